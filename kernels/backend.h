@@ -1,0 +1,178 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/memory.h"
+#include "core/random.h"
+#include "core/tensor.h"
+
+namespace mindpipe {
+
+enum class Activation : std::uint8_t { none, relu, gelu, silu };  ///< gelu: the tanh form, as GPT-2 has it
+enum class NormKind : std::uint8_t { layer, rms };
+
+/// Which rows of the whole sequences a tensor [samples, rows, cols] holds: rows [first, first + rows) of `whole`.
+struct Window {
+  std::int64_t samples = 0, rows = 0, first = 0, whole = 0;
+};
+
+/// Dropout with the mask as a function: element e of sample s (counted from stream.sample) is kept if
+/// word(e) of the stream {.., sample = stream.sample + s} is at least threshold; kept values are scaled by 1 / (1 - p).
+/// `e` is the index in the sample's whole tensor: (row of the whole sequence) * columns + column.
+struct Dropout {
+  float probability = 0;  ///< 0: nothing happens, and nothing is drawn
+  RandomStream stream;
+};
+
+/// Heads [first, first + count) of a tensor [samples, rows, all heads, head width].
+struct Heads {
+  Tensor data;
+  int first = 0, count = 0;
+};
+
+/// The question of one attention: queries see keys [0, keys) of their sample, fewer where causal or padded.
+struct AttentionQuestion {
+  std::int64_t queries = 0, keys = 0;  ///< rows in use of each sample (a cache may be longer)
+  bool causal = false;                 ///< query i sees keys 0 .. i + keys - queries
+  float scale = 1;
+  Tensor key_lengths;                  ///< i32 [samples], or none: keys at or beyond it are padding. 0: the row's output is zero
+  Dropout dropout;                     ///< element = ((head_offset + head) * queries + query) * keys + key
+  std::int64_t head_offset = 0;        ///< of this shard's first query head among all heads
+};
+
+/// Decisions of a step that the update kernels read.
+struct UpdateScale {
+  float gradient_factor = 1;  ///< clip factor times what undoes the loss constant
+};
+struct AdamW {
+  float rate = 0, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f, decay = 0;
+  std::int64_t step = 1;  ///< counts applied updates, from 1
+};
+struct Sgd {
+  float rate = 0, momentum = 0, decay = 0;
+  bool nesterov = false;
+};
+
+inline constexpr std::int64_t statistics_chunk = 16384;
+
+/// Everything a layer may ask of the hardware. Operands are contiguous views; x, y, dx, dy have the compute dtype
+/// (f32, bf16, or f64 in gradient checks), parameter gradients and statistics are f32 (f64 when the compute dtype is f64).
+/// Outputs are written, except parameter gradients, which are added to (+=). Every output element is a pure function of
+/// its operands: not of threads, addresses, or of the rows beside it (bits of a tile alone = bits inside the whole).
+/// Letters: n rows (tokens), k inputs, m outputs. Outputs may not overlap inputs unless it says so.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string description() const = 0;  ///< "cpu: avx512, 2 threads"
+  virtual Memory& memory() = 0;
+
+  // -- products -----------------------------------------------------------------------------------------------------
+  /// y[n,m] = activation(x[n,k] w[m,k]^T + bias[m]); `bias` may be none. With an activation, `before`[n,m] (dtype of y), unless none,
+  /// receives what went into it. Sum, bias and activation stay in f32; y is rounded once. The activation is of the f32 value. y may be f32 for bf16 operands.
+  virtual void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) = 0;
+  /// dx[n,k] = (dy[n,m] w[m,k]) * activation'(before[n,k]); `before` is read only if there is an activation
+  virtual void linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) = 0;
+  /// dw[m,k] += dy[n,m]^T x[n,k]
+  virtual void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) = 0;
+  /// db[parts,m] += column sums of dy[samples, rows, m] in row order; part i takes rows [i rows/parts, (i+1) rows/parts) of every sample
+  virtual void bias_backward(const Tensor& dy, const Tensor& db) = 0;
+
+  // -- elementwise --------------------------------------------------------------------------------------------------
+  /// y[n,f] = silu(gate) * up, with gate_up[n,2f] = gate | up
+  virtual void swiglu(const Tensor& gate_up, const Tensor& y) = 0;
+  virtual void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgate_up) = 0;
+  /// y = x + dropout(branch + bias); x, branch, y are [samples, rows, cols]; `bias`[cols] may be none; y may be x
+  virtual void residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y) = 0;
+  /// y = dropout(x): forward and backward alike; y may be x
+  virtual void dropout(const Tensor& x, const Dropout& dropout, const Window& window, const Tensor& y) = 0;
+  /// sum = a + b, rounded to its dtype; sum may be a or b
+  virtual void add(const Tensor& a, const Tensor& b, const Tensor& sum) = 0;
+  /// total += part, f32 += f32 or bf16
+  virtual void accumulate(const Tensor& part, const Tensor& total) = 0;
+  /// y = x in the dtype of y
+  virtual void convert(const Tensor& x, const Tensor& y) = 0;
+  virtual void fill(const Tensor& x, double value) = 0;
+
+  // -- rows ---------------------------------------------------------------------------------------------------------
+  /// layer: y = (x - mean) / sqrt(variance + epsilon) * gain + offset; rms: y = x / sqrt(mean square + epsilon) * gain.
+  /// statistics[n,2] f32 receives (mean, 1 / deviation); `offset` may be none
+  virtual void norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics, const Tensor& y) = 0;
+  /// dx = residual + the gradient through the norm; `residual` may be none, dx may be residual.
+  virtual void norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& residual, const Tensor& dx) = 0;
+  /// dgain[parts,cols] += , doffset[parts,cols] += (may be none): sums in row order of dy, x [samples, rows, cols]; parts as in bias_backward
+  virtual void norm_backward_parameters(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& statistics, const Tensor& dgain, const Tensor& doffset) = 0;
+  /// Turns the given heads in place: pairs (i, i + width/2) by the angle position * base^(-2i/width); `inverse` turns back.
+  /// The position of row r of a sample is first_position + r
+  virtual void rotary(const Heads& heads, double base, std::int64_t first_position, bool inverse) = 0;
+
+  // -- embedding ----------------------------------------------------------------------------------------------------
+  /// y[n,cols] = table[tokens - first_row], zero where that is no row of the table. tokens i32 [n]
+  virtual void embedding(const Tensor& tokens, const Tensor& table, std::int64_t first_row, const Tensor& y) = 0;
+  /// dtable[rows,cols] f32 += rows of dy in token order
+  virtual void embedding_backward(const Tensor& tokens, const Tensor& dy, std::int64_t first_row, const Tensor& dtable) = 0;
+  /// y = x + positions[first_position + row of the whole sequence], broadcast over samples; y may be x
+  virtual void add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position, const Tensor& y) = 0;
+  /// dpositions[first_position + row of the whole sequence] f32 += dy, samples in order
+  virtual void positions_backward(const Tensor& dy, const Window& window, std::int64_t first_position, const Tensor& dpositions) = 0;
+
+  // -- attention ----------------------------------------------------------------------------------------------------
+  /// out[samples, queries, heads, width] = softmax(scale q k^T) v. Query head h reads key head h * k.count / q.count.
+  /// log_sum[samples, heads, queries] f32 receives log(sum(exp)). A row that sees no key gives zeros.
+  virtual void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out) = 0;
+  /// Writes the gradients of the heads into the like-shaped dq, dk, dv (which may be parts of one tensor).
+  virtual void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out,
+                                  const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) = 0;
+
+  // -- classifier: softmax and cross-entropy over one shard of the vocabulary ------------------------------------------
+  /// logits f32 [n, m]; columns from `valid` on are padding and never count.
+  /// maximum[n] = the largest of the row
+  virtual void row_maximum(const Tensor& logits, std::int64_t valid, const Tensor& maximum) = 0;
+  /// sums[n] = sum of exp(logit - maximum) in fixed chunks; of_target[n] = logit of the target if the target is in
+  /// [first_column, first_column + valid), else 0; total[n] = sum of logits (label smoothing reads it)
+  virtual void row_sums(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum, const Tensor& sums,
+                        const Tensor& of_target, const Tensor& total) = 0;
+  /// losses[n] f32 = maximum + log(sum) - (1 - smoothing) target logit - smoothing / vocabulary * total; 0 where the target is negative (ignored)
+  virtual void cross_entropy(const Tensor& targets, const Tensor& maximum, const Tensor& sums, const Tensor& of_target, const Tensor& total, double smoothing,
+                             std::int64_t vocabulary, const Tensor& losses) = 0;
+  /// dlogits[n,m] (compute dtype) = factor * (softmax - target distribution), 0 for ignored rows and padded columns; may be logits' own memory when of one dtype
+  virtual void cross_entropy_backward(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum, const Tensor& sums,
+                                      double factor, double smoothing, std::int64_t vocabulary, const Tensor& dlogits) = 0;
+
+  // -- statistics and updates -----------------------------------------------------------------------------------------
+  /// sums[ceil(count / statistics_chunk)] f64: sum of squares of each chunk, taken in f32
+  virtual void sum_squares(const Tensor& x, const Tensor& sums) = 0;
+  /// How many elements are NaN or infinite, by bit test; waits for the answer.
+  virtual std::int64_t count_not_finite(const Tensor& x) = 0;
+  /// One fused pass: master, m, v f32; `value`, unless none, receives the master rounded to its dtype
+  virtual void adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v, const Tensor& value) = 0;
+  /// `velocity` is none when there is no momentum
+  virtual void sgd(const Sgd& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& velocity, const Tensor& value) = 0;
+
+  // -- memory and queues ----------------------------------------------------------------------------------------------
+  /// Bytes between two places of this backend's memory, between it and host memory (same dtype, same count).
+  virtual void copy(const Tensor& from, const Tensor& to) = 0;
+  virtual void upload(const void* host, const Tensor& to) = 0;
+  virtual void download(const Tensor& from, void* host) = 0;  ///< waits
+  /// Queues are numbered as in program/action.h. On the CPU every operation is done when it returns.
+  virtual void use_queue(int queue) = 0;
+  virtual std::uint64_t record(int queue) = 0;              ///< an event behind everything put into the queue so far
+  virtual void wait(int queue, std::uint64_t event) = 0;    ///< the queue goes on after the event
+  virtual bool finished(std::uint64_t event) = 0;
+  virtual void synchronize() = 0;
+
+  /// Called after every operation; the runtime drives communication from here.
+  void on_progress(std::function<void()> hook) { progress_ = std::move(hook); }
+
+ protected:
+  void progress() const { if (progress_) progress_(); }
+
+ private:
+  std::function<void()> progress_;
+};
+
+/// `kind` is "cpu"; threads 0: as many as this process may use; instructions "auto", "avx512", "avx2" or "baseline".
+std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std::string& instructions);
+
+}  // namespace mindpipe

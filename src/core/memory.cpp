@@ -1,0 +1,96 @@
+#include "core/memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace mindpipe {
+
+const char* name_of(MemoryClass kind) {
+  switch (kind) {
+    case MemoryClass::values: return "values";
+    case MemoryClass::gradients: return "gradients";
+    case MemoryClass::optimizer: return "optimizer";
+    case MemoryClass::activations: return "activations";
+    case MemoryClass::boundary: return "boundary";
+    case MemoryClass::workspace: return "workspace";
+  }
+  return "?";
+}
+
+std::size_t Memory::allocated() const {
+  std::size_t sum = 0;
+  for (std::size_t bytes : allocated_) sum += bytes;
+  return sum;
+}
+
+std::string Memory::ledger() const {
+  std::string text;
+  for (MemoryClass kind : memory_classes)
+    text += fmt::format("  {:<12} {:>12.1f} MiB\n", name_of(kind), allocated(kind) / 1048576.0);
+  return text + fmt::format("  {:<12} {:>12.1f} MiB\n", "total", allocated() / 1048576.0);
+}
+
+void* Memory::allocate(std::size_t bytes, MemoryClass use) {
+  bytes = aligned(bytes);
+  if (bytes == 0) return nullptr;
+  MP_REQUIRE(limit_ == 0 || allocated() + bytes <= limit_, Exit::out_of_memory,
+             "memory: {} needs {:.1f} MiB more, but memory.device_limit is {:.1f} MiB; held so far:\n{}", name_of(use),
+             bytes / 1048576.0, limit_ / 1048576.0, ledger());
+  void* address = nullptr;
+  if (kind_ == Kind::counted) {
+    address = reinterpret_cast<void*>(next_counted_);
+    next_counted_ += bytes;
+  } else {
+    address = std::aligned_alloc(alignment, bytes);
+    MP_REQUIRE(address != nullptr, Exit::out_of_memory,
+               "memory: this machine would not give {:.1f} MiB for {}; held so far:\n{}", bytes / 1048576.0, name_of(use),
+               ledger());
+  }
+  allocated_[static_cast<int>(use)] += bytes;
+  return address;
+}
+
+void Memory::release(void* address, std::size_t bytes, MemoryClass use) noexcept {
+  if (address == nullptr) return;
+  allocated_[static_cast<int>(use)] -= aligned(bytes);
+  if (kind_ == Kind::host) std::free(address);
+}
+
+Arena::Arena(Memory& memory, MemoryClass use, std::size_t bytes)
+    : memory_(&memory), use_(use), base_(static_cast<std::byte*>(memory.allocate(bytes, use))), size_(aligned(bytes)) {}
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+  std::swap(memory_, other.memory_);
+  std::swap(use_, other.use_);
+  std::swap(base_, other.base_);
+  std::swap(size_, other.size_);
+  std::swap(used_, other.used_);
+  std::swap(peak_, other.peak_);
+  return *this;
+}
+
+Arena::~Arena() {
+  if (memory_ != nullptr) memory_->release(base_, size_, use_);
+}
+
+Tensor Arena::take(const Shape& shape, DType dtype) {
+  const std::size_t bytes = bytes_for(shape, dtype);
+  MP_CHECK(used_ + bytes <= size_, "the arena for {} is full: {} + {} of {} bytes", name_of(use_), used_, bytes, size_);
+  Tensor t{base_ + used_, shape, dtype};
+  used_ += bytes;
+  peak_ = std::max(peak_, used_);
+  return t;
+}
+
+bool Arena::holds(const void* address) const {
+  const auto* p = static_cast<const std::byte*>(address);
+  return base_ != nullptr && p >= base_ && p < base_ + size_;
+}
+
+std::size_t Arena::offset_of(const void* address) const {
+  MP_CHECK(holds(address), "the arena for {} does not hold this tensor", name_of(use_));
+  return static_cast<std::size_t>(static_cast<const std::byte*>(address) - base_);
+}
+
+}  // namespace mindpipe

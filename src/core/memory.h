@@ -1,0 +1,73 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/tensor.h"
+
+namespace mindpipe {
+
+/// What memory is for; the ledger has a line for each.
+enum class MemoryClass { values, gradients, optimizer, activations, boundary, workspace };
+inline constexpr std::array memory_classes{MemoryClass::values,      MemoryClass::gradients, MemoryClass::optimizer,
+                                           MemoryClass::activations, MemoryClass::boundary,  MemoryClass::workspace};
+const char* name_of(MemoryClass kind);
+
+inline constexpr std::size_t alignment = 256;
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+inline std::size_t bytes_for(const Shape& shape, DType dtype) {
+  return aligned(static_cast<std::size_t>(shape.count()) * bytes_of(dtype));
+}
+
+/// Where blocks of memory come from: the host's memory, or nowhere (`counted`: sizes are added up and addresses are
+/// never followed). Keeps the ledger by class and refuses to go beyond the limit.
+class Memory {
+ public:
+  enum class Kind { host, counted };
+  explicit Memory(Kind kind, std::size_t limit = 0) : kind_(kind), limit_(limit) {}
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  void* allocate(std::size_t bytes, MemoryClass use);
+  void release(void* address, std::size_t bytes, MemoryClass use) noexcept;
+  std::size_t allocated(MemoryClass use) const { return allocated_[static_cast<int>(use)]; }
+  std::size_t allocated() const;
+  std::size_t limit() const { return limit_; }
+  Kind kind() const { return kind_; }
+  /// One line per class: the ledger that is printed before step 0 and when memory runs out.
+  std::string ledger() const;
+
+ private:
+  Kind kind_;
+  std::size_t limit_;
+  std::array<std::size_t, memory_classes.size()> allocated_{};
+  std::uintptr_t next_counted_ = std::uintptr_t{1} << 46;
+};
+
+/// Owns one block and hands out aligned views of it, last in, first out.
+class Arena {
+ public:
+  Arena() = default;
+  Arena(Memory& memory, MemoryClass use, std::size_t bytes);
+  Arena(Arena&& other) noexcept { *this = std::move(other); }
+  Arena& operator=(Arena&& other) noexcept;
+  ~Arena();
+
+  Tensor take(const Shape& shape, DType dtype);
+  std::size_t mark() const { return used_; }
+  void release(std::size_t mark) { used_ = mark; }
+  std::size_t size() const { return size_; }
+  std::size_t peak() const { return peak_; }  ///< the most that was ever in use
+  bool holds(const void* address) const;
+  std::size_t offset_of(const void* address) const;
+  void* address_of(std::size_t offset) const { return base_ + offset; }
+
+ private:
+  Memory* memory_ = nullptr;
+  MemoryClass use_ = MemoryClass::workspace;
+  std::byte* base_ = nullptr;
+  std::size_t size_ = 0, used_ = 0, peak_ = 0;
+};
+
+}  // namespace mindpipe
