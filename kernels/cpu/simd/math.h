@@ -1,0 +1,74 @@
+#pragma once
+#include "cpu/simd/vector.h"
+
+/// exp, log and tanh of sixteen floats, within 2 units in the last place; NaN stays NaN.
+namespace mindpipe::MINDPIPE_ISA {
+
+namespace detail {
+constexpr float log2_of_e = 1.44269504f;
+constexpr float log_of_2_high = 0.693359375f;  // few bits, so that an integer times it is exact
+constexpr float log_of_2_low = -2.12194440e-4f;
+
+/// (exp(r) - 1 - r) / r^2 for |r| <= log(2) / 2: its Taylor series
+MINDPIPE_INLINE Vector exp_tail(Vector r) {
+  Vector p = broadcast(1.0f / 5040);
+  p = multiply_add(p, r, broadcast(1.0f / 720));
+  p = multiply_add(p, r, broadcast(1.0f / 120));
+  p = multiply_add(p, r, broadcast(1.0f / 24));
+  p = multiply_add(p, r, broadcast(1.0f / 6));
+  return multiply_add(p, r, broadcast(0.5f));
+}
+/// 2^n for -126 <= n <= 127
+MINDPIPE_INLINE Vector power_of_2(Integers n) { return floats_of_bits(shift_left<23>(n + broadcast_integer(127))); }
+/// x = n log(2) + r
+MINDPIPE_INLINE Vector reduce(Vector x, Integers& n) {
+  n = to_integers(x * broadcast(log2_of_e));
+  const Vector whole = to_floats(n);
+  return multiply_add(whole, broadcast(-log_of_2_low), multiply_add(whole, broadcast(-log_of_2_high), x));
+}
+}  // namespace detail
+
+/// exp(x) = 2^n exp(r); infinity above 88.72, denormals and 0 below -87.3
+MINDPIPE_INLINE Vector exp(Vector x) {
+  x = max(broadcast(-105.0f), min(broadcast(89.0f), x));
+  Integers n;
+  const Vector r = detail::reduce(x, n);
+  const Vector p = multiply_add(detail::exp_tail(r), r * r, r) + broadcast(1.0f);
+  const Integers half = shift_right_signed<1>(n);  // in two steps: n may be 128 or below -126
+  return p * detail::power_of_2(half) * detail::power_of_2(n - half);
+}
+
+/// tanh(x) = sign(x) e / (e + 2) with e = exp(2 |x|) - 1, which near 0 loses nothing
+MINDPIPE_INLINE Vector tanh(Vector x) {
+  const Vector twice = min(broadcast(20.0f), absolute(x) + absolute(x));
+  Integers n;
+  const Vector r = detail::reduce(twice, n);
+  const Vector scale = detail::power_of_2(n);
+  const Vector p = multiply_add(detail::exp_tail(r), r * r, r);
+  const Vector e = multiply_add(p, scale, scale - broadcast(1.0f));
+  return copy_sign(e / (e + broadcast(2.0f)), x);
+}
+
+/// log(x) = e log(2) + log(m) with sqrt(1/2) <= m < sqrt(2), log(m) by the series of atanh(s), s = (m - 1) / (m + 1)
+MINDPIPE_INLINE Vector log(Vector x) {
+  const Mask tiny = less(x, broadcast(1.17549435e-38f));
+  const Vector scaled = select(tiny, x * broadcast(8388608.0f), x);
+  const Integers bits = bits_of(scaled);
+  const Integers shifted = bits - broadcast_integer(0x3f3504f3);  // bits of sqrt(1/2)
+  const Integers exponent = shift_right_signed<23>(shifted);
+  const Vector m = floats_of_bits((shifted & broadcast_integer(0x7fffff)) + broadcast_integer(0x3f3504f3));
+  const Vector e = to_floats(exponent) - select(tiny, broadcast(23.0f), zero());
+  const Vector f = m - broadcast(1.0f), s = f / (m + broadcast(1.0f)), z = s * s;
+  Vector p = broadcast(2.0f / 9);
+  p = multiply_add(p, z, broadcast(2.0f / 7));
+  p = multiply_add(p, z, broadcast(2.0f / 5));
+  p = multiply_add(p, z, broadcast(2.0f / 3)) * z;
+  const Vector low = multiply_add(e, broadcast(detail::log_of_2_low), negate(s * (f - p)));
+  Vector r = multiply_add(e, broadcast(detail::log_of_2_high), f + low);
+  const Vector infinity = floats_of_bits(broadcast_integer(0x7f800000));
+  r = select(equal(x, infinity), x, r);
+  r = select(equal(x, zero()), negate(infinity), r);
+  return select(less(x, zero()), floats_of_bits(broadcast_integer(0x7fc00000)), select(not_a_number(x), x, r));
+}
+
+}  // namespace mindpipe::MINDPIPE_ISA

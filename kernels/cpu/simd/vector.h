@@ -1,0 +1,310 @@
+#pragma once
+// g++ 12 warns of its own deliberately undefined operands in this header.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#include <cstdint>
+#include <cstring>
+
+#ifndef MINDPIPE_ISA
+#error "cpu/simd is compiled once per instruction set: see cpu/isa.h"
+#endif
+
+#define MINDPIPE_INLINE inline __attribute__((always_inline))
+
+// The same intrinsics at three widths: MINDPIPE_MM(add_ps) is _mm512_add_ps, _mm256_add_ps or _mm_add_ps.
+#if MINDPIPE_ISA_LEVEL == 2
+#define MINDPIPE_MM(name) _mm512_##name
+#define MINDPIPE_SI(name) _mm512_##name##_si512
+#elif MINDPIPE_ISA_LEVEL == 1
+#define MINDPIPE_MM(name) _mm256_##name
+#define MINDPIPE_SI(name) _mm256_##name##_si256
+#else
+#define MINDPIPE_MM(name) _mm_##name
+#define MINDPIPE_SI(name) _mm_##name##_si128
+#endif
+
+namespace mindpipe::MINDPIPE_ISA {
+
+/// How many floats a Vector holds, on every instruction set: so that orders of sums are the same everywhere.
+constexpr int lanes = 16;
+
+#if MINDPIPE_ISA_LEVEL == 2
+struct FloatPart { __m512 v; };
+struct IntegerPart { __m512i v; };
+struct MaskPart { __mmask16 v; };
+#elif MINDPIPE_ISA_LEVEL == 1
+struct FloatPart { __m256 v; };
+struct IntegerPart { __m256i v; };
+struct MaskPart { __m256 v; };
+#else
+struct FloatPart { __m128 v; };
+struct IntegerPart { __m128i v; };
+struct MaskPart { __m128 v; };
+#endif
+constexpr int part_lanes = sizeof(FloatPart) / sizeof(float);
+constexpr int parts = lanes / part_lanes;
+
+/// Sixteen floats.
+struct Vector { FloatPart part[parts]; };
+/// Sixteen 32-bit integers.
+struct Integers { IntegerPart part[parts]; };
+/// Sixteen answers.
+struct Mask { MaskPart part[parts]; };
+
+#define MINDPIPE_BINARY(Type, name, intrinsic)                      \
+  MINDPIPE_INLINE Type name(Type a, Type b) {                       \
+    for (int i = 0; i < parts; ++i) a.part[i].v = intrinsic(a.part[i].v, b.part[i].v); \
+    return a;                                                       \
+  }
+MINDPIPE_BINARY(Vector, operator+, MINDPIPE_MM(add_ps))
+MINDPIPE_BINARY(Vector, operator-, MINDPIPE_MM(sub_ps))
+MINDPIPE_BINARY(Vector, operator*, MINDPIPE_MM(mul_ps))
+MINDPIPE_BINARY(Vector, operator/, MINDPIPE_MM(div_ps))
+MINDPIPE_BINARY(Vector, max, MINDPIPE_MM(max_ps))  // a > b ? a : b, so a NaN in b stays
+MINDPIPE_BINARY(Vector, min, MINDPIPE_MM(min_ps))  // a < b ? a : b, so a NaN in b stays
+MINDPIPE_BINARY(Integers, operator+, MINDPIPE_MM(add_epi32))
+MINDPIPE_BINARY(Integers, operator-, MINDPIPE_MM(sub_epi32))
+MINDPIPE_BINARY(Integers, operator&, MINDPIPE_SI(and))
+MINDPIPE_BINARY(Integers, operator|, MINDPIPE_SI(or))
+MINDPIPE_BINARY(Integers, operator^, MINDPIPE_SI(xor))
+#undef MINDPIPE_BINARY
+
+MINDPIPE_INLINE Vector broadcast(float x) {
+  Vector r;
+  for (int i = 0; i < parts; ++i) r.part[i].v = MINDPIPE_MM(set1_ps)(x);
+  return r;
+}
+MINDPIPE_INLINE Integers broadcast_integer(std::int32_t x) {
+  Integers r;
+  for (int i = 0; i < parts; ++i) r.part[i].v = MINDPIPE_MM(set1_epi32)(x);
+  return r;
+}
+MINDPIPE_INLINE Vector zero() { return broadcast(0.0f); }
+MINDPIPE_INLINE Vector sqrt(Vector a) {
+  for (int i = 0; i < parts; ++i) a.part[i].v = MINDPIPE_MM(sqrt_ps)(a.part[i].v);
+  return a;
+}
+
+/// a * b + c: rounded once on avx2 and avx512, twice on the baseline, which has no such instruction.
+MINDPIPE_INLINE Vector multiply_add(Vector a, Vector b, Vector c) {
+#if MINDPIPE_ISA_LEVEL >= 1
+  for (int i = 0; i < parts; ++i) a.part[i].v = MINDPIPE_MM(fmadd_ps)(a.part[i].v, b.part[i].v, c.part[i].v);
+  return a;
+#else
+  return a * b + c;
+#endif
+}
+
+// -- integers and bits ---------------------------------------------------------------------------------------------
+MINDPIPE_INLINE Integers bits_of(Vector a) {
+  Integers r;
+  static_assert(sizeof r == sizeof a);
+  std::memcpy(&r, &a, sizeof r);
+  return r;
+}
+MINDPIPE_INLINE Vector floats_of_bits(Integers a) {
+  Vector r;
+  std::memcpy(&r, &a, sizeof r);
+  return r;
+}
+/// To the nearest integer, ties to even.
+MINDPIPE_INLINE Integers to_integers(Vector a) {
+  Integers r;
+  for (int i = 0; i < parts; ++i) r.part[i].v = MINDPIPE_MM(cvtps_epi32)(a.part[i].v);
+  return r;
+}
+MINDPIPE_INLINE Vector to_floats(Integers a) {
+  Vector r;
+  for (int i = 0; i < parts; ++i) r.part[i].v = MINDPIPE_MM(cvtepi32_ps)(a.part[i].v);
+  return r;
+}
+template <int count>
+MINDPIPE_INLINE Integers shift_left(Integers a) {
+  for (int i = 0; i < parts; ++i) a.part[i].v = MINDPIPE_MM(slli_epi32)(a.part[i].v, count);
+  return a;
+}
+template <int count>  ///< zeros come in from the left
+MINDPIPE_INLINE Integers shift_right(Integers a) {
+  for (int i = 0; i < parts; ++i) a.part[i].v = MINDPIPE_MM(srli_epi32)(a.part[i].v, count);
+  return a;
+}
+template <int count>  ///< the sign comes in from the left
+MINDPIPE_INLINE Integers shift_right_signed(Integers a) {
+  for (int i = 0; i < parts; ++i) a.part[i].v = MINDPIPE_MM(srai_epi32)(a.part[i].v, count);
+  return a;
+}
+MINDPIPE_INLINE Vector absolute(Vector a) { return floats_of_bits(bits_of(a) & broadcast_integer(0x7fffffff)); }
+MINDPIPE_INLINE Vector negate(Vector a) { return floats_of_bits(bits_of(a) ^ broadcast_integer(INT32_MIN)); }
+/// The size of a with the sign of b.
+MINDPIPE_INLINE Vector copy_sign(Vector a, Vector b) {
+  return floats_of_bits((bits_of(a) & broadcast_integer(0x7fffffff)) | (bits_of(b) & broadcast_integer(INT32_MIN)));
+}
+
+// -- comparisons: false where an operand is NaN, except not_a_number ---------------------------------------------------
+#if MINDPIPE_ISA_LEVEL == 2
+#define MINDPIPE_COMPARE(name, predicate, intrinsic)                                                                     \
+  MINDPIPE_INLINE Mask name(Vector a, Vector b) { return {{{_mm512_cmp_ps_mask(a.part[0].v, b.part[0].v, predicate)}}}; }
+#elif MINDPIPE_ISA_LEVEL == 1
+#define MINDPIPE_COMPARE(name, predicate, intrinsic)                                                              \
+  MINDPIPE_INLINE Mask name(Vector a, Vector b) {                                                                 \
+    Mask r;                                                                                                       \
+    for (int i = 0; i < parts; ++i) r.part[i].v = _mm256_cmp_ps(a.part[i].v, b.part[i].v, predicate);             \
+    return r;                                                                                                     \
+  }
+#else
+#define MINDPIPE_COMPARE(name, predicate, intrinsic)                                                  \
+  MINDPIPE_INLINE Mask name(Vector a, Vector b) {                                                     \
+    Mask r;                                                                                           \
+    for (int i = 0; i < parts; ++i) r.part[i].v = intrinsic(a.part[i].v, b.part[i].v);                \
+    return r;                                                                                         \
+  }
+#endif
+MINDPIPE_COMPARE(less, _CMP_LT_OQ, _mm_cmplt_ps)
+MINDPIPE_COMPARE(less_or_equal, _CMP_LE_OQ, _mm_cmple_ps)
+MINDPIPE_COMPARE(greater, _CMP_GT_OQ, _mm_cmpgt_ps)
+MINDPIPE_COMPARE(greater_or_equal, _CMP_GE_OQ, _mm_cmpge_ps)
+MINDPIPE_COMPARE(equal, _CMP_EQ_OQ, _mm_cmpeq_ps)
+MINDPIPE_COMPARE(unordered, _CMP_UNORD_Q, _mm_cmpunord_ps)
+#undef MINDPIPE_COMPARE
+MINDPIPE_INLINE Mask not_a_number(Vector a) { return unordered(a, a); }
+
+/// mask ? a : b
+MINDPIPE_INLINE Vector select(Mask mask, Vector a, Vector b) {
+  for (int i = 0; i < parts; ++i) {
+#if MINDPIPE_ISA_LEVEL == 2
+    a.part[i].v = _mm512_mask_blend_ps(mask.part[i].v, b.part[i].v, a.part[i].v);
+#elif MINDPIPE_ISA_LEVEL == 1
+    a.part[i].v = _mm256_blendv_ps(b.part[i].v, a.part[i].v, mask.part[i].v);
+#else
+    a.part[i].v = _mm_or_ps(_mm_and_ps(mask.part[i].v, a.part[i].v), _mm_andnot_ps(mask.part[i].v, b.part[i].v));
+#endif
+  }
+  return a;
+}
+MINDPIPE_INLINE Integers select(Mask mask, Integers a, Integers b) {
+  return bits_of(select(mask, floats_of_bits(a), floats_of_bits(b)));
+}
+/// Lanes 0 .. count-1.
+MINDPIPE_INLINE Mask first_lanes(int count) {
+#if MINDPIPE_ISA_LEVEL == 2
+  return {{{static_cast<__mmask16>(count >= lanes ? 0xffffu : (1u << count) - 1)}}};
+#else
+  alignas(64) static const std::int32_t ones_then_zeros[2 * lanes] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+  Mask r;
+  std::memcpy(&r, ones_then_zeros + lanes - (count > lanes ? lanes : count), sizeof r);
+  return r;
+#endif
+}
+
+// -- memory: addresses need no alignment; the lanes beyond `count` of a partial load are zero ---------------------------
+MINDPIPE_INLINE Vector load(const float* from) {
+  Vector r;
+  for (int i = 0; i < parts; ++i) r.part[i].v = MINDPIPE_MM(loadu_ps)(from + i * part_lanes);
+  return r;
+}
+MINDPIPE_INLINE void store(float* to, Vector a) {
+  for (int i = 0; i < parts; ++i) MINDPIPE_MM(storeu_ps)(to + i * part_lanes, a.part[i].v);
+}
+MINDPIPE_INLINE Integers load(const std::int32_t* from) {
+  Integers r;
+  std::memcpy(&r, from, sizeof r);
+  return r;
+}
+MINDPIPE_INLINE void store(std::int32_t* to, Integers a) { std::memcpy(to, &a, sizeof a); }
+MINDPIPE_INLINE Vector load(const float* from, int count) {
+#if MINDPIPE_ISA_LEVEL == 2
+  return {{{_mm512_maskz_loadu_ps(first_lanes(count).part[0].v, from)}}};
+#else
+  alignas(64) float whole[lanes] = {};
+  std::memcpy(whole, from, sizeof(float) * static_cast<unsigned>(count > lanes ? lanes : count));
+  return load(whole);
+#endif
+}
+MINDPIPE_INLINE void store(float* to, Vector a, int count) {
+#if MINDPIPE_ISA_LEVEL == 2
+  _mm512_mask_storeu_ps(to, first_lanes(count).part[0].v, a.part[0].v);
+#else
+  alignas(64) float whole[lanes];
+  store(whole, a);
+  std::memcpy(to, whole, sizeof(float) * static_cast<unsigned>(count > lanes ? lanes : count));
+#endif
+}
+
+// -- bf16: the upper half of a float; stores round to nearest, ties to even, and keep NaN --------------------------------
+MINDPIPE_INLINE Vector load(const std::uint16_t* from) {
+  Vector r;
+#if MINDPIPE_ISA_LEVEL == 2
+  const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  r.part[0].v = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+#elif MINDPIPE_ISA_LEVEL == 1
+  for (int i = 0; i < parts; ++i) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * part_lanes));
+    r.part[i].v = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+  }
+#else
+  for (int i = 0; i < parts; i += 2) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * part_lanes));
+    r.part[i].v = _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), half));
+    r.part[i + 1].v = _mm_castsi128_ps(_mm_unpackhi_epi16(_mm_setzero_si128(), half));
+  }
+#endif
+  return r;
+}
+MINDPIPE_INLINE void store(std::uint16_t* to, Vector a) {
+  const Integers bits = bits_of(a);
+  const Integers odd = shift_right<16>(bits) & broadcast_integer(1);
+  const Integers rounded = bits + broadcast_integer(0x7fff) + odd;
+  const Integers quiet = bits | broadcast_integer(0x400000);
+  const Integers r = shift_right_signed<16>(select(not_a_number(a), quiet, rounded));
+#if MINDPIPE_ISA_LEVEL == 2
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(r.part[0].v));
+#elif MINDPIPE_ISA_LEVEL == 1
+  const __m256i packed = _mm256_packs_epi32(r.part[0].v, r.part[1].v);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permute4x64_epi64(packed, 0xd8));
+#else
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_packs_epi32(r.part[0].v, r.part[1].v));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 8), _mm_packs_epi32(r.part[2].v, r.part[3].v));
+#endif
+}
+MINDPIPE_INLINE Vector load(const std::uint16_t* from, int count) {
+  alignas(64) std::uint16_t whole[lanes] = {};
+  std::memcpy(whole, from, sizeof(std::uint16_t) * static_cast<unsigned>(count > lanes ? lanes : count));
+  return load(whole);
+}
+MINDPIPE_INLINE void store(std::uint16_t* to, Vector a, int count) {
+  alignas(64) std::uint16_t whole[lanes];
+  store(whole, a);
+  std::memcpy(to, whole, sizeof(std::uint16_t) * static_cast<unsigned>(count > lanes ? lanes : count));
+}
+
+// -- across lanes: always by the tree (i, i+8), (i, i+4), (i, i+2), (0, 1) ------------------------------------------------
+#if MINDPIPE_ISA_LEVEL == 2
+#define MINDPIPE_TO_EIGHT(op, a) \
+  const __m256 low = _mm512_castps512_ps256(a.part[0].v), high = _mm512_extractf32x8_ps(a.part[0].v, 1), eight = _mm256_##op##_ps(low, high); \
+  const __m128 four = _mm_##op##_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+#elif MINDPIPE_ISA_LEVEL == 1
+#define MINDPIPE_TO_EIGHT(op, a) \
+  const __m256 eight = _mm256_##op##_ps(a.part[0].v, a.part[1].v); \
+  const __m128 four = _mm_##op##_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+#else
+#define MINDPIPE_TO_EIGHT(op, a) \
+  const __m128 four = _mm_##op##_ps(_mm_##op##_ps(a.part[0].v, a.part[2].v), _mm_##op##_ps(a.part[1].v, a.part[3].v));
+#endif
+MINDPIPE_INLINE float sum(Vector a) {
+  MINDPIPE_TO_EIGHT(add, a)
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+/// The largest lane; lanes must not be NaN.
+MINDPIPE_INLINE float largest(Vector a) {
+  MINDPIPE_TO_EIGHT(max, a)
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+#undef MINDPIPE_TO_EIGHT
+
+}  // namespace mindpipe::MINDPIPE_ISA
