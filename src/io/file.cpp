@@ -1,0 +1,108 @@
+#include "io/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+[[noreturn]] void cannot_write(const std::string& path, int error) {
+  fail(Exit::io_error, "{}: writing failed: {}; nothing was left under this name, make room or choose another place", path,
+       std::strerror(error));
+}
+
+void flush(const File& file, const std::string& path) {
+  if (::fsync(file.get()) != 0) cannot_write(path, errno);
+}
+
+}  // namespace
+
+void FileTraits::release(Raw raw) noexcept { ::close(raw); }
+
+File open_to_read(const std::string& path) {
+  File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) {
+    const int error = errno;
+    const Exit code = error == ENOENT || error == ENOTDIR ? Exit::input_missing
+                      : error == EACCES || error == EPERM ? Exit::permission
+                                                          : Exit::io_error;
+    fail(code, "{}: cannot be opened for reading: {}; check the path", path, std::strerror(error));
+  }
+  struct stat status {};
+  MP_REQUIRE(::fstat(file.get(), &status) == 0, Exit::io_error, "{}: its size cannot be read: {}", path, std::strerror(errno));
+  MP_REQUIRE(S_ISREG(status.st_mode), Exit::bad_data, "{}: is not a regular file; give the path of a file", path);
+  return file;
+}
+
+MappedFile::MappedFile(const std::string& path) : path_(path) {
+  const File file = open_to_read(path);
+  struct stat status {};
+  MP_REQUIRE(::fstat(file.get(), &status) == 0, Exit::io_error, "{}: its size cannot be read: {}", path, std::strerror(errno));
+  const std::size_t size = static_cast<std::size_t>(status.st_size);
+  if (size == 0) return;
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  MP_REQUIRE(address != MAP_FAILED, Exit::io_error, "{}: its {} bytes cannot be mapped into memory: {}", path, size, std::strerror(errno));
+  data_ = static_cast<const std::byte*>(address);
+  size_ = size;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+NewFile::NewFile(const std::string& path) : path_(path), temporary_(fmt::format("{}.{}.partial", path, ::getpid())) {
+  file_ = File(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file_) {
+    const int error = errno;
+    const Exit code = error == EACCES || error == EPERM || error == EROFS ? Exit::permission
+                      : error == ENOSPC || error == EDQUOT                ? Exit::io_error
+                                                                          : Exit::cannot_create;
+    fail(code, "{}: cannot be created: {}; the directory must exist and be writable", path, std::strerror(error));
+  }
+}
+
+NewFile::~NewFile() {
+  if (!committed_) ::unlink(temporary_.c_str());
+}
+
+void NewFile::write(const void* bytes, std::size_t count) {
+  const char* next = static_cast<const char*>(bytes);
+  while (count > 0) {
+    const ssize_t written = ::write(file_.get(), next, std::min<std::size_t>(count, std::size_t{1} << 30));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) cannot_write(path_, errno);
+    next += written;
+    count -= static_cast<std::size_t>(written);
+  }
+}
+
+void NewFile::commit() {
+  flush(file_, path_);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) cannot_write(path_, errno);
+  committed_ = true;
+  std::string directory = std::filesystem::path(path_).parent_path();
+  if (directory.empty()) directory = ".";
+  if (const File parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); parent)
+    ::fsync(parent.get());  // some file systems cannot flush a directory; the file itself is safe by now
+}
+
+}  // namespace mindpipe
