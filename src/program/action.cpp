@@ -1,0 +1,114 @@
+#include "program/action.h"
+
+#include <fmt/format.h>
+
+namespace mindpipe {
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::forward: return "forward";
+    case Kind::backward: return "backward";
+    case Kind::backward_input: return "backward_input";
+    case Kind::backward_weight: return "backward_weight";
+    case Kind::update: return "update";
+    case Kind::send: return "send";
+    case Kind::receive: return "receive";
+    case Kind::reduce: return "reduce";
+    case Kind::gather: return "gather";
+    case Kind::move: return "move";
+    case Kind::sum_scalar: return "sum_scalar";
+    case Kind::fetch: return "fetch";
+    case Kind::evict: return "evict";
+    case Kind::stash: return "stash";
+    case Kind::unstash: return "unstash";
+    case Kind::load: return "load";
+    case Kind::snapshot: return "snapshot";
+  }
+  return "?";
+}
+
+const char* name_of(Queue queue) {
+  switch (queue) {
+    case Queue::compute: return "compute";
+    case Queue::copy_in: return "copy_in";
+    case Queue::copy_out: return "copy_out";
+    case Queue::channel: return "channel";
+    case Queue::group: return "group";
+  }
+  return "?";
+}
+
+const char* name_of(Payload payload) {
+  switch (payload) {
+    case Payload::none: return "none";
+    case Payload::activation: return "activation";
+    case Payload::memory: return "memory";
+    case Payload::gradient: return "gradient";
+    case Payload::memory_gradient: return "memory gradient";
+    case Payload::unit: return "unit";
+    case Payload::scalar: return "scalar";
+  }
+  return "?";
+}
+
+const char* name_of(Group group) {
+  switch (group) {
+    case Group::none: return "none";
+    case Group::data: return "data";
+    case Group::grid: return "grid";
+  }
+  return "?";
+}
+
+QueueKey queue_of(const Action& action) {
+  QueueKey key;
+  key.queue = action.queue;
+  if (action.queue == Queue::channel) {
+    key.peer = action.peer;
+    key.payload = action.payload;
+    key.outgoing = action.kind == Kind::send;
+  }
+  if (action.queue == Queue::group) key.group = action.group;
+  return key;
+}
+
+namespace {
+
+std::string blocks_of(const Action& action) {
+  return action.last == action.first + 1 ? fmt::format("block {}", action.first) : fmt::format("blocks {}..{}", action.first, action.last - 1);
+}
+
+}  // namespace
+
+std::string to_string(const Action& action) {
+  const std::string name = name_of(action.kind);
+  if (is_message(action)) {
+    const char* direction = action.kind == Kind::send ? "to" : "from";
+    if (action.payload == Payload::unit) return fmt::format("{} gradient of the tied table in block {} {} rank {}", name, action.first, direction, action.peer);
+    return fmt::format("{} {} of micro-batch {} {} rank {}", name, name_of(action.payload), action.micro_batch, direction, action.peer);
+  }
+  switch (action.kind) {
+    case Kind::sum_scalar: return fmt::format("{} over {}", name, name_of(action.group));
+    case Kind::reduce:
+    case Kind::gather: return fmt::format("{} {} over {}", name, blocks_of(action), name_of(action.group));
+    case Kind::update: return fmt::format("{} {}", name, blocks_of(action));
+    default: return fmt::format("{} of micro-batch {}, {}", name, action.micro_batch, blocks_of(action));
+  }
+}
+
+std::string line_of(const Action& action, int index) {
+  std::string line = fmt::format("{} [{}] {}", index, name_of(action.queue), to_string(action));
+  if (action.fold) line += fmt::format(", folds shard {}", action.shard);
+  if (action.slot >= 0 || action.from_slot >= 0 || action.to_slot >= 0) {
+    line += " |";
+    if (action.slot >= 0) line += fmt::format(" slot {}", action.slot);
+    if (action.from_slot >= 0) line += fmt::format(" from {}", action.from_slot);
+    if (action.to_slot >= 0) line += fmt::format(" to {}", action.to_slot);
+  }
+  if (action.bytes > 0) line += fmt::format(" | {} bytes", action.bytes);
+  if (action.ticket >= 0) line += fmt::format(" | ticket {}", action.ticket);
+  if (!action.after.empty()) line += fmt::format(" | after {}", fmt::join(action.after, " "));
+  return line;
+}
+
+}  // namespace mindpipe

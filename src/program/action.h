@@ -1,0 +1,99 @@
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mindpipe {
+
+/// What one entry of a rank's list does. Those after `sum_scalar` belong to swapping, moving and checkpoints.
+enum class Kind : std::uint8_t {
+  forward, backward, backward_input, backward_weight, update,
+  send, receive,
+  reduce, gather, move, sum_scalar,
+  fetch, evict, stash, unstash, load, snapshot,
+};
+/// `channel`: one queue for each (peer, direction, payload). `group`: one queue for each group.
+enum class Queue : std::uint8_t { compute, copy_in, copy_out, channel, group };
+/// What a message is. Activation and memory (the encoder's output) travel with the forwards, their gradients with the backwards.
+enum class Payload : std::uint8_t { none, activation, memory, gradient, memory_gradient, unit, scalar };
+/// Who takes part in a collective: the ranks that differ from this one only on the data axis, or all of the grid.
+enum class Group : std::uint8_t { none, data, grid };
+
+const char* name_of(Kind kind);
+const char* name_of(Queue queue);
+const char* name_of(Payload payload);
+const char* name_of(Group group);
+
+/// One entry of a rank's list: plain data.
+///
+/// What an executor must know:
+/// - A list is the step of one pipeline rank; ranks that differ only in their tensor or data coordinate run equal lists. `shard` is
+///   counted within the rank (the logical shard is data coordinate x shards + shard), `micro_batch` within the rank's step
+///   (0 .. m-1, shard after shard, so its place in the shard is micro_batch mod (m / shards)).
+/// - Keep one cursor for each queue (`queue_of`). The head of a queue starts when the action before it in that queue has ended and
+///   all of its `after` have ended; never choose otherwise. A step has ended when all queues are empty.
+/// - forward, backward: blocks [first, last) of chunk `chunk` on micro-batch `micro_batch`, with the tape of arena `slot`. What
+///   enters is in boundary buffer `from_slot`, what leaves goes to boundary buffer `to_slot` (-1: the batch, or the loss). A buffer
+///   holds all payloads of one boundary; when neighbouring chunks are on one rank the same buffer is written by one and read by
+///   the other, and there are no messages.
+/// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the other: the first piece
+///   reads `from_slot` (which stays until the last piece has ended), the last one writes `to_slot`; what passes between is the executor's.
+/// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then is `slot` free.
+/// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`: add them to the binary counter.
+/// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first` is the block that the cut
+///   precedes. With payload `unit` (a tied table): the gradient of the use in block `first`, reduced over data; without buffers:
+///   the runtime owns one place for each use, and after the last of these receives adds all uses in model order.
+/// - reduce: sum the gradients of blocks [first, last) over group `data` (a sum_scatter when the optimizer is sharded).
+///   sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: blocks [first, last), own part only when
+///   sharded; then gather their values over `data`. A group of one does nothing.
+/// - `ticket`: equal on all participants and ascending in every list; whoever has no tags (NCCL) starts communication in this order.
+struct Action {
+  Kind kind = Kind::forward;
+  Queue queue = Queue::compute;
+  int step = 0, subnet = 0, shard = 0, micro_batch = -1;
+  int chunk = -1, first = 0, last = 0;
+  int peer = -1;
+  Group group = Group::none;
+  Payload payload = Payload::none;
+  int part = 0, parts = 1;     ///< bulk transfers come in parts
+  int version = 0;             ///< of the unit that is read or made
+  int slot = -1;               ///< arena (compute) or boundary buffer (send)
+  int from_slot = -1, to_slot = -1;
+  bool fold = false;
+  std::int64_t bytes = 0;      ///< what this rank sends or receives, for the ledger and the simulator
+  std::int64_t ticket = -1;
+  std::vector<int> after;      ///< earlier entries of this list that must have ended, on other queues
+
+  bool operator==(const Action&) const = default;
+};
+
+/// A step, written down: `ranks[i]` is the list of pipeline rank i.
+struct Program {
+  std::vector<std::vector<Action>> ranks;
+};
+
+/// Names one queue of a rank.
+struct QueueKey {
+  Queue queue = Queue::compute;
+  int peer = -1;
+  Payload payload = Payload::none;
+  bool outgoing = false;
+  Group group = Group::none;
+  auto operator<=>(const QueueKey&) const = default;
+};
+QueueKey queue_of(const Action& action);
+
+inline bool is_message(const Action& action) { return action.kind == Kind::send || action.kind == Kind::receive; }
+inline bool is_collective(const Action& action) {
+  return action.kind == Kind::reduce || action.kind == Kind::gather || action.kind == Kind::sum_scalar;
+}
+inline bool is_communication(const Action& action) { return is_message(action) || is_collective(action); }
+inline bool is_backward(const Action& action) { return action.kind == Kind::backward || action.kind == Kind::backward_input; }
+
+/// "receive activation of micro-batch 3 from rank 1"
+std::string to_string(const Action& action);
+/// All of it on one line: "17 [compute] forward of micro-batch 3, blocks 2..4 | slot 1, from 0, to 3 | after 12 16"
+std::string line_of(const Action& action, int index);
+
+}  // namespace mindpipe

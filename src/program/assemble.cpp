@@ -1,0 +1,199 @@
+#include "program/assemble.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+/// The payloads that travel one way through a cut, with their sizes.
+std::array<std::pair<Payload, std::int64_t>, 2> payloads_of(const BoundaryBytes& cut, bool with_forward) {
+  if (with_forward) return {{{Payload::activation, cut.activation}, {Payload::memory, cut.memory}}};
+  return {{{Payload::gradient, cut.gradient}, {Payload::memory_gradient, cut.memory_gradient}}};
+}
+
+/// Bytes that one rank sends so that `bytes` are summed over the data axis (or scattered, or gathered: half of that).
+std::int64_t sent_in_group(const Outline& outline, std::int64_t bytes, bool whole_sum) {
+  const std::int64_t once = (bytes * (outline.data - 1) + outline.data - 1) / outline.data;
+  return whole_sum ? 2 * once : once;
+}
+
+/// Writes the list of one rank.
+class Writer {
+ public:
+  Writer(const Outline& outline, int rank, const std::vector<Work>& work) : outline_(outline), rank_(rank), work_(work) {}
+
+  std::vector<Action> write() {
+    for (const Work& work : work_) pass(work);
+    finish();
+    return std::move(list_);
+  }
+
+ private:
+  int add(Action action) {
+    list_.push_back(std::move(action));
+    return static_cast<int>(list_.size()) - 1;
+  }
+
+  /// Messages for all payloads that cross the cut before block `cut`; returns their places in the list.
+  std::vector<int> messages(Kind kind, const Work& work, int cut, int peer, bool with_forward, std::vector<int> after) {
+    std::vector<int> places;
+    for (const auto& [payload, bytes] : payloads_of(outline_.cuts[cut], with_forward)) {
+      if (bytes == 0) continue;
+      Action message;
+      message.kind = kind;
+      message.queue = Queue::channel;
+      message.chunk = work.chunk;
+      message.micro_batch = work.micro_batch;
+      message.shard = work.micro_batch / outline_.micro_batches_of_shard();
+      message.first = message.last = cut;
+      message.peer = peer;
+      message.payload = payload;
+      message.bytes = bytes;
+      message.after = after;
+      places.push_back(add(message));
+    }
+    return places;
+  }
+
+  void pass(const Work& work) {
+    const bool forward = work.kind == Kind::forward, weight = work.kind == Kind::backward_weight;
+    const int first = outline_.first_block[work.chunk], last = outline_.first_block[work.chunk + 1];
+    const int before = work.chunk + (forward ? -1 : 1), behind = work.chunk + (forward ? 1 : -1);
+    const auto elsewhere = [&](int chunk) { return chunk >= 0 && chunk < outline_.all_chunks() && outline_.rank_of(chunk) != rank_; };
+
+    std::vector<int> arrived;
+    if (!weight && elsewhere(before)) arrived = messages(Kind::receive, work, forward ? first : last, outline_.rank_of(before), forward, {});
+
+    Action action;
+    action.kind = work.kind;
+    action.chunk = work.chunk;
+    action.micro_batch = work.micro_batch;
+    action.shard = work.micro_batch / outline_.micro_batches_of_shard();
+    action.after = arrived;
+    const bool makes_gradients = work.kind == Kind::backward || weight;
+    action.fold = makes_gradients && (work.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
+
+    int done = -1;
+    if (makes_gradients && work.micro_batch == outline_.micro_batches - 1) {
+      for (int block = last - 1; block >= first; --block) {
+        action.first = block;
+        action.last = block + 1;
+        done = add(action);
+        action.after.clear();
+        reduce(work, block, done);
+      }
+    } else {
+      action.first = first;
+      action.last = last;
+      done = add(action);
+    }
+    last_pass_ = done;
+    if (!weight && elsewhere(behind)) messages(Kind::send, work, forward ? last : first, outline_.rank_of(behind), forward, {done});
+  }
+
+  void reduce(const Work& work, int block, int done) {
+    if (outline_.blocks[block].values == 0) return;
+    Action action;
+    action.kind = Kind::reduce;
+    action.queue = Queue::group;
+    action.group = Group::data;
+    action.chunk = work.chunk;
+    action.first = block;
+    action.last = block + 1;
+    action.bytes = sent_in_group(outline_, outline_.blocks[block].gradients, !outline_.sharded_optimizer);
+    action.after = {done};
+    reduced_[block] = add(action);
+  }
+
+  /// Each rank that uses a tied table gets the gradient of every other use, to add them all in model order.
+  void exchange_tied(std::vector<int>& before_scalars) {
+    for (const TiedTable& table : outline_.tied) {
+      std::vector<int> ranks;
+      for (int block : table.blocks) {
+        const int rank = outline_.rank_of(outline_.chunk_of(block));
+        if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
+      }
+      if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) continue;
+      for (int block : table.blocks) {
+        const int chunk = outline_.chunk_of(block), owner = outline_.rank_of(chunk);
+        Action message;
+        message.queue = Queue::channel;
+        message.payload = Payload::unit;
+        message.chunk = chunk;
+        message.first = message.last = block;
+        message.bytes = outline_.sharded_optimizer ? (table.bytes + outline_.data - 1) / outline_.data : table.bytes;
+        if (owner == rank_) {
+          MP_CHECK(reduced_.count(block), "block {} uses a tied table but has no parameters", block);
+          message.kind = Kind::send;
+          message.after = {reduced_.at(block)};
+          for (int rank : ranks) {
+            if (rank == rank_) continue;
+            message.peer = rank;
+            add(message);
+          }
+        } else {
+          message.kind = Kind::receive;
+          message.peer = owner;
+          before_scalars.push_back(add(message));
+        }
+      }
+    }
+  }
+
+  void finish() {
+    std::vector<int> before_scalars;
+    for (const auto& [block, place] : reduced_) before_scalars.push_back(place);
+    before_scalars.push_back(last_pass_);
+    exchange_tied(before_scalars);
+    Action scalars;
+    scalars.kind = Kind::sum_scalar;
+    scalars.queue = Queue::group;
+    scalars.group = Group::grid;
+    scalars.payload = Payload::scalar;
+    scalars.after = before_scalars;
+    std::sort(scalars.after.begin(), scalars.after.end());
+    const int scalars_at = add(scalars);
+    for (const auto& [block, place] : reduced_) {
+      Action update;
+      update.kind = Kind::update;
+      update.chunk = list_[place].chunk;
+      update.first = block;
+      update.last = block + 1;
+      update.after = {scalars_at};
+      const int updated = add(update);
+      if (!outline_.sharded_optimizer) continue;
+      Action gather = list_[place];
+      gather.kind = Kind::gather;
+      gather.bytes = sent_in_group(outline_, outline_.blocks[block].values, false);
+      gather.after = {updated};
+      add(gather);
+    }
+  }
+
+  const Outline& outline_;
+  int rank_;
+  const std::vector<Work>& work_;
+  std::vector<Action> list_;
+  int last_pass_ = -1;
+  std::map<int, int> reduced_;  // block -> place of its reduce
+};
+
+}  // namespace
+
+Program assemble(const Outline& outline, const Order& order) {
+  MP_CHECK(static_cast<int>(outline.first_block.size()) == outline.all_chunks() + 1 && outline.first_block.front() == 0 &&
+               outline.first_block.back() == static_cast<int>(outline.blocks.size()),
+           "{} blocks are not cut into {} chunks", outline.blocks.size(), outline.all_chunks());
+  MP_CHECK(outline.cuts.size() >= outline.blocks.size(), "{} cuts for {} blocks", outline.cuts.size(), outline.blocks.size());
+  MP_CHECK(outline.shards > 0 && outline.micro_batches % outline.shards == 0, "{} micro-batches in {} shards", outline.micro_batches, outline.shards);
+  MP_CHECK(static_cast<int>(order.size()) == outline.stages, "an order of {} ranks for {} stages", order.size(), outline.stages);
+  Program program;
+  for (int rank = 0; rank < outline.stages; ++rank) program.ranks.push_back(Writer(outline, rank, order[rank]).write());
+  return program;
+}
+
+}  // namespace mindpipe
