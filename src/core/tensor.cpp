@@ -40,4 +40,9 @@ Tensor Tensor::row_range(std::int64_t first, std::int64_t rows) const {
   return part;
 }
 
+Tensor Tensor::range(std::int64_t first, std::int64_t elements) const {
+  MP_CHECK(first >= 0 && first + elements <= count(), "elements {}..{} of {}", first, first + elements, to_string(shape));
+  return {static_cast<std::byte*>(data) + first * bytes_of(dtype), {elements}, dtype};
+}
+
 }  // namespace mindpipe

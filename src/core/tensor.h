@@ -57,6 +57,8 @@ struct Tensor {
   Tensor at(std::int64_t i) const;
   /// Rows [first, first + rows) of the tensor seen as a matrix [rows, cols].
   Tensor row_range(std::int64_t first, std::int64_t rows) const;
+  /// Elements [first, first + elements) of the tensor seen as a vector.
+  Tensor range(std::int64_t first, std::int64_t elements) const;
 };
 
 }  // namespace mindpipe

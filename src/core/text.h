@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mindpipe {
+
+/// Edits that turn one word into the other: a letter put in, taken out, changed, or swapped with its neighbour.
+int edit_distance(std::string_view from, std::string_view to);
+
+/// The candidate that `word` was most likely meant to be; nothing when none is near.
+std::optional<std::string> nearest_spelling(std::string_view word, const std::vector<std::string>& candidates);
+/// "; did you mean steps?", or nothing when no candidate is near.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+std::string human_bytes(double bytes);      ///< "1.5 GiB"
+std::string human_seconds(double seconds);  ///< "1 h 02 min", "3 min 05 s", "12.3 s", "4.5 ms"
+
+/// "4096", "12 GiB", "500MB": a number of bytes; nothing when it is not one.
+std::optional<std::int64_t> parse_bytes(std::string_view text);
+/// "90", "1.5h", "23h50m", "30 s": seconds; nothing when it is not a duration.
+std::optional<double> parse_seconds(std::string_view text);
+
+/// The shortest digits that read back to the same bits.
+std::string shortest(double number);
+bool is_utf8(std::string_view text);
+std::string join(const std::vector<std::string>& words, std::string_view between);
+
+}  // namespace mindpipe

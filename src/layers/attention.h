@@ -1,0 +1,54 @@
+#pragma once
+#include "layers/branch.h"
+#include "layers/linear.h"
+
+namespace mindpipe {
+
+struct AttentionSpec {
+  std::int64_t width = 0;
+  int heads = 1, key_value_heads = 1;
+  std::int64_t head_width = 0;
+  bool causal = true, rotary = false, bias = false;
+  double rotary_base = 10000, dropout = 0;
+  double deviation = 0.02, output_deviation = 0.02;
+  std::int64_t cache_rows = 0;  ///< generation: how many positions a cache holds
+};
+
+/// Multi-head attention of a sequence to itself, heads divided over the shards: product to q | k | v, attention, product back.
+/// Saves q | k | v, the sums of its softmax, and its output.
+class SelfAttention final : public Branch {
+ public:
+  SelfAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path, const AttentionSpec& spec);
+  Tensor forward(const Tensor& x, const Boundary& in, Tape& tape) override;
+  Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) override;
+
+ private:
+  AttentionQuestion question(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const;
+  /// Copies the new keys and values behind those of the earlier positions; the cache as heads k | v.
+  Tensor extend_cache(const Tensor& qkv, int shard, Tape& tape);
+
+  LayerContext context_;
+  AttentionSpec spec_;
+  int heads_, key_value_heads_;  ///< of a shard
+  std::uint64_t purpose_;
+  Linear qkv_, output_;
+};
+
+/// Attention of a sequence to the boundary's memory (an encoder's output), whose padding the batch's source lengths tell.
+class CrossAttention final : public Branch {
+ public:
+  CrossAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path, const AttentionSpec& spec);
+  Tensor forward(const Tensor& x, const Boundary& in, Tape& tape) override;
+  Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) override;
+
+ private:
+  AttentionQuestion question(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const;
+
+  LayerContext context_;
+  AttentionSpec spec_;
+  int heads_;  ///< of a shard
+  std::uint64_t purpose_;
+  Linear query_, key_value_, output_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,38 @@
+#pragma once
+#include <memory>
+
+#include "layers/norm.h"
+
+namespace mindpipe {
+
+/// What a residual block computes between its norm and its sum: attention, an MLP. `x` is the normed activation; the result is
+/// [samples, rows, width] without its last bias, which the block adds behind the sum over shards.
+class Branch {
+ public:
+  virtual ~Branch() = default;
+  virtual Tensor forward(const Tensor& x, const Boundary& in, Tape& tape) = 0;
+  /// Gives the gradient of x; adds its part to dout.memory where it read the memory.
+  virtual Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) = 0;
+};
+
+/// x + dropout(branch(norm(x)) + bias): one element of a model's list.
+class ResidualBlock final : public Layer {
+ public:
+  ResidualBlock(const LayerContext& context, Norm norm, std::unique_ptr<Branch> branch, Param bias, double dropout, const std::string& path)
+      : context_(context), norm_(std::move(norm)), branch_(std::move(branch)), bias_(bias), dropout_(dropout), purpose_(purpose_of(path + ".dropout")) {}
+  Boundary forward(Boundary in, Tape& tape) override;
+  Boundary backward(Boundary dout, Tape& tape) override;
+
+ private:
+  LayerContext context_;
+  Norm norm_;
+  std::unique_ptr<Branch> branch_;
+  Param bias_;
+  double dropout_;
+  std::uint64_t purpose_;
+};
+
+/// The bias of a residual block: added behind the sum over shards, so its form is `rows`.
+Param residual_bias(Unit& unit, const std::string& name, std::int64_t width);
+
+}  // namespace mindpipe

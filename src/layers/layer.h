@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "backend.h"
+#include "comm/communicator.h"
+#include "layers/tape.h"
+#include "layers/unit.h"
+
+namespace mindpipe {
+
+/// What crosses a block or a stage: a small fixed set of tensors. A stage's cut sends those that are there.
+struct Boundary {
+  Tensor activation;   ///< [samples, rows, width]
+  Tensor memory;       ///< an encoder's output; its gradient is f32 and grows from the last reader to the first
+};
+
+/// What every layer of a model is built with.
+struct LayerContext {
+  Backend& backend;
+  Communicator& tensor;            ///< the tensor group; it may have one member
+  DType dtype = DType::f32;        ///< of values and activations
+  bool sequence_parallel = false;  ///< `rows` layers see a part of the sequence
+  std::uint64_t seed = 0;
+};
+
+/// A step of a model: a boundary in, a boundary out. Written once, for every layout.
+/// backward writes the gradient of its input over the gradient it was given (a residual stream is one buffer) and adds (+=) to its
+/// parameters' gradients. It keeps no activations: they go on the tape.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  virtual Boundary forward(Boundary in, Tape& tape) = 0;
+  virtual Boundary backward(Boundary dout, Tape& tape) = 0;
+};
+
+/// The rows of the whole sequence that a `rows` layer sees, of a tensor [samples, rows, width].
+Window window_of(const LayerContext& context, const Tensor& x);
+
+/// From rows to whole, before a product that is split by `out`: gathers the sequence where it is cut.
+Tensor enter(const LayerContext& context, const Tensor& x, Tape& tape);
+/// The same for a gradient, which nobody needs when the layer is done.
+Tensor enter_gradient(const LayerContext& context, const Tensor& dy, Tape& tape);
+/// From shards [local][samples, sequence, width] to the rows of their sum, after a product that is split by `in`: one fixed tree.
+Tensor leave(const LayerContext& context, const Tensor& shards, Tape& tape);
+
+/// Randomness of one place in the model.
+Dropout dropout_at(const LayerContext& context, double probability, std::uint64_t purpose, const Tape& tape);
+
+}  // namespace mindpipe

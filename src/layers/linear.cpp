@@ -1,0 +1,57 @@
+#include "layers/linear.h"
+
+namespace mindpipe {
+
+Linear::Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec) : context_(context), split_(spec.split) {
+  const std::int64_t shards = context.tensor.logical();
+  ParamSpec weight{spec.outputs, spec.inputs, spec.split, Form::whole, {Initial::Kind::normal, spec.deviation}, true};
+  for (Part& part : weight.parts) part.name += ".weight";
+  inputs_ = spec.split == Split::in ? spec.inputs / shards : spec.inputs;
+  outputs_ = spec.split == Split::out ? weight.rows() / shards : weight.rows();
+  weight_ = unit.add(weight);
+  if (spec.bias) {
+    MP_CHECK(spec.split != Split::in, "{}: a bias behind a sum belongs to the block", spec.name);
+    ParamSpec bias{spec.outputs, 0, spec.split, Form::whole, {}, false};
+    for (Part& part : bias.parts) part.name += ".bias";
+    bias_ = unit.add(bias);
+  }
+}
+
+Tensor Linear::forward(const Tensor& x, Tape& tape, Activation activation, Tensor before) {
+  const int shards = local_shards();
+  const bool sharded_input = split_ == Split::in;
+  const std::int64_t samples = x.shape[sharded_input ? 1 : 0], rows = x.shape[sharded_input ? 2 : 1];
+  const Shape shape{shards, samples, rows, outputs_};
+  // What a sum follows is gone once summed; the rest is read again by somebody's backward.
+  const Tensor y = sharded_input ? tape.scratch(shape, context_.dtype) : tape.keep(shape, context_.dtype);
+  for (int s = 0; s < shards; ++s) {
+    const Tensor x_s = (sharded_input ? x.at(s) : x).reshaped({samples * rows, inputs_});
+    const Tensor y_s = y.at(s).reshaped({samples * rows, outputs_});
+    context_.backend.linear(x_s, weight_.value(s), bias_ ? bias_.value(s) : Tensor{}, activation,
+                            before ? before.at(s).reshaped({samples * rows, outputs_}) : Tensor{}, y_s);
+  }
+  tape.save(x);
+  return y;
+}
+
+Tensor Linear::backward(const Tensor& dy, Tape& tape, Activation activation, Tensor before) {
+  const Tensor x = tape.restore();
+  const int shards = local_shards();
+  const bool sharded_input = split_ == Split::in, sharded_output = split_ == Split::out;
+  const std::int64_t samples = x.shape[sharded_input ? 1 : 0], rows = x.shape[sharded_input ? 2 : 1], n = samples * rows;
+  const Tensor dx = tape.scratch({shards, samples, rows, inputs_}, x.dtype);
+  for (int s = 0; s < shards; ++s) {
+    const Tensor dy_s = (sharded_output ? dy.at(s) : dy).reshaped({n, outputs_});
+    const Tensor x_s = (sharded_input ? x.at(s) : x).reshaped({n, inputs_});
+    context_.backend.linear_backward_input(dy_s, weight_.value(s), activation, before ? before.at(s).reshaped({n, inputs_}) : Tensor{},
+                                           dx.at(s).reshaped({n, inputs_}));
+    tape.weight_gradient(dy_s, x_s, weight_, s);
+    if (bias_) {
+      const Tensor db = bias_.gradient(s);
+      context_.backend.bias_backward(dy_s.reshaped({samples, rows, outputs_}), db.reshaped({1, db.count()}));
+    }
+  }
+  return dx;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,29 @@
+#pragma once
+#include "layers/branch.h"
+#include "layers/linear.h"
+
+namespace mindpipe {
+
+struct MlpSpec {
+  std::int64_t width = 0, inner = 0;
+  Activation activation = Activation::gelu;
+  bool gated = false;  ///< silu(gate) * up instead of activation(up)
+  bool bias = false;
+  double deviation = 0.02, output_deviation = 0.02;
+};
+
+/// Two products with an activation between them; the inner width is divided over the shards.
+/// Saves what went into the activation and what came out of it.
+class Mlp final : public Branch {
+ public:
+  Mlp(const LayerContext& context, Unit& unit, const std::string& name, const MlpSpec& spec);
+  Tensor forward(const Tensor& x, const Boundary& in, Tape& tape) override;
+  Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) override;
+
+ private:
+  LayerContext context_;
+  MlpSpec spec_;
+  Linear inner_, output_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,26 @@
+#include "layers/norm.h"
+
+namespace mindpipe {
+
+Norm::Norm(const LayerContext& context, Unit& unit, const std::string& name, NormKind kind, std::int64_t width, double epsilon, bool offset)
+    : context_(context), kind_(kind), epsilon_(epsilon) {
+  gain_ = unit.add({{{name + ".weight", width}}, 0, Split::none, Form::rows, {Initial::Kind::one}, false});
+  if (offset) offset_ = unit.add({{{name + ".bias", width}}, 0, Split::none, Form::rows, {}, false});
+}
+
+Tensor Norm::forward(const Tensor& x, Tape& tape) {
+  const Tensor y = tape.keep(x.shape, x.dtype);
+  const Tensor statistics = tape.keep({x.rows(), 2}, x.dtype == DType::f64 ? DType::f64 : DType::f32);
+  context_.backend.norm(kind_, x, gain_.value(), offset_ ? offset_.value() : Tensor{}, epsilon_, statistics, y);
+  tape.save(x);
+  tape.save(statistics);
+  return y;
+}
+
+void Norm::backward(const Tensor& dy, const Tensor& residual, const Tensor& dx, Tape& tape) {
+  const Tensor statistics = tape.restore(), x = tape.restore();
+  context_.backend.norm_backward_parameters(kind_, dy, x, statistics, gain_.gradient(), offset_ ? offset_.gradient() : Tensor{});
+  context_.backend.norm_backward_input(kind_, dy, x, gain_.value(), statistics, residual, dx);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,22 @@
+#pragma once
+#include "layers/layer.h"
+
+namespace mindpipe {
+
+/// LayerNorm or RMSNorm over the last extent. Form `rows`: one gradient accumulator for each T-th of the sequence.
+/// Saves x and its statistics.
+class Norm {
+ public:
+  Norm(const LayerContext& context, Unit& unit, const std::string& name, NormKind kind, std::int64_t width, double epsilon, bool offset);
+  Tensor forward(const Tensor& x, Tape& tape);
+  /// dx = residual + gradient through the norm; `residual` may be none, or dx itself.
+  void backward(const Tensor& dy, const Tensor& residual, const Tensor& dx, Tape& tape);
+
+ private:
+  LayerContext context_;
+  NormKind kind_;
+  double epsilon_;
+  Param gain_, offset_;
+};
+
+}  // namespace mindpipe

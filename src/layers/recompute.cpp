@@ -1,0 +1,29 @@
+#include "layers/recompute.h"
+
+namespace mindpipe {
+
+Boundary Recompute::forward(Boundary in, Tape& tape) {
+  if (!tape.saves()) return block_->forward(in, tape);
+  tape.mode = Tape::Mode::discard;
+  const Boundary out = block_->forward(in, tape);
+  tape.mode = Tape::Mode::train;
+  if (in.memory) tape.save(in.memory);
+  tape.save(in.activation);
+  return out;
+}
+
+Boundary Recompute::backward(Boundary dout, Tape& tape) {
+  Boundary in;
+  in.activation = tape.restore();
+  if (dout.memory) in.memory = tape.restore();
+  const std::size_t mark = tape.kept_mark();
+  tape.mode = Tape::Mode::replay;
+  block_->forward(in, tape);
+  const Boundary din = block_->backward(dout, tape);
+  tape.mode = Tape::Mode::train;
+  // Products that were put off still read what this pass kept; then it stays until the micro-batch is done.
+  if (tape.weight_gradients == Tape::WeightGradients::now) tape.release_kept(mark);
+  return din;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,86 @@
+#include <cmath>
+
+#include "layers/attention.h"
+
+namespace mindpipe {
+
+SelfAttention::SelfAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path, const AttentionSpec& spec)
+    : context_(context),
+      spec_(spec),
+      heads_(spec.heads / context.tensor.logical()),
+      key_value_heads_(spec.key_value_heads / context.tensor.logical()),
+      purpose_(purpose_of(path + ".attention_dropout")),
+      qkv_(context, unit,
+           {name + ".qkv",
+            {{name + ".q", spec.heads * spec.head_width}, {name + ".k", spec.key_value_heads * spec.head_width}, {name + ".v", spec.key_value_heads * spec.head_width}},
+            spec.width, Split::out, spec.bias, spec.deviation}),
+      output_(context, unit, {name + ".output", {{name + ".output", spec.width}}, spec.heads * spec.head_width, Split::in, false, spec.output_deviation}) {}
+
+AttentionQuestion SelfAttention::question(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const {
+  AttentionQuestion q;
+  q.queries = queries, q.keys = keys, q.causal = spec_.causal;
+  q.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec_.head_width)));
+  if (!spec_.causal) q.key_lengths = tape.batch.source_lengths;
+  q.dropout = dropout_at(context_, spec_.dropout, purpose_, tape);
+  q.head_offset = static_cast<std::int64_t>(context_.tensor.first_shard() + shard) * heads_;
+  return q;
+}
+
+Tensor SelfAttention::extend_cache(const Tensor& qkv, int shard, Tape& tape) {
+  const std::int64_t samples = qkv.shape[0], rows = qkv.shape[1], width = 2 * key_value_heads_ * spec_.head_width, skip = heads_ * spec_.head_width;
+  const Tensor cache = tape.cache(this, {context_.tensor.local_shards(), samples, spec_.cache_rows, width}, qkv.dtype).at(shard);
+  const std::size_t element = bytes_of(qkv.dtype);
+  for (std::int64_t i = 0; i < samples * rows; ++i) {
+    const std::int64_t to = (i / rows) * spec_.cache_rows + tape.position + i % rows;
+    context_.backend.copy({qkv.as<std::byte>() + (i * (skip + width) + skip) * element, {width}, qkv.dtype},
+                          {cache.as<std::byte>() + to * width * element, {width}, qkv.dtype});
+  }
+  return cache.reshaped({samples, spec_.cache_rows, 2 * key_value_heads_, spec_.head_width});
+}
+
+Tensor SelfAttention::forward(const Tensor& x, const Boundary&, Tape& tape) {
+  const Tensor whole = enter(context_, x, tape);
+  const std::int64_t samples = whole.shape[0], rows = whole.shape[1];
+  const int shards = context_.tensor.local_shards(), all = heads_ + 2 * key_value_heads_;
+  const Tensor qkv = qkv_.forward(whole, tape);
+  const Tensor log_sum = tape.keep({shards, samples, heads_, rows}, context_.dtype == DType::f64 ? DType::f64 : DType::f32);
+  const Tensor out = tape.keep({shards, samples, rows, heads_ * spec_.head_width}, context_.dtype);
+  for (int s = 0; s < shards; ++s) {
+    const Tensor heads = qkv.at(s).reshaped({samples, rows, all, spec_.head_width});
+    if (spec_.rotary) context_.backend.rotary({heads, 0, heads_ + key_value_heads_}, spec_.rotary_base, tape.position, false);
+    Heads k{heads, heads_, key_value_heads_}, v{heads, heads_ + key_value_heads_, key_value_heads_};
+    std::int64_t keys = rows;
+    if (tape.mode == Tape::Mode::generate) {
+      const Tensor cache = extend_cache(qkv.at(s), s, tape);
+      k = {cache, 0, key_value_heads_}, v = {cache, key_value_heads_, key_value_heads_};
+      keys = tape.position + rows;
+    }
+    context_.backend.attention(question(rows, keys, s, tape), {heads, 0, heads_}, k, v, log_sum.at(s), out.at(s).reshaped({samples, rows, heads_, spec_.head_width}));
+  }
+  tape.save(qkv);
+  tape.save(log_sum);
+  tape.save(out);
+  return leave(context_, output_.forward(out, tape), tape);
+}
+
+Tensor SelfAttention::backward(const Tensor& dy, const Boundary&, Tape& tape) {
+  const Tensor dbranch = enter_gradient(context_, dy, tape);
+  const Tensor dout = output_.backward(dbranch, tape);
+  const Tensor out = tape.restore(), log_sum = tape.restore(), qkv = tape.restore();
+  const std::int64_t samples = qkv.shape[1], rows = qkv.shape[2];
+  const int all = heads_ + 2 * key_value_heads_;
+  const Tensor dqkv = tape.scratch(qkv.shape, qkv.dtype);
+  for (int s = 0; s < context_.tensor.local_shards(); ++s) {
+    const Shape shape{samples, rows, all, spec_.head_width}, out_shape{samples, rows, heads_, spec_.head_width};
+    const Tensor heads = qkv.at(s).reshaped(shape), dheads = dqkv.at(s).reshaped(shape);
+    const auto part = [&](const Tensor& t, int first, int count) { return Heads{t, first, count}; };
+    const int k = heads_, v = heads_ + key_value_heads_;
+    context_.backend.attention_backward(question(rows, rows, s, tape), part(heads, 0, heads_), part(heads, k, key_value_heads_), part(heads, v, key_value_heads_),
+                                        log_sum.at(s), out.at(s).reshaped(out_shape), dout.at(s).reshaped(out_shape), part(dheads, 0, heads_),
+                                        part(dheads, k, key_value_heads_), part(dheads, v, key_value_heads_));
+    if (spec_.rotary) context_.backend.rotary({dheads, 0, v}, spec_.rotary_base, 0, true);
+  }
+  return leave(context_, qkv_.backward(dqkv, tape), tape);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,103 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "backend.h"
+#include "core/memory.h"
+#include "layers/unit.h"
+
+namespace mindpipe {
+
+/// What a micro-batch brings from outside: token ids and what they should be followed by. Tensors may be none where a stage reads none.
+struct MicroBatch {
+  Tensor tokens;               ///< i32 [samples, sequence]
+  Tensor targets;              ///< i32 [samples, sequence]; negative: not counted
+  Tensor source;               ///< i32 [samples, source sequence]: an encoder's tokens
+  Tensor source_lengths;       ///< i32 [samples]
+  std::int64_t samples = 0;
+  std::int64_t first_sample = 0;  ///< in the step's batch: the key of its randomness
+  std::int64_t step = 0;
+};
+
+/// What one micro-batch keeps between forward and backward: last in, first out, empty afterwards.
+class Tape {
+ public:
+  /// train: keep and save. discard: a recomputed block's first pass, nothing is saved. replay: its second pass. evaluate: nothing is saved or
+  /// dropped. generate: evaluate, with a cache of keys and values.
+  enum class Mode : std::uint8_t { train, discard, replay, evaluate, generate };
+  enum class WeightGradients : std::uint8_t { now, later };
+
+  Tape(Backend& backend, Arena& kept, Arena& scratch) : backend_(backend), kept_(kept), scratch_(scratch) {}
+
+  Mode mode = Mode::train;
+  WeightGradients weight_gradients = WeightGradients::now;
+  MicroBatch batch;
+  double loss_factor = 1;       ///< the constant a backward starts from
+  double label_smoothing = 0;
+  Tensor losses;                ///< f32 [samples, sequence]: written by the head
+  Tensor logits;                ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
+  std::int64_t position = 0;    ///< generate: of the first row
+
+  bool saves() const { return mode == Mode::train || mode == Mode::replay; }
+  /// A tensor for what backward (or a later layer's backward) reads.
+  Tensor keep(const Shape& shape, DType dtype) { return saves() ? kept_.take(shape, dtype) : scratch_.take(shape, dtype); }
+  /// A block's output: it outlives the block, also where the block saves nothing.
+  Tensor output(const Shape& shape, DType dtype) { return kept_.take(shape, dtype); }
+  /// A tensor that is given back when the enclosing Scope ends.
+  Tensor scratch(const Shape& shape, DType dtype) { return scratch_.take(shape, dtype); }
+
+  void save(const Tensor& t);
+  Tensor restore();
+  /// What `restore` would give after `above` other ones: for a backward that needs it before a later layer's backward has run.
+  Tensor peek(std::size_t above) const;
+  std::size_t saved() const { return saved_.size(); }
+
+  /// dw += dy^T x, now or in run_weight_gradients(); in either case in the order of handing.
+  void weight_gradient(const Tensor& dy, const Tensor& x, const Param& param, int shard);
+  /// The products that were put off, in order.
+  void run_weight_gradients();
+
+  /// Keys and values of one layer, made at first use and kept for the whole generation.
+  Tensor cache(const void* layer, const Shape& shape, DType dtype);
+
+  std::size_t kept_mark() const { return kept_.mark(); }
+  void release_kept(std::size_t mark) { kept_.release(mark); }
+  /// Forgets everything: the micro-batch is done, or given up.
+  void clear();
+
+  /// Gives back the scratch taken in its lifetime.
+  class Scope {
+   public:
+    explicit Scope(Tape& tape) : arena_(tape.scratch_), mark_(arena_.mark()) {}
+    Scope(const Scope&) = delete;
+    ~Scope() { arena_.release(mark_); }
+
+   private:
+    Arena& arena_;
+    std::size_t mark_;
+  };
+
+ private:
+  struct Place {
+    std::size_t offset;
+    Shape shape;
+    DType dtype;
+  };
+  struct Product {
+    Place dy, x;
+    Param param;
+    int shard;
+  };
+  Place place_of(const Tensor& t) const { return {kept_.offset_of(t.data), t.shape, t.dtype}; }
+  Tensor at(const Place& p) const { return {kept_.address_of(p.offset), p.shape, p.dtype}; }
+
+  Backend& backend_;
+  Arena& kept_;
+  Arena& scratch_;
+  std::vector<Place> saved_;
+  std::vector<Product> products_;
+  std::map<const void*, Tensor> caches_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,117 @@
+#include "layers/unit.h"
+
+#include <algorithm>
+
+namespace mindpipe {
+namespace {
+
+constexpr std::int64_t align_elements = alignment / sizeof(float);
+std::int64_t align_count(std::int64_t n) { return (n + align_elements - 1) / align_elements * align_elements; }
+
+}  // namespace
+
+std::int64_t ParamSpec::rows() const {
+  std::int64_t n = 0;
+  for (const Part& part : parts) n += part.rows;
+  return n;
+}
+
+std::int64_t ParamSpec::count() const {
+  std::int64_t n = 0;
+  for (const Part& part : parts) n += (part.rows - part.padding) * width();
+  return n;
+}
+
+Tensor Param::value(int shard) const { return unit->value(index, shard); }
+Tensor Param::gradient(int shard) const { return unit->gradient(index, use, shard); }
+
+Param Unit::add(const ParamSpec& spec, int use) {
+  for (int i = 0; i < static_cast<int>(params_.size()); ++i)
+    if (params_[i].parts[0].name == spec.parts[0].name) return {this, i, use};
+  params_.push_back(spec);
+  return {this, static_cast<int>(params_.size()) - 1, use};
+}
+
+Shape Unit::shard_shape(int param) const {
+  const ParamSpec& spec = params_[param];
+  const std::int64_t n = shards_.logical;
+  const std::int64_t rows = spec.split == Split::out ? spec.rows() / n : spec.rows();
+  if (spec.columns == 0) return {rows};
+  return {rows, spec.split == Split::in ? spec.columns / n : spec.columns};
+}
+
+std::int64_t Unit::shard_stride(int param) const { return align_count(shard_shape(param).count()); }
+
+std::int64_t Unit::parts_stride(int param) const { return align_count(shard_shape(param).count() * sequence_parts_); }
+
+std::int64_t Unit::parameters() const {
+  std::int64_t n = 0;
+  for (const ParamSpec& spec : params_) n += spec.count();
+  return n;
+}
+
+void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype) {
+  shards_ = shards, sequence_parts_ = sequence_parts, levels_ = levels, dtype_ = dtype;
+  offsets_.clear(), root_offsets_.clear(), part_offsets_.clear();
+  flat_count_ = roots_count_ = parts_count_ = 0;
+  for (int i = 0; i < static_cast<int>(params_.size()); ++i) {
+    const ParamSpec& spec = params_[i];
+    for (const Part& part : spec.parts)
+      MP_REQUIRE(spec.split != Split::out || part.rows % shards.logical == 0, Exit::bad_configuration,
+                 "{}: {} has {} rows, which {} logical tensor shards do not divide", name_, part.name, part.rows, shards.logical);
+    MP_REQUIRE(spec.split != Split::in || spec.columns % shards.logical == 0, Exit::bad_configuration,
+               "{}: {} has {} columns, which {} logical tensor shards do not divide", name_, spec.parts[0].name, spec.columns, shards.logical);
+    const std::int64_t local = local_shards(i) * shard_stride(i);
+    offsets_.push_back(flat_count_);
+    root_offsets_.push_back(roots_count_);
+    part_offsets_.push_back(parts_count_);
+    flat_count_ += local;
+    roots_count_ += local * spec.uses;
+    if (has_sequence_parts(i)) parts_count_ += parts_stride(i) * spec.uses;
+  }
+}
+
+std::size_t Unit::gradient_bytes() const {
+  return aligned((roots_count_ * (1 + levels_) + parts_count_) * bytes_of(gradient_dtype()));
+}
+
+void Unit::allocate_values(Memory& memory) {
+  value_arena_ = Arena(memory, MemoryClass::values, value_bytes());
+  values_ = value_arena_.take({flat_count_}, dtype_);
+}
+
+void Unit::allocate_gradients(Memory& memory) {
+  gradient_arena_ = Arena(memory, MemoryClass::gradients, gradient_bytes());
+  accumulators_ = gradient_arena_.take({roots_count_ + parts_count_}, gradient_dtype());
+  roots_ = {accumulators_.data, {roots_count_}, gradient_dtype()};
+  if (levels_ > 0) levels_memory_ = gradient_arena_.take({levels_, roots_count_}, gradient_dtype());
+}
+
+Tensor Unit::value(int param, int shard) const {
+  MP_CHECK(values_ && shard < local_shards(param), "unit {}: value {} of shard {}", name_, param, shard);
+  return {values_.as<std::byte>() + flat_offset(param, shard) * bytes_of(dtype_), shard_shape(param), dtype_};
+}
+
+Tensor Unit::root(int param, int use) const {
+  return {accumulators_.as<std::byte>() + root_offset(param, use) * bytes_of(gradient_dtype()),
+          {local_shards(param), shard_stride(param)}, gradient_dtype()};
+}
+
+Tensor Unit::sequence_parts(int param, int use) const {
+  const std::int64_t offset = roots_count_ + part_offsets_[param] + use * parts_stride(param);
+  return {accumulators_.as<std::byte>() + offset * bytes_of(gradient_dtype()), {sequence_parts_, shard_shape(param).count()}, gradient_dtype()};
+}
+
+Tensor Unit::level(int i) const { return levels_memory_.at(i); }
+
+Tensor Unit::gradient(int param, int use, int shard) const {
+  MP_CHECK(accumulators_ && shard < local_shards(param), "unit {}: gradient {} of shard {}", name_, param, shard);
+  const Shape shape = shard_shape(param);
+  if (params_[param].form == Form::rows) {
+    if (has_sequence_parts(param)) return sequence_parts(param, use);
+    return {root(param, use).data, {1, shape.count()}, gradient_dtype()};
+  }
+  return {root(param, use).as<std::byte>() + shard * shard_stride(param) * bytes_of(gradient_dtype()), shape, gradient_dtype()};
+}
+
+}  // namespace mindpipe

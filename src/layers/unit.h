@@ -1,0 +1,131 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/memory.h"
+#include "core/tensor.h"
+
+namespace mindpipe {
+
+/// How a weight [out, in] is divided over the tensor axis. With one logical shard every value means "whole".
+enum class Split : std::uint8_t { none, out, in };
+
+/// How a parameter's gradient comes about over the tensor axis (bits.md 6): every rank alike or its own shard (`whole`), one accumulator for
+/// each T-th of the sequence (`rows`), or rows that only one T-th ever touches (`positions`: a sum with zeros, so one accumulator does).
+enum class Form : std::uint8_t { whole, rows, positions };
+
+struct Initial {
+  enum class Kind : std::uint8_t { zero, one, normal } kind = Kind::zero;
+  double deviation = 0;
+};
+
+/// A named piece of a parameter: q, k and v stacked in one weight are three. Rows from `rows - padding` on are padding: they are never
+/// initialised, learned, hashed or saved.
+struct Part {
+  std::string name;
+  std::int64_t rows = 0, padding = 0;
+};
+
+/// What a parameter is, before any memory exists. The whole tensor is [rows of all parts, columns], or [rows] when columns is 0.
+struct ParamSpec {
+  std::vector<Part> parts;
+  std::int64_t columns = 0;
+  Split split = Split::none;
+  Form form = Form::whole;
+  Initial initial;
+  bool decay = false;
+  int uses = 1;  ///< places that use it; each has its own accumulator, their roots are added in model order
+
+  std::int64_t rows() const;
+  std::int64_t width() const { return columns == 0 ? 1 : columns; }
+  /// Without padding: what a user counts.
+  std::int64_t count() const;
+};
+
+/// Which of the logical shards are here.
+struct ShardRange {
+  int logical = 1, local = 1, first = 0;
+};
+
+class Unit;
+
+/// A name for a parameter, not its address: units are fetched, evicted, moved. Ask at the call, never keep.
+struct Param {
+  Unit* unit = nullptr;
+  int index = 0, use = 0;
+  explicit operator bool() const { return unit != nullptr; }
+  Tensor value(int shard = 0) const;
+  /// What a backward adds to: the accumulator of this use. `rows` parameters: [parts, elements], one row for each local T-th of the sequence.
+  Tensor gradient(int shard = 0) const;
+};
+
+/// Parameters that travel as one. Their elements lie one after the other, each shard aligned; that flat order is the same for values,
+/// gradients and optimizer state, so that sums, statistics and updates run over flat ranges.
+class Unit {
+ public:
+  explicit Unit(std::string name) : name_(std::move(name)) {}
+  Unit(const Unit&) = delete;
+  Unit& operator=(const Unit&) = delete;
+
+  /// Before memory exists: declares a parameter, or finds the one of that name (a tied table's second use).
+  Param add(const ParamSpec& spec, int use = 0);
+
+  /// Lays the unit out for these shards. `sequence_parts` is the number of T-ths of the sequence whose `rows` accumulators live here,
+  /// `levels` the partial sums of data shards kept beside the accumulator (bits.md 3: log2(D/d)).
+  void lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype);
+  void allocate_values(Memory& memory);
+  void allocate_gradients(Memory& memory);
+
+  const std::string& name() const { return name_; }
+  const std::vector<ParamSpec>& params() const { return params_; }
+  const ShardRange& shards() const { return shards_; }
+  DType dtype() const { return dtype_; }
+  /// f32, or f64 in gradient checks.
+  DType gradient_dtype() const { return dtype_ == DType::f64 ? DType::f64 : DType::f32; }
+  int local_shards(int param) const { return params_[param].split == Split::none ? 1 : shards_.local; }
+  Shape shard_shape(int param) const;
+  std::int64_t parameters() const;  ///< of the whole unit, on all ranks
+
+  Tensor value(int param, int shard) const;
+  Tensor gradient(int param, int use, int shard) const;
+
+  /// Flat elements of this rank, shards aligned, one use each: what is updated and what values travel as.
+  std::int64_t flat_count() const { return flat_count_; }
+  std::int64_t flat_offset(int param, int shard) const { return offsets_[param] + shard * shard_stride(param); }
+  Tensor flat_values() const { return values_; }
+  /// The roots of all uses one after the other: what is summed over the data axis. A level holds as much.
+  std::int64_t roots_count() const { return roots_count_; }
+  Tensor roots() const { return roots_; }
+  Tensor level(int i) const;
+  /// The root of one use of a parameter: all its local shards.
+  Tensor root(int param, int use) const;
+  /// The per-T-th accumulators of a `rows` parameter's use [parts, elements].
+  Tensor sequence_parts(int param, int use) const;
+  bool has_sequence_parts(int param) const { return params_[param].form == Form::rows && sequence_parts_ > 1; }
+  /// All accumulators, levels excluded: zeroed at the start of a data shard.
+  Tensor accumulators() const { return accumulators_; }
+  int levels() const { return levels_; }
+
+  std::size_t value_bytes() const { return aligned(flat_count_ * bytes_of(dtype_)); }
+  std::size_t gradient_bytes() const;
+
+  std::int64_t version = 0;  ///< updates applied
+
+ private:
+  std::int64_t shard_stride(int param) const;
+  std::int64_t parts_stride(int param) const;
+  std::int64_t root_offset(int param, int use) const { return root_offsets_[param] + use * local_shards(param) * shard_stride(param); }
+
+  std::string name_;
+  std::vector<ParamSpec> params_;
+  ShardRange shards_;
+  DType dtype_ = DType::f32;
+  int sequence_parts_ = 1, levels_ = 0;
+  std::vector<std::int64_t> offsets_, root_offsets_, part_offsets_;
+  std::int64_t flat_count_ = 0, roots_count_ = 0, parts_count_ = 0;
+  Arena value_arena_, gradient_arena_;
+  Tensor values_, accumulators_, roots_, levels_memory_;
+};
+
+}  // namespace mindpipe
