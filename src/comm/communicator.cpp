@@ -1,0 +1,219 @@
+#include "comm/communicator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "comm/exchange.h"
+#include "comm/group.h"
+#include "comm/ledger.h"
+#include "comm/mutation.h"
+#include "core/clock.h"
+
+namespace mindpipe {
+namespace {
+
+/// Elements [first, first + count) of a tensor seen as one row.
+Tensor slice(const Tensor& t, std::int64_t first, std::int64_t count) {
+  return {t.as<std::byte>() + first * static_cast<std::int64_t>(bytes_of(t.dtype)), {count}, t.dtype};
+}
+
+/// `values` cut into `ranks` parts, as equal as they can be.
+std::vector<Tensor> equal_parts(const Tensor& values, int ranks) {
+  std::vector<Tensor> parts;
+  const std::int64_t n = values.count();
+  for (int r = 0; r < ranks; ++r) parts.push_back(slice(values, n * r / ranks, n * (r + 1) / ranks - n * r / ranks));
+  return parts;
+}
+
+std::size_t largest(const std::vector<Tensor>& parts) {
+  std::size_t bytes = 0;
+  for (const Tensor& part : parts) bytes = std::max(bytes, part.bytes());
+  return bytes;
+}
+
+/// Largest of a and b on the host, a NaN of either kept.
+void maximum_of(const Tensor& a, const Tensor& b, const Tensor& largest) {
+  const float *x = a.as<float>(), *y = b.as<float>();
+  float* out = largest.as<float>();
+  for (std::int64_t i = 0; i < a.count(); ++i) out[i] = x[i] > y[i] || x[i] != x[i] ? x[i] : y[i];
+}
+
+template <class T>
+void add_on_host(const Tensor& a, const Tensor& b, const Tensor& sum) {
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(a.bytes() / sizeof(T)); ++i) sum.as<T>()[i] = a.as<T>()[i] + b.as<T>()[i];
+}
+
+}  // namespace
+
+Communicator::Communicator(Backend& backend, int logical) : backend_(backend), logical_(logical) {
+  MP_CHECK(logical >= 1, "a communicator over {} logical shards", logical);
+}
+
+Communicator::Communicator(Backend& backend, std::unique_ptr<Group> group, int logical, Axis axis, TrafficLedger* ledger)
+    : backend_(backend), group_(std::move(group)), logical_(logical), axis_(axis), ledger_(ledger) {
+  size_ = group_->size();
+  rank_ = group_->rank();
+  check_degree(axis, logical, size_);
+}
+
+Communicator::Communicator(Communicator&&) noexcept = default;
+Communicator::~Communicator() = default;
+
+void Communicator::reserve(std::size_t bytes) {
+  if (size_ == 1) return;
+  // What arrives of a sum, and the vector itself where it has to be put in another order first.
+  room(aligned(bytes) + Exchange::scratch_bytes(size_, bytes / static_cast<std::size_t>(size_) + 64) + 4 * alignment);
+}
+
+Tensor Communicator::room(std::size_t bytes) {
+  if (bytes > scratch_.size()) {
+    MP_CHECK(!fixed_, "an exchange on the {} axis needs {} bytes of scratch and {} were reserved", name_of(axis_), bytes, scratch_.size());
+    scratch_ = Arena();
+    scratch_ = Arena(backend_.memory(), MemoryClass::workspace, bytes);
+  }
+  scratch_.release(0);
+  return scratch_.take({static_cast<std::int64_t>(bytes)}, DType::u8);
+}
+
+Communicator::Combine Communicator::add() const {
+  return [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
+}
+
+bool Communicator::alone(const char* operation) const { return size_ == 1 || is_mutated(name_of(axis_), operation); }
+
+void Communicator::run(Exchange& exchange, const char* operation, TrafficClass kind) {
+  ++calls_;
+  const std::int64_t start = now_ns();
+  group_->waiting().until([&] { return exchange.advance(); },
+                          [&] { return fmt::format("{}.{} number {} of rank {} of {}", name_of(axis_), operation, calls_, rank_, size_); });
+  if (ledger_ != nullptr) ledger_->add(axis_, kind, static_cast<std::int64_t>(exchange.bytes_sent()), seconds_since(start));
+}
+
+void Communicator::combine_shards(const Tensor& shards, const Tensor& total, const Combine& combine) {
+  const int n = local_shards();
+  MP_CHECK(shards.count() == n * total.count() && shards.dtype == total.dtype, "a sum of {} local shards from {} {} to {} {}", n,
+           to_string(shards.shape), name_of(shards.dtype), to_string(total.shape), name_of(total.dtype));
+  if (n == 1) {
+    if (shards.data != total.data) backend_.copy(shards.reshaped({shards.count()}), total.reshaped({total.count()}));
+    return;
+  }
+  std::vector<Tensor> leaves;
+  for (int s = 0; s < n; ++s) leaves.push_back(slice(shards, s * total.count(), total.count()));
+  combine_tree(leaves, slice(total, 0, total.count()), combine);
+}
+
+void Communicator::combine_ranks(const Tensor& total, const Combine& combine, const char* operation, TrafficClass kind) {
+  if (alone(operation)) return;
+  auto parts = equal_parts(total, size_);
+  const Tensor scratch = room(Exchange::scratch_bytes(size_, largest(parts)));
+  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch.data, combine);
+  run(exchange, operation, kind);
+}
+
+void Communicator::sum(const Tensor& shards, const Tensor& total) {
+  combine_shards(shards, total, add());
+  combine_ranks(total, add(), "sum", TrafficClass::tensor);
+}
+
+void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::int64_t outer) {
+  const std::int64_t count = part.count(), row = count / outer;
+  MP_CHECK(count % outer == 0, "a part of {} elements in {} rows", count, outer);
+  const Tensor whole = slice(shards, 0, count * size_);
+  combine_shards(shards, whole, add());
+  if (size_ == 1) {
+    if (part.data != whole.data) backend_.copy(whole, slice(part, 0, count));
+    return;
+  }
+  // Parts one after the other: part r is column block r of the rows.
+  const std::size_t part_bytes = part.bytes();
+  const Tensor scratch = room(static_cast<std::size_t>(size_) * aligned(part_bytes) + Exchange::scratch_bytes(size_, part_bytes));
+  std::vector<Tensor> parts;
+  for (int r = 0; r < size_; ++r) {
+    parts.push_back({scratch.as<std::byte>() + static_cast<std::size_t>(r) * aligned(part_bytes), {count}, part.dtype});
+    for (std::int64_t o = 0; o < outer; ++o) backend_.copy(slice(whole, (o * size_ + r) * row, row), slice(parts[r], o * row, row));
+  }
+  if (!alone("sum_scatter")) {
+    Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch.as<std::byte>() + static_cast<std::size_t>(size_) * aligned(part_bytes), add());
+    run(exchange, "sum_scatter", TrafficClass::tensor);
+  }
+  backend_.copy(parts[rank_], slice(part, 0, count));
+}
+
+void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t outer) {
+  const std::int64_t count = part.count(), row = count / outer;
+  MP_CHECK(count % outer == 0 && whole.count() == count * size_ && part.dtype == whole.dtype, "a gather of parts {} {} in {} rows to {} {}",
+           to_string(part.shape), name_of(part.dtype), outer, to_string(whole.shape), name_of(whole.dtype));
+  if (size_ == 1) {
+    if (part.data != whole.data) backend_.copy(slice(part, 0, count), slice(whole, 0, count));
+    return;
+  }
+  const Tensor scratch = room(static_cast<std::size_t>(size_) * aligned(part.bytes()));
+  std::vector<Tensor> parts;
+  for (int r = 0; r < size_; ++r) parts.push_back({scratch.as<std::byte>() + static_cast<std::size_t>(r) * aligned(part.bytes()), {count}, part.dtype});
+  backend_.copy(slice(part, 0, count), parts[rank_]);
+  if (!alone("gather")) {
+    Exchange exchange(*group_, Exchange::Halves::gather, parts, nullptr, add());
+    run(exchange, "gather", TrafficClass::tensor);
+  }
+  for (int r = 0; r < size_; ++r)
+    for (std::int64_t o = 0; o < outer; ++o) backend_.copy(slice(parts[r], o * row, row), slice(whole, (o * size_ + r) * row, row));
+}
+
+void Communicator::broadcast(const Tensor& tensor, int root) {
+  MP_CHECK(root >= 0 && root < size_, "a broadcast from rank {} of {}", root, size_);
+  if (alone("broadcast")) return;
+  // A binomial tree: whoever has the data passes it on at half the distance it came from.
+  ++calls_;
+  const std::int64_t start = now_ns();
+  const int place = (rank_ - root + size_) % size_;
+  const auto describe = [&] { return fmt::format("{}.broadcast number {} of rank {} of {}", name_of(axis_), calls_, rank_, size_); };
+  Messages messages(*group_);
+  int distance = 1;
+  for (; distance < size_; distance *= 2)
+    if ((place & distance) != 0) {
+      messages.receive(tensor.data, tensor.bytes(), (rank_ - distance + size_) % size_);
+      group_->waiting().until([&] { return messages.done(); }, describe);
+      break;
+    }
+  for (distance /= 2; distance > 0; distance /= 2)
+    if (place + distance < size_) messages.send(tensor.data, tensor.bytes(), (rank_ + distance) % size_);
+  group_->waiting().until([&] { return messages.done(); }, describe);
+  if (ledger_ != nullptr) ledger_->add(axis_, TrafficClass::values, static_cast<std::int64_t>(messages.bytes_sent()), seconds_since(start));
+}
+
+void Communicator::maximum(const Tensor& values) {
+  MP_CHECK(values.dtype == DType::f32, "a maximum of {} (f32 only)", name_of(values.dtype));
+  combine_ranks(values, maximum_of, "maximum", TrafficClass::tensor);
+}
+
+void Communicator::maximum(const Tensor& shards, const Tensor& largest) {
+  MP_CHECK(shards.dtype == DType::f32, "a maximum of {} (f32 only)", name_of(shards.dtype));
+  const bool counted = backend_.memory().kind() == Memory::Kind::counted;
+  combine_shards(shards, largest, counted ? add() : Combine(maximum_of));
+  maximum(largest);
+}
+
+void Communicator::sum_scalars(std::span<double> shards) {
+  if (shards.empty()) return;
+  const auto count = static_cast<std::int64_t>(shards.size()) / local_shards();
+  MP_CHECK(count * local_shards() == static_cast<std::int64_t>(shards.size()), "{} scalars of {} local shards", shards.size(), local_shards());
+  std::vector<Tensor> leaves;
+  for (int s = 0; s < local_shards(); ++s) leaves.push_back({shards.data() + s * count, {count}, DType::f64});
+  combine_tree(leaves, leaves[0], add_on_host<double>);
+  combine_host(leaves[0], add_on_host<double>, "sum_scalars");
+}
+
+void Communicator::sum_integers(std::span<std::int64_t> values) {
+  if (values.empty()) return;
+  combine_host({values.data(), {static_cast<std::int64_t>(values.size())}, DType::f64}, add_on_host<std::int64_t>, "sum_integers");
+}
+
+void Communicator::combine_host(const Tensor& values, const Combine& combine, const char* operation) {
+  if (alone(operation)) return;
+  auto parts = equal_parts(values, size_);
+  std::vector<double> scratch(Exchange::scratch_bytes(size_, largest(parts)) / sizeof(double));
+  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch.data(), combine);
+  run(exchange, operation, TrafficClass::scalars);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,93 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "backend.h"
+#include "comm/grid.h"
+#include "core/memory.h"
+
+namespace mindpipe {
+
+class Group;
+class Exchange;
+class TrafficLedger;
+enum class TrafficClass;
+
+/// What a layer sees of the ranks that share its work: the sums over logical shards, whoever computes which.
+///
+/// The arithmetic is cut into `logical()` shards; this rank computes `local_shards()` of them, from `first_shard()` on.
+/// Every sum follows one binary tree over the logical shards, neighbours first, every node rounded to the dtype, so its bits
+/// are the same for every number of ranks that cuts the tree into whole subtrees. A group of one calls no MPI.
+///
+/// All of it is collective: every rank of the group calls the same functions in the same order with the same shapes.
+/// Shards are used up: what stands in `shards` afterwards is undefined, unless it is the result's own memory.
+class Communicator {
+ public:
+  /// A group of one, which computes all shards itself.
+  Communicator(Backend& backend, int logical);
+  /// Ranks of `group`; `axis` names the traffic in `ledger` (may be null). Collective over the group.
+  Communicator(Backend& backend, std::unique_ptr<Group> group, int logical, Axis axis, TrafficLedger* ledger = nullptr);
+  Communicator(Communicator&&) noexcept;
+  ~Communicator();
+
+  int size() const { return size_; }
+  int rank() const { return rank_; }
+  int logical() const { return logical_; }
+  int local_shards() const { return logical_ / size_; }
+  int first_shard() const { return rank_ * local_shards(); }
+
+  /// total[...] = tree sum of shards[local][...] over all logical shards. `total` may be the first shard's own memory.
+  void sum(const Tensor& shards, const Tensor& total);
+  /// The same sum, seen as [outer][inner] and cut along inner: this rank gets part[outer][inner / size()], its rank's part.
+  /// `part` may overlap the shards.
+  void sum_scatter(const Tensor& shards, const Tensor& part, std::int64_t outer);
+  /// The inverse of the cut: whole[outer][inner] from every rank's part[outer][inner / size()]. `part` may lie inside `whole`.
+  void gather(const Tensor& part, const Tensor& whole, std::int64_t outer);
+  /// Every rank receives what rank `root` holds.
+  void broadcast(const Tensor& tensor, int root);
+  /// values = the largest of all ranks' values, element by element; f32.
+  void maximum(const Tensor& values);
+  /// largest[...] = the largest of shards[local][...] over all logical shards; `largest` may be the first shard's own memory; f32.
+  void maximum(const Tensor& shards, const Tensor& largest);
+
+  /// shards[local][k]: the scalars of this rank's shards, one shard after the other. Their tree sum over all logical shards
+  /// comes back in the first k.
+  void sum_scalars(std::span<double> shards);
+  /// Exact sum over the ranks, in place.
+  void sum_integers(std::span<std::int64_t> values);
+
+  /// Makes room for exchanging tensors of up to `bytes` bytes; called at set-up, once the largest is known.
+  void reserve(std::size_t bytes);
+  /// From here on the room for exchanges may not grow: a larger tensor is a mistake of the caller.
+  void fix_scratch() { fixed_ = true; }
+  std::size_t scratch_bytes() const { return scratch_.size(); }
+
+  Backend& backend() const { return backend_; }
+  Axis axis() const { return axis_; }
+  /// The ranks below, or null in a group of one.
+  Group* group() const { return group_.get(); }
+
+ private:
+  using Combine = std::function<void(const Tensor& a, const Tensor& b, const Tensor& sum)>;
+  void combine_shards(const Tensor& shards, const Tensor& total, const Combine& combine);
+  void combine_ranks(const Tensor& total, const Combine& combine, const char* operation, TrafficClass kind);
+  void combine_host(const Tensor& values, const Combine& combine, const char* operation);
+  void run(Exchange& exchange, const char* operation, TrafficClass kind);
+  bool alone(const char* operation) const;
+  Combine add() const;
+  Tensor room(std::size_t bytes);
+
+  Backend& backend_;
+  std::unique_ptr<Group> group_;
+  int size_ = 1, rank_ = 0, logical_ = 1;
+  Axis axis_ = Axis::tensor;
+  TrafficLedger* ledger_ = nullptr;
+  Arena scratch_;
+  std::int64_t calls_ = 0;
+  bool fixed_ = false;
+};
+
+}  // namespace mindpipe

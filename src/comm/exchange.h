@@ -1,0 +1,54 @@
+#pragma once
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "comm/group.h"
+#include "core/tensor.h"
+
+namespace mindpipe {
+
+/// sum = a combined with b, a from the lower ranks; `sum` may be a or b.
+using Combine = std::function<void(const Tensor& a, const Tensor& b, const Tensor& sum)>;
+
+/// leaves[0] combined with all others along the one binary tree: neighbours first, an odd one carried up. The root goes to
+/// `root`, which may be any leaf's memory; the other leaves are used up.
+void combine_tree(std::span<const Tensor> leaves, const Tensor& root, const Combine& combine);
+
+/// The tree sum of one vector between the ranks of a group, as a machine that is pushed on by `advance`.
+///
+/// The vector is cut into parts, one for each rank. In the first half every rank sends part r to rank r, which combines
+/// what arrives along the tree over ranks; in the second every rank sends its finished part to all. Each half sends
+/// (n-1)/n of the vector per rank and takes one latency. Every rank begins the same exchanges in the same order.
+class Exchange {
+ public:
+  enum class Halves { scatter, gather, both };
+
+  /// parts[r]: rank r's part of this rank's vector (and of the result); sizes are equal on all ranks, and may be zero.
+  /// `scratch` holds what arrives before it is combined: scratch_bytes() of it, untouched by others until the end.
+  Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine);
+
+  /// Room for what arrives, when the largest part has `part_bytes`.
+  static std::size_t scratch_bytes(int ranks, std::size_t part_bytes) { return static_cast<std::size_t>(ranks - 1) * aligned(part_bytes); }
+
+  /// Goes as far as it can without waiting; true once everything has arrived and left.
+  bool advance();
+  std::size_t bytes_sent() const { return messages_.bytes_sent(); }
+
+ private:
+  static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+  void begin_scatter();
+  void finish_scatter();
+  void begin_gather();
+
+  enum class Stage { fresh, scattering, gathering, done };
+  Group* group_;
+  Messages messages_;
+  Halves halves_;
+  Stage stage_ = Stage::fresh;
+  std::vector<Tensor> parts_, leaves_;
+  std::byte* scratch_;
+  Combine combine_;
+};
+
+}  // namespace mindpipe

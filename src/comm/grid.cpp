@@ -1,0 +1,99 @@
+#include "comm/grid.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace mindpipe {
+
+const char* name_of(Axis axis) {
+  switch (axis) {
+    case Axis::tensor: return "tensor";
+    case Axis::data: return "data";
+    case Axis::pipeline: return "pipeline";
+    case Axis::supernet: return "supernet";
+  }
+  return "?";
+}
+
+std::string to_string(const Coord& shape) {
+  return fmt::format("supernet {} x pipeline {} x data {} x tensor {}", shape.supernet, shape.pipeline, shape.data, shape.tensor);
+}
+
+int num_ranks(const Coord& n) { return n.tensor * n.data * n.pipeline * n.supernet; }
+
+int rank_at(const Coord& n, const Coord& c) { return c.tensor + n.tensor * (c.data + n.data * (c.pipeline + n.pipeline * c.supernet)); }
+
+Coord coord_at(const Coord& n, int rank) {
+  Coord c;
+  c.tensor = rank % n.tensor, rank /= n.tensor;
+  c.data = rank % n.data, rank /= n.data;
+  c.pipeline = rank % n.pipeline;
+  c.supernet = rank / n.pipeline;
+  return c;
+}
+
+namespace {
+
+constexpr int most_ranks = 1 << 20;
+
+/// How far apart two grids are: the factors by which their degrees differ.
+double distance(const Coord& a, const Coord& b) {
+  double factor = 1;
+  for (Axis axis : axes) factor *= std::max(a[axis], b[axis]) / static_cast<double>(std::min(a[axis], b[axis]));
+  return factor;
+}
+
+/// The three grids of `ranks` ranks that change the wanted degrees least, as text.
+std::string nearest_grids(const Coord& wanted, int ranks) {
+  std::vector<Coord> all;
+  for (int tensor = 1; tensor <= ranks; ++tensor)
+    for (int data = 1; ranks % tensor == 0 && data <= ranks / tensor; ++data)
+      for (int pipeline = 1; ranks / tensor % data == 0 && pipeline <= ranks / tensor / data; ++pipeline)
+        if (ranks / tensor / data % pipeline == 0) all.push_back({tensor, data, pipeline, ranks / tensor / data / pipeline});
+  std::stable_sort(all.begin(), all.end(), [&](const Coord& a, const Coord& b) { return distance(a, wanted) < distance(b, wanted); });
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, all.size()); ++i) text += (i == 0 ? "" : "; ") + to_string(all[i]);
+  return text;
+}
+
+}  // namespace
+
+Coord resolve_grid(const Coord& degrees, int ranks) {
+  MP_CHECK(ranks >= 1, "a job of {} ranks", ranks);
+  Coord shape = degrees;
+  std::int64_t product = 1;
+  int autos = 0;
+  Axis open = Axis::tensor;
+  for (Axis axis : axes) {
+    MP_REQUIRE(shape[axis] >= 0 && shape[axis] <= most_ranks, Exit::bad_configuration, "grid.{} is {} (a degree is at least 1, or auto)", name_of(axis), shape[axis]);
+    if (shape[axis] == 0) ++autos, open = axis;
+    else product *= shape[axis];
+  }
+  MP_REQUIRE(autos <= 1, Exit::bad_configuration, "grid: {} degrees are auto (at most one can follow from the number of ranks); write the others as numbers", autos);
+  if (autos == 1) {
+    shape[open] = product <= ranks ? static_cast<int>(ranks / product) : 1;
+    MP_REQUIRE(product * shape[open] == ranks, Exit::bad_configuration,
+               "grid.{} is auto, but the other degrees multiply to {} and the job has {} ranks (not a multiple); start a multiple of {} ranks, or use one of: {}",
+               name_of(open), product, ranks, product, nearest_grids(shape, ranks));
+  }
+  MP_REQUIRE(product * (autos == 1 ? shape[open] : 1) == ranks, Exit::bad_configuration,
+             "grid: {} needs {} ranks, but the job has {}; start that many, or use one of: {}", to_string(shape), product, ranks, nearest_grids(shape, ranks));
+  return shape;
+}
+
+bool cuts_into_subtrees(int logical, int degree) {
+  const auto power_of_two = [](int n) { return n > 0 && (n & (n - 1)) == 0; };
+  if (degree == 1 || degree == logical) return logical >= 1;
+  return power_of_two(logical) && power_of_two(degree) && degree < logical;
+}
+
+void check_degree(Axis axis, int logical, int degree) {
+  if (cuts_into_subtrees(logical, degree)) return;
+  std::string allowed;
+  for (int n = 1; n <= logical; ++n)
+    if (cuts_into_subtrees(logical, n)) allowed += (allowed.empty() ? "" : ", ") + std::to_string(n);
+  fail(Exit::bad_configuration, "grid.{} is {}, but the run's sums have {} logical shards (reproducible.{}), which {} ranks cannot share without other bits; use one of: {}",
+       name_of(axis), degree, logical, name_of(axis), degree, allowed);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,37 @@
+#pragma once
+#include <array>
+#include <string>
+
+#include "core/check.h"
+
+namespace mindpipe {
+
+/// The four ways the work is divided. Tensor is innermost, so its ranks share a node.
+enum class Axis { tensor, data, pipeline, supernet };
+inline constexpr std::array axes{Axis::tensor, Axis::data, Axis::pipeline, Axis::supernet};
+const char* name_of(Axis axis);
+
+/// Degrees of parallelism, or a position in them: one integer for each axis.
+struct Coord {
+  int tensor = 0, data = 0, pipeline = 0, supernet = 0;
+  int operator[](Axis axis) const { return std::array{tensor, data, pipeline, supernet}[static_cast<int>(axis)]; }
+  int& operator[](Axis axis) { return axis == Axis::tensor ? tensor : axis == Axis::data ? data : axis == Axis::pipeline ? pipeline : supernet; }
+  bool operator==(const Coord&) const = default;
+};
+/// "supernet 1 x pipeline 2 x data 2 x tensor 1"
+std::string to_string(const Coord& shape);
+
+int num_ranks(const Coord& shape);
+int rank_at(const Coord& shape, const Coord& coord);
+Coord coord_at(const Coord& shape, int rank);
+
+/// The degrees of a job of `ranks` ranks: one that is 0 (auto) becomes the rest of the ranks. Fails with exit code 78 and
+/// the nearest grids that fit when the degrees do not multiply to the ranks.
+Coord resolve_grid(const Coord& degrees, int ranks);
+
+/// Whether `degree` ranks cut the tree over `logical` shards into whole subtrees.
+bool cuts_into_subtrees(int logical, int degree);
+/// Fails with exit code 78 and the degrees that would do unless `degree` ranks can share `logical` shards of this axis.
+void check_degree(Axis axis, int logical, int degree);
+
+}  // namespace mindpipe

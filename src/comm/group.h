@@ -1,0 +1,44 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "comm/mpi.h"
+#include "comm/waiting.h"
+
+namespace mindpipe {
+
+/// Ranks that exchange bytes, in a space of messages of their own.
+class Group {
+ public:
+  /// Collective over `ranks`, which it duplicates. `waiting` is this rank's and outlives the group.
+  Group(MPI_Comm ranks, Waiting& waiting);
+
+  int size() const { return size_; }
+  int rank() const { return rank_; }
+  MPI_Comm comm() const { return comm_.get(); }
+  Waiting& waiting() const { return waiting_; }
+
+ private:
+  MpiComm comm_;
+  Waiting& waiting_;
+  int size_ = 1, rank_ = 0;
+};
+
+/// Messages under way, begun together and awaited together. Nothing here blocks. Messages between two ranks of a group
+/// arrive in the order in which they were begun.
+class Messages {
+ public:
+  explicit Messages(Group& group) : group_(&group) {}
+  void send(const void* data, std::size_t bytes, int peer);
+  void receive(void* data, std::size_t bytes, int peer);
+  /// Whether all are done; then begins afresh.
+  bool done();
+  std::size_t bytes_sent() const { return bytes_sent_; }
+
+ private:
+  Group* group_;
+  std::vector<MPI_Request> requests_;
+  std::size_t bytes_sent_ = 0;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,67 @@
+#include "comm/mpi.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace mindpipe {
+
+std::string mpi_error_text(int code) {
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return fmt::format("error {}", code);
+  return {text, static_cast<std::size_t>(length)};
+}
+
+namespace detail {
+
+void mpi_failed(const char* call, const char* file, int line, int code) {
+  std::string name = call;
+  name = name.substr(0, name.find('('));
+  fail(Exit::peer_failed, "{} failed: {} ({}:{}); a rank or the network is gone: see the logs of the other ranks, then start again from the last checkpoint",
+       name, mpi_error_text(code), file, line);
+}
+
+}  // namespace detail
+
+bool mpi_is_up() {
+  int initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  return initialized != 0 && finalized == 0;
+}
+
+void MpiCommTraits::release(Raw raw) noexcept {
+  if (mpi_is_up()) MPI_Comm_free(&raw);
+}
+
+MpiSession::MpiSession(int& argc, char**& argv) {
+  MPI_CHECK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided_));
+  MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+  MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
+  MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size_));
+}
+
+MpiSession::~MpiSession() {
+  if (mpi_is_up()) MPI_Finalize();
+}
+
+void abort_job(int exit_code) noexcept {
+  if (mpi_is_up()) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);
+}
+
+std::string mpi_library() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_CHECK(MPI_Get_library_version(text, &length));
+  std::string version(text, static_cast<std::size_t>(length));
+  return version.substr(0, version.find_first_of(std::string("\n\0", 2)));
+}
+
+std::string host_name() {
+  char name[256] = "";
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,59 @@
+#pragma once
+#include <mpi.h>
+
+#include <string>
+
+#include "core/check.h"
+#include "core/handle.h"
+
+namespace mindpipe {
+
+/// The sentence that MPI has for an error code.
+std::string mpi_error_text(int code);
+
+namespace detail {
+[[noreturn]] void mpi_failed(const char* call, const char* file, int line, int code);
+}
+
+struct MpiCommTraits {
+  using Raw = MPI_Comm;
+  static Raw none() { return MPI_COMM_NULL; }
+  static void release(Raw raw) noexcept;
+};
+/// Owns a communicator of MPI's. Letting go of it is collective over its ranks.
+using MpiComm = Handle<MpiCommTraits>;
+
+/// Holds MPI open from its construction to its end; there is one in a process, made in main before anything that uses MPI.
+class MpiSession {
+ public:
+  MpiSession(int& argc, char**& argv);
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  MPI_Comm world() const { return MPI_COMM_WORLD; }
+  /// Whether a second thread (the watchdog) may call MPI_Abort.
+  bool threads_may_call() const { return provided_ == MPI_THREAD_MULTIPLE; }
+
+ private:
+  int rank_ = 0, size_ = 1, provided_ = 0;
+};
+
+/// Whether MPI is up: initialised and not yet finalized.
+bool mpi_is_up();
+/// Ends every rank of the job with this exit code; without MPI, this process. Callable from any thread, unwinds nothing.
+[[noreturn]] void abort_job(int exit_code) noexcept;
+/// "Open MPI v4.1.4, ..." in one line.
+std::string mpi_library();
+std::string host_name();
+
+}  // namespace mindpipe
+
+/// Throws an Error with exit code 76 and MPI's own sentence when an MPI call fails.
+#define MPI_CHECK(call)                                                                                  \
+  do {                                                                                                   \
+    const int mpi_code_ = (call);                                                                        \
+    if (mpi_code_ != MPI_SUCCESS) ::mindpipe::detail::mpi_failed(#call, __FILE__, __LINE__, mpi_code_);  \
+  } while (false)

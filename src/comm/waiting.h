@@ -1,0 +1,49 @@
+#pragma once
+#include <functional>
+#include <string>
+
+#include "core/clock.h"
+
+namespace mindpipe {
+
+class Watchdog;
+
+/// How this rank waits for others: it lets its other queues move, spins at first, then sleeps 50 to 200 us at a time when
+/// ranks outnumber processors. A wait that gets long is described to the watchdog. One for each rank.
+class Waiting {
+ public:
+  using Describe = std::function<std::string()>;
+
+  /// Called in every turn of a wait: moves whatever else is under way. It must not wait itself.
+  void on_progress(std::function<void()> hook) { hook_ = std::move(hook); }
+  /// Whether ranks outnumber processors here, so that a rank that spins takes time from the one it waits for.
+  void set_crowded(bool crowded) { crowded_ = crowded; }
+  void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
+
+  /// Returns once `done()` holds. `describe` says what is waited for; it is asked for only when the wait gets long.
+  template <class Done>
+  void until(Done&& done, const Describe& describe) {
+    if (done()) return;
+    Turn turn{now_ns()};
+    while (!done()) pause(turn, describe);
+    ended(turn);
+  }
+  /// Seconds spent waiting so far.
+  double seconds() const { return seconds_; }
+
+ private:
+  struct Turn {
+    std::int64_t start;
+    int count = 0;
+    bool described = false;
+  };
+  void pause(Turn& turn, const Describe& describe);
+  void ended(const Turn& turn);
+
+  std::function<void()> hook_;
+  Watchdog* watchdog_ = nullptr;
+  bool crowded_ = false, in_hook_ = false;
+  double seconds_ = 0;
+};
+
+}  // namespace mindpipe
