@@ -1,6 +1,8 @@
 #pragma once
 #include "backend.h"
+#include "cpu/attention.h"
 #include "cpu/isa.h"
+#include "cpu/rotary_table.h"
 
 namespace mindpipe {
 
@@ -55,6 +57,8 @@ class CpuBackend final : public Backend {
   Memory& memory_;
   int threads_;
   Isa isa_;
+  RotaryTable rotary_table_;
+  AttentionScratch attention_scratch_;
 };
 
 }  // namespace mindpipe
