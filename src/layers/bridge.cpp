@@ -1,0 +1,25 @@
+#include "layers/bridge.h"
+
+namespace mindpipe {
+
+Boundary Bridge::forward(Boundary in, Tape& tape) {
+  const Tensor memory = tape.output(in.activation.shape, in.activation.dtype);
+  {
+    Tape::Scope scope(tape);
+    context_.backend.copy(norm_.forward(in.activation, tape), memory);
+  }
+  return {embedding_->forward({}, tape).activation, memory};
+}
+
+Boundary Bridge::backward(Boundary dout, Tape& tape) {
+  embedding_->backward({dout.activation, {}}, tape);
+  const Tensor dx = tape.scratch(dout.memory.shape, context_.dtype);
+  Tape::Scope scope(tape);
+  // The memory's gradient grew in f32 from reader to reader; here it becomes an activation's again.
+  const Tensor dmemory = tape.scratch(dout.memory.shape, context_.dtype);
+  context_.backend.convert(dout.memory, dmemory);
+  norm_.backward(dmemory, {}, dx, tape);
+  return {dx, {}};
+}
+
+}  // namespace mindpipe

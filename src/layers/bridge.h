@@ -1,0 +1,22 @@
+#pragma once
+#include <memory>
+
+#include "layers/norm.h"
+
+namespace mindpipe {
+
+/// Where an encoder ends and a decoder begins: the normed activation becomes the boundary's memory, and the decoder's embedding the activation.
+class Bridge final : public Layer {
+ public:
+  Bridge(const LayerContext& context, Norm norm, std::unique_ptr<Layer> embedding)
+      : context_(context), norm_(std::move(norm)), embedding_(std::move(embedding)) {}
+  Boundary forward(Boundary in, Tape& tape) override;
+  Boundary backward(Boundary dout, Tape& tape) override;
+
+ private:
+  LayerContext context_;
+  Norm norm_;
+  std::unique_ptr<Layer> embedding_;
+};
+
+}  // namespace mindpipe

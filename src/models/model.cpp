@@ -1,0 +1,49 @@
+#include "models/model.h"
+
+#include <algorithm>
+
+#include "layers/recompute.h"
+
+namespace mindpipe {
+
+Unit& Model::add_unit(const std::string& name) {
+  units_.push_back(std::make_unique<Unit>(name));
+  return *units_.back();
+}
+
+void Model::add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units) {
+  Block block{name, std::move(layer), {}, false, false};
+  for (Unit* unit : units)
+    for (int i = 0; i < static_cast<int>(units_.size()); ++i)
+      if (units_[i].get() == unit) block.units.push_back(i);
+  std::sort(block.units.begin(), block.units.end());
+  blocks_.push_back(std::move(block));
+}
+
+std::int64_t Model::parameters() const {
+  std::int64_t n = 0;
+  for (const auto& unit : units_) n += unit->parameters();
+  return n;
+}
+
+Model::ExportName Model::export_name(const std::string& unit, const std::string& part) const { return {unit + "." + part, false}; }
+
+std::unique_ptr<Layer> maybe_recomputed(const Config& config, std::unique_ptr<Layer> block) {
+  if (config.train.recompute != "block") return block;
+  return std::make_unique<Recompute>(std::move(block));
+}
+
+void require_divisible(std::int64_t value, int shards, const std::string& key) {
+  if (value % shards == 0) return;
+  const std::int64_t below = value / shards * shards, above = below + shards;
+  fail(Exit::bad_configuration, "{} is {}, which {} logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are {}{}{}", key, value, shards,
+       below > 0 ? std::to_string(below) : "", below > 0 ? " and " : "", above);
+}
+
+std::unique_ptr<Model> make_model(const Config& config, const LayerContext& context) {
+  if (config.model.kind == "gpt") return make_gpt(config, context);
+  if (config.model.kind == "translator") return make_translator(config, context);
+  fail(Exit::bad_configuration, "model.kind is '{}' (gpt or translator)", config.model.kind);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,58 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "layers/layer.h"
+
+namespace mindpipe {
+
+/// A model as one would write it for one device: an ordered list of blocks, and the units that hold their parameters, in model order.
+/// Building one takes no memory: a rank builds the whole list and allocates the units of its own blocks.
+class Model {
+ public:
+  struct Block {
+    std::string name;
+    std::unique_ptr<Layer> layer;
+    std::vector<int> units;       ///< indices into units(), ascending
+    bool memory_in = false;       ///< the boundary that enters this block carries an encoder's memory
+    bool reads_source = false;    ///< reads the batch's source tokens (and every later block may read their lengths)
+  };
+
+  Unit& add_unit(const std::string& name);
+  /// Appends a block whose parameters live in `units`.
+  void add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units);
+
+  std::vector<Block>& blocks() { return blocks_; }
+  const std::vector<Block>& blocks() const { return blocks_; }
+  std::vector<std::unique_ptr<Unit>>& units() { return units_; }
+  const std::vector<std::unique_ptr<Unit>>& units() const { return units_; }
+  std::int64_t parameters() const;
+
+  /// How a tensor of this model is called in files that others read, and whether they store it as [in, out]. Empty: by its own path.
+  struct ExportName {
+    std::string name;
+    bool transposed = false;
+  };
+  virtual ExportName export_name(const std::string& unit, const std::string& part) const;
+  virtual ~Model() = default;
+
+ private:
+  std::vector<std::unique_ptr<Unit>> units_;
+  std::vector<Block> blocks_;
+};
+
+/// Builds the model that the configuration names. Recomputation and dropout are taken from it too.
+std::unique_ptr<Model> make_model(const Config& config, const LayerContext& context);
+
+std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& context);
+std::unique_ptr<Model> make_translator(const Config& config, const LayerContext& context);
+
+/// Wraps a block so that it is recomputed, when the configuration asks for it.
+std::unique_ptr<Layer> maybe_recomputed(const Config& config, std::unique_ptr<Layer> block);
+
+/// Refuses, with the nearest that fits, heads or widths that the logical tensor shards do not divide.
+void require_divisible(std::int64_t value, int shards, const std::string& key);
+
+}  // namespace mindpipe
