@@ -1,0 +1,26 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace mindpipe {
+
+/// Which of several datasets gives sample n: the one that lags most behind its weight, argmax_i (w_i max(n, 1) - count_i),
+/// the first maximum. A function of n; choices are worked out as far as they are asked for.
+class Blend {
+ public:
+  struct Choice { int dataset; std::int64_t sample; bool operator==(const Choice&) const = default; };
+
+  explicit Blend(std::vector<double> weights);  ///< above 0; scaled here to the sum 1
+  Choice at(std::int64_t n);
+
+ private:
+  static constexpr std::int64_t page = 4096;
+  void open(std::int64_t index);
+
+  std::vector<double> weights_;
+  std::vector<std::vector<std::int64_t>> counts_;  ///< samples taken from each dataset before each page
+  std::vector<Choice> choices_;                    ///< of the open page
+  std::int64_t open_ = -1;
+};
+
+}  // namespace mindpipe

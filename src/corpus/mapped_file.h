@@ -1,0 +1,47 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "core/check.h"
+#include "core/handle.h"
+
+namespace mindpipe {
+
+/// A whole file, read-only, as memory that the system pages in when it is touched.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::int64_t size() const { return static_cast<std::int64_t>(mapping_.get().bytes); }
+  const std::byte* data() const { return static_cast<const std::byte*>(mapping_.get().address); }
+  /// The value at a byte offset, which need not be aligned.
+  template <class T>
+  T at(std::int64_t offset) const {
+    MP_CHECK(offset >= 0 && offset <= size() - static_cast<std::int64_t>(sizeof(T)), "{}: offset {} of {} bytes", path_, offset, size());
+    T value;
+    std::memcpy(&value, data() + offset, sizeof value);
+    return value;
+  }
+
+ private:
+  struct Mapping {
+    void* address = nullptr;
+    std::size_t bytes = 0;
+    bool operator==(const Mapping&) const = default;
+  };
+  struct Traits {
+    using Raw = Mapping;
+    static Mapping none() { return {}; }
+    static void release(Mapping mapping) noexcept;
+  };
+  std::string path_;
+  Handle<Traits> mapping_;
+};
+
+/// Fails with the system's reason for `error` (an errno): missing 66, not permitted 77, else `otherwise`.
+[[noreturn]] void fail_to_open(const std::string& path, int error, Exit otherwise);
+
+}  // namespace mindpipe

@@ -1,0 +1,29 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace mindpipe {
+
+/// The Mersenne twister MT19937 (Matsumoto and Nishimura, 1998), seeded with one 32-bit number: the words that existing
+/// tools draw when they order the samples of a token file.
+class Mersenne {
+ public:
+  explicit Mersenne(std::uint32_t seed);
+  std::uint32_t word();
+  /// A number in [0, largest]: words under the smallest mask of ones that covers `largest`, until one is not beyond it.
+  std::uint64_t up_to(std::uint64_t largest);
+  /// For i = n-1 .. 1, swaps element i with element up_to(i).
+  template <class T>
+  void shuffle(T* values, std::int64_t n) {
+    for (std::int64_t i = n - 1; i > 0; --i) std::swap(values[i], values[up_to(static_cast<std::uint64_t>(i))]);
+  }
+
+ private:
+  void refill();
+  std::array<std::uint32_t, 624> state_;
+  int next_ = 624;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,53 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "corpus/documents.h"
+#include "corpus/mapped_file.h"
+
+namespace mindpipe {
+
+/// What a token is on disk; the numbers are those of the index file.
+enum class TokenType : std::uint8_t { u8 = 1, i8 = 2, i16 = 3, i32 = 4, i64 = 5, f64 = 6, f32 = 7, u16 = 8 };
+const char* name_of(TokenType type);
+std::int64_t bytes_of(TokenType type);
+/// The type that files for this vocabulary are written in.
+TokenType token_type_for(std::int64_t vocabulary);
+
+/// A pair `prefix.bin` + `prefix.idx`: raw tokens, and where each sequence and each document begins. Both are mapped;
+/// everything the index says is checked once, against the lengths of the files, when the pair is opened.
+class TokenFile : public Documents {
+ public:
+  static constexpr std::int64_t header_bytes = 34;
+  static constexpr char magic[9] = {'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0};
+
+  /// `vocabulary` 0: tokens are not compared with one.
+  explicit TokenFile(const std::string& prefix, std::int64_t vocabulary = 0);
+
+  std::int64_t count() const override { return boundaries_ - 1; }
+  std::int64_t length(std::int64_t document) const override;
+  void read(std::int64_t document, std::int64_t first, std::int64_t tokens, std::int32_t* out) const override;
+  std::string name() const override { return bin_.path(); }
+
+  TokenType type() const { return type_; }
+  std::int64_t sequences() const { return sequences_; }
+  std::int64_t tokens() const { return tokens_; }
+  std::int64_t sequence_length(std::int64_t sequence) const { return idx_.at<std::int32_t>(header_bytes + 4 * sequence); }
+  /// The first sequence of a document; document = count() gives the number of sequences.
+  std::int64_t first_sequence(std::int64_t document) const {
+    return idx_.at<std::int64_t>(header_bytes + 12 * sequences_ + 8 * document);
+  }
+
+ private:
+  std::int64_t sequence_offset(std::int64_t sequence) const { return idx_.at<std::int64_t>(header_bytes + 4 * sequences_ + 8 * sequence); }
+  void check_header();
+  void check_sequences();
+  void check_documents() const;
+
+  MappedFile idx_, bin_;
+  std::int64_t vocabulary_;
+  TokenType type_ = TokenType::u16;
+  std::int64_t sequences_ = 0, boundaries_ = 0, tokens_ = 0;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "corpus/token_file.h"
+
+namespace mindpipe {
+
+/// Writes a pair `prefix.bin` + `prefix.idx`, token by token. Tokens go straight to the disk; the pair gets its names when
+/// `finish` has written all of it, so that an interrupted import leaves nothing that looks complete.
+class TokenWriter {
+ public:
+  TokenWriter(const std::string& prefix, TokenType type, std::int64_t longest_sequence = std::numeric_limits<std::int32_t>::max());
+  ~TokenWriter();
+  TokenWriter(const TokenWriter&) = delete;
+  TokenWriter& operator=(const TokenWriter&) = delete;
+
+  /// Adds tokens to the open sequence; one that would outgrow `longest_sequence` goes on as a next sequence of the document.
+  void add(std::span<const std::int32_t> tokens);
+  void end_sequence();
+  /// Ends the open sequence, if it has tokens, and the document.
+  void end_document();
+  void finish();
+
+  std::int64_t tokens() const { return tokens_; }
+  std::int64_t documents() const { return static_cast<std::int64_t>(boundaries_.size()) - 1; }
+
+ private:
+  void write(std::ofstream& file, const std::string& path, const void* data, std::size_t bytes) const;
+
+  std::string prefix_;
+  TokenType type_;
+  std::int64_t longest_sequence_, open_ = 0, tokens_ = 0;
+  std::ofstream bin_;
+  std::vector<char> buffer_;
+  std::vector<std::int32_t> lengths_;
+  std::vector<std::int64_t> boundaries_{0};
+  bool finished_ = false;
+};
+
+}  // namespace mindpipe
