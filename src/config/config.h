@@ -9,89 +9,111 @@ namespace mindpipe {
 struct RunConfig {
   std::string dir;              ///< the run directory; everything is written below it
   std::string resume = "auto";  ///< auto | never
+  double max_walltime = 0;      ///< seconds after which the run stops cleanly with a checkpoint; 0: no limit
+  bool operator==(const RunConfig&) const = default;
 };
 
 struct ModelConfig {
   std::string kind = "gpt";
   int layers = 4, width = 128, heads = 4;
-  int key_value_heads = 0;          ///< 0: as many as heads
-  int mlp_width = 0;                ///< 0: 4 x width (gelu), 8/3 x width rounded up to a multiple of 64 (swiglu)
-  int context = 256;                ///< the longest sequence
+  int key_value_heads = 0;  ///< 0: as many as heads
+  int mlp_width = 0;        ///< 0: 4 x width (gelu), 8/3 x width rounded up to a multiple of 64 (swiglu)
+  int context = 256;        ///< the longest sequence
   int vocabulary = 256;
   std::string positions = "learned";  ///< learned | rotary
   double rotary_base = 10000;
-  std::string norm = "layer";       ///< layer | rms
+  std::string norm = "layer";  ///< layer | rms
   double norm_epsilon = 1e-5;
-  std::string mlp = "gelu";         ///< gelu | swiglu
+  std::string mlp = "gelu";  ///< gelu | swiglu
   bool bias = true;
-  bool tied = true;                 ///< embedding and head share their table
+  bool tied = true;  ///< embedding and head share their table
   double dropout = 0, attention_dropout = 0;
   double initial_deviation = 0.02;
+  bool operator==(const ModelConfig&) const = default;
 };
 
 struct DataSource {
-  std::string path;                 ///< a .bin/.idx pair without its ending, or "synthetic:arithmetic"
+  std::string path;  ///< a .bin/.idx pair without its ending, or "synthetic:arithmetic"
   double weight = 1;
+  bool operator==(const DataSource&) const = default;
 };
 struct DataConfig {
   std::vector<DataSource> train, validation;
-  int sequence = 0;                 ///< 0: model.context
+  int sequence = 0;  ///< 0: model.context
+  bool operator==(const DataConfig&) const = default;
 };
 
-struct GridConfig {                 ///< degrees; at most one is 0 = auto: the rest of the ranks
+struct GridConfig {  ///< degrees; at most one is 0 = auto: the rest of the ranks
   int supernet = 1, pipeline = 1, data = 1, tensor = 1;
+  bool operator==(const GridConfig&) const = default;
 };
 
 struct ScheduleConfig {
-  std::string kind = "1f1b";        ///< gpipe | 1f1b | interleaved | breadth-first | zb-h1
-  int chunks = 1;                   ///< chunks of the model per stage
-  std::vector<int> cuts;            ///< first block of each stage but the first; empty: balanced
+  std::string kind = "1f1b";  ///< gpipe | 1f1b | interleaved | breadth-first | zb-h1
+  int chunks = 1;             ///< chunks of the model per stage
+  std::vector<int> cuts;      ///< first block of each stage but the first; empty: balanced
+  bool operator==(const ScheduleConfig&) const = default;
 };
 
-struct ReproducibleConfig {         ///< logical shards; 0: the grid's degree
+struct ReproducibleConfig {  ///< logical shards; 0: the grid's degree
   int tensor = 0, data = 0;
+  bool operator==(const ReproducibleConfig&) const = default;
 };
 
 struct TrainConfig {
   int steps = 100, batch = 32, micro_batch = 4;
-  std::string precision = "f32";    ///< f32 | bf16
-  std::string recompute = "none";   ///< none | block
+  std::string precision = "f32";   ///< f32 | bf16
+  std::string recompute = "none";  ///< none | block
   bool sequence_parallel = false;
-  int zero = 0;                     ///< 0, 1 (optimizer state sharded over data), 2 (gradients too)
-  double clip = 1.0;                ///< largest global norm of the gradient; 0: no clipping
+  int zero = 0;       ///< 0, 1 (optimizer state sharded over data), 2 (gradients too)
+  double clip = 1.0;  ///< largest global norm of the gradient; 0: no clipping
   double label_smoothing = 0;
   int evaluate_every = 0, evaluate_batches = 8;
+  bool operator==(const TrainConfig&) const = default;
 };
 
 struct RateConfig {
-  std::string kind = "cosine";      ///< constant | linear | cosine | inverse_sqrt | wsd
-  double peak = 3e-4, floor = 0;    ///< floor: the rate at the end
+  std::string kind = "cosine";    ///< constant | linear | cosine | inverse_sqrt | wsd
+  double peak = 3e-4, floor = 0;  ///< floor: the rate at the end
   int warmup = 0;
-  int decay = 0;                    ///< wsd: steps of the last part; others: where the floor is reached (0: train.steps)
+  int decay = 0;  ///< wsd: steps of the last part; others: where the floor is reached (0: train.steps)
+  bool operator==(const RateConfig&) const = default;
 };
 struct OptimizerConfig {
-  std::string kind = "adamw";       ///< adamw | sgd
+  std::string kind = "adamw";  ///< adamw | sgd
   RateConfig rate;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   double momentum = 0.9;
   bool nesterov = false;
+  bool operator==(const OptimizerConfig&) const = default;
 };
 
-struct MemoryConfig { std::int64_t device_limit = 0; };          ///< bytes; 0: no limit
-struct CheckpointConfig { int every = 0, keep = 2; };
-struct DeviceConfig {
-  std::string kind = "cpu";         ///< cpu | cuda | emulated
-  int threads = 0;                  ///< 0: as many as this process may use
-  std::string instructions = "auto";  ///< auto | avx512 | avx2 | baseline
-  std::string description;          ///< emulated: the device to imitate
+struct MemoryConfig {
+  std::int64_t device_limit = 0;
+  bool operator==(const MemoryConfig&) const = default;
+};  ///< bytes; 0: no limit
+struct CheckpointConfig {
+  int every = 0, keep = 2;
+  bool operator==(const CheckpointConfig&) const = default;
 };
-struct WatchdogConfig { double start = 300, step = 0; };         ///< seconds; step 0: max(10 x median step, 300)
+struct DeviceConfig {
+  std::string kind = "cpu";           ///< cpu | cuda | emulated
+  int threads = 0;                    ///< 0: as many as this process may use
+  std::string instructions = "auto";  ///< auto | avx512 | avx2 | baseline
+  std::string description;            ///< emulated: the device to imitate
+  bool operator==(const DeviceConfig&) const = default;
+};
+struct WatchdogConfig {
+  double start = 300, step = 0;
+  bool operator==(const WatchdogConfig&) const = default;
+};  ///< seconds; step 0: max(10 x median step, 300)
 struct GenerateConfig {
   std::string prompt;
   int tokens = 128;
-  double temperature = 1;           ///< 0: greedy
+  double temperature = 1;  ///< 0: greedy
   int top_k = 0;
   double top_p = 1;
+  bool operator==(const GenerateConfig&) const = default;
 };
 
 struct Config {
@@ -109,11 +131,21 @@ struct Config {
   DeviceConfig device;
   WatchdogConfig watchdog;
   GenerateConfig generate;
+  bool operator==(const Config&) const = default;
 };
 
-/// Reads a YAML file and dotted overrides ("train.steps=20"), strictly. Every complaint is one sentence with file, line and key.
+/// Reads a YAML file and dotted overrides ("train.steps=20"), strictly, and resolves it. Every complaint is one sentence with
+/// file, line and key.
 Config read_config(const std::string& file, const std::vector<std::string>& overrides);
-/// The resolved configuration as YAML that reads back to the same configuration.
+
+/// Puts numbers in place of what was left to the program (mlp_width, key_value_heads, sequence, decay, logical shards) and
+/// refuses settings that contradict each other. Degrees that are still auto are left alone: call it again when they are known.
+Config resolve(Config config);
+
+/// The configuration as YAML that reads back to the same configuration, bit for bit.
 std::string to_yaml(const Config& config);
+
+/// Every setting with what it may be, its default and what it means: the text of --help-config.
+std::string config_help();
 
 }  // namespace mindpipe

@@ -1,6 +1,6 @@
 #include "core/text.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -154,6 +154,19 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string join(const std::vector<std::string>& words, std::string_view between) { return fmt::format("{}", fmt::join(words, between)); }
+std::string joined(const std::vector<int>& numbers) {
+  std::vector<std::string> words;
+  for (int number : numbers) words.push_back(std::to_string(number));
+  return join(words, ", ");
+}
+
+std::string join(const std::vector<std::string>& words, std::string_view between) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (&word != &words.front()) text += between;
+    text += word;
+  }
+  return text;
+}
 
 }  // namespace mindpipe

@@ -26,6 +26,7 @@ std::optional<double> parse_seconds(std::string_view text);
 /// The shortest digits that read back to the same bits.
 std::string shortest(double number);
 bool is_utf8(std::string_view text);
+std::string joined(const std::vector<int>& numbers);  ///< "1, 2, 3"
 std::string join(const std::vector<std::string>& words, std::string_view between);
 
 }  // namespace mindpipe

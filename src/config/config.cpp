@@ -1,0 +1,192 @@
+#include "config/config.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "config/document.h"
+#include "config/rules.h"
+#include "config/settings.h"
+#include "core/check.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr std::size_t largest_file = 1 << 20;
+
+std::string text_of(const std::string& file) {
+  std::error_code ignored;
+  MP_REQUIRE(!file.empty(), Exit::input_missing, "no configuration is named (give --config FILE)");
+  MP_REQUIRE(!std::filesystem::is_directory(file, ignored), Exit::bad_configuration, "{}: is a directory (name the file in it)", file);
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    const int reason = errno;
+    MP_REQUIRE(reason != EACCES && reason != EPERM, Exit::permission, "{}: may not be read ({}; ask its owner for access)", file,
+               std::strerror(reason));
+    fail(Exit::input_missing, "{}: cannot be opened ({}; check the path, it is taken from the directory of the command)", file,
+         std::strerror(reason));
+  }
+  std::string text(largest_file + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  MP_REQUIRE(!in.bad(), Exit::io_error, "{}: reading failed ({})", file, std::strerror(errno));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  MP_REQUIRE(text.size() <= largest_file, Exit::bad_configuration, "{}: is larger than {} (no configuration is)", file,
+             human_bytes(largest_file));
+  return text;
+}
+
+/// Reads into one Config, setting by setting, and remembers where each was written.
+class Reader {
+ public:
+  explicit Reader(Config& config) : settings_(settings_of(config)) {
+    for (const Setting& setting : settings_) {
+      by_key_[setting.key()] = &setting;
+      for (std::size_t dot = setting.key().find('.'); dot != std::string::npos; dot = setting.key().find('.', dot + 1))
+        sections_[setting.key().substr(0, dot)] = setting.key();
+    }
+  }
+
+  void read_section(const Node& mapping, const std::string& path) {
+    for (const auto& [name, value] : mapping.entries) {
+      const std::string key = path.empty() ? name.text : path + "." + name.text;
+      MP_REQUIRE(name.text.find('.') == std::string::npos, Exit::bad_configuration,
+                 "{}: {} is one key with a dot in it (in a file, write the section and below it the name; dots are for the command line)",
+                 name.where, shown(name));
+      if (const auto found = by_key_.find(key); found != by_key_.end()) {
+        read(*found->second, value, name.where);
+      } else {
+        refuse_unknown(key, name.where);
+        MP_REQUIRE(value.kind == Node::Kind::mapping, Exit::bad_configuration,
+                   "{}: {} is {}; it is a section, with settings like {} below it", name.where, key,
+                   value.kind == Node::Kind::empty ? "empty" : shown(value), sections_[key]);
+        read_section(value, key);
+      }
+    }
+  }
+
+  void read_override(const std::string& override_text) {
+    const std::size_t equals = override_text.find('=');
+    MP_REQUIRE(equals != std::string::npos && equals > 0, Exit::usage, "command line: {} is not key=value (like train.steps=20)",
+               quoted_if_needed(override_text));
+    const std::string key = override_text.substr(0, equals), value = override_text.substr(equals + 1);
+    const std::string where = "command line";
+    MP_REQUIRE(is_utf8(key), Exit::bad_configuration, "{}: a key is not UTF-8 text", where);
+    const auto found = by_key_.find(key);
+    if (found == by_key_.end()) {
+      refuse_unknown(key, where);
+      fail(Exit::bad_configuration, "{}: {} is a section; set one of its settings, like {}", where, key, sections_[key]);
+    }
+    MP_REQUIRE(value.size() <= largest_file, Exit::bad_configuration, "{}: {} is longer than {}", where, key, human_bytes(largest_file));
+    Node node;
+    if (found->second->is_text()) {  // the shell has dealt with quotes: a prompt with ": " or "#" in it stays as it is
+      node.kind = Node::Kind::text;
+      node.text = value;
+      node.where = where;
+    } else {
+      node = parse_document(value, where + ": " + key, false);
+      set_where(node, where);
+    }
+    read(*found->second, node, where);
+  }
+
+  void require_all(const std::string& file) const {
+    for (const Setting& setting : settings_)
+      MP_REQUIRE(!setting.is_required() || where_.count(setting.key()), Exit::bad_configuration, "{}: {} is missing; add it: {}", file,
+                 setting.key(), setting.meaning());
+  }
+
+  std::string origin(const std::string& key, const std::string& file) const {
+    const auto found = where_.find(key);
+    return found == where_.end() ? file : found->second;
+  }
+
+ private:
+  void read(const Setting& setting, const Node& node, const std::string& where) {
+    setting.read(node);
+    where_[setting.key()] = where;
+  }
+
+  static void set_where(Node& node, const std::string& where) {
+    node.where = where;
+    for (Node& item : node.items) set_where(item, where);
+    for (auto& [key, value] : node.entries) set_where(key, where), set_where(value, where);
+  }
+
+  /// Nothing to complain about when `key` is a section.
+  void refuse_unknown(const std::string& key, const std::string& where) const {
+    if (sections_.count(key)) return;
+    std::vector<std::string> candidates;
+    const std::string last = key.substr(key.rfind('.') + 1);
+    std::string elsewhere;  // the right name in the wrong section
+    for (const Setting& setting : settings_) {
+      candidates.push_back(setting.key());
+      if (elsewhere.empty() && setting.key().ends_with("." + last)) elsewhere = setting.key();
+    }
+    for (const auto& [section, example] : sections_) candidates.push_back(section);
+    const auto near = nearest_spelling(key, candidates);
+    const bool close = near && edit_distance(key, *near) <= 2;
+    const std::string meant = close ? *near : !elsewhere.empty() ? elsewhere : near.value_or("");
+    std::string shown_key;
+    for (unsigned char c : key.substr(0, 80)) shown_key += c < 0x20 || c == 0x7f ? '?' : static_cast<char>(c);
+    fail(Exit::bad_configuration, "{}: {} is not a setting{}", where, shown_key,
+         meant.empty() ? " (--help-config lists all of them)" : "; did you mean " + meant + "?");
+  }
+
+  std::vector<Setting> settings_;
+  std::map<std::string, const Setting*> by_key_;
+  std::map<std::string, std::string> sections_;  // with one of its settings as an example
+  std::map<std::string, std::string> where_;
+};
+
+}  // namespace
+
+Config read_config(const std::string& file, const std::vector<std::string>& overrides) {
+  const Node root = parse_document(text_of(file), file, true);
+  MP_REQUIRE(root.kind != Node::Kind::empty, Exit::bad_configuration,
+             "{}: is empty (a configuration names at least run.dir and data.train)", file);
+  MP_REQUIRE(root.kind == Node::Kind::mapping, Exit::bad_configuration,
+             "{}: is {} (a configuration is a mapping of sections like model: and train:)", file, shown(root));
+  Config config;
+  Reader reader(config);
+  reader.read_section(root, "");
+  for (const std::string& text : overrides) reader.read_override(text);
+  reader.require_all(file);
+  fill_in(config);
+  check_together(config, [&](const std::string& key) { return reader.origin(key, file); });
+  return config;
+}
+
+std::string to_yaml(const Config& config) {
+  Config copy = config;
+  std::string text, section;
+  for (const Setting& setting : settings_of(copy)) {
+    const std::string& key = setting.key();
+    std::size_t begin = 0, depth = 0;
+    for (std::size_t dot = key.find('.'); dot != std::string::npos; begin = dot + 1, dot = key.find('.', begin), ++depth) {
+      const std::string prefix = key.substr(0, dot + 1);
+      if (!section.starts_with(prefix)) text += std::string(2 * depth, ' ') + key.substr(begin, dot - begin) + ":\n";
+    }
+    section = key.substr(0, begin);
+    text += std::string(2 * depth, ' ') + key.substr(begin) + ": " + setting.written() + "\n";
+  }
+  return text;
+}
+
+std::string config_help() {
+  Config defaults;
+  std::string text, section;
+  for (const Setting& setting : settings_of(defaults)) {
+    const std::string head = setting.key().substr(0, setting.key().find('.'));
+    if (head != section) text += (text.empty() ? "" : "\n") + head + "\n";
+    section = head;
+    text += fmt::format("  {} = {}\n      {}.\n      Allowed: {}.\n", setting.key(),
+                        setting.is_required() ? "(required)" : setting.written(), setting.meaning(), setting.allowed());
+  }
+  return text;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,167 @@
+#include "config/document.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr std::size_t deepest = 16;
+
+/// Builds the tree from the parser's events and refuses what a configuration has no use for.
+class Builder : public YAML::EventHandler {
+ public:
+  Builder(const std::string& where, bool with_lines) : where_(where), with_lines_(with_lines) {}
+
+  Node take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    MP_REQUIRE(++documents_ == 1, Exit::bad_configuration,
+               "{}: a second document begins here (a configuration is one document; remove '---')", at(mark));
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(leaf(mark, Node::Kind::empty, "", anchor)); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    fail(Exit::bad_configuration, "{}: an alias (*name) stands here (write the value itself)", at(mark));
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+    Node node = leaf(mark, Node::Kind::text, tag, anchor);
+    node.quoted = tag == "!";
+    node.text = value;
+    if (!node.quoted && (value == "~" || value == "null" || value == "Null" || value == "NULL" || value.empty()))
+      node.kind = Node::Kind::empty;
+    add(std::move(node));
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    open(leaf(mark, Node::Kind::list, tag, anchor));
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    open(leaf(mark, Node::Kind::mapping, tag, anchor));
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Open {
+    Node node, key;
+    bool has_key = false;
+  };
+
+  std::string at(const YAML::Mark& mark) const { return with_lines_ ? fmt::format("{}:{}", where_, mark.line + 1) : where_; }
+
+  Node leaf(const YAML::Mark& mark, Node::Kind kind, const std::string& tag, YAML::anchor_t anchor) const {
+    MP_REQUIRE(anchor == 0, Exit::bad_configuration, "{}: an anchor (&name) stands here (write the value where it is used)", at(mark));
+    MP_REQUIRE(tag.empty() || tag == "?" || tag == "!", Exit::bad_configuration,
+               "{}: a tag ({}) stands here (types are known; remove the tag)", at(mark), tag);
+    Node node;
+    node.kind = kind;
+    node.where = at(mark);
+    return node;
+  }
+
+  void open(Node node) {
+    MP_REQUIRE(open_.size() < deepest, Exit::bad_configuration, "{}: nested more than {} deep (no setting is)", node.where, deepest);
+    open_.push_back({std::move(node), {}, false});
+  }
+
+  void close() {
+    Node node = std::move(open_.back().node);
+    open_.pop_back();
+    add(std::move(node));
+  }
+
+  void add(Node node) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& parent = open_.back();
+    if (parent.node.kind == Node::Kind::list) {
+      parent.node.items.push_back(std::move(node));
+    } else if (!parent.has_key) {
+      accept_key(parent.node, node);
+      parent.key = std::move(node);
+      parent.has_key = true;
+    } else {
+      parent.node.entries.emplace_back(std::move(parent.key), std::move(node));
+      parent.has_key = false;
+    }
+  }
+
+  static void accept_key(const Node& mapping, const Node& key) {
+    MP_REQUIRE(key.kind == Node::Kind::text, Exit::bad_configuration, "{}: {} is used as a key (keys are plain names)", key.where,
+               shown(key));
+    MP_REQUIRE(key.text != "<<", Exit::bad_configuration, "{}: a merge key (<<) stands here (write the settings themselves)", key.where);
+    for (const auto& [other, value] : mapping.entries)
+      MP_REQUIRE(other.text != key.text, Exit::bad_configuration, "{}: {} is set a second time (the first is at {}; keep one of them)",
+                 key.where, shown(key), other.where);
+  }
+
+  std::string where_;
+  bool with_lines_;
+  int documents_ = 0;
+  Node root_;
+  std::vector<Open> open_;
+};
+
+}  // namespace
+
+Node parse_document(const std::string& text, const std::string& where, bool with_lines) {
+  Builder builder(where, with_lines);
+  const auto nul = std::find_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 && c != '\n' && c != '\t' && c != '\r'; });
+  MP_REQUIRE(nul == text.end(), Exit::bad_configuration, "{}: holds the byte 0x{:02x} (a configuration is text)",
+             with_lines ? fmt::format("{}:{}", where, 1 + std::count(text.begin(), nul, '\n')) : where, static_cast<unsigned char>(*nul));
+  try {
+    std::istringstream in(text);
+    YAML::Parser parser(in);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& problem) {
+    const std::string at = with_lines && !problem.mark.is_null() ? fmt::format("{}:{}", where, problem.mark.line + 1) : where;
+    fail(Exit::bad_configuration, "{}: is not YAML ({})", at, problem.msg);
+  }
+  return builder.take();
+}
+
+std::string shown(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::empty:
+      return "empty";
+    case Node::Kind::list:
+      return "a list";
+    case Node::Kind::mapping:
+      return "a mapping";
+    case Node::Kind::text:
+      break;
+  }
+  std::string text;
+  for (unsigned char c : node.text.substr(0, 60))
+    text += c < 0x20 || c == 0x7f ? fmt::format("\\x{:02x}", c) : std::string(1, static_cast<char>(c));
+  if (node.text.size() > 60) text += "...";
+  return node.quoted ? "\"" + text + "\"" : "'" + text + "'";
+}
+
+std::string quoted_if_needed(const std::string& text) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) || c == '_' || c == '-' || c == '.' || c == '/' || c == '+' || c == '@';
+  };
+  if (!text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '/') &&
+      std::all_of(text.begin(), text.end(), plain) && text != "null" && text != "Null" && text != "NULL")
+    return text;
+  std::string out = "\"";
+  for (unsigned char c : text) {
+    if (c == '"' || c == '\\') (out += '\\') += static_cast<char>(c);
+    else if (c == '\n') out += "\\n";
+    else if (c == '\t') out += "\\t";
+    else if (c < 0x20 || c == 0x7f) out += fmt::format("\\x{:02x}", c);
+    else out += static_cast<char>(c);
+  }
+  return out + "\"";
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,29 @@
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mindpipe {
+
+/// One piece of a configuration as it was written: text, a list or a mapping, and where it stands.
+struct Node {
+  enum class Kind { empty, text, list, mapping };
+  Kind kind = Kind::empty;
+  std::string text;
+  bool quoted = false;  ///< text in quotes is never a number or a truth value
+  std::string where;    ///< "configs/gpt.yaml:12" or "command line"
+  std::vector<Node> items;
+  std::vector<std::pair<Node, Node>> entries;  ///< key and value
+};
+
+/// Reads one YAML document, strictly: no anchors, aliases, tags, merges, second documents, repeated keys or keys that are not
+/// plain names. `where` begins every complaint; with_lines adds the line to it.
+Node parse_document(const std::string& text, const std::string& where, bool with_lines);
+
+/// A node as a user would write it on one line, shortened.
+std::string shown(const Node& node);
+
+/// Text in YAML, in quotes where YAML would take it for something else.
+std::string quoted_if_needed(const std::string& text);
+
+}  // namespace mindpipe

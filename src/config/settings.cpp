@@ -1,0 +1,237 @@
+#include "config/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "core/check.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// 0, 7, -12: plain digits, so that nothing depends on whose rules read 010, 0x10, 1_000 or 1.0.
+bool is_plain_integer(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return all_digits(text) && (text.size() == 1 || text[0] != '0');
+}
+
+/// 1, 0.5, 3.0e-4: digits on both sides of a point, then perhaps an exponent; never inf or nan.
+bool is_plain_number(std::string_view text) {
+  if (const auto e = text.find_first_of("eE"); e != text.npos) {
+    std::string_view power = text.substr(e + 1);
+    if (power.starts_with('-') || power.starts_with('+')) power.remove_prefix(1);
+    if (!all_digits(power)) return false;
+    text = text.substr(0, e);
+  }
+  if (const auto point = text.find('.'); point != text.npos) {
+    if (!all_digits(text.substr(point + 1))) return false;
+    text = text.substr(0, point);
+  }
+  return is_plain_integer(text);
+}
+
+template <class Number>
+std::optional<Number> number_from(std::string_view text) {
+  Number value{};
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// What was most likely meant by 010, 1_000 or 64.0; nothing when that too would be no whole number.
+std::string plain_digits(std::string text) {
+  std::erase(text, '_');
+  std::erase(text, ',');
+  if (const auto point = text.find('.'); point != text.npos && text.find_first_not_of('0', point + 1) == text.npos) text.resize(point);
+  const auto first = text.find_first_not_of('0');
+  if (all_digits(text)) text = first == text.npos ? "0" : text.substr(first);
+  return is_plain_integer(text) ? text : "";
+}
+
+std::string truth_meant(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (text == "yes" || text == "on" || text == "y" || text == "1" || text == "true") return "true";
+  if (text == "no" || text == "off" || text == "n" || text == "0" || text == "false") return "false";
+  return "";
+}
+
+std::string bound(double value) {
+  return value == static_cast<double>(static_cast<long long>(value)) ? fmt::format("{}", static_cast<long long>(value)) : shortest(value);
+}
+
+}  // namespace
+
+/// One reading of one setting: the rules, and the sentence when they are broken.
+struct Setting::Reading {
+  const Setting& setting;
+  const Node& node;
+
+  [[noreturn]] void refuse(const std::string& meant = "") const {
+    fail(Exit::bad_configuration, "{}: {} is {}; allowed: {}{}", node.where, setting.key_, shown(node), setting.allowed(),
+         meant.empty() ? "" : "; did you mean " + meant + "?");
+  }
+
+  const std::string& plain() const {
+    if (node.kind != Node::Kind::text) refuse();
+    if (node.quoted) refuse(node.text.size() < 30 && is_plain_number(node.text) ? node.text : "");
+    return node.text;
+  }
+
+  void within(double value) const {
+    const bool low = setting.open_below_ ? value <= setting.least_ : value < setting.least_;
+    const bool high = setting.open_above_ ? value >= setting.most_ : value > setting.most_;
+    if (low || high) refuse();
+  }
+
+  template <class Whole>
+  Whole whole() const {
+    const std::string& text = plain();
+    if (!is_plain_integer(text)) refuse(plain_digits(text));
+    const auto value = number_from<Whole>(text);
+    if (!value) refuse();
+    within(static_cast<double>(*value));
+    return *value;
+  }
+
+  double real() const {
+    const std::string& text = plain();
+    if (!is_plain_number(text)) refuse();
+    const auto value = number_from<double>(text);
+    if (!value) refuse();
+    within(*value);
+    return *value;
+  }
+
+  bool truth() const {
+    const std::string& text = plain();
+    if (text != "true" && text != "false") refuse(truth_meant(text));
+    return text == "true";
+  }
+
+  std::string text() const {
+    if (node.kind != Node::Kind::text) refuse();
+    const auto control = [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; };
+    if (!is_utf8(node.text) || std::any_of(node.text.begin(), node.text.end(), control)) refuse();
+    if (setting.required_ && node.text.empty()) refuse();
+    if (!setting.words_.empty() && std::find(setting.words_.begin(), setting.words_.end(), node.text) == setting.words_.end()) {
+      std::string lower = node.text;
+      for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      refuse(nearest_spelling(lower, setting.words_).value_or(""));
+    }
+    return node.text;
+  }
+
+  DataSource source() const {
+    if (node.kind == Node::Kind::text) return {text(), 1};
+    if (node.kind != Node::Kind::mapping) refuse();
+    DataSource source;
+    Setting path("path", &source.path, ""), weight("weight", &source.weight, "");
+    path.key_ = setting.key_ + ".path";
+    path.required_ = true;
+    weight.key_ = setting.key_ + ".weight";
+    weight.least_ = 0;
+    weight.open_below_ = true;
+    weight.most_ = 1e9;
+    for (const auto& [key, value] : node.entries) {
+      if (key.text == "path") path.read(value);
+      else if (key.text == "weight") weight.read(value);
+      else
+        fail(Exit::bad_configuration, "{}: {}.{} is not a setting (a source has path and weight){}", key.where, setting.key_, key.text,
+             did_you_mean(key.text, {"path", "weight"}));
+    }
+    MP_REQUIRE(!source.path.empty(), Exit::bad_configuration, "{}: {}.path is missing; add it: where the tokens are", node.where,
+               setting.key_);
+    return source;
+  }
+};
+
+std::string Setting::allowed() const {
+  const auto range = [this] {
+    std::string text;
+    if (least_ > -1e300) text += (open_below_ ? " above " : " from ") + bound(least_);
+    if (most_ < 1e300) text += (open_above_ ? " to below " : " to ") + bound(most_);
+    return text;
+  };
+  const std::string kind = std::visit(
+      Overloaded{
+          [&](std::uint64_t*) { return std::string("a whole number from 0 to 18446744073709551615"); },
+          [&](double*) { return unit_ == Unit::seconds ? "seconds, or a duration like 23h50m," + range() : "a number" + range(); },
+          [&](std::int64_t*) { return unit_ == Unit::bytes ? std::string("bytes, or a size like 12 GiB") : "a whole number" + range(); },
+          [&](int*) { return "a whole number" + range(); }, [&](bool*) { return std::string("true or false"); },
+          [&](std::string*) { return !words_.empty() ? join(words_, ", ") : std::string(required_ ? "text that is not empty" : "text"); },
+          [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
+          [&](std::vector<DataSource>*) {
+            return std::string("a path without .bin, synthetic:NAME, or a list of these, each perhaps {path: ..., weight: ...}");
+          }},
+      member_);
+  return automatic_ ? "auto or " + kind : kind;
+}
+
+void Setting::read(const Node& node) const {
+  const Reading reading{*this, node};
+  MP_REQUIRE(node.kind != Node::Kind::empty, Exit::bad_configuration, "{}: {} has no value; allowed: {}", node.where, key_, allowed());
+  if (automatic_ && node.kind == Node::Kind::text && node.text == "auto") {
+    *std::get<int*>(member_) = 0;
+    return;
+  }
+  std::visit(Overloaded{[&](int* member) { *member = reading.whole<int>(); },
+                        [&](std::int64_t* member) {
+                          const auto size = unit_ == Unit::bytes && node.kind == Node::Kind::text && !is_plain_integer(node.text)
+                                                ? parse_bytes(node.text)
+                                                : std::nullopt;
+                          *member = size && node.text[0] != '0' ? *size : reading.whole<std::int64_t>();
+                        },
+                        [&](std::uint64_t* member) { *member = reading.whole<std::uint64_t>(); },
+                        [&](double* member) {
+                          const auto span = unit_ == Unit::seconds && node.kind == Node::Kind::text && !is_plain_number(node.text)
+                                                ? parse_seconds(node.text)
+                                                : std::nullopt;
+                          if (span && !all_digits(node.text)) reading.within(*member = *span);
+                          else *member = reading.real();
+                        },
+                        [&](bool* member) { *member = reading.truth(); }, [&](std::string* member) { *member = reading.text(); },
+                        [&](std::vector<int>* member) {
+                          if (node.kind != Node::Kind::list) reading.refuse();
+                          member->clear();
+                          for (const Node& item : node.items) member->push_back(Reading{*this, item}.whole<int>());
+                        },
+                        [&](std::vector<DataSource>* member) {
+                          member->clear();
+                          if (node.kind != Node::Kind::list) member->push_back(reading.source());
+                          for (const Node& item : node.items) member->push_back(Reading{*this, item}.source());
+                          if (required_ && member->empty())
+                            fail(Exit::bad_configuration, "{}: {} is an empty list; allowed: {}", node.where, key_, allowed());
+                        }},
+             member_);
+}
+
+std::string Setting::written() const {
+  return std::visit(
+      Overloaded{
+          [&](int* member) { return automatic_ && *member == 0 ? std::string("auto") : fmt::format("{}", *member); },
+          [](std::int64_t* member) { return fmt::format("{}", *member); }, [](std::uint64_t* member) { return fmt::format("{}", *member); },
+          [](double* member) { return shortest(*member); }, [](bool* member) { return std::string(*member ? "true" : "false"); },
+          [](std::string* member) { return quoted_if_needed(*member); },
+          [](std::vector<int>* member) { return fmt::format("[{}]", joined(*member)); },
+          [](std::vector<DataSource>* member) {
+            std::vector<std::string> sources;
+            for (const DataSource& source : *member)
+              sources.push_back(source.weight == 1
+                                    ? quoted_if_needed(source.path)
+                                    : fmt::format("{{path: {}, weight: {}}}", quoted_if_needed(source.path), shortest(source.weight)));
+            return fmt::format("[{}]", join(sources, ", "));
+          }},
+      member_);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,84 @@
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "config/config.h"
+#include "config/document.h"
+
+namespace mindpipe {
+
+/// One setting: its key, what it may be, what it means, and the member of a Config that holds it. Reading, checking, printing
+/// and documenting all go through the same list of these.
+class Setting {
+ public:
+  using Member =
+      std::variant<int*, std::int64_t*, std::uint64_t*, double*, bool*, std::string*, std::vector<int>*, std::vector<DataSource>*>;
+  enum class Unit { none, bytes, seconds };
+
+  Setting(std::string key, Member member, std::string meaning) : key_(std::move(key)), meaning_(std::move(meaning)), member_(member) {}
+
+  // What it may be, said once in the table.
+  Setting from(double least) && {
+    least_ = least;
+    return std::move(*this);
+  }
+  Setting to(double most) && {
+    most_ = most;
+    return std::move(*this);
+  }
+  Setting above(double bound) && {
+    least_ = bound;
+    open_below_ = true;
+    return std::move(*this);
+  }
+  Setting below(double bound) && {
+    most_ = bound;
+    open_above_ = true;
+    return std::move(*this);
+  }
+  Setting one_of(std::vector<std::string> words) && {
+    words_ = std::move(words);
+    return std::move(*this);
+  }
+  Setting or_auto() && {
+    automatic_ = true;
+    return std::move(*this);
+  }  ///< the file says auto, the member 0
+  Setting required() && {
+    required_ = true;
+    return std::move(*this);
+  }
+  Setting in(Unit unit) && {
+    unit_ = unit;
+    return std::move(*this);
+  }
+
+  const std::string& key() const { return key_; }
+  const std::string& meaning() const { return meaning_; }
+  bool is_required() const { return required_; }
+  bool is_text() const { return std::holds_alternative<std::string*>(member_); }
+
+  /// "a whole number from 1 to 65536", "one of gelu, swiglu", "true or false", ...
+  std::string allowed() const;
+  /// Stores what the node says, or says why it cannot.
+  void read(const Node& node) const;
+  /// The member's value as it stands in a file.
+  std::string written() const;
+
+ private:
+  struct Reading;
+  std::string key_, meaning_;
+  Member member_;
+  double least_ = -std::numeric_limits<double>::infinity(), most_ = std::numeric_limits<double>::infinity();
+  bool open_below_ = false, open_above_ = false, automatic_ = false, required_ = false;
+  std::vector<std::string> words_;
+  Unit unit_ = Unit::none;
+};
+
+/// Every setting of `config`, in the order of the file.
+std::vector<Setting> settings_of(Config& config);
+
+}  // namespace mindpipe

@@ -1,0 +1,115 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "config/config.h"
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+std::string complaint(const Config& config) {
+  try {
+    resolve(config);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::bad_configuration);
+    return error.what();
+  }
+  return "accepted";
+}
+
+/// The complaint about a configuration that is sound but for one change.
+template <class Change>
+std::string complaint_after(Change change) {
+  Config config;
+  config.run.dir = "d";
+  config.data.train = {{"corpus", 1}};
+  EXPECT_EQ(complaint(config), "accepted");
+  change(config);
+  return complaint(config);
+}
+
+TEST(Rules, HeadsDivideTheWidth) {
+  EXPECT_EQ(complaint_after([](Config& c) { c.model.heads = 5; }),
+            "configuration: model.heads is 5 and model.width 128 (heads divide the width; the nearest width is 130)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.model.key_value_heads = 3; }),
+            "configuration: model.key_value_heads is 3 and model.heads 4 (heads share keys and values in equal groups)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.model.width = c.model.heads = 4, c.model.positions = "rotary"; }),
+            "configuration: model.positions is rotary and a head is 1 wide (rotation works on pairs; make model.width / model.heads even)");
+}
+
+TEST(Rules, TheBatchIsMicroBatchesOfEveryLogicalShard) {
+  EXPECT_EQ(
+      complaint_after([](Config& c) { c.reproducible.data = 3; }),
+      "configuration: train.batch is 32, but must be a multiple of train.micro_batch x reproducible.data = 4 x 3 (the nearest is 36)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.train.micro_batch = 5; }),
+            "configuration: train.batch is 32, but must be a multiple of train.micro_batch = 5 (the nearest is 30)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.train.micro_batch = 64; }),
+            "configuration: train.micro_batch is 64 and train.batch 32 (a micro-batch is a part of the batch)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.train.batch = 30, c.grid.data = 0, c.train.micro_batch = 5; }), "accepted");
+}
+
+TEST(Rules, TheSequenceFitsTheContext) {
+  EXPECT_EQ(complaint_after([](Config& c) { c.data.sequence = 257; }),
+            "configuration: data.sequence is 257 and model.context 256 (a sample fits the context)");
+}
+
+TEST(Rules, TheRateFitsTheRun) {
+  EXPECT_EQ(complaint_after([](Config& c) { c.optimizer.rate.warmup = 101; }),
+            "configuration: optimizer.rate.warmup is 101 and train.steps 100 (the warm-up ends within the run)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.optimizer.rate.floor = 1; }),
+            "configuration: optimizer.rate.floor is 1 and optimizer.rate.peak 3e-04 (the floor is not above the peak)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.optimizer.rate.kind = "wsd", c.optimizer.rate.warmup = 95; }),
+            "configuration: optimizer.rate.decay is 10, warm-up 95 and train.steps 100 (both parts lie within the run)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.train.steps = 0; }), "accepted");
+}
+
+TEST(Rules, OneDegreeMayBeAuto) {
+  EXPECT_EQ(complaint_after([](Config& c) { c.grid.data = 0; }), "accepted");
+  EXPECT_EQ(complaint_after([](Config& c) { c.grid.data = c.grid.pipeline = 0; }),
+            "configuration: grid.data is auto, and grid.pipeline too (at most one degree can be the rest of the ranks)");
+}
+
+TEST(Rules, DegreesHoldWholeSubtreesOfTheLogicalShards) {
+  const auto tensor = [](int degree, int shards) {
+    return complaint_after([&](Config& c) {
+      c.grid.tensor = degree, c.reproducible.tensor = shards, c.model.width = 192, c.model.heads = 12, c.data.sequence = 192;
+    });
+  };
+  for (auto [degree, shards] : {std::pair{1, 4}, {2, 4}, {4, 4}, {1, 3}, {3, 3}, {6, 6}})
+    EXPECT_EQ(tensor(degree, shards), "accepted") << degree << " of " << shards;
+  for (auto [degree, shards] : {std::pair{4, 2}, {3, 4}, {2, 6}, {3, 6}})
+    EXPECT_THAT(tensor(degree, shards), testing::HasSubstr("grid.tensor is")) << degree << " of " << shards;
+  EXPECT_EQ(tensor(2, 6),
+            "configuration: grid.tensor is 2 and reproducible.tensor 6 (a degree is 1, all logical shards, or a power of two below them "
+            "when they are one too)");
+}
+
+TEST(Rules, LogicalShardsGetEqualParts) {
+  EXPECT_EQ(complaint_after([](Config& c) { c.reproducible.tensor = 8; }),
+            "configuration: reproducible.tensor is 8 and model.heads 4 (every logical shard gets an equal part; choose a divisor)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.reproducible.tensor = 4, c.data.sequence = 254; }),
+            "configuration: reproducible.tensor is 4 and data.sequence 254 (every logical shard gets an equal part; choose a divisor)");
+}
+
+TEST(Rules, CutsMatchTheStages) {
+  EXPECT_EQ(complaint_after([](Config& c) { c.schedule.chunks = 2; }),
+            "configuration: schedule.chunks is 2 and schedule.kind 1f1b (only interleaved and breadth-first cut stages into chunks)");
+  EXPECT_EQ(complaint_after([](Config& c) {
+              c.grid.pipeline = 3, c.schedule.cuts = {2, 2};
+            }),
+            "configuration: schedule.cuts is [2, 2] (each cut lies behind the one before)");
+  EXPECT_EQ(complaint_after([](Config& c) {
+              c.grid.pipeline = 2, c.schedule.cuts = {1, 2};
+            }),
+            "configuration: schedule.cuts names 2 cuts, but 2 stages of 1 chunks have 1");
+}
+
+TEST(Rules, WhatIsAskedForIsNamed) {
+  EXPECT_EQ(complaint_after([](Config& c) { c.train.evaluate_every = 5; }),
+            "configuration: train.evaluate_every is 5, but data.validation names nothing to evaluate on");
+  EXPECT_EQ(complaint_after([](Config& c) { c.device.kind = "emulated"; }),
+            "configuration: device.kind is emulated, but device.description names no device to imitate");
+}
+
+}  // namespace
+}  // namespace mindpipe

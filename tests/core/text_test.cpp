@@ -1,0 +1,58 @@
+#include "core/text.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+namespace mindpipe {
+namespace {
+
+TEST(Spelling, CountsInsertionsDeletionsChangesAndSwaps) {
+  EXPECT_EQ(edit_distance("layers", "layers"), 0);
+  EXPECT_EQ(edit_distance("layer", "layers"), 1);
+  EXPECT_EQ(edit_distance("alyers", "layers"), 1);
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
+}
+
+TEST(Spelling, SuggestsOnlyWhatIsNear) {
+  EXPECT_EQ(nearest_spelling("bacth", {"steps", "batch", "clip"}), "batch");
+  EXPECT_EQ(nearest_spelling("temperature", {"steps", "batch", "clip"}), std::nullopt);
+  EXPECT_EQ(did_you_mean("stpes", {"steps"}), "; did you mean steps?");
+  EXPECT_EQ(did_you_mean("x", {"steps"}), "");
+}
+
+TEST(Sizes, AreReadAndShown) {
+  EXPECT_EQ(parse_bytes("12 GiB"), 12ll << 30);
+  EXPECT_EQ(parse_bytes("1.5KiB"), 1536);
+  EXPECT_EQ(parse_bytes("2MB"), 2000000);
+  EXPECT_EQ(parse_bytes("9007199254740993"), 9007199254740993);
+  for (const char* wrong : {"", "GiB", "-1", "1 XB", "1 GiB 2", "99999999999 TiB", "inf"})
+    EXPECT_EQ(parse_bytes(wrong), std::nullopt) << wrong;
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_bytes(12.0 * (1ll << 30)), "12 GiB");
+  EXPECT_EQ(human_bytes(0), "0 bytes");
+}
+
+TEST(Durations, AreReadAndShown) {
+  EXPECT_EQ(parse_seconds("23h50m"), 85800);
+  EXPECT_EQ(parse_seconds("90"), 90);
+  EXPECT_EQ(parse_seconds("1.5 h"), 5400);
+  for (const char* wrong : {"", "h", "5x", "1h 5", "-3s"}) EXPECT_EQ(parse_seconds(wrong), std::nullopt) << wrong;
+  EXPECT_EQ(human_seconds(3725), "1 h 02 min");
+  EXPECT_EQ(human_seconds(185), "3 min 05 s");
+  EXPECT_EQ(human_seconds(0.0045), "4.5 ms");
+}
+
+TEST(Numbers, ReadBackToTheSameBits) {
+  for (double number : {0.1, 3e-4, 1e-5, 1.0 / 3, 1.7976931348623157e308, -0.0, 1e22})
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(std::stod(shortest(number))), std::bit_cast<std::uint64_t>(number)) << number;
+}
+
+TEST(Utf8, AcceptsTextAndRefusesBrokenBytes) {
+  EXPECT_TRUE(is_utf8("Grüße, 世界 🌍"));
+  for (const char* wrong : {"\xff", "\xc0\x80", "\xe4\xb8", "\xed\xa0\x80", "\xf5\x80\x80\x80"}) EXPECT_FALSE(is_utf8(wrong));
+}
+
+}  // namespace
+}  // namespace mindpipe
