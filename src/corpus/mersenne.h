@@ -2,7 +2,6 @@
 #include <array>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace mindpipe {
 

@@ -78,7 +78,7 @@ void TokenFile::check_sequences() {
     MP_REQUIRE(offset >= 0 && offset <= bin_.size() && length <= (bin_.size() - offset) / size, Exit::bad_data,
                "{}: offset {}: sequence {} lies at byte {} with {} tokens of {} bytes (expected to end within the {} bytes of {})", idx_.path(),
                header_bytes + 4 * sequences_ + 8 * s, s, offset, length, size, bin_.size(), bin_.path());
-    tokens_ += length;  // at most 2^31 tokens in each of 2^59 sequences' worth of file: cannot overflow for a file that exists
+    tokens_ += length;
   }
 }
 
