@@ -52,8 +52,8 @@ std::int64_t Unit::parameters() const {
 
 void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype) {
   shards_ = shards, sequence_parts_ = sequence_parts, levels_ = levels, dtype_ = dtype;
-  offsets_.clear(), root_offsets_.clear(), part_offsets_.clear();
-  flat_count_ = roots_count_ = parts_count_ = 0;
+  offsets_.clear(), part_offsets_.clear();
+  flat_count_ = parts_count_ = 0, uses_ = 1;
   for (int i = 0; i < static_cast<int>(params_.size()); ++i) {
     const ParamSpec& spec = params_[i];
     for (const Part& part : spec.parts)
@@ -61,18 +61,17 @@ void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtyp
                  "{}: {} has {} rows, which {} logical tensor shards do not divide", name_, part.name, part.rows, shards.logical);
     MP_REQUIRE(spec.split != Split::in || spec.columns % shards.logical == 0, Exit::bad_configuration,
                "{}: {} has {} columns, which {} logical tensor shards do not divide", name_, spec.parts[0].name, spec.columns, shards.logical);
-    const std::int64_t local = local_shards(i) * shard_stride(i);
+    MP_CHECK(spec.uses == 1 || params_.size() == 1, "unit {}: a parameter with {} uses is alone in its unit", name_, spec.uses);
+    uses_ = spec.uses;
     offsets_.push_back(flat_count_);
-    root_offsets_.push_back(roots_count_);
     part_offsets_.push_back(parts_count_);
-    flat_count_ += local;
-    roots_count_ += local * spec.uses;
+    flat_count_ += local_shards(i) * shard_stride(i);
     if (has_sequence_parts(i)) parts_count_ += parts_stride(i) * spec.uses;
   }
 }
 
 std::size_t Unit::gradient_bytes() const {
-  return aligned((roots_count_ * (1 + levels_) + parts_count_) * bytes_of(gradient_dtype()));
+  return aligned((flat_count_ * uses_ * (1 + levels_) + parts_count_) * bytes_of(gradient_dtype()));
 }
 
 void Unit::allocate_values(Memory& memory) {
@@ -82,9 +81,8 @@ void Unit::allocate_values(Memory& memory) {
 
 void Unit::allocate_gradients(Memory& memory) {
   gradient_arena_ = Arena(memory, MemoryClass::gradients, gradient_bytes());
-  accumulators_ = gradient_arena_.take({roots_count_ + parts_count_}, gradient_dtype());
-  roots_ = {accumulators_.data, {roots_count_}, gradient_dtype()};
-  if (levels_ > 0) levels_memory_ = gradient_arena_.take({levels_, roots_count_}, gradient_dtype());
+  accumulators_ = gradient_arena_.take({flat_count_ * uses_ + parts_count_}, gradient_dtype());
+  if (levels_ > 0) levels_memory_ = gradient_arena_.take({levels_, uses_, flat_count_}, gradient_dtype());
 }
 
 Tensor Unit::value(int param, int shard) const {
@@ -92,26 +90,22 @@ Tensor Unit::value(int param, int shard) const {
   return {values_.as<std::byte>() + flat_offset(param, shard) * bytes_of(dtype_), shard_shape(param), dtype_};
 }
 
-Tensor Unit::root(int param, int use) const {
-  return {accumulators_.as<std::byte>() + root_offset(param, use) * bytes_of(gradient_dtype()),
-          {local_shards(param), shard_stride(param)}, gradient_dtype()};
-}
+Tensor Unit::root(int use) const { return accumulators_.range(use * flat_count_, flat_count_); }
+
+Tensor Unit::level(int i, int use) const { return levels_memory_.at(i).at(use); }
 
 Tensor Unit::sequence_parts(int param, int use) const {
-  const std::int64_t offset = roots_count_ + part_offsets_[param] + use * parts_stride(param);
-  return {accumulators_.as<std::byte>() + offset * bytes_of(gradient_dtype()), {sequence_parts_, shard_shape(param).count()}, gradient_dtype()};
+  const std::int64_t offset = flat_count_ * uses_ + part_offsets_[param] + use * parts_stride(param);
+  const std::int64_t elements = shard_shape(param).count();
+  return accumulators_.range(offset, sequence_parts_ * elements).reshaped({sequence_parts_, elements});
 }
-
-Tensor Unit::level(int i) const { return levels_memory_.at(i); }
 
 Tensor Unit::gradient(int param, int use, int shard) const {
   MP_CHECK(accumulators_ && shard < local_shards(param), "unit {}: gradient {} of shard {}", name_, param, shard);
   const Shape shape = shard_shape(param);
-  if (params_[param].form == Form::rows) {
-    if (has_sequence_parts(param)) return sequence_parts(param, use);
-    return {root(param, use).data, {1, shape.count()}, gradient_dtype()};
-  }
-  return {root(param, use).as<std::byte>() + shard * shard_stride(param) * bytes_of(gradient_dtype()), shape, gradient_dtype()};
+  if (has_sequence_parts(param)) return sequence_parts(param, use);
+  const Tensor root_of_shard = root(use).range(flat_offset(param, shard), shape.count());
+  return root_of_shard.reshaped(params_[param].form == Form::rows ? Shape{1, shape.count()} : shape);
 }
 
 }  // namespace mindpipe

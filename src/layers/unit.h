@@ -94,17 +94,18 @@ class Unit {
   std::int64_t flat_count() const { return flat_count_; }
   std::int64_t flat_offset(int param, int shard) const { return offsets_[param] + shard * shard_stride(param); }
   Tensor flat_values() const { return values_; }
-  /// The roots of all uses one after the other: what is summed over the data axis. A level holds as much.
-  std::int64_t roots_count() const { return roots_count_; }
-  Tensor roots() const { return roots_; }
-  Tensor level(int i) const;
-  /// The root of one use of a parameter: all its local shards.
-  Tensor root(int param, int use) const;
+  /// How many places use this unit; each has an accumulator of its own. A parameter with several uses is alone in its unit.
+  int uses() const { return uses_; }
+  /// The accumulator of one use, in flat order: what is summed over the data axis. Use 0 holds the sum of all uses in the end.
+  Tensor root(int use) const;
+  /// A partial sum of earlier data shards, like a root.
+  Tensor level(int i, int use) const;
   /// The per-T-th accumulators of a `rows` parameter's use [parts, elements].
   Tensor sequence_parts(int param, int use) const;
   bool has_sequence_parts(int param) const { return params_[param].form == Form::rows && sequence_parts_ > 1; }
-  /// All accumulators, levels excluded: zeroed at the start of a data shard.
+  /// All accumulators, levels excluded: zeroed at the start of a step.
   Tensor accumulators() const { return accumulators_; }
+  bool has_gradients() const { return static_cast<bool>(accumulators_); }
   int levels() const { return levels_; }
 
   std::size_t value_bytes() const { return aligned(flat_count_ * bytes_of(dtype_)); }
@@ -115,17 +116,17 @@ class Unit {
  private:
   std::int64_t shard_stride(int param) const;
   std::int64_t parts_stride(int param) const;
-  std::int64_t root_offset(int param, int use) const { return root_offsets_[param] + use * local_shards(param) * shard_stride(param); }
 
   std::string name_;
   std::vector<ParamSpec> params_;
   ShardRange shards_;
   DType dtype_ = DType::f32;
   int sequence_parts_ = 1, levels_ = 0;
-  std::vector<std::int64_t> offsets_, root_offsets_, part_offsets_;
-  std::int64_t flat_count_ = 0, roots_count_ = 0, parts_count_ = 0;
+  std::vector<std::int64_t> offsets_, part_offsets_;
+  std::int64_t flat_count_ = 0, parts_count_ = 0;
+  int uses_ = 1;
   Arena value_arena_, gradient_arena_;
-  Tensor values_, accumulators_, roots_, levels_memory_;
+  Tensor values_, accumulators_, levels_memory_;
 };
 
 }  // namespace mindpipe

@@ -1,0 +1,98 @@
+#include "optim/unit_optimizer.h"
+
+#include <algorithm>
+
+namespace mindpipe {
+namespace {
+
+std::int64_t chunks_of(std::int64_t elements) { return (elements + statistics_chunk - 1) / statistics_chunk; }
+
+}  // namespace
+
+std::vector<std::int64_t> part_cuts(const Unit& unit, int parts) {
+  std::vector<std::int64_t> edges;
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
+    for (int s = 0; s < unit.local_shards(p); ++s)
+      for (std::int64_t e = 0; e < unit.shard_shape(p).count(); e += statistics_chunk) edges.push_back(unit.flat_offset(p, s) + e);
+  edges.push_back(unit.flat_count());
+  std::vector<std::int64_t> cuts{0};
+  for (int i = 1; i < parts; ++i) cuts.push_back(*std::lower_bound(edges.begin(), edges.end(), unit.flat_count() * i / parts));
+  cuts.push_back(unit.flat_count());
+  return cuts;
+}
+
+UnitOptimizer::UnitOptimizer(Unit& unit, const OptimizerConfig& config, int part, int parts)
+    : unit_(unit), config_(config), part_(part), cuts_(part_cuts(unit, parts)) {
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+    first_shards_.push_back(static_cast<int>(first_chunks_.size()));
+    const std::int64_t count = unit.shard_shape(p).count();
+    for (int s = 0; s < unit.local_shards(p); ++s) {
+      first_chunks_.push_back(chunks_);
+      const std::int64_t flat = unit.flat_offset(p, s);
+      const std::int64_t begin = std::clamp<std::int64_t>(cuts_[part] - flat, 0, count), end = std::clamp<std::int64_t>(cuts_[part + 1] - flat, 0, count);
+      if (begin < end) ranges_.push_back({p, s, flat + begin, begin, end - begin, chunks_ + begin / statistics_chunk});
+      chunks_ += chunks_of(count);
+    }
+  }
+}
+
+std::size_t UnitOptimizer::bytes() const {
+  const std::size_t one = aligned((cuts_[part_ + 1] - cuts_[part_]) * sizeof(float));
+  const int moments = config_.kind == "adamw" ? 2 : config_.momentum > 0 ? 1 : 0;
+  return one * (moments + (unit_.dtype() == DType::bf16 ? 1 : 0));
+}
+
+void UnitOptimizer::allocate(Memory& memory) {
+  MP_CHECK(unit_.dtype() != DType::f64, "unit {}: f64 is for gradient checks, not for training", unit_.name());
+  arena_ = Arena(memory, MemoryClass::optimizer, bytes());
+  const std::int64_t count = cuts_[part_ + 1] - cuts_[part_];
+  if (count == 0) return;
+  if (unit_.dtype() == DType::bf16) master_ = arena_.take({count}, DType::f32);
+  if (config_.kind == "adamw" || config_.momentum > 0) first_moment_ = arena_.take({count}, DType::f32);
+  if (config_.kind == "adamw") second_moment_ = arena_.take({count}, DType::f32);
+}
+
+void UnitOptimizer::set_masters(Backend& backend, const Tensor& initial) {
+  const std::int64_t count = cuts_[part_ + 1] - cuts_[part_];
+  if (master_) backend.copy(initial.range(cuts_[part_], count), master_);
+  if (first_moment_) backend.fill(first_moment_, 0);
+  if (second_moment_) backend.fill(second_moment_, 0);
+}
+
+void UnitOptimizer::chunk_squares(Backend& backend, double* sums) const {
+  for (const FlatRange& range : ranges_)
+    backend.sum_squares(gradient(range), {sums + range.first_chunk, {chunks_of(range.count)}, DType::f64});
+}
+
+double UnitOptimizer::tensor_squares(const double* sums, int param, int shard) const {
+  const std::int64_t first = first_chunks_[first_shards_[param] + shard], chunks = chunks_of(unit_.shard_shape(param).count());
+  double sum = 0;
+  for (std::int64_t i = 0; i < chunks; ++i) sum += sums[first + i];
+  return sum;
+}
+
+void UnitOptimizer::update(Backend& backend, double rate, std::int64_t step, const UpdateScale& scale) {
+  for (const FlatRange& range : ranges_) {
+    const Tensor value = unit_.flat_values().range(range.flat, range.count);
+    const Tensor master = master_ ? state(master_, range) : value, rounded = master_ ? value : Tensor{};
+    const float decay = unit_.params()[range.param].decay ? static_cast<float>(config_.weight_decay) : 0.0f;
+    if (config_.kind == "adamw") {
+      const AdamW rule{static_cast<float>(rate), static_cast<float>(config_.beta1), static_cast<float>(config_.beta2), static_cast<float>(config_.epsilon), decay, step};
+      backend.adamw(rule, scale, gradient(range), master, state(first_moment_, range), state(second_moment_, range), rounded);
+    } else {
+      const Sgd rule{static_cast<float>(rate), static_cast<float>(config_.momentum), decay, config_.nesterov};
+      backend.sgd(rule, scale, gradient(range), master, state(first_moment_, range), rounded);
+    }
+  }
+  ++unit_.version;
+}
+
+std::vector<std::pair<std::string, Tensor>> UnitOptimizer::slots() const {
+  std::vector<std::pair<std::string, Tensor>> all;
+  if (master_) all.emplace_back("master", master_);
+  if (first_moment_) all.emplace_back(config_.kind == "adamw" ? "m" : "velocity", first_moment_);
+  if (second_moment_) all.emplace_back("v", second_moment_);
+  return all;
+}
+
+}  // namespace mindpipe

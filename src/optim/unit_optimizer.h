@@ -1,0 +1,63 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "backend.h"
+#include "config/config.h"
+#include "layers/unit.h"
+
+namespace mindpipe {
+
+/// Where the flat order of a unit is cut into `parts` for ZeRO: at chunk edges of tensors or between tensors, so that statistics of chunks stay whole.
+std::vector<std::int64_t> part_cuts(const Unit& unit, int parts);
+
+/// A stretch of one tensor's shard within a unit's flat order.
+struct FlatRange {
+  int param = 0, shard = 0;
+  std::int64_t flat = 0;       ///< where it starts in the flat order
+  std::int64_t element = 0;    ///< where it starts in the shard; a multiple of statistics_chunk
+  std::int64_t count = 0;
+  std::int64_t first_chunk = 0;  ///< its first entry among the unit's chunk sums
+};
+
+/// Masters and moments of one unit, or of this rank's part of it, and the rule that moves it.
+class UnitOptimizer {
+ public:
+  UnitOptimizer(Unit& unit, const OptimizerConfig& config, int part, int parts);
+  void allocate(Memory& memory);
+  std::size_t bytes() const;
+
+  /// Copies the values into the masters; called once the unit's values are initial in f32 (`initial` in flat order) or loaded.
+  void set_masters(Backend& backend, const Tensor& initial);
+
+  /// Adds nothing up: writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()], host memory of the whole unit).
+  void chunk_squares(Backend& backend, double* sums) const;
+  std::int64_t chunks() const { return chunks_; }
+  /// From chunk sums to one number for each tensor and local shard: f64, in chunk order.
+  double tensor_squares(const double* sums, int param, int shard) const;
+
+  void update(Backend& backend, double rate, std::int64_t step, const UpdateScale& scale);
+
+  const std::vector<FlatRange>& ranges() const { return ranges_; }
+  const std::vector<std::int64_t>& cuts() const { return cuts_; }
+  Unit& unit() const { return unit_; }
+  /// State slots by name, this part's elements in the order of ranges(): "master" (when values are rounded), "m", "v" or "velocity".
+  std::vector<std::pair<std::string, Tensor>> slots() const;
+
+ private:
+  Tensor gradient(const FlatRange& range) const { return unit_.root(0).range(range.flat, range.count); }
+  Tensor state(const Tensor& slot, const FlatRange& range) const { return slot ? slot.range(range.flat - cuts_[part_], range.count) : Tensor{}; }
+
+  Unit& unit_;
+  OptimizerConfig config_;
+  int part_;
+  std::vector<std::int64_t> cuts_;
+  std::vector<FlatRange> ranges_;
+  std::vector<std::int64_t> first_chunks_;  ///< of each (param, shard), params in order
+  std::vector<int> first_shards_;           ///< index of (param, 0) in first_chunks_
+  std::int64_t chunks_ = 0;
+  Arena arena_;
+  Tensor master_, first_moment_, second_moment_;
+};
+
+}  // namespace mindpipe
