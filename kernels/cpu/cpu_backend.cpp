@@ -1,0 +1,47 @@
+#include "cpu/cpu_backend.h"
+
+#include <omp.h>
+
+#include <cstring>
+
+#include "cpu/operands.h"
+
+namespace mindpipe {
+
+CpuBackend::CpuBackend(Memory& memory, int threads, const std::string& instructions)
+    : memory_(memory), threads_(threads > 0 ? threads : omp_get_max_threads()), isa_(choose_isa(instructions)) {
+  MP_REQUIRE(threads >= 0, Exit::bad_configuration, "device.threads is {} (0: as many as this process may use, else at least 1)", threads);
+}
+
+std::string CpuBackend::description() const { return fmt::format("cpu: {}, {} thread{}", name_of(isa_), threads_, threads_ == 1 ? "" : "s"); }
+
+Memory& CpuBackend::memory() { return memory_; }
+
+void CpuBackend::copy(const Tensor& from, const Tensor& to) {
+  require(to, from.count(), from.dtype, "copy", "to");
+  if (from.count() != 0) std::memcpy(to.data, from.data, from.bytes());
+  progress();
+}
+
+void CpuBackend::upload(const void* host, const Tensor& to) {
+  if (to.count() != 0) std::memcpy(to.data, host, to.bytes());
+  progress();
+}
+
+void CpuBackend::download(const Tensor& from, void* host) {
+  if (from.count() != 0) std::memcpy(host, from.data, from.bytes());
+  progress();
+}
+
+// Every operation is done when it returns, so queues and events have nothing to remember.
+void CpuBackend::use_queue(int) {}
+std::uint64_t CpuBackend::record(int) { return 0; }
+void CpuBackend::wait(int, std::uint64_t) {}
+bool CpuBackend::finished(std::uint64_t) { return true; }
+void CpuBackend::synchronize() { progress(); }
+
+std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std::string& instructions) {
+  return std::make_unique<CpuBackend>(memory, threads, instructions);
+}
+
+}  // namespace mindpipe

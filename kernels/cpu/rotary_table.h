@@ -1,0 +1,36 @@
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace mindpipe {
+
+/// Cosines and sines of position * base^(-2i/width), kept from call to call: every layer asks for the same ones.
+class RotaryTable {
+ public:
+  /// Makes the table hold positions [first, first + count).
+  void prepare(double base, std::int64_t width, std::int64_t first, std::int64_t count) {
+    if (base == base_ && width == width_ && first >= first_ && first + count <= first_ + count_) return;
+    base_ = base, width_ = width, first_ = first, count_ = count;
+    const std::int64_t half = width / 2;
+    cosines_.resize(static_cast<std::size_t>(count * half));
+    sines_.resize(cosines_.size());
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double frequency = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width));
+      for (std::int64_t r = 0; r < count; ++r) {
+        const double angle = static_cast<double>(first + r) * frequency;
+        cosines_[static_cast<std::size_t>(r * half + i)] = std::cos(angle);
+        sines_[static_cast<std::size_t>(r * half + i)] = std::sin(angle);
+      }
+    }
+  }
+  const double* cosines(std::int64_t position) const { return cosines_.data() + (position - first_) * (width_ / 2); }
+  const double* sines(std::int64_t position) const { return sines_.data() + (position - first_) * (width_ / 2); }
+
+ private:
+  double base_ = 0;
+  std::int64_t width_ = 0, first_ = 0, count_ = 0;
+  std::vector<double> cosines_, sines_;
+};
+
+}  // namespace mindpipe

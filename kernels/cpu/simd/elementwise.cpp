@@ -1,0 +1,188 @@
+#include "cpu/simd/elementwise_kernels.h"
+
+#include "cpu/simd/number.h"
+#include "cpu/simd/rows.h"
+
+namespace mindpipe::MINDPIPE_ISA {
+namespace {
+
+using std::int64_t;
+
+template <class T>
+void add(const void* a, const void* b, void* sum, int64_t first, int64_t last) {
+  const T *pa = static_cast<const T*>(a), *pb = static_cast<const T*>(b);
+  T* ps = static_cast<T*>(sum);
+#pragma GCC ivdep
+  for (int64_t i = first; i < last; ++i) put(ps[i], widen(pa[i]) + widen(pb[i]));
+}
+
+template <class T>
+void accumulate(const void* part, void* total, int64_t first, int64_t last) {
+  const T* p = static_cast<const T*>(part);
+  Wide<T>* t = static_cast<Wide<T>*>(total);
+#pragma GCC ivdep
+  for (int64_t i = first; i < last; ++i) t[i] += widen(p[i]);
+}
+
+template <class From, class To>
+void convert(const void* x, void* y, int64_t first, int64_t last) {
+  const From* px = static_cast<const From*>(x);
+  To* py = static_cast<To*>(y);
+#pragma GCC ivdep
+  for (int64_t i = first; i < last; ++i) put(py[i], widen(px[i]));
+}
+
+/// y = g / (1 + exp(-g)) * u
+template <class T>
+void swiglu(const void* gate_up, void* y, int64_t cols, int64_t first, int64_t last) {
+  using V = Lanes<T>;
+  const V one = all<V>(1);
+  for (int64_t n = first; n < last; ++n) {
+    const T *gate = static_cast<const T*>(gate_up) + n * 2 * cols, *up = gate + cols;
+    T* out = static_cast<T*>(y) + n * cols;
+    for_lanes<T>(cols, [&](int64_t j, auto part) {
+      const V g = read(gate + j, part);
+      write(out + j, g / (one + exp(negate(g))) * read(up + j, part), part);
+    });
+  }
+}
+
+/// s = 1 / (1 + exp(-g)); dg = dy u s (1 + g (1 - s)), du = dy g s
+template <class T>
+void swiglu_backward(const void* dy, const void* gate_up, void* dgate_up, int64_t cols, int64_t first, int64_t last) {
+  using V = Lanes<T>;
+  const V one = all<V>(1);
+  for (int64_t n = first; n < last; ++n) {
+    const T *gate = static_cast<const T*>(gate_up) + n * 2 * cols, *up = gate + cols, *d = static_cast<const T*>(dy) + n * cols;
+    T *dgate = static_cast<T*>(dgate_up) + n * 2 * cols, *dup = dgate + cols;
+    for_lanes<T>(cols, [&](int64_t j, auto part) {
+      const V g = read(gate + j, part), w = read(d + j, part), u = read(up + j, part);
+      const V s = one / (one + exp(negate(g)));
+      write(dgate + j, w * u * s * multiply_add(g, one - s, one), part);
+      write(dup + j, w * g * s, part);
+    });
+  }
+}
+
+/// One group: words 4 block .. 4 (block + 16) - 1 of Philox4x32-10, every lane a block.
+inline void draw_group(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, std::uint32_t* words) {
+  const std::uint32_t step = mask.step, key0 = mask.key[0], key1 = mask.key[1];
+  for (int lane = 0; lane < lanes; ++lane) {
+    const std::uint64_t b = block + static_cast<std::uint64_t>(lane);
+    std::uint32_t c0 = static_cast<std::uint32_t>(b), c1 = static_cast<std::uint32_t>(b >> 32), c2 = step, c3 = sample;
+    std::uint32_t k0 = key0, k1 = key1;
+#pragma GCC unroll 10
+    for (int round = 0; round < 10; ++round) {
+      const std::uint64_t p = std::uint64_t{0xD2511F53u} * c0, q = std::uint64_t{0xCD9E8D57u} * c2;
+      c0 = static_cast<std::uint32_t>(q >> 32) ^ c1 ^ k0;
+      c1 = static_cast<std::uint32_t>(q);
+      c2 = static_cast<std::uint32_t>(p >> 32) ^ c3 ^ k1;
+      c3 = static_cast<std::uint32_t>(p);
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+    words[4 * lane] = c0;
+    words[4 * lane + 1] = c1;
+    words[4 * lane + 2] = c2;
+    words[4 * lane + 3] = c3;
+  }
+}
+
+void draw(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, int64_t groups, std::uint32_t* words) {
+  for (int64_t g = 0; g < groups; ++g) draw_group(mask, sample, block + static_cast<std::uint64_t>(g * lanes), words + g * 4 * lanes);
+}
+
+constexpr int64_t strip = 256;                         ///< columns whose words are drawn at once
+constexpr int64_t words_room = strip + 2 * 4 * lanes;  ///< a strip may begin inside a block
+
+/// Calls work(n, j, count, words) for strips of columns of rows [first, last): element j + i of row n has words[i].
+template <class Work>
+void with_words(const MaskRows& mask, int64_t first, int64_t last, const Work& work) {
+  alignas(64) std::uint32_t words[words_room];
+  for (int64_t n = first; n < last; ++n) {
+    const std::uint32_t sample = mask.sample + static_cast<std::uint32_t>(n / mask.rows);
+    const std::uint64_t row = static_cast<std::uint64_t>((mask.first + n % mask.rows) * mask.cols);
+    for (int64_t j = 0; j < mask.cols; j += strip) {
+      const int64_t count = mask.cols - j < strip ? mask.cols - j : strip;
+      const std::uint64_t element = row + static_cast<std::uint64_t>(j);
+      const int64_t offset = static_cast<int64_t>(element % 4);
+      draw(mask, sample, element / 4, (offset + count + 4 * lanes - 1) / (4 * lanes), words);
+      work(n, j, count, words + offset);
+    }
+  }
+}
+
+/// y = x + mask (branch + bias) / (1 - p)
+template <class T>
+void residual(const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y, int64_t first, int64_t last) {
+  const T *px = static_cast<const T*>(x), *pb = static_cast<const T*>(branch), *offset = static_cast<const T*>(bias);
+  T* py = static_cast<T*>(y);
+  using A = Wide<T>;
+  const A scale = static_cast<A>(mask.scale);
+  const std::uint32_t threshold = mask.threshold;
+  const int64_t cols = mask.cols;
+  if (threshold == 0) {
+    for (int64_t n = first; n < last; ++n) {
+      const int64_t row = n * cols;
+      if (offset != nullptr) {
+#pragma GCC ivdep
+        for (int64_t j = 0; j < cols; ++j) put(py[row + j], widen(px[row + j]) + (widen(pb[row + j]) + widen(offset[j])));
+      } else {
+#pragma GCC ivdep
+        for (int64_t j = 0; j < cols; ++j) put(py[row + j], widen(px[row + j]) + widen(pb[row + j]));
+      }
+    }
+    return;
+  }
+  with_words(mask, first, last, [&](int64_t n, int64_t begin, int64_t count, const std::uint32_t* words) {
+    const int64_t at = n * cols + begin;
+    if (offset != nullptr) {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < count; ++j) {
+        const A kept = (widen(pb[at + j]) + widen(offset[begin + j])) * scale;
+        put(py[at + j], widen(px[at + j]) + (words[j] >= threshold ? kept : A(0)));
+      }
+    } else {
+#pragma GCC ivdep
+      for (int64_t j = 0; j < count; ++j) {
+        const A kept = widen(pb[at + j]) * scale;
+        put(py[at + j], widen(px[at + j]) + (words[j] >= threshold ? kept : A(0)));
+      }
+    }
+  });
+}
+
+/// y = mask x / (1 - p)
+template <class T>
+void dropout(const void* x, const MaskRows& mask, void* y, int64_t first, int64_t last) {
+  const T* px = static_cast<const T*>(x);
+  T* py = static_cast<T*>(y);
+  using A = Wide<T>;
+  const A scale = static_cast<A>(mask.scale);
+  const std::uint32_t threshold = mask.threshold;
+  with_words(mask, first, last, [&](int64_t n, int64_t begin, int64_t count, const std::uint32_t* words) {
+    const int64_t at = n * mask.cols + begin;
+#pragma GCC ivdep
+    for (int64_t j = 0; j < count; ++j) {
+      const A kept = widen(px[at + j]) * scale;
+      put(py[at + j], words[j] >= threshold ? kept : A(0));
+    }
+  });
+}
+
+}  // namespace
+
+const ElementwiseKernels elementwise_kernels = {
+    {add<double>, add<float>, add<bf16>},
+    {accumulate<double>, accumulate<float>, accumulate<bf16>},
+    {{convert<double, double>, convert<double, float>, convert<double, bf16>},
+     {convert<float, double>, convert<float, float>, convert<float, bf16>},
+     {convert<bf16, double>, convert<bf16, float>, convert<bf16, bf16>}},
+    {swiglu<double>, swiglu<float>, swiglu<bf16>},
+    {swiglu_backward<double>, swiglu_backward<float>, swiglu_backward<bf16>},
+    {residual<double>, residual<float>, residual<bf16>},
+    {dropout<double>, dropout<float>, dropout<bf16>},
+    draw,
+};
+
+}  // namespace mindpipe::MINDPIPE_ISA

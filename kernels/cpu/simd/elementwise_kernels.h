@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+
+#include "cpu/isa.h"
+
+namespace mindpipe {
+
+/// A dropout mask over rows [first, first + rows) of the whole sequences of some samples.
+struct MaskRows {
+  std::uint32_t key[2] = {0, 0}, step = 0, sample = 0;
+  std::uint32_t threshold = 0;  ///< 0: everything is kept and nothing is drawn
+  double scale = 1;
+  std::int64_t rows = 0, first = 0, cols = 0;
+};
+
+/// Arrays are by dtype: f64, f32, bf16. Work is on elements or rows [first, last).
+struct ElementwiseKernels {
+  void (*add[3])(const void* a, const void* b, void* sum, std::int64_t first, std::int64_t last);
+  void (*accumulate[3])(const void* part, void* total, std::int64_t first, std::int64_t last);
+  void (*convert[3][3])(const void* x, void* y, std::int64_t first, std::int64_t last);  ///< [from][to]
+  void (*swiglu[3])(const void* gate_up, void* y, std::int64_t cols, std::int64_t first, std::int64_t last);
+  void (*swiglu_backward[3])(const void* dy, const void* gate_up, void* dgate_up, std::int64_t cols, std::int64_t first, std::int64_t last);
+  void (*residual[3])(const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y, std::int64_t first, std::int64_t last);
+  void (*dropout[3])(const void* x, const MaskRows& mask, void* y, std::int64_t first, std::int64_t last);
+  /// Words 4 block .. of a stream, whole groups of 16 blocks: what dropout draws.
+  void (*draw)(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, std::int64_t groups, std::uint32_t* words);
+};
+MINDPIPE_DECLARE_KERNELS(ElementwiseKernels, elementwise_kernels)
+
+}  // namespace mindpipe
