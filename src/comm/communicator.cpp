@@ -62,7 +62,8 @@ Communicator::~Communicator() = default;
 void Communicator::reserve(std::size_t bytes) {
   if (size_ == 1) return;
   // What arrives of a sum, and the vector itself where it has to be put in another order first.
-  room(aligned(bytes) + Exchange::scratch_bytes(size_, bytes / static_cast<std::size_t>(size_) + 64) + 4 * alignment);
+  const std::size_t part = bytes / static_cast<std::size_t>(size_) + alignment;
+  room(static_cast<std::size_t>(size_) * aligned(part) + Exchange::scratch_bytes(size_, part));
 }
 
 Tensor Communicator::room(std::size_t bytes) {
@@ -75,11 +76,17 @@ Tensor Communicator::room(std::size_t bytes) {
   return scratch_.take({static_cast<std::int64_t>(bytes)}, DType::u8);
 }
 
+std::vector<Tensor> Communicator::stacked(const Tensor& scratch, const Tensor& part) const {
+  std::vector<Tensor> parts;
+  for (int r = 0; r < size_; ++r) parts.push_back({scratch.as<std::byte>() + static_cast<std::size_t>(r) * aligned(part.bytes()), {part.count()}, part.dtype});
+  return parts;
+}
+
 Communicator::Combine Communicator::add() const {
   return [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
 }
 
-bool Communicator::alone(const char* operation) const { return size_ == 1 || is_mutated(name_of(axis_), operation); }
+bool Communicator::alone(const char* operation) const { return size_ == 1 || group_ == nullptr || is_mutated(name_of(axis_), operation); }
 
 void Communicator::run(Exchange& exchange, const char* operation, TrafficClass kind) {
   ++calls_;
@@ -118,6 +125,8 @@ void Communicator::sum(const Tensor& shards, const Tensor& total) {
 void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::int64_t outer) {
   const std::int64_t count = part.count(), row = count / outer;
   MP_CHECK(count % outer == 0, "a part of {} elements in {} rows", count, outer);
+  MP_CHECK(shards.count() == count * size_ * local_shards() && shards.dtype == part.dtype, "a scattered sum of {} local shards from {} {} to {} {}",
+           local_shards(), to_string(shards.shape), name_of(shards.dtype), to_string(part.shape), name_of(part.dtype));
   const Tensor whole = slice(shards, 0, count * size_);
   combine_shards(shards, whole, add());
   if (size_ == 1) {
@@ -125,18 +134,18 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
     return;
   }
   // Parts one after the other: part r is column block r of the rows.
-  const std::size_t part_bytes = part.bytes();
-  const Tensor scratch = room(static_cast<std::size_t>(size_) * aligned(part_bytes) + Exchange::scratch_bytes(size_, part_bytes));
-  std::vector<Tensor> parts;
-  for (int r = 0; r < size_; ++r) {
-    parts.push_back({scratch.as<std::byte>() + static_cast<std::size_t>(r) * aligned(part_bytes), {count}, part.dtype});
-    for (std::int64_t o = 0; o < outer; ++o) backend_.copy(slice(whole, (o * size_ + r) * row, row), slice(parts[r], o * row, row));
-  }
+  const bool in_place = outer == 1;
+  const std::size_t part_bytes = aligned(part.bytes()), packed_bytes = in_place ? 0 : static_cast<std::size_t>(size_) * part_bytes;
+  const Tensor scratch = room(packed_bytes + Exchange::scratch_bytes(size_, part.bytes()));
+  const auto parts = in_place ? equal_parts(whole, size_) : stacked(scratch, part);
+  if (!in_place)
+    for (int r = 0; r < size_; ++r)
+      for (std::int64_t o = 0; o < outer; ++o) backend_.copy(slice(whole, (o * size_ + r) * row, row), slice(parts[r], o * row, row));
   if (!alone("sum_scatter")) {
-    Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch.as<std::byte>() + static_cast<std::size_t>(size_) * aligned(part_bytes), add());
+    Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch.as<std::byte>() + packed_bytes, add());
     run(exchange, "sum_scatter", TrafficClass::tensor);
   }
-  backend_.copy(parts[rank_], slice(part, 0, count));
+  if (parts[rank_].data != part.data) backend_.copy(parts[rank_], slice(part, 0, count));
 }
 
 void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t outer) {
@@ -147,14 +156,14 @@ void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t 
     if (part.data != whole.data) backend_.copy(slice(part, 0, count), slice(whole, 0, count));
     return;
   }
-  const Tensor scratch = room(static_cast<std::size_t>(size_) * aligned(part.bytes()));
-  std::vector<Tensor> parts;
-  for (int r = 0; r < size_; ++r) parts.push_back({scratch.as<std::byte>() + static_cast<std::size_t>(r) * aligned(part.bytes()), {count}, part.dtype});
-  backend_.copy(slice(part, 0, count), parts[rank_]);
+  const bool in_place = outer == 1;
+  const auto parts = in_place ? equal_parts(whole, size_) : stacked(room(static_cast<std::size_t>(size_) * aligned(part.bytes())), part);
+  if (parts[rank_].data != part.data) backend_.copy(slice(part, 0, count), parts[rank_]);
   if (!alone("gather")) {
     Exchange exchange(*group_, Exchange::Halves::gather, parts, nullptr, add());
     run(exchange, "gather", TrafficClass::tensor);
   }
+  if (in_place) return;
   for (int r = 0; r < size_; ++r)
     for (std::int64_t o = 0; o < outer; ++o) backend_.copy(slice(parts[r], o * row, row), slice(whole, (o * size_ + r) * row, row));
 }
@@ -168,15 +177,16 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
   const int place = (rank_ - root + size_) % size_;
   const auto describe = [&] { return fmt::format("{}.broadcast number {} of rank {} of {}", name_of(axis_), calls_, rank_, size_); };
   Messages messages(*group_);
+  const int tag = 2 * group_->next_exchange();
   int distance = 1;
   for (; distance < size_; distance *= 2)
     if ((place & distance) != 0) {
-      messages.receive(tensor.data, tensor.bytes(), (rank_ - distance + size_) % size_);
+      messages.receive(tensor.data, tensor.bytes(), (rank_ - distance + size_) % size_, tag);
       group_->waiting().until([&] { return messages.done(); }, describe);
       break;
     }
   for (distance /= 2; distance > 0; distance /= 2)
-    if (place + distance < size_) messages.send(tensor.data, tensor.bytes(), (rank_ + distance) % size_);
+    if (place + distance < size_) messages.send(tensor.data, tensor.bytes(), (rank_ + distance) % size_, tag);
   group_->waiting().until([&] { return messages.done(); }, describe);
   if (ledger_ != nullptr) ledger_->add(axis_, TrafficClass::values, static_cast<std::int64_t>(messages.bytes_sent()), seconds_since(start));
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "backend.h"
 #include "comm/grid.h"
@@ -15,6 +16,11 @@ class Group;
 class Exchange;
 class TrafficLedger;
 enum class TrafficClass;
+
+/// A place in a group that exists on paper only.
+struct OnPaper {
+  int size = 1, rank = 0;
+};
 
 /// What a layer sees of the ranks that share its work: the sums over logical shards, whoever computes which.
 ///
@@ -28,6 +34,8 @@ class Communicator {
  public:
   /// A group of one, which computes all shards itself.
   Communicator(Backend& backend, int logical);
+  /// A group that exchanges nothing: for counting what a rank of a larger job would need and send.
+  Communicator(Backend& backend, int logical, OnPaper place) : Communicator(backend, logical) { size_ = place.size, rank_ = place.rank; }
   /// Ranks of `group`; `axis` names the traffic in `ledger` (may be null). Collective over the group.
   Communicator(Backend& backend, std::unique_ptr<Group> group, int logical, Axis axis, TrafficLedger* ledger = nullptr);
   Communicator(Communicator&&) noexcept;
@@ -79,6 +87,7 @@ class Communicator {
   bool alone(const char* operation) const;
   Combine add() const;
   Tensor room(std::size_t bytes);
+  std::vector<Tensor> stacked(const Tensor& scratch, const Tensor& part) const;  ///< room for every rank's part, one after the other
 
   Backend& backend_;
   std::unique_ptr<Group> group_;

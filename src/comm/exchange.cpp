@@ -9,7 +9,7 @@ void combine_tree(std::span<const Tensor> leaves, const Tensor& root, const Comb
 }
 
 Exchange::Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine)
-    : group_(&group), messages_(group), halves_(halves), parts_(std::move(parts)), scratch_(static_cast<std::byte*>(scratch)), combine_(std::move(combine)) {
+    : group_(&group), messages_(group), halves_(halves), parts_(std::move(parts)), scratch_(static_cast<std::byte*>(scratch)), combine_(std::move(combine)), tag_(2 * group.next_exchange()) {
   MP_CHECK(static_cast<int>(parts_.size()) == group.size(), "an exchange of {} parts in a group of {}", parts_.size(), group.size());
 }
 
@@ -36,14 +36,14 @@ void Exchange::begin_scatter() {
     if (peer != rank) {
       leaf.data = slot;
       slot += aligned(own.bytes());
-      messages_.receive(leaf.data, leaf.bytes(), peer);
+      messages_.receive(leaf.data, leaf.bytes(), peer, tag_);
     }
     leaves_.push_back(leaf);
   }
   // Each rank begins with its right neighbour, so that no rank is everybody's first.
   for (int step = 1; step < group_->size(); ++step) {
     const int peer = (rank + step) % group_->size();
-    messages_.send(parts_[peer].data, parts_[peer].bytes(), peer);
+    messages_.send(parts_[peer].data, parts_[peer].bytes(), peer, tag_);
   }
   stage_ = Stage::scattering;
 }
@@ -56,11 +56,11 @@ void Exchange::begin_gather() {
   const int rank = group_->rank();
   for (int step = 1; step < group_->size(); ++step) {
     const int peer = (rank + step) % group_->size();
-    messages_.receive(parts_[peer].data, parts_[peer].bytes(), peer);
+    messages_.receive(parts_[peer].data, parts_[peer].bytes(), peer, tag_ + 1);
   }
   for (int step = 1; step < group_->size(); ++step) {
     const int peer = (rank + step) % group_->size();
-    messages_.send(parts_[rank].data, parts_[rank].bytes(), peer);
+    messages_.send(parts_[rank].data, parts_[rank].bytes(), peer, tag_ + 1);
   }
   stage_ = Stage::gathering;
 }

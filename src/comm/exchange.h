@@ -25,6 +25,7 @@ class Exchange {
   enum class Halves { scatter, gather, both };
 
   /// parts[r]: rank r's part of this rank's vector (and of the result); sizes are equal on all ranks, and may be zero.
+  /// Making one takes its number in the group's order of exchanges, so all ranks make them in the same order.
   /// `scratch` holds what arrives before it is combined: scratch_bytes() of it, untouched by others until the end.
   Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine);
 
@@ -49,6 +50,7 @@ class Exchange {
   std::vector<Tensor> parts_, leaves_;
   std::byte* scratch_;
   Combine combine_;
+  int tag_;
 };
 
 }  // namespace mindpipe

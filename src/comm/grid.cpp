@@ -51,8 +51,8 @@ std::string nearest_grids(const Coord& wanted, int ranks) {
       for (int pipeline = 1; ranks / tensor % data == 0 && pipeline <= ranks / tensor / data; ++pipeline)
         if (ranks / tensor / data % pipeline == 0) all.push_back({tensor, data, pipeline, ranks / tensor / data / pipeline});
   std::stable_sort(all.begin(), all.end(), [&](const Coord& a, const Coord& b) { return distance(a, wanted) < distance(b, wanted); });
-  std::string text;
-  for (std::size_t i = 0; i < std::min<std::size_t>(3, all.size()); ++i) text += (i == 0 ? "" : "; ") + to_string(all[i]);
+  std::string text = to_string(all.front());
+  for (std::size_t i = 1; i < std::min<std::size_t>(3, all.size()); ++i) text += fmt::format("; {}", to_string(all[i]));
   return text;
 }
 
@@ -67,7 +67,7 @@ Coord resolve_grid(const Coord& degrees, int ranks) {
   for (Axis axis : axes) {
     MP_REQUIRE(shape[axis] >= 0 && shape[axis] <= most_ranks, Exit::bad_configuration, "grid.{} is {} (a degree is at least 1, or auto)", name_of(axis), shape[axis]);
     if (shape[axis] == 0) ++autos, open = axis;
-    else product *= shape[axis];
+    else product = std::min(product * shape[axis], std::int64_t{most_ranks} * most_ranks);
   }
   MP_REQUIRE(autos <= 1, Exit::bad_configuration, "grid: {} degrees are auto (at most one can follow from the number of ranks); write the others as numbers", autos);
   if (autos == 1) {
@@ -91,7 +91,7 @@ void check_degree(Axis axis, int logical, int degree) {
   if (cuts_into_subtrees(logical, degree)) return;
   std::string allowed;
   for (int n = 1; n <= logical; ++n)
-    if (cuts_into_subtrees(logical, n)) allowed += (allowed.empty() ? "" : ", ") + std::to_string(n);
+    if (cuts_into_subtrees(logical, n)) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", n);
   fail(Exit::bad_configuration, "grid.{} is {}, but the run's sums have {} logical shards (reproducible.{}), which {} ranks cannot share without other bits; use one of: {}",
        name_of(axis), degree, logical, name_of(axis), degree, allowed);
 }

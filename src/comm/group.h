@@ -17,20 +17,24 @@ class Group {
   int rank() const { return rank_; }
   MPI_Comm comm() const { return comm_.get(); }
   Waiting& waiting() const { return waiting_; }
+  /// A number for the next exchange, equal on all ranks because they begin their exchanges in one order.
+  int next_exchange() { return static_cast<int>(next_exchange_++ % exchanges_under_way); }
 
  private:
   MpiComm comm_;
   Waiting& waiting_;
   int size_ = 1, rank_ = 0;
+  unsigned next_exchange_ = 0;
+  static constexpr unsigned exchanges_under_way = 8192;  ///< far more than ever are; keeps tags small
 };
 
-/// Messages under way, begun together and awaited together. Nothing here blocks. Messages between two ranks of a group
-/// arrive in the order in which they were begun.
+/// Messages under way, begun together and awaited together. Nothing here blocks. Messages between two ranks of a group that
+/// have the same tag arrive in the order in which they were begun.
 class Messages {
  public:
   explicit Messages(Group& group) : group_(&group) {}
-  void send(const void* data, std::size_t bytes, int peer);
-  void receive(void* data, std::size_t bytes, int peer);
+  void send(const void* data, std::size_t bytes, int peer, int tag);
+  void receive(void* data, std::size_t bytes, int peer, int tag);
   /// Whether all are done; then begins afresh.
   bool done();
   std::size_t bytes_sent() const { return bytes_sent_; }

@@ -1,0 +1,228 @@
+// ranks: 1 2 3 4 8
+#include "comm/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "comm/group.h"
+#include "comm/ledger.h"
+#include "comm/mutation.h"
+#include "tree.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr std::int64_t odd_sizes[] = {1, 2, 7, 64, 1001, 20011};
+
+/// Everything one rank of a tensor group needs.
+struct CommunicatorTest : ::testing::Test {
+  Memory memory{Memory::Kind::host};
+  PlainBackend backend{memory};
+  Waiting waiting;
+  TrafficLedger ledger;
+  int ranks = 1;
+
+  CommunicatorTest() {
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    waiting.set_crowded(ranks > 2);
+  }
+  Communicator communicator(int logical) {
+    return {backend, std::make_unique<Group>(MPI_COMM_WORLD, waiting), logical, Axis::tensor, &ledger};
+  }
+  /// The logical shard counts whose tree these ranks cut into whole subtrees.
+  std::vector<int> logical_counts() const {
+    std::vector<int> counts;
+    for (int logical : {1, 2, 3, 4, 8})
+      if (cuts_into_subtrees(logical, ranks)) counts.push_back(logical);
+    return counts;
+  }
+  std::int64_t sum_over_ranks(std::int64_t x) const {
+    MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    return x;
+  }
+};
+
+void expect_tree_sum(const Tensor& total, int logical, std::int64_t count, std::int64_t offset, const std::string& what) {
+  for (std::int64_t i = 0; i < total.count(); i += std::max<std::int64_t>(1, count / 997))
+    ASSERT_EQ(value_of(total, i), tree_sum(total.dtype, 0, logical, offset + i)) << what << " element " << i;
+}
+
+TEST_F(CommunicatorTest, SumHasTheBitsOfTheTreeForEveryDegree) {
+  for (int logical : logical_counts()) {
+    Communicator group = communicator(logical);
+    for (DType dtype : {DType::f32, DType::bf16})
+      for (std::int64_t count : odd_sizes) {
+        Block shards({group.local_shards(), count}, dtype), elsewhere({count}, dtype);
+        fill_leaves(shards.tensor, group.first_shard(), group.local_shards());
+        group.sum(shards.tensor, elsewhere.tensor);
+        expect_tree_sum(elsewhere.tensor, logical, count, 0, fmt::format("T = {}, {}, {} elements", logical, name_of(dtype), count));
+
+        fill_leaves(shards.tensor, group.first_shard(), group.local_shards());
+        group.sum(shards.tensor, shards.tensor.at(0));
+        expect_tree_sum(shards.tensor.at(0), logical, count, 0, "in the first shard's own memory");
+      }
+  }
+}
+
+TEST_F(CommunicatorTest, ScatterAndGatherAreTheSum) {
+  for (int logical : logical_counts())
+    for (DType dtype : {DType::f32, DType::bf16})
+      for (std::int64_t outer : {1, 3}) {
+        Communicator group = communicator(logical);
+        const std::int64_t row = 77, inner = row * ranks, count = outer * inner;
+        Block shards({group.local_shards(), outer, inner}, dtype), part({outer, row}, dtype), whole({outer, inner}, dtype);
+        fill_leaves(shards.tensor, group.first_shard(), group.local_shards());
+        group.sum_scatter(shards.tensor, part.tensor, outer);
+        for (std::int64_t o = 0; o < outer; ++o)
+          for (std::int64_t i = 0; i < row; ++i)
+            ASSERT_EQ(value_of(part.tensor, o * row + i), tree_sum(dtype, 0, logical, o * inner + group.rank() * row + i)) << "part " << group.rank();
+        group.gather(part.tensor, whole.tensor, outer);
+        expect_tree_sum(whole.tensor, logical, count, 0, "gathered");
+      }
+}
+
+TEST_F(CommunicatorTest, APartMayLieInTheMemoryItComesFrom) {
+  const int logical = ranks == 3 ? 3 : 8;
+  Communicator group = communicator(logical);
+  for (std::int64_t outer : {1, 2}) {
+    const std::int64_t inner = 5 * ranks;
+    Block memory({group.local_shards(), outer, inner}, DType::f32);
+    fill_leaves(memory.tensor, group.first_shard(), group.local_shards());
+    const Tensor whole{memory.tensor.data, {outer, inner}, DType::f32}, part{memory.tensor.data, {outer, 5}, DType::f32};
+    group.sum_scatter(memory.tensor, part, outer);
+    group.gather(part, whole, outer);
+    expect_tree_sum(whole, logical, outer * inner, 0, "in place");
+  }
+}
+
+TEST_F(CommunicatorTest, BroadcastMaximumAndScalarsReachEveryRank) {
+  const int logical = ranks == 3 ? 3 : 8;
+  Communicator group = communicator(logical);
+  for (int root = 0; root < ranks; ++root) {
+    Block block({5}, DType::f32);
+    for (int i = 0; i < 5; ++i) set_value(block.tensor, i, static_cast<float>(100 * group.rank() + i));
+    group.broadcast(block.tensor, root);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(value_of(block.tensor, i), 100 * root + i);
+  }
+
+  Block shards({group.local_shards(), 9}, DType::f32);
+  fill_leaves(shards.tensor, group.first_shard(), group.local_shards());
+  group.maximum(shards.tensor, shards.tensor.at(0));
+  for (int i = 0; i < 9; ++i) {
+    float expected = leaf(0, i);
+    for (int s = 1; s < logical; ++s) expected = std::max(expected, leaf(s, i));
+    EXPECT_EQ(value_of(shards.tensor, i), expected);
+  }
+
+  std::vector<double> scalars;
+  const auto scalar = [](int shard, int i) { return std::sin(shard + 1.0) * (i + 1) / 3; };
+  for (int s = 0; s < group.local_shards(); ++s)
+    for (int i = 0; i < 3; ++i) scalars.push_back(scalar(group.first_shard() + s, i));
+  group.sum_scalars(scalars);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<double> level;
+    for (int s = 0; s < logical; ++s) level.push_back(scalar(s, i));
+    while (level.size() > 1) {
+      std::vector<double> next;
+      for (std::size_t k = 0; k < level.size(); k += 2) next.push_back(k + 1 < level.size() ? level[k] + level[k + 1] : level[k]);
+      level = next;
+    }
+    EXPECT_EQ(scalars[i], level[0]);
+  }
+
+  std::int64_t integers[2] = {group.rank() + 1, (std::int64_t{1} << 60) / ranks};
+  group.sum_integers(integers);
+  EXPECT_EQ(integers[0], ranks * (ranks + 1) / 2);
+  EXPECT_EQ(integers[1], (std::int64_t{1} << 60) / ranks * ranks);
+}
+
+TEST_F(CommunicatorTest, TheLedgerHoldsTheVolumesOfTheFormulas) {
+  Communicator group = communicator(ranks);
+  const std::int64_t n = ranks, count = 16 * n, odd = 1001;
+  Block shards({count}, DType::bf16), part({16}, DType::bf16), uneven({odd}, DType::f32);
+  const auto sent = [&](TrafficClass kind) { return ledger.of(Axis::tensor, kind).bytes; };
+
+  group.sum(shards.tensor, shards.tensor);
+  EXPECT_EQ(sent(TrafficClass::tensor), 2 * (n - 1) * 16 * 2) << "a sum sends 2 (n-1)/n of its bytes from every rank";
+  ledger.clear();
+  group.sum_scatter(shards.tensor, part.tensor, 1);
+  EXPECT_EQ(sent(TrafficClass::tensor), (n - 1) * 16 * 2);
+  ledger.clear();
+  group.gather(part.tensor, shards.tensor, 1);
+  EXPECT_EQ(sent(TrafficClass::tensor), (n - 1) * 16 * 2);
+  EXPECT_EQ(ledger.of(Axis::tensor, TrafficClass::tensor).calls, n > 1 ? 1 : 0);
+  ledger.clear();
+  group.sum(uneven.tensor, uneven.tensor);
+  EXPECT_EQ(sum_over_ranks(sent(TrafficClass::tensor)), 2 * (n - 1) * odd * 4) << "over the group, whatever the size";
+  ledger.clear();
+  std::vector<double> scalars(3);
+  group.sum_scalars(scalars);
+  EXPECT_EQ(sum_over_ranks(sent(TrafficClass::scalars)), 2 * (n - 1) * 3 * 8);
+  EXPECT_EQ(sent(TrafficClass::tensor), 0);
+  ledger.clear();
+  group.broadcast(uneven.tensor, ranks - 1);
+  EXPECT_EQ(sum_over_ranks(sent(TrafficClass::values)), (n - 1) * odd * 4);
+}
+
+TEST_F(CommunicatorTest, AMutatedCollectiveIsNoticed) {
+  if (ranks == 1) GTEST_SKIP() << "a group of one exchanges nothing";
+  Communicator group = communicator(ranks);
+  Block shards({64}, DType::f32);
+  const auto wrong = [&] {
+    fill_leaves(shards.tensor, group.first_shard(), 1);
+    group.sum(shards.tensor, shards.tensor);
+    return value_of(shards.tensor, 3) != tree_sum(DType::f32, 0, ranks, 3);
+  };
+  EXPECT_FALSE(wrong());
+  set_mutation("tensor.sum");
+  EXPECT_TRUE(wrong());
+  set_mutation("tensor.sum_scatter");
+  EXPECT_FALSE(wrong());
+  set_mutation("data.sum");
+  EXPECT_FALSE(wrong());
+  set_mutation("");
+}
+
+TEST_F(CommunicatorTest, ScratchGrowsAtSetUpOnly) {
+  if (ranks == 1) GTEST_SKIP() << "a group of one needs none";
+  Communicator group = communicator(ranks);
+  Block large({12 * ranks + 1}, DType::f32);
+  group.reserve(large.tensor.bytes());
+  const std::size_t reserved = group.scratch_bytes();
+  group.fix_scratch();
+  group.sum(large.tensor, large.tensor);
+  Block part({3, 4}, DType::f32);
+  group.gather(part.tensor, Tensor{large.tensor.data, {3, 4 * ranks}, DType::f32}, 3);
+  EXPECT_EQ(group.scratch_bytes(), reserved);
+  EXPECT_EQ(memory.allocated(MemoryClass::workspace), reserved);
+  Block larger({100000}, DType::f32);
+  try {
+    group.sum(larger.tensor, larger.tensor);
+    ADD_FAILURE() << "grew";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("an exchange on the tensor axis needs"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(CommunicatorTest, WaitingRanksLetOtherWorkMove) {
+  Communicator group = communicator(ranks);
+  std::int64_t turns = 0;
+  waiting.on_progress([&] { ++turns; });
+  if (group.rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  std::int64_t one[] = {1};
+  group.sum_integers(one);
+  if (ranks > 1 && group.rank() > 0) {
+    EXPECT_GT(turns, 10);
+  }
+  EXPECT_EQ(one[0], ranks);
+}
+
+TEST_F(CommunicatorTest, ADegreeThatSplitsASubtreeIsRefused) {
+  if (ranks != 3) GTEST_SKIP() << "three ranks only";
+  EXPECT_THROW(communicator(4), Error);
+}
+
+}  // namespace
+}  // namespace mindpipe
