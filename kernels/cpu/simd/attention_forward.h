@@ -1,0 +1,94 @@
+#pragma once
+#include "cpu/simd/attention_dropout.h"
+#include "cpu/simd/attention_pack.h"
+#include "cpu/simd/attention_softmax.h"
+#include "cpu/simd/math.h"
+
+namespace mindpipe::MINDPIPE_ISA::tile {
+
+constexpr float log2_of_e = 1.44269504f, log_of_2 = 0.693147181f;
+
+/// Hands out parts of a task's scratch, or counts them where there is none.
+struct Carver {
+  float* base;
+  std::int64_t used = 0;
+  float* take(std::int64_t floats) {
+    float* taken = base == nullptr ? nullptr : base + used;
+    used += floats;
+    return taken;
+  }
+  std::size_t bytes() const { return static_cast<std::size_t>(used) * sizeof(float); }
+};
+
+/// How the diagonal crosses the tile of keys from first_key on.
+inline Extent extent_of(const AttentionCall& call, std::int64_t first_query, int columns, std::int64_t first_key, std::int64_t seen) {
+  const std::int64_t rows = seen - first_key, diagonal = first_query + call.keys - call.queries + 1 - first_key;
+  Extent extent;
+  extent.rows = static_cast<int>(rows < keys ? rows : keys);
+  extent.columns = columns;
+  extent.diagonal = !call.causal || diagonal > keys ? keys : diagonal < -queries ? -queries : static_cast<int>(diagonal);
+  return extent;
+}
+
+/// What a forward task works in.
+struct ForwardTiles {
+  float *q, *q_across, *k, *v, *scores, *out, *factors, *maximum, *sum, *correction;
+};
+inline std::size_t lay_out(const AttentionCall& call, void* scratch, ForwardTiles& t) {
+  Carver carver{static_cast<float*>(scratch)};
+  const std::int64_t columns = strips_of(call.width) * lanes;
+  t.q = t.out = carver.take(columns * queries);
+  t.q_across = carver.take(columns * queries);
+  t.k = carver.take(columns * keys);
+  t.v = carver.take(columns * keys);
+  t.scores = carver.take(keys * queries);
+  t.maximum = carver.take(queries);
+  t.sum = carver.take(queries);
+  t.correction = carver.take(queries);
+  t.factors = call.threshold == 0 ? nullptr : carver.take(keys * queries);
+  return carver.bytes();
+}
+inline std::size_t forward_scratch(const AttentionCall& call) {
+  ForwardTiles tiles;
+  return lay_out(call, nullptr, tiles);
+}
+
+/// out = softmax(scale q k^T) v for a tile of queries, over tiles of keys in order:
+/// sums = sums * correction + p v, and in the end out = sums / sum, log_sum = scale maximum + log(sum).
+template <class T>
+void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, void* scratch) {
+  ForwardTiles t;
+  lay_out(call, scratch, t);
+  const int width = static_cast<int>(call.width);
+  const int columns = static_cast<int>(call.queries - first_query < queries ? call.queries - first_query : queries), padded = round_up(columns, 32);
+  const std::int64_t key_head = key_head_of(call, head), seen = visible_to(call, first_query + columns - 1, length_of(call, sample));
+  const float c = static_cast<float>(call.scale) * log2_of_e;
+
+  pack_strips<queries>(row_of<const T>(call.q, call, sample, first_query, head), call.q.row, columns, padded, width, t.q);
+  transpose_strips(t.q, padded, width, t.q_across);
+  std::memset(t.out, 0, static_cast<std::size_t>(strips_of(width) * lanes * queries) * sizeof(float));
+  for (int i = 0; i < queries; i += lanes) {
+    store(t.maximum + i, broadcast(lowest));
+    store(t.sum + i, zero());
+  }
+  for (std::int64_t first_key = 0; first_key < seen; first_key += keys) {
+    const Extent extent = extent_of(call, first_query, columns, first_key, seen);
+    pack_strips<keys>(row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, extent.rows, round_up(extent.rows, block_rows), width, t.k);
+    pack_strips<keys>(row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, extent.rows, extent.rows, width, t.v);
+    if (t.factors != nullptr) draw_factors(call, extent, sample, head, first_query, first_key, t.factors);
+    scores(extent, width, t.k, t.q_across, t.scores);
+    softmax_step(extent, c, t.factors, t.scores, t.maximum, t.sum, t.correction);
+    add_over_keys<Start::scaled_sum>(extent, width, t.scores, t.v, t.correction, t.out);
+  }
+  float* log_sum = static_cast<float*>(call.log_sum) + (sample * call.query_heads + head) * call.queries + first_query;
+  for (int i = 0; i < columns; i += lanes) {
+    const Vector sum = load(t.sum + i);
+    const Mask empty = equal(sum, zero());
+    store(t.correction + i, select(empty, zero(), broadcast(1.0f) / sum));
+    const Vector result = multiply_add(load(t.maximum + i), broadcast(static_cast<float>(call.scale)), log(sum));
+    store(log_sum + i, select(empty, zero(), result), columns - i);
+  }
+  unpack_strips<queries>(t.out, t.correction, true, columns, width, row_of<T>(call.out, call, sample, first_query, head), call.out.row);
+}
+
+}  // namespace mindpipe::MINDPIPE_ISA::tile

@@ -1,0 +1,50 @@
+#pragma once
+#include "cpu/simd/attention_tile.h"
+
+/// Rows of heads into tiles of f32 and back.
+namespace mindpipe::MINDPIPE_ISA::tile {
+
+MINDPIPE_INLINE int strips_of(std::int64_t width) { return static_cast<int>((width + lanes - 1) / lanes); }
+
+/// Rows [0, rows) of a head into strips of `tile_rows` rows; zeros in columns beyond `width` and in rows up to `padded`.
+template <int tile_rows, class T>
+void pack_strips(const T* from, std::int64_t row_stride, int rows, int padded, int width, float* to) {
+  for (int first = 0; first < width; first += lanes, to += tile_rows * lanes) {
+    const int count = width - first;
+    if (count >= lanes)
+      for (int i = 0; i < rows; ++i) store(to + i * lanes, load(from + i * row_stride + first));
+    else
+      for (int i = 0; i < rows; ++i) store(to + i * lanes, load(from + i * row_stride + first, count));
+    for (int i = rows; i < padded; ++i) store(to + i * lanes, zero());
+  }
+}
+
+/// Strips of queries into [width][queries].
+inline void transpose_strips(const float* from, int rows, int width, float* to) {
+  for (int first = 0; first < width; first += lanes, from += queries * lanes) {
+    const int count = width - first < lanes ? width - first : lanes;
+    for (int block = 0; block < rows; block += lanes)
+      for (int c = 0; c < count; ++c)
+        for (int i = 0; i < lanes; ++i) to[(first + c) * queries + block + i] = from[(block + i) * lanes + c];
+  }
+}
+
+/// Strips times `factors` of their rows (or one for all) into rows [0, rows) of a head.
+template <int tile_rows, class T>
+void unpack_strips(const float* from, const float* factors, bool factor_of_row, int rows, int width, T* to, std::int64_t row_stride) {
+  for (int first = 0; first < width; first += lanes, from += tile_rows * lanes) {
+    const int count = width - first;
+    for (int i = 0; i < rows; ++i) {
+      const Vector x = load(from + i * lanes) * broadcast(factors[factor_of_row ? i : 0]);
+      if (count >= lanes) store(to + i * row_stride + first, x);
+      else store(to + i * row_stride + first, x, count);
+    }
+  }
+}
+
+template <class T>
+void clear_rows(T* to, std::int64_t row_stride, std::int64_t rows, std::int64_t width) {
+  for (std::int64_t i = 0; i < rows; ++i) std::memset(to + i * row_stride, 0, static_cast<std::size_t>(width) * sizeof(T));
+}
+
+}  // namespace mindpipe::MINDPIPE_ISA::tile
