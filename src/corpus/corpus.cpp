@@ -14,12 +14,6 @@ namespace mindpipe {
 namespace {
 constexpr std::string_view synthetic = "synthetic:";
 
-std::string without_ending(std::string path) {
-  for (const std::string_view ending : {".bin", ".idx"})
-    if (path.ends_with(ending)) path.resize(path.size() - ending.size());
-  return path;
-}
-
 std::int64_t checked_sequence(const DataConfig& data, const ModelConfig& model) {
   const int sequence = data.sequence > 0 ? data.sequence : model.context;
   MP_REQUIRE(sequence > 0, Exit::bad_configuration, "data.sequence is {} and model.context is {} (one of them must be 1 or more)", data.sequence, model.context);
@@ -50,7 +44,7 @@ std::unique_ptr<Dataset> open_source(const std::string& path, Part part, std::in
   }
   std::unique_ptr<Documents> documents;
   if (path.ends_with(".txt")) documents = std::make_unique<TextFile>(path, part, vocabulary);
-  else documents = std::make_unique<TokenFile>(without_ending(path), vocabulary);
+  else documents = std::make_unique<TokenFile>(TokenFile::prefix_of(path), vocabulary);
   const auto order = part == Part::train ? std::optional(seed) : std::nullopt;
   return std::make_unique<DocumentDataset>(std::move(documents), sequence, order, part == Part::train ? planned : 0);
 }

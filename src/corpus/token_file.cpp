@@ -32,6 +32,10 @@ std::int64_t bytes_of(TokenType type) {
 
 TokenType token_type_for(std::int64_t vocabulary) { return vocabulary < 65500 ? TokenType::u16 : TokenType::i32; }
 
+std::string TokenFile::prefix_of(const std::string& path) {
+  return path.ends_with(".bin") || path.ends_with(".idx") ? path.substr(0, path.size() - 4) : path;
+}
+
 TokenFile::TokenFile(const std::string& prefix, std::int64_t vocabulary)
     : idx_(prefix + ".idx"), bin_(prefix + ".bin"), vocabulary_(vocabulary) {
   check_header();

@@ -21,6 +21,9 @@ class TokenFile : public Documents {
   static constexpr std::int64_t header_bytes = 34;
   static constexpr char magic[9] = {'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0};
 
+  /// The name that both files share; `path` may be it, or either file.
+  static std::string prefix_of(const std::string& path);
+
   /// `vocabulary` 0: tokens are not compared with one.
   explicit TokenFile(const std::string& prefix, std::int64_t vocabulary = 0);
 

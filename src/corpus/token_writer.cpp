@@ -9,16 +9,6 @@ namespace mindpipe {
 namespace {
 std::string unfinished(const std::string& prefix, const char* ending) { return prefix + ending + ".unfinished"; }
 
-std::ofstream create(const std::string& path) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (!file) {
-    const int error = errno;
-    MP_REQUIRE(error != EACCES && error != EPERM, Exit::permission, "{}: permission denied; choose a folder that you may write to", path);
-    fail(Exit::cannot_create, "{}: the file cannot be created ({}); check that its folder exists", path, std::strerror(error));
-  }
-  return file;
-}
-
 std::int64_t largest(TokenType type) {
   switch (type) {
     case TokenType::u8: return 255;
@@ -29,13 +19,23 @@ std::int64_t largest(TokenType type) {
 }
 }  // namespace
 
+std::ofstream create_file(const std::string& path) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file) {
+    const int error = errno;
+    MP_REQUIRE(error != EACCES && error != EPERM, Exit::permission, "{}: permission denied; choose a folder that you may write to", path);
+    fail(Exit::cannot_create, "{}: the file cannot be created ({}); check that its folder exists", path, std::strerror(error));
+  }
+  return file;
+}
+
 TokenWriter::TokenWriter(const std::string& prefix, TokenType type, std::int64_t longest_sequence)
     : prefix_(prefix), type_(type), longest_sequence_(longest_sequence) {
   largest(type);
   for (const char* ending : {".bin", ".idx"})
     MP_REQUIRE(!std::filesystem::exists(prefix + ending), Exit::cannot_create, "{}{}: the file exists already (nothing is overwritten); remove it or choose another name",
                prefix, ending);
-  bin_ = create(unfinished(prefix_, ".bin"));
+  bin_ = create_file(unfinished(prefix_, ".bin"));
 }
 
 TokenWriter::~TokenWriter() {
@@ -80,7 +80,7 @@ void TokenWriter::end_document() {
 void TokenWriter::finish() {
   MP_CHECK(open_ == 0 && boundaries_.back() == static_cast<std::int64_t>(lengths_.size()), "{}: finished inside a document", prefix_);
   const std::string path = unfinished(prefix_, ".idx");
-  std::ofstream idx = create(path);
+  std::ofstream idx = create_file(path);
   const std::uint64_t version = 1, sequences = lengths_.size(), boundaries = boundaries_.size();
   const auto type = static_cast<std::uint8_t>(type_);
   write(idx, path, TokenFile::magic, sizeof TokenFile::magic);

@@ -10,6 +10,9 @@
 
 namespace mindpipe {
 
+/// A new file to write, or the reason why there is none.
+std::ofstream create_file(const std::string& path);
+
 /// Writes a pair `prefix.bin` + `prefix.idx`, token by token. Tokens go straight to the disk; the pair gets its names when
 /// `finish` has written all of it, so that an interrupted import leaves nothing that looks complete.
 class TokenWriter {

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "corpus/token_writer.h"
+
+namespace mindpipe {
+
+/// How a file of text is cut into documents: not at all, at blank lines, or one JSON object a line.
+enum class TextFormat { text, paragraphs, jsonl };
+/// "text", "paragraphs", "jsonl"; "auto" goes by the file's ending.
+TextFormat text_format_of(const std::string& name, const std::string& path);
+
+/// Reads a file of text piece by piece, one token a byte, into documents. Documents without a byte are left out and counted.
+class TextImport {
+ public:
+  /// With `end_of_text` every document ends in token 256.
+  TextImport(TokenWriter& writer, bool end_of_text) : writer_(writer), end_of_text_(end_of_text) {}
+  /// `key` names the text in the objects of a jsonl file.
+  void read(const std::string& path, TextFormat format, const std::string& key);
+  std::int64_t left_out() const { return left_out_; }
+
+ private:
+  void add(std::string_view text);
+  void end_document();
+
+  TokenWriter& writer_;
+  bool end_of_text_, begun_ = false;
+  std::int64_t left_out_ = 0;
+};
+
+}  // namespace mindpipe
