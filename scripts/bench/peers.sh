@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Makes .venv-peers with the newest torch and transformers that the package index has; they serve comparisons and tests, never a run.
+# pip's own variables apply: PIP_INDEX_URL=https://download.pytorch.org/whl/cpu, for one, gives wheels without CUDA (5 GB less).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+venv=${1:-.venv-peers}
+python=${PYTHON:-python3}
+if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+  echo "peers.sh: $python cannot make virtual environments (no ensurepip); install python3-venv or set PYTHON" >&2
+  exit 2
+fi
+[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade torch transformers numpy safetensors
+"$venv/bin/python" -c 'import safetensors, torch, transformers
+print(f"torch {torch.__version__}, transformers {transformers.__version__}, safetensors {safetensors.__version__}")'
