@@ -12,12 +12,23 @@ double open_unit(std::uint32_t word) { return (word + 0.5) * 0x1p-32; }
 
 double RandomStream::uniform(std::uint64_t element) const { return open_unit(word(element)); }
 
-double RandomStream::normal(std::uint64_t element) const {
-  const auto four = words(element / 4);
-  const int pair = static_cast<int>(element % 4) & 2;
-  const double radius = std::sqrt(-2.0 * std::log(open_unit(four[pair])));
-  const double angle = 2.0 * std::numbers::pi * open_unit(four[pair + 1]);
-  return radius * ((element & 1) ? std::sin(angle) : std::cos(angle));
+void RandomStream::normals(std::uint64_t first, std::uint64_t count, float deviation, float* out) const {
+  std::uint64_t block = ~std::uint64_t{0};
+  float four[4];
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t element = first + i;
+    if (element / 4 != block) {
+      block = element / 4;
+      const auto w = words(block);
+      for (int pair = 0; pair < 4; pair += 2) {
+        const float radius = deviation * std::sqrt(-2.0f * std::log(static_cast<float>(open_unit(w[pair]))));
+        const float angle = static_cast<float>(2 * std::numbers::pi) * static_cast<float>(open_unit(w[pair + 1]));
+        four[pair] = radius * std::cos(angle);
+        four[pair + 1] = radius * std::sin(angle);
+      }
+    }
+    out[i] = four[element % 4];
+  }
 }
 
 }  // namespace mindpipe

@@ -42,7 +42,13 @@ struct RandomStream {
   }
   std::uint32_t word(std::uint64_t element) const { return words(element / 4)[element % 4]; }
   double uniform(std::uint64_t element) const;  ///< in (0, 1)
-  double normal(std::uint64_t element) const;   ///< mean 0, deviation 1 (Box-Muller on the words of its pair)
+  double normal(std::uint64_t element) const {
+    float x;
+    normals(element, 1, 1, &x);
+    return x;
+  }
+  /// Elements [first, first + count): mean 0 and the given deviation (Box-Muller in f32 on the words of each pair).
+  void normals(std::uint64_t first, std::uint64_t count, float deviation, float* out) const;
 };
 
 }  // namespace mindpipe

@@ -54,7 +54,7 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
   if (m.tied) head.uses = 2, head.use = 1;
   else head.table = "classifier";
   Unit& head_table = m.tied ? table : last;
-  model->add_block("head", std::make_unique<Classifier>(context, head_table, last, head), m.tied ? std::vector<Unit*>{&table, &last} : std::vector<Unit*>{&last});
+  model->add_block("head", std::make_unique<Classifier>(context, head_table, last, head), m.tied ? std::vector<Unit*>{&table, &last} : std::vector<Unit*>{&last}, head.use);
   return model;
 }
 

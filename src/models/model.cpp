@@ -11,8 +11,8 @@ Unit& Model::add_unit(const std::string& name) {
   return *units_.back();
 }
 
-void Model::add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units) {
-  Block block{name, std::move(layer), {}, false, false};
+void Model::add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units, int use) {
+  Block block{name, std::move(layer), {}, use};
   for (Unit* unit : units)
     for (int i = 0; i < static_cast<int>(units_.size()); ++i)
       if (units_[i].get() == unit) block.units.push_back(i);

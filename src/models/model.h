@@ -16,13 +16,13 @@ class Model {
     std::string name;
     std::unique_ptr<Layer> layer;
     std::vector<int> units;       ///< indices into units(), ascending
+    int use = 0;                  ///< which of the uses of a shared unit this block is
     bool memory_in = false;       ///< the boundary that enters this block carries an encoder's memory
-    bool reads_source = false;    ///< reads the batch's source tokens (and every later block may read their lengths)
   };
 
   Unit& add_unit(const std::string& name);
   /// Appends a block whose parameters live in `units`.
-  void add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units);
+  void add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units, int use = 0);
 
   std::vector<Block>& blocks() { return blocks_; }
   const std::vector<Block>& blocks() const { return blocks_; }

@@ -56,7 +56,7 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
   Unit& bridge = model->add_unit("bridge");
   model->add_block("bridge",
                    std::make_unique<Bridge>(context, Norm(context, bridge, "norm", norm, m.width, m.norm_epsilon, offset), embedding(bridge, "bridge", false, 1)),
-                   {&table, &bridge});
+                   {&table, &bridge}, 1);
   const std::size_t first_reader = model->blocks().size();
   std::size_t last_reader = first_reader;
   for (int i = 0; i < m.layers; ++i) {
@@ -69,7 +69,7 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
   Unit& last = model->add_unit("head");
   ClassifierSpec head{m.vocabulary, m.width, m.initial_deviation, 3, 2};
   head.norm = norm, head.epsilon = m.norm_epsilon, head.norm_offset = offset;
-  model->add_block("head", std::make_unique<Classifier>(context, table, last, head), {&table, &last});
+  model->add_block("head", std::make_unique<Classifier>(context, table, last, head), {&table, &last}, head.use);
   for (std::size_t i = first_reader; i <= last_reader; ++i) model->blocks()[i].memory_in = true;
   return model;
 }

@@ -1,0 +1,84 @@
+#include "core/log.h"
+
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+struct Log {
+  int rank = 0;
+  std::FILE* stream = stderr;
+  bool terminal = isatty(STDERR_FILENO) != 0;
+  std::size_t open_width = 0;  // of the progress line that stands on the terminal, unfinished
+};
+
+Log& the_log() {
+  static Log log;
+  return log;
+}
+
+void write(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), the_log().stream);
+  std::fflush(the_log().stream);
+}
+
+constexpr double plain_interval = 10;      // seconds between plain lines
+constexpr double terminal_interval = 0.1;  // a terminal need not see every step
+
+}  // namespace
+
+void set_log_rank(int rank) { the_log().rank = rank; }
+
+void set_log_stream(std::FILE* stream) {
+  the_log().stream = stream;
+  the_log().terminal = isatty(fileno(stream)) != 0;
+}
+
+void detail::log_line(const char* kind, const std::string& line) {
+  Log& log = the_log();
+  if (log.rank != 0) return;
+  std::string text;
+  if (log.open_width > 0) text = "\r" + std::string(log.open_width, ' ') + "\r";  // the progress line makes room
+  log.open_width = 0;
+  write(text + kind + line + "\n");
+}
+
+Progress::Progress(std::int64_t done, std::int64_t total) : start_(done), total_(total), last_done_(done), clock_start_(now_ns()) {}
+
+Progress::~Progress() {
+  Log& log = the_log();
+  if (log.rank != 0 || log.open_width == 0) return;
+  log.open_width = 0;
+  write("\n");
+}
+
+void Progress::update(std::int64_t done, const std::string& text) {
+  Log& log = the_log();
+  if (last_done_ == start_ && done > start_) {
+    start_ = done;  // the clock starts behind the first step
+    clock_start_ = now_ns();
+  }
+  last_done_ = done;
+  if (log.rank != 0) return;
+  const bool first = last_shown_ == 0, last = done >= total_;
+  if (!first && !last && seconds_since(last_shown_) < (log.terminal ? terminal_interval : plain_interval)) return;
+  last_shown_ = now_ns();
+
+  std::string line = fmt::format("step {}/{} | {}", done, total_, text);
+  if (done > start_ && !last)
+    line += " | " + human_seconds(seconds_since(clock_start_) / static_cast<double>(done - start_) * static_cast<double>(total_ - done)) +
+            " left";
+  if (!log.terminal) {
+    write(line + "\n");
+    return;
+  }
+  const std::size_t width = line.size();
+  if (width < log.open_width) line += std::string(log.open_width - width, ' ');
+  log.open_width = width;
+  write("\r" + line);
+}
+
+}  // namespace mindpipe

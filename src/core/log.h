@@ -1,0 +1,50 @@
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace mindpipe {
+
+/// Says which rank this is; only rank 0 speaks.
+void set_log_rank(int rank);
+/// Where the lines go: stderr, unless a test listens.
+void set_log_stream(std::FILE* stream);
+
+namespace detail {
+void log_line(const char* kind, const std::string& line);
+}
+
+/// A line of news.
+template <class... Parts>
+void info(fmt::format_string<Parts...> text, Parts&&... parts) {
+  detail::log_line("", fmt::format(text, std::forward<Parts>(parts)...));
+}
+
+/// A line about something that is not as the user would want it; says what to do.
+template <class... Parts>
+void warning(fmt::format_string<Parts...> text, Parts&&... parts) {
+  detail::log_line("warning: ", fmt::format(text, std::forward<Parts>(parts)...));
+}
+
+/// How far a run has come: one line that changes in place on a terminal, else a plain line now and then. It measures its own
+/// pace; the first step it is told of only starts the clock, since it carries what happens once.
+class Progress {
+ public:
+  /// `done` of `total` steps lie behind us.
+  Progress(std::int64_t done, std::int64_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// `done` steps are done; `text` is what to say of the last one: "loss 2.31 | 12.3k tokens/s".
+  void update(std::int64_t done, const std::string& text);
+
+ private:
+  std::int64_t start_, total_, last_done_;
+  std::int64_t clock_start_, last_shown_ = 0;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,33 @@
+#include "runtime/layout.h"
+
+#include "core/tensor.h"
+
+namespace mindpipe {
+
+Layout make_layout(const Config& config, const Coord& coord) {
+  Layout layout;
+  layout.grid = {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
+  layout.coord = coord;
+  layout.tensor_shards = config.reproducible.tensor, layout.data_shards = config.reproducible.data;
+  layout.batch = config.train.batch, layout.samples = config.train.micro_batch;
+  layout.sequence = config.data.sequence;
+  check_degree(Axis::tensor, layout.tensor_shards, layout.grid.tensor);
+  check_degree(Axis::data, layout.data_shards, layout.grid.data);
+  MP_REQUIRE(layout.batch % (layout.data_shards * layout.samples) == 0, Exit::bad_configuration,
+             "train.batch is {}, which {} logical data shards of micro-batches of {} do not divide; the nearest that fits is {}", layout.batch, layout.data_shards,
+             layout.samples, (layout.batch / (layout.data_shards * layout.samples) + 1) * layout.data_shards * layout.samples);
+  MP_REQUIRE(layout.sequence % layout.tensor_shards == 0, Exit::bad_configuration,
+             "data.sequence is {}, which {} logical tensor shards do not divide; the nearest that fits is {}", layout.sequence, layout.tensor_shards,
+             (layout.sequence / layout.tensor_shards + 1) * layout.tensor_shards);
+  return layout;
+}
+
+int levels_for(int local_data_shards) {
+  int levels = 0;
+  while ((1 << levels) < local_data_shards) ++levels;
+  return levels;
+}
+
+DType compute_dtype(const Config& config) { return config.train.precision == "bf16" ? DType::bf16 : DType::f32; }
+
+}  // namespace mindpipe

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstdint>
+
+#include "comm/grid.h"
+#include "config/config.h"
+#include "core/tensor.h"
+
+namespace mindpipe {
+
+/// Who this rank is, and how a step's batch is divided: logical data shard after logical shard, micro-batch after micro-batch.
+struct Layout {
+  Coord grid{1, 1, 1, 1}, coord;
+  int tensor_shards = 1, data_shards = 1;  ///< logical: constants of the run
+  int batch = 1, samples = 1;              ///< of a step; of a micro-batch
+  std::int64_t sequence = 1;
+
+  int local_data_shards() const { return data_shards / grid.data; }
+  int micro_batches() const { return batch / (grid.data * samples); }  ///< of this rank in a step
+  /// The first sample, within the step's batch, of this rank's micro-batch.
+  std::int64_t first_sample(int micro_batch) const { return static_cast<std::int64_t>(batch / grid.data) * coord.data + static_cast<std::int64_t>(micro_batch) * samples; }
+  std::int64_t tokens() const { return batch * sequence; }  ///< of a step
+};
+
+/// From a resolved configuration whose degrees are all known.
+Layout make_layout(const Config& config, const Coord& coord);
+
+/// How many partial sums of data shards are kept beside an accumulator: ceil(log2(shards)).
+int levels_for(int local_data_shards);
+
+DType compute_dtype(const Config& config);
+
+}  // namespace mindpipe

@@ -1,0 +1,128 @@
+#include "runtime/measure.h"
+
+#include <cmath>
+
+namespace mindpipe {
+namespace {
+
+constexpr std::size_t unlimited = std::size_t{1} << 44;  // counted, never allocated
+
+DeviceDescription device_of(const Config& config) { return describe_device(config.device.description.empty() ? "core" : config.device.description); }
+std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
+}  // namespace
+
+Measure::Measure(const Config& config, const Layout& layout)
+    : config_(config),
+      layout_(layout),
+      memory_(Memory::Kind::counted),
+      backend_(memory_, device_of(config), EmulatedBackend::Pace::count),
+      tensor_(backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}) {
+  const LayerContext context{backend_, tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed};
+  stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
+  for (auto& unit : model().units()) {
+    unit->allocate_values(memory_);
+    unit->allocate_gradients(memory_);
+  }
+}
+
+Tape Measure::make_tape(Arena& kept, Arena& scratch) {
+  Tape tape(backend_, kept, scratch);
+  const Shape ids{layout_.samples, layout_.sequence};
+  const auto on_paper = [&](const Shape& shape, DType dtype) { return Tensor{memory_.allocate(bytes_for(shape, dtype), MemoryClass::boundary), shape, dtype}; };
+  tape.batch = {on_paper(ids, DType::i32), on_paper(ids, DType::i32), on_paper(ids, DType::i32), on_paper({layout_.samples}, DType::i32), layout_.samples, 0, 0};
+  tape.losses = on_paper(ids, DType::f32);
+  return tape;
+}
+
+/// What enters `block`, kept as a stage keeps what it received; nothing before the first block.
+Boundary Measure::boundary_before(int block, Tape& tape) {
+  if (block == 0) return {};
+  Boundary in;
+  in.activation = tape.output(stage_->activation_shape(), stage_->context().dtype);
+  if (model().blocks()[block].memory_in) in.memory = tape.output(stage_->activation_shape(), stage_->context().dtype);
+  return in;
+}
+
+Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in) {
+  Arena kept(memory_, MemoryClass::activations, unlimited), scratch(memory_, MemoryClass::workspace, unlimited), outside(memory_, MemoryClass::boundary, unlimited);
+  Tape tape = make_tape(kept, scratch);
+  Tape other(backend_, outside, scratch);
+  tape.weight_gradients = weight_gradients;
+  Pass p;
+  double start = backend_.seconds();
+  // A recomputed or residual block saves what it was given, so that must lie in the arena, also when it is not counted as this block's.
+  const Boundary in = boundary_before(first, tape);
+  const std::size_t copied_in = kept.mark();
+  stage_->forward(first, last, in, tape);
+  p.forward = backend_.seconds() - start, start = backend_.seconds();
+  const bool at_end = last == static_cast<int>(model().blocks().size());
+  Boundary dout;
+  if (!at_end) {
+    dout.activation = other.output(stage_->activation_shape(), stage_->context().dtype);
+    if (model().blocks()[last].memory_in) dout.memory = other.output(stage_->activation_shape(), DType::f32);
+  }
+  stage_->backward(first, last, dout, tape);
+  p.backward_input = backend_.seconds() - start, start = backend_.seconds();
+  tape.run_weight_gradients();
+  p.backward_weight = backend_.seconds() - start;
+  p.backward = p.backward_input + p.backward_weight;
+  p.room = {kept.peak() - (with_copy_in ? 0 : copied_in), scratch.peak()};
+  return p;
+}
+
+Measure::Room Measure::room(int first, int last) {
+  const auto mode = config_.schedule.kind == "zb-h1" ? Tape::WeightGradients::later : Tape::WeightGradients::now;
+  return pass(first, last, mode, true).room;
+}
+
+Measure::Room Measure::evaluation_room(int first, int last) {
+  Arena kept(memory_, MemoryClass::activations, unlimited), scratch(memory_, MemoryClass::workspace, unlimited);
+  Tape tape = make_tape(kept, scratch);
+  tape.mode = Tape::Mode::evaluate;
+  stage_->forward(first, last, boundary_before(first, tape), tape);
+  return {kept.peak(), scratch.peak()};
+}
+
+Outline Measure::outline() {
+  Outline outline;
+  const bool later = config_.schedule.kind == "zb-h1";
+  const int blocks = static_cast<int>(model().blocks().size());
+  const std::int64_t activation = bytes_for(stage_->activation_shape(), stage_->context().dtype), exact = bytes_for(stage_->activation_shape(), DType::f32);
+  for (int b = 0; b < blocks; ++b) {
+    const Pass p = pass(b, b + 1, later ? Tape::WeightGradients::later : Tape::WeightGradients::now, false);
+    BlockCost cost;
+    cost.forward = nanoseconds(p.forward), cost.backward = nanoseconds(p.backward);
+    cost.backward_input = nanoseconds(p.backward_input), cost.backward_weight = nanoseconds(p.backward_weight);
+    cost.saved = p.room.kept, cost.workspace = p.room.scratch;
+    for (int unit : model().blocks()[b].units) {
+      const Unit& u = *model().units()[unit];
+      cost.values += u.value_bytes();
+      cost.gradients += u.flat_count() * 4;
+      // Once, where the first block that uses it is: a shared table's second home has its own masters too, but is not updated twice.
+      cost.optimizer += u.flat_count() * 4 * ((config_.optimizer.kind == "adamw" ? 2 : config_.optimizer.momentum > 0 ? 1 : 0) + (u.dtype() == DType::bf16 ? 1 : 0));
+      cost.update += nanoseconds(u.flat_count() * 28.0 / backend_.device().bytes);
+    }
+    outline.blocks.push_back(cost);
+    const bool memory = model().blocks()[b].memory_in;
+    outline.cuts.push_back(b == 0 ? BoundaryBytes{} : BoundaryBytes{activation, memory ? activation : 0, activation, memory ? exact : 0});
+  }
+  for (int u = 0; u < static_cast<int>(model().units().size()); ++u) {
+    const Unit& unit = *model().units()[u];
+    if (unit.uses() == 1) continue;
+    TiedTable table{{}, unit.flat_count() * 4};
+    for (int b = 0; b < blocks; ++b)
+      for (int of_block : model().blocks()[b].units)
+        if (of_block == u) table.blocks.push_back(b);
+    outline.tied.push_back(table);
+  }
+  return outline;
+}
+
+double Measure::operations_per_token() {
+  const double before = backend_.operations();
+  pass(0, static_cast<int>(model().blocks().size()), Tape::WeightGradients::now, true);
+  return (backend_.operations() - before) / static_cast<double>(layout_.samples * layout_.sequence);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,62 @@
+#include "runtime/stage.h"
+
+#include <algorithm>
+
+namespace mindpipe {
+
+Stage::Stage(const Config& config, const Layout& layout, const LayerContext& context, std::vector<std::pair<int, int>> ranges)
+    : context_(context), layout_(layout), width_(config.model.width), model_(make_model(config, context)), ranges_(std::move(ranges)) {
+  const Communicator& tensor = context.tensor;
+  const ShardRange shards{tensor.logical(), tensor.local_shards(), tensor.first_shard()};
+  const int sequence_parts = context.sequence_parallel ? tensor.local_shards() : tensor.logical();
+  for (auto& unit : model_->units()) unit->lay_out(shards, sequence_parts, levels_for(layout.local_data_shards()), context.dtype);
+  for (const auto& [first, last] : ranges_)
+    for (int block = first; block < last; ++block)
+      for (int unit : model_->blocks()[block].units) local_units_.push_back(unit);
+  std::sort(local_units_.begin(), local_units_.end());
+  local_units_.erase(std::unique(local_units_.begin(), local_units_.end()), local_units_.end());
+}
+
+bool Stage::has_block(int block) const {
+  return std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& range) { return block >= range.first && block < range.second; });
+}
+
+void Stage::allocate_values() {
+  for (int unit : local_units_) model_->units()[unit]->allocate_values(context_.backend.memory());
+}
+
+void Stage::allocate_gradients() {
+  for (int unit : local_units_) model_->units()[unit]->allocate_gradients(context_.backend.memory());
+}
+
+Shape Stage::activation_shape() const {
+  const std::int64_t rows = context_.sequence_parallel ? layout_.sequence / context_.tensor.size() : layout_.sequence;
+  return {layout_.samples, rows, width_};
+}
+
+Boundary Stage::forward(int first, int last, Boundary in, Tape& tape) {
+  Boundary boundary = in;
+  for (int i = first; i < last; ++i) {
+    Model::Block& block = model_->blocks()[i];
+    if (!block.memory_in) boundary.memory = {};
+    boundary = block.layer->forward(boundary, tape);
+  }
+  return boundary;
+}
+
+Boundary Stage::backward(int first, int last, Boundary dout, Tape& tape) {
+  Boundary boundary = dout;
+  for (int i = last - 1; i >= first; --i) {
+    Model::Block& block = model_->blocks()[i];
+    // The last reader of the memory starts its gradient; it is f32 and grows until the block that made the memory takes it.
+    const bool makes_or_reads = block.memory_in || (i + 1 < static_cast<int>(model_->blocks().size()) && model_->blocks()[i + 1].memory_in);
+    if (makes_or_reads && !boundary.memory) {
+      boundary.memory = tape.scratch(activation_shape(), DType::f32);
+      context_.backend.fill(boundary.memory, 0);
+    }
+    boundary = block.layer->backward(boundary, tape);
+  }
+  return boundary;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,48 @@
+#pragma once
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "models/model.h"
+#include "runtime/layout.h"
+
+namespace mindpipe {
+
+/// This rank's part of a model: the whole list of blocks, memory for the units of its own, and the passes over ranges of blocks.
+class Stage {
+ public:
+  /// `ranges`: the blocks [first, last) of each chunk that lives here.
+  Stage(const Config& config, const Layout& layout, const LayerContext& context, std::vector<std::pair<int, int>> ranges);
+
+  Model& model() { return *model_; }
+  const Model& model() const { return *model_; }
+  const LayerContext& context() const { return context_; }
+  const Layout& layout() const { return layout_; }
+  bool has_block(int block) const;
+  bool has_head() const { return has_block(static_cast<int>(model_->blocks().size()) - 1); }
+  /// Indices of the units that live here, in model order.
+  const std::vector<int>& local_units() const { return local_units_; }
+  Unit& unit(int index) { return *model_->units()[index]; }
+  /// Which of a unit's uses block `block` is.
+  int use_of(int block, int unit) const { return model_->units()[unit]->uses() > 1 ? model_->blocks()[block].use : 0; }
+
+  void allocate_values();
+  void allocate_gradients();
+
+  /// The shape of an activation that crosses a cut: [samples, rows of this rank, width].
+  Shape activation_shape() const;
+
+  /// Blocks [first, last). A first block takes an empty boundary; a memory that no later block reads is dropped.
+  Boundary forward(int first, int last, Boundary in, Tape& tape);
+  Boundary backward(int first, int last, Boundary dout, Tape& tape);
+
+ private:
+  LayerContext context_;
+  Layout layout_;
+  std::int64_t width_;
+  std::unique_ptr<Model> model_;
+  std::vector<std::pair<int, int>> ranges_;
+  std::vector<int> local_units_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,58 @@
+#include "runtime/weights.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/random.h"
+
+namespace mindpipe {
+
+PieceOfShard piece_of(const Unit& unit, int param, int part, int logical_shard) {
+  const ParamSpec& spec = unit.params()[param];
+  const std::int64_t shards = unit.shards().logical;
+  PieceOfShard piece;
+  piece.whole_columns = spec.width();
+  piece.columns = spec.split == Split::in ? spec.columns / shards : spec.width();
+  piece.whole_column = spec.split == Split::in ? logical_shard * piece.columns : 0;
+  for (int i = 0; i <= part; ++i) {
+    const Part& p = spec.parts[i];
+    piece.rows = spec.split == Split::out ? p.rows / shards : p.rows;
+    if (i < part) piece.first += piece.rows * piece.columns;
+  }
+  const Part& p = spec.parts[part];
+  piece.whole_row = spec.split == Split::out ? logical_shard * piece.rows : 0;
+  piece.real_rows = std::clamp<std::int64_t>(p.rows - p.padding - piece.whole_row, 0, piece.rows);
+  return piece;
+}
+
+void initial_values(const Unit& unit, std::uint64_t seed, int threads, float* flat) {
+  std::fill_n(flat, unit.flat_count(), 0.0f);
+  for (int param = 0; param < static_cast<int>(unit.params().size()); ++param) {
+    const ParamSpec& spec = unit.params()[param];
+    for (int s = 0; s < unit.local_shards(param); ++s)
+      for (int part = 0; part < static_cast<int>(spec.parts.size()); ++part) {
+        const int logical = spec.split == Split::none ? 0 : unit.shards().first + s;
+        const PieceOfShard piece = piece_of(unit, param, part, logical);
+        float* to = flat + unit.flat_offset(param, s) + piece.first;
+        if (spec.initial.kind == Initial::Kind::one) std::fill_n(to, piece.real_rows * piece.columns, 1.0f);
+        if (spec.initial.kind != Initial::Kind::normal) continue;
+        const RandomStream stream{seed, purpose_of(unit.name() + "." + spec.parts[part].name)};
+#pragma omp parallel for num_threads(threads) schedule(static)
+        for (std::int64_t r = 0; r < piece.real_rows; ++r)
+          stream.normals((piece.whole_row + r) * piece.whole_columns + piece.whole_column, piece.columns, static_cast<float>(spec.initial.deviation), to + r * piece.columns);
+      }
+  }
+}
+
+void WeightHash::add(std::uint64_t tensor, std::uint64_t first_element, const void* data, std::int64_t count, std::size_t bytes) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, static_cast<const std::byte*>(data) + i * bytes, bytes);
+    std::uint64_t z = tensor + (first_element + i) * 0x9E3779B97F4A7C15u + word * 0xD1B54A32D192ED03u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    sum += z ^ (z >> 31);
+  }
+}
+
+}  // namespace mindpipe

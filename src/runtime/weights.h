@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "layers/unit.h"
+
+namespace mindpipe {
+
+/// Where the elements of one named piece of a parameter stand in a shard: `rows` rows of `columns` elements, row r of them from element
+/// `first + r * columns` of the shard on; in the whole tensor, from (whole_row + r) * whole_columns + whole_column on.
+struct PieceOfShard {
+  std::int64_t rows = 0, columns = 0, first = 0;
+  std::int64_t whole_row = 0, whole_column = 0, whole_columns = 0;
+  std::int64_t real_rows = 0;  ///< of `rows`, those that are no padding
+};
+/// Part `part` of parameter `param`, in logical shard `shard` (of the whole group, not of this rank).
+PieceOfShard piece_of(const Unit& unit, int param, int part, int logical_shard);
+
+/// Initial values of this rank's shards in f32, in the unit's flat order; padding is zero. A function of seed and names alone.
+void initial_values(const Unit& unit, std::uint64_t seed, int threads, float* flat);
+
+/// A hash of every element of every tensor, by name and place in the whole tensor: equal for equal weights on every layout that holds them
+/// all, and added up over shards. Padding does not count.
+struct WeightHash {
+  std::uint64_t sum = 0;
+  /// Adds elements that are words of `bytes` bytes.
+  void add(std::uint64_t tensor, std::uint64_t first_element, const void* data, std::int64_t count, std::size_t bytes);
+};
+
+}  // namespace mindpipe
