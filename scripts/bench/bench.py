@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""MindPipe against PyTorch, side by side on this machine: GPT-2 124M training on the CPU.
+
+    bench.py [--precisions f32,bf16] [--batch 4] [--micro-batch 4] [--steps 4] [--repeats 3] [--threads 2] [--compile] [--layouts]
+             [--output runs/bench/bench.json] [--set key=value ...]
+
+Runs `mindpipe-train` and torch_gpt.py in turn, `--repeats` times, each run in a process of its own; the first step of a run warms up
+and is not counted. Figures are medians of the runs' medians; ratios are medians over the pairs of neighbouring runs.
+PyTorch's interpreter: $MINDPIPE_PEER_PYTHON, else .venv-peers/bin/python (`make bench-peers`), else /usr/bin/python3.
+
+`--layouts` adds one rank with two threads against two ranks with one thread each (data, tensor, pipeline) and takes a batch of its own.
+`--compile` adds torch.compile as another column. Exit code 0 when the figures were taken, whatever they are.
+"""
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TORCH_SCRIPT = os.path.join(ROOT, "scripts", "bench", "torch_gpt.py")
+LAYERS, WIDTH, SEQUENCE, PARAMETERS = 12, 768, 1024, 124_439_808  # with 50,257 rows in the table, which is counted once
+MUST = {"f32": {"speed": 1.1, "memory": 0.8}, "bf16": {"speed": 1.5, "memory": 0.8}}
+
+
+def fail(sentence):
+    sys.exit("bench.py: " + sentence)
+
+
+def peer_python():
+    for python in (os.environ.get("MINDPIPE_PEER_PYTHON"), os.path.join(ROOT, ".venv-peers", "bin", "python"), "/usr/bin/python3"):
+        if python and shutil.which(python) and subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
+            return python
+    fail("no interpreter here imports torch; run scripts/bench/peers.sh, or name one in MINDPIPE_PEER_PYTHON")
+
+
+def watch_children(parent, peak, stop):
+    """Keeps the largest sum of resident memory of all descendants of `parent`: what several ranks take together."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    while not stop.wait(0.2):
+        parents, resident = {}, {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/stat" % pid) as file:
+                    fields = file.read().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            parents[int(pid)], resident[int(pid)] = int(fields[1]), int(fields[21]) * page
+        family = {parent}
+        for _ in range(4):
+            family |= {pid for pid, of in parents.items() if of in family}
+        peak[0] = max(peak[0], sum(resident.get(pid, 0) for pid in family))
+
+
+def run_process(command, environment, on_line=None):
+    """Runs to the end. Returns (start, standard output, MiB at the peak); stops everything if it fails."""
+    with tempfile.TemporaryFile("w+") as errors:
+        start = time.time()
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT)
+        family, stop = [0], threading.Event()
+        ranks = command[0] == "mpirun"
+        watcher = threading.Thread(target=watch_children, args=(process.pid, family, stop))
+        if ranks:  # one process alone needs no watching: the kernel keeps its peak
+            watcher.start()
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if on_line:
+                on_line(line)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        stop.set()
+        if ranks:
+            watcher.join()
+        if process.returncode != 0:
+            errors.seek(0)
+            fail("'%s' ended with %d:\n%s" % (" ".join(command), process.returncode, "".join(lines[-15:]) + errors.read()[-3000:]))
+    return start, lines, family[0] / 2**20 if ranks else usage.ru_maxrss / 1024
+
+
+def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, extra=()):
+    folder = tempfile.mkdtemp(prefix="bench-", dir=options.runs)
+    try:
+        command = [options.binary, "train", "--config", options.config, "run.dir=" + folder, "run.resume=never",
+                   "train.steps=%d" % options.steps, "train.batch=%d" % batch, "train.micro_batch=%d" % micro_batch,
+                   "train.precision=" + precision, "device.threads=%d" % threads, *extra, *options.set]
+        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        if ranks > 1:
+            environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
+            command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks), *command]
+        metrics, first = os.path.join(folder, "metrics.jsonl"), []
+        stop = threading.Event()
+
+        def watch():  # the moment at which the first step's line is whole
+            while not stop.wait(0.01):
+                if os.path.exists(metrics):
+                    with open(metrics) as file:
+                        if "\n" in file.read():
+                            first.append(time.time())
+                            return
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            start, _, peak = run_process(command, environment)
+        finally:
+            stop.set()
+            watcher.join()
+        with open(metrics) as file:
+            steps = [json.loads(line) for line in file]
+        steps = [step for step in steps if "tokens_per_second" in step]
+        if len(steps) != options.steps:
+            fail("%s has %d steps with tokens_per_second (expected %d)" % (metrics, len(steps), options.steps))
+        rates = [step["tokens_per_second"] for step in steps]
+        tokens = batch * SEQUENCE
+        return {"tokens_per_second": statistics.median(rates[1:]), "step_seconds": [tokens / rate for rate in rates[1:]],
+                "first_step_seconds": tokens / rates[0], "peak_mib": peak, "loss_last": steps[-1]["loss"],
+                "to_first_step_seconds": first[0] - start - tokens / rates[0] if first else None}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_torch(options, precision, compiled=False):
+    first = []
+
+    def on_line(line):
+        if not first and "first_step_seconds" in line:
+            first.append(time.time())
+
+    command = [options.python, TORCH_SCRIPT, "--precision", precision, "--batch", str(options.batch), "--micro-batch", str(options.micro_batch),
+               "--steps", str(options.steps), "--threads", str(options.threads), "--sequence", str(SEQUENCE), "--peak"]
+    start, lines, peak = run_process(command + ["--compile"] * compiled, dict(os.environ), on_line)
+    result = json.loads(lines[-1])
+    result["to_first_step_seconds"] = first[0] - start - result["first_step_seconds"]
+    return result
+
+
+def median_of(runs, key):
+    values = [run[key] for run in runs if run.get(key) is not None]
+    return statistics.median(values) if values else float("nan")
+
+
+def ratio(ours, theirs, key):
+    return statistics.median(a[key] / b[key] for a, b in zip(ours, theirs))
+
+
+def share_of_peak(tokens_per_second, gflops, causal):
+    work = 6 * PARAMETERS + (6 if causal else 12) * LAYERS * WIDTH * SEQUENCE
+    return tokens_per_second * work / (gflops * 1e9)
+
+
+def compare(options, precision):
+    runs = {"mindpipe": [], "torch": []}
+    if options.compile:
+        runs["torch compiled"] = []
+    for repeat in range(options.repeats):
+        for who in list(runs)[:: 1 if repeat % 2 == 0 else -1]:  # turn about, so that neither always runs on a warm machine
+            print("%s, %s, run %d of %d" % (precision, who, repeat + 1, options.repeats), file=sys.stderr, flush=True)
+            if who == "mindpipe":
+                runs[who].append(run_mindpipe(options, precision, options.batch, options.micro_batch, options.threads))
+            else:
+                runs[who].append(run_torch(options, precision, who == "torch compiled"))
+    return runs
+
+
+def print_comparison(precision, runs):
+    peak = max(run["product_gflops"] for run in runs["torch"])
+    print("\nGPT-2 124M, %s, sequence %d, batch %d, micro-batch %d, %d threads; torch %s, its large products %.0f GFLOP/s (the shares are of them)"
+          % (precision, SEQUENCE, runs["torch"][0]["batch"], runs["torch"][0]["micro_batch"], runs["torch"][0]["threads"],
+             runs["torch"][0]["torch"], peak))
+    print("%-16s %10s %10s %10s %12s %14s %16s" % ("", "tokens/s", "step s", "peak MiB", "start s", "causal share", "full share"))
+    for who, many in runs.items():
+        speed = median_of(many, "tokens_per_second")
+        print("%-16s %10.1f %10.2f %10.0f %12.2f %12.0f %% %14.0f %%"
+              % (who, speed, statistics.median(s for run in many for s in run["step_seconds"]), median_of(many, "peak_mib"),
+                 median_of(many, "to_first_step_seconds"), 100 * share_of_peak(speed, peak, True), 100 * share_of_peak(speed, peak, False)))
+    summary = {}
+    for who in list(runs)[1:]:
+        speed, memory = ratio(runs["mindpipe"], runs[who], "tokens_per_second"), ratio(runs["mindpipe"], runs[who], "peak_mib")
+        must = MUST[precision]
+        print("mindpipe / %-14s tokens/s %.2f x (must %.1f), peak memory %.2f x (must %.1f)" % (who, speed, must["speed"], memory, must["memory"]))
+        summary[who] = {"speed_ratio": speed, "memory_ratio": memory}
+    return dict(summary, product_gflops=peak)
+
+
+def layouts(options, precision):
+    """Two ranks with one thread each against one rank with two threads."""
+    results = {}
+    for name, extra, micro_batch in (("data", ["grid.data=2"], 4), ("tensor", ["grid.tensor=2"], 4), ("pipeline", ["grid.pipeline=2"], 1)):
+        batch = 32 if name == "pipeline" else 16
+        pairs = []
+        for _ in range(options.repeats):
+            print("%s, layouts, %s" % (precision, name), file=sys.stderr, flush=True)
+            one = run_mindpipe(options, precision, batch, micro_batch, 2)
+            two = run_mindpipe(options, precision, batch, micro_batch, 1, ranks=2, extra=extra)
+            pairs.append((one, two))
+        results[name] = {"ratio": statistics.median(two["tokens_per_second"] / one["tokens_per_second"] for one, two in pairs), "pairs": pairs}
+        print("two ranks, %-9s %s, %d tokens a step: %.2f x one rank with two threads (must 0.85)"
+              % (name + ",", precision, batch * SEQUENCE, results[name]["ratio"]))
+    return results
+
+
+def processor():
+    with open("/proc/cpuinfo") as file:
+        return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), platform.machine())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--precisions", default="f32,bf16")
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--micro-batch", type=int, default=0, help="0: the batch")
+    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--layouts", action="store_true")
+    parser.add_argument("--binary", default=os.path.join(ROOT, "build", "mindpipe-train"))
+    parser.add_argument("--config", default=os.path.join(ROOT, "configs", "gpt2-124m.yaml"))
+    parser.add_argument("--runs", default=os.path.join(ROOT, "runs", "bench"), help="where the runs' directories stand while they last")
+    parser.add_argument("--output", default="")
+    parser.add_argument("--set", action="append", default=[], metavar="key=value", help="further settings of MindPipe")
+    options = parser.parse_args()
+    options.micro_batch = options.micro_batch or options.batch
+    if options.steps < 2 or options.repeats < 1:
+        fail("--steps must be at least 2 (the first warms up) and --repeats at least 1")
+    for path in (options.binary, options.config):
+        if not os.path.exists(path):
+            fail("%s is not there; build it first (make), or give --binary and --config" % path)
+    os.makedirs(options.runs, exist_ok=True)
+    options.python = peer_python()
+
+    report = {"processor": processor(), "threads": options.threads, "python": options.python, "load": os.getloadavg(),
+              "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "comparisons": {}, "layouts": {}}
+    print("%s, %d threads, load before %.1f" % (report["processor"], options.threads, report["load"][0]))
+    for precision in options.precisions.split(","):
+        if precision not in MUST:
+            fail("--precisions has '%s' (expected f32 or bf16, with commas)" % precision)
+        runs = compare(options, precision)
+        report["comparisons"][precision] = dict(print_comparison(precision, runs), runs=runs)
+        if options.layouts:
+            report["layouts"][precision] = layouts(options, precision)
+    output = options.output or os.path.join(options.runs, "bench.json")
+    with open(output, "w") as file:
+        json.dump(report, file, indent=1)
+    print("\nwritten to %s" % output)
+
+
+if __name__ == "__main__":
+    main()
