@@ -2,6 +2,8 @@
 #include "backend.h"
 #include "cpu/attention.h"
 #include "cpu/isa.h"
+#include "cpu/products.h"
+#include "cpu/products_scratch.h"
 #include "cpu/rotary_table.h"
 
 namespace mindpipe {
@@ -54,9 +56,12 @@ class CpuBackend final : public Backend {
   void synchronize() override;
 
  private:
+  void multiply(const Product& product);
+
   Memory& memory_;
   int threads_;
   Isa isa_;
+  ProductScratch product_scratch_;
   RotaryTable rotary_table_;
   AttentionScratch attention_scratch_;
 };

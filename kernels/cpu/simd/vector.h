@@ -271,9 +271,14 @@ MINDPIPE_INLINE void store(std::uint16_t* to, Vector a) {
 #endif
 }
 MINDPIPE_INLINE Vector load(const std::uint16_t* from, int count) {
+#if MINDPIPE_ISA_LEVEL == 2
+  const __m256i half = _mm256_maskz_loadu_epi16(first_lanes(count).part[0].v, from);
+  return {{{_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))}}};
+#else
   alignas(64) std::uint16_t whole[lanes] = {};
   std::memcpy(whole, from, sizeof(std::uint16_t) * static_cast<unsigned>(count > lanes ? lanes : count));
   return load(whole);
+#endif
 }
 MINDPIPE_INLINE void store(std::uint16_t* to, Vector a, int count) {
   alignas(64) std::uint16_t whole[lanes];

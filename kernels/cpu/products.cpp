@@ -1,0 +1,132 @@
+#include "cpu/products.h"
+
+#include <algorithm>
+
+#include "cpu/cpu_backend.h"
+#include "cpu/operands.h"
+#include "cpu/products_f64.h"
+
+namespace mindpipe {
+namespace {
+
+static_assert(static_cast<int>(Curve::relu) == static_cast<int>(Activation::relu) && static_cast<int>(Curve::gelu) == static_cast<int>(Activation::gelu) &&
+              static_cast<int>(Curve::silu) == static_cast<int>(Activation::silu));
+Curve curve_of(Activation activation) { return static_cast<Curve>(activation); }
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+MatrixView view_of(const Tensor& t) { return {t.data, t.dtype == DType::bf16}; }
+Factor factor_of(const Tensor& t, bool depth_first) { return {t.data, t.cols(), depth_first, t.dtype == DType::bf16}; }
+
+void require_matrix(const Tensor& t, std::int64_t rows, std::int64_t cols, const char* operation, const char* name) {
+  MP_CHECK(t.data != nullptr && t.rows() == rows && t.cols() == cols, "{}: {} is {} ([{}, {}] is needed)", operation, name, to_string(t.shape), rows, cols);
+}
+/// f32 or the dtype of the operands.
+void require_result(const Tensor& t, DType operands, const char* operation, const char* name) {
+  MP_CHECK(t.dtype == wide(operands) || t.dtype == operands, "{}: {} is {} beside {} operands", operation, name, name_of(t.dtype), name_of(operands));
+}
+
+}  // namespace
+
+ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t tile_rows, int threads) {
+  ThreadGrid best{1, 1};
+  double least = 1e300;
+  for (int rows = 1; rows <= threads; ++rows) {
+    const int cols = threads / rows;
+    // A thread multiplies its tiles and packs its columns; packing an element costs about as much as meeting 16 rows.
+    const double cost = static_cast<double>(divided_up(col_tiles, cols)) * (static_cast<double>(divided_up(row_tiles, rows) * tile_rows) + 16.0);
+    if (cost < least * 0.999) {
+      least = cost;
+      best = {rows, cols};
+    }
+  }
+  return best;
+}
+
+void run_product(const ProductKernels& kernels, const Product& product, int threads, void* workspace) {
+  const std::int64_t row_tiles = divided_up(product.rows, kernels.tile_rows), col_tiles = divided_up(product.cols, kernels.tile_cols);
+  const double work = static_cast<double>(product.rows) * static_cast<double>(product.cols) * static_cast<double>(product.depth);
+  const ThreadGrid grid = work < 1e5 ? ThreadGrid{1, 1} : thread_grid(row_tiles, col_tiles, kernels.tile_rows, threads);
+  const auto part = [&](int at) {
+    const int r = at / grid.cols, c = at % grid.cols;
+    const auto row = [&](std::int64_t i) { return product.rows * i / grid.rows; };
+    const auto col = [&](std::int64_t i) { return std::min(product.cols, col_tiles * i / grid.cols * kernels.tile_cols); };
+    kernels.run(product, {row(r), row(r + 1), col(c), col(c + 1)}, static_cast<char*>(workspace) + static_cast<std::size_t>(at) * kernels.workspace_bytes);
+  };
+  const int pieces = grid.rows * grid.cols;
+  if (pieces == 1) return part(0);
+#pragma omp parallel for num_threads(pieces) schedule(static, 1)
+  for (int at = 0; at < pieces; ++at) part(at);
+}
+
+void* ProductScratch::bytes(Memory& memory, std::size_t count) {
+  if (arena_.size() < count) {
+    arena_ = Arena();
+    arena_ = Arena(memory, MemoryClass::workspace, aligned(count));
+  }
+  return arena_.address_of(0);
+}
+
+void CpuBackend::multiply(const Product& product) {
+  const ProductKernels& kernels = MINDPIPE_PICK_KERNELS(isa_, product_kernels);
+  run_product(kernels, product, threads_, product_scratch_.bytes(memory_, kernels.workspace_bytes * static_cast<std::size_t>(threads_)));
+}
+
+void CpuBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) {
+  const std::int64_t n = x.rows(), k = x.cols(), m = w.rows();
+  slot(x.dtype);
+  require_matrix(w, m, k, "linear", "w");
+  require_matrix(y, n, m, "linear", "y");
+  require_dtype(w, x.dtype, "linear", "w");
+  require_result(y, x.dtype, "linear", "y");
+  if (bias) {
+    require_count(bias, m, "linear", "bias");
+    require_result(bias, x.dtype, "linear", "bias");
+  }
+  if (before) {
+    require_matrix(before, n, m, "linear", "before");
+    require_dtype(before, y.dtype, "linear", "before");
+  }
+  if (x.dtype == DType::f64) {
+    linear_f64(n, k, m, x.as<double>(), w.as<double>(), bias.as<double>(), curve_of(activation), before.as<double>(), y.as<double>(), threads_);
+  } else {
+    multiply({factor_of(x, false), factor_of(w, false), n, m, k, view_of(y), view_of(before), view_of(bias), curve_of(activation), false, false});
+  }
+  progress();
+}
+
+void CpuBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) {
+  const std::int64_t n = dy.rows(), m = dy.cols(), k = w.cols();
+  slot(dy.dtype);
+  require_matrix(w, m, k, "linear_backward_input", "w");
+  require_matrix(dx, n, k, "linear_backward_input", "dx");
+  require_dtype(w, dy.dtype, "linear_backward_input", "w");
+  require_result(dx, dy.dtype, "linear_backward_input", "dx");
+  if (activation != Activation::none) {
+    require_matrix(before, n, k, "linear_backward_input", "before");
+    require_result(before, dy.dtype, "linear_backward_input", "before");
+  }
+  if (dy.dtype == DType::f64) {
+    linear_backward_input_f64(n, k, m, dy.as<double>(), w.as<double>(), curve_of(activation), before.as<double>(), dx.as<double>(), threads_);
+  } else {
+    multiply({factor_of(dy, false), factor_of(w, true), n, k, m, view_of(dx), view_of(before), {}, curve_of(activation), true, false});
+  }
+  progress();
+}
+
+void CpuBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
+  const std::int64_t n = dy.rows(), m = dy.cols(), k = x.cols();
+  slot(dy.dtype);
+  require_matrix(x, n, k, "linear_backward_weight", "x");
+  require_matrix(dw, m, k, "linear_backward_weight", "dw");
+  require_dtype(x, dy.dtype, "linear_backward_weight", "x");
+  require_dtype(dw, wide(dy.dtype), "linear_backward_weight", "dw");
+  if (dy.dtype == DType::f64) {
+    linear_backward_weight_f64(n, k, m, dy.as<double>(), x.as<double>(), dw.as<double>(), threads_);
+  } else {
+    multiply({factor_of(dy, true), factor_of(x, true), m, k, n, view_of(dw), {}, {}, Curve::none, true, true});
+  }
+  progress();
+}
+
+}  // namespace mindpipe

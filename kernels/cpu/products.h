@@ -1,0 +1,58 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/isa.h"
+
+namespace mindpipe {
+
+/// backend.h's Activation under another name: kernels may not include what it includes.
+enum class Curve : std::uint8_t { none, relu, gelu, silu };
+
+/// Where values of a matrix lie and whether they are f32 or bf16.
+struct MatrixView {
+  void* data = nullptr;
+  bool bf16 = false;
+};
+
+/// A factor of a product, element (i, p) with p along the summed extent ("depth"):
+/// data[i * stride + p], or data[p * stride + i] where `depth_first`.
+struct Factor {
+  const void* data = nullptr;
+  std::int64_t stride = 0;
+  bool depth_first = false, bf16 = false;
+};
+
+/// c[i,j] = end(sum over p of a(i,p) b(j,p)), c contiguous [rows, cols]. The sum is a chain of multiply-adds from zero over each
+/// block of `depth_block` depths, the blocks added in order in f32, to c's old value where `accumulate`. Then, in f32, by `end`:
+///   forward:  z = sum + bias[j]; before = z unless none; c = curve(z)
+///   backward: c = sum * curve'(before)
+/// and one rounding to c's type. Element (i, j) depends on row i of a, row j of b and the depth alone.
+struct Product {
+  Factor a, b;
+  std::int64_t rows = 0, cols = 0, depth = 0;
+  MatrixView c, before, bias;
+  Curve curve = Curve::none;
+  bool backward = false, accumulate = false;
+};
+inline constexpr int depth_block = 256;
+
+/// One thread's part of a product: rows [first_row, last_row) and columns [first_col, last_col).
+struct ProductPart { std::int64_t first_row, last_row, first_col, last_col; };
+
+/// The f32 engine of one instruction set.
+struct ProductKernels {
+  int tile_rows, tile_cols;       ///< the register tile
+  std::size_t workspace_bytes;    ///< that `run` needs, aligned to 64 bytes
+  void (*run)(const Product& product, const ProductPart& part, void* workspace);
+};
+MINDPIPE_DECLARE_KERNELS(ProductKernels, product_kernels)
+
+/// How threads share the tiles of a product: rows * cols of them, each with its range of both.
+struct ThreadGrid { int rows, cols; };
+ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t tile_rows, int threads);
+
+/// Divides a product among threads; `workspace` holds threads * kernels.workspace_bytes. The bits do not depend on threads.
+void run_product(const ProductKernels& kernels, const Product& product, int threads, void* workspace);
+
+}  // namespace mindpipe

@@ -1,0 +1,75 @@
+#include "cpu/products_f64.h"
+
+#include <cmath>
+
+#include "cpu/parallel.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr double slope = 1.5957691216057308, cube = 0.044715;  // slope: 2 sqrt(2 / pi)
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+double activated(Curve curve, double x) {
+  switch (curve) {
+    case Curve::relu: return x < 0 ? 0 : x;
+    case Curve::gelu: return x * sigmoid(slope * (x + cube * x * x * x));
+    case Curve::silu: return x * sigmoid(x);
+    case Curve::none: break;
+  }
+  return x;
+}
+double derivative(Curve curve, double x) {
+  switch (curve) {
+    case Curve::relu: return x > 0 ? 1 : 0;
+    case Curve::gelu: {
+      const double s = sigmoid(slope * (x + cube * x * x * x));
+      return s + x * s * (1 - s) * slope * (1 + 3 * cube * x * x);
+    }
+    case Curve::silu: return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
+    case Curve::none: break;
+  }
+  return 1;
+}
+
+/// Calls one(row) for all rows, shared among threads unless there is little to do.
+template <class One>
+void for_rows(int threads, std::int64_t rows, std::int64_t work_of_a_row, const One& one) {
+  in_ranges(threads, rows, 1 + 65536 / (work_of_a_row + 1), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first; row < last; ++row) one(row);
+  });
+}
+
+}  // namespace
+
+void linear_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* x, const double* w, const double* bias, Curve curve, double* before, double* y, int threads) {
+  for_rows(threads, n, k * m, [=](std::int64_t i) {
+    for (std::int64_t j = 0; j < m; ++j) {
+      double z = 0;
+      for (std::int64_t p = 0; p < k; ++p) z += x[i * k + p] * w[j * k + p];
+      if (bias) z += bias[j];
+      if (before && curve != Curve::none) before[i * m + j] = z;
+      y[i * m + j] = activated(curve, z);
+    }
+  });
+}
+
+void linear_backward_input_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* dy, const double* w, Curve curve, const double* before, double* dx, int threads) {
+  for_rows(threads, n, k * m, [=](std::int64_t i) {
+    double* row = dx + i * k;
+    for (std::int64_t j = 0; j < k; ++j) row[j] = 0;
+    for (std::int64_t p = 0; p < m; ++p)
+      for (std::int64_t j = 0; j < k; ++j) row[j] += dy[i * m + p] * w[p * k + j];
+    if (curve != Curve::none)
+      for (std::int64_t j = 0; j < k; ++j) row[j] *= derivative(curve, before[i * k + j]);
+  });
+}
+
+void linear_backward_weight_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* dy, const double* x, double* dw, int threads) {
+  for_rows(threads, m, k * n, [=](std::int64_t i) {
+    for (std::int64_t p = 0; p < n; ++p)
+      for (std::int64_t j = 0; j < k; ++j) dw[i * k + j] += dy[p * m + i] * x[p * k + j];
+  });
+}
+
+}  // namespace mindpipe

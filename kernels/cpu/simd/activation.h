@@ -1,0 +1,58 @@
+#pragma once
+#include "cpu/products.h"
+#include "cpu/simd/math.h"
+
+/// Activations and their derivatives on sixteen floats.
+namespace mindpipe::MINDPIPE_ISA {
+
+/// 1 / (1 + exp(-x))
+MINDPIPE_INLINE Vector sigmoid(Vector x) { return broadcast(1.0f) / (broadcast(1.0f) + exp(negate(x))); }
+
+namespace detail {
+constexpr float gelu_slope = 1.59576912f, gelu_cube = 0.044715f;  // 2 sqrt(2 / pi)
+}
+
+/// x / 2 (1 + tanh(u / 2)) = x / (1 + exp(-u)), u = 2 sqrt(2/pi) (x + 0.044715 x^3)
+MINDPIPE_INLINE Vector gelu(Vector x) {
+  const Vector cube = multiply_add(x * x, broadcast(detail::gelu_cube), broadcast(1.0f));
+  const Vector u = broadcast(detail::gelu_slope) * x * cube;
+  return x / (broadcast(1.0f) + exp(negate(u)));
+}
+/// s + x s (1 - s) u', s = 1 / (1 + exp(-u)); beyond 30 it is exactly 0 or 1
+MINDPIPE_INLINE Vector gelu_derivative(Vector x) {
+  x = max(broadcast(-30.0f), min(broadcast(30.0f), x));
+  const Vector square = x * x;
+  const Vector u = broadcast(detail::gelu_slope) * x * multiply_add(square, broadcast(detail::gelu_cube), broadcast(1.0f));
+  const Vector s = sigmoid(u);
+  const Vector slope = broadcast(detail::gelu_slope) * multiply_add(square, broadcast(3 * detail::gelu_cube), broadcast(1.0f));
+  return multiply_add(x * slope, s * (broadcast(1.0f) - s), s);
+}
+/// x / (1 + exp(-x))
+MINDPIPE_INLINE Vector silu(Vector x) { return x / (broadcast(1.0f) + exp(negate(x))); }
+/// s + x s (1 - s), s = 1 / (1 + exp(-x)); beyond 110 it is exactly 0 or 1
+MINDPIPE_INLINE Vector silu_derivative(Vector x) {
+  x = max(broadcast(-110.0f), min(broadcast(110.0f), x));
+  const Vector s = sigmoid(x);
+  return multiply_add(x, s * (broadcast(1.0f) - s), s);
+}
+
+MINDPIPE_INLINE Vector activate(Curve curve, Vector x) {
+  switch (curve) {
+    case Curve::relu: return select(less(x, zero()), zero(), x);
+    case Curve::gelu: return gelu(x);
+    case Curve::silu: return silu(x);
+    case Curve::none: break;
+  }
+  return x;
+}
+MINDPIPE_INLINE Vector activation_derivative(Curve curve, Vector x) {
+  switch (curve) {
+    case Curve::relu: return select(greater(x, zero()), broadcast(1.0f), zero());
+    case Curve::gelu: return gelu_derivative(x);
+    case Curve::silu: return silu_derivative(x);
+    case Curve::none: break;
+  }
+  return broadcast(1.0f);
+}
+
+}  // namespace mindpipe::MINDPIPE_ISA

@@ -1,0 +1,62 @@
+#pragma once
+#include "cpu/products.h"
+#include "cpu/simd/activation.h"
+
+/// What happens to sums of a product on their way to memory.
+namespace mindpipe::MINDPIPE_ISA::products {
+
+MINDPIPE_INLINE Vector load_from(const MatrixView& view, std::int64_t at, int count) {
+  if (view.bf16) {
+    const auto* from = static_cast<const std::uint16_t*>(view.data) + at;
+    return count >= lanes ? load(from) : load(from, count);
+  }
+  const auto* from = static_cast<const float*>(view.data) + at;
+  return count >= lanes ? load(from) : load(from, count);
+}
+MINDPIPE_INLINE void store_to(const MatrixView& view, std::int64_t at, Vector x, int count) {
+  if (view.bf16) {
+    auto* to = static_cast<std::uint16_t*>(view.data) + at;
+    count >= lanes ? store(to, x) : store(to, x, count);
+  } else {
+    auto* to = static_cast<float*>(view.data) + at;
+    count >= lanes ? store(to, x) : store(to, x, count);
+  }
+}
+
+/// forward: z = sum + bias; before = z; c = curve(z). backward: c = sum * curve'(before)
+template <Curve curve>
+inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col, int cols) {
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < cols; j += lanes) {
+      const std::int64_t at = (row + i) * product.cols + col + j;
+      Vector z = load(tile + i * tile_stride + j);
+      if (product.backward) {
+        if (curve != Curve::none) z = z * activation_derivative(curve, load_from(product.before, at, cols - j));
+      } else {
+        if (product.bias.data) z = z + load_from(product.bias, col + j, cols - j);
+        if (curve != Curve::none) {
+          if (product.before.data) store_to(product.before, at, z, cols - j);
+          z = activate(curve, z);
+        }
+      }
+      store_to(product.c, at, z, cols - j);
+    }
+}
+
+/// Sends the sums in `tile` (rows of tile_stride floats) to rows [row, row + rows), columns [col, col + cols) of c.
+inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col, int cols) {
+  switch (product.curve) {
+    case Curve::none: return finish_tile<Curve::none>(product, tile, tile_stride, row, rows, col, cols);
+    case Curve::relu: return finish_tile<Curve::relu>(product, tile, tile_stride, row, rows, col, cols);
+    case Curve::gelu: return finish_tile<Curve::gelu>(product, tile, tile_stride, row, rows, col, cols);
+    case Curve::silu: return finish_tile<Curve::silu>(product, tile, tile_stride, row, rows, col, cols);
+  }
+}
+
+/// The old values of c, where sums are added to them.
+inline void fetch_tile(const Product& product, float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col, int cols) {
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < cols; j += lanes) store(tile + i * tile_stride + j, load_from(product.c, (row + i) * product.cols + col + j, cols - j));
+}
+
+}  // namespace mindpipe::MINDPIPE_ISA::products

@@ -1,0 +1,192 @@
+#include "cpu/products.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "products_model.h"
+
+namespace mindpipe {
+namespace {
+
+using namespace testing_products;
+
+enum class Form { forward, backward_input, backward_weight };
+
+const ProductKernels& kernels_of(Isa isa) { return MINDPIPE_PICK_KERNELS(isa, product_kernels); }
+
+void run(Isa isa, const Product& product, int threads) {
+  const ProductKernels& kernels = kernels_of(isa);
+  std::vector<char> memory(kernels.workspace_bytes * threads + 64, 0x7f);  // garbage that would show
+  void* start = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
+  run_product(kernels, product, threads, start);
+}
+
+/// One of the three products with random factors: rows, cols, depth of the result.
+struct Case {
+  Form form;
+  Values a, b, bias, before, c;
+  Product product;
+
+  Case(Form f, std::int64_t rows, std::int64_t cols, std::int64_t depth, bool bf16, bool bf16_out, Curve curve = Curve::none)
+      : form(f),
+        a(f == Form::backward_weight ? depth : rows, f == Form::backward_weight ? rows : depth, bf16, 1),
+        b(f == Form::forward ? cols : depth, f == Form::forward ? depth : cols, bf16, 2),
+        bias(1, cols, bf16, 3),
+        before(rows, cols, bf16_out, 4),
+        c(rows, cols, bf16_out, 5) {
+    product.a = {a.data(), a.cols, form == Form::backward_weight, bf16};
+    product.b = {b.data(), b.cols, form != Form::forward, bf16};
+    product.rows = rows, product.cols = cols, product.depth = depth;
+    product.c = c.view();
+    product.curve = curve;
+    product.backward = form != Form::forward;
+    product.accumulate = form == Form::backward_weight;
+    if (form == Form::forward) product.bias = bias.view();
+    if (form != Form::backward_weight && curve != Curve::none) product.before = before.view();
+  }
+  float a_at(std::int64_t i, std::int64_t p) const { return form == Form::backward_weight ? a.at(p, i) : a.at(i, p); }
+  float b_at(std::int64_t j, std::int64_t p) const { return form == Form::forward ? b.at(j, p) : b.at(p, j); }
+  float sum(std::int64_t i, std::int64_t j, bool fused, float old) const {
+    return chain(product.depth, fused, old, product.accumulate, [&](std::int64_t p) { return a_at(i, p); }, [&](std::int64_t p) { return b_at(j, p); });
+  }
+};
+
+std::uint32_t bits(float x) {
+  std::uint32_t r;
+  std::memcpy(&r, &x, 4);
+  return r;
+}
+
+class Products : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (!processor_has(GetParam())) GTEST_SKIP() << "this processor has no " << name_of(GetParam());
+  }
+  bool fused() const { return GetParam() != Isa::baseline; }
+};
+
+TEST_P(Products, equal_their_definition_bit_for_bit) {
+  const std::array<std::array<std::int64_t, 3>, 9> sizes{{{1, 1, 1}, {1, 70, 300}, {3, 17, 5}, {14, 32, 256}, {29, 33, 257}, {7, 47, 770}, {31, 530, 18}, {45, 96, 512}, {2, 15, 0}}};
+  for (Form form : {Form::forward, Form::backward_input, Form::backward_weight})
+    for (const auto& [rows, cols, depth] : sizes)
+      for (int types = 0; types < 3; ++types) {  // f32; bf16; bf16 into f32
+        if (form == Form::backward_weight && types == 1) continue;
+        Case given(form, rows, cols, depth, types > 0, types == 1);
+        const Values old = given.c;
+        const int threads = static_cast<int>(1 + (rows + cols) % 3);
+        run(GetParam(), given.product, threads);
+        EXPECT_TRUE(given.c.guard_stands());
+        int wrong = 0;
+        for (std::int64_t i = 0; i < rows; ++i)
+          for (std::int64_t j = 0; j < cols; ++j) {
+            float want = given.sum(i, j, fused(), old.at(i, j));
+            if (form == Form::forward) want += given.bias.at(j);
+            if (given.c.bf16) want = from_bf16(to_bf16(want));
+            wrong += bits(want) != bits(given.c.at(i, j));
+          }
+        EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", " << rows << " x " << cols << " x " << depth << ", types " << types << ", " << threads << " threads";
+      }
+}
+
+TEST_P(Products, have_the_same_bits_on_any_number_of_threads_and_in_passes_of_many_rows) {
+  for (Form form : {Form::forward, Form::backward_input, Form::backward_weight}) {
+    Case one(form, 1061, 67, 290, false, false), other(form, 1061, 67, 290, false, false);
+    run(GetParam(), one.product, 1);
+    for (int threads : {2, 3, 5}) {
+      other.c = Values(1061, 67, false, 5);
+      other.product.c = other.c.view();
+      run(GetParam(), other.product, threads);
+      EXPECT_EQ(one.c.full, other.c.full) << threads << " threads";
+    }
+    const std::int64_t i = 1043, j = 66;
+    EXPECT_EQ(bits(one.c.at(i, j)), bits(one.sum(i, j, fused(), Values(1061, 67, false, 5).at(i, j)) + (form == Form::forward ? one.bias.at(j) : 0.0f)));
+  }
+}
+
+TEST_P(Products, give_a_tile_alone_the_bits_that_it_has_inside_the_whole) {
+  const std::int64_t rows = 61, cols = 103, depth = 523;
+  for (Form form : {Form::forward, Form::backward_input, Form::backward_weight}) {
+    Case whole(form, rows, cols, depth, false, false, form == Form::backward_weight ? Curve::none : Curve::gelu);
+    Values inside = whole.c, inside_before = whole.before;
+    Product product = whole.product;
+    product.c = inside.view();
+    if (product.before.data) product.before = inside_before.view();
+    run(GetParam(), product, 2);
+    for (const auto& [first_row, last_row, first_col, last_col] : {std::array{0, 1, 0, 103}, std::array{5, 19, 31, 64}, std::array{60, 61, 102, 103}, std::array{13, 50, 1, 99}}) {
+      const std::int64_t r = last_row - first_row, c = last_col - first_col;
+      Case alone = whole;
+      alone.c = Values(r, c, false, 9);
+      alone.before = Values(r, c, false, 9);
+      for (std::int64_t i = 0; i < r; ++i)
+        for (std::int64_t j = 0; j < c; ++j) {
+          alone.c.full[i * c + j] = whole.c.at(first_row + i, first_col + j);
+          alone.before.full[i * c + j] = whole.before.at(first_row + i, first_col + j);
+        }
+      alone.product.rows = r, alone.product.cols = c;
+      alone.product.a.data = alone.a.full.data() + first_row * (alone.product.a.depth_first ? 1 : alone.product.a.stride);
+      alone.product.b.data = alone.b.full.data() + first_col * (alone.product.b.depth_first ? 1 : alone.product.b.stride);
+      alone.product.c = alone.c.view();
+      if (alone.product.bias.data) alone.product.bias.data = alone.bias.full.data() + first_col;
+      if (alone.product.before.data) alone.product.before = alone.before.view();
+      run(GetParam(), alone.product, 1);
+      int wrong = 0;
+      for (std::int64_t i = 0; i < r; ++i)
+        for (std::int64_t j = 0; j < c; ++j) {
+          wrong += bits(alone.c.at(i, j)) != bits(inside.at(first_row + i, first_col + j));
+          wrong += bits(alone.before.at(i, j)) != bits(inside_before.at(first_row + i, first_col + j));
+        }
+      EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", rows " << first_row << " to " << last_row;
+    }
+  }
+}
+
+double curve_of(Curve curve, double x) {
+  if (curve == Curve::relu) return x < 0 ? 0 : x;
+  if (curve == Curve::silu) return x / (1 + std::exp(-x));
+  return curve == Curve::gelu ? 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) : x;
+}
+
+TEST_P(Products, activate_the_f32_value_and_keep_what_went_in) {
+  for (Curve curve : {Curve::relu, Curve::gelu, Curve::silu})
+    for (bool bf16 : {false, true}) {
+      Case given(Form::forward, 19, 41, 9, bf16, bf16, curve);
+      run(GetParam(), given.product, 1);
+      EXPECT_TRUE(given.before.guard_stands());
+      for (std::int64_t i = 0; i < 19; ++i)
+        for (std::int64_t j = 0; j < 41; ++j) {
+          const float z = given.sum(i, j, fused(), 0) + given.bias.at(j);
+          EXPECT_EQ(bits(given.before.at(i, j)), bits(bf16 ? from_bf16(to_bf16(z)) : z));
+          const double want = curve_of(curve, z);
+          EXPECT_NEAR(given.c.at(i, j), want, std::abs(want) * (bf16 ? 0x1p-8 : 0x1p-20) + 1e-7);
+        }
+    }
+}
+
+TEST_P(Products, multiply_the_input_gradient_by_the_slope_of_the_activation) {
+  for (Curve curve : {Curve::relu, Curve::gelu, Curve::silu}) {
+    Case given(Form::backward_input, 19, 41, 9, false, false, curve);
+    run(GetParam(), given.product, 1);
+    for (std::int64_t i = 0; i < 19; ++i)
+      for (std::int64_t j = 0; j < 41; ++j) {
+        const double x = given.before.at(i, j), h = 1e-5;
+        const double want = given.sum(i, j, fused(), 0) * (curve_of(curve, x + h) - curve_of(curve, x - h)) / (2 * h);
+        EXPECT_NEAR(given.c.at(i, j), want, std::abs(want) * 1e-5 + 1e-5) << x;
+      }
+  }
+}
+
+TEST_P(Products, keep_not_a_number_and_only_in_its_row) {
+  for (bool bf16 : {false, true}) {
+    Case given(Form::forward, 16, 33, 40, bf16, bf16, Curve::gelu);
+    given.a.set(5 * 40 + 3, NAN);
+    run(GetParam(), given.product, 1);
+    for (std::int64_t i = 0; i < 16; ++i)
+      for (std::int64_t j = 0; j < 33; ++j) EXPECT_EQ(std::isnan(given.c.at(i, j)), i == 5);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, Products, testing::Values(Isa::baseline, Isa::avx2, Isa::avx512), [](const auto& set) { return std::string(name_of(set.param)); });
+
+}  // namespace
+}  // namespace mindpipe
