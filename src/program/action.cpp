@@ -51,11 +51,11 @@ const char* name_of(Payload payload) {
   return "?";
 }
 
-const char* name_of(Group group) {
+const char* name_of(Members group) {
   switch (group) {
-    case Group::none: return "none";
-    case Group::data: return "data";
-    case Group::grid: return "grid";
+    case Members::none: return "none";
+    case Members::data: return "data";
+    case Members::grid: return "grid";
   }
   return "?";
 }

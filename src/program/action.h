@@ -18,12 +18,12 @@ enum class Queue : std::uint8_t { compute, copy_in, copy_out, channel, group };
 /// What a message is. Activation and memory (the encoder's output) travel with the forwards, their gradients with the backwards.
 enum class Payload : std::uint8_t { none, activation, memory, gradient, memory_gradient, unit, scalar };
 /// Who takes part in a collective: the ranks that differ from this one only on the data axis, or all of the grid.
-enum class Group : std::uint8_t { none, data, grid };
+enum class Members : std::uint8_t { none, data, grid };
 
 const char* name_of(Kind kind);
 const char* name_of(Queue queue);
 const char* name_of(Payload payload);
-const char* name_of(Group group);
+const char* name_of(Members group);
 
 /// One entry of a rank's list: plain data.
 ///
@@ -37,8 +37,9 @@ const char* name_of(Group group);
 ///   enters is in boundary buffer `from_slot`, what leaves goes to boundary buffer `to_slot` (-1: the batch, or the loss). A buffer
 ///   holds all payloads of one boundary; when neighbouring chunks are on one rank the same buffer is written by one and read by
 ///   the other, and there are no messages.
-/// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the other: the first piece
-///   reads `from_slot` (which stays until the last piece has ended), the last one writes `to_slot`; what passes between is the executor's.
+/// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the other: all name `from_slot`,
+///   which the first one reads (it may be overwritten until the last has ended); the last one names and writes `to_slot`; what passes
+///   between the pieces is the executor's.
 /// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then is `slot` free.
 /// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`: add them to the binary counter.
 /// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first` is the block that the cut
@@ -54,7 +55,7 @@ struct Action {
   int step = 0, subnet = 0, shard = 0, micro_batch = -1;
   int chunk = -1, first = 0, last = 0;
   int peer = -1;
-  Group group = Group::none;
+  Members group = Members::none;
   Payload payload = Payload::none;
   int part = 0, parts = 1;     ///< bulk transfers come in parts
   int version = 0;             ///< of the unit that is read or made
@@ -79,7 +80,7 @@ struct QueueKey {
   int peer = -1;
   Payload payload = Payload::none;
   bool outgoing = false;
-  Group group = Group::none;
+  Members group = Members::none;
   auto operator<=>(const QueueKey&) const = default;
 };
 QueueKey queue_of(const Action& action);

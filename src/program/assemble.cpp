@@ -9,6 +9,8 @@
 namespace mindpipe {
 namespace {
 
+constexpr std::int64_t bytes_of_scalars = 3 * 8;  // loss, valid tokens, squares of the gradient
+
 /// The payloads that travel one way through a cut, with their sizes.
 std::array<std::pair<Payload, std::int64_t>, 2> payloads_of(const BoundaryBytes& cut, bool with_forward) {
   if (with_forward) return {{{Payload::activation, cut.activation}, {Payload::memory, cut.memory}}};
@@ -100,7 +102,7 @@ class Writer {
     Action action;
     action.kind = Kind::reduce;
     action.queue = Queue::group;
-    action.group = Group::data;
+    action.group = Members::data;
     action.chunk = work.chunk;
     action.first = block;
     action.last = block + 1;
@@ -152,8 +154,9 @@ class Writer {
     Action scalars;
     scalars.kind = Kind::sum_scalar;
     scalars.queue = Queue::group;
-    scalars.group = Group::grid;
+    scalars.group = Members::grid;
     scalars.payload = Payload::scalar;
+    scalars.bytes = outline_.stages * outline_.data > 1 ? bytes_of_scalars : 0;
     scalars.after = before_scalars;
     std::sort(scalars.after.begin(), scalars.after.end());
     const int scalars_at = add(scalars);
@@ -189,6 +192,10 @@ Program assemble(const Outline& outline, const Order& order) {
                outline.first_block.back() == static_cast<int>(outline.blocks.size()),
            "{} blocks are not cut into {} chunks", outline.blocks.size(), outline.all_chunks());
   MP_CHECK(outline.cuts.size() >= outline.blocks.size(), "{} cuts for {} blocks", outline.cuts.size(), outline.blocks.size());
+  for (int chunk = 1; chunk < outline.all_chunks(); ++chunk) {
+    const BoundaryBytes& cut = outline.cuts[outline.first_block[chunk]];
+    MP_CHECK(cut.activation + cut.memory > 0 && cut.gradient + cut.memory_gradient > 0, "nothing crosses the cut before block {}", outline.first_block[chunk]);
+  }
   MP_CHECK(outline.shards > 0 && outline.micro_batches % outline.shards == 0, "{} micro-batches in {} shards", outline.micro_batches, outline.shards);
   MP_CHECK(static_cast<int>(order.size()) == outline.stages, "an order of {} ranks for {} stages", order.size(), outline.stages);
   Program program;

@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <map>
+
+#include "program/check_parts.h"
+
+namespace mindpipe {
+namespace {
+
+/// What one tape has seen so far: entries of the list, and how far down its backward has come.
+struct TapeState {
+  int forward = -1, backward = -1;                // the last piece of each
+  int backward_below = -1, weight_below = -1;     // the blocks from here on are done
+  bool in_halves = false;
+};
+
+class PassChecker {
+ public:
+  PassChecker(const Program& program, const Outline& outline, int rank, Findings& findings)
+      : list_(program.ranks[rank]), outline_(outline), rank_(rank), findings_(findings) {
+    next_input_.assign(outline.all_chunks(), 0);
+    next_weight_.assign(outline.all_chunks(), 0);
+  }
+
+  void run() {
+    for (index_ = 0; index_ < static_cast<int>(list_.size()); ++index_) {
+      const Action& action = list_[index_];
+      if (action.kind == Kind::forward) forward(action);
+      if (is_backward(action)) backward(action);
+      if (action.kind == Kind::backward_weight) weight(action);
+      if (action.kind == Kind::send && action.payload != Payload::unit) send(action);
+      if (action.kind == Kind::receive && action.payload != Payload::unit) receives_[{action.payload, action.first, action.micro_batch}].push_back(index_);
+    }
+    for (int chunk = 0; chunk < outline_.all_chunks(); ++chunk) {
+      if (outline_.rank_of(chunk) != rank_) continue;
+      for (int k = 0; k < outline_.micro_batches; ++k) {
+        const TapeState& tape = tapes_[{chunk, k}];
+        if (tape.forward < 0) findings_.add_for_rank(rank_, "forward of micro-batch {}, chunk {} is missing", k, chunk);
+        else if (tape.weight_below != outline_.first_block[chunk]) findings_.add_for_rank(rank_, "the tape of micro-batch {}, chunk {} is never emptied", k, chunk);
+      }
+    }
+    for (const auto& [message, places] : receives_)
+      if (!used_.count(message)) findings_.add(rank_, places.front(), "nothing reads what arrives");
+  }
+
+ private:
+  using Message = std::tuple<Payload, int, int>;  // payload, cut, micro-batch
+
+  template <class... Parts>
+  void wrong(fmt::format_string<Parts...> sentence, Parts&&... parts) { findings_.add(rank_, index_, sentence, std::forward<Parts>(parts)...); }
+
+  TapeState& tape_of(const Action& action) { return tapes_[{action.chunk, action.micro_batch}]; }
+
+  /// What crosses `cut` must have arrived, or been made here.
+  void needs_input(const Action& action, int cut, int source, bool with_forward) {
+    const int peer = outline_.rank_of(source);
+    if (peer == rank_) {
+      const TapeState& other = tapes_[{source, action.micro_batch}];
+      const bool made = with_forward ? other.forward >= 0 : other.backward_below == outline_.first_block[source];
+      if (!made) wrong("runs before chunk {} has made its input", source);
+      return;
+    }
+    const BoundaryBytes& bytes = outline_.cuts[cut];
+    const std::pair<Payload, std::int64_t> payloads[] = {{with_forward ? Payload::activation : Payload::gradient, with_forward ? bytes.activation : bytes.gradient},
+                                                         {with_forward ? Payload::memory : Payload::memory_gradient, with_forward ? bytes.memory : bytes.memory_gradient}};
+    for (const auto& [payload, size] : payloads) {
+      if (size == 0) continue;
+      const Message message{payload, cut, action.micro_batch};
+      used_[message] = index_;
+      const auto& places = receives_[message];
+      const bool waits = std::any_of(places.begin(), places.end(), [&](int place) { return waits_for(action, place) && list_[place].peer == peer; });
+      if (!waits) wrong("does not wait for the {} from rank {}{}", name_of(payload), peer, places.empty() ? ", which is received later or never" : "");
+    }
+  }
+
+  void forward(const Action& action) {
+    TapeState& tape = tape_of(action);
+    const int first = outline_.first_block[action.chunk], last = outline_.first_block[action.chunk + 1];
+    if (action.first != first || action.last != last) wrong("chunk {} is the blocks [{}, {})", action.chunk, first, last);
+    if (tape.forward >= 0) wrong("has run before, as action {}", tape.forward);
+    if (action.chunk > 0) needs_input(action, first, action.chunk - 1, true);
+    tape.forward = index_;
+    tape.backward_below = tape.weight_below = last;
+  }
+
+  void backward(const Action& action) {
+    TapeState& tape = tape_of(action);
+    const int first = outline_.first_block[action.chunk], last = outline_.first_block[action.chunk + 1];
+    if (tape.forward < 0) return wrong("runs before its forward");
+    if (action.last != tape.backward_below || action.first < first) return wrong("the tape's top is block {}", tape.backward_below - 1);
+    if (action.last == last) {
+      if (action.chunk < outline_.all_chunks() - 1) needs_input(action, last, action.chunk + 1, false);
+      if (action.micro_batch != next_input_[action.chunk]) wrong("micro-batch {} is next (backwards of a unit ascend)", next_input_[action.chunk]);
+      tape.in_halves = action.kind == Kind::backward_input;
+      if (tape.in_halves && next_weight_[action.chunk] < action.shard * outline_.micro_batches_of_shard())
+        wrong("the weight gradients of shard {} are not complete", action.shard - 1);
+    } else if (list_[tape.backward].kind != action.kind) {
+      wrong("one backward is partly in halves");
+    }
+    tape.backward = index_;
+    tape.backward_below = action.first;
+    if (action.first == first) next_input_[action.chunk] = action.micro_batch + 1;
+    if (!tape.in_halves) makes_gradients(action, tape);
+    if (tape.in_halves && action.fold) wrong("folds gradients that backward_weight has yet to make");
+  }
+
+  void weight(const Action& action) {
+    TapeState& tape = tape_of(action);
+    if (!tape.in_halves || tape.backward_below != outline_.first_block[action.chunk]) return wrong("runs before its backward_input");
+    if (action.last != tape.weight_below || action.first < outline_.first_block[action.chunk]) return wrong("the tape's top is block {}", tape.weight_below - 1);
+    makes_gradients(action, tape);
+  }
+
+  void makes_gradients(const Action& action, TapeState& tape) {
+    if (action.micro_batch != next_weight_[action.chunk]) wrong("micro-batch {} is next (gradients of a unit add up in order)", next_weight_[action.chunk]);
+    tape.weight_below = action.first;
+    if (action.first == outline_.first_block[action.chunk]) next_weight_[action.chunk] = action.micro_batch + 1;
+    const bool shard_ends = (action.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
+    if (action.fold != shard_ends) wrong(fmt::runtime(shard_ends ? "shard {} ends here, but its gradients are not folded" : "folds shard {} before its end"), action.shard);
+  }
+
+  void send(const Action& action) {
+    const bool with_forward = action.payload == Payload::activation || action.payload == Payload::memory;
+    const TapeState& tape = tape_of(action);
+    const int producer = with_forward ? tape.forward : tape.backward_below == outline_.first_block[action.chunk] ? tape.backward : -1;
+    if (producer < 0 || !waits_for(action, producer)) wrong("does not wait for the pass that makes it");
+  }
+
+  const std::vector<Action>& list_;
+  const Outline& outline_;
+  int rank_, index_ = 0;
+  Findings& findings_;
+  std::map<std::pair<int, int>, TapeState> tapes_;
+  std::map<Message, std::vector<int>> receives_;
+  std::map<Message, int> used_;
+  std::vector<int> next_input_, next_weight_;  // of each chunk: the micro-batch whose backward comes next
+};
+
+}  // namespace
+
+void check_passes(const Program& program, const Outline& outline, Findings& findings) {
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) PassChecker(program, outline, rank, findings).run();
+}
+
+}  // namespace mindpipe

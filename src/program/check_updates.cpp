@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <map>
+
+#include "program/check_parts.h"
+
+namespace mindpipe {
+namespace {
+
+/// The entries that a rank's update passes through, for each block.
+struct UpdatePath {
+  int last_backward = -1, reduce = -1, update = -1, gather = -1;
+};
+
+void check_rank(const Program& program, const Outline& outline, int rank, Findings& findings) {
+  const auto& list = program.ranks[rank];
+  std::map<int, UpdatePath> paths;
+  std::vector<int> scalars, arrived;
+  int last_pass = -1;
+  for (int index = 0; index < static_cast<int>(list.size()); ++index) {
+    const Action& action = list[index];
+    UpdatePath& path = paths[action.first];
+    const bool pass = action.kind == Kind::forward || is_backward(action) || action.kind == Kind::backward_weight;
+    if (pass) last_pass = index;
+    if (action.kind == Kind::backward || action.kind == Kind::backward_weight)
+      for (int block = action.first; block < action.last; ++block) paths[block].last_backward = index;
+    switch (action.kind) {
+      case Kind::reduce:
+        if (path.reduce >= 0) findings.add(rank, index, "is summed a second time");
+        if (path.last_backward < 0 || !waits_for(action, path.last_backward)) findings.add(rank, index, "does not wait for the block's backward");
+        path.reduce = index;
+        break;
+      case Kind::send:
+        if (action.payload == Payload::unit && (path.reduce < 0 || !waits_for(action, path.reduce))) findings.add(rank, index, "does not wait for its sum over data");
+        break;
+      case Kind::receive:
+        if (action.payload == Payload::unit) arrived.push_back(index);
+        break;
+      case Kind::sum_scalar: scalars.push_back(index); break;
+      case Kind::update:
+        if (path.update >= 0) findings.add(rank, index, "is updated a second time");
+        if (scalars.empty() || !waits_for(action, scalars.back())) findings.add(rank, index, "does not wait for the scalars");
+        path.update = index;
+        break;
+      case Kind::gather:
+        if (path.update < 0 || !waits_for(action, path.update)) findings.add(rank, index, "does not wait for the update");
+        path.gather = index;
+        break;
+      default: break;
+    }
+  }
+  if (scalars.size() != 1) return findings.add_for_rank(rank, "{} sums of scalars in a step (there is one)", scalars.size());
+  const Action& scalar = list[scalars[0]];
+  if (!waits_for(scalar, last_pass)) findings.add(rank, scalars[0], "does not wait for the last pass");
+  for (int receive : arrived)
+    if (!waits_for(scalar, receive)) findings.add(rank, scalars[0], "does not wait for the tied table's gradient (action {})", receive);
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
+    if (outline.rank_of(chunk) != rank) continue;
+    for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) {
+      if (outline.blocks[block].values == 0) continue;
+      const UpdatePath& path = paths[block];
+      if (path.reduce < 0) findings.add_for_rank(rank, "the gradients of block {} are never summed over data", block);
+      else if (path.reduce < path.last_backward) findings.add(rank, path.reduce, "comes before the block's last backward");
+      else if (!waits_for(scalar, path.reduce)) findings.add(rank, scalars[0], "does not wait for the sum of block {}", block);
+      if (path.update < 0) findings.add_for_rank(rank, "block {} is never updated", block);
+      if (outline.sharded_optimizer && path.gather < 0) findings.add_for_rank(rank, "the values of block {} are never gathered", block);
+    }
+  }
+}
+
+/// Every rank that uses a tied table gets the gradients of all uses elsewhere.
+void check_tied(const Program& program, const Outline& outline, Findings& findings) {
+  for (const TiedTable& table : outline.tied)
+    for (int here : table.blocks)
+      for (int use : table.blocks) {
+        const int rank = outline.rank_of(outline.chunk_of(here)), owner = outline.rank_of(outline.chunk_of(use));
+        if (rank == owner) continue;
+        const auto& list = program.ranks[rank];
+        const bool arrives = std::any_of(list.begin(), list.end(), [&](const Action& action) {
+          return action.kind == Kind::receive && action.payload == Payload::unit && action.first == use && action.peer == owner;
+        });
+        if (!arrives) findings.add_for_rank(rank, "the tied table's gradient of its use in block {} never arrives from rank {}", use, owner);
+      }
+}
+
+}  // namespace
+
+void check_updates(const Program& program, const Outline& outline, Findings& findings) {
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) check_rank(program, outline, rank, findings);
+  check_tied(program, outline, findings);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,27 @@
+#include <algorithm>
+
+#include "program/order.h"
+
+namespace mindpipe {
+
+Order interleaved_order(int stages, int chunks, int micro_batches) {
+  const int padded = (micro_batches + stages - 1) / stages * stages, total = padded * chunks;
+  Order order(stages);
+  for (int stage = 0; stage < stages; ++stage) {
+    const auto add = [&](Kind kind, int k) {
+      const int group = k / (stages * chunks), within = k % (stages * chunks);
+      const int row = kind == Kind::forward ? within / stages : chunks - 1 - within / stages;
+      const int micro_batch = group * stages + within % stages;
+      if (micro_batch < micro_batches) order[stage].push_back({kind, row * stages + stage, micro_batch});
+    };
+    const int ahead = std::min(total, 2 * (stages - stage - 1) + (chunks - 1) * stages);
+    for (int k = 0; k < ahead; ++k) add(Kind::forward, k);
+    for (int k = 0; k < total; ++k) {
+      if (ahead + k < total) add(Kind::forward, ahead + k);
+      add(Kind::backward, k);
+    }
+  }
+  return order;
+}
+
+}  // namespace mindpipe

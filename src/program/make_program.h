@@ -1,0 +1,26 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "program/action.h"
+#include "program/outline.h"
+#include "program/place.h"
+#include "program/simulate.h"
+
+namespace mindpipe {
+
+/// A step ready to run: the lists, the memory they need, and how long the simulator expects them to take.
+struct PlannedStep {
+  Program program;
+  Placement placement;
+  Timeline expected;
+};
+
+/// Writes the step of a schedule (gpipe, 1f1b, interleaved, breadth-first, zb-h1), places it, numbers its communication and checks it.
+/// `memory_limit`: bytes of a rank, 0 for none.
+PlannedStep make_program(const Outline& outline, const std::string& schedule, const Network& network = {}, std::int64_t memory_limit = 0);
+
+/// Which rank each chunk lives on.
+std::vector<int> ranks_of_chunks(const Outline& outline);
+
+}  // namespace mindpipe

@@ -1,0 +1,206 @@
+#include "program/place.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "core/check.h"
+#include "program/rings.h"
+
+namespace mindpipe {
+
+std::int64_t RankMemory::total() const { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
+
+namespace {
+
+/// Names a pair of rings, the sender's and the receiver's.
+struct RingPair {
+  int from = 0, to = 0;
+  bool with_forward = true;
+  auto operator<=>(const RingPair&) const = default;
+};
+RingPair pair_of(const RingKey& key, int rank) {
+  return key.outgoing ? RingPair{rank, key.peer, key.with_forward} : RingPair{key.peer, rank, key.with_forward};
+}
+
+/// The lowest number that is not in use.
+int take_free(std::set<int>& in_use) {
+  int slot = 0;
+  while (in_use.count(slot)) ++slot;
+  in_use.insert(slot);
+  return slot;
+}
+
+void place_tapes(std::vector<Action>& list, const Outline& outline, RankMemory& memory) {
+  std::map<std::pair<int, int>, int> slot_of;
+  std::set<int> in_use;
+  for (Action& action : list) {
+    const bool frees = action.kind == Kind::backward || action.kind == Kind::backward_weight;
+    if (action.kind != Kind::forward && !is_backward(action) && !frees) continue;
+    const std::pair<int, int> tape{action.chunk, action.micro_batch};
+    if (action.kind == Kind::forward) slot_of[tape] = take_free(in_use);
+    MP_CHECK(slot_of.count(tape), "{} comes before its forward", to_string(action));
+    action.slot = slot_of[tape];
+    memory.arenas = std::max(memory.arenas, action.slot + 1);
+    if (frees && action.first == outline.first_block[action.chunk]) in_use.erase(action.slot);
+    std::int64_t saved = 0;
+    for (int block = outline.first_block[action.chunk]; block < outline.first_block[action.chunk + 1]; ++block) saved += outline.blocks[block].saved;
+    memory.arena_bytes = std::max(memory.arena_bytes, saved);
+  }
+}
+
+void grow(BoundaryBytes& buffer, const BoundaryBytes& cut, bool with_forward) {
+  if (with_forward) {
+    buffer.activation = std::max(buffer.activation, cut.activation);
+    buffer.memory = std::max(buffer.memory, cut.memory);
+  } else {
+    buffer.gradient = std::max(buffer.gradient, cut.gradient);
+    buffer.memory_gradient = std::max(buffer.memory_gradient, cut.memory_gradient);
+  }
+}
+
+/// Passes name the buffers they read and write; every piece names what it reads, only the last one what it writes.
+void name_buffers(std::vector<Action>& list, const Crossing& crossing, int slot, bool local) {
+  if (crossing.writer >= 0) list[crossing.writer].to_slot = slot;
+  for (int reader = crossing.reader; reader >= 0 && reader <= crossing.last_reader; ++reader) {
+    Action& action = list[reader];
+    if (action.queue == Queue::compute && action.kind == list[crossing.reader].kind && action.chunk == list[crossing.reader].chunk &&
+        action.micro_batch == list[crossing.reader].micro_batch)
+      action.from_slot = slot;
+  }
+  if (local) return;
+  for (int message : crossing.messages) (list[message].kind == Kind::send ? list[message].slot : list[message].to_slot) = slot;
+}
+
+void wait_for(Action& action, int earlier) {
+  if (std::find(action.after.begin(), action.after.end(), earlier) == action.after.end()) action.after.push_back(earlier);
+  std::sort(action.after.begin(), action.after.end());
+}
+
+/// Hands out buffers between two chunks of one rank by their lifetimes; all in the compute queue, so nothing waits.
+void place_hand_over(std::vector<Action>& list, const std::vector<Crossing>& ring, RankMemory& memory, const Outline& outline, bool with_forward) {
+  std::vector<std::pair<int, const Crossing*>> events;  // writers and last readers, in list order
+  for (const Crossing& crossing : ring) {
+    events.push_back({crossing.writer, &crossing});
+    events.push_back({crossing.last_reader, &crossing});
+  }
+  std::sort(events.begin(), events.end());
+  std::set<int> in_use;
+  std::map<const Crossing*, int> slot_of;
+  const int base = static_cast<int>(memory.buffers.size());
+  for (const auto& [index, crossing] : events) {
+    if (slot_of.count(crossing)) {
+      in_use.erase(slot_of[crossing]);
+      continue;
+    }
+    const int slot = slot_of[crossing] = take_free(in_use);
+    memory.buffers.resize(std::max<std::size_t>(memory.buffers.size(), base + slot + 1));
+    grow(memory.buffers[base + slot], outline.cuts[crossing->cut], with_forward);
+    name_buffers(list, *crossing, base + slot, true);
+  }
+}
+
+void place_ring(std::vector<Action>& list, const std::vector<Crossing>& ring, int depth, RankMemory& memory, const Outline& outline, const RingKey& key) {
+  const int base = static_cast<int>(memory.buffers.size());
+  depth = std::min<int>(depth, ring.size());
+  memory.buffers.resize(base + depth);
+  for (int k = 0; k < static_cast<int>(ring.size()); ++k) {
+    grow(memory.buffers[base + k % depth], outline.cuts[ring[k].cut], key.with_forward);
+    name_buffers(list, ring[k], base + k % depth, false);
+    if (k < depth) continue;
+    const Crossing& before = ring[k - depth];
+    if (key.outgoing)
+      for (int send : before.messages) wait_for(list[ring[k].writer], send);
+    else
+      for (int receive : ring[k].messages) wait_for(list[receive], before.last_reader);
+  }
+}
+
+void sum_memory(const Outline& outline, int rank, RankMemory& memory) {
+  const auto at = [&](MemoryClass kind) -> std::int64_t& { return memory.bytes[static_cast<int>(kind)]; };
+  int accumulators = 1;  // of each gradient: a binary counter over the rank's shards
+  while ((1 << (accumulators - 1)) < outline.shards) ++accumulators;
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
+    if (outline.rank_of(chunk) != rank) continue;
+    for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) {
+      const BlockCost& cost = outline.blocks[block];
+      at(MemoryClass::values) += cost.values;
+      at(MemoryClass::gradients) += cost.gradients * accumulators;
+      at(MemoryClass::optimizer) += cost.optimizer;
+      at(MemoryClass::workspace) = std::max(at(MemoryClass::workspace), cost.workspace);
+    }
+  }
+  at(MemoryClass::activations) = memory.arenas * memory.arena_bytes;
+  for (const BoundaryBytes& buffer : memory.buffers)
+    at(MemoryClass::boundary) += buffer.activation + buffer.memory + buffer.gradient + buffer.memory_gradient;
+}
+
+Placement place_with(Program& program, const Outline& outline, const std::map<RingPair, int>& depths) {
+  Placement placement;
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
+    auto& list = program.ranks[rank];
+    RankMemory& memory = placement.ranks.emplace_back();
+    place_tapes(list, outline, memory);
+    for (const auto& [key, ring] : crossings_of(list, outline, rank)) {
+      if (key.peer == rank)
+        place_hand_over(list, ring, memory, outline, key.with_forward);
+      else
+        place_ring(list, ring, depths.at(pair_of(key, rank)), memory, outline, key);
+    }
+    for (const Action& action : list)
+      if (action.kind == Kind::receive && action.payload == Payload::unit) memory.bytes[static_cast<int>(MemoryClass::boundary)] += action.bytes;
+    sum_memory(outline, rank, memory);
+  }
+  return placement;
+}
+
+/// The smallest depth with which a ring delays nothing in a timeline that knew no rings.
+int depth_needed(const std::vector<Crossing>& ring, const std::vector<Span>& spans, bool outgoing) {
+  int depth = 1;
+  const auto taken = [&](const Crossing& crossing) {
+    std::int64_t start = spans[outgoing ? crossing.writer : crossing.messages.front()].start;
+    if (!outgoing)
+      for (int receive : crossing.messages) start = std::min(start, spans[receive].start);
+    return start;
+  };
+  const auto freed = [&](const Crossing& crossing) {
+    std::int64_t end = outgoing ? 0 : spans[crossing.last_reader].end;
+    if (outgoing)
+      for (int send : crossing.messages) end = std::max(end, spans[send].end);
+    return end;
+  };
+  for (int k = 0; k < static_cast<int>(ring.size()); ++k)
+    while (k >= depth && freed(ring[k - depth]) > taken(ring[k])) ++depth;
+  return depth;
+}
+
+}  // namespace
+
+Placement place(Program& program, const Outline& outline, const Network& network, int ring_depth) {
+  MP_CHECK(ring_depth >= 1, "boundary rings of {} buffers", ring_depth);
+  const Durations durations = durations_of(program, outline, network);
+  const Timeline unbounded = simulate(program, durations, network);
+  MP_CHECK(unbounded.finished, "a program stands still even with unbounded buffers");
+  std::map<RingPair, int> needed, depths;
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
+    for (const auto& [key, ring] : crossings_of(program.ranks[rank], outline, rank)) {
+      if (key.peer == rank) continue;
+      int& most = needed[pair_of(key, rank)];
+      most = std::max({most, ring_depth, depth_needed(ring, unbounded.spans[rank], key.outgoing)});
+      depths[pair_of(key, rank)] = ring_depth;
+    }
+  while (true) {
+    Program placed = program;
+    Placement placement = place_with(placed, outline, depths);
+    const Timeline bounded = simulate(placed, durations, network);
+    const bool good = bounded.finished && bounded.step <= unbounded.step + unbounded.step / 200;
+    if (good || depths == needed) {
+      MP_CHECK(bounded.finished, "a program stands still with the buffers that it needs");
+      program = std::move(placed);
+      return placement;
+    }
+    for (auto& [pair, depth] : depths) depth = std::min(2 * depth, needed[pair]);
+  }
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,32 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/memory.h"
+#include "program/action.h"
+#include "program/outline.h"
+#include "program/simulate.h"
+
+namespace mindpipe {
+
+/// The memory that one rank's list needs: `arenas` arenas of `arena_bytes` for what forwards save, and the boundary buffers that
+/// from_slot and to_slot number, each as large as the largest boundary it ever holds.
+struct RankMemory {
+  int arenas = 0;
+  std::int64_t arena_bytes = 0;
+  std::vector<BoundaryBytes> buffers;
+  std::array<std::int64_t, memory_classes.size()> bytes{};  ///< by class; values, gradients, optimizer as the outline gives them
+  std::int64_t total() const;
+};
+
+struct Placement {
+  std::vector<RankMemory> ranks;
+};
+
+/// Gives every tape an arena and everything that crosses a cut a buffer, and adds the waits that reuse of buffers demands.
+/// Buffers form rings, one for each neighbour and direction on either side of a cut: `ring_depth` deep, deeper only where the step
+/// would otherwise stand still or take over half a percent longer.
+Placement place(Program& program, const Outline& outline, const Network& network, int ring_depth = 2);
+
+}  // namespace mindpipe

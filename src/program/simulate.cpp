@@ -1,0 +1,167 @@
+#include "program/simulate.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+#include "program/task_graph.h"
+
+namespace mindpipe {
+
+LinkClass class_of(const Action& action) {
+  if (action.kind == Kind::sum_scalar) return LinkClass::scalars;
+  if (action.kind == Kind::reduce || action.kind == Kind::gather || action.payload == Payload::unit) return LinkClass::gradients;
+  if (action.kind == Kind::move) return LinkClass::moves;
+  if (action.kind == Kind::fetch || action.kind == Kind::evict) return LinkClass::fetch;
+  if (action.kind == Kind::snapshot) return LinkClass::checkpoint;
+  return LinkClass::pipeline;
+}
+
+const Link& Network::of(const Action& action, int rank) const {
+  if (is_collective(action)) return action.group == Members::grid ? grid : data;
+  const int from = action.kind == Kind::receive ? action.peer : rank, to = action.kind == Kind::receive ? rank : action.peer;
+  const auto special = between.find({from, to});
+  return special == between.end() ? message : special->second;
+}
+
+Durations durations_of(const Program& program, const Outline& outline, const Network& network) {
+  Durations durations;
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
+    auto& times = durations.emplace_back();
+    for (const Action& action : program.ranks[rank]) {
+      std::int64_t time = 0;
+      if (is_message(action) || action.bytes > 0) {
+        time = network.of(action, rank).time(action.bytes);
+      } else if (!is_communication(action)) {
+        for (int block = action.first; block < action.last; ++block) {
+          const BlockCost& cost = outline.blocks[block];
+          switch (action.kind) {
+            case Kind::forward: time += cost.forward; break;
+            case Kind::backward: time += cost.backward; break;
+            case Kind::backward_input: time += cost.backward_input; break;
+            case Kind::backward_weight: time += cost.backward_weight; break;
+            case Kind::update: time += cost.update; break;
+            default: break;
+          }
+        }
+      }
+      times.push_back(time);
+    }
+  }
+  return durations;
+}
+
+namespace {
+
+/// The clock: starts whatever may start, at the earliest time, higher classes first.
+class Simulation {
+ public:
+  Simulation(const Program& program, const Durations& durations, const Network& network)
+      : program_(program), durations_(durations), network_(network), graph_(make_task_graph(program)), waits_(graph_.predecessors) {
+    for (const auto& list : program.ranks) {
+      line_.spans.emplace_back(list.size());
+      line_.started.emplace_back(list.size(), -1);
+    }
+    line_.busy.assign(program.ranks.size(), 0);
+  }
+
+  Timeline run() {
+    std::vector<int> ready;
+    for (int task = 0; task < static_cast<int>(waits_.size()); ++task)
+      if (waits_[task] == 0) ready.push_back(task);
+    begin(ready, 0);
+    while (!ends_.empty()) {
+      const std::int64_t now = ends_.top().first;
+      ready.clear();
+      while (!ends_.empty() && ends_.top().first == now) {
+        const int task = ends_.top().second;
+        ends_.pop();
+        for (int next : graph_.successors[task])
+          if (--waits_[next] == 0) ready.push_back(next);
+        release(task, ready);
+      }
+      begin(ready, now);
+      line_.step = now;
+    }
+    line_.finished = started_ == static_cast<std::int64_t>(graph_.members.size());
+    return std::move(line_);
+  }
+
+ private:
+  const Action& head(int task) const { return program_.ranks[graph_.members[task][0].rank][graph_.members[task][0].index]; }
+  int link_of(int task) const { return is_communication(head(task)) ? network_.of(head(task), graph_.members[task][0].rank).shared : -1; }
+
+  /// What is there first at one moment: computation, then by class, from, to, place in the list.
+  auto rank_among_ready(int task) const {
+    const Place place = graph_.members[task][0];
+    const Action& action = head(task);
+    const int traffic = is_communication(action) ? 1 + static_cast<int>(class_of(action)) : 0;
+    return std::tuple(traffic, place.rank, action.peer, place.index);
+  }
+
+  void begin(std::vector<int>& ready, std::int64_t now) {
+    std::sort(ready.begin(), ready.end(), [&](int a, int b) { return rank_among_ready(a) < rank_among_ready(b); });
+    for (int task : ready) {
+      const int link = link_of(task);
+      if (link >= 0 && taken_.count(link)) {
+        waiting_[link].push_back(task);
+        continue;
+      }
+      if (link >= 0) taken_[link] = task;
+      const Place place = graph_.members[task][0];
+      const std::int64_t end = now + durations_[place.rank][place.index];
+      for (const Place& member : graph_.members[task]) {
+        line_.spans[member.rank][member.index] = {now, end};
+        line_.started[member.rank][member.index] = started_;
+      }
+      if (head(task).queue == Queue::compute) line_.busy[place.rank] += end - now;
+      ++started_;
+      ends_.push({end, task});
+    }
+  }
+
+  /// Lets the next one onto a shared link: the highest class, of these the one that has waited longest.
+  void release(int task, std::vector<int>& ready) {
+    const int link = link_of(task);
+    if (link < 0) return;
+    taken_.erase(link);
+    auto& queue = waiting_[link];
+    if (queue.empty()) return;
+    const auto next = std::min_element(queue.begin(), queue.end(), [&](int a, int b) { return class_of(head(a)) < class_of(head(b)); });
+    ready.push_back(*next);
+    queue.erase(next);
+  }
+
+  const Program& program_;
+  const Durations& durations_;
+  const Network& network_;
+  TaskGraph graph_;
+  std::vector<int> waits_;
+  Timeline line_;
+  std::int64_t started_ = 0;
+  std::map<int, int> taken_;
+  std::map<int, std::vector<int>> waiting_;
+  std::priority_queue<std::pair<std::int64_t, int>, std::vector<std::pair<std::int64_t, int>>, std::greater<>> ends_;
+};
+
+}  // namespace
+
+Timeline simulate(const Program& program, const Durations& durations, const Network& network) {
+  return Simulation(program, durations, network).run();
+}
+
+std::vector<int> peak_tapes(const Program& program, const Outline& outline) {
+  std::vector<int> peaks;
+  for (const auto& list : program.ranks) {
+    int held = 0, peak = 0;
+    for (const Action& action : list) {
+      if (action.kind == Kind::forward) peak = std::max(peak, ++held);
+      const bool frees = action.kind == Kind::backward || action.kind == Kind::backward_weight;
+      if (frees && action.first == outline.first_block[action.chunk]) --held;
+    }
+    peaks.push_back(peak);
+  }
+  return peaks;
+}
+
+}  // namespace mindpipe

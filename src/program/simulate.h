@@ -1,0 +1,56 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "program/action.h"
+#include "program/outline.h"
+
+namespace mindpipe {
+
+/// Who goes first where traffic shares a link.
+enum class LinkClass : std::uint8_t { tensor, scalars, pipeline, moves, fetch, gradients, checkpoint };
+LinkClass class_of(const Action& action);
+
+/// How long a message takes: latency + bytes x time for a byte. Messages on links of one `shared` number (0 or more) take turns.
+struct Link {
+  std::int64_t latency = 0;               ///< nanoseconds
+  std::int64_t picoseconds_per_byte = 0;  ///< 100: 10 GB/s; 0: free
+  int shared = -1;
+  std::int64_t time(std::int64_t bytes) const { return latency + (bytes * picoseconds_per_byte + 999) / 1000; }
+};
+
+/// The network of a program's ranks.
+struct Network {
+  Link message;                                 ///< between pipeline ranks ...
+  std::map<std::pair<int, int>, Link> between;  ///< ... unless this (from, to) says otherwise
+  Link data, grid;                              ///< collectives of these groups
+  const Link& of(const Action& action, int rank) const;
+};
+
+/// Nanoseconds of every action: [rank][index]. A message takes what its send takes. A trace may be put here in place of the tables.
+using Durations = std::vector<std::vector<std::int64_t>>;
+Durations durations_of(const Program& program, const Outline& outline, const Network& network);
+
+struct Span {
+  std::int64_t start = -1, end = -1;
+};
+
+/// A program in virtual time.
+struct Timeline {
+  bool finished = false;                      ///< false: some actions never start; their spans stay -1
+  std::int64_t step = 0;                      ///< nanoseconds from the first start to the last end
+  std::vector<std::vector<Span>> spans;       ///< [rank][index]
+  std::vector<std::vector<std::int64_t>> started;  ///< number of an action in the order of all starts, dependencies first; equal on all participants
+  std::vector<std::int64_t> busy;             ///< of each rank's compute queue
+  double bubble(int rank) const { return step == 0 ? 0 : 1 - static_cast<double>(busy[rank]) / static_cast<double>(step); }
+};
+
+/// Runs the lists in virtual time: each queue first in, first out; a message when both its ends are there.
+Timeline simulate(const Program& program, const Durations& durations, const Network& network);
+
+/// The most tapes that each rank holds at once, counted in (micro-batch, chunk).
+std::vector<int> peak_tapes(const Program& program, const Outline& outline);
+
+}  // namespace mindpipe

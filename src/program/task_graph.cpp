@@ -1,0 +1,109 @@
+#include "program/task_graph.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace mindpipe {
+namespace {
+
+void join_messages(const Program& program, TaskGraph& graph) {
+  using Channel = std::tuple<int, int, Payload>;
+  std::map<Channel, std::vector<Place>> sends, receives;
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
+    for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
+      const Action& action = program.ranks[rank][index];
+      if (action.kind == Kind::send) sends[{rank, action.peer, action.payload}].push_back({rank, index});
+      if (action.kind == Kind::receive) receives[{action.peer, rank, action.payload}].push_back({rank, index});
+    }
+  for (auto& [channel, from] : sends) {
+    auto& to = receives[channel];
+    const std::size_t both = std::min(from.size(), to.size());
+    for (std::size_t k = 0; k < both; ++k) graph.members.push_back({from[k], to[k]});
+    graph.alone.insert(graph.alone.end(), from.begin() + both, from.end());
+  }
+  for (auto& [channel, to] : receives) {
+    const std::size_t both = std::min(sends[channel].size(), to.size());
+    graph.alone.insert(graph.alone.end(), to.begin() + both, to.end());
+  }
+}
+
+void join_collectives(const Program& program, TaskGraph& graph) {
+  std::vector<std::vector<Place>> calls(program.ranks.size());  // of group grid; those of group data have all members on other lists like this one
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
+    for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
+      const Action& action = program.ranks[rank][index];
+      if (!is_collective(action)) continue;
+      if (action.group == Members::grid)
+        calls[rank].push_back({rank, index});
+      else
+        graph.members.push_back({{rank, index}});
+    }
+  std::size_t all = calls.empty() ? 0 : calls[0].size();
+  for (const auto& of_rank : calls) all = std::min(all, of_rank.size());
+  for (std::size_t k = 0; k < all; ++k) {
+    std::vector<Place> members;
+    for (const auto& of_rank : calls) members.push_back(of_rank[k]);
+    graph.members.push_back(members);
+  }
+  for (const auto& of_rank : calls) graph.alone.insert(graph.alone.end(), of_rank.begin() + all, of_rank.end());
+}
+
+}  // namespace
+
+TaskGraph make_task_graph(const Program& program, bool in_ticket_order) {
+  TaskGraph graph;
+  join_messages(program, graph);
+  join_collectives(program, graph);
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
+    for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index)
+      if (!is_communication(program.ranks[rank][index])) graph.members.push_back({{rank, index}});
+  for (const Place& place : graph.alone) graph.members.push_back({place});
+
+  for (const auto& list : program.ranks) graph.task_of.emplace_back(list.size(), -1);
+  for (int task = 0; task < static_cast<int>(graph.members.size()); ++task)
+    for (const Place& place : graph.members[task]) graph.task_of[place.rank][place.index] = task;
+
+  graph.successors.resize(graph.members.size());
+  graph.predecessors.assign(graph.members.size(), 0);
+  const auto edge = [&](int from, int to) {
+    graph.successors[from].push_back(to);
+    ++graph.predecessors[to];
+  };
+  for (const Place& place : graph.alone) ++graph.predecessors[graph.task_of[place.rank][place.index]];
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
+    const auto& list = program.ranks[rank];
+    const auto& task_of = graph.task_of[rank];
+    std::map<QueueKey, int> newest;
+    std::vector<int> communication;
+    for (int index = 0; index < static_cast<int>(list.size()); ++index) {
+      const auto [before, first] = newest.try_emplace(queue_of(list[index]), index);
+      if (!first) edge(task_of[before->second], task_of[index]);
+      before->second = index;
+      for (int earlier : list[index].after)
+        if (earlier >= 0 && earlier < static_cast<int>(list.size())) edge(task_of[earlier], task_of[index]);
+      if (is_communication(list[index])) communication.push_back(index);
+    }
+    if (!in_ticket_order) continue;
+    std::stable_sort(communication.begin(), communication.end(), [&](int a, int b) { return list[a].ticket < list[b].ticket; });
+    for (std::size_t k = 1; k < communication.size(); ++k) edge(task_of[communication[k - 1]], task_of[communication[k]]);
+  }
+  return graph;
+}
+
+std::vector<int> tasks_stuck(const TaskGraph& graph) {
+  std::vector<int> waits = graph.predecessors, ready, stuck;
+  for (int task = 0; task < static_cast<int>(waits.size()); ++task)
+    if (waits[task] == 0) ready.push_back(task);
+  while (!ready.empty()) {
+    const int task = ready.back();
+    ready.pop_back();
+    for (int next : graph.successors[task])
+      if (--waits[next] == 0) ready.push_back(next);
+  }
+  for (int task = 0; task < static_cast<int>(waits.size()); ++task)
+    if (waits[task] > 0) stuck.push_back(task);
+  return stuck;
+}
+
+}  // namespace mindpipe

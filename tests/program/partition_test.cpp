@@ -1,0 +1,78 @@
+#include "program/partition.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string refusal_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::bad_configuration);
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(Partition, EqualBlocksAreCutEvenly) {
+  EXPECT_THAT(balanced_cuts({1, 1, 1, 1, 1, 1, 1, 1}, 4), ElementsAre(0, 2, 4, 6, 8));
+  EXPECT_THAT(balanced_cuts({5, 5, 5}, 1), ElementsAre(0, 3));
+  EXPECT_THAT(balanced_cuts({1, 2, 3}, 3), ElementsAre(0, 1, 2, 3));
+}
+
+TEST(Partition, OfEquallyGoodCutsTheEarliestIsTaken) { EXPECT_THAT(balanced_cuts({1, 1, 1, 1, 1}, 2), ElementsAre(0, 2, 5)); }
+
+TEST(Partition, CostsCountNotBlocks) {
+  EXPECT_THAT(balanced_cuts({1, 1, 1, 1, 1, 9}, 2), ElementsAre(0, 5, 6));
+  EXPECT_THAT(balanced_cuts({9, 1, 1, 1, 1, 1}, 2), ElementsAre(0, 1, 6));
+}
+
+TEST(Partition, NoOtherCutIsBetter) {
+  const std::vector<std::int64_t> cost{7, 1, 3, 9, 2, 2, 8, 4, 5};
+  for (int chunks = 1; chunks <= 5; ++chunks) {
+    std::int64_t best = 1000;
+    for (int mask = 0; mask < 1 << 8; ++mask) {
+      if (__builtin_popcount(mask) != chunks - 1) continue;
+      std::int64_t most = 0, sum = 0;
+      for (int i = 0; i < 9; ++i) {
+        sum += cost[i];
+        most = std::max(most, sum);
+        if (mask >> i & 1) sum = 0;
+      }
+      best = std::min(best, most);
+    }
+    const auto first = balanced_cuts(cost, chunks);
+    std::int64_t most = 0;
+    for (int c = 0; c < chunks; ++c) {
+      std::int64_t sum = 0;
+      for (int i = first[c]; i < first[c + 1]; ++i) sum += cost[i];
+      most = std::max(most, sum);
+    }
+    EXPECT_EQ(most, best) << chunks;
+  }
+}
+
+TEST(Partition, MoreStagesThanBlocksAreRefused) {
+  EXPECT_EQ(refusal_of([] { balanced_cuts({1, 1, 1}, 4); }),
+            "the model has 3 blocks, which cannot fill 4 chunks of a pipeline (stages x chunks; take a smaller grid.pipeline or schedule.chunks)");
+}
+
+TEST(Partition, ManualCutsAreTakenAsTheyAre) {
+  EXPECT_THAT(manual_cuts({1, 4}, 6, 3), ElementsAre(0, 1, 4, 6));
+  EXPECT_THAT(refusal_of([] { manual_cuts({1}, 6, 3); }), HasSubstr("schedule.cuts has 1 entries (a pipeline of 3 chunks, stages x chunks, has 2 cuts)"));
+  EXPECT_THAT(refusal_of([] { manual_cuts({4, 4}, 6, 3); }), HasSubstr("schedule.cuts names block 4 after block 4"));
+  EXPECT_THAT(refusal_of([] { manual_cuts({1, 6}, 6, 3); }), HasSubstr("schedule.cuts names block 6 after block 1 (cuts ascend from 1 to 5"));
+}
+
+}  // namespace
+}  // namespace mindpipe

@@ -1,0 +1,60 @@
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "program/outline.h"
+
+namespace mindpipe {
+
+/// Times of one stage, in ticks of a thousand nanoseconds so that halves stay exact.
+struct StageTimes {
+  std::int64_t forward = 1000, backward = 2000, backward_input = 1000, backward_weight = 1000;
+};
+
+/// A pipeline of equal stages with free traffic: `blocks_per_chunk` blocks in every chunk that share the stage's time evenly.
+inline Outline equal_stages(int stages, int micro_batches, int chunks = 1, StageTimes times = {}, int blocks_per_chunk = 1) {
+  Outline outline;
+  outline.stages = stages;
+  outline.chunks = chunks;
+  outline.micro_batches = micro_batches;
+  const int blocks = stages * chunks * blocks_per_chunk, of_stage = chunks * blocks_per_chunk;
+  for (int i = 0; i < blocks; ++i) {
+    BlockCost cost;
+    cost.forward = times.forward / of_stage;
+    cost.backward = times.backward / of_stage;
+    cost.backward_input = times.backward_input / of_stage;
+    cost.backward_weight = times.backward_weight / of_stage;
+    cost.saved = 100;
+    cost.values = 40;
+    cost.gradients = 40;
+    cost.optimizer = 80;
+    outline.blocks.push_back(cost);
+    outline.cuts.push_back({8, 0, 8, 0});
+  }
+  for (int chunk = 0; chunk <= stages * chunks; ++chunk) outline.first_block.push_back(chunk * blocks_per_chunk);
+  return outline;
+}
+
+/// What else a step can have: encoder memory through the last cuts, a tied table, a sharded optimizer, two data shards, uneven blocks.
+inline Outline with_everything(Outline outline) {
+  const int blocks = static_cast<int>(outline.blocks.size());
+  outline.tied = {{{0, blocks - 1}, 40}};
+  outline.data = 2;
+  outline.sharded_optimizer = true;
+  if (outline.micro_batches % 2 == 0) outline.shards = 2;
+  for (int block = 0; block < blocks; ++block) {
+    if (block > blocks / 2) outline.cuts[block].memory = outline.cuts[block].memory_gradient = 16;
+    outline.blocks[block].forward += 37 * (block % 3);
+    outline.blocks[block].backward += 51 * (block % 2);
+  }
+  return outline;
+}
+
+inline const std::vector<std::string>& all_schedules() {
+  static const std::vector<std::string> names{"gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1"};
+  return names;
+}
+inline bool has_chunks(const std::string& schedule) { return schedule == "interleaved" || schedule == "breadth-first"; }
+
+}  // namespace mindpipe

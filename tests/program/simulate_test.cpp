@@ -1,0 +1,169 @@
+#include "program/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "program/assemble.h"
+#include "program/make_program.h"
+#include "program/order.h"
+#include "program/sample_outline.h"
+
+namespace mindpipe {
+namespace {
+
+std::int64_t step_of(const std::string& schedule, const Outline& outline) { return make_program(outline, schedule).expected.step; }
+
+TEST(Simulate, GpipeAnd1f1bTakeTheKnownTimes) {
+  const int known[][3] = {{2, 4, 15}, {4, 4, 21}, {4, 8, 33}, {4, 32, 105}, {8, 8, 45}, {8, 32, 117}};
+  for (const auto& [p, m, step] : known) {
+    EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), step * 1000) << p << ' ' << m;
+    EXPECT_EQ(step_of("gpipe", equal_stages(p, m)), step * 1000) << p << ' ' << m;
+  }
+}
+
+TEST(Simulate, BubbleSharesAreTheKnownOnes) {
+  for (int rank = 0; rank < 4; ++rank) EXPECT_NEAR(make_program(equal_stages(4, 8), "1f1b").expected.bubble(rank), 3.0 / 11, 1e-12);
+  for (int rank = 0; rank < 8; ++rank) EXPECT_NEAR(make_program(equal_stages(8, 32), "1f1b").expected.bubble(rank), 7.0 / 39, 1e-12);
+}
+
+TEST(Simulate, ChunksShrinkTheBubble) {
+  EXPECT_EQ(step_of("interleaved", equal_stages(4, 8, 2)), 28500);
+  EXPECT_EQ(step_of("breadth-first", equal_stages(4, 8, 2)), 28500);
+  EXPECT_EQ(step_of("interleaved", equal_stages(4, 4, 4)), 12000 + 9000 / 4);
+  EXPECT_EQ(step_of("breadth-first", equal_stages(4, 3, 2)), 15000);
+}
+
+TEST(Simulate, WeightGradientsFillTheBubble) {
+  const StageTimes thirds{1000, 2000, 1000, 1000};
+  EXPECT_EQ(step_of("zb-h1", equal_stages(4, 8, 1, thirds)), 27000);
+  EXPECT_EQ(step_of("1f1b", equal_stages(4, 8, 1, thirds)), 33000);
+}
+
+TEST(Simulate, ZeroBubbleWithOnly1f1bsTapesIsSlower) {
+  const Outline outline = equal_stages(4, 8);
+  const Program program = assemble(outline, zero_bubble_order(4, 8, 8, 0));
+  EXPECT_EQ(simulate(program, durations_of(program, outline, {}), {}).step, 30000);
+  EXPECT_EQ(peak_tapes(program, outline), (std::vector<int>{4, 3, 2, 1}));
+}
+
+TEST(Simulate, ClosedFormsHoldFromMEqualToP) {
+  for (int p = 1; p <= 5; ++p)
+    for (int m = p; m <= 12; m += 3) {
+      EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), (m + p - 1) * 3000);
+      EXPECT_EQ(step_of("zb-h1", equal_stages(p, m)), m * 3000 + (p - 1) * 1000);
+      EXPECT_EQ(step_of("breadth-first", equal_stages(p, m, 2)), m * 3000 + (p - 1) * 1500);
+      if (m % p == 0) {
+        EXPECT_EQ(step_of("interleaved", equal_stages(p, m, 2)), m * 3000 + (p - 1) * 1500);
+      }
+    }
+}
+
+TEST(Simulate, TapesHeldAreTheTables) {
+  for (int p = 1; p <= 8; ++p)
+    for (int m : {1, 2, 3, 5, 8, 16}) {
+      for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
+        const Outline outline = equal_stages(p, m);
+        const auto held = peak_tapes(make_program(outline, schedule).program, outline);
+        for (int i = 0; i < p; ++i) {
+          const int expected = schedule == std::string("gpipe") ? m : schedule == std::string("1f1b") ? std::min(m, p - i) : std::min(m, p);
+          EXPECT_EQ(held[i], expected) << schedule << " p " << p << " m " << m << " stage " << i;
+        }
+      }
+      const Outline outline = equal_stages(p, m, 2);
+      EXPECT_EQ(peak_tapes(make_program(outline, "breadth-first").program, outline), std::vector<int>(p, 2 * m));
+      if (m % p == 0 && m > p) {
+        EXPECT_EQ(peak_tapes(make_program(outline, "interleaved").program, outline)[0], 2 * p + p - 1);
+      }
+    }
+}
+
+/// The shortest step over every order in which each stage may run its passes, with the given number of tapes on each stage.
+std::int64_t best_step(int p, int m, const std::function<int(int)>& tapes) {
+  std::vector<std::vector<std::vector<Work>>> choices(p);
+  for (int stage = 0; stage < p; ++stage) {
+    std::vector<Work> work;
+    std::function<void(int, int)> extend = [&](int forwards, int backwards) {
+      if (backwards == m) choices[stage].push_back(work);
+      if (forwards < m && forwards - backwards < tapes(stage)) {
+        work.push_back({Kind::forward, stage, forwards});
+        extend(forwards + 1, backwards);
+        work.pop_back();
+      }
+      if (backwards < forwards) {
+        work.push_back({Kind::backward, stage, backwards});
+        extend(forwards, backwards + 1);
+        work.pop_back();
+      }
+    };
+    extend(0, 0);
+  }
+  Outline outline = equal_stages(p, m);
+  for (BlockCost& cost : outline.blocks) cost.values = 0;
+  std::int64_t best = std::numeric_limits<std::int64_t>::max();
+  Order order(p);
+  std::function<void(int)> pick = [&](int stage) {
+    if (stage < p) {
+      for (const auto& work : choices[stage]) {
+        order[stage] = work;
+        pick(stage + 1);
+      }
+      return;
+    }
+    const Program program = assemble(outline, order);
+    const Timeline line = simulate(program, durations_of(program, outline, {}), {});
+    if (line.finished) best = std::min(best, line.step);
+  };
+  pick(0);
+  return best;
+}
+
+TEST(Simulate, NoOrderBeats1f1b) {
+  for (int p = 1; p <= 3; ++p)
+    for (int m = 1; m <= (p == 3 ? 3 : 4); ++m) {
+      EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), best_step(p, m, [&](int stage) { return std::min(m, p - stage); })) << p << ' ' << m;
+      EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), best_step(p, m, [&](int) { return m; })) << p << ' ' << m;
+    }
+  EXPECT_EQ(step_of("1f1b", equal_stages(3, 4)), best_step(3, 4, [](int) { return 4; }));
+}
+
+TEST(Simulate, SlowTrafficTakesTime) {
+  const Outline outline = equal_stages(2, 1);
+  Network network;
+  network.message = {100, 1000, -1};  // 100 ns + 1 ns a byte, 8 bytes
+  EXPECT_EQ(make_program(outline, "1f1b", network).expected.step, 6000 + 2 * 108);
+  network.between[{1, 0}] = {500, 0, -1};
+  EXPECT_EQ(make_program(outline, "1f1b", network).expected.step, 6000 + 108 + 500);
+}
+
+TEST(Simulate, MessagesOnASharedLinkTakeTurns) {
+  Outline outline = equal_stages(2, 1);
+  for (auto& cut : outline.cuts) cut = {8, 16, 8, 16};
+  Network network;
+  network.message = {0, 1000, -1};
+  EXPECT_EQ(make_program(outline, "1f1b", network).expected.step, 6000 + 2 * 16);
+  network.message.shared = 0;
+  EXPECT_EQ(make_program(outline, "1f1b", network).expected.step, 6000 + 2 * 24);
+}
+
+TEST(Simulate, ReductionsStartWhileTheLastBackwardGoesOn) {
+  Outline outline = equal_stages(1, 2, 1, {1000, 2000, 1000, 1000}, 2);
+  outline.data = 2;
+  Network network;
+  network.data = {0, 10000, -1};  // 40 bytes, of which 40 are sent: 400 ns for a block; its half of a backward takes 1000
+  const PlannedStep step = make_program(outline, "1f1b", network);
+  EXPECT_EQ(step.expected.step, 6000 + 400);
+}
+
+TEST(Simulate, MeasuredDurationsReplaceTheTable) {
+  const Outline outline = equal_stages(2, 2);
+  const PlannedStep step = make_program(outline, "1f1b");
+  Durations measured = durations_of(step.program, outline, {});
+  for (std::size_t i = 0; i < measured[1].size(); ++i)
+    if (step.program.ranks[1][i].kind == Kind::forward) measured[1][i] += 250;
+  EXPECT_EQ(simulate(step.program, measured, {}).step, step.expected.step + 500);
+}
+
+}  // namespace
+}  // namespace mindpipe
