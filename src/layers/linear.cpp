@@ -5,6 +5,7 @@ namespace mindpipe {
 Linear::Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec) : context_(context), split_(spec.split) {
   const std::int64_t shards = context.tensor.logical();
   ParamSpec weight{spec.outputs, spec.inputs, spec.split, Form::whole, {Initial::Kind::normal, spec.deviation}, true};
+  weight.product = true;
   for (Part& part : weight.parts) part.name += ".weight";
   inputs_ = spec.split == Split::in ? spec.inputs / shards : spec.inputs;
   outputs_ = spec.split == Split::out ? weight.rows() / shards : weight.rows();

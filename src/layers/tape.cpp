@@ -1,5 +1,7 @@
 #include "layers/tape.h"
 
+#include <algorithm>
+
 namespace mindpipe {
 
 void Tape::save(const Tensor& t) {
@@ -29,9 +31,13 @@ void Tape::weight_gradient(const Tensor& dy, const Tensor& x, const Param& param
   products_.push_back({place_of(copy), place_of(x), param, shard});
 }
 
-void Tape::run_weight_gradients() {
-  for (const Product& p : products_) backend_.linear_backward_weight(at(p.dy), at(p.x), p.param.gradient(p.shard));
-  products_.clear();
+void Tape::run_weight_gradients(const std::vector<const Unit*>& units) {
+  std::vector<Product> later;
+  for (const Product& p : products_) {
+    if (!units.empty() && std::find(units.begin(), units.end(), p.param.unit) == units.end()) later.push_back(p);
+    else backend_.linear_backward_weight(at(p.dy), at(p.x), p.param.gradient(p.shard));
+  }
+  products_ = std::move(later);
 }
 
 Tensor Tape::cache(const void* layer, const Shape& shape, DType dtype) {

@@ -55,8 +55,8 @@ class Tape {
 
   /// dw += dy^T x, now or in run_weight_gradients(); in either case in the order of handing.
   void weight_gradient(const Tensor& dy, const Tensor& x, const Param& param, int shard);
-  /// The products that were put off, in order.
-  void run_weight_gradients();
+  /// The products that were put off, in order: all of them, or those of some units.
+  void run_weight_gradients(const std::vector<const Unit*>& units = {});
 
   /// Keys and values of one layer, made at first use and kept for the whole generation.
   Tensor cache(const void* layer, const Shape& shape, DType dtype);

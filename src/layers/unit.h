@@ -35,6 +35,7 @@ struct ParamSpec {
   Form form = Form::whole;
   Initial initial;
   bool decay = false;
+  bool product = false;  ///< its gradient is a product that the tape may put off (zero-bubble schedules)
   int uses = 1;  ///< places that use it; each has its own accumulator, their roots are added in model order
 
   std::int64_t rows() const;

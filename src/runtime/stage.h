@@ -18,6 +18,7 @@ class Stage {
   const Model& model() const { return *model_; }
   const LayerContext& context() const { return context_; }
   const Layout& layout() const { return layout_; }
+  const std::vector<std::pair<int, int>>& ranges() const { return ranges_; }
   bool has_block(int block) const;
   bool has_head() const { return has_block(static_cast<int>(model_->blocks().size()) - 1); }
   /// Indices of the units that live here, in model order.

@@ -1,0 +1,319 @@
+#include "runtime/executor.h"
+
+#include <algorithm>
+
+namespace mindpipe {
+namespace {
+
+constexpr std::size_t recorded_steps = 8;
+constexpr int payload_number(Payload payload) { return static_cast<int>(payload); }
+
+}  // namespace
+
+Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, Measure::Room room)
+    : stage_(stage),
+      replicas_(replicas),
+      wires_(wires),
+      outline_(outline),
+      list_(plan.program.ranks[stage.layout().coord.pipeline]),
+      buffer_sizes_(plan.placement.ranks[stage.layout().coord.pipeline].buffers),
+      ended_(list_.size()),
+      recorder_(list_.size(), recorded_steps) {
+  Backend& backend = stage.context().backend;
+  Memory& memory = backend.memory();
+  scratch_ = Arena(memory, MemoryClass::workspace, room.scratch);
+  slots_.resize(plan.placement.ranks[stage.layout().coord.pipeline].arenas);
+  for (Slot& slot : slots_) {
+    slot.arena = Arena(memory, MemoryClass::activations, room.kept);
+    slot.tape = std::make_unique<Tape>(backend, slot.arena, scratch_);
+  }
+  for (const BoundaryBytes& b : buffer_sizes_)
+    buffers_.emplace_back(memory, MemoryClass::boundary, std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
+  const Layout& layout = stage.layout();
+  const Shape losses{layout.micro_batches(), layout.samples, layout.sequence};
+  losses_arena_ = Arena(memory, MemoryClass::boundary, bytes_for(losses, DType::f32));
+  losses_ = losses_arena_.take(losses, DType::f32);
+
+  std::map<QueueKey, std::size_t> place;
+  for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
+    const QueueKey key = queue_of(list_[i]);
+    if (key.queue == Queue::compute) {
+      compute_.actions.push_back(i);
+      continue;
+    }
+    const auto [found, fresh] = place.try_emplace(key, others_.size());
+    if (fresh) others_.push_back({key, {}, 0, false, {}});
+    others_[found->second].actions.push_back(i);
+  }
+  backend.on_progress([this] { move_others(); });
+  wires_.waiting.on_progress([this] { move_others(); });
+}
+
+std::size_t Executor::peak_activations() const {
+  std::size_t bytes = 0;
+  for (const Slot& slot : slots_) bytes += slot.arena.peak();
+  return bytes;
+}
+
+bool Executor::may_start(const Action& action) const {
+  return std::all_of(action.after.begin(), action.after.end(), [&](int i) { return ended_[i] != 0; });
+}
+
+/// All queues but the compute queue, as far as they go without waiting. Called from everywhere, so it does not enter itself.
+void Executor::move_others() {
+  if (moving_) return;
+  moving_ = true;
+  if (wires_.channels != nullptr && wires_.channels->under_way() > 0) wires_.channels->progress();
+  if (wires_.reductions.under_way() > 0) wires_.reductions.progress();
+  if (input_ != nullptr)
+    for (Line& line : others_)
+      while (advance(line)) {}
+  moving_ = false;
+}
+
+/// One turn of a queue's head; true if it ended. The sum of scalars is collective and waits: the main loop runs it.
+bool Executor::advance(Line& line) {
+  if (line.next == line.actions.size()) return false;
+  const int index = line.actions[line.next];
+  const Action& action = list_[index];
+  if (action.kind == Kind::sum_scalar) return false;
+  if (!line.started) {
+    if (!may_start(action)) return false;
+    recorder_.start(index);
+    start(line, action);
+    line.started = true;
+  }
+  if (!is_done(line, action)) return false;
+  recorder_.end(index);
+  ended_[index] = 1, line.started = false, ++line.next;
+  line.requests.clear();
+  return true;
+}
+
+void Executor::start(Line& line, const Action& action) {
+  switch (action.kind) {
+    case Kind::send: line.requests.push_back(wires_.channels->send(action.peer, payload_number(action.payload), payload_of(action))); return;
+    case Kind::receive: line.requests.push_back(wires_.channels->receive(action.peer, payload_number(action.payload), payload_of(action))); return;
+    case Kind::reduce:
+      for (int block = action.first; block < action.last; ++block)
+        for (const Replicas::Root& root : replicas_.roots_of(block))
+          line.requests.push_back(replicas_.sharded() ? wires_.reductions.sum_scatter(root.gradient, replicas_.bounds_of(root.unit)) : wires_.reductions.sum(root.gradient));
+      return;
+    case Kind::gather:
+      for (int block = action.first; block < action.last; ++block)
+        for (int unit : replicas_.units_updated_by(block))
+          line.requests.push_back(wires_.reductions.gather(stage_.unit(unit).flat_values(), replicas_.bounds_of(unit)));
+      return;
+    default: MP_CHECK(false, "no queue runs {}", to_string(action));
+  }
+}
+
+bool Executor::is_done(const Line& line, const Action& action) {
+  return std::all_of(line.requests.begin(), line.requests.end(),
+                     [&](std::int64_t request) { return is_message(action) ? wires_.channels->done(request) : wires_.reductions.done(request); });
+}
+
+/// A buffer's tensors: an activation and perhaps a memory behind it, or their gradients.
+Boundary Executor::buffer(int slot, bool gradient) const {
+  if (slot < 0) return {};
+  const BoundaryBytes& bytes = buffer_sizes_[slot];
+  const Shape shape = stage_.activation_shape();
+  const DType dtype = stage_.context().dtype;
+  auto* base = static_cast<std::byte*>(buffers_[slot].address_of(0));
+  Boundary b;
+  b.activation = {base, shape, dtype};
+  if (gradient ? bytes.memory_gradient > 0 : bytes.memory > 0) b.memory = {base + aligned(b.activation.bytes()), shape, gradient ? DType::f32 : dtype};
+  return b;
+}
+
+Tensor Executor::payload_of(const Action& action) const {
+  const int slot = action.kind == Kind::send ? action.slot : action.to_slot;
+  switch (action.payload) {
+    case Payload::activation: return buffer(slot, false).activation;
+    case Payload::memory: return buffer(slot, false).memory;
+    case Payload::gradient: return buffer(slot, true).activation;
+    case Payload::memory_gradient: return buffer(slot, true).memory;
+    case Payload::unit: return replicas_.shared_root(action.first);
+    default: MP_CHECK(false, "no message carries {}", to_string(action)); return {};
+  }
+}
+
+void Executor::copy(const Boundary& from, const Boundary& to) {
+  Backend& backend = stage_.context().backend;
+  backend.copy(from.activation, to.activation);
+  if (to.memory) backend.copy(from.memory, to.memory);
+}
+
+void Executor::set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const {
+  const Layout& layout = stage_.layout();
+  const auto part = [&](const Tensor& t) { return t ? t.at(micro_batch) : Tensor{}; };
+  tape.batch = {part(input.tokens), part(input.targets), part(input.source), part(input.source_lengths), layout.samples, layout.first_sample(micro_batch), input.step};
+  tape.loss_factor = 1.0 / static_cast<double>(layout.tokens());
+  tape.label_smoothing = input.label_smoothing;
+  tape.losses = losses_.at(micro_batch);
+}
+
+void Executor::forward(const Action& action) {
+  Tape& tape = *slots_[action.slot].tape;
+  tape.clear();
+  tape.mode = Tape::Mode::train;
+  set_micro_batch(tape, *input_, action.micro_batch);
+  Boundary in;
+  if (action.first > 0) {
+    // What arrived moves on to the tape: its buffer is free again for the next message.
+    const Boundary arrived = buffer(action.from_slot, false);
+    const bool with_memory = stage_.model().blocks()[action.first].memory_in;
+    in.activation = tape.output(arrived.activation.shape, arrived.activation.dtype);
+    if (with_memory) in.memory = tape.output(arrived.memory.shape, arrived.memory.dtype);
+    copy(arrived, in);
+  }
+  const Boundary out = stage_.forward(action.first, action.last, in, tape);
+  if (action.to_slot >= 0) {
+    Boundary to = buffer(action.to_slot, false);
+    if (!stage_.model().blocks()[action.last].memory_in) to.memory = {};
+    copy(out, to);
+  }
+}
+
+void Executor::backward(const Action& action) {
+  Slot& slot = slots_[action.slot];
+  Tape& tape = *slot.tape;
+  if (action.last == outline_.first_block[action.chunk + 1]) {  // whole, or the first piece
+    slot.gradient = {};
+    slot.scratch_mark = scratch_.mark();
+    tape.weight_gradients = action.kind == Kind::backward ? Tape::WeightGradients::now : Tape::WeightGradients::later;
+    set_micro_batch(tape, *input_, action.micro_batch);
+    if (action.from_slot >= 0) {
+      slot.gradient = buffer(action.from_slot, true);
+      if (!stage_.model().blocks()[action.last].memory_in) slot.gradient.memory = {};
+    }
+  }
+  slot.gradient = stage_.backward(action.first, action.last, slot.gradient, tape);
+  if (action.first != outline_.first_block[action.chunk]) return;
+  MP_CHECK(tape.saved() == 0, "{} left {} tensors on its tape", to_string(action), tape.saved());
+  if (action.to_slot >= 0) {
+    Boundary to = buffer(action.to_slot, true);
+    if (!stage_.model().blocks()[action.first].memory_in) to.memory = {};
+    copy(slot.gradient, to);
+  }
+  scratch_.release(slot.scratch_mark);
+  if (action.kind == Kind::backward) tape.clear();
+}
+
+void Executor::compute(const Action& action) {
+  switch (action.kind) {
+    case Kind::forward: forward(action); return;
+    case Kind::backward:
+    case Kind::backward_input: backward(action); break;
+    case Kind::backward_weight: {
+      std::vector<const Unit*> units;
+      for (int block = action.first; block < action.last; ++block)
+        for (int unit : stage_.model().blocks()[block].units) units.push_back(&stage_.unit(unit));
+      slots_[action.slot].tape->run_weight_gradients(units);
+      break;
+    }
+    case Kind::update:
+      if (scalars_.applied)
+        for (int block = action.first; block < action.last; ++block) replicas_.update(block, input_->rate, input_->applied_steps + 1);
+      return;
+    default: MP_CHECK(false, "the compute queue does not run {}", to_string(action));
+  }
+  const Layout& layout = stage_.layout();
+  const int per_shard = layout.micro_batches() / layout.local_data_shards();
+  if ((action.micro_batch + 1) % per_shard != 0) return;
+  const auto made = action.kind == Kind::backward ? Replicas::Made::all : action.kind == Kind::backward_input ? Replicas::Made::at_once : Replicas::Made::later;
+  for (int block = action.first; block < action.last; ++block) replicas_.fold(block, action.micro_batch / per_shard, made);
+}
+
+StepScalars Executor::run(const StepInput& input) {
+  std::fill(ended_.begin(), ended_.end(), 0);
+  for (Line& line : others_) line.next = 0;
+  compute_.next = 0;
+  recorder_.begin_step(input.step);
+  replicas_.start_step();
+  input_ = &input;
+  const auto scalars_at = static_cast<int>(std::find_if(list_.begin(), list_.end(), [](const Action& a) { return a.kind == Kind::sum_scalar; }) - list_.begin());
+  const auto over = [&] { return compute_.next == compute_.actions.size() && std::all_of(others_.begin(), others_.end(), [](const Line& l) { return l.next == l.actions.size(); }); };
+  while (!over()) {
+    move_others();
+    if (!ended_[scalars_at] && may_start(list_[scalars_at])) {
+      recorder_.start(scalars_at);
+      replicas_.add_uses();
+      scalars_ = replicas_.sum_scalars(stage_.has_head() ? losses_ : Tensor{}, input.valid, 1.0 / static_cast<double>(stage_.layout().tokens()), input.clip);
+      recorder_.end(scalars_at);
+      ended_[scalars_at] = 1;
+      for (Line& line : others_)
+        if (line.next < line.actions.size() && line.actions[line.next] == scalars_at) ++line.next;
+      continue;
+    }
+    const int index = compute_.next < compute_.actions.size() ? compute_.actions[compute_.next] : -1;
+    if (index >= 0 && may_start(list_[index])) {
+      recorder_.start(index);
+      compute(list_[index]);
+      recorder_.end(index);
+      ended_[index] = 1, ++compute_.next;
+      continue;
+    }
+    if (over()) break;
+    const auto ready = [&] {
+      move_others();
+      return over() || (index >= 0 && may_start(list_[index])) || (!ended_[scalars_at] && may_start(list_[scalars_at]));
+    };
+    wires_.waiting.until(ready, [&] { return describe_wait(); });
+  }
+  input_ = nullptr;
+  return scalars_;
+}
+
+std::string Executor::describe_wait() const {
+  std::string text;
+  for (const Line& line : others_)
+    if (line.next < line.actions.size() && line.started) text += (text.empty() ? "" : "; ") + to_string(list_[line.actions[line.next]]);
+  return text.empty() ? "nothing that was begun" : text;
+}
+
+/// Sends or receives a boundary and waits for it.
+void Executor::pass_on(const Boundary& b, int peer, bool send) {
+  const auto one = [&](const Tensor& t, Payload payload) {
+    if (!t) return;
+    const auto transfer = send ? wires_.channels->send(peer, payload_number(payload), t) : wires_.channels->receive(peer, payload_number(payload), t);
+    wires_.channels->wait(transfer);
+  };
+  one(b.activation, Payload::activation);
+  one(b.memory, Payload::memory);
+}
+
+double Executor::evaluate(const StepInput& input, int micro_batches) {
+  const int here = stage_.layout().coord.pipeline, chunks = outline_.all_chunks();
+  double sum = 0;
+  Tape& tape = *slots_[0].tape;
+  for (int m = 0; m < micro_batches; ++m) {
+    Boundary between;
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      if (outline_.rank_of(chunk) != here) continue;
+      const int first = outline_.first_block[chunk], last = outline_.first_block[chunk + 1];
+      const bool from_elsewhere = chunk > 0 && outline_.rank_of(chunk - 1) != here;
+      if (chunk == 0 || from_elsewhere) tape.clear();
+      tape.mode = Tape::Mode::evaluate;
+      set_micro_batch(tape, input, m);
+      if (from_elsewhere) {
+        between.activation = tape.output(stage_.activation_shape(), stage_.context().dtype);
+        between.memory = stage_.model().blocks()[first].memory_in ? tape.output(stage_.activation_shape(), stage_.context().dtype) : Tensor{};
+        pass_on(between, outline_.rank_of(chunk - 1), false);
+      }
+      between = stage_.forward(first, last, between, tape);
+      if (chunk + 1 == chunks) {
+        std::vector<float> host(tape.losses.count());
+        stage_.context().backend.download(tape.losses, host.data());
+        for (float loss : host) sum += loss;
+      } else if (outline_.rank_of(chunk + 1) != here) {
+        if (!stage_.model().blocks()[last].memory_in) between.memory = {};
+        pass_on(between, outline_.rank_of(chunk + 1), true);
+      }
+    }
+  }
+  tape.clear();
+  return sum;
+}
+
+}  // namespace mindpipe

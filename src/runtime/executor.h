@@ -1,0 +1,99 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "comm/channel.h"
+#include "comm/reduction.h"
+#include "program/make_program.h"
+#include "runtime/measure.h"
+#include "runtime/replicas.h"
+#include "trace/recorder.h"
+
+namespace mindpipe {
+
+/// What a step is fed: this rank's micro-batches, one after the other, and the numbers that its updates need.
+struct StepInput {
+  Tensor tokens, targets, source;    ///< i32 [micro_batches, samples, sequence]; source may be none
+  Tensor source_lengths;             ///< i32 [micro_batches, samples]; may be none
+  std::int64_t valid = 0;            ///< targets of this rank's micro-batches that count
+  std::int64_t step = 0;             ///< names the step's randomness
+  std::int64_t applied_steps = 0;    ///< before this one
+  double rate = 0, clip = 0, label_smoothing = 0;
+};
+
+/// What a rank is wired to. Channels are none where there is one stage.
+struct Wires {
+  Channels* channels = nullptr;
+  Reductions& reductions;
+  Waiting& waiting;
+};
+
+/// Runs a rank's list of actions. Every queue is strictly first in, first out; nothing is ever chosen.
+/// One thread does everything: messages move in between, from the backend's progress hook and while waiting.
+class Executor {
+ public:
+  Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, Measure::Room room);
+
+  StepScalars run(const StepInput& input);
+  /// Losses of forward passes alone: the sum over this rank's samples (on the rank with the head), through all stages.
+  double evaluate(const StepInput& input, int micro_batches);
+
+  const std::vector<Action>& list() const { return list_; }
+  Recorder& recorder() { return recorder_; }
+  /// The most that tapes and scratch ever held.
+  std::size_t peak_activations() const;
+  std::size_t peak_scratch() const { return scratch_.peak(); }
+  /// The tape of arena `slot`, for those who run blocks themselves (generation, diagnosis).
+  Tape& tape(int slot) { return *slots_[slot].tape; }
+  void set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const;
+
+ private:
+  struct Slot {
+    Arena arena;
+    std::unique_ptr<Tape> tape;
+    Boundary gradient;          ///< between the pieces of one backward
+    std::size_t scratch_mark = 0;
+  };
+  struct Line {                 ///< one queue of this rank
+    QueueKey key;
+    std::vector<int> actions;
+    std::size_t next = 0;
+    bool started = false;
+    std::vector<std::int64_t> requests;
+  };
+  bool may_start(const Action& action) const;
+  void move_others();
+  bool advance(Line& line);
+  void start(Line& line, const Action& action);
+  bool is_done(const Line& line, const Action& action);
+  void compute(const Action& action);
+  void forward(const Action& action);
+  void backward(const Action& action);
+  Boundary buffer(int slot, bool gradient) const;
+  Tensor payload_of(const Action& action) const;
+  void copy(const Boundary& from, const Boundary& to);
+  void pass_on(const Boundary& b, int peer, bool send);
+  std::string describe_wait() const;
+
+  Stage& stage_;
+  Replicas& replicas_;
+  Wires wires_;
+  Outline outline_;
+  std::vector<Action> list_;
+  std::vector<BoundaryBytes> buffer_sizes_;
+  std::vector<Arena> buffers_;
+  std::vector<Slot> slots_;
+  Arena scratch_, losses_arena_;
+  Tensor losses_;
+  std::vector<Line> others_;
+  Line compute_;
+  std::vector<char> ended_;
+  bool moving_ = false;
+  const StepInput* input_ = nullptr;
+  StepScalars scalars_;
+  Recorder recorder_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,224 @@
+#include "runtime/replicas.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/weights.h"
+
+namespace mindpipe {
+
+Replicas::Replicas(Stage& stage, const Config& config, Groups groups)
+    : stage_(stage),
+      config_(config),
+      groups_(groups),
+      alone_(stage.context().backend, stage.layout().tensor_shards),
+      part_(config.train.zero > 0 ? groups.data.rank() : 0),
+      parts_(config.train.zero > 0 ? groups.data.size() : 1) {
+  for (int unit : stage.local_units()) optimizers_[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, part_, parts_);
+}
+
+void Replicas::allocate() {
+  for (auto& [unit, optimizer] : optimizers_) optimizer->allocate(stage_.context().backend.memory());
+}
+
+std::size_t Replicas::optimizer_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [unit, optimizer] : optimizers_) bytes += optimizer->bytes();
+  return bytes;
+}
+
+void Replicas::initialize(std::uint64_t seed, int threads) {
+  Backend& backend = stage_.context().backend;
+  Memory host(Memory::Kind::host);
+  for (int index : stage_.local_units()) {
+    Unit& unit = stage_.unit(index);
+    if (unit.flat_count() == 0) continue;
+    if (backend.memory().kind() == Memory::Kind::counted) continue;
+    Arena room(host, MemoryClass::workspace, bytes_for({unit.flat_count()}, DType::f32));
+    const Tensor initial = room.take({unit.flat_count()}, DType::f32);
+    initial_values(unit, seed, threads, initial.as<float>());
+    if (unit.dtype() == DType::f32) backend.copy(initial, unit.flat_values());
+    else backend.convert(initial, unit.flat_values());
+    if (optimizers_.count(index) && unit.dtype() != DType::f64) optimizers_.at(index)->set_masters(backend, initial);
+  }
+}
+
+void Replicas::start_step() {
+  for (int index : stage_.local_units())
+    if (stage_.unit(index).has_gradients()) stage_.context().backend.fill(stage_.unit(index).accumulators(), 0);
+}
+
+void Replicas::combine_sequence(Unit& unit, int use) {
+  const LayerContext& context = stage_.context();
+  const bool cut = context.sequence_parallel && groups_.tensor.size() > 1;
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+    const Form form = unit.params()[p].form;
+    const std::int64_t elements = unit.shard_shape(p).count();
+    const Tensor root = unit.root(use).range(unit.flat_offset(p, 0), elements);
+    if (form == Form::rows && unit.has_sequence_parts(p)) {
+      (cut ? groups_.tensor : alone_).sum(unit.sequence_parts(p, use), root);
+    } else if (form == Form::rows && cut) {
+      groups_.tensor.sum(root.reshaped({1, elements}), root);
+    } else if (form == Form::positions && cut) {
+      // Every row has one T-th that adds to it; the others give zeros, which no sum rounds.
+      const int local = groups_.tensor.local_shards();
+      Arena room(context.backend.memory(), MemoryClass::workspace, bytes_for({local, elements}, root.dtype));
+      const Tensor shards = room.take({local, elements}, root.dtype);
+      context.backend.fill(shards, 0);
+      context.backend.copy(root, shards.range(0, elements));
+      groups_.tensor.sum(shards, root);
+    }
+  }
+}
+
+/// A binary counter: shard s closes the subtrees that its trailing ones say; the last one closes what is left, small subtrees first.
+void Replicas::count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements) {
+  Backend& backend = stage_.context().backend;
+  const Tensor root = unit.root(use).range(first, elements);
+  const auto level_at = [&](int level) { return unit.level(level, use).range(first, elements); };
+  int level = 0;
+  for (; (shard >> level) & 1; ++level) backend.add(level_at(level), root, root);
+  if (shard + 1 < stage_.layout().local_data_shards()) {
+    backend.copy(root, level_at(level));
+    backend.fill(root, 0);
+    return;
+  }
+  for (++level; (shard >> level) != 0; ++level)
+    if ((shard >> level) & 1) backend.add(level_at(level), root, root);
+}
+
+void Replicas::fold(int block, int shard, Made made) {
+  for (int index : stage_.model().blocks()[block].units) {
+    Unit& unit = stage_.unit(index);
+    if (!unit.has_gradients()) continue;
+    const int use = stage_.use_of(block, index);
+    if (made != Made::later) combine_sequence(unit, use);
+    if (made == Made::all) {
+      count_shard(unit, use, shard, 0, unit.flat_count());
+    } else {
+      for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
+        if (unit.params()[p].product == (made == Made::later))
+          count_shard(unit, use, shard, unit.flat_offset(p, 0), unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
+    }
+    if (made == Made::later || shard + 1 == stage_.layout().local_data_shards()) continue;
+    for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
+      if (unit.has_sequence_parts(p)) stage_.context().backend.fill(unit.sequence_parts(p, use), 0);
+  }
+}
+
+std::vector<Replicas::Root> Replicas::roots_of(int block) {
+  std::vector<Root> roots;
+  for (int index : stage_.model().blocks()[block].units) {
+    Unit& unit = stage_.unit(index);
+    if (!unit.has_gradients()) continue;
+    const int use = stage_.use_of(block, index);
+    roots.push_back({index, use, unit.root(use)});
+  }
+  return roots;
+}
+
+Tensor Replicas::shared_root(int block) {
+  for (int index : stage_.model().blocks()[block].units) {
+    Unit& unit = stage_.unit(index);
+    if (unit.uses() == 1) continue;
+    const auto& cuts = bounds_of(index);
+    return unit.root(stage_.use_of(block, index)).range(cuts[part_], cuts[part_ + 1] - cuts[part_]);
+  }
+  fail(Exit::internal, "block {} shares no unit", block);
+}
+
+void Replicas::add_uses() {
+  for (int index : stage_.local_units()) {
+    Unit& unit = stage_.unit(index);
+    for (int use = 1; use < unit.uses(); ++use) stage_.context().backend.add(unit.root(0), unit.root(use), unit.root(0));
+  }
+}
+
+/// A unit with homes on several stages counts once: where its first use is.
+bool Replicas::counts_here(int unit) const {
+  const auto& blocks = stage_.model().blocks();
+  for (int b = 0; b < static_cast<int>(blocks.size()); ++b)
+    if (std::find(blocks[b].units.begin(), blocks[b].units.end(), unit) != blocks[b].units.end()) return stage_.has_block(b);
+  return false;
+}
+
+/// One number for each tensor of the whole model, in model order; exact zeros stand for what other ranks hold.
+std::vector<double> Replicas::tensor_squares() {
+  const Communicator& tensor = groups_.tensor;
+  const auto& units = stage_.model().units();
+  std::size_t tensors = 0;
+  for (const auto& unit : units) tensors += unit->params().size();
+  const int local = tensor.local_shards();
+  std::vector<double> shards(tensors * local, 0.0);
+  std::size_t first = 0;
+  for (int u = 0; u < static_cast<int>(units.size()); first += units[u]->params().size(), ++u) {
+    if (!optimizers_.count(u)) continue;
+    UnitOptimizer& optimizer = *optimizers_.at(u);
+    std::vector<double> chunks(optimizer.chunks() * groups_.data.local_shards(), 0.0);
+    optimizer.chunk_squares(stage_.context().backend, chunks.data());
+    if (parts_ > 1) groups_.data.sum_scalars(chunks);
+    if (!counts_here(u)) continue;
+    for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p)
+      for (int s = 0; s < units[u]->local_shards(p); ++s) {
+        // What every tensor rank holds alike is counted by the first.
+        if (units[u]->params()[p].split == Split::none && tensor.rank() != 0) continue;
+        shards[s * tensors + first + p] = optimizer.tensor_squares(chunks.data(), p, s);
+      }
+  }
+  groups_.tensor.sum_scalars(shards);
+  shards.resize(tensors);
+  groups_.pipeline.sum_scalars(shards);
+  return shards;
+}
+
+StepScalars Replicas::sum_scalars(const Tensor& losses, std::int64_t valid_here, double loss_factor, double clip) {
+  const Layout& layout = stage_.layout();
+  const int shards = layout.local_data_shards(), per_shard = layout.micro_batches() / shards;
+  std::vector<double> loss(shards, 0.0);
+  if (losses) {
+    std::vector<float> host(losses.count());
+    stage_.context().backend.download(losses, host.data());
+    const std::int64_t n = losses.count() / layout.micro_batches();
+    for (int m = 0; m < layout.micro_batches(); ++m) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < n; ++i) sum += host[m * n + i];
+      loss[m / per_shard] += sum;
+    }
+  }
+  groups_.data.sum_scalars(loss);
+  std::vector<double> whole_loss{loss[0]};
+  groups_.pipeline.sum_scalars(whole_loss);
+  std::vector<std::int64_t> valid{valid_here};
+  groups_.data.sum_integers(valid);
+
+  StepScalars scalars;
+  scalars.valid = valid[0];
+  double squares = 0;
+  for (double s : tensor_squares()) squares += s;
+  const double whole = scalars.valid == 0 ? 0 : 1 / (loss_factor * static_cast<double>(scalars.valid));
+  scalars.loss = scalars.valid == 0 ? 0 : whole_loss[0] / static_cast<double>(scalars.valid);
+  scalars.gradient_norm = std::sqrt(squares) * whole;
+  scalars.applied = scalars.valid > 0 && std::isfinite(squares);
+  double factor = whole;
+  if (clip > 0 && scalars.gradient_norm > clip) factor *= clip / (scalars.gradient_norm + 1e-6);
+  scale_.gradient_factor = static_cast<float>(factor);
+  return scalars;
+}
+
+std::vector<int> Replicas::units_updated_by(int block) const {
+  std::vector<int> units;
+  const auto& blocks = stage_.model().blocks();
+  for (int index : blocks[block].units) {
+    bool first = true;
+    for (int earlier = 0; earlier < block; ++earlier)
+      if (stage_.has_block(earlier) && std::find(blocks[earlier].units.begin(), blocks[earlier].units.end(), index) != blocks[earlier].units.end()) first = false;
+    if (first) units.push_back(index);
+  }
+  return units;
+}
+
+void Replicas::update(int block, double rate, std::int64_t step) {
+  for (int index : units_updated_by(block)) optimizers_.at(index)->update(stage_.context().backend, rate, step, scale_);
+}
+
+}  // namespace mindpipe

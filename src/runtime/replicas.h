@@ -1,0 +1,81 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "optim/unit_optimizer.h"
+#include "runtime/stage.h"
+
+namespace mindpipe {
+
+/// The groups of this rank's process, one for each axis of the grid.
+struct Groups {
+  Communicator& tensor;
+  Communicator& data;
+  Communicator& pipeline;
+};
+
+/// What a step's scalars say, the same on every rank.
+struct StepScalars {
+  double loss = 0;             ///< mean over the valid tokens of the whole batch
+  std::int64_t valid = 0;
+  double gradient_norm = 0;    ///< of the mean gradient, before clipping
+  bool applied = true;         ///< false: no valid token, or a gradient that is not finite: the step changes nothing
+};
+
+/// Gradients of this rank's units from accumulators to updates: the sums over T-ths of the sequence, data shards, replicas and uses, each in
+/// the order that bits.md fixes; masters and moments, whole or this rank's part (ZeRO).
+class Replicas {
+ public:
+  Replicas(Stage& stage, const Config& config, Groups groups);
+  void allocate();
+  /// First values from the seed; collective over nobody.
+  void initialize(std::uint64_t seed, int threads);
+
+  void start_step();
+  /// Which gradients of a block are complete: all, or (a backward in two halves) those made at once or those that were put off.
+  enum class Made : std::uint8_t { all, at_once, later };
+  /// The gradients of a block hold all micro-batches of this rank's data shard `shard` (counted here).
+  void fold(int block, int shard, Made made = Made::all);
+  /// What a block adds to, in flat order: the accumulators of its uses, to be summed over the data axis.
+  struct Root {
+    int unit, use;
+    Tensor gradient;
+  };
+  std::vector<Root> roots_of(int block);
+  /// Where a root or a unit's values are cut over the data ranks under ZeRO, in elements.
+  const std::vector<std::int64_t>& bounds_of(int unit) const { return optimizers_.at(unit)->cuts(); }
+  /// The units that update(block) moves: a shared one only at the first of its blocks on this rank.
+  std::vector<int> units_updated_by(int block) const;
+  /// The accumulator of the shared unit's use in `block`, or this rank's part of it: what homes on other stages exchange.
+  Tensor shared_root(int block);
+  bool sharded() const { return parts_ > 1; }
+
+  /// Once all uses are here and summed over data: use 0 += the others, in model order.
+  void add_uses();
+  /// Losses of the step [micro_batches, samples, sequence] on the rank that has the head (others: none), and its targets.
+  StepScalars sum_scalars(const Tensor& losses, std::int64_t valid_here, double loss_factor, double clip);
+  /// The factor that the updates of this step multiply by.
+  const UpdateScale& scale() const { return scale_; }
+  void update(int block, double rate, std::int64_t step);
+
+  UnitOptimizer* optimizer_of(int unit) { return optimizers_.count(unit) ? optimizers_.at(unit).get() : nullptr; }
+  std::size_t optimizer_bytes() const;
+
+ private:
+  void combine_sequence(Unit& unit, int use);
+  void count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
+  std::vector<double> tensor_squares();
+  bool counts_here(int unit) const;
+
+  Stage& stage_;
+  Config config_;
+  Groups groups_;
+  Communicator alone_;  ///< the tree over T-ths of the sequence when all of them are here
+  int part_, parts_;
+  std::map<int, std::unique_ptr<UnitOptimizer>> optimizers_;
+  UpdateScale scale_;
+  std::vector<bool> owns_first_use_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/clock.h"
+
+namespace mindpipe {
+
+/// Start and end of every action of the last steps: a program with its times filled in. A ring of whole steps, made once.
+class Recorder {
+ public:
+  struct Times {
+    std::int64_t start = 0, end = 0;
+  };
+  Recorder(std::size_t actions, std::size_t steps) : actions_(actions), times_(actions * steps), steps_(steps) {}
+
+  void begin_step(std::int64_t step) {
+    row_ = static_cast<std::size_t>(count_++ % static_cast<std::int64_t>(steps_)) * actions_;
+    last_step_ = step;
+    for (std::size_t i = 0; i < actions_; ++i) times_[row_ + i] = {};
+  }
+  void start(int action) { times_[row_ + action].start = now_ns(); }
+  void end(int action) { times_[row_ + action].end = now_ns(); }
+
+  /// Steps that are still held, oldest first: at most `steps` of them.
+  std::size_t held() const { return static_cast<std::size_t>(count_ < static_cast<std::int64_t>(steps_) ? count_ : static_cast<std::int64_t>(steps_)); }
+  std::int64_t first_held_step() const { return last_step_ - static_cast<std::int64_t>(held()) + 1; }
+  const Times& times(std::size_t held_index, std::size_t action) const {
+    const std::size_t oldest = static_cast<std::size_t>(count_) - held();
+    return times_[(oldest + held_index) % steps_ * actions_ + action];
+  }
+  std::size_t actions() const { return actions_; }
+
+ private:
+  std::size_t actions_;
+  std::vector<Times> times_;
+  std::size_t steps_, row_ = 0;
+  std::int64_t count_ = 0, last_step_ = 0;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,263 @@
+#include "program/check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "core/check.h"
+#include "program/assemble.h"
+#include "program/make_program.h"
+#include "program/sample_outline.h"
+#include "program/tickets.h"
+
+namespace mindpipe {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Writes, places, numbers and times a step without checking it.
+Program unchecked(const Outline& outline, const Order& order) {
+  Program program = assemble(outline, order);
+  place(program, outline, {});
+  give_tickets(program, simulate(program, durations_of(program, outline, {}), {}));
+  return program;
+}
+
+int find(const std::vector<Action>& list, Kind kind, int nth = 0, Payload payload = Payload::none) {
+  for (int i = 0; i < static_cast<int>(list.size()); ++i)
+    if (list[i].kind == kind && (payload == Payload::none || list[i].payload == payload) && nth-- == 0) return i;
+  ADD_FAILURE() << "no such action: " << name_of(kind);
+  return 0;
+}
+
+/// Exchanges two neighbours in a list; those that waited for one of them keep waiting for it.
+void swap_places(std::vector<Action>& list, int a, int b) {
+  std::swap(list[a], list[b]);
+  for (Action& action : list)
+    for (int& earlier : action.after) earlier = earlier == a ? b : earlier == b ? a : earlier;
+}
+
+/// An order for any placement: at each moment every rank runs what is ready, backwards first, with at most `tapes` open.
+Order greedy_order(const Outline& outline, int tapes) {
+  const int chunks = outline.all_chunks();
+  Order order(outline.stages);
+  std::vector<int> forwards(chunks, 0), backwards(chunks, 0), open(outline.stages, 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    const auto seen_forwards = forwards, seen_backwards = backwards;
+    for (int rank = 0; rank < outline.stages; ++rank) {
+      int best = -1;
+      bool forward = false;
+      for (int chunk = 0; chunk < chunks && best < 0; ++chunk)
+        if (outline.rank_of(chunk) == rank && backwards[chunk] < seen_forwards[chunk] &&
+            backwards[chunk] < (chunk == chunks - 1 ? seen_forwards[chunk] : seen_backwards[chunk + 1]))
+          best = chunk;
+      for (int chunk = chunks - 1; chunk >= 0 && best < 0; --chunk)
+        if (outline.rank_of(chunk) == rank && forwards[chunk] < (chunk == 0 ? outline.micro_batches : seen_forwards[chunk - 1]) &&
+            (chunk > 0 || open[rank] < tapes)) {
+          best = chunk;
+          forward = true;
+        }
+      if (best < 0) continue;
+      order[rank].push_back({forward ? Kind::forward : Kind::backward, best, forward ? forwards[best] : backwards[best]});
+      ++(forward ? forwards : backwards)[best];
+      open[rank] += forward ? 1 : -1;
+      moved = true;
+    }
+  }
+  return order;
+}
+
+TEST(Check, EverySchedulePassesOnEverySizeOfACoveringSubset) {
+  const bool all = std::getenv("MINDPIPE_ALL_SIZES") != nullptr;
+  for (int p = 1; p <= 8; ++p)
+    for (int m = 1; m <= 16; ++m) {
+      if (!all && (p * 5 + m * 3) % 7 != 0) continue;
+      for (const std::string& schedule : all_schedules())
+        for (int v = 1; v <= (has_chunks(schedule) ? 3 : 1); ++v) {
+          const Outline outline = with_everything(equal_stages(p, m, v, {}, p < 4 ? 2 : 1));
+          EXPECT_NO_THROW(make_program(outline, schedule)) << schedule << " p " << p << " m " << m << " v " << v;
+        }
+    }
+}
+
+TEST(Check, VPlacementPasses) {
+  for (int p = 1; p <= 5; ++p)
+    for (int m : {1, 3, 8}) {
+      Outline outline = equal_stages(p, m, 2);
+      outline.placement = ChunkPlacement::v;
+      EXPECT_NO_THROW(make_program(outline, "breadth-first")) << p << ' ' << m;
+      EXPECT_THAT(check(unchecked(outline, greedy_order(outline, 2 * p)), outline), IsEmpty()) << p << ' ' << m;
+    }
+}
+
+TEST(Check, SlowLinksChangeTicketsNotSoundness) {
+  Network network;
+  network.message = {700, 90000, 0};
+  network.data = {2000, 50000, 0};
+  for (const std::string& schedule : all_schedules())
+    EXPECT_NO_THROW(make_program(with_everything(equal_stages(4, 6, has_chunks(schedule) ? 2 : 1, {}, 2)), schedule, network)) << schedule;
+}
+
+TEST(Check, CommunicationInTheComputeQueueDeadlocks) {
+  for (int p : {2, 4, 8})
+    for (int m : {2, 3, 8}) {
+      const Outline outline = equal_stages(p, m);
+      Program program = assemble(outline, one_forward_one_backward_order(p, m));
+      for (auto& list : program.ranks)
+        for (Action& action : list)
+          if (is_message(action)) action.queue = Queue::compute;
+      EXPECT_THAT(check(program, outline), Contains(HasSubstr("never starts: the lists deadlock with free channels"))) << p << ' ' << m;
+    }
+}
+
+TEST(Check, SwappedTicketsAreFound) {
+  const Outline outline = equal_stages(4, 8);
+  Program program = unchecked(outline, one_forward_one_backward_order(4, 8));
+  std::vector<Action>& list = program.ranks[1];
+  const int a = find(list, Kind::receive, 2, Payload::activation), b = find(list, Kind::send, 2, Payload::activation);
+  std::swap(list[a].ticket, list[b].ticket);
+  const auto errors = check(program, outline);
+  EXPECT_THAT(errors, Contains(HasSubstr("has ticket ")));
+  EXPECT_THAT(errors, Contains(HasSubstr("(they must ascend)")));
+}
+
+TEST(Check, NaturalListOrderAsTicketsIsCyclic) {
+  // Each rank numbers its own communication in the order of its list, as a program without global tickets would do.
+  const Outline outline = equal_stages(4, 8);
+  Program program = assemble(outline, one_forward_one_backward_order(4, 8));
+  for (auto& list : program.ranks) {
+    std::int64_t next = 0;
+    for (Action& action : list)
+      if (is_communication(action)) action.ticket = next++;
+  }
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("never starts: the lists deadlock in ticket order")));
+}
+
+TEST(Check, AReceiveAfterItsReaderIsFound) {
+  const Outline outline = equal_stages(2, 4);
+  Program program = unchecked(outline, one_forward_one_backward_order(2, 4));
+  std::vector<Action>& list = program.ranks[1];
+  const int receive = find(list, Kind::receive, 1, Payload::activation), forward = find(list, Kind::forward, 1);
+  for (int i = receive; i < forward; ++i) swap_places(list, i, i + 1);
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("which is not an earlier one")));
+  for (Action& action : list) std::erase_if(action.after, [&](int earlier) { return earlier == forward; });
+  const auto errors = check(program, outline);
+  EXPECT_THAT(errors, Contains(HasSubstr("(forward of micro-batch 1, block 1): does not wait for the activation from rank 0, which is received later or never")));
+}
+
+TEST(Check, OneChannelForActivationsAndGradientsIsFoundInAVPlacement) {
+  Outline outline = equal_stages(4, 8, 2);
+  outline.placement = ChunkPlacement::v;
+  Program program = assemble(outline, greedy_order(outline, 8));
+  for (auto& list : program.ranks)
+    for (Action& action : list)
+      if (action.payload == Payload::gradient) action.payload = Payload::activation;
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("which is something else")));
+}
+
+TEST(Check, ABackwardOutOfOrderIsFound) {
+  const Outline outline = equal_stages(1, 3);
+  Program program = unchecked(outline, gpipe_order(1, 3));
+  std::vector<Action>& list = program.ranks[0];
+  const int first = find(list, Kind::backward);
+  swap_places(list, first, first + 1);
+  EXPECT_THAT(check(program, outline), Contains("rank 0, action 3 (backward of micro-batch 1, block 0): micro-batch 0 is next (backwards of a unit ascend)"));
+}
+
+TEST(Check, ABufferReusedWhileItIsSentIsFound) {
+  const Outline outline = equal_stages(2, 6);
+  Program program = unchecked(outline, gpipe_order(2, 6));
+  std::vector<Action>& list = program.ranks[0];
+  const int forward = find(list, Kind::forward, 2), send = find(list, Kind::send);
+  ASSERT_TRUE(std::erase(list[forward].after, send));
+  EXPECT_THAT(check(program, outline),
+              Contains(HasSubstr("(forward of micro-batch 2, block 0): writes buffer 0 while action 1 (send activation of micro-batch 0 to rank 1) may still use it")));
+}
+
+TEST(Check, AReceiveIntoABufferThatIsStillReadIsFound) {
+  const Outline outline = equal_stages(2, 6);
+  Program program = unchecked(outline, gpipe_order(2, 6));
+  std::vector<Action>& list = program.ranks[1];
+  list[find(list, Kind::receive, 2)].after.clear();
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("may still use it")));
+}
+
+TEST(Check, EveryMissingActionIsFound) {
+  // Leaving out any one action of a program, or any one wait that data or buffers demand, is noticed.
+  const Outline outline = with_everything(equal_stages(3, 4, 1, {}, 2));
+  for (const char* schedule : {"1f1b", "zb-h1"}) {
+    const Program sound = make_program(outline, schedule).program;
+    for (std::size_t rank = 0; rank < sound.ranks.size(); ++rank)
+      for (int left_out = 0; left_out < static_cast<int>(sound.ranks[rank].size()); ++left_out) {
+        Program program = sound;
+        auto& list = program.ranks[rank];
+        list.erase(list.begin() + left_out);
+        for (Action& action : list) {
+          std::erase(action.after, left_out);
+          for (int& earlier : action.after) earlier -= earlier > left_out;
+        }
+        EXPECT_FALSE(check(program, outline).empty()) << schedule << " rank " << rank << " without " << line_of(sound.ranks[rank][left_out], left_out);
+      }
+  }
+}
+
+TEST(Check, EveryMissingWaitIsFound) {
+  const Outline outline = with_everything(equal_stages(3, 8, 1, {}, 2));
+  for (const char* schedule : {"1f1b", "zb-h1"}) {
+    Program program = make_program(outline, schedule).program;
+    for (auto& list : program.ranks)
+      for (int index = 0; index < static_cast<int>(list.size()); ++index) {
+        const std::vector<int> waits = list[index].after;
+        for (int earlier : waits) {
+          std::erase(list[index].after, earlier);
+          EXPECT_FALSE(check(program, outline).empty()) << schedule << ": " << line_of(list[index], index) << " without " << earlier;
+          list[index].after = waits;
+        }
+      }
+  }
+}
+
+TEST(Check, AWrongFoldIsFound) {
+  Outline outline = equal_stages(1, 4);
+  outline.shards = 2;
+  Program program = make_program(outline, "1f1b").program;
+  std::vector<Action>& list = program.ranks[0];
+  list[find(list, Kind::backward, 1)].fold = false;
+  list[find(list, Kind::backward, 2)].fold = true;
+  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("shard 0 ends here, but its gradients are not folded"), HasSubstr("folds shard 1 before its end")));
+}
+
+TEST(Check, TooMuchMemoryIsRefusedWithTheSums) {
+  const Outline outline = equal_stages(2, 4);
+  try {
+    make_program(outline, "gpipe", {}, 500);
+    FAIL() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::out_of_memory);
+    EXPECT_THAT(error.what(), HasSubstr("rank 0: needs 592 bytes, the limit is 500 (values 40, gradients 40, optimizer 80, activations 400, boundary 32, workspace 0)"));
+    EXPECT_THAT(error.what(), HasSubstr("take a smaller train.micro_batch"));
+  }
+}
+
+TEST(Check, WhatAScheduleCannotDoIsRefused) {
+  const auto refusal = [](const std::string& schedule, int chunks) {
+    try {
+      make_program(equal_stages(2, 4, chunks), schedule);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, Exit::bad_configuration);
+      return std::string(error.what());
+    }
+    return std::string("nothing was refused");
+  };
+  EXPECT_EQ(refusal("1f1b", 2),
+            "schedule.chunks is 2, but schedule 1f1b runs one chunk on each stage (set schedule.chunks to 1, or take interleaved or breadth-first)");
+  EXPECT_EQ(refusal("1f2b", 1), "schedule.kind is '1f2b' (it can be gpipe, 1f1b, interleaved, breadth-first or zb-h1)");
+}
+
+}  // namespace
+}  // namespace mindpipe
