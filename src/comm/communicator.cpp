@@ -91,8 +91,11 @@ bool Communicator::alone(const char* operation) const { return size_ == 1 || gro
 void Communicator::run(Exchange& exchange, const char* operation, TrafficClass kind) {
   ++calls_;
   const std::int64_t start = now_ns();
-  group_->waiting().until([&] { return exchange.advance(); },
-                          [&] { return fmt::format("{}.{} number {} of rank {} of {}", name_of(axis_), operation, calls_, rank_, size_); });
+  Waiting& waiting = group_->waiting();
+  waiting.gate().begin(kind);
+  waiting.until([&] { return exchange.advance(); },
+                [&] { return fmt::format("{}.{} number {} as rank {} of {}", name_of(axis_), operation, calls_, rank_, size_); });
+  waiting.gate().end(kind);
   if (ledger_ != nullptr) ledger_->add(axis_, kind, static_cast<std::int64_t>(exchange.bytes_sent()), seconds_since(start));
 }
 
@@ -175,7 +178,7 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
   ++calls_;
   const std::int64_t start = now_ns();
   const int place = (rank_ - root + size_) % size_;
-  const auto describe = [&] { return fmt::format("{}.broadcast number {} of rank {} of {}", name_of(axis_), calls_, rank_, size_); };
+  const auto describe = [&] { return fmt::format("{}.broadcast number {} as rank {} of {}", name_of(axis_), calls_, rank_, size_); };
   Messages messages(*group_);
   const int tag = 2 * group_->next_exchange();
   int distance = 1;

@@ -2,6 +2,7 @@
 #include <functional>
 #include <string>
 
+#include "comm/gate.h"
 #include "core/clock.h"
 
 namespace mindpipe {
@@ -28,6 +29,8 @@ class Waiting {
     while (!done()) pause(turn, describe);
     ended(turn);
   }
+  /// Where this rank's traffic of all groups and channels meets.
+  TrafficGate& gate() { return gate_; }
   /// Seconds spent waiting so far.
   double seconds() const { return seconds_; }
 
@@ -42,6 +45,7 @@ class Waiting {
 
   std::function<void()> hook_;
   Watchdog* watchdog_ = nullptr;
+  TrafficGate gate_;
   bool crowded_ = false, in_hook_ = false;
   double seconds_ = 0;
 };

@@ -1,0 +1,76 @@
+#include "comm/affinity.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mindpipe {
+namespace {
+
+/// The ranks of one node taken together.
+struct Node {
+  std::string host;
+  std::vector<int> ranks;
+  int threads = 0;
+  cpu_set_t processors = {};
+};
+
+std::vector<Node> nodes_of(const std::vector<RankPlace>& places) {
+  std::vector<Node> nodes;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    auto node = std::find_if(nodes.begin(), nodes.end(), [&](const Node& n) { return n.host == places[rank].host; });
+    if (node == nodes.end()) node = nodes.insert(nodes.end(), Node{places[rank].host, {}});
+    node->ranks.push_back(static_cast<int>(rank));
+    node->threads += places[rank].threads;
+    CPU_OR(&node->processors, &node->processors, &places[rank].processors);
+  }
+  return nodes;
+}
+
+const char* plural(int n) { return n == 1 ? "" : "s"; }
+
+}  // namespace
+
+RankPlace place_of_this_rank(int threads) {
+  RankPlace place;
+  std::strncpy(place.host, host_name().c_str(), sizeof place.host - 1);
+  place.threads = threads;
+  MP_CHECK(sched_getaffinity(0, sizeof place.processors, &place.processors) == 0, "sched_getaffinity failed: {}", std::strerror(errno));
+  return place;
+}
+
+std::vector<RankPlace> all_places(MPI_Comm ranks, const RankPlace& mine) {
+  int size = 1;
+  MPI_CHECK(MPI_Comm_size(ranks, &size));
+  std::vector<RankPlace> places(static_cast<std::size_t>(size));
+  MPI_CHECK(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, places.data(), sizeof mine, MPI_BYTE, ranks));
+  return places;
+}
+
+std::string affinity_report(const std::vector<RankPlace>& places) {
+  std::string text;
+  for (const Node& node : nodes_of(places)) {
+    const int processors = CPU_COUNT(&node.processors);
+    text += fmt::format("{}: {} rank{} ({}{}), {} processor{}, {} thread{}\n", node.host, node.ranks.size(), plural(static_cast<int>(node.ranks.size())), node.ranks.front(),
+                        node.ranks.size() > 1 ? fmt::format(" to {}", node.ranks.back()) : "", processors, plural(processors), node.threads, plural(node.threads));
+    bool bound_too_tightly = false;
+    for (int rank : node.ranks) {
+      const RankPlace& place = places[static_cast<std::size_t>(rank)];
+      if (place.threads <= place.processor_count()) continue;
+      bound_too_tightly = true;
+      text += fmt::format("warning: rank {} on {} runs {} threads but may use {} processor{} (all its threads share them); start with mpirun --bind-to none or srun --cpus-per-task={}, or set device.threads={}\n",
+                          rank, node.host, place.threads, place.processor_count(), plural(place.processor_count()), place.threads, place.processor_count());
+    }
+    if (!bound_too_tightly && node.threads > processors)
+      text += fmt::format("warning: {} has {} threads on {} processor{}: ranks will wait for each other's turns; start fewer ranks or set device.threads={}\n", node.host, node.threads,
+                          processors, plural(processors), std::max(1, processors / static_cast<int>(node.ranks.size())));
+  }
+  return text;
+}
+
+bool is_crowded(const std::vector<RankPlace>& places, int rank) {
+  for (const Node& node : nodes_of(places))
+    if (node.host == places[static_cast<std::size_t>(rank)].host) return node.threads > CPU_COUNT(&node.processors);
+  return false;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,118 @@
+#include "comm/channel.h"
+
+#include <algorithm>
+
+namespace mindpipe {
+namespace {
+
+constexpr std::size_t parts_ahead = 2;  // parts of one long message that are with MPI at a time
+
+bool is_bulk(TrafficClass kind) { return kind > TrafficClass::pipeline; }
+
+}  // namespace
+
+Channels::Channels(MPI_Comm ranks, Waiting& waiting, Axis axis, TrafficLedger* ledger) : waiting_(waiting), axis_(axis), ledger_(ledger) {
+  MPI_CHECK(MPI_Comm_dup(ranks, comm_.receive()));
+  MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
+}
+
+Channels::~Channels() {
+  for (auto* list : {&sends_, &receives_})
+    for (Message& message : *list)
+      for (MPI_Request& request : message.parts)
+        if (mpi_is_up() && request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+}
+
+Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, TrafficClass kind) {
+  MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, rank_, peer);
+  sends_.push_back({next_, peer, payload, kind, tensor.as<std::byte>(), tensor.bytes()});
+  waiting_.gate().begin(kind);
+  progress();
+  return next_++;
+}
+
+Channels::Transfer Channels::receive(int peer, int payload, const Tensor& tensor) {
+  MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, peer, rank_);
+  Message& message = receives_.emplace_back(Message{next_, peer, payload, TrafficClass::pipeline, tensor.as<std::byte>(), tensor.bytes()});
+  while (message.begun < message.bytes) begin_part(message, false);
+  progress();
+  return next_++;
+}
+
+void Channels::begin_part(Message& message, bool sending) {
+  const int bytes = static_cast<int>(std::min(part_bytes, message.bytes - message.begun));
+  std::byte* data = message.data + message.begun;
+  MPI_Request& request = message.parts.emplace_back(MPI_REQUEST_NULL);
+  if (sending) MPI_CHECK(MPI_Isend(data, bytes, MPI_BYTE, message.peer, message.payload, comm_.get(), &request));
+  else MPI_CHECK(MPI_Irecv(data, bytes, MPI_BYTE, message.peer, message.payload, comm_.get(), &request));
+  message.begun += static_cast<std::size_t>(bytes);
+}
+
+void Channels::begin_sends(TrafficClass kind) {
+  for (auto message = sends_.begin(); message != sends_.end(); ++message) {
+    if (message->kind != kind) continue;
+    const bool behind = std::any_of(sends_.begin(), message, [&](const Message& earlier) { return earlier.same_channel(*message) && earlier.begun < earlier.bytes; });
+    while (!behind && message->begun < message->bytes && message->parts.size() < parts_ahead) {
+      if (is_bulk(kind) && !waiting_.gate().open_for(kind)) return;
+      begin_part(*message, true);
+    }
+  }
+}
+
+void Channels::finish_parts(Message& message, bool sending) {
+  while (!message.parts.empty()) {
+    int is_done = 0, count = 0;
+    MPI_Status status;
+    MPI_CHECK(MPI_Test(&message.parts.front(), &is_done, &status));
+    if (is_done == 0) return;
+    message.parts.pop_front();
+    const std::size_t expected = std::min(part_bytes, message.bytes - message.arrived);
+    if (!sending) {
+      MPI_CHECK(MPI_Get_count(&status, MPI_BYTE, &count));
+      MP_CHECK(static_cast<std::size_t>(count) == expected, "payload {} from rank {} has {} bytes where {} were expected: the two ends of the channel differ",
+               message.payload, message.peer, count, expected);
+    }
+    message.arrived += expected;
+  }
+}
+
+void Channels::finish(Messages& messages, bool sending) {
+  for (auto message = messages.begin(); message != messages.end();) {
+    finish_parts(*message, sending);
+    if (message->arrived < message->bytes) {
+      ++message;
+      continue;
+    }
+    if (sending) {
+      waiting_.gate().end(message->kind);
+      if (ledger_ != nullptr) ledger_->add(axis_, message->kind, static_cast<std::int64_t>(message->bytes), seconds_since(message->start_ns));
+    }
+    message = messages.erase(message);
+  }
+}
+
+void Channels::progress() {
+  finish(receives_, false);
+  finish(sends_, true);
+  for (TrafficClass kind : traffic_classes) begin_sends(kind);
+}
+
+std::string Channels::describe(Transfer transfer) const {
+  for (const auto* list : {&sends_, &receives_})
+    for (const Message& message : *list)
+      if (message.name == transfer)
+        return fmt::format("{} rank {} of payload {}, message number {} of this rank, {} of {} bytes done", list == &sends_ ? "a send to" : "a receive from",
+                           message.peer, message.payload, message.name, message.arrived, message.bytes);
+  return "a message that is done";
+}
+
+bool Channels::done(Transfer transfer) const {
+  const auto is_it = [&](const Message& message) { return message.name == transfer; };
+  return std::none_of(sends_.begin(), sends_.end(), is_it) && std::none_of(receives_.begin(), receives_.end(), is_it);
+}
+
+void Channels::wait(Transfer transfer) {
+  waiting_.until([&] { progress(); return done(transfer); }, [&] { return describe(transfer); });
+}
+
+}  // namespace mindpipe

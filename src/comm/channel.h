@@ -1,0 +1,69 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "comm/ledger.h"
+#include "comm/mpi.h"
+#include "comm/waiting.h"
+#include "core/tensor.h"
+
+namespace mindpipe {
+
+inline constexpr std::size_t part_bytes = std::size_t{4} << 20;  ///< bulk traffic goes in parts of this size at most
+
+/// Directed channels: (from, to, payload) is one first-in-first-out stream of messages of its own, a tag of MPI's.
+///
+/// Both ends list the same messages with the same sizes in the same order. Nothing blocks: messages move in `progress`,
+/// in every call that begins one, and in `wait`. Long messages go in parts; a part of a bulk class begins only when no
+/// higher class has something on its way out.
+class Channels {
+ public:
+  using Transfer = std::int64_t;  ///< names a message that was begun
+
+  /// Collective over `ranks`, which is duplicated; peers are ranks of it. `axis` names the traffic in `ledger` (may be null).
+  Channels(MPI_Comm ranks, Waiting& waiting, Axis axis = Axis::pipeline, TrafficLedger* ledger = nullptr);
+  ~Channels();
+
+  /// Begins to send; `tensor` must stay as it is until the transfer is done.
+  Transfer send(int peer, int payload, const Tensor& tensor, TrafficClass kind = TrafficClass::pipeline);
+  /// Begins to receive; `tensor` must stay alone until the transfer is done.
+  Transfer receive(int peer, int payload, const Tensor& tensor);
+  /// Whether the transfer is done, as far as the last progress saw.
+  bool done(Transfer transfer) const;
+  /// Moves what can be moved.
+  void progress();
+  /// Goes on with everything until the transfer is done.
+  void wait(Transfer transfer);
+  /// How many transfers are not done yet.
+  std::size_t under_way() const { return sends_.size() + receives_.size(); }
+
+ private:
+  struct Message {
+    Transfer name;
+    int peer, payload;
+    TrafficClass kind;
+    std::byte* data;
+    std::size_t bytes;
+    std::size_t begun = 0, arrived = 0;    ///< bytes handed to MPI, and of these done
+    std::deque<MPI_Request> parts = {};    ///< handed to MPI and not yet done, in order
+    std::int64_t start_ns = now_ns();
+    bool same_channel(const Message& other) const { return peer == other.peer && payload == other.payload; }
+  };
+  using Messages = std::deque<Message>;
+  void begin_part(Message& message, bool sending);
+  void begin_sends(TrafficClass kind);
+  void finish_parts(Message& message, bool sending);
+  void finish(Messages& messages, bool sending);
+  std::string describe(Transfer transfer) const;
+
+  MpiComm comm_;
+  Waiting& waiting_;
+  Axis axis_;
+  TrafficLedger* ledger_;
+  int rank_ = 0;
+  Transfer next_ = 0;
+  Messages sends_, receives_;  ///< in the order in which they were asked for
+};
+
+}  // namespace mindpipe

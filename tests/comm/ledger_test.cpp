@@ -1,0 +1,56 @@
+#include "comm/ledger.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "comm/affinity.h"
+
+namespace mindpipe {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Ledger, AddsUpByAxisAndClassAndPrintsWhatWasUsed) {
+  TrafficLedger ledger;
+  ledger.add(Axis::tensor, TrafficClass::tensor, 3 << 20, 0.5);
+  ledger.add(Axis::tensor, TrafficClass::tensor, 1 << 20, 0.5);
+  ledger.add(Axis::data, TrafficClass::gradients, 2 << 20, 1);
+  EXPECT_EQ(ledger.of(Axis::tensor, TrafficClass::tensor), (TrafficLedger::Line{2, 4 << 20, 1.0}));
+  EXPECT_EQ(ledger.total(), (TrafficLedger::Line{3, 6 << 20, 2.0}));
+  const std::string table = ledger.table();
+  EXPECT_THAT(table, HasSubstr("tensor     tensor              2          4.000      1.000        4.0"));
+  EXPECT_THAT(table, HasSubstr("data       gradients"));
+  EXPECT_THAT(table, HasSubstr("all                            3          6.000"));
+  EXPECT_THAT(table, Not(HasSubstr("pipeline")));
+  ledger.clear();
+  EXPECT_EQ(ledger.total(), TrafficLedger::Line{});
+}
+
+RankPlace place(const char* host, int threads, int first, int processors) {
+  RankPlace p;
+  std::strncpy(p.host, host, sizeof p.host - 1);
+  p.threads = threads;
+  for (int i = 0; i < processors; ++i) CPU_SET(first + i, &p.processors);
+  return p;
+}
+
+TEST(Affinity, OneLineForEachNodeAndNoWarningWhenAllIsWell) {
+  const std::vector<RankPlace> places = {place("a", 2, 0, 2), place("a", 2, 2, 2), place("b", 1, 0, 1)};
+  EXPECT_EQ(affinity_report(places), "a: 2 ranks (0 to 1), 4 processors, 4 threads\nb: 1 rank (2), 1 processor, 1 thread\n");
+  EXPECT_FALSE(is_crowded(places, 0));
+}
+
+TEST(Affinity, WarnsOfMoreThreadsThanProcessors) {
+  const std::vector<RankPlace> bound = {place("a", 4, 0, 1), place("a", 4, 1, 1)};
+  EXPECT_THAT(affinity_report(bound), HasSubstr("warning: rank 1 on a runs 4 threads but may use 1 processor (all its threads share them); start with mpirun --bind-to none"));
+  const std::vector<RankPlace> crowded = {place("a", 1, 0, 2), place("a", 1, 0, 2), place("a", 1, 0, 2), place("b", 1, 0, 2)};
+  EXPECT_THAT(affinity_report(crowded), HasSubstr("warning: a has 3 threads on 2 processors"));
+  EXPECT_TRUE(is_crowded(crowded, 1));
+  EXPECT_FALSE(is_crowded(crowded, 3));
+}
+
+}  // namespace
+}  // namespace mindpipe
