@@ -89,9 +89,9 @@ struct OptimizerConfig {
 };
 
 struct MemoryConfig {
-  std::int64_t device_limit = 0;
+  std::int64_t device_limit = 0;  ///< bytes; 0: no limit
   bool operator==(const MemoryConfig&) const = default;
-};  ///< bytes; 0: no limit
+};
 struct CheckpointConfig {
   int every = 0, keep = 2;
   bool operator==(const CheckpointConfig&) const = default;
@@ -104,9 +104,9 @@ struct DeviceConfig {
   bool operator==(const DeviceConfig&) const = default;
 };
 struct WatchdogConfig {
-  double start = 300, step = 0;
+  double start = 300, step = 0;  ///< seconds; step 0: max(10 x median step, 300)
   bool operator==(const WatchdogConfig&) const = default;
-};  ///< seconds; step 0: max(10 x median step, 300)
+};
 struct GenerateConfig {
   std::string prompt;
   int tokens = 128;

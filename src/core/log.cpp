@@ -40,10 +40,10 @@ void set_log_stream(std::FILE* stream) {
 void detail::log_line(const char* kind, const std::string& line) {
   Log& log = the_log();
   if (log.rank != 0) return;
-  std::string text;
-  if (log.open_width > 0) text = "\r" + std::string(log.open_width, ' ') + "\r";  // the progress line makes room
+  // the progress line makes room
+  const std::string room = log.open_width > 0 ? fmt::format("\r{:{}}\r", "", log.open_width) : "";
   log.open_width = 0;
-  write(text + kind + line + "\n");
+  write(fmt::format("{}{}{}\n", room, kind, line));
 }
 
 Progress::Progress(std::int64_t done, std::int64_t total) : start_(done), total_(total), last_done_(done), clock_start_(now_ns()) {}

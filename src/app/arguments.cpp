@@ -1,0 +1,149 @@
+#include "app/arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "app/version.h"
+#include "config/config.h"
+#include "core/check.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+const std::vector<std::string> verbs{"train", "eval", "generate", "plan", "data", "doctor"};
+
+const char* const overview = R"(mindpipe-train: trains large Transformers over MPI, with the same bits on every layout.
+
+  mindpipe-train [VERB] --config FILE [key=value ...]
+
+  train      train a model, or go on with one (the verb when none is named)
+  eval       loss of a trained model on data.validation
+  generate   text from a trained model
+  plan       print or simulate what every rank would do
+  data       import, inspect or synthesize token files
+  doctor     examine this machine and say what to do about it
+
+Start it with mpirun -n 8 or srun. Any setting of the file can be changed by key=value: train.steps=20.
+mindpipe-train VERB --help says more about a verb, --help-config lists every setting, --version names this build.
+)";
+
+const char* meaning_of(const std::string& verb) {
+  if (verb == "train") return "Train a model, or go on with one.";
+  if (verb == "eval") return "Loss of a trained model on data.validation.";
+  if (verb == "generate") return "Text from a trained model (generate.prompt=... generate.tokens=...).";
+  if (verb == "plan") return "Print or simulate what every rank would do, without training.";
+  if (verb == "data") return "Import, inspect or synthesize token files.";
+  return "Examine this machine and say what to do about it.";
+}
+
+void declare_run(CLI::App& app, Arguments& a, std::string& walltime) {
+  app.add_option("--config", a.config, "the configuration, a YAML file")->option_text("FILE");
+  app.add_option("key=value", a.overrides, "settings that take the file's place")->option_text("...");
+  app.add_flag("--print-config", a.print_config, "print every setting, resolved, and stop");
+  if (a.verb == "train") app.add_flag("--dry-run", a.dry_run, "check everything, print layout and memory, train nothing");
+  if (a.verb == "train") app.add_option("--max-walltime", walltime, "the same as run.max_walltime=TIME (23h50m)")->option_text("TIME");
+  if (a.verb == "plan") app.add_flag("--simulate", a.simulate, "run the programs in virtual time");
+  if (a.verb == "plan") app.add_option("--ranks", a.ranks, "plan for this many ranks")->check(CLI::Range(1, 1 << 20))->option_text("N");
+}
+
+void declare_data(CLI::App& app, Arguments& a) {
+  DataArguments& data = a.data;
+  app.require_subcommand(1);
+  CLI::App* import = app.add_subcommand("import", "turn a text into a token file, one token a byte");
+  import->add_option("INPUT", data.input, "a text, or one JSON object per line with --jsonl")->required()->option_text("");
+  import->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx")->required()->option_text("PREFIX");
+  import->add_flag("--jsonl", data.jsonl, "every line is a JSON object: a document");
+  import->add_option("--key", data.key, "the member that holds the text (text)")->option_text("KEY");
+  CLI::App* inspect = app.add_subcommand("inspect", "say what a token file holds");
+  inspect->add_option("PREFIX", data.input, "the path without .bin")->required()->option_text("");
+  CLI::App* synthesize = app.add_subcommand("synthesize", "make a corpus from rules");
+  synthesize->add_option("NAME", data.input, "arithmetic")->required()->option_text("");
+  synthesize->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx")->required()->option_text("PREFIX");
+  synthesize->add_option("--documents", data.documents, "how many (1000)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->option_text("N");
+  synthesize->add_option("--seed", data.seed, "the same seed, the same corpus (1)")->option_text("S");
+}
+
+/// All option names that could have been meant.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    for (const std::string& name : option_names(*sub)) names.push_back(name);
+  return names;
+}
+
+[[noreturn]] void refuse(const CLI::App& app, const std::string& verb, const std::string& problem, const std::vector<std::string>& extras) {
+  if (!extras.empty()) {
+    const std::string& word = extras.front();
+    fail(Exit::usage, "command line: {} is not an option of {}{}", word, verb,
+         did_you_mean(word.substr(0, word.find('=')), option_names(app)));
+  }
+  std::string sentence = problem;
+  while (!sentence.empty() && (sentence.back() == '\n' || sentence.back() == '.')) sentence.pop_back();
+  fail(Exit::usage, "command line: {} (mindpipe-train {} --help shows how it is used)", sentence, verb);
+}
+
+/// Takes the verb off the front of the words; a first word that is an option or key=value means train.
+std::string take_verb(std::vector<std::string>& words) {
+  if (words.empty() || words[0].starts_with("-") || words[0].find('=') != std::string::npos) return "train";
+  const std::string verb = words[0];
+  const bool known = std::find(verbs.begin(), verbs.end(), verb) != verbs.end();
+  if (!known && (verb.ends_with(".yaml") || verb.ends_with(".yml")))
+    fail(Exit::usage, "command line: {} is not a verb; did you mean --config {}?", verb, verb);
+  MP_REQUIRE(known, Exit::usage, "command line: {} is not a verb ({}){}", verb, join(verbs, ", "), did_you_mean(verb, verbs));
+  words.erase(words.begin());
+  return verb;
+}
+
+}  // namespace
+
+Arguments parse_arguments(int argc, char** argv) {
+  Arguments a;
+  a.argc = argc;
+  a.argv = argv;
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    MP_REQUIRE(!words.empty(), Exit::usage,
+               "command line: nothing is asked for (mindpipe-train --config FILE trains, --help shows the rest)");
+    a.answer = overview;
+    return a;
+  }
+  a.verb = take_verb(words);
+
+  CLI::App app(meaning_of(a.verb), "mindpipe-train " + a.verb);
+  bool version = false, help_config = false;
+  std::string walltime;
+  app.add_flag("--version", version, "name this build, its libraries and this processor");
+  app.add_flag("--help-config", help_config, "list every setting");
+  if (a.verb == "data") declare_data(app, a);
+  else if (a.verb != "doctor") declare_run(app, a, walltime);
+  try {
+    if (std::find(words.begin(), words.end(), "--version") != words.end()) version = true;  // both answer alone, whatever else is there
+    else if (std::find(words.begin(), words.end(), "--help-config") != words.end()) help_config = true;
+    else app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    a.answer = chosen.empty() ? app.help() : chosen.front()->help();
+    return a;
+  } catch (const CLI::ParseError& problem) {
+    refuse(app, a.verb, problem.what(), app.remaining(true));
+  }
+  if (version) a.answer = version_text();
+  if (help_config) a.answer = config_help();
+  if (!a.answer.empty()) return a;
+
+  for (const CLI::App* chosen : app.get_subcommands()) a.data.action = chosen->get_name();
+  if (!walltime.empty()) a.overrides.push_back("run.max_walltime=" + walltime);
+  const bool reads_config = a.verb != "data" && a.verb != "doctor";
+  MP_REQUIRE(!reads_config || !a.config.empty(), Exit::usage,
+             "command line: --config FILE is missing ({} needs one; configs/ holds examples)", a.verb);
+  for (const std::string& text : a.overrides)
+    MP_REQUIRE(text.find('=') != std::string::npos, Exit::usage, "command line: {} is not key=value (like train.steps=20)", text);
+  return a;
+}
+
+}  // namespace mindpipe

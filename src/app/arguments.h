@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mindpipe {
+
+/// What `data` is asked to do.
+struct DataArguments {
+  std::string action;  ///< import | inspect | synthesize
+  std::string input;   ///< import: a text or JSON-lines file; inspect: a prefix; synthesize: the corpus's name
+  std::string output;  ///< prefix of the .bin/.idx pair
+  bool jsonl = false;  ///< input holds one JSON object per line
+  std::string key = "text";
+  std::int64_t documents = 1000;
+  std::uint64_t seed = 1;
+};
+
+/// The command line, understood.
+struct Arguments {
+  std::string verb = "train";
+  std::string config;                  ///< the file
+  std::vector<std::string> overrides;  ///< key=value
+  bool dry_run = false;                ///< say what would be done, allocate nothing
+  bool print_config = false;           ///< print the resolved configuration
+  bool simulate = false;               ///< plan: run the programs in virtual time
+  int ranks = 0;                       ///< plan: for this many ranks; 0: the grid's product
+  DataArguments data;
+  std::string answer;  ///< text that answers the command line by itself (--help, --version, --help-config); empty: there is work to do
+  int argc = 0;        ///< as main got them, for whoever starts the messages between ranks
+  char** argv = nullptr;
+};
+
+/// Understands a command line, or fails with exit code 2 and a sentence.
+Arguments parse_arguments(int argc, char** argv);
+
+}  // namespace mindpipe

@@ -1,0 +1,120 @@
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "app/doctor.h"
+#include "app/version.h"
+#include "comm/mpi.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+std::string first_line_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// The value of "name : value" or "name: value" in a file like /proc/meminfo.
+std::string value_in(const std::string& path, const std::string& name) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(name)) {
+      const auto begin = line.find_first_not_of(" \t", line.find(':') + 1);
+      return begin == std::string::npos ? "" : line.substr(begin);
+    }
+  return "";
+}
+
+std::int64_t kilobytes_in(const std::string& path, const std::string& name) { return std::atoll(value_in(path, name).c_str()) * 1024; }
+
+std::int64_t free_space(const char* path) {
+  struct statvfs info {};
+  return statvfs(path, &info) == 0 ? static_cast<std::int64_t>(info.f_bavail) * static_cast<std::int64_t>(info.f_frsize) : 0;
+}
+
+int allowed_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+/// The tightest limit on the way from this process's cgroup to the root; 0: none.
+std::int64_t cgroup_limit() {
+  std::int64_t least = 0;
+  const auto consider = [&](const std::string& file) {
+    const std::int64_t limit = std::atoll(first_line_of(file).c_str());  // "max" reads as 0
+    if (limit > 0 && limit < (std::int64_t{1} << 60) && (least == 0 || limit < least)) least = limit;
+  };
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool old = controllers.find("memory") != std::string::npos;
+    if (!controllers.empty() && !old) continue;
+    const std::filesystem::path root = old ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
+    for (std::filesystem::path group = line.substr(second + 1);; group = group.parent_path()) {
+      consider(root.string() + group.string() + (old ? "/memory.limit_in_bytes" : "/memory.max"));
+      if (group == group.parent_path() || group.empty()) break;
+    }
+  }
+  consider("/sys/fs/cgroup/memory.max");
+  consider("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+  return least;
+}
+
+/// "always [madvise] never" -> "madvise"
+std::string chosen_huge_pages() {
+  const std::string line = first_line_of("/sys/kernel/mm/transparent_hugepage/enabled");
+  const auto begin = line.find('['), end = line.find(']');
+  return begin == std::string::npos || end == std::string::npos ? "" : line.substr(begin + 1, end - begin - 1);
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+Machine look_at_this_machine() {
+  Machine m;
+  m.host = host_name();
+  m.processor = value_in("/proc/cpuinfo", "model name");
+  m.processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  m.allowed = allowed_processors();
+  m.instruction_sets = instruction_sets();
+  m.memory = kilobytes_in("/proc/meminfo", "MemTotal");
+  m.memory_free = kilobytes_in("/proc/meminfo", "MemAvailable");
+  m.memory_limit = cgroup_limit();
+  m.disk_free = free_space(".");
+  m.shared_memory_free = free_space("/dev/shm");
+  m.messages = mpi_library();
+  if (std::filesystem::exists("/dev/nvidia0")) m.graphics = "/dev/nvidia0 is there";
+  m.huge_pages = chosen_huge_pages();
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
+    m.locked_limit = limit.rlim_cur == RLIM_INFINITY ? -1 : static_cast<std::int64_t>(limit.rlim_cur);
+  m.omp_threads = environment("OMP_NUM_THREADS");
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (std::string_view(*variable).starts_with("OMP_") || std::string_view(*variable).starts_with("GOMP_")) m.omp.emplace_back(*variable);
+  std::sort(m.omp.begin(), m.omp.end());
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"})
+    if (const int ranks = std::atoi(environment(name).c_str()); ranks > 0) {
+      m.local_ranks = ranks;
+      break;
+    }
+  return m;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,30 @@
+#include "app/main_verb.h"
+
+#include "app/verbs.h"
+#include "config/config.h"
+#include "core/check.h"
+#include "core/terminate.h"
+
+namespace mindpipe {
+
+int run_verb(const Arguments& arguments) {
+  if (!arguments.answer.empty()) {
+    if (launched_rank() == 0) print(arguments.answer);
+    return 0;
+  }
+  if (arguments.verb == "doctor") return doctor(arguments);
+  if (arguments.verb == "data") return data(arguments);
+
+  const Config config = read_config(arguments.config, arguments.overrides);
+  if (arguments.print_config) {
+    if (launched_rank() == 0) print(to_yaml(config));
+    return 0;
+  }
+  if (arguments.verb == "train") return train(arguments, config);
+  if (arguments.verb == "eval") return eval(arguments, config);
+  if (arguments.verb == "generate") return generate(arguments, config);
+  MP_CHECK(arguments.verb == "plan", "no function for the verb {}", arguments.verb);
+  return plan(arguments, config);
+}
+
+}  // namespace mindpipe

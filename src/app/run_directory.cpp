@@ -1,0 +1,105 @@
+#include "app/run_directory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "app/run_lock.h"
+#include "core/check.h"
+#include "core/terminate.h"
+
+namespace mindpipe {
+namespace {
+
+File open_metrics(const std::string& path) {
+  File file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  MP_REQUIRE(file, Exit::cannot_create, "{}: cannot be created ({}; run.dir must be writable)", path, std::strerror(errno));
+  return file;
+}
+
+std::string status_text(const Status& status) {
+  return JsonLine()
+             .add("state", status.state)
+             .add("step", status.step)
+             .add("reason", status.reason)
+             .add("checkpoint", status.checkpoint)
+             .text() +
+         "\n";
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(const std::string& directory) : path_(directory) {
+  MP_REQUIRE(!directory.empty(), Exit::bad_configuration, "run.dir is empty (name the directory that the run writes to)");
+  std::error_code problem;
+  std::filesystem::create_directories(directory, problem);
+  MP_REQUIRE(!problem && std::filesystem::is_directory(directory), Exit::cannot_create,
+             "{}: the run directory cannot be created ({}; choose another run.dir)", directory,
+             problem ? problem.message() : "a file has this name");
+  MP_REQUIRE(access(directory.c_str(), W_OK | X_OK) == 0, Exit::cannot_create,
+             "{}: the run directory is not writable ({}; choose another run.dir)", directory, std::strerror(errno));
+  take_lock(path_of("lock"));
+  set_last_words([this](int, const std::string& sentence) {
+    status_.state = "failed";
+    status_.reason = sentence;
+    try {
+      replace("status.json", status_text(status_));
+    } catch (...) {  // the lock goes in any case
+    }
+    release_lock(path_of("lock"));
+  });
+  metrics_ = open_metrics(path_of("metrics.jsonl"));
+}
+
+RunDirectory::~RunDirectory() {
+  set_last_words({});
+  release_lock(path_of("lock"));
+}
+
+void RunDirectory::replace(const std::string& name, const std::string& text) const {
+  NewFile file(path_of(name));
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+void RunDirectory::write_config(const Config& config) { replace("config.yaml", to_yaml(config)); }
+
+void RunDirectory::write_status(const Status& status) {
+  status_ = status;
+  replace("status.json", status_text(status));
+}
+
+void RunDirectory::append_metrics(const JsonLine& line) {
+  const std::string text = line.text() + "\n";
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t written = write(metrics_.get(), text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    MP_REQUIRE(written >= 0, Exit::io_error, "{}: writing failed ({}; make room and start again, the run goes on from its last checkpoint)",
+               path_of("metrics.jsonl"), std::strerror(errno));
+    done += static_cast<std::size_t>(written);
+  }
+}
+
+void RunDirectory::keep_metrics_through(std::int64_t step) {
+  std::ifstream in(path_of("metrics.jsonl"));
+  std::string kept, line;
+  while (std::getline(in, line)) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (in.eof() || !json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) break;  // a line cut short by a crash
+    if (json["step"].get<std::int64_t>() > step) break;
+    kept += line + "\n";
+  }
+  replace("metrics.jsonl", kept);
+  metrics_ = open_metrics(path_of("metrics.jsonl"));
+}
+
+bool RunDirectory::stop_asked() const { return access(path_of("STOP").c_str(), F_OK) == 0; }
+
+void RunDirectory::forget_stop() { unlink(path_of("STOP").c_str()); }
+
+}  // namespace mindpipe

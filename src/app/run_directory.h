@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "app/json_line.h"
+#include "config/config.h"
+#include "io/file.h"
+
+namespace mindpipe {
+
+/// What status.json says: the authority on how a run stands, for scripts.
+struct Status {
+  std::string state = "running";  ///< running | done | stopped | failed
+  std::int64_t step = 0;
+  std::string reason;
+  std::string checkpoint;  ///< the last good one, below the run directory
+};
+
+/// The directory that holds everything a run writes: config.yaml, status.json, metrics.jsonl, checkpoints. Made by rank 0 only, and
+/// locked: a second job that wants the same directory is refused. A lock whose process is dead is taken over.
+class RunDirectory {
+ public:
+  explicit RunDirectory(const std::string& directory);
+  ~RunDirectory();
+  RunDirectory(const RunDirectory&) = delete;
+  RunDirectory& operator=(const RunDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string path_of(const std::string& name) const { return path_ + "/" + name; }
+
+  void write_config(const Config& config);
+  /// Replaces status.json in one move: a reader sees the old one or the new one. When the job fails later, the failure's sentence
+  /// takes the reason's place and the rest stays.
+  void write_status(const Status& status);
+  /// Adds one line to metrics.jsonl.
+  void append_metrics(const JsonLine& line);
+  /// Drops the lines of metrics.jsonl behind this step, so that a resumed run's file is the uninterrupted run's.
+  void keep_metrics_through(std::int64_t step);
+  /// Whether someone has put a file named STOP into the directory.
+  bool stop_asked() const;
+  /// Takes the file away, so that the next start does not stop at once.
+  void forget_stop();
+
+ private:
+  void replace(const std::string& name, const std::string& text) const;
+
+  std::string path_;
+  Status status_;
+  File metrics_;
+};
+
+}  // namespace mindpipe

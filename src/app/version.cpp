@@ -1,0 +1,33 @@
+#include "app/version.h"
+
+#include <fmt/core.h>
+#include <CLI/Version.hpp>
+#include <nlohmann/detail/abi_macros.hpp>
+
+#include "app/build.h"
+#include "comm/mpi.h"
+#include "cpu/isa.h"
+
+namespace mindpipe {
+
+std::string version() { return fmt::format("{} (commit {})", build::version, build::commit); }
+
+std::string instruction_sets() {
+  std::string sets;
+  for (Isa isa : {Isa::avx2, Isa::avx512})
+    if (processor_has(isa)) (sets += name_of(isa)) += ' ';
+  if (processor_has_amx()) sets += "amx ";
+  if (sets.empty()) return "baseline only";
+  sets.pop_back();
+  return sets;
+}
+
+std::string version_text() {
+  return fmt::format(
+      "mindpipe-train {}\n  build          {}, g++ {}\n  messages       {}\n  libraries      fmt {}.{}.{}, yaml-cpp {}, CLI11 {}, "
+      "nlohmann-json {}.{}.{}\n  this processor {}\n",
+      version(), build::type, __VERSION__, mpi_library(), FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100, build::yaml_cpp,
+      CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, instruction_sets());
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,13 @@
+#pragma once
+#include <string>
+
+namespace mindpipe {
+
+/// This build, its libraries and this processor, a line each: what --version prints.
+std::string version_text();
+/// "0.1.0 (commit 1a2b3c4)": for logs and for what checkpoints say of their maker.
+std::string version();
+/// The sets of this processor that the kernels can use: "avx2 avx512 amx".
+std::string instruction_sets();
+
+}  // namespace mindpipe
