@@ -107,7 +107,8 @@ std::string line_of(const Action& action, int index) {
   }
   if (action.bytes > 0) line += fmt::format(" | {} bytes", action.bytes);
   if (action.ticket >= 0) line += fmt::format(" | ticket {}", action.ticket);
-  if (!action.after.empty()) line += fmt::format(" | after {}", fmt::join(action.after, " "));
+  if (!action.after.empty()) line += " | after";
+  for (int earlier : action.after) line += fmt::format(" {}", earlier);
   return line;
 }
 

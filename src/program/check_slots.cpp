@@ -37,11 +37,11 @@ class EndedBefore {
   std::vector<int> queue_, place_;
 };
 
-/// What lies in a buffer: which cut, micro-batch and direction; who wrote it and who has read it.
+/// What lies in a buffer: which cut, micro-batch and direction; who wrote it, who has read it, and who used what lay there before.
 struct Occupant {
   int cut = -1, micro_batch = -1;
   bool with_forward = true;
-  std::vector<int> writers, readers;
+  std::vector<int> writers, readers, users_before;
   auto identity() const { return std::tuple(cut, micro_batch, with_forward); }
 };
 
@@ -83,11 +83,12 @@ class SlotChecker {
     next.with_forward = with_forward;
     Occupant& now = buffers_[slot];
     if (now.identity() != next.identity()) {
-      for (const auto* users : {&now.writers, &now.readers})
-        for (int user : *users)
-          if (!ended_(user, index)) findings_.add(rank_, index, "writes buffer {} while action {} ({}) may still use it", slot, user, to_string(list_[user]));
+      next.users_before = now.writers;
+      next.users_before.insert(next.users_before.end(), now.readers.begin(), now.readers.end());
       now = next;
     }
+    for (int user : now.users_before)
+      if (!ended_(user, index)) findings_.add(rank_, index, "writes buffer {} while action {} ({}) may still use it", slot, user, to_string(list_[user]));
     now.writers.push_back(index);
   }
 

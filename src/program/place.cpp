@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "core/check.h"
 #include "program/rings.h"
@@ -79,18 +80,18 @@ void wait_for(Action& action, int earlier) {
 
 /// Hands out buffers between two chunks of one rank by their lifetimes; all in the compute queue, so nothing waits.
 void place_hand_over(std::vector<Action>& list, const std::vector<Crossing>& ring, RankMemory& memory, const Outline& outline, bool with_forward) {
-  std::vector<std::pair<int, const Crossing*>> events;  // writers and last readers, in list order
+  std::vector<std::tuple<int, bool, const Crossing*>> events;  // entry of the list, whether it frees; a pass that does both takes first
   for (const Crossing& crossing : ring) {
-    events.push_back({crossing.writer, &crossing});
-    events.push_back({crossing.last_reader, &crossing});
+    events.push_back({crossing.writer, false, &crossing});
+    events.push_back({crossing.last_reader, true, &crossing});
   }
   std::sort(events.begin(), events.end());
   std::set<int> in_use;
   std::map<const Crossing*, int> slot_of;
   const int base = static_cast<int>(memory.buffers.size());
-  for (const auto& [index, crossing] : events) {
-    if (slot_of.count(crossing)) {
-      in_use.erase(slot_of[crossing]);
+  for (const auto& [index, frees, crossing] : events) {
+    if (frees) {
+      in_use.erase(slot_of.at(crossing));
       continue;
     }
     const int slot = slot_of[crossing] = take_free(in_use);

@@ -176,7 +176,7 @@ TEST(Check, ABufferReusedWhileItIsSentIsFound) {
   const int forward = find(list, Kind::forward, 2), send = find(list, Kind::send);
   ASSERT_TRUE(std::erase(list[forward].after, send));
   EXPECT_THAT(check(program, outline),
-              Contains(HasSubstr("(forward of micro-batch 2, block 0): writes buffer 0 while action 1 (send activation of micro-batch 0 to rank 1) may still use it")));
+              Contains(HasSubstr("(forward of micro-batch 2, block 0): writes buffer 2 while action 2 (send activation of micro-batch 0 to rank 1) may still use it")));
 }
 
 TEST(Check, AReceiveIntoABufferThatIsStillReadIsFound) {
