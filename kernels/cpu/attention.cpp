@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -80,6 +81,9 @@ AttentionCall call_of(const AttentionQuestion& question, const Heads& q, const H
   return call;
 }
 
+/// Enough to keep all threads busy until the end.
+constexpr std::int64_t tasks_per_thread = 4;
+
 /// work(task, scratch) for each task; threads take the next one as they become free, since tasks differ in size and results
 /// do not depend on who does which.
 template <class Work>
@@ -115,9 +119,11 @@ void run_attention(Isa isa, int threads, AttentionScratch& scratch, const Attent
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
   const int type = slot(q.data.dtype);
   const std::int64_t tile = kernels.tile_queries[type], tiles = (call.queries + tile - 1) / tile, heads = call.samples * call.query_heads;
-  for_each_task(threads, heads * tiles, kernels.forward_scratch[type](call), scratch, [&](std::int64_t task, void* memory) {
-    const std::int64_t head = task / tiles, from_the_end = task % tiles;  // under a causal mask the last tile is the longest
-    kernels.forward[type](call, head / call.query_heads, head % call.query_heads, (tiles - 1 - from_the_end) * tile, memory);
+  const std::int64_t wanted = std::clamp<std::int64_t>((tasks_per_thread * threads + heads - 1) / heads, 1, tiles);
+  const std::int64_t run = (tiles + wanted - 1) / wanted, runs = (tiles + run - 1) / run;
+  for_each_task(threads, heads * runs, kernels.forward_scratch[type](call), scratch, [&](std::int64_t task, void* memory) {
+    const std::int64_t head = task / runs, first = (runs - 1 - task % runs) * run * tile;  // under a causal mask the last run is the longest
+    kernels.forward[type](call, head / call.query_heads, head % call.query_heads, first, std::min(first + run * tile, call.queries), memory);
   });
 }
 

@@ -3,18 +3,18 @@
 
 namespace mindpipe::MINDPIPE_ISA::tile {
 
-/// What a backward task works in; dk and dv hold all keys, tile by tile, each as strips.
+/// What a backward task works in; dk and dv are strips, tile by tile, as the packed keys are.
 struct BackwardTiles {
-  float *q, *q_across, *dout, *dout_across, *k, *v, *scores, *gradients, *dq, *factors, *log2_sum, *delta, *dk, *dv;
+  float *q, *q_across, *dout, *dout_across, *scores, *gradients, *dq, *factors, *log2_sum, *delta, *dk, *dv;
+  PackedKeys keys;
 };
 inline std::size_t lay_out(const AttentionCall& call, void* scratch, BackwardTiles& t) {
   Carver carver{static_cast<float*>(scratch)};
   const std::int64_t columns = strips_of(call.width) * lanes, all_keys = (call.keys + keys - 1) / keys * keys;
   for (float** tile : {&t.q, &t.q_across, &t.dout, &t.dout_across, &t.dq}) *tile = carver.take(columns * queries);
-  for (float** tile : {&t.k, &t.v}) *tile = carver.take(columns * keys);
   for (float** tile : {&t.scores, &t.gradients}) *tile = carver.take(keys * queries);
   for (float** row : {&t.log2_sum, &t.delta}) *row = carver.take(queries);
-  for (float** whole : {&t.dk, &t.dv}) *whole = carver.take(columns * all_keys);
+  for (float** whole : {&t.keys.k, &t.keys.v, &t.dk, &t.dv}) *whole = carver.take(columns * all_keys);
   t.factors = call.threshold == 0 ? nullptr : carver.take(keys * queries);
   return carver.bytes();
 }
@@ -39,10 +39,10 @@ void row_products(const T* dout, std::int64_t dout_row, const T* out, std::int64
 
 /// The gradients of one tile of queries: dq is written, its part of dk and dv is added.
 template <class T>
-void backward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, const BackwardTiles& t) {
+void backward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, BackwardTiles& t) {
   const int width = static_cast<int>(call.width), tile_floats = strips_of(width) * lanes * keys;
   const int columns = static_cast<int>(call.queries - first_query < queries ? call.queries - first_query : queries), padded = round_up(columns, 32);
-  const std::int64_t key_head = key_head_of(call, head), seen = visible_to(call, first_query + columns - 1, length_of(call, sample));
+  const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head), seen = visible_to(call, first_query + columns - 1, length);
   const float scale = static_cast<float>(call.scale), c = scale * log2_of_e;
 
   const T* dout = row_of<const T>(call.dout, call, sample, first_query, head);
@@ -60,16 +60,15 @@ void backward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t 
 
   for (std::int64_t first_key = 0; first_key < seen; first_key += keys) {
     const Extent extent = extent_of(call, first_query, columns, first_key, seen);
-    const int padded_rows = round_up(extent.rows, block_rows);
-    pack_strips<keys>(row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, extent.rows, padded_rows, width, t.k);
-    pack_strips<keys>(row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, extent.rows, padded_rows, width, t.v);
+    const std::int64_t at = first_key / keys * tile_floats;
+    pack_keys<T>(call, sample, key_head, first_key, length, t.keys);
     if (t.factors != nullptr) draw_factors(call, extent, sample, head, first_query, first_key, t.factors);
-    scores(extent, width, t.k, t.q_across, t.scores);
-    scores(extent, width, t.v, t.dout_across, t.gradients);
+    scores(extent, width, t.keys.k + at, t.q_across, t.scores);
+    scores(extent, width, t.keys.v + at, t.dout_across, t.gradients);
     softmax_backward(extent, c, t.factors, t.log2_sum, t.delta, t.scores, t.gradients);
-    add_over_queries(extent, width, t.scores, t.dout, t.dv + first_key / keys * tile_floats);
-    add_over_queries(extent, width, t.gradients, t.q, t.dk + first_key / keys * tile_floats);
-    add_over_keys<Start::sum>(extent, width, t.gradients, t.k, nullptr, t.dq);
+    add_over_queries(extent, width, t.scores, t.dout, t.dv + at);
+    add_over_queries(extent, width, t.gradients, t.q, t.dk + at);
+    add_over_keys<Start::sum>(extent, width, t.gradients, t.keys.k + at, nullptr, t.dq);
   }
   unpack_strips<queries>(t.dq, &scale, false, columns, width, row_of<T>(call.dq, call, sample, first_query, head), call.dq.row);
 }

@@ -30,21 +30,37 @@ inline Extent extent_of(const AttentionCall& call, std::int64_t first_query, int
   return extent;
 }
 
+/// Keys and values of one head as strips, tile by tile: each tile is packed when it is first asked for, and kept for the queries that follow.
+/// Packed, they also spread over all sets of the caches; rows of a head, a power of two apart, do not.
+struct PackedKeys {
+  float *k, *v;
+  std::int64_t packed = 0;  ///< tiles
+};
+template <class T>
+void pack_keys(const AttentionCall& call, std::int64_t sample, std::int64_t key_head, std::int64_t first_key, std::int64_t length, PackedKeys& to) {
+  const std::int64_t tile = first_key / keys, rest = length - first_key;
+  if (tile < to.packed) return;
+  const int width = static_cast<int>(call.width), rows = static_cast<int>(rest < keys ? rest : keys);
+  const std::int64_t at = tile * strips_of(width) * lanes * keys;
+  pack_strips<keys>(row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, rows, round_up(rows, block_rows), width, to.k + at);
+  pack_strips<keys>(row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, rows, round_up(rows, block_rows), width, to.v + at);
+  to.packed = tile + 1;
+}
+
 /// What a forward task works in.
 struct ForwardTiles {
-  float *q, *q_across, *k, *v, *scores, *out, *factors, *maximum, *sum, *correction;
+  float *q, *q_across, *scores, *out, *factors, *maximum, *sum, *correction;
+  PackedKeys keys;
 };
 inline std::size_t lay_out(const AttentionCall& call, void* scratch, ForwardTiles& t) {
   Carver carver{static_cast<float*>(scratch)};
-  const std::int64_t columns = strips_of(call.width) * lanes;
+  const std::int64_t columns = strips_of(call.width) * lanes, all_keys = (call.keys + keys - 1) / keys * keys;
   t.q = t.out = carver.take(columns * queries);
   t.q_across = carver.take(columns * queries);
-  t.k = carver.take(columns * keys);
-  t.v = carver.take(columns * keys);
   t.scores = carver.take(keys * queries);
-  t.maximum = carver.take(queries);
-  t.sum = carver.take(queries);
-  t.correction = carver.take(queries);
+  for (float** row : {&t.maximum, &t.sum, &t.correction}) *row = carver.take(queries);
+  t.keys.k = carver.take(columns * all_keys);
+  t.keys.v = carver.take(columns * all_keys);
   t.factors = call.threshold == 0 ? nullptr : carver.take(keys * queries);
   return carver.bytes();
 }
@@ -56,12 +72,10 @@ inline std::size_t forward_scratch(const AttentionCall& call) {
 /// out = softmax(scale q k^T) v for a tile of queries, over tiles of keys in order:
 /// sums = sums * correction + p v, and in the end out = sums / sum, log_sum = scale maximum + log(sum).
 template <class T>
-void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, void* scratch) {
-  ForwardTiles t;
-  lay_out(call, scratch, t);
-  const int width = static_cast<int>(call.width);
+void forward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, ForwardTiles& t) {
+  const int width = static_cast<int>(call.width), tile_floats = strips_of(width) * lanes * keys;
   const int columns = static_cast<int>(call.queries - first_query < queries ? call.queries - first_query : queries), padded = round_up(columns, 32);
-  const std::int64_t key_head = key_head_of(call, head), seen = visible_to(call, first_query + columns - 1, length_of(call, sample));
+  const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head), seen = visible_to(call, first_query + columns - 1, length);
   const float c = static_cast<float>(call.scale) * log2_of_e;
 
   pack_strips<queries>(row_of<const T>(call.q, call, sample, first_query, head), call.q.row, columns, padded, width, t.q);
@@ -73,12 +87,12 @@ void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, 
   }
   for (std::int64_t first_key = 0; first_key < seen; first_key += keys) {
     const Extent extent = extent_of(call, first_query, columns, first_key, seen);
-    pack_strips<keys>(row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, extent.rows, round_up(extent.rows, block_rows), width, t.k);
-    pack_strips<keys>(row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, extent.rows, extent.rows, width, t.v);
+    const std::int64_t at = first_key / keys * tile_floats;
+    pack_keys<T>(call, sample, key_head, first_key, length, t.keys);
     if (t.factors != nullptr) draw_factors(call, extent, sample, head, first_query, first_key, t.factors);
-    scores(extent, width, t.k, t.q_across, t.scores);
+    scores(extent, width, t.keys.k + at, t.q_across, t.scores);
     softmax_step(extent, c, t.factors, t.scores, t.maximum, t.sum, t.correction);
-    add_over_keys<Start::scaled_sum>(extent, width, t.scores, t.v, t.correction, t.out);
+    add_over_keys<Start::scaled_sum>(extent, width, t.scores, t.keys.v + at, t.correction, t.out);
   }
   float* log_sum = static_cast<float*>(call.log_sum) + (sample * call.query_heads + head) * call.queries + first_query;
   for (int i = 0; i < columns; i += lanes) {
@@ -89,6 +103,13 @@ void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, 
     store(log_sum + i, select(empty, zero(), result), columns - i);
   }
   unpack_strips<queries>(t.out, t.correction, true, columns, width, row_of<T>(call.out, call, sample, first_query, head), call.out.row);
+}
+
+template <class T>
+void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query, void* scratch) {
+  ForwardTiles t;
+  lay_out(call, scratch, t);
+  for (; first_query < last_query; first_query += queries) forward_tile<T>(call, sample, head, first_query, t);
 }
 
 }  // namespace mindpipe::MINDPIPE_ISA::tile

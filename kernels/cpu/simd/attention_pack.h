@@ -7,16 +7,22 @@ namespace mindpipe::MINDPIPE_ISA::tile {
 MINDPIPE_INLINE int strips_of(std::int64_t width) { return static_cast<int>((width + lanes - 1) / lanes); }
 
 /// Rows [0, rows) of a head into strips of `tile_rows` rows; zeros in columns beyond `width` and in rows up to `padded`.
+/// Rows of a head lie far apart, beyond what the processor fetches ahead by itself.
 template <int tile_rows, class T>
 void pack_strips(const T* from, std::int64_t row_stride, int rows, int padded, int width, float* to) {
-  for (int first = 0; first < width; first += lanes, to += tile_rows * lanes) {
-    const int count = width - first;
-    if (count >= lanes)
-      for (int i = 0; i < rows; ++i) store(to + i * lanes, load(from + i * row_stride + first));
-    else
-      for (int i = 0; i < rows; ++i) store(to + i * lanes, load(from + i * row_stride + first, count));
-    for (int i = rows; i < padded; ++i) store(to + i * lanes, zero());
+  constexpr int ahead = 12;
+  const int whole = width / lanes * lanes;
+  for (int i = 0; i < rows; ++i, from += row_stride) {
+    float* at = to + i * lanes;
+    int first = 0;
+    for (; first < whole; first += lanes, at += tile_rows * lanes) {
+      _mm_prefetch(reinterpret_cast<const char*>(from + ahead * row_stride + first), _MM_HINT_T0);
+      store(at, load(from + first));
+    }
+    if (first < width) store(at, load(from + first, width - first));
   }
+  for (int first = 0; first < width; first += lanes, to += tile_rows * lanes)
+    for (int i = rows; i < padded; ++i) store(to + i * lanes, zero());
 }
 
 /// Strips of queries into [width][queries].

@@ -60,10 +60,9 @@ inline constexpr std::int64_t tile_queries = 16;
 
 /// out = (P D) v
 template <class T>
-void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, void* scratch) {
+void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query, void* scratch) {
   double *p = static_cast<double*>(scratch), *factor = p + call.keys, *sum = factor + call.keys;
   const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head);
-  const std::int64_t last_query = first_query + tile_queries < call.queries ? first_query + tile_queries : call.queries;
   for (std::int64_t i = first_query; i < last_query; ++i) {
     const std::int64_t count = visible_to(call, i, length);
     const double log_sum = probabilities<T>(call, sample, head, i, count, p);
