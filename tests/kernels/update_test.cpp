@@ -1,0 +1,157 @@
+#include "kernels/operand.h"
+
+#include <gmock/gmock.h>
+
+#include <limits>
+
+using namespace mindpipe;
+using namespace mindpipe::testing;
+
+namespace {
+
+const std::vector<double> first_parameters{1.0, -2.0, 0.25, 0.0}, first_gradients{0.5, -1.25, 3.0, 0.001};
+
+/// Four parameters over three steps whose gradients grow and change sign; `count` repeats them, so that vectors and their tails are met.
+struct Trajectory {
+  std::int64_t count;
+  DType dtype;
+  Operand master{{count}, dtype}, gradient{{count}, dtype}, m{{count}, dtype}, v{{count}, dtype};
+
+  Trajectory(std::int64_t size, DType type) : count(size), dtype(type) {
+    for (std::int64_t i = 0; i < count; ++i) master.set(i, first_parameters[static_cast<std::size_t>(i % 4)]);
+  }
+  template <class Step>
+  void run(const Step& step) {
+    for (int t = 0; t < 3; ++t) {
+      for (std::int64_t i = 0; i < count; ++i) gradient.set(i, 2 * first_gradients[static_cast<std::size_t>(i % 4)] * (t + 1) * (t % 2 == 0 ? 1 : -0.5));
+      step(t + 1);
+    }
+  }
+  void expect(const std::vector<double>& four) const {
+    std::vector<double> want;
+    for (std::int64_t i = 0; i < count; ++i) want.push_back(four[static_cast<std::size_t>(i % 4)]);
+    expect_close(master, want);
+  }
+};
+
+constexpr UpdateScale half{.gradient_factor = 0.5f};
+
+}  // namespace
+
+// The numbers expected of AdamW and SGD are those of torch.optim in float64 with the same settings.
+TEST(Update, AdamwGoesWherePyTorchGoes) {
+  const AdamW rule{.rate = 0.0625f, .beta1 = 0.75f, .beta2 = 0.875f, .epsilon = 0x1p-20f, .decay = 0.125f};
+  for (Isa isa : instruction_sets())
+    for (DType dtype : {DType::f64, DType::f32})
+      for (std::int64_t count : {4, 55}) {
+        const Cpu cpu(1, name_of(isa));
+        Trajectory path(count, dtype);
+        path.run([&](std::int64_t step) {
+          AdamW now = rule;
+          now.step = step;
+          cpu->adamw(now, half, path.gradient, path.master, path.m, path.v, {});
+        });
+        path.expect({0.8862098556660553, -1.8629549024356298, 0.15365089549507097, -0.09046724729509686});
+      }
+}
+
+TEST(Update, SgdGoesWherePyTorchGoes) {
+  const std::tuple<float, bool, std::vector<double>> cases[] = {
+      {0.0f, false, {0.883237361907959, -1.7197208404541016, -0.3168603181838989, -0.00018701553344726562}},
+      {0.75f, false, {0.850003719329834, -1.6446475982666016, -0.4241372346878052, -0.00022143936157226565}},
+      {0.75f, true, {0.7715497985482216, -1.4550856053829193, -0.819273455068469, -0.00035205596685409547}}};
+  for (Isa isa : instruction_sets())
+    for (DType dtype : {DType::f64, DType::f32})
+      for (const auto& [momentum, nesterov, want] : cases) {
+        const Cpu cpu(1, name_of(isa));
+        Trajectory path(55, dtype);
+        const Sgd rule{.rate = 0.0625f, .momentum = momentum, .decay = 0.125f, .nesterov = nesterov};
+        path.run([&](std::int64_t) { cpu->sgd(rule, half, path.gradient, path.master, momentum == 0 ? Tensor{} : path.v.tensor(), {}); });
+        path.expect(want);
+      }
+}
+
+TEST(Update, TheValueIsTheMasterRounded) {
+  for_every_kind([](const Cpu& cpu, DType dtype) {
+    const DType state = wide_of(dtype);
+    const std::int64_t count = 1003;
+    const Operand gradient = Operand::random({count}, state, "gradient");
+    Operand master = Operand::random({count}, state, "master"), m({count}, state), v({count}, state), value({count}, dtype), rounded({count}, dtype);
+    cpu->adamw({.rate = 0.01f}, {}, gradient, master, m, v, value);
+    cpu->convert(master, rounded);
+    EXPECT_TRUE(same_bits(value, rounded));
+    cpu->sgd({.rate = 0.01f, .momentum = 0.9f}, {}, gradient, master, v, value);
+    cpu->convert(master, rounded);
+    EXPECT_TRUE(same_bits(value, rounded));
+  });
+}
+
+TEST(Update, APartOfAParameterAloneGetsTheBitsItHasInTheWhole) {
+  for (Isa isa : instruction_sets()) {
+    const Cpu cpu(1, name_of(isa));
+    const std::int64_t count = 999, first = 101, part = 77;
+    const Operand gradient = Operand::random({count, 1}, DType::f32, "gradient"), start = Operand::random({count, 1}, DType::f32, "master");
+    Operand master = start.copy(), m({count, 1}, DType::f32), v({count, 1}, DType::f32);
+    Operand part_master({part, 1}, DType::f32, 1), part_m({part, 1}, DType::f32, 2), part_v({part, 1}, DType::f32, 3);
+    std::memcpy(part_master.tensor().data, start.tensor().row_range(first, part).data, part_master.tensor().bytes());
+    for (std::int64_t step : {1, 2}) {
+      cpu->adamw({.rate = 0.01f, .step = step}, {}, gradient, master, m, v, {});
+      cpu->adamw({.rate = 0.01f, .step = step}, {}, gradient.tensor().row_range(first, part), part_master, part_m, part_v, {});
+    }
+    EXPECT_TRUE(same_bits(part_master, master.tensor().row_range(first, part))) << name_of(isa);
+    EXPECT_TRUE(same_bits(part_v, v.tensor().row_range(first, part)));
+  }
+}
+
+TEST(Update, ThreadsDoNotChangeABit) {
+  expect_same_bits_on_threads([](const Cpu& cpu, DType dtype) {
+    const DType state = wide_of(dtype);
+    const std::int64_t count = 3 * statistics_chunk + 17;
+    const Operand gradient = Operand::random({count}, state, "gradient");
+    std::vector<Operand> out{Operand::random({count}, state, "master"), Operand({count}, state), Operand({count}, state), Operand({count}, dtype), Operand({4}, DType::f64)};
+    cpu->adamw({.rate = 0.01f}, {}, gradient, out[0], out[1], out[2], out[3]);
+    cpu->sum_squares(gradient, out[4]);
+    return out;
+  });
+}
+
+TEST(Statistics, SumsOfSquaresAreByChunk) {
+  for_every_kind([](const Cpu& cpu, DType dtype) {
+    const std::int64_t count = 2 * statistics_chunk + 1001;
+    const Operand x = Operand::random({count}, dtype, "x");
+    Operand sums({3}, DType::f64);
+    cpu->sum_squares(x, sums);
+    for (std::int64_t c = 0; c < 3; ++c) {
+      double want = 0;
+      for (std::int64_t i = c * statistics_chunk; i < std::min(count, (c + 1) * statistics_chunk); ++i) want += x[i] * x[i];
+      EXPECT_NEAR(sums[c] / want, 1, dtype == DType::f64 ? 1e-12 : 2e-6);
+    }
+    Operand last({1}, DType::f64);
+    cpu->sum_squares(x.tensor().reshaped({count, 1}).row_range(2 * statistics_chunk, 1001), last);
+    EXPECT_EQ(last[0], sums[2]);
+  });
+}
+
+TEST(Statistics, FindsEveryNumberThatIsNotFinite) {
+  for (int threads : {1, 3})
+    for (Isa isa : instruction_sets())
+      for (DType dtype : number_types) {
+        const Cpu cpu(threads, name_of(isa));
+        Operand x({50001}, dtype);
+        x.set(5, dtype == DType::f64 ? std::numeric_limits<double>::max() : 3e38);
+        EXPECT_EQ(cpu->count_not_finite(x), 0);
+        x.set(0, std::nan(""));
+        x.set(17, INFINITY);
+        x.set(50000, -INFINITY);
+        EXPECT_EQ(cpu->count_not_finite(x), 3) << threads << " " << name_of(isa) << " " << name_of(dtype);
+      }
+}
+
+TEST(Update, RefusesWhatDoesNotFit) {
+  const Cpu cpu;
+  const Operand four({4}, DType::f32), three({3}, DType::f32), half_width({4}, DType::bf16);
+  EXPECT_THROW(cpu->adamw({}, {}, three, four, four, four, {}), Error);
+  EXPECT_THROW(cpu->adamw({}, {}, four, half_width, four, four, {}), Error);
+  EXPECT_THROW(cpu->sgd({.momentum = 0.9f}, {}, four, four, {}, {}), Error);
+  EXPECT_THROW(cpu->adamw({.step = 0}, {}, four, four, four, four, {}), Error);
+}
