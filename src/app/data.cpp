@@ -23,8 +23,9 @@ std::string import_text(const std::string& input, const std::string& output, con
 
 std::string inspect(const std::string& path, std::int64_t show) { return inspect_file(path, show); }
 
-std::string synthesize(const std::string& kind, const std::string& output, std::int64_t documents, std::int64_t lines, std::uint64_t seed) {
-  MP_REQUIRE(kind == "arithmetic", Exit::usage, "there is no corpus '{}' to make; the one there is: arithmetic", kind);
+std::string synthesize(const std::string& kind, const std::string& output, std::int64_t documents, std::uint64_t seed, std::int64_t lines) {
+  MP_REQUIRE(kind == "arithmetic" || kind == "synthetic:arithmetic", Exit::usage,
+             "there is no corpus '{}' to make; the one there is: arithmetic", kind);
   MP_REQUIRE(documents > 0 && lines > 0, Exit::usage, "{} documents of {} lines (both must be 1 or more)", documents, lines);
   write_arithmetic(output, documents, lines, seed);
   return fmt::format("{}: {} documents of {} lines from seed {}", output, documents, lines, seed);

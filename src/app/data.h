@@ -13,7 +13,8 @@ std::string import_text(const std::string& input, const std::string& output, con
 std::string inspect(const std::string& path, std::int64_t show = 64);
 
 /// `data synthesize`: documents that the program makes, into a .txt file or, for any other `output`, a .bin/.idx pair.
-/// `kind` is arithmetic. Gives a line for the user.
-std::string synthesize(const std::string& kind, const std::string& output, std::int64_t documents, std::int64_t lines, std::uint64_t seed);
+/// `kind` is arithmetic, as in `synthetic:arithmetic`. Gives a line for the user.
+std::string synthesize(const std::string& kind, const std::string& output, std::int64_t documents, std::uint64_t seed,
+                       std::int64_t lines = 16);
 
 }  // namespace mindpipe

@@ -9,8 +9,9 @@
 namespace mindpipe {
 
 std::string in_words(int number) {
-  static constexpr std::array below_twenty{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
-                                           "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"};
+  static constexpr std::array below_twenty{"zero",     "one",     "two",     "three",     "four",     "five",    "six",
+                                           "seven",    "eight",   "nine",    "ten",       "eleven",   "twelve",  "thirteen",
+                                           "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"};
   static constexpr std::array tens{"", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"};
   MP_CHECK(number >= 0 && number < 1000, "{} in words", number);
   if (number < 20) return below_twenty[number];
@@ -26,7 +27,9 @@ std::string Arithmetic::line(std::int64_t document, std::int64_t line) const {
   const RandomStream stream{seed_, purpose_, static_cast<std::uint32_t>(document >> 32), static_cast<std::uint32_t>(document)};
   const auto words = stream.words(static_cast<std::uint64_t>(line));
   const auto below = [&](int word, std::uint64_t n) { return static_cast<int>(words[word] * n >> 32); };
-  const auto sentence = [](int a, const char* what, int b, int result) { return fmt::format("{} {} {} is {}.\n", in_words(a), what, in_words(b), in_words(result)); };
+  const auto sentence = [](int a, const char* what, int b, int result) {
+    return fmt::format("{} {} {} is {}.\n", in_words(a), what, in_words(b), in_words(result));
+  };
   switch (below(0, 4)) {
     case 0: {
       const int a = below(1, 100), b = below(2, 100);
@@ -49,7 +52,8 @@ std::string Arithmetic::line(std::int64_t document, std::int64_t line) const {
 
 ArithmeticDataset::ArithmeticDataset(std::uint64_t seed, Part part, std::int64_t sequence, std::int64_t vocabulary)
     : arithmetic_(seed, part), part_(part), sequence_(sequence) {
-  MP_REQUIRE(vocabulary > 'z', Exit::bad_configuration, "model.vocabulary is {} (synthetic:arithmetic is written in bytes up to {}); set it to 256", vocabulary, int{'z'});
+  MP_REQUIRE(vocabulary > 'z', Exit::bad_configuration,
+             "model.vocabulary is {} (synthetic:arithmetic is written in bytes up to {}); set it to 256", vocabulary, int{'z'});
 }
 
 void ArithmeticDataset::sample(std::int64_t index, std::int32_t* tokens) {
@@ -61,6 +65,8 @@ void ArithmeticDataset::sample(std::int64_t index, std::int32_t* tokens) {
   }
 }
 
-std::string ArithmeticDataset::describe() const { return fmt::format("synthetic:arithmetic: {} sums in words, without end", name_of(part_)); }
+std::string ArithmeticDataset::describe() const {
+  return fmt::format("synthetic:arithmetic: {} sums in words, without end", name_of(part_));
+}
 
 }  // namespace mindpipe

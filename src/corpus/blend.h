@@ -8,7 +8,11 @@ namespace mindpipe {
 /// the first maximum. A function of n; choices are worked out as far as they are asked for.
 class Blend {
  public:
-  struct Choice { int dataset; std::int64_t sample; bool operator==(const Choice&) const = default; };
+  struct Choice {
+    int dataset;
+    std::int64_t sample;
+    bool operator==(const Choice&) const = default;
+  };
 
   explicit Blend(std::vector<double> weights);  ///< above 0; scaled here to the sum 1
   Choice at(std::int64_t n);

@@ -33,12 +33,16 @@ std::string text_of(const std::string& path, std::int64_t number, const std::str
   try {
     object = Json::parse(line);
   } catch (const Json::parse_error& error) {
-    fail(Exit::bad_data, "{}: line {}, byte {}: not valid JSON (expected one object a line, in UTF-8); mend the line or remove it", path, number, error.byte);
+    fail(Exit::bad_data, "{}: line {}, byte {}: not valid JSON (expected one object a line, in UTF-8); mend the line or remove it", path,
+         number, error.byte);
   }
-  MP_REQUIRE(object.is_object(), Exit::bad_data, "{}: line {}: the line is of type {} (expected one JSON object a line)", path, number, object.type_name());
+  MP_REQUIRE(object.is_object(), Exit::bad_data, "{}: line {}: the line is of type {} (expected one JSON object a line)", path, number,
+             object.type_name());
   const auto found = object.find(key);
-  MP_REQUIRE(found != object.end(), Exit::bad_data, "{}: line {}: there is no key '{}' (the keys are: {}); name the one that holds the text", path, number, key, keys_of(object));
-  MP_REQUIRE(found->is_string(), Exit::bad_data, "{}: line {}: '{}' is of type {} (expected string)", path, number, key, found->type_name());
+  MP_REQUIRE(found != object.end(), Exit::bad_data,
+             "{}: line {}: there is no key '{}' (the keys are: {}); name the one that holds the text", path, number, key, keys_of(object));
+  MP_REQUIRE(found->is_string(), Exit::bad_data, "{}: line {}: '{}' is of type {} (expected string)", path, number, key,
+             found->type_name());
   return found->get<std::string>();
 }
 }  // namespace

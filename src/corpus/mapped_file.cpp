@@ -19,7 +19,8 @@ struct Descriptor {
 
 void fail_to_open(const std::string& path, int error, Exit otherwise) {
   if (error == ENOENT || error == ENOTDIR) fail(Exit::input_missing, "{}: there is no such file; check the path", path);
-  if (error == EACCES || error == EPERM) fail(Exit::permission, "{}: permission denied; check the rights of the file and its folders", path);
+  if (error == EACCES || error == EPERM)
+    fail(Exit::permission, "{}: permission denied; check the rights of the file and its folders", path);
   fail(otherwise, "{}: {}", path, std::strerror(error));
 }
 

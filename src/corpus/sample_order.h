@@ -21,7 +21,10 @@ Epochs epochs_for(std::int64_t tokens_per_epoch, std::int64_t sequence, std::int
 /// drawn in the order of a second shuffle. All shuffles draw from one stream, in this order.
 class SampleOrder {
  public:
-  struct Start { std::int64_t position, offset; bool operator==(const Start&) const = default; };
+  struct Start {
+    std::int64_t position, offset;
+    bool operator==(const Start&) const = default;
+  };
 
   /// Without a seed nothing is shuffled.
   SampleOrder(const Documents& documents, std::int64_t sequence, std::optional<std::uint32_t> seed, Epochs epochs = {});

@@ -14,7 +14,8 @@ namespace mindpipe {
 
 namespace {
 void write_text(const Arithmetic& arithmetic, const std::string& path, std::int64_t documents, std::int64_t lines) {
-  MP_REQUIRE(!std::filesystem::exists(path), Exit::cannot_create, "{}: the file exists already (nothing is overwritten); remove it or choose another name", path);
+  MP_REQUIRE(!std::filesystem::exists(path), Exit::cannot_create,
+             "{}: the file exists already (nothing is overwritten); remove it or choose another name", path);
   std::ofstream file = create_file(path);
   for (std::int64_t d = 0; d < documents; ++d) {
     if (d > 0) file << '\n';

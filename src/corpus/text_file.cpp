@@ -20,7 +20,8 @@ std::string TextFile::name() const {
 }
 
 void TextFile::read(std::int64_t document, std::int64_t first, std::int64_t tokens, std::int32_t* out) const {
-  MP_CHECK(first >= 0 && tokens >= 0 && first + tokens <= length(document), "{}: bytes {} + {} of {}", name(), first, tokens, length(document));
+  MP_CHECK(first >= 0 && tokens >= 0 && first + tokens <= length(document), "{}: bytes {} + {} of {}", name(), first, tokens,
+           length(document));
   for (std::int64_t i = 0; i < tokens; ++i) {
     out[i] = static_cast<std::int32_t>(file_.data()[begin_ + first + i]);
     if (vocabulary_ > 0 && out[i] >= vocabulary_) check_token(file_.path(), document, begin_ + first + i, out[i], vocabulary_);

@@ -6,14 +6,22 @@ namespace mindpipe {
 
 const char* name_of(TokenType type) {
   switch (type) {
-    case TokenType::u8: return "uint8";
-    case TokenType::i8: return "int8";
-    case TokenType::i16: return "int16";
-    case TokenType::i32: return "int32";
-    case TokenType::i64: return "int64";
-    case TokenType::f64: return "float64";
-    case TokenType::f32: return "float32";
-    case TokenType::u16: return "uint16";
+    case TokenType::u8:
+      return "uint8";
+    case TokenType::i8:
+      return "int8";
+    case TokenType::i16:
+      return "int16";
+    case TokenType::i32:
+      return "int32";
+    case TokenType::i64:
+      return "int64";
+    case TokenType::f64:
+      return "float64";
+    case TokenType::f32:
+      return "float32";
+    case TokenType::u16:
+      return "uint16";
   }
   return "unknown";
 }
@@ -21,12 +29,16 @@ const char* name_of(TokenType type) {
 std::int64_t bytes_of(TokenType type) {
   switch (type) {
     case TokenType::u8:
-    case TokenType::i8: return 1;
+    case TokenType::i8:
+      return 1;
     case TokenType::i16:
-    case TokenType::u16: return 2;
+    case TokenType::u16:
+      return 2;
     case TokenType::i32:
-    case TokenType::f32: return 4;
-    default: return 8;
+    case TokenType::f32:
+      return 4;
+    default:
+      return 8;
   }
 }
 
@@ -45,8 +57,8 @@ TokenFile::TokenFile(const std::string& prefix, std::int64_t vocabulary)
 
 void TokenFile::check_header() {
   const std::string& path = idx_.path();
-  MP_REQUIRE(idx_.size() >= header_bytes, Exit::bad_data, "{}: the file has {} bytes (an index begins with {}); it is truncated or not an index",
-             path, idx_.size(), header_bytes);
+  MP_REQUIRE(idx_.size() >= header_bytes, Exit::bad_data,
+             "{}: the file has {} bytes (an index begins with {}); it is truncated or not an index", path, idx_.size(), header_bytes);
   MP_REQUIRE(std::memcmp(idx_.data(), magic, sizeof magic) == 0, Exit::bad_data,
              "{}: offset 0: the first nine bytes are not MMIDIDX and two zeros (expected of an index); name a .bin/.idx pair", path);
   const auto version = idx_.at<std::uint64_t>(9);
@@ -59,12 +71,14 @@ void TokenFile::check_header() {
 
   const auto sequences = idx_.at<std::uint64_t>(18), boundaries = idx_.at<std::uint64_t>(26);
   const auto rest = static_cast<std::uint64_t>(idx_.size() - header_bytes);
-  MP_REQUIRE(sequences <= rest / 12, Exit::bad_data, "{}: offset 18: {} sequences (the file of {} bytes has room for {}); it is truncated or damaged",
-             path, sequences, idx_.size(), rest / 12);
+  MP_REQUIRE(sequences <= rest / 12, Exit::bad_data,
+             "{}: offset 18: {} sequences (the file of {} bytes has room for {}); it is truncated or damaged", path, sequences, idx_.size(),
+             rest / 12);
   MP_REQUIRE(boundaries >= 1, Exit::bad_data, "{}: offset 26: 0 document boundaries (expected documents + 1)", path);
   const std::uint64_t room = (rest - 12 * sequences) / 8;
   MP_REQUIRE(boundaries <= room, Exit::bad_data,
-             "{}: offset 26: {} document boundaries (the file of {} bytes has room for {}); it is truncated or damaged", path, boundaries, idx_.size(), room);
+             "{}: offset 26: {} document boundaries (the file of {} bytes has room for {}); it is truncated or damaged", path, boundaries,
+             idx_.size(), room);
   const std::uint64_t plain = header_bytes + 12 * sequences + 8 * boundaries;
   const auto size = static_cast<std::uint64_t>(idx_.size());
   MP_REQUIRE(size == plain || size == plain + sequences, Exit::bad_data,
@@ -78,22 +92,26 @@ void TokenFile::check_sequences() {
   const std::int64_t size = bytes_of(type_);
   for (std::int64_t s = 0; s < sequences_; ++s) {
     const std::int64_t length = sequence_length(s), offset = sequence_offset(s);
-    MP_REQUIRE(length >= 0, Exit::bad_data, "{}: offset {}: sequence {} has length {} (expected 0 or more)", idx_.path(), header_bytes + 4 * s, s, length);
+    MP_REQUIRE(length >= 0, Exit::bad_data, "{}: offset {}: sequence {} has length {} (expected 0 or more)", idx_.path(),
+               header_bytes + 4 * s, s, length);
     MP_REQUIRE(offset >= 0 && offset <= bin_.size() && length <= (bin_.size() - offset) / size, Exit::bad_data,
-               "{}: offset {}: sequence {} lies at byte {} with {} tokens of {} bytes (expected to end within the {} bytes of {})", idx_.path(),
-               header_bytes + 4 * sequences_ + 8 * s, s, offset, length, size, bin_.size(), bin_.path());
+               "{}: offset {}: sequence {} lies at byte {} with {} tokens of {} bytes (expected to end within the {} bytes of {})",
+               idx_.path(), header_bytes + 4 * sequences_ + 8 * s, s, offset, length, size, bin_.size(), bin_.path());
     tokens_ += length;
   }
 }
 
 void TokenFile::check_documents() const {
   const auto at = [&](std::int64_t d) { return header_bytes + 12 * sequences_ + 8 * d; };
-  MP_REQUIRE(first_sequence(0) == 0, Exit::bad_data, "{}: offset {}: the first document boundary is {} (expected 0)", idx_.path(), at(0), first_sequence(0));
+  MP_REQUIRE(first_sequence(0) == 0, Exit::bad_data, "{}: offset {}: the first document boundary is {} (expected 0)", idx_.path(), at(0),
+             first_sequence(0));
   for (std::int64_t d = 1; d < boundaries_; ++d)
-    MP_REQUIRE(first_sequence(d) >= first_sequence(d - 1), Exit::bad_data, "{}: offset {}: document boundary {} is {} (expected {} or more: boundaries ascend)",
-               idx_.path(), at(d), d, first_sequence(d), first_sequence(d - 1));
-  MP_REQUIRE(first_sequence(boundaries_ - 1) == sequences_, Exit::bad_data, "{}: offset {}: the last document boundary is {} (expected {}, the number of sequences)",
-             idx_.path(), at(boundaries_ - 1), first_sequence(boundaries_ - 1), sequences_);
+    MP_REQUIRE(first_sequence(d) >= first_sequence(d - 1), Exit::bad_data,
+               "{}: offset {}: document boundary {} is {} (expected {} or more: boundaries ascend)", idx_.path(), at(d), d,
+               first_sequence(d), first_sequence(d - 1));
+  MP_REQUIRE(first_sequence(boundaries_ - 1) == sequences_, Exit::bad_data,
+             "{}: offset {}: the last document boundary is {} (expected {}, the number of sequences)", idx_.path(), at(boundaries_ - 1),
+             first_sequence(boundaries_ - 1), sequences_);
 }
 
 std::int64_t TokenFile::length(std::int64_t document) const {
@@ -118,12 +136,18 @@ std::int64_t widen(const std::byte* from, std::int64_t tokens, std::int64_t end,
 
 std::int64_t widen(TokenType type, const std::byte* from, std::int64_t tokens, std::int64_t end, std::int32_t* out) {
   switch (type) {
-    case TokenType::u8: return widen<std::uint8_t>(from, tokens, end, out);
-    case TokenType::i8: return widen<std::int8_t>(from, tokens, end, out);
-    case TokenType::i16: return widen<std::int16_t>(from, tokens, end, out);
-    case TokenType::u16: return widen<std::uint16_t>(from, tokens, end, out);
-    case TokenType::i32: return widen<std::int32_t>(from, tokens, end, out);
-    default: return widen<std::int64_t>(from, tokens, end, out);
+    case TokenType::u8:
+      return widen<std::uint8_t>(from, tokens, end, out);
+    case TokenType::i8:
+      return widen<std::int8_t>(from, tokens, end, out);
+    case TokenType::i16:
+      return widen<std::int16_t>(from, tokens, end, out);
+    case TokenType::u16:
+      return widen<std::uint16_t>(from, tokens, end, out);
+    case TokenType::i32:
+      return widen<std::int32_t>(from, tokens, end, out);
+    default:
+      return widen<std::int64_t>(from, tokens, end, out);
   }
 }
 
@@ -133,18 +157,25 @@ std::int64_t token_at(TokenType type, const std::byte* from) {
     return static_cast<std::int64_t>(token);
   };
   switch (type) {
-    case TokenType::u8: return as(std::uint8_t{});
-    case TokenType::i8: return as(std::int8_t{});
-    case TokenType::i16: return as(std::int16_t{});
-    case TokenType::u16: return as(std::uint16_t{});
-    case TokenType::i32: return as(std::int32_t{});
-    default: return as(std::int64_t{});
+    case TokenType::u8:
+      return as(std::uint8_t{});
+    case TokenType::i8:
+      return as(std::int8_t{});
+    case TokenType::i16:
+      return as(std::int16_t{});
+    case TokenType::u16:
+      return as(std::uint16_t{});
+    case TokenType::i32:
+      return as(std::int32_t{});
+    default:
+      return as(std::int64_t{});
   }
 }
 }  // namespace
 
 void TokenFile::read(std::int64_t document, std::int64_t first, std::int64_t tokens, std::int32_t* out) const {
-  MP_CHECK(document >= 0 && document < count() && first >= 0 && tokens >= 0, "{}: document {} of {}, tokens {} + {}", name(), document, count(), first, tokens);
+  MP_CHECK(document >= 0 && document < count() && first >= 0 && tokens >= 0, "{}: document {} of {}, tokens {} + {}", name(), document,
+           count(), first, tokens);
   const std::int64_t end = vocabulary_ > 0 ? vocabulary_ : std::int64_t{1} << 31;
   std::int64_t skipped = 0, done = 0;
   for (std::int64_t s = first_sequence(document); s < first_sequence(document + 1) && done < tokens; ++s) {

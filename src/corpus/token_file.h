@@ -37,9 +37,7 @@ class TokenFile : public Documents {
   std::int64_t tokens() const { return tokens_; }
   std::int64_t sequence_length(std::int64_t sequence) const { return idx_.at<std::int32_t>(header_bytes + 4 * sequence); }
   /// The first sequence of a document; document = count() gives the number of sequences.
-  std::int64_t first_sequence(std::int64_t document) const {
-    return idx_.at<std::int64_t>(header_bytes + 12 * sequences_ + 8 * document);
-  }
+  std::int64_t first_sequence(std::int64_t document) const { return idx_.at<std::int64_t>(header_bytes + 12 * sequences_ + 8 * document); }
 
  private:
   std::int64_t sequence_offset(std::int64_t sequence) const { return idx_.at<std::int64_t>(header_bytes + 4 * sequences_ + 8 * sequence); }

@@ -11,10 +11,14 @@ std::string unfinished(const std::string& prefix, const char* ending) { return p
 
 std::int64_t largest(TokenType type) {
   switch (type) {
-    case TokenType::u8: return 255;
-    case TokenType::u16: return 65535;
-    case TokenType::i32: return std::numeric_limits<std::int32_t>::max();
-    default: fail(Exit::internal, "token files are not written as {}", name_of(type));
+    case TokenType::u8:
+      return 255;
+    case TokenType::u16:
+      return 65535;
+    case TokenType::i32:
+      return std::numeric_limits<std::int32_t>::max();
+    default:
+      fail(Exit::internal, "token files are not written as {}", name_of(type));
   }
 }
 }  // namespace
@@ -33,8 +37,8 @@ TokenWriter::TokenWriter(const std::string& prefix, TokenType type, std::int64_t
     : prefix_(prefix), type_(type), longest_sequence_(longest_sequence) {
   largest(type);
   for (const char* ending : {".bin", ".idx"})
-    MP_REQUIRE(!std::filesystem::exists(prefix + ending), Exit::cannot_create, "{}{}: the file exists already (nothing is overwritten); remove it or choose another name",
-               prefix, ending);
+    MP_REQUIRE(!std::filesystem::exists(prefix + ending), Exit::cannot_create,
+               "{}{}: the file exists already (nothing is overwritten); remove it or choose another name", prefix, ending);
   bin_ = create_file(unfinished(prefix_, ".bin"));
 }
 
@@ -53,7 +57,8 @@ void TokenWriter::add(std::span<const std::int32_t> tokens) {
   const std::int64_t end = largest(type_) + 1;
   while (!tokens.empty()) {
     if (open_ == longest_sequence_) end_sequence();
-    const auto part = tokens.first(static_cast<std::size_t>(std::min<std::int64_t>(longest_sequence_ - open_, static_cast<std::int64_t>(tokens.size()))));
+    const auto part =
+        tokens.first(static_cast<std::size_t>(std::min<std::int64_t>(longest_sequence_ - open_, static_cast<std::int64_t>(tokens.size()))));
     const auto size = static_cast<std::size_t>(bytes_of(type_));
     buffer_.resize(part.size() * size);
     for (std::size_t i = 0; i < part.size(); ++i) {
@@ -97,7 +102,8 @@ void TokenWriter::finish() {
   write(idx, path, boundaries_.data(), boundaries_.size() * 8);
   idx.close();
   bin_.close();
-  MP_REQUIRE(!idx.fail() && !bin_.fail(), Exit::io_error, "{}.bin: writing failed ({}); check the space on the disk", prefix_, std::strerror(errno));
+  MP_REQUIRE(!idx.fail() && !bin_.fail(), Exit::io_error, "{}.bin: writing failed ({}); check the space on the disk", prefix_,
+             std::strerror(errno));
   std::filesystem::rename(unfinished(prefix_, ".bin"), prefix_ + ".bin");
   std::filesystem::rename(path, prefix_ + ".idx");
   finished_ = true;

@@ -84,8 +84,10 @@ TEST(Corpus, ATextHoldsItsLastTenthOut) {
   const std::string seen = ByteTokenizer::decode(batch(train, 0, 90).tokens);  // one round
   for (int line = 0; line < 90; ++line) EXPECT_THAT(seen, HasSubstr(fmt::format("line {:02}", line)));
   EXPECT_THAT(seen, testing::Not(HasSubstr("line 91")));
-  EXPECT_THAT(train.describe().at(0), HasSubstr("lines.txt (the first 90 % of the text): 728 tokens in 1 documents, 90 samples an epoch, shuffled"));
-  EXPECT_THAT(validation.describe().at(0), HasSubstr("lines.txt (the last 10 % of the text): 72 tokens in 1 documents, 8 samples an epoch, in order"));
+  EXPECT_THAT(train.describe().at(0),
+              HasSubstr("lines.txt (the first 90 % of the text): 728 tokens in 1 documents, 90 samples an epoch, shuffled"));
+  EXPECT_THAT(validation.describe().at(0),
+              HasSubstr("lines.txt (the last 10 % of the text): 72 tokens in 1 documents, 8 samples an epoch, in order"));
 }
 
 TEST(Corpus, SourcesAreBlendedByWeight) {
@@ -106,16 +108,20 @@ TEST(Corpus, TheContextIsTheSequenceUnlessOneIsGiven) {
 TEST(Corpus, RefusesWhatCannotBeTrainedOn) {
   const Folder folder;
   const auto with = [](const std::string& path, int sequence = 4, double weight = 1) { return DataConfig{{{path, weight}}, {}, sequence}; };
-  const auto open = [](const DataConfig& data, const ModelConfig& model = small_model()) { return [=] { Corpus(data, Part::train, model, 1); }; };
+  const auto open = [](const DataConfig& data, const ModelConfig& model = small_model()) {
+    return [=] { Corpus(data, Part::train, model, 1); };
+  };
   write_file(folder / "empty.txt", "");
   write_file(folder / "short.txt", "ab\n");
   expect_error(Exit::bad_configuration, "data.sequence is 5 (model.context is 4, and no sequence may be longer)", open(with(alice, 5)));
   expect_error(Exit::bad_configuration, "data.train names no source", open({}));
   expect_error(Exit::bad_configuration, "the weight of x is 0 (must be above 0)", open(with("x", 4, 0)));
   expect_error(Exit::bad_configuration, "synthetic:poems is not a corpus that the program can make", open(with("synthetic:poems")));
-  expect_error(Exit::bad_configuration, "model.vocabulary is 100 (synthetic:arithmetic is written in bytes up to 122)", open(with("synthetic:arithmetic"), small_model(4, 100)));
+  expect_error(Exit::bad_configuration, "model.vocabulary is 100 (synthetic:arithmetic is written in bytes up to 122)",
+               open(with("synthetic:arithmetic"), small_model(4, 100)));
   expect_error(Exit::bad_data, "empty.txt: the file is empty", open(with(folder / "empty.txt")));
-  expect_error(Exit::bad_data, "short.txt (the first 90 % of the text): the file has 2 tokens (a sample takes 5", open(with(folder / "short.txt")));
+  expect_error(Exit::bad_data, "short.txt (the first 90 % of the text): the file has 2 tokens (a sample takes 5",
+               open(with(folder / "short.txt")));
   expect_error(Exit::input_missing, "absent.txt: there is no such file", open(with(folder / "absent.txt")));
   expect_error(Exit::input_missing, "absent.idx: there is no such file", open(with(folder / "absent")));
   expect_error(Exit::bad_data, "pair.bin: the file has 9 tokens (a sample takes 10", open(with(write_golden(folder), 9), small_model(9)));

@@ -104,8 +104,9 @@ TEST(Mersenne, ShufflesAsNumpyDoes) {
   const std::vector<std::pair<std::uint32_t, int>> cases{{0, 1}, {1, 2}, {1234, 5}, {4294967295u, 1000}, {77, 65537}};
   std::string program = "import numpy, zlib\nfor s, n in [";
   for (const auto& [seed, n] : cases) program += fmt::format("({},{}),", seed, n);
-  program += "]:\n a = numpy.arange(n, dtype=numpy.int64); r = numpy.random.RandomState(s); r.shuffle(a); b = numpy.arange(7); r.shuffle(b)\n"
-             " h = 0\n for x in list(a) + list(b): h = (h * 31 + int(x)) % 1000000007\n print(h)\n";
+  program +=
+      "]:\n a = numpy.arange(n, dtype=numpy.int64); r = numpy.random.RandomState(s); r.shuffle(a); b = numpy.arange(7); r.shuffle(b)\n"
+      " h = 0\n for x in list(a) + list(b): h = (h * 31 + int(x)) % 1000000007\n print(h)\n";
   const std::string theirs = run_numpy(program);
   if (theirs.empty()) GTEST_SKIP() << "/usr/bin/python3 has no numpy to compare with";
   std::string ours;
@@ -182,8 +183,9 @@ TEST(DocumentDataset, APlannedRunHasTheOrderOfAllItsEpochs) {
 }
 
 TEST(DocumentDataset, RefusesDocumentsShorterThanOneSample) {
-  expect_error(Exit::bad_data, "counted: the file has 4 tokens (a sample takes 5: data.sequence and one more)",
-               [] { DocumentDataset(std::make_unique<Counted>(std::vector<std::int64_t>{3, 0, 1}), 4, 1); });
+  expect_error(Exit::bad_data, "counted: the file has 4 tokens (a sample takes 5: data.sequence and one more)", [] {
+    DocumentDataset(std::make_unique<Counted>(std::vector<std::int64_t>{3, 0, 1}), 4, 1);
+  });
   expect_error(Exit::bad_data, "counted: the file has no tokens (a sample takes 5)",
                [] { DocumentDataset(std::make_unique<Counted>(std::vector<std::int64_t>{}), 4, 1); });
 }

@@ -17,7 +17,8 @@ namespace {
 using testing::ElementsAre;
 
 /// The documents that a file of text is imported as, read back from the pair.
-std::vector<std::string> imported(const std::string& text, const std::string& format, const std::string& key = "text", bool end_of_text = false) {
+std::vector<std::string> imported(const std::string& text, const std::string& format, const std::string& key = "text",
+                                  bool end_of_text = false) {
   const Folder folder;
   write_file(folder / "in", text);
   TokenWriter writer(folder / "out", TokenType::u16);
@@ -53,21 +54,27 @@ TEST(TextImport, ATextIsOneDocument) {
   EXPECT_THAT(imported("", "text"), ElementsAre());
 }
 
-TEST(TextImport, BlankLinesDivideParagraphs) {
-  EXPECT_THAT(imported("\n\na\nb\n\n \t\r\nc", "paragraphs"), ElementsAre("a\nb\n", "c"));
-}
+TEST(TextImport, BlankLinesDivideParagraphs) { EXPECT_THAT(imported("\n\na\nb\n\n \t\r\nc", "paragraphs"), ElementsAre("a\nb\n", "c")); }
 
 TEST(TextImport, EachLineOfJsonIsADocument) {
-  const std::string lines = R"({"text":"one","n":1})" "\n\n" R"({"n":2,"text":""})" "\n" R"({"text":"tw\u00f6\n"})";
+  const std::string lines = R"({"text":"one","n":1})"
+                            "\n\n"
+                            R"({"n":2,"text":""})"
+                            "\n"
+                            R"({"text":"tw\u00f6\n"})";
   EXPECT_THAT(imported(lines, "jsonl"), ElementsAre("one", "tw\xc3\xb6\n"));
   EXPECT_THAT(imported(R"({"body":"b"})", "jsonl", "body", true), ElementsAre("b<end>"));
 }
 
 TEST(TextImport, NamesTheLineThatIsWrong) {
-  const std::string good = R"({"text":"one"})" "\n";
-  expect_error(Exit::bad_data, "in: line 2, byte 10: not valid JSON (expected one object a line, in UTF-8)", [&] { imported(good + R"({"text": ])", "jsonl"); });
-  expect_error(Exit::bad_data, "in: line 3: the line is of type array (expected one JSON object a line)", [&] { imported(good + "\n[1]", "jsonl"); });
-  expect_error(Exit::bad_data, "in: line 2: there is no key 'text' (the keys are: a, b)", [&] { imported(good + R"({"b":1,"a":2})", "jsonl"); });
+  const std::string good = R"({"text":"one"})"
+                           "\n";
+  expect_error(Exit::bad_data, "in: line 2, byte 10: not valid JSON (expected one object a line, in UTF-8)",
+               [&] { imported(good + R"({"text": ])", "jsonl"); });
+  expect_error(Exit::bad_data, "in: line 3: the line is of type array (expected one JSON object a line)",
+               [&] { imported(good + "\n[1]", "jsonl"); });
+  expect_error(Exit::bad_data, "in: line 2: there is no key 'text' (the keys are: a, b)",
+               [&] { imported(good + R"({"b":1,"a":2})", "jsonl"); });
   expect_error(Exit::bad_data, "in: line 1: 'text' is of type number (expected string)", [&] { imported(R"({"text":1})", "jsonl"); });
   expect_error(Exit::bad_data, "in: line 1, byte 10: not valid JSON", [&] { imported("{\"text\":\"\xff\"}", "jsonl"); });
   expect_error(Exit::usage, "there is no format 'xml'; choose auto, text, paragraphs or jsonl", [&] { imported("", "xml"); });
@@ -86,15 +93,18 @@ TEST(TextImport, RefusesWhatIsNotThere) {
 TEST(Inspect, TellsWhatAPairHolds) {
   const Folder folder;
   const std::string pair = write_golden(folder);
-  EXPECT_EQ(inspect_file(pair + ".idx", 4), pair + ".bin: uint16, 9 tokens, 4 sequences, 3 documents\n"
-            "tokens in a document: documents\n"
-            "           1 - 1            1\n"
-            "           2 - 3            1\n"
-            "           4 - 7            1\n"
-            "tokens 1 to 9 among the first 9\nfirst tokens: 1 2 3 4\nas text: \\x01\\x02\\x03\\x04\n");
+  EXPECT_EQ(inspect_file(pair + ".idx", 4), pair +
+                                                ".bin: uint16, 9 tokens, 4 sequences, 3 documents\n"
+                                                "tokens in a document: documents\n"
+                                                "           1 - 1            1\n"
+                                                "           2 - 3            1\n"
+                                                "           4 - 7            1\n"
+                                                "tokens 1 to 9 among the first 9\nfirst tokens: 1 2 3 4\nas text: \\x01\\x02\\x03\\x04\n");
   write_file(folder / "a.txt", "twelve bytes");
-  EXPECT_EQ(inspect_file(folder / "a.txt", 6), folder / "a.txt" + ": text, 12 bytes: 10 for training, 2 held out for validation\n"
-            "tokens 32 to 121 among the first 10\nfirst tokens: 116 119 101 108 118 101\nas text: twelve\n");
+  EXPECT_EQ(inspect_file(folder / "a.txt", 6),
+            folder / "a.txt" +
+                ": text, 12 bytes: 10 for training, 2 held out for validation\n"
+                "tokens 32 to 121 among the first 10\nfirst tokens: 116 119 101 108 118 101\nas text: twelve\n");
   EXPECT_EQ(printable(std::vector<std::int32_t>{'a', '\n', 255, 256, 300}), "a\\n\\xff<end><300>");
 }
 
@@ -110,7 +120,9 @@ TEST(Arithmetic, SpellsNumbers) {
 /// Reads the sum back: the number words up to the next other word.
 int number(std::istringstream& words, std::string& next) {
   std::vector<std::string> spelled;
-  while (words >> next && next != "plus" && next != "minus" && next != "times" && next != "is" && next != "more" && next != "less" && next != "the") spelled.push_back(next);
+  while (words >> next && next != "plus" && next != "minus" && next != "times" && next != "is" && next != "more" && next != "less" &&
+         next != "the")
+    spelled.push_back(next);
   std::string joined;
   for (const auto& word : spelled) joined += joined.empty() ? word : ' ' + word;
   if (joined.ends_with(".")) joined.pop_back();

@@ -107,10 +107,13 @@ TEST(TokenWriter, LeavesNothingBehindWhenItIsNotFinished) {
 TEST(TokenWriter, RefusesToOverwriteAndToWriteNowhere) {
   const Folder folder;
   const std::string pair = write_golden(folder);
-  expect_error(Exit::cannot_create, "pair.bin: the file exists already (nothing is overwritten)", [&] { TokenWriter(pair, TokenType::u16); });
-  expect_error(Exit::cannot_create, "nowhere/x.bin.unfinished: the file cannot be created", [&] { TokenWriter(folder / "nowhere/x", TokenType::u16); });
-  expect_error(Exit::bad_data, "wide.bin: document 0, position 1: token 65536 (expected 0 to 65535",
-               [&] { TokenWriter(folder / "wide", TokenType::u16).add(std::vector<std::int32_t>{1, 65536}); });
+  expect_error(Exit::cannot_create, "pair.bin: the file exists already (nothing is overwritten)",
+               [&] { TokenWriter(pair, TokenType::u16); });
+  expect_error(Exit::cannot_create, "nowhere/x.bin.unfinished: the file cannot be created",
+               [&] { TokenWriter(folder / "nowhere/x", TokenType::u16); });
+  expect_error(Exit::bad_data, "wide.bin: document 0, position 1: token 65536 (expected 0 to 65535", [&] {
+    TokenWriter(folder / "wide", TokenType::u16).add(std::vector<std::int32_t>{1, 65536});
+  });
 }
 
 TEST(TokenFile, RefusesWhatIsNotThere) {
@@ -140,17 +143,20 @@ TEST(TokenFile, RefusesAnotherKindOfFile) {
 
 TEST(TokenFile, RefusesCountsThatWouldTakeAllMemory) {
   expect_refused(changed(18, "ffffffffffffffff"), "offset 18: 18446744073709551615 sequences (the file of 114 bytes has room for 6)");
-  expect_refused(changed(26, "ffffffffffffff7f"), "offset 26: 9223372036854775807 document boundaries (the file of 114 bytes has room for 4)");
+  expect_refused(changed(26, "ffffffffffffff7f"),
+                 "offset 26: 9223372036854775807 document boundaries (the file of 114 bytes has room for 4)");
   expect_refused(changed(26, "0000000000000000"), "offset 26: 0 document boundaries (expected documents + 1)");
 }
 
 TEST(TokenFile, RefusesSequencesThatLieOutsideTheFile) {
   expect_refused(changed(38, "ffffffff"), "offset 38: sequence 1 has length -1 (expected 0 or more)");
-  expect_refused(changed(46, "02000000"), "offset 74: sequence 3 lies at byte 16 with 2 tokens of 2 bytes (expected to end within the 18 bytes of ");
+  expect_refused(changed(46, "02000000"),
+                 "offset 74: sequence 3 lies at byte 16 with 2 tokens of 2 bytes (expected to end within the 18 bytes of ");
   expect_refused(changed(50, "feffffffffffffff"), "offset 50: sequence 0 lies at byte -2 with 3 tokens of 2 bytes");
   expect_refused(changed(50, "ffffffffffffff7f"), "offset 50: sequence 0 lies at byte 9223372036854775807 with 3 tokens");
   const Folder folder;
-  expect_error(Exit::bad_data, "offset 74: sequence 3 lies at byte 16", [&] { TokenFile(write_golden(folder, golden_idx, golden_bin.substr(0, 17))); });
+  expect_error(Exit::bad_data, "offset 74: sequence 3 lies at byte 16",
+               [&] { TokenFile(write_golden(folder, golden_idx, golden_bin.substr(0, 17))); });
 }
 
 TEST(TokenFile, RefusesBoundariesThatDoNotAscend) {
@@ -165,11 +171,13 @@ TEST(TokenFile, RefusesATokenBeyondTheVocabularyWhenItIsRead) {
   const TokenFile file(write_golden(folder), 7);
   std::vector<std::int32_t> tokens(5);
   file.read(1, 0, 3, tokens.data());
-  expect_error(Exit::bad_data, "pair.bin: document 1, position 3: token 7 (expected 0 to 6, the vocabulary has 7)", [&] { file.read(1, 0, 5, tokens.data()); });
+  expect_error(Exit::bad_data, "pair.bin: document 1, position 3: token 7 (expected 0 to 6, the vocabulary has 7)",
+               [&] { file.read(1, 0, 5, tokens.data()); });
   std::string idx = changed(17, "03");
   const Folder other;
   const TokenFile negative(write_golden(other, idx, from_hex("ffff") + golden_bin.substr(2)));
-  expect_error(Exit::bad_data, "document 0, position 0: token -1 (expected 0 to 2147483647", [&] { negative.read(0, 0, 3, tokens.data()); });
+  expect_error(Exit::bad_data, "document 0, position 0: token -1 (expected 0 to 2147483647",
+               [&] { negative.read(0, 0, 3, tokens.data()); });
 }
 
 TEST(TokenFile, EveryMutationOfAnIndexIsReadOrRefused) {
@@ -179,16 +187,27 @@ TEST(TokenFile, EveryMutationOfAnIndexIsReadOrRefused) {
   for (int i = 0; i < 2000; ++i) {
     std::string idx = golden_idx;
     switch (random() % 4) {
-      case 0: idx.resize(random() % (idx.size() + 1)); break;
-      case 1: idx.append(random() % 40, static_cast<char>(random())); break;
-      default: break;
+      case 0:
+        idx.resize(random() % (idx.size() + 1));
+        break;
+      case 1:
+        idx.append(random() % 40, static_cast<char>(random()));
+        break;
+      default:
+        break;
     }
     for (unsigned n = random() % 4; n > 0 && !idx.empty(); --n) {
       char& byte = idx[random() % idx.size()];
       switch (random() % 3) {
-        case 0: byte = static_cast<char>(random()); break;
-        case 1: byte = static_cast<char>(byte ^ (1 << random() % 8)); break;
-        default: byte = random() % 2 ? '\x7f' : '\xff'; break;
+        case 0:
+          byte = static_cast<char>(random());
+          break;
+        case 1:
+          byte = static_cast<char>(byte ^ (1 << random() % 8));
+          break;
+        default:
+          byte = random() % 2 ? '\x7f' : '\xff';
+          break;
       }
     }
     try {
