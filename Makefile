@@ -1,0 +1,40 @@
+# The few things that are done often. Everything is in CMakeLists.txt; this only names it.
+JOBS ?= 2
+BUILD := build
+TRAIN := $(BUILD)/mindpipe-train
+
+.PHONY: help all build configure setup test demo bench bench-peers format clean
+
+help:            ## this list
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+all: build
+
+setup:           ## install the Debian packages that are missing
+	@scripts/setup.sh
+
+configure: setup
+	@cmake --preset release >$(BUILD)-configure.log 2>&1 && rm $(BUILD)-configure.log || { cat $(BUILD)-configure.log; exit 1; }
+
+build: configure ## build the program and its tests in build/
+	cmake --build $(BUILD) -j $(JOBS)
+
+test: build      ## build and run all quick tests
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+demo: configure  ## train a small model for a minute and let it write
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	$(TRAIN) --config configs/gpt-tiny.yaml run.dir=runs/demo
+	$(TRAIN) generate --config runs/demo/config.yaml generate.prompt="Alice was "
+
+bench: build     ## measure a step of GPT-2 124M against PyTorch on this machine (BENCH="--steps 4" for its options)
+	python3 scripts/bench/bench.py $(BENCH)
+
+bench-peers:     ## install the newest PyTorch for the comparison, into .venv-peers
+	scripts/bench/peers.sh
+
+format:          ## put all sources into the style of the house
+	git ls-files '*.h' '*.cpp' '*.cu' | xargs clang-format -i
+
+clean:           ## remove build/
+	rm -rf $(BUILD)

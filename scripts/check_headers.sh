@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Every header compiles alone: check_headers.sh [HEADER ...] (all of src/ and kernels/ when none is named).
+# A header that has passed is not compiled again until one that it includes has changed: times lie in $MINDPIPE_HEADER_CACHE.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export cache=${MINDPIPE_HEADER_CACHE:-}
+mpi_flags=$(pkg-config --cflags ompi-c 2>/dev/null || true)
+export mpi_flags
+if (($# == 0)); then mapfile -t headers < <(find src kernels -name '*.h' | sort); else headers=("$@"); fi
+
+check() {
+  local header=$1 flags=(-std=c++20 -w -ffp-contract=off -Isrc -Ikernels)
+  case $header in
+    kernels/cpu/simd/*) flags+=(-DMINDPIPE_ISA=avx512 -DMINDPIPE_ISA_LEVEL=2 -fno-math-errno -fno-trapping-math
+                                -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mbmi2 -mf16c -mprefer-vector-width=512) ;;
+    kernels/cuda/*) return 0 ;;   # compiled with the CUDA headers, where they are
+  esac
+  flags+=($mpi_flags)
+  local stamp=$cache/${header//\//_}
+  if [[ -n $cache && -f $stamp.d ]]; then
+    local newer=0 file
+    for file in $(sed -e 's/^[^:]*://' -e 's/\\$//' "$stamp.d"); do [[ $file -nt $stamp.d || ! -e $file ]] && { newer=1; break; }; done
+    ((newer)) || return 0
+  fi
+  local made=/dev/null
+  [[ -n $cache ]] && { mkdir -p "$cache"; made=$stamp.new; }
+  local name=$header
+  case $header in src/* | kernels/*) name=${header#*/} ;; esac
+  if ! printf '#include "%s"\n' "$name" | g++ "${flags[@]}" -fsyntax-only -MMD -MF "$made" -x c++ - ; then
+    echo "$header: does not compile alone (include what it uses)" >&2
+    return 1
+  fi
+  if [[ -n $cache ]]; then mv "$stamp.new" "$stamp.d"; fi
+}
+export -f check
+printf '%s\0' "${headers[@]}" | nice xargs -0 -n 1 -P "${MINDPIPE_JOBS:-2}" bash -c 'check "$0"'
