@@ -98,6 +98,9 @@ void TokenFile::check_sequences() {
                "{}: offset {}: sequence {} lies at byte {} with {} tokens of {} bytes (expected to end within the {} bytes of {})",
                idx_.path(), header_bytes + 4 * sequences_ + 8 * s, s, offset, length, size, bin_.size(), bin_.path());
     tokens_ += length;
+    MP_REQUIRE(tokens_ <= bin_.size() / size, Exit::bad_data,
+               "{}: offset {}: {} tokens up to sequence {} (expected at most {}, what {} has room for: sequences do not overlap)",
+               idx_.path(), header_bytes + 4 * s, tokens_, s, bin_.size() / size, bin_.path());
   }
 }
 

@@ -154,6 +154,7 @@ TEST(TokenFile, RefusesSequencesThatLieOutsideTheFile) {
                  "offset 74: sequence 3 lies at byte 16 with 2 tokens of 2 bytes (expected to end within the 18 bytes of ");
   expect_refused(changed(50, "feffffffffffffff"), "offset 50: sequence 0 lies at byte -2 with 3 tokens of 2 bytes");
   expect_refused(changed(50, "ffffffffffffff7f"), "offset 50: sequence 0 lies at byte 9223372036854775807 with 3 tokens");
+  expect_refused(changed(46, "03000000").replace(74, 1, 1, '\0'), "offset 46: 11 tokens up to sequence 3 (expected at most 9, what ");
   const Folder folder;
   expect_error(Exit::bad_data, "offset 74: sequence 3 lies at byte 16",
                [&] { TokenFile(write_golden(folder, golden_idx, golden_bin.substr(0, 17))); });
