@@ -12,11 +12,14 @@ PyTorch's interpreter: $MINDPIPE_PEER_PYTHON, else .venv-peers/bin/python (`make
 `--compile` adds torch.compile as another column. Exit code 0 when the figures were taken, whatever they are.
 """
 import argparse
+import array
 import json
 import os
 import platform
+import random
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -26,6 +29,8 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TORCH_SCRIPT = os.path.join(ROOT, "scripts", "bench", "torch_gpt.py")
 LAYERS, WIDTH, SEQUENCE, PARAMETERS = 12, 768, 1024, 124_439_808  # with 50,257 rows in the table, which is counted once
+LAYOUTS = (("data", {"grid.data": 2, "reproducible.data": 2}, 4), ("tensor", {"grid.tensor": 2, "reproducible.tensor": 2}, 4),
+           ("pipeline", {"grid.pipeline": 2}, 1))  # name, settings of two ranks, micro-batch
 MUST = {"f32": {"speed": 1.1, "memory": 0.8}, "bf16": {"speed": 1.5, "memory": 0.8}}
 
 
@@ -84,12 +89,27 @@ def run_process(command, environment, on_line=None):
     return start, lines, family[0] / 2**20 if ranks else usage.ru_maxrss / 1024
 
 
-def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, extra=()):
+def write_tokens(prefix, count):
+    """One document of random tokens below 50,257 as a .bin/.idx pair."""
+    draw = random.Random(1)
+    with open(prefix + ".bin", "wb") as file:
+        array.array("H", (draw.randrange(50257) for _ in range(count))).tofile(file)
+    with open(prefix + ".idx", "wb") as file:
+        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQiqqq", 1, 8, 1, 2, count, 0, 0, 1))
+
+
+def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, extra=None):
+    """One run of its own, in a directory that goes with it; `extra` are further settings."""
     folder = tempfile.mkdtemp(prefix="bench-", dir=options.runs)
     try:
-        command = [options.binary, "train", "--config", options.config, "run.dir=" + folder, "run.resume=never",
-                   "train.steps=%d" % options.steps, "train.batch=%d" % batch, "train.micro_batch=%d" % micro_batch,
-                   "train.precision=" + precision, "device.threads=%d" % threads, *extra, *options.set]
+        tokens = os.path.join(folder, "tokens")
+        write_tokens(tokens, (options.steps + 1) * batch * (SEQUENCE + 1))
+        settings = {"run.dir": folder, "run.resume": "never", "data.train": tokens, "data.validation": tokens, "train.steps": options.steps,
+                    "train.batch": batch, "train.micro_batch": micro_batch, "train.precision": precision, "train.evaluate_every": 0,
+                    "optimizer.rate.warmup": 0, "checkpoint.every": 0, "device.threads": threads, "grid.data": 1, "reproducible.data": 1}
+        settings.update(extra or {})
+        settings.update(setting.split("=", 1) for setting in options.set)
+        command = [options.binary, "train", "--config", options.config, *("%s=%s" % item for item in settings.items())]
         environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         if ranks > 1:
             environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
@@ -118,10 +138,10 @@ def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, extra
         if len(steps) != options.steps:
             fail("%s has %d steps with tokens_per_second (expected %d)" % (metrics, len(steps), options.steps))
         rates = [step["tokens_per_second"] for step in steps]
-        tokens = batch * SEQUENCE
-        return {"tokens_per_second": statistics.median(rates[1:]), "step_seconds": [tokens / rate for rate in rates[1:]],
-                "first_step_seconds": tokens / rates[0], "peak_mib": peak, "loss_last": steps[-1]["loss"],
-                "to_first_step_seconds": first[0] - start - tokens / rates[0] if first else None}
+        tokens_a_step = batch * SEQUENCE
+        return {"tokens_per_second": statistics.median(rates[1:]), "step_seconds": [tokens_a_step / rate for rate in rates[1:]],
+                "first_step_seconds": tokens_a_step / rates[0], "peak_mib": peak, "loss_last": steps[-1]["loss"],
+                "to_first_step_seconds": first[0] - start - tokens_a_step / rates[0] if first else None}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -192,7 +212,7 @@ def print_comparison(precision, runs):
 def layouts(options, precision):
     """Two ranks with one thread each against one rank with two threads."""
     results = {}
-    for name, extra, micro_batch in (("data", ["grid.data=2"], 4), ("tensor", ["grid.tensor=2"], 4), ("pipeline", ["grid.pipeline=2"], 1)):
+    for name, extra, micro_batch in LAYOUTS:
         batch = 32 if name == "pipeline" else 16
         pairs = []
         for _ in range(options.repeats):
