@@ -40,11 +40,13 @@ const char* name_of(Members group);
 /// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the other: all name `from_slot`,
 ///   which the first one reads (it may be overwritten until the last has ended); the last one names and writes `to_slot`; what passes
 ///   between the pieces is the executor's.
+/// - A forward's tape fills `slot` until its last backward has ended; in an evaluation (no backwards) until the forward itself has ended.
 /// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then is `slot` free.
 /// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`: add them to the binary counter.
 /// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first` is the block that the cut
 ///   precedes. With payload `unit` (a tied table): the gradient of the use in block `first`, reduced over data; without buffers:
-///   the runtime owns one place for each use, and after the last of these receives adds all uses in model order.
+///   the runtime owns one place for each use, and after the last of these receives adds all uses in model order (uses on one rank
+///   need no message).
 /// - reduce: sum the gradients of blocks [first, last) over group `data` (a sum_scatter when the optimizer is sharded).
 ///   sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: blocks [first, last), own part only when
 ///   sharded; then gather their values over `data`. A group of one does nothing.

@@ -150,7 +150,7 @@ class Writer {
     std::vector<int> before_scalars;
     for (const auto& [block, place] : reduced_) before_scalars.push_back(place);
     before_scalars.push_back(last_pass_);
-    exchange_tied(before_scalars);
+    if (outline_.training) exchange_tied(before_scalars);
     Action scalars;
     scalars.kind = Kind::sum_scalar;
     scalars.queue = Queue::group;

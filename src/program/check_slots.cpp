@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "program/check_parts.h"
+#include "program/simulate.h"
 
 namespace mindpipe {
 namespace {
@@ -112,8 +113,7 @@ class SlotChecker {
     } else if (holder != tape) {
       findings_.add(rank_, index, "looks for its tape in arena {}, which does not hold it", action.slot);
     }
-    const bool frees = action.kind == Kind::backward || action.kind == Kind::backward_weight;
-    if (frees && action.first == outline_.first_block[action.chunk]) holder = {-1, -1};
+    if (frees_tape(action, outline_)) holder = {-1, -1};
   }
 
   const std::vector<Action>& list_;

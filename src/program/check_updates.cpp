@@ -53,7 +53,7 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
   if (!waits_for(scalar, last_pass)) findings.add(rank, scalars[0], "does not wait for the last pass");
   for (int receive : arrived)
     if (!waits_for(scalar, receive)) findings.add(rank, scalars[0], "does not wait for the tied table's gradient (action {})", receive);
-  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
+  for (int chunk = 0; outline.training && chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
     for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) {
       if (outline.blocks[block].values == 0) continue;
@@ -86,7 +86,7 @@ void check_tied(const Program& program, const Outline& outline, Findings& findin
 
 void check_updates(const Program& program, const Outline& outline, Findings& findings) {
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) check_rank(program, outline, rank, findings);
-  check_tied(program, outline, findings);
+  if (outline.training) check_tied(program, outline, findings);
 }
 
 }  // namespace mindpipe

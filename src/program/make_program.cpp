@@ -15,7 +15,9 @@ std::vector<int> ranks_of_chunks(const Outline& outline) {
 }
 
 PlannedStep make_program(const Outline& outline, const std::string& schedule, const Network& network, std::int64_t memory_limit) {
-  const Order order = make_order(schedule, outline.stages, outline.micro_batches, outline.micro_batches_of_shard(), ranks_of_chunks(outline));
+  Order order = make_order(schedule, outline.stages, outline.micro_batches, outline.micro_batches_of_shard(), ranks_of_chunks(outline));
+  if (!outline.training)
+    for (auto& work : order) std::erase_if(work, [](const Work& one) { return one.kind != Kind::forward; });
   PlannedStep step;
   step.program = assemble(outline, order);
   step.placement = place(step.program, outline, network);

@@ -36,14 +36,13 @@ void place_tapes(std::vector<Action>& list, const Outline& outline, RankMemory& 
   std::map<std::pair<int, int>, int> slot_of;
   std::set<int> in_use;
   for (Action& action : list) {
-    const bool frees = action.kind == Kind::backward || action.kind == Kind::backward_weight;
-    if (action.kind != Kind::forward && !is_backward(action) && !frees) continue;
+    if (action.kind != Kind::forward && !is_backward(action) && action.kind != Kind::backward_weight) continue;
     const std::pair<int, int> tape{action.chunk, action.micro_batch};
     if (action.kind == Kind::forward) slot_of[tape] = take_free(in_use);
     MP_CHECK(slot_of.count(tape), "{} comes before its forward", to_string(action));
     action.slot = slot_of[tape];
     memory.arenas = std::max(memory.arenas, action.slot + 1);
-    if (frees && action.first == outline.first_block[action.chunk]) in_use.erase(action.slot);
+    if (frees_tape(action, outline)) in_use.erase(action.slot);
     std::int64_t saved = 0;
     for (int block = outline.first_block[action.chunk]; block < outline.first_block[action.chunk + 1]; ++block) saved += outline.blocks[block].saved;
     memory.arena_bytes = std::max(memory.arena_bytes, saved);

@@ -150,14 +150,18 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
   return Simulation(program, durations, network).run();
 }
 
+bool frees_tape(const Action& action, const Outline& outline) {
+  if (action.kind == Kind::forward) return !outline.training;
+  return (action.kind == Kind::backward || action.kind == Kind::backward_weight) && action.first == outline.first_block[action.chunk];
+}
+
 std::vector<int> peak_tapes(const Program& program, const Outline& outline) {
   std::vector<int> peaks;
   for (const auto& list : program.ranks) {
     int held = 0, peak = 0;
     for (const Action& action : list) {
       if (action.kind == Kind::forward) peak = std::max(peak, ++held);
-      const bool frees = action.kind == Kind::backward || action.kind == Kind::backward_weight;
-      if (frees && action.first == outline.first_block[action.chunk]) --held;
+      if (frees_tape(action, outline)) --held;
     }
     peaks.push_back(peak);
   }

@@ -50,6 +50,8 @@ struct Timeline {
 /// Runs the lists in virtual time: each queue first in, first out; a message when both its ends are there.
 Timeline simulate(const Program& program, const Durations& durations, const Network& network);
 
+/// True for the pass after which its micro-batch's tape is empty.
+bool frees_tape(const Action& action, const Outline& outline);
 /// The most tapes that each rank holds at once, counted in (micro-batch, chunk).
 std::vector<int> peak_tapes(const Program& program, const Outline& outline);
 

@@ -1,0 +1,174 @@
+#include "program/assemble.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "program/make_program.h"
+#include "program/sample_outline.h"
+
+namespace mindpipe {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<std::string> texts_of(const std::vector<Action>& list, Queue queue) {
+  std::vector<std::string> texts;
+  for (const Action& action : list)
+    if (action.queue == queue) texts.push_back(to_string(action));
+  return texts;
+}
+
+TEST(Assemble, ASmall1f1bReadsAsExpected) {
+  const Program program = assemble(equal_stages(2, 2), one_forward_one_backward_order(2, 2));
+  EXPECT_THAT(texts_of(program.ranks[0], Queue::compute),
+              ElementsAre("forward of micro-batch 0, block 0", "forward of micro-batch 1, block 0", "backward of micro-batch 0, block 0",
+                          "backward of micro-batch 1, block 0", "update block 0"));
+  EXPECT_THAT(texts_of(program.ranks[1], Queue::channel),
+              ElementsAre("receive activation of micro-batch 0 from rank 0", "send gradient of micro-batch 0 to rank 0",
+                          "receive activation of micro-batch 1 from rank 0", "send gradient of micro-batch 1 to rank 0"));
+  EXPECT_THAT(texts_of(program.ranks[1], Queue::group), ElementsAre("reduce block 1 over data", "sum_scalar over grid"));
+}
+
+TEST(Assemble, TheLastBackwardIsSplitByBlockAndReducedPieceByPiece) {
+  const Program program = assemble(equal_stages(1, 2, 1, {}, 3), gpipe_order(1, 2));
+  std::vector<std::string> texts;
+  for (const Action& action : program.ranks[0]) texts.push_back(to_string(action));
+  EXPECT_THAT(texts, ElementsAre("forward of micro-batch 0, blocks 0..2", "forward of micro-batch 1, blocks 0..2", "backward of micro-batch 0, blocks 0..2",
+                                 "backward of micro-batch 1, block 2", "reduce block 2 over data", "backward of micro-batch 1, block 1",
+                                 "reduce block 1 over data", "backward of micro-batch 1, block 0", "reduce block 0 over data", "sum_scalar over grid",
+                                 "update block 0", "update block 1", "update block 2"));
+}
+
+TEST(Assemble, GradientsAreFoldedAtTheEndOfEachShard) {
+  Outline outline = equal_stages(2, 6);
+  outline.shards = 3;
+  for (const std::string& schedule : all_schedules())
+    for (const auto& list : make_program(outline, schedule).program.ranks) {
+      std::vector<int> folded;
+      for (const Action& action : list)
+        if (action.fold) folded.push_back(action.micro_batch);
+      EXPECT_THAT(folded, ElementsAre(1, 3, 5)) << schedule;
+    }
+}
+
+TEST(Assemble, MicroBatchesGoShardByShard) {
+  Outline outline = equal_stages(2, 6);
+  outline.shards = 3;
+  const PlannedStep step = make_program(outline, "1f1b");
+  for (const Action& action : step.program.ranks[0])
+    if (action.kind == Kind::forward) {
+      EXPECT_EQ(action.shard, action.micro_batch / 2);
+    }
+}
+
+/// Bytes that rank 0 sends, by payload or collective.
+std::map<std::string, std::int64_t> sent_by(const std::vector<Action>& list) {
+  std::map<std::string, std::int64_t> sent;
+  for (const Action& action : list)
+    if (action.kind == Kind::send || is_collective(action)) sent[action.kind == Kind::send ? name_of(action.payload) : name_of(action.kind)] += action.bytes;
+  return sent;
+}
+
+TEST(Assemble, VolumesAreTheClosedForms) {
+  Outline outline = equal_stages(3, 4, 2);
+  outline.data = 4;
+  outline.tied = {{{0, 5}, 40}};
+  auto sent = sent_by(make_program(outline, "interleaved").program.ranks[0]);
+  EXPECT_EQ(sent["activation"], 2 * 4 * 8) << "two chunks, four micro-batches";
+  EXPECT_EQ(sent["gradient"], 1 * 4 * 8) << "chunk 0 has none to send on";
+  EXPECT_EQ(sent["unit"], 40);
+  EXPECT_EQ(sent["reduce"], 2 * (2 * 3 * 40 / 4)) << "2 (d-1)/d for each of two blocks";
+  EXPECT_EQ(sent["gather"], 0);
+  outline.sharded_optimizer = true;
+  sent = sent_by(make_program(outline, "interleaved").program.ranks[0]);
+  EXPECT_EQ(sent["reduce"], 2 * (3 * 40 / 4));
+  EXPECT_EQ(sent["gather"], 2 * (3 * 40 / 4));
+  EXPECT_EQ(sent["unit"], 10) << "each rank's own part";
+}
+
+TEST(Assemble, ATiedTableOnOneRankSendsNothing) {
+  Outline outline = equal_stages(1, 2, 1, {}, 3);
+  outline.tied = {{{0, 2}, 40}};
+  EXPECT_EQ(sent_by(make_program(outline, "1f1b").program.ranks[0]).count("unit"), 0u);
+}
+
+TEST(Assemble, ThreeUsesOfATableMeetEverywhere) {
+  Outline outline = equal_stages(3, 2);
+  outline.tied = {{{0, 1, 2}, 40}};
+  for (const auto& list : make_program(outline, "1f1b").program.ranks) EXPECT_EQ(sent_by(list)["unit"], 80);
+}
+
+TEST(Assemble, EncoderMemoryCrossesItsCutsBothWays) {
+  Outline outline = equal_stages(4, 2);
+  outline.cuts[1] = {8, 0, 8, 0};     // inside the encoder
+  outline.cuts[2] = {0, 32, 0, 64};   // between encoder and decoder: memory alone
+  outline.cuts[3] = {8, 32, 16, 64};  // inside the decoder
+  const Program program = make_program(outline, "1f1b").program;
+  const auto counts = [&](int rank, Kind kind, Payload payload) {
+    int count = 0;
+    for (const Action& action : program.ranks[rank]) count += action.kind == kind && action.payload == payload;
+    return count;
+  };
+  EXPECT_EQ(counts(1, Kind::send, Payload::activation), 0);
+  EXPECT_EQ(counts(1, Kind::send, Payload::memory), 2);
+  EXPECT_EQ(counts(1, Kind::receive, Payload::memory_gradient), 2);
+  EXPECT_EQ(counts(2, Kind::send, Payload::activation), 2);
+  EXPECT_EQ(counts(2, Kind::send, Payload::memory), 2);
+  EXPECT_EQ(counts(3, Kind::send, Payload::memory_gradient), 2);
+  EXPECT_EQ(counts(0, Kind::receive, Payload::memory_gradient), 0);
+}
+
+TEST(Assemble, ThePaddingOfInterleavedIsLeftOut) {
+  for (int m : {1, 3, 5, 7}) {
+    const Order order = interleaved_order(4, 2, m);
+    for (const auto& list : order) EXPECT_EQ(list.size(), static_cast<std::size_t>(2 * 2 * m)) << m;
+  }
+}
+
+TEST(Assemble, AnEvaluationHasForwardsAndScalarsOnly) {
+  for (const std::string& schedule : all_schedules()) {
+    Outline outline = with_everything(equal_stages(3, 4, has_chunks(schedule) ? 2 : 1));
+    outline.training = false;
+    const PlannedStep step = make_program(outline, schedule);
+    for (const auto& list : step.program.ranks) {
+      int forwards = 0, others = 0;
+      for (const Action& action : list) {
+        forwards += action.kind == Kind::forward;
+        others += action.kind != Kind::forward && action.kind != Kind::send && action.kind != Kind::receive && action.kind != Kind::sum_scalar;
+      }
+      EXPECT_EQ(forwards, 4 * outline.chunks) << schedule;
+      EXPECT_EQ(others, 0) << schedule;
+    }
+    for (const RankMemory& memory : step.placement.ranks) EXPECT_EQ(memory.arenas, 1) << schedule;
+  }
+}
+
+TEST(Assemble, ListsReadAsLines) {
+  const PlannedStep step = make_program(equal_stages(2, 1), "1f1b");
+  EXPECT_EQ(listing_of(step.program),
+            "rank 0\n"
+            "  0 [compute] forward of micro-batch 0, block 0 | slot 0 to 1\n"
+            "  1 [channel] send activation of micro-batch 0 to rank 1 | slot 1 | 8 bytes | ticket 0 | after 0\n"
+            "  2 [channel] receive gradient of micro-batch 0 from rank 1 | to 0 | 8 bytes | ticket 1\n"
+            "  3 [compute] backward of micro-batch 0, block 0, folds shard 0 | slot 0 from 0 | after 2\n"
+            "  4 [group] reduce block 0 over data | ticket 3 | after 3\n"
+            "  5 [group] sum_scalar over grid | 24 bytes | ticket 4 | after 3 4\n"
+            "  6 [compute] update block 0 | after 5\n"
+            "rank 1\n"
+            "  0 [channel] receive activation of micro-batch 0 from rank 0 | to 1 | 8 bytes | ticket 0\n"
+            "  1 [compute] forward of micro-batch 0, block 1 | slot 0 from 1 | after 0\n"
+            "  2 [compute] backward of micro-batch 0, block 1, folds shard 0 | slot 0 to 0\n"
+            "  3 [channel] send gradient of micro-batch 0 to rank 0 | slot 0 | 8 bytes | ticket 1 | after 2\n"
+            "  4 [group] reduce block 1 over data | ticket 2 | after 2\n"
+            "  5 [group] sum_scalar over grid | 24 bytes | ticket 4 | after 2 4\n"
+            "  6 [compute] update block 1 | after 5\n");
+  EXPECT_EQ(summary_of(step, equal_stages(2, 1)),
+            "step: 2 stages x 1 chunks, 1 micro-batches, expected 0.006 ms\n"
+            "stage 0: blocks 0..0, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, activations 100, boundary 16, workspace 0)\n"
+            "stage 1: blocks 1..1, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, activations 100, boundary 16, workspace 0)\n");
+}
+
+}  // namespace
+}  // namespace mindpipe

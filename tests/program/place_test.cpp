@@ -1,0 +1,92 @@
+#include "program/place.h"
+
+#include <gtest/gtest.h>
+
+#include "program/make_program.h"
+#include "program/sample_outline.h"
+
+namespace mindpipe {
+namespace {
+
+std::int64_t bytes_of(const RankMemory& memory, MemoryClass kind) { return memory.bytes[static_cast<int>(kind)]; }
+
+TEST(Place, OneArenaForEachTapeInFlight) {
+  for (const std::string& schedule : all_schedules())
+    for (int m : {1, 3, 8}) {
+      const Outline outline = equal_stages(4, m, has_chunks(schedule) ? 2 : 1);
+      const PlannedStep step = make_program(outline, schedule);
+      const auto held = peak_tapes(step.program, outline);
+      for (int rank = 0; rank < 4; ++rank) {
+        EXPECT_EQ(step.placement.ranks[rank].arenas, held[rank]) << schedule << ' ' << m;
+        EXPECT_EQ(bytes_of(step.placement.ranks[rank], MemoryClass::activations), held[rank] * 100) << schedule;
+      }
+    }
+}
+
+TEST(Place, RingsOfTwoAreEnoughFor1f1bAndGpipe) {
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1"})
+    for (int m : {2, 5, 16}) {
+      const PlannedStep step = make_program(equal_stages(6, m), schedule);
+      EXPECT_EQ(step.placement.ranks[0].buffers.size(), 4u) << schedule << ": activations leave, gradients arrive";
+      EXPECT_EQ(step.placement.ranks[3].buffers.size(), 8u) << schedule;
+    }
+}
+
+TEST(Place, BreadthFirstGetsTheDeeperRingThatItNeeds) {
+  const PlannedStep step = make_program(equal_stages(4, 16, 2), "breadth-first");
+  EXPECT_EQ(step.expected.step, 16 * 3000 + 3 * 1500);
+  // Rank 3's first chunk makes all its outputs long before rank 0 is done with its own first chunk.
+  std::size_t most = 0;
+  for (const RankMemory& memory : step.placement.ranks) most = std::max(most, memory.buffers.size());
+  EXPECT_GT(most, 16u);
+  EXPECT_LE(most, 32u);
+}
+
+TEST(Place, BuffersNeverSlowAStepDown) {
+  for (const std::string& schedule : all_schedules()) {
+    Outline outline = with_everything(equal_stages(5, 12, has_chunks(schedule) ? 2 : 1, {}, 2));
+    outline.blocks[3].forward *= 3;
+    const PlannedStep two = make_program(outline, schedule);
+    Program other = two.program;
+    for (auto& list : other.ranks)
+      for (Action& action : list) std::erase_if(action.after, [&](int earlier) {
+          const Kind before = list[earlier].kind;
+          return (action.kind == Kind::receive && before != Kind::receive) || (action.queue == Queue::compute && before == Kind::send);
+        });
+    EXPECT_LE(two.expected.step, simulate(other, durations_of(other, outline, {}), {}).step * 1.006) << schedule;
+  }
+}
+
+TEST(Place, AVHandsItsMiddleOverWithoutMessages) {
+  Outline outline = equal_stages(3, 4, 2);
+  outline.placement = ChunkPlacement::v;
+  const PlannedStep step = make_program(outline, "breadth-first");
+  for (const Action& action : step.program.ranks[2]) {
+    if (is_message(action)) {
+      EXPECT_EQ(action.peer, 1);
+    }
+    if (action.kind == Kind::forward) {
+      EXPECT_TRUE(action.from_slot >= 0 && action.to_slot >= 0) << to_string(action);
+    }
+  }
+}
+
+TEST(Place, GradientsOfSeveralShardsNeedTheCountersAccumulators) {
+  Outline outline = equal_stages(1, 8);
+  for (const auto& [shards, accumulators] : {std::pair{1, 1}, {2, 2}, {4, 3}, {8, 4}}) {
+    outline.shards = shards;
+    EXPECT_EQ(bytes_of(make_program(outline, "1f1b").placement.ranks[0], MemoryClass::gradients), 40 * accumulators) << shards;
+  }
+}
+
+TEST(Place, BuffersAreAsLargeAsTheLargestBoundary) {
+  Outline outline = equal_stages(3, 4);
+  outline.cuts[2] = {0, 64, 0, 128};
+  const PlannedStep step = make_program(outline, "1f1b");
+  EXPECT_EQ(bytes_of(step.placement.ranks[0], MemoryClass::boundary), 2 * 8 + 2 * 8);
+  EXPECT_EQ(bytes_of(step.placement.ranks[1], MemoryClass::boundary), 4 * 8 + 2 * 64 + 2 * 128);
+  EXPECT_EQ(bytes_of(step.placement.ranks[2], MemoryClass::boundary), 2 * 64 + 2 * 128);
+}
+
+}  // namespace
+}  // namespace mindpipe
