@@ -167,6 +167,8 @@ const Case cases[] = {
     {.name = "dropout, odd keys", .queries = 65, .keys = 65, .width = 8, .causal = true, .dropout = 0.1f},
     {.name = "dropout, 1 key beyond a tile", .samples = 1, .queries = 130, .keys = 131, .heads = 1, .key_heads = 1, .width = 64, .lengths = {129}, .dropout = 0.5f},
     {.name = "generation", .queries = 1, .keys = 197, .heads = 4, .key_heads = 2, .width = 64, .causal = true, .spare_rows = 9, .scale = 0.125f},
+    {.name = "few", .samples = 3, .queries = 3, .keys = 77, .width = 24, .causal = true, .lengths = {77, 0, 75}},
+    {.name = "four before any key", .queries = 4, .keys = 2, .width = 80, .causal = true, .scale = 0.1f},
     {.name = "short", .queries = 5, .keys = 300, .width = 16, .causal = true, .lengths = {300, 211}, .spare_rows = 3},
 };
 

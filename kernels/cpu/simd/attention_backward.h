@@ -40,7 +40,7 @@ void row_products(const T* dout, std::int64_t dout_row, const T* out, std::int64
 /// The gradients of one tile of queries: dq is written, its part of dk and dv is added.
 template <class T>
 void backward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, BackwardTiles& t) {
-  const int width = static_cast<int>(call.width), tile_floats = strips_of(width) * lanes * keys;
+  const int width = static_cast<int>(call.width);
   const int columns = static_cast<int>(call.queries - first_query < queries ? call.queries - first_query : queries), padded = round_up(columns, 32);
   const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head), seen = visible_to(call, first_query + columns - 1, length);
   const float scale = static_cast<float>(call.scale), c = scale * log2_of_e;
@@ -60,8 +60,7 @@ void backward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t 
 
   for (std::int64_t first_key = 0; first_key < seen; first_key += keys) {
     const Extent extent = extent_of(call, first_query, columns, first_key, seen);
-    const std::int64_t at = first_key / keys * tile_floats;
-    pack_keys<T>(call, sample, key_head, first_key, length, t.keys);
+    const std::int64_t at = pack_keys<T>(call, sample, key_head, first_key, length, t.keys);
     if (t.factors != nullptr) draw_factors(call, extent, sample, head, first_query, first_key, t.factors);
     scores(extent, width, t.keys.k + at, t.q_across, t.scores);
     scores(extent, width, t.keys.v + at, t.dout_across, t.gradients);

@@ -34,17 +34,20 @@ inline Extent extent_of(const AttentionCall& call, std::int64_t first_query, int
 /// Packed, they also spread over all sets of the caches; rows of a head, a power of two apart, do not.
 struct PackedKeys {
   float *k, *v;
+  bool keep = true;         ///< false: for one tile of queries, all tiles of keys take the same place
   std::int64_t packed = 0;  ///< tiles
 };
+/// Packs the tile from first_key on, if it is not there yet, and says where in k and v it begins.
 template <class T>
-void pack_keys(const AttentionCall& call, std::int64_t sample, std::int64_t key_head, std::int64_t first_key, std::int64_t length, PackedKeys& to) {
+std::int64_t pack_keys(const AttentionCall& call, std::int64_t sample, std::int64_t key_head, std::int64_t first_key, std::int64_t length, PackedKeys& to) {
   const std::int64_t tile = first_key / keys, rest = length - first_key;
-  if (tile < to.packed) return;
   const int width = static_cast<int>(call.width), rows = static_cast<int>(rest < keys ? rest : keys);
-  const std::int64_t at = tile * strips_of(width) * lanes * keys;
+  const std::int64_t at = to.keep ? tile * strips_of(width) * lanes * keys : 0;
+  if (tile < to.packed) return at;
   pack_strips<keys>(row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, rows, round_up(rows, block_rows), width, to.k + at);
   pack_strips<keys>(row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, rows, round_up(rows, block_rows), width, to.v + at);
   to.packed = tile + 1;
+  return at;
 }
 
 /// What a forward task works in.
@@ -73,7 +76,7 @@ inline std::size_t forward_scratch(const AttentionCall& call) {
 /// sums = sums * correction + p v, and in the end out = sums / sum, log_sum = scale maximum + log(sum).
 template <class T>
 void forward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, ForwardTiles& t) {
-  const int width = static_cast<int>(call.width), tile_floats = strips_of(width) * lanes * keys;
+  const int width = static_cast<int>(call.width);
   const int columns = static_cast<int>(call.queries - first_query < queries ? call.queries - first_query : queries), padded = round_up(columns, 32);
   const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head), seen = visible_to(call, first_query + columns - 1, length);
   const float c = static_cast<float>(call.scale) * log2_of_e;
@@ -87,8 +90,7 @@ void forward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t h
   }
   for (std::int64_t first_key = 0; first_key < seen; first_key += keys) {
     const Extent extent = extent_of(call, first_query, columns, first_key, seen);
-    const std::int64_t at = first_key / keys * tile_floats;
-    pack_keys<T>(call, sample, key_head, first_key, length, t.keys);
+    const std::int64_t at = pack_keys<T>(call, sample, key_head, first_key, length, t.keys);
     if (t.factors != nullptr) draw_factors(call, extent, sample, head, first_query, first_key, t.factors);
     scores(extent, width, t.keys.k + at, t.q_across, t.scores);
     softmax_step(extent, c, t.factors, t.scores, t.maximum, t.sum, t.correction);
@@ -109,6 +111,7 @@ template <class T>
 void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query, void* scratch) {
   ForwardTiles t;
   lay_out(call, scratch, t);
+  t.keys.keep = last_query - first_query > queries;
   for (; first_query < last_query; first_query += queries) forward_tile<T>(call, sample, head, first_query, t);
 }
 

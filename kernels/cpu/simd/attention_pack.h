@@ -25,25 +25,51 @@ void pack_strips(const T* from, std::int64_t row_stride, int rows, int padded, i
     for (int i = rows; i < padded; ++i) store(to + i * lanes, zero());
 }
 
-/// Strips of queries into [width][queries].
-inline void transpose_strips(const float* from, int rows, int width, float* to) {
-  for (int first = 0; first < width; first += lanes, from += queries * lanes) {
-    const int count = width - first < lanes ? width - first : lanes;
-    for (int block = 0; block < rows; block += lanes)
-      for (int c = 0; c < count; ++c)
-        for (int i = 0; i < lanes; ++i) to[(first + c) * queries + block + i] = from[(block + i) * lanes + c];
+/// to[c][i] = from[i][c] for a square of 16; from has rows of 16, to has rows of `queries`.
+MINDPIPE_INLINE void transpose_square(const float* from, float* to) {
+#if MINDPIPE_ISA_LEVEL == 2
+  __m512 a[16], b[16];
+  for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_ps(from + i * 16);
+  for (int i = 0; i < 16; i += 2) {
+    b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+    b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
   }
+  for (int i = 0; i < 16; i += 4)  // a[i + c] holds columns c, c + 4, c + 8, c + 12 of rows i .. i + 3
+    for (int c = 0; c < 2; ++c) {
+      const __m512d low = _mm512_castps_pd(b[i + c]), high = _mm512_castps_pd(b[i + 2 + c]);
+      a[i + 2 * c] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, high));
+      a[i + 2 * c + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
+    }
+  for (int c = 0; c < 4; ++c) {
+    const __m512 even = _mm512_shuffle_f32x4(a[c], a[4 + c], 0x88), odd = _mm512_shuffle_f32x4(a[c], a[4 + c], 0xdd);
+    const __m512 even_below = _mm512_shuffle_f32x4(a[8 + c], a[12 + c], 0x88), odd_below = _mm512_shuffle_f32x4(a[8 + c], a[12 + c], 0xdd);
+    _mm512_storeu_ps(to + c * queries, _mm512_shuffle_f32x4(even, even_below, 0x88));
+    _mm512_storeu_ps(to + (c + 4) * queries, _mm512_shuffle_f32x4(odd, odd_below, 0x88));
+    _mm512_storeu_ps(to + (c + 8) * queries, _mm512_shuffle_f32x4(even, even_below, 0xdd));
+    _mm512_storeu_ps(to + (c + 12) * queries, _mm512_shuffle_f32x4(odd, odd_below, 0xdd));
+  }
+#else
+  for (int c = 0; c < lanes; ++c)
+    for (int i = 0; i < lanes; ++i) to[c * queries + i] = from[i * lanes + c];
+#endif
+}
+
+/// Strips of queries into [width, rounded up][queries].
+inline void transpose_strips(const float* from, int rows, int width, float* to) {
+  for (int first = 0; first < width; first += lanes, from += queries * lanes, to += lanes * queries)
+    for (int i = 0; i < rows; i += lanes) transpose_square(from + i * lanes, to + i);
 }
 
 /// Strips times `factors` of their rows (or one for all) into rows [0, rows) of a head.
 template <int tile_rows, class T>
 void unpack_strips(const float* from, const float* factors, bool factor_of_row, int rows, int width, T* to, std::int64_t row_stride) {
-  for (int first = 0; first < width; first += lanes, from += tile_rows * lanes) {
-    const int count = width - first;
-    for (int i = 0; i < rows; ++i) {
-      const Vector x = load(from + i * lanes) * broadcast(factors[factor_of_row ? i : 0]);
-      if (count >= lanes) store(to + i * row_stride + first, x);
-      else store(to + i * row_stride + first, x, count);
+  for (int i = 0; i < rows; ++i, to += row_stride) {
+    const Vector factor = broadcast(factors[factor_of_row ? i : 0]);
+    const float* at = from + i * lanes;
+    for (int first = 0; first < width; first += lanes, at += tile_rows * lanes) {
+      const int count = width - first;
+      if (count >= lanes) store(to + first, load(at) * factor);
+      else store(to + first, load(at) * factor, count);
     }
   }
 }
