@@ -51,20 +51,28 @@ void declare_data(CLI::App& app, Arguments& a) {
   DataArguments& data = a.data;
   app.require_subcommand(1);
   CLI::App* import = app.add_subcommand("import", "turn a text into a token file, one token a byte");
-  import->add_option("INPUT", data.input, "a text, or one JSON object per line with --jsonl")->required()->option_text("");
+  import->add_option("INPUT", data.input, "a text, or one JSON object per line")->required()->option_text("");
   import->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx")->required()->option_text("PREFIX");
-  import->add_flag("--jsonl", data.jsonl, "every line is a JSON object: a document");
-  import->add_option("--key", data.key, "the member that holds the text (text)")->option_text("KEY");
-  CLI::App* inspect = app.add_subcommand("inspect", "say what a token file holds");
-  inspect->add_option("PREFIX", data.input, "the path without .bin")->required()->option_text("");
-  CLI::App* synthesize = app.add_subcommand("synthesize", "make a corpus from rules");
-  synthesize->add_option("NAME", data.input, "arithmetic")->required()->option_text("");
-  synthesize->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx")->required()->option_text("PREFIX");
-  synthesize->add_option("--documents", data.documents, "how many (1000)")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
-      ->option_text("N");
-  synthesize->add_option("--seed", data.seed, "the same seed, the same corpus (1)")->option_text("S");
-}
+  import->add_option("--format", data.format, "text: one document; paragraphs: one each; jsonl; auto: by the file's ending")
+      ->check(CLI::IsMember({"auto", "text", "paragraphs", "jsonl"}))
+      ->option_text("FORMAT");
+  import->add_flag_callback("--jsonl", [&data] { data.format = "jsonl";
+}, "the same as --format jsonl");
+import->add_option("--key", data.key, "jsonl: the member that holds the text (text)")->option_text("KEY");
+import->add_flag("--end-of-text", data.end_of_text, "end every document in token 256");
+CLI::App* inspect = app.add_subcommand("inspect", "say what a token file or a text holds");
+inspect->add_option("PREFIX", data.input, "the path without .bin, or a .txt file")->required()->option_text("");
+inspect->add_option("--show", data.show, "print this many tokens as text (64)")
+    ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20))
+    ->option_text("N");
+CLI::App* synthesize = app.add_subcommand("synthesize", "make a corpus from rules");
+synthesize->add_option("NAME", data.input, "arithmetic")->required()->option_text("");
+synthesize->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx, or a .txt file")->required()->option_text("PREFIX");
+synthesize->add_option("--documents", data.documents, "how many (1000)")
+    ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+    ->option_text("N");
+synthesize->add_option("--seed", data.seed, "the same seed, the same corpus (1)")->option_text("S");
+}  // namespace
 
 /// All option names that could have been meant.
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -99,7 +107,7 @@ std::string take_verb(std::vector<std::string>& words) {
   return verb;
 }
 
-}  // namespace
+}  // namespace mindpipe
 
 Arguments parse_arguments(int argc, char** argv) {
   Arguments a;
@@ -127,7 +135,7 @@ Arguments parse_arguments(int argc, char** argv) {
     else app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
-    a.answer = chosen.empty() ? app.help() : chosen.front()->help();
+    a.answer = chosen.empty() ? app.help() : chosen.front()->help("mindpipe-train data");
     return a;
   } catch (const CLI::ParseError& problem) {
     refuse(app, a.verb, problem.what(), app.remaining(true));

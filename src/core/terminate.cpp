@@ -47,7 +47,7 @@ Verdict verdict_of(const std::exception_ptr& problem) {
 /// the launcher the time to end them; they speak when neither happens.
 bool another_rank_says_it(int code) {
   const bool common = code == static_cast<int>(Exit::usage) || code == static_cast<int>(Exit::bad_configuration);
-  return common && launched_rank() != 0 && usleep(700'000) != 0;  // a signal: the launcher is ending us
+  return common && launched_rank() != 0 && sleep(3) != 0;  // a signal: the launcher is ending us
 }
 
 [[noreturn]] void on_terminate() {

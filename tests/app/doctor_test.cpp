@@ -1,0 +1,76 @@
+#include "app/doctor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mindpipe {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// A machine with nothing to complain about.
+Machine sound() {
+  Machine m;
+  m.host = "node1";
+  m.processor = "a processor";
+  m.instruction_sets = "avx2 avx512";
+  m.messages = "Open MPI";
+  m.huge_pages = "madvise";
+  m.processors = m.allowed = 16;
+  m.memory = m.memory_free = 64ll << 30;
+  m.disk_free = 100ll << 30;
+  m.shared_memory_free = 8ll << 30;
+  m.locked_limit = -1;
+  return m;
+}
+
+std::string advice(const Machine& machine, const std::string& name) {
+  std::string all;
+  for (const Finding& finding : examine(machine))
+    if (finding.name == name) all += finding.advice;
+  return all;
+}
+
+TEST(Doctor, HasNothingToSayAboutASoundMachine) { EXPECT_THAT(report(examine(sound())), HasSubstr("Nothing to do.\n")); }
+
+TEST(Doctor, SaysWhatToDoAboutEachThing) {
+  Machine m = sound();
+  m.allowed = 1;
+  EXPECT_THAT(advice(m, "affinity"), StartsWith("all threads of a rank share one processor: start with mpirun --bind-to none"));
+  m.omp_threads = "8";
+  EXPECT_THAT(advice(m, "affinity"), StartsWith("OMP_NUM_THREADS=8 threads share 1 processors"));
+  m = sound();
+  m.local_ranks = 4, m.omp_threads = "8";
+  EXPECT_EQ(advice(m, "affinity"), "4 ranks of 8 threads share 16 processors: set device.threads=4");
+  m = sound();
+  m.memory_free = 1ll << 30;
+  EXPECT_THAT(advice(m, "memory"), HasSubstr("memory.device_limit"));
+  m.memory_limit = 8ll << 30;
+  EXPECT_THAT(advice(m, "memory limit"), HasSubstr("the job is killed above this"));
+  m.disk_free = 1 << 20;
+  EXPECT_THAT(advice(m, "disk"), HasSubstr("12 bytes per parameter"));
+  m.shared_memory_free = 1 << 20;
+  EXPECT_THAT(advice(m, "shared memory"), HasSubstr("--shm-size"));
+  m.instruction_sets = "baseline only";
+  EXPECT_THAT(advice(m, "instructions"), HasSubstr("several times slower"));
+  m.huge_pages = "never";
+  EXPECT_THAT(advice(m, "huge pages"), HasSubstr("madvise"));
+  m.locked_limit = 64 << 10;
+  EXPECT_THAT(advice(m, "locked memory"), HasSubstr("ulimit -l unlimited"));
+  m.graphics = "/dev/nvidia0 is there";
+  EXPECT_THAT(advice(m, "graphics"), HasSubstr("device.kind=cpu"));
+  EXPECT_THAT(report(examine(m)), HasSubstr(" things to look at, marked ->.\n"));
+}
+
+TEST(Doctor, SeesThisMachine) {
+  const Machine m = look_at_this_machine();
+  EXPECT_GE(m.processors, m.allowed);
+  EXPECT_GE(m.allowed, 1);
+  EXPECT_GT(m.memory, m.memory_free);
+  EXPECT_GT(m.disk_free, 0);
+  EXPECT_THAT(m.messages, HasSubstr("MPI"));
+}
+
+}  // namespace
+}  // namespace mindpipe

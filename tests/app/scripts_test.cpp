@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace mindpipe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+/// What a command prints on stdout and stderr, and its exit code.
+std::pair<std::string, int> run(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  std::string text;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+  return {text, WEXITSTATUS(pclose(pipe))};
+}
+
+const std::string scripts = std::string(MINDPIPE_SOURCE_DIR) + "/scripts/";
+
+/// A small house in a directory of its own.
+class House {
+ public:
+  House() : root_(fs::temp_directory_path() / ("mindpipe_house_" + std::to_string(getpid()))) {
+    fs::create_directories(root_ / "kernels");
+    write("src/core/check.h", "#pragma once\n");
+    write("src/main.cpp", "#include \"app/main_verb.h\"\n#include \"core/check.h\"\n");
+  }
+  ~House() { fs::remove_all(root_); }
+  void write(const std::string& path, const std::string& text) const {
+    fs::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::pair<std::string, int> check() const { return run(scripts + "check_layers.sh " + root_.string()); }
+
+ private:
+  fs::path root_;
+};
+
+TEST(CheckLayers, PassesWhatKeepsTheOrder) {
+  House house;
+  house.write("src/comm/mpi.h", "#include <mpi.h>\n#include \"core/check.h\"\nMPI_Comm world;\n");
+  house.write("src/layers/norm.cpp",
+              "#include \"backend.h\"\n#include \"comm/mpi.h\"  // MPI_Comm stands in a comment\nauto text = \"MPI_Abort, YAML::Node\";\n");
+  EXPECT_EQ(house.check(), std::pair(std::string(), 0));
+}
+
+TEST(CheckLayers, NamesEveryLineThatPointsUpwards) {
+  House house;
+  house.write("src/layers/norm.h", "#pragma once\n#include \"runtime/executor.h\"\n");
+  house.write("kernels/cpu/norm.cpp", "#include \"layers/norm.h\"\n");
+  house.write("src/core/a.h", "#include \"backend.h\"\n");
+  const auto [text, code] = house.check();
+  EXPECT_NE(code, 0);
+  EXPECT_THAT(text, HasSubstr("src/layers/norm.h:2: layers must not include runtime (runtime/executor.h)"));
+  EXPECT_THAT(text, HasSubstr("kernels/cpu/norm.cpp:1: kernels must not include layers (layers/norm.h)"));
+  EXPECT_THAT(text, HasSubstr("src/core/a.h:1: core must not include kernels (backend.h)"));
+}
+
+TEST(CheckLayers, KeepsLibrariesAtHome) {
+  House house;
+  house.write("src/layers/norm.cpp", "MPI_Comm world;\n");
+  house.write("src/models/gpt.cpp", "#include <yaml-cpp/yaml.h>\nYAML::Node node;\n");
+  house.write("kernels/cpu/a.cpp", "auto x = cudaMalloc(1);\n");
+  house.write("src/attic/b.cpp", "\n");
+  const auto [text, code] = house.check();
+  EXPECT_NE(code, 0);
+  EXPECT_THAT(text, HasSubstr("src/layers/norm.cpp:1: MPI_[A-Z] belongs in ^src/(comm|io)/"));
+  EXPECT_THAT(text, HasSubstr("src/models/gpt.cpp:1: <yaml-cpp/yaml.h> belongs in ^src/config/"));
+  EXPECT_THAT(text, HasSubstr("src/models/gpt.cpp:2: YAML:: belongs in ^src/config/"));
+  EXPECT_THAT(text, HasSubstr("kernels/cpu/a.cpp:1: cuda[A-Z_] belongs in "));
+  EXPECT_THAT(text, HasSubstr("src/attic is not a floor of the house"));
+}
+
+TEST(CheckHeaders, FindsAHeaderThatLeansOnOthers) {
+  EXPECT_EQ(run(scripts + "check_headers.sh src/core/clock.h").second, 0);
+  const fs::path lame = fs::temp_directory_path() / ("mindpipe_lame_" + std::to_string(getpid()) + ".h");
+  std::ofstream(lame) << "#pragma once\nstd::string name();\n";
+  const auto [text, code] = run(scripts + "check_headers.sh " + lame.string());
+  fs::remove(lame);
+  EXPECT_NE(code, 0);
+  EXPECT_THAT(text, HasSubstr("does not compile alone (include what it uses)"));
+}
+
+TEST(MakeHelp, ListsOnlyWhatIsThere) {
+  const auto [text, code] = run("make --no-print-directory -C " + std::string(MINDPIPE_SOURCE_DIR));
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(text, HasSubstr("make test"));
+  EXPECT_THAT(text, HasSubstr("make demo"));
+}
+
+}  // namespace
+}  // namespace mindpipe

@@ -1,0 +1,59 @@
+#include "core/terminate.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+/// Fails as main would: nothing catches it. gtest would catch what a test's body throws; a noexcept function stops that.
+template <class Failure>
+void fail_uncaught(Failure failure) noexcept {
+  install_terminate_handler();
+  failure();
+}
+
+TEST(TerminateDeathTest, PrintsTheSentenceAndLeavesWithItsCode) {
+  EXPECT_EXIT(fail_uncaught([] { fail(Exit::bad_data, "corpus.bin: token {} is outside the vocabulary", 7); }), testing::ExitedWithCode(65),
+              "^mindpipe-train: corpus.bin: token 7 is outside the vocabulary\n$");
+}
+
+TEST(TerminateDeathTest, NamesMemoryAndUnknownFailures) {
+  EXPECT_EXIT(fail_uncaught([] { throw std::bad_alloc(); }), testing::ExitedWithCode(71), "out of memory");
+  EXPECT_EXIT(fail_uncaught([] { throw std::runtime_error("odd"); }), testing::ExitedWithCode(1), "internal error: odd");
+  EXPECT_EXIT(fail_uncaught([] { throw 3; }), testing::ExitedWithCode(1), "unknown type");
+}
+
+TEST(TerminateDeathTest, EndsTheJobThroughTheAbortThatWasSet) {
+  EXPECT_EXIT(fail_uncaught([] {
+                set_abort([](int code) noexcept { std::_Exit(code + 100); });
+                fail(Exit::usage, "no");
+              }),
+              testing::ExitedWithCode(102), "no");
+}
+
+TEST(TerminateDeathTest, HasLastWords) {
+  EXPECT_EXIT(
+      fail_uncaught([] {
+        set_last_words([](int code, const std::string& sentence) { std::fprintf(stderr, "last words: %d %s", code, sentence.c_str()); });
+        fail(Exit::io_error, "disk full");
+      }),
+      testing::ExitedWithCode(74), "disk full\nlast words: 74 disk full");
+}
+
+TEST(TerminateDeathTest, NamesTheRankAndLetsRankZeroSpeakForAll) {
+  setenv("OMPI_COMM_WORLD_RANK", "3", 1);
+  EXPECT_EQ(launched_rank(), 3);
+  EXPECT_EXIT(fail_uncaught([] { fail(Exit::io_error, "disk full"); }), testing::ExitedWithCode(74),
+              "^mindpipe-train: rank 3: disk full\n$");
+  unsetenv("OMPI_COMM_WORLD_RANK");
+  EXPECT_EQ(launched_rank(), 0);
+}
+
+}  // namespace
+}  // namespace mindpipe
