@@ -1,15 +1,12 @@
 #include "io/file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 
 #include "core/check.h"
 
@@ -28,46 +25,6 @@ void flush(const File& file, const std::string& path) {
 }  // namespace
 
 void FileTraits::release(Raw raw) noexcept { ::close(raw); }
-
-File open_to_read(const std::string& path) {
-  File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) {
-    const int error = errno;
-    const Exit code = error == ENOENT || error == ENOTDIR ? Exit::input_missing
-                      : error == EACCES || error == EPERM ? Exit::permission
-                                                          : Exit::io_error;
-    fail(code, "{}: cannot be opened for reading: {}; check the path", path, std::strerror(error));
-  }
-  struct stat status {};
-  MP_REQUIRE(::fstat(file.get(), &status) == 0, Exit::io_error, "{}: its size cannot be read: {}", path, std::strerror(errno));
-  MP_REQUIRE(S_ISREG(status.st_mode), Exit::bad_data, "{}: is not a regular file; give the path of a file", path);
-  return file;
-}
-
-MappedFile::MappedFile(const std::string& path) : path_(path) {
-  const File file = open_to_read(path);
-  struct stat status {};
-  MP_REQUIRE(::fstat(file.get(), &status) == 0, Exit::io_error, "{}: its size cannot be read: {}", path, std::strerror(errno));
-  const std::size_t size = static_cast<std::size_t>(status.st_size);
-  if (size == 0) return;
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  MP_REQUIRE(address != MAP_FAILED, Exit::io_error, "{}: its {} bytes cannot be mapped into memory: {}", path, size, std::strerror(errno));
-  data_ = static_cast<const std::byte*>(address);
-  size_ = size;
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(path_, other.path_);
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
-}
 
 NewFile::NewFile(const std::string& path) : path_(path), temporary_(fmt::format("{}.{}.partial", path, ::getpid())) {
   file_ = File(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));

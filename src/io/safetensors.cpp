@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "io/file.h"
 
 namespace mindpipe {
 namespace {
@@ -132,13 +133,14 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) { read_h
 
 void SafetensorsFile::read_header() {
   const std::string& path = file_.path();
-  MP_REQUIRE(file_.size() >= 10, Exit::bad_data, "{}: has {} bytes (a safetensors file has at least 10); is it whole?", path, file_.size());
+  const auto file_bytes = static_cast<std::uint64_t>(file_.size());
+  MP_REQUIRE(file_bytes >= 10, Exit::bad_data, "{}: has {} bytes (a safetensors file has at least 10); is it whole?", path, file_bytes);
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, file_.data(), 8);
   MP_REQUIRE(header_bytes <= largest_header, Exit::bad_data,
              "{}: offset 0 gives a header of {} bytes (at most {}); is it a safetensors file?", path, header_bytes, largest_header);
-  MP_REQUIRE(header_bytes <= file_.size() - 8, Exit::bad_data,
-             "{}: offset 0 gives a header of {} bytes, and the file has {} after it; is it whole?", path, header_bytes, file_.size() - 8);
+  MP_REQUIRE(header_bytes <= file_bytes - 8, Exit::bad_data,
+             "{}: offset 0 gives a header of {} bytes, and the file has {} after it; is it whole?", path, header_bytes, file_bytes - 8);
   const char* text = reinterpret_cast<const char*>(file_.data()) + 8;
   MP_REQUIRE(header_bytes >= 2 && *text == '{', Exit::bad_data, "{}: the header at offset 8 does not begin with '{{'", path);
   const Json header = parse_header(path, text, text + header_bytes);
@@ -154,7 +156,7 @@ void SafetensorsFile::read_header() {
       metadata_[key] = value;
     }
   }
-  check_offsets(file_.size() - data_begins_);
+  check_offsets(file_bytes - data_begins_);
 }
 
 void SafetensorsFile::check_offsets(std::uint64_t data_bytes) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/tensor.h"
-#include "io/file.h"
+#include "corpus/mapped_file.h"
 
 namespace mindpipe {
 
