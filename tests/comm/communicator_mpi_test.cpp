@@ -166,22 +166,56 @@ TEST_F(CommunicatorTest, TheLedgerHoldsTheVolumesOfTheFormulas) {
   EXPECT_EQ(sum_over_ranks(sent(TrafficClass::values)), (n - 1) * odd * 4);
 }
 
-TEST_F(CommunicatorTest, AMutatedCollectiveIsNoticed) {
+TEST_F(CommunicatorTest, EveryMutatedCollectiveIsNoticedAndNoOther) {
   if (ranks == 1) GTEST_SKIP() << "a group of one exchanges nothing";
   Communicator group = communicator(ranks);
-  Block shards({64}, DType::f32);
-  const auto wrong = [&] {
-    fill_leaves(shards.tensor, group.first_shard(), 1);
-    group.sum(shards.tensor, shards.tensor);
-    return value_of(shards.tensor, 3) != tree_sum(DType::f32, 0, ranks, 3);
+  const int rank = group.rank();
+  /// Everything that this rank receives from the collectives, one after the other.
+  const auto results = [&] {
+    std::vector<std::pair<std::string, double>> values;
+    Block x({ranks}, DType::f32), part({1}, DType::f32);
+    const auto refill = [&] { for (int i = 0; i < ranks; ++i) set_value(x.tensor, i, static_cast<float>(1 + rank + 10 * i)); };
+    const auto others = [&] {
+      double sum = 0;
+      for (int i = 0; i < ranks; ++i) sum += value_of(x.tensor, i) * (i + 1);
+      return sum;
+    };
+    refill();
+    group.sum(x.tensor, x.tensor);
+    values.emplace_back("tensor.sum", others());
+    refill();
+    group.sum_scatter(x.tensor, part.tensor, 1);
+    values.emplace_back("tensor.sum_scatter", value_of(part.tensor, 0));
+    for (int i = 0; i < ranks; ++i) set_value(x.tensor, i, -1);
+    set_value(part.tensor, 0, static_cast<float>(rank));
+    group.gather(part.tensor, x.tensor, 1);
+    values.emplace_back("tensor.gather", others());
+    refill();
+    group.maximum(x.tensor);
+    values.emplace_back("tensor.maximum", rank == ranks - 1 ? 0 : others());
+    refill();
+    group.broadcast(x.tensor, 0);
+    values.emplace_back("tensor.broadcast", rank == 0 ? 0 : others());
+    double scalar[] = {1.0 + rank};
+    group.sum_scalars(scalar);
+    values.emplace_back("tensor.sum_scalars", scalar[0]);
+    std::int64_t integer[] = {1 + rank};
+    group.sum_integers(integer);
+    values.emplace_back("tensor.sum_integers", static_cast<double>(integer[0]));
+    return values;
   };
-  EXPECT_FALSE(wrong());
-  set_mutation("tensor.sum");
-  EXPECT_TRUE(wrong());
-  set_mutation("tensor.sum_scatter");
-  EXPECT_FALSE(wrong());
+  const auto right = results();
+  for (const auto& [name, value] : right) {
+    set_mutation(name);
+    const auto mutated = results();
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      const bool cannot_tell = (rank == ranks - 1 && mutated[i].first == "tensor.maximum") || (rank == 0 && mutated[i].first == "tensor.broadcast");
+      if (mutated[i].first == name && !cannot_tell) EXPECT_NE(mutated[i].second, right[i].second) << name << " on rank " << rank;
+      else EXPECT_EQ(mutated[i].second, right[i].second) << mutated[i].first << " without " << name;
+    }
+  }
   set_mutation("data.sum");
-  EXPECT_FALSE(wrong());
+  EXPECT_EQ(results(), right) << "another axis";
   set_mutation("");
 }
 
