@@ -26,6 +26,7 @@ void check_fields(const Program& program, const Outline& outline, Findings& find
                      action.shard);
       if (pass && (action.chunk < 0 || action.chunk >= outline.all_chunks() || outline.rank_of(action.chunk) != rank))
         findings.add(rank, index, "chunk {} does not live here", action.chunk);
+      if (!pass && !is_communication(action) && action.kind != Kind::update) findings.add(rank, index, "has no place in a step");
       if (is_collective(action) && action.group == Members::none) findings.add(rank, index, "names no group");
       for (int earlier : action.after)
         if (earlier < 0 || earlier >= index) findings.add(rank, index, "waits for action {}, which is not an earlier one", earlier);

@@ -27,6 +27,7 @@ class PassChecker {
       if (action.kind == Kind::forward) forward(action);
       if (is_backward(action)) backward(action);
       if (action.kind == Kind::backward_weight) weight(action);
+      if (action.queue == Queue::compute) newest_compute_ = index_;
       if (action.kind == Kind::send && action.payload != Payload::unit) send(action);
       if (action.kind == Kind::receive && action.payload != Payload::unit) receives_[{action.payload, action.first, action.micro_batch}].push_back(index_);
     }
@@ -95,6 +96,8 @@ class PassChecker {
         wrong("the weight gradients of shard {} are not complete", action.shard - 1);
     } else if (list_[tape.backward].kind != action.kind) {
       wrong("one backward is partly in halves");
+    } else if (tape.backward != newest_compute_) {
+      wrong("something else runs between the pieces of one backward");
     }
     tape.backward = index_;
     tape.backward_below = action.first;
@@ -127,7 +130,7 @@ class PassChecker {
 
   const std::vector<Action>& list_;
   const Outline& outline_;
-  int rank_, index_ = 0;
+  int rank_, index_ = 0, newest_compute_ = -1;
   Findings& findings_;
   std::map<std::pair<int, int>, TapeState> tapes_;
   std::map<Message, std::vector<int>> receives_;

@@ -232,6 +232,28 @@ TEST(Check, AWrongFoldIsFound) {
   EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("shard 0 ends here, but its gradients are not folded"), HasSubstr("folds shard 1 before its end")));
 }
 
+TEST(Check, WorkBetweenThePiecesOfABackwardIsFound) {
+  const Outline outline = equal_stages(1, 2, 1, {}, 2);
+  Program program = unchecked(outline, one_forward_one_backward_order(1, 2));
+  std::vector<Action>& list = program.ranks[0];
+  // Cuts the first backward into two pieces, with the next forward between them.
+  const int backward = find(list, Kind::backward), next = find(list, Kind::forward, 1);
+  ASSERT_EQ(next, backward + 1);
+  Action piece = list[backward];
+  list[backward].first = piece.last = 1;
+  list.insert(list.begin() + next + 1, piece);
+  for (Action& action : list)
+    for (int& earlier : action.after) earlier += earlier > next;
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("something else runs between the pieces of one backward")));
+}
+
+TEST(Check, AKindOfAnotherDayIsRefused) {
+  const Outline outline = equal_stages(1, 1);
+  Program program = unchecked(outline, gpipe_order(1, 1));
+  program.ranks[0][0].kind = Kind::evict;
+  EXPECT_THAT(check(program, outline), ElementsAre("rank 0, action 0 (evict of micro-batch 0, block 0): has no place in a step"));
+}
+
 TEST(Check, TooMuchMemoryIsRefusedWithTheSums) {
   const Outline outline = equal_stages(2, 4);
   try {

@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <limits>
+#include <algorithm>
 
 #include "program/assemble.h"
 #include "program/make_program.h"
+#include "program/optimum.h"
 #include "program/order.h"
 #include "program/sample_outline.h"
 
@@ -79,53 +79,24 @@ TEST(Simulate, TapesHeldAreTheTables) {
     }
 }
 
-/// The shortest step over every order in which each stage may run its passes, with the given number of tapes on each stage.
-std::int64_t best_step(int p, int m, const std::function<int(int)>& tapes) {
-  std::vector<std::vector<std::vector<Work>>> choices(p);
-  for (int stage = 0; stage < p; ++stage) {
-    std::vector<Work> work;
-    std::function<void(int, int)> extend = [&](int forwards, int backwards) {
-      if (backwards == m) choices[stage].push_back(work);
-      if (forwards < m && forwards - backwards < tapes(stage)) {
-        work.push_back({Kind::forward, stage, forwards});
-        extend(forwards + 1, backwards);
-        work.pop_back();
-      }
-      if (backwards < forwards) {
-        work.push_back({Kind::backward, stage, backwards});
-        extend(forwards, backwards + 1);
-        work.pop_back();
-      }
-    };
-    extend(0, 0);
-  }
-  Outline outline = equal_stages(p, m);
-  for (BlockCost& cost : outline.blocks) cost.values = 0;
-  std::int64_t best = std::numeric_limits<std::int64_t>::max();
-  Order order(p);
-  std::function<void(int)> pick = [&](int stage) {
-    if (stage < p) {
-      for (const auto& work : choices[stage]) {
-        order[stage] = work;
-        pick(stage + 1);
-      }
-      return;
-    }
-    const Program program = assemble(outline, order);
-    const Timeline line = simulate(program, durations_of(program, outline, {}), {});
-    if (line.finished) best = std::min(best, line.step);
-  };
-  pick(0);
-  return best;
-}
-
 TEST(Simulate, NoOrderBeats1f1b) {
   for (int p = 1; p <= 3; ++p)
-    for (int m = 1; m <= (p == 3 ? 3 : 4); ++m) {
-      EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), best_step(p, m, [&](int stage) { return std::min(m, p - stage); })) << p << ' ' << m;
-      EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), best_step(p, m, [&](int) { return m; })) << p << ' ' << m;
-    }
-  EXPECT_EQ(step_of("1f1b", equal_stages(3, 4)), best_step(3, 4, [](int) { return 4; }));
+    for (int m = 1; m <= (p == 3 ? 3 : 4); ++m) EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), Optimum(p, 1, m, 1000, 2000, 0).step()) << p << ' ' << m;
+}
+
+TEST(Simulate, NoOrderBeatsBreadthFirst) {
+  for (const auto& [p, m] : {std::pair{1, 3}, {2, 1}, {2, 2}, {2, 3}, {3, 1}, {3, 2}})
+    EXPECT_EQ(step_of("breadth-first", equal_stages(p, m, 2)), Optimum(p, 2, m, 500, 1000, 0).step()) << p << ' ' << m;
+}
+
+TEST(Simulate, NoOrderBeatsInterleavedUpToPMicroBatches) {
+  for (const auto& [p, m] : {std::pair{1, 1}, {2, 1}, {2, 2}, {3, 1}, {3, 2}})
+    EXPECT_EQ(step_of("interleaved", equal_stages(p, m, 2)), Optimum(p, 2, m, 500, 1000, 0).step()) << p << ' ' << m;
+}
+
+TEST(Simulate, NoOrderBeatsZeroBubble) {
+  for (int p = 1; p <= 3; ++p)
+    for (int m = 1; m <= 4; ++m) EXPECT_EQ(step_of("zb-h1", equal_stages(p, m)), Optimum(p, 1, m, 1000, 1000, 1000).step()) << p << ' ' << m;
 }
 
 TEST(Simulate, SlowTrafficTakesTime) {
