@@ -5,7 +5,8 @@
              [--output runs/bench/bench.json] [--set key=value ...]
 
 Runs `mindpipe-train` and torch_gpt.py in turn, `--repeats` times, each run in a process of its own; the first step of a run warms up
-and is not counted. Figures are medians of the runs' medians; ratios are medians over the pairs of neighbouring runs.
+and is not counted. Peak memory is that of the steps (with the saving of weights at the end: whole_peak_mib). Figures are medians of
+the runs' medians; ratios are medians over the pairs of neighbouring runs.
 PyTorch's interpreter: $MINDPIPE_PEER_PYTHON, else .venv-peers/bin/python (`make bench-peers`), else /usr/bin/python3.
 
 `--layouts` adds one rank with two threads against two ranks with one thread each (data, tensor, pipeline) and takes a batch of its own.
@@ -63,11 +64,22 @@ def watch_children(parent, peak, stop):
         peak[0] = max(peak[0], sum(resident.get(pid, 0) for pid in family))
 
 
-def run_process(command, environment, on_line=None):
+def peak_so_far(pid):
+    """MiB of resident memory at the peak of a process that still runs; None when it has gone."""
+    try:
+        with open("/proc/%d/status" % pid) as file:
+            return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return None
+
+
+def run_process(command, environment, on_line=None, on_start=None):
     """Runs to the end. Returns (start, standard output, MiB at the peak); stops everything if it fails."""
     with tempfile.TemporaryFile("w+") as errors:
         start = time.time()
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT)
+        if on_start:
+            on_start(process.pid)
         family, stop = [0], threading.Event()
         ranks = command[0] == "mpirun"
         watcher = threading.Thread(target=watch_children, args=(process.pid, family, stop))
@@ -114,24 +126,32 @@ def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, extra
         if ranks > 1:
             environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
             command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks), *command]
-        metrics, first = os.path.join(folder, "metrics.jsonl"), []
-        stop = threading.Event()
+        metrics, seen, stop = os.path.join(folder, "metrics.jsonl"), {}, threading.Event()
 
-        def watch():  # the moment at which the first step's line is whole
+        def watch(pid):  # notes when the first step's line is whole, and the peak of the steps without the saving that follows them
             while not stop.wait(0.01):
+                lines = 0
                 if os.path.exists(metrics):
                     with open(metrics) as file:
-                        if "\n" in file.read():
-                            first.append(time.time())
-                            return
+                        lines = file.read().count("\n")
+                if lines >= 1:
+                    seen.setdefault("first", time.time())
+                if lines >= options.steps - 1:
+                    seen["peak"] = peak_so_far(pid)
+                    return
 
-        watcher = threading.Thread(target=watch)
-        watcher.start()
+        watchers = []
+
+        def on_start(pid):
+            watchers.append(threading.Thread(target=watch, args=(pid,)))
+            watchers[0].start()
+
         try:
-            start, _, peak = run_process(command, environment)
+            start, _, whole_peak = run_process(command, environment, on_start=on_start)
         finally:
             stop.set()
-            watcher.join()
+            for watcher in watchers:
+                watcher.join()
         with open(metrics) as file:
             steps = [json.loads(line) for line in file]
         steps = [step for step in steps if "tokens_per_second" in step]
@@ -140,8 +160,9 @@ def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, extra
         rates = [step["tokens_per_second"] for step in steps]
         tokens_a_step = batch * SEQUENCE
         return {"tokens_per_second": statistics.median(rates[1:]), "step_seconds": [tokens_a_step / rate for rate in rates[1:]],
-                "first_step_seconds": tokens_a_step / rates[0], "peak_mib": peak, "loss_last": steps[-1]["loss"],
-                "to_first_step_seconds": first[0] - start - tokens_a_step / rates[0] if first else None}
+                "first_step_seconds": tokens_a_step / rates[0], "loss_last": steps[-1]["loss"],
+                "peak_mib": seen.get("peak") or whole_peak if ranks == 1 else whole_peak, "whole_peak_mib": whole_peak,
+                "to_first_step_seconds": seen["first"] - start - tokens_a_step / rates[0] if "first" in seen else None}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
