@@ -1,6 +1,7 @@
 #include "cpu/simd/elementwise_kernels.h"
 
 #include "cpu/simd/number.h"
+#include "cpu/simd/philox.h"
 #include "cpu/simd/rows.h"
 
 namespace mindpipe::MINDPIPE_ISA {
@@ -64,36 +65,13 @@ void swiglu_backward(const void* dy, const void* gate_up, void* dgate_up, int64_
   }
 }
 
-/// One group: words 4 block .. 4 (block + 16) - 1 of Philox4x32-10, every lane a block.
-inline void draw_group(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, std::uint32_t* words) {
-  const std::uint32_t step = mask.step, key0 = mask.key[0], key1 = mask.key[1];
-  for (int lane = 0; lane < lanes; ++lane) {
-    const std::uint64_t b = block + static_cast<std::uint64_t>(lane);
-    std::uint32_t c0 = static_cast<std::uint32_t>(b), c1 = static_cast<std::uint32_t>(b >> 32), c2 = step, c3 = sample;
-    std::uint32_t k0 = key0, k1 = key1;
-#pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round) {
-      const std::uint64_t p = std::uint64_t{0xD2511F53u} * c0, q = std::uint64_t{0xCD9E8D57u} * c2;
-      c0 = static_cast<std::uint32_t>(q >> 32) ^ c1 ^ k0;
-      c1 = static_cast<std::uint32_t>(q);
-      c2 = static_cast<std::uint32_t>(p >> 32) ^ c3 ^ k1;
-      c3 = static_cast<std::uint32_t>(p);
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    words[4 * lane] = c0;
-    words[4 * lane + 1] = c1;
-    words[4 * lane + 2] = c2;
-    words[4 * lane + 3] = c3;
-  }
-}
-
 void draw(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, int64_t groups, std::uint32_t* words) {
-  for (int64_t g = 0; g < groups; ++g) draw_group(mask, sample, block + static_cast<std::uint64_t>(g * lanes), words + g * 4 * lanes);
+  const PhiloxStream stream{{mask.key[0], mask.key[1]}, mask.step, sample};
+  for (int64_t g = 0; g < groups; ++g) philox_words(stream, block + static_cast<std::uint64_t>(g * philox_group), words + g * 4 * philox_group);
 }
 
 constexpr int64_t strip = 256;                         ///< columns whose words are drawn at once
-constexpr int64_t words_room = strip + 2 * 4 * lanes;  ///< a strip may begin inside a block
+constexpr int64_t words_room = strip + 2 * 4 * philox_group;  ///< a strip may begin inside a block
 
 /// Calls work(n, j, count, words) for strips of columns of rows [first, last): element j + i of row n has words[i].
 template <class Work>
@@ -106,7 +84,7 @@ void with_words(const MaskRows& mask, int64_t first, int64_t last, const Work& w
       const int64_t count = mask.cols - j < strip ? mask.cols - j : strip;
       const std::uint64_t element = row + static_cast<std::uint64_t>(j);
       const int64_t offset = static_cast<int64_t>(element % 4);
-      draw(mask, sample, element / 4, (offset + count + 4 * lanes - 1) / (4 * lanes), words);
+      draw(mask, sample, element / 4, (offset + count + 4 * philox_group - 1) / (4 * philox_group), words);
       work(n, j, count, words + offset);
     }
   }

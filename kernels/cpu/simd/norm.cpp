@@ -75,7 +75,7 @@ void backward_input(bool rms, const void* dy, const void* x, const void* gain, c
   }
 }
 
-constexpr int64_t rows_at_once = 32;  ///< so that a block of rows stays in the cache while its strips of columns are added
+constexpr int64_t rows_at_once = 8;  ///< a block of rows is read once from memory, strip after strip; more of them are more streams than prefetchers follow
 
 /// Calls body(first row of a sample, rows, part index) for blocks of rows, parts and samples in order.
 template <class Body>
