@@ -9,25 +9,31 @@ namespace mindpipe::MINDPIPE_ISA::tile {
 inline void draw_blocks(const AttentionCall& call, std::uint32_t sample, const std::uint64_t* block, std::uint32_t (*words)[lanes]) {
 #if MINDPIPE_ISA_LEVEL == 2
   // a 32-bit word in each 64-bit lane; what a product leaves above it is ignored by the next
-  for (int half = 0; half < lanes; half += 8) {
-    __m512i c0 = _mm512_loadu_si512(block + half), c1 = _mm512_srli_epi64(c0, 32);
-    __m512i c2 = _mm512_set1_epi64(call.step), c3 = _mm512_set1_epi64(sample);
-    __m512i k0 = _mm512_set1_epi64(call.key[0]), k1 = _mm512_set1_epi64(call.key[1]);
-#pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round) {
-      const __m512i a = _mm512_mul_epu32(c0, _mm512_set1_epi64(0xD2511F53)), b = _mm512_mul_epu32(c2, _mm512_set1_epi64(0xCD9E8D57));
-      c0 = _mm512_ternarylogic_epi64(_mm512_srli_epi64(b, 32), c1, k0, 0x96);
-      c1 = b;
-      c2 = _mm512_ternarylogic_epi64(_mm512_srli_epi64(a, 32), c3, k1, 0x96);
-      c3 = a;
-      k0 = _mm512_add_epi32(k0, _mm512_set1_epi64(0x9E3779B9));
-      k1 = _mm512_add_epi32(k1, _mm512_set1_epi64(0xBB67AE85));
-    }
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words[0] + half), _mm512_cvtepi64_epi32(c0));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words[1] + half), _mm512_cvtepi64_epi32(c1));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words[2] + half), _mm512_cvtepi64_epi32(c2));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words[3] + half), _mm512_cvtepi64_epi32(c3));
+  __m512i c0[2], c1[2], c2[2], c3[2];
+  for (int half = 0; half < 2; ++half) {
+    c0[half] = _mm512_loadu_si512(block + half * 8);
+    c1[half] = _mm512_srli_epi64(c0[half], 32);
+    c2[half] = _mm512_set1_epi64(call.step);
+    c3[half] = _mm512_set1_epi64(sample);
   }
+  __m512i k0 = _mm512_set1_epi64(call.key[0]), k1 = _mm512_set1_epi64(call.key[1]);
+#pragma GCC unroll 10
+  for (int round = 0; round < 10; ++round) {
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      const __m512i a = _mm512_mul_epu32(c0[half], _mm512_set1_epi64(0xD2511F53)), b = _mm512_mul_epu32(c2[half], _mm512_set1_epi64(0xCD9E8D57));
+      c0[half] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(b, 32), c1[half], k0, 0x96);
+      c1[half] = b;
+      c2[half] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(a, 32), c3[half], k1, 0x96);
+      c3[half] = a;
+    }
+    k0 = _mm512_add_epi32(k0, _mm512_set1_epi64(0x9E3779B9));
+    k1 = _mm512_add_epi32(k1, _mm512_set1_epi64(0xBB67AE85));
+  }
+  const __m512i* const drawn[4] = {c0, c1, c2, c3};
+  for (int word = 0; word < 4; ++word)
+    for (int half = 0; half < 2; ++half)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(words[word] + half * 8), _mm512_cvtepi64_epi32(drawn[word][half]));
 #else
   const std::uint32_t step = call.step, key0 = call.key[0], key1 = call.key[1];
   for (int lane = 0; lane < lanes; ++lane) {
@@ -48,6 +54,25 @@ inline void draw_blocks(const AttentionCall& call, std::uint32_t sample, const s
     words[2][lane] = c2;
     words[3][lane] = c3;
   }
+#endif
+}
+
+MINDPIPE_INLINE Integers load_words(const std::uint32_t* words) { return load(reinterpret_cast<const std::int32_t*>(words)); }
+
+/// The lanes with this bit.
+template <int bit>
+MINDPIPE_INLINE Mask bit_of(Integers a) {
+  return greater(to_floats(a & broadcast_integer(bit)), zero());
+}
+
+/// a < b of numbers without sign; below avx512 by halves, which are exact as floats
+MINDPIPE_INLINE Mask below(Integers a, std::uint32_t b) {
+#if MINDPIPE_ISA_LEVEL == 2
+  return {{{_mm512_cmplt_epu32_mask(a.part[0].v, _mm512_set1_epi32(static_cast<int>(b)))}}};
+#else
+  const Vector high = to_floats(shift_right<16>(a)), low = to_floats(a & broadcast_integer(0xffff));
+  const Vector difference = (high - broadcast(static_cast<float>(b >> 16))) * broadcast(131072.0f) + (low - broadcast(static_cast<float>(b & 0xffff)));
+  return less(difference, zero());
 #endif
 }
 
@@ -74,16 +99,15 @@ inline void draw_factors(const AttentionCall& call, const Extent& extent, std::i
       draw_blocks(call, stream_sample, block, words + j);
       for (int lane = 0; lane < lanes; ++lane) ++block[lane];
     }
+    const Integers phase_of_lane = load(phase);
+    const Mask odd = bit_of<1>(phase_of_lane), second = bit_of<2>(phase_of_lane);
     for (int j = 0; j < rows; ++j) {
-      float* to = factors + j * queries + first;
-      if (phases == 0)
-        for (int lane = 0; lane < lanes; ++lane) to[lane] = words[j][lane] >= threshold ? kept : 0.0f;
-      else
-        for (int lane = 0; lane < lanes; ++lane) {
-          const std::uint32_t w0 = words[j][lane], w1 = words[j + 1][lane], w2 = words[j + 2][lane], w3 = words[j + 3][lane];
-          const std::uint32_t low = (phase[lane] & 1) != 0 ? w1 : w0, high = (phase[lane] & 1) != 0 ? w3 : w2;
-          to[lane] = ((phase[lane] & 2) != 0 ? high : low) >= threshold ? kept : 0.0f;
-        }
+      Integers word = load_words(words[j]);
+      if (phases != 0) {
+        const Integers low = select(odd, load_words(words[j + 1]), word), high = select(odd, load_words(words[j + 3]), load_words(words[j + 2]));
+        word = select(second, high, low);
+      }
+      store(factors + j * queries + first, select(below(word, threshold), zero(), broadcast(kept)));
     }
   }
 }
