@@ -14,7 +14,7 @@ setup:           ## install the Debian packages that are missing
 	@scripts/setup.sh
 
 configure: setup
-	@cmake --preset release >$(BUILD)-configure.log 2>&1 && rm $(BUILD)-configure.log || { cat $(BUILD)-configure.log; exit 1; }
+	@mkdir -p $(BUILD) && cmake --preset release >$(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }
 
 build: configure ## build the program and its tests in build/
 	cmake --build $(BUILD) -j $(JOBS)
