@@ -4,14 +4,14 @@
 /// The softmax of score tiles [keys][queries], down the rows, a column of sixteen queries at a time.
 namespace mindpipe::MINDPIPE_ISA::tile {
 
-/// 2^x for x <= 127: exactly 1 at 0, exactly 0 below -126, so that no denormal slows the products; NaN stays NaN.
+/// 2^x: exactly 1 at 0, exactly 0 below -126, so that no denormal slows the products; NaN stays NaN; huge from 127 on.
 /// 2^r for |r| <= 1/2 is the polynomial of degree 5 with the smallest relative error, 9.2e-8.
 MINDPIPE_INLINE Vector power_of_2(Vector x) {
-  x = min(broadcast(127.0f), x);
   const Mask none = less(x, broadcast(-126.0f));
 #if MINDPIPE_ISA_LEVEL == 2
   const Vector n{{{_mm512_roundscale_ps(x.part[0].v, 0)}}};
 #else
+  x = min(broadcast(127.0f), x);
   const Integers whole = to_integers(x);
   const Vector n = to_floats(whole);
 #endif
