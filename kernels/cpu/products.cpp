@@ -68,7 +68,9 @@ void* ProductScratch::bytes(Memory& memory, std::size_t count) {
 }
 
 void CpuBackend::multiply(const Product& product) {
-  const ProductKernels& kernels = MINDPIPE_PICK_KERNELS(isa_, product_kernels);
+  static const bool tiles = processor_has_amx();
+  const bool by_tiles = tiles && isa_ == Isa::avx512 && product.a.bf16;
+  const ProductKernels& kernels = by_tiles ? avx512::amx_kernels : MINDPIPE_PICK_KERNELS(isa_, product_kernels);
   run_product(kernels, product, threads_, product_scratch_.bytes(memory_, kernels.workspace_bytes * static_cast<std::size_t>(threads_)));
 }
 

@@ -40,13 +40,19 @@ inline constexpr int depth_block = 256;
 /// One thread's part of a product: rows [first_row, last_row) and columns [first_col, last_col).
 struct ProductPart { std::int64_t first_row, last_row, first_col, last_col; };
 
-/// The f32 engine of one instruction set.
+/// A product engine of one instruction set; product_kernels are those that compute in f32 and widen bf16.
 struct ProductKernels {
   int tile_rows, tile_cols;       ///< the register tile
   std::size_t workspace_bytes;    ///< that `run` needs, aligned to 64 bytes
   void (*run)(const Product& product, const ProductPart& part, void* workspace);
 };
 MINDPIPE_DECLARE_KERNELS(ProductKernels, product_kernels)
+
+/// The bf16 engine of processors with tiles (processor_has_amx()), and the same engine over a model of the tiles in plain C++, which runs
+/// everywhere. Its sum: c = 0 or the old value; for each 32 depths a chain of multiply-adds from zero over the even ones and one over the
+/// odd ones, c += even + odd; denormal numbers count as zero.
+MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_kernels)
+MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_model_kernels)
 
 /// How threads share the tiles of a product: rows * cols of them, each with its range of both.
 struct ThreadGrid { int rows, cols; };

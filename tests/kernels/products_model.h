@@ -48,16 +48,73 @@ struct Values {
   MatrixView view() { return {data(), bf16}; }
 };
 
-/// The sum of a product's element: a(p) and b(p) give its factors. `fused` is false on the baseline.
+/// How an engine adds up.
+enum class Rule { separate, fused, tiles };
+
+inline float flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+
+/// The sum of a product's element: a(p) and b(p) give its factors.
 template <class A, class B>
-float chain(std::int64_t depth, bool fused, float old, bool accumulate, const A& a, const B& b) {
-  float total = old;
+float chain(std::int64_t depth, Rule rule, float old, bool accumulate, const A& a, const B& b) {
+  float total = accumulate ? old : 0;
+  if (rule == Rule::tiles) {
+    for (std::int64_t first = 0; first < depth; first += 32) {
+      float part[2] = {0, 0};
+      for (std::int64_t p = first; p < depth && p < first + 32; ++p) part[p % 2] = flushed(std::fma(flushed(a(p)), flushed(b(p)), part[p % 2]));
+      total = flushed(flushed(total) + flushed(part[0] + part[1]));
+    }
+    return total;
+  }
   for (std::int64_t first = 0; first < depth || first == 0; first += depth_block) {
     float sum = 0;
-    for (std::int64_t p = first; p < depth && p < first + depth_block; ++p) sum = fused ? std::fma(a(p), b(p), sum) : sum + a(p) * b(p);
+    for (std::int64_t p = first; p < depth && p < first + depth_block; ++p) sum = rule == Rule::fused ? std::fma(a(p), b(p), sum) : sum + a(p) * b(p);
     total = first == 0 && !accumulate ? sum : total + sum;
   }
   return total;
 }
+
+inline std::uint32_t bits(float x) {
+  std::uint32_t r;
+  std::memcpy(&r, &x, 4);
+  return r;
+}
+
+inline void run(const ProductKernels& kernels, const Product& product, int threads) {
+  std::vector<char> memory(kernels.workspace_bytes * threads + 64, 0x7f);  // garbage that would show
+  void* start = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
+  run_product(kernels, product, threads, start);
+}
+
+enum class Form { forward, backward_input, backward_weight };
+
+/// One of the three products with random factors: rows, cols, depth of the result.
+struct Case {
+  Form form;
+  Values a, b, bias, before, c;
+  Product product;
+
+  Case(Form f, std::int64_t rows, std::int64_t cols, std::int64_t depth, bool bf16, bool bf16_out, Curve curve = Curve::none)
+      : form(f),
+        a(f == Form::backward_weight ? depth : rows, f == Form::backward_weight ? rows : depth, bf16, 1),
+        b(f == Form::forward ? cols : depth, f == Form::forward ? depth : cols, bf16, 2),
+        bias(1, cols, bf16, 3),
+        before(rows, cols, bf16_out, 4),
+        c(rows, cols, bf16_out, 5) {
+    product.a = {a.data(), a.cols, form == Form::backward_weight, bf16};
+    product.b = {b.data(), b.cols, form != Form::forward, bf16};
+    product.rows = rows, product.cols = cols, product.depth = depth;
+    product.c = c.view();
+    product.curve = curve;
+    product.backward = form != Form::forward;
+    product.accumulate = form == Form::backward_weight;
+    if (form == Form::forward) product.bias = bias.view();
+    if (form != Form::backward_weight && curve != Curve::none) product.before = before.view();
+  }
+  float a_at(std::int64_t i, std::int64_t p) const { return form == Form::backward_weight ? a.at(p, i) : a.at(i, p); }
+  float b_at(std::int64_t j, std::int64_t p) const { return form == Form::forward ? b.at(j, p) : b.at(p, j); }
+  float sum(std::int64_t i, std::int64_t j, Rule rule, float old) const {
+    return chain(product.depth, rule, old, product.accumulate, [&](std::int64_t p) { return a_at(i, p); }, [&](std::int64_t p) { return b_at(j, p); });
+  }
+};
 
 }  // namespace mindpipe::testing_products

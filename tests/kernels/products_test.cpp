@@ -11,59 +11,14 @@ namespace {
 
 using namespace testing_products;
 
-enum class Form { forward, backward_input, backward_weight };
-
-const ProductKernels& kernels_of(Isa isa) { return MINDPIPE_PICK_KERNELS(isa, product_kernels); }
-
-void run(Isa isa, const Product& product, int threads) {
-  const ProductKernels& kernels = kernels_of(isa);
-  std::vector<char> memory(kernels.workspace_bytes * threads + 64, 0x7f);  // garbage that would show
-  void* start = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
-  run_product(kernels, product, threads, start);
-}
-
-/// One of the three products with random factors: rows, cols, depth of the result.
-struct Case {
-  Form form;
-  Values a, b, bias, before, c;
-  Product product;
-
-  Case(Form f, std::int64_t rows, std::int64_t cols, std::int64_t depth, bool bf16, bool bf16_out, Curve curve = Curve::none)
-      : form(f),
-        a(f == Form::backward_weight ? depth : rows, f == Form::backward_weight ? rows : depth, bf16, 1),
-        b(f == Form::forward ? cols : depth, f == Form::forward ? depth : cols, bf16, 2),
-        bias(1, cols, bf16, 3),
-        before(rows, cols, bf16_out, 4),
-        c(rows, cols, bf16_out, 5) {
-    product.a = {a.data(), a.cols, form == Form::backward_weight, bf16};
-    product.b = {b.data(), b.cols, form != Form::forward, bf16};
-    product.rows = rows, product.cols = cols, product.depth = depth;
-    product.c = c.view();
-    product.curve = curve;
-    product.backward = form != Form::forward;
-    product.accumulate = form == Form::backward_weight;
-    if (form == Form::forward) product.bias = bias.view();
-    if (form != Form::backward_weight && curve != Curve::none) product.before = before.view();
-  }
-  float a_at(std::int64_t i, std::int64_t p) const { return form == Form::backward_weight ? a.at(p, i) : a.at(i, p); }
-  float b_at(std::int64_t j, std::int64_t p) const { return form == Form::forward ? b.at(j, p) : b.at(p, j); }
-  float sum(std::int64_t i, std::int64_t j, bool fused, float old) const {
-    return chain(product.depth, fused, old, product.accumulate, [&](std::int64_t p) { return a_at(i, p); }, [&](std::int64_t p) { return b_at(j, p); });
-  }
-};
-
-std::uint32_t bits(float x) {
-  std::uint32_t r;
-  std::memcpy(&r, &x, 4);
-  return r;
-}
+void run(Isa isa, const Product& product, int threads) { testing_products::run(MINDPIPE_PICK_KERNELS(isa, product_kernels), product, threads); }
 
 class Products : public testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (!processor_has(GetParam())) GTEST_SKIP() << "this processor has no " << name_of(GetParam());
   }
-  bool fused() const { return GetParam() != Isa::baseline; }
+  Rule rule() const { return GetParam() == Isa::baseline ? Rule::separate : Rule::fused; }
 };
 
 TEST_P(Products, equal_their_definition_bit_for_bit) {
@@ -80,7 +35,7 @@ TEST_P(Products, equal_their_definition_bit_for_bit) {
         int wrong = 0;
         for (std::int64_t i = 0; i < rows; ++i)
           for (std::int64_t j = 0; j < cols; ++j) {
-            float want = given.sum(i, j, fused(), old.at(i, j));
+            float want = given.sum(i, j, rule(), old.at(i, j));
             if (form == Form::forward) want += given.bias.at(j);
             if (given.c.bf16) want = from_bf16(to_bf16(want));
             wrong += bits(want) != bits(given.c.at(i, j));
@@ -100,7 +55,7 @@ TEST_P(Products, have_the_same_bits_on_any_number_of_threads_and_in_passes_of_ma
       EXPECT_EQ(one.c.full, other.c.full) << threads << " threads";
     }
     const std::int64_t i = 1043, j = 66;
-    EXPECT_EQ(bits(one.c.at(i, j)), bits(one.sum(i, j, fused(), Values(1061, 67, false, 5).at(i, j)) + (form == Form::forward ? one.bias.at(j) : 0.0f)));
+    EXPECT_EQ(bits(one.c.at(i, j)), bits(one.sum(i, j, rule(), Values(1061, 67, false, 5).at(i, j)) + (form == Form::forward ? one.bias.at(j) : 0.0f)));
   }
 }
 
@@ -155,7 +110,7 @@ TEST_P(Products, activate_the_f32_value_and_keep_what_went_in) {
       EXPECT_TRUE(given.before.guard_stands());
       for (std::int64_t i = 0; i < 19; ++i)
         for (std::int64_t j = 0; j < 41; ++j) {
-          const float z = given.sum(i, j, fused(), 0) + given.bias.at(j);
+          const float z = given.sum(i, j, rule(), 0) + given.bias.at(j);
           EXPECT_EQ(bits(given.before.at(i, j)), bits(bf16 ? from_bf16(to_bf16(z)) : z));
           const double want = curve_of(curve, z);
           EXPECT_NEAR(given.c.at(i, j), want, std::abs(want) * (bf16 ? 0x1p-8 : 0x1p-20) + 1e-7);
@@ -170,7 +125,7 @@ TEST_P(Products, multiply_the_input_gradient_by_the_slope_of_the_activation) {
     for (std::int64_t i = 0; i < 19; ++i)
       for (std::int64_t j = 0; j < 41; ++j) {
         const double x = given.before.at(i, j), h = 1e-5;
-        const double want = given.sum(i, j, fused(), 0) * (curve_of(curve, x + h) - curve_of(curve, x - h)) / (2 * h);
+        const double want = given.sum(i, j, rule(), 0) * (curve_of(curve, x + h) - curve_of(curve, x - h)) / (2 * h);
         EXPECT_NEAR(given.c.at(i, j), want, std::abs(want) * 1e-5 + 1e-5) << x;
       }
   }

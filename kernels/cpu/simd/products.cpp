@@ -22,25 +22,32 @@ constexpr int most_rows = 1024;                                      // of a pas
 constexpr int most_row_panels = (most_rows + tile_rows - 1) / tile_rows;
 constexpr int a_stride = depth_block + lanes;                        // rows of a panel start in different sets of the cache
 constexpr int a_width = tile_rows > 8 ? 16 : tile_rows > 4 ? 8 : 2;  // of a depth-first panel
+constexpr int packed_at_once = 4;                                    // panels of b
+constexpr int most_a_panels = 8;                                     // of a depth-first a, packed at once to read long runs
 constexpr int tile_size = tile_rows * tile_cols;
 
 /// One thread's memory.
 struct Workspace {
   alignas(64) float slab[strip_panels][depth_block * tile_cols];
-  alignas(64) float a[tile_rows * a_stride > a_width * depth_block ? tile_rows * a_stride + lanes : a_width * depth_block + lanes];
+  alignas(64) float a[most_a_panels][(tile_rows * a_stride > a_width * depth_block ? tile_rows * a_stride : a_width * depth_block) + lanes];
   alignas(64) float tiles[most_row_panels][strip_panels][tile_size];
+};
+
+/// Memory that will be read soon: a line at `at` and one `second` bytes beyond, then both `step` bytes further, 16 times.
+struct Ahead {
+  const char* at;
+  std::int64_t step, second;
 };
 
 /// tile = (add ? tile : 0) + sum over p < depth of a(i, p) b(p, j); a(i, p) lies at a[i * a_stride + p], or a[p * a_width + i]
 template <int rows, bool depth_first>
-void multiply(const float* a, const float* b, int depth, float* tile, bool add) {
+void multiply(const float* a, const float* b, int depth, float* tile, bool add, Ahead of_a, Ahead of_c) {
   Vector sum[rows][tile_vectors];
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 4
     for (int v = 0; v < tile_vectors; ++v) sum[i][v] = zero();
-#pragma GCC unroll 2
-  for (int p = 0; p < depth; ++p) {
+  const auto step = [&](int p) __attribute__((always_inline)) {
     Vector row_of_b[tile_vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < tile_vectors; ++v) {
@@ -53,7 +60,22 @@ void multiply(const float* a, const float* b, int depth, float* tile, bool add) 
 #pragma GCC unroll 4
       for (int v = 0; v < tile_vectors; ++v) sum[i][v] = multiply_add(x, row_of_b[v], sum[i][v]);
     }
+  };
+  int left = depth;
+  for (; left >= 16; left -= 16) {
+    constexpr int locality = depth_first ? 2 : 3;  // depths lie far apart, often in one set of the first cache
+    __builtin_prefetch(of_a.at, 0, locality);
+    __builtin_prefetch(of_a.at + of_a.second, 0, locality);
+    __builtin_prefetch(of_c.at);
+    __builtin_prefetch(of_c.at + of_c.second);
+    of_a.at += of_a.step;
+    of_c.at += of_c.step;
+#pragma GCC unroll 2
+    for (int p = 0; p < 16; ++p) step(p);
+    a += depth_first ? 16 * a_width : 16;
+    b += 16 * tile_cols;
   }
+  for (int p = 0; p < left; ++p) step(p);
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 4
@@ -63,7 +85,7 @@ void multiply(const float* a, const float* b, int depth, float* tile, bool add) 
     }
 }
 
-using Multiply = void (*)(const float*, const float*, int, float*, bool);
+using Multiply = void (*)(const float*, const float*, int, float*, bool, Ahead, Ahead);
 struct MultiplyTable { Multiply with[2][tile_rows + 1]; };
 template <int rows>
 constexpr void fill_in(MultiplyTable& table) {
@@ -78,38 +100,104 @@ constexpr MultiplyTable make_table() {
 }
 constexpr MultiplyTable table = make_table();
 
+/// How the rows of a part are cut into panels of nearly equal height, so that none is a thin remainder.
+struct RowPanels {
+  std::int64_t first, rows;
+  int count;
+  RowPanels(std::int64_t begin, std::int64_t end) : first(begin), rows(end - begin), count(static_cast<int>((rows + tile_rows - 1) / tile_rows)) {}
+  std::int64_t row(int panel) const { return first + rows * panel / count; }
+  int height(int panel) const { return static_cast<int>(row(panel + 1) - row(panel)); }
+};
+
+/// Packs panel r of a; of a depth-first factor the next ones too, in groups of most_a_panels. Returns where panel r lies.
 template <class T>
-void pack_a(const Factor& a, std::int64_t row, int rows, std::int64_t first_depth, int depth, float* to) {
+const float* pack_a(const Factor& a, const RowPanels& panels, int r, std::int64_t first_depth, int depth, Workspace& work) {
   const T* from = static_cast<const T*>(a.data);
-  if (a.depth_first) pack_depths(from + first_depth * a.stride + row, a.stride, rows, depth, to, a_width);
-  else pack_rows(from + row * a.stride + first_depth, a.stride, rows, depth, to, a_stride);
+  if (!a.depth_first) {
+    pack_rows(from + panels.row(r) * a.stride + first_depth, a.stride, panels.height(r), depth, work.a[0], a_stride);
+    return work.a[0];
+  }
+  const int place = r % most_a_panels;
+  if (place == 0) {
+    const int count = panels.count - r < most_a_panels ? panels.count - r : most_a_panels;
+    std::int64_t first_row[most_a_panels];
+    for (int i = 0; i < count; ++i) first_row[i] = panels.row(r + i);
+    for (int p = 0; p < depth; ++p)
+      for (int i = 0; i < count; ++i) {  // whole vectors: what is too much is written over by the next depth
+        const std::int64_t left = a.stride - first_row[i];
+        const T* row = from + (first_depth + p) * a.stride + first_row[i];
+        store(work.a[i] + p * a_width, left >= lanes ? load(row) : load(row, static_cast<int>(left)));
+      }
+  }
+  return work.a[place];
 }
+/// Packs panels first .. last-1 of the strip that begins at `col`: of a depth-first factor several at once, to read long runs.
 template <class T>
-void pack_b(const Factor& b, std::int64_t col, int cols, std::int64_t first_depth, int depth, float* to) {
+void pack_b(const Factor& b, std::int64_t col, std::int64_t last_col, int first, int last, std::int64_t first_depth, int depth, Workspace& work) {
   const T* from = static_cast<const T*>(b.data);
-  if (b.depth_first) pack_depths(from + first_depth * b.stride + col, b.stride, cols, depth, to, tile_cols);
-  else pack_transposed<tile_cols>(from + col * b.stride + first_depth, b.stride, cols, depth, to);
+  if (!b.depth_first) {
+    for (int c = first; c < last; ++c) {
+      const std::int64_t at = col + c * tile_cols, left = last_col - at;
+      pack_transposed<tile_cols>(from + at * b.stride + first_depth, b.stride, static_cast<int>(left < tile_cols ? left : tile_cols), depth, work.slab[c]);
+    }
+    return;
+  }
+  for (int p = 0; p < depth; ++p) {
+    const T* row = from + (first_depth + p) * b.stride;
+    for (int c = first; c < last; ++c)
+      for (int v = 0; v < tile_vectors; ++v) {
+        const std::int64_t at = col + c * tile_cols + v * lanes, left = last_col - at;
+        store(work.slab[c] + p * tile_cols + v * lanes, left >= lanes ? load(row + at) : left > 0 ? load(row + at, static_cast<int>(left)) : zero());
+      }
+  }
 }
 
-/// At most most_rows rows and strip_cols columns. Panels of rows are of nearly equal height, so that none is a thin remainder.
+/// What the tile (r, c) of `col_panels` in a row can fetch ahead of panels of a to come: of the next panel a row, or two;
+/// of the next group of depth-first panels two depths.
+Ahead ahead_of_a(const Factor& a, const RowPanels& panels, int r, int c, int col_panels, std::int64_t first_depth, int depth) {
+  const std::int64_t bytes = a.bf16 ? 2 : 4;
+  const char* from = static_cast<const char*>(a.data);
+  if (a.depth_first) {
+    const int place = r % most_a_panels, next = r - place + most_a_panels;
+    const int p = 2 * (place * col_panels + c);
+    if (next >= panels.count || p + 1 >= depth) return {from, 0, 0};
+    return {from + ((first_depth + p) * a.stride + panels.row(next)) * bytes, most_a_panels * tile_rows * bytes / 16, a.stride * bytes};
+  }
+  if (r + 1 == panels.count) return {from, 0, 0};
+  const int height = panels.height(r + 1), first = c * height / col_panels, second = (c + 1) * height / col_panels - 1;
+  return {from + ((panels.row(r + 1) + first) * a.stride + first_depth) * bytes, 16 * bytes, second > first ? a.stride * bytes : 0};
+}
+
+/// The part of c that a tile covers.
+Ahead ahead_of_c(const Product& product, std::int64_t row, std::int64_t col) {
+  const std::int64_t bytes = product.c.bf16 ? 2 : 4;
+  return {static_cast<const char*>(product.c.data) + (row * product.cols + col) * bytes, product.cols * bytes, (tile_cols - 1) * bytes};
+}
+
+/// At most most_rows rows and strip_cols columns.
 void run_strip(const Product& product, const ProductPart& part, Workspace& work) {
-  const std::int64_t rows = part.last_row - part.first_row, cols = part.last_col - part.first_col;
-  const int row_panels = static_cast<int>((rows + tile_rows - 1) / tile_rows), col_panels = static_cast<int>((cols + tile_cols - 1) / tile_cols);
+  const RowPanels panels(part.first_row, part.last_row);
+  const int col_panels = static_cast<int>((part.last_col - part.first_col + tile_cols - 1) / tile_cols);
   const std::int64_t blocks = product.depth == 0 ? 1 : (product.depth + depth_block - 1) / depth_block;
   for (std::int64_t block = 0; block < blocks; ++block) {
     const std::int64_t first_depth = block * depth_block, left = product.depth - first_depth;
     const int depth = static_cast<int>(left < depth_block ? left : depth_block);
-    for (int r = 0; r < row_panels; ++r) {
-      const std::int64_t row = part.first_row + rows * r / row_panels;
-      const int height = static_cast<int>(part.first_row + rows * (r + 1) / row_panels - row);
-      (product.a.bf16 ? pack_a<std::uint16_t> : pack_a<float>)(product.a, row, height, first_depth, depth, work.a);
+    for (int r = 0; r < panels.count; ++r) {
+      const std::int64_t row = panels.row(r);
+      const int height = panels.height(r);
+      const float* a = (product.a.bf16 ? pack_a<std::uint16_t> : pack_a<float>)(product.a, panels, r, first_depth, depth, work);
       for (int c = 0; c < col_panels; ++c) {
         const std::int64_t col = part.first_col + c * tile_cols;
         const int width = static_cast<int>(part.last_col - col < tile_cols ? part.last_col - col : tile_cols);
-        if (r == 0) (product.b.bf16 ? pack_b<std::uint16_t> : pack_b<float>)(product.b, col, width, first_depth, depth, work.slab[c]);
+        if (r == 0 && c % packed_at_once == 0)
+          (product.b.bf16 ? pack_b<std::uint16_t> : pack_b<float>)(product.b, part.first_col, part.last_col, c, c + packed_at_once < col_panels ? c + packed_at_once : col_panels,
+                                                                   first_depth, depth, work);
         float* tile = blocks == 1 ? work.tiles[0][0] : work.tiles[r][c];
-        if (block == 0 && product.accumulate) fetch_tile(product, tile, tile_cols, row, height, col, width);
-        table.with[product.a.depth_first][height](work.a, work.slab[c], depth, tile, block > 0 || product.accumulate);
+        const bool old = block == 0 && product.accumulate;
+        const Ahead of_a = ahead_of_a(product.a, panels, r, c, col_panels, first_depth, depth);
+        const Ahead of_c = old || blocks == 1 ? ahead_of_c(product, row, col) : Ahead{reinterpret_cast<const char*>(tile), tile_cols * 4, 64};
+        table.with[product.a.depth_first][height](a, work.slab[c], depth, tile, block > 0, of_a, of_c);
+        if (old) add_old(product, tile, tile_cols, row, height, col, width);
         if (block == blocks - 1) finish_tile(product, tile, tile_cols, row, height, col, width);
       }
     }

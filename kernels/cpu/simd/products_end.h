@@ -53,10 +53,19 @@ inline void finish_tile(const Product& product, const float* tile, int tile_stri
   }
 }
 
-/// The old values of c, where sums are added to them.
+/// tile = old values of c
 inline void fetch_tile(const Product& product, float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col, int cols) {
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < cols; j += lanes) store(tile + i * tile_stride + j, load_from(product.c, (row + i) * product.cols + col + j, cols - j));
+}
+
+/// tile = old values of c + tile
+inline void add_old(const Product& product, float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col, int cols) {
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < cols; j += lanes) {
+      float* to = tile + i * tile_stride + j;
+      store(to, load_from(product.c, (row + i) * product.cols + col + j, cols - j) + load(to));
+    }
 }
 
 }  // namespace mindpipe::MINDPIPE_ISA::products

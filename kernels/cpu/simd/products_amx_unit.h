@@ -1,0 +1,76 @@
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+/// Eight tiles of 16 rows of 64 bytes and the product of bf16 tiles. Two units of the same semantics: the processor's, and one in plain C++.
+namespace mindpipe::MINDPIPE_ISA::products {
+
+/// The unit of the processor (AMX). Written as instructions, because they must not move across accesses to memory.
+struct TileUnit {
+  struct alignas(64) Setting {
+    std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  };
+  TileUnit() {
+    const Setting setting;
+    __asm__ volatile("ldtilecfg %0" ::"m"(setting) : "memory");
+  }
+  TileUnit(const TileUnit&) = delete;
+  TileUnit& operator=(const TileUnit&) = delete;
+  ~TileUnit() { __asm__ volatile("tilerelease" ::: "memory"); }
+
+  template <int t>
+  void clear() { __asm__ volatile("tilezero %%tmm%c0" ::"n"(t)); }
+  template <int t>
+  void load(const void* from, std::int64_t row_bytes) { __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(row_bytes), "n"(t) : "memory"); }
+  template <int t>
+  void store(void* to, std::int64_t row_bytes) { __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(row_bytes), "n"(t) : "memory"); }
+  /// Tile c += a b, with a as 16 rows of 32 values and b as 16 pairs of rows, the pairs' values side by side.
+  template <int c, int a, int b>
+  void multiply() { __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"n"(c), "n"(a), "n"(b)); }
+};
+
+/// The same in plain C++, as the processor's manual has it: an even and an odd chain of multiply-adds from zero, then c += even + odd;
+/// denormal numbers count as zero wherever they appear.
+class TileModel {
+ public:
+  template <int t>
+  void clear() { std::memset(tile_[t], 0, sizeof tile_[t]); }
+  template <int t>
+  void load(const void* from, std::int64_t row_bytes) {
+    for (int i = 0; i < 16; ++i) std::memcpy(tile_[t][i], static_cast<const char*>(from) + i * row_bytes, 64);
+  }
+  template <int t>
+  void store(void* to, std::int64_t row_bytes) {
+    for (int i = 0; i < 16; ++i) std::memcpy(static_cast<char*>(to) + i * row_bytes, tile_[t][i], 64);
+  }
+  template <int c, int a, int b>
+  void multiply() {
+    for (int i = 0; i < 16; ++i)
+      for (int j = 0; j < 16; ++j) {
+        float even = 0, odd = 0;
+        for (int p = 0; p < 16; ++p) {
+          even = flushed(std::fma(lower(tile_[a][i][p]), lower(tile_[b][p][j]), even));
+          odd = flushed(std::fma(upper(tile_[a][i][p]), upper(tile_[b][p][j]), odd));
+        }
+        const float sum = flushed(flushed(as_float(tile_[c][i][j])) + flushed(even + odd));
+        std::memcpy(&tile_[c][i][j], &sum, 4);
+      }
+  }
+
+ private:
+  static float as_float(std::uint32_t bits) {
+    float x;
+    std::memcpy(&x, &bits, 4);
+    return x;
+  }
+  static float flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+  static float lower(std::uint32_t pair) { return flushed(as_float(pair << 16)); }
+  static float upper(std::uint32_t pair) { return flushed(as_float(pair & 0xffff0000u)); }
+
+  std::uint32_t tile_[8][16][16];
+};
+
+}  // namespace mindpipe::MINDPIPE_ISA::products

@@ -1,0 +1,216 @@
+// The products of GPT-2 124M and a Llama layer on one thread: ours beside OpenBLAS (f32) and oneDNN (f32, bf16), interleaved,
+// medians of CPU time, with the peak of the multiply-add instruction measured in the same rounds.
+//   products_bench [--rounds 5] [--only TEXT] [--instructions auto] [--json FILE]
+#include <cblas.h>
+#include <immintrin.h>
+#include <omp.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <dnnl.hpp>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/check.h"
+#include "cpu/products.h"
+
+extern "C" void openblas_set_num_threads(int);
+
+namespace {
+
+using namespace mindpipe;
+
+double cpu_seconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+template <class T>
+struct Block {
+  std::unique_ptr<T[], void (*)(void*)> memory;
+  explicit Block(std::int64_t count) : memory(static_cast<T*>(std::aligned_alloc(4096, (count * sizeof(T) / 4096 + 1) * 4096)), std::free) {}
+  T* data() const { return memory.get(); }
+};
+
+struct Shape3 { const char* form; std::int64_t n, k, m; };
+std::string name_of(const Shape3& s) { return fmt::format("{:8} n={:<5} k={:<5} m={}", s.form, s.n, s.k, s.m); }
+
+/// Operands of one shape in f32 and bf16: x [n,k], w [m,k], y [n,m], random enough that no value is special.
+struct Operands {
+  Block<float> x, w, y;
+  Block<std::uint16_t> x_half, w_half, y_half;
+  explicit Operands(const Shape3& s) : x(s.n * s.k), w(s.m * s.k), y(s.n * s.m), x_half(s.n * s.k), w_half(s.m * s.k), y_half(s.n * s.m) {
+    const auto fill = [](Block<float>& full, Block<std::uint16_t>& half, std::int64_t count) {
+      std::uint32_t state = 1;
+      for (std::int64_t i = 0; i < count; ++i) {
+        state = state * 1664525u + 1013904223u;
+        full.data()[i] = static_cast<float>(state >> 8) * 0x1p-24f - 0.5f;
+        std::uint32_t bits;
+        std::memcpy(&bits, full.data() + i, 4);
+        half.data()[i] = static_cast<std::uint16_t>(bits >> 16);
+      }
+    };
+    fill(x, x_half, s.n * s.k);
+    fill(w, w_half, s.m * s.k);
+    fill(y, y_half, s.n * s.m);
+  }
+};
+
+struct Contender {
+  std::string name;
+  std::function<void()> run;
+  std::vector<double> rates;
+};
+
+Product product_of(const Shape3& s, const Operands& o, bool bf16) {
+  const void* x = bf16 ? static_cast<const void*>(o.x_half.data()) : o.x.data();
+  const void* w = bf16 ? static_cast<const void*>(o.w_half.data()) : o.w.data();
+  void* y = bf16 ? static_cast<void*>(o.y_half.data()) : o.y.data();
+  if (!std::strcmp(s.form, "forward")) return {{x, s.k, false, bf16}, {w, s.k, false, bf16}, s.n, s.m, s.k, {y, bf16}, {}, {}, Curve::none, false, false};
+  if (!std::strcmp(s.form, "input")) return {{y, s.m, false, bf16}, {w, s.k, true, bf16}, s.n, s.k, s.m, {const_cast<void*>(x), bf16}, {}, {}, Curve::none, true, false};
+  return {{y, s.m, true, bf16}, {x, s.k, true, bf16}, s.m, s.k, s.n, {o.w.data(), false}, {}, {}, Curve::none, true, true};
+}
+
+void openblas(const Shape3& s, const Operands& o) {
+  const int n = static_cast<int>(s.n), k = static_cast<int>(s.k), m = static_cast<int>(s.m);
+  if (!std::strcmp(s.form, "forward")) cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, m, k, 1, o.x.data(), k, o.w.data(), k, 0, o.y.data(), m);
+  else if (!std::strcmp(s.form, "input")) cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, k, m, 1, o.y.data(), m, o.w.data(), k, 0, o.x.data(), k);
+  else cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, k, n, 1, o.y.data(), m, o.x.data(), k, 1, o.w.data(), k);
+}
+
+/// A oneDNN product of the same operands, created once.
+std::function<void()> onednn(const Shape3& s, const Operands& o, bool bf16) {
+  using namespace dnnl;
+  const auto type = bf16 ? memory::data_type::bf16 : memory::data_type::f32;
+  const bool weight = !std::strcmp(s.form, "weight");
+  const auto plain = [&](std::int64_t r, std::int64_t c, memory::data_type t) { return memory::desc({r, c}, t, memory::dims{c, 1}); };
+  const auto turned = [&](std::int64_t r, std::int64_t c, memory::data_type t) { return memory::desc({r, c}, t, memory::dims{1, r}); };
+  const Product p = product_of(s, o, bf16);
+  const auto a = weight ? turned(s.m, s.n, type) : plain(p.rows, p.depth, type);
+  const auto b = !std::strcmp(s.form, "forward") ? turned(p.depth, p.cols, type) : plain(p.depth, p.cols, type);
+  const auto c = plain(p.rows, p.cols, weight ? memory::data_type::f32 : type);
+  primitive_attr attributes;
+  if (weight) {
+    post_ops ops;
+    ops.append_sum(1.0f);
+    attributes.set_post_ops(ops);
+  }
+  const engine cpu(engine::kind::cpu, 0);
+  auto matmul_of = std::make_shared<matmul>(matmul::primitive_desc(matmul::desc(a, b, c), attributes, cpu));
+  auto queue = std::make_shared<stream>(cpu);
+  const std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(a, cpu, const_cast<void*>(p.a.data))},
+                                                  {DNNL_ARG_WEIGHTS, memory(b, cpu, const_cast<void*>(p.b.data))},
+                                                  {DNNL_ARG_DST, memory(c, cpu, p.c.data)}};
+  return [=] {
+    matmul_of->execute(*queue, arguments);
+    queue->wait();
+  };
+}
+
+/// 24 independent chains of multiply-adds: what no product can exceed. Returns their count of operations.
+__attribute__((target("avx512f"))) double peak_avx512(int turns) {
+  __m512 sum[24], x = _mm512_set1_ps(0.999f), y = _mm512_set1_ps(0.001f);
+#pragma GCC unroll 24
+  for (auto& s : sum) __asm__ volatile("" : "=v"(s) : "0"(y));  // opaque, or equal chains become one
+  for (int i = 0; i < turns; ++i) {
+#pragma GCC unroll 24
+    for (auto& s : sum) s = _mm512_fmadd_ps(s, x, y);
+  }
+#pragma GCC unroll 24
+  for (auto& s : sum) __asm__ volatile("" ::"v"(s));
+  return 24.0 * 16 * 2 * turns;
+}
+__attribute__((target("avx2,fma"))) double peak_avx2(int turns) {
+  __m256 sum[12], x = _mm256_set1_ps(0.999f), y = _mm256_set1_ps(0.001f);
+#pragma GCC unroll 12
+  for (auto& s : sum) __asm__ volatile("" : "=x"(s) : "0"(y));  // opaque, or equal chains become one
+  for (int i = 0; i < turns; ++i) {
+#pragma GCC unroll 12
+    for (auto& s : sum) s = _mm256_fmadd_ps(s, x, y);
+  }
+#pragma GCC unroll 24
+  for (auto& s : sum) __asm__ volatile("" ::"x"(s));
+  return 12.0 * 8 * 2 * turns;
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v.empty() ? 0 : v[v.size() / 2];
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  int rounds = 5;
+  std::string only, instructions = "auto", json;
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::string key = words[i], value = words[i + 1];
+    if (key == "--rounds") rounds = std::stoi(value);
+    else if (key == "--only") only = value;
+    else if (key == "--instructions") instructions = value;
+    else if (key == "--json") json = value;
+  }
+  omp_set_num_threads(1);
+  openblas_set_num_threads(1);
+  const Isa isa = choose_isa(instructions);
+  const ProductKernels& kernels = MINDPIPE_PICK_KERNELS(isa, product_kernels);
+  const Block<char> workspace(static_cast<std::int64_t>(kernels.workspace_bytes));
+
+  std::vector<Shape3> shapes;
+  for (const char* form : {"forward", "input", "weight"}) {
+    for (const auto& [k, m] : {std::pair<int, int>{768, 2304}, {768, 768}, {768, 3072}, {3072, 768}}) shapes.push_back({form, 1024, k, m});
+    shapes.push_back({form, 4096, 768, 3072});
+    shapes.push_back({form, 256, 768, 50304});
+    shapes.push_back({form, 1024, 768, 50304});
+    shapes.push_back({form, 512, 4096, 11008});
+  }
+  for (int n : {1, 8}) shapes.push_back({"forward", n, 768, 3072});
+
+  std::ofstream file;
+  if (!json.empty()) file.open(json);
+  std::printf("GFLOP/s a core, medians of %d interleaved rounds, one thread, %s\n", rounds, name_of(isa));
+  std::printf("%-34s %7s %7s %7s %7s | %7s %7s | %s\n", "shape", "peak", "ours", "blas", "dnnl", "ours bf", "dnnl bf", "ours: of peak, / blas, / dnnl; bf16 / dnnl");
+  std::vector<double> of_blas, of_peak;
+  for (const Shape3& s : shapes) {
+    const std::string name = name_of(s);
+    if (name.find(only) == std::string::npos) continue;
+    const Operands o(s);
+    const double flops = 2.0 * static_cast<double>(s.n) * static_cast<double>(s.k) * static_cast<double>(s.m);
+    std::vector<Contender> all;
+    all.push_back({"ours", [&] { run_product(kernels, product_of(s, o, false), 1, workspace.data()); }, {}});
+    all.push_back({"openblas", [&] { openblas(s, o); }, {}});
+    all.push_back({"onednn", onednn(s, o, false), {}});
+    all.push_back({"ours_bf16", [&] { run_product(kernels, product_of(s, o, true), 1, workspace.data()); }, {}});
+    all.push_back({"onednn_bf16", onednn(s, o, true), {}});
+    std::vector<double> peaks;
+    const int repeats = std::max(1, static_cast<int>(1e9 / flops));
+    for (int round = 0; round <= rounds; ++round) {
+      double start = cpu_seconds();
+      const double done = isa == Isa::avx512 ? peak_avx512(200000) : peak_avx2(400000);
+      peaks.push_back(done / (cpu_seconds() - start) * 1e-9);
+      for (auto& contender : all) {
+        if (flops > 2e10 && contender.name == "onednn_bf16" && round > 1) continue;  // slow where it is emulated
+        start = cpu_seconds();
+        for (int i = 0; i < repeats; ++i) contender.run();
+        if (round > 0) contender.rates.push_back(flops * repeats / (cpu_seconds() - start) * 1e-9);
+      }
+    }
+    std::vector<double> r;
+    for (const auto& contender : all) r.push_back(median(contender.rates));
+    const double peak = median(peaks);
+    std::printf("%-34s %7.1f %7.1f %7.1f %7.1f | %7.1f %7.1f | %5.2f %5.2f %5.2f  %5.2f\n", name.c_str(), peak, r[0], r[1], r[2], r[3], r[4], r[0] / peak, r[0] / r[1], r[0] / r[2], r[3] / r[4]);
+    std::fflush(stdout);
+    if (file) {
+      file << fmt::format(R"({{"form": "{}", "n": {}, "k": {}, "m": {}, "peak": {:.1f})", s.form, s.n, s.k, s.m, peak);
+      for (std::size_t i = 0; i < all.size(); ++i) file << fmt::format(R"(, "{}": {:.1f})", all[i].name, r[i]);
+      file << "}\n";
+    }
+  }
+}
