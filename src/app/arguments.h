@@ -26,7 +26,7 @@ struct Arguments {
   bool dry_run = false;                ///< say what would be done, allocate nothing
   bool print_config = false;           ///< print the resolved configuration
   bool simulate = false;               ///< plan: run the programs in virtual time
-  int ranks = 0;                       ///< plan: for this many ranks; 0: the grid's product
+  int ranks = 0;                       ///< plan and dry run: for this many ranks; 0: the grid's product
   DataArguments data;
   std::string answer;  ///< text that answers the command line by itself (--help, --version, --help-config); empty: there is work to do
   int argc = 0;        ///< as main got them, for whoever starts the messages between ranks
