@@ -6,56 +6,88 @@ namespace mindpipe {
 
 const char* name_of(Kind kind) {
   switch (kind) {
-    case Kind::forward: return "forward";
-    case Kind::backward: return "backward";
-    case Kind::backward_input: return "backward_input";
-    case Kind::backward_weight: return "backward_weight";
-    case Kind::update: return "update";
-    case Kind::send: return "send";
-    case Kind::receive: return "receive";
-    case Kind::reduce: return "reduce";
-    case Kind::gather: return "gather";
-    case Kind::move: return "move";
-    case Kind::sum_scalar: return "sum_scalar";
-    case Kind::fetch: return "fetch";
-    case Kind::evict: return "evict";
-    case Kind::stash: return "stash";
-    case Kind::unstash: return "unstash";
-    case Kind::load: return "load";
-    case Kind::snapshot: return "snapshot";
+    case Kind::forward:
+      return "forward";
+    case Kind::backward:
+      return "backward";
+    case Kind::backward_input:
+      return "backward_input";
+    case Kind::backward_weight:
+      return "backward_weight";
+    case Kind::update:
+      return "update";
+    case Kind::send:
+      return "send";
+    case Kind::receive:
+      return "receive";
+    case Kind::reduce:
+      return "reduce";
+    case Kind::gather:
+      return "gather";
+    case Kind::move:
+      return "move";
+    case Kind::sum_scalar:
+      return "sum_scalar";
+    case Kind::fetch:
+      return "fetch";
+    case Kind::evict:
+      return "evict";
+    case Kind::stash:
+      return "stash";
+    case Kind::unstash:
+      return "unstash";
+    case Kind::load:
+      return "load";
+    case Kind::snapshot:
+      return "snapshot";
   }
   return "?";
 }
 
 const char* name_of(Queue queue) {
   switch (queue) {
-    case Queue::compute: return "compute";
-    case Queue::copy_in: return "copy_in";
-    case Queue::copy_out: return "copy_out";
-    case Queue::channel: return "channel";
-    case Queue::group: return "group";
+    case Queue::compute:
+      return "compute";
+    case Queue::copy_in:
+      return "copy_in";
+    case Queue::copy_out:
+      return "copy_out";
+    case Queue::channel:
+      return "channel";
+    case Queue::group:
+      return "group";
   }
   return "?";
 }
 
 const char* name_of(Payload payload) {
   switch (payload) {
-    case Payload::none: return "none";
-    case Payload::activation: return "activation";
-    case Payload::memory: return "memory";
-    case Payload::gradient: return "gradient";
-    case Payload::memory_gradient: return "memory gradient";
-    case Payload::unit: return "unit";
-    case Payload::scalar: return "scalar";
+    case Payload::none:
+      return "none";
+    case Payload::activation:
+      return "activation";
+    case Payload::memory:
+      return "memory";
+    case Payload::gradient:
+      return "gradient";
+    case Payload::memory_gradient:
+      return "memory gradient";
+    case Payload::unit:
+      return "unit";
+    case Payload::scalar:
+      return "scalar";
   }
   return "?";
 }
 
 const char* name_of(Members group) {
   switch (group) {
-    case Members::none: return "none";
-    case Members::data: return "data";
-    case Members::grid: return "grid";
+    case Members::none:
+      return "none";
+    case Members::data:
+      return "data";
+    case Members::grid:
+      return "grid";
   }
   return "?";
 }
@@ -75,7 +107,8 @@ QueueKey queue_of(const Action& action) {
 namespace {
 
 std::string blocks_of(const Action& action) {
-  return action.last == action.first + 1 ? fmt::format("block {}", action.first) : fmt::format("blocks {}..{}", action.first, action.last - 1);
+  return action.last == action.first + 1 ? fmt::format("block {}", action.first)
+                                         : fmt::format("blocks {}..{}", action.first, action.last - 1);
 }
 
 }  // namespace
@@ -84,15 +117,20 @@ std::string to_string(const Action& action) {
   const std::string name = name_of(action.kind);
   if (is_message(action)) {
     const char* direction = action.kind == Kind::send ? "to" : "from";
-    if (action.payload == Payload::unit) return fmt::format("{} gradient of the tied table in block {} {} rank {}", name, action.first, direction, action.peer);
+    if (action.payload == Payload::unit)
+      return fmt::format("{} gradient of the tied table in block {} {} rank {}", name, action.first, direction, action.peer);
     return fmt::format("{} {} of micro-batch {} {} rank {}", name, name_of(action.payload), action.micro_batch, direction, action.peer);
   }
   switch (action.kind) {
-    case Kind::sum_scalar: return fmt::format("{} over {}", name, name_of(action.group));
+    case Kind::sum_scalar:
+      return fmt::format("{} over {}", name, name_of(action.group));
     case Kind::reduce:
-    case Kind::gather: return fmt::format("{} {} over {}", name, blocks_of(action), name_of(action.group));
-    case Kind::update: return fmt::format("{} {}", name, blocks_of(action));
-    default: return fmt::format("{} of micro-batch {}, {}", name, action.micro_batch, blocks_of(action));
+    case Kind::gather:
+      return fmt::format("{} {} over {}", name, blocks_of(action), name_of(action.group));
+    case Kind::update:
+      return fmt::format("{} {}", name, blocks_of(action));
+    default:
+      return fmt::format("{} of micro-batch {}, {}", name, action.micro_batch, blocks_of(action));
   }
 }
 

@@ -8,10 +8,23 @@ namespace mindpipe {
 
 /// What one entry of a rank's list does. Those after `sum_scalar` belong to swapping, moving and checkpoints.
 enum class Kind : std::uint8_t {
-  forward, backward, backward_input, backward_weight, update,
-  send, receive,
-  reduce, gather, move, sum_scalar,
-  fetch, evict, stash, unstash, load, snapshot,
+  forward,
+  backward,
+  backward_input,
+  backward_weight,
+  update,
+  send,
+  receive,
+  reduce,
+  gather,
+  move,
+  sum_scalar,
+  fetch,
+  evict,
+  stash,
+  unstash,
+  load,
+  snapshot,
 };
 /// `channel`: one queue for each (peer, direction, payload). `group`: one queue for each group.
 enum class Queue : std::uint8_t { compute, copy_in, copy_out, channel, group };
@@ -59,14 +72,14 @@ struct Action {
   int peer = -1;
   Members group = Members::none;
   Payload payload = Payload::none;
-  int part = 0, parts = 1;     ///< bulk transfers come in parts
-  int version = 0;             ///< of the unit that is read or made
-  int slot = -1;               ///< arena (compute) or boundary buffer (send)
+  int part = 0, parts = 1;  ///< bulk transfers come in parts
+  int version = 0;          ///< of the unit that is read or made
+  int slot = -1;            ///< arena (compute) or boundary buffer (send)
   int from_slot = -1, to_slot = -1;
   bool fold = false;
-  std::int64_t bytes = 0;      ///< what this rank sends or receives, for the ledger and the simulator
+  std::int64_t bytes = 0;  ///< what this rank sends or receives, for the ledger and the simulator
   std::int64_t ticket = -1;
-  std::vector<int> after;      ///< earlier entries of this list that must have ended, on other queues
+  std::vector<int> after;  ///< earlier entries of this list that must have ended, on other queues
 
   bool operator==(const Action&) const = default;
 };

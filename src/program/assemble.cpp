@@ -68,7 +68,8 @@ class Writer {
     const auto elsewhere = [&](int chunk) { return chunk >= 0 && chunk < outline_.all_chunks() && outline_.rank_of(chunk) != rank_; };
 
     std::vector<int> arrived;
-    if (!weight && elsewhere(before)) arrived = messages(Kind::receive, work, forward ? first : last, outline_.rank_of(before), forward, {});
+    if (!weight && elsewhere(before))
+      arrived = messages(Kind::receive, work, forward ? first : last, outline_.rank_of(before), forward, {});
 
     Action action;
     action.kind = work.kind;
@@ -194,9 +195,11 @@ Program assemble(const Outline& outline, const Order& order) {
   MP_CHECK(outline.cuts.size() >= outline.blocks.size(), "{} cuts for {} blocks", outline.cuts.size(), outline.blocks.size());
   for (int chunk = 1; chunk < outline.all_chunks(); ++chunk) {
     const BoundaryBytes& cut = outline.cuts[outline.first_block[chunk]];
-    MP_CHECK(cut.activation + cut.memory > 0 && cut.gradient + cut.memory_gradient > 0, "nothing crosses the cut before block {}", outline.first_block[chunk]);
+    MP_CHECK(cut.activation + cut.memory > 0 && cut.gradient + cut.memory_gradient > 0, "nothing crosses the cut before block {}",
+             outline.first_block[chunk]);
   }
-  MP_CHECK(outline.shards > 0 && outline.micro_batches % outline.shards == 0, "{} micro-batches in {} shards", outline.micro_batches, outline.shards);
+  MP_CHECK(outline.shards > 0 && outline.micro_batches % outline.shards == 0, "{} micro-batches in {} shards", outline.micro_batches,
+           outline.shards);
   MP_CHECK(static_cast<int>(order.size()) == outline.stages, "an order of {} ranks for {} stages", order.size(), outline.stages);
   Program program;
   for (int rank = 0; rank < outline.stages; ++rank) program.ranks.push_back(Writer(outline, rank, order[rank]).write());

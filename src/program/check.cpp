@@ -7,7 +7,9 @@
 
 namespace mindpipe {
 
-bool waits_for(const Action& action, int earlier) { return std::find(action.after.begin(), action.after.end(), earlier) != action.after.end(); }
+bool waits_for(const Action& action, int earlier) {
+  return std::find(action.after.begin(), action.after.end(), earlier) != action.after.end();
+}
 
 void check_fields(const Program& program, const Outline& outline, Findings& findings) {
   const int blocks = static_cast<int>(outline.blocks.size()), ranks = static_cast<int>(program.ranks.size());
@@ -22,8 +24,8 @@ void check_fields(const Program& program, const Outline& outline, Findings& find
       if (pass && (action.micro_batch < 0 || action.micro_batch >= outline.micro_batches))
         findings.add(rank, index, "the step has {} micro-batches", outline.micro_batches);
       else if (pass && action.shard != action.micro_batch / outline.micro_batches_of_shard())
-        findings.add(rank, index, "micro-batch {} belongs to shard {}, not {}", action.micro_batch, action.micro_batch / outline.micro_batches_of_shard(),
-                     action.shard);
+        findings.add(rank, index, "micro-batch {} belongs to shard {}, not {}", action.micro_batch,
+                     action.micro_batch / outline.micro_batches_of_shard(), action.shard);
       if (pass && (action.chunk < 0 || action.chunk >= outline.all_chunks() || outline.rank_of(action.chunk) != rank))
         findings.add(rank, index, "chunk {} does not live here", action.chunk);
       if (!pass && !is_communication(action) && action.kind != Kind::update) findings.add(rank, index, "has no place in a step");

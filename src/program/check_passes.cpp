@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "program/check_parts.h"
 
@@ -8,8 +9,8 @@ namespace {
 
 /// What one tape has seen so far: entries of the list, and how far down its backward has come.
 struct TapeState {
-  int forward = -1, backward = -1;                // the last piece of each
-  int backward_below = -1, weight_below = -1;     // the blocks from here on are done
+  int forward = -1, backward = -1;             // the last piece of each
+  int backward_below = -1, weight_below = -1;  // the blocks from here on are done
   bool in_halves = false;
 };
 
@@ -29,14 +30,16 @@ class PassChecker {
       if (action.kind == Kind::backward_weight) weight(action);
       if (action.queue == Queue::compute) newest_compute_ = index_;
       if (action.kind == Kind::send && action.payload != Payload::unit) send(action);
-      if (action.kind == Kind::receive && action.payload != Payload::unit) receives_[{action.payload, action.first, action.micro_batch}].push_back(index_);
+      if (action.kind == Kind::receive && action.payload != Payload::unit)
+        receives_[{action.payload, action.first, action.micro_batch}].push_back(index_);
     }
     for (int chunk = 0; chunk < outline_.all_chunks(); ++chunk) {
       if (outline_.rank_of(chunk) != rank_) continue;
       for (int k = 0; k < outline_.micro_batches; ++k) {
         const TapeState& tape = tapes_[{chunk, k}];
         if (tape.forward < 0) findings_.add_for_rank(rank_, "forward of micro-batch {}, chunk {} is missing", k, chunk);
-        else if (outline_.training && tape.weight_below != outline_.first_block[chunk]) findings_.add_for_rank(rank_, "the tape of micro-batch {}, chunk {} is never emptied", k, chunk);
+        else if (outline_.training && tape.weight_below != outline_.first_block[chunk])
+          findings_.add_for_rank(rank_, "the tape of micro-batch {}, chunk {} is never emptied", k, chunk);
       }
     }
     for (const auto& [message, places] : receives_)
@@ -47,7 +50,9 @@ class PassChecker {
   using Message = std::tuple<Payload, int, int>;  // payload, cut, micro-batch
 
   template <class... Parts>
-  void wrong(fmt::format_string<Parts...> sentence, Parts&&... parts) { findings_.add(rank_, index_, sentence, std::forward<Parts>(parts)...); }
+  void wrong(fmt::format_string<Parts...> sentence, Parts&&... parts) {
+    findings_.add(rank_, index_, sentence, std::forward<Parts>(parts)...);
+  }
 
   TapeState& tape_of(const Action& action) { return tapes_[{action.chunk, action.micro_batch}]; }
 
@@ -61,15 +66,19 @@ class PassChecker {
       return;
     }
     const BoundaryBytes& bytes = outline_.cuts[cut];
-    const std::pair<Payload, std::int64_t> payloads[] = {{with_forward ? Payload::activation : Payload::gradient, with_forward ? bytes.activation : bytes.gradient},
-                                                         {with_forward ? Payload::memory : Payload::memory_gradient, with_forward ? bytes.memory : bytes.memory_gradient}};
-    for (const auto& [payload, size] : payloads) {
+    using Sized = std::pair<Payload, std::int64_t>;
+    const Sized forwards[] = {{Payload::activation, bytes.activation}, {Payload::memory, bytes.memory}};
+    const Sized backwards[] = {{Payload::gradient, bytes.gradient}, {Payload::memory_gradient, bytes.memory_gradient}};
+    for (const auto& [payload, size] : with_forward ? forwards : backwards) {
       if (size == 0) continue;
       const Message message{payload, cut, action.micro_batch};
       used_[message] = index_;
       const auto& places = receives_[message];
-      const bool waits = std::any_of(places.begin(), places.end(), [&](int place) { return waits_for(action, place) && list_[place].peer == peer; });
-      if (!waits) wrong("does not wait for the {} from rank {}{}", name_of(payload), peer, places.empty() ? ", which is received later or never" : "");
+      const bool waits =
+          std::any_of(places.begin(), places.end(), [&](int place) { return waits_for(action, place) && list_[place].peer == peer; });
+      if (!waits)
+        wrong("does not wait for the {} from rank {}{}", name_of(payload), peer,
+              places.empty() ? ", which is received later or never" : "");
     }
   }
 
@@ -90,7 +99,8 @@ class PassChecker {
     if (action.last != tape.backward_below || action.first < first) return wrong("the tape's top is block {}", tape.backward_below - 1);
     if (action.last == last) {
       if (action.chunk < outline_.all_chunks() - 1) needs_input(action, last, action.chunk + 1, false);
-      if (action.micro_batch != next_input_[action.chunk]) wrong("micro-batch {} is next (backwards of a unit ascend)", next_input_[action.chunk]);
+      if (action.micro_batch != next_input_[action.chunk])
+        wrong("micro-batch {} is next (backwards of a unit ascend)", next_input_[action.chunk]);
       tape.in_halves = action.kind == Kind::backward_input;
       if (tape.in_halves && next_weight_[action.chunk] < action.shard * outline_.micro_batches_of_shard())
         wrong("the weight gradients of shard {} are not complete", action.shard - 1);
@@ -109,16 +119,19 @@ class PassChecker {
   void weight(const Action& action) {
     TapeState& tape = tape_of(action);
     if (!tape.in_halves || tape.backward_below != outline_.first_block[action.chunk]) return wrong("runs before its backward_input");
-    if (action.last != tape.weight_below || action.first < outline_.first_block[action.chunk]) return wrong("the tape's top is block {}", tape.weight_below - 1);
+    if (action.last != tape.weight_below || action.first < outline_.first_block[action.chunk])
+      return wrong("the tape's top is block {}", tape.weight_below - 1);
     makes_gradients(action, tape);
   }
 
   void makes_gradients(const Action& action, TapeState& tape) {
-    if (action.micro_batch != next_weight_[action.chunk]) wrong("micro-batch {} is next (gradients of a unit add up in order)", next_weight_[action.chunk]);
+    if (action.micro_batch != next_weight_[action.chunk])
+      wrong("micro-batch {} is next (gradients of a unit add up in order)", next_weight_[action.chunk]);
     tape.weight_below = action.first;
     if (action.first == outline_.first_block[action.chunk]) next_weight_[action.chunk] = action.micro_batch + 1;
     const bool shard_ends = (action.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
-    if (action.fold != shard_ends) wrong(fmt::runtime(shard_ends ? "shard {} ends here, but its gradients are not folded" : "folds shard {} before its end"), action.shard);
+    if (shard_ends && !action.fold) wrong("shard {} ends here, but its gradients are not folded", action.shard);
+    if (!shard_ends && action.fold) wrong("folds shard {} before its end", action.shard);
   }
 
   void send(const Action& action) {

@@ -56,10 +56,8 @@ class SlotChecker {
       const Action& action = list_[index];
       if (is_message(action) && action.payload != Payload::unit) {
         const bool with_forward = action.payload == Payload::activation || action.payload == Payload::memory;
-        if (action.kind == Kind::send)
-          read(index, action.slot, action.first, with_forward);
-        else
-          write(index, action.to_slot, action.first, with_forward);
+        if (action.kind == Kind::send) read(index, action.slot, action.first, with_forward);
+        else write(index, action.to_slot, action.first, with_forward);
       }
       if (action.kind == Kind::forward || is_backward(action)) pass(index, action);
       if (action.kind == Kind::forward || is_backward(action) || action.kind == Kind::backward_weight) arena(index, action);
@@ -89,7 +87,8 @@ class SlotChecker {
       now = next;
     }
     for (int user : now.users_before)
-      if (!ended_(user, index)) findings_.add(rank_, index, "writes buffer {} while action {} ({}) may still use it", slot, user, to_string(list_[user]));
+      if (!ended_(user, index))
+        findings_.add(rank_, index, "writes buffer {} while action {} ({}) may still use it", slot, user, to_string(list_[user]));
     now.writers.push_back(index);
   }
 
@@ -97,7 +96,8 @@ class SlotChecker {
     if (slot < 0) return findings_.add(rank_, index, "has no buffer to read from");
     Occupant& now = buffers_[slot];
     if (now.identity() != std::tuple(cut, list_[index].micro_batch, with_forward))
-      return findings_.add(rank_, index, "finds something else in buffer {} (micro-batch {} at the cut before block {})", slot, now.micro_batch, now.cut);
+      return findings_.add(rank_, index, "finds something else in buffer {} (micro-batch {} at the cut before block {})", slot,
+                           now.micro_batch, now.cut);
     for (int writer : now.writers)
       if (!ended_(writer, index)) findings_.add(rank_, index, "reads buffer {} before action {} has filled it", slot, writer);
     now.readers.push_back(index);
@@ -108,7 +108,9 @@ class SlotChecker {
     const std::pair<int, int> tape{action.chunk, action.micro_batch};
     auto& holder = arenas_.try_emplace(action.slot, std::pair{-1, -1}).first->second;
     if (action.kind == Kind::forward) {
-      if (holder.first >= 0) findings_.add(rank_, index, "writes arena {}, which still holds the tape of micro-batch {}, chunk {}", action.slot, holder.second, holder.first);
+      if (holder.first >= 0)
+        findings_.add(rank_, index, "writes arena {}, which still holds the tape of micro-batch {}, chunk {}", action.slot, holder.second,
+                      holder.first);
       holder = tape;
     } else if (holder != tape) {
       findings_.add(rank_, index, "looks for its tape in arena {}, which does not hold it", action.slot);

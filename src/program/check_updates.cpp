@@ -26,16 +26,20 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
     switch (action.kind) {
       case Kind::reduce:
         if (path.reduce >= 0) findings.add(rank, index, "is summed a second time");
-        if (path.last_backward < 0 || !waits_for(action, path.last_backward)) findings.add(rank, index, "does not wait for the block's backward");
+        if (path.last_backward < 0 || !waits_for(action, path.last_backward))
+          findings.add(rank, index, "does not wait for the block's backward");
         path.reduce = index;
         break;
       case Kind::send:
-        if (action.payload == Payload::unit && (path.reduce < 0 || !waits_for(action, path.reduce))) findings.add(rank, index, "does not wait for its sum over data");
+        if (action.payload == Payload::unit && (path.reduce < 0 || !waits_for(action, path.reduce)))
+          findings.add(rank, index, "does not wait for its sum over data");
         break;
       case Kind::receive:
         if (action.payload == Payload::unit) arrived.push_back(index);
         break;
-      case Kind::sum_scalar: scalars.push_back(index); break;
+      case Kind::sum_scalar:
+        scalars.push_back(index);
+        break;
       case Kind::update:
         if (path.update >= 0) findings.add(rank, index, "is updated a second time");
         if (scalars.empty() || !waits_for(action, scalars.back())) findings.add(rank, index, "does not wait for the scalars");
@@ -45,7 +49,8 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
         if (path.update < 0 || !waits_for(action, path.update)) findings.add(rank, index, "does not wait for the update");
         path.gather = index;
         break;
-      default: break;
+      default:
+        break;
     }
   }
   if (scalars.size() != 1) return findings.add_for_rank(rank, "{} sums of scalars in a step (there is one)", scalars.size());
@@ -78,7 +83,8 @@ void check_tied(const Program& program, const Outline& outline, Findings& findin
         const bool arrives = std::any_of(list.begin(), list.end(), [&](const Action& action) {
           return action.kind == Kind::receive && action.payload == Payload::unit && action.first == use && action.peer == owner;
         });
-        if (!arrives) findings.add_for_rank(rank, "the tied table's gradient of its use in block {} never arrives from rank {}", use, owner);
+        if (!arrives)
+          findings.add_for_rank(rank, "the tied table's gradient of its use in block {} never arrives from rank {}", use, owner);
       }
 }
 

@@ -25,8 +25,10 @@ PlannedStep make_program(const Outline& outline, const std::string& schedule, co
   step.expected = simulate(step.program, durations_of(step.program, outline, network), network);
   require_sound(check(step.program, outline));
   const auto too_large = check_memory(step.placement, memory_limit);
-  MP_REQUIRE(too_large.empty(), Exit::out_of_memory,
-             "{}; the step does not fit (take a smaller train.micro_batch, more stages, train.recompute: block, or raise memory.device_limit)", too_large.front());
+  MP_REQUIRE(
+      too_large.empty(), Exit::out_of_memory,
+      "{}; the step does not fit (take a smaller train.micro_batch, more stages, train.recompute: block, or raise memory.device_limit)",
+      too_large.front());
   return step;
 }
 

@@ -39,11 +39,11 @@ struct Outline {
   int shards = 1;         ///< logical data shards of a rank; divides micro_batches
   int data = 1;           ///< degree of the data axis, d
   bool sharded_optimizer = false;
-  bool training = true;   ///< false: an evaluation, forwards and the scalars only
+  bool training = true;  ///< false: an evaluation, forwards and the scalars only
   ChunkPlacement placement = ChunkPlacement::loop;
-  std::vector<int> first_block;       ///< stages x chunks + 1 entries
+  std::vector<int> first_block;  ///< stages x chunks + 1 entries
   std::vector<BlockCost> blocks;
-  std::vector<BoundaryBytes> cuts;    ///< cuts[b] lies before block b; cuts[0] is not used
+  std::vector<BoundaryBytes> cuts;  ///< cuts[b] lies before block b; cuts[0] is not used
   std::vector<TiedTable> tied;
 
   int all_chunks() const { return stages * chunks; }

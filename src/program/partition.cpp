@@ -10,8 +10,9 @@ namespace mindpipe {
 std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks) {
   const int blocks = static_cast<int>(cost.size());
   MP_REQUIRE(chunks <= blocks, Exit::bad_configuration,
-             "the model has {} blocks, which cannot fill {} chunks of a pipeline (stages x chunks; take a smaller grid.pipeline or schedule.chunks)", blocks,
-             chunks);
+             "the model has {} blocks, which cannot fill {} chunks of a pipeline (stages x chunks; take a smaller grid.pipeline or "
+             "schedule.chunks)",
+             blocks, chunks);
   MP_CHECK(chunks > 0, "{} chunks", chunks);
   std::vector<std::int64_t> before(blocks + 1, 0);
   for (int i = 0; i < blocks; ++i) before[i + 1] = before[i] + cost[i];
@@ -41,7 +42,8 @@ std::vector<int> manual_cuts(const std::vector<int>& cuts, int blocks, int chunk
   std::vector<int> first{0};
   for (int cut : cuts) {
     MP_REQUIRE(cut > first.back() && cut < blocks, Exit::bad_configuration,
-               "schedule.cuts names block {} after block {} (cuts ascend from 1 to {}, the last block, and leave no chunk empty)", cut, first.back(), blocks - 1);
+               "schedule.cuts names block {} after block {} (cuts ascend from 1 to {}, the last block, and leave no chunk empty)", cut,
+               first.back(), blocks - 1);
     first.push_back(cut);
   }
   first.push_back(blocks);

@@ -44,7 +44,8 @@ void place_tapes(std::vector<Action>& list, const Outline& outline, RankMemory& 
     memory.arenas = std::max(memory.arenas, action.slot + 1);
     if (frees_tape(action, outline)) in_use.erase(action.slot);
     std::int64_t saved = 0;
-    for (int block = outline.first_block[action.chunk]; block < outline.first_block[action.chunk + 1]; ++block) saved += outline.blocks[block].saved;
+    for (int block = outline.first_block[action.chunk]; block < outline.first_block[action.chunk + 1]; ++block)
+      saved += outline.blocks[block].saved;
     memory.arena_bytes = std::max(memory.arena_bytes, saved);
   }
 }
@@ -78,7 +79,8 @@ void wait_for(Action& action, int earlier) {
 }
 
 /// Hands out buffers between two chunks of one rank by their lifetimes; all in the compute queue, so nothing waits.
-void place_hand_over(std::vector<Action>& list, const std::vector<Crossing>& ring, RankMemory& memory, const Outline& outline, bool with_forward) {
+void place_hand_over(std::vector<Action>& list, const std::vector<Crossing>& ring, RankMemory& memory, const Outline& outline,
+                     bool with_forward) {
   std::vector<std::tuple<int, bool, const Crossing*>> events;  // entry of the list, whether it frees; a pass that does both takes first
   for (const Crossing& crossing : ring) {
     events.push_back({crossing.writer, false, &crossing});
@@ -100,7 +102,8 @@ void place_hand_over(std::vector<Action>& list, const std::vector<Crossing>& rin
   }
 }
 
-void place_ring(std::vector<Action>& list, const std::vector<Crossing>& ring, int depth, RankMemory& memory, const Outline& outline, const RingKey& key) {
+void place_ring(std::vector<Action>& list, const std::vector<Crossing>& ring, int depth, RankMemory& memory, const Outline& outline,
+                const RingKey& key) {
   const int base = static_cast<int>(memory.buffers.size());
   depth = std::min<int>(depth, ring.size());
   memory.buffers.resize(base + depth);
@@ -142,13 +145,12 @@ Placement place_with(Program& program, const Outline& outline, const std::map<Ri
     RankMemory& memory = placement.ranks.emplace_back();
     place_tapes(list, outline, memory);
     for (const auto& [key, ring] : crossings_of(list, outline, rank)) {
-      if (key.peer == rank)
-        place_hand_over(list, ring, memory, outline, key.with_forward);
-      else
-        place_ring(list, ring, depths.at(pair_of(key, rank)), memory, outline, key);
+      if (key.peer == rank) place_hand_over(list, ring, memory, outline, key.with_forward);
+      else place_ring(list, ring, depths.at(pair_of(key, rank)), memory, outline, key);
     }
     for (const Action& action : list)
-      if (action.kind == Kind::receive && action.payload == Payload::unit) memory.bytes[static_cast<int>(MemoryClass::boundary)] += action.bytes;
+      if (action.kind == Kind::receive && action.payload == Payload::unit)
+        memory.bytes[static_cast<int>(MemoryClass::boundary)] += action.bytes;
     sum_memory(outline, rank, memory);
   }
   return placement;

@@ -1,6 +1,7 @@
 #include "program/simulate.h"
 
 #include <algorithm>
+#include <functional>
 #include <queue>
 #include <tuple>
 
@@ -36,12 +37,23 @@ Durations durations_of(const Program& program, const Outline& outline, const Net
         for (int block = action.first; block < action.last; ++block) {
           const BlockCost& cost = outline.blocks[block];
           switch (action.kind) {
-            case Kind::forward: time += cost.forward; break;
-            case Kind::backward: time += cost.backward; break;
-            case Kind::backward_input: time += cost.backward_input; break;
-            case Kind::backward_weight: time += cost.backward_weight; break;
-            case Kind::update: time += cost.update; break;
-            default: break;
+            case Kind::forward:
+              time += cost.forward;
+              break;
+            case Kind::backward:
+              time += cost.backward;
+              break;
+            case Kind::backward_input:
+              time += cost.backward_input;
+              break;
+            case Kind::backward_weight:
+              time += cost.backward_weight;
+              break;
+            case Kind::update:
+              time += cost.update;
+              break;
+            default:
+              break;
           }
         }
       }

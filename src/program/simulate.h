@@ -39,11 +39,12 @@ struct Span {
 
 /// A program in virtual time.
 struct Timeline {
-  bool finished = false;                      ///< false: some actions never start; their spans stay -1
-  std::int64_t step = 0;                      ///< nanoseconds from the first start to the last end
-  std::vector<std::vector<Span>> spans;       ///< [rank][index]
-  std::vector<std::vector<std::int64_t>> started;  ///< number of an action in the order of all starts, dependencies first; equal on all participants
-  std::vector<std::int64_t> busy;             ///< of each rank's compute queue
+  bool finished = false;                 ///< false: some actions never start; their spans stay -1
+  std::int64_t step = 0;                 ///< nanoseconds from the first start to the last end
+  std::vector<std::vector<Span>> spans;  ///< [rank][index]
+  std::vector<std::vector<std::int64_t>>
+      started;                     ///< number of an action in the order of all starts, dependencies first; equal on all participants
+  std::vector<std::int64_t> busy;  ///< of each rank's compute queue
   double bubble(int rank) const { return step == 0 ? 0 : 1 - static_cast<double>(busy[rank]) / static_cast<double>(step); }
 };
 

@@ -29,15 +29,14 @@ void join_messages(const Program& program, TaskGraph& graph) {
 }
 
 void join_collectives(const Program& program, TaskGraph& graph) {
-  std::vector<std::vector<Place>> calls(program.ranks.size());  // of group grid; those of group data have all members on other lists like this one
+  std::vector<std::vector<Place>> calls(
+      program.ranks.size());  // of group grid; those of group data have all members on other lists like this one
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
     for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
       const Action& action = program.ranks[rank][index];
       if (!is_collective(action)) continue;
-      if (action.group == Members::grid)
-        calls[rank].push_back({rank, index});
-      else
-        graph.members.push_back({{rank, index}});
+      if (action.group == Members::grid) calls[rank].push_back({rank, index});
+      else graph.members.push_back({{rank, index}});
     }
   std::size_t all = calls.empty() ? 0 : calls[0].size();
   for (const auto& of_rank : calls) all = std::min(all, of_rank.size());

@@ -14,11 +14,11 @@ struct Place {
 /// The actions of all ranks as tasks that start when others have ended: a compute action is one task, a send and its receive are one,
 /// a collective's calls on all ranks of the program are one. A task waits for its members' predecessors in their queues and their `after`.
 struct TaskGraph {
-  std::vector<std::vector<Place>> members;    ///< of each task; a send stands before its receive
-  std::vector<std::vector<int>> task_of;      ///< [rank][index]
+  std::vector<std::vector<Place>> members;  ///< of each task; a send stands before its receive
+  std::vector<std::vector<int>> task_of;    ///< [rank][index]
   std::vector<std::vector<int>> successors;
-  std::vector<int> predecessors;              ///< how many
-  std::vector<Place> alone;                   ///< messages and collectives that have no partner; their tasks never start
+  std::vector<int> predecessors;  ///< how many
+  std::vector<Place> alone;       ///< messages and collectives that have no partner; their tasks never start
 };
 
 /// Matches the k-th send of a channel with its k-th receive, and the k-th call of a group with the k-th calls of its members.

@@ -35,10 +35,10 @@ TEST(Assemble, TheLastBackwardIsSplitByBlockAndReducedPieceByPiece) {
   const Program program = assemble(equal_stages(1, 2, 1, {}, 3), gpipe_order(1, 2));
   std::vector<std::string> texts;
   for (const Action& action : program.ranks[0]) texts.push_back(to_string(action));
-  EXPECT_THAT(texts, ElementsAre("forward of micro-batch 0, blocks 0..2", "forward of micro-batch 1, blocks 0..2", "backward of micro-batch 0, blocks 0..2",
-                                 "backward of micro-batch 1, block 2", "reduce block 2 over data", "backward of micro-batch 1, block 1",
-                                 "reduce block 1 over data", "backward of micro-batch 1, block 0", "reduce block 0 over data", "sum_scalar over grid",
-                                 "update block 0", "update block 1", "update block 2"));
+  EXPECT_THAT(texts, ElementsAre("forward of micro-batch 0, blocks 0..2", "forward of micro-batch 1, blocks 0..2",
+                                 "backward of micro-batch 0, blocks 0..2", "backward of micro-batch 1, block 2", "reduce block 2 over data",
+                                 "backward of micro-batch 1, block 1", "reduce block 1 over data", "backward of micro-batch 1, block 0",
+                                 "reduce block 0 over data", "sum_scalar over grid", "update block 0", "update block 1", "update block 2"));
 }
 
 TEST(Assemble, GradientsAreFoldedAtTheEndOfEachShard) {
@@ -67,7 +67,8 @@ TEST(Assemble, MicroBatchesGoShardByShard) {
 std::map<std::string, std::int64_t> sent_by(const std::vector<Action>& list) {
   std::map<std::string, std::int64_t> sent;
   for (const Action& action : list)
-    if (action.kind == Kind::send || is_collective(action)) sent[action.kind == Kind::send ? name_of(action.payload) : name_of(action.kind)] += action.bytes;
+    if (action.kind == Kind::send || is_collective(action))
+      sent[action.kind == Kind::send ? name_of(action.payload) : name_of(action.kind)] += action.bytes;
   return sent;
 }
 
@@ -136,7 +137,8 @@ TEST(Assemble, AnEvaluationHasForwardsAndScalarsOnly) {
       int forwards = 0, others = 0;
       for (const Action& action : list) {
         forwards += action.kind == Kind::forward;
-        others += action.kind != Kind::forward && action.kind != Kind::send && action.kind != Kind::receive && action.kind != Kind::sum_scalar;
+        others +=
+            action.kind != Kind::forward && action.kind != Kind::send && action.kind != Kind::receive && action.kind != Kind::sum_scalar;
       }
       EXPECT_EQ(forwards, 4 * outline.chunks) << schedule;
       EXPECT_EQ(others, 0) << schedule;
@@ -166,8 +168,10 @@ TEST(Assemble, ListsReadAsLines) {
             "  6 [compute] update block 1 | after 5\n");
   EXPECT_EQ(summary_of(step, equal_stages(2, 1)),
             "step: 2 stages x 1 chunks, 1 micro-batches, expected 0.006 ms\n"
-            "stage 0: blocks 0..0, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, activations 100, boundary 16, workspace 0)\n"
-            "stage 1: blocks 1..1, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, activations 100, boundary 16, workspace 0)\n");
+            "stage 0: blocks 0..0, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, activations 100, boundary 16, "
+            "workspace 0)\n"
+            "stage 1: blocks 1..1, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, activations 100, boundary 16, "
+            "workspace 0)\n");
 }
 
 }  // namespace

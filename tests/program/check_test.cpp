@@ -147,7 +147,9 @@ TEST(Check, AReceiveAfterItsReaderIsFound) {
   EXPECT_THAT(check(program, outline), Contains(HasSubstr("which is not an earlier one")));
   for (Action& action : list) std::erase_if(action.after, [&](int earlier) { return earlier == forward; });
   const auto errors = check(program, outline);
-  EXPECT_THAT(errors, Contains(HasSubstr("(forward of micro-batch 1, block 1): does not wait for the activation from rank 0, which is received later or never")));
+  EXPECT_THAT(errors,
+              Contains(HasSubstr(
+                  "(forward of micro-batch 1, block 1): does not wait for the activation from rank 0, which is received later or never")));
 }
 
 TEST(Check, OneChannelForActivationsAndGradientsIsFoundInAVPlacement) {
@@ -166,7 +168,8 @@ TEST(Check, ABackwardOutOfOrderIsFound) {
   std::vector<Action>& list = program.ranks[0];
   const int first = find(list, Kind::backward);
   swap_places(list, first, first + 1);
-  EXPECT_THAT(check(program, outline), Contains("rank 0, action 3 (backward of micro-batch 1, block 0): micro-batch 0 is next (backwards of a unit ascend)"));
+  EXPECT_THAT(check(program, outline),
+              Contains("rank 0, action 3 (backward of micro-batch 1, block 0): micro-batch 0 is next (backwards of a unit ascend)"));
 }
 
 TEST(Check, ABufferReusedWhileItIsSentIsFound) {
@@ -175,8 +178,8 @@ TEST(Check, ABufferReusedWhileItIsSentIsFound) {
   std::vector<Action>& list = program.ranks[0];
   const int forward = find(list, Kind::forward, 2), send = find(list, Kind::send);
   ASSERT_TRUE(std::erase(list[forward].after, send));
-  EXPECT_THAT(check(program, outline),
-              Contains(HasSubstr("(forward of micro-batch 2, block 0): writes buffer 2 while action 2 (send activation of micro-batch 0 to rank 1) may still use it")));
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("(forward of micro-batch 2, block 0): writes buffer 2 while action 2 (send "
+                                                          "activation of micro-batch 0 to rank 1) may still use it")));
 }
 
 TEST(Check, AReceiveIntoABufferThatIsStillReadIsFound) {
@@ -201,7 +204,8 @@ TEST(Check, EveryMissingActionIsFound) {
           std::erase(action.after, left_out);
           for (int& earlier : action.after) earlier -= earlier > left_out;
         }
-        EXPECT_FALSE(check(program, outline).empty()) << schedule << " rank " << rank << " without " << line_of(sound.ranks[rank][left_out], left_out);
+        EXPECT_FALSE(check(program, outline).empty())
+            << schedule << " rank " << rank << " without " << line_of(sound.ranks[rank][left_out], left_out);
       }
   }
 }
@@ -229,7 +233,8 @@ TEST(Check, AWrongFoldIsFound) {
   std::vector<Action>& list = program.ranks[0];
   list[find(list, Kind::backward, 1)].fold = false;
   list[find(list, Kind::backward, 2)].fold = true;
-  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("shard 0 ends here, but its gradients are not folded"), HasSubstr("folds shard 1 before its end")));
+  EXPECT_THAT(check(program, outline),
+              ElementsAre(HasSubstr("shard 0 ends here, but its gradients are not folded"), HasSubstr("folds shard 1 before its end")));
 }
 
 TEST(Check, WorkBetweenThePiecesOfABackwardIsFound) {
@@ -261,7 +266,8 @@ TEST(Check, TooMuchMemoryIsRefusedWithTheSums) {
     FAIL() << "nothing was refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::out_of_memory);
-    EXPECT_THAT(error.what(), HasSubstr("rank 0: needs 592 bytes, the limit is 500 (values 40, gradients 40, optimizer 80, activations 400, boundary 32, workspace 0)"));
+    EXPECT_THAT(error.what(), HasSubstr("rank 0: needs 592 bytes, the limit is 500 (values 40, gradients 40, optimizer 80, activations "
+                                        "400, boundary 32, workspace 0)"));
     EXPECT_THAT(error.what(), HasSubstr("take a smaller train.micro_batch"));
   }
 }
@@ -277,7 +283,8 @@ TEST(Check, WhatAScheduleCannotDoIsRefused) {
     return std::string("nothing was refused");
   };
   EXPECT_EQ(refusal("1f1b", 2),
-            "schedule.chunks is 2, but schedule 1f1b runs one chunk on each stage (set schedule.chunks to 1, or take interleaved or breadth-first)");
+            "schedule.chunks is 2, but schedule 1f1b runs one chunk on each stage (set schedule.chunks to 1, or take interleaved or "
+            "breadth-first)");
   EXPECT_EQ(refusal("1f2b", 1), "schedule.kind is '1f2b' (it can be gpipe, 1f1b, interleaved, breadth-first or zb-h1)");
 }
 

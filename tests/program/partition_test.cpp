@@ -63,15 +63,22 @@ TEST(Partition, NoOtherCutIsBetter) {
 }
 
 TEST(Partition, MoreStagesThanBlocksAreRefused) {
-  EXPECT_EQ(refusal_of([] { balanced_cuts({1, 1, 1}, 4); }),
-            "the model has 3 blocks, which cannot fill 4 chunks of a pipeline (stages x chunks; take a smaller grid.pipeline or schedule.chunks)");
+  EXPECT_EQ(refusal_of([] {
+              balanced_cuts({1, 1, 1}, 4);
+            }),
+            "the model has 3 blocks, which cannot fill 4 chunks of a pipeline (stages x chunks; take a smaller grid.pipeline or "
+            "schedule.chunks)");
 }
 
 TEST(Partition, ManualCutsAreTakenAsTheyAre) {
   EXPECT_THAT(manual_cuts({1, 4}, 6, 3), ElementsAre(0, 1, 4, 6));
-  EXPECT_THAT(refusal_of([] { manual_cuts({1}, 6, 3); }), HasSubstr("schedule.cuts has 1 entries (a pipeline of 3 chunks, stages x chunks, has 2 cuts)"));
+  EXPECT_THAT(refusal_of([] { manual_cuts({1}, 6, 3); }),
+              HasSubstr("schedule.cuts has 1 entries (a pipeline of 3 chunks, stages x chunks, has 2 cuts)"));
   EXPECT_THAT(refusal_of([] { manual_cuts({4, 4}, 6, 3); }), HasSubstr("schedule.cuts names block 4 after block 4"));
-  EXPECT_THAT(refusal_of([] { manual_cuts({1, 6}, 6, 3); }), HasSubstr("schedule.cuts names block 6 after block 1 (cuts ascend from 1 to 5"));
+  EXPECT_THAT(refusal_of([] {
+                manual_cuts({1, 6}, 6, 3);
+              }),
+              HasSubstr("schedule.cuts names block 6 after block 1 (cuts ascend from 1 to 5"));
 }
 
 }  // namespace

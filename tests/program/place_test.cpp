@@ -49,7 +49,8 @@ TEST(Place, BuffersNeverSlowAStepDown) {
     const PlannedStep two = make_program(outline, schedule);
     Program other = two.program;
     for (auto& list : other.ranks)
-      for (Action& action : list) std::erase_if(action.after, [&](int earlier) {
+      for (Action& action : list)
+        std::erase_if(action.after, [&](int earlier) {
           const Kind before = list[earlier].kind;
           return (action.kind == Kind::receive && before != Kind::receive) || (action.queue == Queue::compute && before == Kind::send);
         });

@@ -81,7 +81,8 @@ TEST(Simulate, TapesHeldAreTheTables) {
 
 TEST(Simulate, NoOrderBeats1f1b) {
   for (int p = 1; p <= 3; ++p)
-    for (int m = 1; m <= (p == 3 ? 3 : 4); ++m) EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), Optimum(p, 1, m, 1000, 2000, 0).step()) << p << ' ' << m;
+    for (int m = 1; m <= (p == 3 ? 3 : 4); ++m)
+      EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), Optimum(p, 1, m, 1000, 2000, 0).step()) << p << ' ' << m;
 }
 
 TEST(Simulate, NoOrderBeatsBreadthFirst) {
@@ -96,7 +97,8 @@ TEST(Simulate, NoOrderBeatsInterleavedUpToPMicroBatches) {
 
 TEST(Simulate, NoOrderBeatsZeroBubble) {
   for (int p = 1; p <= 3; ++p)
-    for (int m = 1; m <= 4; ++m) EXPECT_EQ(step_of("zb-h1", equal_stages(p, m)), Optimum(p, 1, m, 1000, 1000, 1000).step()) << p << ' ' << m;
+    for (int m = 1; m <= 4; ++m)
+      EXPECT_EQ(step_of("zb-h1", equal_stages(p, m)), Optimum(p, 1, m, 1000, 1000, 1000).step()) << p << ' ' << m;
 }
 
 TEST(Simulate, SlowTrafficTakesTime) {
