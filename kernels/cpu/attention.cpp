@@ -7,12 +7,11 @@
 #include <cstdint>
 
 #include "cpu/cpu_backend.h"
+#include "cpu/operands.h"
 #include "cpu/simd/attention_kernels.h"
 
 namespace mindpipe {
 namespace {
-
-int slot(DType dtype) { return dtype == DType::f64 ? 0 : dtype == DType::f32 ? 1 : 2; }
 
 /// Checks heads of `samples` samples with at least `rows` rows each and says where they lie.
 HeadsView view_of(const Heads& heads, const char* name, std::int64_t samples, std::int64_t rows, std::int64_t width, DType dtype) {

@@ -349,15 +349,16 @@ TEST(Attention, KeysBeyondTheLengthMayHoldAnything) {
 }
 
 TEST(Attention, ANotANumberIsNotLost) {
-  const Case c{.samples = 1, .queries = 33, .keys = 33, .heads = 1, .key_heads = 1, .width = 16};
-  for (int operand = 0; operand < 3; ++operand) {
-    Asked asked(c, DType::f32);
-    if (operand == 0) asked.q.set(asked.q_at(0, 3, 0), std::nan(""));
-    if (operand == 1) asked.kv.set(asked.k_at(0, 20, 0), std::nan(""));
-    if (operand == 2) asked.kv.set(asked.k_at(0, 20, 1), std::nan(""));
-    asked.forward(instruction_sets().back());
-    EXPECT_TRUE(std::isnan(asked.out[asked.out_at(0, 3, 0)])) << operand;
-  }
+  for (Isa isa : instruction_sets())
+    for (std::int64_t queries : {2, 33})
+      for (int operand = 0; operand < 3; ++operand) {
+        Asked asked({.samples = 1, .queries = queries, .keys = 33, .heads = 1, .key_heads = 1, .width = 16}, DType::f32);
+        if (operand == 0) asked.q.set(asked.q_at(0, 1, 0), std::nan(""));
+        if (operand == 1) asked.kv.set(asked.k_at(0, 20, 0), std::nan(""));
+        if (operand == 2) asked.kv.set(asked.k_at(0, 20, 1), std::nan(""));
+        asked.forward(isa);
+        EXPECT_TRUE(std::isnan(asked.out[asked.out_at(0, 1, 0)])) << name_of(isa) << ", " << queries << " queries, operand " << operand;
+      }
 }
 
 TEST(Attention, ARowWithoutKeysIsZeroAndHasNoGradient) {
