@@ -23,6 +23,12 @@ struct MpiCommTraits {
 /// Owns a communicator of MPI's. Letting go of it is collective over its ranks.
 using MpiComm = Handle<MpiCommTraits>;
 
+/// The ranks of a job as its launcher made it. Without MPI: one rank, no communicator.
+struct World {
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0, size = 1;
+};
+
 /// Holds MPI open from its construction to its end; there is one in a process, made in main before anything that uses MPI.
 class MpiSession {
  public:

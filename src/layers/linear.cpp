@@ -6,14 +6,14 @@ Linear::Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec) 
   const std::int64_t shards = context.tensor.logical();
   ParamSpec weight{spec.outputs, spec.inputs, spec.split, Form::whole, {Initial::Kind::normal, spec.deviation}, true};
   weight.product = true;
-  for (Part& part : weight.parts) part.name += ".weight";
+  for (Piece& part : weight.parts) part.name += ".weight";
   inputs_ = spec.split == Split::in ? spec.inputs / shards : spec.inputs;
   outputs_ = spec.split == Split::out ? weight.rows() / shards : weight.rows();
   weight_ = unit.add(weight);
   if (spec.bias) {
     MP_CHECK(spec.split != Split::in, "{}: a bias behind a sum belongs to the block", spec.name);
     ParamSpec bias{spec.outputs, 0, spec.split, Form::whole, {}, false};
-    for (Part& part : bias.parts) part.name += ".bias";
+    for (Piece& part : bias.parts) part.name += ".bias";
     bias_ = unit.add(bias);
   }
 }

@@ -6,7 +6,7 @@ namespace mindpipe {
 /// What a linear map is made of. `outputs` are named pieces (q, k, v), each cut alike when split by `out`.
 struct LinearSpec {
   std::string name;                ///< path of the weight below its unit, without ".weight"
-  std::vector<Part> outputs;       ///< names are paths of their own: "attention.q"
+  std::vector<Piece> outputs;       ///< names are paths of their own: "attention.q"
   std::int64_t inputs = 0;
   Split split = Split::none;
   bool bias = false;

@@ -12,13 +12,13 @@ std::int64_t align_count(std::int64_t n) { return (n + align_elements - 1) / ali
 
 std::int64_t ParamSpec::rows() const {
   std::int64_t n = 0;
-  for (const Part& part : parts) n += part.rows;
+  for (const Piece& part : parts) n += part.rows;
   return n;
 }
 
 std::int64_t ParamSpec::count() const {
   std::int64_t n = 0;
-  for (const Part& part : parts) n += (part.rows - part.padding) * width();
+  for (const Piece& part : parts) n += (part.rows - part.padding) * width();
   return n;
 }
 
@@ -56,7 +56,7 @@ void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtyp
   flat_count_ = parts_count_ = 0, uses_ = 1;
   for (int i = 0; i < static_cast<int>(params_.size()); ++i) {
     const ParamSpec& spec = params_[i];
-    for (const Part& part : spec.parts)
+    for (const Piece& part : spec.parts)
       MP_REQUIRE(spec.split != Split::out || part.rows % shards.logical == 0, Exit::bad_configuration,
                  "{}: {} has {} rows, which {} logical tensor shards do not divide", name_, part.name, part.rows, shards.logical);
     MP_REQUIRE(spec.split != Split::in || spec.columns % shards.logical == 0, Exit::bad_configuration,

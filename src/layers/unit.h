@@ -22,14 +22,14 @@ struct Initial {
 
 /// A named piece of a parameter: q, k and v stacked in one weight are three. Rows from `rows - padding` on are padding: they are never
 /// initialised, learned, hashed or saved.
-struct Part {
+struct Piece {
   std::string name;
   std::int64_t rows = 0, padding = 0;
 };
 
 /// What a parameter is, before any memory exists. The whole tensor is [rows of all parts, columns], or [rows] when columns is 0.
 struct ParamSpec {
-  std::vector<Part> parts;
+  std::vector<Piece> parts;
   std::int64_t columns = 0;
   Split split = Split::none;
   Form form = Form::whole;

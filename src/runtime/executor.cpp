@@ -79,12 +79,12 @@ bool Executor::advance(Line& line) {
   if (action.kind == Kind::sum_scalar) return false;
   if (!line.started) {
     if (!may_start(action)) return false;
-    recorder_.start(index);
+    recorder_.start(index, now_ns());
     start(line, action);
     line.started = true;
   }
   if (!is_done(line, action)) return false;
-  recorder_.end(index);
+  recorder_.end(index, now_ns());
   ended_[index] = 1, line.started = false, ++line.next;
   line.requests.clear();
   return true;
@@ -229,6 +229,7 @@ StepScalars Executor::run(const StepInput& input) {
   std::fill(ended_.begin(), ended_.end(), 0);
   for (Line& line : others_) line.next = 0;
   compute_.next = 0;
+  const std::int64_t step_start = now_ns();
   recorder_.begin_step(input.step);
   replicas_.start_step();
   input_ = &input;
@@ -237,10 +238,13 @@ StepScalars Executor::run(const StepInput& input) {
   while (!over()) {
     move_others();
     if (!ended_[scalars_at] && may_start(list_[scalars_at])) {
-      recorder_.start(scalars_at);
+      const std::int64_t start = now_ns();
+      recorder_.start(scalars_at, start);
       replicas_.add_uses();
       scalars_ = replicas_.sum_scalars(stage_.has_head() ? losses_ : Tensor{}, input.valid, 1.0 / static_cast<double>(stage_.layout().tokens()), input.clip);
-      recorder_.end(scalars_at);
+      const std::int64_t end = now_ns();
+      recorder_.end(scalars_at, end);
+      spent_.scalars += end - start;
       ended_[scalars_at] = 1;
       for (Line& line : others_)
         if (line.next < line.actions.size() && line.actions[line.next] == scalars_at) ++line.next;
@@ -248,9 +252,13 @@ StepScalars Executor::run(const StepInput& input) {
     }
     const int index = compute_.next < compute_.actions.size() ? compute_.actions[compute_.next] : -1;
     if (index >= 0 && may_start(list_[index])) {
-      recorder_.start(index);
+      const std::int64_t start = now_ns();
+      recorder_.start(index, start);
       compute(list_[index]);
-      recorder_.end(index);
+      const std::int64_t end = now_ns();
+      recorder_.end(index, end);
+      const Kind kind = list_[index].kind;
+      (kind == Kind::forward ? spent_.forward : kind == Kind::update ? spent_.update : spent_.backward) += end - start;
       ended_[index] = 1, ++compute_.next;
       continue;
     }
@@ -259,9 +267,12 @@ StepScalars Executor::run(const StepInput& input) {
       move_others();
       return over() || (index >= 0 && may_start(list_[index])) || (!ended_[scalars_at] && may_start(list_[scalars_at]));
     };
+    const std::int64_t start = now_ns();
     wires_.waiting.until(ready, [&] { return describe_wait(); });
+    spent_.waiting += now_ns() - start;
   }
   input_ = nullptr;
+  spent_.steps += now_ns() - step_start;
   return scalars_;
 }
 
@@ -283,11 +294,11 @@ void Executor::pass_on(const Boundary& b, int peer, bool send) {
   one(b.memory, Payload::memory);
 }
 
-double Executor::evaluate(const StepInput& input, int micro_batches) {
+double Executor::evaluate(const StepInput& input, int first_micro_batch, int micro_batches) {
   const int here = stage_.layout().coord.pipeline, chunks = outline_.all_chunks();
   double sum = 0;
   Tape& tape = *slots_[0].tape;
-  for (int m = 0; m < micro_batches; ++m) {
+  for (int m = first_micro_batch; m < first_micro_batch + micro_batches; ++m) {
     Boundary between;
     for (int chunk = 0; chunk < chunks; ++chunk) {
       if (outline_.rank_of(chunk) != here) continue;

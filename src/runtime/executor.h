@@ -37,11 +37,16 @@ class Executor {
   Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, Measure::Room room);
 
   StepScalars run(const StepInput& input);
-  /// Losses of forward passes alone: the sum over this rank's samples (on the rank with the head), through all stages.
-  double evaluate(const StepInput& input, int micro_batches);
+  /// Losses of forward passes alone: the sum over micro-batches [first, first + micro_batches) of this rank (on the rank with the head), through all stages.
+  double evaluate(const StepInput& input, int first, int micro_batches);
 
   const std::vector<Action>& list() const { return list_; }
   Recorder& recorder() { return recorder_; }
+  /// Nanoseconds since the beginning: in passes and updates (by kind), in sums of scalars, and in whole steps.
+  struct Spent {
+    std::int64_t forward = 0, backward = 0, update = 0, scalars = 0, steps = 0, waiting = 0;
+  };
+  const Spent& spent() const { return spent_; }
   /// The most that tapes and scratch ever held.
   std::size_t peak_activations() const;
   std::size_t peak_scratch() const { return scratch_.peak(); }
@@ -94,6 +99,7 @@ class Executor {
   const StepInput* input_ = nullptr;
   StepScalars scalars_;
   Recorder recorder_;
+  Spent spent_;
 };
 
 }  // namespace mindpipe

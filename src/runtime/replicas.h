@@ -59,6 +59,8 @@ class Replicas {
   const UpdateScale& scale() const { return scale_; }
   void update(int block, double rate, std::int64_t step);
 
+  /// Whether this rank's stage speaks for the unit: one with homes on several stages counts where its first use is.
+  bool counts_here(int unit) const;
   UnitOptimizer* optimizer_of(int unit) { return optimizers_.count(unit) ? optimizers_.at(unit).get() : nullptr; }
   std::size_t optimizer_bytes() const;
 
@@ -66,7 +68,6 @@ class Replicas {
   void combine_sequence(Unit& unit, int use);
   void count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
   std::vector<double> tensor_squares();
-  bool counts_here(int unit) const;
 
   Stage& stage_;
   Config config_;
@@ -75,7 +76,6 @@ class Replicas {
   int part_, parts_;
   std::map<int, std::unique_ptr<UnitOptimizer>> optimizers_;
   UpdateScale scale_;
-  std::vector<bool> owns_first_use_;
 };
 
 }  // namespace mindpipe

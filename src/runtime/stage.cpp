@@ -40,6 +40,7 @@ Boundary Stage::forward(int first, int last, Boundary in, Tape& tape) {
     Model::Block& block = model_->blocks()[i];
     if (!block.memory_in) boundary.memory = {};
     boundary = block.layer->forward(boundary, tape);
+    if (after_block) after_block(i, boundary);
   }
   return boundary;
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -36,6 +37,8 @@ class Stage {
   /// Blocks [first, last). A first block takes an empty boundary; a memory that no later block reads is dropped.
   Boundary forward(int first, int last, Boundary in, Tape& tape);
   Boundary backward(int first, int last, Boundary dout, Tape& tape);
+  /// Called with each block's output: how a loss that is not finite is traced to its block.
+  std::function<void(int block, const Boundary& out)> after_block;
 
  private:
   LayerContext context_;

@@ -15,11 +15,11 @@ PieceOfShard piece_of(const Unit& unit, int param, int part, int logical_shard) 
   piece.columns = spec.split == Split::in ? spec.columns / shards : spec.width();
   piece.whole_column = spec.split == Split::in ? logical_shard * piece.columns : 0;
   for (int i = 0; i <= part; ++i) {
-    const Part& p = spec.parts[i];
+    const Piece& p = spec.parts[i];
     piece.rows = spec.split == Split::out ? p.rows / shards : p.rows;
     if (i < part) piece.first += piece.rows * piece.columns;
   }
-  const Part& p = spec.parts[part];
+  const Piece& p = spec.parts[part];
   piece.whole_row = spec.split == Split::out ? logical_shard * piece.rows : 0;
   piece.real_rows = std::clamp<std::int64_t>(p.rows - p.padding - piece.whole_row, 0, piece.rows);
   return piece;

@@ -1,0 +1,55 @@
+#include <algorithm>
+
+#include "app/main_verb.h"
+#include "app/run.h"
+#include "app/sample.h"
+#include "app/verbs.h"
+#include "app/weights_file.h"
+#include "core/log.h"
+#include "corpus/tokenizer.h"
+#include "runtime/generator.h"
+
+namespace mindpipe {
+
+/// Continues a prompt with the run's saved weights, on one rank; prints text when the vocabulary is bytes, else token ids.
+int generate(const Arguments& arguments, const Config& given) {
+  Config alone = given;
+  // Logical shards and schedules divide training's work; one rank that reads needs none of it.
+  alone.grid = {}, alone.reproducible = {1, 1}, alone.schedule = {}, alone.train.micro_batch = alone.train.batch = 1, alone.train.zero = 0, alone.train.recompute = "none";
+  alone.train.sequence_parallel = false;
+  Run run(arguments, alone);
+  const Config& config = run.config();
+  MP_REQUIRE(config.model.kind == "gpt", Exit::bad_configuration, "generate continues texts with a gpt; model.kind is '{}'", config.model.kind);
+  const GenerateConfig& rule = config.generate;
+  const bool bytes = config.model.vocabulary <= 257;
+  std::vector<std::int32_t> tokens = ByteTokenizer::encode(rule.prompt.empty() ? "\n" : rule.prompt);
+  MP_REQUIRE(bytes, Exit::bad_configuration, "generate reads prompts byte by byte, and model.vocabulary is {}: a tokenizer for it is not part of this program", config.model.vocabulary);
+  for (std::int32_t id : tokens)
+    MP_REQUIRE(id < config.model.vocabulary, Exit::bad_data, "generate.prompt has the byte {}, which a vocabulary of {} does not have", id, config.model.vocabulary);
+  MP_REQUIRE(static_cast<std::int64_t>(tokens.size()) <= config.model.context, Exit::bad_data, "generate.prompt has {} tokens, but the context of the model is {}; shorten it", tokens.size(),
+             config.model.context);
+
+  run.make_worker();
+  read_weights(run.worker(), config.run.dir + "/model.safetensors");
+  Generator generator(config, run.worker());
+  const RandomStream stream{config.seed, purpose_of("generate"), 0, 0};
+  if (!rule.prompt.empty()) print(rule.prompt);
+  std::vector<float> logits = generator.append(tokens);
+  for (int i = 0; i < rule.tokens; ++i) {
+    const std::int32_t next = sample_token(logits, rule, stream, i);
+    if (next == ByteTokenizer::end_of_text) break;
+    print(ByteTokenizer::decode(std::vector<std::int32_t>{next}));
+    tokens.push_back(next);
+    if (generator.position() == config.model.context) {
+      // The window is full: go on from its later half.
+      generator.restart();
+      logits = generator.append({tokens.end() - std::max<std::int64_t>(1, config.model.context / 2), tokens.end()});
+    } else {
+      logits = generator.append({next});
+    }
+  }
+  print("\n");
+  return 0;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,28 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/worker.h"
+
+namespace mindpipe {
+
+/// "12.3k"
+std::string human_count(double value);
+
+/// Where the time of a run went, per stage, and what follows from it. Printed once, at the end.
+class EndReport {
+ public:
+  EndReport(const Config& config, Worker& worker) : config_(config), worker_(worker) {}
+  void add_step(double seconds, const StepScalars& scalars);
+  double median_step() const;
+  /// Collective: every rank brings its times; rank 0 prints.
+  void print_table(bool speaks, double operations_per_token);
+
+ private:
+  const Config& config_;
+  Worker& worker_;
+  std::vector<double> seconds_;
+  double last_loss_ = 0;
+};
+
+}  // namespace mindpipe

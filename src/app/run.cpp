@@ -1,0 +1,86 @@
+#include "app/run.h"
+
+#include <algorithm>
+
+#include "core/log.h"
+#include "core/text.h"
+
+namespace mindpipe {
+
+Config with_grid(const Config& config, int ranks) {
+  const GridConfig& g = config.grid;
+  const Coord shape = resolve_grid({g.tensor, g.data, g.pipeline, g.supernet}, ranks);
+  Config known = config;
+  known.grid = {shape.supernet, shape.pipeline, shape.data, shape.tensor};
+  MP_REQUIRE(shape.supernet == 1, Exit::bad_configuration, "grid.supernet is {}, but a {} is one network (lanes train subnets of a supernet); set it to 1", shape.supernet,
+             config.model.kind);
+  return resolve(known);
+}
+
+int ranks_of_grid(const Config& config) {
+  const GridConfig& g = config.grid;
+  return std::max(1, g.supernet) * std::max(1, g.pipeline) * std::max(1, g.data) * std::max(1, g.tensor);
+}
+
+Run::Run(const Arguments& arguments, const Config& config)
+    : argc_(arguments.argc), argv_(arguments.argv), session_(argc_, argv_), config_(with_grid(config, session_.size())) {
+  set_log_rank(session_.rank());
+  watchdog_ = std::make_unique<Watchdog>(session_.rank());
+  watchdog_->arm(config_.watchdog.start, "start");
+}
+
+void Run::make_worker() {
+  worker_ = std::make_unique<Worker>(config_, world());
+  worker_->waiting().set_watchdog(watchdog_.get());
+  places_ = all_places(session_.world(), place_of_this_rank(worker_->threads()));
+  worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));
+  if (!speaks()) return;
+  const Worker& w = *worker_;
+  info("{}: {} parameters on {}; {}", config_.model.kind, w.plan().parameters, to_string(w.layout().grid), worker_->backend().description());
+  info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}", w.layout().tensor_shards, w.layout().data_shards, config_.schedule.kind,
+       w.plan().outline.blocks.size(), joined(w.plan().first_block));
+  const std::string affinity = affinity_report(places_);
+  std::size_t begin = 0;
+  while (begin < affinity.size()) {
+    const std::size_t end = affinity.find('\n', begin);
+    info("{}", affinity.substr(begin, end - begin));
+    begin = end == std::string::npos ? affinity.size() : end + 1;
+  }
+}
+
+std::string dry_run(const Config& given, int ranks) {
+  const Config config = with_grid(given, ranks);
+  const RunPlan plan = make_run_plan(config);
+  Measure measure(config, make_layout(config, {}));
+  std::string text = fmt::format("{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\nblock                        parameters  stage  kept per micro-batch\n",
+                                 config.model.kind, plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s");
+  for (int b = 0; b < static_cast<int>(plan.outline.blocks.size()); ++b) {
+    const Model::Block& block = measure.model().blocks()[b];
+    std::int64_t parameters = 0;
+    for (int unit : block.units) parameters += measure.model().units()[unit]->parameters();
+    const bool shares = measure.stage().use_of(b, block.units[0]) > 0;
+    text += fmt::format("{:<28} {:>10}{} {:>5}  {:>10}\n", block.name, parameters, shares ? "*" : " ", plan.outline.rank_of(plan.outline.chunk_of(b)),
+                        human_bytes(static_cast<double>(plan.outline.blocks[b].saved)));
+  }
+  text += "(* with a table that an earlier block also uses)\n\nmemory per stage\n";
+  text += fmt::format("{:<8}", "stage");
+  for (MemoryClass kind : memory_classes) text += fmt::format("{:>13}", name_of(kind));
+  text += fmt::format("{:>13}\n", "total");
+  for (std::size_t rank = 0; rank < plan.memory.size(); ++rank) {
+    text += fmt::format("{:<8}", rank);
+    std::int64_t total = 0;
+    for (std::int64_t bytes : plan.memory[rank]) {
+      text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
+      total += bytes;
+    }
+    text += fmt::format("{:>13}\n", human_bytes(static_cast<double>(total)));
+    if (config.memory.device_limit > 0 && total > config.memory.device_limit)
+      text += fmt::format("  does not fit into memory.device_limit ({})\n", human_bytes(static_cast<double>(config.memory.device_limit)));
+  }
+  const ModelConfig& m = config.model;
+  const double formula = 6.0 * static_cast<double>(plan.parameters) + 6.0 * m.layers * m.width * config.data.sequence;
+  text += fmt::format("\noperations per token, forward and backward: {:.4g} counted on this rank's blocks and shards, {:.4g} by 6N + 6Lhq\n", plan.operations_per_token, formula);
+  return text;
+}
+
+}  // namespace mindpipe

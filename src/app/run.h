@@ -1,0 +1,48 @@
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "app/arguments.h"
+#include "app/run_directory.h"
+#include "comm/affinity.h"
+#include "comm/mpi.h"
+#include "comm/watchdog.h"
+#include "runtime/worker.h"
+
+namespace mindpipe {
+
+/// What every verb that computes begins with: messages between ranks, the grid, a worker. Collective over the job.
+class Run {
+ public:
+  Run(const Arguments& arguments, const Config& config);
+
+  const Config& config() const { return config_; }
+  Worker& worker() { return *worker_; }
+  Watchdog& watchdog() { return *watchdog_; }
+  bool speaks() const { return session_.rank() == 0; }
+  World world() const { return {session_.world(), session_.rank(), session_.size()}; }
+  /// Builds this rank's part; says what was built.
+  void make_worker();
+  double seconds() const { return seconds_since(start_ns_); }
+
+ private:
+  std::int64_t start_ns_ = now_ns();
+  int argc_;
+  char** argv_;
+  MpiSession session_;
+  Config config_;
+  std::unique_ptr<Watchdog> watchdog_;
+  std::unique_ptr<Worker> worker_;
+  std::vector<RankPlace> places_;
+};
+
+/// A configuration whose degrees are those of a job of `ranks` ranks; refuses one that does not fit.
+Config with_grid(const Config& config, int ranks);
+
+/// The product of the degrees; auto counts as 1.
+int ranks_of_grid(const Config& config);
+
+/// What a run would need, on one process, without allocating: parameters per block, memory by class, operations per token.
+std::string dry_run(const Config& config, int ranks);
+
+}  // namespace mindpipe

@@ -1,0 +1,136 @@
+#include "runtime/worker.h"
+
+#include <omp.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "comm/group.h"
+#include "emulated/emulated_backend.h"
+#include "runtime/weights.h"
+
+namespace mindpipe {
+namespace {
+
+int processors_allowed() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+Memory::Kind memory_kind(const Config& config) { return config.device.kind == "emulated" ? Memory::Kind::counted : Memory::Kind::host; }
+
+std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads) {
+  if (config.device.kind == "emulated")
+    return std::make_unique<EmulatedBackend>(memory, describe_device(config.device.description.empty() ? "core" : config.device.description), EmulatedBackend::Pace::wait);
+  MP_REQUIRE(config.device.kind == "cpu", Exit::bad_configuration, "device.kind is cuda, but this build has no CUDA; use cpu or emulated");
+  return make_cpu_backend(memory, threads, config.device.instructions);
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> Worker::make_group(Axis axis, int logical) {
+  if (!grid_ || grid_->shape()[axis] == 1) return std::make_unique<Communicator>(*backend_, logical);
+  return std::make_unique<Communicator>(*backend_, std::make_unique<Group>(grid_->along(axis), waiting_), logical, axis, &ledger_);
+}
+
+Worker::Worker(const Config& config, const World& world)
+    : config_(config),
+      world_(world),
+      memory_(memory_kind(config), static_cast<std::size_t>(config.memory.device_limit)),
+      threads_(config.device.threads > 0 ? config.device.threads : processors_allowed()),
+      backend_(make_backend(config, memory_, threads_)) {
+  const Coord shape{config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
+  if (world.size > 1) grid_.emplace(world.comm, shape);
+  layout_ = make_layout(config, grid_ ? grid_->coord() : Coord{});
+  tensor_ = make_group(Axis::tensor, layout_.tensor_shards);
+  data_ = make_group(Axis::data, layout_.data_shards);
+  pipeline_ = make_group(Axis::pipeline, shape.pipeline);
+  if (shape.pipeline > 1) channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_);
+  reductions_ = shape.data > 1 ? std::make_unique<Reductions>(*backend_, std::make_unique<Group>(grid_->along(Axis::data), waiting_), Axis::data, &ledger_)
+                               : std::make_unique<Reductions>(*backend_);
+
+  plan_ = make_run_plan(config);
+  const int here = layout_.coord.pipeline;
+  std::vector<std::pair<int, int>> ranges;
+  for (int chunk = 0; chunk < plan_.outline.all_chunks(); ++chunk)
+    if (plan_.outline.rank_of(chunk) == here) ranges.emplace_back(plan_.first_block[chunk], plan_.first_block[chunk + 1]);
+  const LayerContext context{*backend_, *tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed};
+  stage_ = std::make_unique<Stage>(config, layout_, context, ranges);
+  stage_->allocate_values();
+  stage_->allocate_gradients();
+  replicas_ = std::make_unique<Replicas>(*stage_, config, Groups{*tensor_, *data_, *pipeline_});
+  replicas_->allocate();
+  replicas_->initialize(config.seed, threads_);
+  executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step, Wires{channels_.get(), *reductions_, waiting_}, plan_.rooms[here]);
+
+  input_arena_ = Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
+  const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};
+  input_.tokens = input_arena_.take(ids, DType::i32);
+  input_.targets = input_arena_.take(ids, DType::i32);
+  if (config.model.kind == "translator") {
+    input_.source = input_arena_.take(ids, DType::i32);
+    input_.source_lengths = input_arena_.take({layout_.micro_batches(), layout_.samples}, DType::i32);
+  }
+}
+
+StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches) {
+  const std::int64_t samples = micro_batches * layout_.samples, q = layout_.sequence, mine = first_sample + layout_.first_sample(0);
+  std::vector<std::int32_t> tokens(samples * q), targets(samples * q);
+  corpus.batch(mine, samples, tokens.data(), targets.data());
+  if (input_.source) {
+    // A translator learns to turn its target around: the source is the tokens backwards, cut to a length of its own.
+    std::vector<std::int32_t> source(samples * q), lengths(samples);
+    for (std::int64_t s = 0; s < samples; ++s) {
+      lengths[s] = static_cast<std::int32_t>(q - (mine + s) % (q / 2 + 1));
+      for (std::int64_t i = 0; i < q; ++i) source[s * q + i] = tokens[s * q + q - 1 - i];
+    }
+    backend_->upload(source.data(), input_.source.range(0, samples * q));
+    backend_->upload(lengths.data(), input_.source_lengths.range(0, samples));
+  }
+  backend_->upload(tokens.data(), input_.tokens.range(0, samples * q));
+  backend_->upload(targets.data(), input_.targets.range(0, samples * q));
+  input_.valid = std::count_if(targets.begin(), targets.end(), [](std::int32_t t) { return t >= 0; });
+  input_.label_smoothing = config_.train.label_smoothing;
+  input_.clip = config_.train.clip;
+  input_.applied_steps = applied_;
+  return input_;
+}
+
+StepScalars Worker::step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate) {
+  StepInput& input = load_batch(corpus, first_sample, layout_.micro_batches());
+  input.step = step, input.rate = rate;
+  const StepScalars scalars = executor_->run(input);
+  if (scalars.applied) ++applied_;
+  return scalars;
+}
+
+void Worker::inspect(std::function<void(int, const Boundary&)> look) {
+  stage_->after_block = std::move(look);
+  executor_->evaluate(input_, 0, layout_.micro_batches());
+  stage_->after_block = nullptr;
+}
+
+void Worker::sum_over_grid(std::vector<std::int64_t>& values) {
+  for (Communicator* group : {tensor_.get(), data_.get(), pipeline_.get()}) group->sum_integers(values);
+}
+
+double Worker::evaluate(Corpus& corpus, int batches) {
+  std::vector<double> sums(layout_.local_data_shards(), 0.0);
+  std::vector<std::int64_t> valid{0};
+  for (int batch = 0; batch < batches; ++batch) {
+    const StepInput& input = load_batch(corpus, static_cast<std::int64_t>(batch) * layout_.batch, layout_.micro_batches());
+    for (std::size_t shard = 0; shard < sums.size(); ++shard) {
+      const int per_shard = layout_.micro_batches() / layout_.local_data_shards();
+      sums[shard] += executor_->evaluate(input, static_cast<int>(shard) * per_shard, per_shard);
+    }
+    valid[0] += input.valid;
+  }
+  data_->sum_scalars(sums);
+  std::vector<double> whole{sums[0]};
+  pipeline_->sum_scalars(whole);
+  data_->sum_integers(valid);
+  return valid[0] == 0 ? 0 : whole[0] / static_cast<double>(valid[0]);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,97 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/process_grid.h"
+#include "comm/reduction.h"
+#include "corpus/corpus.h"
+#include "runtime/executor.h"
+
+namespace mindpipe {
+
+/// A plan of a run, made on paper alike on every rank: how the model is cut, what a step does, what memory it needs.
+struct RunPlan {
+  Outline outline;
+  PlannedStep step;
+  std::vector<Measure::Room> rooms;   ///< of each pipeline rank: one tape, and the scratch
+  std::vector<int> first_block;
+  double operations_per_token = 0;
+  std::int64_t parameters = 0;
+  std::vector<std::array<std::int64_t, memory_classes.size()>> memory;  ///< of each pipeline rank, by class: what it will allocate
+};
+/// `config` is resolved and its degrees are known.
+RunPlan make_run_plan(const Config& config);
+
+/// The bytes of memory that a step's input takes on a rank: token ids and losses.
+std::int64_t input_bytes(const Config& config, const Layout& layout);
+
+/// One rank of a run: backend, groups, its part of the model, and the executor over them.
+class Worker {
+ public:
+  /// Collective over the world.
+  Worker(const Config& config, const World& world);
+
+  /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus.
+  StepScalars step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
+  /// Mean loss over batches [0, batches) of the corpus, without dropout.
+  double evaluate(Corpus& corpus, int batches);
+
+  /// Passes the last batch through the model again and shows every block's output. Collective over the pipeline.
+  void inspect(std::function<void(int block, const Boundary& out)> look);
+  /// Exact sum over all ranks of the grid. Collective.
+  void sum_over_grid(std::vector<std::int64_t>& values);
+  Communicator& group(Axis axis) { return axis == Axis::tensor ? *tensor_ : axis == Axis::data ? *data_ : *pipeline_; }
+
+  /// A hash of all weights and optimizer state, the same on every layout with equal bits. Collective.
+  std::uint64_t state_hash();
+  using TakeWeights = std::function<void(const Model::ExportName&, const std::vector<std::int64_t>& shape, std::vector<float>& whole)>;
+  using FindWeights = std::function<std::vector<float>(const Model::ExportName&, const std::vector<std::int64_t>& shape)>;
+  /// Hands whole tensors [out, in] as f32 to `take` on world rank 0, in model order. Collective.
+  void gather_weights(const TakeWeights& take);
+  /// Sets weights, and masters with them, from whole tensors that `find` gives. Every rank reads for itself.
+  void load_weights(const FindWeights& find);
+
+  const Config& config() const { return config_; }
+  const Layout& layout() const { return layout_; }
+  const RunPlan& plan() const { return plan_; }
+  Backend& backend() { return *backend_; }
+  Memory& memory() { return memory_; }
+  Stage& stage() { return *stage_; }
+  Replicas& replicas() { return *replicas_; }
+  Executor& executor() { return *executor_; }
+  TrafficLedger& ledger() { return ledger_; }
+  Waiting& waiting() { return waiting_; }
+  const World& world() const { return world_; }
+  std::int64_t applied_steps() const { return applied_; }
+  int threads() const { return threads_; }
+  StepInput& load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches);
+
+ private:
+  std::unique_ptr<Communicator> make_group(Axis axis, int logical);
+  std::vector<float> flat_weights(int unit);
+
+  Config config_;
+  World world_;
+  Memory memory_;
+  int threads_;
+  std::unique_ptr<Backend> backend_;
+  Waiting waiting_;
+  TrafficLedger ledger_;
+  Layout layout_;
+  std::optional<ProcessGrid> grid_;
+  std::unique_ptr<Communicator> tensor_, data_, pipeline_;
+  std::unique_ptr<Channels> channels_;
+  std::unique_ptr<Reductions> reductions_;
+  RunPlan plan_;
+  std::unique_ptr<Stage> stage_;
+  std::unique_ptr<Replicas> replicas_;
+  std::unique_ptr<Executor> executor_;
+  Arena input_arena_;
+  StepInput input_;
+  std::int64_t applied_ = 0;
+};
+
+}  // namespace mindpipe
