@@ -21,8 +21,8 @@ LogitShard shard_of(const Tensor& logits, std::int64_t valid, std::int64_t first
 }
 
 template <class T>
-void losses_of(const Tensor& targets, const Tensor& maximum, const Tensor& sums, const Tensor& of_target, const Tensor& total, double smoothing,
-               std::int64_t vocabulary, const Tensor& losses, std::int64_t first, std::int64_t last) {
+void losses_of(const Tensor& targets, const Tensor& maximum, const Tensor& sums, const Tensor& of_target, const Tensor& total,
+               double smoothing, std::int64_t vocabulary, const Tensor& losses, std::int64_t first, std::int64_t last) {
   const double spread = smoothing / static_cast<double>(vocabulary);
   for (std::int64_t n = first; n < last; ++n) {
     const double loss = static_cast<double>(maximum.as<T>()[n]) + std::log(static_cast<double>(sums.as<T>()[n])) -
@@ -38,7 +38,8 @@ void CpuBackend::row_maximum(const Tensor& logits, std::int64_t valid, const Ten
   const LogitShard shard = shard_of(logits, valid, 0, "row_maximum");
   require(maximum, logits.rows(), logits.dtype, "row_maximum", "maximum");
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, classifier_kernels).row_maximum[kind];
-  in_ranges(threads_, logits.rows(), row_grain(shard.cols), [&](auto first, auto last) { kernel(logits.data, shard, maximum.data, first, last); });
+  in_ranges(threads_, logits.rows(), row_grain(shard.cols),
+            [&](auto first, auto last) { kernel(logits.data, shard, maximum.data, first, last); });
   progress();
 }
 
@@ -59,8 +60,8 @@ void CpuBackend::row_sums(const Tensor& logits, std::int64_t valid, std::int64_t
   progress();
 }
 
-void CpuBackend::cross_entropy(const Tensor& targets, const Tensor& maximum, const Tensor& sums, const Tensor& of_target, const Tensor& total,
-                               double smoothing, std::int64_t vocabulary, const Tensor& losses) {
+void CpuBackend::cross_entropy(const Tensor& targets, const Tensor& maximum, const Tensor& sums, const Tensor& of_target,
+                               const Tensor& total, double smoothing, std::int64_t vocabulary, const Tensor& losses) {
   const std::int64_t rows = targets.count();
   MP_CHECK(losses.dtype == DType::f32 || losses.dtype == DType::f64, "cross_entropy: losses are {} (f32 or f64)", name_of(losses.dtype));
   MP_CHECK(vocabulary > 0, "cross_entropy: a vocabulary of {}", vocabulary);
@@ -75,8 +76,9 @@ void CpuBackend::cross_entropy(const Tensor& targets, const Tensor& maximum, con
   progress();
 }
 
-void CpuBackend::cross_entropy_backward(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum,
-                                        const Tensor& sums, double factor, double smoothing, std::int64_t vocabulary, const Tensor& dlogits) {
+void CpuBackend::cross_entropy_backward(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets,
+                                        const Tensor& maximum, const Tensor& sums, double factor, double smoothing, std::int64_t vocabulary,
+                                        const Tensor& dlogits) {
   const LogitShard shard = shard_of(logits, valid, first_column, "cross_entropy_backward");
   const std::int64_t rows = logits.rows();
   MP_CHECK(vocabulary > 0, "cross_entropy_backward: a vocabulary of {}", vocabulary);

@@ -13,7 +13,9 @@ CpuBackend::CpuBackend(Memory& memory, int threads, const std::string& instructi
   MP_REQUIRE(threads >= 0, Exit::bad_configuration, "device.threads is {} (0: as many as this process may use, else at least 1)", threads);
 }
 
-std::string CpuBackend::description() const { return fmt::format("cpu: {}, {} thread{}", name_of(isa_), threads_, threads_ == 1 ? "" : "s"); }
+std::string CpuBackend::description() const {
+  return fmt::format("cpu: {}, {} thread{}", name_of(isa_), threads_, threads_ == 1 ? "" : "s");
+}
 
 Memory& CpuBackend::memory() { return memory_; }
 

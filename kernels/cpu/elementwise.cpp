@@ -11,7 +11,8 @@ namespace mindpipe {
 namespace {
 
 MaskRows mask_of(const Dropout& dropout, const Window& window, std::int64_t cols, const char* operation) {
-  MP_CHECK(dropout.probability >= 0 && dropout.probability < 1, "{}: probability {} (at least 0, less than 1)", operation, dropout.probability);
+  MP_CHECK(dropout.probability >= 0 && dropout.probability < 1, "{}: probability {} (at least 0, less than 1)", operation,
+           dropout.probability);
   MP_CHECK(window.first >= 0 && window.first + window.rows <= window.whole, "{}: rows {}..{} of a sequence of {}", operation, window.first,
            window.first + window.rows, window.whole);
   const auto key = dropout.stream.key();
@@ -72,18 +73,21 @@ void CpuBackend::swiglu_backward(const Tensor& dy, const Tensor& gate_up, const 
   require(gate_up, 2 * rows * cols, dy.dtype, "swiglu_backward", "gate_up");
   require(dgate_up, 2 * rows * cols, dy.dtype, "swiglu_backward", "dgate_up");
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).swiglu_backward[slot(dy.dtype)];
-  in_ranges(threads_, rows, row_grain(cols), [&](auto first, auto last) { kernel(dy.data, gate_up.data, dgate_up.data, cols, first, last); });
+  in_ranges(threads_, rows, row_grain(cols),
+            [&](auto first, auto last) { kernel(dy.data, gate_up.data, dgate_up.data, cols, first, last); });
   progress();
 }
 
-void CpuBackend::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y) {
+void CpuBackend::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                          const Tensor& y) {
   const std::int64_t cols = columns_under(window, x, "residual");
   require(branch, x.count(), x.dtype, "residual", "branch");
   require(y, x.count(), x.dtype, "residual", "y");
   if (bias) require(bias, cols, x.dtype, "residual", "bias");
   const MaskRows mask = mask_of(dropout, window, cols, "residual");
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).residual[slot(x.dtype)];
-  in_ranges(threads_, x.rows(), row_grain(cols), [&](auto first, auto last) { kernel(x.data, branch.data, bias.data, mask, y.data, first, last); });
+  in_ranges(threads_, x.rows(), row_grain(cols),
+            [&](auto first, auto last) { kernel(x.data, branch.data, bias.data, mask, y.data, first, last); });
   progress();
 }
 
@@ -94,8 +98,7 @@ void CpuBackend::dropout(const Tensor& x, const Dropout& dropout, const Window& 
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).dropout[slot(x.dtype)];
   if (mask.threshold != 0)
     in_ranges(threads_, x.rows(), row_grain(cols), [&](auto first, auto last) { kernel(x.data, mask, y.data, first, last); });
-  else if (x.data != y.data)
-    std::memcpy(y.data, x.data, x.bytes());
+  else if (x.data != y.data) std::memcpy(y.data, x.data, x.bytes());
   progress();
 }
 
@@ -105,10 +108,18 @@ void CpuBackend::fill(const Tensor& x, double value) {
     in_ranges(threads_, x.count(), element_grain, [=](auto first, auto last) { std::fill(p + first, p + last, number); });
   };
   switch (x.dtype) {
-    case DType::f64: fill_as(value); break;
-    case DType::f32: fill_as(static_cast<float>(value)); break;
-    case DType::i32: fill_as(static_cast<std::int32_t>(value)); break;
-    case DType::u8: fill_as(static_cast<std::uint8_t>(value)); break;
+    case DType::f64:
+      fill_as(value);
+      break;
+    case DType::f32:
+      fill_as(static_cast<float>(value));
+      break;
+    case DType::i32:
+      fill_as(static_cast<std::int32_t>(value));
+      break;
+    case DType::u8:
+      fill_as(static_cast<std::uint8_t>(value));
+      break;
     case DType::bf16: {
       std::uint16_t bits = 0;
       MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).convert[slot(DType::f64)][slot(DType::bf16)](&value, &bits, 0, 1);

@@ -19,11 +19,13 @@ constexpr std::int64_t strip = 64;
 struct PositionRows {
   std::int64_t cols, first;  ///< the position of the window's first row
 };
-PositionRows position_rows(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position, const char* operation) {
-  MP_CHECK(x.rows() == window.samples * window.rows, "{}: {} is not {} samples of {} rows", operation, to_string(x.shape), window.samples, window.rows);
+PositionRows position_rows(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position,
+                           const char* operation) {
+  MP_CHECK(x.rows() == window.samples * window.rows, "{}: {} is not {} samples of {} rows", operation, to_string(x.shape), window.samples,
+           window.rows);
   const std::int64_t first = first_position + window.first, cols = x.cols();
-  MP_CHECK(positions.cols() == cols && first >= 0 && first + window.rows <= positions.rows(), "{}: positions {}..{} of width {} in a table {}", operation,
-           first, first + window.rows, cols, to_string(positions.shape));
+  MP_CHECK(positions.cols() == cols && first >= 0 && first + window.rows <= positions.rows(),
+           "{}: positions {}..{} of width {} in a table {}", operation, first, first + window.rows, cols, to_string(positions.shape));
   return {cols, first};
 }
 
@@ -64,7 +66,8 @@ void CpuBackend::embedding_backward(const Tensor& tokens, const Tensor& dy, std:
   progress();
 }
 
-void CpuBackend::add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position, const Tensor& y) {
+void CpuBackend::add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position,
+                               const Tensor& y) {
   const auto [cols, first_of_window] = position_rows(x, positions, window, first_position, "add_positions");
   require_dtype(positions, x.dtype, "add_positions", "positions");
   require(y, x.count(), x.dtype, "add_positions", "y");

@@ -13,7 +13,8 @@ constexpr std::int64_t strip = 64;  ///< columns of a sum over rows that stay wi
 template <class Work>
 void in_columns(int threads, const SampleRows& shape, const Work& work) {
   const std::int64_t strips = (shape.cols + strip - 1) / strip, rows = std::max<std::int64_t>(shape.samples * shape.rows, 1);
-  in_ranges(threads, strips, row_grain(rows * strip), [&](auto first, auto last) { work(first * strip, std::min(last * strip, shape.cols)); });
+  in_ranges(threads, strips, row_grain(rows * strip),
+            [&](auto first, auto last) { work(first * strip, std::min(last * strip, shape.cols)); });
 }
 
 }  // namespace

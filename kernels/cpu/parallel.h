@@ -13,7 +13,7 @@ void in_ranges(int threads, std::int64_t count, std::int64_t grain, const Work& 
     if (count > 0) work(std::int64_t{0}, count);
     return;
   }
-#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static, 1)
   for (std::int64_t i = 0; i < pieces; ++i) work(i * count / pieces, (i + 1) * count / pieces);
 }
 

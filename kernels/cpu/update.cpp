@@ -27,7 +27,8 @@ void CpuBackend::sum_squares(const Tensor& x, const Tensor& sums) {
   const std::int64_t chunks = (x.count() + statistics_chunk - 1) / statistics_chunk;
   require(sums, chunks, DType::f64, "sum_squares", "sums");
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).sum_squares[slot(x.dtype)];
-  in_ranges(threads_, chunks, 2, [&](auto first, auto last) { kernel(x.data, x.count(), statistics_chunk, sums.as<double>(), first, last); });
+  in_ranges(threads_, chunks, 2,
+            [&](auto first, auto last) { kernel(x.data, x.count(), statistics_chunk, sums.as<double>(), first, last); });
   progress();
 }
 
@@ -35,14 +36,14 @@ std::int64_t CpuBackend::count_not_finite(const Tensor& x) {
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).count_not_finite[slot(x.dtype)];
   const std::int64_t count = x.count(), pieces = std::max<std::int64_t>(1, std::min<std::int64_t>(threads_, count / element_grain));
   std::int64_t found = 0;
-#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static, 1) reduction(+ : found) if (pieces > 1)
+#pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static, 1) reduction(+ : found) if (pieces > 1)
   for (std::int64_t i = 0; i < pieces; ++i) found += kernel(x.data, i * count / pieces, (i + 1) * count / pieces);
   progress();
   return found;
 }
 
-void CpuBackend::adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v,
-                       const Tensor& value) {
+void CpuBackend::adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m,
+                       const Tensor& v, const Tensor& value) {
   MP_CHECK(rule.step >= 1, "adamw: step {} (counted from 1)", rule.step);
   const int kind = update_slot(gradient, master, value, "adamw");
   require(m, master.count(), master.dtype, "adamw", "m");
@@ -58,21 +59,24 @@ void CpuBackend::adamw(const AdamW& rule, const UpdateScale& scale, const Tensor
                        .deviation_factor = 1 / std::sqrt(1 - std::pow(beta2, steps)),
                        .epsilon = rule.epsilon};
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).adamw[kind];
-  in_ranges(threads_, master.count(), element_grain, [&](auto first, auto last) {
-    kernel(step, gradient.data, master.data, m.data, v.data, value.data, first, last);
-  });
+  in_ranges(threads_, master.count(), element_grain,
+            [&](auto first, auto last) { kernel(step, gradient.data, master.data, m.data, v.data, value.data, first, last); });
   progress();
 }
 
-void CpuBackend::sgd(const Sgd& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& velocity, const Tensor& value) {
+void CpuBackend::sgd(const Sgd& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
+                     const Tensor& value) {
   const int kind = update_slot(gradient, master, value, "sgd");
   MP_CHECK(velocity || rule.momentum == 0, "sgd: momentum {} without a velocity", rule.momentum);
   if (velocity) require(velocity, master.count(), master.dtype, "sgd", "velocity");
-  const SgdStep step{.gradient_factor = scale.gradient_factor, .rate = rule.rate, .momentum = rule.momentum, .decay = rule.decay, .nesterov = rule.nesterov};
+  const SgdStep step{.gradient_factor = scale.gradient_factor,
+                     .rate = rule.rate,
+                     .momentum = rule.momentum,
+                     .decay = rule.decay,
+                     .nesterov = rule.nesterov};
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).sgd[kind];
-  in_ranges(threads_, master.count(), element_grain, [&](auto first, auto last) {
-    kernel(step, gradient.data, master.data, velocity.data, value.data, first, last);
-  });
+  in_ranges(threads_, master.count(), element_grain,
+            [&](auto first, auto last) { kernel(step, gradient.data, master.data, velocity.data, value.data, first, last); });
   progress();
 }
 

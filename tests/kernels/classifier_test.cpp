@@ -88,14 +88,16 @@ TEST(Classifier, ShardsOfTheVocabularyAddUpToTheWhole) {
       const std::int64_t valid = std::clamp<std::int64_t>(vocabulary - s * cols, 0, cols);
       shards.emplace_back(Shape{rows, cols}, dtype);
       softmax.emplace_back(dtype);
-      for (std::int64_t i = 0; i < rows * cols; ++i) shards.back().set(i, i % cols < valid ? whole[i / cols * vocabulary + s * cols + i % cols] : 77);
+      for (std::int64_t i = 0; i < rows * cols; ++i)
+        shards.back().set(i, i % cols < valid ? whole[i / cols * vocabulary + s * cols + i % cols] : 77);
       cpu->row_maximum(shards.back(), valid, softmax.back().maximum);
-      for (std::int64_t n = 0; n < rows; ++n) all.maximum.set(n, s == 0 ? softmax[0].maximum[n] : std::max(all.maximum[n], softmax.back().maximum[n]));
+      for (std::int64_t n = 0; n < rows; ++n)
+        all.maximum.set(n, s == 0 ? softmax[0].maximum[n] : std::max(all.maximum[n], softmax.back().maximum[n]));
     }
     for (std::int64_t s = 0; s < 4; ++s) {
       Softmax& part = softmax[static_cast<std::size_t>(s)];
-      cpu->row_sums(shards[static_cast<std::size_t>(s)], std::clamp<std::int64_t>(vocabulary - s * cols, 0, cols), s * cols, all.ids, all.maximum, part.sums,
-                    part.of_target, part.total);
+      cpu->row_sums(shards[static_cast<std::size_t>(s)], std::clamp<std::int64_t>(vocabulary - s * cols, 0, cols), s * cols, all.ids,
+                    all.maximum, part.sums, part.of_target, part.total);
       cpu->add(all.sums, part.sums, all.sums);
       cpu->add(all.of_target, part.of_target, all.of_target);
       cpu->add(all.total, part.total, all.total);
@@ -107,7 +109,8 @@ TEST(Classifier, ShardsOfTheVocabularyAddUpToTheWhole) {
       Operand& shard = shards[static_cast<std::size_t>(s)];
       cpu->cross_entropy_backward(shard, valid, s * cols, all.ids, all.maximum, all.sums, 1, 0.1, vocabulary, shard);
       for (std::int64_t i = 0; i < rows * cols; ++i)
-        EXPECT_NEAR(shard[i], i % cols < valid ? want.dlogits[reference::at(i / cols * vocabulary + s * cols + i % cols)] : 0, tolerance_of(dtype));
+        EXPECT_NEAR(shard[i], i % cols < valid ? want.dlogits[reference::at(i / cols * vocabulary + s * cols + i % cols)] : 0,
+                    tolerance_of(dtype));
     }
   }
 }
@@ -145,7 +148,8 @@ TEST(Classifier, ThreadsAndNeighbouringRowsDoNotChangeABit) {
     Operand dlogits({rows, cols}, compute);
     cpu->cross_entropy_backward(logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.5, 0.1, valid, dlogits);
     for (std::int64_t n : {0, 4}) {
-      Operand row({1, cols}, dtype, 3), maximum({1}, dtype), sums({1}, dtype), of_target({1}, dtype), total({1}, dtype), d({1, cols}, compute, 1);
+      Operand row({1, cols}, dtype, 3), maximum({1}, dtype), sums({1}, dtype), of_target({1}, dtype), total({1}, dtype),
+          d({1, cols}, compute, 1);
       std::memcpy(row.tensor().data, logits.tensor().row_range(n, 1).data, row.tensor().bytes());
       const Operand id = Operand::tokens({targets[static_cast<std::size_t>(n)]});
       cpu->row_maximum(row, valid, maximum);

@@ -149,7 +149,8 @@ TEST(Dropout, AWindowOfTheSequenceGetsTheVeryMaskOfTheWhole) {
         Operand y({1, 3, cols}, dtype, 3);
         Dropout later = some_dropout;
         later.stream.sample += static_cast<std::uint32_t>(sample);
-        cpu->dropout(x.tensor().row_range(sample * whole_rows + first, 3), later, {.samples = 1, .rows = 3, .first = first, .whole = whole_rows}, y);
+        cpu->dropout(x.tensor().row_range(sample * whole_rows + first, 3), later,
+                     {.samples = 1, .rows = 3, .first = first, .whole = whole_rows}, y);
         EXPECT_TRUE(same_bits(y, whole.tensor().row_range(sample * whole_rows + first, 3))) << sample << " " << first;
       }
   });
@@ -221,7 +222,8 @@ TEST(CpuBackend, RefusesOperandsThatDoNotFit) {
   EXPECT_THAT(error_of([&] { cpu->add(a, other, a); }), ::testing::HasSubstr("add: b is bf16 (f32 is needed)"));
   EXPECT_THAT(error_of([&] { cpu->add(ids, ids, ids); }), ::testing::HasSubstr("no arithmetic on i32"));
   const Window window{.samples = 1, .rows = 1, .first = 0, .whole = 1};
-  EXPECT_THAT(error_of([&] { cpu->dropout(a, {.probability = 1, .stream = {}}, window, a); }), ::testing::HasSubstr("dropout: probability 1"));
+  EXPECT_THAT(error_of([&] { cpu->dropout(a, {.probability = 1, .stream = {}}, window, a); }),
+              ::testing::HasSubstr("dropout: probability 1"));
   EXPECT_THAT(error_of([&] { cpu->dropout(a, some_dropout, {.samples = 1, .rows = 1, .first = 1, .whole = 1}, a); }),
               ::testing::HasSubstr("rows 1..2 of a sequence of 1"));
 }

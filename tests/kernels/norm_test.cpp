@@ -22,7 +22,8 @@ TEST(Norm, ForwardMatchesTheReference) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     for (NormKind kind : kinds)
       for (std::int64_t cols : {1, 5, 16, 31, 770}) {
-        const Operand x = rows_off_center({3, cols}, dtype), gain = Operand::random({cols}, dtype, "gain"), offset = Operand::random({cols}, dtype, "offset");
+        const Operand x = rows_off_center({3, cols}, dtype), gain = Operand::random({cols}, dtype, "gain"),
+                      offset = Operand::random({cols}, dtype, "offset");
         Operand y({3, cols}, dtype), statistics({3, 2}, wide_of(dtype));
         const bool with_offset = kind == NormKind::layer;
         cpu->norm(kind, x, gain, with_offset ? offset.tensor() : Tensor{}, epsilon, statistics, y);
@@ -37,8 +38,8 @@ TEST(Norm, BackwardMatchesTheReference) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     for (NormKind kind : kinds)
       for (std::int64_t cols : {3, 16, 31, 770}) {
-        const Operand x = rows_off_center({2, 3, cols}, dtype), gain = Operand::random({cols}, dtype, "gain"), dy = Operand::random({2, 3, cols}, dtype, "dy"),
-                      residual = Operand::random({2, 3, cols}, dtype, "residual");
+        const Operand x = rows_off_center({2, 3, cols}, dtype), gain = Operand::random({cols}, dtype, "gain"),
+                      dy = Operand::random({2, 3, cols}, dtype, "dy"), residual = Operand::random({2, 3, cols}, dtype, "residual");
         Operand y({2, 3, cols}, dtype), statistics({6, 2}, wide_of(dtype)), dx({2, 3, cols}, dtype), with_residual = residual.copy();
         Operand dgain = Operand::random({1, cols}, wide_of(dtype), "dgain"), doffset({1, cols}, wide_of(dtype));
         auto want = reference::norm_backward(kind, dy.values(), x.values(), gain.values(), epsilon);
@@ -85,13 +86,14 @@ TEST(Norm, GradientOfTheInputIsTheSlopeOfTheForward) {
 TEST(Norm, ARowAloneHasTheBitsItHasAmongOthers) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     const std::int64_t cols = 197;
-    const Operand x = rows_off_center({5, cols}, dtype), gain = Operand::random({cols}, dtype, "gain"), offset = Operand::random({cols}, dtype, "offset"),
-                  dy = Operand::random({5, cols}, dtype, "dy");
+    const Operand x = rows_off_center({5, cols}, dtype), gain = Operand::random({cols}, dtype, "gain"),
+                  offset = Operand::random({cols}, dtype, "offset"), dy = Operand::random({5, cols}, dtype, "dy");
     Operand y({5, cols}, dtype), statistics({5, 2}, wide_of(dtype)), dx({5, cols}, dtype);
     cpu->norm(NormKind::layer, x, gain, offset, epsilon, statistics, y);
     cpu->norm_backward_input(NormKind::layer, dy, x, gain, statistics, {}, dx);
+    const Shape one{1, cols}, pair{1, 2};
     for (std::int64_t n : {0, 3}) {
-      Operand row({1, cols}, dtype, 5), of_row({1, cols}, dtype, 7), row_statistics({1, 2}, wide_of(dtype), 1), row_dx({1, cols}, dtype, 3);
+      Operand row(one, dtype, 5), of_row(one, dtype, 7), row_statistics(pair, wide_of(dtype), 1), row_dx(one, dtype, 3);
       std::memcpy(row.tensor().data, x.tensor().row_range(n, 1).data, row.tensor().bytes());
       cpu->norm(NormKind::layer, row, gain, offset, epsilon, row_statistics, of_row);
       cpu->norm_backward_input(NormKind::layer, dy.tensor().row_range(n, 1), row, gain, row_statistics, {}, row_dx);
@@ -132,7 +134,8 @@ TEST(ColumnSums, APartOfTheSequenceAloneGivesTheBitsOfItsPart) {
       Operand db_alone({1, cols}, sum), dgain_alone({1, cols}, sum), doffset_alone({1, cols}, sum);
       const Tensor dy_part = dy.tensor().row_range(p * in_part, in_part), x_part = x.tensor().row_range(p * in_part, in_part);
       cpu->bias_backward(dy_part, db_alone);
-      cpu->norm_backward_parameters(NormKind::layer, dy_part, x_part, statistics.tensor().row_range(p * in_part, in_part), dgain_alone, doffset_alone);
+      cpu->norm_backward_parameters(NormKind::layer, dy_part, x_part, statistics.tensor().row_range(p * in_part, in_part), dgain_alone,
+                                    doffset_alone);
       EXPECT_TRUE(same_bits(db_alone, db.tensor().row_range(p, 1)));
       EXPECT_TRUE(same_bits(dgain_alone, dgain.tensor().row_range(p, 1)));
       EXPECT_TRUE(same_bits(doffset_alone, doffset.tensor().row_range(p, 1)));
@@ -143,9 +146,11 @@ TEST(ColumnSums, APartOfTheSequenceAloneGivesTheBitsOfItsPart) {
 TEST(Norm, ThreadsDoNotChangeABit) {
   expect_same_bits_on_threads([](const Cpu& cpu, DType dtype) {
     const Shape shape{3, 17, 1031};
-    const Operand x = rows_off_center(shape, dtype), dy = Operand::random(shape, dtype, "dy"), gain = Operand::random({1031}, dtype, "gain");
+    const Operand x = rows_off_center(shape, dtype), dy = Operand::random(shape, dtype, "dy"),
+                  gain = Operand::random({1031}, dtype, "gain");
     std::vector<Operand> out{Operand(shape, dtype), Operand(shape, dtype)};
-    for (std::int64_t rows : {51, 4, 4, 4}) out.emplace_back(Shape{rows, rows == 51 ? std::int64_t{2} : std::int64_t{1031}}, wide_of(dtype));
+    for (std::int64_t rows : {51, 4, 4, 4})
+      out.emplace_back(Shape{rows, rows == 51 ? std::int64_t{2} : std::int64_t{1031}}, wide_of(dtype));
     cpu->norm(NormKind::layer, x, gain, gain, epsilon, out[2], out[0]);
     cpu->norm_backward_input(NormKind::layer, dy, x, gain, out[2], {}, out[1]);
     cpu->norm_backward_parameters(NormKind::layer, dy, x, out[2], out[3], out[4]);
@@ -164,7 +169,8 @@ TEST(Rotary, TurnsPairsByTheirPositionAndBack) {
       for (std::int64_t h = first; h < first + count; ++h)
         for (std::int64_t i = 0; i < width / 2; ++i) {
           const std::size_t low = reference::at((n * heads + h) * width + i), high = low + reference::at(width / 2);
-          const double angle = static_cast<double>(position + n % rows) * std::pow(10000, -2.0 * static_cast<double>(i) / static_cast<double>(width));
+          const double angle =
+              static_cast<double>(position + n % rows) * std::pow(10000, -2.0 * static_cast<double>(i) / static_cast<double>(width));
           const double a = want[low], b = want[high];
           want[low] = a * std::cos(angle) - b * std::sin(angle);
           want[high] = b * std::cos(angle) + a * std::sin(angle);

@@ -20,7 +20,10 @@ namespace mindpipe::testing {
 class Operand {
  public:
   Operand(const Shape& shape, DType dtype, std::size_t skew = 0)
-      : memory_((static_cast<std::size_t>(shape.count()) + skew) * bytes_of(dtype) / sizeof(Line) + 1), shape_(shape), dtype_(dtype), skew_(skew) {}
+      : memory_((static_cast<std::size_t>(shape.count()) + skew) * bytes_of(dtype) / sizeof(Line) + 1),
+        shape_(shape),
+        dtype_(dtype),
+        skew_(skew) {}
   /// Normal numbers, a function of the name.
   static Operand random(const Shape& shape, DType dtype, std::string_view name, double deviation = 1, std::size_t skew = 0) {
     Operand made(shape, dtype, skew);
@@ -45,11 +48,16 @@ class Operand {
   double operator[](std::int64_t i) const {
     const Tensor t = tensor();
     switch (dtype_) {
-      case DType::f64: return t.as<double>()[i];
-      case DType::f32: return static_cast<double>(t.as<float>()[i]);
-      case DType::bf16: return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(t.as<std::uint16_t>()[i]) << 16));
-      case DType::i32: return t.as<std::int32_t>()[i];
-      case DType::u8: return t.as<std::uint8_t>()[i];
+      case DType::f64:
+        return t.as<double>()[i];
+      case DType::f32:
+        return static_cast<double>(t.as<float>()[i]);
+      case DType::bf16:
+        return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(t.as<std::uint16_t>()[i]) << 16));
+      case DType::i32:
+        return t.as<std::int32_t>()[i];
+      case DType::u8:
+        return t.as<std::uint8_t>()[i];
     }
     return 0;
   }
@@ -73,7 +81,9 @@ class Operand {
   }
 
  private:
-  struct alignas(64) Line { std::byte bytes[64] = {}; };
+  struct alignas(64) Line {
+    std::byte bytes[64] = {};
+  };
   std::vector<Line> memory_;
   Shape shape_;
   DType dtype_;

@@ -44,7 +44,8 @@ inline Numbers mask(const Dropout& dropout, const Window& window, std::int64_t c
     for (std::int64_t r = 0; r < window.rows; ++r)
       for (std::int64_t j = 0; j < cols; ++j)
         factors.push_back(stream.word(static_cast<std::uint64_t>((window.first + r) * cols + j)) >= threshold
-                              ? 1 / (1 - static_cast<double>(dropout.probability)) : 0.0);
+                              ? 1 / (1 - static_cast<double>(dropout.probability))
+                              : 0.0);
   }
   return factors;
 }
@@ -100,8 +101,8 @@ inline NormGradients norm_backward(NormKind kind, const Numbers& dy, const Numbe
 struct Losses {
   Numbers losses, dlogits;
 };
-inline Losses cross_entropy(const Numbers& logits, std::int64_t cols, std::int64_t vocabulary, const std::vector<std::int32_t>& targets, double smoothing,
-                            double factor) {
+inline Losses cross_entropy(const Numbers& logits, std::int64_t cols, std::int64_t vocabulary, const std::vector<std::int32_t>& targets,
+                            double smoothing, double factor) {
   Losses result{Numbers(targets.size()), Numbers(logits.size())};
   for (std::size_t n = 0; n < targets.size(); ++n) {
     if (targets[n] < 0) continue;

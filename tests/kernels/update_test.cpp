@@ -23,7 +23,8 @@ struct Trajectory {
   template <class Step>
   void run(const Step& step) {
     for (int t = 0; t < 3; ++t) {
-      for (std::int64_t i = 0; i < count; ++i) gradient.set(i, 2 * first_gradients[static_cast<std::size_t>(i % 4)] * (t + 1) * (t % 2 == 0 ? 1 : -0.5));
+      for (std::int64_t i = 0; i < count; ++i)
+        gradient.set(i, 2 * first_gradients[static_cast<std::size_t>(i % 4)] * (t + 1) * (t % 2 == 0 ? 1 : -0.5));
       step(t + 1);
     }
   }
@@ -76,7 +77,8 @@ TEST(Update, TheValueIsTheMasterRounded) {
     const DType state = wide_of(dtype);
     const std::int64_t count = 1003;
     const Operand gradient = Operand::random({count}, state, "gradient");
-    Operand master = Operand::random({count}, state, "master"), m({count}, state), v({count}, state), value({count}, dtype), rounded({count}, dtype);
+    Operand master = Operand::random({count}, state, "master"), m({count}, state), v({count}, state), value({count}, dtype),
+            rounded({count}, dtype);
     cpu->adamw({.rate = 0.01f}, {}, gradient, master, m, v, value);
     cpu->convert(master, rounded);
     EXPECT_TRUE(same_bits(value, rounded));
@@ -108,7 +110,8 @@ TEST(Update, ThreadsDoNotChangeABit) {
     const DType state = wide_of(dtype);
     const std::int64_t count = 3 * statistics_chunk + 17;
     const Operand gradient = Operand::random({count}, state, "gradient");
-    std::vector<Operand> out{Operand::random({count}, state, "master"), Operand({count}, state), Operand({count}, state), Operand({count}, dtype), Operand({4}, DType::f64)};
+    std::vector<Operand> out{Operand::random({count}, state, "master"), Operand({count}, state), Operand({count}, state),
+                             Operand({count}, dtype), Operand({4}, DType::f64)};
     cpu->adamw({.rate = 0.01f}, {}, gradient, out[0], out[1], out[2], out[3]);
     cpu->sum_squares(gradient, out[4]);
     return out;

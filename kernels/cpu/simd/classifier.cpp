@@ -29,8 +29,8 @@ void row_maximum(const void* logits, const LogitShard& shard, void* maximum, int
 
 /// sums = sum exp(x - maximum), total = sum x, of_target = x[target]
 template <class T>
-void row_sums(const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, void* sums, void* of_target, void* total,
-              int64_t first, int64_t last) {
+void row_sums(const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, void* sums, void* of_target,
+              void* total, int64_t first, int64_t last) {
   using V = Lanes<T>;
   const V nothing = all<V>(0);
   for (int64_t n = first; n < last; ++n) {
@@ -57,8 +57,8 @@ void row_sums(const void* logits, const LogitShard& shard, const std::int32_t* t
 
 /// From is the logits' type, To the gradient's; a row may be overwritten by its own gradient.
 template <class From, class To>
-void backward(const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, const void* sums, double factor,
-              double uniform, double of_target, void* dlogits, int64_t first, int64_t last) {
+void backward(const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, const void* sums,
+              double factor, double uniform, double of_target, void* dlogits, int64_t first, int64_t last) {
   using V = Lanes<From>;
   const V less = all<V>(uniform), nothing = all<V>(0);
   for (int64_t n = first; n < last; ++n) {

@@ -67,10 +67,11 @@ void swiglu_backward(const void* dy, const void* gate_up, void* dgate_up, int64_
 
 void draw(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, int64_t groups, std::uint32_t* words) {
   const PhiloxStream stream{{mask.key[0], mask.key[1]}, mask.step, sample};
-  for (int64_t g = 0; g < groups; ++g) philox_words(stream, block + static_cast<std::uint64_t>(g * philox_group), words + g * 4 * philox_group);
+  for (int64_t g = 0; g < groups; ++g)
+    philox_words(stream, block + static_cast<std::uint64_t>(g * philox_group), words + g * 4 * philox_group);
 }
 
-constexpr int64_t strip = 256;                         ///< columns whose words are drawn at once
+constexpr int64_t strip = 256;                                ///< columns whose words are drawn at once
 constexpr int64_t words_room = strip + 2 * 4 * philox_group;  ///< a strip may begin inside a block
 
 /// Calls work(n, j, count, words) for strips of columns of rows [first, last): element j + i of row n has words[i].

@@ -12,10 +12,10 @@ struct RowParts {
 
 /// Arrays are by dtype: f64, f32, bf16. Work is on rows [first, last), in sums over rows on columns [first, last).
 struct NormKernels {
-  void (*forward[3])(bool rms, const void* x, const void* gain, const void* offset, double epsilon, void* statistics, void* y, std::int64_t cols,
-                     std::int64_t first, std::int64_t last);
-  void (*backward_input[3])(bool rms, const void* dy, const void* x, const void* gain, const void* statistics, const void* residual, void* dx,
-                            std::int64_t cols, std::int64_t first, std::int64_t last);
+  void (*forward[3])(bool rms, const void* x, const void* gain, const void* offset, double epsilon, void* statistics, void* y,
+                     std::int64_t cols, std::int64_t first, std::int64_t last);
+  void (*backward_input[3])(bool rms, const void* dy, const void* x, const void* gain, const void* statistics, const void* residual,
+                            void* dx, std::int64_t cols, std::int64_t first, std::int64_t last);
   void (*backward_parameters[3])(const void* dy, const void* x, const void* statistics, void* dgain, void* doffset, const RowParts& shape,
                                  std::int64_t first, std::int64_t last);
   void (*column_sums[3])(const void* dy, void* db, const RowParts& shape, std::int64_t first, std::int64_t last);

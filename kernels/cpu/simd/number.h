@@ -6,9 +6,16 @@ namespace mindpipe::MINDPIPE_ISA {
 using bf16 = std::uint16_t;  ///< the upper half of an f32
 
 /// What a number is computed in: itself, and f32 for bf16.
-template <class T> struct ComputedIn { using Type = T; };
-template <> struct ComputedIn<bf16> { using Type = float; };
-template <class T> using Wide = typename ComputedIn<T>::Type;
+template <class T>
+struct ComputedIn {
+  using Type = T;
+};
+template <>
+struct ComputedIn<bf16> {
+  using Type = float;
+};
+template <class T>
+using Wide = typename ComputedIn<T>::Type;
 
 inline double widen(double x) { return x; }
 inline float widen(float x) { return x; }

@@ -7,7 +7,9 @@
 namespace mindpipe::MINDPIPE_ISA {
 
 /// A vector of one double.
-struct Single { double v; };
+struct Single {
+  double v;
+};
 MINDPIPE_INLINE Single operator+(Single a, Single b) { return {a.v + b.v}; }
 MINDPIPE_INLINE Single operator-(Single a, Single b) { return {a.v - b.v}; }
 MINDPIPE_INLINE Single operator*(Single a, Single b) { return {a.v * b.v}; }
@@ -23,26 +25,59 @@ MINDPIPE_INLINE void store(double* to, Single a) { *to = a.v; }
 MINDPIPE_INLINE Single load(const double* from, int) { return {*from}; }
 MINDPIPE_INLINE void store(double* to, Single a, int) { *to = a.v; }
 
-template <class T> struct LanesOf { using Type = Vector; static constexpr int count = lanes; };
-template <> struct LanesOf<double> { using Type = Single; static constexpr int count = 1; };
+template <class T>
+struct LanesOf {
+  using Type = Vector;
+  static constexpr int count = lanes;
+};
+template <>
+struct LanesOf<double> {
+  using Type = Single;
+  static constexpr int count = 1;
+};
 /// The vector in which numbers of type T are computed.
-template <class T> using Lanes = typename LanesOf<T>::Type;
+template <class T>
+using Lanes = typename LanesOf<T>::Type;
 
-template <class V> V all(double x);
-template <> MINDPIPE_INLINE Single all<Single>(double x) { return {x}; }
-template <> MINDPIPE_INLINE Vector all<Vector>(double x) { return broadcast(static_cast<float>(x)); }
+template <class V>
+V all(double x);
+template <>
+MINDPIPE_INLINE Single all<Single>(double x) {
+  return {x};
+}
+template <>
+MINDPIPE_INLINE Vector all<Vector>(double x) {
+  return broadcast(static_cast<float>(x));
+}
 
 /// How much of a vector is there: all of it, or its first lanes.
 struct Whole {};
-struct Part { int count; };
+struct Part {
+  int count;
+};
 
-template <class T> MINDPIPE_INLINE Lanes<T> read(const T* from, Whole) { return load(from); }
-template <class T> MINDPIPE_INLINE Lanes<T> read(const T* from, Part part) { return load(from, part.count); }
-template <class T> MINDPIPE_INLINE void write(T* to, Lanes<T> a, Whole) { store(to, a); }
-template <class T> MINDPIPE_INLINE void write(T* to, Lanes<T> a, Part part) { store(to, a, part.count); }
+template <class T>
+MINDPIPE_INLINE Lanes<T> read(const T* from, Whole) {
+  return load(from);
+}
+template <class T>
+MINDPIPE_INLINE Lanes<T> read(const T* from, Part part) {
+  return load(from, part.count);
+}
+template <class T>
+MINDPIPE_INLINE void write(T* to, Lanes<T> a, Whole) {
+  store(to, a);
+}
+template <class T>
+MINDPIPE_INLINE void write(T* to, Lanes<T> a, Part part) {
+  store(to, a, part.count);
+}
 
 /// The lanes that are there, and `otherwise` in the others.
-template <class V> MINDPIPE_INLINE V only(V a, V, Whole) { return a; }
+template <class V>
+MINDPIPE_INLINE V only(V a, V, Whole) {
+  return a;
+}
 MINDPIPE_INLINE Vector only(Vector a, Vector otherwise, Part part) { return select(first_lanes(part.count), a, otherwise); }
 MINDPIPE_INLINE Single only(Single a, Single, Part) { return a; }
 

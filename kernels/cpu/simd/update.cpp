@@ -44,11 +44,13 @@ int64_t count_not_finite(const void* x, int64_t first, int64_t last) {
 
 /// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
 template <class T, bool with_value>
-void adamw_pass(const AdamWStep& step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* m, Wide<T>* v, T* value, int64_t first, int64_t last) {
+void adamw_pass(const AdamWStep& step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* m, Wide<T>* v, T* value, int64_t first,
+                int64_t last) {
   using A = Wide<T>;
   const A factor = static_cast<A>(step.gradient_factor), keep = static_cast<A>(step.keep), beta1 = static_cast<A>(step.beta1),
-          beta2 = static_cast<A>(step.beta2), one_less_beta1 = static_cast<A>(step.one_less_beta1), one_less_beta2 = static_cast<A>(step.one_less_beta2),
-          step_size = static_cast<A>(step.step_size), deviation_factor = static_cast<A>(step.deviation_factor), epsilon = static_cast<A>(step.epsilon);
+          beta2 = static_cast<A>(step.beta2), one_less_beta1 = static_cast<A>(step.one_less_beta1),
+          one_less_beta2 = static_cast<A>(step.one_less_beta2), step_size = static_cast<A>(step.step_size),
+          deviation_factor = static_cast<A>(step.deviation_factor), epsilon = static_cast<A>(step.epsilon);
 #pragma GCC ivdep
   for (int64_t i = first; i < last; ++i) {
     const A g = gradient[i] * factor;
@@ -66,7 +68,8 @@ template <class T>
 void adamw(const AdamWStep& step, const void* gradient, void* master, void* m, void* v, void* value, int64_t first, int64_t last) {
   using A = Wide<T>;
   const auto pass = value != nullptr ? adamw_pass<T, true> : adamw_pass<T, false>;
-  pass(step, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(m), static_cast<A*>(v), static_cast<T*>(value), first, last);
+  pass(step, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(m), static_cast<A*>(v), static_cast<T*>(value),
+       first, last);
 }
 
 /// g += decay p; v = momentum v + g; p -= rate v, or with nesterov: p -= rate (g + momentum v)

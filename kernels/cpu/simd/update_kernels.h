@@ -9,8 +9,8 @@ namespace mindpipe {
 struct AdamWStep {
   double gradient_factor, keep;  ///< keep = 1 - rate decay
   double beta1, beta2, one_less_beta1, one_less_beta2;
-  double step_size;              ///< rate / (1 - beta1^step)
-  double deviation_factor;       ///< 1 / sqrt(1 - beta2^step)
+  double step_size;         ///< rate / (1 - beta1^step)
+  double deviation_factor;  ///< 1 / sqrt(1 - beta2^step)
   double epsilon;
 };
 struct SgdStep {
@@ -18,13 +18,15 @@ struct SgdStep {
   bool nesterov;
 };
 
-/// Arrays are by dtype: f64, f32, bf16; of updates, by dtype of the value, which stands beside f32 masters (f64 beside f64) and may be null.
-/// Work is on elements or chunks [first, last).
+/// Arrays are by dtype: f64, f32, bf16; of updates, by dtype of the value, which stands beside f32 masters (f64 beside f64) and may be
+/// null. Work is on elements or chunks [first, last).
 struct UpdateKernels {
   void (*sum_squares[3])(const void* x, std::int64_t count, std::int64_t chunk, double* sums, std::int64_t first, std::int64_t last);
   std::int64_t (*count_not_finite[3])(const void* x, std::int64_t first, std::int64_t last);
-  void (*adamw[3])(const AdamWStep& step, const void* gradient, void* master, void* m, void* v, void* value, std::int64_t first, std::int64_t last);
-  void (*sgd[3])(const SgdStep& step, const void* gradient, void* master, void* velocity, void* value, std::int64_t first, std::int64_t last);
+  void (*adamw[3])(const AdamWStep& step, const void* gradient, void* master, void* m, void* v, void* value, std::int64_t first,
+                   std::int64_t last);
+  void (*sgd[3])(const SgdStep& step, const void* gradient, void* master, void* velocity, void* value, std::int64_t first,
+                 std::int64_t last);
 };
 MINDPIPE_DECLARE_KERNELS(UpdateKernels, update_kernels)
 
