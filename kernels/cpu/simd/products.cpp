@@ -10,7 +10,7 @@ namespace mindpipe::MINDPIPE_ISA {
 namespace products {
 
 #if MINDPIPE_ISA_LEVEL == 2
-constexpr int tile_rows = 14, tile_vectors = 2, strip_cols = 512;  // 28 accumulators of 32 registers
+constexpr int tile_rows = 14, tile_vectors = 2, strip_cols = 768;  // 28 accumulators of 32 registers
 #elif MINDPIPE_ISA_LEVEL == 1
 constexpr int tile_rows = 6, tile_vectors = 1, strip_cols = 256;   // 12 of 16
 #else
@@ -23,7 +23,7 @@ constexpr int most_row_panels = (most_rows + tile_rows - 1) / tile_rows;
 constexpr int a_stride = depth_block + lanes;                        // rows of a panel start in different sets of the cache
 constexpr int a_width = tile_rows > 8 ? 16 : tile_rows > 4 ? 8 : 2;  // of a depth-first panel
 constexpr int packed_at_once = 4;                                    // panels of b
-constexpr int most_a_panels = 8;                                     // of a depth-first a, packed at once to read long runs
+constexpr int most_a_panels = 4;                                     // of a depth-first a, packed at once to read long runs
 constexpr int tile_size = tile_rows * tile_cols;
 
 /// One thread's memory.
@@ -153,15 +153,15 @@ void pack_b(const Factor& b, std::int64_t col, std::int64_t last_col, int first,
 }
 
 /// What the tile (r, c) of `col_panels` in a row can fetch ahead of panels of a to come: of the next panel a row, or two;
-/// of the next group of depth-first panels two depths.
+/// of the next group of depth-first panels sixteen depths, in two pairs of neighbouring lines each.
 Ahead ahead_of_a(const Factor& a, const RowPanels& panels, int r, int c, int col_panels, std::int64_t first_depth, int depth) {
   const std::int64_t bytes = a.bf16 ? 2 : 4;
   const char* from = static_cast<const char*>(a.data);
   if (a.depth_first) {
     const int place = r % most_a_panels, next = r - place + most_a_panels;
-    const int p = 2 * (place * col_panels + c);
-    if (next >= panels.count || p + 1 >= depth) return {from, 0, 0};
-    return {from + ((first_depth + p) * a.stride + panels.row(next)) * bytes, most_a_panels * tile_rows * bytes / 16, a.stride * bytes};
+    if (next >= panels.count) return {from, 0, 0};
+    const int p = depth * (place * col_panels + c) / (col_panels * most_a_panels);
+    return {from + ((first_depth + p) * a.stride + panels.row(next)) * bytes, a.stride * bytes, 128};
   }
   if (r + 1 == panels.count) return {from, 0, 0};
   const int height = panels.height(r + 1), first = c * height / col_panels, second = (c + 1) * height / col_panels - 1;
