@@ -18,7 +18,7 @@ constexpr int tile_rows = 2, tile_vectors = 1, strip_cols = 256;   // 8 of 16
 #endif
 constexpr int tile_cols = tile_vectors * lanes;
 constexpr int strip_panels = strip_cols / tile_cols;
-constexpr int most_rows = 1024;                                      // of a pass: its waiting sums fit the third cache
+constexpr int most_rows = 2048;                                      // of a pass: its waiting sums fit the third cache
 constexpr int most_row_panels = (most_rows + tile_rows - 1) / tile_rows;
 constexpr int a_stride = depth_block + lanes;                        // rows of a panel start in different sets of the cache
 constexpr int a_width = tile_rows > 8 ? 16 : tile_rows > 4 ? 8 : 2;  // of a depth-first panel
