@@ -6,8 +6,8 @@ namespace mindpipe {
 
 int data(const Arguments& arguments) {
   const DataArguments& d = arguments.data;
-  if (d.action == "import") print(import_text(d.input, d.output, d.jsonl ? "jsonl" : "auto", d.key));
-  else if (d.action == "inspect") print(inspect(d.input));
+  if (d.action == "import") print(import_text(d.input, d.output, d.format, d.key, d.end_of_text));
+  else if (d.action == "inspect") print(inspect(d.input, d.show));
   else print(synthesize(d.input, d.output, d.documents, d.seed));
   return 0;
 }

@@ -40,6 +40,7 @@ class UnitOptimizer {
 
   const std::vector<FlatRange>& ranges() const { return ranges_; }
   const std::vector<std::int64_t>& cuts() const { return cuts_; }
+  int part() const { return part_; }
   Unit& unit() const { return unit_; }
   /// State slots by name, this part's elements in the order of ranges(): "master" (when values are rounded), "m", "v" or "velocity".
   std::vector<std::pair<std::string, Tensor>> slots() const;

@@ -136,7 +136,8 @@ class Writer {
           for (int rank : ranks) {
             if (rank == rank_) continue;
             message.peer = rank;
-            add(message);
+            // What is sent is read until the send ends, and the scalars' first act is to add all uses into the first one's place.
+            before_scalars.push_back(add(message));
           }
         } else {
           message.kind = Kind::receive;

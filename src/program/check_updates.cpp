@@ -14,7 +14,7 @@ struct UpdatePath {
 void check_rank(const Program& program, const Outline& outline, int rank, Findings& findings) {
   const auto& list = program.ranks[rank];
   std::map<int, UpdatePath> paths;
-  std::vector<int> scalars, arrived;
+  std::vector<int> scalars, exchanged;  // of a tied table
   int last_pass = -1;
   for (int index = 0; index < static_cast<int>(list.size()); ++index) {
     const Action& action = list[index];
@@ -33,9 +33,9 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
       case Kind::send:
         if (action.payload == Payload::unit && (path.reduce < 0 || !waits_for(action, path.reduce)))
           findings.add(rank, index, "does not wait for its sum over data");
-        break;
+        [[fallthrough]];
       case Kind::receive:
-        if (action.payload == Payload::unit) arrived.push_back(index);
+        if (action.payload == Payload::unit) exchanged.push_back(index);
         break;
       case Kind::sum_scalar:
         scalars.push_back(index);
@@ -56,8 +56,8 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
   if (scalars.size() != 1) return findings.add_for_rank(rank, "{} sums of scalars in a step (there is one)", scalars.size());
   const Action& scalar = list[scalars[0]];
   if (!waits_for(scalar, last_pass)) findings.add(rank, scalars[0], "does not wait for the last pass");
-  for (int receive : arrived)
-    if (!waits_for(scalar, receive)) findings.add(rank, scalars[0], "does not wait for the tied table's gradient (action {})", receive);
+  for (int message : exchanged)
+    if (!waits_for(scalar, message)) findings.add(rank, scalars[0], "does not wait for the tied table's gradient (action {})", message);
   for (int chunk = 0; outline.training && chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
     for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) {

@@ -2,8 +2,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/clock.h"
-
 namespace mindpipe {
 
 /// Start and end of every action of the last steps: a program with its times filled in. A ring of whole steps, made once.
@@ -19,8 +17,8 @@ class Recorder {
     last_step_ = step;
     for (std::size_t i = 0; i < actions_; ++i) times_[row_ + i] = {};
   }
-  void start(int action) { times_[row_ + action].start = now_ns(); }
-  void end(int action) { times_[row_ + action].end = now_ns(); }
+  void start(int action, std::int64_t at) { times_[row_ + action].start = at; }
+  void end(int action, std::int64_t at) { times_[row_ + action].end = at; }
 
   /// Steps that are still held, oldest first: at most `steps` of them.
   std::size_t held() const { return static_cast<std::size_t>(count_ < static_cast<std::int64_t>(steps_) ? count_ : static_cast<std::int64_t>(steps_)); }
