@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/version.h"
 #include "core/log.h"
 #include "core/text.h"
 
@@ -30,8 +31,12 @@ Run::Run(const Arguments& arguments, const Config& config)
 }
 
 void Run::make_worker() {
-  worker_ = std::make_unique<Worker>(config_, world());
+  places_ = all_places(session_.world(), place_of_this_rank(1));
+  Config mine = config_;
+  if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
+  worker_ = std::make_unique<Worker>(mine, world());
   worker_->waiting().set_watchdog(watchdog_.get());
+  require_agreement();
   places_ = all_places(session_.world(), place_of_this_rank(worker_->threads()));
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));
   if (!speaks()) return;
@@ -46,6 +51,23 @@ void Run::make_worker() {
     info("{}", affinity.substr(begin, end - begin));
     begin = end == std::string::npos ? affinity.size() : end + 1;
   }
+}
+
+/// Bits are promised among equals: same binary, same arithmetic, same settings on every rank.
+void Run::require_agreement() {
+  Config alike = config_;
+  alike.device.threads = 0;
+  const std::string description = worker_->backend().description();
+  const std::string arithmetic = description.substr(0, description.find(','));
+  std::vector<std::int64_t> sums;
+  for (const std::string& text : {version(), arithmetic, to_yaml(alike)}) sums.push_back(static_cast<std::int64_t>(purpose_of(text) >> 8));
+  const std::vector<std::int64_t> mine = sums;
+  worker_->sum_over_grid(sums);
+  const char* names[] = {"program", "instruction set", "configuration"};
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    MP_REQUIRE(sums[i] == mine[i] * session_.size(), Exit::bad_configuration,
+               "the ranks of this job do not have the same {} (rank {} on {} has {}); start the same binary with the same settings everywhere{}", names[i], session_.rank(), host_name(),
+               i == 0 ? version() : i == 1 ? arithmetic : "another one", i == 1 ? ", or set device.instructions to one that all have" : "");
 }
 
 std::string dry_run(const Config& given, int ranks) {

@@ -26,6 +26,8 @@ class Run {
   double seconds() const { return seconds_since(start_ns_); }
 
  private:
+  void require_agreement();
+
   std::int64_t start_ns_ = now_ns();
   int argc_;
   char** argv_;

@@ -1,6 +1,7 @@
 #include "comm/affinity.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace mindpipe {
@@ -44,6 +45,18 @@ std::vector<RankPlace> all_places(MPI_Comm ranks, const RankPlace& mine) {
   std::vector<RankPlace> places(static_cast<std::size_t>(size));
   MPI_CHECK(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, places.data(), sizeof mine, MPI_BYTE, ranks));
   return places;
+}
+
+int fair_threads(const std::vector<RankPlace>& places, int rank) {
+  if (const char* said = std::getenv("OMP_NUM_THREADS"); said != nullptr && std::atoi(said) > 0) return std::atoi(said);
+  const RankPlace& mine = places[static_cast<std::size_t>(rank)];
+  const auto shares = [&](const RankPlace& other) {
+    cpu_set_t both;
+    CPU_AND(&both, &mine.processors, &other.processors);
+    return std::string(mine.host) == other.host && CPU_COUNT(&both) > 0;
+  };
+  const auto sharing = static_cast<int>(std::count_if(places.begin(), places.end(), shares));
+  return std::max(1, mine.processor_count() / std::max(1, sharing));
 }
 
 std::string affinity_report(const std::vector<RankPlace>& places) {

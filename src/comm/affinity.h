@@ -19,6 +19,9 @@ struct RankPlace {
 RankPlace place_of_this_rank(int threads);
 /// Every rank's place, by rank. Collective over `ranks`.
 std::vector<RankPlace> all_places(MPI_Comm ranks, const RankPlace& mine);
+/// How many threads rank `rank` can have to itself: OMP_NUM_THREADS where the user said so, else its processors divided among the ranks
+/// that may use the same ones.
+int fair_threads(const std::vector<RankPlace>& places, int rank);
 /// A line for each node, and a warning for each rank or node with more threads than processors.
 std::string affinity_report(const std::vector<RankPlace>& places);
 /// Whether the threads of all ranks on this rank's node outnumber the processors they may use.

@@ -47,7 +47,9 @@ MpiSession::~MpiSession() {
 }
 
 void abort_job(int exit_code) noexcept {
-  if (mpi_is_up()) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  int ranks = 1;
+  // A rank that is alone has nobody to take along, and MPI_Abort would talk over the sentence that says what happened.
+  if (mpi_is_up() && MPI_Comm_size(MPI_COMM_WORLD, &ranks) == MPI_SUCCESS && ranks > 1) MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::_Exit(exit_code);
 }
 
