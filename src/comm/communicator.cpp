@@ -32,11 +32,19 @@ std::size_t largest(const std::vector<Tensor>& parts) {
 }
 
 /// Largest of a and b on the host, a NaN of either kept.
-void maximum_of(const Tensor& a, const Tensor& b, const Tensor& largest) {
-  const float *x = a.as<float>(), *y = b.as<float>();
-  float* out = largest.as<float>();
+template <class T>
+void maximum_as(const Tensor& a, const Tensor& b, const Tensor& largest) {
+  const T *x = a.as<T>(), *y = b.as<T>();
+  T* out = largest.as<T>();
   for (std::int64_t i = 0; i < a.count(); ++i) out[i] = x[i] > y[i] || x[i] != x[i] ? x[i] : y[i];
 }
+
+void maximum_of(const Tensor& a, const Tensor& b, const Tensor& largest) {
+  if (a.dtype == DType::f64) maximum_as<double>(a, b, largest);
+  else maximum_as<float>(a, b, largest);
+}
+
+bool has_maximum(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
 template <class T>
 void add_on_host(const Tensor& a, const Tensor& b, const Tensor& sum) {
@@ -86,6 +94,12 @@ Communicator::Combine Communicator::add() const {
   return [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
 }
 
+bool Communicator::counted() const { return backend_.memory().kind() == Memory::Kind::counted; }
+
+void Communicator::add_on_paper(const Tensor& own) const {
+  for (int other = 1; other < size_ && own.count() > 0; ++other) backend_.add(own, own, own);
+}
+
 bool Communicator::alone(const char* operation) const { return size_ == 1 || group_ == nullptr || is_mutated(name_of(axis_), operation); }
 
 void Communicator::run(Exchange& exchange, const char* operation, TrafficClass kind) {
@@ -113,10 +127,12 @@ void Communicator::combine_shards(const Tensor& shards, const Tensor& total, con
 }
 
 void Communicator::combine_ranks(const Tensor& total, const Combine& combine, const char* operation, TrafficClass kind) {
-  if (alone(operation)) return;
+  if (size_ == 1) return;
   auto parts = equal_parts(total, size_);
+  if (on_paper()) add_on_paper(parts[rank_]);
+  if (alone(operation)) return;
   const Tensor scratch = room(Exchange::scratch_bytes(size_, largest(parts)));
-  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch.data, combine);
+  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch.data, combine, counted());
   run(exchange, operation, kind);
 }
 
@@ -144,8 +160,9 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
   if (!in_place)
     for (int r = 0; r < size_; ++r)
       for (std::int64_t o = 0; o < outer; ++o) backend_.copy(slice(whole, (o * size_ + r) * row, row), slice(parts[r], o * row, row));
+  if (on_paper()) add_on_paper(parts[rank_]);
   if (!alone("sum_scatter")) {
-    Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch.as<std::byte>() + packed_bytes, add());
+    Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch.as<std::byte>() + packed_bytes, add(), counted());
     run(exchange, "sum_scatter", TrafficClass::tensor);
   }
   if (parts[rank_].data != part.data) backend_.copy(parts[rank_], slice(part, 0, count));
@@ -163,7 +180,7 @@ void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t 
   const auto parts = in_place ? equal_parts(whole, size_) : stacked(room(static_cast<std::size_t>(size_) * aligned(part.bytes())), part);
   if (parts[rank_].data != part.data) backend_.copy(slice(part, 0, count), parts[rank_]);
   if (!alone("gather")) {
-    Exchange exchange(*group_, Exchange::Halves::gather, parts, nullptr, add());
+    Exchange exchange(*group_, Exchange::Halves::gather, parts, nullptr, add(), counted());
     run(exchange, "gather", TrafficClass::tensor);
   }
   if (in_place) return;
@@ -179,7 +196,7 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
   const std::int64_t start = now_ns();
   const int place = (rank_ - root + size_) % size_;
   const auto describe = [&] { return fmt::format("{}.broadcast number {} as rank {} of {}", name_of(axis_), calls_, rank_, size_); };
-  Messages messages(*group_);
+  Messages messages(*group_, counted());
   const int tag = 2 * group_->next_exchange();
   int distance = 1;
   for (; distance < size_; distance *= 2)
@@ -195,14 +212,13 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
 }
 
 void Communicator::maximum(const Tensor& values) {
-  MP_CHECK(values.dtype == DType::f32, "a maximum of {} (f32 only)", name_of(values.dtype));
-  combine_ranks(values, maximum_of, "maximum", TrafficClass::tensor);
+  MP_CHECK(has_maximum(values.dtype), "a maximum of {} (f32 or f64)", name_of(values.dtype));
+  combine_ranks(values, counted() ? add() : Combine(maximum_of), "maximum", TrafficClass::tensor);
 }
 
 void Communicator::maximum(const Tensor& shards, const Tensor& largest) {
-  MP_CHECK(shards.dtype == DType::f32, "a maximum of {} (f32 only)", name_of(shards.dtype));
-  const bool counted = backend_.memory().kind() == Memory::Kind::counted;
-  combine_shards(shards, largest, counted ? add() : Combine(maximum_of));
+  MP_CHECK(has_maximum(shards.dtype), "a maximum of {} (f32 or f64)", name_of(shards.dtype));
+  combine_shards(shards, largest, counted() ? add() : Combine(maximum_of));
   maximum(largest);
 }
 

@@ -56,9 +56,9 @@ class Communicator {
   void gather(const Tensor& part, const Tensor& whole, std::int64_t outer);
   /// Every rank receives what rank `root` holds.
   void broadcast(const Tensor& tensor, int root);
-  /// values = the largest of all ranks' values, element by element; f32.
+  /// values = the largest of all ranks' values, element by element; f32, or f64 in gradient checks.
   void maximum(const Tensor& values);
-  /// largest[...] = the largest of shards[local][...] over all logical shards; `largest` may be the first shard's own memory; f32.
+  /// largest[...] = the largest of shards[local][...] over all logical shards; `largest` may be the first shard's own memory; f32 or f64.
   void maximum(const Tensor& shards, const Tensor& largest);
 
   /// shards[local][k]: the scalars of this rank's shards, one shard after the other. Their tree sum over all logical shards
@@ -85,6 +85,11 @@ class Communicator {
   void combine_host(const Tensor& values, const Combine& combine, const char* operation);
   void run(Exchange& exchange, const char* operation, TrafficClass kind);
   bool alone(const char* operation) const;
+  /// Addresses are counted: nothing may follow them, and messages are empty.
+  bool counted() const;
+  bool on_paper() const { return size_ > 1 && group_ == nullptr; }
+  /// What a real group's exchange would add up on this rank, so that counting prices it.
+  void add_on_paper(const Tensor& own) const;
   Combine add() const;
   Tensor room(std::size_t bytes);
   std::vector<Tensor> stacked(const Tensor& scratch, const Tensor& part) const;  ///< room for every rank's part, one after the other

@@ -28,14 +28,15 @@ class Tape {
   enum class Mode : std::uint8_t { train, discard, replay, evaluate, generate };
   enum class WeightGradients : std::uint8_t { now, later };
 
-  Tape(Backend& backend, Arena& kept, Arena& scratch) : backend_(backend), kept_(kept), scratch_(scratch) {}
+  /// `caches`: where generation keeps keys and values; others need none.
+  Tape(Backend& backend, Arena& kept, Arena& scratch, Arena* caches = nullptr) : backend_(backend), kept_(kept), scratch_(scratch), cache_arena_(caches) {}
 
   Mode mode = Mode::train;
   WeightGradients weight_gradients = WeightGradients::now;
   MicroBatch batch;
   double loss_factor = 1;       ///< the constant a backward starts from
   double label_smoothing = 0;
-  Tensor losses;                ///< f32 [samples, sequence]: written by the head
+  Tensor losses;                ///< f32 (f64 in gradient checks) [samples, sequence]: written by the head
   Tensor logits;                ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
   std::int64_t position = 0;    ///< generate: of the first row
 
@@ -63,7 +64,7 @@ class Tape {
 
   std::size_t kept_mark() const { return kept_.mark(); }
   void release_kept(std::size_t mark) { kept_.release(mark); }
-  /// Forgets everything: the micro-batch is done, or given up.
+  /// Forgets everything but caches: the micro-batch is done, or given up.
   void clear();
 
   /// Gives back the scratch taken in its lifetime.
@@ -95,6 +96,7 @@ class Tape {
   Backend& backend_;
   Arena& kept_;
   Arena& scratch_;
+  Arena* cache_arena_;
   std::vector<Place> saved_;
   std::vector<Product> products_;
   std::map<const void*, Tensor> caches_;
