@@ -8,7 +8,8 @@ INPUT holds the initial weights, the batches and, in its metadata (texts), the s
   metadata     heads; key_value_heads (heads); norm layer|rms (layer); norm_epsilon (1e-5); positions learned|rotary (learned);
                rotary_base (10000); mlp gelu|swiglu (gelu); micro_batch (the batch); steps (1: only one update; 0: none);
                rate: one number, or one for each step with commas (1e-3); beta1 (0.9), beta2 (0.95), epsilon (1e-8),
-               weight_decay (0.1), clip (1; 0: none), label_smoothing (0), keep all|last (all: weights after every step)
+               weight_decay (0.1), clip (1; 0: none), label_smoothing (0), keep all|last (all: weights after every step);
+               optimizer adamw|sgd (adamw); sgd reads rate, momentum (0), nesterov 0|1 (0) and weight_decay
   tokens       I32 or I64, [batch, sequence], or [steps, batch, sequence] for a batch of its own in every step
   targets      of the same shape; negative: ignored
 
@@ -178,8 +179,12 @@ def run(metadata, arrays, precision):
     rates = rates * max(steps, 1) if len(rates) == 1 else rates
     matrices, vectors = ([w for w in weights.values() if (w.dim() >= 2) == many] for many in (True, False))
     groups = [{"params": matrices, "weight_decay": float(metadata.get("weight_decay", 0.1))}, {"params": vectors, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW([group for group in groups if group["params"]], lr=rates[0], eps=float(metadata.get("epsilon", 1e-8)),
-                                  betas=(float(metadata.get("beta1", 0.9)), float(metadata.get("beta2", 0.95))))
+    groups = [group for group in groups if group["params"]]
+    if metadata.get("optimizer", "adamw") == "sgd":
+        optimizer = torch.optim.SGD(groups, lr=rates[0], momentum=float(metadata.get("momentum", 0)), nesterov=metadata.get("nesterov", "0") == "1")
+    else:
+        optimizer = torch.optim.AdamW(groups, lr=rates[0], eps=float(metadata.get("epsilon", 1e-8)),
+                                      betas=(float(metadata.get("beta1", 0.9)), float(metadata.get("beta2", 0.95))))
     clip, smoothing = float(metadata.get("clip", 1)), float(metadata.get("label_smoothing", 0))
     micro_batch = int(metadata.get("micro_batch", tokens.shape[1]))
 

@@ -1,0 +1,169 @@
+#include "optim/unit_optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+namespace mindpipe {
+namespace {
+
+/// A unit of a split matrix of several chunks, a vector and a whole matrix, in two local shards, filled with numbers of its own.
+struct Sample {
+  Memory memory{Memory::Kind::host};
+  std::unique_ptr<Backend> backend = make_cpu_backend(memory, 1, "auto");
+  Unit unit{"layers.0.mlp"};
+
+  explicit Sample(DType dtype) {
+    unit.add({{{"up.weight", 400}}, 250, Split::out, Form::whole, {}, true});       // shards of 50,000: chunks of 16,384 x 3 and a rest
+    unit.add({{{"up.bias", 400}}, 0, Split::out, Form::whole, {}, false});
+    unit.add({{{"table.weight", 300}}, 131, Split::none, Form::whole, {}, true});   // 39,300
+    unit.lay_out({2, 2, 0}, 1, 0, dtype);
+    unit.allocate_values(memory);
+    unit.allocate_gradients(memory);
+    backend->fill(unit.accumulators(), 0);
+    backend->fill(unit.flat_values(), 0);
+  }
+  std::vector<float> numbers(const char* what) const {
+    std::vector<float> x(unit.flat_count());
+    RandomStream{3, purpose_of(what)}.normals(0, unit.flat_count(), 1.0f, x.data());
+    return x;
+  }
+};
+
+OptimizerConfig rule(const std::string& kind) {
+  OptimizerConfig config;
+  config.kind = kind;
+  return config;
+}
+
+/// Values and states after three updates, done by `parts` optimizers that each move their part.
+std::vector<std::vector<std::uint32_t>> updated(const std::string& kind, DType dtype, int parts) {
+  Sample sample(dtype);
+  Unit& unit = sample.unit;
+  Arena room(sample.memory, MemoryClass::workspace, bytes_for({unit.flat_count()}, DType::f32));
+  const Tensor initial = room.take({unit.flat_count()}, DType::f32);
+  sample.backend->upload(sample.numbers("values").data(), initial);
+  sample.backend->convert(initial, unit.flat_values());
+  std::vector<std::unique_ptr<UnitOptimizer>> optimizers;
+  for (int part = 0; part < parts; ++part) {
+    optimizers.push_back(std::make_unique<UnitOptimizer>(unit, rule(kind), part, parts));
+    optimizers.back()->allocate(sample.memory);
+    optimizers.back()->set_masters(*sample.backend, initial);
+  }
+  for (int step = 1; step <= 3; ++step) {
+    sample.backend->upload(sample.numbers(("gradient " + std::to_string(step)).c_str()).data(), unit.root(0));
+    for (auto& optimizer : optimizers) optimizer->update(*sample.backend, 1e-2, step, {0.25f});
+  }
+  std::map<std::string, std::vector<std::uint32_t>> states;
+  std::vector<std::uint32_t>& values = states["value"];
+  values.resize((unit.flat_count() * bytes_of(dtype) + 3) / 4);
+  sample.backend->download(unit.flat_values(), values.data());
+  for (auto& optimizer : optimizers)
+    for (const auto& [name, slot] : optimizer->slots()) {
+      std::vector<std::uint32_t> words(slot.count());
+      sample.backend->download(slot, words.data());
+      states[name].insert(states[name].end(), words.begin(), words.end());
+    }
+  // What aligns shards belongs to nobody: it is not updated, and its state stays as it was.
+  std::vector<std::vector<std::uint32_t>> all;
+  for (auto& [name, words] : states) all.push_back(std::move(words));
+  return all;
+}
+
+TEST(UnitOptimizer, PartsAreCutAtChunkEdgesOrBetweenTensors) {
+  Sample sample(DType::f32);
+  const Unit& unit = sample.unit;
+  std::set<std::int64_t> allowed{unit.flat_count()};
+  for (int p = 0; p < 3; ++p)
+    for (int s = 0; s < unit.local_shards(p); ++s)
+      for (std::int64_t e = 0; e < unit.shard_shape(p).count(); e += statistics_chunk) allowed.insert(unit.flat_offset(p, s) + e);
+  for (int parts : {1, 2, 3, 4, 7, 8, 16, 64}) {
+    const std::vector<std::int64_t> cuts = part_cuts(unit, parts);
+    ASSERT_EQ(static_cast<int>(cuts.size()), parts + 1);
+    EXPECT_EQ(cuts.front(), 0);
+    EXPECT_EQ(cuts.back(), unit.flat_count());
+    EXPECT_TRUE(std::is_sorted(cuts.begin(), cuts.end()));
+    for (std::int64_t cut : cuts) EXPECT_EQ(allowed.count(cut), 1u) << parts << " parts: " << cut;
+    // No part is larger than an equal one by more than a chunk.
+    for (int i = 0; i < parts; ++i) EXPECT_LE(cuts[i + 1] - cuts[i], unit.flat_count() / parts + statistics_chunk + 1);
+  }
+}
+
+TEST(UnitOptimizer, EveryElementIsInOnePart) {
+  Sample sample(DType::f32);
+  const Unit& unit = sample.unit;
+  for (int parts : {1, 2, 5, 8, 64}) {
+    std::vector<int> found(unit.flat_count(), 0);
+    for (int part = 0; part < parts; ++part) {
+      const UnitOptimizer optimizer(sample.unit, rule("adamw"), part, parts);
+      for (const FlatRange& range : optimizer.ranges()) {
+        EXPECT_EQ(range.element % statistics_chunk, 0);
+        EXPECT_EQ(range.flat, unit.flat_offset(range.param, range.shard) + range.element);
+        for (std::int64_t i = 0; i < range.count; ++i) ++found[range.flat + i];
+      }
+    }
+    for (int p = 0; p < 3; ++p)
+      for (int s = 0; s < unit.local_shards(p); ++s) {
+        const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
+        EXPECT_TRUE(std::all_of(found.begin() + first, found.begin() + first + count, [](int n) { return n == 1; })) << parts << " parts, tensor " << p << ", shard " << s;
+      }
+  }
+}
+
+TEST(UnitOptimizer, UpdatesInPartsAreTheUpdateOfTheWholeBitForBit) {
+  for (const char* kind : {"adamw", "sgd"})
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      const auto whole = updated(kind, dtype, 1);
+      EXPECT_EQ(whole.size(), std::string(kind) == "adamw" ? (dtype == DType::bf16 ? 4u : 3u) : (dtype == DType::bf16 ? 3u : 2u));
+      for (int parts : {2, 3, 8, 64}) EXPECT_EQ(updated(kind, dtype, parts), whole) << kind << ", " << parts << " parts";
+    }
+}
+
+TEST(UnitOptimizer, SumsOfChunksMakeTheSameSquaresInAnyNumberOfParts) {
+  Sample sample(DType::f32);
+  Unit& unit = sample.unit;
+  const std::vector<float> gradient = sample.numbers("gradient");
+  sample.backend->upload(gradient.data(), unit.root(0));
+  std::vector<double> expected;
+  for (int parts : {1, 2, 5, 64}) {
+    UnitOptimizer first(unit, rule("adamw"), 0, parts);
+    std::vector<double> sums(first.chunks(), 0.0);
+    for (int part = 0; part < parts; ++part) {
+      UnitOptimizer optimizer(unit, rule("adamw"), part, parts);
+      std::vector<double> of_part(first.chunks(), 0.0);
+      optimizer.chunk_squares(*sample.backend, of_part.data());
+      for (std::int64_t i = 0; i < first.chunks(); ++i) {
+        EXPECT_TRUE(of_part[i] == 0 || sums[i] == 0) << "chunk " << i << " is summed by two parts";
+        sums[i] += of_part[i];
+      }
+    }
+    std::vector<double> squares;
+    for (int p = 0; p < 3; ++p)
+      for (int s = 0; s < unit.local_shards(p); ++s) {
+        squares.push_back(first.tensor_squares(sums.data(), p, s));
+        double exact = 0;
+        for (std::int64_t i = 0; i < unit.shard_shape(p).count(); ++i) exact += std::pow(static_cast<double>(gradient[unit.flat_offset(p, s) + i]), 2);
+        EXPECT_NEAR(squares.back() / exact, 1, 1e-5) << "tensor " << p << ", shard " << s;
+      }
+    if (parts == 1) expected = squares;
+    EXPECT_EQ(squares, expected) << parts << " parts";
+  }
+}
+
+TEST(UnitOptimizer, OnlyParametersThatDecayShrink) {
+  Sample sample(DType::f32);
+  Unit& unit = sample.unit;
+  sample.backend->fill(unit.flat_values(), 1);
+  UnitOptimizer optimizer(unit, rule("adamw"), 0, 1);
+  optimizer.allocate(sample.memory);
+  optimizer.set_masters(*sample.backend, unit.flat_values());
+  optimizer.update(*sample.backend, 0.5, 1, {1.0f});
+  EXPECT_FLOAT_EQ(unit.value(0, 1).as<float>()[7], 0.95f);  // 1 - rate x weight_decay
+  EXPECT_EQ(unit.value(1, 0).as<float>()[7], 1.0f);
+  EXPECT_FLOAT_EQ(unit.value(2, 0).as<float>()[7], 0.95f);
+}
+
+}  // namespace
+}  // namespace mindpipe
