@@ -1,0 +1,151 @@
+#pragma once
+#include <bit>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/random.h"
+#include "runtime/worker.h"
+
+namespace mindpipe {
+
+/// What a run of some steps leaves behind, in full precision: equal on every layout, or something is wrong.
+struct Outcome {
+  std::vector<double> losses, norms;
+  double evaluation = 0;
+  std::uint64_t hash = 0;
+
+  std::vector<std::uint64_t> words() const {
+    std::vector<std::uint64_t> all{hash, std::bit_cast<std::uint64_t>(evaluation)};
+    for (double x : losses) all.push_back(std::bit_cast<std::uint64_t>(x));
+    for (double x : norms) all.push_back(std::bit_cast<std::uint64_t>(x));
+    return all;
+  }
+  static Outcome from(const std::vector<std::uint64_t>& words) {
+    Outcome outcome;
+    outcome.hash = words[0], outcome.evaluation = std::bit_cast<double>(words[1]);
+    const std::size_t steps = (words.size() - 2) / 2;
+    for (std::size_t i = 0; i < steps; ++i) {
+      outcome.losses.push_back(std::bit_cast<double>(words[2 + i]));
+      outcome.norms.push_back(std::bit_cast<double>(words[2 + steps + i]));
+    }
+    return outcome;
+  }
+};
+
+/// Where two outcomes differ first, as text; empty when every bit is the same.
+inline std::string difference(const Outcome& got, const Outcome& wanted) {
+  const auto same = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
+  for (std::size_t i = 0; i < wanted.losses.size(); ++i) {
+    if (!same(got.losses[i], wanted.losses[i])) return fmt::format("loss of step {}: {} and not {}", i, got.losses[i], wanted.losses[i]);
+    if (!same(got.norms[i], wanted.norms[i])) return fmt::format("gradient norm of step {}: {} and not {}", i, got.norms[i], wanted.norms[i]);
+  }
+  if (!same(got.evaluation, wanted.evaluation)) return fmt::format("evaluation: {} and not {}", got.evaluation, wanted.evaluation);
+  if (got.hash != wanted.hash) return fmt::format("hash of the weights: {:016x} and not {:016x}", got.hash, wanted.hash);
+  return {};
+}
+
+/// Samples that are a function of (step, place in the batch): unequal numbers of targets that count, one sample without any,
+/// one whose source is all padding.
+class Feed {
+ public:
+  Feed(const Config& config, const Layout& layout)
+      : vocabulary_(config.model.vocabulary), translator_(config.model.kind == "translator"), clip_(config.train.clip), smoothing_(config.train.label_smoothing),
+        layout_(layout), memory_(Memory::Kind::host), arena_(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout))) {
+    const Shape ids{layout.micro_batches(), layout.samples, layout.sequence};
+    input_.tokens = arena_.take(ids, DType::i32);
+    input_.targets = arena_.take(ids, DType::i32);
+    if (!translator_) return;
+    input_.source = arena_.take(ids, DType::i32);
+    input_.source_lengths = arena_.take({layout.micro_batches(), layout.samples}, DType::i32);
+  }
+
+  const StepInput& at(int step, std::int64_t applied) {
+    const std::int64_t q = layout_.sequence, samples = static_cast<std::int64_t>(layout_.micro_batches()) * layout_.samples;
+    input_.valid = 0;
+    for (std::int64_t i = 0; i < samples; ++i) {
+      const std::int64_t sample = layout_.first_sample(0) + i;
+      const RandomStream stream{7, purpose_of("feed"), static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(sample)};
+      const auto token = [&](std::int64_t at) { return static_cast<std::int32_t>(stream.word(at) % vocabulary_); };
+      const std::int64_t ignored = sample % 4 == 1 ? q : stream.word(1000) % q;
+      for (std::int64_t j = 0; j < q; ++j) {
+        input_.tokens.as<std::int32_t>()[i * q + j] = token(j);
+        input_.targets.as<std::int32_t>()[i * q + j] = j < ignored ? -1 : token(j + 1);
+        if (translator_) input_.source.as<std::int32_t>()[i * q + j] = token(2000 + j);
+      }
+      input_.valid += q - ignored;
+      if (translator_) input_.source_lengths.as<std::int32_t>()[i] = sample % 3 == 2 ? 0 : static_cast<std::int32_t>(1 + stream.word(3000) % q);
+    }
+    input_.step = step, input_.applied_steps = applied, input_.rate = 0.01 / (1 + step);
+    input_.clip = clip_, input_.label_smoothing = smoothing_;
+    return input_;
+  }
+
+ private:
+  std::int64_t vocabulary_;
+  bool translator_;
+  double clip_, smoothing_;
+  Layout layout_;
+  Memory memory_;
+  Arena arena_;
+  StepInput input_;
+};
+
+/// Some steps of a worker, then an evaluation: the same loop for one rank and for many.
+inline void train_some(Worker& worker, int steps, Outcome& outcome) {
+  Feed feed(worker.config(), worker.layout());
+  std::int64_t applied = 0;
+  for (int step = 0; step < steps; ++step) {
+    const StepScalars scalars = worker.executor().run(feed.at(step, applied));
+    if (scalars.applied) ++applied;
+    outcome.losses.push_back(scalars.loss);
+    outcome.norms.push_back(scalars.gradient_norm);
+  }
+  const StepInput& input = feed.at(steps, applied);
+  const Layout& layout = worker.layout();
+  const int shards = layout.local_data_shards(), of_shard = layout.micro_batches() / shards;
+  std::vector<double> sums;
+  for (int s = 0; s < shards; ++s) sums.push_back(worker.executor().evaluate(input, s * of_shard, of_shard));
+  worker.group(Axis::data).sum_scalars(sums);
+  std::vector<double> whole{sums[0]};
+  worker.group(Axis::pipeline).sum_scalars(whole);
+  outcome.evaluation = whole[0];
+}
+
+inline Outcome outcome_of(const Config& config, const World& world, int steps) {
+  Worker worker(config, world);
+  worker.waiting().set_crowded(true);
+  Outcome outcome;
+  train_some(worker, steps, outcome);
+  outcome.hash = worker.state_hash();
+  return outcome;
+}
+
+enum class Style { gpt2, llama, translator };
+inline const char* name_of(Style style) { return style == Style::gpt2 ? "gpt2" : style == Style::llama ? "llama" : "translator"; }
+
+/// A tiny model with dropout everywhere, for `tensor` x `data` logical shards; at least `blocks` blocks.
+inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int blocks = 8) {
+  const bool three = tensor % 3 == 0;
+  Config c;
+  c.seed = 11;
+  c.model.kind = style == Style::translator ? "translator" : "gpt";
+  c.model.width = three ? 36 : 32;
+  c.model.heads = three ? 6 : tensor == 8 ? 16 : 8;
+  c.model.key_value_heads = style == Style::llama ? c.model.heads / 2 : 0;
+  c.model.mlp_width = three ? 72 : 64;
+  c.model.layers = style == Style::translator ? std::max(1, (blocks - 3 + 4) / 5) : std::max(1, (blocks - 2 + 1) / 2);
+  c.model.vocabulary = 101;
+  c.model.context = three ? 24 : 16;
+  c.data.sequence = three ? 12 : 16;
+  c.model.dropout = 0.1, c.model.attention_dropout = 0.2;
+  c.model.initial_deviation = 0.2;
+  if (style == Style::llama) c.model.positions = "rotary", c.model.norm = "rms", c.model.mlp = "swiglu", c.model.bias = false, c.model.tied = false;
+  c.reproducible = {tensor, data};
+  c.train.micro_batch = 2, c.train.batch = 2 * of_shard * data;
+  c.train.clip = 0.5, c.train.label_smoothing = 0.1;
+  c.device.threads = 1;
+  return c;
+}
+
+}  // namespace mindpipe

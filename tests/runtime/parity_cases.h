@@ -1,0 +1,124 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+
+#include "runtime/parity.h"
+
+namespace mindpipe {
+
+/// One layout and one arithmetic: an option of each dimension.
+enum Dimension { grid_at, schedule_at, style_at, precision_at, zero_at, sequence_at, recompute_at, shards_at, cuts_at, accumulation_at, dimensions };
+using Choice = std::array<int, dimensions>;
+
+inline constexpr std::array schedules{"gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1"};
+
+/// All grids of so many ranks, axes up to 8.
+inline std::vector<GridConfig> grids_of(int ranks) {
+  std::vector<GridConfig> grids;
+  for (int p = 1; p <= 8; ++p)
+    for (int d = 1; d <= 8; ++d)
+      for (int t = 1; t <= 8; ++t)
+        if (p * d * t == ranks) grids.push_back({1, p, d, t});
+  return grids;
+}
+
+/// How many options each dimension has.
+inline Choice options_of(int ranks) { return {static_cast<int>(grids_of(ranks).size()), static_cast<int>(schedules.size()), 3, 2, 2, 2, 2, 3, 2, 2}; }
+
+/// Logical shards of an axis of this degree: as many, twice as many, or three.
+inline int logical_shards(int degree, int option) { return option == 0 ? degree : option == 1 ? 2 * degree : 3; }
+
+inline bool is_possible(const Choice& choice, int ranks) {
+  const GridConfig grid = grids_of(ranks)[choice[grid_at]];
+  for (int degree : {grid.tensor, grid.data}) {
+    const int logical = logical_shards(degree, choice[shards_at]);
+    if (logical > 8 || !cuts_into_subtrees(logical, degree)) return false;
+  }
+  return true;
+}
+
+/// The configuration of a choice. Stages are uneven by hand where cuts_at says so: every chunk but the last is one block.
+inline Config config_of(const Choice& choice, int ranks) {
+  const GridConfig grid = grids_of(ranks)[choice[grid_at]];
+  const std::string schedule = schedules[choice[schedule_at]];
+  const int chunks = schedule == "interleaved" || schedule == "breadth-first" ? 2 : 1, all = grid.pipeline * chunks;
+  Config c = tiny(static_cast<Style>(choice[style_at]), logical_shards(grid.tensor, choice[shards_at]), logical_shards(grid.data, choice[shards_at]),
+                  choice[accumulation_at] == 0 ? 1 : 3, std::max(8, all));
+  c.grid = grid;
+  c.schedule.kind = schedule, c.schedule.chunks = chunks;
+  if (choice[cuts_at] == 1)
+    for (int i = 1; i < all; ++i) c.schedule.cuts.push_back(i);
+  c.train.precision = choice[precision_at] == 0 ? "f32" : "bf16";
+  c.train.zero = choice[zero_at];
+  c.train.sequence_parallel = choice[sequence_at] == 1;
+  c.train.recompute = choice[recompute_at] == 1 ? "block" : "none";
+  return resolve(c);
+}
+
+/// The same arithmetic on one rank in the simplest way.
+inline Config alone(Config c) {
+  c.grid = {};
+  c.schedule = {};
+  c.train.zero = 0, c.train.sequence_parallel = false, c.train.recompute = "none";
+  return resolve(c);
+}
+
+inline std::string describe(const Config& c) {
+  return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {} {}, batch {}, zero {}{}{}", c.grid.pipeline, c.grid.data, c.grid.tensor, c.reproducible.data, c.reproducible.tensor,
+                     c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly", c.model.kind, c.model.tied ? "tied" : "untied", c.train.precision, c.train.batch, c.train.zero,
+                     c.train.sequence_parallel ? ", sequence parallel" : "", c.train.recompute == "block" ? ", recomputed" : "");
+}
+
+/// Calls `visit` with every combination of options.
+inline void for_each_choice(const Choice& options, const std::function<void(const Choice&)>& visit) {
+  Choice choice{};
+  for (int i = 0; i < dimensions;) {
+    visit(choice);
+    for (i = 0; i < dimensions && ++choice[i] == options[i]; ++i) choice[i] = 0;
+  }
+}
+
+/// Few choices in which every possible pair of options of two dimensions occurs: greedily the one with the most new pairs.
+inline std::vector<Choice> covering_choices(int ranks) {
+  std::vector<Choice> possible, chosen;
+  for_each_choice(options_of(ranks), [&](const Choice& c) { if (is_possible(c, ranks)) possible.push_back(c); });
+  constexpr int most = 16;  // options of one dimension, at most
+  std::vector<char> covered(dimensions * dimensions * most * most, 0);
+  const auto pair = [&](const Choice& c, int a, int b) -> char& { return covered[((a * dimensions + b) * most + c[a]) * most + c[b]]; };
+  while (true) {
+    int best = 0;
+    const Choice* best_choice = nullptr;
+    // Begins somewhere else each time, so that ties do not always fall to the first options.
+    for (std::size_t i = 0; i < possible.size(); ++i) {
+      const Choice& c = possible[(i + chosen.size() * 7919) % possible.size()];
+      int fresh = 0;
+      for (int a = 0; a < dimensions; ++a)
+        for (int b = a + 1; b < dimensions; ++b) fresh += pair(c, a, b) == 0;
+      if (fresh > best) best = fresh, best_choice = &c;
+    }
+    if (best_choice == nullptr) return chosen;
+    for (int a = 0; a < dimensions; ++a)
+      for (int b = a + 1; b < dimensions; ++b) pair(*best_choice, a, b) = 1;
+    chosen.push_back(*best_choice);
+  }
+}
+
+/// Every combination of grid, schedule, model, precision, ZeRO, sequence parallelism and recomputation; shards, cuts and batch go round.
+inline std::vector<Choice> all_choices(int ranks) {
+  std::vector<Choice> chosen;
+  Choice options = options_of(ranks);
+  for (int i = shards_at; i < dimensions; ++i) options[i] = 1;
+  for_each_choice(options, [&](Choice c) {
+    std::size_t turn = chosen.size() * 5 % 12;
+    do {
+      c[shards_at] = static_cast<int>(turn % 3), c[cuts_at] = static_cast<int>(turn / 3 % 2), c[accumulation_at] = static_cast<int>(turn / 6 % 2);
+      ++turn;
+    } while (!is_possible(c, ranks));
+    chosen.push_back(c);
+  });
+  return chosen;
+}
+
+}  // namespace mindpipe
