@@ -40,13 +40,7 @@ int generate(const Arguments& arguments, const Config& given) {
     if (next == ByteTokenizer::end_of_text) break;
     print(ByteTokenizer::decode(std::vector<std::int32_t>{next}));
     tokens.push_back(next);
-    if (generator.position() == config.model.context) {
-      // The window is full: go on from its later half.
-      generator.restart();
-      logits = generator.append({tokens.end() - std::max<std::int64_t>(1, config.model.context / 2), tokens.end()});
-    } else {
-      logits = generator.append({next});
-    }
+    logits = generator.follow(tokens);
   }
   print("\n");
   return 0;

@@ -41,15 +41,15 @@ void Tape::run_weight_gradients(const std::vector<const Unit*>& units) {
 }
 
 Tensor Tape::cache(const void* layer, const Shape& shape, DType dtype) {
+  MP_CHECK(cache_arena_ != nullptr, "this tape has no room for caches of keys and values");
   Tensor& t = caches_[layer];
-  if (!t) t = kept_.take(shape, dtype);
+  if (!t) t = cache_arena_->take(shape, dtype);
   return t;
 }
 
 void Tape::clear() {
   saved_.clear();
   products_.clear();
-  caches_.clear();
   kept_.release(0);
 }
 

@@ -1,0 +1,5 @@
+#pragma once
+#include <functional>
+#include <map>
+
+#include "cpu/cpu_backend.h"
