@@ -1,5 +1,7 @@
 #include "core/memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -42,7 +44,11 @@ void* Memory::allocate(std::size_t bytes, MemoryClass use) {
     address = reinterpret_cast<void*>(next_counted_);
     next_counted_ += bytes;
   } else {
-    address = std::aligned_alloc(alignment, bytes);
+    // Large blocks lie on huge pages where the system has them: fewer faults at the start, fewer misses in every product.
+    constexpr std::size_t huge = std::size_t{2} << 20;
+    const bool large = bytes >= 2 * huge;
+    address = large ? std::aligned_alloc(huge, (bytes + huge - 1) / huge * huge) : std::aligned_alloc(alignment, bytes);
+    if (large && address != nullptr) madvise(address, bytes, MADV_HUGEPAGE);
     MP_REQUIRE(address != nullptr, Exit::out_of_memory,
                "memory: this machine would not give {:.1f} MiB for {}; held so far:\n{}", bytes / 1048576.0, name_of(use),
                ledger());

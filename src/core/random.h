@@ -47,7 +47,7 @@ struct RandomStream {
     normals(element, 1, 1, &x);
     return x;
   }
-  /// Elements [first, first + count): mean 0 and the given deviation (Box-Muller in f32 on the words of each pair).
+  /// Elements [first, first + count): mean 0 and the given deviation, one word each.
   void normals(std::uint64_t first, std::uint64_t count, float deviation, float* out) const;
 };
 
