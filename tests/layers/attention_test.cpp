@@ -1,0 +1,101 @@
+#include "layers/attention.h"
+
+#include "adapters.h"
+#include "gradient_check.h"
+
+namespace mindpipe::testing {
+namespace {
+
+AttentionSpec four_heads() {
+  AttentionSpec spec;
+  spec.width = 16, spec.heads = spec.key_value_heads = 4, spec.head_width = 4;
+  return spec;
+}
+
+Subject::Build self_attention(const AttentionSpec& spec) {
+  return [=](Subject& s) {
+    s.add(std::make_unique<BranchLayer>(s.context(), std::make_unique<SelfAttention>(s.context(), s.unit("unit"), "attention", "path", spec)));
+  };
+}
+
+Subject::Build cross_attention(const AttentionSpec& spec) {
+  return [=](Subject& s) {
+    s.add(std::make_unique<BranchLayer>(s.context(), std::make_unique<CrossAttention>(s.context(), s.unit("unit"), "cross", "path", spec)));
+  };
+}
+
+TEST(SelfAttentionGradients, OfCausalHeads) { check_gradients({}, self_attention(four_heads())); }
+
+TEST(SelfAttentionGradients, OfHeadsWithBiases) {
+  AttentionSpec spec = four_heads();
+  spec.bias = true;
+  // A softmax does not feel what is added to all its logits.
+  Setting setting;
+  setting.without_gradient = {"unit.attention.k.bias"};
+  check_gradients(setting, self_attention(spec));
+}
+
+TEST(SelfAttentionGradients, OfHeadsWithRotaryPositions) {
+  AttentionSpec spec = four_heads();
+  spec.rotary = spec.bias = true;
+  check_gradients({}, self_attention(spec));
+}
+
+TEST(SelfAttentionGradients, OfHeadsThatShareKeysAndValues) {
+  AttentionSpec spec = four_heads();
+  spec.heads = 8, spec.rotary = true;
+  check_gradients({}, self_attention(spec));
+}
+
+TEST(SelfAttentionGradients, OfAnEncoderWithPadding) {
+  AttentionSpec spec = four_heads();
+  spec.causal = false;
+  Setting setting;
+  setting.sources = true;
+  check_gradients(setting, self_attention(spec));
+}
+
+TEST(SelfAttentionGradients, ThroughDropoutOfTheProbabilities) {
+  AttentionSpec spec = four_heads();
+  spec.dropout = 0.2;
+  check_gradients({}, self_attention(spec));
+}
+
+TEST(SelfAttentionGradients, DifferInRoundingOnlyBetweenShards) {
+  AttentionSpec spec = four_heads();
+  spec.heads = 8, spec.rotary = true;
+  check_rounding({}, self_attention(spec));
+}
+
+TEST(CrossAttentionGradients, OfQueriesKeysValuesAndTheMemory) {
+  Setting setting;
+  setting.memory = true;
+  check_gradients(setting, cross_attention(four_heads()));
+}
+
+TEST(CrossAttentionGradients, OfPaddedMemoriesWithBiasesAndDropout) {
+  AttentionSpec spec = four_heads();
+  spec.bias = true, spec.dropout = 0.2;
+  Setting setting;
+  setting.memory = setting.sources = true;
+  setting.without_gradient = {"unit.cross.k.bias"};
+  check_gradients(setting, cross_attention(spec));
+}
+
+TEST(CrossAttentionGradients, OfTwoReadersAddUpInTheMemory) {
+  Setting setting;
+  setting.memory = true;
+  check_gradients(setting, [](Subject& s) {
+    for (const char* name : {"first", "second"})
+      s.add(std::make_unique<BranchLayer>(s.context(), std::make_unique<CrossAttention>(s.context(), s.unit(name), "cross", name, four_heads())));
+  });
+}
+
+TEST(CrossAttentionGradients, DifferInRoundingOnlyBetweenShards) {
+  Setting setting;
+  setting.memory = true;
+  check_rounding(setting, cross_attention(four_heads()));
+}
+
+}  // namespace
+}  // namespace mindpipe::testing

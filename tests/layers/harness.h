@@ -1,0 +1,306 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/random.h"
+#include "layers/layer.h"
+
+/// What tests of layers share: a network of any layers on T logical shards of one rank, whose parameters and inputs are set, and whose
+/// gradients are read, as whole tensors. Whatever T is, the same names hold the same numbers.
+namespace mindpipe::testing {
+
+/// Whole tensors by name: "unit.piece" for parameters, "input.activation" and "input.memory" for what goes in.
+using Whole = std::map<std::string, std::vector<double>>;
+
+inline double read(const Tensor& t, std::int64_t i) {
+  if (t.dtype == DType::f64) return t.as<double>()[i];
+  if (t.dtype == DType::f32) return static_cast<double>(t.as<float>()[i]);
+  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(t.as<std::uint16_t>()[i]) << 16));
+}
+
+/// Normal numbers, a function of the name.
+inline std::vector<double> normals(const std::string& name, std::int64_t count, double deviation, double mean = 0) {
+  std::vector<float> numbers(count);
+  RandomStream{11, purpose_of(name)}.normals(0, count, static_cast<float>(deviation), numbers.data());
+  std::vector<double> made(numbers.begin(), numbers.end());
+  for (double& x : made) x += mean;
+  return made;
+}
+
+struct Setting {
+  /// Few numbers and small steps, so that no difference goes over a kink.
+  static Setting for_relu() {
+    Setting setting;
+    setting.samples = 1, setting.rows = 4, setting.step = 1e-5;
+    return setting;
+  }
+
+  int shards = 1;
+  DType dtype = DType::f64;
+  std::int64_t samples = 2, rows = 8, width = 16;
+  std::int64_t memory_rows = 6;       ///< of an activation's memory
+  std::int64_t vocabulary = 0;        ///< of tokens and targets
+  bool activation = true, memory = false;
+  bool classifier = false;            ///< the loss is the last layer's; else it is linear in what comes out
+  bool sources = false;               ///< source tokens (as long as the tokens) and lengths
+  double label_smoothing = 0;
+  Tape::WeightGradients weight_gradients = Tape::WeightGradients::now;
+  double step = 3e-4;                 ///< of differences; smaller where a function has kinks
+  std::vector<std::string> without_gradient;  ///< tensors whose gradient is zero in exact arithmetic: the bias of keys
+};
+
+class Subject {
+ public:
+  using Build = std::function<void(Subject&)>;
+
+  Subject(const Setting& setting, const Build& build)
+      : setting_(setting),
+        backend_(make_cpu_backend(memory_, 1, "auto")),
+        tensor_(*backend_, setting.shards),
+        context_{*backend_, tensor_, setting.dtype, false, 5},
+        kept_(memory_, MemoryClass::activations, std::size_t{32} << 20),
+        scratch_(memory_, MemoryClass::workspace, std::size_t{32} << 20),
+        batch_(memory_, MemoryClass::boundary, std::size_t{1} << 20),
+        tape_(*backend_, kept_, scratch_) {
+    build(*this);
+    make_batch();
+    for (Unit* unit : units_) {
+      unit->lay_out({setting.shards, setting.shards, 0}, setting.shards, 0, setting.dtype);
+      unit->allocate_values(memory_);
+      unit->allocate_gradients(memory_);
+      fill_values(*unit);
+    }
+    if (setting.activation) values["input.activation"] = normals("input.activation", activation_shape().count(), 1);
+    if (setting.memory) values["input.memory"] = normals("input.memory", memory_shape().count(), 1);
+  }
+
+  // -- for builders -------------------------------------------------------------------------------------------------
+  const Setting& setting() const { return setting_; }
+  const LayerContext& context() const { return context_; }
+  Unit& unit(const std::string& name) {
+    for (Unit* unit : units_)
+      if (unit->name() == name) return *unit;
+    add(std::make_unique<Unit>(name));
+    return *units_.back();
+  }
+  void add(std::unique_ptr<Unit> unit) {
+    units_.push_back(unit.get());
+    owned_units_.push_back(std::move(unit));
+  }
+  /// The next layer; `memory_in`: whether an encoder's memory, where there is one, enters it.
+  void add(std::unique_ptr<Layer> layer, bool memory_in = true) {
+    steps_.push_back({layer.get(), memory_in});
+    owned_.push_back(std::move(layer));
+  }
+
+  // -- for checks -----------------------------------------------------------------------------------------------------
+  Whole values;
+  /// Puts `values[name]` where the layers read it; inputs are read at every forward anyway.
+  void write(const std::string& name) {
+    const auto found = places_.find(name);
+    if (found == places_.end()) return;
+    const std::vector<double>& whole = values.at(name);
+    visit(found->second, [&](int shard, std::int64_t element, std::int64_t whole_element, bool padding) {
+      // Padding is never read: anything may stand there.
+      put(found->second.unit->value(found->second.param, shard), element, padding ? 3.0 : whole[whole_element]);
+    });
+  }
+
+  /// A forward as in training (dropout drops), and its loss.
+  double loss() {
+    const Boundary out = forward(false);
+    long double sum = 0;
+    if (setting_.classifier) return sum_of_losses();
+    for (const auto& [t, name] : {std::pair{out.activation, "loss.activation"}, std::pair{out.memory, "loss.memory"}}) {
+      if (!t) continue;
+      const auto weights = normals(name, t.count(), 1);
+      for (std::int64_t i = 0; i < t.count(); ++i) sum += static_cast<long double>(weights[i]) * read(t, i);
+    }
+    tape_.clear();
+    return static_cast<double>(sum);
+  }
+
+  /// Forward and backward: the gradients of the loss, all accumulators of a parameter added up.
+  Whole gradients() {
+    for (Unit* unit : units_) backend_->fill(unit->accumulators(), 0);
+    const Boundary out = forward(true);
+    const std::size_t mark = scratch_.mark();
+    Boundary dout;
+    if (!setting_.classifier) {
+      dout.activation = of_loss(out.activation, setting_.dtype, "loss.activation");
+      if (out.memory) dout.memory = of_loss(out.memory, gradient_dtype(), "loss.memory");
+    }
+    for (std::size_t i = steps_.size(); i-- > 0;) {
+      // The last reader starts the memory's gradient.
+      if (steps_[i].made_memory && !dout.memory) backend_->fill(dout.memory = tape_.scratch(steps_[i].memory_shape, gradient_dtype()), 0);
+      dout = steps_[i].layer->backward(dout, tape_);
+    }
+    EXPECT_EQ(tape_.saved(), 0u) << "every backward takes what its forward saved";
+    tape_.run_weight_gradients();
+    Whole made;
+    for (const auto& [name, place] : places_) made[name] = gradient(name, place);
+    if (setting_.activation) made["input.activation"] = all(dout.activation);
+    if (setting_.memory) made["input.memory"] = all(dout.memory);
+    if (setting_.classifier) loss_of_backward = sum_of_losses();
+    scratch_.release(mark);
+    tape_.clear();
+    return made;
+  }
+  double loss_of_backward = 0;  ///< of a classifier, which finds its losses again on the way back
+
+ private:
+  struct Step {
+    Layer* layer;
+    bool memory_in = true, made_memory = false;
+    Shape memory_shape{};
+  };
+  struct Place {
+    Unit* unit;
+    int param, part;
+  };
+
+  Shape activation_shape() const { return {setting_.samples, setting_.rows, setting_.width}; }
+  Shape memory_shape() const { return {setting_.samples, setting_.memory_rows, setting_.width}; }
+  DType gradient_dtype() const { return setting_.dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+  void put(const Tensor& t, std::int64_t i, double x) {
+    if (t.dtype == DType::f64) {
+      t.as<double>()[i] = x;
+      return;
+    }
+    const Tensor one{&x, {1}, DType::f64};
+    backend_->convert(one, {t.as<std::byte>() + i * static_cast<std::int64_t>(bytes_of(t.dtype)), {1}, t.dtype});
+  }
+  void put_all(const Tensor& t, const std::vector<double>& numbers) {
+    ASSERT_EQ(t.count(), static_cast<std::int64_t>(numbers.size()));
+    backend_->convert({const_cast<double*>(numbers.data()), {t.count()}, DType::f64}, t);
+  }
+  static std::vector<double> all(const Tensor& t) {
+    std::vector<double> numbers(t.count());
+    for (std::int64_t i = 0; i < t.count(); ++i) numbers[i] = read(t, i);
+    return numbers;
+  }
+
+  /// visit_one(shard, element in the shard, element of the whole piece, is padding) for all elements of a piece on all shards.
+  template <class F>
+  void visit(const Place& place, const F& visit_one) const {
+    const ParamSpec& spec = place.unit->params()[place.param];
+    const Piece& piece = spec.parts[place.part];
+    const std::int64_t cut_rows = spec.split == Split::out ? setting_.shards : 1, cut_columns = spec.split == Split::in ? setting_.shards : 1;
+    const std::int64_t rows = piece.rows / cut_rows, columns = spec.width() / cut_columns;
+    std::int64_t above = 0;
+    for (int i = 0; i < place.part; ++i) above += spec.parts[i].rows / cut_rows;
+    for (int s = 0; s < place.unit->local_shards(place.param); ++s)
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < columns; ++c) {
+          const std::int64_t whole_row = cut_rows > 1 ? s * rows + r : r, whole_column = cut_columns > 1 ? s * columns + c : c;
+          visit_one(s, (above + r) * columns + c, whole_row * spec.width() + whole_column, whole_row >= piece.rows - piece.padding);
+        }
+  }
+
+  void fill_values(Unit& unit) {
+    for (int param = 0; param < static_cast<int>(unit.params().size()); ++param) {
+      const ParamSpec& spec = unit.params()[param];
+      for (int part = 0; part < static_cast<int>(spec.parts.size()); ++part) {
+        const Piece& piece = spec.parts[part];
+        const std::string name = unit.name() + "." + piece.name;
+        const bool gain = spec.initial.kind == Initial::Kind::one, product = spec.split != Split::none || spec.product;
+        const double deviation = product && spec.columns > 0 ? 1.5 / std::sqrt(static_cast<double>(spec.columns)) : 0.3;
+        values[name] = normals(name, (piece.rows - piece.padding) * spec.width(), deviation, gain ? 1 : 0);
+        places_[name] = {&unit, param, part};
+        write(name);
+      }
+    }
+  }
+
+  std::vector<double> gradient(const std::string& name, const Place& place) const {
+    std::vector<double> sum(values.at(name).size());
+    const ParamSpec& spec = place.unit->params()[place.param];
+    visit(place, [&](int shard, std::int64_t element, std::int64_t whole_element, bool padding) {
+      for (int use = 0; use < spec.uses; ++use) {
+        const Tensor t = place.unit->gradient(place.param, use, shard);
+        const std::int64_t parts = spec.form == Form::rows ? t.shape[0] : 1, stride = t.count() / parts;
+        for (std::int64_t part = 0; part < parts; ++part) {
+          const double g = read(t, part * stride + element);
+          if (!padding) sum[whole_element] += g;
+          else if (g != 0) ADD_FAILURE() << name << ": a padded row has learned";
+        }
+      }
+    });
+    return sum;
+  }
+
+  void make_batch() {
+    const Setting& s = setting_;
+    MicroBatch& batch = tape_.batch;
+    batch.samples = s.samples, batch.first_sample = 3, batch.step = 2;
+    tape_.label_smoothing = s.label_smoothing, tape_.loss_factor = 0.25, tape_.weight_gradients = s.weight_gradients;
+    const auto ids = [&](const std::string& name) {
+      const Tensor t = batch_.take({s.samples, s.rows}, DType::i32);
+      const RandomStream stream{3, purpose_of(name)};
+      for (std::int64_t i = 0; i < t.count(); ++i) t.as<std::int32_t>()[i] = static_cast<std::int32_t>(stream.word(i) % s.vocabulary);
+      return t;
+    };
+    if (s.vocabulary > 0) {
+      batch.tokens = ids("tokens"), batch.targets = ids("targets");
+      batch.targets.as<std::int32_t>()[1] = batch.targets.as<std::int32_t>()[s.rows] = -1;
+      batch.tokens.as<std::int32_t>()[2] = batch.tokens.as<std::int32_t>()[5];  // a row that two tokens add to
+      tape_.losses = batch_.take({s.samples, s.rows}, gradient_dtype());
+    }
+    if (s.sources) {
+      if (s.vocabulary > 0) batch.source = ids("source");
+      batch.source_lengths = batch_.take({s.samples}, DType::i32);
+      for (std::int64_t i = 0; i < s.samples; ++i) batch.source_lengths.as<std::int32_t>()[i] = static_cast<std::int32_t>(5 - 2 * i);
+    }
+  }
+
+  Boundary forward(bool for_backward) {
+    tape_.mode = Tape::Mode::train;
+    Boundary b;
+    if (setting_.activation) put_all(b.activation = tape_.output(activation_shape(), setting_.dtype), values["input.activation"]);
+    if (setting_.memory) put_all(b.memory = tape_.output(memory_shape(), setting_.dtype), values["input.memory"]);
+    for (Step& step : steps_) {
+      if (!step.memory_in) b.memory = {};
+      // A classifier that saves finds its losses only on the way back.
+      if (setting_.classifier && !for_backward && &step == &steps_.back()) tape_.mode = Tape::Mode::evaluate;
+      b = step.layer->forward(b, tape_);
+      step.made_memory = static_cast<bool>(b.memory), step.memory_shape = b.memory.shape;
+    }
+    return b;
+  }
+
+  Tensor of_loss(const Tensor& out, DType dtype, const std::string& name) {
+    const Tensor d = tape_.scratch(out.shape, dtype);
+    put_all(d, normals(name, out.count(), 1));
+    return d;
+  }
+
+  double sum_of_losses() {
+    long double sum = 0;
+    for (double loss : all(tape_.losses)) sum += loss;
+    tape_.clear();
+    return static_cast<double>(sum) * tape_.loss_factor;
+  }
+
+  Setting setting_;
+  Memory memory_{Memory::Kind::host};
+  std::unique_ptr<Backend> backend_;
+  Communicator tensor_;
+  LayerContext context_;
+  Arena kept_, scratch_, batch_;
+  Tape tape_;
+  std::vector<std::unique_ptr<Unit>> owned_units_;
+  std::vector<Unit*> units_;
+  std::vector<std::unique_ptr<Layer>> owned_;
+  std::vector<Step> steps_;
+  std::map<std::string, Place> places_;
+};
+
+}  // namespace mindpipe::testing
