@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/mutation.h"
 #include "runtime/weights.h"
 
 namespace mindpipe {
@@ -92,7 +93,8 @@ void Replicas::fold(int block, int shard, Made made) {
     Unit& unit = stage_.unit(index);
     if (!unit.has_gradients()) continue;
     const int use = stage_.use_of(block, index);
-    if (made != Made::later) combine_sequence(unit, use);
+    if (made != Made::later && !is_mutated("replicas", "combine_sequence")) combine_sequence(unit, use);
+    if (is_mutated("replicas", "fold")) continue;
     if (made == Made::all) {
       count_shard(unit, use, shard, 0, unit.flat_count());
     } else {
@@ -128,6 +130,7 @@ Tensor Replicas::shared_root(int block) {
 }
 
 void Replicas::add_uses() {
+  if (is_mutated("replicas", "add_uses")) return;
   for (int index : stage_.local_units()) {
     Unit& unit = stage_.unit(index);
     for (int use = 1; use < unit.uses(); ++use) stage_.context().backend.add(unit.root(0), unit.root(use), unit.root(0));

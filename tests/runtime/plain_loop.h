@@ -1,5 +1,223 @@
 #pragma once
-#include <functional>
-#include <map>
+#include <memory>
 
-#include "cpu/cpu_backend.h"
+#include "runtime/parity.h"
+#include "runtime/weights.h"
+
+namespace mindpipe {
+
+/// Training as one would write it without a program, an executor or groups: blocks one after the other, sums as plain loops.
+/// What a worker does on any layout must have the bits of this.
+class PlainLoop {
+ public:
+  explicit PlainLoop(const Config& config)
+      : config_(config), layout_(make_layout(config, {})), memory_(Memory::Kind::host), backend_(make_cpu_backend(memory_, 1, "auto")), tensor_(*backend_, layout_.tensor_shards),
+        context_{*backend_, tensor_, compute_dtype(config), false, config.seed}, model_(make_model(config, context_)), kept_(memory_, MemoryClass::activations, 16 << 20),
+        scratch_(memory_, MemoryClass::workspace, 16 << 20), feed_(config, layout_) {
+    for (auto& unit : model_->units()) {
+      unit->lay_out({layout_.tensor_shards, layout_.tensor_shards, 0}, layout_.tensor_shards, 0, context_.dtype);
+      unit->allocate_values(memory_);
+      unit->allocate_gradients(memory_);
+      State& state = states_.emplace_back();
+      const std::size_t count = unit->flat_count();
+      state.master.resize(count), state.m.resize(count), state.v.resize(count);
+      initial_values(*unit, config.seed, 1, state.master.data());
+      round_values(*unit, state);
+    }
+  }
+
+  Outcome run(int steps) {
+    Outcome outcome;
+    for (int s = 0; s < steps; ++s) step(s, outcome);
+    const StepInput& input = feed_.at(steps, applied_);
+    std::vector<Floats64> sums;
+    for (int shard = 0; shard < layout_.data_shards; ++shard) sums.push_back({pass_of_shard(input, shard, false)});
+    outcome.evaluation = tree(sums)[0];
+    outcome.hash = hash();
+    return outcome;
+  }
+
+ private:
+  using Floats = std::vector<float>;
+  using Floats64 = std::vector<double>;
+  struct State {
+    Floats master, m, v;
+  };
+
+  /// The one tree: neighbours first, an odd one goes up as it is.
+  template <class Vector>
+  static Vector tree(std::vector<Vector> leaves) {
+    while (leaves.size() > 1) {
+      std::vector<Vector> above;
+      for (std::size_t i = 0; i < leaves.size(); i += 2) {
+        above.push_back(leaves[i]);
+        for (std::size_t k = 0; i + 1 < leaves.size() && k < leaves[i].size(); ++k) above.back()[k] = leaves[i][k] + leaves[i + 1][k];
+      }
+      leaves = above;
+    }
+    return leaves[0];
+  }
+
+  static Tensor view(Floats& floats, std::int64_t first, std::int64_t count) { return {floats.data() + first, {count}, DType::f32}; }
+
+  void round_values(Unit& unit, State& state) {
+    const Tensor masters = view(state.master, 0, unit.flat_count());
+    if (unit.flat_count() == 0) return;
+    if (unit.dtype() == DType::f32) backend_->copy(masters, unit.flat_values());
+    else backend_->convert(masters, unit.flat_values());
+  }
+
+  /// All micro-batches of a logical data shard; the sum of their losses.
+  double pass_of_shard(const StepInput& input, int shard, bool training) {
+    const int of_shard = layout_.micro_batches() / layout_.data_shards;
+    double sum = 0;
+    for (int m = shard * of_shard; m < (shard + 1) * of_shard; ++m) {
+      Tape tape(*backend_, kept_, scratch_);
+      tape.mode = training ? Tape::Mode::train : Tape::Mode::evaluate;
+      tape.batch = {input.tokens.at(m), input.targets.at(m), input.source ? input.source.at(m) : Tensor{}, input.source_lengths ? input.source_lengths.at(m) : Tensor{},
+                    layout_.samples,    static_cast<std::int64_t>(m) * layout_.samples, input.step};
+      tape.loss_factor = 1.0 / static_cast<double>(layout_.tokens());
+      tape.label_smoothing = input.label_smoothing;
+      tape.losses = scratch_.take({layout_.samples, layout_.sequence}, DType::f32);
+      auto& blocks = model_->blocks();
+      Boundary b;
+      for (auto& block : blocks) {
+        if (!block.memory_in) b.memory = {};
+        b = block.layer->forward(b, tape);
+      }
+      Boundary d;
+      for (int i = static_cast<int>(blocks.size()) - 1; training && i >= 0; --i) {
+        const bool reads = blocks[i].memory_in || (i + 1 < static_cast<int>(blocks.size()) && blocks[i + 1].memory_in);
+        if (reads && !d.memory) {
+          d.memory = scratch_.take({layout_.samples, layout_.sequence, config_.model.width}, DType::f32);
+          backend_->fill(d.memory, 0);
+        }
+        d = blocks[i].layer->backward(d, tape);
+      }
+      double loss = 0;
+      for (std::int64_t i = 0; i < tape.losses.count(); ++i) {
+        if (training) loss += tape.losses.as<float>()[i];
+        else sum += tape.losses.as<float>()[i];
+      }
+      sum += loss;
+      tape.clear();
+      scratch_.release(0);
+    }
+    return sum;
+  }
+
+  /// The gradient of one use of a unit over the micro-batches just run, T-ths of the sequence summed.
+  Floats gradient_of(Unit& unit, int use) {
+    Floats flat(unit.root(use).as<float>(), unit.root(use).as<float>() + unit.flat_count());
+    for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+      if (!unit.has_sequence_parts(p)) continue;
+      const Tensor parts = unit.sequence_parts(p, use);
+      std::vector<Floats> leaves;
+      for (std::int64_t i = 0; i < parts.shape[0]; ++i) leaves.emplace_back(parts.at(i).as<float>(), parts.at(i).as<float>() + parts.shape[1]);
+      const Floats sum = tree(leaves);
+      std::copy(sum.begin(), sum.end(), flat.begin() + unit.flat_offset(p, 0));
+    }
+    return flat;
+  }
+
+  void step(int number, Outcome& outcome) {
+    const StepInput& input = feed_.at(number, applied_);
+    auto& units = model_->units();
+    std::vector<Floats64> losses;
+    std::vector<std::vector<std::vector<Floats>>> parts(units.size());  // [unit][use][data shard]
+    for (int shard = 0; shard < layout_.data_shards; ++shard) {
+      for (auto& unit : units) backend_->fill(unit->accumulators(), 0);
+      losses.push_back({pass_of_shard(input, shard, true)});
+      for (std::size_t u = 0; u < units.size(); ++u) {
+        parts[u].resize(units[u]->uses());
+        for (int use = 0; use < units[u]->uses(); ++use) parts[u][use].push_back(gradient_of(*units[u], use));
+      }
+    }
+    std::vector<Floats> gradients;
+    double squares = 0;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      Floats whole = tree(parts[u][0]);
+      for (int use = 1; use < units[u]->uses(); ++use) {
+        const Floats more = tree(parts[u][use]);
+        for (std::size_t i = 0; i < whole.size(); ++i) whole[i] += more[i];
+      }
+      gradients.push_back(whole);
+      for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p) squares += tensor_squares(*units[u], p, gradients.back());
+    }
+    const double tokens = static_cast<double>(input.valid);
+    double factor = 1 / (1.0 / static_cast<double>(layout_.tokens()) * tokens);  // undoes the constant that backward started from
+    const double norm = std::sqrt(squares) * factor;
+    if (input.clip > 0 && norm > input.clip) factor *= input.clip / (norm + 1e-6);
+    outcome.losses.push_back(tree(losses)[0] / tokens);
+    outcome.norms.push_back(norm);
+    ++applied_;
+    for (std::size_t u = 0; u < units.size(); ++u) update(*units[u], states_[u], gradients[u], static_cast<float>(factor), input.rate);
+  }
+
+  double tensor_squares(Unit& unit, int param, Floats& gradient) {
+    std::vector<Floats64> shards;
+    const std::int64_t count = unit.shard_shape(param).count();
+    for (int s = 0; s < unit.local_shards(param); ++s) {
+      Floats64 chunks((count + statistics_chunk - 1) / statistics_chunk);
+      backend_->sum_squares(view(gradient, unit.flat_offset(param, s), count), {chunks.data(), {static_cast<std::int64_t>(chunks.size())}, DType::f64});
+      double sum = 0;
+      for (double chunk : chunks) sum += chunk;
+      shards.push_back({sum});
+    }
+    return tree(shards)[0];
+  }
+
+  void update(Unit& unit, State& state, Floats& gradient, float factor, double rate) {
+    const OptimizerConfig& o = config_.optimizer;
+    for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+      const AdamW rule{static_cast<float>(rate), static_cast<float>(o.beta1), static_cast<float>(o.beta2), static_cast<float>(o.epsilon),
+                       unit.params()[p].decay ? static_cast<float>(o.weight_decay) : 0.0f, applied_};
+      for (int s = 0; s < unit.local_shards(p); ++s) {
+        const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
+        backend_->adamw(rule, {factor}, view(gradient, first, count), view(state.master, first, count), view(state.m, first, count), view(state.v, first, count), {});
+      }
+    }
+    round_values(unit, state);
+  }
+
+  std::uint64_t hash() {
+    WeightHash hash;
+    for (std::size_t u = 0; u < states_.size(); ++u) {
+      const Unit& unit = *model_->units()[u];
+      State& state = states_[u];
+      Floats values(state.master.size());
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        std::uint32_t word;
+        if (unit.dtype() == DType::f32) word = unit.flat_values().as<std::uint32_t>()[i];
+        else word = std::uint32_t{unit.flat_values().as<std::uint16_t>()[i]} << 16;
+        values[i] = std::bit_cast<float>(word);
+      }
+      std::vector<std::pair<std::string, Floats*>> slots{{"value", &values}, {"m", &state.m}, {"v", &state.v}};
+      if (unit.dtype() == DType::bf16) slots.emplace_back("master", &state.master);
+      for (const auto& [name, flat] : slots)
+        for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
+          for (int s = 0; s < unit.local_shards(p); ++s)
+            for (int part = 0; part < static_cast<int>(unit.params()[p].parts.size()); ++part) {
+              const PieceOfShard piece = piece_of(unit, p, part, s);
+              for (std::int64_t r = 0; r < piece.real_rows; ++r)
+                hash.add(purpose_of(unit.name() + "." + unit.params()[p].parts[part].name + "." + name), (piece.whole_row + r) * piece.whole_columns + piece.whole_column,
+                         flat->data() + unit.flat_offset(p, s) + piece.first + r * piece.columns, piece.columns, 4);
+            }
+    }
+    return hash.sum;
+  }
+
+  Config config_;
+  Layout layout_;
+  Memory memory_;
+  std::unique_ptr<Backend> backend_;
+  Communicator tensor_;
+  LayerContext context_;
+  std::unique_ptr<Model> model_;
+  Arena kept_, scratch_;
+  Feed feed_;
+  std::vector<State> states_;
+  std::int64_t applied_ = 0;
+};
+
+}  // namespace mindpipe
