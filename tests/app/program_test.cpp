@@ -1,0 +1,137 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+// The program as a user meets it: the real binary, its files, its sentences and exit codes.
+namespace mindpipe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+struct Answer {
+  std::string text;
+  int code;
+};
+
+class Program : public testing::Test {
+ protected:
+  Program() : root_(fs::temp_directory_path() / ("mindpipe_program_" + std::to_string(getpid()))) {
+    fs::create_directories(root_);
+    std::ofstream(root_ / "tiny.yaml") << "seed: 3\n"
+                                          "run: {dir: " << (root_ / "run").string() << "}\n"
+                                          "model: {kind: gpt, layers: 1, width: 32, heads: 2, context: 32, vocabulary: 256}\n"
+                                          "data: {train: [" MINDPIPE_SOURCE_DIR "/data/alice.txt], validation: [" MINDPIPE_SOURCE_DIR "/data/alice.txt]}\n"
+                                          "train: {steps: 4, batch: 4, micro_batch: 2, evaluate_every: 2, evaluate_batches: 1}\n"
+                                          "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
+                                          "generate: {prompt: \"Alice\", tokens: 20}\n"
+                                          "device: {threads: 1}\n";
+  }
+  ~Program() override { fs::remove_all(root_); }
+
+  Answer run(const std::string& arguments) const {
+    std::FILE* pipe = popen((std::string(MINDPIPE_BINARY) + " " + arguments + " 2>&1").c_str(), "r");
+    std::string text;
+    for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+    return {text, WEXITSTATUS(pclose(pipe))};
+  }
+  Answer tiny(const std::string& settings, const std::string& verb = "train") const { return run(verb + " --config " + (root_ / "tiny.yaml").string() + " " + settings); }
+  std::string read(const std::string& path) const {
+    std::ostringstream text;
+    text << std::ifstream(root_ / path).rdbuf();
+    return text.str();
+  }
+  std::vector<double> losses(const std::string& directory) const {
+    std::vector<double> all;
+    std::istringstream lines(read(directory + "/metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) all.push_back(nlohmann::json::parse(line)["loss"]);
+    return all;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(Program, TrainsEvaluatesGeneratesAndLeavesEverythingInItsRunDirectory) {
+  const Answer trained = tiny("");
+  ASSERT_EQ(trained.code, 0) << trained.text;
+  EXPECT_EQ(losses("run").size(), 4u);
+  EXPECT_NEAR(losses("run")[0], 5.55, 0.1);  // ln 256
+  EXPECT_LT(losses("run")[3], losses("run")[0]);
+  EXPECT_EQ(nlohmann::json::parse(read("run/status.json"))["state"], "done");
+  EXPECT_THAT(read("run/metrics.jsonl"), HasSubstr("validation_loss"));
+
+  const Answer evaluated = tiny("", "eval");
+  ASSERT_EQ(evaluated.code, 0) << evaluated.text;
+  EXPECT_THAT(evaluated.text, HasSubstr("\"validation_loss\": "));
+  const Answer once = tiny("generate.temperature=0", "generate"), again = tiny("generate.temperature=0", "generate");
+  ASSERT_EQ(once.code, 0) << once.text;
+  EXPECT_THAT(once.text, HasSubstr("Alice"));
+  EXPECT_EQ(once.text, again.text);
+}
+
+TEST_F(Program, TheResolvedConfigurationRunsAgainAsItIsWithTheSameBits) {
+  ASSERT_EQ(tiny("").code, 0);
+  const std::vector<double> first = losses("run");
+  const Answer again = run("--config " + (root_ / "run/config.yaml").string() + " run.dir=" + (root_ / "again").string());
+  ASSERT_EQ(again.code, 0) << again.text;
+  EXPECT_EQ(losses("again"), first);
+}
+
+TEST_F(Program, ADryRunTellsParametersMemoryAndOperationsAndWritesNothing) {
+  const Answer dry = tiny("--dry-run");
+  ASSERT_EQ(dry.code, 0) << dry.text;
+  for (const char* text : {"layers.0.attention", "memory per stage", "activations", "operations per token"}) EXPECT_THAT(dry.text, HasSubstr(text));
+  EXPECT_FALSE(fs::exists(root_ / "run"));
+}
+
+TEST_F(Program, AFileNamedStopEndsTheRunAfterTheStepWithCode75) {
+  fs::create_directories(root_ / "run");
+  std::ofstream(root_ / "run/STOP") << "";
+  const Answer stopped = tiny("train.steps=1000");
+  EXPECT_EQ(stopped.code, 75) << stopped.text;
+  EXPECT_EQ(nlohmann::json::parse(read("run/status.json"))["state"], "stopped");
+}
+
+TEST_F(Program, RefusesWhatCannotBeRightInOneSentenceWithItsExitCode) {
+  struct Case {
+    const char* arguments;
+    int code;
+    const char* text;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"model.vocabulary=100", 65, "vocabulary"},
+           {"data.sequence=64", 78, "context"},
+           {"train.batch=0", 78, "train.batch"},
+           {"model.heads=3", 78, "model.heads"},
+           {"data.train=[nowhere.txt]", 66, "nowhere.txt"},
+           {"train.stepz=3", 78, "train.steps"},
+           {"grid.tensor=2", 78, "ranks"},
+           {"schedule.kind=2f2b", 78, "1f1b"},
+           {"device.kind=cuda", 78, "CUDA"},
+           {"reproducible.tensor=3", 78, "reproducible.tensor"},
+       }) {
+    const Answer refused = tiny(c.arguments);
+    EXPECT_EQ(refused.code, c.code) << c.arguments << ": " << refused.text;
+    EXPECT_THAT(refused.text, HasSubstr(c.text)) << c.arguments;
+    EXPECT_THAT(refused.text, HasSubstr("mindpipe-train: ")) << c.arguments;
+  }
+}
+
+TEST_F(Program, ALossThatIsNotFiniteNamesTheTensorAndExitsWith79) {
+  const Answer diverged = tiny("optimizer.rate.peak=1000000 train.clip=0 train.steps=20 train.evaluate_every=0");
+  EXPECT_EQ(diverged.code, 79) << diverged.text;
+  EXPECT_THAT(diverged.text, HasSubstr("the loss is"));
+  EXPECT_THAT(diverged.text, HasSubstr("first"));
+  EXPECT_EQ(nlohmann::json::parse(read("run/status.json"))["state"], "failed");
+}
+
+}  // namespace
+}  // namespace mindpipe
