@@ -41,19 +41,22 @@ inline void cut(const LayerContext& context, const Tensor& whole, const Tensor& 
   const std::int64_t n = whole.rows(), count = shards.shape[0], columns = shards.cols();
   for (std::int64_t s = 0; s < count; ++s)
     for (std::int64_t r = 0; r < n; ++r)
-      context.backend.copy(whole.row_range(r, 1).reshaped({count * columns}).range(s * columns, columns), shards.at(s).row_range(r, 1).reshaped({columns}));
+      context.backend.copy(whole.row_range(r, 1).reshaped({count * columns}).range(s * columns, columns),
+                           shards.at(s).row_range(r, 1).reshaped({columns}));
 }
 inline void join(const LayerContext& context, const Tensor& shards, const Tensor& whole) {
   const std::int64_t n = whole.rows(), count = shards.shape[0], columns = shards.cols();
   for (std::int64_t s = 0; s < count; ++s)
     for (std::int64_t r = 0; r < n; ++r)
-      context.backend.copy(shards.at(s).row_range(r, 1).reshaped({columns}), whole.row_range(r, 1).reshaped({count * columns}).range(s * columns, columns));
+      context.backend.copy(shards.at(s).row_range(r, 1).reshaped({columns}),
+                           whole.row_range(r, 1).reshaped({count * columns}).range(s * columns, columns));
 }
 
 /// A linear map from whole to whole activations, whatever its split.
 class LinearLayer final : public Layer {
  public:
-  LinearLayer(const LayerContext& context, Unit& unit, const LinearSpec& spec) : context_(context), spec_(spec), linear_(context, unit, spec) {}
+  LinearLayer(const LayerContext& context, Unit& unit, const LinearSpec& spec)
+      : context_(context), spec_(spec), linear_(context, unit, spec) {}
   Boundary forward(Boundary in, Tape& tape) override {
     const Tensor x = in.activation;
     const Shape& shape = x.shape;

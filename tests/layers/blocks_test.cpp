@@ -40,7 +40,8 @@ Subject::Build layer(double dropout, bool recompute) {
 /// An encoder's end, and a decoder's reader of its memory.
 void bridge(Subject& s) {
   Unit& unit = s.unit("bridge");
-  auto embedding = std::make_unique<Embedding>(s.context(), s.unit("table"), unit, "bridge", EmbeddingSpec{s.setting().vocabulary, 16, 8, 0.1, 0.02});
+  auto embedding =
+      std::make_unique<Embedding>(s.context(), s.unit("table"), unit, "bridge", EmbeddingSpec{s.setting().vocabulary, 16, 8, 0.1, 0.02});
   s.add(std::make_unique<Bridge>(s.context(), Norm(s.context(), unit, "norm", NormKind::layer, 16, 1e-5, true), std::move(embedding)));
   s.add(block(s, "cross", std::make_unique<CrossAttention>(s.context(), s.unit("cross"), "cross", "cross", four_heads()), 0));
 }
@@ -76,7 +77,8 @@ TEST(Recompute, GivesTheBitsOfThePlainBlock) {
           setting.dtype = dtype, setting.shards = shards, setting.memory = memory, setting.weight_gradients = when;
           Subject plain(setting, layer(0.2, false)), recomputed(setting, layer(0.2, true));
           EXPECT_EQ(plain.loss(), recomputed.loss());
-          EXPECT_TRUE(plain.gradients() == recomputed.gradients()) << name_of(dtype) << ", " << shards << " shards" << (memory ? ", with a memory" : "");
+          EXPECT_TRUE(plain.gradients() == recomputed.gradients())
+              << name_of(dtype) << ", " << shards << " shards" << (memory ? ", with a memory" : "");
         }
 }
 
@@ -99,7 +101,8 @@ class Flipped final : public Layer {
 TEST(GradientCheck, FindsAFlippedSignInABlockAndNamesWhatItSpoils) {
   Subject subject({}, [](Subject& s) {
     for (const char* name : {"first", "second", "third"}) {
-      auto made = block(s, name, std::make_unique<Mlp>(s.context(), s.unit(name), "mlp", MlpSpec{16, 24, Activation::gelu, false, true}), 0);
+      auto made =
+          block(s, name, std::make_unique<Mlp>(s.context(), s.unit(name), "mlp", MlpSpec{16, 24, Activation::gelu, false, true}), 0);
       if (std::string(name) == "second") s.add(std::make_unique<Flipped>(s.context(), std::move(made)));
       else s.add(std::move(made));
     }

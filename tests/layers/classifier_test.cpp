@@ -27,7 +27,8 @@ Subject::Build classifier(NormKind norm, bool offset) {
 /// An embedding and a classifier that share their table, and a map between them.
 void tied(Subject& s) {
   const std::int64_t vocabulary = s.setting().vocabulary;
-  s.add(std::make_unique<Embedding>(s.context(), s.unit("table"), s.unit("positions"), "embedding", EmbeddingSpec{vocabulary, 16, 8, 0, 0.02, false, 2, 0}));
+  s.add(std::make_unique<Embedding>(s.context(), s.unit("table"), s.unit("positions"), "embedding",
+                                    EmbeddingSpec{vocabulary, 16, 8, 0, 0.02, false, 2, 0}));
   s.add(std::make_unique<LinearLayer>(s.context(), s.unit("map"), LinearSpec{"map", {{"map", 16}}, 16, Split::out, true}));
   s.add(std::make_unique<Classifier>(s.context(), s.unit("table"), s.unit("head"), ClassifierSpec{vocabulary, 16, 0.02, 2, 1}));
 }

@@ -67,7 +67,8 @@ inline std::map<std::string, double> errors_of(Subject& subject, const Whole& gr
 }
 
 /// Largest difference of two sets of gradients, tensor by tensor, relative to the tensor's norm.
-inline void expect_near(const Whole& ours, const Whole& theirs, double tolerance, const std::string& what, const std::vector<std::string>& except = {}) {
+inline void expect_near(const Whole& ours, const Whole& theirs, double tolerance, const std::string& what,
+                        const std::vector<std::string>& except = {}) {
   ASSERT_EQ(ours.size(), theirs.size());
   const double least = 1e-3 * typical(theirs);
   for (const auto& [name, a] : ours) {
@@ -80,8 +81,8 @@ inline void expect_near(const Whole& ours, const Whole& theirs, double tolerance
   }
 }
 
-/// The whole check of a network in f64: differences and analysis agree to 1e-7 on T = 1, 2 and 4 shards, no tensor's gradient is too small for
-/// its sign to be seen, the gradients are the same for all T to 1e-12, and products that are put off give equal bits.
+/// The whole check of a network in f64: differences and analysis agree to 1e-7 on T = 1, 2 and 4 shards, no tensor's gradient is too small
+/// for its sign to be seen, the gradients are the same for all T to 1e-12, and products that are put off give equal bits.
 inline void check_gradients(Setting setting, const Subject::Build& build) {
   setting.dtype = DType::f64;
   Whole first;

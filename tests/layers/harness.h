@@ -1,6 +1,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -45,14 +46,14 @@ struct Setting {
   int shards = 1;
   DType dtype = DType::f64;
   std::int64_t samples = 2, rows = 8, width = 16;
-  std::int64_t memory_rows = 6;       ///< of an activation's memory
-  std::int64_t vocabulary = 0;        ///< of tokens and targets
+  std::int64_t memory_rows = 6;  ///< of an activation's memory
+  std::int64_t vocabulary = 0;   ///< of tokens and targets
   bool activation = true, memory = false;
-  bool classifier = false;            ///< the loss is the last layer's; else it is linear in what comes out
-  bool sources = false;               ///< source tokens (as long as the tokens) and lengths
+  bool classifier = false;  ///< the loss is the last layer's; else it is linear in what comes out
+  bool sources = false;     ///< source tokens (as long as the tokens) and lengths
   double label_smoothing = 0;
   Tape::WeightGradients weight_gradients = Tape::WeightGradients::now;
-  double step = 3e-4;                 ///< of differences; smaller where a function has kinks
+  double step = 3e-4;                         ///< of differences; smaller where a function has kinks
   std::vector<std::string> without_gradient;  ///< tensors whose gradient is zero in exact arithmetic: the bias of keys
 };
 
@@ -193,7 +194,8 @@ class Subject {
   void visit(const Place& place, const F& visit_one) const {
     const ParamSpec& spec = place.unit->params()[place.param];
     const Piece& piece = spec.parts[place.part];
-    const std::int64_t cut_rows = spec.split == Split::out ? setting_.shards : 1, cut_columns = spec.split == Split::in ? setting_.shards : 1;
+    const std::int64_t cut_rows = spec.split == Split::out ? setting_.shards : 1,
+                       cut_columns = spec.split == Split::in ? setting_.shards : 1;
     const std::int64_t rows = piece.rows / cut_rows, columns = spec.width() / cut_columns;
     std::int64_t above = 0;
     for (int i = 0; i < place.part; ++i) above += spec.parts[i].rows / cut_rows;
@@ -257,7 +259,8 @@ class Subject {
     if (s.sources) {
       if (s.vocabulary > 0) batch.source = ids("source");
       batch.source_lengths = batch_.take({s.samples}, DType::i32);
-      for (std::int64_t i = 0; i < s.samples; ++i) batch.source_lengths.as<std::int32_t>()[i] = static_cast<std::int32_t>(5 - 2 * i);
+      for (std::int64_t i = 0; i < s.samples; ++i)
+        batch.source_lengths.as<std::int32_t>()[i] = static_cast<std::int32_t>(std::max<std::int64_t>(5 - 2 * i, 0));
     }
   }
 

@@ -33,9 +33,7 @@ TEST(LinearGradients, DifferInRoundingOnlyBetweenShards) {
   for (Split split : {Split::none, Split::out, Split::in}) check_rounding({}, linear(split, split != Split::in));
 }
 
-TEST(Linear, RefusesABiasBehindASum) {
-  EXPECT_THROW(Subject({}, linear(Split::in, true)), Error);
-}
+TEST(Linear, RefusesABiasBehindASum) { EXPECT_THROW(Subject({}, linear(Split::in, true)), Error); }
 
 }  // namespace
 }  // namespace mindpipe::testing

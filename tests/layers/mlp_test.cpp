@@ -7,7 +7,9 @@ namespace mindpipe::testing {
 namespace {
 
 Subject::Build mlp(const MlpSpec& spec) {
-  return [=](Subject& s) { s.add(std::make_unique<BranchLayer>(s.context(), std::make_unique<Mlp>(s.context(), s.unit("unit"), "mlp", spec))); };
+  return [=](Subject& s) {
+    s.add(std::make_unique<BranchLayer>(s.context(), std::make_unique<Mlp>(s.context(), s.unit("unit"), "mlp", spec)));
+  };
 }
 
 TEST(MlpGradients, OfEveryActivation) {

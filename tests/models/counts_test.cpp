@@ -46,7 +46,8 @@ TEST_F(OnPaperModels, AreListsOfBlocksInOrderWithTheirUnits) {
   const Model::Block& head = model->blocks().back();
   EXPECT_EQ(head.name, "head");
   EXPECT_EQ(head.use, 1);
-  EXPECT_EQ(head.units, (std::vector<int>{0, static_cast<int>(model->units().size()) - 1})) << "the table of the embedding and its own norm";
+  EXPECT_EQ(head.units, (std::vector<int>{0, static_cast<int>(model->units().size()) - 1}))
+      << "the table of the embedding and its own norm";
 }
 
 TEST_F(OnPaperModels, SendAMemoryFromTheBridgeToItsLastReaderOnly) {
@@ -76,7 +77,8 @@ std::multiset<std::string> export_names(const Model& model, std::set<std::string
 TEST_F(OnPaperModels, ExportTheNamesOfGpt2) {
   std::set<std::string> transposed;
   const auto names = export_names(*make(read("gpt2-124m.yaml", {"model.layers=2", "model.tied=false"}), 1), &transposed);
-  std::multiset<std::string> expected{"transformer.wte.weight", "transformer.wpe.weight", "transformer.ln_f.weight", "transformer.ln_f.bias", "lm_head.weight"};
+  std::multiset<std::string> expected{"transformer.wte.weight", "transformer.wpe.weight", "transformer.ln_f.weight",
+                                      "transformer.ln_f.bias", "lm_head.weight"};
   std::set<std::string> expected_transposed;
   for (const std::string layer : {"transformer.h.0.", "transformer.h.1."}) {
     for (const std::string stem : {"ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj"})
@@ -96,8 +98,8 @@ TEST_F(OnPaperModels, ExportTheNamesOfLlama) {
   const auto names = export_names(*make(read("llama-8b.yaml", {"model.layers=2"}), 8), &transposed);
   std::multiset<std::string> expected{"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"};
   for (const std::string layer : {"model.layers.0.", "model.layers.1."})
-    for (const std::string stem : {"input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "post_attention_layernorm",
-                                   "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
+    for (const std::string stem : {"input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+                                   "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
       expected.insert(layer + stem + ".weight");
   EXPECT_EQ(names, expected);
   EXPECT_TRUE(transposed.empty());
@@ -111,7 +113,8 @@ TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
           for (bool tied : {false, true})
             for (const char* kind : {"gpt", "translator"}) {
               Config config;
-              config.model.kind = kind, config.model.layers = 12, config.model.positions = positions, config.model.norm = norm, config.model.mlp = mlp;
+              config.model.kind = kind, config.model.layers = 12, config.model.positions = positions, config.model.norm = norm,
+              config.model.mlp = mlp;
               config.model.bias = bias, config.model.tied = tied;
               if (std::string(kind) == "translator") config.model.positions = "learned", config.model.tied = true;
               const auto names = export_names(*make(resolve(config), 1));
@@ -128,14 +131,17 @@ TEST_F(OnPaperModels, RefuseHeadsThatTheShardsDoNotDivideAndNameTheNearestThatFi
     FAIL() << "five heads over two shards";
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::bad_configuration);
-    EXPECT_STREQ(error.what(), "model.heads is 5, which 2 logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are 4 and 6");
+    EXPECT_STREQ(error.what(),
+                 "model.heads is 5, which 2 logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are 4 and 6");
   }
   config.model.heads = 4, config.model.key_value_heads = 1;
   try {
     make(config, 2);
     FAIL() << "one head of keys and values over two shards";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "model.key_value_heads is 1, which 2 logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are 2");
+    EXPECT_STREQ(
+        error.what(),
+        "model.key_value_heads is 1, which 2 logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are 2");
   }
   config.model.key_value_heads = 4, config.model.mlp_width = 129;
   EXPECT_THROW(make(config, 2), Error);

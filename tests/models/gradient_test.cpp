@@ -48,13 +48,12 @@ Config gpt2() { return small("gpt"); }
 Config llama() {
   Config config = small("gpt");
   ModelConfig& m = config.model;
-  m.positions = "rotary", m.norm = "rms", m.mlp = "swiglu", m.bias = false, m.tied = false, m.width = 32, m.heads = 8, m.key_value_heads = 4;
+  m.positions = "rotary", m.norm = "rms", m.mlp = "swiglu", m.bias = false, m.tied = false, m.width = 32, m.heads = 8,
+  m.key_value_heads = 4;
   return config;
 }
 
-TEST(ModelGradients, OfASmallGpt2) {
-  check_gradients(setting_for(gpt2()), model_of(gpt2()));
-}
+TEST(ModelGradients, OfASmallGpt2) { check_gradients(setting_for(gpt2()), model_of(gpt2())); }
 
 TEST(ModelGradients, OfASmallLlama) {
   Setting setting = setting_for(llama());
