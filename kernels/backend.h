@@ -172,7 +172,9 @@ class Backend {
   std::function<void()> progress_;
 };
 
-/// `kind` is "cpu"; threads 0: as many as this process may use; instructions "auto", "avx512", "avx2" or "baseline".
+/// threads 0: as many as this process may use; instructions "auto", "avx512", "avx2" or "baseline".
 std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std::string& instructions);
+/// What its threads take to pack operands, at the first product of this dtype: workspace that a prediction has to count.
+std::size_t cpu_backend_workspace(int threads, const std::string& instructions, DType dtype);
 
 }  // namespace mindpipe

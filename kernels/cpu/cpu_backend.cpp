@@ -1,4 +1,5 @@
 #include "cpu/cpu_backend.h"
+#include "cpu/products.h"
 
 #include <omp.h>
 
@@ -14,7 +15,7 @@ CpuBackend::CpuBackend(Memory& memory, int threads, const std::string& instructi
 }
 
 std::string CpuBackend::description() const {
-  return fmt::format("cpu: {}, {} thread{}", name_of(isa_), threads_, threads_ == 1 ? "" : "s");
+  return fmt::format("cpu: {}{}, {} thread{}", name_of(isa_), product_unit(isa_), threads_, threads_ == 1 ? "" : "s");
 }
 
 Memory& CpuBackend::memory() { return memory_; }

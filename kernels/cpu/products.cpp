@@ -67,10 +67,25 @@ void* ProductScratch::bytes(Memory& memory, std::size_t count) {
   return arena_.address_of(0);
 }
 
-void CpuBackend::multiply(const Product& product) {
+namespace {
+
+bool by_tiles(Isa isa, bool bf16) {
   static const bool tiles = processor_has_amx();
-  const bool by_tiles = tiles && isa_ == Isa::avx512 && product.a.bf16;
-  const ProductKernels& kernels = by_tiles ? avx512::amx_kernels : MINDPIPE_PICK_KERNELS(isa_, product_kernels);
+  return tiles && isa == Isa::avx512 && bf16;
+}
+
+const ProductKernels& kernels_for(Isa isa, bool bf16) { return by_tiles(isa, bf16) ? avx512::amx_kernels : MINDPIPE_PICK_KERNELS(isa, product_kernels); }
+
+}  // namespace
+
+const char* product_unit(Isa isa) { return by_tiles(isa, true) ? "+amx" : ""; }
+
+std::size_t cpu_backend_workspace(int threads, const std::string& instructions, DType dtype) {
+  return aligned(kernels_for(choose_isa(instructions), dtype == DType::bf16).workspace_bytes * static_cast<std::size_t>(threads));
+}
+
+void CpuBackend::multiply(const Product& product) {
+  const ProductKernels& kernels = kernels_for(isa_, product.a.bf16);
   run_product(kernels, product, threads_, product_scratch_.bytes(memory_, kernels.workspace_bytes * static_cast<std::size_t>(threads_)));
 }
 

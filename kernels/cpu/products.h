@@ -58,6 +58,8 @@ MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_model_kernels)
 struct ThreadGrid { int rows, cols; };
 ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t tile_rows, int threads);
 
+/// "+amx" where bf16 products run on tiles: it changes bits, so ranks must agree on it.
+const char* product_unit(Isa isa);
 /// Divides a product among threads; `workspace` holds threads * kernels.workspace_bytes. The bits do not depend on threads.
 void run_product(const ProductKernels& kernels, const Product& product, int threads, void* workspace);
 

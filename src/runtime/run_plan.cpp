@@ -1,3 +1,5 @@
+#include <omp.h>
+
 #include <algorithm>
 
 #include "program/partition.h"
@@ -69,6 +71,8 @@ RunPlan make_run_plan(const Config& config) {
     const RankMemory& placed = plan.step.placement.ranks[rank];
     at(MemoryClass::activations) = static_cast<std::int64_t>(aligned(room.kept)) * placed.arenas;
     at(MemoryClass::workspace) = aligned(room.scratch);
+    if (config.device.kind == "cpu")
+      at(MemoryClass::workspace) += cpu_backend_workspace(config.device.threads > 0 ? config.device.threads : omp_get_max_threads(), config.device.instructions, compute_dtype(config));
     for (const BoundaryBytes& b : placed.buffers) at(MemoryClass::boundary) += aligned(std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
     at(MemoryClass::boundary) += input_bytes(config, layout) + bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);
     plan.rooms.push_back(room);

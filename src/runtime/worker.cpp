@@ -27,6 +27,19 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
   return make_cpu_backend(memory, threads, config.device.instructions);
 }
 
+/// Refuses what will not fit before anything is allocated.
+void require_fit(const std::array<std::int64_t, memory_classes.size()>& bytes, std::int64_t limit) {
+  std::int64_t total = 0;
+  std::string ledger;
+  for (MemoryClass kind : memory_classes) {
+    total += bytes[static_cast<int>(kind)];
+    ledger += fmt::format("  {:<12} {:>12.1f} MiB\n", name_of(kind), static_cast<double>(bytes[static_cast<int>(kind)]) / 1048576.0);
+  }
+  MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
+             "memory: this rank will need {:.1f} MiB, and memory.device_limit is {:.1f} MiB; take a smaller train.micro_batch, train.recompute: block, or more stages. Predicted:\n{}",
+             static_cast<double>(total) / 1048576.0, static_cast<double>(limit) / 1048576.0, ledger);
+}
+
 }  // namespace
 
 std::unique_ptr<Communicator> Worker::make_group(Axis axis, int logical) {
@@ -42,16 +55,18 @@ Worker::Worker(const Config& config, const World& world)
       backend_(make_backend(config, memory_, threads_)) {
   const Coord shape{config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
   if (world.size > 1) grid_.emplace(world.comm, shape);
+  if (memory_.kind() == Memory::Kind::counted) waiting_.set_patience(50, std::max(200, 200 * world.size / 16));
   layout_ = make_layout(config, grid_ ? grid_->coord() : Coord{});
   tensor_ = make_group(Axis::tensor, layout_.tensor_shards);
   data_ = make_group(Axis::data, layout_.data_shards);
   pipeline_ = make_group(Axis::pipeline, shape.pipeline);
-  if (shape.pipeline > 1) channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_);
+  if (shape.pipeline > 1) channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_, memory_.kind() == Memory::Kind::counted);
   reductions_ = shape.data > 1 ? std::make_unique<Reductions>(*backend_, std::make_unique<Group>(grid_->along(Axis::data), waiting_), Axis::data, &ledger_)
                                : std::make_unique<Reductions>(*backend_);
 
   plan_ = make_run_plan(config);
   const int here = layout_.coord.pipeline;
+  require_fit(plan_.memory[here], config.memory.device_limit);
   std::vector<std::pair<int, int>> ranges;
   for (int chunk = 0; chunk < plan_.outline.all_chunks(); ++chunk)
     if (plan_.outline.rank_of(chunk) == here) ranges.emplace_back(plan_.first_block[chunk], plan_.first_block[chunk + 1]);
@@ -62,7 +77,8 @@ Worker::Worker(const Config& config, const World& world)
   replicas_ = std::make_unique<Replicas>(*stage_, config, Groups{*tensor_, *data_, *pipeline_});
   replicas_->allocate();
   replicas_->initialize(config.seed, threads_);
-  executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step, Wires{channels_.get(), *reductions_, waiting_}, plan_.rooms[here]);
+  executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step, Wires{channels_.get(), *reductions_, waiting_}, plan_.rooms[here],
+                                         static_cast<std::size_t>(std::max(1, config.trace.steps)));
 
   input_arena_ = Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
   const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};
