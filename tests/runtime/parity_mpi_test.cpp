@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <map>
+#include <thread>
 
 #include "runtime/parity_cases.h"
 
@@ -54,18 +56,66 @@ std::vector<Config> cases(int ranks) {
   return configs;
 }
 
-TEST(Parity, EveryLayoutGivesTheBitsOfOneRank) {
+/// Waits for some microseconds after each block, different ones each time, so that ranks meet in ever other orders.
+Outcome outcome_of_the_unsteady(const Config& config, const World& world) {
+  Worker worker(config, world);
+  worker.waiting().set_crowded(true);
+  std::uint32_t turn = 0;
+  worker.stage().after_block = [&](int, const Boundary&) {
+    const std::uint32_t word = RandomStream{3, purpose_of("unsteady"), static_cast<std::uint32_t>(world.rank), 0}.word(turn++);
+    std::this_thread::sleep_for(std::chrono::microseconds(word % 4 == 0 ? word % 2000 : 0));
+  };
+  Outcome outcome;
+  train_some(worker, steps, outcome);
+  outcome.hash = worker.state_hash();
+  return outcome;
+}
+
+void compare(const std::vector<Config>& tried, const std::function<Outcome(const Config&, const World&)>& run) {
   const World world = all_ranks();
-  const std::vector<Config> tried = cases(world.size);
   const References references(tried);
   const bool chatty = std::getenv("MINDPIPE_SAY_LAYOUTS") != nullptr;
   for (const Config& config : tried) {
     if (chatty && world.rank == 0) std::fprintf(stderr, "%s\n", describe(config).c_str());
-    const Outcome got = outcome_of(config, world.size == 1 ? World{} : world, steps);
+    const Outcome got = run(config, world.size == 1 ? World{} : world);
     EXPECT_TRUE(std::isfinite(got.losses.back()) && got.losses.back() != got.losses.front()) << describe(config);
     EXPECT_EQ(difference(got, references.of(config)), "") << describe(config);
   }
   if (world.rank == 0) std::printf("%zu layouts of %d ranks\n", tried.size(), world.size);
+}
+
+Outcome outcome_of_four_steps(const Config& config, const World& world) { return outcome_of(config, world, steps); }
+
+TEST(Parity, EveryLayoutGivesTheBitsOfOneRank) { compare(cases(all_ranks().size), outcome_of_four_steps); }
+
+TEST(Parity, RanksThatMeetInOtherOrdersGetTheSameBits) {
+  const int ranks = all_ranks().size;
+  const std::vector<Choice> choices = covering_choices(ranks);
+  std::vector<Config> configs;
+  for (std::size_t i = 0; i < choices.size(); i += 3) configs.push_back(config_of(choices[i], ranks));
+  compare(configs, outcome_of_the_unsteady);
+}
+
+/// Tables that ZeRO cuts within a tensor and messages that go in parts; more tokens than the classifier takes at once and than a product's tile
+/// has; plain gradient descent.
+TEST(Parity, LargeAndLongCasesAreNoException) {
+  const int ranks = all_ranks().size;
+  if (ranks == 3) GTEST_SKIP() << "grids of a power of two";
+  std::vector<Config> configs;
+  for (const GridConfig& grid : grids_of(ranks))
+    for (Style style : {Style::gpt2, Style::translator}) {
+      Config large = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data));
+      large.grid = grid;
+      large.model.vocabulary = style == Style::gpt2 ? 40001 : 1031, large.train.zero = 1;
+      configs.push_back(resolve(large));
+      Config lengthy = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data), 2);
+      lengthy.grid = grid;
+      lengthy.model.context = lengthy.data.sequence = 168;
+      lengthy.train.sequence_parallel = style == Style::gpt2, lengthy.train.precision = style == Style::gpt2 ? "bf16" : "f32";
+      lengthy.optimizer.kind = "sgd";
+      configs.push_back(resolve(lengthy));
+    }
+  compare(configs, outcome_of_four_steps);
 }
 
 }  // namespace
