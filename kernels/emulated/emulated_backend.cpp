@@ -10,9 +10,15 @@
 namespace mindpipe {
 namespace {
 
-// What a device reaches on large shapes: an H200 and an A100 of a cluster, and one AVX-512 core of a server.
+// What a device reaches on large shapes: an H200 and an A100 of a cluster, and one AVX-512 core of a server. "instant" computes in no time:
+// what is left is the program's own cost.
 const std::array devices{DeviceDescription{"h200", 50e12, 700e12, 4.0e12, 4e-6}, DeviceDescription{"a100", 18e12, 250e12, 1.6e12, 5e-6},
-                         DeviceDescription{"core", 0.12e12, 0.12e12, 8e9, 1e-6}};
+                         DeviceDescription{"core", 0.12e12, 0.12e12, 8e9, 1e-6}, DeviceDescription{"instant", 1e30, 1e30, 1e30, 0}};
+
+constexpr std::int64_t ahead_ns = 1'000'000;         // the host may be this far ahead of the device, as of a real one
+constexpr std::int64_t longest_sleep_ns = 500'000;   // between two looks at what else is under way
+constexpr std::int64_t pause_ns = 100'000;           // between two operations: the device stood idle
+constexpr std::int64_t most_late_ns = 2'000'000;
 
 double size(const Tensor& t) { return static_cast<double>(t.bytes()); }
 double moved(std::initializer_list<const Tensor*> tensors) {
@@ -42,18 +48,24 @@ void EmulatedBackend::spend(double flops, double bytes, DType dtype) {
   seconds_ += cost;
   flops_ += flops;
   if (pace_ == Pace::wait) {
-    // A clock that runs on: an operation that was awoken late shortens the wait of the next.
+    // Operations that follow each other run on one clock, so that one that was awoken late shortens the next; after a pause it starts anew.
     const std::int64_t now = now_ns();
-    if (free_at_ns_ < now - 2'000'000) free_at_ns_ = now;
+    if (now - left_at_ns_ > pause_ns || free_at_ns_ < now - most_late_ns) free_at_ns_ = std::max(free_at_ns_, now);
     free_at_ns_ += static_cast<std::int64_t>(cost * 1e9);
-    while (now_ns() < free_at_ns_) {
-      progress();
-      const std::int64_t left = free_at_ns_ - now_ns();
-      if (left > 100'000) std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<std::int64_t>(left - 60'000, 200'000)));
-      else std::this_thread::yield();
-    }
+    if (free_at_ns_ - now > ahead_ns) wait_until(free_at_ns_ - ahead_ns / 2);
   }
   progress();
+  left_at_ns_ = now_ns();
+}
+
+/// Sleeps towards the end and meets it awake: a sleeper may be awoken 60 us late.
+void EmulatedBackend::wait_until(std::int64_t end_ns) {
+  while (now_ns() < end_ns) {
+    progress();
+    const std::int64_t left = end_ns - now_ns();
+    if (left > 100'000) std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left - 60'000, longest_sleep_ns)));
+    else std::this_thread::yield();
+  }
 }
 
 std::string EmulatedBackend::description() const { return "emulated: " + device_.name; }
@@ -132,6 +144,9 @@ void EmulatedBackend::use_queue(int) {}
 std::uint64_t EmulatedBackend::record(int) { return 0; }
 void EmulatedBackend::wait(int, std::uint64_t) {}
 bool EmulatedBackend::finished(std::uint64_t) { return true; }
-void EmulatedBackend::synchronize() {}
+void EmulatedBackend::synchronize() {
+  if (pace_ == Pace::wait) wait_until(free_at_ns_);
+  left_at_ns_ = now_ns();
+}
 
 }  // namespace mindpipe

@@ -10,11 +10,12 @@ struct DeviceDescription {
   double bytes = 0;                      ///< of memory traffic, a second
   double launch = 0;                     ///< seconds before any operation
 };
-/// One of the bundled devices ("h200", "a100", "core"), or a sentence that lists them.
+/// One of the bundled devices ("h200", "a100", "core", "instant"), or a sentence that lists them.
 DeviceDescription describe_device(const std::string& name);
 
 /// No arithmetic and no tensor memory: addresses are counted, never followed. Each operation adds what it costs to a tally, from shapes alone.
-/// A counting backend (`Pace::count`) goes on at once; an emulating one sleeps until its clock has caught up (`Pace::wait`).
+/// A counting backend (`Pace::count`) goes on at once; an emulating one sleeps until its clock has caught up (`Pace::wait`),
+/// at the latest in `synchronize`.
 class EmulatedBackend final : public Backend {
  public:
   enum class Pace : std::uint8_t { count, wait };
@@ -68,12 +69,14 @@ class EmulatedBackend final : public Backend {
 
  private:
   void spend(double flops, double bytes, DType dtype);
+  void wait_until(std::int64_t end_ns);
 
   Memory& memory_;
   DeviceDescription device_;
   Pace pace_;
   double seconds_ = 0, flops_ = 0;
   std::int64_t free_at_ns_ = 0;  ///< when the imagined compute queue is idle again
+  std::int64_t left_at_ns_ = 0;  ///< when the host left the last operation
 };
 
 }  // namespace mindpipe

@@ -1,6 +1,8 @@
 #include "app/report_end.h"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 #include "app/main_verb.h"
 #include "core/text.h"
@@ -28,34 +30,26 @@ double EndReport::median_step() const {
 void EndReport::print_table(bool speaks, double operations_per_token) {
   // One row of times for each stage, brought together by a sum with zeros; of the ranks of a stage the first one speaks.
   const Layout& layout = worker_.layout();
-  const Executor::Spent& spent = worker_.executor().spent();
-  constexpr int columns = 6;
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(layout.grid.pipeline) * columns, 0);
-  if (layout.coord.tensor == 0 && layout.coord.data == 0) {
-    const std::int64_t mine[columns] = {spent.forward, spent.backward, spent.update, spent.scalars, spent.waiting, spent.steps};
-    std::copy_n(mine, columns, rows.begin() + layout.coord.pipeline * columns);
-  }
+  static_assert(std::has_unique_object_representations_v<TimeSpent>, "a row of integers");
+  constexpr std::size_t columns = sizeof(TimeSpent) / sizeof(std::int64_t);
+  std::vector<std::int64_t> rows(layout.grid.pipeline * columns, 0);
+  if (layout.coord.tensor == 0 && layout.coord.data == 0) std::memcpy(&rows[layout.coord.pipeline * columns], &worker_.executor().spent(), sizeof(TimeSpent));
   worker_.sum_over_grid(rows);
   if (!speaks || seconds_.empty()) return;
+  std::vector<TimeSpent> stages(layout.grid.pipeline);
+  std::memcpy(stages.data(), rows.data(), stages.size() * sizeof(TimeSpent));
 
+  const bool emulated = config_.device.kind == "emulated";
   const double tokens = static_cast<double>(layout.tokens()), median = median_step();
-  std::string text = fmt::format("\n{} steps, last loss {:.4f}; median step {}: {} tokens/s, {:.1f} GFLOP/s by 6N + 6Lhq\n\n", seconds_.size(), last_loss_, human_seconds(median),
-                                 human_count(tokens / median), operations_per_token * tokens / median / 1e9);
-  text += "stage    forward  backward    update   scalars   waiting     other   share of the steps' time\n";
-  double waiting = 0, all = 0;
-  for (int stage = 0; stage < layout.grid.pipeline; ++stage) {
-    const std::int64_t* row = &rows[static_cast<std::size_t>(stage) * columns];
-    const double steps = std::max<double>(1, static_cast<double>(row[5]));
-    const std::int64_t other = row[5] - row[0] - row[1] - row[2] - row[3] - row[4];
-    text += fmt::format("{:<5}", stage);
-    for (std::int64_t t : {row[0], row[1], row[2], row[3], row[4], other}) text += fmt::format("{:>9.1f}%", 100.0 * static_cast<double>(t) / steps);
-    text += "\n";
-    waiting += static_cast<double>(row[4]), all += steps;
-  }
-  if (layout.grid.pipeline > 1 && waiting > 0.25 * all)
-    text += fmt::format("note: stages wait {:.0f} % of the time; more micro-batches (a smaller train.micro_batch or a larger train.batch) shrink the bubble\n", 100 * waiting / all);
-  const std::string traffic = worker_.ledger().table();
-  if (worker_.ledger().total().calls > 0) text += "\ntraffic of rank 0\n" + traffic;
+  std::string text = fmt::format("\n{}{} steps, last loss {:.4f}; median step {}: {} tokens/s, {:.1f} GFLOP/s by 6N + 6Lhq\n\n", emulated ? "emulated: " : "", seconds_.size(), last_loss_,
+                                 human_seconds(median), human_count(tokens / median), operations_per_token * tokens / median / 1e9);
+  std::vector<double> expected;
+  if (emulated)
+    for (int stage = 0; stage < layout.grid.pipeline; ++stage) expected.push_back(worker_.plan().step.expected.bubble(stage));
+  text += (emulated ? "emulated: " : "") + table_of(stages, expected);
+  const RunFacts facts{layout.micro_batches(), layout.grid.data, layout.grid.tensor, config_.schedule.chunks, config_.schedule.kind, config_.train.zero > 0, !config_.schedule.cuts.empty()};
+  for (const std::string& note : advice_on(stages, facts)) text += fmt::format("note: {}\n", note);
+  if (worker_.ledger().total().calls > 0) text += "\ntraffic of rank 0\n" + worker_.ledger().table();
   print(text);
 }
 

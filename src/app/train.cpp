@@ -4,6 +4,7 @@
 #include "app/report_end.h"
 #include "app/run.h"
 #include "app/stop_request.h"
+#include "app/trace_file.h"
 #include "app/verbs.h"
 #include "app/weights_file.h"
 #include "core/log.h"
@@ -78,7 +79,7 @@ int train(const Arguments& arguments, const Config& given) {
       directory->append_metrics(line);
       directory->write_status({"running", step + 1, "", ""});
     }
-    progress.update(step + 1, of_step(scalars, tokens / seconds));
+    progress.update(step + 1, of_step(scalars, tokens / seconds) + (config.device.kind == "emulated" ? " | emulated" : ""));
     worker.sum_over_grid(stop);
     if (stop[0] > 0) {
       stopped = fmt::format("stopped after step {} as asked", step + 1);
@@ -90,6 +91,10 @@ int train(const Arguments& arguments, const Config& given) {
   if (config.device.kind != "emulated") {
     save_weights(worker, config.run.dir + "/model.safetensors");
     info("weights: {}/model.safetensors", config.run.dir);
+  }
+  if (config.trace.steps > 0) {
+    write_trace(worker, config.run.dir + "/trace.json");
+    info("trace of the last steps: {}/trace.json (ui.perfetto.dev opens it)", config.run.dir);
   }
   report.print_table(run.speaks(), model_operations(config, worker.plan().parameters));
   if (!stopped.empty()) {

@@ -11,7 +11,8 @@ bool is_bulk(TrafficClass kind) { return kind > TrafficClass::pipeline; }
 
 }  // namespace
 
-Channels::Channels(MPI_Comm ranks, Waiting& waiting, Axis axis, TrafficLedger* ledger) : waiting_(waiting), axis_(axis), ledger_(ledger) {
+Channels::Channels(MPI_Comm ranks, Waiting& waiting, Axis axis, TrafficLedger* ledger, bool counted)
+    : waiting_(waiting), axis_(axis), ledger_(ledger), counted_(counted) {
   MPI_CHECK(MPI_Comm_dup(ranks, comm_.receive()));
   MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
 }
@@ -43,7 +44,9 @@ void Channels::begin_part(Message& message, bool sending) {
   const int bytes = static_cast<int>(std::min(part_bytes, message.bytes - message.begun));
   std::byte* data = message.data + message.begun;
   MPI_Request& request = message.parts.emplace_back(MPI_REQUEST_NULL);
-  if (sending) MPI_CHECK(MPI_Isend(data, bytes, MPI_BYTE, message.peer, message.payload, comm_.get(), &request));
+  if (counted_ && sending) MPI_CHECK(MPI_Issend(nullptr, 0, MPI_BYTE, message.peer, message.payload, comm_.get(), &request));
+  else if (counted_) MPI_CHECK(MPI_Irecv(nullptr, 0, MPI_BYTE, message.peer, message.payload, comm_.get(), &request));
+  else if (sending) MPI_CHECK(MPI_Isend(data, bytes, MPI_BYTE, message.peer, message.payload, comm_.get(), &request));
   else MPI_CHECK(MPI_Irecv(data, bytes, MPI_BYTE, message.peer, message.payload, comm_.get(), &request));
   message.begun += static_cast<std::size_t>(bytes);
 }
@@ -67,7 +70,7 @@ void Channels::finish_parts(Message& message, bool sending) {
     if (is_done == 0) return;
     message.parts.pop_front();
     const std::size_t expected = std::min(part_bytes, message.bytes - message.arrived);
-    if (!sending) {
+    if (!sending && !counted_) {
       MPI_CHECK(MPI_Get_count(&status, MPI_BYTE, &count));
       MP_CHECK(static_cast<std::size_t>(count) == expected, "payload {} from rank {} has {} bytes where {} were expected: the two ends of the channel differ",
                message.payload, message.peer, count, expected);

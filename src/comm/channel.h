@@ -22,7 +22,8 @@ class Channels {
   using Transfer = std::int64_t;  ///< names a message that was begun
 
   /// Collective over `ranks`, which is duplicated; peers are ranks of it. `axis` names the traffic in `ledger` (may be null).
-  Channels(MPI_Comm ranks, Waiting& waiting, Axis axis = Axis::pipeline, TrafficLedger* ledger = nullptr);
+  /// `counted`: the tensors' addresses are never followed; messages are real but empty, and a send ends when its receiver is there.
+  Channels(MPI_Comm ranks, Waiting& waiting, Axis axis = Axis::pipeline, TrafficLedger* ledger = nullptr, bool counted = false);
   ~Channels();
 
   /// Begins to send; `tensor` must stay as it is until the transfer is done.
@@ -61,6 +62,7 @@ class Channels {
   Waiting& waiting_;
   Axis axis_;
   TrafficLedger* ledger_;
+  bool counted_;
   int rank_ = 0;
   Transfer next_ = 0;
   Messages sends_, receives_;  ///< in the order in which they were asked for

@@ -27,7 +27,8 @@ class Exchange {
   /// parts[r]: rank r's part of this rank's vector (and of the result); sizes are equal on all ranks, and may be zero.
   /// Making one takes its number in the group's order of exchanges, so all ranks make them in the same order.
   /// `scratch` holds what arrives before it is combined: scratch_bytes() of it, untouched by others until the end.
-  Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine);
+  /// `counted`: the tensors' addresses are never followed here; messages are real, but empty.
+  Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine, bool counted = false);
 
   /// Room for what arrives, when the largest part has `part_bytes`.
   static std::size_t scratch_bytes(int ranks, std::size_t part_bytes) { return static_cast<std::size_t>(ranks - 1) * aligned(part_bytes); }

@@ -19,14 +19,16 @@ void Messages::send(const void* data, std::size_t bytes, int peer, int tag) {
   bytes_sent_ += bytes;
   for (std::size_t from = 0; from < bytes; from += longest_message) {
     const int count = static_cast<int>(std::min(longest_message, bytes - from));
-    MPI_CHECK(MPI_Isend(static_cast<const std::byte*>(data) + from, count, MPI_BYTE, peer, tag, group_->comm(), &requests_.emplace_back()));
+    if (counted_) MPI_CHECK(MPI_Isend(nullptr, 0, MPI_BYTE, peer, tag, group_->comm(), &requests_.emplace_back()));
+    else MPI_CHECK(MPI_Isend(static_cast<const std::byte*>(data) + from, count, MPI_BYTE, peer, tag, group_->comm(), &requests_.emplace_back()));
   }
 }
 
 void Messages::receive(void* data, std::size_t bytes, int peer, int tag) {
   for (std::size_t from = 0; from < bytes; from += longest_message) {
     const int count = static_cast<int>(std::min(longest_message, bytes - from));
-    MPI_CHECK(MPI_Irecv(static_cast<std::byte*>(data) + from, count, MPI_BYTE, peer, tag, group_->comm(), &requests_.emplace_back()));
+    if (counted_) MPI_CHECK(MPI_Irecv(nullptr, 0, MPI_BYTE, peer, tag, group_->comm(), &requests_.emplace_back()));
+    else MPI_CHECK(MPI_Irecv(static_cast<std::byte*>(data) + from, count, MPI_BYTE, peer, tag, group_->comm(), &requests_.emplace_back()));
   }
 }
 

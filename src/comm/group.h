@@ -29,10 +29,11 @@ class Group {
 };
 
 /// Messages under way, begun together and awaited together. Nothing here blocks. Messages between two ranks of a group that
-/// have the same tag arrive in the order in which they were begun.
+/// have the same tag arrive in the order in which they were begun. `counted`: addresses are counted and never followed; the
+/// messages are real, but empty.
 class Messages {
  public:
-  explicit Messages(Group& group) : group_(&group) {}
+  explicit Messages(Group& group, bool counted = false) : group_(&group), counted_(counted) {}
   void send(const void* data, std::size_t bytes, int peer, int tag);
   void receive(void* data, std::size_t bytes, int peer, int tag);
   /// Whether all are done; then begins afresh.
@@ -41,6 +42,7 @@ class Messages {
 
  private:
   Group* group_;
+  bool counted_;
   std::vector<MPI_Request> requests_;
   std::size_t bytes_sent_ = 0;
 };

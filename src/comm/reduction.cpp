@@ -61,8 +61,10 @@ bool Reductions::begin_part() {
   ++job->begun;
   group_->waiting().gate().begin(job->kind());
   void* scratch = scratch_.address_of(static_cast<std::size_t>(slot) * aligned(slot_bytes(size())));
-  parts_.push_back({Exchange(*group_, job->halves, std::move(pieces), scratch, [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); }),
-                    &*job, slot});
+  // Counted slabs are not added: the simulator's price of a reduction, which the executor waits for, holds the additions too.
+  const bool counted = backend_.memory().kind() == Memory::Kind::counted;
+  const Combine combine = counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {}) : [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
+  parts_.push_back({Exchange(*group_, job->halves, std::move(pieces), scratch, combine, counted), &*job, slot});
   return true;
 }
 

@@ -8,8 +8,7 @@
 namespace mindpipe {
 namespace {
 
-constexpr int spins = 2000;                                  // then a crowded rank begins to sleep
-constexpr std::int64_t long_wait_ns = 20 * 1000 * 1000;      // a wait that is worth a line in the watchdog's sentence
+constexpr std::int64_t long_wait_ns = 20 * 1000 * 1000;  // a wait that is worth a line in the watchdog's sentence
 
 }  // namespace
 
@@ -20,8 +19,8 @@ void Waiting::pause(Turn& turn, const Describe& describe) {
     in_hook_ = false;
   }
   ++turn.count;
-  if (crowded_ && turn.count > spins) {
-    const int microseconds = turn.count < spins + 20 ? 50 : 200;
+  if (crowded_ && turn.count > spins_) {
+    const int microseconds = turn.count < spins_ + 20 ? 50 : longest_sleep_us_;
     std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
   }
   if (watchdog_ != nullptr && !turn.described && now_ns() - turn.start > long_wait_ns) {

@@ -19,6 +19,9 @@ class Waiting {
   void on_progress(std::function<void()> hook) { hook_ = std::move(hook); }
   /// Whether ranks outnumber processors here, so that a rank that spins takes time from the one it waits for.
   void set_crowded(bool crowded) { crowded_ = crowded; }
+  /// How many turns a crowded rank spins before it sleeps, and how long it sleeps at most. Ranks that only imitate computing, many to a
+  /// processor, spin little.
+  void set_patience(int spins, int longest_sleep_us) { spins_ = spins, longest_sleep_us_ = longest_sleep_us; }
   void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
 
   /// Returns once `done()` holds. `describe` says what is waited for; it is asked for only when the wait gets long.
@@ -47,6 +50,7 @@ class Waiting {
   Watchdog* watchdog_ = nullptr;
   TrafficGate gate_;
   bool crowded_ = false, in_hook_ = false;
+  int spins_ = 2000, longest_sleep_us_ = 200;
   double seconds_ = 0;
 };
 

@@ -107,6 +107,10 @@ struct WatchdogConfig {
   double start = 300, step = 0;  ///< seconds; step 0: max(10 x median step, 300)
   bool operator==(const WatchdogConfig&) const = default;
 };
+struct TraceConfig {
+  int steps = 3;  ///< the last steps of a training whose actions go to trace.json; 0: none
+  bool operator==(const TraceConfig&) const = default;
+};
 struct GenerateConfig {
   std::string prompt;
   int tokens = 128;
@@ -130,6 +134,7 @@ struct Config {
   CheckpointConfig checkpoint;
   DeviceConfig device;
   WatchdogConfig watchdog;
+  TraceConfig trace;
   GenerateConfig generate;
   bool operator==(const Config&) const = default;
 };

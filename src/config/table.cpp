@@ -117,6 +117,10 @@ std::vector<Setting> settings_of(Config& c) {
           .to(1e9)
           .in(Unit::seconds),
 
+      set("trace.steps", c.trace.steps, "last steps of a training whose actions go to trace.json in run.dir (Perfetto opens it); 0: none")
+          .from(0)
+          .to(1000),
+
       set("generate.prompt", c.generate.prompt, "text to go on from"),
       set("generate.tokens", c.generate.tokens, "tokens to write").from(1).to(many),
       set("generate.temperature", c.generate.temperature, "0: always the likeliest token").from(0).to(1e3),

@@ -5,12 +5,11 @@
 namespace mindpipe {
 namespace {
 
-constexpr std::size_t recorded_steps = 8;
 constexpr int payload_number(Payload payload) { return static_cast<int>(payload); }
 
 }  // namespace
 
-Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, Measure::Room room)
+Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, Measure::Room room, std::size_t recorded_steps)
     : stage_(stage),
       replicas_(replicas),
       wires_(wires),
@@ -29,6 +28,8 @@ Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, con
   }
   for (const BoundaryBytes& b : buffer_sizes_)
     buffers_.emplace_back(memory, MemoryClass::boundary, std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
+  if (memory.kind() == Memory::Kind::counted)
+    for (const Span& span : plan.expected.spans[stage.layout().coord.pipeline]) paper_times_.push_back(span.end - span.start);
   const Layout& layout = stage.layout();
   const Shape losses{layout.micro_batches(), layout.samples, layout.sequence};
   losses_arena_ = Arena(memory, MemoryClass::boundary, bytes_for(losses, DType::f32));
@@ -85,14 +86,18 @@ bool Executor::advance(Line& line) {
   }
   if (!is_done(line, action)) return false;
   recorder_.end(index, now_ns());
-  ended_[index] = 1, line.started = false, ++line.next;
+  ended_[index] = 1, line.started = false, line.met_ns = 0, ++line.next;
   line.requests.clear();
   return true;
 }
 
 void Executor::start(Line& line, const Action& action) {
   switch (action.kind) {
-    case Kind::send: line.requests.push_back(wires_.channels->send(action.peer, payload_number(action.payload), payload_of(action))); return;
+    case Kind::send: {
+      const TrafficClass traffic = action.payload == Payload::unit ? TrafficClass::gradients : TrafficClass::pipeline;
+      line.requests.push_back(wires_.channels->send(action.peer, payload_number(action.payload), payload_of(action), traffic));
+      return;
+    }
     case Kind::receive: line.requests.push_back(wires_.channels->receive(action.peer, payload_number(action.payload), payload_of(action))); return;
     case Kind::reduce:
       for (int block = action.first; block < action.last; ++block)
@@ -108,9 +113,13 @@ void Executor::start(Line& line, const Action& action) {
   }
 }
 
-bool Executor::is_done(const Line& line, const Action& action) {
-  return std::all_of(line.requests.begin(), line.requests.end(),
-                     [&](std::int64_t request) { return is_message(action) ? wires_.channels->done(request) : wires_.reductions.done(request); });
+/// Messages of counted memory are empty: once all that take part have met, they take as long as the simulator says.
+bool Executor::is_done(Line& line, const Action& action) {
+  const bool met = std::all_of(line.requests.begin(), line.requests.end(),
+                               [&](std::int64_t request) { return is_message(action) ? wires_.channels->done(request) : wires_.reductions.done(request); });
+  if (!met || paper_times_.empty()) return met;
+  if (line.met_ns == 0) line.met_ns = now_ns();
+  return now_ns() - line.met_ns >= paper_times_[line.actions[line.next]];
 }
 
 /// A buffer's tensors: an activation and perhaps a memory behind it, or their gradients.
@@ -232,19 +241,22 @@ StepScalars Executor::run(const StepInput& input) {
   const std::int64_t step_start = now_ns();
   recorder_.begin_step(input.step);
   replicas_.start_step();
+  if (!paper_times_.empty()) stage_.context().backend.synchronize();
   input_ = &input;
   const auto scalars_at = static_cast<int>(std::find_if(list_.begin(), list_.end(), [](const Action& a) { return a.kind == Kind::sum_scalar; }) - list_.begin());
   const auto over = [&] { return compute_.next == compute_.actions.size() && std::all_of(others_.begin(), others_.end(), [](const Line& l) { return l.next == l.actions.size(); }); };
   while (!over()) {
     move_others();
     if (!ended_[scalars_at] && may_start(list_[scalars_at])) {
-      const std::int64_t start = now_ns();
+      const std::int64_t start = now_ns(), waited = waited_ns();
       recorder_.start(scalars_at, start);
       replicas_.add_uses();
       scalars_ = replicas_.sum_scalars(stage_.has_head() ? losses_ : Tensor{}, input.valid, 1.0 / static_cast<double>(stage_.layout().tokens()), input.clip);
+      if (!paper_times_.empty()) stage_.context().backend.synchronize();
       const std::int64_t end = now_ns();
       recorder_.end(scalars_at, end);
-      spent_.scalars += end - start;
+      spent_.wait_scalars += waited_ns() - waited;
+      spent_.scalars += end - start - (waited_ns() - waited);
       ended_[scalars_at] = 1;
       for (Line& line : others_)
         if (line.next < line.actions.size() && line.actions[line.next] == scalars_at) ++line.next;
@@ -252,13 +264,17 @@ StepScalars Executor::run(const StepInput& input) {
     }
     const int index = compute_.next < compute_.actions.size() ? compute_.actions[compute_.next] : -1;
     if (index >= 0 && may_start(list_[index])) {
-      const std::int64_t start = now_ns();
+      const std::int64_t start = now_ns(), waited = waited_ns();
       recorder_.start(index, start);
       compute(list_[index]);
+      if (!paper_times_.empty()) stage_.context().backend.synchronize();
       const std::int64_t end = now_ns();
       recorder_.end(index, end);
       const Kind kind = list_[index].kind;
-      (kind == Kind::forward ? spent_.forward : kind == Kind::update ? spent_.update : spent_.backward) += end - start;
+      // The only waits inside a pass are those of its tensor sums.
+      const std::int64_t inside = waited_ns() - waited;
+      spent_.wait_tensor += inside;
+      (kind == Kind::forward ? spent_.forward : kind == Kind::update ? spent_.update : spent_.backward) += end - start - inside;
       ended_[index] = 1, ++compute_.next;
       continue;
     }
@@ -268,12 +284,40 @@ StepScalars Executor::run(const StepInput& input) {
       return over() || (index >= 0 && may_start(list_[index])) || (!ended_[scalars_at] && may_start(list_[scalars_at]));
     };
     const std::int64_t start = now_ns();
-    wires_.waiting.until(ready, [&] { return describe_wait(); });
-    spent_.waiting += now_ns() - start;
+    const int reason = awaited(index, scalars_at);
+    wires_.waiting.until([&] { return ready() || ended_[reason]; }, [&] { return describe_wait(); });
+    wait_for(list_[reason]) += now_ns() - start;
   }
   input_ = nullptr;
   spent_.steps += now_ns() - step_start;
   return scalars_;
+}
+
+/// The action that the compute queue waits for; at the end of a step, one of those that are left.
+int Executor::awaited(int compute_head, int scalars) const {
+  const auto missing = [&](int action) {
+    const auto& after = list_[action].after;
+    const auto found = std::find_if(after.begin(), after.end(), [&](int i) { return !ended_[i]; });
+    return found == after.end() ? action : *found;
+  };
+  int action = compute_head >= 0 ? missing(compute_head) : scalars;
+  if (action == scalars && !ended_[scalars]) action = missing(scalars);
+  if (!ended_[action]) return action;
+  for (const Line& line : others_)
+    if (line.next < line.actions.size()) return line.actions[line.next];
+  return action;
+}
+
+std::int64_t& Executor::wait_for(const Action& awaited) {
+  switch (awaited.kind) {
+    case Kind::reduce:
+    case Kind::gather: return spent_.wait_data;
+    case Kind::fetch:
+    case Kind::evict:
+    case Kind::stash:
+    case Kind::unstash: return spent_.wait_copy;
+    default: return awaited.payload == Payload::unit ? spent_.wait_data : spent_.wait_pipeline;
+  }
 }
 
 std::string Executor::describe_wait() const {

@@ -10,6 +10,7 @@
 #include "runtime/measure.h"
 #include "runtime/replicas.h"
 #include "trace/recorder.h"
+#include "trace/summary.h"
 
 namespace mindpipe {
 
@@ -34,7 +35,7 @@ struct Wires {
 /// One thread does everything: messages move in between, from the backend's progress hook and while waiting.
 class Executor {
  public:
-  Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, Measure::Room room);
+  Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, Measure::Room room, std::size_t recorded_steps = 8);
 
   StepScalars run(const StepInput& input);
   /// Losses of forward passes alone: the sum over micro-batches [first, first + micro_batches) of this rank (on the rank with the head), through all stages.
@@ -42,11 +43,8 @@ class Executor {
 
   const std::vector<Action>& list() const { return list_; }
   Recorder& recorder() { return recorder_; }
-  /// Nanoseconds since the beginning: in passes and updates (by kind), in sums of scalars, and in whole steps.
-  struct Spent {
-    std::int64_t forward = 0, backward = 0, update = 0, scalars = 0, steps = 0, waiting = 0;
-  };
-  const Spent& spent() const { return spent_; }
+  /// Nanoseconds since the beginning, waits by what was waited for.
+  const TimeSpent& spent() const { return spent_; }
   /// The most that tapes and scratch ever held.
   std::size_t peak_activations() const;
   std::size_t peak_scratch() const { return scratch_.peak(); }
@@ -67,12 +65,16 @@ class Executor {
     std::size_t next = 0;
     bool started = false;
     std::vector<std::int64_t> requests;
+    std::int64_t met_ns = 0;    ///< counted memory: when all that take part were seen to be there
   };
   bool may_start(const Action& action) const;
   void move_others();
   bool advance(Line& line);
   void start(Line& line, const Action& action);
-  bool is_done(const Line& line, const Action& action);
+  bool is_done(Line& line, const Action& action);
+  int awaited(int compute_head, int scalars) const;
+  std::int64_t& wait_for(const Action& awaited);
+  std::int64_t waited_ns() const { return static_cast<std::int64_t>(wires_.waiting.seconds() * 1e9); }
   void compute(const Action& action);
   void forward(const Action& action);
   void backward(const Action& action);
@@ -95,11 +97,12 @@ class Executor {
   std::vector<Line> others_;
   Line compute_;
   std::vector<char> ended_;
+  std::vector<std::int64_t> paper_times_;  ///< counted memory: how long the simulator says each action takes; else none
   bool moving_ = false;
   const StepInput* input_ = nullptr;
   StepScalars scalars_;
   Recorder recorder_;
-  Spent spent_;
+  TimeSpent spent_;
 };
 
 }  // namespace mindpipe

@@ -1,0 +1,107 @@
+#include "app/trace_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "core/handle.h"
+#include "trace/chrome_trace.h"
+
+namespace mindpipe {
+namespace {
+
+struct FileTraits {
+  using Raw = std::FILE*;
+  static Raw none() { return nullptr; }
+  static void release(Raw raw) noexcept { std::fclose(raw); }
+};
+
+/// Every node has a clock of its own. All ranks leave the same collective at about the same time: what their clocks say then, against
+/// rank 0's, is the shift. Of several such moments the middle one counts. Below a tenth of a second it is taken for the collective's own
+/// spread: ranks of one node share their clock, and clocks of different nodes began to count at different boots.
+std::int64_t shift_to_rank_0(Worker& worker) {
+  constexpr std::size_t moments = 5;
+  constexpr std::int64_t least = 100'000'000;
+  std::vector<std::int64_t> mine, first;
+  for (std::size_t k = 0; k < moments; ++k) {
+    std::vector<std::int64_t> one{1};
+    worker.sum_over_grid(one);
+    mine.push_back(now_ns());
+  }
+  first = worker.world().rank == 0 ? mine : std::vector<std::int64_t>(moments, 0);
+  worker.sum_over_grid(first);
+  std::vector<std::int64_t> shifts;
+  for (std::size_t k = 0; k < moments; ++k) shifts.push_back(first[k] - mine[k]);
+  std::nth_element(shifts.begin(), shifts.begin() + moments / 2, shifts.end());
+  const std::int64_t shift = shifts[moments / 2];
+  return std::abs(shift) < least ? 0 : shift;
+}
+
+void write(std::FILE* file, const std::string& text, const std::string& path) {
+  MP_REQUIRE(std::fwrite(text.data(), 1, text.size(), file) == text.size(), Exit::io_error, "{} cannot be written ({})", path, std::strerror(errno));
+}
+
+}  // namespace
+
+void write_trace(Worker& worker, const std::string& path) {
+  const Layout& layout = worker.layout();
+  Recorder& recorder = worker.executor().recorder();
+  const Program& program = worker.plan().step.program;
+  const std::size_t steps = recorder.held();
+  if (steps == 0) return;
+  const std::int64_t shift = shift_to_rank_0(worker);
+
+  // Rank 0's first action of the oldest step is time 0 for all.
+  std::vector<std::int64_t> zero{0};
+  if (worker.world().rank == 0) {
+    zero[0] = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t i = 0; i < recorder.actions(); ++i)
+      if (const auto& times = recorder.times(0, i); times.end != 0) zero[0] = std::min(zero[0], times.start);
+  }
+  worker.sum_over_grid(zero);
+
+  std::vector<std::size_t> first(program.ranks.size() + 1, 0);  // of each stage's rows
+  for (std::size_t stage = 0; stage < program.ranks.size(); ++stage) first[stage + 1] = first[stage] + program.ranks[stage].size() * steps * 2;
+  Handle<FileTraits> file;
+  if (worker.world().rank == 0) {
+    *file.receive() = std::fopen(path.c_str(), "w");
+    MP_REQUIRE(file.get() != nullptr, Exit::io_error, "{} cannot be written ({})", path, std::strerror(errno));
+    write(file.get(), chrome_begin, path);
+  }
+  // One pipeline at a time, so that no rank ever holds the times of all.
+  for (int data = 0; data < layout.grid.data; ++data)
+    for (int tensor = 0; tensor < layout.grid.tensor; ++tensor) {
+      std::vector<std::int64_t> rows(first.back(), 0);
+      if (layout.coord.data == data && layout.coord.tensor == tensor) {
+        std::int64_t* row = &rows[first[layout.coord.pipeline]];
+        for (std::size_t step = 0; step < steps; ++step)
+          for (std::size_t i = 0; i < recorder.actions(); ++i) {
+            const Recorder::Times& times = recorder.times(step, i);
+            *row++ = times.start == 0 ? 0 : times.start + shift;
+            *row++ = times.end == 0 ? 0 : times.end + shift;
+          }
+      }
+      worker.sum_over_grid(rows);
+      if (worker.world().rank != 0) continue;
+      std::vector<TracedRank> ranks;
+      for (int stage = 0; stage < layout.grid.pipeline; ++stage) {
+        TracedRank& rank = ranks.emplace_back();
+        rank.rank = rank_at(layout.grid, {tensor, data, stage, 0});
+        rank.name = fmt::format("rank {}: stage {}, data {}, tensor {}", rank.rank, stage, data, tensor);
+        const std::int64_t* row = &rows[first[stage]];
+        for (std::size_t step = 0; step < steps; ++step) {
+          auto& times = rank.steps.emplace_back();
+          for (std::size_t i = 0; i < program.ranks[stage].size(); ++i, row += 2) times.push_back({row[0], row[1]});
+        }
+      }
+      if (data > 0 || tensor > 0) write(file.get(), ",\n", path);
+      write(file.get(), chrome_events(program, ranks, recorder.first_held_step() + 1, zero[0]), path);
+    }
+  if (worker.world().rank != 0) return;
+  write(file.get(), chrome_end, path);
+  MP_REQUIRE(std::fflush(file.get()) == 0, Exit::io_error, "{} cannot be written ({})", path, std::strerror(errno));
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,116 @@
+#include "trace/chrome_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <tuple>
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+/// Microseconds with three decimals: the format's unit, to the nanosecond.
+std::string microseconds(std::int64_t ns) { return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", (ns < 0 ? -ns : ns) / 1000, (ns < 0 ? -ns : ns) % 1000); }
+
+std::string name_of_queue(const QueueKey& key) {
+  if (key.queue == Queue::channel) return fmt::format("{} {} stage {}", name_of(key.payload), key.outgoing ? "to" : "from", key.peer);
+  if (key.queue == Queue::group) return fmt::format("{} group", name_of(key.group));
+  return name_of(key.queue);
+}
+
+std::string label_of(const Action& action) {
+  std::string label = name_of(action.kind);
+  if (is_message(action)) label += fmt::format(" {}", name_of(action.payload));
+  if (action.micro_batch >= 0) label += fmt::format(" {}", action.micro_batch);
+  return label;
+}
+
+class Writer {
+ public:
+  void event(const std::string& members) { fmt::format_to(std::back_inserter(text_), "{}{{{}}}", text_.empty() ? "" : ",\n", members); }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+/// Numbers a rank's queues: the compute queue is the first.
+std::map<QueueKey, int> threads_of(const std::vector<Action>& list) {
+  std::map<QueueKey, int> threads;
+  for (const Action& action : list) threads.try_emplace(queue_of(action), 0);
+  int next = 0;
+  for (auto& [key, thread] : threads) thread = next++;
+  return threads;
+}
+
+void name_threads(Writer& out, const TracedRank& rank, const std::map<QueueKey, int>& threads) {
+  out.event(fmt::format(R"("ph": "M", "name": "process_name", "pid": {}, "tid": 0, "args": {{"name": "{}"}})", rank.rank, rank.name));
+  out.event(fmt::format(R"("ph": "M", "name": "process_sort_index", "pid": {}, "tid": 0, "args": {{"sort_index": {}}})", rank.rank, rank.rank));
+  for (const auto& [key, thread] : threads) {
+    out.event(fmt::format(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}})", rank.rank, thread, name_of_queue(key)));
+    out.event(fmt::format(R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", rank.rank, thread, thread));
+  }
+}
+
+struct FlowEnd {
+  int pid, tid;
+  Recorder::Times times;
+};
+/// The ends of messages by (step, from, to, payload), in the order of their channel.
+using FlowEnds = std::map<std::tuple<std::size_t, int, int, Payload>, std::vector<FlowEnd>>;
+
+void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, std::int64_t first_step, std::int64_t zero) {
+  for (const auto& [channel, from] : sends) {
+    const auto to = receives.find(channel);
+    const auto& [step, sender, receiver, payload] = channel;
+    const std::size_t pairs = to == receives.end() ? 0 : std::min(from.size(), to->second.size());
+    for (std::size_t k = 0; k < pairs; ++k) {
+      const FlowEnd &tail = from[k], &head = to->second[k];
+      if (tail.times.end == 0 || head.times.end == 0) continue;
+      const std::string both = fmt::format(R"("cat": "message", "name": "{}", "id": "{}.{}.{}.{}.{}.{}")", name_of(payload), first_step + static_cast<std::int64_t>(step), tail.pid, head.pid,
+                                           name_of(payload), receiver, k);
+      // An arrow ends inside the slice that it points to, and never before it began.
+      const std::int64_t begin = tail.times.start, end = std::max({begin, head.times.start, head.times.end - 1});
+      out.event(fmt::format(R"("ph": "s", {}, "pid": {}, "tid": {}, "ts": {})", both, tail.pid, tail.tid, microseconds(begin - zero)));
+      out.event(fmt::format(R"("ph": "f", "bp": "e", {}, "pid": {}, "tid": {}, "ts": {})", both, head.pid, head.tid, microseconds(end - zero)));
+    }
+  }
+}
+
+}  // namespace
+
+std::string chrome_events(const Program& program, const std::vector<TracedRank>& ranks, std::int64_t first_step, std::int64_t zero) {
+  MP_CHECK(ranks.size() == program.ranks.size(), "a trace of {} ranks with {} lists", ranks.size(), program.ranks.size());
+  Writer out;
+  FlowEnds sends, receives;
+  for (std::size_t place = 0; place < ranks.size(); ++place) {
+    const TracedRank& rank = ranks[place];
+    const auto& list = program.ranks[place];
+    const std::map<QueueKey, int> threads = threads_of(list);
+    name_threads(out, rank, threads);
+    for (std::size_t step = 0; step < rank.steps.size(); ++step) {
+      MP_CHECK(rank.steps[step].size() == list.size(), "times of {} actions for a list of {}", rank.steps[step].size(), list.size());
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const Action& action = list[i];
+        const Recorder::Times& times = rank.steps[step][i];
+        const int thread = threads.at(queue_of(action)), stage = static_cast<int>(place);
+        if (action.kind == Kind::send) sends[{step, stage, action.peer, action.payload}].push_back({rank.rank, thread, times});
+        if (action.kind == Kind::receive) receives[{step, action.peer, stage, action.payload}].push_back({rank.rank, thread, times});
+        if (times.end == 0) continue;
+        std::string args = fmt::format(R"("step": {}, "action": {})", first_step + static_cast<std::int64_t>(step), i);
+        if (action.micro_batch >= 0) args += fmt::format(R"(, "micro_batch": {})", action.micro_batch);
+        if (action.last > action.first) args += fmt::format(R"(, "blocks": "{}..{}")", action.first, action.last - 1);
+        if (action.bytes > 0) args += fmt::format(R"(, "bytes": {})", action.bytes);
+        out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}})", label_of(action), name_of(action.kind), rank.rank, thread,
+                              microseconds(times.start - zero), microseconds(times.end - times.start), args));
+      }
+    }
+  }
+  draw_arrows(out, sends, receives, first_step, zero);
+  return out.take();
+}
+
+}  // namespace mindpipe

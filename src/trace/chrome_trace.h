@@ -1,0 +1,27 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "program/action.h"
+#include "trace/recorder.h"
+
+namespace mindpipe {
+
+/// One rank of a trace: which it is, what to call it, and when its actions ran, [step][action of its list], on the trace's clock.
+struct TracedRank {
+  int rank = 0;
+  std::string name;
+  std::vector<std::vector<Recorder::Times>> steps;
+};
+
+/// Events of the Chrome trace format, which Perfetto and chrome://tracing read, with commas between them: `ranks[i]` ran
+/// `program.ranks[i]`. A rank is a process, each of its queues a thread; an action is one complete event, and an arrow (flow) leads
+/// from each send to its receive. `first_step` numbers steps[0]; `zero` is the clock's reading that becomes time 0.
+std::string chrome_events(const Program& program, const std::vector<TracedRank>& ranks, std::int64_t first_step, std::int64_t zero);
+
+/// What stands before and after the events of a file.
+inline constexpr const char* chrome_begin = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+inline constexpr const char* chrome_end = "\n]}\n";
+
+}  // namespace mindpipe

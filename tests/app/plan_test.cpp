@@ -1,0 +1,61 @@
+#include "app/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/check.h"
+#include "core/clock.h"
+#include "runtime/worker.h"
+
+namespace mindpipe {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+Config config(const std::string& name, std::vector<std::string> overrides = {}) { return read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml", overrides); }
+
+int lines_of(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+
+TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
+  const std::string text = plan_text(config("gpt2-124m", {"grid.pipeline=4", "grid.data=2", "grid.tensor=1"}), 8);
+  EXPECT_THAT(text, HasSubstr("8 ranks (supernet 1 x pipeline 4 x data 2 x tensor 1)"));
+  EXPECT_THAT(text, ContainsRegex("step [0-9]+[^,]*, [0-9.]+[kM]? tokens/s")) << text;
+  EXPECT_EQ(lines_of(text), 4 + 4) << text;
+  EXPECT_THAT(text, ContainsRegex("\n3 +[0-9]+-[0-9]+ +[0-9.]+% +1 ")) << "the last stage of 1f1b holds one tape\n" << text;
+  EXPECT_THAT(text, ContainsRegex("\n0 +0-[0-9]+ +[0-9.]+% +4 ")) << "the first holds as many as there are stages\n" << text;
+}
+
+TEST(Plan, MoreMicroBatchesShrinkTheBubbleAndLessMemoryIsSaid) {
+  Config few = config("gpt-tiny", {"grid.pipeline=2", "train.batch=16", "memory.device_limit=1MiB"});
+  EXPECT_THAT(plan_text(few, 2), HasSubstr("does not fit into memory.device_limit (1 MiB)"));
+  few.memory.device_limit = 0;
+  EXPECT_THAT(plan_text(few, 2), testing::Not(HasSubstr("does not fit")));
+  const auto bubble = [](const Config& c) { return make_run_plan(c).step.expected.bubble(0); };
+  Config many = few;
+  many.train.batch = 128;
+  EXPECT_LT(bubble(resolve(many)), bubble(resolve(few)) - 0.05);
+}
+
+TEST(Plan, RefusesRanksThatTheGridCannotUse) {
+  EXPECT_THROW(plan_text(config("gpt-tiny", {"grid.pipeline=3"}), 4), Error);
+}
+
+/// A laptop answers at once, for any size: planning must not grow with the square of anything.
+TEST(Plan, IsReadyInLessThanASecondAlsoForLargeModelsAndManyMicroBatches) {
+  const auto seconds = [](const Config& c, int ranks) {
+    double best = 1e9;
+    for (int attempt = 0; attempt < 3 && best > 0.9; ++attempt) {  // another process may have the processor
+      const std::int64_t start = now_ns();
+      plan_text(c, ranks);
+      best = std::min(best, seconds_since(start));
+    }
+    return best;
+  };
+  EXPECT_LT(seconds(config("gpt2-124m"), 8), 0.9);
+  EXPECT_LT(seconds(config("llama-8b"), 64), 0.9);
+  EXPECT_LT(seconds(config("gpt-tiny", {"grid.pipeline=2", "train.batch=1024", "train.micro_batch=1", "schedule.kind=zb-h1"}), 2), 0.9);
+}
+
+}  // namespace
+}  // namespace mindpipe

@@ -1,0 +1,86 @@
+#include "emulated/emulated_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <ctime>
+
+#include "core/check.h"
+#include "core/clock.h"
+#include "core/memory.h"
+
+namespace mindpipe {
+namespace {
+
+struct EmulatedTest : ::testing::Test {
+  Memory memory{Memory::Kind::counted};
+  Tensor tensor(const Shape& shape, DType dtype = DType::f32) { return {memory.allocate(bytes_for(shape, dtype), MemoryClass::activations), shape, dtype}; }
+};
+
+TEST_F(EmulatedTest, PricesAProductByItsOperationsOrItsBytesWhicheverTakesLonger) {
+  EmulatedBackend backend(memory, {"slow", 1e9, 2e9, 1e9, 1e-6}, EmulatedBackend::Pace::count);
+  backend.linear(tensor({64, 128}), tensor({256, 128}), {}, Activation::none, {}, tensor({64, 256}));
+  EXPECT_NEAR(backend.seconds(), 1e-6 + 2.0 * 64 * 128 * 256 / 1e9, 1e-12);
+  EXPECT_EQ(backend.operations(), 2.0 * 64 * 128 * 256);
+  const double before = backend.seconds();
+  backend.add(tensor({1000}), tensor({1000}), tensor({1000}));
+  EXPECT_NEAR(backend.seconds() - before, 1e-6 + 12000 / 1e9, 1e-12);
+}
+
+TEST_F(EmulatedTest, WaitsAsLongAsTheTableSaysAndKeepsProgressGoing) {
+  EmulatedBackend backend(memory, {"slow", 1e9, 1e9, 1e9, 0}, EmulatedBackend::Pace::wait);
+  int turns = 0;
+  backend.on_progress([&] { ++turns; });
+  const Tensor t = tensor({1'000'000});  // 12 MB: 12 ms
+  double best = 1e9;
+  for (int attempt = 0; attempt < 3 && best > 0.0372; ++attempt) {  // a busy machine awakens late
+    backend.synchronize();
+    const std::int64_t start = now_ns();
+    for (int i = 0; i < 3; ++i) backend.add(t, t, t);
+    EXPECT_GE(seconds_since(start), 0.034) << "the host may be one millisecond ahead";
+    backend.synchronize();
+    EXPECT_GE(seconds_since(start), 0.036);
+    best = std::min(best, seconds_since(start));
+  }
+  EXPECT_LE(best, 0.0372);
+  EXPECT_GT(turns, 20);
+}
+
+TEST_F(EmulatedTest, APauseIsNotCaughtUp) {
+  EmulatedBackend backend(memory, {"slow", 1e9, 1e9, 1e9, 0}, EmulatedBackend::Pace::wait);
+  const Tensor t = tensor({250'000});  // 3 ms
+  backend.add(t, t, t);
+  backend.synchronize();
+  const std::int64_t pause = now_ns();
+  while (now_ns() - pause < 1'500'000) {}
+  const std::int64_t start = now_ns();
+  backend.add(t, t, t);
+  backend.synchronize();
+  EXPECT_GE(seconds_since(start), 0.003);
+}
+
+TEST_F(EmulatedTest, SleepsRatherThanSpins) {
+  EmulatedBackend backend(memory, {"slow", 1e9, 1e9, 1e9, 0}, EmulatedBackend::Pace::wait);
+  const Tensor t = tensor({10'000'000});  // 120 ms
+  const std::clock_t start = std::clock();
+  backend.add(t, t, t);
+  backend.synchronize();
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 0.06) << "64 ranks live on two processors";
+}
+
+TEST_F(EmulatedTest, NamesTheDevicesItKnows) {
+  EXPECT_EQ(describe_device("h200").name, "h200");
+  try {
+    describe_device("h100");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("bundled devices: h200, a100, core, instant"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(EmulatedTest, HostMemoryIsRefused) {
+  Memory host(Memory::Kind::host);
+  EXPECT_THROW(EmulatedBackend(host, describe_device("core"), EmulatedBackend::Pace::count), Error);
+}
+
+}  // namespace
+}  // namespace mindpipe

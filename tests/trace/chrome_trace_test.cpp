@@ -1,0 +1,151 @@
+#include "trace/chrome_trace.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "program/make_program.h"
+#include "program/sample_outline.h"
+
+namespace mindpipe {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Two steps of a pipeline, timed by the simulator, as they would come from ranks of another clock.
+struct Traced {
+  static constexpr std::int64_t zero = 5'000'000'000;
+  PlannedStep plan;
+  std::vector<TracedRank> ranks;
+  Json file;
+
+  explicit Traced(const Outline& outline, const std::string& schedule) : plan(make_program(outline, schedule, {{100, 0, -1}, {}, {}, {}})) {
+    for (int rank = 0; rank < outline.stages; ++rank) {
+      TracedRank& traced = ranks.emplace_back();
+      traced.rank = 10 + rank, traced.name = "rank " + std::to_string(10 + rank);
+      for (int step = 0; step < 2; ++step) {
+        auto& times = traced.steps.emplace_back();
+        for (const Span& span : plan.expected.spans[rank]) times.push_back({zero + step * plan.expected.step + span.start, zero + step * plan.expected.step + span.end});
+      }
+    }
+    file = Json::parse(chrome_begin + chrome_events(plan.program, ranks, 7, zero) + chrome_end);
+  }
+  std::vector<Json> events(const std::string& phase) const {
+    std::vector<Json> found;
+    for (const Json& event : file["traceEvents"])
+      if (event["ph"] == phase) found.push_back(event);
+    return found;
+  }
+};
+
+TEST(ChromeTrace, EveryActionOfEveryStepIsOneCompleteEvent) {
+  const Traced traced(with_everything(equal_stages(3, 6)), "1f1b");
+  std::map<std::tuple<int, int, int>, Json> found;  // by rank, step, action
+  for (const Json& event : traced.events("X")) {
+    const Json& args = event["args"];
+    ASSERT_TRUE(found.emplace(std::tuple(event["pid"].get<int>(), args["step"].get<int>(), args["action"].get<int>()), event).second) << event;
+  }
+  std::size_t actions = 0;
+  for (int rank = 0; rank < 3; ++rank)
+    for (int step = 0; step < 2; ++step)
+      for (std::size_t i = 0; i < traced.plan.program.ranks[rank].size(); ++i, ++actions) {
+        const auto at = found.find({10 + rank, 7 + step, static_cast<int>(i)});
+        ASSERT_NE(at, found.end());
+        const Action& action = traced.plan.program.ranks[rank][i];
+        const Span& span = traced.plan.expected.spans[rank][i];
+        const Json& event = at->second;
+        EXPECT_EQ(event["cat"], name_of(action.kind));
+        EXPECT_NEAR(event["ts"].get<double>(), (step * traced.plan.expected.step + span.start) * 1e-3, 1e-6);
+        EXPECT_NEAR(event["dur"].get<double>(), (span.end - span.start) * 1e-3, 1e-6);
+        if (action.micro_batch >= 0) EXPECT_EQ(event["args"]["micro_batch"], action.micro_batch);
+        if (action.bytes > 0) EXPECT_EQ(event["args"]["bytes"], action.bytes);
+      }
+  EXPECT_EQ(found.size(), actions);
+}
+
+TEST(ChromeTrace, QueuesAreThreadsWithNamesAndTheirEventsFollowEachOther) {
+  const Traced traced(equal_stages(2, 4), "1f1b");
+  std::map<std::pair<int, int>, std::string> names;
+  for (const Json& event : traced.events("M"))
+    if (event["name"] == "thread_name") names[{event["pid"], event["tid"]}] = event["args"]["name"];
+  EXPECT_EQ((names.at({10, 0})), "compute");
+  EXPECT_EQ((names.at({11, 0})), "compute");
+  std::set<std::string> all;
+  for (const auto& [thread, name] : names) all.insert(name);
+  EXPECT_TRUE(all.count("activation to stage 1") && all.count("gradient from stage 1") && all.count("activation from stage 0")) << traced.file.dump(1).substr(0, 2000);
+  std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> spans;
+  for (const Json& event : traced.events("X")) {
+    EXPECT_TRUE(names.count({event["pid"], event["tid"]})) << event;
+    spans[{event["pid"], event["tid"]}].emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
+  }
+  for (auto& [thread, of_queue] : spans) {
+    std::sort(of_queue.begin(), of_queue.end());
+    for (std::size_t i = 1; i < of_queue.size(); ++i) EXPECT_LE(of_queue[i - 1].second, of_queue[i].first + 1e-6) << names.at(thread);
+  }
+}
+
+TEST(ChromeTrace, EveryMessageIsAnArrowFromItsSendToItsReceive) {
+  for (const std::string schedule : {"1f1b", "zb-h1", "breadth-first"}) {
+    const Traced traced(with_everything(equal_stages(3, 6, has_chunks(schedule) ? 2 : 1)), schedule);
+    std::size_t sends = 0;
+    for (const auto& list : traced.plan.program.ranks)
+      for (const Action& action : list) sends += action.kind == Kind::send;
+    std::map<std::string, Json> tails;
+    for (const Json& event : traced.events("s")) ASSERT_TRUE(tails.emplace(event["id"], event).second) << event;
+    EXPECT_EQ(tails.size(), 2 * sends) << schedule;
+    std::set<std::string> heads;
+    for (const Json& head : traced.events("f")) {
+      ASSERT_TRUE(heads.insert(head["id"]).second) << head;
+      const auto tail = tails.find(head["id"]);
+      ASSERT_NE(tail, tails.end()) << head;
+      EXPECT_NE(tail->second["pid"], head["pid"]);
+      EXPECT_EQ(tail->second["name"], head["name"]);
+      EXPECT_LE(tail->second["ts"].get<double>(), head["ts"].get<double>());
+      EXPECT_EQ(head["bp"], "e");
+    }
+    EXPECT_EQ(heads.size(), tails.size());
+    // Both ends lie inside slices of their threads: of the same micro-batch.
+    const auto slice_at = [&](const Json& end) {
+      for (const Json& event : traced.events("X"))
+        if (event["pid"] == end["pid"] && event["tid"] == end["tid"] && event["ts"] <= end["ts"] && end["ts"].get<double>() <= event["ts"].get<double>() + event["dur"].get<double>() &&
+            event["args"].value("step", 0) >= 0)
+          return event;
+      return Json{};
+    };
+    const Json& some = tails.begin()->second;
+    EXPECT_EQ(slice_at(some)["cat"], "send");
+  }
+}
+
+TEST(ChromeTrace, AnActionThatNeverRanIsLeftOut) {
+  Traced traced(equal_stages(2, 2), "1f1b");
+  const std::size_t before = traced.events("X").size(), arrows = traced.events("f").size();
+  int send = 0;
+  while (traced.plan.program.ranks[0][send].kind != Kind::send) ++send;
+  traced.ranks[0].steps[1][send] = {};
+  traced.file = Json::parse(chrome_begin + chrome_events(traced.plan.program, traced.ranks, 7, Traced::zero) + chrome_end);
+  EXPECT_EQ(traced.events("X").size(), before - 1);
+  EXPECT_EQ(traced.events("f").size(), arrows - 1);
+  EXPECT_EQ(traced.events("s").size(), arrows - 1);
+}
+
+TEST(Recorder, HoldsTheLastStepsOldestFirst) {
+  Recorder recorder(2, 3);
+  EXPECT_EQ(recorder.held(), 0u);
+  for (std::int64_t step = 0; step < 5; ++step) {
+    recorder.begin_step(step);
+    for (int action = 0; action < 2; ++action) {
+      recorder.start(action, 100 * step + action);
+      recorder.end(action, 100 * step + action + 10);
+    }
+  }
+  ASSERT_EQ(recorder.held(), 3u);
+  EXPECT_EQ(recorder.first_held_step(), 2);
+  for (std::size_t held = 0; held < 3; ++held)
+    for (std::size_t action = 0; action < 2; ++action) EXPECT_EQ(recorder.times(held, action).start, static_cast<std::int64_t>(100 * (held + 2) + action));
+}
+
+}  // namespace
+}  // namespace mindpipe
