@@ -3,7 +3,7 @@ JOBS ?= 2
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build configure setup test demo bench bench-peers format clean
+.PHONY: help all build configure setup test test-layouts demo bench bench-peers format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -21,6 +21,10 @@ build: configure ## build the program and its tests in build/
 
 test: build      ## build and run all quick tests
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: ten minutes or more
+	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_parity_mpi
+	scripts/test_layouts.sh $(BUILD)
 
 demo: configure  ## train a small model for a minute and let it write
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
