@@ -46,7 +46,8 @@ void EndReport::print_table(bool speaks, double operations_per_token) {
   std::vector<double> expected;
   if (emulated)
     for (int stage = 0; stage < layout.grid.pipeline; ++stage) expected.push_back(worker_.plan().step.expected.bubble(stage));
-  text += (emulated ? "emulated: " : "") + table_of(stages, expected);
+  if (emulated) text += fmt::format("emulated: the simulator expects {} a step; ", human_seconds(static_cast<double>(worker_.plan().step.expected.step) * 1e-9));
+  text += table_of(stages, expected);
   const RunFacts facts{layout.micro_batches(), layout.grid.data, layout.grid.tensor, config_.schedule.chunks, config_.schedule.kind, config_.train.zero > 0, !config_.schedule.cuts.empty()};
   for (const std::string& note : advice_on(stages, facts)) text += fmt::format("note: {}\n", note);
   if (worker_.ledger().total().calls > 0) text += "\ntraffic of rank 0\n" + worker_.ledger().table();

@@ -316,7 +316,7 @@ std::int64_t& Executor::wait_for(const Action& awaited) {
     case Kind::evict:
     case Kind::stash:
     case Kind::unstash: return spent_.wait_copy;
-    default: return awaited.payload == Payload::unit ? spent_.wait_data : spent_.wait_pipeline;
+    default: return spent_.wait_pipeline;
   }
 }
 

@@ -8,7 +8,7 @@ namespace mindpipe {
 /// Where a stage's time went, in nanoseconds: work by kind, waits by what was waited for, and the steps as a whole.
 struct TimeSpent {
   std::int64_t forward = 0, backward = 0, update = 0, scalars = 0;  ///< without the waits inside
-  std::int64_t wait_pipeline = 0;  ///< for a message of a neighbouring stage, or at its end
+  std::int64_t wait_pipeline = 0;  ///< for a message of another stage, also for its part of a shared table's gradient
   std::int64_t wait_data = 0;      ///< for a sum or a gather of gradients and weights
   std::int64_t wait_tensor = 0;    ///< inside passes and updates, for the ranks that share a product
   std::int64_t wait_copy = 0;      ///< for something that is fetched or evicted

@@ -17,7 +17,7 @@ std::int64_t cpu_ns() {
 }
 
 /// Processor time of this thread inside MPI: every call that the runtime makes within a step comes by here.
-std::int64_t inside_mpi_ns = 0;
+std::int64_t inside_mpi_ns = 0, mpi_calls = 0;
 bool measure_mpi = false;
 template <class Call>
 int measured(Call&& call) {
@@ -25,6 +25,7 @@ int measured(Call&& call) {
   const std::int64_t start = cpu_ns();
   const int code = call();
   inside_mpi_ns += cpu_ns() - start;
+  ++mpi_calls;
   return code;
 }
 
@@ -154,13 +155,14 @@ TEST_F(Emulated, AnyGridRunsWithRealMessagesAndNoMemory) {
     const std::int64_t one = 2 * 32 * 64 * 4 / (c.train.sequence_parallel ? grid.tensor : 1);
     const int cuts = (worker.layout().coord.pipeline + 1 < grid.pipeline) + (worker.layout().coord.pipeline > 0);
     EXPECT_EQ(worker.ledger().of(Axis::pipeline, TrafficClass::pipeline).bytes, 2 * cuts * worker.layout().micro_batches() * one) << to_string(grid);
-    EXPECT_EQ(worker.ledger().of(Axis::tensor, TrafficClass::tensor).bytes > 0, grid.tensor > 1);
-    EXPECT_EQ(worker.ledger().of(Axis::data, TrafficClass::gradients).bytes > 0, grid.data > 1);
+    EXPECT_EQ(worker.ledger().of(Axis::tensor, TrafficClass::tensor).bytes > 0, grid.tensor > 1) << to_string(grid);
+    // Of a small unit one rank may own all, and send nothing.
+    EXPECT_EQ(over_ranks(worker.ledger().of(Axis::data, TrafficClass::gradients).bytes, MPI_SUM) > 0, grid.data > 1) << to_string(grid);
   }
 }
 
-/// Processor time of a rank outside of MPI, on a device that computes in no time; what layers ask of it is still called. Half of the cost of
-/// reading the clock around each MPI call counts as the executor's too.
+/// Processor time of a rank outside of MPI, on a device that computes in no time; what layers ask of it is still called. What reading the
+/// clock around each MPI call costs outside of what it reads, one reading, is not the executor's.
 TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
   if (world.size != 2) GTEST_SKIP();
   Config c = emulated(2);
@@ -171,23 +173,27 @@ TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
   Corpus corpus(c.data, Part::train, c.model, c.seed);
   const auto actions = static_cast<std::int64_t>(worker.executor().list().size());
   worker.step(corpus, 0, 0, 1e-3);
+  constexpr int readings = 20'000;
+  const std::int64_t before = cpu_ns();
+  for (int i = 0; i < readings; ++i) cpu_ns();
+  const double reading = static_cast<double>(cpu_ns() - before) / readings;
   double best = 1e9;
   for (int attempt = 0; attempt < 3 && best > 20; ++attempt) {
     std::int64_t done = 0, own = 0;
     for (int step = 1; done < 10'000; ++step, done += actions) {
       StepInput& input = worker.load_batch(corpus, 0, worker.layout().micro_batches());
       input.step = step, input.rate = 1e-3;
-      measure_mpi = true, inside_mpi_ns = 0;
+      measure_mpi = true, inside_mpi_ns = mpi_calls = 0;
       const std::int64_t start = cpu_ns();
       worker.executor().run(input);
-      own += cpu_ns() - start - inside_mpi_ns;
+      own += cpu_ns() - start - inside_mpi_ns - std::llround(reading * static_cast<double>(mpi_calls));
       measure_mpi = false;
     }
     const double each = static_cast<double>(own) / static_cast<double>(done) * 1e-3;
     best = std::min(best, static_cast<double>(over_ranks(std::llround(each * 1000), MPI_MAX)) * 1e-3);
   }
   EXPECT_LE(best, 20) << "microseconds an action";
-  if (world.rank == 0) std::printf("own cost of the executor: %.2f us an action, %ld actions a step\n", best, static_cast<long>(actions));
+  if (world.rank == 0) std::printf("own cost of the executor: %.2f us an action, %ld actions a step, %ld MPI calls\n", best, static_cast<long>(actions), static_cast<long>(mpi_calls));
 }
 
 }  // namespace
