@@ -16,7 +16,6 @@ const std::array devices{DeviceDescription{"h200", 50e12, 700e12, 4.0e12, 4e-6},
                          DeviceDescription{"core", 0.12e12, 0.12e12, 8e9, 1e-6}, DeviceDescription{"instant", 1e30, 1e30, 1e30, 0}};
 
 constexpr std::int64_t ahead_ns = 1'000'000;         // the host may be this far ahead of the device, as of a real one
-constexpr std::int64_t longest_sleep_ns = 500'000;   // between two looks at what else is under way
 constexpr std::int64_t pause_ns = 100'000;           // between two operations: the device stood idle
 constexpr std::int64_t most_late_ns = 2'000'000;
 
@@ -38,7 +37,8 @@ DeviceDescription describe_device(const std::string& name) {
   fail(Exit::bad_configuration, "device.description is '{}' (bundled devices: {})", name, known);
 }
 
-EmulatedBackend::EmulatedBackend(Memory& memory, DeviceDescription device, Pace pace) : memory_(memory), device_(std::move(device)), pace_(pace) {
+EmulatedBackend::EmulatedBackend(Memory& memory, DeviceDescription device, Pace pace, std::int64_t longest_sleep_ns)
+    : memory_(memory), device_(std::move(device)), pace_(pace), longest_sleep_ns_(longest_sleep_ns) {
   MP_CHECK(memory.kind() == Memory::Kind::counted, "an emulated device counts its memory");
 }
 
@@ -63,7 +63,7 @@ void EmulatedBackend::wait_until(std::int64_t end_ns) {
   while (now_ns() < end_ns) {
     progress();
     const std::int64_t left = end_ns - now_ns();
-    if (left > 100'000) std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left - 60'000, longest_sleep_ns)));
+    if (left > 100'000) std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left - 60'000, longest_sleep_ns_)));
     else std::this_thread::yield();
   }
 }

@@ -19,7 +19,8 @@ DeviceDescription describe_device(const std::string& name);
 class EmulatedBackend final : public Backend {
  public:
   enum class Pace : std::uint8_t { count, wait };
-  EmulatedBackend(Memory& memory, DeviceDescription device, Pace pace);
+  /// `longest_sleep_ns`: between two looks at what else is under way; more where many ranks share a processor.
+  EmulatedBackend(Memory& memory, DeviceDescription device, Pace pace, std::int64_t longest_sleep_ns = 500'000);
 
   /// Seconds that all operations so far cost; taking a difference prices a stretch of a model.
   double seconds() const { return seconds_; }
@@ -74,6 +75,7 @@ class EmulatedBackend final : public Backend {
   Memory& memory_;
   DeviceDescription device_;
   Pace pace_;
+  std::int64_t longest_sleep_ns_;
   double seconds_ = 0, flops_ = 0;
   std::int64_t free_at_ns_ = 0;  ///< when the imagined compute queue is idle again
   std::int64_t left_at_ns_ = 0;  ///< when the host left the last operation
