@@ -11,17 +11,20 @@ namespace {
 
 using Lines = std::map<std::pair<Axis, TrafficClass>, std::int64_t>;
 
-/// Bytes that all ranks together send in a step of GPT-2's style, by the formulas; 64 divides all extents, so nothing is padded but the vocabulary.
+/// Bytes that all ranks together send in a step of GPT-2's style, by the formulas; 64 divides all extents, so nothing is padded but the
+/// vocabulary.
 Lines expected(const Config& c) {
   const std::int64_t p = c.grid.pipeline, d = c.grid.data, t = c.grid.tensor, messages = p > 1 ? p * c.schedule.chunks - 1 : 0;
   const std::int64_t h = c.model.width, layers = c.model.layers, e = c.train.precision == "bf16" ? 2 : 4, zero = c.train.zero;
-  const std::int64_t tokens = c.train.micro_batch * c.data.sequence, activation = e * tokens * h, micro_batches = c.train.batch / c.train.micro_batch;
+  const std::int64_t tokens = c.train.micro_batch * c.data.sequence, activation = e * tokens * h,
+                     micro_batches = c.train.batch / c.train.micro_batch;
   const std::int64_t unit = 64 * c.reproducible.tensor, table = (c.model.vocabulary + unit - 1) / unit * unit * h, homes = p > 1 ? 2 : 1;
   const std::int64_t positions = c.model.context * h, norms = (2 * layers + 1) * 2 * h, outer_biases = 2 * layers * h;
-  const std::int64_t cut = layers * (3 * h * h + 3 * h + h * h + 2 * h * c.model.mlp_width + c.model.mlp_width), whole = positions + norms + outer_biases;
+  const std::int64_t cut = layers * (3 * h * h + 3 * h + h * h + 2 * h * c.model.mlp_width + c.model.mlp_width),
+                     whole = positions + norms + outer_biases;
   Lines lines;
-  // Tensor: 4 sums per layer and micro-batch (6 when recomputed), the embedding's and the classifier's; a sum is 2 (t-1) times its bytes, as is a
-  // gather and a scatter. The classifier's softmax adds a maximum and three sums of every token, f32.
+  // Tensor: 4 sums per layer and micro-batch (6 when recomputed), the embedding's and the classifier's; a sum is 2 (t-1) times its bytes,
+  // as is a gather and a scatter. The classifier's softmax adds a maximum and three sums of every token, f32.
   const std::int64_t sums = layers * (c.train.recompute == "block" ? 6 : 4) + 2;
   lines[{Axis::tensor, TrafficClass::tensor}] = micro_batches * 2 * (t - 1) * (sums * activation + 16 * tokens);
   // With sequence parallelism, what sees rows only is summed once for each logical data shard.
@@ -32,8 +35,8 @@ Lines expected(const Config& c) {
   lines[{Axis::data, TrafficClass::gradients}] = (zero > 0 ? 1 : 2) * (d - 1) * 4 * (cut + 2 * table + t * whole);
   lines[{Axis::data, TrafficClass::values}] = zero > 0 ? (d - 1) * e * (cut + homes * table + t * whole) : 0;
   const std::int64_t tensors = 12 * layers + 4;  // six a block, the table, positions, the last norm
-  if (zero == 0) lines[{Axis::data, TrafficClass::scalars}] = p * t * 2 * (d - 1) * 8 * 2;  // loss, valid tokens
-  lines[{Axis::tensor, TrafficClass::scalars}] = p * d * 2 * (t - 1) * 8 * tensors;         // squares
+  if (zero == 0) lines[{Axis::data, TrafficClass::scalars}] = p * t * 2 * (d - 1) * 8 * 2;   // loss, valid tokens
+  lines[{Axis::tensor, TrafficClass::scalars}] = p * d * 2 * (t - 1) * 8 * tensors;          // squares
   lines[{Axis::pipeline, TrafficClass::scalars}] = d * t * 2 * (p - 1) * 8 * (1 + tensors);  // loss, squares
   return lines;
 }
@@ -75,7 +78,8 @@ TEST(Ledger, IsTheVolumeOfTheFormulasExactly) {
       if (grid.tensor > 1) c.train.sequence_parallel = true, compare(resolve(c));
     }
     Config recomputed = wide(grid), interleaved = wide(grid), halves = wide(grid);
-    recomputed.train.recompute = "block", interleaved.schedule.kind = "interleaved", interleaved.schedule.chunks = 2, halves.schedule.kind = "zb-h1";
+    recomputed.train.recompute = "block", interleaved.schedule.kind = "interleaved", interleaved.schedule.chunks = 2,
+    halves.schedule.kind = "zb-h1";
     for (const Config& c : {recomputed, interleaved, halves}) compare(resolve(c));
   }
 }

@@ -18,7 +18,8 @@ struct Mutation {
 Config layout_of(const Mutation& mutation) {
   const std::string layout = mutation.layout;
   Config c = tiny(mutation.style, 2, 2, 2);
-  c.grid = {1, layout == "pipeline" ? 2 : 1, layout == "data" || layout == "zero" ? 2 : 1, layout == "tensor" || layout == "sequence" ? 2 : 1};
+  c.grid = {1, layout == "pipeline" ? 2 : 1, layout == "data" || layout == "zero" ? 2 : 1,
+            layout == "tensor" || layout == "sequence" ? 2 : 1};
   c.train.sequence_parallel = layout == "sequence";
   c.train.zero = layout == "zero";
   return resolve(c);
@@ -56,20 +57,22 @@ TEST_P(Mutations, AreNoticedAndNothingElseIs) {
   EXPECT_NE(noticed(GetParam(), GetParam().name), "") << GetParam().name << " can be left out without a test failing";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Mutations,
-                         ::testing::Values(Mutation{"tensor.sum", "tensor"}, Mutation{"tensor.maximum", "tensor"}, Mutation{"tensor.sum_scalars", "tensor"},
-                                           Mutation{"tensor.sum", "sequence"}, Mutation{"tensor.sum_scatter", "sequence"}, Mutation{"tensor.gather", "sequence"},
-                                           Mutation{"tensor.sum", "tensor", Style::translator}, Mutation{"tensor.gather", "sequence", Style::translator},
-                                           Mutation{"data.sum", "data"}, Mutation{"data.sum_scalars", "data"}, Mutation{"data.sum_integers", "data"},
-                                           Mutation{"data.sum_scatter", "zero"}, Mutation{"data.gather", "zero"}, Mutation{"data.sum_scalars", "zero"},
-                                           Mutation{"pipeline.sum_scalars", "pipeline"}, Mutation{"replicas.add_uses", "pipeline"},
-                                           Mutation{"replicas.add_uses", "data", Style::translator}, Mutation{"replicas.fold", "pipeline"}, Mutation{"replicas.fold", "tensor"},
-                                           Mutation{"replicas.combine_sequence", "tensor"}, Mutation{"replicas.combine_sequence", "sequence", Style::llama}),
-                         [](const auto& info) {
-                           std::string name = fmt::format("{}_{}_{}", info.param.name, info.param.layout, name_of(info.param.style));
-                           std::replace(name.begin(), name.end(), '.', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, Mutations,
+    ::testing::Values(Mutation{"tensor.sum", "tensor"}, Mutation{"tensor.maximum", "tensor"}, Mutation{"tensor.sum_scalars", "tensor"},
+                      Mutation{"tensor.sum", "sequence"}, Mutation{"tensor.sum_scatter", "sequence"}, Mutation{"tensor.gather", "sequence"},
+                      Mutation{"tensor.sum", "tensor", Style::translator}, Mutation{"tensor.gather", "sequence", Style::translator},
+                      Mutation{"data.sum", "data"}, Mutation{"data.sum_scalars", "data"}, Mutation{"data.sum_integers", "data"},
+                      Mutation{"data.sum_scatter", "zero"}, Mutation{"data.gather", "zero"}, Mutation{"data.sum_scalars", "zero"},
+                      Mutation{"pipeline.sum_scalars", "pipeline"}, Mutation{"replicas.add_uses", "pipeline"},
+                      Mutation{"replicas.add_uses", "data", Style::translator}, Mutation{"replicas.fold", "pipeline"},
+                      Mutation{"replicas.fold", "tensor"}, Mutation{"replicas.combine_sequence", "tensor"},
+                      Mutation{"replicas.combine_sequence", "sequence", Style::llama}),
+    [](const auto& info) {
+      std::string name = fmt::format("{}_{}_{}", info.param.name, info.param.layout, name_of(info.param.style));
+      std::replace(name.begin(), name.end(), '.', '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace mindpipe

@@ -38,7 +38,8 @@ inline std::string difference(const Outcome& got, const Outcome& wanted) {
   const auto same = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
   for (std::size_t i = 0; i < wanted.losses.size(); ++i) {
     if (!same(got.losses[i], wanted.losses[i])) return fmt::format("loss of step {}: {} and not {}", i, got.losses[i], wanted.losses[i]);
-    if (!same(got.norms[i], wanted.norms[i])) return fmt::format("gradient norm of step {}: {} and not {}", i, got.norms[i], wanted.norms[i]);
+    if (!same(got.norms[i], wanted.norms[i]))
+      return fmt::format("gradient norm of step {}: {} and not {}", i, got.norms[i], wanted.norms[i]);
   }
   if (!same(got.evaluation, wanted.evaluation)) return fmt::format("evaluation: {} and not {}", got.evaluation, wanted.evaluation);
   if (got.hash != wanted.hash) return fmt::format("hash of the weights: {:016x} and not {:016x}", got.hash, wanted.hash);
@@ -50,8 +51,13 @@ inline std::string difference(const Outcome& got, const Outcome& wanted) {
 class Feed {
  public:
   Feed(const Config& config, const Layout& layout)
-      : vocabulary_(config.model.vocabulary), translator_(config.model.kind == "translator"), clip_(config.train.clip), smoothing_(config.train.label_smoothing),
-        layout_(layout), memory_(Memory::Kind::host), arena_(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout))) {
+      : vocabulary_(config.model.vocabulary),
+        translator_(config.model.kind == "translator"),
+        clip_(config.train.clip),
+        smoothing_(config.train.label_smoothing),
+        layout_(layout),
+        memory_(Memory::Kind::host),
+        arena_(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout))) {
     const Shape ids{layout.micro_batches(), layout.samples, layout.sequence};
     input_.tokens = arena_.take(ids, DType::i32);
     input_.targets = arena_.take(ids, DType::i32);
@@ -74,7 +80,8 @@ class Feed {
         if (translator_) input_.source.as<std::int32_t>()[i * q + j] = token(2000 + j);
       }
       input_.valid += q - ignored;
-      if (translator_) input_.source_lengths.as<std::int32_t>()[i] = sample % 3 == 2 ? 0 : static_cast<std::int32_t>(1 + stream.word(3000) % q);
+      if (translator_)
+        input_.source_lengths.as<std::int32_t>()[i] = sample % 3 == 2 ? 0 : static_cast<std::int32_t>(1 + stream.word(3000) % q);
     }
     input_.step = step, input_.applied_steps = applied, input_.rate = 0.01 / (1 + step);
     input_.clip = clip_, input_.label_smoothing = smoothing_;
@@ -140,7 +147,8 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   c.data.sequence = three ? 12 : 16;
   c.model.dropout = 0.1, c.model.attention_dropout = 0.2;
   c.model.initial_deviation = 0.2;
-  if (style == Style::llama) c.model.positions = "rotary", c.model.norm = "rms", c.model.mlp = "swiglu", c.model.bias = false, c.model.tied = false;
+  if (style == Style::llama)
+    c.model.positions = "rotary", c.model.norm = "rms", c.model.mlp = "swiglu", c.model.bias = false, c.model.tied = false;
   c.reproducible = {tensor, data};
   c.train.micro_batch = 2, c.train.batch = 2 * of_shard * data;
   c.train.clip = 0.5, c.train.label_smoothing = 0.1;

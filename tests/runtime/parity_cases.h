@@ -9,7 +9,19 @@
 namespace mindpipe {
 
 /// One layout and one arithmetic: an option of each dimension.
-enum Dimension { grid_at, schedule_at, style_at, precision_at, zero_at, sequence_at, recompute_at, shards_at, cuts_at, accumulation_at, dimensions };
+enum Dimension {
+  grid_at,
+  schedule_at,
+  style_at,
+  precision_at,
+  zero_at,
+  sequence_at,
+  recompute_at,
+  shards_at,
+  cuts_at,
+  accumulation_at,
+  dimensions
+};
 using Choice = std::array<int, dimensions>;
 
 inline constexpr std::array schedules{"gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1"};
@@ -25,7 +37,9 @@ inline std::vector<GridConfig> grids_of(int ranks) {
 }
 
 /// How many options each dimension has.
-inline Choice options_of(int ranks) { return {static_cast<int>(grids_of(ranks).size()), static_cast<int>(schedules.size()), 3, 2, 2, 2, 2, 3, 2, 2}; }
+inline Choice options_of(int ranks) {
+  return {static_cast<int>(grids_of(ranks).size()), static_cast<int>(schedules.size()), 3, 2, 2, 2, 2, 3, 2, 2};
+}
 
 /// Logical shards of an axis of this degree: as many, twice as many, or three.
 inline int logical_shards(int degree, int option) { return option == 0 ? degree : option == 1 ? 2 * degree : 3; }
@@ -44,8 +58,8 @@ inline Config config_of(const Choice& choice, int ranks) {
   const GridConfig grid = grids_of(ranks)[choice[grid_at]];
   const std::string schedule = schedules[choice[schedule_at]];
   const int chunks = schedule == "interleaved" || schedule == "breadth-first" ? 2 : 1, all = grid.pipeline * chunks;
-  Config c = tiny(static_cast<Style>(choice[style_at]), logical_shards(grid.tensor, choice[shards_at]), logical_shards(grid.data, choice[shards_at]),
-                  choice[accumulation_at] == 0 ? 1 : 3, std::max(8, all));
+  Config c = tiny(static_cast<Style>(choice[style_at]), logical_shards(grid.tensor, choice[shards_at]),
+                  logical_shards(grid.data, choice[shards_at]), choice[accumulation_at] == 0 ? 1 : 3, std::max(8, all));
   c.grid = grid;
   c.schedule.kind = schedule, c.schedule.chunks = chunks;
   if (choice[cuts_at] == 1)
@@ -66,8 +80,9 @@ inline Config alone(Config c) {
 }
 
 inline std::string describe(const Config& c) {
-  return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {} {}, batch {}, zero {}{}{}", c.grid.pipeline, c.grid.data, c.grid.tensor, c.reproducible.data, c.reproducible.tensor,
-                     c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly", c.model.kind, c.model.tied ? "tied" : "untied", c.train.precision, c.train.batch, c.train.zero,
+  return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {} {}, batch {}, zero {}{}{}", c.grid.pipeline, c.grid.data, c.grid.tensor,
+                     c.reproducible.data, c.reproducible.tensor, c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly",
+                     c.model.kind, c.model.tied ? "tied" : "untied", c.train.precision, c.train.batch, c.train.zero,
                      c.train.sequence_parallel ? ", sequence parallel" : "", c.train.recompute == "block" ? ", recomputed" : "");
 }
 
@@ -83,7 +98,9 @@ inline void for_each_choice(const Choice& options, const std::function<void(cons
 /// Few choices in which every possible pair of options of two dimensions occurs: greedily the one with the most new pairs.
 inline std::vector<Choice> covering_choices(int ranks) {
   std::vector<Choice> possible, chosen;
-  for_each_choice(options_of(ranks), [&](const Choice& c) { if (is_possible(c, ranks)) possible.push_back(c); });
+  for_each_choice(options_of(ranks), [&](const Choice& c) {
+    if (is_possible(c, ranks)) possible.push_back(c);
+  });
   constexpr int most = 16;  // options of one dimension, at most
   std::vector<char> covered(dimensions * dimensions * most * most, 0);
   const auto pair = [&](const Choice& c, int a, int b) -> char& { return covered[((a * dimensions + b) * most + c[a]) * most + c[b]]; };
@@ -113,7 +130,8 @@ inline std::vector<Choice> all_choices(int ranks) {
   for_each_choice(options, [&](Choice c) {
     std::size_t turn = chosen.size() * 5 % 12;
     do {
-      c[shards_at] = static_cast<int>(turn % 3), c[cuts_at] = static_cast<int>(turn / 3 % 2), c[accumulation_at] = static_cast<int>(turn / 6 % 2);
+      c[shards_at] = static_cast<int>(turn % 3), c[cuts_at] = static_cast<int>(turn / 3 % 2),
+      c[accumulation_at] = static_cast<int>(turn / 6 % 2);
       ++turn;
     } while (!is_possible(c, ranks));
     chosen.push_back(c);

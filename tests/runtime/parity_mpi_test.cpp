@@ -21,10 +21,12 @@ World all_ranks() {
   return world;
 }
 
+using Run = std::function<Outcome(const Config&, const World&)>;
+
 /// What one rank gets for each arithmetic among the cases; the ranks share the work.
 class References {
  public:
-  explicit References(const std::vector<Config>& cases) {
+  References(const std::vector<Config>& cases, const Run& run) {
     const World world = all_ranks();
     for (const Config& c : cases) {
       const Config one = alone(c);
@@ -34,10 +36,11 @@ class References {
     int turn = 0;
     for (auto& [key, words] : outcomes_) {
       words.resize(2 + 2 * steps);
-      if (turn++ % world.size == world.rank) words = outcome_of(configs_.at(key), {}, steps).words();
+      if (turn++ % world.size == world.rank) words = run(configs_.at(key), {}).words();
     }
     turn = 0;
-    for (auto& [key, words] : outcomes_) MPI_Bcast(words.data(), static_cast<int>(words.size()), MPI_UINT64_T, turn++ % world.size, world.comm);
+    for (auto& [key, words] : outcomes_)
+      MPI_Bcast(words.data(), static_cast<int>(words.size()), MPI_UINT64_T, turn++ % world.size, world.comm);
   }
   Outcome of(const Config& c) const { return Outcome::from(outcomes_.at(to_yaml(alone(c)))); }
 
@@ -53,7 +56,8 @@ std::vector<Config> cases(int ranks) {
   const std::vector<Choice> choices = stride > 0 ? all_choices(ranks) : covering_choices(ranks);
   std::vector<Config> configs;
   for (std::size_t i = 0; i < choices.size(); ++i)
-    if (stride <= 1 || ((i * 0x9E3779B97F4A7C15u) >> 40) % static_cast<std::size_t>(stride) == 0) configs.push_back(config_of(choices[i], ranks));
+    if (stride <= 1 || ((i * 0x9E3779B97F4A7C15u) >> 40) % static_cast<std::size_t>(stride) == 0)
+      configs.push_back(config_of(choices[i], ranks));
   return configs;
 }
 
@@ -72,9 +76,9 @@ Outcome outcome_of_the_unsteady(const Config& config, const World& world) {
   return outcome;
 }
 
-void compare(const std::vector<Config>& tried, const std::function<Outcome(const Config&, const World&)>& run) {
+void compare(const std::vector<Config>& tried, const Run& run, const Run& run_alone) {
   const World world = all_ranks();
-  const References references(tried);
+  const References references(tried, run_alone);
   const bool chatty = std::getenv("MINDPIPE_SAY_LAYOUTS") != nullptr;
   for (const Config& config : tried) {
     if (chatty && world.rank == 0) std::fprintf(stderr, "%s\n", describe(config).c_str());
@@ -87,18 +91,45 @@ void compare(const std::vector<Config>& tried, const std::function<Outcome(const
 
 Outcome outcome_of_four_steps(const Config& config, const World& world) { return outcome_of(config, world, steps); }
 
-TEST(Parity, EveryLayoutGivesTheBitsOfOneRank) { compare(cases(all_ranks().size), outcome_of_four_steps); }
+TEST(Parity, EveryLayoutGivesTheBitsOfOneRank) { compare(cases(all_ranks().size), outcome_of_four_steps, outcome_of_four_steps); }
 
 TEST(Parity, RanksThatMeetInOtherOrdersGetTheSameBits) {
   const int ranks = all_ranks().size;
   const std::vector<Choice> choices = covering_choices(ranks);
   std::vector<Config> configs;
   for (std::size_t i = 0; i < choices.size(); i += 3) configs.push_back(config_of(choices[i], ranks));
-  compare(configs, outcome_of_the_unsteady);
+  compare(configs, outcome_of_the_unsteady, outcome_of_four_steps);
 }
 
-/// Tables that ZeRO cuts within a tensor and messages that go in parts; more tokens than the classifier takes at once and than a product's tile
-/// has; plain gradient descent.
+/// As the program does it: samples of a corpus, steps and evaluations of a worker.
+Outcome outcome_from_a_corpus(const Config& config, const World& world) {
+  Corpus corpus(config.data, Part::train, config.model, config.seed), validation(config.data, Part::validation, config.model, config.seed);
+  Worker worker(config, world);
+  worker.waiting().set_crowded(true);
+  Outcome outcome;
+  for (int step = 0; step < steps; ++step) {
+    const StepScalars scalars = worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 0.01);
+    outcome.losses.push_back(scalars.loss), outcome.norms.push_back(scalars.gradient_norm);
+    outcome.evaluation = worker.evaluate(validation, 2);
+  }
+  outcome.hash = worker.state_hash();
+  return outcome;
+}
+
+TEST(Parity, StepsOnACorpusAndEvaluationsBetweenThemHaveTheSameBits) {
+  const int ranks = all_ranks().size;
+  const std::vector<Choice> choices = covering_choices(ranks);
+  std::vector<Config> configs;
+  for (std::size_t i = 1; i < choices.size(); i += 3) {
+    configs.push_back(config_of(choices[i], ranks));
+    configs.back().model.vocabulary = 257;
+    configs.back().data.train = configs.back().data.validation = {{"synthetic:arithmetic", 1}};
+  }
+  compare(configs, outcome_from_a_corpus, outcome_from_a_corpus);
+}
+
+/// Tables that ZeRO cuts within a tensor and messages that go in parts; more tokens than the classifier takes at once and than a product's
+/// tile has; plain gradient descent.
 TEST(Parity, LargeAndLongCasesAreNoException) {
   const int ranks = all_ranks().size;
   if (ranks == 3) GTEST_SKIP() << "grids of a power of two";
@@ -116,7 +147,7 @@ TEST(Parity, LargeAndLongCasesAreNoException) {
       lengthy.optimizer.kind = "sgd";
       configs.push_back(resolve(lengthy));
     }
-  compare(configs, outcome_of_four_steps);
+  compare(configs, outcome_of_four_steps, outcome_of_four_steps);
 }
 
 }  // namespace

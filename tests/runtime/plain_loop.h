@@ -11,9 +11,16 @@ namespace mindpipe {
 class PlainLoop {
  public:
   explicit PlainLoop(const Config& config)
-      : config_(config), layout_(make_layout(config, {})), memory_(Memory::Kind::host), backend_(make_cpu_backend(memory_, 1, "auto")), tensor_(*backend_, layout_.tensor_shards),
-        context_{*backend_, tensor_, compute_dtype(config), false, config.seed}, model_(make_model(config, context_)), kept_(memory_, MemoryClass::activations, 16 << 20),
-        scratch_(memory_, MemoryClass::workspace, 16 << 20), feed_(config, layout_) {
+      : config_(config),
+        layout_(make_layout(config, {})),
+        memory_(Memory::Kind::host),
+        backend_(make_cpu_backend(memory_, 1, "auto")),
+        tensor_(*backend_, layout_.tensor_shards),
+        context_{*backend_, tensor_, compute_dtype(config), false, config.seed},
+        model_(make_model(config, context_)),
+        kept_(memory_, MemoryClass::activations, 16 << 20),
+        scratch_(memory_, MemoryClass::workspace, 16 << 20),
+        feed_(config, layout_) {
     for (auto& unit : model_->units()) {
       unit->lay_out({layout_.tensor_shards, layout_.tensor_shards, 0}, layout_.tensor_shards, 0, context_.dtype);
       unit->allocate_values(memory_);
@@ -74,8 +81,13 @@ class PlainLoop {
     for (int m = shard * of_shard; m < (shard + 1) * of_shard; ++m) {
       Tape tape(*backend_, kept_, scratch_);
       tape.mode = training ? Tape::Mode::train : Tape::Mode::evaluate;
-      tape.batch = {input.tokens.at(m), input.targets.at(m), input.source ? input.source.at(m) : Tensor{}, input.source_lengths ? input.source_lengths.at(m) : Tensor{},
-                    layout_.samples,    static_cast<std::int64_t>(m) * layout_.samples, input.step};
+      tape.batch = {input.tokens.at(m),
+                    input.targets.at(m),
+                    input.source ? input.source.at(m) : Tensor{},
+                    input.source_lengths ? input.source_lengths.at(m) : Tensor{},
+                    layout_.samples,
+                    static_cast<std::int64_t>(m) * layout_.samples,
+                    input.step};
       tape.loss_factor = 1.0 / static_cast<double>(layout_.tokens());
       tape.label_smoothing = input.label_smoothing;
       tape.losses = scratch_.take({layout_.samples, layout_.sequence}, DType::f32);
@@ -113,7 +125,8 @@ class PlainLoop {
       if (!unit.has_sequence_parts(p)) continue;
       const Tensor parts = unit.sequence_parts(p, use);
       std::vector<Floats> leaves;
-      for (std::int64_t i = 0; i < parts.shape[0]; ++i) leaves.emplace_back(parts.at(i).as<float>(), parts.at(i).as<float>() + parts.shape[1]);
+      for (std::int64_t i = 0; i < parts.shape[0]; ++i)
+        leaves.emplace_back(parts.at(i).as<float>(), parts.at(i).as<float>() + parts.shape[1]);
       const Floats sum = tree(leaves);
       std::copy(sum.begin(), sum.end(), flat.begin() + unit.flat_offset(p, 0));
     }
@@ -159,7 +172,8 @@ class PlainLoop {
     const std::int64_t count = unit.shard_shape(param).count();
     for (int s = 0; s < unit.local_shards(param); ++s) {
       Floats64 chunks((count + statistics_chunk - 1) / statistics_chunk);
-      backend_->sum_squares(view(gradient, unit.flat_offset(param, s), count), {chunks.data(), {static_cast<std::int64_t>(chunks.size())}, DType::f64});
+      backend_->sum_squares(view(gradient, unit.flat_offset(param, s), count),
+                            {chunks.data(), {static_cast<std::int64_t>(chunks.size())}, DType::f64});
       double sum = 0;
       for (double chunk : chunks) sum += chunk;
       shards.push_back({sum});
@@ -170,11 +184,16 @@ class PlainLoop {
   void update(Unit& unit, State& state, Floats& gradient, float factor, double rate) {
     const OptimizerConfig& o = config_.optimizer;
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-      const AdamW rule{static_cast<float>(rate), static_cast<float>(o.beta1), static_cast<float>(o.beta2), static_cast<float>(o.epsilon),
-                       unit.params()[p].decay ? static_cast<float>(o.weight_decay) : 0.0f, applied_};
+      const AdamW rule{static_cast<float>(rate),
+                       static_cast<float>(o.beta1),
+                       static_cast<float>(o.beta2),
+                       static_cast<float>(o.epsilon),
+                       unit.params()[p].decay ? static_cast<float>(o.weight_decay) : 0.0f,
+                       applied_};
       for (int s = 0; s < unit.local_shards(p); ++s) {
         const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
-        backend_->adamw(rule, {factor}, view(gradient, first, count), view(state.master, first, count), view(state.m, first, count), view(state.v, first, count), {});
+        backend_->adamw(rule, {factor}, view(gradient, first, count), view(state.master, first, count), view(state.m, first, count),
+                        view(state.v, first, count), {});
       }
     }
     round_values(unit, state);
@@ -200,7 +219,8 @@ class PlainLoop {
             for (int part = 0; part < static_cast<int>(unit.params()[p].parts.size()); ++part) {
               const PieceOfShard piece = piece_of(unit, p, part, s);
               for (std::int64_t r = 0; r < piece.real_rows; ++r)
-                hash.add(purpose_of(unit.name() + "." + unit.params()[p].parts[part].name + "." + name), (piece.whole_row + r) * piece.whole_columns + piece.whole_column,
+                hash.add(purpose_of(unit.name() + "." + unit.params()[p].parts[part].name + "." + name),
+                         (piece.whole_row + r) * piece.whole_columns + piece.whole_column,
                          flat->data() + unit.flat_offset(p, s) + piece.first + r * piece.columns, piece.columns, 4);
             }
     }
