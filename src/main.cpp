@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "app/arguments.h"
@@ -9,17 +11,19 @@
 namespace {
 
 /// OpenMP's threads wait for their next piece of work by spinning, by default for about a millisecond: on a machine that is shared, that takes the
-/// processor from the very thread that is waited for. Its library reads the environment before main, so this stands even earlier.
-void calm_threads(int, char**, char**) {
-  if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "20000", 0);
+/// processor from the very thread that is waited for. Its library reads the environment when it is loaded, so the program starts itself once more.
+void calm_threads(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  setenv("GOMP_SPINCOUNT", "20000", 1);
+  execv("/proc/self/exe", argv);  // where that is not possible, threads spin as long as they do
 }
-[[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)(int, char**, char**) = calm_threads;
 
 }  // namespace
 
 /// Catches nothing: every failure ends in the terminate handler, which prints one sentence and ends the job with the documented
 /// exit code. Unwinding would run collective destructors, and hang.
 int main(int argc, char** argv) {
+  calm_threads(argv);
   using namespace mindpipe;
   set_abort(abort_job);
   install_terminate_handler();
