@@ -42,6 +42,7 @@ int train(const Arguments& arguments, const Config& given) {
   for (const std::string& line : corpus.describe()) info("train: {}", line);
   std::unique_ptr<Corpus> validation;
   if (!config.data.validation.empty() && config.train.evaluate_every > 0) validation = std::make_unique<Corpus>(config.data, Part::validation, config.model, config.seed);
+  if (config.checkpoint.every > 0) warning("checkpoint.every is {}, but checkpoints are not written yet: a run that is cut short keeps nothing; its weights are saved when it ends or is stopped", config.checkpoint.every);
   run.make_worker();
   Worker& worker = run.worker();
   if (run.speaks()) info("memory of this rank:\n{}", worker.memory().ledger());
@@ -74,7 +75,8 @@ int train(const Arguments& arguments, const Config& given) {
       line.add("validation_loss", loss);
       info("step {}: validation loss {:.4f}", step + 1, loss);
     }
-    std::vector<std::int64_t> stop{stop_requests() + (directory && directory->stop_asked() ? 1 : 0)};
+    const bool out_of_time = run.speaks() && config.run.max_walltime > 0 && run.seconds() + 2 * report.median_step() > config.run.max_walltime;
+    std::vector<std::int64_t> stop{stop_requests() + (directory && directory->stop_asked() ? 1 : 0) + (out_of_time ? 1 : 0)};
     if (directory) {
       directory->append_metrics(line);
       directory->write_status({"running", step + 1, "", ""});

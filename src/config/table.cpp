@@ -10,9 +10,9 @@ std::vector<Setting> settings_of(Config& c) {
       set("seed", c.seed, "every random number of the run is a function of it"),
 
       set("run.dir", c.run.dir, "the run directory; everything the run writes is below it").required(),
-      set("run.resume", c.run.resume, "auto goes on from the newest good checkpoint in run.dir; never starts anew")
+      set("run.resume", c.run.resume, "auto will go on from a checkpoint in run.dir; none is written yet, so every run starts anew")
           .one_of({"auto", "never"}),
-      set("run.max_walltime", c.run.max_walltime, "stop cleanly with a checkpoint and exit 75 after this long (23h50m); 0: no limit")
+      set("run.max_walltime", c.run.max_walltime, "stop cleanly, with the weights saved, and exit 75 after this long (23h50m); 0: no limit")
           .from(0)
           .to(1e9)
           .in(Unit::seconds),
@@ -102,7 +102,7 @@ std::vector<Setting> settings_of(Config& c) {
 
       set("memory.device_limit", c.memory.device_limit, "memory of a rank (12 GiB); 0: no limit").from(0).in(Unit::bytes),
 
-      set("checkpoint.every", c.checkpoint.every, "steps between checkpoints; 0: only at the end").from(0).to(many),
+      set("checkpoint.every", c.checkpoint.every, "steps between checkpoints; none is written yet, so a run says so when this is not 0").from(0).to(many),
       set("checkpoint.keep", c.checkpoint.keep, "newest checkpoints that stay").from(2).to(many),
 
       set("device.kind", c.device.kind, "what computes").one_of({"cpu", "cuda", "emulated"}),

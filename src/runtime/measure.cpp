@@ -99,7 +99,6 @@ Outline Measure::outline() {
       const Unit& u = *model().units()[unit];
       cost.values += u.value_bytes();
       cost.gradients += u.flat_count() * 4;
-      // Once, where the first block that uses it is: a shared table's second home has its own masters too, but is not updated twice.
       cost.optimizer += u.flat_count() * 4 * ((config_.optimizer.kind == "adamw" ? 2 : config_.optimizer.momentum > 0 ? 1 : 0) + (u.dtype() == DType::bf16 ? 1 : 0));
       cost.update += nanoseconds(u.flat_count() * 28.0 / backend_.device().bytes);
     }
