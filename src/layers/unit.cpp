@@ -5,7 +5,7 @@
 namespace mindpipe {
 namespace {
 
-constexpr std::int64_t align_elements = alignment / 2;  // of the smallest dtype, bf16
+constexpr std::int64_t align_elements = alignment / sizeof(float);
 std::int64_t align_count(std::int64_t n) { return (n + align_elements - 1) / align_elements * align_elements; }
 
 }  // namespace
