@@ -99,6 +99,9 @@ class Backend {
   /// layer: y = (x - mean) / sqrt(variance + epsilon) * gain + offset; rms: y = x / sqrt(mean square + epsilon) * gain.
   /// statistics[n,2] f32 receives (mean, 1 / deviation); `offset` may be none
   virtual void norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics, const Tensor& y) = 0;
+  /// y = x + dropout(branch + bias) as in `residual`, then normed = its norm, in one pass: the norm reads the rounded sum
+  virtual void residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y, NormKind kind,
+                             const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics, const Tensor& normed) = 0;
   /// dx = residual + the gradient through the norm; `residual` may be none, dx may be residual.
   virtual void norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& residual, const Tensor& dx) = 0;
   /// dgain[parts,cols] += , doffset[parts,cols] += (may be none): sums in row order of dy, x [samples, rows, cols]; parts as in bias_backward

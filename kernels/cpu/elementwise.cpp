@@ -6,6 +6,7 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/operands.h"
 #include "cpu/parallel.h"
+#include "cpu/row_work.h"
 
 namespace mindpipe {
 namespace {
@@ -78,16 +79,19 @@ void CpuBackend::swiglu_backward(const Tensor& dy, const Tensor& gate_up, const 
   progress();
 }
 
-void CpuBackend::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
-                          const Tensor& y) {
+ResidualRows residual_rows(Isa isa, const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                           const Tensor& y) {
   const std::int64_t cols = columns_under(window, x, "residual");
   require(branch, x.count(), x.dtype, "residual", "branch");
   require(y, x.count(), x.dtype, "residual", "y");
   if (bias) require(bias, cols, x.dtype, "residual", "bias");
-  const MaskRows mask = mask_of(dropout, window, cols, "residual");
-  const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).residual[slot(x.dtype)];
-  in_ranges(threads_, x.rows(), row_grain(cols),
-            [&](auto first, auto last) { kernel(x.data, branch.data, bias.data, mask, y.data, first, last); });
+  return {MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).residual[slot(x.dtype)], x.data, branch.data, bias.data,
+          mask_of(dropout, window, cols, "residual"), y.data};
+}
+
+void CpuBackend::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                          const Tensor& y) {
+  in_ranges(threads_, x.rows(), row_grain(x.cols()), residual_rows(isa_, x, branch, bias, dropout, window, y));
   progress();
 }
 

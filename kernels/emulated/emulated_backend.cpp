@@ -97,6 +97,10 @@ void EmulatedBackend::convert(const Tensor& x, const Tensor& y) { spend(0, moved
 void EmulatedBackend::fill(const Tensor& x, double) { spend(0, moved({&x}), x.dtype); }
 
 void EmulatedBackend::norm(NormKind, const Tensor& x, const Tensor&, const Tensor&, double, const Tensor& statistics, const Tensor& y) { spend(0, moved({&x, &statistics, &y}), y.dtype); }
+void EmulatedBackend::residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout&, const Window&, const Tensor& y, NormKind, const Tensor&, const Tensor&,
+                                    double, const Tensor& statistics, const Tensor& normed) {
+  spend(0, moved({&x, &branch, &bias, &y, &statistics, &normed}), y.dtype);
+}
 void EmulatedBackend::norm_backward_input(NormKind, const Tensor& dy, const Tensor& x, const Tensor&, const Tensor&, const Tensor& residual, const Tensor& dx) {
   spend(0, moved({&dy, &x, &residual, &dx}), dy.dtype);
 }

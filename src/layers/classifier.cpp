@@ -49,7 +49,7 @@ void Classifier::last_logits(const Tensor& normed, Tape& tape) {
 
 Boundary Classifier::forward(Boundary in, Tape& tape) {
   if (tape.saves()) {
-    tape.save(norm_.forward(in.activation, tape));
+    tape.save(in.normed ? in.normed : norm_.forward(in.activation, tape));
     return in;
   }
   Tape::Scope scope(tape);

@@ -21,6 +21,7 @@ class Classifier final : public Layer {
   static constexpr std::int64_t token_chunk = 256;  ///< a constant of the arithmetic: weight gradients are added chunk by chunk
 
   Classifier(const LayerContext& context, Unit& table, Unit& unit, const ClassifierSpec& spec);
+  Norm* opening_norm() override { return &norm_; }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 

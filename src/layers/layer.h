@@ -9,10 +9,13 @@
 
 namespace mindpipe {
 
+class Norm;
+
 /// What crosses a block or a stage: a small fixed set of tensors. A stage's cut sends those that are there.
 struct Boundary {
   Tensor activation;   ///< [samples, rows, width]
   Tensor memory;       ///< an encoder's output; its gradient is f32 and grows from the last reader to the first
+  Tensor normed;       ///< the activation behind the next block's norm, where the block before ran both in one pass; never crosses a cut
 };
 
 /// What every layer of a model is built with.
@@ -30,6 +33,8 @@ struct LayerContext {
 class Layer {
  public:
   virtual ~Layer() = default;
+  /// The norm that forward begins with, if the block before may run it along with its own sum.
+  virtual Norm* opening_norm() { return nullptr; }
   virtual Boundary forward(Boundary in, Tape& tape) = 0;
   virtual Boundary backward(Boundary dout, Tape& tape) = 0;
 };

@@ -5,6 +5,7 @@ namespace mindpipe {
 Boundary Recompute::forward(Boundary in, Tape& tape) {
   if (!tape.saves()) return block_->forward(in, tape);
   tape.mode = Tape::Mode::discard;
+  tape.next_norm = nullptr;  // what it would keep is not this block's
   const Boundary out = block_->forward(in, tape);
   tape.mode = Tape::Mode::train;
   if (in.memory) tape.save(in.memory);

@@ -9,6 +9,8 @@
 
 namespace mindpipe {
 
+class Norm;
+
 /// What a micro-batch brings from outside: token ids and what they should be followed by. Tensors may be none where a stage reads none.
 struct MicroBatch {
   Tensor tokens;               ///< i32 [samples, sequence]
@@ -34,6 +36,7 @@ class Tape {
   Mode mode = Mode::train;
   WeightGradients weight_gradients = WeightGradients::now;
   MicroBatch batch;
+  Norm* next_norm = nullptr;    ///< what reads the block's output next, here and at once: a sum may be normed in the same pass
   double loss_factor = 1;       ///< the constant a backward starts from
   double label_smoothing = 0;
   Tensor losses;                ///< f32 (f64 in gradient checks) [samples, sequence]: written by the head

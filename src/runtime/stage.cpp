@@ -39,6 +39,7 @@ Boundary Stage::forward(int first, int last, Boundary in, Tape& tape) {
   for (int i = first; i < last; ++i) {
     Model::Block& block = model_->blocks()[i];
     if (!block.memory_in) boundary.memory = {};
+    tape.next_norm = tape.saves() && i + 1 < last ? model_->blocks()[i + 1].layer->opening_norm() : nullptr;
     boundary = block.layer->forward(boundary, tape);
     if (after_block) after_block(i, boundary);
   }

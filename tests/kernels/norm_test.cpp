@@ -34,6 +34,27 @@ TEST(Norm, ForwardMatchesTheReference) {
   });
 }
 
+TEST(Norm, OfASumInOnePassHasTheBitsOfOneAfterTheOther) {
+  for_every_kind([](const Cpu& cpu, DType dtype) {
+    const Dropout dropout{.probability = 0.3f, .stream = {.seed = 7, .purpose = 3, .step = 2, .sample = 5}};
+    const Window window{.samples = 2, .rows = 11, .first = 3, .whole = 20};
+    for (NormKind kind : kinds)
+      for (std::int64_t cols : {5, 64, 301}) {
+        const Operand x = rows_off_center({2, 11, cols}, dtype), branch = Operand::random({2, 11, cols}, dtype, "branch"),
+                      bias = Operand::random({cols}, dtype, "bias"), gain = Operand::random({cols}, dtype, "gain"),
+                      offset = Operand::random({cols}, dtype, "offset");
+        Operand sum({2, 11, cols}, dtype), statistics({22, 2}, wide_of(dtype)), y({2, 11, cols}, dtype);
+        Operand sum_at_once({2, 11, cols}, dtype), statistics_at_once({22, 2}, wide_of(dtype)), y_at_once({2, 11, cols}, dtype);
+        cpu->residual(x, branch, bias, dropout, window, sum);
+        cpu->norm(kind, sum, gain, offset, epsilon, statistics, y);
+        cpu->residual_norm(x, branch, bias, dropout, window, sum_at_once, kind, gain, offset, epsilon, statistics_at_once, y_at_once);
+        EXPECT_TRUE(same_bits(sum, sum_at_once));
+        EXPECT_TRUE(same_bits(statistics, statistics_at_once));
+        EXPECT_TRUE(same_bits(y, y_at_once));
+      }
+  });
+}
+
 TEST(Norm, BackwardMatchesTheReference) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     for (NormKind kind : kinds)
