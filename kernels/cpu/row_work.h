@@ -1,4 +1,6 @@
 #pragma once
+#include <type_traits>
+
 #include "backend.h"
 #include "cpu/isa.h"
 #include "cpu/simd/elementwise_kernels.h"
@@ -8,14 +10,14 @@ namespace mindpipe {
 
 /// A checked call of an operation on rows, to be run on any range of them: alone, or row by row with another one.
 struct ResidualRows {
-  decltype(ElementwiseKernels::residual[0]) kernel;
+  std::remove_extent_t<decltype(ElementwiseKernels::residual)> kernel;
   const void *x, *branch, *bias;
   MaskRows mask;
   void* y;
   void operator()(std::int64_t first, std::int64_t last) const { kernel(x, branch, bias, mask, y, first, last); }
 };
 struct NormRows {
-  decltype(NormKernels::forward[0]) kernel;
+  std::remove_extent_t<decltype(NormKernels::forward)> kernel;
   bool rms;
   const void *x, *gain, *offset;
   double epsilon;
