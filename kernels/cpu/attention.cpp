@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "cpu/cpu_backend.h"
-#include "cpu/operands.h"
+#include "operands.h"
 #include "cpu/simd/attention_kernels.h"
 
 namespace mindpipe {

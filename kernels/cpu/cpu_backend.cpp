@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "cpu/operands.h"
+#include "operands.h"
 
 namespace mindpipe {
 

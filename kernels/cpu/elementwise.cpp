@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "cpu/cpu_backend.h"
-#include "cpu/operands.h"
+#include "operands.h"
 #include "cpu/parallel.h"
 #include "cpu/row_work.h"
 

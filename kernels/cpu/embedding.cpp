@@ -1,7 +1,7 @@
 #include <cstring>
 
 #include "cpu/cpu_backend.h"
-#include "cpu/operands.h"
+#include "operands.h"
 #include "cpu/parallel.h"
 #include "cpu/simd/elementwise_kernels.h"
 

@@ -1,7 +1,7 @@
 #include "cpu/simd/norm_kernels.h"
 
 #include "cpu/cpu_backend.h"
-#include "cpu/operands.h"
+#include "operands.h"
 #include "cpu/parallel.h"
 #include "cpu/row_work.h"
 

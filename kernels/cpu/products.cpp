@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cpu/cpu_backend.h"
-#include "cpu/operands.h"
+#include "operands.h"
 #include "cpu/products_f64.h"
 
 namespace mindpipe {

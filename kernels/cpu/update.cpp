@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "cpu/cpu_backend.h"
-#include "cpu/operands.h"
+#include "operands.h"
 #include "cpu/parallel.h"
 
 namespace mindpipe {

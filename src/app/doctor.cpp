@@ -72,8 +72,10 @@ std::vector<Finding> examine(const Machine& m) {
            ? "ranks of one machine exchange messages through it: enlarge it (docker --shm-size=1g, mount -o remount,size=1g /dev/shm)"
            : ""});
   findings.push_back({"messages", or_unknown(m.messages), ""});
-  findings.push_back({"graphics", m.graphics.empty() ? "no /dev/nvidia0" : m.graphics,
-                      m.graphics.empty() ? "" : "this build computes on processors only: device.kind=cpu"});
+  findings.push_back({"graphics", or_unknown(m.graphics),
+                      m.gpus > 0 && m.local_ranks > m.gpus
+                          ? fmt::format("{} ranks share {} GPU{}: start one rank for each", m.local_ranks, m.gpus, m.gpus == 1 ? "" : "s")
+                          : ""});
   findings.push_back({"huge pages", or_unknown(m.huge_pages),
                       m.huge_pages == "never"
                           ? "large matrices miss the page cache less with them: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"

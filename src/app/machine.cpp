@@ -11,6 +11,7 @@
 
 #include "app/doctor.h"
 #include "app/version.h"
+#include "backend.h"
 #include "comm/mpi.h"
 #include "core/text.h"
 
@@ -100,7 +101,8 @@ Machine look_at_this_machine() {
   m.disk_free = free_space(".");
   m.shared_memory_free = free_space("/dev/shm");
   m.messages = mpi_library();
-  if (std::filesystem::exists("/dev/nvidia0")) m.graphics = "/dev/nvidia0 is there";
+  m.graphics = gpu_devices();
+  m.gpus = gpu_count();
   m.huge_pages = chosen_huge_pages();
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)

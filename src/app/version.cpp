@@ -6,6 +6,7 @@
 
 #include "app/build.h"
 #include "comm/mpi.h"
+#include "backend.h"
 #include "cpu/isa.h"
 
 namespace mindpipe {
@@ -25,9 +26,9 @@ std::string instruction_sets() {
 std::string version_text() {
   return fmt::format(
       "mindpipe-train {}\n  build          {}, g++ {}\n  messages       {}\n  libraries      fmt {}.{}.{}, yaml-cpp {}, CLI11 {}, "
-      "nlohmann-json {}.{}.{}\n  this processor {}\n",
+      "nlohmann-json {}.{}.{}\n  this processor {}\n  graphics       {}\n",
       version(), build::type, __VERSION__, mpi_library(), FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100, build::yaml_cpp,
-      CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, instruction_sets());
+      CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, instruction_sets(), gpu_devices());
 }
 
 }  // namespace mindpipe

@@ -66,4 +66,13 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
+int local_rank(const World& world) {
+  if (world.comm == MPI_COMM_NULL) return 0;
+  MpiComm machine;
+  MPI_CHECK(MPI_Comm_split_type(world.comm, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL, machine.receive()));
+  int rank = 0;
+  MPI_CHECK(MPI_Comm_rank(machine.get(), &rank));
+  return rank;
+}
+
 }  // namespace mindpipe

@@ -54,6 +54,8 @@ bool mpi_is_up();
 /// "Open MPI v4.1.4, ..." in one line.
 std::string mpi_library();
 std::string host_name();
+/// This rank's number among those of the job on this machine. Collective over the job's ranks.
+int local_rank(const World& world);
 
 }  // namespace mindpipe
 

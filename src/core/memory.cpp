@@ -1,5 +1,8 @@
 #include "core/memory.h"
 
+#ifdef MINDPIPE_CUDA
+#include <cuda_runtime_api.h>
+#endif
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -7,6 +10,34 @@
 #include <utility>
 
 namespace mindpipe {
+namespace {
+
+/// Large blocks lie on huge pages where the system has them: fewer faults at the start, fewer misses in every product.
+void* allocate_host(std::size_t bytes) {
+  constexpr std::size_t huge = std::size_t{2} << 20;
+  const bool large = bytes >= 2 * huge;
+  void* address = large ? std::aligned_alloc(huge, (bytes + huge - 1) / huge * huge) : std::aligned_alloc(alignment, bytes);
+  if (large && address != nullptr) madvise(address, bytes, MADV_HUGEPAGE);
+  return address;
+}
+
+#ifdef MINDPIPE_CUDA
+void* allocate_cuda(Memory::Kind kind, std::size_t bytes) {
+  void* address = nullptr;
+  const cudaError_t answer = kind == Memory::Kind::device ? cudaMalloc(&address, bytes) : cudaHostAlloc(&address, bytes, cudaHostAllocPortable);
+  if (answer == cudaSuccess) return address;
+  cudaGetLastError();  // answered here; it is not to be found by the next call
+  MP_REQUIRE(answer == cudaErrorMemoryAllocation, Exit::bad_configuration, "cuda: no memory of the GPU or for it ({}); look with nvidia-smi, or set device.kind=cpu",
+             cudaGetErrorString(answer));
+  return nullptr;
+}
+void release_cuda(Memory::Kind kind, void* address) { kind == Memory::Kind::device ? cudaFree(address) : cudaFreeHost(address); }
+#else
+void* allocate_cuda(Memory::Kind, std::size_t) { fail(Exit::bad_configuration, "this build has no CUDA, so it has no memory of a GPU or for it"); }
+void release_cuda(Memory::Kind, void*) {}
+#endif
+
+}  // namespace
 
 const char* name_of(MemoryClass kind) {
   switch (kind) {
@@ -39,21 +70,16 @@ void* Memory::allocate(std::size_t bytes, MemoryClass use) {
   MP_REQUIRE(limit_ == 0 || allocated() + bytes <= limit_, Exit::out_of_memory,
              "memory: {} needs {:.1f} MiB more, but memory.device_limit is {:.1f} MiB; held so far:\n{}", name_of(use),
              bytes / 1048576.0, limit_ / 1048576.0, ledger());
-  void* address = nullptr;
-  if (kind_ == Kind::counted) {
-    address = reinterpret_cast<void*>(next_counted_);
-    next_counted_ += bytes;
-  } else {
-    // Large blocks lie on huge pages where the system has them: fewer faults at the start, fewer misses in every product.
-    constexpr std::size_t huge = std::size_t{2} << 20;
-    const bool large = bytes >= 2 * huge;
-    address = large ? std::aligned_alloc(huge, (bytes + huge - 1) / huge * huge) : std::aligned_alloc(alignment, bytes);
-    if (large && address != nullptr) madvise(address, bytes, MADV_HUGEPAGE);
-    MP_REQUIRE(address != nullptr, Exit::out_of_memory,
-               "memory: this machine would not give {:.1f} MiB for {}; held so far:\n{}", bytes / 1048576.0, name_of(use),
-               ledger());
-  }
+  void* address = obtain(bytes, use);
   allocated_[static_cast<int>(use)] += bytes;
+  return address;
+}
+
+void* Memory::obtain(std::size_t bytes, MemoryClass use) {
+  if (kind_ == Kind::counted) return reinterpret_cast<void*>(std::exchange(next_counted_, next_counted_ + bytes));
+  void* address = kind_ == Kind::host ? allocate_host(bytes) : allocate_cuda(kind_, bytes);
+  MP_REQUIRE(address != nullptr, Exit::out_of_memory, "memory: this {} would not give {:.1f} MiB for {}; held so far:\n{}",
+             kind_ == Kind::device ? "GPU" : "machine", bytes / 1048576.0, name_of(use), ledger());
   return address;
 }
 
@@ -61,6 +87,7 @@ void Memory::release(void* address, std::size_t bytes, MemoryClass use) noexcept
   if (address == nullptr) return;
   allocated_[static_cast<int>(use)] -= aligned(bytes);
   if (kind_ == Kind::host) std::free(address);
+  else if (kind_ != Kind::counted) release_cuda(kind_, address);
 }
 
 Arena::Arena(Memory& memory, MemoryClass use, std::size_t bytes)

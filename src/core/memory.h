@@ -20,11 +20,12 @@ inline std::size_t bytes_for(const Shape& shape, DType dtype) {
   return aligned(static_cast<std::size_t>(shape.count()) * bytes_of(dtype));
 }
 
-/// Where blocks of memory come from: the host's memory, or nowhere (`counted`: sizes are added up and addresses are
-/// never followed). Keeps the ledger by class and refuses to go beyond the limit.
+/// Where blocks of memory come from: the host's memory, the memory of the GPU that this thread has chosen (`device`), host memory that
+/// the GPU can reach at full speed (`pinned`), or nowhere (`counted`: sizes are added up and addresses are never followed).
+/// Keeps the ledger by class and refuses to go beyond the limit.
 class Memory {
  public:
-  enum class Kind { host, counted };
+  enum class Kind { host, device, pinned, counted };
   explicit Memory(Kind kind, std::size_t limit = 0) : kind_(kind), limit_(limit) {}
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -39,6 +40,8 @@ class Memory {
   std::string ledger() const;
 
  private:
+  void* obtain(std::size_t bytes, MemoryClass use);
+
   Kind kind_;
   std::size_t limit_;
   std::array<std::size_t, memory_classes.size()> allocated_{};

@@ -73,6 +73,7 @@ RunPlan make_run_plan(const Config& config) {
     at(MemoryClass::workspace) = aligned(room.scratch);
     if (config.device.kind == "cpu")
       at(MemoryClass::workspace) += cpu_backend_workspace(config.device.threads > 0 ? config.device.threads : omp_get_max_threads(), config.device.instructions, compute_dtype(config));
+    if (config.device.kind == "cuda") at(MemoryClass::workspace) += static_cast<std::int64_t>(gpu_workspace_bytes);
     for (const BoundaryBytes& b : placed.buffers) at(MemoryClass::boundary) += aligned(std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
     at(MemoryClass::boundary) += input_bytes(config, layout) + bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);
     plan.rooms.push_back(room);

@@ -18,13 +18,16 @@ int processors_allowed() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
-Memory::Kind memory_kind(const Config& config) { return config.device.kind == "emulated" ? Memory::Kind::counted : Memory::Kind::host; }
+Memory::Kind memory_kind(const Config& config) {
+  if (config.device.kind == "cuda") return Memory::Kind::device;
+  return config.device.kind == "emulated" ? Memory::Kind::counted : Memory::Kind::host;
+}
 
-std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, int ranks) {
+std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
   if (config.device.kind == "emulated")
     return std::make_unique<EmulatedBackend>(memory, describe_device(config.device.description.empty() ? "core" : config.device.description), EmulatedBackend::Pace::wait,
-                                             500'000 * std::max(1, ranks / 16));
-  MP_REQUIRE(config.device.kind == "cpu", Exit::bad_configuration, "device.kind is cuda, but this build has no CUDA; use cpu or emulated");
+                                             500'000 * std::max(1, world.size / 16));
+  if (config.device.kind == "cuda") return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()));
   return make_cpu_backend(memory, threads, config.device.instructions);
 }
 
@@ -53,7 +56,7 @@ Worker::Worker(const Config& config, const World& world)
       world_(world),
       memory_(memory_kind(config), static_cast<std::size_t>(config.memory.device_limit)),
       threads_(config.device.threads > 0 ? config.device.threads : processors_allowed()),
-      backend_(make_backend(config, memory_, threads_, world.size)) {
+      backend_(make_backend(config, memory_, threads_, world)) {
   const Coord shape{config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
   if (world.size > 1) grid_.emplace(world.comm, shape);
   if (memory_.kind() == Memory::Kind::counted) waiting_.set_patience(50, std::max(200, 200 * world.size / 16));
