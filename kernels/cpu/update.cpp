@@ -1,27 +1,10 @@
 #include "cpu/simd/update_kernels.h"
 
-#include <cmath>
-
 #include "cpu/cpu_backend.h"
-#include "operands.h"
 #include "cpu/parallel.h"
+#include "update_step.h"
 
 namespace mindpipe {
-namespace {
-
-/// The slot of an update: the value's dtype, or the master's when there is none.
-int update_slot(const Tensor& gradient, const Tensor& master, const Tensor& value, const char* operation) {
-  require(gradient, master.count(), master.dtype, operation, "gradient");
-  if (value) {
-    require_count(value, master.count(), operation, "value");
-    require_dtype(master, wide(value.dtype), operation, "master");
-    return slot(value.dtype);
-  }
-  require_dtype(master, wide(master.dtype), operation, "master");
-  return slot(master.dtype);
-}
-
-}  // namespace
 
 void CpuBackend::sum_squares(const Tensor& x, const Tensor& sums) {
   const std::int64_t chunks = (x.count() + statistics_chunk - 1) / statistics_chunk;
@@ -44,20 +27,10 @@ std::int64_t CpuBackend::count_not_finite(const Tensor& x) {
 
 void CpuBackend::adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m,
                        const Tensor& v, const Tensor& value) {
-  MP_CHECK(rule.step >= 1, "adamw: step {} (counted from 1)", rule.step);
   const int kind = update_slot(gradient, master, value, "adamw");
   require(m, master.count(), master.dtype, "adamw", "m");
   require(v, master.count(), master.dtype, "adamw", "v");
-  const double beta1 = rule.beta1, beta2 = rule.beta2, rate = rule.rate, steps = static_cast<double>(rule.step);
-  const AdamWStep step{.gradient_factor = scale.gradient_factor,
-                       .keep = 1 - rate * rule.decay,
-                       .beta1 = beta1,
-                       .beta2 = beta2,
-                       .one_less_beta1 = 1 - beta1,
-                       .one_less_beta2 = 1 - beta2,
-                       .step_size = rate / (1 - std::pow(beta1, steps)),
-                       .deviation_factor = 1 / std::sqrt(1 - std::pow(beta2, steps)),
-                       .epsilon = rule.epsilon};
+  const AdamWStep step = step_of(rule, scale);
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).adamw[kind];
   in_ranges(threads_, master.count(), element_grain,
             [&](auto first, auto last) { kernel(step, gradient.data, master.data, m.data, v.data, value.data, first, last); });
@@ -69,11 +42,7 @@ void CpuBackend::sgd(const Sgd& rule, const UpdateScale& scale, const Tensor& gr
   const int kind = update_slot(gradient, master, value, "sgd");
   MP_CHECK(velocity || rule.momentum == 0, "sgd: momentum {} without a velocity", rule.momentum);
   if (velocity) require(velocity, master.count(), master.dtype, "sgd", "velocity");
-  const SgdStep step{.gradient_factor = scale.gradient_factor,
-                     .rate = rule.rate,
-                     .momentum = rule.momentum,
-                     .decay = rule.decay,
-                     .nesterov = rule.nesterov};
+  const SgdStep step = step_of(rule, scale);
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).sgd[kind];
   in_ranges(threads_, master.count(), element_grain,
             [&](auto first, auto last) { kernel(step, gradient.data, master.data, velocity.data, value.data, first, last); });

@@ -29,7 +29,7 @@ class CudaBackend final : public Backend {
   void fill(const Tensor& x, double value) override;
   void norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics, const Tensor& y) override;
   void residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y, NormKind kind,
-                     const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics, const Tensor& normed);
+                     const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics, const Tensor& normed) override;
   void norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& residual, const Tensor& dx) override;
   void norm_backward_parameters(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& statistics, const Tensor& dgain, const Tensor& doffset) override;
   void rotary(const Heads& heads, double base, std::int64_t first_position, bool inverse) override;

@@ -18,6 +18,7 @@ void CudaBackend::accumulate(const Tensor&, const Tensor&) { MINDPIPE_NOT_YET("a
 void CudaBackend::convert(const Tensor&, const Tensor&) { MINDPIPE_NOT_YET("convert"); }
 void CudaBackend::fill(const Tensor&, double) { MINDPIPE_NOT_YET("fill"); }
 void CudaBackend::norm(NormKind, const Tensor&, const Tensor&, const Tensor&, double, const Tensor&, const Tensor&) { MINDPIPE_NOT_YET("norm"); }
+void CudaBackend::residual_norm(const Tensor&, const Tensor&, const Tensor&, const Dropout&, const Window&, const Tensor&, NormKind, const Tensor&, const Tensor&, double, const Tensor&, const Tensor&) { MINDPIPE_NOT_YET("residual_norm"); }
 void CudaBackend::norm_backward_input(NormKind, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) { MINDPIPE_NOT_YET("norm_backward_input"); }
 void CudaBackend::norm_backward_parameters(NormKind, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) { MINDPIPE_NOT_YET("norm_backward_parameters"); }
 void CudaBackend::rotary(const Heads&, double, std::int64_t, bool) { MINDPIPE_NOT_YET("rotary"); }

@@ -58,8 +58,8 @@ TEST(Doctor, SaysWhatToDoAboutEachThing) {
   EXPECT_THAT(advice(m, "huge pages"), HasSubstr("madvise"));
   m.locked_limit = 64 << 10;
   EXPECT_THAT(advice(m, "locked memory"), HasSubstr("ulimit -l unlimited"));
-  m.graphics = "/dev/nvidia0 is there";
-  EXPECT_THAT(advice(m, "graphics"), HasSubstr("device.kind=cpu"));
+  m.gpus = 1, m.local_ranks = 2;
+  EXPECT_THAT(advice(m, "graphics"), HasSubstr("2 ranks share 1 GPU"));
   EXPECT_THAT(report(examine(m)), HasSubstr(" things to look at, marked ->.\n"));
 }
 

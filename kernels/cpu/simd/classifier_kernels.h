@@ -1,14 +1,10 @@
 #pragma once
 #include <cstdint>
 
+#include "calls.h"
 #include "cpu/isa.h"
 
 namespace mindpipe {
-
-/// Logits [n, cols] of one shard of the vocabulary: columns [0, valid) count, the first is token `first_column`.
-struct LogitShard {
-  std::int64_t cols, valid, first_column;
-};
 
 /// Arrays are by dtype of the logits, f64 or f32; of the gradient: f64, f32, bf16. Work is on rows [first, last).
 struct ClassifierKernels {

@@ -1,17 +1,10 @@
 #pragma once
 #include <cstdint>
 
+#include "calls.h"
 #include "cpu/isa.h"
 
 namespace mindpipe {
-
-/// A dropout mask over rows [first, first + rows) of the whole sequences of some samples.
-struct MaskRows {
-  std::uint32_t key[2] = {0, 0}, step = 0, sample = 0;
-  std::uint32_t threshold = 0;  ///< 0: everything is kept and nothing is drawn
-  double scale = 1;
-  std::int64_t rows = 0, first = 0, cols = 0;
-};
 
 /// Arrays are by dtype: f64, f32, bf16. Work is on elements or rows [first, last).
 struct ElementwiseKernels {

@@ -1,14 +1,10 @@
 #pragma once
 #include <cstdint>
 
+#include "calls.h"
 #include "cpu/isa.h"
 
 namespace mindpipe {
-
-/// [samples, rows, cols] whose columns are summed; part i holds rows [i rows/parts, (i+1) rows/parts) of every sample.
-struct RowParts {
-  std::int64_t samples, rows, cols, parts;
-};
 
 /// Arrays are by dtype: f64, f32, bf16. Work is on rows [first, last), in sums over rows on columns [first, last).
 struct NormKernels {

@@ -1,22 +1,10 @@
 #pragma once
 #include <cstdint>
 
+#include "calls.h"
 #include "cpu/isa.h"
 
 namespace mindpipe {
-
-/// What AdamW needs for one step, worked out once in f64.
-struct AdamWStep {
-  double gradient_factor, keep;  ///< keep = 1 - rate decay
-  double beta1, beta2, one_less_beta1, one_less_beta2;
-  double step_size;         ///< rate / (1 - beta1^step)
-  double deviation_factor;  ///< 1 / sqrt(1 - beta2^step)
-  double epsilon;
-};
-struct SgdStep {
-  double gradient_factor, rate, momentum, decay;
-  bool nesterov;
-};
 
 /// Arrays are by dtype: f64, f32, bf16; of updates, by dtype of the value, which stands beside f32 masters (f64 beside f64) and may be
 /// null. Work is on elements or chunks [first, last).

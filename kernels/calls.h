@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+
+/// What a checked call hands to the kernels of either device: plain numbers, no types of ours, no library.
+namespace mindpipe {
+
+/// A dropout mask over rows [first, first + rows) of the whole sequences of some samples.
+struct MaskRows {
+  std::uint32_t key[2] = {0, 0}, step = 0, sample = 0;
+  std::uint32_t threshold = 0;  ///< 0: everything is kept and nothing is drawn
+  double scale = 1;
+  std::int64_t rows = 0, first = 0, cols = 0;
+};
+
+/// [samples, rows, cols] whose columns are summed; part i holds rows [i rows/parts, (i+1) rows/parts) of every sample.
+struct RowParts {
+  std::int64_t samples, rows, cols, parts;
+};
+
+/// Logits [n, cols] of one shard of the vocabulary: columns [0, valid) count, the first is token `first_column`.
+struct LogitShard {
+  std::int64_t cols, valid, first_column;
+};
+
+/// What AdamW needs for one step, worked out once in f64.
+struct AdamWStep {
+  double gradient_factor, keep;  ///< keep = 1 - rate decay
+  double beta1, beta2, one_less_beta1, one_less_beta2;
+  double step_size;         ///< rate / (1 - beta1^step)
+  double deviation_factor;  ///< 1 / sqrt(1 - beta2^step)
+  double epsilon;
+};
+struct SgdStep {
+  double gradient_factor, rate, momentum, decay;
+  bool nesterov;
+};
+
+}  // namespace mindpipe
