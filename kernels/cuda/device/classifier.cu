@@ -1,0 +1,153 @@
+#include "cuda/device/classifier_kernels.h"
+
+#include "cuda/device/row_team.h"
+
+/// A block takes a row of logits: thread t takes groups t, t + 512, ... of it, lanes apart, then all are joined by neighbours. The row's length
+/// alone decides the order.
+namespace mindpipe::cuda {
+namespace {
+
+constexpr int row_threads = most_threads;
+
+/// The target's column in this shard, or -1.
+__device__ inline int64_t column_of(std::int32_t target, const LogitShard& shard) {
+  const int64_t column = target - shard.first_column;
+  return target >= 0 && column >= 0 && column < shard.valid ? column : -1;
+}
+
+/// Calls body(first column, Whole or Part) for this thread's groups of columns [0, count).
+template <int size, class Body>
+__device__ inline void for_columns(int64_t count, bool wide, const Body& body) {
+#pragma unroll 4
+  for (int64_t j = static_cast<int64_t>(threadIdx.x) * size; j < count; j += row_threads * size) {
+    if (wide && count - j >= size) body(j, Whole{});
+    else body(j, Part{static_cast<int>(count - j < size ? count - j : size)});
+  }
+}
+__device__ inline bool there(Whole, int) { return true; }
+__device__ inline bool there(Part part, int k) { return k < part.count; }
+
+template <class T>
+__global__ void __launch_bounds__(row_threads) maximum_rows(const T* logits, LogitShard shard, T* maximum, bool wide) {
+  constexpr int size = lanes<T>;
+  __shared__ T room[most_warps];
+  const int64_t n = blockIdx.x;
+  const T* row = logits + n * shard.cols;
+  const Largest largest{};
+  T most = -static_cast<T>(INFINITY);
+  for_columns<size>(shard.valid, wide, [&](int64_t j, auto ending) {
+    const auto x = load<size>(row + j, ending);
+#pragma unroll
+    for (int k = 0; k < size; ++k)
+      if (there(ending, k)) most = largest(most, x.x[k]);
+  });
+  most = join_team(most, row_threads, room, largest);
+  if (threadIdx.x == 0) maximum[n] = most;
+}
+
+/// sums = sum exp(x - maximum), total = sum x, of_target = x[target]
+template <class T>
+__global__ void __launch_bounds__(row_threads) sum_rows(const T* logits, LogitShard shard, const std::int32_t* targets, const T* maximum, T* sums, T* of_target,
+                                                       T* total, bool wide) {
+  constexpr int size = lanes<T>;
+  __shared__ Pair<T> room[most_warps];
+  const int64_t n = blockIdx.x;
+  const T* row = logits + n * shard.cols;
+  const T top = maximum[n];
+  Group<T, size> exponentials{}, plain{};
+  for_columns<size>(shard.valid, wide, [&](int64_t j, auto ending) {
+    const auto x = load<size>(row + j, ending);
+#pragma unroll
+    for (int k = 0; k < size; ++k)
+      if (there(ending, k)) {
+        exponentials.x[k] += exponential(x.x[k] - top);
+        plain.x[k] += x.x[k];
+      }
+  });
+  const Pair<T> both = join_team(Pair<T>{sum_of(exponentials), sum_of(plain)}, row_threads, room, Sum{});
+  if (threadIdx.x != 0) return;
+  const int64_t column = column_of(targets[n], shard);
+  sums[n] = both.a;
+  total[n] = both.b;
+  of_target[n] = column < 0 ? T(0) : row[column];
+}
+
+template <class T>
+__global__ void loss_rows(LossCall call, T* losses, int64_t rows) {
+  const int64_t n = thread_index();
+  if (n >= rows) return;
+  const auto at = [&](const void* numbers) { return static_cast<double>(static_cast<const T*>(numbers)[n]); };
+  const double loss = at(call.maximum) + log(at(call.sums)) - call.of_logit * at(call.of_target) - call.uniform * at(call.total);
+  losses[n] = call.targets[n] < 0 ? T(0) : static_cast<T>(loss);
+}
+
+/// A row may be overwritten by its own gradient: a thread writes only what it alone has read.
+template <class To>
+__global__ void __launch_bounds__(row_threads) gradient_rows(LogitGradient call, LogitShard shard, To* dlogits, bool wide) {
+  using From = Wide<To>;
+  constexpr int size = lanes<From>;
+  const int64_t n = blockIdx.x;
+  const From* row = static_cast<const From*>(call.logits) + n * shard.cols;
+  To* out = dlogits + n * shard.cols;
+  const std::int32_t target = call.targets[n];
+  const int64_t valid = target < 0 ? 0 : shard.valid, column = column_of(target, shard);
+  const From top = static_cast<const From*>(call.maximum)[n], less = static_cast<From>(call.uniform), of_target = static_cast<From>(call.of_target),
+             scale = static_cast<From>(call.factor / static_cast<double>(static_cast<const From*>(call.sums)[n]));
+  for_columns<size>(shard.cols, wide, [&](int64_t j, auto ending) {
+    Group<From, size> d{};
+    if (j < valid) {
+      const auto x = load<size>(row + j, ending);
+#pragma unroll
+      for (int k = 0; k < size; ++k) {
+        if (j + k < valid) d.x[k] = exponential(x.x[k] - top) * scale - less;
+        if (j + k == column) d.x[k] -= of_target;
+      }
+    }
+    store(out + j, d, ending);
+  });
+}
+
+/// Calls work with a number of the logits' type.
+template <class Work>
+void with_logit(int slot, const Work& work) {
+  if (slot == 0) work(double{});
+  else work(float{});
+}
+template <class T>
+bool whole_rows(int64_t cols) { return cols % lanes<T> == 0; }
+
+}  // namespace
+
+void row_maximum(int slot, const void* logits, const LogitShard& shard, void* maximum, int64_t rows, cudaStream_t stream) {
+  with_logit(slot, [&](auto number) {
+    using T = decltype(number);
+    launch(stream, Grid{rows, row_threads}, maximum_rows<T>, static_cast<const T*>(logits), shard, static_cast<T*>(maximum),
+           aligned(logits) && whole_rows<T>(shard.cols));
+  });
+}
+
+void row_sums(int slot, const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, void* sums, void* of_target, void* total,
+              int64_t rows, cudaStream_t stream) {
+  with_logit(slot, [&](auto number) {
+    using T = decltype(number);
+    launch(stream, Grid{rows, row_threads}, sum_rows<T>, static_cast<const T*>(logits), shard, targets, static_cast<const T*>(maximum), static_cast<T*>(sums),
+           static_cast<T*>(of_target), static_cast<T*>(total), aligned(logits) && whole_rows<T>(shard.cols));
+  });
+}
+
+void cross_entropy(int slot, const LossCall& call, void* losses, int64_t rows, cudaStream_t stream) {
+  with_logit(slot, [&](auto number) {
+    using T = decltype(number);
+    launch(stream, grid_of_groups(rows, 1), loss_rows<T>, call, static_cast<T*>(losses), rows);
+  });
+}
+
+void cross_entropy_backward(int slot, const LogitGradient& call, const LogitShard& shard, void* dlogits, int64_t rows, cudaStream_t stream) {
+  with_number(slot, [&](auto number) {
+    using To = decltype(number);
+    launch(stream, Grid{rows, row_threads}, gradient_rows<To>, call, shard, static_cast<To*>(dlogits),
+           aligned(call.logits, dlogits) && whole_rows<Wide<To>>(shard.cols));
+  });
+}
+
+}  // namespace mindpipe::cuda

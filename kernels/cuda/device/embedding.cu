@@ -1,0 +1,127 @@
+#include "cuda/device/embedding_kernels.h"
+
+#include "cuda/device/group.h"
+
+namespace mindpipe::cuda {
+namespace {
+
+/// Bits of elements are copied, whatever they mean.
+template <class Bits>
+__global__ void embedding_groups(const std::int32_t* tokens, const Bits* table, TableShape shape, Bits* y, int64_t rows, bool wide) {
+  constexpr int size = lanes<Bits>;
+  for_row_group<size>(rows, shape.cols, wide, [&](int64_t n, int64_t j, auto ending) {
+    const int64_t row = tokens[n] - shape.first_row;
+    alignas(16) Bits raw[size] = {};
+    if (row >= 0 && row < shape.rows) move<size>(table + row * shape.cols + j, raw, ending);
+    move<size>(raw, y + n * shape.cols + j, ending);
+  });
+}
+
+template <class T>
+__global__ void add_position_groups(const T* x, const T* positions, PositionCall call, T* y, bool wide) {
+  constexpr int size = lanes<T>;
+  for_row_group<size>(call.samples * call.rows, call.cols, wide, [&](int64_t n, int64_t j, auto ending) {
+    const int64_t position = call.first + (n - quotient(n, call.rows) * call.rows);
+    auto sum = load<size>(x + n * call.cols + j, ending);
+    const auto added = load<size>(positions + position * call.cols + j, ending);
+#pragma unroll
+    for (int k = 0; k < size; ++k) sum.x[k] += added.x[k];
+    store(y + n * call.cols + j, sum, ending);
+  });
+}
+
+/// A thread adds all samples' rows at one position, in order.
+template <class T>
+__global__ void position_gradient_groups(const T* dy, PositionCall call, Wide<T>* dpositions, bool wide) {
+  using A = Wide<T>;
+  constexpr int size = lanes<A>;
+  for_row_group<size>(call.rows, call.cols, wide, [&](int64_t r, int64_t j, auto ending) {
+    A* to = dpositions + (call.first + r) * call.cols + j;
+    auto total = load<size>(to, ending);
+#pragma unroll 4
+    for (int64_t s = 0; s < call.samples; ++s) {
+      const auto d = load<size>(dy + (s * call.rows + r) * call.cols + j, ending);
+#pragma unroll
+      for (int k = 0; k < size; ++k) total.x[k] += d.x[k];
+    }
+    store(to, total, ending);
+  });
+}
+
+constexpr int rows_in_flight = 8;
+
+/// A warp stands at a place of the sorted tokens, for a strip of columns. If a table row begins there, it adds the row's tokens one after the
+/// other, eight of them in flight; otherwise another warp does.
+template <class T>
+__global__ void __launch_bounds__(group_threads) add_rows(SortedTokens sorted, const T* dy, TableShape shape, Wide<T>* dtable, int64_t n, bool wide) {
+  using A = Wide<T>;
+  constexpr int size = lanes<T>;
+  const int64_t place = static_cast<int64_t>(blockIdx.x) * (group_threads / 32) + threadIdx.x / 32;
+  const int64_t j = (static_cast<int64_t>(blockIdx.y) * 32 + threadIdx.x % 32) * size;
+  if (place >= n || j >= shape.cols) return;
+  const std::uint32_t row = sorted.row[place];
+  if (row >= shape.rows || (place > 0 && sorted.row[place - 1] == row)) return;
+  const auto add_all = [&](auto ending) {
+    A* to = dtable + row * shape.cols + j;
+    auto total = load<size>(to, ending);
+    for (int64_t begin = place; begin < n; begin += rows_in_flight) {
+      Group<A, size> d[rows_in_flight];
+      bool mine[rows_in_flight];
+#pragma unroll
+      for (int i = 0; i < rows_in_flight; ++i) {
+        mine[i] = begin + i < n && sorted.row[begin + i] == row;
+        if (mine[i]) d[i] = load<size>(dy + sorted.token[begin + i] * shape.cols + j, ending);
+      }
+#pragma unroll
+      for (int i = 0; i < rows_in_flight; ++i) {
+        if (!mine[i]) continue;
+#pragma unroll
+        for (int k = 0; k < size; ++k) total.x[k] += d[i].x[k];
+      }
+      if (!mine[rows_in_flight - 1]) break;
+    }
+    store(to, total, ending);
+  };
+  if (wide) add_all(Whole{});
+  else add_all(Part{static_cast<int>(shape.cols - j < size ? shape.cols - j : size)});
+}
+
+}  // namespace
+
+void embedding(int size, const std::int32_t* tokens, const void* table, const TableShape& shape, void* y, int64_t n, cudaStream_t stream) {
+  const auto with = [&](auto element) {
+    using Bits = decltype(element);
+    launch(stream, grid_of_row_groups(n, shape.cols, lanes<Bits>), embedding_groups<Bits>, tokens, static_cast<const Bits*>(table), shape, static_cast<Bits*>(y),
+           n, aligned(table, y) && shape.cols % lanes<Bits> == 0);
+  };
+  if (size == 2) with(std::uint16_t{});
+  else if (size == 4) with(std::uint32_t{});
+  else with(std::uint64_t{});
+}
+
+void add_positions(int slot, const void* x, const void* positions, const PositionCall& call, void* y, cudaStream_t stream) {
+  with_number(slot, [&](auto number) {
+    using T = decltype(number);
+    launch(stream, grid_of_row_groups(call.samples * call.rows, call.cols, lanes<T>), add_position_groups<T>, static_cast<const T*>(x),
+           static_cast<const T*>(positions), call, static_cast<T*>(y), aligned(x, positions, y) && call.cols % lanes<T> == 0);
+  });
+}
+
+void positions_backward(int slot, const void* dy, const PositionCall& call, void* dpositions, cudaStream_t stream) {
+  with_number(slot, [&](auto number) {
+    using T = decltype(number);
+    launch(stream, grid_of_row_groups(call.rows, call.cols, lanes<Wide<T>>), position_gradient_groups<T>, static_cast<const T*>(dy), call,
+           static_cast<Wide<T>*>(dpositions), aligned(dy, dpositions) && call.cols % lanes<T> == 0);
+  });
+}
+
+void add_by_row(int slot, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable, int64_t n, cudaStream_t stream) {
+  with_number(slot, [&](auto number) {
+    using T = decltype(number);
+    const Grid grid{blocks_for(n, group_threads / 32), group_threads, blocks_for(shape.cols, 32 * lanes<T>)};
+    launch(stream, grid, add_rows<T>, sorted, static_cast<const T*>(dy), shape, static_cast<Wide<T>*>(dtable), n,
+           aligned(dy, dtable) && shape.cols % lanes<T> == 0);
+  });
+}
+
+}  // namespace mindpipe::cuda

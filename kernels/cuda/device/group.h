@@ -1,0 +1,131 @@
+#pragma once
+#include "cuda/device/number.h"
+#include "cuda/launch.h"
+
+/// Memory in groups of neighbouring elements: a thread reads and writes 16 bytes at a time where addresses allow it, and otherwise the same
+/// elements one by one. Which thread computes which element never depends on addresses.
+namespace mindpipe::cuda {
+
+/// Elements in one access of 16 bytes.
+template <class T>
+inline constexpr int lanes = static_cast<int>(16 / sizeof(T));
+
+/// How much of a group is there: all of it at an address that allows wide accesses, or its first elements.
+struct Whole {};
+struct Part {
+  int count;
+};
+
+template <class A, int size>
+struct Group {
+  A x[size];
+};
+/// The widest piece that `bytes` are moved in.
+template <int bytes>
+struct PieceOf {
+  using Type = uint4;
+};
+template <>
+struct PieceOf<8> {
+  using Type = uint2;
+};
+template <>
+struct PieceOf<4> {
+  using Type = unsigned;
+};
+
+template <int size, class T>
+__device__ inline void move(const T* from, T* to, Whole) {
+  using Piece = typename PieceOf<static_cast<int>(size * sizeof(T))>::Type;
+#pragma unroll
+  for (int p = 0; p < static_cast<int>(size * sizeof(T) / sizeof(Piece)); ++p) reinterpret_cast<Piece*>(to)[p] = reinterpret_cast<const Piece*>(from)[p];
+}
+template <int size, class T>
+__device__ inline void move(const T* from, T* to, Part part) {
+#pragma unroll
+  for (int k = 0; k < size; ++k)
+    if (k < part.count) to[k] = from[k];
+}
+
+/// What is not there reads as zero.
+template <int size, class T>
+__device__ inline Group<Wide<T>, size> load(const T* from, Whole all) {
+  alignas(16) T raw[size];
+  move<size>(from, raw, all);
+  Group<Wide<T>, size> group;
+#pragma unroll
+  for (int k = 0; k < size; ++k) group.x[k] = widen(raw[k]);
+  return group;
+}
+template <int size, class T>
+__device__ inline Group<Wide<T>, size> load(const T* from, Part part) {
+  Group<Wide<T>, size> group;
+#pragma unroll
+  for (int k = 0; k < size; ++k) group.x[k] = k < part.count ? widen(from[k]) : Wide<T>(0);
+  return group;
+}
+
+template <int size, class T, class A>
+__device__ inline void store(T* to, const Group<A, size>& group, Whole all) {
+  alignas(16) T raw[size];
+#pragma unroll
+  for (int k = 0; k < size; ++k) put(raw[k], group.x[k]);
+  move<size>(raw, to, all);
+}
+template <int size>
+__device__ inline void store(bf16* to, const Group<float, size>& group, Whole) {
+  static_assert(size % 2 == 0);
+  alignas(16) std::uint32_t raw[size / 2];
+#pragma unroll
+  for (int k = 0; k < size; k += 2) raw[k / 2] = to_bf16_pair(group.x[k], group.x[k + 1]);
+  move<size / 2>(raw, reinterpret_cast<std::uint32_t*>(to), Whole{});
+}
+template <int size, class T, class A>
+__device__ inline void store(T* to, const Group<A, size>& group, Part part) {
+#pragma unroll
+  for (int k = 0; k < size; ++k)
+    if (k < part.count) put(to[k], group.x[k]);
+}
+
+/// a / b for numbers that are not negative; the usual short ones take a fifth of the time of long ones.
+__device__ inline int64_t quotient(int64_t a, int64_t b) {
+  if (((a | b) >> 32) == 0) return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
+  return a / b;
+}
+
+inline constexpr int group_threads = 256;
+
+/// Threads for `count` elements in groups of `size`, one group each.
+inline Grid grid_of_groups(int64_t count, int size) { return {blocks_for(blocks_for(count, size), group_threads), group_threads}; }
+/// The same for the rows of a matrix: a group lies in one row.
+inline Grid grid_of_row_groups(int64_t rows, int64_t cols, int size) {
+  return {blocks_for(rows * blocks_for(cols, size), group_threads), group_threads};
+}
+
+__device__ inline int64_t thread_index() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+/// In a grid of groups: calls body(first element, Whole or Part) for this thread's group, if it has one.
+template <int size, class Body>
+__device__ inline void for_group(int64_t count, bool aligned, const Body& body) {
+  const int64_t i = thread_index() * size;
+  if (i >= count) return;
+  if (aligned && count - i >= size) body(i, Whole{});
+  else body(i, Part{static_cast<int>(count - i < size ? count - i : size)});
+}
+/// In a grid of row groups: calls body(row, first column, Whole or Part). `aligned` also says that rows are whole groups.
+template <int size, class Body>
+__device__ inline void for_row_group(int64_t rows, int64_t cols, bool aligned, const Body& body) {
+  const int64_t index = thread_index(), in_row = (cols + size - 1) / size;
+  const int64_t row = quotient(index, in_row), j = (index - row * in_row) * size;
+  if (row >= rows) return;
+  if (aligned) body(row, j, Whole{});
+  else body(row, j, Part{static_cast<int>(cols - j < size ? cols - j : size)});
+}
+
+/// Whether wide accesses may begin at all of these; none is a null pointer's answer too.
+template <class... Pointers>
+bool aligned(Pointers... pointers) {
+  return ((reinterpret_cast<std::uintptr_t>(pointers) % 16 == 0) && ...);
+}
+
+}  // namespace mindpipe::cuda

@@ -1,0 +1,43 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include "calls.h"
+
+/// Starts kernels on operands that have been checked. `slot` is the dtype: f64, f32, bf16.
+namespace mindpipe::cuda {
+
+struct NormCall {
+  bool rms;
+  const void *gain, *offset;
+  double epsilon;
+  void *statistics, *y;
+  std::int64_t rows, cols;
+};
+void norm(int slot, const void* x, const NormCall& call, cudaStream_t stream);
+/// `sum` = x + dropout(branch + bias), and its norm.
+void residual_norm(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* sum, const NormCall& call, cudaStream_t stream);
+void norm_backward_input(int slot, bool rms, const void* dy, const void* x, const void* gain, const void* statistics, const void* residual, void* dx,
+                         std::int64_t rows, std::int64_t cols, cudaStream_t stream);
+
+/// Workspace that sums over rows need at least; with more they take fewer passes.
+std::size_t column_sums_workspace(const RowParts& shape);
+/// db[parts, cols] += column sums of dy
+void column_sums(int slot, const void* dy, void* db, const RowParts& shape, void* workspace, std::size_t bytes, cudaStream_t stream);
+/// dgain += column sums of dy (x - mean) / deviation, doffset (may be none) += those of dy
+void norm_backward_parameters(int slot, const void* dy, const void* x, const void* statistics, void* dgain, void* doffset, const RowParts& shape,
+                              void* workspace, std::size_t bytes, cudaStream_t stream);
+
+inline constexpr int widest_rotary = 512;  ///< width of a head
+/// base^(-2i/width) for each pair of a head.
+struct Frequencies {
+  double of[widest_rotary / 2];
+};
+/// Heads [first, first + count) of [n, heads, width]; the position of row n is first_position + n mod rows.
+struct RotaryCall {
+  void* data;
+  std::int64_t n, rows, heads, first, count, width, first_position;
+  bool inverse;
+};
+void rotary(int slot, const RotaryCall& call, const Frequencies& frequencies, cudaStream_t stream);
+
+}  // namespace mindpipe::cuda

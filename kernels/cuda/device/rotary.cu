@@ -1,0 +1,53 @@
+#include "cuda/device/group.h"
+#include "cuda/device/norm_kernels.h"
+
+namespace mindpipe::cuda {
+namespace {
+
+template <class T>
+inline constexpr int pair_lanes = static_cast<int>(8 / sizeof(T));  ///< pairs of a thread
+
+/// (a, b) -> (a cos - b sin, b cos + a sin). A thread works out the angles of a few pairs of one row, in f64, and turns them in every head.
+template <class T>
+__global__ void rotary_pairs(RotaryCall call, const __grid_constant__ Frequencies frequencies, bool wide) {
+  using A = Wide<T>;
+  constexpr int size = pair_lanes<T>;
+  const int64_t half = call.width / 2;
+  for_row_group<size>(call.n, half, wide, [&](int64_t n, int64_t i, auto ending) {
+    const double position = static_cast<double>(call.first_position + n % call.rows);
+    A cosine[size], sine[size];
+#pragma unroll
+    for (int k = 0; k < size; ++k) {
+      double s = 0, c = 1;
+      if (i + k < half) sincos(position * frequencies.of[i + k], &s, &c);
+      cosine[k] = static_cast<A>(c);
+      sine[k] = call.inverse ? -static_cast<A>(s) : static_cast<A>(s);
+    }
+    T* low = static_cast<T*>(call.data) + (n * call.heads + call.first) * call.width + i;
+#pragma unroll 4
+    for (int64_t h = 0; h < call.count; ++h, low += call.width) {
+      auto a = load<size>(low, ending), b = load<size>(low + half, ending);
+#pragma unroll
+      for (int k = 0; k < size; ++k) {
+        const A before = a.x[k];
+        a.x[k] = before * cosine[k] - b.x[k] * sine[k];
+        b.x[k] = b.x[k] * cosine[k] + before * sine[k];
+      }
+      store(low, a, ending);
+      store(low + half, b, ending);
+    }
+  });
+}
+
+}  // namespace
+
+void rotary(int slot, const RotaryCall& call, const Frequencies& frequencies, cudaStream_t stream) {
+  with_number(slot, [&](auto number) {
+    using T = decltype(number);
+    constexpr int size = pair_lanes<T>;
+    const int64_t half = call.width / 2;
+    launch(stream, grid_of_row_groups(call.n, half, size), rotary_pairs<T>, call, frequencies, aligned(call.data) && half % size == 0);
+  });
+}
+
+}  // namespace mindpipe::cuda

@@ -1,0 +1,145 @@
+#include "cuda/device/update_kernels.h"
+
+#include "cuda/device/row_team.h"
+
+namespace mindpipe::cuda {
+namespace {
+
+/// sums[c] = sum x^2 over chunk c, one block for each: a thread takes every 256th group, its lanes apart, then all are joined by neighbours.
+template <class T>
+__global__ void __launch_bounds__(group_threads) sum_squares_chunks(const T* x, int64_t count, int64_t chunk, double* sums, bool wide) {
+  using A = Wide<T>;
+  constexpr int size = lanes<T>;
+  __shared__ A room[most_warps];
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * chunk, here = count - begin < chunk ? count - begin : chunk;
+  Group<A, size> total{};
+#pragma unroll 4
+  for (int64_t i = static_cast<int64_t>(threadIdx.x) * size; i < here; i += group_threads * size) {
+    const auto a = wide && here - i >= size ? load<size>(x + begin + i, Whole{}) : load<size>(x + begin + i, Part{static_cast<int>(here - i < size ? here - i : size)});
+#pragma unroll
+    for (int k = 0; k < size; ++k) total.x[k] = multiply_add(a.x[k], a.x[k], total.x[k]);
+  }
+  const A sum = join_team(sum_of(total), group_threads, room, Sum{});
+  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+}
+
+/// Whole numbers may be added in any order, so here an atomic addition has the same bits as any other.
+template <class T>
+__global__ void __launch_bounds__(group_threads) count_groups(const T* x, int64_t count, unsigned long long* found, bool wide) {
+  constexpr int size = lanes<T>;
+  __shared__ int64_t room[most_warps];
+  int64_t here = 0;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * group_threads * size;
+  for (int64_t i = thread_index() * size; i < count; i += stride) {
+    const auto a = wide && count - i >= size ? load<size>(x + i, Whole{}) : load<size>(x + i, Part{static_cast<int>(count - i < size ? count - i : size)});
+#pragma unroll
+    for (int k = 0; k < size; ++k) here += not_finite(a.x[k]) ? 1 : 0;
+  }
+  here = join_team(here, group_threads, room, Sum{});
+  if (threadIdx.x == 0 && here != 0) atomicAdd(found, static_cast<unsigned long long>(here));
+}
+
+/// What a rule's numbers are in the dtype of the masters.
+template <class A>
+struct AdamWIn {
+  A factor, keep, beta1, beta2, one_less_beta1, one_less_beta2, step_size, deviation_factor, epsilon;
+};
+
+/// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
+template <class T>
+__global__ void __launch_bounds__(group_threads) adamw_groups(AdamWIn<Wide<T>> step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* m, Wide<T>* v,
+                                                             T* value, int64_t count, bool wide) {
+  using A = Wide<T>;
+  constexpr int size = lanes<A>;
+  for_group<size>(count, wide, [&](int64_t i, auto ending) {
+    const auto g = load<size>(gradient + i, ending);
+    auto p = load<size>(master + i, ending), first = load<size>(m + i, ending), second = load<size>(v + i, ending);
+#pragma unroll
+    for (int k = 0; k < size; ++k) {
+      const A slope = g.x[k] * step.factor;
+      first.x[k] = step.beta1 * first.x[k] + step.one_less_beta1 * slope;
+      second.x[k] = step.beta2 * second.x[k] + step.one_less_beta2 * slope * slope;
+      p.x[k] = p.x[k] * step.keep - step.step_size * (first.x[k] / (square_root(second.x[k]) * step.deviation_factor + step.epsilon));
+    }
+    store(m + i, first, ending);
+    store(v + i, second, ending);
+    store(master + i, p, ending);
+    if (value != nullptr) store(value + i, p, ending);
+  });
+}
+
+template <class A>
+struct SgdIn {
+  A factor, rate, momentum, decay, of_gradient, of_velocity;
+};
+
+/// g += decay p; v = momentum v + g; p -= rate v, or with nesterov: p -= rate (g + momentum v)
+template <class T>
+__global__ void __launch_bounds__(group_threads) sgd_groups(SgdIn<Wide<T>> step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* velocity, T* value,
+                                                           int64_t count, bool wide) {
+  using A = Wide<T>;
+  constexpr int size = lanes<A>;
+  for_group<size>(count, wide, [&](int64_t i, auto ending) {
+    auto change = load<size>(gradient + i, ending), p = load<size>(master + i, ending);
+#pragma unroll
+    for (int k = 0; k < size; ++k) change.x[k] = change.x[k] * step.factor + step.decay * p.x[k];
+    if (velocity != nullptr) {
+      auto moved = load<size>(velocity + i, ending);
+#pragma unroll
+      for (int k = 0; k < size; ++k) {
+        moved.x[k] = step.momentum * moved.x[k] + change.x[k];
+        change.x[k] = step.of_gradient * change.x[k] + step.of_velocity * moved.x[k];
+      }
+      store(velocity + i, moved, ending);
+    }
+#pragma unroll
+    for (int k = 0; k < size; ++k) p.x[k] = p.x[k] - step.rate * change.x[k];
+    store(master + i, p, ending);
+    if (value != nullptr) store(value + i, p, ending);
+  });
+}
+
+constexpr int64_t most_counting_blocks = 2048;  ///< enough to fill a GPU; each walks on from there
+
+}  // namespace
+
+void sum_squares(int slot, const void* x, int64_t count, int64_t chunk, double* sums, cudaStream_t stream) {
+  with_number(slot, [&](auto number) {
+    using T = decltype(number);
+    launch(stream, Grid{blocks_for(count, chunk), group_threads}, sum_squares_chunks<T>, static_cast<const T*>(x), count, chunk, sums, aligned(x));
+  });
+}
+
+void count_not_finite(int slot, const void* x, int64_t count, unsigned long long* found, cudaStream_t stream) {
+  with_number(slot, [&](auto number) {
+    using T = decltype(number);
+    Grid grid = grid_of_groups(count, lanes<T>);
+    grid.x = grid.x < most_counting_blocks ? grid.x : most_counting_blocks;
+    launch(stream, grid, count_groups<T>, static_cast<const T*>(x), count, found, aligned(x));
+  });
+}
+
+void adamw(int slot, const AdamWStep& step, const void* gradient, void* master, void* m, void* v, void* value, int64_t count, cudaStream_t stream) {
+  with_number(slot, [&](auto number) {
+    using T = decltype(number);
+    using A = Wide<T>;
+    const AdamWIn<A> in{static_cast<A>(step.gradient_factor), static_cast<A>(step.keep), static_cast<A>(step.beta1), static_cast<A>(step.beta2),
+                        static_cast<A>(step.one_less_beta1), static_cast<A>(step.one_less_beta2), static_cast<A>(step.step_size),
+                        static_cast<A>(step.deviation_factor), static_cast<A>(step.epsilon)};
+    launch(stream, grid_of_groups(count, lanes<A>), adamw_groups<T>, in, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(m),
+           static_cast<A*>(v), static_cast<T*>(value), count, aligned(gradient, master, m, v, value));
+  });
+}
+
+void sgd(int slot, const SgdStep& step, const void* gradient, void* master, void* velocity, void* value, int64_t count, cudaStream_t stream) {
+  with_number(slot, [&](auto number) {
+    using T = decltype(number);
+    using A = Wide<T>;
+    const SgdIn<A> in{static_cast<A>(step.gradient_factor), static_cast<A>(step.rate), static_cast<A>(step.momentum), static_cast<A>(step.decay),
+                      step.nesterov ? A(1) : A(0), step.nesterov ? static_cast<A>(step.momentum) : A(1)};
+    launch(stream, grid_of_groups(count, lanes<A>), sgd_groups<T>, in, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(velocity),
+           static_cast<T*>(value), count, aligned(gradient, master, velocity, value));
+  });
+}
+
+}  // namespace mindpipe::cuda
