@@ -1,4 +1,4 @@
-#include "cuda/cuda_backend.h"
+#include "cuda/gpu_operations.h"
 #include "cuda/device/classifier_kernels.h"
 #include "operands.h"
 
@@ -18,14 +18,14 @@ LogitShard shard_of(const Tensor& logits, std::int64_t valid, std::int64_t first
 
 }  // namespace
 
-void CudaBackend::row_maximum(const Tensor& logits, std::int64_t valid, const Tensor& maximum) {
+void GpuOperations::row_maximum(const Tensor& logits, std::int64_t valid, const Tensor& maximum) {
   const int kind = logit_slot(logits, "row_maximum");
   require(maximum, logits.rows(), logits.dtype, "row_maximum", "maximum");
   cuda::row_maximum(kind, logits.data, shard_of(logits, valid, 0, "row_maximum"), maximum.data, logits.rows(), stream());
   done("row_maximum");
 }
 
-void CudaBackend::row_sums(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum,
+void GpuOperations::row_sums(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum,
                            const Tensor& sums, const Tensor& of_target, const Tensor& total) {
   const int kind = logit_slot(logits, "row_sums");
   const LogitShard shard = shard_of(logits, valid, first_column, "row_sums");
@@ -39,7 +39,7 @@ void CudaBackend::row_sums(const Tensor& logits, std::int64_t valid, std::int64_
   done("row_sums");
 }
 
-void CudaBackend::cross_entropy(const Tensor& targets, const Tensor& maximum, const Tensor& sums, const Tensor& of_target, const Tensor& total,
+void GpuOperations::cross_entropy(const Tensor& targets, const Tensor& maximum, const Tensor& sums, const Tensor& of_target, const Tensor& total,
                                 double smoothing, std::int64_t vocabulary, const Tensor& losses) {
   const std::int64_t rows = targets.count();
   MP_CHECK(losses.dtype == DType::f32 || losses.dtype == DType::f64, "cross_entropy: losses are {} (f32 or f64)", name_of(losses.dtype));
@@ -56,7 +56,7 @@ void CudaBackend::cross_entropy(const Tensor& targets, const Tensor& maximum, co
   done("cross_entropy");
 }
 
-void CudaBackend::cross_entropy_backward(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum,
+void GpuOperations::cross_entropy_backward(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum,
                                          const Tensor& sums, double factor, double smoothing, std::int64_t vocabulary, const Tensor& dlogits) {
   const LogitShard shard = shard_of(logits, valid, first_column, "cross_entropy_backward");
   const std::int64_t rows = logits.rows();

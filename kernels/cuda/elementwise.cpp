@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "cuda/cuda_backend.h"
+#include "cuda/gpu_operations.h"
 #include "cuda/device/elementwise_kernels.h"
 #include "cuda/error.h"
 #include "dropout_mask.h"
@@ -32,44 +32,44 @@ std::uint64_t element_bits(DType dtype, double value) {
 
 }  // namespace
 
-void CudaBackend::add(const Tensor& a, const Tensor& b, const Tensor& sum) {
+void GpuOperations::add(const Tensor& a, const Tensor& b, const Tensor& sum) {
   require(b, a.count(), a.dtype, "add", "b");
   require(sum, a.count(), a.dtype, "add", "sum");
   cuda::add(slot(a.dtype), a.data, b.data, sum.data, a.count(), stream());
   done("add");
 }
 
-void CudaBackend::accumulate(const Tensor& part, const Tensor& total) {
+void GpuOperations::accumulate(const Tensor& part, const Tensor& total) {
   require(total, part.count(), wide(part.dtype), "accumulate", "total");
   cuda::accumulate(slot(part.dtype), part.data, total.data, part.count(), stream());
   done("accumulate");
 }
 
-void CudaBackend::convert(const Tensor& x, const Tensor& y) {
+void GpuOperations::convert(const Tensor& x, const Tensor& y) {
   require_count(y, x.count(), "convert", "y");
   cuda::convert(slot(x.dtype), slot(y.dtype), x.data, y.data, x.count(), stream());
   done("convert");
 }
 
-void CudaBackend::fill(const Tensor& x, double value) {
+void GpuOperations::fill(const Tensor& x, double value) {
   cuda::fill(static_cast<int>(bytes_of(x.dtype)), element_bits(x.dtype, value), x.data, x.count(), stream());
   done("fill");
 }
 
-void CudaBackend::swiglu(const Tensor& gate_up, const Tensor& y) {
+void GpuOperations::swiglu(const Tensor& gate_up, const Tensor& y) {
   require(gate_up, 2 * y.count(), y.dtype, "swiglu", "gate_up");
   cuda::swiglu(slot(y.dtype), gate_up.data, y.data, y.rows(), y.cols(), stream());
   done("swiglu");
 }
 
-void CudaBackend::swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgate_up) {
+void GpuOperations::swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgate_up) {
   require(gate_up, 2 * dy.count(), dy.dtype, "swiglu_backward", "gate_up");
   require(dgate_up, 2 * dy.count(), dy.dtype, "swiglu_backward", "dgate_up");
   cuda::swiglu_backward(slot(dy.dtype), dy.data, gate_up.data, dgate_up.data, dy.rows(), dy.cols(), stream());
   done("swiglu_backward");
 }
 
-void CudaBackend::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y) {
+void GpuOperations::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y) {
   const std::int64_t cols = columns_under(window, x, "residual");
   require(branch, x.count(), x.dtype, "residual", "branch");
   require(y, x.count(), x.dtype, "residual", "y");
@@ -78,7 +78,7 @@ void CudaBackend::residual(const Tensor& x, const Tensor& branch, const Tensor& 
   done("residual");
 }
 
-void CudaBackend::dropout(const Tensor& x, const Dropout& dropout, const Window& window, const Tensor& y) {
+void GpuOperations::dropout(const Tensor& x, const Dropout& dropout, const Window& window, const Tensor& y) {
   const std::int64_t cols = columns_under(window, x, "dropout");
   require(y, x.count(), x.dtype, "dropout", "y");
   const MaskRows mask = mask_of(dropout, window, cols, "dropout");

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "cuda/cuda_backend.h"
+#include "cuda/gpu_operations.h"
 #include "cuda/device/embedding_kernels.h"
 #include "operands.h"
 
@@ -17,7 +17,7 @@ cuda::PositionCall position_call(const Tensor& x, const Tensor& positions, const
 
 }  // namespace
 
-void CudaBackend::embedding(const Tensor& tokens, const Tensor& table, std::int64_t first_row, const Tensor& y) {
+void GpuOperations::embedding(const Tensor& tokens, const Tensor& table, std::int64_t first_row, const Tensor& y) {
   require_dtype(tokens, DType::i32, "embedding", "tokens");
   require(y, tokens.count() * table.cols(), table.dtype, "embedding", "y");
   slot(table.dtype);  // refuses what is no number
@@ -26,7 +26,7 @@ void CudaBackend::embedding(const Tensor& tokens, const Tensor& table, std::int6
   done("embedding");
 }
 
-void CudaBackend::embedding_backward(const Tensor& tokens, const Tensor& dy, std::int64_t first_row, const Tensor& dtable) {
+void GpuOperations::embedding_backward(const Tensor& tokens, const Tensor& dy, std::int64_t first_row, const Tensor& dtable) {
   const cuda::TableShape shape{dtable.rows(), dtable.cols(), first_row};
   require_dtype(tokens, DType::i32, "embedding_backward", "tokens");
   require_count(dy, tokens.count() * shape.cols, "embedding_backward", "dy");
@@ -43,7 +43,7 @@ void CudaBackend::embedding_backward(const Tensor& tokens, const Tensor& dy, std
   done("embedding_backward");
 }
 
-void CudaBackend::add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position, const Tensor& y) {
+void GpuOperations::add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position, const Tensor& y) {
   const cuda::PositionCall call = position_call(x, positions, window, first_position, "add_positions");
   require_dtype(positions, x.dtype, "add_positions", "positions");
   require(y, x.count(), x.dtype, "add_positions", "y");
@@ -51,7 +51,7 @@ void CudaBackend::add_positions(const Tensor& x, const Tensor& positions, const 
   done("add_positions");
 }
 
-void CudaBackend::positions_backward(const Tensor& dy, const Window& window, std::int64_t first_position, const Tensor& dpositions) {
+void GpuOperations::positions_backward(const Tensor& dy, const Window& window, std::int64_t first_position, const Tensor& dpositions) {
   const cuda::PositionCall call = position_call(dy, dpositions, window, first_position, "positions_backward");
   require_dtype(dpositions, wide(dy.dtype), "positions_backward", "dpositions");
   cuda::positions_backward(slot(dy.dtype), dy.data, call, dpositions.data, stream());

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cuda/cuda_backend.h"
+#include "cuda/gpu_operations.h"
 #include "cuda/device/norm_kernels.h"
 #include "dropout_mask.h"
 #include "operands.h"
@@ -27,13 +27,13 @@ RowParts parts_of(const Tensor& dy, const Tensor& sums, const char* operation) {
 
 }  // namespace
 
-void CudaBackend::norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
+void GpuOperations::norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
                        const Tensor& y) {
   cuda::norm(slot(x.dtype), x.data, checked_norm(kind, x, gain, offset, epsilon, statistics, y), stream());
   done("norm");
 }
 
-void CudaBackend::residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y,
+void GpuOperations::residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y,
                                 NormKind kind, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics, const Tensor& normed) {
   const std::int64_t cols = columns_under(window, x, "residual_norm");
   require(branch, x.count(), x.dtype, "residual_norm", "branch");
@@ -44,7 +44,7 @@ void CudaBackend::residual_norm(const Tensor& x, const Tensor& branch, const Ten
   done("residual_norm");
 }
 
-void CudaBackend::norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics,
+void GpuOperations::norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics,
                                       const Tensor& residual, const Tensor& dx) {
   const std::int64_t rows = x.rows(), cols = x.cols();
   require(dy, x.count(), x.dtype, "norm_backward_input", "dy");
@@ -56,7 +56,7 @@ void CudaBackend::norm_backward_input(NormKind kind, const Tensor& dy, const Ten
   done("norm_backward_input");
 }
 
-void CudaBackend::norm_backward_parameters(NormKind, const Tensor& dy, const Tensor& x, const Tensor& statistics, const Tensor& dgain,
+void GpuOperations::norm_backward_parameters(NormKind, const Tensor& dy, const Tensor& x, const Tensor& statistics, const Tensor& dgain,
                                            const Tensor& doffset) {
   const RowParts shape = parts_of(dy, dgain, "norm_backward_parameters");
   const std::int64_t sums = shape.parts * shape.cols;
@@ -69,7 +69,7 @@ void CudaBackend::norm_backward_parameters(NormKind, const Tensor& dy, const Ten
   done("norm_backward_parameters");
 }
 
-void CudaBackend::bias_backward(const Tensor& dy, const Tensor& db) {
+void GpuOperations::bias_backward(const Tensor& dy, const Tensor& db) {
   const RowParts shape = parts_of(dy, db, "bias_backward");
   require(db, shape.parts * shape.cols, wide(dy.dtype), "bias_backward", "db");
   void* room = workspace(cuda::column_sums_workspace(shape), "bias_backward");
@@ -77,7 +77,7 @@ void CudaBackend::bias_backward(const Tensor& dy, const Tensor& db) {
   done("bias_backward");
 }
 
-void CudaBackend::rotary(const Heads& heads, double base, std::int64_t first_position, bool inverse) {
+void GpuOperations::rotary(const Heads& heads, double base, std::int64_t first_position, bool inverse) {
   const Shape& shape = heads.data.shape;
   MP_CHECK(shape.rank == 4, "rotary: {} is not [samples, rows, heads, width]", to_string(shape));
   MP_CHECK(shape[3] % 2 == 0, "rotary: heads of width {} (pairs need an even one)", shape[3]);
