@@ -27,8 +27,9 @@ class Exchange {
   /// parts[r]: rank r's part of this rank's vector (and of the result); sizes are equal on all ranks, and may be zero.
   /// Making one takes its number in the group's order of exchanges, so all ranks make them in the same order.
   /// `scratch` holds what arrives before it is combined: scratch_bytes() of it, untouched by others until the end.
+  /// `own`: where this rank's part of the result goes (given: instead of its place in the vector).
   /// `counted`: the tensors' addresses are never followed here; messages are real, but empty.
-  Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine, bool counted = false);
+  Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine, bool counted = false, const Tensor& own = {});
 
   /// Room for what arrives, when the largest part has `part_bytes`.
   static std::size_t scratch_bytes(int ranks, std::size_t part_bytes) { return static_cast<std::size_t>(ranks - 1) * aligned(part_bytes); }
@@ -49,6 +50,7 @@ class Exchange {
   Halves halves_;
   Stage stage_ = Stage::fresh;
   std::vector<Tensor> parts_, leaves_;
+  Tensor own_;
   std::byte* scratch_;
   Combine combine_;
   int tag_;

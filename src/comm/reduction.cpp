@@ -28,11 +28,11 @@ std::vector<std::int64_t> Reductions::equal_bounds(std::int64_t count) const {
 }
 
 Reductions::Request Reductions::sum(const Tensor& slab) { return begin(Exchange::Halves::both, slab, {}); }
-Reductions::Request Reductions::sum_scatter(const Tensor& slab, std::span<const std::int64_t> bounds) { return begin(Exchange::Halves::scatter, slab, bounds); }
+Reductions::Request Reductions::sum_scatter(const Tensor& slab, std::span<const std::int64_t> bounds, const Tensor& own) { return begin(Exchange::Halves::scatter, slab, bounds, own); }
 Reductions::Request Reductions::gather(const Tensor& slab, std::span<const std::int64_t> bounds) { return begin(Exchange::Halves::gather, slab, bounds); }
 
-Reductions::Request Reductions::begin(Exchange::Halves halves, const Tensor& slab, std::span<const std::int64_t> bounds) {
-  Job job{halves, slab.reshaped({slab.count()}), bounds.empty() ? equal_bounds(slab.count()) : std::vector(bounds.begin(), bounds.end()), 0};
+Reductions::Request Reductions::begin(Exchange::Halves halves, const Tensor& slab, std::span<const std::int64_t> bounds, const Tensor& own) {
+  Job job{halves, slab.reshaped({slab.count()}), own, bounds.empty() ? equal_bounds(slab.count()) : std::vector(bounds.begin(), bounds.end()), 0};
   MP_CHECK(static_cast<int>(job.bounds.size()) == size() + 1 && job.bounds.front() == 0 && job.bounds.back() == slab.count() && std::is_sorted(job.bounds.begin(), job.bounds.end()),
            "bounds of {} parts that do not cut {} elements among {} ranks", job.bounds.size() - 1, slab.count(), size());
   // What arrives of a part is a piece for each other rank, as long as this rank's own: the longest piece sets the size.
@@ -51,10 +51,12 @@ bool Reductions::begin_part() {
   if (job == queue_.end() || free_slots_.empty() || !group_->waiting().gate().open_for(job->kind())) return false;
   // A part of the slab is the same share of every rank's own elements, so that all ranks have work in it.
   std::vector<Tensor> pieces;
+  Tensor own;
   for (int r = 0; r < size(); ++r) {
     const std::int64_t count = job->bounds[r + 1] - job->bounds[r];
     const std::int64_t first = count * job->begun / job->parts, last = count * (job->begun + 1) / job->parts;
     pieces.push_back({job->slab.as<std::byte>() + (job->bounds[r] + first) * static_cast<std::int64_t>(bytes_of(job->slab.dtype)), {last - first}, job->slab.dtype});
+    if (r == rank() && job->own) own = job->own.range(first, last - first);
   }
   const int slot = free_slots_.back();
   free_slots_.pop_back();
@@ -64,7 +66,7 @@ bool Reductions::begin_part() {
   // Counted slabs are not added: the simulator's price of a reduction, which the executor waits for, holds the additions too.
   const bool counted = backend_.memory().kind() == Memory::Kind::counted;
   const Combine combine = counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {}) : [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
-  parts_.push_back({Exchange(*group_, job->halves, std::move(pieces), scratch, combine, counted), &*job, slot});
+  parts_.push_back({Exchange(*group_, job->halves, std::move(pieces), scratch, combine, counted, own), &*job, slot});
   return true;
 }
 

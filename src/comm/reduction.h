@@ -32,8 +32,8 @@ class Reductions {
 
   /// slab = the tree sum of all ranks' slabs.
   Request sum(const Tensor& slab);
-  /// This rank's own part of the slab = that of the tree sum; the other parts stay as they are.
-  Request sum_scatter(const Tensor& slab, std::span<const std::int64_t> bounds = {});
+  /// This rank's own part of the tree sum goes to `own`, or to its place in the slab; the other parts stay as they are.
+  Request sum_scatter(const Tensor& slab, std::span<const std::int64_t> bounds = {}, const Tensor& own = {});
   /// The other ranks' parts arrive from where they are owned.
   Request gather(const Tensor& slab, std::span<const std::int64_t> bounds = {});
 
@@ -48,7 +48,7 @@ class Reductions {
  private:
   struct Job {
     Exchange::Halves halves;
-    Tensor slab;
+    Tensor slab, own;
     std::vector<std::int64_t> bounds;
     int parts, begun = 0, finished = 0;
     std::int64_t bytes_sent = 0, start_ns = now_ns();
@@ -60,7 +60,7 @@ class Reductions {
     Job* job;
     int slot;
   };
-  Request begin(Exchange::Halves halves, const Tensor& slab, std::span<const std::int64_t> bounds);
+  Request begin(Exchange::Halves halves, const Tensor& slab, std::span<const std::int64_t> bounds, const Tensor& own = {});
   bool begin_part();
   void finish_parts();
   std::string describe(Request request) const;

@@ -65,7 +65,7 @@ struct TrainConfig {
   std::string precision = "f32";   ///< f32 | bf16
   std::string recompute = "none";  ///< none | block
   bool sequence_parallel = false;
-  int zero = 0;       ///< 0, 1 (optimizer state sharded over data); 2 is refused
+  int zero = 0;       ///< sharded over data: 0 nothing, 1 optimizer state, 2 gradients too
   double clip = 1.0;  ///< largest global norm of the gradient; 0: no clipping
   double label_smoothing = 0;
   int evaluate_every = 0, evaluate_batches = 8;

@@ -130,9 +130,6 @@ void check_together(const Config& c, const Origin& origin) {
   check_shards(c, complain);
   check_batch(c, complain);
   check_rate(c, complain);
-  complain.require(c.train.zero < 2, "train.zero",
-                   "is 2, but each rank adds its micro-batches up before anything is summed over data (the same bits on every layout), so "
-                   "gradients stay whole until the last backward; 1 shards the optimizer state");
   complain.require(c.train.evaluate_every == 0 || !c.data.validation.empty(), "train.evaluate_every",
                    "is {}, but data.validation names nothing to evaluate on", c.train.evaluate_every);
   complain.require(c.device.kind != "emulated" || !c.device.description.empty(), "device.kind",

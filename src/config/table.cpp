@@ -76,7 +76,7 @@ std::vector<Setting> settings_of(Config& c) {
       set("train.recompute", c.train.recompute, "block computes each block's forward again in the backward, to save memory")
           .one_of({"none", "block"}),
       set("train.sequence_parallel", c.train.sequence_parallel, "tensor ranks share the sequence between products"),
-      set("train.zero", c.train.zero, "shard over data: 0 nothing, 1 optimizer state; gradients (2) stay whole, so 2 is refused").from(0).to(2),
+      set("train.zero", c.train.zero, "shard over data: 0 nothing, 1 optimizer state, 2 gradients too: whole ones live until they are summed").from(0).to(2),
       set("train.clip", c.train.clip, "largest global norm of the gradient; 0: no clipping").from(0).to(1e30),
       set("train.label_smoothing", c.train.label_smoothing, "probability spread over the other tokens").from(0).below(1),
       set("train.evaluate_every", c.train.evaluate_every, "steps between evaluations on data.validation; 0: never").from(0).to(many),

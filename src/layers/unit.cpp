@@ -52,7 +52,7 @@ std::int64_t Unit::parameters() const {
 
 void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype) {
   shards_ = shards, sequence_parts_ = sequence_parts, levels_ = levels, dtype_ = dtype;
-  offsets_.clear(), part_offsets_.clear();
+  offsets_.clear(), part_offsets_.clear(), accumulators_.clear(), levels_memory_.clear();
   flat_count_ = parts_count_ = 0, uses_ = 1;
   for (int i = 0; i < static_cast<int>(params_.size()); ++i) {
     const ParamSpec& spec = params_[i];
@@ -66,13 +66,11 @@ void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtyp
     offsets_.push_back(flat_count_);
     part_offsets_.push_back(parts_count_);
     flat_count_ += local_shards(i) * shard_stride(i);
-    if (has_sequence_parts(i)) parts_count_ += parts_stride(i) * spec.uses;
+    if (has_sequence_parts(i)) parts_count_ += parts_stride(i);
   }
 }
 
-std::size_t Unit::gradient_bytes() const {
-  return aligned((flat_count_ * uses_ * (1 + levels_) + parts_count_) * bytes_of(gradient_dtype()));
-}
+std::size_t Unit::accumulator_bytes() const { return aligned((flat_count_ * (1 + levels_) + parts_count_) * bytes_of(gradient_dtype())); }
 
 void Unit::allocate_values(Memory& memory) {
   value_arena_ = Arena(memory, MemoryClass::values, value_bytes());
@@ -81,8 +79,13 @@ void Unit::allocate_values(Memory& memory) {
 
 void Unit::allocate_gradients(Memory& memory) {
   gradient_arena_ = Arena(memory, MemoryClass::gradients, gradient_bytes());
-  accumulators_ = gradient_arena_.take({flat_count_ * uses_ + parts_count_}, gradient_dtype());
-  if (levels_ > 0) levels_memory_ = gradient_arena_.take({levels_, uses_, flat_count_}, gradient_dtype());
+  for (int use = 0; use < uses_; ++use) place_gradients(use, gradient_arena_.take({static_cast<std::int64_t>(accumulator_bytes())}, DType::u8).data);
+}
+
+void Unit::place_gradients(int use, void* memory) {
+  accumulators_.resize(uses_), levels_memory_.resize(uses_);
+  accumulators_[use] = {memory, {flat_count_ + parts_count_}, gradient_dtype()};
+  levels_memory_[use] = {static_cast<std::byte*>(memory) + accumulators_[use].bytes(), {levels_, flat_count_}, gradient_dtype()};
 }
 
 Tensor Unit::value(int param, int shard) const {
@@ -90,18 +93,17 @@ Tensor Unit::value(int param, int shard) const {
   return {values_.as<std::byte>() + flat_offset(param, shard) * bytes_of(dtype_), shard_shape(param), dtype_};
 }
 
-Tensor Unit::root(int use) const { return accumulators_.range(use * flat_count_, flat_count_); }
+Tensor Unit::root(int use) const { return accumulators_[use].range(0, flat_count_); }
 
-Tensor Unit::level(int i, int use) const { return levels_memory_.at(i).at(use); }
+Tensor Unit::level(int i, int use) const { return levels_memory_[use].at(i); }
 
 Tensor Unit::sequence_parts(int param, int use) const {
-  const std::int64_t offset = flat_count_ * uses_ + part_offsets_[param] + use * parts_stride(param);
   const std::int64_t elements = shard_shape(param).count();
-  return accumulators_.range(offset, sequence_parts_ * elements).reshaped({sequence_parts_, elements});
+  return accumulators_[use].range(flat_count_ + part_offsets_[param], sequence_parts_ * elements).reshaped({sequence_parts_, elements});
 }
 
 Tensor Unit::gradient(int param, int use, int shard) const {
-  MP_CHECK(accumulators_ && shard < local_shards(param), "unit {}: gradient {} of shard {}", name_, param, shard);
+  MP_CHECK(has_gradients(use) && shard < local_shards(param), "unit {}: gradient {} of shard {}", name_, param, shard);
   const Shape shape = shard_shape(param);
   if (has_sequence_parts(param)) return sequence_parts(param, use);
   const Tensor root_of_shard = root(use).range(flat_offset(param, shard), shape.count());

@@ -76,7 +76,10 @@ class Unit {
   /// `levels` the partial sums of data shards kept beside the accumulator (bits.md 3: log2(D/d)).
   void lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype);
   void allocate_values(Memory& memory);
+  /// Accumulators of all uses, in memory of their own.
   void allocate_gradients(Memory& memory);
+  /// Those of one use lie at `memory` (accumulator_bytes() of it), which others may use at other times.
+  void place_gradients(int use, void* memory);
 
   const std::string& name() const { return name_; }
   const std::vector<ParamSpec>& params() const { return params_; }
@@ -97,20 +100,22 @@ class Unit {
   Tensor flat_values() const { return values_; }
   /// How many places use this unit; each has an accumulator of its own. A parameter with several uses is alone in its unit.
   int uses() const { return uses_; }
-  /// The accumulator of one use, in flat order: what is summed over the data axis. Use 0 holds the sum of all uses in the end.
+  /// The accumulator of one use, in flat order: what is summed over the data axis.
   Tensor root(int use) const;
   /// A partial sum of earlier data shards, like a root.
   Tensor level(int i, int use) const;
   /// The per-T-th accumulators of a `rows` parameter's use [parts, elements].
   Tensor sequence_parts(int param, int use) const;
   bool has_sequence_parts(int param) const { return params_[param].form == Form::rows && sequence_parts_ > 1; }
-  /// All accumulators, levels excluded: zeroed at the start of a step.
-  Tensor accumulators() const { return accumulators_; }
-  bool has_gradients() const { return static_cast<bool>(accumulators_); }
+  /// What the backwards of one use add to, levels excluded: zeroed before the first of them.
+  Tensor accumulators(int use) const { return accumulators_[use]; }
+  bool has_gradients(int use) const { return flat_count_ > 0 && use < static_cast<int>(accumulators_.size()) && accumulators_[use]; }
   int levels() const { return levels_; }
 
   std::size_t value_bytes() const { return aligned(flat_count_ * bytes_of(dtype_)); }
-  std::size_t gradient_bytes() const;
+  /// Of one use: its accumulators and levels.
+  std::size_t accumulator_bytes() const;
+  std::size_t gradient_bytes() const { return uses_ * accumulator_bytes(); }
 
   std::int64_t version = 0;  ///< updates applied
 
@@ -124,10 +129,11 @@ class Unit {
   DType dtype_ = DType::f32;
   int sequence_parts_ = 1, levels_ = 0;
   std::vector<std::int64_t> offsets_, part_offsets_;
-  std::int64_t flat_count_ = 0, parts_count_ = 0;
+  std::int64_t flat_count_ = 0, parts_count_ = 0;  ///< of one use
   int uses_ = 1;
   Arena value_arena_, gradient_arena_;
-  Tensor values_, accumulators_, levels_memory_;
+  Tensor values_;
+  std::vector<Tensor> accumulators_, levels_memory_;  ///< of each use
 };
 
 }  // namespace mindpipe

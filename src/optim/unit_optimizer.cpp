@@ -42,11 +42,22 @@ std::size_t UnitOptimizer::bytes() const {
   return one * (moments + (unit_.dtype() == DType::bf16 ? 1 : 0));
 }
 
-void UnitOptimizer::allocate(Memory& memory) {
+std::size_t UnitOptimizer::gradient_bytes() const { return aligned((cuts_[part_ + 1] - cuts_[part_]) * sizeof(float)); }
+
+Tensor UnitOptimizer::gradient_part(int use) const {
+  const std::int64_t count = cuts_[part_ + 1] - cuts_[part_];
+  if (count == 0) return {nullptr, {0}, DType::f32};
+  if (use < static_cast<int>(gradients_apart_.size()) && gradients_apart_[use]) return gradients_apart_[use];
+  return unit_.root(use).range(cuts_[part_], count);
+}
+
+void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
   MP_CHECK(unit_.dtype() != DType::f64, "unit {}: f64 is for gradient checks, not for training", unit_.name());
   arena_ = Arena(memory, MemoryClass::optimizer, bytes());
   const std::int64_t count = cuts_[part_ + 1] - cuts_[part_];
   if (count == 0) return;
+  gradient_arena_ = Arena(memory, MemoryClass::gradients, gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1)));
+  for (const char one : apart) gradients_apart_.push_back(one != 0 ? gradient_arena_.take({count}, DType::f32) : Tensor{});
   if (unit_.dtype() == DType::bf16) master_ = arena_.take({count}, DType::f32);
   if (config_.kind == "adamw" || config_.momentum > 0) first_moment_ = arena_.take({count}, DType::f32);
   if (config_.kind == "adamw") second_moment_ = arena_.take({count}, DType::f32);

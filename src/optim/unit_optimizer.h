@@ -24,11 +24,17 @@ struct FlatRange {
 class UnitOptimizer {
  public:
   UnitOptimizer(Unit& unit, const OptimizerConfig& config, int part, int parts);
-  void allocate(Memory& memory);
-  std::size_t bytes() const;
+  /// `apart`: for each use, whether this part of its gradient has a place of its own, because the accumulators' memory goes to others
+  /// before the update. Empty: none has.
+  void allocate(Memory& memory, const std::vector<char>& apart = {});
+  std::size_t bytes() const;           ///< of masters and moments
+  std::size_t gradient_bytes() const;  ///< of this part of one use's gradient
 
   /// Copies the values into the masters; called once the unit's values are initial in f32 (`initial` in flat order) or loaded.
   void set_masters(Backend& backend, const Tensor& initial);
+
+  /// This part of the gradient that one use makes, in flat order: where its sum over data is to be found. Use 0 holds that of all uses in the end.
+  Tensor gradient_part(int use) const;
 
   /// Adds nothing up: writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()], host memory of the whole unit).
   void chunk_squares(Backend& backend, double* sums) const;
@@ -46,7 +52,7 @@ class UnitOptimizer {
   std::vector<std::pair<std::string, Tensor>> slots() const;
 
  private:
-  Tensor gradient(const FlatRange& range) const { return unit_.root(0).range(range.flat, range.count); }
+  Tensor gradient(const FlatRange& range) const { return gradient_part(0).range(range.flat - cuts_[part_], range.count); }
   Tensor state(const Tensor& slot, const FlatRange& range) const { return slot ? slot.range(range.flat - cuts_[part_], range.count) : Tensor{}; }
 
   Unit& unit_;
@@ -57,7 +63,8 @@ class UnitOptimizer {
   std::vector<std::int64_t> first_chunks_;  ///< of each (param, shard), params in order
   std::vector<int> first_shards_;           ///< index of (param, 0) in first_chunks_
   std::int64_t chunks_ = 0;
-  Arena arena_;
+  Arena arena_, gradient_arena_;
+  std::vector<Tensor> gradients_apart_;     ///< of each use; none where the part lies in the accumulator
   Tensor master_, first_moment_, second_moment_;
 };
 

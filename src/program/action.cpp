@@ -136,6 +136,7 @@ std::string to_string(const Action& action) {
 
 std::string line_of(const Action& action, int index) {
   std::string line = fmt::format("{} [{}] {}", index, name_of(action.queue), to_string(action));
+  if (action.clears) line += ", clears";
   if (action.fold) line += fmt::format(", folds shard {}", action.shard);
   if (action.slot >= 0 || action.from_slot >= 0 || action.to_slot >= 0) {
     line += " |";

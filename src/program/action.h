@@ -55,12 +55,15 @@ const char* name_of(Members group);
 ///   between the pieces is the executor's.
 /// - A forward's tape fills `slot` until its last backward has ended; in an evaluation (no backwards) until the forward itself has ended.
 /// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then is `slot` free.
+/// - `clears`: the first to add to the gradients of its blocks, which are zeroed before.
 /// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`: add them to the binary counter.
 /// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first` is the block that the cut
 ///   precedes. With payload `unit` (a tied table): the gradient of the use in block `first`, reduced over data; without buffers:
 ///   the runtime owns one place for each use, and after the last of these receives adds all uses in model order (uses on one rank
 ///   need no message).
-/// - reduce: sum the gradients of blocks [first, last) over group `data` (a sum_scatter when the optimizer is sharded).
+/// - reduce: sum the gradients of blocks [first, last) over group `data` (a sum_scatter when the optimizer is sharded). When gradients
+///   are sharded, the accumulators of its block lie in slab `slot`, and this rank's part of the sum moves out to place `to_slot`, or
+///   stays where it is until the update (-1) because nobody else comes to the slab.
 ///   sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: blocks [first, last), own part only when
 ///   sharded; then gather their values over `data`. A group of one does nothing.
 /// - `ticket`: equal on all participants and ascending in every list; whoever has no tags (NCCL) starts communication in this order.
@@ -74,9 +77,9 @@ struct Action {
   Payload payload = Payload::none;
   int part = 0, parts = 1;  ///< bulk transfers come in parts
   int version = 0;          ///< of the unit that is read or made
-  int slot = -1;            ///< arena (compute) or boundary buffer (send)
+  int slot = -1;            ///< arena (compute), boundary buffer (send) or gradient slab (reduce)
   int from_slot = -1, to_slot = -1;
-  bool fold = false;
+  bool clears = false, fold = false;
   std::int64_t bytes = 0;  ///< what this rank sends or receives, for the ledger and the simulator
   std::int64_t ticket = -1;
   std::vector<int> after;  ///< earlier entries of this list that must have ended, on other queues

@@ -78,6 +78,7 @@ class Writer {
     action.shard = work.micro_batch / outline_.micro_batches_of_shard();
     action.after = arrived;
     const bool makes_gradients = work.kind == Kind::backward || weight;
+    action.clears = !forward && !weight && work.micro_batch == 0;
     action.fold = makes_gradients && (work.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
 
     int done = -1;

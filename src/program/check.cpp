@@ -45,6 +45,7 @@ std::vector<std::string> check(const Program& program, const Outline& outline) {
   check_passes(program, outline, findings);
   check_updates(program, outline, findings);
   check_slots(program, outline, findings);
+  check_gradients(program, outline, findings);
   return findings.take();
 }
 

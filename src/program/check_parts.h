@@ -42,6 +42,9 @@ void check_updates(const Program& program, const Outline& outline, Findings& fin
 /// Reuse of arenas and boundary buffers.
 void check_slots(const Program& program, const Outline& outline, Findings& findings);
 
+/// Zeroing of gradients, and turns in their slabs.
+void check_gradients(const Program& program, const Outline& outline, Findings& findings);
+
 /// True when `action` waits directly for the entry `earlier`.
 bool waits_for(const Action& action, int earlier);
 

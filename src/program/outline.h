@@ -9,10 +9,12 @@ struct BlockCost {
   std::int64_t forward = 0, backward = 0;
   std::int64_t backward_input = 0, backward_weight = 0;  ///< backward in two halves
   std::int64_t update = 0;
+  std::int64_t clear = 0;      ///< zeroing its accumulators
   std::int64_t saved = 0;      ///< bytes that its forward keeps for its backward
   std::int64_t values = 0;     ///< bytes of parameters in the compute precision; 0: nothing to reduce or update
   std::int64_t gradients = 0;  ///< bytes of one gradient accumulator of each parameter (f32)
-  std::int64_t optimizer = 0;  ///< bytes of masters and moments
+  std::int64_t sequence_parts = 0;  ///< bytes of the accumulators for T-ths of the sequence beside it
+  std::int64_t optimizer = 0;       ///< bytes of masters and moments
   std::int64_t workspace = 0;
 };
 
@@ -39,6 +41,7 @@ struct Outline {
   int shards = 1;         ///< logical data shards of a rank; divides micro_batches
   int data = 1;           ///< degree of the data axis, d
   bool sharded_optimizer = false;
+  bool sharded_gradients = false;  ///< too: whole ones live from a block's first backward to their sum over data
   bool training = true;  ///< false: an evaluation, forwards and the scalars only
   ChunkPlacement placement = ChunkPlacement::loop;
   std::vector<int> first_block;  ///< stages x chunks + 1 entries
@@ -57,6 +60,12 @@ struct Outline {
     return chunk;
   }
   int micro_batches_of_shard() const { return micro_batches / shards; }
+  /// All that the backwards of a block add to: gradients, T-ths of the sequence, and the binary counter over the rank's shards.
+  std::int64_t accumulator_bytes(int block) const {
+    int accumulators = 1;
+    while ((1 << (accumulators - 1)) < shards) ++accumulators;
+    return blocks[block].gradients * accumulators + blocks[block].sequence_parts;
+  }
 };
 
 }  // namespace mindpipe

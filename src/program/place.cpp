@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/check.h"
+#include "program/place_gradients.h"
 #include "program/rings.h"
 
 namespace mindpipe {
@@ -121,24 +122,31 @@ void place_ring(std::vector<Action>& list, const std::vector<Crossing>& ring, in
 
 void sum_memory(const Outline& outline, int rank, RankMemory& memory) {
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return memory.bytes[static_cast<int>(kind)]; };
-  int accumulators = 1;  // of each gradient: a binary counter over the rank's shards
-  while ((1 << (accumulators - 1)) < outline.shards) ++accumulators;
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
     for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) {
       const BlockCost& cost = outline.blocks[block];
       at(MemoryClass::values) += cost.values;
-      at(MemoryClass::gradients) += cost.gradients * accumulators;
+      if (!outline.sharded_gradients) at(MemoryClass::gradients) += outline.accumulator_bytes(block);
+      else if (const auto place = memory.gradients.find(block); place != memory.gradients.end() && place->second.moves_out)
+        at(MemoryClass::gradients) += (cost.gradients + outline.data - 1) / outline.data;
       at(MemoryClass::optimizer) += cost.optimizer;
       at(MemoryClass::workspace) = std::max(at(MemoryClass::workspace), cost.workspace);
     }
   }
+  for (std::int64_t slab : memory.slabs) at(MemoryClass::gradients) += slab;
   at(MemoryClass::activations) = memory.arenas * memory.arena_bytes;
   for (const BoundaryBytes& buffer : memory.buffers)
     at(MemoryClass::boundary) += buffer.activation + buffer.memory + buffer.gradient + buffer.memory_gradient;
 }
 
-Placement place_with(Program& program, const Outline& outline, const std::map<RingPair, int>& depths) {
+/// What a placement is made with: how deep its rings are, and how many sums over data may be under way while slabs are used again.
+struct Depths {
+  std::map<RingPair, int> rings;
+  int sums = 0;
+};
+
+Placement place_with(Program& program, const Outline& outline, const Depths& depths) {
   Placement placement;
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
     auto& list = program.ranks[rank];
@@ -146,8 +154,9 @@ Placement place_with(Program& program, const Outline& outline, const std::map<Ri
     place_tapes(list, outline, memory);
     for (const auto& [key, ring] : crossings_of(list, outline, rank)) {
       if (key.peer == rank) place_hand_over(list, ring, memory, outline, key.with_forward);
-      else place_ring(list, ring, depths.at(pair_of(key, rank)), memory, outline, key);
+      else place_ring(list, ring, depths.rings.at(pair_of(key, rank)), memory, outline, key);
     }
+    if (outline.sharded_gradients) place_gradients(list, outline, depths.sums, memory);
     for (const Action& action : list)
       if (action.kind == Kind::receive && action.payload == Payload::unit)
         memory.bytes[static_cast<int>(MemoryClass::boundary)] += action.bytes;
@@ -183,26 +192,38 @@ Placement place(Program& program, const Outline& outline, const Network& network
   const Durations durations = durations_of(program, outline, network);
   const Timeline unbounded = simulate(program, durations, network);
   MP_CHECK(unbounded.finished, "a program stands still even with unbounded buffers");
-  std::map<RingPair, int> needed, depths;
+  Depths depths;
+  depths.sums = static_cast<int>(outline.blocks.size());
+  std::map<RingPair, int> needed;
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
     for (const auto& [key, ring] : crossings_of(program.ranks[rank], outline, rank)) {
       if (key.peer == rank) continue;
       int& most = needed[pair_of(key, rank)];
       most = std::max({most, ring_depth, depth_needed(ring, unbounded.spans[rank], key.outgoing)});
-      depths[pair_of(key, rank)] = ring_depth;
+      depths.rings[pair_of(key, rank)] = ring_depth;
     }
-  while (true) {
-    Program placed = program;
-    Placement placement = place_with(placed, outline, depths);
-    const Timeline bounded = simulate(placed, durations, network);
-    const bool good = bounded.finished && bounded.step <= unbounded.step + unbounded.step / 200;
-    if (good || depths == needed) {
-      MP_CHECK(bounded.finished, "a program stands still with the buffers that it needs");
-      program = std::move(placed);
-      return placement;
-    }
-    for (auto& [pair, depth] : depths) depth = std::min(2 * depth, needed[pair]);
+  const auto try_it = [&](Program& placed, Placement& placement) {
+    placed = program;
+    placement = place_with(placed, outline, depths);
+    return simulate(placed, durations, network);
+  };
+  const auto is_good = [&](const Timeline& line, const Timeline& wanted) { return line.finished && line.step <= wanted.step + wanted.step / 200; };
+  Program placed;
+  Placement placement;
+  Timeline bounded = try_it(placed, placement);
+  while (!is_good(bounded, unbounded) && depths.rings != needed) {
+    for (auto& [pair, depth] : depths.rings) depth = std::min(2 * depth, needed[pair]);
+    bounded = try_it(placed, placement);
   }
+  MP_CHECK(bounded.finished, "a program stands still with the buffers that it needs");
+  if (outline.sharded_gradients && outline.training) {
+    const int all = depths.sums;
+    depths.sums = 1;
+    while (depths.sums < all && !is_good(try_it(placed, placement), bounded)) depths.sums *= 2;
+    if (depths.sums >= all) try_it(placed, placement);
+  }
+  program = std::move(placed);
+  return placement;
 }
 
 }  // namespace mindpipe

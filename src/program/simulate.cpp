@@ -36,6 +36,7 @@ Durations durations_of(const Program& program, const Outline& outline, const Net
       } else if (!is_communication(action)) {
         for (int block = action.first; block < action.last; ++block) {
           const BlockCost& cost = outline.blocks[block];
+          if (action.clears) time += cost.clear;
           switch (action.kind) {
             case Kind::forward:
               time += cost.forward;

@@ -102,7 +102,7 @@ void Executor::start(Line& line, const Action& action) {
     case Kind::reduce:
       for (int block = action.first; block < action.last; ++block)
         for (const Replicas::Root& root : replicas_.roots_of(block))
-          line.requests.push_back(replicas_.sharded() ? wires_.reductions.sum_scatter(root.gradient, replicas_.bounds_of(root.unit)) : wires_.reductions.sum(root.gradient));
+          line.requests.push_back(replicas_.sharded() ? wires_.reductions.sum_scatter(root.gradient, replicas_.bounds_of(root.unit), replicas_.part_of(root)) : wires_.reductions.sum(root.gradient));
       return;
     case Kind::gather:
       for (int block = action.first; block < action.last; ++block)
@@ -142,7 +142,7 @@ Tensor Executor::payload_of(const Action& action) const {
     case Payload::memory: return buffer(slot, false).memory;
     case Payload::gradient: return buffer(slot, true).activation;
     case Payload::memory_gradient: return buffer(slot, true).memory;
-    case Payload::unit: return replicas_.shared_root(action.first);
+    case Payload::unit: return replicas_.shared_part(action.first);
     default: MP_CHECK(false, "no message carries {}", to_string(action)); return {};
   }
 }
@@ -210,6 +210,7 @@ void Executor::backward(const Action& action) {
 }
 
 void Executor::compute(const Action& action) {
+  for (int block = action.first; action.clears && block < action.last; ++block) replicas_.clear(block);
   switch (action.kind) {
     case Kind::forward: forward(action); return;
     case Kind::backward:
@@ -240,7 +241,6 @@ StepScalars Executor::run(const StepInput& input) {
   compute_.next = 0;
   const std::int64_t step_start = now_ns();
   recorder_.begin_step(input.step);
-  replicas_.start_step();
   if (!paper_times_.empty()) stage_.context().backend.synchronize();
   input_ = &input;
   const auto scalars_at = static_cast<int>(std::find_if(list_.begin(), list_.end(), [](const Action& a) { return a.kind == Kind::sum_scalar; }) - list_.begin());

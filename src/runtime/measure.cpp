@@ -99,7 +99,9 @@ Outline Measure::outline() {
       const Unit& u = *model().units()[unit];
       cost.values += u.value_bytes();
       cost.gradients += u.flat_count() * 4;
+      cost.sequence_parts += static_cast<std::int64_t>(u.accumulator_bytes()) - u.flat_count() * 4 * (1 + u.levels());
       cost.optimizer += u.flat_count() * 4 * ((config_.optimizer.kind == "adamw" ? 2 : config_.optimizer.momentum > 0 ? 1 : 0) + (u.dtype() == DType::bf16 ? 1 : 0));
+      cost.clear += nanoseconds(static_cast<double>(u.accumulator_bytes() - u.flat_count() * 4 * u.levels()) / backend_.device().bytes);
       cost.update += nanoseconds(u.flat_count() * 28.0 / backend_.device().bytes);
     }
     outline.blocks.push_back(cost);

@@ -18,8 +18,8 @@ Replicas::Replicas(Stage& stage, const Config& config, Groups groups)
   for (int unit : stage.local_units()) optimizers_[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, part_, parts_);
 }
 
-void Replicas::allocate() {
-  for (auto& [unit, optimizer] : optimizers_) optimizer->allocate(stage_.context().backend.memory());
+void Replicas::allocate(const RankMemory& placed) {
+  for (auto& [unit, optimizer] : optimizers_) optimizer->allocate(stage_.context().backend.memory(), parts_apart(stage_.model(), unit, placed));
 }
 
 std::size_t Replicas::optimizer_bytes() const {
@@ -44,9 +44,9 @@ void Replicas::initialize(std::uint64_t seed, int threads) {
   }
 }
 
-void Replicas::start_step() {
-  for (int index : stage_.local_units())
-    if (stage_.unit(index).has_gradients()) stage_.context().backend.fill(stage_.unit(index).accumulators(), 0);
+void Replicas::clear(int block) {
+  if (is_mutated("replicas", "clear")) return;
+  for (const Root& root : roots_of(block)) stage_.context().backend.fill(stage_.unit(root.unit).accumulators(root.use), 0);
 }
 
 void Replicas::combine_sequence(Unit& unit, int use) {
@@ -91,8 +91,8 @@ void Replicas::count_shard(Unit& unit, int use, int shard, std::int64_t first, s
 void Replicas::fold(int block, int shard, Made made) {
   for (int index : stage_.model().blocks()[block].units) {
     Unit& unit = stage_.unit(index);
-    if (!unit.has_gradients()) continue;
     const int use = stage_.use_of(block, index);
+    if (!unit.has_gradients(use)) continue;
     if (made != Made::later && !is_mutated("replicas", "combine_sequence")) combine_sequence(unit, use);
     if (is_mutated("replicas", "fold")) continue;
     if (made == Made::all) {
@@ -112,28 +112,27 @@ std::vector<Replicas::Root> Replicas::roots_of(int block) {
   std::vector<Root> roots;
   for (int index : stage_.model().blocks()[block].units) {
     Unit& unit = stage_.unit(index);
-    if (!unit.has_gradients()) continue;
     const int use = stage_.use_of(block, index);
+    if (!unit.has_gradients(use)) continue;
     roots.push_back({index, use, unit.root(use)});
   }
   return roots;
 }
 
-Tensor Replicas::shared_root(int block) {
-  for (int index : stage_.model().blocks()[block].units) {
-    Unit& unit = stage_.unit(index);
-    if (unit.uses() == 1) continue;
-    const auto& cuts = bounds_of(index);
-    return unit.root(stage_.use_of(block, index)).range(cuts[part_], cuts[part_ + 1] - cuts[part_]);
-  }
+Tensor Replicas::shared_part(int block) const {
+  for (int index : stage_.model().blocks()[block].units)
+    if (stage_.unit(index).uses() > 1) return optimizers_.at(index)->gradient_part(stage_.use_of(block, index));
   fail(Exit::internal, "block {} shares no unit", block);
 }
 
 void Replicas::add_uses() {
   if (is_mutated("replicas", "add_uses")) return;
   for (int index : stage_.local_units()) {
-    Unit& unit = stage_.unit(index);
-    for (int use = 1; use < unit.uses(); ++use) stage_.context().backend.add(unit.root(0), unit.root(use), unit.root(0));
+    const UnitOptimizer& optimizer = *optimizers_.at(index);
+    for (int use = 1; use < stage_.unit(index).uses(); ++use) {
+      const Tensor sum = optimizer.gradient_part(0);
+      if (sum.count() > 0) stage_.context().backend.add(sum, optimizer.gradient_part(use), sum);
+    }
   }
 }
 

@@ -28,11 +28,12 @@ struct StepScalars {
 class Replicas {
  public:
   Replicas(Stage& stage, const Config& config, Groups groups);
-  void allocate();
+  void allocate(const RankMemory& placed);
   /// First values from the seed; collective over nobody.
   void initialize(std::uint64_t seed, int threads);
 
-  void start_step();
+  /// Zeroes what the backwards of a block add to.
+  void clear(int block);
   /// Which gradients of a block are complete: all, or (a backward in two halves) those made at once or those that were put off.
   enum class Made : std::uint8_t { all, at_once, later };
   /// The gradients of a block hold all micro-batches of this rank's data shard `shard` (counted here).
@@ -47,8 +48,10 @@ class Replicas {
   const std::vector<std::int64_t>& bounds_of(int unit) const { return optimizers_.at(unit)->cuts(); }
   /// The units that update(block) moves: a shared one only at the first of its blocks on this rank.
   std::vector<int> units_updated_by(int block) const;
-  /// The accumulator of the shared unit's use in `block`, or this rank's part of it: what homes on other stages exchange.
-  Tensor shared_root(int block);
+  /// Where this rank's part of a root goes when it has been summed over the data axis: the whole of it when the optimizer is not sharded.
+  Tensor part_of(const Root& root) const { return optimizers_.at(root.unit)->gradient_part(root.use); }
+  /// That of the shared unit's use in `block`: what homes on other stages exchange.
+  Tensor shared_part(int block) const;
   bool sharded() const { return parts_ > 1; }
 
   /// Once all uses are here and summed over data: use 0 += the others, in model order.

@@ -31,6 +31,7 @@ RunPlan make_run_plan(const Config& config) {
   outline.stages = stages, outline.chunks = chunks;
   outline.micro_batches = layout.micro_batches(), outline.shards = layout.local_data_shards(), outline.data = layout.grid.data;
   outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
+  outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
   std::vector<std::int64_t> costs;
   for (const BlockCost& block : outline.blocks) costs.push_back(cost_of(block));
   outline.first_block = config.schedule.cuts.empty() ? balanced_cuts(costs, stages * chunks)
@@ -60,15 +61,20 @@ RunPlan make_run_plan(const Config& config) {
     std::sort(units.begin(), units.end());
     units.erase(std::unique(units.begin(), units.end()), units.end());
     const int parts = outline.sharded_optimizer ? layout.grid.data : 1;
+    const RankMemory& placed = plan.step.placement.ranks[rank];
+    for (std::int64_t slab : placed.slabs) at(MemoryClass::gradients) += slab;
     for (int u : units) {
       Unit& unit = *measure.model().units()[u];
       at(MemoryClass::values) += unit.value_bytes();
-      at(MemoryClass::gradients) += unit.gradient_bytes();
-      std::size_t largest = 0;  // of the parts; they differ by less than a chunk
-      for (int part = 0; part < parts; ++part) largest = std::max(largest, UnitOptimizer(unit, config.optimizer, part, parts).bytes());
+      std::size_t largest = 0, gradient = 0;  // of the parts; they differ by less than a chunk
+      for (int part = 0; part < parts; ++part) {
+        const UnitOptimizer optimizer(unit, config.optimizer, part, parts);
+        largest = std::max(largest, optimizer.bytes()), gradient = std::max(gradient, optimizer.gradient_bytes());
+      }
       at(MemoryClass::optimizer) += largest;
+      const std::vector<char> apart = parts_apart(measure.model(), u, placed);
+      at(MemoryClass::gradients) += placed.slabs.empty() ? unit.gradient_bytes() : gradient * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
     }
-    const RankMemory& placed = plan.step.placement.ranks[rank];
     at(MemoryClass::activations) = static_cast<std::int64_t>(aligned(room.kept)) * placed.arenas;
     at(MemoryClass::workspace) = aligned(room.scratch);
     if (config.device.kind == "cpu")

@@ -25,8 +25,21 @@ void Stage::allocate_values() {
   for (int unit : local_units_) model_->units()[unit]->allocate_values(context_.backend.memory());
 }
 
-void Stage::allocate_gradients() {
-  for (int unit : local_units_) model_->units()[unit]->allocate_gradients(context_.backend.memory());
+void Stage::allocate_gradients(const RankMemory& placed) {
+  Memory& memory = context_.backend.memory();
+  if (placed.slabs.empty()) {
+    for (int unit : local_units_) model_->units()[unit]->allocate_gradients(memory);
+    return;
+  }
+  for (std::int64_t bytes : placed.slabs) slabs_.emplace_back(memory, MemoryClass::gradients, static_cast<std::size_t>(bytes));
+  for (const auto& [block, place] : placed.gradients) {
+    std::size_t offset = 0;
+    for (int index : model_->blocks()[block].units) {
+      unit(index).place_gradients(use_of(block, index), slabs_[place.slab].address_of(offset));
+      offset += unit(index).accumulator_bytes();
+    }
+    MP_CHECK(offset <= slabs_[place.slab].size(), "block {} needs {} bytes of a gradient slab of {}", block, offset, slabs_[place.slab].size());
+  }
 }
 
 Shape Stage::activation_shape() const {
@@ -59,6 +72,18 @@ Boundary Stage::backward(int first, int last, Boundary dout, Tape& tape) {
     boundary = block.layer->backward(boundary, tape);
   }
   return boundary;
+}
+
+std::vector<char> parts_apart(const Model& model, int unit, const RankMemory& placed) {
+  std::vector<char> apart(model.units()[unit]->uses(), 0);
+  if (placed.slabs.empty()) return apart;
+  for (int block = 0; block < static_cast<int>(model.blocks().size()); ++block) {
+    const auto& units = model.blocks()[block].units;
+    if (std::find(units.begin(), units.end(), unit) == units.end()) continue;
+    const auto place = placed.gradients.find(block);
+    apart[apart.size() > 1 ? model.blocks()[block].use : 0] = place == placed.gradients.end() || place->second.moves_out;
+  }
+  return apart;
 }
 
 }  // namespace mindpipe

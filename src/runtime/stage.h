@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/model.h"
+#include "program/place.h"
 #include "runtime/layout.h"
 
 namespace mindpipe {
@@ -29,7 +30,8 @@ class Stage {
   int use_of(int block, int unit) const { return model_->units()[unit]->uses() > 1 ? model_->blocks()[block].use : 0; }
 
   void allocate_values();
-  void allocate_gradients();
+  /// Accumulators of the units that live here: each block's in its gradient slab where the step has them, else each unit's own.
+  void allocate_gradients(const RankMemory& placed);
 
   /// The shape of an activation that crosses a cut: [samples, rows of this rank, width].
   Shape activation_shape() const;
@@ -47,6 +49,11 @@ class Stage {
   std::unique_ptr<Model> model_;
   std::vector<std::pair<int, int>> ranges_;
   std::vector<int> local_units_;
+  std::vector<Arena> slabs_;  ///< memory in which the gradients of blocks take turns
 };
+
+/// For each use of a unit, whether this rank's part of its gradient needs a place of its own: when it moves out of its slab, or comes from
+/// another stage, on a rank whose gradients lie in slabs.
+std::vector<char> parts_apart(const Model& model, int unit, const RankMemory& placed);
 
 }  // namespace mindpipe

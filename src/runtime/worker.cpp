@@ -77,9 +77,10 @@ Worker::Worker(const Config& config, const World& world)
   const LayerContext context{*backend_, *tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed};
   stage_ = std::make_unique<Stage>(config, layout_, context, ranges);
   stage_->allocate_values();
-  stage_->allocate_gradients();
+  const RankMemory& placed = plan_.step.placement.ranks[here];
+  stage_->allocate_gradients(placed);
   replicas_ = std::make_unique<Replicas>(*stage_, config, Groups{*tensor_, *data_, *pipeline_});
-  replicas_->allocate();
+  replicas_->allocate(placed);
   replicas_->initialize(config.seed, threads_);
   executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step, Wires{channels_.get(), *reductions_, waiting_}, plan_.rooms[here],
                                          static_cast<std::size_t>(std::max(1, config.trace.steps)));

@@ -130,7 +130,8 @@ class Subject {
 
   /// Forward and backward: the gradients of the loss, all accumulators of a parameter added up.
   Whole gradients() {
-    for (Unit* unit : units_) backend_->fill(unit->accumulators(), 0);
+    for (Unit* unit : units_)
+      for (int use = 0; use < unit->uses(); ++use) backend_->fill(unit->accumulators(use), 0);
     const Boundary out = forward(true);
     const std::size_t mark = scratch_.mark();
     Boundary dout;

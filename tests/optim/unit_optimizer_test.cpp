@@ -22,7 +22,7 @@ struct Sample {
     unit.lay_out({2, 2, 0}, 1, 0, dtype);
     unit.allocate_values(memory);
     unit.allocate_gradients(memory);
-    backend->fill(unit.accumulators(), 0);
+    backend->fill(unit.accumulators(0), 0);
     backend->fill(unit.flat_values(), 0);
   }
   std::vector<float> numbers(const char* what) const {

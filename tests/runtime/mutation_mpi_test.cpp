@@ -11,17 +11,17 @@ namespace {
 /// One collective (or one step of a sum) to leave out, and a layout of two ranks on which that must not go unnoticed.
 struct Mutation {
   const char* name;
-  const char* layout;  ///< "tensor", "sequence", "data", "zero", "pipeline"
+  const char* layout;  ///< "tensor", "sequence", "data", "zero", "zero2", "pipeline"
   Style style = Style::gpt2;
 };
 
 Config layout_of(const Mutation& mutation) {
   const std::string layout = mutation.layout;
   Config c = tiny(mutation.style, 2, 2, 2);
-  c.grid = {1, layout == "pipeline" ? 2 : 1, layout == "data" || layout == "zero" ? 2 : 1,
+  c.grid = {1, layout == "pipeline" ? 2 : 1, layout == "data" || layout.starts_with("zero") ? 2 : 1,
             layout == "tensor" || layout == "sequence" ? 2 : 1};
   c.train.sequence_parallel = layout == "sequence";
-  c.train.zero = layout == "zero";
+  c.train.zero = layout == "zero2" ? 2 : layout == "zero" ? 1 : 0;
   return resolve(c);
 }
 
@@ -64,9 +64,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Mutation{"tensor.sum", "tensor", Style::translator}, Mutation{"tensor.gather", "sequence", Style::translator},
                       Mutation{"data.sum", "data"}, Mutation{"data.sum_scalars", "data"}, Mutation{"data.sum_integers", "data"},
                       Mutation{"data.sum_scatter", "zero"}, Mutation{"data.gather", "zero"}, Mutation{"data.sum_scalars", "zero"},
+                      Mutation{"data.sum_scatter", "zero2"}, Mutation{"data.gather", "zero2"}, Mutation{"data.sum_scalars", "zero2"},
+                      Mutation{"replicas.add_uses", "zero2"}, Mutation{"replicas.clear", "zero2"},
                       Mutation{"pipeline.sum_scalars", "pipeline"}, Mutation{"replicas.add_uses", "pipeline"},
                       Mutation{"replicas.add_uses", "data", Style::translator}, Mutation{"replicas.fold", "pipeline"},
-                      Mutation{"replicas.fold", "tensor"}, Mutation{"replicas.combine_sequence", "tensor"},
+                      Mutation{"replicas.fold", "tensor"}, Mutation{"replicas.clear", "pipeline"}, Mutation{"replicas.combine_sequence", "tensor"},
                       Mutation{"replicas.combine_sequence", "sequence", Style::llama}),
     [](const auto& info) {
       std::string name = fmt::format("{}_{}_{}", info.param.name, info.param.layout, name_of(info.param.style));

@@ -38,7 +38,7 @@ inline std::vector<GridConfig> grids_of(int ranks) {
 
 /// How many options each dimension has.
 inline Choice options_of(int ranks) {
-  return {static_cast<int>(grids_of(ranks).size()), static_cast<int>(schedules.size()), 3, 2, 2, 2, 2, 3, 2, 2};
+  return {static_cast<int>(grids_of(ranks).size()), static_cast<int>(schedules.size()), 3, 2, 3, 2, 2, 3, 2, 2};
 }
 
 /// Logical shards of an axis of this degree: as many, twice as many, or three.

@@ -139,7 +139,8 @@ class PlainLoop {
     std::vector<Floats64> losses;
     std::vector<std::vector<std::vector<Floats>>> parts(units.size());  // [unit][use][data shard]
     for (int shard = 0; shard < layout_.data_shards; ++shard) {
-      for (auto& unit : units) backend_->fill(unit->accumulators(), 0);
+      for (auto& unit : units)
+        for (int use = 0; use < unit->uses(); ++use) backend_->fill(unit->accumulators(use), 0);
       losses.push_back({pass_of_shard(input, shard, true)});
       for (std::size_t u = 0; u < units.size(); ++u) {
         parts[u].resize(units[u]->uses());

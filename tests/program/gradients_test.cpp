@@ -1,0 +1,162 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "program/assemble.h"
+#include "program/check.h"
+#include "program/make_program.h"
+#include "program/sample_outline.h"
+
+namespace mindpipe {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Outline with_sharded_gradients(Outline outline, int data = 2) {
+  outline.data = data;
+  outline.sharded_optimizer = outline.sharded_gradients = true;
+  return outline;
+}
+
+std::int64_t gradient_bytes(const PlannedStep& step, int rank = 0) {
+  return step.placement.ranks[rank].bytes[static_cast<int>(MemoryClass::gradients)];
+}
+
+int find_last(const std::vector<Action>& list, Kind kind, int block) {
+  for (int i = static_cast<int>(list.size()); i-- > 0;)
+    if (list[i].kind == kind && list[i].first == block) return i;
+  ADD_FAILURE() << "no " << name_of(kind) << " of block " << block;
+  return 0;
+}
+
+TEST(ShardedGradients, OneMicroBatchNeedsTwoSlabsAndThePartsThatMovedOut) {
+  const PlannedStep step = make_program(with_sharded_gradients(equal_stages(1, 1, 1, {}, 6)), "1f1b");
+  EXPECT_THAT(step.placement.ranks[0].slabs, ElementsAre(40, 40));
+  EXPECT_EQ(gradient_bytes(step), 2 * 40 + 4 * 20) << "the last two blocks leave their parts where they are";
+  std::vector<int> slabs, places;
+  for (const Action& action : step.program.ranks[0])
+    if (action.kind == Kind::reduce) slabs.push_back(action.slot), places.push_back(action.to_slot);
+  EXPECT_THAT(slabs, ElementsAre(0, 1, 0, 1, 0, 1));
+  EXPECT_THAT(places, ElementsAre(0, 1, 2, 3, -1, -1));
+}
+
+TEST(ShardedGradients, AChunkThatIsReducedMakesRoomForTheNext) {
+  const Outline outline = equal_stages(2, 4, 2, {}, 3);
+  const PlannedStep step = make_program(with_sharded_gradients(outline), "breadth-first");
+  for (int rank : {0, 1}) {
+    EXPECT_EQ(step.placement.ranks[rank].slabs.size(), 4u) << "a chunk's, and one whose sum is still under way";
+    EXPECT_EQ(gradient_bytes(step, rank), 4 * 40 + 2 * 20);
+  }
+  EXPECT_EQ(gradient_bytes(make_program(with_sharded_gradients(outline, 4), "breadth-first")), 4 * 40 + 2 * 10);
+}
+
+TEST(ShardedGradients, NothingIsSavedAndNothingLostWhereAllLiveAtOnce) {
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
+    const PlannedStep step = make_program(with_sharded_gradients(equal_stages(2, 4, 1, {}, 3)), schedule);
+    EXPECT_EQ(gradient_bytes(step), 3 * 40) << schedule;
+    for (const auto& [block, place] : step.placement.ranks[0].gradients) EXPECT_FALSE(place.moves_out) << schedule << ' ' << block;
+  }
+}
+
+TEST(ShardedGradients, SmallBlocksDoNotDriveALargeOneOutOfItsSlab) {
+  Outline outline = with_sharded_gradients(equal_stages(1, 1, 1, {}, 4));
+  outline.blocks[3].gradients = 400;  // moving its part out would take 200
+  const PlannedStep step = make_program(outline, "1f1b");
+  EXPECT_EQ(gradient_bytes(step), 400 + 40 + 40 + 20);
+  outline.blocks[0].gradients = 400;  // the table's other use, which comes last, is worth it
+  EXPECT_EQ(gradient_bytes(make_program(outline, "1f1b")), 400 + 200 + 40 + 40);
+}
+
+TEST(ShardedGradients, CountersAndPartsOfTheSequenceLieInTheSlabToo) {
+  Outline outline = with_sharded_gradients(equal_stages(1, 4, 1, {}, 2));
+  outline.shards = 4;
+  for (BlockCost& block : outline.blocks) block.sequence_parts = 16;
+  EXPECT_EQ(gradient_bytes(make_program(outline, "1f1b")), 2 * (3 * 40 + 16));
+}
+
+TEST(ShardedGradients, SlabsNeverSlowAStepDown) {
+  Network network;
+  network.data = {1000, 30000, -1};  // a block's sum takes 1600 ns, its backward 333
+  const Outline outline = equal_stages(1, 1, 1, {}, 6);
+  Outline whole = outline;
+  whole.data = 2, whole.sharded_optimizer = true;
+  for (const char* schedule : {"1f1b", "gpipe"})
+    EXPECT_LE(make_program(with_sharded_gradients(outline), schedule, network).expected.step, make_program(whole, schedule, network).expected.step * 1.006);
+}
+
+TEST(ShardedGradients, EveryScheduleAndSizeIsSound) {
+  for (int p : {1, 2, 5})
+    for (int m : {1, 2, 6})
+      for (const std::string& schedule : all_schedules()) {
+        Outline outline = with_everything(equal_stages(p, m, has_chunks(schedule) ? 2 : 1, {}, 2));
+        outline.sharded_gradients = true;
+        EXPECT_NO_THROW(make_program(outline, schedule)) << schedule << " p " << p << " m " << m;
+      }
+}
+
+TEST(ShardedGradients, EveryMissingWaitIsFound) {
+  Outline outline = with_everything(equal_stages(2, 1, 2, {}, 3));
+  outline.sharded_gradients = true;
+  for (const char* schedule : {"breadth-first", "interleaved"}) {
+    Program program = make_program(outline, schedule).program;
+    int waits_for_sums = 0;
+    for (auto& list : program.ranks)
+      for (int index = 0; index < static_cast<int>(list.size()); ++index) {
+        const std::vector<int> waits = list[index].after;
+        for (int earlier : waits) {
+          waits_for_sums += is_backward(list[index]) && list[earlier].kind == Kind::reduce;
+          std::erase(list[index].after, earlier);
+          EXPECT_FALSE(check(program, outline).empty()) << schedule << ": " << line_of(list[index], index) << " without " << earlier;
+          list[index].after = waits;
+        }
+      }
+    EXPECT_GT(waits_for_sums, 0) << schedule;
+  }
+}
+
+struct Controls : ::testing::Test {
+  Outline outline = with_sharded_gradients(equal_stages(1, 1, 1, {}, 4));
+  Program program = make_program(outline, "1f1b").program;
+  std::vector<Action>& list = program.ranks[0];
+};
+
+TEST_F(Controls, ASlabWrittenWhileASumStillReadsItIsFound) {
+  Action& backward = list[find_last(list, Kind::backward, 1)];
+  ASSERT_EQ(backward.after.size(), 1u);
+  ASSERT_EQ(list[backward.after[0]].kind, Kind::reduce);
+  backward.after.clear();
+  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("writes gradient slab 0 while the sum of block 3 over data may still read it")));
+}
+
+TEST_F(Controls, APartThatStaysInASlabThatOthersWriteIsFound) {
+  list[find_last(list, Kind::reduce, 3)].to_slot = -1;
+  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("writes gradient slab 0, where this rank's part of block 3 stays until its update")));
+}
+
+TEST_F(Controls, TwoBlocksInOneSlabAtOnceAreFound) {
+  for (Action& action : list)
+    if (action.kind == Kind::reduce) action.slot = 0;
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("while the sum of block 3 over data may still read it")));
+}
+
+TEST_F(Controls, AReturnToASlabThatOthersHaveTakenIsFound) {
+  outline.micro_batches = 2;
+  program = make_program(outline, "1f1b").program;
+  for (Action& action : program.ranks[0])
+    if (action.kind == Kind::reduce) action.slot = 0;
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("which block 3 has taken over")));
+}
+
+TEST_F(Controls, GradientsThatAreNotZeroedOrZeroedTwiceAreFound) {
+  outline.micro_batches = 2, outline.sharded_gradients = false;
+  program = make_program(outline, "1f1b").program;
+  for (Action& action : program.ranks[0])
+    if (is_backward(action)) action.clears = !action.clears;
+  const auto errors = check(program, outline);
+  EXPECT_THAT(errors, Contains(HasSubstr("adds to gradients of block 3 that nobody has zeroed")));
+  EXPECT_THAT(errors, Contains(HasSubstr("zeroes gradients of block 3 that others have added to")));
+}
+
+}  // namespace
+}  // namespace mindpipe
