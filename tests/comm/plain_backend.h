@@ -52,6 +52,10 @@ class PlainBackend final : public Backend {
   void accumulate(const Tensor&, const Tensor&) override { unused("accumulate"); }
   void convert(const Tensor&, const Tensor&) override { unused("convert"); }
   void norm(NormKind, const Tensor&, const Tensor&, const Tensor&, double, const Tensor&, const Tensor&) override { unused("norm"); }
+  void residual_norm(const Tensor&, const Tensor&, const Tensor&, const Dropout&, const Window&, const Tensor&, NormKind, const Tensor&,
+                     const Tensor&, double, const Tensor&, const Tensor&) override {
+    unused("residual_norm");
+  }
   void norm_backward_input(NormKind, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override { unused("norm_backward_input"); }
   void norm_backward_parameters(NormKind, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override { unused("norm_backward_parameters"); }
   void rotary(const Heads&, double, std::int64_t, bool) override { unused("rotary"); }
