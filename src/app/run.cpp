@@ -4,6 +4,7 @@
 
 #include "app/version.h"
 #include "core/log.h"
+#include "core/terminate.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -24,14 +25,32 @@ int ranks_of_grid(const Config& config) {
 }
 
 Run::Run(const Arguments& arguments, const Config& config)
-    : argc_(arguments.argc), argv_(arguments.argv), session_(argc_, argv_), config_(with_grid(config, session_.size())) {
+    : argc_(arguments.argc),
+      argv_(arguments.argv),
+      watchdog_(armed_watchdog(config)),
+      session_(argc_, argv_),
+      config_(with_grid(config, session_.size())) {
   set_log_rank(session_.rank());
-  watchdog_ = std::make_unique<Watchdog>(session_.rank());
-  watchdog_->arm(config_.watchdog.start, "start");
+  watchdog_->waits_for("");
+}
+
+std::unique_ptr<Watchdog> Run::armed_watchdog(const Config& config) const {
+  auto watchdog = std::make_unique<Watchdog>(launched_rank());
+  watchdog->arm(config.watchdog.start, "start", "watchdog.start");
+  watchdog->waits_for("all ranks to begin (MPI_Init)", start_ns_);
+  return watchdog;
+}
+
+void Run::call_roll_in(const std::string& directory) {
+  std::vector<std::string> hosts;
+  for (const RankPlace& place : places_) hosts.push_back(fmt::format("{} (process {})", place.host, place.process));
+  watchdog_->call_roll_in(directory, hosts);
 }
 
 void Run::make_worker() {
+  watchdog_->waits_for("all ranks to say where they run", now_ns());
   places_ = all_places(session_.world(), place_of_this_rank(1));
+  watchdog_->waits_for("");
   Config mine = config_;
   if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
   worker_ = std::make_unique<Worker>(mine, world());

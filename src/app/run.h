@@ -23,17 +23,21 @@ class Run {
   World world() const { return {session_.world(), session_.rank(), session_.size()}; }
   /// Builds this rank's part; says what was built.
   void make_worker();
+  /// From now on the watchdogs of all ranks agree in this directory on whom to name.
+  void call_roll_in(const std::string& directory);
   double seconds() const { return seconds_since(start_ns_); }
 
  private:
   void require_agreement();
+  std::unique_ptr<Watchdog> armed_watchdog(const Config& config) const;
 
   std::int64_t start_ns_ = now_ns();
   int argc_;
   char** argv_;
+  std::unique_ptr<Watchdog>
+      watchdog_;  // there before MPI and after it: a rank that never comes to its beginning or end is a rank that hangs, too
   MpiSession session_;
   Config config_;
-  std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<Worker> worker_;
   std::vector<RankPlace> places_;
 };

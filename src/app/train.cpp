@@ -7,6 +7,7 @@
 #include "app/trace_file.h"
 #include "app/verbs.h"
 #include "app/weights_file.h"
+#include "comm/roll_call.h"
 #include "core/log.h"
 #include "core/terminate.h"
 #include "core/text.h"
@@ -31,10 +32,12 @@ int train(const Arguments& arguments, const Config& given) {
   }
   Run run(arguments, given);
   const Config& config = run.config();
+  const std::string answers = config.run.dir + "/log";
   std::unique_ptr<RunDirectory> directory;
   if (run.speaks()) {
     directory = std::make_unique<RunDirectory>(config.run.dir);
     directory->keep_metrics_through(0);
+    RollCall(answers).clear();
     directory->write_config(config);
     directory->write_status({});
   }
@@ -44,6 +47,7 @@ int train(const Arguments& arguments, const Config& given) {
   if (!config.data.validation.empty() && config.train.evaluate_every > 0) validation = std::make_unique<Corpus>(config.data, Part::validation, config.model, config.seed);
   if (config.checkpoint.every > 0) warning("checkpoint.every is {}, but checkpoints are not written yet: a run that is cut short keeps nothing; its weights are saved when it ends or is stopped", config.checkpoint.every);
   run.make_worker();
+  run.call_roll_in(answers);
   Worker& worker = run.worker();
   if (run.speaks()) info("memory of this rank:\n{}", worker.memory().ledger());
   info("ready after {}", human_seconds(run.seconds()));
@@ -54,7 +58,8 @@ int train(const Arguments& arguments, const Config& given) {
   const double tokens = static_cast<double>(worker.layout().tokens());
   std::string stopped;
   for (int step = 0; step < config.train.steps; ++step) {
-    run.watchdog().arm(config.watchdog.step > 0 ? config.watchdog.step : std::max(10 * report.median_step(), 300.0), fmt::format("step {}", step + 1));
+    run.watchdog().arm(config.watchdog.step > 0 ? config.watchdog.step : std::max(10 * report.median_step(), 300.0),
+                       fmt::format("step {}", step + 1), "watchdog.step");
     const double rate = rate_at(config.optimizer.rate, step, config.train.steps);
     const std::int64_t start = now_ns();
     const StepScalars scalars = worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, rate);
@@ -89,7 +94,7 @@ int train(const Arguments& arguments, const Config& given) {
       break;
     }
   }
-  run.watchdog().arm(config.watchdog.start, "end");
+  run.watchdog().arm(config.watchdog.start, "end", "watchdog.start");
   if (config.device.kind != "emulated") {
     save_weights(worker, config.run.dir + "/model.safetensors");
     info("weights: {}/model.safetensors", config.run.dir);

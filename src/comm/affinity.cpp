@@ -1,5 +1,7 @@
 #include "comm/affinity.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -34,6 +36,7 @@ const char* plural(int n) { return n == 1 ? "" : "s"; }
 RankPlace place_of_this_rank(int threads) {
   RankPlace place;
   std::strncpy(place.host, host_name().c_str(), sizeof place.host - 1);
+  place.process = static_cast<int>(getpid());
   place.threads = threads;
   MP_CHECK(sched_getaffinity(0, sizeof place.processors, &place.processors) == 0, "sched_getaffinity failed: {}", std::strerror(errno));
   return place;

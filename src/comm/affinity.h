@@ -11,7 +11,7 @@ namespace mindpipe {
 /// Where one rank runs and on how many processors.
 struct RankPlace {
   char host[64] = "";
-  int threads = 1;
+  int process = 0, threads = 1;
   cpu_set_t processors = {};  ///< which ones the rank may use
   int processor_count() const { return CPU_COUNT(&processors); }
 };

@@ -15,6 +15,7 @@ Channels::Channels(MPI_Comm ranks, Waiting& waiting, Axis axis, TrafficLedger* l
     : waiting_(waiting), axis_(axis), ledger_(ledger), counted_(counted) {
   MPI_CHECK(MPI_Comm_dup(ranks, comm_.receive()));
   MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
+  world_ranks_ = world_ranks(comm_.get());
 }
 
 Channels::~Channels() {
@@ -104,8 +105,8 @@ std::string Channels::describe(Transfer transfer) const {
   for (const auto* list : {&sends_, &receives_})
     for (const Message& message : *list)
       if (message.name == transfer)
-        return fmt::format("{} rank {} of payload {}, message number {} of this rank, {} of {} bytes done", list == &sends_ ? "a send to" : "a receive from",
-                           message.peer, message.payload, message.name, message.arrived, message.bytes);
+        return fmt::format("message number {}, {} of {} bytes {} rank {}", message.name, message.arrived, message.bytes,
+                           list == &sends_ ? "taken by" : "arrived from", world_ranks_[static_cast<std::size_t>(message.peer)]);
   return "a message that is done";
 }
 

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "comm/ledger.h"
 #include "comm/mpi.h"
@@ -38,6 +39,8 @@ class Channels {
   void wait(Transfer transfer);
   /// How many transfers are not done yet.
   std::size_t under_way() const { return sends_.size() + receives_.size(); }
+  /// What a transfer that is not done waits for, in words.
+  std::string describe(Transfer transfer) const;
 
  private:
   struct Message {
@@ -56,7 +59,6 @@ class Channels {
   void begin_sends(TrafficClass kind);
   void finish_parts(Message& message, bool sending);
   void finish(Messages& messages, bool sending);
-  std::string describe(Transfer transfer) const;
 
   MpiComm comm_;
   Waiting& waiting_;
@@ -64,6 +66,7 @@ class Channels {
   TrafficLedger* ledger_;
   bool counted_;
   int rank_ = 0;
+  std::vector<int> world_ranks_;
   Transfer next_ = 0;
   Messages sends_, receives_;  ///< in the order in which they were asked for
 };

@@ -108,7 +108,7 @@ void Communicator::run(Exchange& exchange, const char* operation, TrafficClass k
   Waiting& waiting = group_->waiting();
   waiting.gate().begin(kind);
   waiting.until([&] { return exchange.advance(); },
-                [&] { return fmt::format("{}.{} number {} as rank {} of {}", name_of(axis_), operation, calls_, rank_, size_); });
+                [&] { return fmt::format("{}.{} number {}: {}", name_of(axis_), operation, calls_, exchange.missing()); });
   waiting.gate().end(kind);
   if (ledger_ != nullptr) ledger_->add(axis_, kind, static_cast<std::int64_t>(exchange.bytes_sent()), seconds_since(start));
 }
@@ -195,8 +195,8 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
   ++calls_;
   const std::int64_t start = now_ns();
   const int place = (rank_ - root + size_) % size_;
-  const auto describe = [&] { return fmt::format("{}.broadcast number {} as rank {} of {}", name_of(axis_), calls_, rank_, size_); };
   Messages messages(*group_, counted());
+  const auto describe = [&] { return fmt::format("{}.broadcast number {}: {}", name_of(axis_), calls_, messages.missing()); };
   const int tag = 2 * group_->next_exchange();
   int distance = 1;
   for (; distance < size_; distance *= 2)

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "comm/group.h"
@@ -37,6 +38,8 @@ class Exchange {
   /// Goes as far as it can without waiting; true once everything has arrived and left.
   bool advance();
   std::size_t bytes_sent() const { return messages_.bytes_sent(); }
+  /// Which ranks keep it from going on, in words.
+  std::string missing() const { return messages_.missing(); }
 
  private:
   static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }

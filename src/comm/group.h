@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "comm/mpi.h"
@@ -15,6 +16,7 @@ class Group {
 
   int size() const { return size_; }
   int rank() const { return rank_; }
+  int world_rank(int peer) const { return world_ranks_[static_cast<std::size_t>(peer)]; }
   MPI_Comm comm() const { return comm_.get(); }
   Waiting& waiting() const { return waiting_; }
   /// A number for the next exchange, equal on all ranks because they begin their exchanges in one order.
@@ -24,9 +26,14 @@ class Group {
   MpiComm comm_;
   Waiting& waiting_;
   int size_ = 1, rank_ = 0;
+  std::vector<int> world_ranks_;
   unsigned next_exchange_ = 0;
   static constexpr unsigned exchanges_under_way = 8192;  ///< far more than ever are; keeps tags small
 };
+
+/// Which of the job's ranks keep a wait from ending, in words: "nothing from rank 2 yet; ranks 3 and 5 have not taken what is sent to
+/// them".
+std::string missing_text(std::vector<int> senders, std::vector<int> receivers);
 
 /// Messages under way, begun together and awaited together. Nothing here blocks. Messages between two ranks of a group that
 /// have the same tag arrive in the order in which they were begun. `counted`: addresses are counted and never followed; the
@@ -39,11 +46,18 @@ class Messages {
   /// Whether all are done; then begins afresh.
   bool done();
   std::size_t bytes_sent() const { return bytes_sent_; }
+  /// Whose messages have not arrived, and who has not taken one.
+  std::string missing() const;
 
  private:
+  struct End {
+    int peer;
+    bool sending;
+  };
   Group* group_;
   bool counted_;
   std::vector<MPI_Request> requests_;
+  std::vector<End> ends_;  ///< of each request
   std::size_t bytes_sent_ = 0;
 };
 

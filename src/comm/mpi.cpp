@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <numeric>
 
 namespace mindpipe {
 
@@ -51,6 +52,20 @@ void abort_job(int exit_code) noexcept {
   // A rank that is alone has nobody to take along, and MPI_Abort would talk over the sentence that says what happened.
   if (mpi_is_up() && MPI_Comm_size(MPI_COMM_WORLD, &ranks) == MPI_SUCCESS && ranks > 1) MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::_Exit(exit_code);
+}
+
+std::vector<int> world_ranks(MPI_Comm ranks) {
+  int size = 0;
+  MPI_CHECK(MPI_Comm_size(ranks, &size));
+  std::vector<int> here(static_cast<std::size_t>(size)), in_world(here.size());
+  std::iota(here.begin(), here.end(), 0);
+  MPI_Group some, all;
+  MPI_CHECK(MPI_Comm_group(ranks, &some));
+  MPI_CHECK(MPI_Comm_group(MPI_COMM_WORLD, &all));
+  MPI_CHECK(MPI_Group_translate_ranks(some, size, here.data(), all, in_world.data()));
+  MPI_CHECK(MPI_Group_free(&some));
+  MPI_CHECK(MPI_Group_free(&all));
+  return in_world;
 }
 
 std::string mpi_library() {

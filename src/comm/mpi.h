@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include <string>
+#include <vector>
 
 #include "core/check.h"
 #include "core/handle.h"
@@ -51,6 +52,8 @@ class MpiSession {
 bool mpi_is_up();
 /// Ends every rank of the job with this exit code; without MPI, this process. Callable from any thread, unwinds nothing.
 [[noreturn]] void abort_job(int exit_code) noexcept;
+/// The job's numbers of a communicator's ranks, the ones that launchers and people speak of.
+std::vector<int> world_ranks(MPI_Comm ranks);
 /// "Open MPI v4.1.4, ..." in one line.
 std::string mpi_library();
 std::string host_name();

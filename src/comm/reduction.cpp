@@ -105,7 +105,9 @@ void Reductions::wait(Request request) {
 std::string Reductions::describe(Request request) const {
   if (done(request)) return "a reduction that is done";
   const Job& job = queue_[static_cast<std::size_t>(request - finished_)];
-  return fmt::format("{}.{} number {} as rank {} of {}, {} of {} parts done", name_of(axis_), job.name(), request, rank(), size(), job.finished, job.parts);
+  const auto part = std::find_if(parts_.begin(), parts_.end(), [&](const Part& p) { return p.job == &job; });
+  const std::string missing = part == parts_.end() ? "the next part has not begun" : part->exchange.missing();
+  return fmt::format("{}.{} number {}, {} of {} parts done: {}", name_of(axis_), job.name(), request, job.finished, job.parts, missing);
 }
 
 }  // namespace mindpipe

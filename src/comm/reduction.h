@@ -44,6 +44,8 @@ class Reductions {
   void wait_all() { wait(next_ - 1); }
   std::size_t under_way() const { return queue_.size(); }
   std::vector<std::int64_t> equal_bounds(std::int64_t count) const;
+  /// What a request that is not done waits for, in words.
+  std::string describe(Request request) const;
 
  private:
   struct Job {
@@ -63,7 +65,6 @@ class Reductions {
   Request begin(Exchange::Halves halves, const Tensor& slab, std::span<const std::int64_t> bounds, const Tensor& own = {});
   bool begin_part();
   void finish_parts();
-  std::string describe(Request request) const;
 
   Backend& backend_;
   std::unique_ptr<Group> group_;

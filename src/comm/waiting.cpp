@@ -9,6 +9,8 @@ namespace mindpipe {
 namespace {
 
 constexpr std::int64_t long_wait_ns = 20 * 1000 * 1000;  // a wait that is worth a line in the watchdog's sentence
+constexpr std::int64_t describe_again_ns =
+    250 * 1000 * 1000;  // of those who are late at first, most come: the line names who is missing now
 
 }  // namespace
 
@@ -23,14 +25,15 @@ void Waiting::pause(Turn& turn, const Describe& describe) {
     const int microseconds = turn.count < spins_ + 20 ? 50 : longest_sleep_us_;
     std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
   }
-  if (watchdog_ != nullptr && !turn.described && now_ns() - turn.start > long_wait_ns) {
-    watchdog_->waits_for(describe());
-    turn.described = true;
-  }
+  if (watchdog_ == nullptr) return;
+  const std::int64_t now = now_ns();
+  if (now - turn.start < long_wait_ns || now - turn.described < describe_again_ns) return;
+  watchdog_->waits_for(describe(), turn.start);
+  turn.described = now;
 }
 
 void Waiting::ended(const Turn& turn) {
-  if (turn.described) watchdog_->waits_for("");
+  if (turn.described != 0) watchdog_->waits_for("");
   seconds_ += seconds_since(turn.start);
 }
 

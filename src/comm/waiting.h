@@ -41,7 +41,7 @@ class Waiting {
   struct Turn {
     std::int64_t start;
     int count = 0;
-    bool described = false;
+    std::int64_t described = 0;  ///< when it was last; 0: not yet
   };
   void pause(Turn& turn, const Describe& describe);
   void ended(const Turn& turn);

@@ -1,16 +1,58 @@
 #include "comm/watchdog.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <future>
+#include <memory>
 
 #include "comm/mpi.h"
+#include "comm/roll_call.h"
 #include "core/clock.h"
+#include "core/terminate.h"
 
 namespace mindpipe {
+namespace {
 
-Watchdog::Watchdog(int rank, std::string log_file) : rank_(rank), log_file_(std::move(log_file)), thread_([this] { watch(); }) {}
+// A thread that comes so late for its turn was stopped, and the others wait for this rank: they have named it before it wakes
+// (shortest_grace).
+constexpr double slept_through = 0.4, shortest_grace = 0.5;
+
+void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+/// What one rank needs for its last report.
+struct Report {
+  Answer mine;
+  std::string what;  ///< "no progress for ..."
+  std::string directory;
+  std::vector<std::string> hosts;
+  double grace;  ///< how far apart the ranks may give up
+
+  /// Straight to the descriptor: another thread may hold the locks of the streams.
+  void say(const std::string& why) const {
+    const std::string sentence = fmt::format("{}: {}; the job ends with exit code {}", what, why, static_cast<int>(Exit::watchdog));
+    const std::string line = "mindpipe-train: " + sentence + "\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+    say_last_words(static_cast<int>(Exit::watchdog), sentence);
+  }
+
+  /// The lowest rank that answers speaks and ends the job; the others speak only if nobody has.
+  void call_the_roll() const {
+    const RollCall roll(directory);
+    if (hosts.empty() || !roll.answer(mine)) return say(mine.text);
+    std::vector<Answer> answers;
+    for (const std::int64_t start = now_ns(); seconds_since(start) < grace && answers.size() < hosts.size(); answers = roll.answers())
+      sleep_for(grace / 10);
+    if (answers.empty()) return say(mine.text);
+    if (answers.front().rank != mine.rank) sleep_for(2 * grace + 4);
+    say(fmt::format("{} (what each rank waited for: {})", verdict_on(answers, hosts), roll.files()));
+  }
+};
+
+}  // namespace
+
+Watchdog::Watchdog(int rank) : rank_(rank), thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -21,13 +63,13 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-void Watchdog::arm(double seconds, std::string description) {
+void Watchdog::arm(double seconds, std::string phase, std::string setting) {
   {
     const std::lock_guard lock(mutex_);
     armed_ = true;
     limit_ = seconds;
     fed_ = now_ns();
-    description_ = std::move(description);
+    phase_ = std::move(phase), setting_ = std::move(setting);
   }
   changed_.notify_one();
 }
@@ -42,10 +84,16 @@ void Watchdog::disarm() {
   armed_ = false;
 }
 
-void Watchdog::waits_for(std::string text) {
+void Watchdog::waits_for(std::string text, std::int64_t since_ns) {
   const std::lock_guard lock(mutex_);
   waits_for_ = std::move(text);
-  waits_since_ = now_ns();
+  waits_since_ = since_ns;
+}
+
+void Watchdog::call_roll_in(std::string directory, std::vector<std::string> hosts) {
+  const std::lock_guard lock(mutex_);
+  directory_ = std::move(directory);
+  hosts_ = std::move(hosts);
 }
 
 void Watchdog::watch() {
@@ -56,20 +104,32 @@ void Watchdog::watch() {
       continue;
     }
     const double left = limit_ - seconds_since(fed_);
-    if (left <= 0) bark(seconds_since(fed_));
-    changed_.wait_for(lock, std::chrono::duration<double>(left));
+    if (left < -slept_through)
+      fed_ = now_ns();  // this process was stopped itself: the others may still be there, and those who are not end it
+    else if (left <= 0) bark(seconds_since(fed_));
+    else changed_.wait_for(lock, std::chrono::duration<double>(left));
   }
 }
 
 void Watchdog::bark(double seconds) const {
-  const std::string waits = waits_for_.empty() ? "is in no wait of its own" : fmt::format("has waited {:.1f} s for {}", seconds_since(waits_since_), waits_for_);
-  const std::string sentence = fmt::format("mindpipe: watchdog: rank {} on {} made no progress for {:.1f} s (limit {:.1f} s) in {}; it {}; ending the job with exit code {}\n",
-                                           rank_, host_name(), seconds, limit_, description_, waits, static_cast<int>(Exit::watchdog));
-  // Straight to the descriptors: another thread may hold the locks of the streams.
-  [[maybe_unused]] auto written = write(STDERR_FILENO, sentence.data(), sentence.size());
-  if (!log_file_.empty()) {
-    const int file = open(log_file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (file >= 0) written = write(file, sentence.data(), sentence.size()), close(file);
+  const std::string state = waits_for_.empty() ? "is in no wait: it computes, reads or writes"
+                                               : fmt::format("has waited {:.1f} s for {}", seconds_since(waits_since_), waits_for_);
+  const Report report{{rank_, fmt::format("rank {} on {} {}", rank_, host_name(), state)},
+                      fmt::format("watchdog: no progress for {:.1f} s in {} (limit {:.1f} s, {})", seconds, phase_, limit_, setting_),
+                      directory_,
+                      hosts_,
+                      std::clamp(limit_ / 10, shortest_grace, 30.0)};
+  // A disk that hangs may be why nothing moves, so files are a thread's of their own, which is not waited for without end.
+  auto told = std::make_shared<std::promise<void>>();
+  const auto answer = told->get_future();
+  std::thread([report, told] {
+    report.call_the_roll();
+    told->set_value();
+  }).detach();
+  if (answer.wait_for(std::chrono::duration<double>(4 * report.grace + 6)) != std::future_status::ready) {
+    const std::string line = fmt::format("mindpipe-train: {}: {}; its files do not answer either; the job ends with exit code {}\n",
+                                         report.what, report.mine.text, static_cast<int>(Exit::watchdog));
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
   }
   abort_job(static_cast<int>(Exit::watchdog));
 }

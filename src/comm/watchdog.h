@@ -4,38 +4,42 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace mindpipe {
 
 /// The one other thread: ends the job with exit code 81 when this rank has made no step forward for too long, because
-/// nothing else notices a peer that is stopped but not dead. It says what the rank was doing and waiting for.
+/// nothing else notices a peer that is stopped but not dead. One rank of those that give up speaks, and names the one that does not answer.
 class Watchdog {
  public:
-  /// `log_file` may be empty: then the sentence goes to stderr alone.
-  explicit Watchdog(int rank, std::string log_file = "");
+  explicit Watchdog(int rank);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// From now on `seconds` may pass between two calls of feed(); `description` is the phase ("start", "step 12").
-  void arm(double seconds, std::string description);
+  /// From now on `seconds` may pass between two calls of feed(); `phase` is what goes on ("start", "step 12"), `setting` what sets the
+  /// limit.
+  void arm(double seconds, std::string phase, std::string setting);
   void feed();
   void disarm();
-  /// What the rank waits for at the moment ("receive of activation 7 from rank 3"); empty: nothing.
-  void waits_for(std::string text);
+  /// What the rank waits for at the moment ("tensor.sum number 7: nothing from rank 3 yet") and since when; empty: nothing.
+  void waits_for(std::string text, std::int64_t since_ns = 0);
+  /// From now on the ranks that give up call the roll in `directory`, which all see; hosts[r] is where rank r is found. Before, each speaks
+  /// for itself.
+  void call_roll_in(std::string directory, std::vector<std::string> hosts);
 
  private:
   void watch();
   [[noreturn]] void bark(double seconds) const;
 
   const int rank_;
-  const std::string log_file_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool armed_ = false, ended_ = false;
   double limit_ = 0;
   std::int64_t fed_ = 0, waits_since_ = 0;
-  std::string description_, waits_for_;
+  std::string phase_, setting_, waits_for_, directory_;
+  std::vector<std::string> hosts_;
   std::thread thread_;
 };
 

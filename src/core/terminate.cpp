@@ -50,6 +50,13 @@ bool another_rank_says_it(int code) {
   return common && launched_rank() != 0 && sleep(3) != 0;  // a signal: the launcher is ending us
 }
 
+void leave_last_words(int code, const std::string& sentence) {
+  try {
+    if (last_words_hook()) last_words_hook()(code, sentence);
+  } catch (...) {  // the sentence is the cause; a full disk under the last words adds nothing
+  }
+}
+
 [[noreturn]] void on_terminate() {
   if (ending.test_and_set()) {  // a second thread failed, or the words below did
     pause();
@@ -63,10 +70,7 @@ bool another_rank_says_it(int code) {
     std::fwrite(line.data(), 1, line.size(), stderr);
     std::fflush(stderr);
   }
-  try {
-    if (last_words_hook()) last_words_hook()(verdict.code, verdict.sentence);
-  } catch (...) {  // the sentence above is the cause; a full disk under the last words adds nothing
-  }
+  leave_last_words(verdict.code, verdict.sentence);
   if (abort_hook != nullptr) abort_hook(verdict.code);
   std::_Exit(verdict.code);
 }
@@ -78,6 +82,10 @@ void install_terminate_handler() { std::set_terminate(on_terminate); }
 void set_abort(void (*abort)(int) noexcept) { abort_hook = abort; }
 
 void set_last_words(std::function<void(int, const std::string&)> last_words) { last_words_hook() = std::move(last_words); }
+
+void say_last_words(int code, const std::string& sentence) {
+  if (!ending.test_and_set()) leave_last_words(code, sentence);
+}
 
 int launched_rank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})

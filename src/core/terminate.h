@@ -14,6 +14,9 @@ void set_abort(void (*abort)(int exit_code) noexcept);
 /// Called with exit code and sentence before the job ends by failure, on the rank that failed; an empty function takes it back.
 void set_last_words(std::function<void(int exit_code, const std::string& sentence)> last_words);
 
+/// Calls the last words for a thread that ends the job by itself; from any thread, and only once.
+void say_last_words(int exit_code, const std::string& sentence);
+
 /// This process's rank as the launcher told it (mpirun, srun), before MPI is up; 0 without a launcher.
 int launched_rank();
 

@@ -7,6 +7,13 @@ namespace {
 
 constexpr int payload_number(Payload payload) { return static_cast<int>(payload); }
 
+/// An action as those know it who wait for it; whose part is missing is said in ranks of the job, so no other ranks stand here.
+std::string name_of_wait(const Action& action) {
+  if (!is_message(action)) return to_string(action);
+  return action.payload == Payload::unit ? "the gradient of a tied table"
+                                         : fmt::format("{} of micro-batch {}", name_of(action.payload), action.micro_batch);
+}
+
 }  // namespace
 
 Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, Measure::Room room, std::size_t recorded_steps)
@@ -285,7 +292,7 @@ StepScalars Executor::run(const StepInput& input) {
     };
     const std::int64_t start = now_ns();
     const int reason = awaited(index, scalars_at);
-    wires_.waiting.until([&] { return ready() || ended_[reason]; }, [&] { return describe_wait(); });
+    wires_.waiting.until([&] { return ready() || ended_[reason]; }, [&] { return describe_wait(reason); });
     wait_for(list_[reason]) += now_ns() - start;
   }
   input_ = nullptr;
@@ -320,11 +327,29 @@ std::int64_t& Executor::wait_for(const Action& awaited) {
   }
 }
 
-std::string Executor::describe_wait() const {
-  std::string text;
-  for (const Line& line : others_)
-    if (line.next < line.actions.size() && line.started) text += (text.empty() ? "" : "; ") + to_string(list_[line.actions[line.next]]);
-  return text.empty() ? "nothing that was begun" : text;
+/// The message or sum at the bottom of a wait, and whose part of it is missing. What is awaited may itself stand behind others in its queue
+/// or wait for an action of another queue, so this goes down until it meets one that has been started.
+std::string Executor::describe_wait(int awaited) const {
+  for (std::size_t depth = 0; depth < list_.size(); ++depth) {
+    const Action& action = list_[awaited];
+    const auto line =
+        std::find_if(others_.begin(), others_.end(), [&](const Line& l) { return l.key == queue_of(action) && l.next < l.actions.size(); });
+    if (line == others_.end()) break;
+    const int head = line->actions[line->next];
+    if (line->started) {
+      const auto open = std::find_if(line->requests.begin(), line->requests.end(), [&](std::int64_t r) {
+        return is_message(list_[head]) ? !wires_.channels->done(r) : !wires_.reductions.done(r);
+      });
+      if (open == line->requests.end()) return name_of_wait(list_[head]);
+      return fmt::format("{}, {}", name_of_wait(list_[head]),
+                         is_message(list_[head]) ? wires_.channels->describe(*open) : wires_.reductions.describe(*open));
+    }
+    const auto& after = list_[head].after;
+    const auto earlier = std::find_if(after.begin(), after.end(), [&](int i) { return !ended_[i]; });
+    if (earlier == after.end()) return name_of_wait(list_[head]);
+    awaited = *earlier;
+  }
+  return name_of_wait(list_[awaited]);
 }
 
 /// Sends or receives a boundary and waits for it.

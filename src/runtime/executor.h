@@ -82,7 +82,7 @@ class Executor {
   Tensor payload_of(const Action& action) const;
   void copy(const Boundary& from, const Boundary& to);
   void pass_on(const Boundary& b, int peer, bool send);
-  std::string describe_wait() const;
+  std::string describe_wait(int awaited) const;
 
   Stage& stage_;
   Replicas& replicas_;

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -26,7 +27,7 @@ std::string contents(const std::string& file) {
 TEST(Watchdog, IsSilentWhileItIsFedOrNotArmed) {
   Watchdog watchdog(0);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  watchdog.arm(0.5, "step 1");
+  watchdog.arm(0.5, "step 1", "watchdog.step");
   for (int i = 0; i < 10; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
     watchdog.feed();
@@ -37,18 +38,33 @@ TEST(Watchdog, IsSilentWhileItIsFedOrNotArmed) {
 
 TEST(WatchdogDeathTest, EndsTheProcessWithASentenceWhenNothingMoves) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const std::string log = ::testing::TempDir() + "watchdog_test.log";
-  std::filesystem::remove(log);
   EXPECT_EXIT(
       {
-        Watchdog watchdog(3, log);
-        watchdog.arm(0.1, "step 7");
-        watchdog.waits_for("a receive from rank 2");
+        Watchdog watchdog(3);
+        watchdog.arm(0.1, "step 7", "watchdog.step");
+        watchdog.waits_for("tensor.sum: nothing from rank 2 yet", now_ns());
         std::this_thread::sleep_for(std::chrono::seconds(20));
       },
-      ::testing::ExitedWithCode(81), "watchdog: rank 3 on .* made no progress for 0.[0-9] s \\(limit 0.1 s\\) in step 7; it has waited 0.[0-9] s for a receive from rank 2");
-  EXPECT_THAT(contents(log), HasSubstr("rank 3"));
-  std::filesystem::remove(log);
+      ::testing::ExitedWithCode(81),
+      "mindpipe-train: watchdog: no progress for 0.[0-9] s in step 7 \\(limit 0.1 s, watchdog.step\\): rank 3 on .* has waited 0.[0-9] s "
+      "for tensor.sum: nothing from rank 2 yet; the job ends with exit code 81");
+}
+
+TEST(WatchdogDeathTest, CallsTheRollWhereTheRanksShareADirectory) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::filesystem::path directory =
+      std::filesystem::path(::testing::TempDir()) / "watchdog_roll";  // the same for the child, which begins this test again
+  EXPECT_EXIT(
+      {
+        Watchdog watchdog(0);
+        watchdog.call_roll_in(directory.string(), {"alder", "birch"});
+        watchdog.arm(0.1, "step 7", "watchdog.step");
+        std::this_thread::sleep_for(std::chrono::seconds(20));
+      },
+      ::testing::ExitedWithCode(81),
+      "rank 1 on birch does not answer .*; rank 0 on .* is in no wait.*what each rank waited for: .*watchdog-\\*.txt");
+  EXPECT_THAT(contents((directory / "watchdog-0.txt").string()), HasSubstr("rank 0 on "));
+  std::filesystem::remove_all(directory);
 }
 
 /// What the ranks of the next test run: rank 1 stops itself, and rank 0 waits for it.
@@ -61,13 +77,13 @@ TEST(WatchdogChild, WaitsForARankThatHasStopped) {
   Waiting waiting;
   waiting.set_watchdog(&watchdog);
   waiting.set_crowded(true);
-  watchdog.arm(10, "start");
+  watchdog.arm(10, "start", "watchdog.start");
   Memory memory(Memory::Kind::host);
   PlainBackend backend(memory);
   Communicator group(backend, std::make_unique<Group>(session.world(), waiting), 2, Axis::tensor);
   Block block({1000}, DType::f32);
   group.sum(block.tensor, block.tensor);
-  watchdog.arm(1.0, "step 2");
+  watchdog.arm(1.0, "step 2", "watchdog.step");
   if (session.rank() == 1) std::raise(SIGSTOP);
   group.sum(block.tensor, block.tensor);
 }
@@ -80,9 +96,8 @@ TEST(Watchdog, AStoppedPeerEndsTheJobWith81WithinTheLimit) {
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 81) << contents(log);
   EXPECT_LT(seconds_since(start), 20) << contents(log);
-  EXPECT_THAT(contents(log), HasSubstr("watchdog: rank 0 on "));
-  EXPECT_THAT(contents(log), HasSubstr("in step 2; it has waited "));
-  EXPECT_THAT(contents(log), HasSubstr("for tensor.sum number 2 as rank 0 of 2; ending the job with exit code 81"));
+  EXPECT_THAT(contents(log), HasSubstr(" in step 2 (limit 1.0 s, watchdog.step): rank 0 on "));
+  EXPECT_THAT(contents(log), HasSubstr(" s for tensor.sum number 2: nothing from rank 1 yet; the job ends with exit code 81"));
   std::filesystem::remove(log);
 }
 

@@ -1,0 +1,108 @@
+#include "comm/roll_call.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+namespace mindpipe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* prefix = "watchdog-";
+
+/// The rank whose answer has this file name, or -1.
+int rank_of(const std::string& name) {
+  const std::string stem = prefix;
+  if (!name.starts_with(stem) || !name.ends_with(".txt") || name.size() <= stem.size() + 4) return -1;
+  return std::atoi(name.c_str() + stem.size());
+}
+
+std::vector<fs::path> files_in(const std::string& directory) {
+  std::vector<fs::path> files;
+  std::error_code problem;
+  for (fs::directory_iterator at(directory, problem), end; !problem && at != end; at.increment(problem))
+    if (rank_of(at->path().filename().string()) >= 0) files.push_back(at->path());
+  return files;
+}
+
+/// "rank 2 on node7", "rank 2 on node7, rank 3 on node7 and 5 more".
+std::string places_of(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
+  constexpr std::size_t most = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, ranks.size()); ++i)
+    text += fmt::format("{}rank {} on {}",
+                        i == 0                  ? ""
+                        : i + 1 == ranks.size() ? " and "
+                                                : ", ",
+                        ranks[i], hosts[static_cast<std::size_t>(ranks[i])]);
+  return ranks.size() > most ? fmt::format("{} and {} more", text, ranks.size() - most) : text;
+}
+
+/// What the first of those who wait for this rank says; else the first answer.
+std::string witness_of(int rank, const std::vector<Answer>& answers) {
+  const auto found = std::find_if(answers.begin(), answers.end(), [&](const Answer& answer) { return answer.waits_for(rank); });
+  return found == answers.end() ? answers.front().text : found->text;
+}
+
+}  // namespace
+
+bool Answer::waits_for(int other) const {
+  return waits() &&
+         std::regex_search(text.substr(text.find(" has waited ")), std::regex(fmt::format("\\branks? ([0-9]+,? )*(and )?{}\\b", other)));
+}
+
+bool RollCall::answer(const Answer& mine) const {
+  std::error_code problem;
+  fs::create_directories(directory_, problem);
+  const int file = open(fmt::format("{}/{}{}.txt", directory_, prefix, mine.rank).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return false;
+  const std::string line = mine.text + "\n";
+  const bool written = write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  return close(file) == 0 && written;
+}
+
+std::vector<Answer> RollCall::answers() const {
+  std::vector<Answer> all;
+  for (const fs::path& path : files_in(directory_)) {
+    Answer answer{rank_of(path.filename().string()), ""};
+    std::ifstream file(path);
+    if (std::getline(file, answer.text)) all.push_back(answer);
+  }
+  std::sort(all.begin(), all.end(), [](const Answer& a, const Answer& b) { return a.rank < b.rank; });
+  return all;
+}
+
+void RollCall::clear() const {
+  std::error_code ignored;
+  for (const fs::path& path : files_in(directory_)) fs::remove(path, ignored);
+}
+
+std::string verdict_on(const std::vector<Answer>& answers, const std::vector<std::string>& hosts) {
+  std::vector<int> silent, busy;
+  for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
+    const auto answer = std::find_if(answers.begin(), answers.end(), [&](const Answer& a) { return a.rank == rank; });
+    if (answer == answers.end()) silent.push_back(rank);
+    else if (!answer->waits()) busy.push_back(rank);
+  }
+  if (!silent.empty())
+    return fmt::format("{} {} not answer (stopped, or the machine hangs: look there first); {}", places_of(silent, hosts),
+                       silent.size() == 1 ? "does" : "do", witness_of(silent.front(), answers));
+  if (busy.size() == hosts.size())
+    return fmt::format(
+        "all {} ranks are at work and none waits for long, so the step is too long for this limit, or the machine does other work; {}",
+        hosts.size(), answers.front().text);
+  if (!busy.empty())
+    return fmt::format("{} {} in no wait while others wait (too slow, or held up by a disk: look there first); {}", places_of(busy, hosts),
+                       busy.size() == 1 ? "is" : "are", witness_of(busy.front(), answers));
+  return fmt::format("all {} ranks wait for one another, so a message is lost or the step is too long for this limit; {}", hosts.size(),
+                     answers.front().text);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,39 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace mindpipe {
+
+/// What a rank says of itself when it gives the job up.
+struct Answer {
+  int rank = 0;
+  std::string text;  ///< "rank 3 on node7 has waited 4.8 s for ...", or "rank 3 on node7 is in no wait: ..."
+
+  bool waits() const { return text.find(" has waited ") != std::string::npos; }
+  /// Whether it waits for this rank, among others.
+  bool waits_for(int other) const;
+};
+
+/// Ranks that give a job up call the roll: each answers with a file of its own in a directory that all of them see. Whoever is stopped
+/// cannot answer, so the missing name is the one to look for. No message is sent: those may be what does not work.
+class RollCall {
+ public:
+  explicit RollCall(std::string directory) : directory_(std::move(directory)) {}
+  /// False if the answer cannot be written.
+  bool answer(const Answer& mine) const;
+  /// All that have answered, by rank.
+  std::vector<Answer> answers() const;
+  /// Removes what an earlier job left; called by one rank before any may answer.
+  void clear() const;
+  /// Where the answers stand, for people.
+  std::string files() const { return directory_ + "/watchdog-*.txt"; }
+
+ private:
+  std::string directory_;
+};
+
+/// Whom to look for and why, in a sentence: the ranks that did not answer; or else those that wait for nobody while others wait; or else
+/// that all wait, or that none does. hosts[r]: where rank r is found. There is at least one answer.
+std::string verdict_on(const std::vector<Answer>& answers, const std::vector<std::string>& hosts);
+
+}  // namespace mindpipe

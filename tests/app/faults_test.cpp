@@ -1,0 +1,176 @@
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/clock.h"
+
+// What becomes of a whole job under mpirun when one of its ranks is stopped or killed in the middle of a run.
+namespace mindpipe {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+std::string contents(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+/// Asks again and again until it holds or the time is over.
+template <class Condition>
+bool holds_within(double seconds, Condition condition) {
+  const std::int64_t start = now_ns();
+  while (!condition()) {
+    if (seconds_since(start) > seconds) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
+/// Four ranks that train for minutes in a directory of their own; nothing of them outlives this object.
+class Job {
+ public:
+  Job(const std::string& name, const std::string& settings)
+      : root_(fs::temp_directory_path() / ("mindpipe_faults_" + std::to_string(getpid()) + "_" + name)) {
+    fs::create_directories(root_);
+    std::ofstream(root_ / "job.yaml") << "run: {dir: " << (root_ / "run").string()
+                                      << "}\n"
+                                         "model: {kind: gpt, layers: 1, width: 32, heads: 4, context: 16, vocabulary: 256}\n"
+                                         "data: {train: [" MINDPIPE_SOURCE_DIR
+                                         "/data/alice.txt]}\n"
+                                         "train: {steps: 50000, batch: 4, micro_batch: 1}\n"
+                                         "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
+                                         "watchdog: {step: 4s}\n"
+                                         "device: {threads: 1}\n";
+    const std::string command = "exec " MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh 4 " MINDPIPE_BINARY " train --config " +
+                                (root_ / "job.yaml").string() + " " + settings + " </dev/null >" + (root_ / "output").string() + " 2>&1";
+    launcher_ = fork();
+    if (launcher_ == 0) execl("/bin/bash", "bash", "-c", command.c_str(), nullptr);
+  }
+  ~Job() {
+    if (!status_) kill(launcher_, SIGKILL), waitpid(launcher_, nullptr, 0);
+    for (pid_t process : processes()) kill(process, SIGKILL);
+    fs::remove_all(root_);
+  }
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  bool trains() const {
+    const std::string metrics = contents(root_ / "run/metrics.jsonl");
+    return std::count(metrics.begin(), metrics.end(), '\n') >= 3;
+  }
+  /// Processes with this job's directory on their command line; the launcher is one of them.
+  std::vector<pid_t> processes() const {
+    std::vector<pid_t> found;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const pid_t process = std::atoi(entry.path().filename().c_str());
+      if (process > 0 && contents(entry.path() / "cmdline").find(root_.string() + "/") != std::string::npos) found.push_back(process);
+    }
+    return found;
+  }
+  void signal(int rank, int number) const {
+    const std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + '\0';
+    for (pid_t process : processes())
+      if (contents(fs::path("/proc") / std::to_string(process) / "environ").find(variable) != std::string::npos) kill(process, number);
+  }
+  /// The launcher's exit code once it has ended.
+  std::optional<int> exit_code() {
+    int status = 0;
+    if (!status_ && waitpid(launcher_, &status, WNOHANG) == launcher_) status_ = status;
+    if (!status_) return std::nullopt;
+    return WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 128 + WTERMSIG(*status_);
+  }
+  std::string output() const { return contents(root_ / "output"); }
+  fs::path run() const { return root_ / "run"; }
+
+ private:
+  fs::path root_;
+  pid_t launcher_;
+  std::optional<int> status_;
+};
+
+struct Case {
+  const char *name, *settings;
+  int rank;            ///< who is stopped or killed
+  const char* waited;  ///< what a rank that waits for it says
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+int occurrences(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// A job that has trained some steps and now has lost a rank.
+std::unique_ptr<Job> struck(const Case& c, int signal) {
+  auto job = std::make_unique<Job>(c.name, c.settings);
+  EXPECT_TRUE(holds_within(120, [&] { return job->trains() || job->exit_code(); })) << job->output();
+  job->signal(c.rank, signal);
+  return job;
+}
+
+TEST(Faults, AStoppedRankEndsTheJobWith81AndOneSentenceThatNamesIt) {
+  const std::vector<Case> cases{
+      {"tensor", "grid.tensor=4", 2, "for tensor\\.[a-z_]+ number [0-9]+: nothing from ranks? .*2"},
+      {"data", "grid.data=4", 0, "for (data|reduce|gather).*nothing from ranks? .*0"},
+      {"pipeline", "grid.pipeline=4", 3,
+       "for (gradient of micro-batch [0-9]+, message number [0-9]+, 0 of [0-9]+ bytes arrived from rank 3|pipeline\\..*nothing from ranks? "
+       ".*3)"},
+      {"mixed", "grid.pipeline=2 grid.tensor=2", 1, "for (tensor|pipeline|activation|gradient).*rank.* 1"},
+  };
+  std::vector<std::unique_ptr<Job>> jobs;  // the next one starts while this one waits for its watchdog
+  for (const Case& c : cases) jobs.push_back(struck(c, SIGSTOP));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(cases[i].name);
+    Job& job = *jobs[i];
+    ASSERT_TRUE(holds_within(40, [&] { return job.exit_code().has_value(); })) << job.output();
+    const std::string text = job.output();
+    const std::string silent = "rank " + std::to_string(cases[i].rank) + " on ";
+    EXPECT_EQ(job.exit_code(), 81) << text;
+    EXPECT_EQ(occurrences(text, "watchdog:"), 1) << text;
+    EXPECT_THAT(text, ContainsRegex("watchdog: no progress for [4-9]\\.[0-9] s in step [0-9]+ \\(limit 4\\.0 s, watchdog\\.step\\): " +
+                                    silent + "[^ ]+ \\(process [0-9]+\\) does not answer"));
+    EXPECT_THAT(text, ContainsRegex("rank [0-9] on [^ ]+ has waited [3-9]\\.[0-9] s " + std::string(cases[i].waited)));
+    EXPECT_THAT(text, HasSubstr("the job ends with exit code 81"));
+    for (int rank = 0; rank < 4; ++rank)
+      EXPECT_EQ(fs::exists(job.run() / "log" / ("watchdog-" + std::to_string(rank) + ".txt")), rank != cases[i].rank);
+    if (cases[i].rank != 0) {
+      const auto status = nlohmann::json::parse(contents(job.run() / "status.json"));
+      EXPECT_EQ(status["state"], "failed");
+      EXPECT_THAT(status["reason"].get<std::string>(), HasSubstr(silent));
+    }
+    EXPECT_TRUE(holds_within(5, [&] { return job.processes().empty(); })) << "processes are left";
+  }
+}
+
+TEST(Faults, AKilledRankEndsTheJobWithinTenSeconds) {
+  for (const Case& c :
+       {Case{"tensor", "grid.tensor=4", 1, ""}, Case{"data", "grid.data=4", 3, ""}, Case{"pipeline", "grid.pipeline=4", 0, ""}}) {
+    SCOPED_TRACE(c.name);
+    const auto job = struck(c, SIGKILL);
+    EXPECT_TRUE(holds_within(10, [&] { return job->exit_code() && job->processes().empty(); })) << job->output();
+    EXPECT_EQ(job->exit_code(), 128 + SIGKILL) << job->output();
+    EXPECT_THAT(job->output(), ContainsRegex("process rank " + std::to_string(c.rank) + " .*exited on signal 9"));
+  }
+}
+
+}  // namespace
+}  // namespace mindpipe
