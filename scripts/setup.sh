@@ -6,6 +6,7 @@ packages=(
   openmpi-bin libopenmpi-dev libhdf5-openmpi-dev libdnnl-dev libopenblas-dev
   libyaml-cpp-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
+  munge slurmctld slurmd slurm-client   # a Slurm of its own for one test
   python3-torch python3-numpy   # the oracle of the tests; no run needs Python
 )
 installed=$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^ii *//p' || true)

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# slurm.sh PROGRAM: the program under a Slurm of its own on this machine (munged, slurmctld, slurmd as root on ports of 127.0.0.1), started with
+# `srun --mpi=pmix` and no mpirun: four ranks leave the losses and weights of one rank, bit for bit, and a refusal keeps its exit code.
+# Everything is in a temporary directory and stops with the script. Exit code 77, with the reason, where Slurm is missing or does not start.
+set -uo pipefail
+program=$(realpath "${1:?slurm.sh PROGRAM}")
+source=$(cd "$(dirname "$0")/../.." && pwd)
+
+skip() { echo "skipped: $*"; exit 77; }
+missing=()
+for command in munged slurmctld slurmd srun; do
+  [[ -x $(PATH=$PATH:/usr/sbin command -v $command) ]] || missing+=("$command")
+done
+((${#missing[@]} == 0)) || skip "no ${missing[*]} here (Debian: apt-get install munge slurmctld slurmd slurm-client)"
+((EUID == 0)) || skip "slurmd starts steps only as root"
+export PATH=$PATH:/usr/sbin
+
+root=$(mktemp -d /tmp/mindpipe-slurm.XXXXXX)
+daemons=()
+cleanup() {
+  [[ -z ${SLURM_CONF:-} ]] || timeout 5 scancel --full --user="$(id -un)" 2>/dev/null
+  kill "${daemons[@]}" 2>/dev/null
+  wait 2>/dev/null
+  for process in /proc/[0-9]*; do   # a step's keeper outlives slurmd
+    grep -qzs "^SLURM_CONF=$root/slurm.conf$" "$process/environ" && [[ ${process#/proc/} != "$$" ]] && kill -KILL "${process#/proc/}" 2>/dev/null
+  done
+  rm -rf "$root"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM HUP
+
+free_port() {   # the first from here on that nobody listens on
+  local port=$1
+  while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do ((++port)); done
+  echo "$port"
+}
+
+host=$(hostname -s)
+controller=$(free_port $((20000 + $$ % 10000)))
+mkdir "$root"/{state,spool,run,log}
+cat >"$root/slurm.conf" <<END
+ClusterName=mindpipe
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$controller
+SlurmdPort=$(free_port $((controller + 1)))
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket=$root/run/munge
+StateSaveLocation=$root/state
+SlurmdSpoolDir=$root/spool
+SlurmctldPidFile=$root/run/slurmctld.pid
+SlurmdPidFile=$root/run/slurmd.pid
+SlurmctldLogFile=$root/log/slurmctld
+SlurmdLogFile=$root/log/slurmd
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/builtin
+SwitchType=switch/none
+MpiDefault=pmix
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
+PartitionName=all Nodes=$host Default=YES State=UP
+END
+echo "CgroupPlugin=autodetect" >"$root/cgroup.conf"
+head -c 1024 /dev/urandom >"$root/munge.key" && chmod 400 "$root/munge.key"
+export SLURM_CONF=$root/slurm.conf
+
+munged --foreground --force --key-file="$root/munge.key" --socket="$root/run/munge" --pid-file="$root/run/munged.pid" --seed-file="$root/run/seed" \
+  --log-file="$root/log/munged" &>"$root/log/munged.out" & daemons+=($!)
+slurmctld -D &>"$root/log/slurmctld.out" & daemons+=($!)
+slurmd -D &>"$root/log/slurmd.out" & daemons+=($!)
+ready=no
+for ((i = 0; i < 150; ++i)); do
+  [[ $(timeout 2 sinfo --noheader --format=%t 2>/dev/null) == idle ]] && { ready=yes; break; }
+  sleep 0.1
+done
+# The line that says why: a daemon's last words, or else the first thing that slurmd could not do.
+last_error=$(grep -h "fatal:" "$root"/log/*.out | tail -n 1)
+last_error=${last_error:-$(grep -h "error:" "$root/log/slurmd.out" | head -n 1)}
+[[ $ready == yes ]] || skip "Slurm does not start here: ${last_error:-no error in its logs}"
+srun --mpi=list 2>&1 | grep -qw pmix || skip "this Slurm has no pmix plugin ($(srun --mpi=list 2>&1 | tr -s '\n\t' ' '))"
+
+failed=0
+wrong() { echo "slurm.sh: $*" >&2; failed=1; }
+# More ranks than processors, so that they share them.
+on_four() { OMP_NUM_THREADS=1 timeout 60 srun --mpi=pmix --ntasks=4 --overcommit --kill-on-bad-exit=1 "$@"; }
+
+cat >"$root/case.yaml" <<END
+seed: 3
+model: {kind: gpt, layers: 2, width: 32, heads: 2, context: 32, vocabulary: 256, dropout: 0.1}
+data: {train: [$source/data/alice.txt]}
+grid: {pipeline: 2, data: auto}
+reproducible: {tensor: 1, data: 2}
+train: {steps: 4, batch: 8, micro_batch: 2}
+optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}
+device: {threads: 1}
+END
+losses() { grep -o '"loss": [^,]*' "$1/metrics.jsonl"; }
+
+"$program" --config "$root/case.yaml" run.dir="$root/alone" grid.pipeline=1 &>"$root/alone.log" || { cat "$root/alone.log" >&2; wrong "one rank alone failed"; }
+on_four "$program" --config "$root/case.yaml" run.dir="$root/four" &>"$root/four.log" || { cat "$root/four.log" >&2; wrong "four ranks under srun failed"; }
+grep -q "pipeline 2 x data 2 x tensor 1" "$root/four.log" || wrong "four ranks under srun did not see a grid of four: $(head -n 3 "$root/four.log")"
+[[ $(losses "$root/alone" | wc -l) == 4 ]] || wrong "one rank alone left no losses of four steps"
+diff <(losses "$root/alone") <(losses "$root/four") >&2 || wrong "four ranks under srun have other losses than one rank"
+cmp "$root/alone/model.safetensors" "$root/four/model.safetensors" >&2 || wrong "four ranks under srun have other weights than one rank"
+
+# What all ranks refuse is said by one and keeps its code; srun itself would make 137 of a code that only some leave with.
+on_four "$program" --config "$root/case.yaml" run.dir="$root/refused" grid.data=3 &>"$root/refused.log"
+code=$?
+[[ $code == 78 ]] || wrong "a grid that does not fit ended with $code and not 78: $(cat "$root/refused.log")"
+[[ $(grep -c "mindpipe-train: " "$root/refused.log") == 1 ]] || wrong "a grid that does not fit was not refused in one sentence: $(cat "$root/refused.log")"
+
+((failed == 0)) && echo "four ranks under srun --mpi=pmix: the losses and weights of one rank"
+exit $failed
