@@ -22,7 +22,7 @@ build: configure ## build the program and its tests in build/
 test: build      ## build and run all quick tests
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
-test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: ten minutes or more
+test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: half an hour
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_parity_mpi
 	scripts/test_layouts.sh $(BUILD)
 

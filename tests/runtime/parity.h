@@ -119,9 +119,15 @@ inline void train_some(Worker& worker, int steps, Outcome& outcome) {
   outcome.evaluation = whole[0];
 }
 
+/// More ranks than processors, and hardly anything to compute: who waits gives way at once.
+inline void share_processors(Worker& worker) {
+  worker.waiting().set_crowded(true);
+  worker.waiting().set_patience(10, 200);
+}
+
 inline Outcome outcome_of(const Config& config, const World& world, int steps) {
   Worker worker(config, world);
-  worker.waiting().set_crowded(true);
+  share_processors(worker);
   Outcome outcome;
   train_some(worker, steps, outcome);
   outcome.hash = worker.state_hash();
