@@ -74,18 +74,20 @@ bool by_tiles(Isa isa, bool bf16) {
   return tiles && isa == Isa::avx512 && bf16;
 }
 
-const ProductKernels& kernels_for(Isa isa, bool bf16) { return by_tiles(isa, bf16) ? avx512::amx_kernels : MINDPIPE_PICK_KERNELS(isa, product_kernels); }
-
 }  // namespace
+
+const ProductKernels& choose_product_kernels(Isa isa, bool bf16) {
+  return by_tiles(isa, bf16) ? avx512::amx_kernels : MINDPIPE_PICK_KERNELS(isa, product_kernels);
+}
 
 const char* product_unit(Isa isa) { return by_tiles(isa, true) ? "+amx" : ""; }
 
 std::size_t cpu_backend_workspace(int threads, const std::string& instructions, DType dtype) {
-  return aligned(kernels_for(choose_isa(instructions), dtype == DType::bf16).workspace_bytes * static_cast<std::size_t>(threads));
+  return aligned(choose_product_kernels(choose_isa(instructions), dtype == DType::bf16).workspace_bytes * static_cast<std::size_t>(threads));
 }
 
 void CpuBackend::multiply(const Product& product) {
-  const ProductKernels& kernels = kernels_for(isa_, product.a.bf16);
+  const ProductKernels& kernels = choose_product_kernels(isa_, product.a.bf16);
   run_product(kernels, product, threads_, product_scratch_.bytes(memory_, kernels.workspace_bytes * static_cast<std::size_t>(threads_)));
 }
 

@@ -54,6 +54,9 @@ MINDPIPE_DECLARE_KERNELS(ProductKernels, product_kernels)
 MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_kernels)
 MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_model_kernels)
 
+/// The engine that serves products of this kind on this processor.
+const ProductKernels& choose_product_kernels(Isa isa, bool bf16);
+
 /// How threads share the tiles of a product: rows * cols of them, each with its range of both.
 struct ThreadGrid { int rows, cols; };
 ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t tile_rows, int threads);

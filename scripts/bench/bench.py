@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """MindPipe against PyTorch, side by side on this machine: GPT-2 124M training on the CPU.
 
-    bench.py [--precisions f32,bf16] [--batch 4] [--micro-batch 4] [--steps 4] [--repeats 3] [--threads 2] [--compile] [--layouts]
-             [--output runs/bench/bench.json] [--set key=value ...]
+    bench.py [--parts products,training,layouts,sums] [--precisions f32,bf16] [--batch 2] [--micro-batch 1] [--steps 3] [--repeats 3]
+             [--threads 2] [--compile] [--output runs/bench/bench.json] [--set key=value ...]
 
 Runs `mindpipe-train` and torch_gpt.py in turn, `--repeats` times, each run in a process of its own; the first step of a run warms up
 and is not counted. Peak memory is that of the steps (with the saving of weights at the end: whole_peak_mib). Figures are medians of
 the runs' medians; ratios are medians over the pairs of neighbouring runs.
 PyTorch's interpreter: $MINDPIPE_PEER_PYTHON, else .venv-peers/bin/python (`make bench-peers`), else /usr/bin/python3.
 
-`--layouts` adds one rank with two threads against two ranks with one thread each (data, tensor, pipeline) and takes a batch of its own.
+products: our large products and the raw rate of the instruction they are made of; the share of a whole step is of the former.
+training: GPT-2 124M in each precision. sums: the fixed tree over two ranks beside MPI_Allreduce.
+layouts: the same model with 3 layers and batches of its own: two ranks with one thread each against one rank with two threads (data, tensor,
+pipeline), and one rank whose arithmetic is cut as if it were four (shards) against plain; shards = degrees is what every run has.
 `--compile` adds torch.compile as another column. Exit code 0 when the figures were taken, whatever they are.
 """
 import argparse
@@ -30,8 +33,11 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TORCH_SCRIPT = os.path.join(ROOT, "scripts", "bench", "torch_gpt.py")
 LAYERS, WIDTH, SEQUENCE, PARAMETERS = 12, 768, 1024, 124_439_808  # with 50,257 rows in the table, which is counted once
-LAYOUTS = (("data", {"grid.data": 2, "reproducible.data": 2}, 4), ("tensor", {"grid.tensor": 2, "reproducible.tensor": 2}, 4),
-           ("pipeline", {"grid.pipeline": 2}, 1))  # name, settings of two ranks, micro-batch
+PARTS = ("products", "training", "layouts", "sums")
+LAYOUTS = (("data", 2, {"grid.data": 2, "reproducible.data": 2}, 16, 4), ("tensor", 2, {"grid.tensor": 2, "reproducible.tensor": 2}, 16, 4),
+           ("pipeline", 2, {"grid.pipeline": 2}, 32, 1),
+           ("shards", 1, {"reproducible.data": 2, "reproducible.tensor": 2}, 16, 4))  # name, ranks, settings, batch, micro-batch
+LAYOUT_LAYERS = 3
 MUST = {"f32": {"speed": 1.1, "memory": 0.8}, "bf16": {"speed": 1.5, "memory": 0.8}}
 
 
@@ -210,7 +216,8 @@ def compare(options, precision):
     return runs
 
 
-def print_comparison(precision, runs):
+def print_comparison(precision, runs, product_rate):
+    """`product_rate`: GFLOP/s of our own large products, all threads; 0 where they were not measured."""
     peak = max(run["product_gflops"] for run in runs["torch"])
     print("\nGPT-2 124M, %s, sequence %d, batch %d, micro-batch %d, %d threads; torch %s, its large products %.0f GFLOP/s (the shares are of them)"
           % (precision, SEQUENCE, runs["torch"][0]["batch"], runs["torch"][0]["micro_batch"], runs["torch"][0]["threads"],
@@ -227,24 +234,53 @@ def print_comparison(precision, runs):
         must = MUST[precision]
         print("mindpipe / %-14s tokens/s %.2f x (must %.1f), peak memory %.2f x (must %.1f)" % (who, speed, must["speed"], memory, must["memory"]))
         summary[who] = {"speed_ratio": speed, "memory_ratio": memory}
+    if product_rate:
+        share = share_of_peak(median_of(runs["mindpipe"], "tokens_per_second"), product_rate, True)
+        print("whole step: %.0f %% of the rate of our own large products, %.0f GFLOP/s (must 55 %%)" % (100 * share, product_rate))
+        summary["share_of_own_products"] = share
+    print("start to first step: %.2f s (must 3 s)" % median_of(runs["mindpipe"], "to_first_step_seconds"))
     return dict(summary, product_gflops=peak)
 
 
 def layouts(options, precision):
-    """Two ranks with one thread each against one rank with two threads."""
+    """Another layout of the same two processors against one rank with two threads."""
     results = {}
-    for name, extra, micro_batch in LAYOUTS:
-        batch = 32 if name == "pipeline" else 16
-        pairs = []
-        for _ in range(options.repeats):
-            print("%s, layouts, %s" % (precision, name), file=sys.stderr, flush=True)
-            one = run_mindpipe(options, precision, batch, micro_batch, 2)
-            two = run_mindpipe(options, precision, batch, micro_batch, 1, ranks=2, extra=extra)
+    print("\nGPT-2's width and table, %d layers, %s: against one rank with two threads, tokens/s" % (LAYOUT_LAYERS, precision))
+    for name, ranks, extra, batch, micro_batch in LAYOUTS:
+        size, pairs = {"model.layers": LAYOUT_LAYERS}, []
+        for repeat in range(options.repeats):
+            print("%s, layouts, %s, run %d of %d" % (precision, name, repeat + 1, options.repeats), file=sys.stderr, flush=True)
+            one = run_mindpipe(options, precision, batch, micro_batch, 2, extra=size)
+            two = run_mindpipe(options, precision, batch, micro_batch, 2 // ranks, ranks=ranks, extra=dict(size, **extra))
             pairs.append((one, two))
         results[name] = {"ratio": statistics.median(two["tokens_per_second"] / one["tokens_per_second"] for one, two in pairs), "pairs": pairs}
-        print("two ranks, %-9s %s, %d tokens a step: %.2f x one rank with two threads (must 0.85)"
-              % (name + ",", precision, batch * SEQUENCE, results[name]["ratio"]))
+        print("%-10s %d rank%s, %2d micro-batches, %d tokens a step: %.2f x%s"
+              % (name, ranks, "s" if ranks > 1 else " ", batch // micro_batch, batch * SEQUENCE, results[name]["ratio"], " (must 0.85)" if ranks > 1 else ""))
     return results
+
+
+def run_program(options, command):
+    """Runs a program of the bench folder that writes lines of JSON; shows what it prints."""
+    program = os.path.join(os.path.dirname(options.binary), "scripts", "bench", command[-1])
+    if not os.path.exists(program):
+        fail("%s is not there; `make bench` builds it (cmake -DMINDPIPE_BENCH=ON)" % program)
+    output = os.path.join(options.runs, command[-1] + ".json")
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
+    _, lines, _ = run_process(command[:-1] + [program, "--json", output], environment)
+    print("\n" + "".join(lines), end="")
+    with open(output) as file:
+        return [json.loads(line) for line in file]
+
+
+def products(options):
+    """Every product of the model; says which share of the instruction's own rate the large ones reach."""
+    shapes = run_program(options, ["products_bench"])
+    large = [shape for shape in shapes if shape["n"] >= 1024 and shape["k"] * shape["m"] >= 768 * 2304]
+    rates = {"f32": statistics.median(shape["ours"] for shape in large), "bf16": statistics.median(shape["ours_bf16"] for shape in large)}
+    print("large products, medians: f32 %.0f %% of the instruction's rate, bf16 %.0f %% (with tiles: must 42 %%)"
+          % (100 * statistics.median(shape["ours"] / shape["peak"] for shape in large),
+             100 * statistics.median(shape["ours_bf16"] / shape["peak_bf16"] for shape in large)))
+    return {"shapes": shapes, "large_gflops_a_core": rates}
 
 
 def processor():
@@ -255,13 +291,13 @@ def processor():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--precisions", default="f32,bf16")
-    parser.add_argument("--batch", type=int, default=4)
-    parser.add_argument("--micro-batch", type=int, default=0, help="0: the batch")
-    parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--batch", type=int, default=2)
+    parser.add_argument("--micro-batch", type=int, default=1, help="0: the batch")
+    parser.add_argument("--steps", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--layouts", action="store_true")
     parser.add_argument("--binary", default=os.path.join(ROOT, "build", "mindpipe-train"))
     parser.add_argument("--config", default=os.path.join(ROOT, "configs", "gpt2-124m.yaml"))
     parser.add_argument("--runs", default=os.path.join(ROOT, "runs", "bench"), help="where the runs' directories stand while they last")
@@ -277,16 +313,26 @@ def main():
     os.makedirs(options.runs, exist_ok=True)
     options.python = peer_python()
 
+    precisions, parts = options.precisions.split(","), options.parts.split(",")
+    for given, known, what in ((precisions, MUST, "--precisions"), (parts, PARTS, "--parts")):
+        for word in given:
+            if word not in known:
+                fail("%s has '%s' (expected %s, with commas)" % (what, word, " or ".join(known)))
+
     report = {"processor": processor(), "threads": options.threads, "python": options.python, "load": os.getloadavg(),
               "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "comparisons": {}, "layouts": {}}
     print("%s, %d threads, load before %.1f" % (report["processor"], options.threads, report["load"][0]))
-    for precision in options.precisions.split(","):
-        if precision not in MUST:
-            fail("--precisions has '%s' (expected f32 or bf16, with commas)" % precision)
-        runs = compare(options, precision)
-        report["comparisons"][precision] = dict(print_comparison(precision, runs), runs=runs)
-        if options.layouts:
-            report["layouts"][precision] = layouts(options, precision)
+    if "products" in parts:
+        report["products"] = products(options)
+    for precision in precisions:
+        if "training" in parts:
+            runs = compare(options, precision)
+            rate = report["products"]["large_gflops_a_core"][precision] * options.threads if "products" in report else 0
+            report["comparisons"][precision] = dict(print_comparison(precision, runs, rate), runs=runs)
+    if "layouts" in parts:
+        report["layouts"][precisions[0]] = layouts(options, precisions[0])
+    if "sums" in parts:
+        report["sums"] = run_program(options, ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2", "sums_bench"])
     output = options.output or os.path.join(options.runs, "bench.json")
     with open(output, "w") as file:
         json.dump(report, file, indent=1)

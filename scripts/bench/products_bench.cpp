@@ -1,5 +1,5 @@
 // The products of GPT-2 124M and a Llama layer on one thread: ours beside OpenBLAS (f32) and oneDNN (f32, bf16), interleaved,
-// medians of CPU time, with the peak of the multiply-add instruction measured in the same rounds.
+// medians of CPU time, with the peaks of the multiply-add and (where there are tiles) of the tile instruction measured in the same rounds.
 //   products_bench [--rounds 5] [--only TEXT] [--instructions auto] [--json FILE]
 #include <cblas.h>
 #include <immintrin.h>
@@ -19,6 +19,8 @@
 
 #include "core/check.h"
 #include "cpu/products.h"
+#define MINDPIPE_ISA bench
+#include "cpu/simd/products_amx_unit.h"
 
 extern "C" void openblas_set_num_threads(int);
 
@@ -140,6 +142,14 @@ __attribute__((target("avx2,fma"))) double peak_avx2(int turns) {
   return 12.0 * 8 * 2 * turns;
 }
 
+/// Four tiles of sums that take products of two and two in turn: the raw rate of the tile instruction.
+double peak_tiles(int turns) {
+  bench::products::TileUnit unit;
+  unit.clear<0>(), unit.clear<1>(), unit.clear<2>(), unit.clear<3>(), unit.clear<4>(), unit.clear<5>(), unit.clear<6>(), unit.clear<7>();
+  for (int i = 0; i < turns; ++i) unit.multiply<0, 4, 6>(), unit.multiply<1, 4, 7>(), unit.multiply<2, 5, 6>(), unit.multiply<3, 5, 7>();
+  return 4.0 * 2 * 16 * 16 * 32 * turns;
+}
+
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   return v.empty() ? 0 : v[v.size() / 2];
@@ -160,8 +170,9 @@ int main(int count, char** words) {
   omp_set_num_threads(1);
   openblas_set_num_threads(1);
   const Isa isa = choose_isa(instructions);
-  const ProductKernels& kernels = MINDPIPE_PICK_KERNELS(isa, product_kernels);
-  const Block<char> workspace(static_cast<std::int64_t>(kernels.workspace_bytes));
+  const ProductKernels &kernels = choose_product_kernels(isa, false), &half_kernels = choose_product_kernels(isa, true);
+  const Block<char> workspace(static_cast<std::int64_t>(std::max(kernels.workspace_bytes, half_kernels.workspace_bytes)));
+  const bool tiles = &half_kernels != &kernels;
 
   std::vector<Shape3> shapes;
   for (const char* form : {"forward", "input", "weight"}) {
@@ -175,8 +186,9 @@ int main(int count, char** words) {
 
   std::ofstream file;
   if (!json.empty()) file.open(json);
-  std::printf("GFLOP/s a core, medians of %d interleaved rounds, one thread, %s\n", rounds, name_of(isa));
-  std::printf("%-34s %7s %7s %7s %7s | %7s %7s | %s\n", "shape", "peak", "ours", "blas", "dnnl", "ours bf", "dnnl bf", "ours: of peak, / blas, / dnnl; bf16 / dnnl");
+  std::printf("GFLOP/s a core, medians of %d interleaved rounds, one thread, %s%s\n", rounds, name_of(isa), product_unit(isa));
+  std::printf("%-34s %7s %7s %7s %7s | %7s %7s %7s | %s\n", "shape", "peak", "ours", "blas", "dnnl", "peak bf", "ours bf", "dnnl bf",
+              "ours: of peak, / blas, / dnnl; bf16: of peak, / dnnl");
   std::vector<double> of_blas, of_peak;
   for (const Shape3& s : shapes) {
     const std::string name = name_of(s);
@@ -187,14 +199,16 @@ int main(int count, char** words) {
     all.push_back({"ours", [&] { run_product(kernels, product_of(s, o, false), 1, workspace.data()); }, {}});
     all.push_back({"openblas", [&] { openblas(s, o); }, {}});
     all.push_back({"onednn", onednn(s, o, false), {}});
-    all.push_back({"ours_bf16", [&] { run_product(kernels, product_of(s, o, true), 1, workspace.data()); }, {}});
+    all.push_back({"ours_bf16", [&] { run_product(half_kernels, product_of(s, o, true), 1, workspace.data()); }, {}});
     all.push_back({"onednn_bf16", onednn(s, o, true), {}});
-    std::vector<double> peaks;
+    std::vector<double> peaks, half_peaks;
     const int repeats = std::max(1, static_cast<int>(1e9 / flops));
     for (int round = 0; round <= rounds; ++round) {
       double start = cpu_seconds();
       const double done = isa == Isa::avx512 ? peak_avx512(200000) : peak_avx2(400000);
       peaks.push_back(done / (cpu_seconds() - start) * 1e-9);
+      start = cpu_seconds();
+      if (tiles) half_peaks.push_back(peak_tiles(100000) / (cpu_seconds() - start) * 1e-9);
       for (std::size_t turn = 0; turn < all.size(); ++turn) {
         auto& contender = all[(turn + static_cast<std::size_t>(round)) % all.size()];  // who finds the operands in the cache differs
         if (flops > 2e10 && contender.name == "onednn_bf16" && round > 1) continue;  // slow where it is emulated
@@ -205,11 +219,12 @@ int main(int count, char** words) {
     }
     std::vector<double> r;
     for (const auto& contender : all) r.push_back(median(contender.rates));
-    const double peak = median(peaks);
-    std::printf("%-34s %7.1f %7.1f %7.1f %7.1f | %7.1f %7.1f | %5.2f %5.2f %5.2f  %5.2f\n", name.c_str(), peak, r[0], r[1], r[2], r[3], r[4], r[0] / peak, r[0] / r[1], r[0] / r[2], r[3] / r[4]);
+    const double peak = median(peaks), half_peak = tiles ? median(half_peaks) : peak;  // without tiles bf16 is widened and multiplied as f32
+    std::printf("%-34s %7.1f %7.1f %7.1f %7.1f | %7.1f %7.1f %7.1f | %5.2f %5.2f %5.2f  %5.2f %5.2f\n", name.c_str(), peak, r[0], r[1], r[2], half_peak, r[3], r[4],
+                r[0] / peak, r[0] / r[1], r[0] / r[2], r[3] / half_peak, r[3] / r[4]);
     std::fflush(stdout);
     if (file) {
-      file << fmt::format(R"({{"form": "{}", "n": {}, "k": {}, "m": {}, "peak": {:.1f})", s.form, s.n, s.k, s.m, peak);
+      file << fmt::format(R"({{"form": "{}", "n": {}, "k": {}, "m": {}, "peak": {:.1f}, "peak_bf16": {:.1f})", s.form, s.n, s.k, s.m, peak, half_peak);
       for (std::size_t i = 0; i < all.size(); ++i) file << fmt::format(R"(, "{}": {:.1f})", all[i].name, r[i]);
       file << "}\n";
     }
