@@ -57,6 +57,9 @@ struct Sgd {
 
 inline constexpr std::int64_t statistics_chunk = 16384;
 
+/// Queues by number, in the order of program/action.h.
+inline constexpr int compute_queue = 0, copy_in_queue = 1, copy_out_queue = 2, channel_queue = 3, group_queue = 4;
+
 /// Everything a layer may ask of the hardware. Operands are contiguous views; x, y, dx, dy have the compute dtype
 /// (f32, bf16, or f64 in gradient checks), parameter gradients and statistics are f32 (f64 when the compute dtype is f64).
 /// Outputs are written, except parameter gradients, which are added to (+=). Every output element is a pure function of
@@ -89,6 +92,8 @@ class Backend {
   virtual void dropout(const Tensor& x, const Dropout& dropout, const Window& window, const Tensor& y) = 0;
   /// sum = a + b, rounded to its dtype; sum may be a or b
   virtual void add(const Tensor& a, const Tensor& b, const Tensor& sum) = 0;
+  /// largest = the larger of a and b, a NaN of either kept; f32 or f64; largest may be a or b
+  virtual void maximum(const Tensor& a, const Tensor& b, const Tensor& largest) = 0;
   /// total += part, f32 += f32 or bf16
   virtual void accumulate(const Tensor& part, const Tensor& total) = 0;
   /// y = x in the dtype of y
@@ -158,14 +163,14 @@ class Backend {
   virtual void copy(const Tensor& from, const Tensor& to) = 0;
   virtual void upload(const void* host, const Tensor& to) = 0;
   virtual void download(const Tensor& from, void* host) = 0;  ///< waits
-  /// Queues are numbered as in program/action.h. On the CPU every operation is done when it returns.
+  /// Where the operations that follow are put. On the CPU every operation is done when it returns.
   virtual void use_queue(int queue) = 0;
   virtual std::uint64_t record(int queue) = 0;              ///< an event behind everything put into the queue so far
   virtual void wait(int queue, std::uint64_t event) = 0;    ///< the queue goes on after the event
   virtual bool finished(std::uint64_t event) = 0;
   virtual void synchronize() = 0;
 
-  /// Called after every operation; the runtime drives communication from here.
+  /// Called after every operation of the compute queue; the runtime drives communication from here.
   void on_progress(std::function<void()> hook) { progress_ = std::move(hook); }
 
  protected:

@@ -18,6 +18,23 @@ void CpuBackend::add(const Tensor& a, const Tensor& b, const Tensor& sum) {
   progress();
 }
 
+void CpuBackend::maximum(const Tensor& a, const Tensor& b, const Tensor& largest) {
+  require(b, a.count(), a.dtype, "maximum", "b");
+  require(largest, a.count(), a.dtype, "maximum", "largest");
+  require_dtype(a, wide(a.dtype), "maximum", "a");
+  const auto pick = [&](auto number) {
+    using T = decltype(number);
+    const T *x = a.as<T>(), *y = b.as<T>();
+    T* out = largest.as<T>();
+    in_ranges(threads_, a.count(), element_grain, [=](auto first, auto last) {
+      for (std::int64_t i = first; i < last; ++i) out[i] = x[i] > y[i] || x[i] != x[i] ? x[i] : y[i];
+    });
+  };
+  if (a.dtype == DType::f32) pick(0.0f);
+  else pick(0.0);
+  progress();
+}
+
 void CpuBackend::accumulate(const Tensor& part, const Tensor& total) {
   require(total, part.count(), wide(part.dtype), "accumulate", "total");
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).accumulate[slot(part.dtype)];

@@ -92,6 +92,7 @@ void EmulatedBackend::residual(const Tensor& x, const Tensor& branch, const Tens
 }
 void EmulatedBackend::dropout(const Tensor& x, const Dropout&, const Window&, const Tensor& y) { spend(0, moved({&x, &y}), y.dtype); }
 void EmulatedBackend::add(const Tensor& a, const Tensor& b, const Tensor& sum) { spend(0, moved({&a, &b, &sum}), sum.dtype); }
+void EmulatedBackend::maximum(const Tensor& a, const Tensor& b, const Tensor& largest) { spend(0, moved({&a, &b, &largest}), largest.dtype); }
 void EmulatedBackend::accumulate(const Tensor& part, const Tensor& total) { spend(0, moved({&part, &total, &total}), total.dtype); }
 void EmulatedBackend::convert(const Tensor& x, const Tensor& y) { spend(0, moved({&x, &y}), y.dtype); }
 void EmulatedBackend::fill(const Tensor& x, double) { spend(0, moved({&x}), x.dtype); }

@@ -11,18 +11,11 @@ bool is_bulk(TrafficClass kind) { return kind > TrafficClass::pipeline; }
 
 }  // namespace
 
-Channels::Channels(MPI_Comm ranks, Waiting& waiting, Axis axis, TrafficLedger* ledger, bool counted)
-    : waiting_(waiting), axis_(axis), ledger_(ledger), counted_(counted) {
+Channels::Channels(MPI_Comm ranks, Waiting& waiting, Axis axis, TrafficLedger* ledger, const Route& route)
+    : waiting_(waiting), axis_(axis), ledger_(ledger), route_(route) {
   MPI_CHECK(MPI_Comm_dup(ranks, comm_.receive()));
   MPI_CHECK(MPI_Comm_rank(comm_.get(), &rank_));
   world_ranks_ = world_ranks(comm_.get());
-}
-
-Channels::~Channels() {
-  for (auto* list : {&sends_, &receives_})
-    for (Message& message : *list)
-      for (MPI_Request& request : message.parts)
-        if (mpi_is_up() && request != MPI_REQUEST_NULL) MPI_Request_free(&request);
 }
 
 Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, TrafficClass kind) {
@@ -42,14 +35,10 @@ Channels::Transfer Channels::receive(int peer, int payload, const Tensor& tensor
 }
 
 void Channels::begin_part(Message& message, bool sending) {
-  const int bytes = static_cast<int>(std::min(part_bytes, message.bytes - message.begun));
-  std::byte* data = message.data + message.begun;
-  MPI_Request& request = message.parts.emplace_back(MPI_REQUEST_NULL);
-  if (counted_ && sending) MPI_CHECK(MPI_Issend(nullptr, 0, MPI_BYTE, message.peer, message.payload, comm_.get(), &request));
-  else if (counted_) MPI_CHECK(MPI_Irecv(nullptr, 0, MPI_BYTE, message.peer, message.payload, comm_.get(), &request));
-  else if (sending) MPI_CHECK(MPI_Isend(data, bytes, MPI_BYTE, message.peer, message.payload, comm_.get(), &request));
-  else MPI_CHECK(MPI_Irecv(data, bytes, MPI_BYTE, message.peer, message.payload, comm_.get(), &request));
-  message.begun += static_cast<std::size_t>(bytes);
+  const std::size_t bytes = std::min(part_bytes, message.bytes - message.begun);
+  const Wire::Way way = !sending ? Wire::Way::receive : route_.kind == Route::Kind::counted ? Wire::Way::send_when_met : Wire::Way::send;
+  message.parts.emplace_back(route_, way, message.data + message.begun, bytes, message.peer, message.payload, comm_.get());
+  message.begun += bytes;
 }
 
 void Channels::begin_sends(TrafficClass kind) {
@@ -64,25 +53,19 @@ void Channels::begin_sends(TrafficClass kind) {
 }
 
 void Channels::finish_parts(Message& message, bool sending) {
-  while (!message.parts.empty()) {
-    int is_done = 0, count = 0;
-    MPI_Status status;
-    MPI_CHECK(MPI_Test(&message.parts.front(), &is_done, &status));
-    if (is_done == 0) return;
-    message.parts.pop_front();
-    const std::size_t expected = std::min(part_bytes, message.bytes - message.arrived);
-    if (!sending && !counted_) {
-      MPI_CHECK(MPI_Get_count(&status, MPI_BYTE, &count));
-      MP_CHECK(static_cast<std::size_t>(count) == expected, "payload {} from rank {} has {} bytes where {} were expected: the two ends of the channel differ",
-               message.payload, message.peer, count, expected);
-    }
-    message.arrived += expected;
+  for (; !message.parts.empty() && message.parts.front().done(); message.parts.pop_front()) {
+    const Wire& part = message.parts.front();
+    MP_CHECK(sending || part.received() == part.bytes(), "payload {} from rank {} has {} bytes where {} were expected: the two ends of the channel differ",
+             message.payload, message.peer, part.received(), part.bytes());
+    message.arrived += part.bytes();
   }
 }
 
 void Channels::finish(Messages& messages, bool sending) {
   for (auto message = messages.begin(); message != messages.end();) {
-    finish_parts(*message, sending);
+    // Messages of one channel end in order: one that is still on its way to MPI must not be overtaken there by the next.
+    const bool behind = std::any_of(messages.begin(), message, [&](const Message& earlier) { return earlier.same_channel(*message); });
+    if (!behind) finish_parts(*message, sending);
     if (message->arrived < message->bytes) {
       ++message;
       continue;

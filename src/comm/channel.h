@@ -7,6 +7,7 @@
 #include "comm/ledger.h"
 #include "comm/mpi.h"
 #include "comm/waiting.h"
+#include "comm/wire.h"
 #include "core/tensor.h"
 
 namespace mindpipe {
@@ -23,9 +24,8 @@ class Channels {
   using Transfer = std::int64_t;  ///< names a message that was begun
 
   /// Collective over `ranks`, which is duplicated; peers are ranks of it. `axis` names the traffic in `ledger` (may be null).
-  /// `counted`: the tensors' addresses are never followed; messages are real but empty, and a send ends when its receiver is there.
-  Channels(MPI_Comm ranks, Waiting& waiting, Axis axis = Axis::pipeline, TrafficLedger* ledger = nullptr, bool counted = false);
-  ~Channels();
+  /// `route`: how the tensors' bytes travel; a send of a counted tensor ends when its receiver is there.
+  Channels(MPI_Comm ranks, Waiting& waiting, Axis axis = Axis::pipeline, TrafficLedger* ledger = nullptr, const Route& route = {});
 
   /// Begins to send; `tensor` must stay as it is until the transfer is done.
   Transfer send(int peer, int payload, const Tensor& tensor, TrafficClass kind = TrafficClass::pipeline);
@@ -50,7 +50,7 @@ class Channels {
     std::byte* data;
     std::size_t bytes;
     std::size_t begun = 0, arrived = 0;    ///< bytes handed to MPI, and of these done
-    std::deque<MPI_Request> parts = {};    ///< handed to MPI and not yet done, in order
+    std::deque<Wire> parts = {};           ///< begun and not yet done, in order
     std::int64_t start_ns = now_ns();
     bool same_channel(const Message& other) const { return peer == other.peer && payload == other.payload; }
   };
@@ -64,7 +64,7 @@ class Channels {
   Waiting& waiting_;
   Axis axis_;
   TrafficLedger* ledger_;
-  bool counted_;
+  Route route_;
   int rank_ = 0;
   std::vector<int> world_ranks_;
   Transfer next_ = 0;

@@ -31,19 +31,6 @@ std::size_t largest(const std::vector<Tensor>& parts) {
   return bytes;
 }
 
-/// Largest of a and b on the host, a NaN of either kept.
-template <class T>
-void maximum_as(const Tensor& a, const Tensor& b, const Tensor& largest) {
-  const T *x = a.as<T>(), *y = b.as<T>();
-  T* out = largest.as<T>();
-  for (std::int64_t i = 0; i < a.count(); ++i) out[i] = x[i] > y[i] || x[i] != x[i] ? x[i] : y[i];
-}
-
-void maximum_of(const Tensor& a, const Tensor& b, const Tensor& largest) {
-  if (a.dtype == DType::f64) maximum_as<double>(a, b, largest);
-  else maximum_as<float>(a, b, largest);
-}
-
 bool has_maximum(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
 template <class T>
@@ -94,7 +81,11 @@ Communicator::Combine Communicator::add() const {
   return [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
 }
 
-bool Communicator::counted() const { return backend_.memory().kind() == Memory::Kind::counted; }
+Communicator::Combine Communicator::larger() const {
+  return [this](const Tensor& a, const Tensor& b, const Tensor& largest) { backend_.maximum(a, b, largest); };
+}
+
+Route Communicator::route() const { return route_of(backend_.memory(), group_->waiting()); }
 
 void Communicator::add_on_paper(const Tensor& own) const {
   for (int other = 1; other < size_ && own.count() > 0; ++other) backend_.add(own, own, own);
@@ -132,7 +123,7 @@ void Communicator::combine_ranks(const Tensor& total, const Combine& combine, co
   if (on_paper()) add_on_paper(parts[rank_]);
   if (alone(operation)) return;
   const Tensor scratch = room(Exchange::scratch_bytes(size_, largest(parts)));
-  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch.data, combine, counted());
+  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch.data, combine, route());
   run(exchange, operation, kind);
 }
 
@@ -162,7 +153,7 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
       for (std::int64_t o = 0; o < outer; ++o) backend_.copy(slice(whole, (o * size_ + r) * row, row), slice(parts[r], o * row, row));
   if (on_paper()) add_on_paper(parts[rank_]);
   if (!alone("sum_scatter")) {
-    Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch.as<std::byte>() + packed_bytes, add(), counted());
+    Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch.as<std::byte>() + packed_bytes, add(), route());
     run(exchange, "sum_scatter", TrafficClass::tensor);
   }
   if (parts[rank_].data != part.data) backend_.copy(parts[rank_], slice(part, 0, count));
@@ -180,7 +171,7 @@ void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t 
   const auto parts = in_place ? equal_parts(whole, size_) : stacked(room(static_cast<std::size_t>(size_) * aligned(part.bytes())), part);
   if (parts[rank_].data != part.data) backend_.copy(slice(part, 0, count), parts[rank_]);
   if (!alone("gather")) {
-    Exchange exchange(*group_, Exchange::Halves::gather, parts, nullptr, add(), counted());
+    Exchange exchange(*group_, Exchange::Halves::gather, parts, nullptr, add(), route());
     run(exchange, "gather", TrafficClass::tensor);
   }
   if (in_place) return;
@@ -195,7 +186,7 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
   ++calls_;
   const std::int64_t start = now_ns();
   const int place = (rank_ - root + size_) % size_;
-  Messages messages(*group_, counted());
+  Messages messages(*group_, route());
   const auto describe = [&] { return fmt::format("{}.broadcast number {}: {}", name_of(axis_), calls_, messages.missing()); };
   const int tag = 2 * group_->next_exchange();
   int distance = 1;
@@ -213,12 +204,12 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
 
 void Communicator::maximum(const Tensor& values) {
   MP_CHECK(has_maximum(values.dtype), "a maximum of {} (f32 or f64)", name_of(values.dtype));
-  combine_ranks(values, counted() ? add() : Combine(maximum_of), "maximum", TrafficClass::tensor);
+  combine_ranks(values, larger(), "maximum", TrafficClass::tensor);
 }
 
 void Communicator::maximum(const Tensor& shards, const Tensor& largest) {
   MP_CHECK(has_maximum(shards.dtype), "a maximum of {} (f32 or f64)", name_of(shards.dtype));
-  combine_shards(shards, largest, counted() ? add() : Combine(maximum_of));
+  combine_shards(shards, largest, larger());
   maximum(largest);
 }
 

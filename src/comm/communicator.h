@@ -14,6 +14,7 @@ namespace mindpipe {
 
 class Group;
 class Exchange;
+struct Route;
 class TrafficLedger;
 enum class TrafficClass;
 
@@ -85,12 +86,12 @@ class Communicator {
   void combine_host(const Tensor& values, const Combine& combine, const char* operation);
   void run(Exchange& exchange, const char* operation, TrafficClass kind);
   bool alone(const char* operation) const;
-  /// Addresses are counted: nothing may follow them, and messages are empty.
-  bool counted() const;
+  Route route() const;
   bool on_paper() const { return size_ > 1 && group_ == nullptr; }
   /// What a real group's exchange would add up on this rank, so that counting prices it.
   void add_on_paper(const Tensor& own) const;
   Combine add() const;
+  Combine larger() const;
   Tensor room(std::size_t bytes);
   std::vector<Tensor> stacked(const Tensor& scratch, const Tensor& part) const;  ///< room for every rank's part, one after the other
 

@@ -44,40 +44,37 @@ std::string missing_text(std::vector<int> senders, std::vector<int> receivers) {
          (one ? " has not taken what is sent to it" : " have not taken what is sent to them");
 }
 
-void Messages::send(const void* data, std::size_t bytes, int peer, int tag) {
-  bytes_sent_ += bytes;
-  for (std::size_t from = 0; from < bytes; from += longest_message) {
-    ends_.push_back({peer, true});
-    const int count = static_cast<int>(std::min(longest_message, bytes - from));
-    if (counted_) MPI_CHECK(MPI_Isend(nullptr, 0, MPI_BYTE, peer, tag, group_->comm(), &requests_.emplace_back()));
-    else MPI_CHECK(MPI_Isend(static_cast<const std::byte*>(data) + from, count, MPI_BYTE, peer, tag, group_->comm(), &requests_.emplace_back()));
-  }
+Route route_of(const Memory& memory, const Waiting& waiting) {
+  if (memory.kind() == Memory::Kind::counted) return {Route::Kind::counted, nullptr};
+  if (waiting.staging() != nullptr) return {Route::Kind::staged, waiting.staging()};
+  return {};
 }
 
-void Messages::receive(void* data, std::size_t bytes, int peer, int tag) {
-  for (std::size_t from = 0; from < bytes; from += longest_message) {
-    ends_.push_back({peer, false});
-    const int count = static_cast<int>(std::min(longest_message, bytes - from));
-    if (counted_) MPI_CHECK(MPI_Irecv(nullptr, 0, MPI_BYTE, peer, tag, group_->comm(), &requests_.emplace_back()));
-    else MPI_CHECK(MPI_Irecv(static_cast<std::byte*>(data) + from, count, MPI_BYTE, peer, tag, group_->comm(), &requests_.emplace_back()));
-  }
+void Messages::begin(Wire::Way way, void* data, std::size_t bytes, int peer, int tag) {
+  for (std::size_t from = 0; from < bytes; from += longest_message)
+    parts_.push_back({Wire(route_, way, static_cast<std::byte*>(data) + from, std::min(longest_message, bytes - from), peer, tag, group_->comm()), from == 0});
 }
+
+void Messages::send(void* data, std::size_t bytes, int peer, int tag) {
+  bytes_sent_ += bytes;
+  begin(Wire::Way::send, data, bytes, peer, tag);
+}
+
+void Messages::receive(void* data, std::size_t bytes, int peer, int tag) { begin(Wire::Way::receive, data, bytes, peer, tag); }
 
 bool Messages::done() {
-  if (requests_.empty()) return true;
-  int all = 0;
-  MPI_CHECK(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all, MPI_STATUSES_IGNORE));
-  if (all != 0) requests_.clear(), ends_.clear();
-  return all != 0;
+  bool all = true;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (parts_[i].first || parts_[i - 1].wire.handed_over()) all = parts_[i].wire.done() && all;
+    else all = false;
+  if (all) parts_.clear();
+  return all;
 }
 
 std::string Messages::missing() const {
   std::vector<int> senders, receivers;
-  for (std::size_t i = 0; i < requests_.size(); ++i) {
-    int is_done = 0;
-    MPI_CHECK(MPI_Request_get_status(requests_[i], &is_done, MPI_STATUS_IGNORE));
-    if (is_done == 0) (ends_[i].sending ? receivers : senders).push_back(group_->world_rank(ends_[i].peer));
-  }
+  for (const Part& part : parts_)
+    if (part.wire.pending()) (part.wire.sends() ? receivers : senders).push_back(group_->world_rank(part.wire.peer()));
   return missing_text(std::move(senders), std::move(receivers));
 }
 

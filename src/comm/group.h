@@ -5,6 +5,7 @@
 
 #include "comm/mpi.h"
 #include "comm/waiting.h"
+#include "comm/wire.h"
 
 namespace mindpipe {
 
@@ -35,13 +36,15 @@ class Group {
 /// them".
 std::string missing_text(std::vector<int> senders, std::vector<int> receivers);
 
+/// How bytes of this memory get to another rank.
+Route route_of(const Memory& memory, const Waiting& waiting);
+
 /// Messages under way, begun together and awaited together. Nothing here blocks. Messages between two ranks of a group that
-/// have the same tag arrive in the order in which they were begun. `counted`: addresses are counted and never followed; the
-/// messages are real, but empty.
+/// have the same tag arrive in the order in which they were begun.
 class Messages {
  public:
-  explicit Messages(Group& group, bool counted = false) : group_(&group), counted_(counted) {}
-  void send(const void* data, std::size_t bytes, int peer, int tag);
+  explicit Messages(Group& group, const Route& route = {}) : group_(&group), route_(route) {}
+  void send(void* data, std::size_t bytes, int peer, int tag);
   void receive(void* data, std::size_t bytes, int peer, int tag);
   /// Whether all are done; then begins afresh.
   bool done();
@@ -50,14 +53,15 @@ class Messages {
   std::string missing() const;
 
  private:
-  struct End {
-    int peer;
-    bool sending;
-  };
+  void begin(Wire::Way way, void* data, std::size_t bytes, int peer, int tag);
+
   Group* group_;
-  bool counted_;
-  std::vector<MPI_Request> requests_;
-  std::vector<End> ends_;  ///< of each request
+  Route route_;
+  struct Part {
+    Wire wire;
+    bool first;  ///< of a message
+  };
+  std::vector<Part> parts_;
   std::size_t bytes_sent_ = 0;
 };
 

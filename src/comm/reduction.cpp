@@ -66,7 +66,7 @@ bool Reductions::begin_part() {
   // Counted slabs are not added: the simulator's price of a reduction, which the executor waits for, holds the additions too.
   const bool counted = backend_.memory().kind() == Memory::Kind::counted;
   const Combine combine = counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {}) : [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
-  parts_.push_back({Exchange(*group_, job->halves, std::move(pieces), scratch, combine, counted, own), &*job, slot});
+  parts_.push_back({Exchange(*group_, job->halves, std::move(pieces), scratch, combine, route_of(backend_.memory(), group_->waiting()), own), &*job, slot});
   return true;
 }
 

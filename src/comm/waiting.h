@@ -7,6 +7,7 @@
 
 namespace mindpipe {
 
+class Staging;
 class Watchdog;
 
 /// How this rank waits for others: it lets its other queues move, spins at first, then sleeps 50 to 200 us at a time when
@@ -34,6 +35,9 @@ class Waiting {
   }
   /// Where this rank's traffic of all groups and channels meets.
   TrafficGate& gate() { return gate_; }
+  /// What messages of memory that MPI cannot read pass through; none where it can.
+  void set_staging(Staging* staging) { staging_ = staging; }
+  Staging* staging() const { return staging_; }
   /// Seconds spent waiting so far.
   double seconds() const { return seconds_; }
 
@@ -48,6 +52,7 @@ class Waiting {
 
   std::function<void()> hook_;
   Watchdog* watchdog_ = nullptr;
+  Staging* staging_ = nullptr;
   TrafficGate gate_;
   bool crowded_ = false, in_hook_ = false;
   int spins_ = 2000, longest_sleep_us_ = 200;

@@ -64,7 +64,7 @@ Worker::Worker(const Config& config, const World& world)
   tensor_ = make_group(Axis::tensor, layout_.tensor_shards);
   data_ = make_group(Axis::data, layout_.data_shards);
   pipeline_ = make_group(Axis::pipeline, shape.pipeline);
-  if (shape.pipeline > 1) channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_, memory_.kind() == Memory::Kind::counted);
+  if (shape.pipeline > 1) channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_, route_of(memory_, waiting_));
   reductions_ = shape.data > 1 ? std::make_unique<Reductions>(*backend_, std::make_unique<Group>(grid_->along(Axis::data), waiting_), Axis::data, &ledger_)
                                : std::make_unique<Reductions>(*backend_);
 

@@ -20,7 +20,7 @@ inline float widened(std::uint16_t x) {
 }
 
 /// The few operations that communication asks for, each a plain loop; the others are mistakes.
-class PlainBackend final : public Backend {
+class PlainBackend : public Backend {
  public:
   explicit PlainBackend(Memory& memory) : memory_(memory) {}
   std::string description() const override { return "plain"; }
@@ -33,6 +33,18 @@ class PlainBackend final : public Backend {
       else if (a.dtype == DType::f32) sum.as<float>()[i] = a.as<float>()[i] + b.as<float>()[i];
       else sum.as<double>()[i] = a.as<double>()[i] + b.as<double>()[i];
     }
+    progress();
+  }
+  void maximum(const Tensor& a, const Tensor& b, const Tensor& largest) override {
+    MP_CHECK(a.dtype == b.dtype && (a.dtype == DType::f32 || a.dtype == DType::f64), "maximum of {} and {}", name_of(a.dtype), name_of(b.dtype));
+    const auto pick = [&]<class T>(T) {
+      for (std::int64_t i = 0; i < a.count(); ++i) {
+        const T x = a.as<T>()[i], y = b.as<T>()[i];
+        largest.as<T>()[i] = x > y || x != x ? x : y;
+      }
+    };
+    if (a.dtype == DType::f32) pick(0.0f);
+    else pick(0.0);
     progress();
   }
   void copy(const Tensor& from, const Tensor& to) override {

@@ -108,6 +108,22 @@ TEST(Dropout, TheVectorPhiloxIsTheScalarOne) {
     }
 }
 
+TEST(Maximum, KeepsTheLargerAndEveryNaN) {
+  for_every_kind([](const Cpu& cpu, DType dtype) {
+    if (dtype == DType::bf16) return;
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    Operand a({5}, dtype), b({5}, dtype), largest({5}, dtype);
+    const double left[] = {1, -2, nan, 4, -0.5}, right[] = {-1, 3, 0, nan, -0.25};
+    for (int i = 0; i < 5; ++i) a.set(i, left[i]), b.set(i, right[i]);
+    cpu->maximum(a, b, largest);
+    EXPECT_EQ(largest[0], 1);
+    EXPECT_EQ(largest[1], 3);
+    EXPECT_TRUE(std::isnan(largest[2]));
+    EXPECT_TRUE(std::isnan(largest[3]));
+    EXPECT_EQ(largest[4], -0.25);
+  });
+}
+
 TEST(Dropout, MatchesTheDocumentedMask) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     for (std::int64_t cols : {5, 64, 301, 517}) {

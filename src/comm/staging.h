@@ -1,0 +1,35 @@
+#pragma once
+#include <map>
+#include <vector>
+
+#include "backend.h"
+
+namespace mindpipe {
+
+/// Pinned memory of the host that messages pass through where MPI cannot read the backend's own memory, and the copies there and back. They
+/// run in queues of their own, behind what the compute queue has been given so far. Blocks are kept and used again. One for each rank.
+class Staging {
+ public:
+  /// `pinned`: where blocks come from.
+  Staging(Backend& backend, Memory& pinned) : backend_(backend), pinned_(pinned) {}
+  Staging(const Staging&) = delete;
+  ~Staging();
+
+  void* take(std::size_t bytes);
+  void give_back(void* block, std::size_t bytes);
+
+  /// Both return an event that `finished` answers for.
+  std::uint64_t copy_out(void* from, void* block, std::size_t bytes) { return copy(from, block, bytes, copy_out_queue); }
+  std::uint64_t copy_in(void* block, void* to, std::size_t bytes) { return copy(block, to, bytes, copy_in_queue); }
+  bool finished(std::uint64_t event) { return backend_.finished(event); }
+
+ private:
+  std::uint64_t copy(void* from, void* to, std::size_t bytes, int queue);
+  static std::size_t block_bytes(std::size_t bytes);
+
+  Backend& backend_;
+  Memory& pinned_;
+  std::map<std::size_t, std::vector<void*>> free_;  ///< by size
+};
+
+}  // namespace mindpipe

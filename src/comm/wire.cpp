@@ -1,0 +1,84 @@
+#include "comm/wire.h"
+
+#include <utility>
+
+namespace mindpipe {
+
+Wire::Wire(const Route& route, Way way, void* data, std::size_t bytes, int peer, int tag, MPI_Comm comm)
+    : route_(route), way_(way), data_(data), bytes_(bytes), peer_(peer), tag_(tag), comm_(comm) {
+  if (route_.kind == Route::Kind::staged) block_ = route_.staging->take(bytes_);
+  if (route_.kind == Route::Kind::staged && way_ != Way::receive) {
+    event_ = route_.staging->copy_out(data_, block_, bytes_);
+    stage_ = Stage::copying_out;
+  } else {
+    hand_over();
+  }
+}
+
+Wire::Wire(Wire&& other) noexcept
+    : route_(other.route_),
+      way_(other.way_),
+      stage_(std::exchange(other.stage_, Stage::over)),
+      data_(other.data_),
+      block_(std::exchange(other.block_, nullptr)),
+      bytes_(other.bytes_),
+      received_(other.received_),
+      peer_(other.peer_),
+      tag_(other.tag_),
+      comm_(other.comm_),
+      request_(std::exchange(other.request_, MPI_REQUEST_NULL)),
+      event_(other.event_) {}
+
+/// A message that was given up: MPI may still write to its memory, so a block is not used again.
+Wire::~Wire() {
+  if (request_ != MPI_REQUEST_NULL && mpi_is_up()) MPI_Request_free(&request_);
+}
+
+void Wire::hand_over() {
+  const bool empty = route_.kind == Route::Kind::counted;
+  const int count = empty ? 0 : static_cast<int>(bytes_);
+  void* data = empty ? nullptr : place();
+  switch (way_) {
+    case Way::send: MPI_CHECK(MPI_Isend(data, count, MPI_BYTE, peer_, tag_, comm_, &request_)); break;
+    case Way::send_when_met: MPI_CHECK(MPI_Issend(data, count, MPI_BYTE, peer_, tag_, comm_, &request_)); break;
+    case Way::receive: MPI_CHECK(MPI_Irecv(data, count, MPI_BYTE, peer_, tag_, comm_, &request_)); break;
+  }
+  stage_ = Stage::with_mpi;
+}
+
+bool Wire::done() {
+  if (stage_ == Stage::copying_out && route_.staging->finished(event_)) hand_over();
+  if (stage_ == Stage::with_mpi) {
+    int is_done = 0, count = 0;
+    MPI_Status status;
+    MPI_CHECK(MPI_Test(&request_, &is_done, &status));
+    if (is_done == 0) return false;
+    if (way_ == Way::receive) {
+      MPI_CHECK(MPI_Get_count(&status, MPI_BYTE, &count));
+      received_ = route_.kind == Route::Kind::counted ? bytes_ : static_cast<std::size_t>(count);
+    }
+    arrive();
+  }
+  if (stage_ == Stage::copying_in && route_.staging->finished(event_)) end();
+  return stage_ == Stage::over;
+}
+
+bool Wire::pending() const {
+  if (stage_ != Stage::with_mpi) return stage_ != Stage::over;
+  int is_done = 0;
+  MPI_CHECK(MPI_Request_get_status(request_, &is_done, MPI_STATUS_IGNORE));
+  return is_done == 0;
+}
+
+void Wire::arrive() {
+  if (route_.kind != Route::Kind::staged || way_ != Way::receive) return end();
+  event_ = route_.staging->copy_in(block_, data_, bytes_);
+  stage_ = Stage::copying_in;
+}
+
+void Wire::end() {
+  if (block_ != nullptr) route_.staging->give_back(std::exchange(block_, nullptr), bytes_);
+  stage_ = Stage::over;
+}
+
+}  // namespace mindpipe
