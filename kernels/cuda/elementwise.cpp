@@ -39,6 +39,14 @@ void GpuOperations::add(const Tensor& a, const Tensor& b, const Tensor& sum) {
   done("add");
 }
 
+void GpuOperations::maximum(const Tensor& a, const Tensor& b, const Tensor& largest) {
+  require(b, a.count(), a.dtype, "maximum", "b");
+  require(largest, a.count(), a.dtype, "maximum", "largest");
+  require_dtype(a, wide(a.dtype), "maximum", "a");
+  cuda::maximum(slot(a.dtype), a.data, b.data, largest.data, a.count(), stream());
+  done("maximum");
+}
+
 void GpuOperations::accumulate(const Tensor& part, const Tensor& total) {
   require(total, part.count(), wide(part.dtype), "accumulate", "total");
   cuda::accumulate(slot(part.dtype), part.data, total.data, part.count(), stream());

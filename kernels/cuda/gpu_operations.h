@@ -21,6 +21,7 @@ class GpuOperations : public Backend {
   void residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y) override;
   void dropout(const Tensor& x, const Dropout& dropout, const Window& window, const Tensor& y) override;
   void add(const Tensor& a, const Tensor& b, const Tensor& sum) override;
+  void maximum(const Tensor& a, const Tensor& b, const Tensor& largest) override;
   void accumulate(const Tensor& part, const Tensor& total) override;
   void convert(const Tensor& x, const Tensor& y) override;
   void fill(const Tensor& x, double value) override;

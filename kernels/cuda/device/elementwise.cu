@@ -17,6 +17,17 @@ __global__ void add_groups(const T* a, const T* b, T* sum, int64_t count, bool w
 }
 
 template <class T>
+__global__ void maximum_groups(const T* a, const T* b, T* largest, int64_t count, bool wide) {
+  for_group<lanes<T>>(count, wide, [&](int64_t i, auto ending) {
+    auto one = load<lanes<T>>(a + i, ending);
+    const auto other = load<lanes<T>>(b + i, ending);
+#pragma unroll
+    for (int k = 0; k < lanes<T>; ++k) one.x[k] = one.x[k] > other.x[k] || one.x[k] != one.x[k] ? one.x[k] : other.x[k];
+    store(largest + i, one, ending);
+  });
+}
+
+template <class T>
 __global__ void accumulate_groups(const T* part, Wide<T>* total, int64_t count, bool wide) {
   constexpr int size = lanes<Wide<T>>;
   for_group<size>(count, wide, [&](int64_t i, auto ending) {
@@ -106,6 +117,14 @@ void add(int slot, const void* a, const void* b, void* sum, int64_t count, cudaS
     using T = decltype(number);
     launch(stream, grid_of_groups(count, lanes<T>), add_groups<T>, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(sum), count,
            aligned(a, b, sum));
+  });
+}
+
+void maximum(int slot, const void* a, const void* b, void* largest, int64_t count, cudaStream_t stream) {
+  with_number(slot, [&](auto number) {
+    using T = decltype(number);
+    launch(stream, grid_of_groups(count, lanes<T>), maximum_groups<T>, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(largest), count,
+           aligned(a, b, largest));
   });
 }
 

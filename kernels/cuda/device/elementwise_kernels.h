@@ -7,6 +7,7 @@
 namespace mindpipe::cuda {
 
 void add(int slot, const void* a, const void* b, void* sum, std::int64_t count, cudaStream_t stream);
+void maximum(int slot, const void* a, const void* b, void* largest, std::int64_t count, cudaStream_t stream);
 void accumulate(int slot, const void* part, void* total, std::int64_t count, cudaStream_t stream);
 void convert(int from, int to, const void* x, void* y, std::int64_t count, cudaStream_t stream);
 /// Elements of `size` bytes (1, 2, 4 or 8), each with these bits.
