@@ -5,6 +5,7 @@
 namespace mindpipe {
 namespace {
 
+constexpr std::size_t part_bytes = bulk_part_bytes;
 constexpr std::size_t parts_ahead = 2;  // parts of one long message that are with MPI at a time
 
 bool is_bulk(TrafficClass kind) { return kind > TrafficClass::pipeline; }

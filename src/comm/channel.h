@@ -6,13 +6,12 @@
 
 #include "comm/ledger.h"
 #include "comm/mpi.h"
+#include "comm/parts.h"
 #include "comm/waiting.h"
 #include "comm/wire.h"
 #include "core/tensor.h"
 
 namespace mindpipe {
-
-inline constexpr std::size_t part_bytes = std::size_t{4} << 20;  ///< bulk traffic goes in parts of this size at most
 
 /// Directed channels: (from, to, payload) is one first-in-first-out stream of messages of its own, a tag of MPI's.
 ///

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,12 +13,12 @@
 
 namespace mindpipe {
 
-/// Sums and gathers of slabs between the ranks of a group that go on while the rank computes: begun, moved by `progress`,
-/// asked for later. They run in parts, first in, first out; all ranks of the group begin the same ones in the same order.
+/// Sums and gathers between the ranks of a group that go on while the rank computes: begun, moved by `progress`, asked for later.
+/// First in, first out; all ranks of the group begin the same ones in the same order. What is long, the caller begins in parts
+/// (comm/parts.h), a few of which are under way at a time.
 ///
-/// A slab is the root of this rank's own subtree of logical shards; the rest of the tree runs over the ranks, every node
-/// rounded to the dtype, as in Communicator. `bounds` cuts a slab among the ranks: rank r's own part is elements
-/// [bounds[r], bounds[r + 1]); without it the parts are as equal as they can be.
+/// What is summed is the root of this rank's own subtree of logical shards; the rest of the tree runs over the ranks, every node
+/// rounded to the dtype, as in Communicator. pieces[r] is the piece that rank r owns; sizes are equal on all ranks and may be zero.
 class Reductions {
  public:
   using Request = std::int64_t;  ///< names something that was begun
@@ -30,52 +30,49 @@ class Reductions {
   int size() const { return group_ ? group_->size() : 1; }
   int rank() const { return group_ ? group_->rank() : 0; }
 
-  /// slab = the tree sum of all ranks' slabs.
-  Request sum(const Tensor& slab);
-  /// This rank's own part of the tree sum goes to `own`, or to its place in the slab; the other parts stay as they are.
-  Request sum_scatter(const Tensor& slab, std::span<const std::int64_t> bounds = {}, const Tensor& own = {});
-  /// The other ranks' parts arrive from where they are owned.
-  Request gather(const Tensor& slab, std::span<const std::int64_t> bounds = {});
+  /// All pieces = the tree sums of all ranks' pieces.
+  Request sum(std::vector<Tensor> pieces) { return begin(Exchange::Halves::both, std::move(pieces), {}); }
+  /// The tree sum of this rank's own piece goes to `own`, or stays in its place; the other pieces stay as they are.
+  Request sum_scatter(std::vector<Tensor> pieces, const Tensor& own = {}) { return begin(Exchange::Halves::scatter, std::move(pieces), own); }
+  /// The other ranks' pieces arrive from where they are owned.
+  Request gather(std::vector<Tensor> pieces) { return begin(Exchange::Halves::gather, std::move(pieces), {}); }
 
+  /// Whether one more of this class may begin: no higher class has something on its way out, and there is room for what arrives.
+  bool may_begin(TrafficClass kind) const;
   bool done(Request request) const { return request < finished_; }
-  /// Moves what can be moved; begins no part while a higher class has something on its way out.
+  /// Moves what can be moved.
   void progress();
   void wait(Request request);
-  void wait_all() { wait(next_ - 1); }
   std::size_t under_way() const { return queue_.size(); }
-  std::vector<std::int64_t> equal_bounds(std::int64_t count) const;
   /// What a request that is not done waits for, in words.
   std::string describe(Request request) const;
+  static constexpr int parts_ahead = 2;  ///< so that one part's messages travel while another's are added
 
  private:
   struct Job {
     Exchange::Halves halves;
-    Tensor slab, own;
-    std::vector<std::int64_t> bounds;
-    int parts, begun = 0, finished = 0;
-    std::int64_t bytes_sent = 0, start_ns = now_ns();
+    std::vector<Tensor> pieces;
+    Tensor own;
+    std::optional<Exchange> exchange = {};
+    int slot = -1;
+    bool finished = false;
+    std::int64_t start_ns = now_ns();
     const char* name() const { return halves == Exchange::Halves::both ? "sum" : halves == Exchange::Halves::scatter ? "sum_scatter" : "gather"; }
     TrafficClass kind() const { return halves == Exchange::Halves::gather ? TrafficClass::values : TrafficClass::gradients; }
   };
-  struct Part {
-    Exchange exchange;
-    Job* job;
-    int slot;
-  };
-  Request begin(Exchange::Halves halves, const Tensor& slab, std::span<const std::int64_t> bounds, const Tensor& own = {});
-  bool begin_part();
-  void finish_parts();
+  Request begin(Exchange::Halves halves, std::vector<Tensor> pieces, const Tensor& own);
+  bool begin_exchange();
+  void finish_exchanges();
 
   Backend& backend_;
   std::unique_ptr<Group> group_;
   Axis axis_ = Axis::data;
   TrafficLedger* ledger_ = nullptr;
   Arena scratch_;
-  std::deque<Job> queue_;   ///< not finished, in order
-  std::deque<Part> parts_;  ///< under way, in order
+  std::deque<Job> queue_;  ///< not finished, in order
   std::vector<int> free_slots_;
   Request next_ = 0, finished_ = 0;
-  bool moving_ = false;     ///< in progress(): an addition of its own comes by here again
+  bool moving_ = false;    ///< in progress(): an addition of its own comes by here again
 };
 
 }  // namespace mindpipe

@@ -64,6 +64,9 @@ const char* name_of(Members group);
 /// - reduce: sum the gradients of blocks [first, last) over group `data` (a sum_scatter when the optimizer is sharded). When gradients
 ///   are sharded, the accumulators of its block lie in slab `slot`, and this rank's part of the sum moves out to place `to_slot`, or
 ///   stays where it is until the update (-1) because nobody else comes to the slab.
+/// - Bulk transfers (reduce, gather, messages of payload `unit`) come in `parts` of at most 4 MiB, each an entry of its own: part k is the
+///   k-th share of every rank's piece. They end in order; an executor may begin the one behind a queue's head ahead of time, when its
+///   `after` have ended, and begins none while a higher class has traffic on its way.
 ///   sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: blocks [first, last), own part only when
 ///   sharded; then gather their values over `data`. A group of one does nothing.
 /// - `ticket`: equal on all participants and ascending in every list; whoever has no tags (NCCL) starts communication in this order.
@@ -75,7 +78,7 @@ struct Action {
   int peer = -1;
   Members group = Members::none;
   Payload payload = Payload::none;
-  int part = 0, parts = 1;  ///< bulk transfers come in parts
+  int part = 0, parts = 1;
   int version = 0;          ///< of the unit that is read or made
   int slot = -1;            ///< arena (compute), boundary buffer (send) or gradient slab (reduce)
   int from_slot = -1, to_slot = -1;

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "comm/parts.h"
 #include "core/check.h"
 
 namespace mindpipe {
@@ -108,9 +109,22 @@ class Writer {
     action.chunk = work.chunk;
     action.first = block;
     action.last = block + 1;
-    action.bytes = sent_in_group(outline_, outline_.blocks[block].gradients, !outline_.sharded_optimizer);
     action.after = {done};
-    reduced_[block] = add(action);
+    const std::int64_t bytes = outline_.blocks[block].gradients;
+    reduced_[block] = in_parts(action, sent_in_group(outline_, bytes, !outline_.sharded_optimizer), parts_over_data(bytes));
+  }
+
+  int parts_over_data(std::int64_t bytes) const { return outline_.data > 1 ? parts_of(bytes, outline_.data) : 1; }
+
+  /// Writes a bulk transfer of `bytes` as actions of their own; returns the place of the last.
+  int in_parts(Action action, std::int64_t bytes, int parts) {
+    action.parts = parts;
+    int last = -1;
+    for (action.part = 0; action.part < parts; ++action.part) {
+      action.bytes = bytes * (action.part + 1) / parts - bytes * action.part / parts;
+      last = add(action);
+    }
+    return last;
   }
 
   /// Each rank that uses a tied table gets the gradient of every other use, to add them all in model order.
@@ -129,7 +143,13 @@ class Writer {
         message.payload = Payload::unit;
         message.chunk = chunk;
         message.first = message.last = block;
-        message.bytes = outline_.sharded_optimizer ? (table.bytes + outline_.data - 1) / outline_.data : table.bytes;
+        const std::int64_t bytes = outline_.sharded_optimizer ? (table.bytes + outline_.data - 1) / outline_.data : table.bytes;
+        message.parts = parts_of(bytes, 0);
+        // What is sent is read until the send ends, and the scalars' first act is to add all uses into the first one's place.
+        const auto add_parts = [&] {
+          const int last = in_parts(message, bytes, message.parts);
+          for (int part = message.parts; part-- > 0;) before_scalars.push_back(last - part);
+        };
         if (owner == rank_) {
           MP_CHECK(reduced_.count(block), "block {} uses a tied table but has no parameters", block);
           message.kind = Kind::send;
@@ -137,13 +157,12 @@ class Writer {
           for (int rank : ranks) {
             if (rank == rank_) continue;
             message.peer = rank;
-            // What is sent is read until the send ends, and the scalars' first act is to add all uses into the first one's place.
-            before_scalars.push_back(add(message));
+            add_parts();
           }
         } else {
           message.kind = Kind::receive;
           message.peer = owner;
-          before_scalars.push_back(add(message));
+          add_parts();
         }
       }
     }
@@ -174,9 +193,9 @@ class Writer {
       if (!outline_.sharded_optimizer) continue;
       Action gather = list_[place];
       gather.kind = Kind::gather;
-      gather.bytes = sent_in_group(outline_, outline_.blocks[block].values, false);
       gather.after = {updated};
-      add(gather);
+      const std::int64_t bytes = outline_.blocks[block].values;
+      in_parts(gather, sent_in_group(outline_, bytes, false), parts_over_data(bytes));
     }
   }
 
@@ -185,7 +204,7 @@ class Writer {
   const std::vector<Work>& work_;
   std::vector<Action> list_;
   int last_pass_ = -1;
-  std::map<int, int> reduced_;  // block -> place of its reduce
+  std::map<int, int> reduced_;  // block -> place of its reduce, the last part
 };
 
 }  // namespace

@@ -7,9 +7,9 @@
 namespace mindpipe {
 namespace {
 
-/// Who is in a slab: its block, the newest part of its sum over data, and whether this rank's part of the sum has moved out.
+/// Who is in a slab: its block, the last part of its sum over data, and whether this rank's part of the sum has moved out.
 struct Holder {
-  int block = -1, reduce = -1;
+  int block = -1, reduce = -1;  // -1: some parts are yet to come
   bool moves_out = false;
 };
 
@@ -58,7 +58,7 @@ class GradientChecker {
     Holder& holder = holders_[action.slot];
     if (holder.block != action.first)
       return findings_.add(rank_, index, "finds the gradients of block {} in slab {}", holder.block, action.slot);
-    holder.reduce = index;
+    if (action.part + 1 == action.parts) holder.reduce = index;
     holder.moves_out = action.to_slot >= 0;
   }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "program/check_parts.h"
 
@@ -8,8 +9,19 @@ namespace {
 
 /// The entries that a rank's update passes through, for each block.
 struct UpdatePath {
-  int last_backward = -1, reduce = -1, update = -1, gather = -1;
+  int last_backward = -1, reduce = -1, update = -1, gather = -1;  ///< of the parts the newest
 };
+
+/// Parts come one after the other, each once; `newest` is the one before, if there is one.
+void check_part(const std::vector<Action>& list, int rank, int index, int newest, Findings& findings) {
+  const Action& action = list[index];
+  const int due = newest < 0 ? 0 : list[newest].part + 1;
+  if (due >= action.parts) findings.add(rank, index, "runs a second time");
+  else if (action.part != due || (newest >= 0 && list[newest].parts != action.parts))
+    findings.add(rank, index, "comes out of turn (part {} is due)", due + 1);
+}
+
+bool is_whole(const std::vector<Action>& list, int newest) { return newest >= 0 && list[newest].part + 1 == list[newest].parts; }
 
 void check_rank(const Program& program, const Outline& outline, int rank, Findings& findings) {
   const auto& list = program.ranks[rank];
@@ -25,13 +37,13 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
       for (int block = action.first; block < action.last; ++block) paths[block].last_backward = index;
     switch (action.kind) {
       case Kind::reduce:
-        if (path.reduce >= 0) findings.add(rank, index, "is summed a second time");
+        check_part(list, rank, index, path.reduce, findings);
         if (path.last_backward < 0 || !waits_for(action, path.last_backward))
           findings.add(rank, index, "does not wait for the block's backward");
         path.reduce = index;
         break;
       case Kind::send:
-        if (action.payload == Payload::unit && (path.reduce < 0 || !waits_for(action, path.reduce)))
+        if (action.payload == Payload::unit && (!is_whole(list, path.reduce) || !waits_for(action, path.reduce)))
           findings.add(rank, index, "does not wait for its sum over data");
         [[fallthrough]];
       case Kind::receive:
@@ -47,6 +59,7 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
         break;
       case Kind::gather:
         if (path.update < 0 || !waits_for(action, path.update)) findings.add(rank, index, "does not wait for the update");
+        check_part(list, rank, index, path.gather, findings);
         path.gather = index;
         break;
       default:
@@ -63,11 +76,11 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
     for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) {
       if (outline.blocks[block].values == 0) continue;
       const UpdatePath& path = paths[block];
-      if (path.reduce < 0) findings.add_for_rank(rank, "the gradients of block {} are never summed over data", block);
+      if (!is_whole(list, path.reduce)) findings.add_for_rank(rank, "the gradients of block {} are never summed over data, or not all of them", block);
       else if (path.reduce < path.last_backward) findings.add(rank, path.reduce, "comes before the block's last backward");
       else if (!waits_for(scalar, path.reduce)) findings.add(rank, scalars[0], "does not wait for the sum of block {}", block);
       if (path.update < 0) findings.add_for_rank(rank, "block {} is never updated", block);
-      if (outline.sharded_optimizer && path.gather < 0) findings.add_for_rank(rank, "the values of block {} are never gathered", block);
+      if (outline.sharded_optimizer && !is_whole(list, path.gather)) findings.add_for_rank(rank, "the values of block {} are never gathered, or not all of them", block);
     }
   }
 }
@@ -80,11 +93,13 @@ void check_tied(const Program& program, const Outline& outline, Findings& findin
         const int rank = outline.rank_of(outline.chunk_of(here)), owner = outline.rank_of(outline.chunk_of(use));
         if (rank == owner) continue;
         const auto& list = program.ranks[rank];
-        const bool arrives = std::any_of(list.begin(), list.end(), [&](const Action& action) {
-          return action.kind == Kind::receive && action.payload == Payload::unit && action.first == use && action.peer == owner;
-        });
-        if (!arrives)
-          findings.add_for_rank(rank, "the tied table's gradient of its use in block {} never arrives from rank {}", use, owner);
+        std::set<int> arrive;
+        int parts = 1;
+        for (const Action& action : list)
+          if (action.kind == Kind::receive && action.payload == Payload::unit && action.first == use && action.peer == owner)
+            arrive.insert(action.part), parts = action.parts;
+        if (static_cast<int>(arrive.size()) != parts)
+          findings.add_for_rank(rank, "the tied table's gradient of its use in block {} never arrives from rank {}, or not all of it", use, owner);
       }
 }
 

@@ -50,7 +50,7 @@ Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, con
       continue;
     }
     const auto [found, fresh] = place.try_emplace(key, others_.size());
-    if (fresh) others_.push_back({key, {}, 0, false, {}});
+    if (fresh) others_.push_back({key, {}, 0, {}});
     others_[found->second].actions.push_back(i);
   }
   backend.on_progress([this] { move_others(); });
@@ -79,54 +79,62 @@ void Executor::move_others() {
   moving_ = false;
 }
 
-/// One turn of a queue's head; true if it ended. The sum of scalars is collective and waits: the main loop runs it.
+/// One turn of a queue; true if its head ended. The sum of scalars is collective and waits: the main loop runs it.
 bool Executor::advance(Line& line) {
-  if (line.next == line.actions.size()) return false;
-  const int index = line.actions[line.next];
-  const Action& action = list_[index];
-  if (action.kind == Kind::sum_scalar) return false;
-  if (!line.started) {
-    if (!may_start(action)) return false;
-    recorder_.start(index, now_ns());
-    start(line, action);
-    line.started = true;
-  }
-  if (!is_done(line, action)) return false;
+  while (begin(line)) {}
+  if (line.begun.empty() || !is_done(line.begun.front(), line.actions[line.next])) return false;
+  const int index = line.actions[line.next++];
   recorder_.end(index, now_ns());
-  ended_[index] = 1, line.started = false, line.met_ns = 0, ++line.next;
-  line.requests.clear();
+  ended_[index] = 1;
+  line.begun.pop_front();
   return true;
 }
 
-void Executor::start(Line& line, const Action& action) {
+/// Starts a queue's head, or the one behind it while the head's messages travel: sums and gathers, which end in order and share nothing.
+bool Executor::begin(Line& line) {
+  const std::size_t at = line.next + line.begun.size(), most = line.key.queue == Queue::group && paper_times_.empty() ? Reductions::parts_ahead : 1;
+  if (at == line.actions.size() || line.begun.size() == most) return false;
+  const int index = line.actions[at];
+  const Action& action = list_[index];
+  if (action.kind == Kind::sum_scalar || !may_start(action)) return false;
+  // No new part begins while a higher class waits.
+  if (is_collective(action) && !wires_.reductions.may_begin(action.kind == Kind::gather ? TrafficClass::values : TrafficClass::gradients)) return false;
+  recorder_.start(index, now_ns());
+  line.begun.push_back({start(action)});
+  return true;
+}
+
+std::vector<std::int64_t> Executor::start(const Action& action) {
+  std::vector<std::int64_t> requests;
   switch (action.kind) {
     case Kind::send: {
       const TrafficClass traffic = action.payload == Payload::unit ? TrafficClass::gradients : TrafficClass::pipeline;
-      line.requests.push_back(wires_.channels->send(action.peer, payload_number(action.payload), payload_of(action), traffic));
-      return;
+      return {wires_.channels->send(action.peer, payload_number(action.payload), payload_of(action), traffic)};
     }
-    case Kind::receive: line.requests.push_back(wires_.channels->receive(action.peer, payload_number(action.payload), payload_of(action))); return;
+    case Kind::receive: return {wires_.channels->receive(action.peer, payload_number(action.payload), payload_of(action))};
     case Kind::reduce:
       for (int block = action.first; block < action.last; ++block)
-        for (const Replicas::Root& root : replicas_.roots_of(block))
-          line.requests.push_back(replicas_.sharded() ? wires_.reductions.sum_scatter(root.gradient, replicas_.bounds_of(root.unit), replicas_.part_of(root)) : wires_.reductions.sum(root.gradient));
-      return;
+        for (const Replicas::Root& root : replicas_.roots_of(block)) {
+          auto pieces = replicas_.pieces_of(root.unit, root.gradient, action.part, action.parts);
+          requests.push_back(replicas_.sharded() ? wires_.reductions.sum_scatter(std::move(pieces), replicas_.own_piece_of(root, action.part, action.parts)) : wires_.reductions.sum(std::move(pieces)));
+        }
+      return requests;
     case Kind::gather:
       for (int block = action.first; block < action.last; ++block)
         for (int unit : replicas_.units_updated_by(block))
-          line.requests.push_back(wires_.reductions.gather(stage_.unit(unit).flat_values(), replicas_.bounds_of(unit)));
-      return;
-    default: MP_CHECK(false, "no queue runs {}", to_string(action));
+          requests.push_back(wires_.reductions.gather(replicas_.pieces_of(unit, stage_.unit(unit).flat_values(), action.part, action.parts)));
+      return requests;
+    default: MP_CHECK(false, "no queue runs {}", to_string(action)); return {};
   }
 }
 
 /// Messages of counted memory are empty: once all that take part have met, they take as long as the simulator says.
-bool Executor::is_done(Line& line, const Action& action) {
-  const bool met = std::all_of(line.requests.begin(), line.requests.end(),
-                               [&](std::int64_t request) { return is_message(action) ? wires_.channels->done(request) : wires_.reductions.done(request); });
+bool Executor::is_done(Begun& begun, int index) {
+  const bool message = is_message(list_[index]);
+  const bool met = std::all_of(begun.requests.begin(), begun.requests.end(), [&](std::int64_t request) { return message ? wires_.channels->done(request) : wires_.reductions.done(request); });
   if (!met || paper_times_.empty()) return met;
-  if (line.met_ns == 0) line.met_ns = now_ns();
-  return now_ns() - line.met_ns >= paper_times_[line.actions[line.next]];
+  if (begun.met_ns == 0) begun.met_ns = now_ns();
+  return now_ns() - begun.met_ns >= paper_times_[index];
 }
 
 /// A buffer's tensors: an activation and perhaps a memory behind it, or their gradients.
@@ -149,7 +157,7 @@ Tensor Executor::payload_of(const Action& action) const {
     case Payload::memory: return buffer(slot, false).memory;
     case Payload::gradient: return buffer(slot, true).activation;
     case Payload::memory_gradient: return buffer(slot, true).memory;
-    case Payload::unit: return replicas_.shared_part(action.first);
+    case Payload::unit: return replicas_.shared_part(action.first, action.part, action.parts);
     default: MP_CHECK(false, "no message carries {}", to_string(action)); return {};
   }
 }
@@ -336,11 +344,12 @@ std::string Executor::describe_wait(int awaited) const {
         std::find_if(others_.begin(), others_.end(), [&](const Line& l) { return l.key == queue_of(action) && l.next < l.actions.size(); });
     if (line == others_.end()) break;
     const int head = line->actions[line->next];
-    if (line->started) {
-      const auto open = std::find_if(line->requests.begin(), line->requests.end(), [&](std::int64_t r) {
+    if (!line->begun.empty()) {
+      const auto& requests = line->begun.front().requests;
+      const auto open = std::find_if(requests.begin(), requests.end(), [&](std::int64_t r) {
         return is_message(list_[head]) ? !wires_.channels->done(r) : !wires_.reductions.done(r);
       });
-      if (open == line->requests.end()) return name_of_wait(list_[head]);
+      if (open == requests.end()) return name_of_wait(list_[head]);
       return fmt::format("{}, {}", name_of_wait(list_[head]),
                          is_message(list_[head]) ? wires_.channels->describe(*open) : wires_.reductions.describe(*open));
     }

@@ -1,4 +1,5 @@
 #pragma once
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -59,19 +60,22 @@ class Executor {
     Boundary gradient;          ///< between the pieces of one backward
     std::size_t scratch_mark = 0;
   };
+  struct Begun {                ///< an action that has started and not ended
+    std::vector<std::int64_t> requests;
+    std::int64_t met_ns = 0;    ///< counted memory: when all that take part were seen to be there
+  };
   struct Line {                 ///< one queue of this rank
     QueueKey key;
     std::vector<int> actions;
-    std::size_t next = 0;
-    bool started = false;
-    std::vector<std::int64_t> requests;
-    std::int64_t met_ns = 0;    ///< counted memory: when all that take part were seen to be there
+    std::size_t next = 0;       ///< the head
+    std::deque<Begun> begun;    ///< the head and perhaps those behind it
   };
   bool may_start(const Action& action) const;
   void move_others();
   bool advance(Line& line);
-  void start(Line& line, const Action& action);
-  bool is_done(Line& line, const Action& action);
+  bool begin(Line& line);
+  std::vector<std::int64_t> start(const Action& action);
+  bool is_done(Begun& begun, int index);
   int awaited(int compute_head, int scalars) const;
   std::int64_t& wait_for(const Action& awaited);
   std::int64_t waited_ns() const { return static_cast<std::int64_t>(wires_.waiting.seconds() * 1e9); }

@@ -119,9 +119,27 @@ std::vector<Replicas::Root> Replicas::roots_of(int block) {
   return roots;
 }
 
-Tensor Replicas::shared_part(int block) const {
-  for (int index : stage_.model().blocks()[block].units)
-    if (stage_.unit(index).uses() > 1) return optimizers_.at(index)->gradient_part(stage_.use_of(block, index));
+std::vector<Tensor> Replicas::pieces_of(int unit, const Tensor& flat, int part, int parts) const {
+  const int ranks = groups_.data.size();
+  const auto cuts = part_cuts(stage_.unit(unit), ranks * parts);
+  std::vector<Tensor> pieces;
+  for (int r = 0; r < ranks; ++r) pieces.push_back(flat.range(cuts[r * parts + part], cuts[r * parts + part + 1] - cuts[r * parts + part]));
+  return pieces;
+}
+
+Tensor Replicas::own_piece_of(const Root& root, int part, int parts) const {
+  const auto cuts = part_cuts(stage_.unit(root.unit), groups_.data.size() * parts);
+  const std::int64_t* own = &cuts[part_ * parts];
+  return optimizers_.at(root.unit)->gradient_part(root.use).range(own[part] - own[0], own[part + 1] - own[part]);
+}
+
+Tensor Replicas::shared_part(int block, int part, int parts) const {
+  for (int index : stage_.model().blocks()[block].units) {
+    if (stage_.unit(index).uses() == 1) continue;
+    const Tensor whole = optimizers_.at(index)->gradient_part(stage_.use_of(block, index));
+    const std::int64_t first = whole.count() * part / parts;
+    return whole.range(first, whole.count() * (part + 1) / parts - first);
+  }
   fail(Exit::internal, "block {} shares no unit", block);
 }
 

@@ -44,14 +44,15 @@ class Replicas {
     Tensor gradient;
   };
   std::vector<Root> roots_of(int block);
-  /// Where a root or a unit's values are cut over the data ranks under ZeRO, in elements.
-  const std::vector<std::int64_t>& bounds_of(int unit) const { return optimizers_.at(unit)->cuts(); }
+  /// Each data rank's piece of part `part` of `parts` of a unit's flat elements: gradients of one use, or values. Pieces are cut at edges of
+  /// chunks, and a rank's pieces of all parts are its own part under ZeRO.
+  std::vector<Tensor> pieces_of(int unit, const Tensor& flat, int part, int parts) const;
   /// The units that update(block) moves: a shared one only at the first of its blocks on this rank.
   std::vector<int> units_updated_by(int block) const;
-  /// Where this rank's part of a root goes when it has been summed over the data axis: the whole of it when the optimizer is not sharded.
-  Tensor part_of(const Root& root) const { return optimizers_.at(root.unit)->gradient_part(root.use); }
+  /// Where this rank's piece of a root goes when it has been summed over the data axis under ZeRO.
+  Tensor own_piece_of(const Root& root, int part, int parts) const;
   /// That of the shared unit's use in `block`: what homes on other stages exchange.
-  Tensor shared_part(int block) const;
+  Tensor shared_part(int block, int part, int parts) const;
   bool sharded() const { return parts_ > 1; }
 
   /// Once all uses are here and summed over data: use 0 += the others, in model order.

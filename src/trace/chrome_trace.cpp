@@ -103,6 +103,7 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
         std::string args = fmt::format(R"("step": {}, "action": {})", first_step + static_cast<std::int64_t>(step), i);
         if (action.micro_batch >= 0) args += fmt::format(R"(, "micro_batch": {})", action.micro_batch);
         if (action.last > action.first) args += fmt::format(R"(, "blocks": "{}..{}")", action.first, action.last - 1);
+        if (action.parts > 1) args += fmt::format(R"(, "part": "{} of {}")", action.part + 1, action.parts);
         if (action.bytes > 0) args += fmt::format(R"(, "bytes": {})", action.bytes);
         out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}})", label_of(action), name_of(action.kind), rank.rank, thread,
                               microseconds(times.start - zero), microseconds(times.end - times.start), args));

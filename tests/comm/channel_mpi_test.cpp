@@ -89,7 +89,7 @@ TEST_F(ChannelTest, BulkAndSmallMessagesInterleaveInAnyOrder) {
         const int to = (from + 1 + static_cast<int>(random() % static_cast<unsigned>(ranks - 1))) % ranks;
         const bool bulk = random() % 4 == 0;
         messages.push_back({from, to, bulk ? 3 : 0, number, bulk ? TrafficClass::moves : TrafficClass::pipeline,
-                            std::vector<std::uint8_t>(bulk ? part_bytes + random() % part_bytes : random() % 70000)});
+                            std::vector<std::uint8_t>(bulk ? bulk_part_bytes + random() % bulk_part_bytes : random() % 70000)});
       }
     exchange(std::move(messages), seed);
   }
@@ -157,7 +157,7 @@ TEST_F(ChannelTest, NoBulkPartBeginsWhileAHigherClassIsOnItsWay) {
 
 TEST_F(ChannelTest, ASmallMessageOvertakesABulkOne) {
   Channels channels = this->channels();
-  std::vector<std::uint8_t> large(6 * part_bytes), small(100);
+  std::vector<std::uint8_t> large(6 * bulk_part_bytes), small(100);
   const Tensor bulk{large.data(), {static_cast<std::int64_t>(large.size())}, DType::u8}, quick{small.data(), {100}, DType::u8};
   if (rank == 0) {
     const auto slow = channels.send(1, 3, bulk, TrafficClass::moves);

@@ -5,6 +5,7 @@
 
 #include "comm/communicator.h"
 #include "comm/mutation.h"
+#include "comm/parts.h"
 #include "tree.h"
 
 namespace mindpipe {
@@ -22,6 +23,28 @@ struct ReductionTest : ::testing::Test {
     waiting.set_crowded(ranks > 2);
   }
   Reductions reductions() { return {backend, std::make_unique<Group>(MPI_COMM_WORLD, waiting), Axis::data, &ledger}; }
+  std::vector<std::int64_t> equal_bounds(std::int64_t count) const {
+    std::vector<std::int64_t> bounds;
+    for (int r = 0; r <= ranks; ++r) bounds.push_back(count * r / ranks);
+    return bounds;
+  }
+  /// Part `part` of `parts` of a slab: of every rank's own elements [bounds[r], bounds[r + 1]) the same share.
+  static std::vector<Tensor> pieces(const Tensor& slab, const std::vector<std::int64_t>& bounds, int part = 0, int parts = 1) {
+    std::vector<Tensor> all;
+    for (std::size_t r = 0; r + 1 < bounds.size(); ++r) {
+      const std::int64_t count = bounds[r + 1] - bounds[r], first = count * part / parts, last = count * (part + 1) / parts;
+      all.push_back(slab.range(bounds[r] + first, last - first));
+    }
+    return all;
+  }
+  std::vector<Tensor> pieces(const Tensor& slab) const { return pieces(slab, equal_bounds(slab.count())); }
+  /// Begins the sum of a slab in as many parts as its size asks for; returns the last one's request.
+  Reductions::Request sum(Reductions& reductions, const Tensor& slab) const {
+    const int parts = parts_of(static_cast<std::int64_t>(slab.bytes()), ranks);
+    Reductions::Request last = -1;
+    for (int part = 0; part < parts; ++part) last = reductions.sum(pieces(slab, equal_bounds(slab.count()), part, parts));
+    return last;
+  }
   std::int64_t bytes_over_ranks(TrafficClass kind) const {
     std::int64_t bytes = ledger.of(Axis::data, kind).bytes;
     MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
@@ -41,7 +64,7 @@ TEST_F(ReductionTest, SeveralInFlightFinishInOrderWithTheBitsOfTheTree) {
     for (std::int64_t i = 0; i < size; i += size > 100'000 ? 1 + size / 997 : 1) set_value(slabs.back().tensor, i, leaf(rank, i));
   }
   std::vector<Reductions::Request> requests;
-  for (Block& slab : slabs) requests.push_back(reductions.sum(slab.tensor));
+  for (Block& slab : slabs) requests.push_back(sum(reductions, slab.tensor));
   std::size_t finished = 0;
   while (finished < requests.size()) {  // computation would stand here
     reductions.progress();
@@ -59,16 +82,16 @@ TEST_F(ReductionTest, ScatterThenGatherWithBoundsOfAnyKindIsTheSum) {
   const std::int64_t count = 1003;
   std::vector<std::vector<std::int64_t>> cuts = {{}, std::vector<std::int64_t>(static_cast<std::size_t>(ranks + 1), count)};
   cuts[1][0] = 0;                                             // rank 0 owns all
-  cuts.push_back(reductions.equal_bounds(count));
+  cuts[0] = equal_bounds(count);
+  cuts.push_back(equal_bounds(count));
   for (int r = 1; r < ranks; ++r) cuts[2][r] = 16 * r;        // the last owns nearly all
   for (const auto& bounds : cuts)
     for (DType dtype : {DType::f32, DType::bf16}) {
       Block slab({count}, dtype);
       fill_leaves(slab.tensor, rank, 1);
-      const auto own = bounds.empty() ? reductions.equal_bounds(count) : bounds;
-      reductions.wait(reductions.sum_scatter(slab.tensor, bounds));
-      expect_sum(slab.tensor, own[rank], own[rank + 1]);
-      reductions.wait(reductions.gather(slab.tensor, bounds));
+      reductions.wait(reductions.sum_scatter(pieces(slab.tensor, bounds)));
+      expect_sum(slab.tensor, bounds[rank], bounds[rank + 1]);
+      reductions.wait(reductions.gather(pieces(slab.tensor, bounds)));
       expect_sum(slab.tensor, 0, count);
     }
 }
@@ -81,7 +104,8 @@ TEST_F(ReductionTest, OneOwnerOfALargeSlabStaysWithinTheScratch) {
   Block slab({count}, DType::f32);
   for (std::int64_t i = 0; i < count; i += 4999) set_value(slab.tensor, i, leaf(rank, i));
   const std::size_t scratch = memory.allocated(MemoryClass::workspace);
-  reductions.wait(reductions.sum_scatter(slab.tensor, bounds));
+  const int parts = parts_of(count * 4 * ranks, ranks);  // its piece is the whole, on every rank
+  for (int part = 0; part < parts; ++part) reductions.wait(reductions.sum_scatter(pieces(slab.tensor, bounds, part, parts)));
   EXPECT_EQ(memory.allocated(MemoryClass::workspace), scratch);
   for (std::int64_t i = 0; rank == 0 && i < count; i += 4999) ASSERT_EQ(value_of(slab.tensor, i), tree_sum(DType::f32, 0, ranks, i));
 }
@@ -90,14 +114,15 @@ TEST_F(ReductionTest, TheVolumesAreThoseOfTheFormulas) {
   Reductions reductions = this->reductions();
   const std::int64_t parameters = 1'300'001, d = ranks;
   Block gradients({parameters}, DType::f32), values({parameters}, DType::bf16);
-  reductions.wait(reductions.sum_scatter(gradients.tensor));
+  const auto bounds = equal_bounds(parameters);
+  for (int part : {0, 1}) reductions.wait(reductions.sum_scatter(pieces(gradients.tensor, bounds, part, 2)));
   EXPECT_EQ(bytes_over_ranks(TrafficClass::gradients), (d - 1) * 4 * parameters);
-  reductions.wait(reductions.gather(values.tensor));
+  reductions.wait(reductions.gather(pieces(values.tensor)));
   EXPECT_EQ(bytes_over_ranks(TrafficClass::values), (d - 1) * 2 * parameters);
   ledger.clear();
-  reductions.wait(reductions.sum(gradients.tensor));
+  for (int part : {0, 1}) reductions.wait(reductions.sum(pieces(gradients.tensor, bounds, part, 2)));
   EXPECT_EQ(bytes_over_ranks(TrafficClass::gradients), 2 * (d - 1) * 4 * parameters);
-  EXPECT_EQ(ledger.of(Axis::data, TrafficClass::gradients).calls, d > 1 ? 1 : 0);
+  EXPECT_EQ(ledger.of(Axis::data, TrafficClass::gradients).calls, d > 1 ? 2 : 0) << "a call for each part";
 }
 
 TEST_F(ReductionTest, ReductionsMoveWhileATensorSumWaits) {
@@ -109,7 +134,7 @@ TEST_F(ReductionTest, ReductionsMoveWhileATensorSumWaits) {
   const std::int64_t count = 400'000;
   Block slab({count}, DType::f32), activation({1001}, DType::f32);
   for (std::int64_t i = 0; i < count; i += 997) set_value(slab.tensor, i, leaf(rank, i));
-  const auto request = reductions.sum(slab.tensor);
+  const auto request = sum(reductions, slab.tensor);
   for (int layer = 0; layer < 5; ++layer) {
     fill_leaves(activation.tensor, rank, 1);
     tensor.sum(activation.tensor, activation.tensor);
@@ -125,17 +150,63 @@ TEST_F(ReductionTest, AMutatedReductionIsNoticed) {
   Block slab({64}, DType::f32);
   fill_leaves(slab.tensor, rank, 1);
   set_mutation("data.sum");
-  reductions.wait(reductions.sum(slab.tensor));
+  reductions.wait(reductions.sum(pieces(slab.tensor)));
   set_mutation("");
   EXPECT_NE(value_of(slab.tensor, 3), tree_sum(DType::f32, 0, ranks, 3));
   EXPECT_EQ(value_of(slab.tensor, 3), leaf(rank, 3));
 }
 
-TEST_F(ReductionTest, BoundsThatDoNotCutTheSlabAreRefused) {
+TEST_F(ReductionTest, TheOwnPieceOfAScatteredSumMayGoElsewhere) {
+  if (ranks < 2) GTEST_SKIP() << "a group of one exchanges nothing";
   Reductions reductions = this->reductions();
-  Block slab({64}, DType::f32);
-  const std::vector<std::int64_t> bounds(static_cast<std::size_t>(ranks + 1), 63);
-  EXPECT_THROW(reductions.sum_scatter(slab.tensor, bounds), Error);
+  const auto bounds = equal_bounds(1003);
+  Block slab({1003}, DType::f32), elsewhere({bounds[rank + 1] - bounds[rank]}, DType::f32);
+  fill_leaves(slab.tensor, rank, 1);
+  reductions.wait(reductions.sum_scatter(pieces(slab.tensor, bounds), elsewhere.tensor));
+  for (std::int64_t i = bounds[rank]; i < bounds[rank + 1]; ++i) ASSERT_EQ(value_of(elsewhere.tensor, i - bounds[rank]), tree_sum(DType::f32, 0, ranks, i));
+}
+
+TEST_F(ReductionTest, NoPartBeginsWhileAHigherClassWaitsOrNothingHasRoom) {
+  Reductions reductions = this->reductions();
+  TrafficGate& gate = waiting.gate();
+  EXPECT_TRUE(reductions.may_begin(TrafficClass::gradients));
+  gate.begin(TrafficClass::pipeline);
+  EXPECT_EQ(reductions.may_begin(TrafficClass::gradients), ranks == 1);
+  gate.end(TrafficClass::pipeline);
+  EXPECT_TRUE(reductions.may_begin(TrafficClass::gradients));
+  if (ranks == 1) return;
+  gate.begin(TrafficClass::gradients);
+  EXPECT_TRUE(reductions.may_begin(TrafficClass::values)) << "weights are wanted sooner than gradients";
+  gate.end(TrafficClass::gradients);
+  Block slab({3'000'000}, DType::f32);
+  const auto bounds = equal_bounds(3'000'000);
+  Reductions::Request last = -1;
+  for (int part = 0; part < 3; ++part) last = reductions.sum(pieces(slab.tensor, bounds, part, 4));
+  reductions.wait(last);
+  EXPECT_TRUE(reductions.may_begin(TrafficClass::gradients));
+}
+
+TEST_F(ReductionTest, WhatHasNoRoomIsRefused) {
+  if (ranks < 2) GTEST_SKIP() << "a group of one needs no room";
+  Reductions reductions = this->reductions();
+  Block slab({3'000'000}, DType::f32);
+  std::vector<std::int64_t> bounds(static_cast<std::size_t>(ranks + 1), 3'000'000);
+  bounds[0] = 0;
+  if (rank == 0) {
+    EXPECT_THROW(reductions.sum_scatter(pieces(slab.tensor, bounds)), Error);
+  }
+  EXPECT_THROW(reductions.sum({slab.tensor.range(0, 64)}), Error) << "a piece for each rank";
+}
+
+TEST(Parts, AreAtMostFourMebibytesWithTheOverhangOfEveryRank) {
+  EXPECT_EQ(parts_of(0, 2), 1);
+  EXPECT_EQ(parts_of(bulk_part_bytes, 0), 1);
+  EXPECT_EQ(parts_of(bulk_part_bytes + 1, 0), 2);
+  EXPECT_EQ(parts_of(bulk_part_bytes, 2), 2) << "cut at edges of chunks, one part might be longer";
+  for (int ranks : {2, 3, 8, 32}) {
+    EXPECT_LE(longest_part(ranks), bulk_part_bytes);
+    for (std::int64_t bytes : {1000, 5'000'000, 154'389'504}) EXPECT_LE(bytes / parts_of(bytes, ranks) + ranks * longest_overhang, bulk_part_bytes) << ranks;
+  }
 }
 
 }  // namespace

@@ -85,5 +85,21 @@ TEST(Ledger, IsTheVolumeOfTheFormulasExactly) {
   }
 }
 
+TEST(Ledger, IsExactAlsoWhereSumsGoInParts) {
+  int ranks = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int zero : {0, 1, 2}) {
+    Config c = wide({1, ranks / 2, 2, 1});
+    c.model.vocabulary = 40064;
+    c.train.zero = zero;
+    c = resolve(c);
+    int parts = 0;
+    for (const auto& list : make_run_plan(c).step.program.ranks)
+      for (const Action& action : list) parts = std::max(parts, action.parts);
+    EXPECT_EQ(parts, 6) << "a table of 20 MB";
+    compare(c);
+  }
+}
+
 }  // namespace
 }  // namespace mindpipe

@@ -1,0 +1,157 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "comm/parts.h"
+#include "program/check.h"
+#include "program/make_program.h"
+#include "program/sample_outline.h"
+
+namespace mindpipe {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::int64_t mebibyte = 1 << 20;
+
+/// Two replicas; block 0 has 10 MiB of gradients, three parts, and half of that in values, two.
+Outline with_a_large_block(Outline outline) {
+  outline.data = 2;
+  outline.sharded_optimizer = true;
+  outline.blocks[0].gradients = 10 * mebibyte, outline.blocks[0].values = 5 * mebibyte;
+  return outline;
+}
+
+std::vector<std::string> texts_of(const std::vector<Action>& list, Kind kind) {
+  std::vector<std::string> texts;
+  for (const Action& action : list)
+    if (action.kind == kind) texts.push_back(to_string(action));
+  return texts;
+}
+
+TEST(Parts, OfASumOrAGatherAreActionsOfTheirOwnWithTickets) {
+  const Program program = make_program(with_a_large_block(equal_stages(1, 2, 1, {}, 2)), "1f1b").program;
+  EXPECT_THAT(texts_of(program.ranks[0], Kind::reduce), ElementsAre("reduce block 1 over data", "reduce block 0 over data, part 1 of 3",
+                                                                   "reduce block 0 over data, part 2 of 3", "reduce block 0 over data, part 3 of 3"));
+  EXPECT_THAT(texts_of(program.ranks[0], Kind::gather),
+              ElementsAre("gather block 0 over data, part 1 of 2", "gather block 0 over data, part 2 of 2", "gather block 1 over data"));
+  std::int64_t ticket = -1;
+  for (const Action& action : program.ranks[0])
+    if (is_communication(action)) {
+      EXPECT_GT(action.ticket, ticket);
+      ticket = action.ticket;
+    }
+}
+
+TEST(Parts, HaveTheVolumeOfTheWhole) {
+  for (int data : {2, 3, 8}) {
+    Outline outline = with_a_large_block(equal_stages(2, 2));
+    outline.data = data;
+    outline.tied = {{{0, 1}, 10 * mebibyte}};
+    std::int64_t reduced = 0, gathered = 0, sent = 0;
+    const PlannedStep step = make_program(outline, "1f1b");
+    for (const Action& action : step.program.ranks[0]) {
+      if (action.kind == Kind::reduce) reduced += action.bytes;
+      if (action.kind == Kind::gather) gathered += action.bytes;
+      if (action.kind == Kind::send && action.payload == Payload::unit) sent += action.bytes;
+      if (action.queue == Queue::group || action.payload == Payload::unit) {
+        EXPECT_LE(action.bytes, bulk_part_bytes) << to_string(action);
+      }
+    }
+    EXPECT_EQ(reduced, (10 * mebibyte * (data - 1) + data - 1) / data);
+    EXPECT_EQ(gathered, (5 * mebibyte * (data - 1) + data - 1) / data);
+    EXPECT_EQ(sent, (10 * mebibyte + data - 1) / data);
+  }
+}
+
+TEST(Parts, OfOneReplicaAreNotCut) {
+  Outline outline = with_a_large_block(equal_stages(1, 2, 1, {}, 2));
+  outline.data = 1, outline.sharded_optimizer = false;
+  const PlannedStep step = make_program(outline, "1f1b");
+  for (const Action& action : step.program.ranks[0]) EXPECT_EQ(action.parts, 1);
+}
+
+/// A message that meets bulk traffic on a shared link waits for one part, not for all.
+TEST(Parts, LetAMessageOfAHigherClassThrough) {
+  // Stage 1 reduces its last block while its gradient goes to stage 0: both over one link, 1 ns a byte.
+  Outline outline = equal_stages(2, 1, 1, {}, 2);
+  outline.data = 2;
+  outline.blocks[3].gradients = 12 * mebibyte;  // four parts, 3 MiB each on the link
+  Network network;
+  network.message = {0, 1000, 0};
+  network.data = {0, 1000, 0};
+  network.grid = {0, 0, -1};
+  const PlannedStep step = make_program(outline, "1f1b", network);
+  const auto& list = step.program.ranks[1];
+  std::vector<std::int64_t> ends;
+  std::int64_t made = 0, sent = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].kind == Kind::reduce && list[i].first == 3) ends.push_back(step.expected.spans[1][i].end);
+    if (list[i].kind == Kind::backward && list[i].first == 2) made = step.expected.spans[1][i].end;
+    if (list[i].kind == Kind::send && list[i].payload == Payload::gradient) sent = step.expected.spans[1][i].end;
+  }
+  ASSERT_EQ(ends.size(), 4u);
+  EXPECT_LT(made, ends[0]);
+  EXPECT_EQ(sent, ends[0] + 8) << "8 bytes, behind the part that had begun";
+  EXPECT_EQ(ends[1], sent + 3 * mebibyte) << "the next part follows the message";
+}
+
+struct PartControls : ::testing::Test {
+  Outline outline = with_a_large_block(equal_stages(1, 1, 1, {}, 2));
+  Program program = make_program(outline, "1f1b").program;
+  std::vector<Action>& list = program.ranks[0];
+  std::vector<int> sums() const {
+    std::vector<int> places;
+    for (int i = 0; i < static_cast<int>(program.ranks[0].size()); ++i)
+      if (program.ranks[0][i].kind == Kind::reduce && program.ranks[0][i].first == 0) places.push_back(i);
+    return places;
+  }
+};
+
+TEST_F(PartControls, APartOutOfTurnOrTwiceIsFound) {
+  const auto places = sums();
+  std::swap(list[places[0]].part, list[places[1]].part);
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("comes out of turn (part 1 is due)")));
+  list[places[0]].part = list[places[1]].part = 0;
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("comes out of turn (part 2 is due)")));
+}
+
+TEST_F(PartControls, AMissingLastPartIsFound) {
+  for (int place : sums())
+    if (list[place].part == 2) list[place].part = list[place].parts = 1, list[place].first = 1;
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("the gradients of block 0 are never summed over data, or not all of them")));
+}
+
+TEST_F(PartControls, ASlabWrittenBeforeTheLastPartHasReadItIsFound) {
+  outline = with_a_large_block(equal_stages(1, 1, 1, {}, 4));
+  outline.sharded_gradients = true;
+  for (BlockCost& block : outline.blocks) block.gradients = 10 * mebibyte;
+  program = make_program(outline, "1f1b").program;
+  for (Action& action : program.ranks[0])
+    if (is_backward(action))
+      for (int& earlier : action.after)
+        if (program.ranks[0][earlier].kind == Kind::reduce && program.ranks[0][earlier].part == 2) --earlier;  // the part before
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("may still read it")));
+}
+
+TEST_F(PartControls, EveryMissingPartOfATiedTableIsFound) {
+  outline = with_a_large_block(equal_stages(2, 2));
+  outline.tied = {{{0, 1}, 18 * mebibyte}};
+  const Program sound = make_program(outline, "1f1b").program;
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    for (int left_out = 0; left_out < static_cast<int>(sound.ranks[rank].size()); ++left_out) {
+      if (sound.ranks[rank][left_out].parts == 1) continue;
+      program = sound;
+      auto& shorter = program.ranks[rank];
+      shorter.erase(shorter.begin() + left_out);
+      for (Action& action : shorter) {
+        std::erase(action.after, left_out);
+        for (int& earlier : action.after) earlier -= earlier > left_out;
+      }
+      EXPECT_FALSE(check(program, outline).empty()) << "rank " << rank << " without " << line_of(sound.ranks[rank][left_out], left_out);
+    }
+}
+
+}  // namespace
+}  // namespace mindpipe
