@@ -24,8 +24,6 @@ __device__ inline void for_columns(int64_t count, bool wide, const Body& body) {
     else body(j, Part{static_cast<int>(count - j < size ? count - j : size)});
   }
 }
-__device__ inline bool there(Whole, int) { return true; }
-__device__ inline bool there(Part part, int k) { return k < part.count; }
 
 template <class T>
 __global__ void __launch_bounds__(row_threads) maximum_rows(const T* logits, LogitShard shard, T* maximum, bool wide) {
@@ -113,8 +111,6 @@ void with_logit(int slot, const Work& work) {
   if (slot == 0) work(double{});
   else work(float{});
 }
-template <class T>
-bool whole_rows(int64_t cols) { return cols % lanes<T> == 0; }
 
 }  // namespace
 

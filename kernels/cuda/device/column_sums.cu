@@ -12,7 +12,7 @@ namespace {
 constexpr int least_rows = 32, most_chunks = 256;  ///< of a chunk; of a part
 constexpr int warps = 4;                           ///< of a block of the first step, each with a chunk of its own
 constexpr int runs = 8;                            ///< of chunks, in the second step
-constexpr int rows_in_flight = 8;
+constexpr int rows_at_once = 8;
 
 __host__ __device__ inline int64_t rows_of_part(const RowParts& shape, int64_t part) {
   return (part + 1) * shape.rows / shape.parts - part * shape.rows / shape.parts;
@@ -75,7 +75,7 @@ __device__ inline void add_rows(const Columns<T>& in, int64_t row, int64_t rows,
     row += some;
     rows -= some;
   };
-  while (rows >= rows_in_flight) add_some(std::integral_constant<int, rows_in_flight>{});
+  while (rows >= rows_at_once) add_some(std::integral_constant<int, rows_at_once>{});
   while (rows > 0) add_some(std::integral_constant<int, 1>{});
 }
 
@@ -138,7 +138,7 @@ void sum_columns(const void* dy, const void* x, const void* statistics, Wide<T>*
     A* scaled = static_cast<A*>(workspace);
     A* plain = plain_total == nullptr ? nullptr : scaled_total == nullptr ? scaled : scaled + shape.parts * chunks * count;
     const Columns<T> in{static_cast<const T*>(dy), static_cast<const T*>(x), static_cast<const A*>(statistics), shape, first, count, chunks};
-    const bool wide = aligned(dy, x, workspace) && shape.cols % lanes<T> == 0 && count % size == 0;
+    const bool wide = aligned(dy, x, workspace) && whole_rows<T>(shape.cols) && count % size == 0;
     const Grid grid{blocks_for(count, 32 * size), 32 * warps, blocks_for(chunks, warps), shape.parts};
     const Grid columns{blocks_for(count, 32), 32 * runs, shape.parts};
     if (scaled_total != nullptr) {

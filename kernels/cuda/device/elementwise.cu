@@ -107,9 +107,6 @@ __global__ void dropout_groups(const T* x, MaskRows mask, T* y, int64_t rows, bo
   });
 }
 
-template <class T>
-bool whole_rows(int64_t cols) { return cols % lanes<T> == 0; }
-
 }  // namespace
 
 void add(int slot, const void* a, const void* b, void* sum, int64_t count, cudaStream_t stream) {

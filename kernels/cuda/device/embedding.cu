@@ -48,12 +48,12 @@ __global__ void position_gradient_groups(const T* dy, PositionCall call, Wide<T>
   });
 }
 
-constexpr int rows_in_flight = 8;
+constexpr int tokens_at_once = 8;
 
 /// A warp stands at a place of the sorted tokens, for a strip of columns. If a table row begins there, it adds the row's tokens one after the
 /// other, eight of them in flight; otherwise another warp does.
 template <class T>
-__global__ void __launch_bounds__(group_threads) add_rows(SortedTokens sorted, const T* dy, TableShape shape, Wide<T>* dtable, int64_t n, bool wide) {
+__global__ void __launch_bounds__(group_threads) add_token_rows(SortedTokens sorted, const T* dy, TableShape shape, Wide<T>* dtable, int64_t n, bool wide) {
   using A = Wide<T>;
   constexpr int size = lanes<T>;
   const int64_t place = static_cast<int64_t>(blockIdx.x) * (group_threads / 32) + threadIdx.x / 32;
@@ -64,21 +64,21 @@ __global__ void __launch_bounds__(group_threads) add_rows(SortedTokens sorted, c
   const auto add_all = [&](auto ending) {
     A* to = dtable + row * shape.cols + j;
     auto total = load<size>(to, ending);
-    for (int64_t begin = place; begin < n; begin += rows_in_flight) {
-      Group<A, size> d[rows_in_flight];
-      bool mine[rows_in_flight];
+    for (int64_t begin = place; begin < n; begin += tokens_at_once) {
+      Group<A, size> d[tokens_at_once];
+      bool mine[tokens_at_once];
 #pragma unroll
-      for (int i = 0; i < rows_in_flight; ++i) {
+      for (int i = 0; i < tokens_at_once; ++i) {
         mine[i] = begin + i < n && sorted.row[begin + i] == row;
         if (mine[i]) d[i] = load<size>(dy + sorted.token[begin + i] * shape.cols + j, ending);
       }
 #pragma unroll
-      for (int i = 0; i < rows_in_flight; ++i) {
+      for (int i = 0; i < tokens_at_once; ++i) {
         if (!mine[i]) continue;
 #pragma unroll
         for (int k = 0; k < size; ++k) total.x[k] += d[i].x[k];
       }
-      if (!mine[rows_in_flight - 1]) break;
+      if (!mine[tokens_at_once - 1]) break;
     }
     store(to, total, ending);
   };
@@ -92,7 +92,7 @@ void embedding(int size, const std::int32_t* tokens, const void* table, const Ta
   const auto with = [&](auto element) {
     using Bits = decltype(element);
     launch(stream, grid_of_row_groups(n, shape.cols, lanes<Bits>), embedding_groups<Bits>, tokens, static_cast<const Bits*>(table), shape, static_cast<Bits*>(y),
-           n, aligned(table, y) && shape.cols % lanes<Bits> == 0);
+           n, aligned(table, y) && whole_rows<Bits>(shape.cols));
   };
   if (size == 2) with(std::uint16_t{});
   else if (size == 4) with(std::uint32_t{});
@@ -103,7 +103,7 @@ void add_positions(int slot, const void* x, const void* positions, const Positio
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     launch(stream, grid_of_row_groups(call.samples * call.rows, call.cols, lanes<T>), add_position_groups<T>, static_cast<const T*>(x),
-           static_cast<const T*>(positions), call, static_cast<T*>(y), aligned(x, positions, y) && call.cols % lanes<T> == 0);
+           static_cast<const T*>(positions), call, static_cast<T*>(y), aligned(x, positions, y) && whole_rows<T>(call.cols));
   });
 }
 
@@ -111,7 +111,7 @@ void positions_backward(int slot, const void* dy, const PositionCall& call, void
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     launch(stream, grid_of_row_groups(call.rows, call.cols, lanes<Wide<T>>), position_gradient_groups<T>, static_cast<const T*>(dy), call,
-           static_cast<Wide<T>*>(dpositions), aligned(dy, dpositions) && call.cols % lanes<T> == 0);
+           static_cast<Wide<T>*>(dpositions), aligned(dy, dpositions) && whole_rows<T>(call.cols));
   });
 }
 
@@ -119,8 +119,8 @@ void add_by_row(int slot, const SortedTokens& sorted, const void* dy, const Tabl
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     const Grid grid{blocks_for(n, group_threads / 32), group_threads, blocks_for(shape.cols, 32 * lanes<T>)};
-    launch(stream, grid, add_rows<T>, sorted, static_cast<const T*>(dy), shape, static_cast<Wide<T>*>(dtable), n,
-           aligned(dy, dtable) && shape.cols % lanes<T> == 0);
+    launch(stream, grid, add_token_rows<T>, sorted, static_cast<const T*>(dy), shape, static_cast<Wide<T>*>(dtable), n,
+           aligned(dy, dtable) && whole_rows<T>(shape.cols));
   });
 }
 

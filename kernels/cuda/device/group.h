@@ -16,6 +16,9 @@ struct Part {
   int count;
 };
 
+__device__ inline bool there(Whole, int) { return true; }
+__device__ inline bool there(Part part, int k) { return k < part.count; }
+
 template <class A, int size>
 struct Group {
   A x[size];
@@ -121,6 +124,10 @@ __device__ inline void for_row_group(int64_t rows, int64_t cols, bool aligned, c
   if (aligned) body(row, j, Whole{});
   else body(row, j, Part{static_cast<int>(cols - j < size ? cols - j : size)});
 }
+
+/// Whether rows of this many columns are whole groups, so that wide accesses may begin at each of them if they may at the first.
+template <class T>
+bool whole_rows(int64_t cols) { return cols % lanes<T> == 0; }
 
 /// Whether wide accesses may begin at all of these; none is a null pointer's answer too.
 template <class... Pointers>

@@ -36,9 +36,6 @@ struct NormPart {
 };
 
 
-__device__ inline bool there(Whole, int) { return true; }
-__device__ inline bool there(Part part, int k) { return k < part.count; }
-
 /// mean = sum x / cols (0 for rms), variance = sum (x - mean)^2 / cols, y = (x - mean) / sqrt(variance + epsilon) gain + offset. The row stays in
 /// registers between the passes; where it does not fit, it is read again.
 template <class T, bool in_registers, class Rows>
