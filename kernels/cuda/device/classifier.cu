@@ -15,16 +15,6 @@ __device__ inline int64_t column_of(std::int32_t target, const LogitShard& shard
   return target >= 0 && column >= 0 && column < shard.valid ? column : -1;
 }
 
-/// Calls body(first column, Whole or Part) for this thread's groups of columns [0, count).
-template <int size, class Body>
-__device__ inline void for_columns(int64_t count, bool wide, const Body& body) {
-#pragma unroll 4
-  for (int64_t j = static_cast<int64_t>(threadIdx.x) * size; j < count; j += row_threads * size) {
-    if (wide && count - j >= size) body(j, Whole{});
-    else body(j, Part{static_cast<int>(count - j < size ? count - j : size)});
-  }
-}
-
 template <class T>
 __global__ void __launch_bounds__(row_threads) maximum_rows(const T* logits, LogitShard shard, T* maximum, bool wide) {
   constexpr int size = lanes<T>;
@@ -33,8 +23,7 @@ __global__ void __launch_bounds__(row_threads) maximum_rows(const T* logits, Log
   const T* row = logits + n * shard.cols;
   const Largest largest{};
   T most = -static_cast<T>(INFINITY);
-  for_columns<size>(shard.valid, wide, [&](int64_t j, auto ending) {
-    const auto x = load<size>(row + j, ending);
+  for_groups_of_block<row_threads, size>(row, shard.valid, wide, [&](int64_t, const Group<T, size>& x, auto ending) {
 #pragma unroll
     for (int k = 0; k < size; ++k)
       if (there(ending, k)) most = largest(most, x.x[k]);
@@ -53,8 +42,7 @@ __global__ void __launch_bounds__(row_threads) sum_rows(const T* logits, LogitSh
   const T* row = logits + n * shard.cols;
   const T top = maximum[n];
   Group<T, size> exponentials{}, plain{};
-  for_columns<size>(shard.valid, wide, [&](int64_t j, auto ending) {
-    const auto x = load<size>(row + j, ending);
+  for_groups_of_block<row_threads, size>(row, shard.valid, wide, [&](int64_t, const Group<T, size>& x, auto ending) {
 #pragma unroll
     for (int k = 0; k < size; ++k)
       if (there(ending, k)) {
@@ -91,15 +79,12 @@ __global__ void __launch_bounds__(row_threads) gradient_rows(LogitGradient call,
   const int64_t valid = target < 0 ? 0 : shard.valid, column = column_of(target, shard);
   const From top = static_cast<const From*>(call.maximum)[n], less = static_cast<From>(call.uniform), of_target = static_cast<From>(call.of_target),
              scale = static_cast<From>(call.factor / static_cast<double>(static_cast<const From*>(call.sums)[n]));
-  for_columns<size>(shard.cols, wide, [&](int64_t j, auto ending) {
+  for_groups_of_block<row_threads, size>(row, shard.cols, wide, [&](int64_t j, const Group<From, size>& x, auto ending) {
     Group<From, size> d{};
-    if (j < valid) {
-      const auto x = load<size>(row + j, ending);
 #pragma unroll
-      for (int k = 0; k < size; ++k) {
-        if (j + k < valid) d.x[k] = exponential(x.x[k] - top) * scale - less;
-        if (j + k == column) d.x[k] -= of_target;
-      }
+    for (int k = 0; k < size; ++k) {
+      if (j + k < valid) d.x[k] = exponential(x.x[k] - top) * scale - less;
+      if (j + k == column) d.x[k] -= of_target;
     }
     store(out + j, d, ending);
   });

@@ -52,24 +52,27 @@ __device__ inline void add_rows(const Columns<T>& in, int64_t row, int64_t rows,
   using A = Wide<T>;
   const auto add_some = [&](auto how_many) {
     constexpr int some = decltype(how_many)::value;
-    Group<A, size> d[some];
-    [[maybe_unused]] Group<A, size> h[with_norm ? some : 1];
+    Raw<T, size> dy[some];
+    [[maybe_unused]] Raw<T, size> x[with_norm ? some : 1];
     [[maybe_unused]] A mean[with_norm ? some : 1], inverse[with_norm ? some : 1];
 #pragma unroll
     for (int i = 0; i < some; ++i) {
-      d[i] = load<size>(in.dy + (row + i) * in.shape.cols + column, ending);
+      dy[i] = fetch<size>(in.dy + (row + i) * in.shape.cols + column, ending);
       if constexpr (with_norm) {
-        h[i] = load<size>(in.x + (row + i) * in.shape.cols + column, ending);
+        x[i] = fetch<size>(in.x + (row + i) * in.shape.cols + column, ending);
         mean[i] = in.statistics[2 * (row + i)];
         inverse[i] = in.statistics[2 * (row + i) + 1];
       }
     }
 #pragma unroll
     for (int i = 0; i < some; ++i) {
+      const auto d = widened(dy[i]);
 #pragma unroll
-      for (int k = 0; k < size; ++k) {
-        plain.x[k] += d[i].x[k];
-        if constexpr (with_norm) scaled.x[k] = multiply_add(d[i].x[k], (h[i].x[k] - mean[i]) * inverse[i], scaled.x[k]);
+      for (int k = 0; k < size; ++k) plain.x[k] += d.x[k];
+      if constexpr (with_norm) {
+        const auto h = widened(x[i]);
+#pragma unroll
+        for (int k = 0; k < size; ++k) scaled.x[k] = multiply_add(d.x[k], (h.x[k] - mean[i]) * inverse[i], scaled.x[k]);
       }
     }
     row += some;

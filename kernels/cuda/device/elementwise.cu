@@ -91,7 +91,9 @@ __global__ void swiglu_backward_groups(const T* dy, const T* gate_up, T* dgate_u
 
 template <class T>
 __global__ void residual_groups(Residual<T> residual, int64_t rows, bool wide) {
-  for_row_group<lanes<T>>(rows, residual.mask.cols, wide, [&](int64_t n, int64_t j, auto ending) { residual.template at<lanes<T>>(n, j, ending); });
+  for_row_group<lanes<T>>(rows, residual.mask.cols, wide, [&](int64_t n, int64_t j, auto ending) {
+    residual.sum_at(residual.template fetch_at<lanes<T>>(n, j, ending), n, j, ending);
+  });
 }
 
 /// y = mask x / (1 - p)

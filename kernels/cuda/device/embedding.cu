@@ -65,18 +65,20 @@ __global__ void __launch_bounds__(group_threads) add_token_rows(SortedTokens sor
     A* to = dtable + row * shape.cols + j;
     auto total = load<size>(to, ending);
     for (int64_t begin = place; begin < n; begin += tokens_at_once) {
-      Group<A, size> d[tokens_at_once];
+      Raw<T, size> raw[tokens_at_once];
       bool mine[tokens_at_once];
 #pragma unroll
-      for (int i = 0; i < tokens_at_once; ++i) {
-        mine[i] = begin + i < n && sorted.row[begin + i] == row;
-        if (mine[i]) d[i] = load<size>(dy + sorted.token[begin + i] * shape.cols + j, ending);
+      for (int i = 0; i < tokens_at_once; ++i) {  // without a branch: what is not this row's reads a token that is, and is not used
+        const int64_t at = begin + i < n ? begin + i : n - 1;
+        mine[i] = begin + i < n && sorted.row[at] == row;
+        raw[i] = fetch<size>(dy + sorted.token[mine[i] ? at : place] * shape.cols + j, ending);
       }
 #pragma unroll
       for (int i = 0; i < tokens_at_once; ++i) {
-        if (!mine[i]) continue;
+        const auto d = widened(raw[i]);
 #pragma unroll
-        for (int k = 0; k < size; ++k) total.x[k] += d[i].x[k];
+        for (int k = 0; k < size; ++k)
+          if (mine[i]) total.x[k] += d.x[k];
       }
       if (!mine[tokens_at_once - 1]) break;
     }

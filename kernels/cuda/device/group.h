@@ -50,23 +50,27 @@ __device__ inline void move(const T* from, T* to, Part part) {
     if (k < part.count) to[k] = from[k];
 }
 
+/// A group as it lies in memory: what has been asked for and is not used yet, so that a thread can have much on its way at once.
+template <class T, int size>
+struct Raw {
+  alignas(16) T x[size];
+};
 /// What is not there reads as zero.
-template <int size, class T>
-__device__ inline Group<Wide<T>, size> load(const T* from, Whole all) {
-  alignas(16) T raw[size];
-  move<size>(from, raw, all);
+template <int size, class T, class Ending>
+__device__ inline Raw<T, size> fetch(const T* from, Ending ending) {
+  Raw<T, size> raw{};
+  move<size>(from, raw.x, ending);
+  return raw;
+}
+template <class T, int size>
+__device__ inline Group<Wide<T>, size> widened(const Raw<T, size>& raw) {
   Group<Wide<T>, size> group;
 #pragma unroll
-  for (int k = 0; k < size; ++k) group.x[k] = widen(raw[k]);
+  for (int k = 0; k < size; ++k) group.x[k] = widen(raw.x[k]);
   return group;
 }
-template <int size, class T>
-__device__ inline Group<Wide<T>, size> load(const T* from, Part part) {
-  Group<Wide<T>, size> group;
-#pragma unroll
-  for (int k = 0; k < size; ++k) group.x[k] = k < part.count ? widen(from[k]) : Wide<T>(0);
-  return group;
-}
+template <int size, class T, class Ending>
+__device__ inline Group<Wide<T>, size> load(const T* from, Ending ending) { return widened(fetch<size>(from, ending)); }
 
 template <int size, class T, class A>
 __device__ inline void store(T* to, const Group<A, size>& group, Whole all) {
@@ -123,6 +127,28 @@ __device__ inline void for_row_group(int64_t rows, int64_t cols, bool aligned, c
   if (row >= rows) return;
   if (aligned) body(row, j, Whole{});
   else body(row, j, Part{static_cast<int>(cols - j < size ? cols - j : size)});
+}
+
+/// In a block of `threads`: calls body(first element, group, Whole or Part) for groups t, t + threads, ... of thread t, in order; four are on
+/// their way at once.
+template <int threads, int size, class T, class Body>
+__device__ inline void for_groups_of_block(const T* from, int64_t count, bool aligned, const Body& body) {
+  constexpr int64_t stride = threads * size;
+  constexpr int ahead = 4;
+  int64_t i = static_cast<int64_t>(threadIdx.x) * size;
+  if (aligned)
+    for (; i + (ahead - 1) * stride + size <= count; i += ahead * stride) {
+      Raw<T, size> raw[ahead];
+#pragma unroll
+      for (int a = 0; a < ahead; ++a) raw[a] = fetch<size>(from + i + a * stride, Whole{});
+#pragma unroll
+      for (int a = 0; a < ahead; ++a) body(i + a * stride, widened(raw[a]), Whole{});
+    }
+  for (; i < count; i += stride) {
+    const Part part{static_cast<int>(count - i < size ? count - i : size)};
+    if (aligned && part.count == size) body(i, load<size>(from + i, Whole{}), Whole{});
+    else body(i, load<size>(from + i, part), part);
+  }
 }
 
 /// Whether rows of this many columns are whole groups, so that wide accesses may begin at each of them if they may at the first.

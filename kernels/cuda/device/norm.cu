@@ -6,21 +6,32 @@
 namespace mindpipe::cuda {
 namespace {
 
-/// Where the rows of a norm come from: memory, or a sum that is written on the way. `again` reads what `first` gave, by the same thread.
+/// Where the rows of a norm come from: memory, or a sum that is written on the way. `fetch_at` asks memory, `first` makes numbers of the answer,
+/// and `again` reads what `first` gave, by the same thread.
 template <class T>
 struct StoredRows {
+  template <int size>
+  using Fetched = Raw<T, size>;
   const T* x;
   int64_t cols;
   template <int size, class Ending>
-  __device__ Group<Wide<T>, size> first(int64_t n, int64_t j, Ending ending) const { return load<size>(x + n * cols + j, ending); }
+  __device__ Raw<T, size> fetch_at(int64_t n, int64_t j, Ending ending) const { return fetch<size>(x + n * cols + j, ending); }
+  template <int size, class Ending>
+  __device__ Group<Wide<T>, size> first(const Raw<T, size>& fetched, int64_t, int64_t, Ending) const { return widened(fetched); }
   template <int size, class Ending>
   __device__ Group<Wide<T>, size> again(int64_t n, int64_t j, Ending ending) const { return load<size>(x + n * cols + j, ending); }
 };
 template <class T>
 struct SummedRows {
+  template <int size>
+  using Fetched = typename Residual<T>::template Fetched<size>;
   Residual<T> residual;
   template <int size, class Ending>
-  __device__ Group<Wide<T>, size> first(int64_t n, int64_t j, Ending ending) const { return residual.template at<size>(n, j, ending); }
+  __device__ Fetched<size> fetch_at(int64_t n, int64_t j, Ending ending) const { return residual.template fetch_at<size>(n, j, ending); }
+  template <int size, class Ending>
+  __device__ Group<Wide<T>, size> first(const Fetched<size>& fetched, int64_t n, int64_t j, Ending ending) const {
+    return residual.template sum_at<size>(fetched, n, j, ending);
+  }
   template <int size, class Ending>
   __device__ Group<Wide<T>, size> again(int64_t n, int64_t j, Ending ending) const { return load<size>(residual.y + n * residual.mask.cols + j, ending); }
 };
@@ -45,9 +56,13 @@ __global__ void __launch_bounds__(most_threads) norm_rows(Rows rows, NormPart<T>
   __shared__ A room[2][most_warps];
   const Team team(threads, norm.rows);
   const A cols = static_cast<A>(norm.cols);
+  typename Rows::template Fetched<size> fetched[in_registers ? held_groups : 1];
   Group<A, size> row[in_registers ? held_groups : 1], total{};
+  const auto fetch_group = [&](int v, int64_t j, auto ending) { fetched[v] = rows.template fetch_at<size>(team.row, j, ending); };
+  if constexpr (in_registers) team.walk<in_registers, size>(norm.cols, fetch_group);
   team.walk<in_registers, size>(norm.cols, [&](int v, int64_t j, auto ending) {
-    row[v] = rows.template first<size>(team.row, j, ending);
+    if constexpr (!in_registers) fetch_group(v, j, ending);
+    row[v] = rows.template first<size>(fetched[v], team.row, j, ending);
 #pragma unroll
     for (int k = 0; k < size; ++k) total.x[k] += row[v].x[k];
   });
@@ -106,10 +121,17 @@ __global__ void __launch_bounds__(most_threads) norm_gradient_rows(NormGradient<
   const Team team(threads, norm.rows);
   const A mean = team.there ? norm.statistics[2 * team.row] : A(0), inverse = team.there ? norm.statistics[2 * team.row + 1] : A(0);
   const int64_t begin = team.row * norm.cols;
-  Group<A, size> w[in_registers ? held_groups : 1], h[in_registers ? held_groups : 1], plain{}, crossed{};
-  const auto fetch = [&](int v, int64_t j, auto ending) {
-    w[v] = load<size>(norm.dy + begin + j, ending);
-    h[v] = load<size>(norm.x + begin + j, ending);
+  constexpr int groups = in_registers ? held_groups : 1;
+  Raw<T, size> dy[groups], x[groups], past[groups];
+  Group<A, size> w[groups], h[groups], plain{}, crossed{};
+  const auto fetch_group = [&](int v, int64_t j, auto ending) {
+    dy[v] = fetch<size>(norm.dy + begin + j, ending);
+    x[v] = fetch<size>(norm.x + begin + j, ending);
+    if (norm.residual != nullptr) past[v] = fetch<size>(norm.residual + begin + j, ending);
+  };
+  const auto widen_group = [&](int v, int64_t j, auto ending) {
+    w[v] = widened(dy[v]);
+    h[v] = widened(x[v]);
     const auto gain = load<size>(norm.gain + j, ending);
 #pragma unroll
     for (int k = 0; k < size; ++k) {
@@ -117,8 +139,10 @@ __global__ void __launch_bounds__(most_threads) norm_gradient_rows(NormGradient<
       h[v].x[k] = (h[v].x[k] - mean) * inverse;
     }
   };
+  if constexpr (in_registers) team.walk<in_registers, size>(norm.cols, fetch_group);
   team.walk<in_registers, size>(norm.cols, [&](int v, int64_t j, auto ending) {
-    fetch(v, j, ending);
+    if constexpr (!in_registers) fetch_group(v, j, ending);
+    widen_group(v, j, ending);
 #pragma unroll
     for (int k = 0; k < size; ++k) {
       plain.x[k] += w[v].x[k];
@@ -128,14 +152,14 @@ __global__ void __launch_bounds__(most_threads) norm_gradient_rows(NormGradient<
   const Pair<A> sums = join_team(Pair<A>{sum_of(plain), sum_of(crossed)}, threads, room, Sum{});
   const A cols = static_cast<A>(norm.cols), mean_plain = norm.rms ? A(0) : sums.a / cols, mean_crossed = sums.b / cols;
   team.walk<in_registers, size>(norm.cols, [&](int v, int64_t j, auto ending) {
-    if constexpr (!in_registers) fetch(v, j, ending);
+    if constexpr (!in_registers) fetch_group(v, j, ending), widen_group(v, j, ending);
     Group<A, size> d;
 #pragma unroll
     for (int k = 0; k < size; ++k) d.x[k] = (w[v].x[k] - mean_plain - h[v].x[k] * mean_crossed) * inverse;
     if (norm.residual != nullptr) {
-      const auto past = load<size>(norm.residual + begin + j, ending);
+      const auto before = widened(past[v]);
 #pragma unroll
-      for (int k = 0; k < size; ++k) d.x[k] = past.x[k] + d.x[k];
+      for (int k = 0; k < size; ++k) d.x[k] = before.x[k] + d.x[k];
     }
     store(norm.dx + begin + j, d, ending);
   });

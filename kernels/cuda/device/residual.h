@@ -11,12 +11,20 @@ struct Residual {
   MaskRows mask;
   T* y;
 
+  template <int size>
+  struct Fetched {
+    Raw<T, size> x, branch;
+  };
   template <int size, class Ending>
-  __device__ Group<Wide<T>, size> at(int64_t n, int64_t j, Ending ending) const {
-    using A = Wide<T>;
+  __device__ Fetched<size> fetch_at(int64_t n, int64_t j, Ending ending) const {
     const int64_t i = n * mask.cols + j;
-    auto sum = load<size>(x + i, ending);
-    auto added = load<size>(branch + i, ending);
+    return {fetch<size>(x + i, ending), fetch<size>(branch + i, ending)};
+  }
+  /// Writes the sum of what was fetched there, and returns it as it was rounded.
+  template <int size, class Ending>
+  __device__ Group<Wide<T>, size> sum_at(const Fetched<size>& fetched, int64_t n, int64_t j, Ending ending) const {
+    using A = Wide<T>;
+    auto sum = widened(fetched.x), added = widened(fetched.branch);
     if (bias != nullptr) {
       const auto offset = load<size>(bias + j, ending);
 #pragma unroll
@@ -30,7 +38,7 @@ struct Residual {
     }
 #pragma unroll
     for (int k = 0; k < size; ++k) sum.x[k] = rounded<T>(sum.x[k] + added.x[k]);
-    store(y + i, sum, ending);
+    store(y + n * mask.cols + j, sum, ending);
     return sum;
   }
 };

@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "cuda/device/group.h"
 #include "cuda/device/norm_kernels.h"
 
@@ -6,6 +8,7 @@ namespace {
 
 template <class T>
 inline constexpr int pair_lanes = static_cast<int>(8 / sizeof(T));  ///< pairs of a thread
+constexpr int heads_at_once = 4;
 
 /// (a, b) -> (a cos - b sin, b cos + a sin). A thread works out the angles of a few pairs of one row, in f64, and turns them in every head.
 template <class T>
@@ -24,18 +27,31 @@ __global__ void rotary_pairs(RotaryCall call, const __grid_constant__ Frequencie
       sine[k] = call.inverse ? -static_cast<A>(s) : static_cast<A>(s);
     }
     T* low = static_cast<T*>(call.data) + (n * call.heads + call.first) * call.width + i;
-#pragma unroll 4
-    for (int64_t h = 0; h < call.count; ++h, low += call.width) {
-      auto a = load<size>(low, ending), b = load<size>(low + half, ending);
+    const auto turn_heads = [&](auto how_many) {
+      constexpr int heads = decltype(how_many)::value;
+      Raw<T, size> lows[heads], highs[heads];
 #pragma unroll
-      for (int k = 0; k < size; ++k) {
-        const A before = a.x[k];
-        a.x[k] = before * cosine[k] - b.x[k] * sine[k];
-        b.x[k] = b.x[k] * cosine[k] + before * sine[k];
+      for (int h = 0; h < heads; ++h) {
+        lows[h] = fetch<size>(low + h * call.width, ending);
+        highs[h] = fetch<size>(low + h * call.width + half, ending);
       }
-      store(low, a, ending);
-      store(low + half, b, ending);
-    }
+#pragma unroll
+      for (int h = 0; h < heads; ++h) {
+        auto a = widened(lows[h]), b = widened(highs[h]);
+#pragma unroll
+        for (int k = 0; k < size; ++k) {
+          const A before = a.x[k];
+          a.x[k] = before * cosine[k] - b.x[k] * sine[k];
+          b.x[k] = b.x[k] * cosine[k] + before * sine[k];
+        }
+        store(low + h * call.width, a, ending);
+        store(low + h * call.width + half, b, ending);
+      }
+      low += heads * call.width;
+    };
+    int64_t left = call.count;
+    for (; left >= heads_at_once; left -= heads_at_once) turn_heads(std::integral_constant<int, heads_at_once>{});
+    for (; left > 0; --left) turn_heads(std::integral_constant<int, 1>{});
   });
 }
 

@@ -13,12 +13,10 @@ __global__ void __launch_bounds__(group_threads) sum_squares_chunks(const T* x, 
   __shared__ A room[most_warps];
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * chunk, here = count - begin < chunk ? count - begin : chunk;
   Group<A, size> total{};
-#pragma unroll 4
-  for (int64_t i = static_cast<int64_t>(threadIdx.x) * size; i < here; i += group_threads * size) {
-    const auto a = wide && here - i >= size ? load<size>(x + begin + i, Whole{}) : load<size>(x + begin + i, Part{static_cast<int>(here - i < size ? here - i : size)});
+  for_groups_of_block<group_threads, size>(x + begin, here, wide, [&](int64_t, const Group<A, size>& a, auto) {
 #pragma unroll
     for (int k = 0; k < size; ++k) total.x[k] = multiply_add(a.x[k], a.x[k], total.x[k]);
-  }
+  });
   const A sum = join_team(sum_of(total), group_threads, room, Sum{});
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
