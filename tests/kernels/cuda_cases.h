@@ -58,12 +58,14 @@ TEST_F(Cuda, AddsAndAccumulates) {
     const Maker make{pairing(), dtype, skew};
     for (std::int64_t n : {1, 7, 8, 2049, 5000}) {
       const Mirror a = make.random({n}, "a"), b = make.random({n}, "b"), sum = make.empty({n}), total = make.wide({n}, "total"), in_place = make.random({n}, "c");
-      on_both(pairing(), {&sum, &total, &in_place}, 1, [&](Backend& backend, auto of) {
+      const Mirror one = make.wide({n}, "one"), other = make.wide({n}, "other"), largest = make.empty_wide({n});
+      on_both(pairing(), {&sum, &total, &in_place, &largest}, 1, [&](Backend& backend, auto of) {
+        backend.maximum(of(one), of(other), of(largest));
         backend.add(of(a), of(b), of(sum));
         backend.accumulate(of(a), of(total));
         backend.add(of(in_place), of(b), of(in_place));
       });
-      for (Operand& o : fetched({&sum, &total, &in_place})) all.push_back(std::move(o));
+      for (Operand& o : fetched({&sum, &total, &in_place, &largest})) all.push_back(std::move(o));
     }
     return all;
   });
@@ -388,7 +390,7 @@ TEST_F(Cuda, Updates) {
 }
 
 TEST_F(Cuda, MovesBytesAndKeepsQueuesInOrder) {
-  const std::int64_t n = (std::int64_t{9} << 20) / 4 + 3;  // more than two slots of pinned memory
+  const std::int64_t n = (std::int64_t{36} << 20) / 4 + 3;  // more than all slots of pinned memory
   Backend& gpu = *pairing().gpu;
   Arena room(pairing().memory, MemoryClass::workspace, 3 * aligned(static_cast<std::size_t>(4 * n)));
   const Tensor a = room.take({n}, DType::i32), b = room.take({n}, DType::i32);
