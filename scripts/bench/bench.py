@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """MindPipe against PyTorch, side by side on this machine: GPT-2 124M training on the CPU.
 
-    bench.py [--parts products,training,layouts,sums] [--precisions f32,bf16] [--batch 2] [--micro-batch 1] [--steps 3] [--repeats 3]
+    bench.py [--parts products,training,layouts,sums,waiting] [--precisions f32,bf16] [--batch 2] [--micro-batch 1] [--steps 3] [--repeats 3]
              [--threads 2] [--compile] [--output runs/bench/bench.json] [--set key=value ...]
 
 Runs `mindpipe-train` and torch_gpt.py in turn, `--repeats` times, each run in a process of its own; the first step of a run warms up
@@ -11,6 +11,7 @@ PyTorch's interpreter: $MINDPIPE_PEER_PYTHON, else .venv-peers/bin/python (`make
 
 products: our large products and the raw rate of the instruction they are made of; the share of a whole step is of the former.
 training: GPT-2 124M in each precision. sums: the fixed tree over two ranks beside MPI_Allreduce.
+waiting: the share of its rate that a rank on one processor keeps while it waits for a message in the background.
 layouts: the same model with 3 layers and batches of its own: two ranks with one thread each against one rank with two threads (data, tensor,
 pipeline), and one rank whose arithmetic is cut as if it were four (shards) against plain; shards = degrees is what every run has.
 `--compile` adds torch.compile as another column. Exit code 0 when the figures were taken, whatever they are.
@@ -33,7 +34,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TORCH_SCRIPT = os.path.join(ROOT, "scripts", "bench", "torch_gpt.py")
 LAYERS, WIDTH, SEQUENCE, PARAMETERS = 12, 768, 1024, 124_439_808  # with 50,257 rows in the table, which is counted once
-PARTS = ("products", "training", "layouts", "sums")
+PARTS = ("products", "training", "layouts", "sums", "waiting")
 LAYOUTS = (("data", 2, {"grid.data": 2, "reproducible.data": 2}, 16, 4), ("tensor", 2, {"grid.tensor": 2, "reproducible.tensor": 2}, 16, 4),
            ("pipeline", 2, {"grid.pipeline": 2}, 32, 1),
            ("shards", 1, {"reproducible.data": 2, "reproducible.tensor": 2}, 16, 4))  # name, ranks, settings, batch, micro-batch
@@ -333,6 +334,10 @@ def main():
         report["layouts"][precisions[0]] = layouts(options, precisions[0])
     if "sums" in parts:
         report["sums"] = run_program(options, ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2", "sums_bench"])
+    if "waiting" in parts:
+        report["waiting"] = run_program(options, ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2", "waiting_bench"])
+        worst = min(size["of_processor"] for size in report["waiting"])
+        print("a rank that waits in the background computes at %.3f of its rate at least (must 0.97)" % worst)
     output = options.output or os.path.join(options.runs, "bench.json")
     with open(output, "w") as file:
         json.dump(report, file, indent=1)

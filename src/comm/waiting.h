@@ -10,6 +10,21 @@ namespace mindpipe {
 class Staging;
 class Watchdog;
 
+/// Lets a rank that computes look after its messages not too often: asking MPI takes a microsecond or two, and kernels may be as short.
+class Pace {
+ public:
+  bool due() {
+    const std::int64_t now = now_ns();
+    if (now < next_) return false;
+    next_ = now + look_every_ns;
+    return true;
+  }
+
+ private:
+  static constexpr std::int64_t look_every_ns = 50'000;
+  std::int64_t next_ = 0;
+};
+
 /// How this rank waits for others: it lets its other queues move, spins at first, then sleeps 50 to 200 us at a time when
 /// ranks outnumber processors. A wait that gets long is described to the watchdog. One for each rank.
 class Waiting {

@@ -103,6 +103,7 @@ class Executor {
   std::vector<char> ended_;
   std::vector<std::int64_t> paper_times_;  ///< counted memory: how long the simulator says each action takes; else none
   bool moving_ = false;
+  Pace pace_;  ///< of looks from within the backend's operations
   const StepInput* input_ = nullptr;
   StepScalars scalars_;
   Recorder recorder_;
