@@ -58,8 +58,8 @@ int train(const Arguments& arguments, const Config& given) {
   const double tokens = static_cast<double>(worker.layout().tokens());
   std::string stopped;
   for (int step = 0; step < config.train.steps; ++step) {
-    run.watchdog().arm(config.watchdog.step > 0 ? config.watchdog.step : std::max(10 * report.median_step(), 300.0),
-                       fmt::format("step {}", step + 1), "watchdog.step");
+    const double limit = config.watchdog.step > 0 ? config.watchdog.step : std::max(10 * report.median_step(), 300.0);
+    run.watchdog().arm(limit, fmt::format("step {}", step + 1), "watchdog.step");
     const double rate = rate_at(config.optimizer.rate, step, config.train.steps);
     const std::int64_t start = now_ns();
     const StepScalars scalars = worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, rate);
@@ -76,6 +76,7 @@ int train(const Arguments& arguments, const Config& given) {
     if (step == 0) line.add("seconds_to_first_step", run.seconds() - seconds);
     if (worker.backend().description().starts_with("emulated")) line.add("emulated", true);
     if (validation && (step + 1) % config.train.evaluate_every == 0) {
+      run.watchdog().arm(limit * config.train.evaluate_batches, fmt::format("the evaluation after step {}", step + 1), "watchdog.step a batch");
       const double loss = worker.evaluate(*validation, config.train.evaluate_batches);
       line.add("validation_loss", loss);
       info("step {}: validation loss {:.4f}", step + 1, loss);
