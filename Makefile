@@ -3,7 +3,7 @@ JOBS ?= 2
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build configure setup test test-layouts demo bench bench-peers format clean
+.PHONY: help all build cuda configure setup test test-layouts demo bench bench-peers format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -18,6 +18,10 @@ configure: setup
 
 build: configure ## build the program and its tests in build/
 	cmake --build $(BUILD) -j $(JOBS)
+
+cuda: setup      ## build for A100, H100, H200 and newer GPUs in build-cuda/ (build/ is for H100 and H200 where nvcc is)
+	cmake --preset release -B build-cuda -DMINDPIPE_CUDA=ON "-DMINDPIPE_CUDA_ARCHITECTURES=80-real;90-real;90-virtual"
+	cmake --build build-cuda -j $(JOBS) --target mindpipe-train
 
 test: build      ## build and run all quick tests
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 export cache=${MINDPIPE_HEADER_CACHE:-}
 mpi_flags=$(pkg-config --cflags ompi-c 2>/dev/null || true)
 export mpi_flags
+export cuda=/usr/local/cuda/include
 # A header that a source file of its own name includes first is proven by the build.
 proven() { [[ -f ${1%.h}.cpp ]] && [[ $(grep -m 1 '^#include' "${1%.h}.cpp") == "#include \"${1#*/}\"" ]]; }
 if (($# == 0)); then
@@ -20,7 +21,8 @@ check() {
   case $header in
     kernels/cpu/simd/*) flags+=(-DMINDPIPE_ISA=avx512 -DMINDPIPE_ISA_LEVEL=2 -fno-math-errno -fno-trapping-math
                                 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mbmi2 -mf16c -mprefer-vector-width=512) ;;
-    kernels/cuda/*) return 0 ;;   # compiled with the CUDA headers, where they are
+    kernels/cuda/device/*) flags+=(-Itests/kernels/cuda_on_host -Wno-unknown-pragmas) ;;   # device code is plain C++ with the runtime of the tests
+    kernels/cuda/*) [[ -f $cuda/cuda_runtime.h ]] || return 0; flags+=(-isystem "$cuda") ;;
   esac
   flags+=($mpi_flags)
   local stamp=$cache/${header//\//_}

@@ -7,24 +7,22 @@ namespace mindpipe::testing {
 
 inline const Dropout drop{.probability = 0.3f, .stream = {.seed = 5, .purpose = purpose_of("dropout"), .step = 9, .sample = 40}};
 
-/// Addresses that are aligned, and ones that are not.
-inline constexpr std::size_t skews[] = {0, 1};
-
 /// make(dtype, skew) runs one operation on fresh operands and returns its outputs as the GPU has them. For every number type: they have the same
-/// bits at every address and in every order of threads.
+/// bits in every order of threads, and at addresses that are not aligned.
 template <class Fixture, class Make>
 void for_kinds(Fixture& fixture, const Make& make) {
   for (DType dtype : number_types) {
     SCOPED_TRACE(name_of(dtype));
     std::vector<Operand> first;
-    for (std::size_t skew : skews)
-      fixture.for_orders([&] {
-        SCOPED_TRACE("skew " + std::to_string(skew));
-        const std::vector<Operand> got = make(dtype, skew);
-        if (first.empty()) first = got;
-        ASSERT_EQ(got.size(), first.size());
-        for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i], first[i])) << "output " << i << " has other bits";
-      });
+    const auto check = [&](std::size_t skew) {
+      SCOPED_TRACE("skew " + std::to_string(skew));
+      const std::vector<Operand> got = make(dtype, skew);
+      if (first.empty()) first = got;
+      ASSERT_EQ(got.size(), first.size());
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i], first[i])) << "output " << i << " has other bits";
+    };
+    fixture.for_orders([&] { check(0); });
+    check(1);
   }
 }
 

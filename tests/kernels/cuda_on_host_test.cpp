@@ -1,5 +1,9 @@
 #include "cuda/gpu_operations.h"
 
+#include <gmock/gmock.h>
+
+#include "cuda/device/group.h"
+#include "cuda/error.h"
 #include "kernels/mirror.h"
 
 /// The GPU backend's own kernels on the host: every thread of every block, in two orders, on the runtime of tests/kernels/cuda_on_host.
@@ -59,3 +63,96 @@ class Cuda : public ::testing::Test {
 };
 
 #include "kernels/cuda_cases.h"
+
+namespace {
+
+std::string error_of(const std::function<void()>& action, Exit* code = nullptr) {
+  try {
+    action();
+  } catch (const Error& error) {
+    if (code != nullptr) *code = error.code;
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+/// Marks every element that its walk comes to.
+template <class Ending>
+void mark(int* marks, Ending ending) {
+  for (int k = 0; k < 4; ++k)
+    if (cuda::there(ending, k)) ++marks[k];
+}
+void mark_groups(int* marks, std::int64_t count, bool wide) {
+  cuda::for_group<4>(count, wide, [&](std::int64_t i, auto ending) { mark(marks + i, ending); });
+}
+void mark_row_groups(int* marks, std::int64_t rows, std::int64_t cols, bool wide) {
+  cuda::for_row_group<4>(rows, cols, wide, [&](std::int64_t n, std::int64_t j, auto ending) { mark(marks + n * cols + j, ending); });
+}
+void mark_groups_of_block(const float* from, int* marks, std::int64_t count, bool wide) {
+  cuda::for_groups_of_block<64, 4>(from, count, wide, [&](std::int64_t i, auto, auto ending) { mark(marks + i, ending); });
+}
+
+}  // namespace
+
+TEST(GpuMemory, WhenItRunsOutTheLedgerSaysWhoHoldsIt) {
+  Memory memory(Memory::Kind::device);
+  const Arena values(memory, MemoryClass::values, 3 << 20);
+  Exit code = Exit::done;
+  const std::string text = error_of([&] { memory.allocate(std::size_t{2} << 30, MemoryClass::activations); }, &code);
+  EXPECT_EQ(code, Exit::out_of_memory);
+  EXPECT_THAT(text, ::testing::HasSubstr("this GPU would not give 2048.0 MiB for activations"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("values +3.0 MiB"));
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the failure has been told and is not left for the next call";
+  Memory limited(Memory::Kind::device, 1 << 20);
+  EXPECT_THAT(error_of([&] { limited.allocate(2 << 20, MemoryClass::values); }), ::testing::HasSubstr("memory.device_limit is 1.0 MiB"));
+}
+
+TEST(GpuMemory, IsTakenAsPredicted) {
+  Memory memory(Memory::Kind::device);
+  const mindpipe::testing::Cpu cpu;
+  const GpuOnHost gpu(memory, *cpu.backend);
+  EXPECT_EQ(memory.allocated(), gpu_workspace_bytes);
+}
+
+TEST(GpuErrors, SayWhatWasCalledWhatCameBackAndWhatToDo) {
+  Exit code = Exit::done;
+  EXPECT_THAT(error_of([] { MP_CUDA(cudaErrorNoKernelImageForDevice); }, &code), ::testing::HasSubstr("make cuda"));
+  EXPECT_EQ(code, Exit::bad_configuration);
+  EXPECT_THAT(error_of([] { MP_CUDA(cudaErrorMemoryAllocation); }, &code), ::testing::HasSubstr("train.micro_batch"));
+  EXPECT_EQ(code, Exit::out_of_memory);
+  EXPECT_THAT(error_of([] { MP_CUDA(cudaErrorInvalidValue); }, &code), ::testing::HasSubstr("compute-sanitizer"));
+  EXPECT_EQ(code, Exit::internal);
+}
+
+TEST(Launch, CoversMoreElementsThan32BitsCount) {
+  const std::int64_t many = (std::int64_t{1} << 34) + 1;
+  EXPECT_EQ(cuda::grid_of_groups(many, 8).x, (std::int64_t{1} << 34) / 8 / 256 + 1);
+  EXPECT_EQ(cuda::grid_of_row_groups(many, 9, 8).x, (2 * many + 255) / 256);
+  EXPECT_EQ(cuda::quotient(many * 7 + 6, 7), many);
+  EXPECT_EQ(cuda::quotient(4000000006, 7), 571428572);
+}
+
+TEST(Launch, EveryElementBelongsToOneThread) {
+  Memory memory(Memory::Kind::device);
+  const mindpipe::testing::Cpu cpu;
+  GpuOnHost gpu(memory, *cpu.backend);
+  cudaStream_t stream = nullptr;
+  MP_CUDA(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0));
+  for (bool wide : {false, true})
+    for (std::int64_t rows : {1, 3, 300})
+      for (std::int64_t cols : {4, 7, 64, 1028}) {
+        const std::int64_t count = rows * cols, guard = 16;
+        std::vector<int> flat(static_cast<std::size_t>(count + guard)), in_rows = flat, in_block = flat;
+        const std::vector<float> numbers(flat.size());
+        std::vector<int> want(flat.size());
+        std::fill_n(want.begin(), count, 1);
+        cuda::launch(stream, cuda::grid_of_groups(count, 4), mark_groups, flat.data(), count, wide);
+        cuda::launch(stream, cuda::grid_of_row_groups(rows, cols, 4), mark_row_groups, in_rows.data(), rows, cols, wide && cols % 4 == 0);
+        cuda::launch(stream, cuda::Grid{1, 64}, mark_groups_of_block, numbers.data(), in_block.data(), count, wide);
+        MP_CUDA(cudaStreamSynchronize(stream));
+        EXPECT_EQ(flat, want) << rows << " x " << cols;
+        EXPECT_EQ(in_rows, want) << rows << " x " << cols;
+        EXPECT_EQ(in_block, want) << rows << " x " << cols;
+      }
+  MP_CUDA(cudaStreamDestroy(stream));
+}

@@ -15,7 +15,8 @@ struct Pairing {
 class Mirror {
  public:
   Mirror(Pairing& pairing, Operand operand, std::size_t skew = 0) : pairing_(&pairing), host_(std::move(operand)), skew_(skew) {
-    raw_.assign(guard + skew_ * bytes_of(host_.dtype()) + host_.tensor().bytes() + guard, std::byte{0xa5});
+    raw_.resize(guard + skew_ * bytes_of(host_.dtype()) + host_.tensor().bytes() + guard);
+    for (std::size_t i = 0; i < raw_.size(); ++i) raw_[i] = std::byte{i % 2 == 0 ? std::uint8_t{0xbf} : std::uint8_t{0xff}};  // a NaN that even "+= 0" changes
     std::memcpy(raw_.data() + offset(), host_.tensor().data, host_.tensor().bytes());
     block_ = Arena(pairing.memory, MemoryClass::workspace, raw_.size());
     whole_ = block_.take({static_cast<std::int64_t>(raw_.size())}, DType::u8);
