@@ -70,6 +70,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string description() const = 0;  ///< "cpu: avx512, 2 threads"
   virtual Memory& memory() = 0;
+  virtual bool host_may_read() const { return true; }  ///< and write its memory, at any time between two operations; so may MPI
 
   // -- products -----------------------------------------------------------------------------------------------------
   /// y[n,m] = activation(x[n,k] w[m,k]^T + bias[m]); `bias` may be none. With an activation, `before`[n,m] (dtype of y), unless none,

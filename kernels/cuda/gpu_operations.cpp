@@ -43,23 +43,23 @@ void* GpuOperations::workspace(std::size_t bytes, const char* operation) {
 
 void GpuOperations::done(const char* operation) {
   cuda::require(cudaGetLastError(), operation);
-  progress();
+  if (queue_ == compute_queue) progress();
 }
 
 void GpuOperations::copy(const Tensor& from, const Tensor& to) {
   require(to, from.count(), from.dtype, "copy", "to");
   if (from.count() != 0) MP_CUDA(cudaMemcpyAsync(to.data, from.data, from.bytes(), cudaMemcpyDefault, stream()));
-  progress();
+  if (queue_ == compute_queue) progress();
 }
 
 void GpuOperations::upload(const void* host, const Tensor& to) {
   staging_.upload(host, to.data, to.bytes(), stream());
-  progress();
+  if (queue_ == compute_queue) progress();
 }
 
 void GpuOperations::download(const Tensor& from, void* host) {
   staging_.download(from.data, host, from.bytes(), stream());
-  progress();
+  if (queue_ == compute_queue) progress();
 }
 
 void GpuOperations::use_queue(int queue) {
@@ -71,7 +71,7 @@ void GpuOperations::wait(int queue, std::uint64_t event) { queues_.wait(queue, e
 bool GpuOperations::finished(std::uint64_t event) { return queues_.finished(event); }
 void GpuOperations::synchronize() {
   queues_.synchronize();
-  progress();
+  if (queue_ == compute_queue) progress();
 }
 
 }  // namespace mindpipe

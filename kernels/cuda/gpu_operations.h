@@ -15,6 +15,7 @@ class GpuOperations : public Backend {
 
   std::string description() const override;
   Memory& memory() override;
+  bool host_may_read() const override { return false; }
   void bias_backward(const Tensor& dy, const Tensor& db) override;
   void swiglu(const Tensor& gate_up, const Tensor& y) override;
   void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgate_up) override;

@@ -6,7 +6,7 @@
 #include "comm/channel.h"
 #include "comm/group.h"
 #include "comm/reduction.h"
-#include "queued_backend.h"
+#include "late_backend.h"
 #include "tree.h"
 
 namespace mindpipe {
@@ -16,7 +16,7 @@ namespace {
 struct StagingTest : ::testing::Test {
   Memory memory{Memory::Kind::host}, pinned{Memory::Kind::host};
   int ranks = 1, rank = world_rank();
-  QueuedBackend backend{memory, rank};
+  LateBackend backend{std::make_unique<PlainBackend>(memory), rank};
   Staging staging{backend, pinned};
   Waiting waiting;
   StagingTest() {

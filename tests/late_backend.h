@@ -1,0 +1,179 @@
+#pragma once
+#include <array>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "backend.h"
+#include "core/random.h"
+
+namespace mindpipe {
+
+/// A device on paper: operations wait in queues and run later, a few whenever somebody asks for an event, from queues drawn by lot. Whoever reads
+/// too early, or writes over what is still to be read, gets other bits than from the backend below, which runs everything at once.
+class LateBackend final : public Backend {
+ public:
+  LateBackend(std::unique_ptr<Backend> device, int rank)
+      : device_(std::move(device)), lots_{.seed = 3, .purpose = purpose_of("lots"), .sample = static_cast<std::uint32_t>(rank)} {}
+
+  std::string description() const override { return "late " + device_->description(); }
+  Memory& memory() override { return device_->memory(); }
+  bool host_may_read() const override { return false; }
+  void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) override {
+    later([=, this] { device_->linear(x, w, bias, activation, before, y); });
+  }
+  void linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) override {
+    later([=, this] { device_->linear_backward_input(dy, w, activation, before, dx); });
+  }
+  void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
+    later([=, this] { device_->linear_backward_weight(dy, x, dw); });
+  }
+  void bias_backward(const Tensor& dy, const Tensor& db) override { later([=, this] { device_->bias_backward(dy, db); }); }
+  void swiglu(const Tensor& gate_up, const Tensor& y) override { later([=, this] { device_->swiglu(gate_up, y); }); }
+  void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgate_up) override {
+    later([=, this] { device_->swiglu_backward(dy, gate_up, dgate_up); });
+  }
+  void residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                const Tensor& y) override {
+    later([=, this] { device_->residual(x, branch, bias, dropout, window, y); });
+  }
+  void dropout(const Tensor& x, const Dropout& dropout, const Window& window, const Tensor& y) override {
+    later([=, this] { device_->dropout(x, dropout, window, y); });
+  }
+  void add(const Tensor& a, const Tensor& b, const Tensor& sum) override { later([=, this] { device_->add(a, b, sum); }); }
+  void maximum(const Tensor& a, const Tensor& b, const Tensor& largest) override { later([=, this] { device_->maximum(a, b, largest); }); }
+  void accumulate(const Tensor& part, const Tensor& total) override { later([=, this] { device_->accumulate(part, total); }); }
+  void convert(const Tensor& x, const Tensor& y) override { later([=, this] { device_->convert(x, y); }); }
+  void fill(const Tensor& x, double value) override { later([=, this] { device_->fill(x, value); }); }
+  void norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
+            const Tensor& y) override {
+    later([=, this] { device_->norm(kind, x, gain, offset, epsilon, statistics, y); });
+  }
+  void residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                     const Tensor& y, NormKind kind, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
+                     const Tensor& normed) override {
+    later([=, this] { device_->residual_norm(x, branch, bias, dropout, window, y, kind, gain, offset, epsilon, statistics, normed); });
+  }
+  void norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics,
+                           const Tensor& residual, const Tensor& dx) override {
+    later([=, this] { device_->norm_backward_input(kind, dy, x, gain, statistics, residual, dx); });
+  }
+  void norm_backward_parameters(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& statistics, const Tensor& dgain,
+                                const Tensor& doffset) override {
+    later([=, this] { device_->norm_backward_parameters(kind, dy, x, statistics, dgain, doffset); });
+  }
+  void rotary(const Heads& heads, double base, std::int64_t first_position, bool inverse) override {
+    later([=, this] { device_->rotary(heads, base, first_position, inverse); });
+  }
+  void embedding(const Tensor& tokens, const Tensor& table, std::int64_t first_row, const Tensor& y) override {
+    later([=, this] { device_->embedding(tokens, table, first_row, y); });
+  }
+  void embedding_backward(const Tensor& tokens, const Tensor& dy, std::int64_t first_row, const Tensor& dtable) override {
+    later([=, this] { device_->embedding_backward(tokens, dy, first_row, dtable); });
+  }
+  void add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position,
+                     const Tensor& y) override {
+    later([=, this] { device_->add_positions(x, positions, window, first_position, y); });
+  }
+  void positions_backward(const Tensor& dy, const Window& window, std::int64_t first_position, const Tensor& dpositions) override {
+    later([=, this] { device_->positions_backward(dy, window, first_position, dpositions); });
+  }
+  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                 const Tensor& out) override {
+    later([=, this] { device_->attention(question, q, k, v, log_sum, out); });
+  }
+  void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                          const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) override {
+    later([=, this] { device_->attention_backward(question, q, k, v, log_sum, out, dout, dq, dk, dv); });
+  }
+  void row_maximum(const Tensor& logits, std::int64_t valid, const Tensor& maximum) override {
+    later([=, this] { device_->row_maximum(logits, valid, maximum); });
+  }
+  void row_sums(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum,
+                const Tensor& sums, const Tensor& of_target, const Tensor& total) override {
+    later([=, this] { device_->row_sums(logits, valid, first_column, targets, maximum, sums, of_target, total); });
+  }
+  void cross_entropy(const Tensor& targets, const Tensor& maximum, const Tensor& sums, const Tensor& of_target, const Tensor& total,
+                     double smoothing, std::int64_t vocabulary, const Tensor& losses) override {
+    later([=, this] { device_->cross_entropy(targets, maximum, sums, of_target, total, smoothing, vocabulary, losses); });
+  }
+  void cross_entropy_backward(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets,
+                              const Tensor& maximum, const Tensor& sums, double factor, double smoothing, std::int64_t vocabulary,
+                              const Tensor& dlogits) override {
+    later([=, this] { device_->cross_entropy_backward(logits, valid, first_column, targets, maximum, sums, factor, smoothing, vocabulary, dlogits); });
+  }
+  void sum_squares(const Tensor& x, const Tensor& sums) override { later([=, this] { device_->sum_squares(x, sums); }); }
+  void adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v,
+             const Tensor& value) override {
+    later([=, this] { device_->adamw(rule, scale, gradient, master, m, v, value); });
+  }
+  void sgd(const Sgd& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
+           const Tensor& value) override {
+    later([=, this] { device_->sgd(rule, scale, gradient, master, velocity, value); });
+  }
+  void copy(const Tensor& from, const Tensor& to) override { later([=, this] { device_->copy(from, to); }); }
+
+  std::int64_t count_not_finite(const Tensor& x) override {
+    synchronize();
+    return device_->count_not_finite(x);
+  }
+  void upload(const void* host, const Tensor& to) override {
+    std::vector<std::byte> bytes(to.bytes());
+    std::memcpy(bytes.data(), host, bytes.size());
+    later([=, this] { device_->upload(bytes.data(), to); });
+  }
+  void download(const Tensor& from, void* host) override {
+    synchronize();
+    device_->download(from, host);
+  }
+  void use_queue(int queue) override { queue_ = queue; }
+  std::uint64_t record(int queue) override {
+    const std::uint64_t event = happened_.size();
+    happened_.push_back(false);
+    queues_[queue].push_back([this, event] { return happened_[event] = true; });
+    return event;
+  }
+  void wait(int queue, std::uint64_t event) override {
+    queues_[queue].push_back([this, event] { return bool(happened_[event]); });
+  }
+  bool finished(std::uint64_t event) override {
+    for (int turns = 0; turns < 4; ++turns) {
+      const auto first = static_cast<std::size_t>(lots_.uniform(draws_++) * queues_.size());
+      for (std::size_t i = 0; i < queues_.size(); ++i)
+        if (turn(queues_[(first + i) % queues_.size()])) break;
+    }
+    return happened_[event];
+  }
+  void synchronize() override {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (auto& queue : queues_) moved = turn(queue) || moved;
+    }
+  }
+
+ private:
+  void later(std::function<void()> operation) {
+    queues_[queue_].push_back([operation] {
+      operation();
+      return true;
+    });
+    if (queue_ == compute_queue) progress();
+  }
+  /// Runs the head of a queue, unless it waits for an event.
+  static bool turn(std::deque<std::function<bool()>>& queue) {
+    if (queue.empty() || !queue.front()()) return false;
+    queue.pop_front();
+    return true;
+  }
+
+  std::unique_ptr<Backend> device_;
+  std::array<std::deque<std::function<bool()>>, 5> queues_;
+  std::vector<bool> happened_;
+  RandomStream lots_;
+  std::uint64_t draws_ = 0;
+  int queue_ = compute_queue;
+};
+
+}  // namespace mindpipe
