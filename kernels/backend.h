@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -59,6 +60,17 @@ inline constexpr std::int64_t statistics_chunk = 16384;
 
 /// Queues by number, in the order of program/action.h.
 inline constexpr int compute_queue = 0, copy_in_queue = 1, copy_out_queue = 2, channel_queue = 3, group_queue = 4;
+
+/// Working memory that a backend keeps beside operands, by what it is for; each the largest that any operation asked for.
+struct Workspace {
+  std::size_t products = 0;   ///< packed operands of all threads
+  std::size_t attention = 0;  ///< what the tasks of all threads work in
+  std::size_t rotary = 0;     ///< the table of angles
+  std::size_t total() const { return aligned(products) + aligned(attention) + aligned(rotary); }
+  void include(const Workspace& other) {
+    products = std::max(products, other.products), attention = std::max(attention, other.attention), rotary = std::max(rotary, other.rotary);
+  }
+};
 
 /// Everything a layer may ask of the hardware. Operands are contiguous views; x, y, dx, dy have the compute dtype
 /// (f32, bf16, or f64 in gradient checks), parameter gradients and statistics are f32 (f64 when the compute dtype is f64).
@@ -171,6 +183,9 @@ class Backend {
   virtual bool finished(std::uint64_t event) = 0;
   virtual void synchronize() = 0;
 
+  /// Takes the working memory that operations will ask for. What was not foreseen is taken when it is first needed.
+  virtual void reserve(const Workspace&) {}
+
   /// Called after every operation of the compute queue; the runtime drives communication from here.
   void on_progress(std::function<void()> hook) { progress_ = std::move(hook); }
 
@@ -183,8 +198,6 @@ class Backend {
 
 /// threads 0: as many as this process may use; instructions "auto", "avx512", "avx2" or "baseline".
 std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std::string& instructions);
-/// What its threads take to pack operands, at the first product of this dtype: workspace that a prediction has to count.
-std::size_t cpu_backend_workspace(int threads, const std::string& instructions, DType dtype);
 
 /// On GPU `device` of those that this process may use; `memory` is of kind `device`. Refused in a build without CUDA.
 std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device);

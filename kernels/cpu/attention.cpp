@@ -83,11 +83,24 @@ AttentionCall call_of(const AttentionQuestion& question, const Heads& q, const H
 /// Enough to keep all threads busy until the end.
 constexpr std::int64_t tasks_per_thread = 4;
 
+int team_of(int threads, std::int64_t tasks) { return static_cast<int>(std::min<std::int64_t>(threads, tasks)); }
+
+/// How the queries of every head are cut into runs of whole tiles, a task each.
+struct Runs {
+  std::int64_t queries, of_a_head, tasks;
+};
+Runs runs_of(const AttentionCall& call, std::int64_t tile, int threads) {
+  const std::int64_t tiles = (call.queries + tile - 1) / tile, heads = call.samples * call.query_heads;
+  const std::int64_t wanted = std::clamp<std::int64_t>((tasks_per_thread * threads + heads - 1) / heads, 1, tiles);
+  const std::int64_t run = (tiles + wanted - 1) / wanted, runs = (tiles + run - 1) / run;
+  return {run * tile, runs, heads * runs};
+}
+
 /// work(task, scratch) for each task; threads take the next one as they become free, since tasks differ in size and results
 /// do not depend on who does which.
 template <class Work>
 void for_each_task(int threads, std::int64_t tasks, std::size_t scratch_bytes, AttentionScratch& scratch, const Work& work) {
-  const int team = static_cast<int>(tasks < threads ? tasks : threads);
+  const int team = team_of(threads, tasks);
   scratch.prepare(team, scratch_bytes);
   if (team <= 1) {
     for (std::int64_t task = 0; task < tasks; ++task) work(task, scratch.of_thread(0));
@@ -99,17 +112,18 @@ void for_each_task(int threads, std::int64_t tasks, std::size_t scratch_bytes, A
 
 }  // namespace
 
-void AttentionScratch::prepare(int threads, std::size_t bytes) {
-  if (blocks_.size() < static_cast<std::size_t>(threads)) blocks_.resize(static_cast<std::size_t>(threads));
-  for (int i = 0; i < threads; ++i) {
-    auto& block = blocks_[static_cast<std::size_t>(i)];
-    if (block.size() < bytes + 64) block.resize(bytes + 64);
-  }
+void AttentionScratch::prepare(int threads, std::size_t task_bytes) {
+  block_ = aligned(task_bytes);
+  base_ = static_cast<std::byte*>(area_.take(memory_, bytes_for(threads, task_bytes)));
 }
 
-void* AttentionScratch::of_thread(int thread) {
-  const auto address = reinterpret_cast<std::uintptr_t>(blocks_[static_cast<std::size_t>(thread)].data());
-  return reinterpret_cast<void*>((address + 63) / 64 * 64);
+std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                                    const Tensor& out, bool backward) {
+  const AttentionCall call = call_of(question, q, k, v, log_sum, out);
+  const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
+  const int type = slot(q.data.dtype);
+  if (backward) return AttentionScratch::bytes_for(team_of(threads, call.samples * call.key_heads), kernels.backward_scratch[type](call));
+  return AttentionScratch::bytes_for(team_of(threads, runs_of(call, kernels.tile_queries[type], threads).tasks), kernels.forward_scratch[type](call));
 }
 
 void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
@@ -117,12 +131,11 @@ void run_attention(Isa isa, int threads, AttentionScratch& scratch, const Attent
   const AttentionCall call = call_of(question, q, k, v, log_sum, out);
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
   const int type = slot(q.data.dtype);
-  const std::int64_t tile = kernels.tile_queries[type], tiles = (call.queries + tile - 1) / tile, heads = call.samples * call.query_heads;
-  const std::int64_t wanted = std::clamp<std::int64_t>((tasks_per_thread * threads + heads - 1) / heads, 1, tiles);
-  const std::int64_t run = (tiles + wanted - 1) / wanted, runs = (tiles + run - 1) / run;
-  for_each_task(threads, heads * runs, kernels.forward_scratch[type](call), scratch, [&](std::int64_t task, void* memory) {
-    const std::int64_t head = task / runs, first = (runs - 1 - task % runs) * run * tile;  // under a causal mask the last run is the longest
-    kernels.forward[type](call, head / call.query_heads, head % call.query_heads, first, std::min(first + run * tile, call.queries), memory);
+  const Runs runs = runs_of(call, kernels.tile_queries[type], threads);
+  for_each_task(threads, runs.tasks, kernels.forward_scratch[type](call), scratch, [&](std::int64_t task, void* memory) {
+    const std::int64_t head = task / runs.of_a_head;
+    const std::int64_t first = (runs.of_a_head - 1 - task % runs.of_a_head) * runs.queries;  // under a causal mask the last run is the longest
+    kernels.forward[type](call, head / call.query_heads, head % call.query_heads, first, std::min(first + runs.queries, call.queries), memory);
   });
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstddef>
-#include <vector>
 
 #include "backend.h"
 #include "cpu/isa.h"
@@ -10,12 +9,22 @@ namespace mindpipe {
 /// Working memory of attention, one block for each thread; it grows to the largest question that was asked and stays.
 class AttentionScratch {
  public:
-  void prepare(int threads, std::size_t bytes);
-  void* of_thread(int thread);  ///< begins at a multiple of 64 bytes
+  explicit AttentionScratch(Memory& memory) : memory_(memory) {}
+  static std::size_t bytes_for(int threads, std::size_t task_bytes) { return static_cast<std::size_t>(threads) * aligned(task_bytes); }
+  void reserve(std::size_t bytes) { area_.reserve(memory_, bytes); }
+  void prepare(int threads, std::size_t task_bytes);
+  void* of_thread(int thread) const { return base_ + static_cast<std::size_t>(thread) * block_; }
 
  private:
-  std::vector<std::vector<std::byte>> blocks_;
+  Memory& memory_;
+  WorkArea area_;
+  std::byte* base_ = nullptr;
+  std::size_t block_ = 0;
 };
+
+/// What the threads that answer the question work in, in bytes; nothing is read but shapes.
+std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                                    const Tensor& out, bool backward);
 
 /// What CpuBackend::attention and attention_backward do, on a given instruction set and number of threads.
 /// Rows of padding and of sight are never read beyond: keys from the sample's length on may hold anything.

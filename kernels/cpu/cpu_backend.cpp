@@ -10,7 +10,7 @@
 namespace mindpipe {
 
 CpuBackend::CpuBackend(Memory& memory, int threads, const std::string& instructions)
-    : memory_(memory), threads_(threads > 0 ? threads : omp_get_max_threads()), isa_(choose_isa(instructions)) {
+    : memory_(memory), threads_(threads > 0 ? threads : omp_get_max_threads()), isa_(choose_isa(instructions)), rotary_table_(memory), attention_scratch_(memory) {
   MP_REQUIRE(threads >= 0, Exit::bad_configuration, "device.threads is {} (0: as many as this process may use, else at least 1)", threads);
 }
 
@@ -42,6 +42,12 @@ std::uint64_t CpuBackend::record(int) { return 0; }
 void CpuBackend::wait(int, std::uint64_t) {}
 bool CpuBackend::finished(std::uint64_t) { return true; }
 void CpuBackend::synchronize() { progress(); }
+
+void CpuBackend::reserve(const Workspace& workspace) {
+  product_area_.reserve(memory_, workspace.products);
+  attention_scratch_.reserve(workspace.attention);
+  rotary_table_.reserve(workspace.rotary);
+}
 
 std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std::string& instructions) {
   return std::make_unique<CpuBackend>(memory, threads, instructions);

@@ -3,7 +3,6 @@
 #include "cpu/attention.h"
 #include "cpu/isa.h"
 #include "cpu/products.h"
-#include "cpu/products_scratch.h"
 #include "cpu/rotary_table.h"
 
 namespace mindpipe {
@@ -57,6 +56,7 @@ class CpuBackend final : public Backend {
   void wait(int queue, std::uint64_t event) override;
   bool finished(std::uint64_t event) override;
   void synchronize() override;
+  void reserve(const Workspace& workspace) override;
 
  private:
   void multiply(const Product& product);
@@ -64,7 +64,7 @@ class CpuBackend final : public Backend {
   Memory& memory_;
   int threads_;
   Isa isa_;
-  ProductScratch product_scratch_;
+  WorkArea product_area_;
   RotaryTable rotary_table_;
   AttentionScratch attention_scratch_;
 };

@@ -5,6 +5,7 @@
 #include "cpu/cpu_backend.h"
 #include "operands.h"
 #include "cpu/products_f64.h"
+#include "cpu/workspace.h"
 
 namespace mindpipe {
 namespace {
@@ -43,28 +44,40 @@ ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int6
   return best;
 }
 
+namespace {
+
+/// A small product is one thread's.
+ThreadGrid grid_of(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols, std::int64_t depth, int threads) {
+  const double work = static_cast<double>(rows) * static_cast<double>(cols) * static_cast<double>(depth);
+  if (work < 1e5) return {1, 1};
+  return thread_grid(divided_up(rows, kernels.tile_rows), divided_up(cols, kernels.tile_cols), kernels.tile_rows, threads);
+}
+
+std::size_t bytes_of_thread(const ProductKernels& kernels, const ThreadGrid& grid, std::int64_t rows, std::int64_t depth) {
+  return kernels.workspace_bytes(divided_up(rows, grid.rows), depth);
+}
+
+}  // namespace
+
+std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols, std::int64_t depth, int threads) {
+  const ThreadGrid grid = grid_of(kernels, rows, cols, depth, threads);
+  return bytes_of_thread(kernels, grid, rows, depth) * static_cast<std::size_t>(grid.rows * grid.cols);
+}
+
 void run_product(const ProductKernels& kernels, const Product& product, int threads, void* workspace) {
-  const std::int64_t row_tiles = divided_up(product.rows, kernels.tile_rows), col_tiles = divided_up(product.cols, kernels.tile_cols);
-  const double work = static_cast<double>(product.rows) * static_cast<double>(product.cols) * static_cast<double>(product.depth);
-  const ThreadGrid grid = work < 1e5 ? ThreadGrid{1, 1} : thread_grid(row_tiles, col_tiles, kernels.tile_rows, threads);
+  const std::int64_t col_tiles = divided_up(product.cols, kernels.tile_cols);
+  const ThreadGrid grid = grid_of(kernels, product.rows, product.cols, product.depth, threads);
+  const std::size_t bytes = bytes_of_thread(kernels, grid, product.rows, product.depth);
   const auto part = [&](int at) {
     const int r = at / grid.cols, c = at % grid.cols;
     const auto row = [&](std::int64_t i) { return product.rows * i / grid.rows; };
     const auto col = [&](std::int64_t i) { return std::min(product.cols, col_tiles * i / grid.cols * kernels.tile_cols); };
-    kernels.run(product, {row(r), row(r + 1), col(c), col(c + 1)}, static_cast<char*>(workspace) + static_cast<std::size_t>(at) * kernels.workspace_bytes);
+    kernels.run(product, {row(r), row(r + 1), col(c), col(c + 1)}, static_cast<char*>(workspace) + static_cast<std::size_t>(at) * bytes);
   };
   const int pieces = grid.rows * grid.cols;
   if (pieces == 1) return part(0);
 #pragma omp parallel for num_threads(pieces) schedule(static, 1)
   for (int at = 0; at < pieces; ++at) part(at);
-}
-
-void* ProductScratch::bytes(Memory& memory, std::size_t count) {
-  if (arena_.size() < count) {
-    arena_ = Arena();
-    arena_ = Arena(memory, MemoryClass::workspace, aligned(count));
-  }
-  return arena_.address_of(0);
 }
 
 namespace {
@@ -82,13 +95,14 @@ const ProductKernels& choose_product_kernels(Isa isa, bool bf16) {
 
 const char* product_unit(Isa isa) { return by_tiles(isa, true) ? "+amx" : ""; }
 
-std::size_t cpu_backend_workspace(int threads, const std::string& instructions, DType dtype) {
-  return aligned(choose_product_kernels(choose_isa(instructions), dtype == DType::bf16).workspace_bytes * static_cast<std::size_t>(threads));
+void CpuWorkspace::product(DType operands, std::int64_t rows, std::int64_t cols, std::int64_t depth) {
+  if (operands == DType::f64) return;  // plain loops
+  largest_.include({.products = product_workspace(choose_product_kernels(isa_, operands == DType::bf16), rows, cols, depth, threads_)});
 }
 
 void CpuBackend::multiply(const Product& product) {
   const ProductKernels& kernels = choose_product_kernels(isa_, product.a.bf16);
-  run_product(kernels, product, threads_, product_scratch_.bytes(memory_, kernels.workspace_bytes * static_cast<std::size_t>(threads_)));
+  run_product(kernels, product, threads_, product_area_.take(memory_, product_workspace(kernels, product.rows, product.cols, product.depth, threads_)));
 }
 
 void CpuBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) {

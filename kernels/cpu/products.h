@@ -43,7 +43,7 @@ struct ProductPart { std::int64_t first_row, last_row, first_col, last_col; };
 /// A product engine of one instruction set; product_kernels are those that compute in f32 and widen bf16.
 struct ProductKernels {
   int tile_rows, tile_cols;       ///< the register tile
-  std::size_t workspace_bytes;    ///< that `run` needs, aligned to 64 bytes
+  std::size_t (*workspace_bytes)(std::int64_t rows, std::int64_t depth);  ///< that `run` needs for a part of so many rows, aligned to 64 bytes
   void (*run)(const Product& product, const ProductPart& part, void* workspace);
 };
 MINDPIPE_DECLARE_KERNELS(ProductKernels, product_kernels)
@@ -63,7 +63,9 @@ ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int6
 
 /// "+amx" where bf16 products run on tiles: it changes bits, so ranks must agree on it.
 const char* product_unit(Isa isa);
-/// Divides a product among threads; `workspace` holds threads * kernels.workspace_bytes. The bits do not depend on threads.
+/// What all threads of a product work in.
+std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols, std::int64_t depth, int threads);
+/// Divides a product among threads; `workspace` holds product_workspace() bytes. The bits do not depend on threads.
 void run_product(const ProductKernels& kernels, const Product& product, int threads, void* workspace);
 
 }  // namespace mindpipe

@@ -1,36 +1,46 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
-#include <vector>
+
+#include "core/memory.h"
 
 namespace mindpipe {
 
 /// Cosines and sines of position * base^(-2i/width), kept from call to call: every layer asks for the same ones.
 class RotaryTable {
  public:
+  explicit RotaryTable(Memory& memory) : memory_(memory) {}
+  static std::size_t bytes_for(std::int64_t width, std::int64_t count) { return static_cast<std::size_t>(2 * count * (width / 2)) * sizeof(double); }
+  /// Room for the largest table to come.
+  void reserve(std::size_t bytes) {
+    area_.reserve(memory_, bytes);
+    count_ = 0;
+  }
   /// Makes the table hold positions [first, first + count).
   void prepare(double base, std::int64_t width, std::int64_t first, std::int64_t count) {
     if (base == base_ && width == width_ && first >= first_ && first + count <= first_ + count_) return;
     base_ = base, width_ = width, first_ = first, count_ = count;
     const std::int64_t half = width / 2;
-    cosines_.resize(static_cast<std::size_t>(count * half));
-    sines_.resize(cosines_.size());
+    cosines_ = static_cast<double*>(area_.take(memory_, bytes_for(width, count)));
+    sines_ = cosines_ + count * half;
     for (std::int64_t i = 0; i < half; ++i) {
       const double frequency = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width));
       for (std::int64_t r = 0; r < count; ++r) {
         const double angle = static_cast<double>(first + r) * frequency;
-        cosines_[static_cast<std::size_t>(r * half + i)] = std::cos(angle);
-        sines_[static_cast<std::size_t>(r * half + i)] = std::sin(angle);
+        cosines_[r * half + i] = std::cos(angle);
+        sines_[r * half + i] = std::sin(angle);
       }
     }
   }
-  const double* cosines(std::int64_t position) const { return cosines_.data() + (position - first_) * (width_ / 2); }
-  const double* sines(std::int64_t position) const { return sines_.data() + (position - first_) * (width_ / 2); }
+  const double* cosines(std::int64_t position) const { return cosines_ + (position - first_) * (width_ / 2); }
+  const double* sines(std::int64_t position) const { return sines_ + (position - first_) * (width_ / 2); }
 
  private:
+  Memory& memory_;
+  WorkArea area_;
   double base_ = 0;
   std::int64_t width_ = 0, first_ = 0, count_ = 0;
-  std::vector<double> cosines_, sines_;
+  double *cosines_ = nullptr, *sines_ = nullptr;
 };
 
 }  // namespace mindpipe

@@ -72,14 +72,17 @@ std::string EmulatedBackend::description() const { return "emulated: " + device_
 Memory& EmulatedBackend::memory() { return memory_; }
 
 void EmulatedBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation, const Tensor& before, const Tensor& y) {
+  if (workspace_ != nullptr) workspace_->product(x.dtype, x.rows(), w.rows(), x.cols());
   MP_CHECK(x.cols() == w.cols() && y.cols() == w.rows() && x.rows() == y.rows(), "linear: x {} w {} y {}", to_string(x.shape), to_string(w.shape), to_string(y.shape));
   spend(2.0 * y.count() * x.cols(), moved({&x, &w, &bias, &before, &y}), x.dtype);
 }
 void EmulatedBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation, const Tensor& before, const Tensor& dx) {
+  if (workspace_ != nullptr) workspace_->product(dy.dtype, dx.rows(), dx.cols(), dy.cols());
   MP_CHECK(dy.cols() == w.rows() && dx.cols() == w.cols() && dx.rows() == dy.rows(), "linear_backward_input: dy {} w {} dx {}", to_string(dy.shape), to_string(w.shape), to_string(dx.shape));
   spend(2.0 * dx.count() * dy.cols(), moved({&dy, &w, &before, &dx}), dy.dtype);
 }
 void EmulatedBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
+  if (workspace_ != nullptr) workspace_->product(dy.dtype, dw.rows(), dw.cols(), x.rows());
   MP_CHECK(dy.rows() == x.rows() && dw.rows() == dy.cols() && dw.cols() == x.cols(), "linear_backward_weight: dy {} x {} dw {}", to_string(dy.shape), to_string(x.shape), to_string(dw.shape));
   spend(2.0 * dw.count() * x.rows(), moved({&dy, &x, &dw, &dw}), dy.dtype);
 }
@@ -106,19 +109,24 @@ void EmulatedBackend::norm_backward_input(NormKind, const Tensor& dy, const Tens
   spend(0, moved({&dy, &x, &residual, &dx}), dy.dtype);
 }
 void EmulatedBackend::norm_backward_parameters(NormKind, const Tensor& dy, const Tensor& x, const Tensor&, const Tensor& dgain, const Tensor&) { spend(0, moved({&dy, &x, &dgain}), dy.dtype); }
-void EmulatedBackend::rotary(const Heads& heads, double, std::int64_t, bool) { spend(0, 2 * size(heads.data), heads.data.dtype); }
+void EmulatedBackend::rotary(const Heads& heads, double, std::int64_t, bool) {
+  if (workspace_ != nullptr) workspace_->rotary(heads);
+  spend(0, 2 * size(heads.data), heads.data.dtype);
+}
 
 void EmulatedBackend::embedding(const Tensor& tokens, const Tensor&, std::int64_t, const Tensor& y) { spend(0, moved({&tokens, &y, &y}), y.dtype); }
 void EmulatedBackend::embedding_backward(const Tensor& tokens, const Tensor& dy, std::int64_t, const Tensor&) { spend(0, 3 * size(dy) + size(tokens), dy.dtype); }
 void EmulatedBackend::add_positions(const Tensor& x, const Tensor& positions, const Window&, std::int64_t, const Tensor& y) { spend(0, moved({&x, &positions, &y}), y.dtype); }
 void EmulatedBackend::positions_backward(const Tensor& dy, const Window&, std::int64_t, const Tensor& dpositions) { spend(0, moved({&dy, &dpositions}), dy.dtype); }
 
-void EmulatedBackend::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads&, const Tensor&, const Tensor& out) {
+void EmulatedBackend::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out) {
+  if (workspace_ != nullptr) workspace_->attention(question, q, k, v, log_sum, out, false);
   const double pairs = static_cast<double>(question.queries) * question.keys * (question.causal ? 0.5 : 1) * q.count * out.shape[0];
   spend(4 * pairs * out.cols(), size(q.data) + size(k.data) + size(out), out.dtype);
 }
-void EmulatedBackend::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads&, const Tensor&, const Tensor& out, const Tensor& dout,
-                                         const Heads&, const Heads&, const Heads&) {
+void EmulatedBackend::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out,
+                                         const Tensor& dout, const Heads&, const Heads&, const Heads&) {
+  if (workspace_ != nullptr) workspace_->attention(question, q, k, v, log_sum, out, true);
   const double pairs = static_cast<double>(question.queries) * question.keys * (question.causal ? 0.5 : 1) * q.count * out.shape[0];
   spend(10 * pairs * out.cols(), 2 * (size(q.data) + size(k.data)) + size(out) + size(dout), out.dtype);
 }

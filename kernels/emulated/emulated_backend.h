@@ -1,5 +1,6 @@
 #pragma once
 #include "backend.h"
+#include "cpu/workspace.h"
 
 namespace mindpipe {
 
@@ -26,6 +27,8 @@ class EmulatedBackend final : public Backend {
   double seconds() const { return seconds_; }
   double operations() const { return flops_; }
   const DeviceDescription& device() const { return device_; }
+  /// From here on `workspace` hears of every operation whose like on the CPU takes working memory.
+  void tell(CpuWorkspace& workspace) { workspace_ = &workspace; }
 
   std::string description() const override;
   Memory& memory() override;
@@ -77,6 +80,7 @@ class EmulatedBackend final : public Backend {
 
   Memory& memory_;
   DeviceDescription device_;
+  CpuWorkspace* workspace_ = nullptr;
   Pace pace_;
   std::int64_t longest_sleep_ns_;
   double seconds_ = 0, flops_ = 0;

@@ -171,7 +171,7 @@ int main(int count, char** words) {
   openblas_set_num_threads(1);
   const Isa isa = choose_isa(instructions);
   const ProductKernels &kernels = choose_product_kernels(isa, false), &half_kernels = choose_product_kernels(isa, true);
-  const Block<char> workspace(static_cast<std::int64_t>(std::max(kernels.workspace_bytes, half_kernels.workspace_bytes)));
+  const Block<char> workspace(static_cast<std::int64_t>(std::max(kernels.workspace_bytes(1 << 20, 1 << 20), half_kernels.workspace_bytes(1 << 20, 1 << 20))));  // for products of any size
   const bool tiles = &half_kernels != &kernels;
 
   std::vector<Shape3> shapes;

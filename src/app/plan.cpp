@@ -21,7 +21,7 @@ std::string blocks_of(const Outline& outline, int rank) {
 }  // namespace
 
 std::string plan_text(const Config& given, int ranks) {
-  const Config config = with_grid(given, ranks);
+  const Config config = on_paper(given, ranks);
   const RunPlan plan = make_run_plan(config);
   const Outline& outline = plan.outline;
   const Timeline& expected = plan.step.expected;
@@ -40,7 +40,7 @@ std::string plan_text(const Config& given, int ranks) {
   for (int rank = 0; rank < outline.stages; ++rank) {
     text += fmt::format("{:<6} {:<{}} {:>6.1f}% {:>6}", rank, blocks_of(outline, rank), width, 100 * expected.bubble(rank), tapes[rank]);
     std::int64_t total = 0;
-    for (std::int64_t bytes : plan.memory[rank]) {
+    for (std::int64_t bytes : plan.most_memory(rank)) {
       text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
       total += bytes;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/main_verb.h"
 #include "app/version.h"
 #include "core/log.h"
 #include "core/terminate.h"
@@ -89,9 +90,41 @@ void Run::require_agreement() {
                i == 0 ? version() : i == 1 ? arithmetic : "another one", i == 1 ? ", or set device.instructions to one that all have" : "");
 }
 
-std::string dry_run(const Config& given, int ranks) {
-  const Config config = with_grid(given, ranks);
+Config on_paper(const Config& config, int ranks) {
+  Config known = with_grid(config, ranks);
+  const std::vector<RankPlace> places(std::min(ranks, 1024), place_of_this_rank(1));
+  if (known.device.threads == 0) known.device.threads = fair_threads(places, 0);
+  return known;
+}
+
+namespace {
+
+std::string workspace_text(const RunPlan& plan, int threads) {
+  std::string text = fmt::format("\nworkspace per stage, with {} thread{} a rank (device.threads)\n{:<8}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}\n", threads,
+                                 threads == 1 ? "" : "s", "stage", "layers", "tensor sums", "zeros", "data sums", "products", "attention", "rotary");
+  for (std::size_t rank = 0; rank < plan.rooms.size(); ++rank) {
+    const RankRoom& room = plan.rooms[rank];
+    const Workspace& kernels = room.passes.backend;
+    text += fmt::format("{:<8}", rank);
+    for (std::size_t bytes : {room.passes.scratch, room.passes.exchange, room.passes.zeros, Reductions::parts_ahead * *std::max_element(room.reduction.begin(), room.reduction.end()), kernels.products, kernels.attention,
+                              kernels.rotary})
+      text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+void dry_run(const Config& given, int ranks) {
+  const Config config = on_paper(given, ranks);
   const RunPlan plan = make_run_plan(config);
+  print(dry_run_text(config, plan));
+  require_fit(plan, config.memory.device_limit);
+}
+
+std::string dry_run_text(const Config& config, const RunPlan& plan) {
+  const int ranks = ranks_of_grid(config);
   Measure measure(config, make_layout(config, {}));
   std::string text = fmt::format("{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\nblock                        parameters  stage  kept per micro-batch\n",
                                  config.model.kind, plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s");
@@ -110,7 +143,7 @@ std::string dry_run(const Config& given, int ranks) {
   for (std::size_t rank = 0; rank < plan.memory.size(); ++rank) {
     text += fmt::format("{:<8}", rank);
     std::int64_t total = 0;
-    for (std::int64_t bytes : plan.memory[rank]) {
+    for (std::int64_t bytes : plan.most_memory(static_cast<int>(rank))) {
       text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
       total += bytes;
     }
@@ -118,6 +151,7 @@ std::string dry_run(const Config& given, int ranks) {
     if (config.memory.device_limit > 0 && total > config.memory.device_limit)
       text += fmt::format("  does not fit into memory.device_limit ({})\n", human_bytes(static_cast<double>(config.memory.device_limit)));
   }
+  text += workspace_text(plan, config.device.threads);
   const ModelConfig& m = config.model;
   const double formula = 6.0 * static_cast<double>(plan.parameters) + 6.0 * m.layers * m.width * config.data.sequence;
   text += fmt::format("\noperations per token, forward and backward: {:.4g} counted on this rank's blocks and shards, {:.4g} by 6N + 6Lhq\n", plan.operations_per_token, formula);

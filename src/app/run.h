@@ -48,7 +48,12 @@ Config with_grid(const Config& config, int ranks);
 /// The product of the degrees; auto counts as 1.
 int ranks_of_grid(const Config& config);
 
+/// The same for planning on one process: where threads are not given, as many as each rank would have if all of them were on this machine.
+Config on_paper(const Config& config, int ranks);
+
 /// What a run would need, on one process, without allocating: parameters per block, memory by class, operations per token.
-std::string dry_run(const Config& config, int ranks);
+std::string dry_run_text(const Config& config, const RunPlan& plan);
+/// Prints it, and fails if the run does not fit into memory.device_limit.
+void dry_run(const Config& config, int ranks);
 
 }  // namespace mindpipe

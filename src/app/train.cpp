@@ -27,7 +27,7 @@ double model_operations(const Config& config, std::int64_t parameters) {
 
 int train(const Arguments& arguments, const Config& given) {
   if (arguments.dry_run) {
-    if (launched_rank() == 0) print(dry_run(given, arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given)));
+    if (launched_rank() == 0) dry_run(given, arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given));
     return 0;
   }
   Run run(arguments, given);

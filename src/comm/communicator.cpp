@@ -54,26 +54,9 @@ Communicator::Communicator(Backend& backend, std::unique_ptr<Group> group, int l
 Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
-void Communicator::reserve(std::size_t bytes) {
-  if (size_ == 1) return;
-  // What arrives of a sum, and the vector itself where it has to be put in another order first.
-  const std::size_t part = bytes / static_cast<std::size_t>(size_) + alignment;
-  room(static_cast<std::size_t>(size_) * aligned(part) + Exchange::scratch_bytes(size_, part));
-}
-
-Tensor Communicator::room(std::size_t bytes) {
-  if (bytes > scratch_.size()) {
-    MP_CHECK(!fixed_, "an exchange on the {} axis needs {} bytes of scratch and {} were reserved", name_of(axis_), bytes, scratch_.size());
-    scratch_ = Arena();
-    scratch_ = Arena(backend_.memory(), MemoryClass::workspace, bytes);
-  }
-  scratch_.release(0);
-  return scratch_.take({static_cast<std::int64_t>(bytes)}, DType::u8);
-}
-
-std::vector<Tensor> Communicator::stacked(const Tensor& scratch, const Tensor& part) const {
+std::vector<Tensor> Communicator::stacked(std::byte* room, const Tensor& part) const {
   std::vector<Tensor> parts;
-  for (int r = 0; r < size_; ++r) parts.push_back({scratch.as<std::byte>() + static_cast<std::size_t>(r) * aligned(part.bytes()), {part.count()}, part.dtype});
+  for (int r = 0; r < size_; ++r) parts.push_back({room + static_cast<std::size_t>(r) * aligned(part.bytes()), {part.count()}, part.dtype});
   return parts;
 }
 
@@ -120,10 +103,10 @@ void Communicator::combine_shards(const Tensor& shards, const Tensor& total, con
 void Communicator::combine_ranks(const Tensor& total, const Combine& combine, const char* operation, TrafficClass kind) {
   if (size_ == 1) return;
   auto parts = equal_parts(total, size_);
+  std::byte* scratch = room(Exchange::scratch_bytes(size_, largest(parts)));
   if (on_paper()) add_on_paper(parts[rank_]);
   if (alone(operation)) return;
-  const Tensor scratch = room(Exchange::scratch_bytes(size_, largest(parts)));
-  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch.data, combine, route());
+  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch, combine, route());
   run(exchange, operation, kind);
 }
 
@@ -146,14 +129,14 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
   // Parts one after the other: part r is column block r of the rows.
   const bool in_place = outer == 1;
   const std::size_t part_bytes = aligned(part.bytes()), packed_bytes = in_place ? 0 : static_cast<std::size_t>(size_) * part_bytes;
-  const Tensor scratch = room(packed_bytes + Exchange::scratch_bytes(size_, part.bytes()));
+  std::byte* scratch = room(packed_bytes + Exchange::scratch_bytes(size_, part.bytes()));
   const auto parts = in_place ? equal_parts(whole, size_) : stacked(scratch, part);
   if (!in_place)
     for (int r = 0; r < size_; ++r)
       for (std::int64_t o = 0; o < outer; ++o) backend_.copy(slice(whole, (o * size_ + r) * row, row), slice(parts[r], o * row, row));
   if (on_paper()) add_on_paper(parts[rank_]);
   if (!alone("sum_scatter")) {
-    Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch.as<std::byte>() + packed_bytes, add(), route());
+    Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch + packed_bytes, add(), route());
     run(exchange, "sum_scatter", TrafficClass::tensor);
   }
   if (parts[rank_].data != part.data) backend_.copy(parts[rank_], slice(part, 0, count));
@@ -231,8 +214,8 @@ void Communicator::sum_integers(std::span<std::int64_t> values) {
 void Communicator::combine_host(const Tensor& values, const Combine& combine, const char* operation) {
   if (alone(operation)) return;
   auto parts = equal_parts(values, size_);
-  std::vector<double> scratch(Exchange::scratch_bytes(size_, largest(parts)) / sizeof(double));
-  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch.data(), combine);
+  host_scratch_.resize(std::max(host_scratch_.size(), Exchange::scratch_bytes(size_, largest(parts)) / sizeof(double)));
+  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), host_scratch_.data(), combine);
   run(exchange, operation, TrafficClass::scalars);
 }
 

@@ -68,10 +68,9 @@ class Communicator {
   /// Exact sum over the ranks, in place.
   void sum_integers(std::span<std::int64_t> values);
 
-  /// Makes room for exchanging tensors of up to `bytes` bytes; called at set-up, once the largest is known.
-  void reserve(std::size_t bytes);
-  /// From here on the room for exchanges may not grow: a larger tensor is a mistake of the caller.
-  void fix_scratch() { fixed_ = true; }
+  /// Takes the room for what arrives in exchanges, as a group on paper that did the same ones says in `scratch_bytes`.
+  /// Without it, the room grows to the largest exchange.
+  void reserve(std::size_t bytes) { scratch_.reserve(backend_.memory(), bytes); }
   std::size_t scratch_bytes() const { return scratch_.size(); }
 
   Backend& backend() const { return backend_; }
@@ -92,17 +91,17 @@ class Communicator {
   void add_on_paper(const Tensor& own) const;
   Combine add() const;
   Combine larger() const;
-  Tensor room(std::size_t bytes);
-  std::vector<Tensor> stacked(const Tensor& scratch, const Tensor& part) const;  ///< room for every rank's part, one after the other
+  std::byte* room(std::size_t bytes) { return static_cast<std::byte*>(scratch_.take(backend_.memory(), bytes)); }
+  std::vector<Tensor> stacked(std::byte* room, const Tensor& part) const;  ///< room for every rank's part, one after the other
 
   Backend& backend_;
   std::unique_ptr<Group> group_;
   int size_ = 1, rank_ = 0, logical_ = 1;
   Axis axis_ = Axis::tensor;
   TrafficLedger* ledger_ = nullptr;
-  Arena scratch_;
+  WorkArea scratch_;
+  std::vector<double> host_scratch_;  ///< of sums of scalars
   std::int64_t calls_ = 0;
-  bool fixed_ = false;
 };
 
 }  // namespace mindpipe

@@ -8,22 +8,25 @@
 namespace mindpipe {
 namespace {
 
-/// Room for what arrives of one part: less than the part itself but for the rounding of its pieces.
-std::size_t slot_bytes(int ranks) { return static_cast<std::size_t>(longest_part(ranks)) + static_cast<std::size_t>(ranks) * alignment; }
+/// What arrives of one part: less than the part itself but for the rounding of its pieces.
+std::size_t most_arriving(int ranks) { return static_cast<std::size_t>(longest_part(ranks)) + static_cast<std::size_t>(ranks) * alignment; }
 
 }  // namespace
 
 Reductions::Reductions(Backend& backend, std::unique_ptr<Group> group, Axis axis, TrafficLedger* ledger)
     : backend_(backend), group_(std::move(group)), axis_(axis), ledger_(ledger) {
-  if (size() > 1) scratch_ = Arena(backend.memory(), MemoryClass::workspace, parts_ahead * aligned(slot_bytes(size())));
-  for (int slot = parts_ahead; slot-- > 0;) free_slots_.push_back(slot);
+  for (int slot = 0; slot < parts_ahead; ++slot) free_slots_.push_back(slot);
+}
+
+void Reductions::reserve(std::size_t part_scratch) {
+  for (WorkArea& area : scratch_) area.reserve(backend_.memory(), part_scratch);
 }
 
 Reductions::Request Reductions::begin(Exchange::Halves halves, std::vector<Tensor> pieces, const Tensor& own) {
   MP_CHECK(static_cast<int>(pieces.size()) == size(), "{} pieces for {} ranks", pieces.size(), size());
   Job job{halves, std::move(pieces), own};
   const std::size_t arriving = halves == Exchange::Halves::gather ? 0 : Exchange::scratch_bytes(size(), job.pieces[rank()].bytes());
-  MP_CHECK(size() == 1 || arriving <= slot_bytes(size()), "{} bytes arrive of one part, which has room for {}", arriving, slot_bytes(size()));
+  MP_CHECK(size() == 1 || arriving <= most_arriving(size()), "{} bytes arrive of one part, where a part brings {} at most", arriving, most_arriving(size()));
   job.finished = size() == 1 || is_mutated(name_of(axis_), job.name());
   queue_.push_back(std::move(job));
   progress();
@@ -39,10 +42,11 @@ bool Reductions::may_begin(TrafficClass kind) const {
 bool Reductions::begin_exchange() {
   const auto job = std::find_if(queue_.begin(), queue_.end(), [](const Job& j) { return !j.finished && !j.exchange; });
   if (job == queue_.end() || free_slots_.empty()) return false;
-  job->slot = free_slots_.back();
-  free_slots_.pop_back();
+  job->slot = free_slots_.front();
+  free_slots_.pop_front();
   group_->waiting().gate().begin(job->kind());
-  void* scratch = scratch_.address_of(static_cast<std::size_t>(job->slot) * aligned(slot_bytes(size())));
+  const bool adds = job->halves != Exchange::Halves::gather;
+  void* scratch = scratch_[job->slot].take(backend_.memory(), adds ? Exchange::scratch_bytes(size(), job->pieces[rank()].bytes()) : 0);
   // Counted pieces are not added: the simulator's price of a reduction, which the executor waits for, holds the additions too.
   const bool counted = backend_.memory().kind() == Memory::Kind::counted;
   const Combine combine = counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {}) : [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };

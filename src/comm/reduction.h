@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -26,6 +27,10 @@ class Reductions {
   Reductions(Backend& backend, std::unique_ptr<Group> group, Axis axis, TrafficLedger* ledger = nullptr);
   /// A group of one: everything is done at once.
   explicit Reductions(Backend& backend) : backend_(backend) {}
+
+  /// Takes the room for what arrives of `parts_ahead` parts, of each Exchange::scratch_bytes of this rank's own piece. Without it, the room grows
+  /// to the largest ones.
+  void reserve(std::size_t part_scratch);
 
   int size() const { return group_ ? group_->size() : 1; }
   int rank() const { return group_ ? group_->rank() : 0; }
@@ -68,9 +73,9 @@ class Reductions {
   std::unique_ptr<Group> group_;
   Axis axis_ = Axis::data;
   TrafficLedger* ledger_ = nullptr;
-  Arena scratch_;
+  std::array<WorkArea, parts_ahead> scratch_;  ///< what arrives, for each that may be under way
   std::deque<Job> queue_;  ///< not finished, in order
-  std::vector<int> free_slots_;
+  std::deque<int> free_slots_;
   Request next_ = 0, finished_ = 0;
   bool moving_ = false;    ///< in progress(): an addition of its own comes by here again
 };

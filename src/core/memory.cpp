@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
 namespace mindpipe {
@@ -17,7 +18,8 @@ void* allocate_host(std::size_t bytes) {
   constexpr std::size_t huge = std::size_t{2} << 20;
   const bool large = bytes >= 2 * huge;
   void* address = large ? std::aligned_alloc(huge, (bytes + huge - 1) / huge * huge) : std::aligned_alloc(alignment, bytes);
-  if (large && address != nullptr) madvise(address, bytes, MADV_HUGEPAGE);
+  // Whole ones only: the last, if it were half used, would be resident beyond what the ledger says.
+  if (large && address != nullptr) madvise(address, bytes / huge * huge, MADV_HUGEPAGE);
   return address;
 }
 
@@ -51,22 +53,27 @@ const char* name_of(MemoryClass kind) {
   return "?";
 }
 
-std::size_t Memory::allocated() const {
-  std::size_t sum = 0;
-  for (std::size_t bytes : allocated_) sum += bytes;
-  return sum;
+std::size_t Memory::allocated() const { return std::accumulate(allocated_.begin(), allocated_.end(), std::size_t{0}); }
+std::size_t Memory::used() const { return std::accumulate(used_.begin(), used_.end(), std::size_t{0}); }
+
+std::string ledger_of(const std::array<std::int64_t, memory_classes.size()>& bytes) {
+  std::string text;
+  const auto line = [&](const char* name, std::int64_t n) { text += fmt::format("  {:<12} {:>12.1f} MiB\n", name, static_cast<double>(n) / 1048576.0); };
+  for (MemoryClass kind : memory_classes) line(name_of(kind), bytes[static_cast<int>(kind)]);
+  line("total", std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}));
+  return text;
 }
 
 std::string Memory::ledger() const {
-  std::string text;
-  for (MemoryClass kind : memory_classes)
-    text += fmt::format("  {:<12} {:>12.1f} MiB\n", name_of(kind), allocated(kind) / 1048576.0);
-  return text + fmt::format("  {:<12} {:>12.1f} MiB\n", "total", allocated() / 1048576.0);
+  std::array<std::int64_t, memory_classes.size()> bytes{};
+  std::copy(allocated_.begin(), allocated_.end(), bytes.begin());
+  return ledger_of(bytes);
 }
 
 void* Memory::allocate(std::size_t bytes, MemoryClass use) {
   bytes = aligned(bytes);
   if (bytes == 0) return nullptr;
+  MP_CHECK(closed_ == 0, "{} of {} bytes asked for in the middle of a step, where nothing is allocated", name_of(use), bytes);
   MP_REQUIRE(limit_ == 0 || allocated() + bytes <= limit_, Exit::out_of_memory,
              "memory: {} needs {:.1f} MiB more, but memory.device_limit is {:.1f} MiB; held so far:\n{}", name_of(use),
              bytes / 1048576.0, limit_ / 1048576.0, ledger());
@@ -104,7 +111,9 @@ Arena& Arena::operator=(Arena&& other) noexcept {
 }
 
 Arena::~Arena() {
-  if (memory_ != nullptr) memory_->release(base_, size_, use_);
+  if (memory_ == nullptr) return;
+  memory_->used_[static_cast<int>(use_)] -= peak_;
+  memory_->release(base_, size_, use_);
 }
 
 Tensor Arena::take(const Shape& shape, DType dtype) {
@@ -112,7 +121,10 @@ Tensor Arena::take(const Shape& shape, DType dtype) {
   MP_CHECK(used_ + bytes <= size_, "the arena for {} is full: {} + {} of {} bytes", name_of(use_), used_, bytes, size_);
   Tensor t{base_ + used_, shape, dtype};
   used_ += bytes;
-  peak_ = std::max(peak_, used_);
+  if (used_ > peak_) {
+    memory_->used_[static_cast<int>(use_)] += used_ - peak_;
+    peak_ = used_;
+  }
   return t;
 }
 
@@ -124,6 +136,17 @@ bool Arena::holds(const void* address) const {
 std::size_t Arena::offset_of(const void* address) const {
   MP_CHECK(holds(address), "the arena for {} does not hold this tensor", name_of(use_));
   return static_cast<std::size_t>(static_cast<const std::byte*>(address) - base_);
+}
+
+void WorkArea::reserve(Memory& memory, std::size_t bytes) {
+  arena_ = Arena();
+  arena_ = Arena(memory, MemoryClass::workspace, bytes);
+}
+
+void* WorkArea::take(Memory& memory, std::size_t bytes) {
+  if (bytes > arena_.size()) reserve(memory, bytes);
+  arena_.release(0);
+  return bytes == 0 ? nullptr : arena_.take({static_cast<std::int64_t>(bytes)}, DType::u8).data;
 }
 
 }  // namespace mindpipe

@@ -36,17 +36,36 @@ class Memory {
   std::size_t allocated() const;
   std::size_t limit() const { return limit_; }
   Kind kind() const { return kind_; }
+  /// What arenas have ever held: the high-water mark of each, added up (they lend each other nothing).
+  std::size_t used(MemoryClass use) const { return used_[static_cast<int>(use)]; }
+  std::size_t used() const;
   /// One line per class: the ledger that is printed before step 0 and when memory runs out.
   std::string ledger() const;
 
+  /// While one of these lives nothing may be allocated: a step works in what was taken before it.
+  class Closed {
+   public:
+    explicit Closed(Memory& memory) : memory_(memory) { ++memory_.closed_; }
+    Closed(const Closed&) = delete;
+    ~Closed() { --memory_.closed_; }
+
+   private:
+    Memory& memory_;
+  };
+
  private:
+  friend class Arena;
   void* obtain(std::size_t bytes, MemoryClass use);
 
   Kind kind_;
   std::size_t limit_;
-  std::array<std::size_t, memory_classes.size()> allocated_{};
+  std::array<std::size_t, memory_classes.size()> allocated_{}, used_{};
+  int closed_ = 0;
   std::uintptr_t next_counted_ = std::uintptr_t{1} << 46;
 };
+
+/// `bytes` by class, one line each, and their sum.
+std::string ledger_of(const std::array<std::int64_t, memory_classes.size()>& bytes);
 
 /// Owns one block and hands out aligned views of it, last in, first out.
 class Arena {
@@ -71,6 +90,19 @@ class Arena {
   MemoryClass use_ = MemoryClass::workspace;
   std::byte* base_ = nullptr;
   std::size_t size_ = 0, used_ = 0, peak_ = 0;
+};
+
+/// Working memory for one use at a time: as large as was reserved, and larger only once a use asks for more.
+class WorkArea {
+ public:
+  /// Makes it `bytes` large, no more and no less; what was in it is lost.
+  void reserve(Memory& memory, std::size_t bytes);
+  /// `bytes` of it; what the use before left is lost.
+  void* take(Memory& memory, std::size_t bytes);
+  std::size_t size() const { return arena_.size(); }
+
+ private:
+  Arena arena_;
 };
 
 }  // namespace mindpipe

@@ -9,7 +9,8 @@ constexpr int payload_number(Payload payload) { return static_cast<int>(payload)
 
 }  // namespace
 
-Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, Measure::Room room, std::size_t recorded_steps)
+Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, const std::vector<std::size_t>& tapes, std::size_t scratch,
+                   std::size_t recorded_steps)
     : stage_(stage),
       replicas_(replicas),
       wires_(wires),
@@ -20,11 +21,11 @@ Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, con
       recorder_(list_.size(), recorded_steps) {
   Backend& backend = stage.context().backend;
   Memory& memory = backend.memory();
-  scratch_ = Arena(memory, MemoryClass::workspace, room.scratch);
-  slots_.resize(plan.placement.ranks[stage.layout().coord.pipeline].arenas);
-  for (Slot& slot : slots_) {
-    slot.arena = Arena(memory, MemoryClass::activations, room.kept);
-    slot.tape = std::make_unique<Tape>(backend, slot.arena, scratch_);
+  scratch_ = Arena(memory, MemoryClass::workspace, scratch);
+  slots_.resize(tapes.size());
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].arena = Arena(memory, MemoryClass::activations, tapes[i]);
+    slots_[i].tape = std::make_unique<Tape>(backend, slots_[i].arena, scratch_);
   }
   for (const BoundaryBytes& b : buffer_sizes_)
     buffers_.emplace_back(memory, MemoryClass::boundary, std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
@@ -48,12 +49,6 @@ Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, con
   }
   backend.on_progress([this] { if (pace_.due()) move_others(); });
   wires_.waiting.on_progress([this] { move_others(); });
-}
-
-std::size_t Executor::peak_activations() const {
-  std::size_t bytes = 0;
-  for (const Slot& slot : slots_) bytes += slot.arena.peak();
-  return bytes;
 }
 
 bool Executor::may_start(const Action& action) const {
@@ -131,19 +126,20 @@ bool Executor::is_done(Begun& begun, int index) {
 }
 
 /// A buffer's tensors: an activation and perhaps a memory behind it, or their gradients.
-Boundary Executor::buffer(int slot, bool gradient) const {
+Boundary Executor::buffer(int slot, bool gradient) {
   if (slot < 0) return {};
   const BoundaryBytes& bytes = buffer_sizes_[slot];
   const Shape shape = stage_.activation_shape();
   const DType dtype = stage_.context().dtype;
-  auto* base = static_cast<std::byte*>(buffers_[slot].address_of(0));
+  Arena& arena = buffers_[slot];
+  arena.release(0);
   Boundary b;
-  b.activation = {base, shape, dtype};
-  if (gradient ? bytes.memory_gradient > 0 : bytes.memory > 0) b.memory = {base + aligned(b.activation.bytes()), shape, gradient ? DType::f32 : dtype};
+  b.activation = arena.take(shape, dtype);
+  if (gradient ? bytes.memory_gradient > 0 : bytes.memory > 0) b.memory = arena.take(shape, gradient ? DType::f32 : dtype);
   return b;
 }
 
-Tensor Executor::payload_of(const Action& action) const {
+Tensor Executor::payload_of(const Action& action) {
   const int slot = action.kind == Kind::send ? action.slot : action.to_slot;
   switch (action.payload) {
     case Payload::activation: return buffer(slot, false).activation;

@@ -36,7 +36,9 @@ struct Wires {
 /// One thread does everything: messages move in between, from the backend's progress hook and while waiting.
 class Executor {
  public:
-  Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, Measure::Room room, std::size_t recorded_steps = 8);
+  /// `tapes`: bytes of each slot's; `scratch`: of the compute queue.
+  Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, const std::vector<std::size_t>& tapes, std::size_t scratch,
+           std::size_t recorded_steps = 8);
 
   StepScalars run(const StepInput& input);
   /// Losses of forward passes alone: the sum over micro-batches [first, first + micro_batches) of this rank (on the rank with the head), through all stages.
@@ -46,9 +48,6 @@ class Executor {
   Recorder& recorder() { return recorder_; }
   /// Nanoseconds since the beginning, waits by what was waited for.
   const TimeSpent& spent() const { return spent_; }
-  /// The most that tapes and scratch ever held.
-  std::size_t peak_activations() const;
-  std::size_t peak_scratch() const { return scratch_.peak(); }
   /// The tape of arena `slot`, for those who run blocks themselves (generation, diagnosis).
   Tape& tape(int slot) { return *slots_[slot].tape; }
   void set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const;
@@ -82,8 +81,8 @@ class Executor {
   void compute(const Action& action);
   void forward(const Action& action);
   void backward(const Action& action);
-  Boundary buffer(int slot, bool gradient) const;
-  Tensor payload_of(const Action& action) const;
+  Boundary buffer(int slot, bool gradient);
+  Tensor payload_of(const Action& action);
   void copy(const Boundary& from, const Boundary& to);
   void pass_on(const Boundary& b, int peer, bool send);
   std::string describe_wait(int awaited) const;

@@ -1,5 +1,9 @@
 #include "runtime/layout.h"
 
+#include <sched.h>
+
+#include <algorithm>
+
 #include "core/tensor.h"
 
 namespace mindpipe {
@@ -26,6 +30,13 @@ int levels_for(int local_data_shards) {
   int levels = 0;
   while ((1 << levels) < local_data_shards) ++levels;
   return levels;
+}
+
+int threads_of(const Config& config) {
+  if (config.device.threads > 0) return config.device.threads;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
 DType compute_dtype(const Config& config) { return config.train.precision == "bf16" ? DType::bf16 : DType::f32; }

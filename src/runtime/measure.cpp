@@ -1,5 +1,6 @@
 #include "runtime/measure.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace mindpipe {
@@ -17,7 +18,11 @@ Measure::Measure(const Config& config, const Layout& layout)
       layout_(layout),
       memory_(Memory::Kind::counted),
       backend_(memory_, device_of(config), EmulatedBackend::Pace::count),
-      tensor_(backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}) {
+      workspace_(threads_of(config), config.device.instructions),
+      tensor_(backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}),
+      data_(backend_, layout.data_shards, OnPaper{layout.grid.data, layout.coord.data}),
+      pipeline_(backend_, layout.grid.pipeline, OnPaper{layout.grid.pipeline, layout.coord.pipeline}) {
+  backend_.tell(workspace_);
   const LayerContext context{backend_, tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed};
   stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
   for (auto& unit : model().units()) {
@@ -44,11 +49,28 @@ Boundary Measure::boundary_before(int block, Tape& tape) {
   return in;
 }
 
+void Measure::Room::include(const Room& other) {
+  kept = std::max(kept, other.kept), scratch = std::max(scratch, other.scratch);
+  exchange = std::max(exchange, other.exchange), zeros = std::max(zeros, other.zeros);
+  backend.include(other.backend);
+}
+
+void Measure::forget_rooms() {
+  workspace_.forget();
+  tensor_.reserve(0);
+}
+
+/// What was asked for since rooms were forgotten.
+Measure::Room Measure::room_of(const Arena& kept, const Arena& scratch) const {
+  return {.kept = kept.peak(), .scratch = scratch.peak(), .exchange = tensor_.scratch_bytes(), .zeros = 0, .backend = workspace_.largest()};
+}
+
 Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in) {
   Arena kept(memory_, MemoryClass::activations, unlimited), scratch(memory_, MemoryClass::workspace, unlimited), outside(memory_, MemoryClass::boundary, unlimited);
   Tape tape = make_tape(kept, scratch);
   Tape other(backend_, outside, scratch);
   tape.weight_gradients = weight_gradients;
+  forget_rooms();
   Pass p;
   double start = backend_.seconds();
   // A recomputed or residual block saves what it was given, so that must lie in the arena, also when it is not counted as this block's.
@@ -67,21 +89,31 @@ Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gr
   tape.run_weight_gradients();
   p.backward_weight = backend_.seconds() - start;
   p.backward = p.backward_input + p.backward_weight;
-  p.room = {kept.peak() - (with_copy_in ? 0 : copied_in), scratch.peak()};
+  p.room = room_of(kept, scratch);
+  if (!with_copy_in) p.room.kept -= copied_in;
   return p;
 }
 
 Measure::Room Measure::room(int first, int last) {
   const auto mode = config_.schedule.kind == "zb-h1" ? Tape::WeightGradients::later : Tape::WeightGradients::now;
-  return pass(first, last, mode, true).room;
+  Room room = pass(first, last, mode, true).room;
+  forget_rooms();
+  Replicas replicas(*stage_, config_, Groups{tensor_, data_, pipeline_});
+  for (int block = first; block < last; ++block) {
+    replicas.fold(block, 0);
+    for (int unit : model().blocks()[block].units) room.zeros = std::max(room.zeros, replicas.zeros_bytes(*model().units()[unit]));
+  }
+  room.exchange = std::max(room.exchange, tensor_.scratch_bytes());
+  return room;
 }
 
 Measure::Room Measure::evaluation_room(int first, int last) {
   Arena kept(memory_, MemoryClass::activations, unlimited), scratch(memory_, MemoryClass::workspace, unlimited);
   Tape tape = make_tape(kept, scratch);
   tape.mode = Tape::Mode::evaluate;
+  forget_rooms();
   stage_->forward(first, last, boundary_before(first, tape), tape);
-  return {kept.peak(), scratch.peak()};
+  return room_of(kept, scratch);
 }
 
 Outline Measure::outline() {

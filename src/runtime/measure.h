@@ -3,7 +3,7 @@
 
 #include "emulated/emulated_backend.h"
 #include "program/outline.h"
-#include "runtime/stage.h"
+#include "runtime/replicas.h"
 
 namespace mindpipe {
 
@@ -12,10 +12,16 @@ class Measure {
  public:
   Measure(const Config& config, const Layout& layout);
 
+  /// What passes over a range of blocks work in, one micro-batch at a time.
   struct Room {
-    std::size_t kept = 0, scratch = 0;
+    std::size_t kept = 0;       ///< on a tape
+    std::size_t scratch = 0;    ///< of the compute queue
+    std::size_t exchange = 0;   ///< of the tensor group: what arrives before it is added
+    std::size_t zeros = 0;      ///< of Replicas
+    Workspace backend;          ///< of the CPU's threads
+    void include(const Room& other);  ///< the larger of each
   };
-  /// What a range of blocks keeps for one micro-batch, and the scratch that its passes need.
+  /// Forward, backward, and the sums over T-ths of the sequence that follow a data shard's last backward.
   Room room(int first, int last);
   /// Evaluation: outputs of all blocks in `kept`.
   Room evaluation_room(int first, int last);
@@ -33,6 +39,8 @@ class Measure {
     Room room;
   };
   Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
+  void forget_rooms();
+  Room room_of(const Arena& kept, const Arena& scratch) const;
   Tape make_tape(Arena& kept, Arena& scratch);
   Boundary boundary_before(int block, Tape& tape);
 
@@ -40,7 +48,8 @@ class Measure {
   Layout layout_;
   Memory memory_;
   EmulatedBackend backend_;
-  Communicator tensor_;
+  CpuWorkspace workspace_;
+  Communicator tensor_, data_, pipeline_;
   std::unique_ptr<Stage> stage_;
 };
 

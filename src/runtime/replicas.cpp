@@ -49,9 +49,17 @@ void Replicas::clear(int block) {
   for (const Root& root : roots_of(block)) stage_.context().backend.fill(stage_.unit(root.unit).accumulators(root.use), 0);
 }
 
+std::size_t Replicas::zeros_bytes(const Unit& unit) const {
+  std::size_t bytes = 0;
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
+    if (unit.params()[p].form == Form::positions && sequence_is_cut())
+      bytes = std::max(bytes, bytes_for({groups_.tensor.local_shards(), unit.shard_shape(p).count()}, unit.gradient_dtype()));
+  return bytes;
+}
+
 void Replicas::combine_sequence(Unit& unit, int use) {
   const LayerContext& context = stage_.context();
-  const bool cut = context.sequence_parallel && groups_.tensor.size() > 1;
+  const bool cut = sequence_is_cut();
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     const Form form = unit.params()[p].form;
     const std::int64_t elements = unit.shard_shape(p).count();
@@ -63,8 +71,7 @@ void Replicas::combine_sequence(Unit& unit, int use) {
     } else if (form == Form::positions && cut) {
       // Every row has one T-th that adds to it; the others give zeros, which no sum rounds.
       const int local = groups_.tensor.local_shards();
-      Arena room(context.backend.memory(), MemoryClass::workspace, bytes_for({local, elements}, root.dtype));
-      const Tensor shards = room.take({local, elements}, root.dtype);
+      const Tensor shards{zeros_.take(context.backend.memory(), zeros_bytes(unit)), {local, elements}, root.dtype};
       context.backend.fill(shards, 0);
       context.backend.copy(root, shards.range(0, elements));
       groups_.tensor.sum(shards, root);

@@ -68,7 +68,12 @@ class Replicas {
   UnitOptimizer* optimizer_of(int unit) { return optimizers_.count(unit) ? optimizers_.at(unit).get() : nullptr; }
   std::size_t optimizer_bytes() const;
 
+  /// Room for a positions' table of the unit on all local T-ths of the sequence, all but one zeros; 0 where the sequence is whole.
+  std::size_t zeros_bytes(const Unit& unit) const;
+  void reserve(std::size_t zeros_bytes) { zeros_.reserve(stage_.context().backend.memory(), zeros_bytes); }
+
  private:
+  bool sequence_is_cut() const { return stage_.context().sequence_parallel && groups_.tensor.size() > 1; }
   void combine_sequence(Unit& unit, int use);
   void count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
   std::vector<double> tensor_squares();
@@ -80,6 +85,7 @@ class Replicas {
   int part_, parts_;
   std::map<int, std::unique_ptr<UnitOptimizer>> optimizers_;
   UpdateScale scale_;
+  WorkArea zeros_;
 };
 
 }  // namespace mindpipe

@@ -1,22 +1,118 @@
-#include <omp.h>
+#include "runtime/run_plan.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "comm/reduction.h"
 #include "program/partition.h"
-#include "runtime/worker.h"
 
 namespace mindpipe {
 namespace {
 
 std::int64_t cost_of(const BlockCost& block) { return block.forward + block.backward; }
 
+/// The units of a pipeline rank, in model order.
+std::vector<int> units_of(const Outline& outline, const Model& model, int rank) {
+  std::vector<int> units;
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
+    for (int b = outline.first_block[chunk]; outline.rank_of(chunk) == rank && b < outline.first_block[chunk + 1]; ++b)
+      units.insert(units.end(), model.blocks()[b].units.begin(), model.blocks()[b].units.end());
+  std::sort(units.begin(), units.end());
+  units.erase(std::unique(units.begin(), units.end()), units.end());
+  return units;
+}
+
+/// A slot's tape is as large as the largest chunk that its list ever puts there; the first slot serves evaluations too.
+RankRoom room_of(const RunPlan& plan, Measure& measure, int rank) {
+  const Outline& outline = plan.outline;
+  RankRoom room;
+  room.tapes.resize(plan.step.placement.ranks[rank].arenas);
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
+    if (outline.rank_of(chunk) != rank) continue;
+    const int first = outline.first_block[chunk], last = outline.first_block[chunk + 1];
+    const Measure::Room trained = measure.room(first, last), evaluated = measure.evaluation_room(first, last);
+    room.passes.include(trained);
+    room.passes.include(evaluated);
+    for (const Action& action : plan.step.program.ranks[rank])
+      if (action.kind == Kind::forward && action.chunk == chunk) room.tapes[action.slot] = std::max(room.tapes[action.slot], trained.kept);
+    room.tapes[0] = std::max(room.tapes[0], evaluated.kept);
+  }
+  // Evaluation goes through neighbouring chunks of one rank in one breath.
+  if (outline.stages == 1) room.tapes[0] = std::max(room.tapes[0], measure.evaluation_room(0, static_cast<int>(outline.blocks.size())).kept);
+  return room;
+}
+
+/// What arrives of one part of a sum over data, the largest of all that the list has, on each data rank.
+std::vector<std::size_t> reduction_rooms(const RunPlan& plan, Measure& measure, int rank) {
+  const Outline& outline = plan.outline;
+  std::vector<std::size_t> rooms(outline.data, 0);
+  if (outline.data == 1) return rooms;
+  for (const Action& action : plan.step.program.ranks[rank]) {
+    if (action.kind != Kind::reduce || action.part > 0) continue;
+    for (int block = action.first; block < action.last; ++block)
+      for (int u : measure.model().blocks()[block].units) {
+        const Unit& unit = *measure.model().units()[u];
+        const auto cuts = part_cuts(unit, outline.data * action.parts);
+        for (int d = 0; d < outline.data; ++d)
+          for (int piece = d * action.parts; piece < (d + 1) * action.parts; ++piece)
+            rooms[d] = std::max(rooms[d], Exchange::scratch_bytes(outline.data, static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) * bytes_of(unit.gradient_dtype())));
+      }
+  }
+  return rooms;
+}
+
+BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const RunPlan& plan, Measure& measure, int rank, int data_rank) {
+  BytesByClass bytes{};
+  const auto at = [&](MemoryClass kind) -> std::int64_t& { return bytes[static_cast<int>(kind)]; };
+  const int part = plan.outline.sharded_optimizer ? data_rank : 0, parts = plan.outline.sharded_optimizer ? plan.outline.data : 1;
+  const RankMemory& placed = plan.step.placement.ranks[rank];
+  for (std::int64_t slab : placed.slabs) at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
+  for (int u : units_of(plan.outline, measure.model(), rank)) {
+    Unit& unit = *measure.model().units()[u];
+    const UnitOptimizer optimizer(unit, config.optimizer, part, parts);
+    const std::vector<char> apart = parts_apart(measure.model(), u, placed);
+    at(MemoryClass::values) += unit.value_bytes();
+    at(MemoryClass::gradients) += placed.slabs.empty() ? unit.gradient_bytes() : optimizer.gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
+    at(MemoryClass::optimizer) += optimizer.bytes();
+  }
+  for (std::size_t tape : plan.rooms[rank].tapes) at(MemoryClass::activations) += aligned(tape);
+  at(MemoryClass::workspace) = static_cast<std::int64_t>(plan.rooms[rank].workspace(data_rank) + (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
+  for (const BoundaryBytes& b : placed.buffers)
+    at(MemoryClass::boundary) += aligned(std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
+  at(MemoryClass::boundary) += input_bytes(config, layout) + bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);
+  return bytes;
+}
+
 }  // namespace
+
+std::size_t RankRoom::workspace(int data_rank) const {
+  return aligned(passes.scratch) + aligned(passes.exchange) + aligned(passes.zeros) + Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total();
+}
+
+std::int64_t total_of(const BytesByClass& bytes) { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
+
+const BytesByClass& RunPlan::most_memory(int pipeline_rank) const {
+  const auto& ranks = memory[pipeline_rank];
+  return *std::max_element(ranks.begin(), ranks.end(), [](const BytesByClass& a, const BytesByClass& b) { return total_of(a) < total_of(b); });
+}
 
 std::int64_t input_bytes(const Config& config, const Layout& layout) {
   const std::int64_t m = layout.micro_batches();
   const Shape ids{m, layout.samples, layout.sequence};
   const bool source = config.model.kind == "translator";
   return static_cast<std::int64_t>(bytes_for(ids, DType::i32) * (source ? 3 : 2) + (source ? bytes_for({m, layout.samples}, DType::i32) : 0));
+}
+
+void require_fit(const RunPlan& plan, std::int64_t limit) {
+  if (limit == 0) return;
+  for (std::size_t rank = 0; rank < plan.memory.size(); ++rank) {
+    const BytesByClass& bytes = plan.most_memory(static_cast<int>(rank));
+    const std::int64_t total = total_of(bytes);
+    MP_REQUIRE(total <= limit, Exit::out_of_memory,
+               "memory: a rank of stage {} will need {:.1f} MiB, and memory.device_limit is {:.1f} MiB; take a smaller train.micro_batch, train.recompute: block, or more "
+               "stages. Predicted:\n{}",
+               rank, static_cast<double>(total) / 1048576.0, static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
+  }
 }
 
 RunPlan make_run_plan(const Config& config) {
@@ -42,48 +138,12 @@ RunPlan make_run_plan(const Config& config) {
   plan.step = make_program(outline, config.schedule.kind, network);
 
   for (int rank = 0; rank < stages; ++rank) {
-    Measure::Room room;
-    std::array<std::int64_t, memory_classes.size()> bytes{};
-    const auto at = [&](MemoryClass kind) -> std::int64_t& { return bytes[static_cast<int>(kind)]; };
-    std::vector<int> units;
-    int first = static_cast<int>(outline.blocks.size()), last = 0;
-    for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
-      if (outline.rank_of(chunk) != rank) continue;
-      const int from = outline.first_block[chunk], to = outline.first_block[chunk + 1];
-      for (const Measure::Room& r : {measure.room(from, to), measure.evaluation_room(from, to)})
-        room.kept = std::max(room.kept, r.kept), room.scratch = std::max(room.scratch, r.scratch);
-      for (int b = from; b < to; ++b)
-        for (int unit : measure.model().blocks()[b].units) units.push_back(unit);
-      first = std::min(first, from), last = std::max(last, to);
-    }
-    // Evaluation goes through neighbouring chunks of one rank in one breath.
-    if (stages == 1) room.kept = std::max(room.kept, measure.evaluation_room(first, last).kept);
-    std::sort(units.begin(), units.end());
-    units.erase(std::unique(units.begin(), units.end()), units.end());
-    const int parts = outline.sharded_optimizer ? layout.grid.data : 1;
-    const RankMemory& placed = plan.step.placement.ranks[rank];
-    for (std::int64_t slab : placed.slabs) at(MemoryClass::gradients) += slab;
-    for (int u : units) {
-      Unit& unit = *measure.model().units()[u];
-      at(MemoryClass::values) += unit.value_bytes();
-      std::size_t largest = 0, gradient = 0;  // of the parts; they differ by less than a chunk
-      for (int part = 0; part < parts; ++part) {
-        const UnitOptimizer optimizer(unit, config.optimizer, part, parts);
-        largest = std::max(largest, optimizer.bytes()), gradient = std::max(gradient, optimizer.gradient_bytes());
-      }
-      at(MemoryClass::optimizer) += largest;
-      const std::vector<char> apart = parts_apart(measure.model(), u, placed);
-      at(MemoryClass::gradients) += placed.slabs.empty() ? unit.gradient_bytes() : gradient * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
-    }
-    at(MemoryClass::activations) = static_cast<std::int64_t>(aligned(room.kept)) * placed.arenas;
-    at(MemoryClass::workspace) = aligned(room.scratch);
-    if (config.device.kind == "cpu")
-      at(MemoryClass::workspace) += cpu_backend_workspace(config.device.threads > 0 ? config.device.threads : omp_get_max_threads(), config.device.instructions, compute_dtype(config));
-    if (config.device.kind == "cuda") at(MemoryClass::workspace) += static_cast<std::int64_t>(gpu_workspace_bytes);
-    for (const BoundaryBytes& b : placed.buffers) at(MemoryClass::boundary) += aligned(std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
-    at(MemoryClass::boundary) += input_bytes(config, layout) + bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);
-    plan.rooms.push_back(room);
-    plan.memory.push_back(bytes);
+    plan.rooms.push_back(room_of(plan, measure, rank));
+    plan.rooms.back().reduction = reduction_rooms(plan, measure, rank);
+    // Only the CPU's operations work in memory of their threads.
+    if (config.device.kind != "cpu") plan.rooms.back().passes.backend = {};
+    auto& memory = plan.memory.emplace_back();
+    for (int d = 0; d < outline.data; ++d) memory.push_back(bytes_of_rank(config, layout, plan, measure, rank, d));
   }
   return plan;
 }

@@ -33,12 +33,10 @@ void Stage::allocate_gradients(const RankMemory& placed) {
   }
   for (std::int64_t bytes : placed.slabs) slabs_.emplace_back(memory, MemoryClass::gradients, static_cast<std::size_t>(bytes));
   for (const auto& [block, place] : placed.gradients) {
-    std::size_t offset = 0;
-    for (int index : model_->blocks()[block].units) {
-      unit(index).place_gradients(use_of(block, index), slabs_[place.slab].address_of(offset));
-      offset += unit(index).accumulator_bytes();
-    }
-    MP_CHECK(offset <= slabs_[place.slab].size(), "block {} needs {} bytes of a gradient slab of {}", block, offset, slabs_[place.slab].size());
+    Arena& slab = slabs_[place.slab];
+    slab.release(0);
+    for (int index : model_->blocks()[block].units)
+      unit(index).place_gradients(use_of(block, index), slab.take({static_cast<std::int64_t>(unit(index).accumulator_bytes())}, DType::u8).data);
   }
 }
 

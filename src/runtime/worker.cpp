@@ -1,8 +1,5 @@
 #include "runtime/worker.h"
 
-#include <omp.h>
-#include <sched.h>
-
 #include <algorithm>
 
 #include "comm/group.h"
@@ -11,12 +8,6 @@
 
 namespace mindpipe {
 namespace {
-
-int processors_allowed() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
 
 Memory::Kind memory_kind(const Config& config) {
   if (config.device.kind == "cuda") return Memory::Kind::device;
@@ -31,17 +22,10 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
   return make_cpu_backend(memory, threads, config.device.instructions);
 }
 
-/// Refuses what will not fit before anything is allocated.
-void require_fit(const std::array<std::int64_t, memory_classes.size()>& bytes, std::int64_t limit) {
-  std::int64_t total = 0;
-  std::string ledger;
-  for (MemoryClass kind : memory_classes) {
-    total += bytes[static_cast<int>(kind)];
-    ledger += fmt::format("  {:<12} {:>12.1f} MiB\n", name_of(kind), static_cast<double>(bytes[static_cast<int>(kind)]) / 1048576.0);
-  }
-  MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
-             "memory: this rank will need {:.1f} MiB, and memory.device_limit is {:.1f} MiB; take a smaller train.micro_batch, train.recompute: block, or more stages. Predicted:\n{}",
-             static_cast<double>(total) / 1048576.0, static_cast<double>(limit) / 1048576.0, ledger);
+/// Refused before anything is allocated.
+RunPlan fitting(RunPlan plan, std::int64_t limit) {
+  require_fit(plan, limit);
+  return plan;
 }
 
 }  // namespace
@@ -51,11 +35,12 @@ std::unique_ptr<Communicator> Worker::make_group(Axis axis, int logical) {
   return std::make_unique<Communicator>(*backend_, std::make_unique<Group>(grid_->along(axis), waiting_), logical, axis, &ledger_);
 }
 
-Worker::Worker(const Config& config, const World& world)
+Worker::Worker(const Config& config, const World& world, RunPlan plan)
     : config_(config),
+      plan_(fitting(std::move(plan), config.memory.device_limit)),
       world_(world),
       memory_(memory_kind(config), static_cast<std::size_t>(config.memory.device_limit)),
-      threads_(config.device.threads > 0 ? config.device.threads : processors_allowed()),
+      threads_(threads_of(config)),
       backend_(make_backend(config, memory_, threads_, world)) {
   const Coord shape{config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
   if (world.size > 1) grid_.emplace(world.comm, shape);
@@ -68,9 +53,8 @@ Worker::Worker(const Config& config, const World& world)
   reductions_ = shape.data > 1 ? std::make_unique<Reductions>(*backend_, std::make_unique<Group>(grid_->along(Axis::data), waiting_), Axis::data, &ledger_)
                                : std::make_unique<Reductions>(*backend_);
 
-  plan_ = make_run_plan(config);
   const int here = layout_.coord.pipeline;
-  require_fit(plan_.memory[here], config.memory.device_limit);
+  const RankRoom& room = plan_.rooms[here];
   std::vector<std::pair<int, int>> ranges;
   for (int chunk = 0; chunk < plan_.outline.all_chunks(); ++chunk)
     if (plan_.outline.rank_of(chunk) == here) ranges.emplace_back(plan_.first_block[chunk], plan_.first_block[chunk + 1]);
@@ -82,7 +66,11 @@ Worker::Worker(const Config& config, const World& world)
   replicas_ = std::make_unique<Replicas>(*stage_, config, Groups{*tensor_, *data_, *pipeline_});
   replicas_->allocate(placed);
   replicas_->initialize(config.seed, threads_);
-  executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step, Wires{channels_.get(), *reductions_, waiting_}, plan_.rooms[here],
+  replicas_->reserve(room.passes.zeros);
+  tensor_->reserve(room.passes.exchange);
+  reductions_->reserve(room.reduction[layout_.coord.data]);
+  backend_->reserve(room.passes.backend);
+  executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step, Wires{channels_.get(), *reductions_, waiting_}, room.tapes, room.passes.scratch,
                                          static_cast<std::size_t>(std::max(1, config.trace.steps)));
 
   input_arena_ = Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
@@ -97,21 +85,21 @@ Worker::Worker(const Config& config, const World& world)
 
 StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches) {
   const std::int64_t samples = micro_batches * layout_.samples, q = layout_.sequence, mine = first_sample + layout_.first_sample(0);
-  std::vector<std::int32_t> tokens(samples * q), targets(samples * q);
-  corpus.batch(mine, samples, tokens.data(), targets.data());
+  tokens_.resize(samples * q), targets_.resize(samples * q);
+  corpus.batch(mine, samples, tokens_.data(), targets_.data());
   if (input_.source) {
     // A translator learns to turn its target around: the source is the tokens backwards, cut to a length of its own.
     std::vector<std::int32_t> source(samples * q), lengths(samples);
     for (std::int64_t s = 0; s < samples; ++s) {
       lengths[s] = static_cast<std::int32_t>(q - (mine + s) % (q / 2 + 1));
-      for (std::int64_t i = 0; i < q; ++i) source[s * q + i] = tokens[s * q + q - 1 - i];
+      for (std::int64_t i = 0; i < q; ++i) source[s * q + i] = tokens_[s * q + q - 1 - i];
     }
     backend_->upload(source.data(), input_.source.range(0, samples * q));
     backend_->upload(lengths.data(), input_.source_lengths.range(0, samples));
   }
-  backend_->upload(tokens.data(), input_.tokens.range(0, samples * q));
-  backend_->upload(targets.data(), input_.targets.range(0, samples * q));
-  input_.valid = std::count_if(targets.begin(), targets.end(), [](std::int32_t t) { return t >= 0; });
+  backend_->upload(tokens_.data(), input_.tokens.range(0, samples * q));
+  backend_->upload(targets_.data(), input_.targets.range(0, samples * q));
+  input_.valid = std::count_if(targets_.begin(), targets_.end(), [](std::int32_t t) { return t >= 0; });
   input_.label_smoothing = config_.train.label_smoothing;
   input_.clip = config_.train.clip;
   input_.applied_steps = applied_;
@@ -121,6 +109,7 @@ StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int mic
 StepScalars Worker::step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate) {
   StepInput& input = load_batch(corpus, first_sample, layout_.micro_batches());
   input.step = step, input.rate = rate;
+  const Memory::Closed closed(memory_);
   const StepScalars scalars = executor_->run(input);
   if (scalars.applied) ++applied_;
   return scalars;
@@ -137,6 +126,7 @@ void Worker::sum_over_grid(std::vector<std::int64_t>& values) {
 }
 
 double Worker::evaluate(Corpus& corpus, int batches) {
+  const Memory::Closed closed(memory_);
   std::vector<double> sums(layout_.local_data_shards(), 0.0);
   std::vector<std::int64_t> valid{0};
   for (int batch = 0; batch < batches; ++batch) {

@@ -9,30 +9,17 @@
 #include "comm/reduction.h"
 #include "corpus/corpus.h"
 #include "runtime/executor.h"
+#include "runtime/run_plan.h"
 
 namespace mindpipe {
-
-/// A plan of a run, made on paper alike on every rank: how the model is cut, what a step does, what memory it needs.
-struct RunPlan {
-  Outline outline;
-  PlannedStep step;
-  std::vector<Measure::Room> rooms;   ///< of each pipeline rank: one tape, and the scratch
-  std::vector<int> first_block;
-  double operations_per_token = 0;
-  std::int64_t parameters = 0;
-  std::vector<std::array<std::int64_t, memory_classes.size()>> memory;  ///< of each pipeline rank, by class: what it will allocate
-};
-/// `config` is resolved and its degrees are known.
-RunPlan make_run_plan(const Config& config);
-
-/// The bytes of memory that a step's input takes on a rank: token ids and losses.
-std::int64_t input_bytes(const Config& config, const Layout& layout);
 
 /// One rank of a run: backend, groups, its part of the model, and the executor over them.
 class Worker {
  public:
-  /// Collective over the world.
-  Worker(const Config& config, const World& world);
+  /// Collective over the world. Takes all memory that steps and evaluations work in.
+  Worker(const Config& config, const World& world) : Worker(config, world, make_run_plan(config)) {}
+  /// The same with the arenas that `plan` says, which may be larger than needed.
+  Worker(const Config& config, const World& world, RunPlan plan);
 
   /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus.
   StepScalars step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
@@ -74,6 +61,7 @@ class Worker {
   std::vector<float> flat_weights(int unit);
 
   Config config_;
+  RunPlan plan_;
   World world_;
   Memory memory_;
   int threads_;
@@ -85,12 +73,12 @@ class Worker {
   std::unique_ptr<Communicator> tensor_, data_, pipeline_;
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<Reductions> reductions_;
-  RunPlan plan_;
   std::unique_ptr<Stage> stage_;
   std::unique_ptr<Replicas> replicas_;
   std::unique_ptr<Executor> executor_;
   Arena input_arena_;
   StepInput input_;
+  std::vector<std::int32_t> tokens_, targets_;  ///< of a batch, on their way to the input
   std::int64_t applied_ = 0;
 };
 

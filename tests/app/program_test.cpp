@@ -92,6 +92,16 @@ TEST_F(Program, ADryRunTellsParametersMemoryAndOperationsAndWritesNothing) {
   EXPECT_FALSE(fs::exists(root_ / "run"));
 }
 
+TEST_F(Program, WhatDoesNotFitIsRefusedWithTheLedgerAndCode71AlsoByADryRun) {
+  for (const char* how : {"memory.device_limit=100000", "memory.device_limit=100000 --dry-run"}) {
+    const Answer refused = tiny(how);
+    EXPECT_EQ(refused.code, 71) << how << refused.text;
+    for (const char* text : {"memory.device_limit is", "values", "gradients", "optimizer", "activations", "boundary", "workspace", "total"})
+      EXPECT_THAT(refused.text, HasSubstr(text)) << how;
+    EXPECT_EQ(refused.text.find("memory per stage") != std::string::npos, std::string(how).find("--dry-run") != std::string::npos);
+  }
+}
+
 TEST_F(Program, AFileNamedStopEndsTheRunAfterTheStepWithCode75) {
   fs::create_directories(root_ / "run");
   std::ofstream(root_ / "run/STOP") << "";

@@ -219,24 +219,25 @@ TEST_F(CommunicatorTest, EveryMutatedCollectiveIsNoticedAndNoOther) {
   set_mutation("");
 }
 
-TEST_F(CommunicatorTest, ScratchGrowsAtSetUpOnly) {
+TEST_F(CommunicatorTest, AGroupOnPaperSaysTheRoomThatExchangesTake) {
   if (ranks == 1) GTEST_SKIP() << "a group of one needs none";
-  Communicator group = communicator(ranks);
-  Block large({12 * ranks + 1}, DType::f32);
-  group.reserve(large.tensor.bytes());
-  const std::size_t reserved = group.scratch_bytes();
-  group.fix_scratch();
-  group.sum(large.tensor, large.tensor);
-  Block part({3, 4}, DType::f32);
-  group.gather(part.tensor, Tensor{large.tensor.data, {3, 4 * ranks}, DType::f32}, 3);
-  EXPECT_EQ(group.scratch_bytes(), reserved);
-  EXPECT_EQ(memory.allocated(MemoryClass::workspace), reserved);
-  Block larger({100000}, DType::f32);
-  try {
-    group.sum(larger.tensor, larger.tensor);
-    ADD_FAILURE() << "grew";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("an exchange on the tensor axis needs"), std::string::npos) << error.what();
+  const auto exchange = [&](Communicator& group, std::int64_t count) {
+    Block sum({count}, DType::f32), shards({5, 4 * ranks}, DType::bf16), part({5, 4}, DType::bf16);
+    group.sum(sum.tensor, sum.tensor);
+    group.sum_scatter(shards.tensor, part.tensor, 5);
+    group.gather(part.tensor, shards.tensor, 5);
+    group.maximum(sum.tensor);
+  };
+  for (std::int64_t count : {1, 20'001}) {  // the largest is the scattered sum, then the sum
+    Communicator paper(backend, ranks, OnPaper{ranks, 0}), group = communicator(ranks);
+    exchange(paper, count);
+    EXPECT_GT(paper.scratch_bytes(), 0u);
+    group.reserve(paper.scratch_bytes());
+    const Memory::Closed closed(memory);
+    exchange(group, count);
+    EXPECT_EQ(group.scratch_bytes(), paper.scratch_bytes());
+    Block larger({count + 100'000}, DType::f32);
+    EXPECT_THROW(group.sum(larger.tensor, larger.tensor), Error) << "grew while memory was closed";
   }
 }
 

@@ -48,5 +48,43 @@ TEST(Memory, AnArenaGivesAlignedViewsLastInFirstOutAndRemembersItsPeak) {
   EXPECT_THROW(arena.take({10'000}, DType::f32), Error);
 }
 
+TEST(Memory, WhatWasEverUsedIsAddedUpByClassHoweverLargeTheArenasAre) {
+  Memory memory(Memory::Kind::host);
+  Arena kept(memory, MemoryClass::activations, 100'000), other(memory, MemoryClass::activations, 100'000), work(memory, MemoryClass::workspace, 100'000);
+  EXPECT_EQ(memory.used(), 0u);
+  kept.take({100}, DType::f32);
+  kept.release(0);
+  kept.take({10}, DType::f32);
+  other.take({1}, DType::u8);
+  EXPECT_EQ(memory.used(MemoryClass::activations), 512u + 256u) << "a mark does not sink when memory is given back";
+  work.take({200}, DType::f32);
+  EXPECT_EQ(memory.used(), 512u + 256u + 1024u);
+  work = Arena();
+  EXPECT_EQ(memory.used(MemoryClass::workspace), 0u);
+}
+
+TEST(Memory, ClosedMemoryGivesNothing) {
+  Memory memory(Memory::Kind::host);
+  {
+    const Memory::Closed closed(memory);
+    EXPECT_THROW(Arena(memory, MemoryClass::values, 1), Error);
+  }
+  EXPECT_NO_THROW(Arena(memory, MemoryClass::values, 1));
+}
+
+TEST(WorkArea, IsAsLargeAsReservedAndGrowsOnlyWhenAUseAsksForMore) {
+  Memory memory(Memory::Kind::host);
+  WorkArea area;
+  area.reserve(memory, 1000);
+  void* first = area.take(memory, 600);
+  EXPECT_EQ(area.take(memory, 1000), first);
+  EXPECT_EQ(memory.allocated(), 1024u);
+  area.take(memory, 3000);
+  EXPECT_EQ(memory.allocated(), 3072u);
+  area.reserve(memory, 0);
+  EXPECT_EQ(memory.allocated(), 0u);
+  EXPECT_EQ(area.take(memory, 0), nullptr);
+}
+
 }  // namespace
 }  // namespace mindpipe

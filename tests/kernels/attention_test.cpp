@@ -48,7 +48,8 @@ struct Asked {
   DType dtype;
   Owned q, kv, dout, log_sum, out, dq, dkv;
   AttentionQuestion question;
-  AttentionScratch scratch;
+  Memory memory{Memory::Kind::host};
+  AttentionScratch scratch{memory};
 
   Asked(const Case& given, DType type)
       : c(given), dtype(type), q({c.samples, c.queries + c.spare_rows, c.heads + 1, c.width}, type),

@@ -1,4 +1,7 @@
 #pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -80,9 +83,12 @@ inline std::uint32_t bits(float x) {
 }
 
 inline void run(const ProductKernels& kernels, const Product& product, int threads) {
-  std::vector<char> memory(kernels.workspace_bytes * threads + 64, 0x7f);  // garbage that would show
+  const std::size_t bytes = product_workspace(kernels, product.rows, product.cols, product.depth, threads), beyond = 4096;
+  std::vector<char> memory(bytes + 64 + beyond, 0x7f);  // garbage that would show
   void* start = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
   run_product(kernels, product, threads, start);
+  const char* end = static_cast<const char*>(start) + bytes;
+  EXPECT_TRUE(std::all_of(end, end + beyond - 64, [](char c) { return c == 0x7f; })) << "wrote beyond its workspace";
 }
 
 enum class Form { forward, backward_input, backward_weight };

@@ -26,7 +26,7 @@ constexpr int packed_at_once = 4;                                    // panels o
 constexpr int most_a_panels = 4;                                     // of a depth-first a, packed at once to read long runs
 constexpr int tile_size = tile_rows * tile_cols;
 
-/// One thread's memory.
+/// One thread's memory. Of the tiles, only those of the rows there are; one where depth is a single block.
 struct Workspace {
   alignas(64) float slab[strip_panels][depth_block * tile_cols];
   alignas(64) float a[most_a_panels][(tile_rows * a_stride > a_width * depth_block ? tile_rows * a_stride : a_width * depth_block) + lanes];
@@ -219,9 +219,15 @@ void run(const Product& product, const ProductPart& part, void* workspace) {
     }
 }
 
+std::size_t workspace_bytes(std::int64_t rows, std::int64_t depth) {
+  const std::int64_t panels = ((rows < most_rows ? rows : most_rows) + tile_rows - 1) / tile_rows;
+  const std::int64_t floats = depth <= depth_block ? tile_size : panels * strip_panels * tile_size;
+  return offsetof(Workspace, tiles) + static_cast<std::size_t>(floats + 15) / 16 * 64;
+}
+
 }  // namespace products
 
 extern const ProductKernels product_kernels;
-const ProductKernels product_kernels{products::tile_rows, products::tile_cols, sizeof(products::Workspace), products::run};
+const ProductKernels product_kernels{products::tile_rows, products::tile_cols, products::workspace_bytes, products::run};
 
 }  // namespace mindpipe::MINDPIPE_ISA

@@ -17,7 +17,7 @@ constexpr int amx_chunks = amx_depth / tile_depth, amx_col_panels = amx_strip / 
 /// A panel of 32 rows of a factor, `amx_depth` deep: [chunk][upper, lower][16 rows of 16 pairs]
 struct TilePanel { alignas(64) float pairs[amx_chunks][2][tile_pairs]; };
 
-/// One thread's memory.
+/// One thread's memory. Of the tiles, only those of the rows there are; one where depth is a single block.
 struct AmxWorkspace {
   TilePanel slab[amx_col_panels];
   TilePanel a;
@@ -154,10 +154,16 @@ void run_amx(const Product& product, const ProductPart& part, void* workspace) {
     }
 }
 
+std::size_t amx_workspace_bytes(std::int64_t rows, std::int64_t depth) {
+  const std::int64_t panels = ((rows < amx_rows ? rows : amx_rows) + side - 1) / side;
+  const std::int64_t tiles = depth <= amx_depth ? 1 : panels * amx_col_panels;
+  return offsetof(AmxWorkspace, tiles) + static_cast<std::size_t>(tiles) * sizeof(float[side * side]);
+}
+
 }  // namespace products
 
 extern const ProductKernels amx_kernels, amx_model_kernels;
-const ProductKernels amx_kernels{products::side, products::side, sizeof(products::AmxWorkspace), products::run_amx<products::TileUnit>};
-const ProductKernels amx_model_kernels{products::side, products::side, sizeof(products::AmxWorkspace), products::run_amx<products::TileModel>};
+const ProductKernels amx_kernels{products::side, products::side, products::amx_workspace_bytes, products::run_amx<products::TileUnit>};
+const ProductKernels amx_model_kernels{products::side, products::side, products::amx_workspace_bytes, products::run_amx<products::TileModel>};
 
 }  // namespace mindpipe::MINDPIPE_ISA

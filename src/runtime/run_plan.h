@@ -1,0 +1,44 @@
+#pragma once
+#include <array>
+#include <vector>
+
+#include "program/make_program.h"
+#include "runtime/measure.h"
+
+namespace mindpipe {
+
+/// How large the arenas of one pipeline rank are, beside those of its units.
+struct RankRoom {
+  std::vector<std::size_t> tapes;  ///< of each slot
+  Measure::Room passes;            ///< the largest of all its chunks
+  std::vector<std::size_t> reduction;  ///< what arrives of one part of a sum over data, on each data rank
+  std::size_t workspace(int data_rank) const;  ///< all working memory
+};
+
+using BytesByClass = std::array<std::int64_t, memory_classes.size()>;
+
+/// A plan of a run, made on paper alike on every rank: how the model is cut, what a step does, what memory it needs.
+struct RunPlan {
+  Outline outline;
+  PlannedStep step;
+  std::vector<RankRoom> rooms;  ///< of each pipeline rank
+  std::vector<int> first_block;
+  double operations_per_token = 0;
+  std::int64_t parameters = 0;
+  /// All that a rank will allocate, by pipeline and data rank: parts of the optimizer's state end at edges of tensors, so they differ.
+  std::vector<std::vector<BytesByClass>> memory;
+  const BytesByClass& memory_of(const Coord& rank) const { return memory[rank.pipeline][rank.data]; }
+  /// Of the data rank that needs the most.
+  const BytesByClass& most_memory(int pipeline_rank) const;
+};
+std::int64_t total_of(const BytesByClass& bytes);
+/// `config` is resolved and its degrees are known.
+RunPlan make_run_plan(const Config& config);
+
+/// Refuses, with the ledger, a run of which some rank needs more than `limit` bytes (0: no limit).
+void require_fit(const RunPlan& plan, std::int64_t limit);
+
+/// The bytes of memory that a step's input takes on a rank: token ids and losses.
+std::int64_t input_bytes(const Config& config, const Layout& layout);
+
+}  // namespace mindpipe

@@ -1,0 +1,125 @@
+// ranks: 2 4
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include "runtime/resident.h"
+
+// Predicted memory against that of runs on several ranks: every rank compares its own.
+namespace mindpipe {
+namespace {
+
+struct MemoryOfRanks : ::testing::Test {
+  World world{MPI_COMM_WORLD};
+  MemoryOfRanks() {
+    MPI_Comm_rank(world.comm, &world.rank);
+    MPI_Comm_size(world.comm, &world.size);
+  }
+
+  /// The layouts of this many ranks, each with something of its own.
+  std::vector<Config> layouts(Config base) const {
+    std::vector<Config> all;
+    const auto add = [&](const GridConfig& grid, const auto& set) {
+      Config c = base;
+      c.grid = grid;
+      set(c);
+      all.push_back(resolve(c));
+    };
+    if (world.size == 2) {
+      add({1, 1, 1, 2}, [](Config&) {});
+      add({1, 1, 1, 2}, [](Config& c) { c.train.sequence_parallel = true, c.train.precision = "bf16"; });
+      add({1, 1, 2, 1}, [](Config& c) { c.train.zero = 1; });
+      add({1, 1, 2, 1}, [](Config& c) { c.train.zero = 2, c.model.tied = false; });
+      add({1, 1, 2, 1}, [](Config& c) { c.reproducible = {2, 4}, c.train.recompute = "block", c.train.batch = 16; });
+      add({1, 2, 1, 1}, [](Config&) {});
+      add({1, 2, 1, 1}, [](Config& c) { c.schedule.kind = "interleaved", c.schedule.chunks = 2; });
+    } else {
+      add({1, 2, 1, 2}, [](Config& c) { c.train.sequence_parallel = true, c.schedule.kind = "interleaved", c.schedule.chunks = 2; });
+      add({1, 1, 2, 2}, [](Config& c) { c.train.zero = 1, c.train.sequence_parallel = true, c.train.precision = "bf16", c.model.positions = "rotary"; });
+      add({1, 2, 2, 1}, [](Config& c) { c.train.zero = 2, c.schedule.kind = "breadth-first", c.schedule.chunks = 2; });
+      add({1, 4, 1, 1}, [](Config& c) { c.train.recompute = "block"; });
+      add({1, 2, 1, 2}, [](Config& c) { c.model.kind = "translator", c.schedule.kind = "zb-h1"; });
+      add({1, 1, 1, 4}, [](Config& c) { c.train.sequence_parallel = true, c.model.attention_dropout = 0; });
+    }
+    return all;
+  }
+
+  static std::string describe(const Config& c) {
+    return fmt::format("{} pipeline {} data {} tensor {} {} zero {}{} recompute {} {}", c.model.kind, c.grid.pipeline, c.grid.data, c.grid.tensor, c.schedule.kind, c.train.zero,
+                       c.train.sequence_parallel ? " sequence parallel" : "", c.train.recompute, c.train.precision);
+  }
+};
+
+TEST_F(MemoryOfRanks, UsedIsAsPredictedWhereArenasHaveThirtyPercentTooMuch) {
+  for (const Config& config : layouts(small_run())) {
+    const RunPlan plan = make_run_plan(config);
+    Worker worker(config, world, with_room(plan, 1.3));
+    worker.waiting().set_crowded(true);
+    train_a_little(worker);
+    EXPECT_EQ(complaint(plan.memory_of(worker.layout().coord), used_by(worker.memory())), "") << describe(config) << " on rank " << world.rank;
+  }
+}
+
+TEST_F(MemoryOfRanks, ARunThatIsGivenExactlyThePredictionFinishes) {
+  for (Config config : layouts(small_run())) {
+    const RunPlan plan = make_run_plan(config);
+    for (int stage = 0; stage < config.grid.pipeline; ++stage) config.memory.device_limit = std::max(config.memory.device_limit, total_of(plan.most_memory(stage)));
+    Worker worker(config, world, plan);
+    worker.waiting().set_crowded(true);
+    EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated()), total_of(plan.memory_of(worker.layout().coord))) << describe(config);
+    train_a_little(worker);
+  }
+}
+
+TEST_F(MemoryOfRanks, EveryRankRefusesWhatDoesNotFitOnOneAndThePredictionWasRight) {
+  Config config = small_run();
+  config.grid.pipeline = world.size, config.schedule.cuts = world.size == 2 ? std::vector<int>{2} : std::vector<int>{2, 4, 6};
+  config = resolve(config);
+  const RunPlan plan = make_run_plan(config);
+  std::int64_t largest = 0;
+  for (int stage = 0; stage < world.size; ++stage) largest = std::max(largest, total_of(plan.most_memory(stage)));
+  Config limited = config;
+  limited.memory.device_limit = largest - 1;
+  EXPECT_LT(total_of(plan.most_memory(world.size - 1)) * 4, largest * 5) << "no other stage is smaller";
+  try {
+    Worker worker(limited, world, plan);
+    ADD_FAILURE() << "rank " << world.rank << " went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::out_of_memory);
+    EXPECT_THAT(error.what(), testing::HasSubstr("workspace"));
+  }
+  Worker worker(config, world, with_room(plan, 1.3));
+  worker.waiting().set_crowded(true);
+  train_a_little(worker);
+  EXPECT_EQ(complaint(plan.memory_of(worker.layout().coord), used_by(worker.memory())), "");
+}
+
+TEST_F(MemoryOfRanks, APredictionWithoutTheRoomForExchangesIsNoticed) {
+  Config config = small_run();
+  config.grid.tensor = world.size, config.train.sequence_parallel = true, config.train.micro_batch = 8;
+  config = resolve(config);
+  const RunPlan plan = make_run_plan(config);
+  RunPlan wrong = plan;
+  wrong.memory[0][0][static_cast<int>(MemoryClass::workspace)] -= static_cast<std::int64_t>(aligned(plan.rooms[0].passes.exchange));
+  wrong.rooms[0].passes.exchange = 0;
+  {
+    Worker worker(config, world, with_room(plan, 1.3));
+    worker.waiting().set_crowded(true);
+    train_a_little(worker);
+    EXPECT_THAT(complaint(wrong.memory[0][0], used_by(worker.memory())), testing::HasSubstr("workspace"));
+  }
+  Worker worker(config, world, wrong);
+  Corpus corpus(config.data, Part::train, config.model, config.seed);
+  EXPECT_THROW(worker.step(corpus, 0, 0, 1e-3), Error) << "a step took memory that was not planned";
+}
+
+TEST_F(MemoryOfRanks, EveryProcessGrowsByWhatWasPredicted) {
+  const std::vector<Config> all = layouts(wide_run());
+  for (int i : world.size == 2 ? std::vector<int>{1, 2, 6} : std::vector<int>{0, 1, 3}) {
+    const RunPlan plan = make_run_plan(all[i]);
+    EXPECT_EQ(growth_complaint(all[i], world, plan), "") << describe(all[i]) << " on rank " << world.rank;
+  }
+}
+
+}  // namespace
+}  // namespace mindpipe
