@@ -30,6 +30,7 @@ class Measure {
  private:
   struct Pass {
     double forward = 0, backward = 0, backward_input = 0, backward_weight = 0;
+    TensorSums forward_sums, backward_sums;
     Room room;
   };
   Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
@@ -41,6 +42,7 @@ class Measure {
   Memory memory_;
   EmulatedBackend backend_;
   Communicator tensor_;
+  TensorSums sums_;  ///< since they were last taken
   std::unique_ptr<Stage> stage_;
 };
 
