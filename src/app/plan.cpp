@@ -28,17 +28,19 @@ std::string plan_text(const Config& given, int ranks) {
   const double step = static_cast<double>(expected.step) * 1e-9, tokens = static_cast<double>(config.train.batch) * config.data.sequence;
   std::string text = fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n", config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s",
                                  to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
-  text += fmt::format("simulated on paper (device {}): step {}, {} tokens/s; messages between ranks that share a product are not priced\n\n",
+  text += fmt::format("simulated on paper (device {}): step {}, {} tokens/s\n\n",
                       config.device.description.empty() ? "core" : config.device.description, human_seconds(step), human_count(tokens / step));
   std::size_t width = 6;
   for (int rank = 0; rank < outline.stages; ++rank) width = std::max(width, blocks_of(outline, rank).size());
-  text += fmt::format("{:<6} {:<{}} {:>7} {:>6}", "stage", "blocks", width, "bubble", "tapes");
+  text += fmt::format("{:<6} {:<{}} {:>7} {:>7} {:>6}", "stage", "blocks", width, "bubble", "tensor", "tapes");
   for (MemoryClass kind : memory_classes) text += fmt::format("{:>13}", name_of(kind));
   text += fmt::format("{:>13}\n", "total");
   const std::vector<int> tapes = peak_tapes(plan.step.program, outline);
   bool fits = true;
   for (int rank = 0; rank < outline.stages; ++rank) {
-    text += fmt::format("{:<6} {:<{}} {:>6.1f}% {:>6}", rank, blocks_of(outline, rank), width, 100 * expected.bubble(rank), tapes[rank]);
+    // Of the step, what passes spend in sums with the ranks that share their products.
+    const double sums = 100 * static_cast<double>(expected.sums[rank]) / static_cast<double>(std::max<std::int64_t>(expected.step, 1));
+    text += fmt::format("{:<6} {:<{}} {:>6.1f}% {:>6.1f}% {:>6}", rank, blocks_of(outline, rank), width, 100 * expected.bubble(rank), sums, tapes[rank]);
     std::int64_t total = 0;
     for (std::int64_t bytes : plan.most_memory(rank)) {
       text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));

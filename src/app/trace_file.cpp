@@ -1,10 +1,13 @@
 #include "app/trace_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <numeric>
+#include <string_view>
 
 #include "core/handle.h"
 #include "trace/chrome_trace.h"
@@ -37,6 +40,31 @@ std::int64_t shift_to_rank_0(Worker& worker) {
   std::nth_element(shifts.begin(), shifts.begin() + moments / 2, shifts.end());
   const std::int64_t shift = shifts[moments / 2];
   return std::abs(shift) < least ? 0 : shift;
+}
+
+constexpr std::array<std::string_view, 4> operations{"sum", "sum_scatter", "gather", "maximum"};
+
+/// The tensor sums of one pipeline's stages, [stage][step]: how many they are, then each as four numbers, brought together by sums with zeros.
+std::vector<std::vector<std::vector<Recorder::Sum>>> sums_of(Worker& worker, bool here, std::int64_t shift) {
+  const Layout& layout = worker.layout();
+  const Recorder& recorder = worker.executor().recorder();
+  const std::size_t steps = recorder.held(), stages = layout.grid.pipeline, own = layout.coord.pipeline;
+  std::vector<std::int64_t> counts(stages * steps, 0);
+  for (std::size_t step = 0; here && step < steps; ++step) counts[own * steps + step] = static_cast<std::int64_t>(recorder.sums(step).size());
+  worker.sum_over_grid(counts);
+  std::vector<std::int64_t> rows(4 * std::accumulate(counts.begin(), counts.end(), std::int64_t{0}), 0);
+  std::int64_t* row = rows.data() + 4 * std::accumulate(counts.begin(), counts.begin() + own * steps, std::int64_t{0});
+  for (std::size_t step = 0; here && step < steps; ++step)
+    for (const Recorder::Sum& sum : recorder.sums(step)) {
+      *row++ = std::find(operations.begin(), operations.end(), std::string_view(sum.operation)) - operations.begin();
+      *row++ = sum.start + shift, *row++ = sum.end + shift, *row++ = sum.bytes;
+    }
+  if (!rows.empty()) worker.sum_over_grid(rows);
+  std::vector<std::vector<std::vector<Recorder::Sum>>> all(stages, std::vector<std::vector<Recorder::Sum>>(steps));
+  row = rows.data();
+  for (std::size_t at = 0; at < counts.size(); ++at)
+    for (std::int64_t i = 0; i < counts[at]; ++i, row += 4) all[at / steps][at % steps].push_back({operations.at(row[0]).data(), row[1], row[2], row[3]});
+  return all;
 }
 
 void write(std::FILE* file, const std::string& text, const std::string& path) {
@@ -84,12 +112,14 @@ void write_trace(Worker& worker, const std::string& path) {
           }
       }
       worker.sum_over_grid(rows);
+      const auto sums = sums_of(worker, layout.coord.data == data && layout.coord.tensor == tensor, shift);
       if (worker.world().rank != 0) continue;
       std::vector<TracedRank> ranks;
       for (int stage = 0; stage < layout.grid.pipeline; ++stage) {
         TracedRank& rank = ranks.emplace_back();
         rank.rank = rank_at(layout.grid, {tensor, data, stage, 0});
         rank.name = fmt::format("rank {}: stage {}, data {}, tensor {}", rank.rank, stage, data, tensor);
+        rank.sums = sums[stage];
         const std::int64_t* row = &rows[first[stage]];
         for (std::size_t step = 0; step < steps; ++step) {
           auto& times = rank.steps.emplace_back();

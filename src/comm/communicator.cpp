@@ -74,6 +74,14 @@ void Communicator::add_on_paper(const Tensor& own) const {
   for (int other = 1; other < size_ && own.count() > 0; ++other) backend_.add(own, own, own);
 }
 
+void Communicator::send_on_paper(const std::vector<Tensor>& parts, bool scatter, bool gather, const char* operation) const {
+  if (!on_paper() || !observe_) return;
+  std::size_t bytes = 0;
+  for (int other = 0; other < size_; ++other)
+    if (other != rank_) bytes += (scatter ? parts[other].bytes() : 0) + (gather ? parts[rank_].bytes() : 0);
+  observe_({operation, 0, 0, static_cast<std::int64_t>(bytes)});
+}
+
 bool Communicator::alone(const char* operation) const { return size_ == 1 || group_ == nullptr || is_mutated(name_of(axis_), operation); }
 
 void Communicator::run(Exchange& exchange, const char* operation, TrafficClass kind) {
@@ -85,6 +93,7 @@ void Communicator::run(Exchange& exchange, const char* operation, TrafficClass k
                 [&] { return fmt::format("{}.{} number {}: {}", name_of(axis_), operation, calls_, exchange.missing()); });
   waiting.gate().end(kind);
   if (ledger_ != nullptr) ledger_->add(axis_, kind, static_cast<std::int64_t>(exchange.bytes_sent()), seconds_since(start));
+  if (observe_ && kind == TrafficClass::tensor) observe_({operation, start, now_ns(), static_cast<std::int64_t>(exchange.bytes_sent())});
 }
 
 void Communicator::combine_shards(const Tensor& shards, const Tensor& total, const Combine& combine) {
@@ -105,6 +114,7 @@ void Communicator::combine_ranks(const Tensor& total, const Combine& combine, co
   auto parts = equal_parts(total, size_);
   std::byte* scratch = room(Exchange::scratch_bytes(size_, largest(parts)));
   if (on_paper()) add_on_paper(parts[rank_]);
+  send_on_paper(parts, true, true, operation);
   if (alone(operation)) return;
   Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch, combine, route());
   run(exchange, operation, kind);
@@ -135,6 +145,7 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
     for (int r = 0; r < size_; ++r)
       for (std::int64_t o = 0; o < outer; ++o) backend_.copy(slice(whole, (o * size_ + r) * row, row), slice(parts[r], o * row, row));
   if (on_paper()) add_on_paper(parts[rank_]);
+  send_on_paper(parts, true, false, "sum_scatter");
   if (!alone("sum_scatter")) {
     Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch + packed_bytes, add(), route());
     run(exchange, "sum_scatter", TrafficClass::tensor);
@@ -153,6 +164,7 @@ void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t 
   const bool in_place = outer == 1;
   const auto parts = in_place ? equal_parts(whole, size_) : stacked(room(static_cast<std::size_t>(size_) * aligned(part.bytes())), part);
   if (parts[rank_].data != part.data) backend_.copy(slice(part, 0, count), parts[rank_]);
+  send_on_paper(parts, false, true, "gather");
   if (!alone("gather")) {
     Exchange exchange(*group_, Exchange::Halves::gather, parts, nullptr, add(), route());
     run(exchange, "gather", TrafficClass::tensor);

@@ -18,6 +18,13 @@ struct Route;
 class TrafficLedger;
 enum class TrafficClass;
 
+/// One exchange between the ranks that share a product: which it was, when, and what this rank sent. On paper the times are zero.
+struct TensorSum {
+  const char* operation = "";
+  std::int64_t start = 0, end = 0;  ///< nanoseconds
+  std::int64_t bytes = 0;
+};
+
 /// A place in a group that exists on paper only.
 struct OnPaper {
   int size = 1, rank = 0;
@@ -68,6 +75,9 @@ class Communicator {
   /// Exact sum over the ranks, in place.
   void sum_integers(std::span<std::int64_t> values);
 
+  /// Calls `observe` after every exchange of tensors: the trace and the cost table listen.
+  void on_tensor_sum(std::function<void(const TensorSum&)> observe) { observe_ = std::move(observe); }
+
   /// Takes the room for what arrives in exchanges, as a group on paper that did the same ones says in `scratch_bytes`.
   /// Without it, the room grows to the largest exchange.
   void reserve(std::size_t bytes) { scratch_.reserve(backend_.memory(), bytes); }
@@ -87,8 +97,9 @@ class Communicator {
   bool alone(const char* operation) const;
   Route route() const;
   bool on_paper() const { return size_ > 1 && group_ == nullptr; }
-  /// What a real group's exchange would add up on this rank, so that counting prices it.
+  /// What a real group's exchange would add up and send on this rank, so that counting prices it.
   void add_on_paper(const Tensor& own) const;
+  void send_on_paper(const std::vector<Tensor>& parts, bool scatter, bool gather, const char* operation) const;
   Combine add() const;
   Combine larger() const;
   std::byte* room(std::size_t bytes) { return static_cast<std::byte*>(scratch_.take(backend_.memory(), bytes)); }
@@ -99,6 +110,7 @@ class Communicator {
   int size_ = 1, rank_ = 0, logical_ = 1;
   Axis axis_ = Axis::tensor;
   TrafficLedger* ledger_ = nullptr;
+  std::function<void(const TensorSum&)> observe_;
   WorkArea scratch_;
   std::vector<double> host_scratch_;  ///< of sums of scalars
   std::int64_t calls_ = 0;

@@ -83,7 +83,8 @@ struct Action {
   int slot = -1;            ///< arena (compute), boundary buffer (send) or gradient slab (reduce)
   int from_slot = -1, to_slot = -1;
   bool clears = false, fold = false;
-  std::int64_t bytes = 0;  ///< what this rank sends or receives, for the ledger and the simulator
+  int sums = 0;            ///< inside a pass: how many times the ranks that share its products meet
+  std::int64_t bytes = 0;  ///< what this rank sends (in a pass: in those sums) or receives, for the ledger and the simulator
   std::int64_t ticket = -1;
   std::vector<int> after;  ///< earlier entries of this list that must have ended, on other queues
 

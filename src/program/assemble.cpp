@@ -36,6 +36,16 @@ class Writer {
   }
 
  private:
+  /// What the ranks that share a product exchange inside a pass.
+  void count_sums(Action& action) const {
+    if (action.kind == Kind::backward_weight) return;
+    for (int block = action.first; block < action.last; ++block) {
+      const TensorSums& sums = action.kind == Kind::forward ? outline_.blocks[block].forward_sums : outline_.blocks[block].backward_sums;
+      action.sums += sums.calls;
+      action.bytes += sums.bytes;
+    }
+  }
+
   int add(Action action) {
     list_.push_back(std::move(action));
     return static_cast<int>(list_.size()) - 1;
@@ -87,6 +97,8 @@ class Writer {
       for (int block = last - 1; block >= first; --block) {
         action.first = block;
         action.last = block + 1;
+        action.sums = 0, action.bytes = 0;
+        count_sums(action);
         done = add(action);
         action.after.clear();
         reduce(work, block, done);
@@ -94,6 +106,7 @@ class Writer {
     } else {
       action.first = first;
       action.last = last;
+      count_sums(action);
       done = add(action);
     }
     last_pass_ = done;

@@ -19,6 +19,7 @@ PlannedStep make_program(const Outline& outline, const std::string& schedule, co
   if (!outline.training)
     for (auto& work : order) std::erase_if(work, [](const Work& one) { return one.kind != Kind::forward; });
   PlannedStep step;
+  step.network = network;
   step.program = assemble(outline, order);
   step.placement = place(step.program, outline, network);
   give_tickets(step.program, simulate(step.program, durations_of(step.program, outline, network), network));

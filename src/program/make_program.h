@@ -14,6 +14,7 @@ struct PlannedStep {
   Program program;
   Placement placement;
   Timeline expected;
+  Network network;  ///< that it was planned for
 };
 
 /// Writes the step of a schedule (gpipe, 1f1b, interleaved, breadth-first, zb-h1), places it, numbers its communication and checks it.

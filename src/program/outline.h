@@ -4,10 +4,18 @@
 
 namespace mindpipe {
 
+/// Exchanges between the ranks that share a product, inside a pass: how many, and the bytes that this rank sends in them.
+struct TensorSums {
+  int calls = 0;
+  std::int64_t bytes = 0;
+  bool operator==(const TensorSums&) const = default;
+};
+
 /// What one block costs on one rank, for one micro-batch: times in nanoseconds, sizes in bytes of this rank's part.
 struct BlockCost {
   std::int64_t forward = 0, backward = 0;
   std::int64_t backward_input = 0, backward_weight = 0;  ///< backward in two halves
+  TensorSums forward_sums, backward_sums;                ///< the latter in the input's half when the backward is split
   std::int64_t update = 0;
   std::int64_t clear = 0;      ///< zeroing its accumulators
   std::int64_t saved = 0;      ///< bytes that its forward keeps for its backward

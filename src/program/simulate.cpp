@@ -10,6 +10,7 @@
 namespace mindpipe {
 
 LinkClass class_of(const Action& action) {
+  if (!is_communication(action) && action.sums > 0) return LinkClass::tensor;
   if (action.kind == Kind::sum_scalar) return LinkClass::scalars;
   if (action.kind == Kind::reduce || action.kind == Kind::gather || action.payload == Payload::unit) return LinkClass::gradients;
   if (action.kind == Kind::move) return LinkClass::moves;
@@ -31,9 +32,10 @@ Durations durations_of(const Program& program, const Outline& outline, const Net
     auto& times = durations.emplace_back();
     for (const Action& action : program.ranks[rank]) {
       std::int64_t time = 0;
-      if (is_message(action) || action.bytes > 0) {
+      if (is_message(action) || (is_collective(action) && action.bytes > 0)) {
         time = network.of(action, rank).time(action.bytes);
       } else if (!is_communication(action)) {
+        if (action.sums > 0) time += network.tensor_time(action);
         for (int block = action.first; block < action.last; ++block) {
           const BlockCost& cost = outline.blocks[block];
           if (action.clears) time += cost.clear;
@@ -76,6 +78,9 @@ class Simulation {
       line_.started.emplace_back(list.size(), -1);
     }
     line_.busy.assign(program.ranks.size(), 0);
+    line_.sums.assign(program.ranks.size(), 0);
+    stretch_.assign(waits_.size(), 0);
+    asked_.assign(waits_.size(), 0);
   }
 
   Timeline run() {
@@ -89,9 +94,11 @@ class Simulation {
       while (!ends_.empty() && ends_.top().first == now) {
         const int task = ends_.top().second;
         ends_.pop();
+        if (goes_on(task, now, ready)) continue;
+        note_end(task, now);
         for (int next : graph_.successors[task])
           if (--waits_[next] == 0) ready.push_back(next);
-        release(task, ready);
+        if (!in_stretches(task)) release(task, ready);
       }
       begin(ready, now);
       line_.step = now;
@@ -102,13 +109,42 @@ class Simulation {
 
  private:
   const Action& head(int task) const { return program_.ranks[graph_.members[task][0].rank][graph_.members[task][0].index]; }
-  int link_of(int task) const { return is_communication(head(task)) ? network_.of(head(task), graph_.members[task][0].rank).shared : -1; }
+  std::int64_t duration(int task) const { return durations_[graph_.members[task][0].rank][graph_.members[task][0].index]; }
+
+  /// A pass whose sums meet other traffic runs in stretches: computing, a sum, computing, a sum, ...
+  bool in_stretches(int task) const { return network_.tensor.shared >= 0 && head(task).sums > 0 && !is_communication(head(task)); }
+  bool on_link(int task) const { return in_stretches(task) ? stretch_[task] % 2 == 1 : is_communication(head(task)); }
+  int link_of(int task) const {
+    if (!on_link(task)) return -1;
+    return in_stretches(task) ? network_.tensor.shared : network_.of(head(task), graph_.members[task][0].rank).shared;
+  }
+  /// Of what is left of a task: the whole, or its next stretch.
+  std::int64_t next_end(int task, std::int64_t now) const {
+    if (!in_stretches(task)) return now + duration(task);
+    const std::int64_t sums = std::min(duration(task), network_.tensor_time(head(task))), all = on_link(task) ? sums : duration(task) - sums;
+    const std::int64_t turn = stretch_[task] / 2, turns = head(task).sums;
+    return now + all * (turn + 1) / turns - all * turn / turns;
+  }
+
+  /// Ends a stretch; false when the task itself has ended.
+  bool goes_on(int task, std::int64_t now, std::vector<int>& ready) {
+    if (!in_stretches(task)) return false;
+    if (on_link(task)) {
+      line_.sums[graph_.members[task][0].rank] += now - asked_[task];
+      release(task, ready);
+    } else {
+      asked_[task] = now;
+    }
+    if (++stretch_[task] == 2 * head(task).sums) return false;
+    ready.push_back(task);
+    return true;
+  }
 
   /// What is there first at one moment: computation, then by class, from, to, place in the list.
   auto rank_among_ready(int task) const {
     const Place place = graph_.members[task][0];
     const Action& action = head(task);
-    const int traffic = is_communication(action) ? 1 + static_cast<int>(class_of(action)) : 0;
+    const int traffic = on_link(task) ? 1 + static_cast<int>(class_of(action)) : 0;
     return std::tuple(traffic, place.rank, action.peer, place.index);
   }
 
@@ -121,16 +157,25 @@ class Simulation {
         continue;
       }
       if (link >= 0) taken_[link] = task;
-      const Place place = graph_.members[task][0];
-      const std::int64_t end = now + durations_[place.rank][place.index];
-      for (const Place& member : graph_.members[task]) {
-        line_.spans[member.rank][member.index] = {now, end};
-        line_.started[member.rank][member.index] = started_;
+      const std::int64_t end = next_end(task, now);
+      if (stretch_[task] == 0) {
+        for (const Place& member : graph_.members[task]) {
+          line_.spans[member.rank][member.index].start = now;
+          line_.started[member.rank][member.index] = started_;
+        }
+        ++started_;
       }
-      if (head(task).queue == Queue::compute) line_.busy[place.rank] += end - now;
-      ++started_;
       ends_.push({end, task});
     }
+  }
+
+  /// A task has ended as a whole.
+  void note_end(int task, std::int64_t now) {
+    const Place place = graph_.members[task][0];
+    for (const Place& member : graph_.members[task]) line_.spans[member.rank][member.index].end = now;
+    if (is_communication(head(task))) return;
+    line_.busy[place.rank] += now - line_.spans[place.rank][place.index].start;
+    if (head(task).sums > 0 && !in_stretches(task)) line_.sums[place.rank] += std::min(duration(task), network_.tensor_time(head(task)));
   }
 
   /// Lets the next one onto a shared link: the highest class, of these the one that has waited longest.
@@ -151,6 +196,8 @@ class Simulation {
   TaskGraph graph_;
   std::vector<int> waits_;
   Timeline line_;
+  std::vector<int> stretch_;         // of each task in stretches: which is next or under way
+  std::vector<std::int64_t> asked_;  // when its newest sum was ready for the link
   std::int64_t started_ = 0;
   std::map<int, int> taken_;
   std::map<int, std::vector<int>> waiting_;

@@ -26,10 +26,13 @@ struct Network {
   Link message;                                 ///< between pipeline ranks ...
   std::map<std::pair<int, int>, Link> between;  ///< ... unless this (from, to) says otherwise
   Link data, grid;                              ///< collectives of these groups
+  Link tensor;                                  ///< sums between ranks that share a product, inside passes
   const Link& of(const Action& action, int rank) const;
+  /// How long the sums inside a pass take.
+  std::int64_t tensor_time(const Action& pass) const { return pass.sums * tensor.latency + (pass.bytes * tensor.picoseconds_per_byte + 999) / 1000; }
 };
 
-/// Nanoseconds of every action: [rank][index]. A message takes what its send takes. A trace may be put here in place of the tables.
+/// Nanoseconds of every action: [rank][index]; a pass with its sums. A message takes what its send takes. A trace may be put here in place of the tables.
 using Durations = std::vector<std::vector<std::int64_t>>;
 Durations durations_of(const Program& program, const Outline& outline, const Network& network);
 
@@ -44,11 +47,13 @@ struct Timeline {
   std::vector<std::vector<Span>> spans;  ///< [rank][index]
   std::vector<std::vector<std::int64_t>>
       started;                     ///< number of an action in the order of all starts, dependencies first; equal on all participants
-  std::vector<std::int64_t> busy;  ///< of each rank's compute queue
+  std::vector<std::int64_t> busy;  ///< of each rank's compute queue, tensor sums and their waits for a shared link included
+  std::vector<std::int64_t> sums;  ///< of these in tensor sums, waits for the link included
   double bubble(int rank) const { return step == 0 ? 0 : 1 - static_cast<double>(busy[rank]) / static_cast<double>(step); }
 };
 
-/// Runs the lists in virtual time: each queue first in, first out; a message when both its ends are there.
+/// Runs the lists in virtual time: each queue first in, first out; a message when both its ends are there. The sums of a pass lie
+/// evenly in it; on a shared link each of them takes its turn.
 Timeline simulate(const Program& program, const Durations& durations, const Network& network);
 
 /// True for the pass after which its micro-batch's tape is empty.

@@ -75,6 +75,7 @@ class Executor {
   bool begin(Line& line);
   std::vector<std::int64_t> start(const Action& action);
   bool is_done(Begun& begun, int index);
+  void wait_for_sums(int index);
   int awaited(int compute_head, int scalars) const;
   std::int64_t& wait_for(const Action& awaited);
   std::int64_t waited_ns() const { return static_cast<std::int64_t>(wires_.waiting.seconds() * 1e9); }
@@ -100,7 +101,7 @@ class Executor {
   std::vector<Line> others_;
   Line compute_;
   std::vector<char> ended_;
-  std::vector<std::int64_t> paper_times_;  ///< counted memory: how long the simulator says each action takes; else none
+  std::vector<std::int64_t> paper_times_;  ///< counted memory: how long the simulator says each message or sum takes, a pass's own sums too; else none
   bool moving_ = false;
   Pace pace_;  ///< of looks from within the backend's operations
   const StepInput* input_ = nullptr;

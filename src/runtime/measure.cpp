@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace mindpipe {
 namespace {
@@ -23,6 +24,7 @@ Measure::Measure(const Config& config, const Layout& layout)
       data_(backend_, layout.data_shards, OnPaper{layout.grid.data, layout.coord.data}),
       pipeline_(backend_, layout.grid.pipeline, OnPaper{layout.grid.pipeline, layout.coord.pipeline}) {
   backend_.tell(workspace_);
+  tensor_.on_tensor_sum([this](const TensorSum& sum) { ++sums_.calls, sums_.bytes += sum.bytes; });
   const LayerContext context{backend_, tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed};
   stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
   for (auto& unit : model().units()) {
@@ -76,8 +78,10 @@ Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gr
   // A recomputed or residual block saves what it was given, so that must lie in the arena, also when it is not counted as this block's.
   const Boundary in = boundary_before(first, tape);
   const std::size_t copied_in = kept.mark();
+  sums_ = {};
   stage_->forward(first, last, in, tape);
   p.forward = backend_.seconds() - start, start = backend_.seconds();
+  p.forward_sums = std::exchange(sums_, {});
   const bool at_end = last == static_cast<int>(model().blocks().size());
   Boundary dout;
   if (!at_end) {
@@ -86,6 +90,7 @@ Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gr
   }
   stage_->backward(first, last, dout, tape);
   p.backward_input = backend_.seconds() - start, start = backend_.seconds();
+  p.backward_sums = std::exchange(sums_, {});
   tape.run_weight_gradients();
   p.backward_weight = backend_.seconds() - start;
   p.backward = p.backward_input + p.backward_weight;
@@ -126,6 +131,7 @@ Outline Measure::outline() {
     BlockCost cost;
     cost.forward = nanoseconds(p.forward), cost.backward = nanoseconds(p.backward);
     cost.backward_input = nanoseconds(p.backward_input), cost.backward_weight = nanoseconds(p.backward_weight);
+    cost.forward_sums = p.forward_sums, cost.backward_sums = p.backward_sums;
     cost.saved = p.room.kept, cost.workspace = p.room.scratch;
     for (int unit : model().blocks()[b].units) {
       const Unit& u = *model().units()[unit];

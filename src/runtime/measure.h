@@ -36,6 +36,7 @@ class Measure {
  private:
   struct Pass {
     double forward = 0, backward = 0, backward_input = 0, backward_weight = 0;
+    TensorSums forward_sums, backward_sums;
     Room room;
   };
   Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
@@ -50,6 +51,7 @@ class Measure {
   EmulatedBackend backend_;
   CpuWorkspace workspace_;
   Communicator tensor_, data_, pipeline_;
+  TensorSums sums_;  ///< since they were last taken
   std::unique_ptr<Stage> stage_;
 };
 

@@ -134,7 +134,7 @@ RunPlan make_run_plan(const Config& config) {
                                                       : manual_cuts(config.schedule.cuts, static_cast<int>(outline.blocks.size()), stages * chunks);
   plan.first_block = outline.first_block;
   Network network;
-  network.message = network.data = network.grid = {2000, 100, -1};
+  network.message = network.data = network.grid = network.tensor = {2000, 100, -1};
   plan.step = make_program(outline, config.schedule.kind, network);
 
   for (int rank = 0; rank < stages; ++rank) {

@@ -55,6 +55,17 @@ void name_threads(Writer& out, const TracedRank& rank, const std::map<QueueKey, 
   }
 }
 
+/// Sums between the ranks that share a product, on a thread of their own behind the queues.
+void write_sums(Writer& out, const TracedRank& rank, int thread, std::int64_t first_step, std::int64_t zero) {
+  if (std::all_of(rank.sums.begin(), rank.sums.end(), [](const auto& sums) { return sums.empty(); })) return;
+  out.event(fmt::format(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "tensor"}})", rank.rank, thread));
+  out.event(fmt::format(R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", rank.rank, thread, thread));
+  for (std::size_t step = 0; step < rank.sums.size(); ++step)
+    for (const Recorder::Sum& sum : rank.sums[step])
+      out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "tensor", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"step": {}, "bytes": {}}})", sum.operation, rank.rank, thread,
+                            microseconds(sum.start - zero), microseconds(sum.end - sum.start), first_step + static_cast<std::int64_t>(step), sum.bytes));
+}
+
 struct FlowEnd {
   int pid, tid;
   Recorder::Times times;
@@ -91,6 +102,7 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
     const auto& list = program.ranks[place];
     const std::map<QueueKey, int> threads = threads_of(list);
     name_threads(out, rank, threads);
+    write_sums(out, rank, static_cast<int>(threads.size()), first_step, zero);
     for (std::size_t step = 0; step < rank.steps.size(); ++step) {
       MP_CHECK(rank.steps[step].size() == list.size(), "times of {} actions for a list of {}", rank.steps[step].size(), list.size());
       for (std::size_t i = 0; i < list.size(); ++i) {

@@ -10,15 +10,23 @@ class Recorder {
   struct Times {
     std::int64_t start = 0, end = 0;
   };
-  Recorder(std::size_t actions, std::size_t steps) : actions_(actions), times_(actions * steps), steps_(steps) {}
+  /// A sum between the ranks that share a product, inside a pass.
+  struct Sum {
+    const char* operation = "";
+    std::int64_t start = 0, end = 0, bytes = 0;
+  };
+  Recorder(std::size_t actions, std::size_t steps) : actions_(actions), times_(actions * steps), sums_(steps), steps_(steps) {}
 
   void begin_step(std::int64_t step) {
-    row_ = static_cast<std::size_t>(count_++ % static_cast<std::int64_t>(steps_)) * actions_;
+    place_ = static_cast<std::size_t>(count_++ % static_cast<std::int64_t>(steps_));
+    row_ = place_ * actions_;
     last_step_ = step;
+    sums_[place_].clear();
     for (std::size_t i = 0; i < actions_; ++i) times_[row_ + i] = {};
   }
   void start(int action, std::int64_t at) { times_[row_ + action].start = at; }
   void end(int action, std::int64_t at) { times_[row_ + action].end = at; }
+  void add(const Sum& sum) { sums_[place_].push_back(sum); }
 
   /// Steps that are still held, oldest first: at most `steps` of them.
   std::size_t held() const { return static_cast<std::size_t>(count_ < static_cast<std::int64_t>(steps_) ? count_ : static_cast<std::int64_t>(steps_)); }
@@ -27,12 +35,14 @@ class Recorder {
     const std::size_t oldest = static_cast<std::size_t>(count_) - held();
     return times_[(oldest + held_index) % steps_ * actions_ + action];
   }
+  const std::vector<Sum>& sums(std::size_t held_index) const { return sums_[(static_cast<std::size_t>(count_) - held() + held_index) % steps_]; }
   std::size_t actions() const { return actions_; }
 
  private:
   std::size_t actions_;
   std::vector<Times> times_;
-  std::size_t steps_, row_ = 0;
+  std::vector<std::vector<Sum>> sums_;  ///< of each step, in order
+  std::size_t steps_, place_ = 0, row_ = 0;  ///< of the step under way
   std::int64_t count_ = 0, last_step_ = 0;
 };
 

@@ -22,8 +22,8 @@ TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
   EXPECT_THAT(text, HasSubstr("8 ranks (supernet 1 x pipeline 4 x data 2 x tensor 1)"));
   EXPECT_THAT(text, ContainsRegex("step [0-9]+[^,]*, [0-9.]+[kM]? tokens/s")) << text;
   EXPECT_EQ(lines_of(text), 4 + 4) << text;
-  EXPECT_THAT(text, ContainsRegex("\n3 +[0-9]+-[0-9]+ +[0-9.]+% +1 ")) << "the last stage of 1f1b holds one tape\n" << text;
-  EXPECT_THAT(text, ContainsRegex("\n0 +0-[0-9]+ +[0-9.]+% +4 ")) << "the first holds as many as there are stages\n" << text;
+  EXPECT_THAT(text, ContainsRegex("\n3 +[0-9]+-[0-9]+ +[0-9.]+% +[0-9.]+% +1 ")) << "the last stage of 1f1b holds one tape\n" << text;
+  EXPECT_THAT(text, ContainsRegex("\n0 +0-[0-9]+ +[0-9.]+% +[0-9.]+% +4 ")) << "the first holds as many as there are stages\n" << text;
 }
 
 TEST(Plan, MoreMicroBatchesShrinkTheBubbleAndLessMemoryIsSaid) {
@@ -35,6 +35,18 @@ TEST(Plan, MoreMicroBatchesShrinkTheBubbleAndLessMemoryIsSaid) {
   Config many = few;
   many.train.batch = 128;
   EXPECT_LT(bubble(resolve(many)), bubble(resolve(few)) - 0.05);
+}
+
+TEST(Plan, TellsTheShareOfTensorSums) {
+  const auto share = [](const Config& c) {
+    const RunPlan plan = make_run_plan(c);
+    return static_cast<double>(plan.step.expected.sums[0]) / static_cast<double>(plan.step.expected.step);
+  };
+  const Config whole = resolve(config("gpt-tiny", {"grid.tensor=1"})), shared = resolve(config("gpt-tiny", {"grid.tensor=2"}));
+  EXPECT_EQ(share(whole), 0);
+  EXPECT_GT(share(shared), 0);
+  EXPECT_THAT(plan_text(whole, 1), ContainsRegex("bubble +tensor +tapes .*\n0 +[0-9]+-[0-9]+ +0.0% +0.0% +1 "));
+  EXPECT_THAT(plan_text(shared, 2), HasSubstr(fmt::format(" {:.1f}%", 100 * share(shared))));
 }
 
 TEST(Plan, RefusesRanksThatTheGridCannotUse) {

@@ -56,5 +56,44 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
   for (const auto& [id, open] : arrows) EXPECT_EQ(open, 0) << id;
 }
 
+TEST(TraceFile, HoldsTheTensorSumsOfEveryRank) {
+  World world{MPI_COMM_WORLD, 0, 4};
+  MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
+  Config c;
+  c.run.dir = "unused";
+  c.model.layers = 2, c.model.width = 64, c.model.heads = 4, c.model.context = 32;
+  c.data.train = {{"synthetic:arithmetic", 1}};
+  c.grid.pipeline = c.grid.tensor = 2;
+  c.train.batch = 8, c.train.micro_batch = 2;
+  c.device.threads = 1, c.trace.steps = 2;
+  c = resolve(c);
+  Worker worker(c, world);
+  worker.waiting().set_crowded(true);
+  Corpus corpus(c.data, Part::train, c.model, c.seed);
+  for (int step = 0; step < 3; ++step) worker.step(corpus, step, 0, 1e-3);
+  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("trace_sums_mpi_test." + std::to_string(getppid()) + ".json");
+  write_trace(worker, path.string());
+  if (world.rank != 0) return;
+  const nlohmann::json file = nlohmann::json::parse(std::ifstream(path));
+  std::filesystem::remove(path);
+  std::map<std::pair<int, int>, int> sums;  // by rank, step
+  std::map<std::pair<int, int>, std::int64_t> bytes;
+  for (const auto& event : file["traceEvents"]) {
+    if (event.value("cat", "") != "tensor") continue;
+    ++sums[{event["pid"], event["args"]["step"]}];
+    bytes[{event["pid"], event["args"]["step"]}] += event["args"]["bytes"].get<std::int64_t>();
+    EXPECT_GE(event["dur"].get<double>(), 0);
+  }
+  ASSERT_EQ(sums.size(), 8u) << "four ranks, two steps";
+  for (const auto& [at, count] : sums) {
+    int planned = 0;
+    std::int64_t sent = 0;
+    for (const Action& action : worker.plan().step.program.ranks[coord_at(worker.layout().grid, at.first).pipeline])
+      if (!is_communication(action)) planned += action.sums, sent += action.bytes;
+    EXPECT_EQ(count, planned) << "rank " << at.first;
+    EXPECT_EQ(bytes.at(at), sent) << "rank " << at.first;
+  }
+}
+
 }  // namespace
 }  // namespace mindpipe

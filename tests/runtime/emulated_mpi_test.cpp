@@ -161,6 +161,25 @@ TEST_F(Emulated, AnyGridRunsWithRealMessagesAndNoMemory) {
   }
 }
 
+/// Messages between ranks that share a product are empty here; the time that the simulator gives them passes all the same.
+TEST_F(Emulated, TensorSumsTakeTheirTime) {
+  if (world.size != 2) GTEST_SKIP();
+  Config c = emulated(1);
+  c.grid.tensor = 2;
+  c = resolve(c);
+  Worker worker(c, world);
+  worker.waiting().set_crowded(true);
+  Corpus corpus(c.data, Part::train, c.model, c.seed);
+  constexpr int steps = 3;
+  for (int step = 0; step < steps; ++step) worker.step(corpus, step, 0, 1e-3);
+  const Timeline& expected = worker.plan().step.expected;
+  EXPECT_GT(expected.sums[0], 0);
+  EXPECT_GE(worker.executor().spent().wait_tensor, steps * expected.sums[0]);
+  std::size_t sums = 0;
+  for (const Action& action : worker.executor().list()) sums += static_cast<std::size_t>(is_communication(action) ? 0 : action.sums);
+  EXPECT_EQ(worker.executor().recorder().sums(0).size(), sums);
+}
+
 /// Processor time of a rank outside of MPI, on a device that computes in no time; what layers ask of it is still called. What reading the
 /// clock around each MPI call costs outside of what it reads, one reading, is not the executor's.
 TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {

@@ -49,6 +49,25 @@ Config wide(const GridConfig& grid) {
   return c;
 }
 
+/// The tensor sums of one step: what the trace has is what the ledger has, and what the plan's passes say but for the sums over T-ths of
+/// the sequence, which come once for each shard.
+void compare_sums(Worker& worker, const Config& config) {
+  const TrafficLedger::Line& sent = worker.ledger().of(Axis::tensor, TrafficClass::tensor);
+  const Recorder& recorder = worker.executor().recorder();
+  std::int64_t calls = 0, bytes = 0, planned_calls = 0, planned_bytes = 0;
+  for (const Recorder::Sum& sum : recorder.sums(recorder.held() - 1)) {
+    ++calls, bytes += sum.bytes;
+    EXPECT_LE(sum.start, sum.end);
+  }
+  for (const Action& action : worker.executor().list())
+    if (!is_communication(action)) planned_calls += action.sums, planned_bytes += action.bytes;
+  EXPECT_EQ(calls, sent.calls) << describe(config);
+  EXPECT_EQ(bytes, sent.bytes) << describe(config);
+  if (config.train.sequence_parallel) return;
+  EXPECT_EQ(planned_calls, sent.calls) << describe(config);
+  EXPECT_EQ(planned_bytes, sent.bytes) << describe(config);
+}
+
 void compare(const Config& config) {
   World world{MPI_COMM_WORLD};
   MPI_Comm_rank(world.comm, &world.rank);
@@ -58,6 +77,7 @@ void compare(const Config& config) {
   Feed feed(worker.config(), worker.layout());
   worker.ledger().clear();
   worker.executor().run(feed.at(0, 0));
+  compare_sums(worker, config);
   for (const auto& [line, bytes] : expected(config)) {
     std::int64_t sent = worker.ledger().of(line.first, line.second).bytes, all = 0;
     MPI_Allreduce(&sent, &all, 1, MPI_INT64_T, MPI_SUM, world.comm);

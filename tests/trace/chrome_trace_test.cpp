@@ -86,6 +86,25 @@ TEST(ChromeTrace, QueuesAreThreadsWithNamesAndTheirEventsFollowEachOther) {
   }
 }
 
+TEST(ChromeTrace, TensorSumsHaveATrackOfTheirOwn) {
+  const PlannedStep plan = make_program(equal_stages(1, 1), "1f1b");
+  TracedRank rank{7, "rank 7", {std::vector<Recorder::Times>(plan.program.ranks[0].size())}};
+  const Json without = Json::parse("[" + chrome_events(plan.program, {rank}, 4, 1000) + "]");
+  for (const Json& event : without) EXPECT_NE(event["args"].value("name", ""), "tensor");
+  rank.sums = {{{"sum", 1500, 3500, 64}, {"gather", 5000, 5001, 32}}};
+  std::vector<Json> sums;
+  int track = -1;
+  for (const Json& event : Json::parse("[" + chrome_events(plan.program, {rank}, 4, 1000) + "]")) {
+    if (event["name"] == "thread_name" && event["args"]["name"] == "tensor") track = event["tid"];
+    if (event.value("cat", "") == "tensor") sums.push_back(event);
+  }
+  EXPECT_EQ(track, 3) << "behind the compute queue and those of the two groups";
+  ASSERT_EQ(sums.size(), 2u);
+  EXPECT_EQ(sums[0], Json::parse(R"({"ph": "X", "name": "sum", "cat": "tensor", "pid": 7, "tid": 3, "ts": 0.5, "dur": 2.0, "args": {"step": 4, "bytes": 64}})"));
+  EXPECT_EQ(sums[1]["name"], "gather");
+  EXPECT_EQ(sums[1]["dur"], 0.001);
+}
+
 TEST(ChromeTrace, EveryMessageIsAnArrowFromItsSendToItsReceive) {
   for (const std::string schedule : {"1f1b", "zb-h1", "breadth-first"}) {
     const Traced traced(with_everything(equal_stages(3, 6, has_chunks(schedule) ? 2 : 1)), schedule);
