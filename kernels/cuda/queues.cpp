@@ -36,7 +36,10 @@ bool Queues::finished(std::uint64_t event) const {
   MP_CHECK(event < next_, "cuda: event {} has not been recorded", event);
   if (overwritten(event)) return true;
   const cudaError_t answer = cudaEventQuery(event_of(event));
-  if (answer == cudaErrorNotReady) return false;
+  if (answer == cudaErrorNotReady) {
+    cudaGetLastError();  // the runtime keeps even this, and the next operation would take it for a failure of its own
+    return false;
+  }
   MP_CUDA(answer);
   return true;
 }

@@ -114,6 +114,55 @@ TEST(GpuMemory, IsTakenAsPredicted) {
   EXPECT_EQ(memory.allocated(), gpu_workspace_bytes);
 }
 
+TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
+  const Maker make{pairing(), DType::bf16, 0};
+  const Window window{.samples = 2, .rows = 3, .first = 0, .whole = 3};
+  const Shape shape{2, 3, 64};
+  const Mirror x = make.random(shape, "x"), y = make.empty(shape), normed = make.empty(shape), both = make.random({2, 3, 128}, "both"), gain = make.random({64}, "gain"),
+               statistics = make.wide({6, 2}, "statistics"), dgain = make.wide({1, 64}, "dgain"), tokens(pairing(), Operand::tokens({1, 2, 2, 0, 9, 1})),
+               table = make.random({4, 64}, "table"), dtable = make.wide({4, 64}, "dtable"), logits = make.wide({6, 64}, "logits"), rows = make.empty_wide({6}),
+               heads = make.random({2, 3, 4, 16}, "heads"), m = make.wide({384}, "m"), sums(pairing(), Operand({1}, DType::f64));
+  Backend& gpu = *pairing().gpu;
+  gpu.synchronize();
+  const int before = on_host::allocations_and_waits();
+  const std::vector<std::int32_t> ids(6, 1);
+  gpu.upload(ids.data(), tokens.device());
+  gpu.embedding(tokens.device(), table.device(), 0, x.device());
+  gpu.add_positions(x.device(), table.device(), window, 0, y.device());
+  gpu.residual_norm(x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer, gain.device(), gain.device(), 1e-5, statistics.device(), normed.device());
+  gpu.norm(NormKind::rms, x.device(), gain.device(), {}, 1e-5, statistics.device(), normed.device());
+  gpu.rotary({heads.device(), 0, 4}, 10000, 0, false);
+  gpu.swiglu(both.device(), y.device());
+  gpu.row_maximum(logits.device(), 60, rows.device());
+  gpu.row_sums(logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), rows.device(), rows.device());
+  gpu.cross_entropy(tokens.device(), rows.device(), rows.device(), rows.device(), rows.device(), 0, 60, rows.device());
+  gpu.cross_entropy_backward(logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), 1, 0, 60, logits.device());
+  gpu.swiglu_backward(y.device(), both.device(), both.device());
+  gpu.norm_backward_input(NormKind::layer, y.device(), x.device(), gain.device(), statistics.device(), {}, normed.device());
+  gpu.norm_backward_parameters(NormKind::layer, y.device(), x.device(), statistics.device(), dgain.device(), dgain.device());
+  gpu.bias_backward(y.device(), dgain.device());
+  gpu.dropout(x.device(), drop, window, x.device());
+  gpu.embedding_backward(tokens.device(), y.device(), 0, dtable.device());
+  gpu.positions_backward(y.device(), window, 0, dtable.device());
+  gpu.fill(m.device(), 0);
+  gpu.accumulate(x.device(), m.device());
+  gpu.sum_squares(m.device(), sums.device());
+  gpu.adamw({}, {}, m.device(), m.device(), m.device(), m.device(), x.device());
+  gpu.sgd({}, {}, m.device(), m.device(), {}, {});
+  gpu.convert(m.device(), x.device());
+  gpu.add(x.device(), y.device(), x.device());
+  gpu.copy(x.device(), y.device());
+  gpu.use_queue(3);
+  gpu.wait(3, gpu.record(0));
+  const std::uint64_t event = gpu.record(3);
+  EXPECT_FALSE(gpu.finished(event)) << "nobody has waited, so nothing has been done";
+  gpu.use_queue(0);
+  gpu.copy(y.device(), x.device());  // an event that has not happened is no failure of this
+  EXPECT_EQ(on_host::allocations_and_waits(), before);
+  gpu.synchronize();
+  EXPECT_TRUE(gpu.finished(event));
+}
+
 TEST(GpuErrors, SayWhatWasCalledWhatCameBackAndWhatToDo) {
   Exit code = Exit::done;
   EXPECT_THAT(error_of([] { MP_CUDA(cudaErrorNoKernelImageForDevice); }, &code), ::testing::HasSubstr("make cuda"));

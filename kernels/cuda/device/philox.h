@@ -1,6 +1,6 @@
 #pragma once
 #include "calls.h"
-#include "cuda/device/number.h"
+#include "cuda/device/group.h"
 
 /// Philox4x32-10 of core/random.h, bit for bit the same words.
 namespace mindpipe::cuda {
@@ -57,7 +57,7 @@ struct Kept {
 /// The same for row n of [samples, rows, cols] under the mask's window.
 template <int size>
 __device__ inline Kept<size> kept(const MaskRows& mask, int64_t n, int64_t j) {
-  const int64_t sample = n / mask.rows;
+  const int64_t sample = quotient(n, mask.rows);
   return Kept<size>(mask, n - sample * mask.rows, j, sample);
 }
 

@@ -17,7 +17,7 @@ __global__ void rotary_pairs(RotaryCall call, const __grid_constant__ Frequencie
   constexpr int size = pair_lanes<T>;
   const int64_t half = call.width / 2;
   for_row_group<size>(call.n, half, wide, [&](int64_t n, int64_t i, auto ending) {
-    const double position = static_cast<double>(call.first_position + n % call.rows);
+    const double position = static_cast<double>(call.first_position + n - quotient(n, call.rows) * call.rows);
     A cosine[size], sine[size];
 #pragma unroll
     for (int k = 0; k < size; ++k) {

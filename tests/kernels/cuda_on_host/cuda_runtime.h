@@ -93,6 +93,8 @@ namespace on_host {
 cudaError_t enqueue(const cudaLaunchConfig_t& config, std::function<void()> body);
 /// Whether blocks, warps and lanes run from the last to the first: what depends on the order, as a missing barrier does, then shows.
 void run_backwards(bool backwards);
+/// How often memory was asked for, and how often the host waited for work that was not done: neither belongs into a step.
+int allocations_and_waits();
 void wait_for_block();
 /// This lane's number, and those of all lanes of its warp once every one has come here.
 const std::uint64_t* exchange(std::uint64_t own);

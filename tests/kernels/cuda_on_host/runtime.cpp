@@ -10,7 +10,7 @@ namespace {
 
 cudaError_t last_error = cudaSuccess;
 cudaError_t answer(cudaError_t error) {
-  if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
+  if (error != cudaSuccess) last_error = error;
   return error;
 }
 
@@ -30,7 +30,10 @@ Place place_of(const void* address, std::size_t bytes) {
   return at + bytes <= begin + size ? Place::known : Place::beyond;
 }
 
+int halts = 0;
+
 cudaError_t give(void** address, std::size_t bytes) {
+  ++halts;
   *address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*address, 0xff, bytes);  // not a number in any dtype
   blocks()[reinterpret_cast<std::uintptr_t>(*address)] = bytes;
@@ -84,6 +87,7 @@ void run_all(cudaStream_t stream) {
 namespace on_host {
 void put(cudaStream_t stream, std::function<void()> work) { stream->work.push_back({std::move(work)}); }
 cudaError_t refuse() { return answer(cudaErrorInvalidConfiguration); }
+int allocations_and_waits() { return halts; }
 }  // namespace on_host
 
 const char* cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : "an error of the runtime on the host"; }
@@ -97,6 +101,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  ++halts;
   for (cudaStream_t stream : streams()) run_all(stream);
   return cudaSuccess;
 }
@@ -122,7 +127,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   } else {
     on_host::put(stream, [=] { std::memmove(to, from, bytes); });
   }
-  if (target == Place::ordinary) run_all(stream);  // such a copy returns when it is over
+  if (target == Place::ordinary) ++halts, run_all(stream);  // such a copy returns when it is over
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
@@ -142,7 +147,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return run_all(stream), cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return ++halts, run_all(stream), cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event->recorded != 0) stream->work.push_back({{}, event, event->recorded});
   return cudaSuccess;
@@ -160,5 +165,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   on_host::put(stream, [=] { event->happened = serial; });
   return cudaSuccess;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t event) { return happen(event, event->recorded), cudaSuccess; }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return event->happened < event->recorded ? cudaErrorNotReady : cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event->happened < event->recorded) ++halts;
+  happen(event, event->recorded);
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) { return answer(event->happened < event->recorded ? cudaErrorNotReady : cudaSuccess); }
