@@ -11,6 +11,7 @@
 using namespace mindpipe;
 using namespace mindpipe::testing;
 using namespace mindpipe::cuda;
+using flash::Bf16;
 
 namespace {
 

@@ -15,7 +15,7 @@
 #define MINDPIPE_UNROLL_4
 #endif
 
-namespace mindpipe::cuda {
+namespace mindpipe::cuda::flash {
 
 inline constexpr int block_threads = 256, block_warps = 8;
 
@@ -66,4 +66,4 @@ MINDPIPE_DEVICE void put(Bf16& to, float x) {
   to = x != x ? static_cast<Bf16>(bits >> 16 | 0x40u) : static_cast<Bf16>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-}  // namespace mindpipe::cuda
+}  // namespace mindpipe::cuda::flash

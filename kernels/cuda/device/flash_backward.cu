@@ -38,7 +38,7 @@ cudaError_t backward(const AttentionCall& call, cudaStream_t stream) {
 }  // namespace flash
 
 cudaError_t flash_backward(const AttentionCall& call, bool bf16, cudaStream_t stream) {
-  return bf16 ? flash::backward<Bf16>(call, stream) : flash::backward<float>(call, stream);
+  return bf16 ? flash::backward<flash::Bf16>(call, stream) : flash::backward<float>(call, stream);
 }
 
 }  // namespace mindpipe::cuda

@@ -29,7 +29,7 @@ cudaError_t forward(const AttentionCall& call, cudaStream_t stream) {
 }  // namespace flash
 
 cudaError_t flash_forward(const AttentionCall& call, bool bf16, cudaStream_t stream) {
-  return bf16 ? flash::forward<Bf16>(call, stream) : flash::forward<float>(call, stream);
+  return bf16 ? flash::forward<flash::Bf16>(call, stream) : flash::forward<float>(call, stream);
 }
 
 }  // namespace mindpipe::cuda

@@ -2,7 +2,7 @@
 #include "cuda/device/block.h"
 
 /// Products of tiles in shared memory, summed in registers: bf16 by the tensor cores (mma.sync), f32 by multiply-adds.
-namespace mindpipe::cuda {
+namespace mindpipe::cuda::flash {
 
 /// A row of a tile begins 16 bytes behind the end of the one before: rows of one column then lie in different banks.
 template <class T>
@@ -210,4 +210,4 @@ MINDPIPE_UNROLL
   }
 };
 
-}  // namespace mindpipe::cuda
+}  // namespace mindpipe::cuda::flash
