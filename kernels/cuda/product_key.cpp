@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array kind_names{"forward", "backward_input", "backward_weight"};
 constexpr std::array epilogue_names{"none", "bias", "relu", "relu_bias", "gelu", "gelu_bias", "gelu_before", "gelu_bias_before", "gelu_backward"};
-constexpr std::array dtypes{DType::f32, DType::bf16};
+constexpr std::array dtypes{DType::f64, DType::f32, DType::bf16};
 
 template <class Names>
 int find(const Names& names, const std::string& word) {
@@ -96,7 +96,8 @@ std::optional<Epilogue> backward_epilogue(Activation activation, DType before, D
 
 std::int64_t rows_at_once(std::int64_t cols, std::size_t bytes) {
   const std::int64_t rows = static_cast<std::int64_t>(bytes / sizeof(float)) / cols;
-  return rows >= 64 ? rows / 64 * 64 : std::max<std::int64_t>(rows, 1);
+  const std::int64_t whole = rows >= 64 ? 64 : rows >= 8 ? 8 : 1;
+  return std::max<std::int64_t>(rows / whole * whole, 1);
 }
 
 }  // namespace mindpipe::cuda

@@ -56,7 +56,8 @@ std::optional<Epilogue> forward_epilogue(Activation activation, std::optional<DT
 /// The same for dx = (dy w) * activation'(before); before [n,k].
 std::optional<Epilogue> backward_epilogue(Activation activation, DType before, DType result, std::int64_t n, std::int64_t k);
 
-/// Rows whose sums fit into `bytes` of f32, a multiple of 64 where that is possible: how a product is cut whose sums need another pass.
+/// Rows whose sums fit into `bytes` of f32, a multiple of 64 or of 8 where that is possible, so that each run of rows is aligned as its size says:
+/// how a product is cut whose sums need another pass.
 std::int64_t rows_at_once(std::int64_t cols, std::size_t bytes);
 
 }  // namespace mindpipe::cuda

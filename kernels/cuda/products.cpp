@@ -1,0 +1,120 @@
+#include "cuda/cuda_backend.h"
+#include "cuda/device/finish.h"
+#include "cuda/product_library.h"
+#include "operands.h"
+
+namespace mindpipe {
+namespace {
+
+using cuda::Epilogue;
+using cuda::ProductKey;
+using cuda::ProductKind;
+using cuda::ProductLibrary;
+
+constexpr std::size_t sums_bytes = gpu_workspace_bytes - ProductLibrary::workspace_bytes;  ///< for sums that another pass turns into results
+
+void require_matrix(const Tensor& t, std::int64_t rows, std::int64_t cols, const char* operation, const char* name) {
+  MP_CHECK(t.data != nullptr && t.rows() == rows && t.cols() == cols, "{}: {} is {} ([{}, {}] is needed)", operation, name, to_string(t.shape), rows, cols);
+}
+/// f32 or the dtype of the operands.
+void require_result(const Tensor& t, DType operands, const char* operation, const char* name) {
+  MP_CHECK(t.dtype == wide(operands) || t.dtype == operands, "{}: {} is {} beside {} operands", operation, name, name_of(t.dtype), name_of(operands));
+}
+std::optional<DType> dtype_of(const Tensor& t) { return t ? std::optional(t.dtype) : std::nullopt; }
+
+/// Rows [first, first + count) of a matrix, or none of none.
+Tensor rows_of(const Tensor& t, std::int64_t first, std::int64_t count) { return t ? t.row_range(first, count) : t; }
+
+/// Sums in f32 (f64 beside f64), then another pass over them: where they are results already, in place, else by runs of rows that fit into `scratch`.
+/// product(first, rows, sums); finish(first, rows, sums).
+template <class Product, class Finish>
+void in_two_passes(const Tensor& result, void* scratch, const Product& product, const Finish& finish) {
+  const std::int64_t n = result.rows(), cols = result.cols(), run = result.dtype == DType::bf16 ? cuda::rows_at_once(cols, sums_bytes) : n;
+  for (std::int64_t first = 0; first < n; first += run) {
+    const std::int64_t rows = std::min(run, n - first);
+    const Tensor sums = result.dtype == DType::bf16 ? Tensor{scratch, {rows, cols}, DType::f32} : result;
+    product(first, rows, sums);
+    finish(first, rows, sums);
+  }
+}
+
+}  // namespace
+
+void CudaBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) {
+  const std::int64_t n = x.rows(), k = x.cols(), m = w.rows();
+  slot(x.dtype);
+  require_matrix(w, m, k, "linear", "w");
+  require_matrix(y, n, m, "linear", "y");
+  require_dtype(w, x.dtype, "linear", "w");
+  require_result(y, x.dtype, "linear", "y");
+  if (bias) {
+    require_count(bias, m, "linear", "bias");
+    require_result(bias, x.dtype, "linear", "bias");
+  }
+  if (before) {
+    require_matrix(before, n, m, "linear", "before");
+    require_dtype(before, y.dtype, "linear", "before");
+  }
+  if (n == 0) return done("linear");
+  auto* memory = static_cast<std::byte*>(workspace(gpu_workspace_bytes, "linear"));
+  const auto epilogue = cuda::forward_epilogue(activation, dtype_of(bias), dtype_of(before), y.dtype, n, m);
+  const ProductKey fused{ProductKind::forward, x.dtype, y.dtype, epilogue.value_or(Epilogue::none), n, k, m};
+  if (epilogue && products_.has(fused)) {
+    products_.run(fused, {w.data, x.data, y.data, bias.data, before.data}, memory, stream());
+  } else {
+    in_two_passes(
+        y, memory + ProductLibrary::workspace_bytes,
+        [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
+          products_.run({ProductKind::forward, x.dtype, sums.dtype, Epilogue::none, rows, k, m}, {w.data, rows_of(x, first, rows).data, sums.data}, memory, stream());
+        },
+        [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
+          cuda::finish_forward(sums, bias, activation, rows_of(before, first, rows), rows_of(y, first, rows), stream());
+        });
+  }
+  done("linear");
+}
+
+void CudaBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) {
+  const std::int64_t n = dy.rows(), m = dy.cols(), k = w.cols();
+  slot(dy.dtype);
+  require_matrix(w, m, k, "linear_backward_input", "w");
+  require_matrix(dx, n, k, "linear_backward_input", "dx");
+  require_dtype(w, dy.dtype, "linear_backward_input", "w");
+  require_result(dx, dy.dtype, "linear_backward_input", "dx");
+  if (activation != Activation::none) {
+    require_matrix(before, n, k, "linear_backward_input", "before");
+    require_result(before, dy.dtype, "linear_backward_input", "before");
+  }
+  if (n == 0) return done("linear_backward_input");
+  auto* memory = static_cast<std::byte*>(workspace(gpu_workspace_bytes, "linear_backward_input"));
+  const auto epilogue = cuda::backward_epilogue(activation, before.dtype, dx.dtype, n, k);
+  const ProductKey fused{ProductKind::backward_input, dy.dtype, dx.dtype, epilogue.value_or(Epilogue::none), n, k, m};
+  if (epilogue && products_.has(fused)) {
+    products_.run(fused, {w.data, dy.data, dx.data, nullptr, before.data}, memory, stream());
+  } else {
+    in_two_passes(
+        dx, memory + ProductLibrary::workspace_bytes,
+        [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
+          products_.run({ProductKind::backward_input, dy.dtype, sums.dtype, Epilogue::none, rows, k, m}, {w.data, rows_of(dy, first, rows).data, sums.data}, memory, stream());
+        },
+        [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
+          cuda::finish_backward(sums, activation, rows_of(before, first, rows), rows_of(dx, first, rows), stream());
+        });
+  }
+  done("linear_backward_input");
+}
+
+void CudaBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
+  const std::int64_t n = dy.rows(), m = dy.cols(), k = x.cols();
+  slot(dy.dtype);
+  require_matrix(x, n, k, "linear_backward_weight", "x");
+  require_matrix(dw, m, k, "linear_backward_weight", "dw");
+  require_dtype(x, dy.dtype, "linear_backward_weight", "x");
+  require_dtype(dw, wide(dy.dtype), "linear_backward_weight", "dw");
+  if (n == 0) return done("linear_backward_weight");
+  products_.run({ProductKind::backward_weight, dy.dtype, dw.dtype, Epilogue::none, n, k, m}, {x.data, dy.data, dw.data},
+                workspace(gpu_workspace_bytes, "linear_backward_weight"), stream());
+  done("linear_backward_weight");
+}
+
+}  // namespace mindpipe
