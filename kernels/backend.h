@@ -186,8 +186,9 @@ std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std
 /// What its threads take to pack operands, at the first product of this dtype: workspace that a prediction has to count.
 std::size_t cpu_backend_workspace(int threads, const std::string& instructions, DType dtype);
 
-/// On GPU `device` of those that this process may use; `memory` is of kind `device`. Refused in a build without CUDA.
-std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device);
+/// On GPU `device` of those that this process may use; `memory` is of kind `device`; `kernels`: a file of doctor --tune, or empty. Refused in a
+/// build without CUDA.
+std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels = {});
 inline constexpr std::size_t gpu_workspace_bytes = std::size_t{64} << 20;  ///< what it takes for itself
 /// What graphics processors can be used here: "CUDA 13.0 on a driver for 13.0, NVIDIA H200", or why none.
 std::string gpu_devices();

@@ -3,7 +3,7 @@
 /// What a build without CUDA has in place of kernels/cuda.
 namespace mindpipe {
 
-std::unique_ptr<Backend> make_cuda_backend(Memory&, int) {
+std::unique_ptr<Backend> make_cuda_backend(Memory&, int, const std::string&) {
   fail(Exit::bad_configuration, "device.kind is cuda, but this build has no CUDA: configure with -DMINDPIPE_CUDA=ON where nvcc is (make cuda), or use cpu");
 }
 std::string gpu_devices() { return "this build has no CUDA"; }

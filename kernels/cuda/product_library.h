@@ -22,7 +22,9 @@ struct ProductOperands {
 class ProductLibrary {
  public:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
-  explicit ProductLibrary(TunedTable table) : table_(std::move(table)) { lt_.require(lt_.create(handle_.receive(lt_)), "cublasLtCreate", "a new handle"); }
+  ProductLibrary() { lt_.require(lt_.create(handle_.receive(lt_)), "cublasLtCreate", "a new handle"); }
+  /// A table that fits this GPU and library; before the first product.
+  void use(TunedTable table) { table_ = std::move(table); }
 
   std::int64_t version() const { return static_cast<std::int64_t>(lt_.version()); }
   /// Whether the library has an algorithm for this; if not, a smaller epilogue may have one.

@@ -25,6 +25,10 @@ std::optional<DType> dtype_of(const Tensor& t) { return t ? std::optional(t.dtyp
 /// Rows [first, first + count) of a matrix, or none of none.
 Tensor rows_of(const Tensor& t, std::int64_t first, std::int64_t count) { return t ? t.row_range(first, count) : t; }
 
+cuda::Finish finish_of(const Tensor& sums, const Tensor& result, Activation activation, const Tensor& bias, const Tensor& before) {
+  return {sums.data, result.data, slot(result.dtype), static_cast<Curve>(activation), bias.data, slot(bias.dtype), before.data, slot(before.dtype), result.count(), result.cols()};
+}
+
 /// Sums in f32 (f64 beside f64), then another pass over them: where they are results already, in place, else by runs of rows that fit into `scratch`.
 /// product(first, rows, sums); finish(first, rows, sums).
 template <class Product, class Finish>
@@ -68,7 +72,7 @@ void CudaBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, A
           products_.run({ProductKind::forward, x.dtype, sums.dtype, Epilogue::none, rows, k, m}, {w.data, rows_of(x, first, rows).data, sums.data}, memory, stream());
         },
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
-          cuda::finish_forward(sums, bias, activation, rows_of(before, first, rows), rows_of(y, first, rows), stream());
+          cuda::finish_forward(finish_of(sums, rows_of(y, first, rows), activation, bias, rows_of(before, first, rows)), stream());
         });
   }
   done("linear");
@@ -98,7 +102,7 @@ void CudaBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activ
           products_.run({ProductKind::backward_input, dy.dtype, sums.dtype, Epilogue::none, rows, k, m}, {w.data, rows_of(dy, first, rows).data, sums.data}, memory, stream());
         },
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
-          cuda::finish_backward(sums, activation, rows_of(before, first, rows), rows_of(dx, first, rows), stream());
+          cuda::finish_backward(finish_of(sums, rows_of(dx, first, rows), activation, {}, rows_of(before, first, rows)), stream());
         });
   }
   done("linear_backward_input");

@@ -1,5 +1,7 @@
 #include "cuda/device/finish.h"
 
+#include <type_traits>
+
 #include "cuda/device/activation.h"
 #include "cuda/launch.h"
 
@@ -16,54 +18,56 @@ MINDPIPE_DEVICE void write(float* to, std::int64_t i, float x) { to[i] = x; }
 MINDPIPE_DEVICE void write(Bf16* to, std::int64_t i, float x) { flash::put(to[i], x); }
 
 template <class A, class B, class T>
-__global__ void forward_elements(const A* sums, const B* bias, Activation activation, T* before, T* y, std::int64_t count, std::int64_t cols) {
+__global__ void forward_elements(const A* sums, const B* bias, Curve curve, T* before, T* y, std::int64_t count, std::int64_t cols) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   A x = sums[i];
   if (bias != nullptr) x += read(bias, i % cols);
   if (before != nullptr) write(before, i, x);
-  write(y, i, activated(activation, x));
+  write(y, i, activated(curve, x));
 }
 
 template <class A, class B, class T>
-__global__ void backward_elements(const A* sums, Activation activation, const B* before, T* dx, std::int64_t count) {
+__global__ void backward_elements(const A* sums, Curve curve, const B* before, T* dx, std::int64_t count) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count) write(dx, i, sums[i] * derivative_at(activation, static_cast<A>(read(before, i))));
+  if (i < count) write(dx, i, sums[i] * derivative_at(curve, static_cast<A>(read(before, i))));
 }
 
-/// visit(pointer) with the tensor's data as what it is, among f32 and bf16; none is a null pointer.
+/// visit(a, b) with the pointers as what they are, among f32 and bf16.
 template <class Visit>
-void with_pointer(const Tensor& t, const Visit& visit) {
-  if (t.dtype == DType::bf16) visit(t.as<Bf16>());
-  else visit(t.as<float>());
+void with_pointers(const void* a, int a_slot, void* b, int b_slot, const Visit& visit) {
+  const auto with_second = [&](const auto* first) {
+    if (b_slot == 2) visit(first, static_cast<Bf16*>(b));
+    else visit(first, static_cast<float*>(b));
+  };
+  if (a_slot == 2) with_second(static_cast<const Bf16*>(a));
+  else with_second(static_cast<const float*>(a));
 }
 
-Grid grid_of(std::int64_t count) { return {blocks_for(count, 256), 256}; }
+Grid grid_of(const Finish& f) { return {blocks_for(f.count, 256), 256}; }
 
 }  // namespace
 
-void finish_forward(const Tensor& sums, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y, cudaStream_t stream) {
-  const std::int64_t count = y.count(), cols = y.cols();
-  if (y.dtype == DType::f64)
-    return launch(stream, grid_of(count), forward_elements<double, double, double>, sums.as<double>(), bias.as<double>(), activation, before.as<double>(), y.as<double>(), count, cols);
-  with_pointer(bias, [&](auto* bias_at) {
-    with_pointer(y, [&](auto* to) {
-      using B = std::remove_pointer_t<decltype(bias_at)>;
-      using T = std::remove_pointer_t<decltype(to)>;
-      launch(stream, grid_of(count), forward_elements<float, B, T>, sums.as<float>(), bias_at, activation, before.as<T>(), to, count, cols);
-    });
-  });
+void finish_forward(const Finish& f, cudaStream_t stream) {
+  const auto run = [&](const auto* sums, const auto* bias, auto* y) {
+    using A = std::remove_cv_t<std::remove_pointer_t<decltype(sums)>>;
+    using B = std::remove_cv_t<std::remove_pointer_t<decltype(bias)>>;
+    using T = std::remove_pointer_t<decltype(y)>;
+    launch(stream, grid_of(f), forward_elements<A, B, T>, sums, bias, f.curve, static_cast<T*>(f.before), y, f.count, f.cols);
+  };
+  if (f.slot == 0) return run(static_cast<const double*>(f.sums), static_cast<const double*>(f.bias), static_cast<double*>(f.result));
+  with_pointers(f.bias, f.bias_slot, f.result, f.slot, [&](const auto* bias, auto* y) { run(static_cast<const float*>(f.sums), bias, y); });
 }
 
-void finish_backward(const Tensor& sums, Activation activation, const Tensor& before, const Tensor& dx, cudaStream_t stream) {
-  const std::int64_t count = dx.count();
-  if (dx.dtype == DType::f64) return launch(stream, grid_of(count), backward_elements<double, double, double>, sums.as<double>(), activation, before.as<double>(), dx.as<double>(), count);
-  with_pointer(before, [&](auto* before_at) {
-    with_pointer(dx, [&](auto* to) {
-      launch(stream, grid_of(count), backward_elements<float, std::remove_pointer_t<decltype(before_at)>, std::remove_pointer_t<decltype(to)>>, sums.as<float>(), activation,
-             before_at, to, count);
-    });
-  });
+void finish_backward(const Finish& f, cudaStream_t stream) {
+  const auto run = [&](const auto* sums, const auto* before, auto* dx) {
+    using A = std::remove_cv_t<std::remove_pointer_t<decltype(sums)>>;
+    using B = std::remove_cv_t<std::remove_pointer_t<decltype(before)>>;
+    using T = std::remove_pointer_t<decltype(dx)>;
+    launch(stream, grid_of(f), backward_elements<A, B, T>, sums, f.curve, before, dx, f.count);
+  };
+  if (f.slot == 0) return run(static_cast<const double*>(f.sums), static_cast<const double*>(f.before), static_cast<double*>(f.result));
+  with_pointers(f.before, f.before_slot, f.result, f.slot, [&](const auto* before, auto* dx) { run(static_cast<const float*>(f.sums), before, dx); });
 }
 
 }  // namespace mindpipe::cuda

@@ -1,14 +1,26 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "backend.h"
+#include "calls.h"
 
-/// What follows the sums of a product where the library cannot be asked for it. Pointers with dtypes; sums are f32 (f64 beside f64).
+/// What follows the sums of a product where the library cannot be asked for it.
 namespace mindpipe::cuda {
 
-/// y = activation(sums + bias), before = what went into it unless null; sums may be y.
-void finish_forward(const Tensor& sums, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y, cudaStream_t stream);
-/// dx = sums * activation'(before); sums may be dx.
-void finish_backward(const Tensor& sums, Activation activation, const Tensor& before, const Tensor& dx, cudaStream_t stream);
+/// A matrix of sums in f32, f64 where the result is f64, and what becomes of it. Slots are dtypes: f64, f32, bf16; none is a null pointer.
+struct Finish {
+  const void* sums;
+  void* result;  ///< may be `sums`
+  int slot;
+  Curve curve;
+  const void* bias;  ///< [cols]; forward only
+  int bias_slot;
+  void* before;  ///< forward: written, of the result's type; backward: read
+  int before_slot;
+  std::int64_t count, cols;
+};
+/// result = curve(sums + bias), before = what went into it
+void finish_forward(const Finish& finish, cudaStream_t stream);
+/// result = sums * curve'(before)
+void finish_backward(const Finish& finish, cudaStream_t stream);
 
 }  // namespace mindpipe::cuda
