@@ -147,6 +147,22 @@ inline double difference(const Owned& got, const std::vector<double>& expected) 
   return worst / largest;
 }
 
+/// The largest difference relative to the largest value (at least 1), over `count` heads of the first rows.
+inline double difference_of_heads(const Owned& got, const std::vector<double>& want, std::int64_t rows, int first, int count) {
+  const Shape& shape = got.tensor.shape;
+  double worst = 0, largest = 1;
+  for (std::int64_t s = 0; s < shape[0]; ++s)
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t e = first * shape[3]; e < (first + count) * shape[3]; ++e) {
+        const std::int64_t at = (s * shape[1] + row) * shape[2] * shape[3] + e;
+        const double d = std::abs(got[at] - want[static_cast<std::size_t>(at)]);
+        if (std::isnan(d)) return d;
+        worst = std::max(worst, d);
+        largest = std::max(largest, std::abs(want[static_cast<std::size_t>(at)]));
+      }
+  return worst / largest;
+}
+
 inline const Case cases[] = {
     {.name = "one query", .queries = 1, .keys = 1},
     {.name = "odd", .queries = 7, .keys = 7, .causal = true},

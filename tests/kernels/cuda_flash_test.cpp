@@ -67,22 +67,6 @@ void answer(Asked& a) {
   }
 }
 
-/// The largest difference relative to the largest value (at least 1), over elements that the question touches.
-double difference_of_heads(const Owned& got, const std::vector<double>& want, std::int64_t rows, int first, int count) {
-  const Shape& shape = got.tensor.shape;
-  double worst = 0, largest = 1;
-  for (std::int64_t s = 0; s < shape[0]; ++s)
-    for (std::int64_t row = 0; row < rows; ++row)
-      for (std::int64_t e = first * shape[3]; e < (first + count) * shape[3]; ++e) {
-        const std::int64_t at = (s * shape[1] + row) * shape[2] * shape[3] + e;
-        const double d = std::abs(got[at] - want[static_cast<std::size_t>(at)]);
-        if (std::isnan(d)) return d;
-        worst = std::max(worst, d);
-        largest = std::max(largest, std::abs(want[static_cast<std::size_t>(at)]));
-      }
-  return worst / largest;
-}
-
 const Case wide_cases[] = {
     {.name = "width 256", .samples = 1, .queries = 33, .keys = 40, .heads = 2, .key_heads = 1, .width = 256, .causal = true, .scale = 0.06f},
     {.name = "width 200", .samples = 1, .queries = 5, .keys = 65, .heads = 1, .key_heads = 1, .width = 200, .dropout = 0.2f, .scale = 0.07f},
