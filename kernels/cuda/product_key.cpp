@@ -74,10 +74,13 @@ ProductLayout layout_of(const ProductKey& key) {
   return {matrix(type, k, n, false), matrix(type, m, n, true), matrix(result, k, m, false), true};
 }
 
-std::optional<Epilogue> forward_epilogue(Activation activation, std::optional<DType> bias, std::optional<DType> before, DType result, std::int64_t n, std::int64_t m) {
-  if (bias && *bias != result) return {};
-  if (before && (activation != Activation::gelu || !fits_before(before, result, n, m))) return {};
-  switch (activation) {
+namespace {
+
+std::optional<Epilogue> forward_epilogue(const ProductCall& c) {
+  const bool bias = c.bias.has_value(), before = c.before.has_value();
+  if (bias && *c.bias != c.result) return {};
+  if (before && (c.activation != Activation::gelu || !fits_before(c.before, c.result, c.n, c.m))) return {};
+  switch (c.activation) {
     case Activation::none: return bias ? Epilogue::bias : Epilogue::none;
     case Activation::relu: return bias ? Epilogue::relu_bias : Epilogue::relu;
     case Activation::gelu:
@@ -88,16 +91,35 @@ std::optional<Epilogue> forward_epilogue(Activation activation, std::optional<DT
   return {};
 }
 
-std::optional<Epilogue> backward_epilogue(Activation activation, DType before, DType result, std::int64_t n, std::int64_t k) {
-  if (activation == Activation::none) return Epilogue::none;
-  if (activation == Activation::gelu && fits_before(before, result, n, k)) return Epilogue::gelu_backward;
+}  // namespace
+
+std::optional<Epilogue> epilogue_of(const ProductCall& c) {
+  if (c.operands == DType::f64 && (c.activation != Activation::none || c.bias)) return {};  // no more than sums in f64
+  if (c.kind == ProductKind::forward) return forward_epilogue(c);
+  if (c.activation == Activation::none) return Epilogue::none;
+  if (c.activation == Activation::gelu && fits_before(c.before, c.result, c.n, c.k)) return Epilogue::gelu_backward;
   return {};
+}
+
+std::optional<ProductKey> fused_key(const ProductCall& c) {
+  const auto epilogue = epilogue_of(c);
+  if (!epilogue) return {};
+  return ProductKey{c.kind, c.operands, c.result, *epilogue, c.n, c.k, c.m};
+}
+
+ProductKey sums_key(const ProductCall& c, std::int64_t rows) {
+  return {c.kind, c.operands, c.operands == DType::f64 ? DType::f64 : DType::f32, Epilogue::none, rows, c.k, c.m};
 }
 
 std::int64_t rows_at_once(std::int64_t cols, std::size_t bytes) {
   const std::int64_t rows = static_cast<std::int64_t>(bytes / sizeof(float)) / cols;
   const std::int64_t whole = rows >= 64 ? 64 : rows >= 8 ? 8 : 1;
   return std::max<std::int64_t>(rows / whole * whole, 1);
+}
+
+std::int64_t rows_at_once(const ProductCall& c, std::size_t bytes) {
+  if (c.result != DType::bf16) return c.n;
+  return std::min(c.n, rows_at_once(c.kind == ProductKind::forward ? c.m : c.k, bytes));
 }
 
 }  // namespace mindpipe::cuda

@@ -8,7 +8,7 @@
 /// What decides which algorithm computes a product, and how cuBLASLt is told of it. No CUDA in here: it is tested where there is no GPU.
 namespace mindpipe::cuda {
 
-enum class ProductKind : std::uint8_t { forward, backward_input, backward_weight };
+using ProductKind = ProductCall::Kind;
 
 /// What the library does to the f32 sums before it rounds them. `before` receives what went into GELU; gelu_backward reads it.
 enum class Epilogue : std::uint8_t { none, bias, relu, relu_bias, gelu, gelu_bias, gelu_before, gelu_bias_before, gelu_backward };
@@ -50,14 +50,17 @@ ProductLayout layout_of(const ProductKey& key);
 /// aligned address: a function of its size, so that a shard's algorithm does not depend on where a layout puts it.
 int alignment_of(std::int64_t elements, DType dtype);
 
-/// What the library is asked to fuse into y = activation(x w^T + bias), or nothing where it cannot be asked: sums in f32 and a kernel of our own then.
-/// `bias` and `before` are the dtypes of those that are there.
-std::optional<Epilogue> forward_epilogue(Activation activation, std::optional<DType> bias, std::optional<DType> before, DType result, std::int64_t n, std::int64_t m);
-/// The same for dx = (dy w) * activation'(before); before [n,k].
-std::optional<Epilogue> backward_epilogue(Activation activation, DType before, DType result, std::int64_t n, std::int64_t k);
+/// What the library is asked to fuse, or nothing where it cannot be asked: sums in f32 and a kernel of our own then.
+std::optional<Epilogue> epilogue_of(const ProductCall& call);
+/// The product with that epilogue.
+std::optional<ProductKey> fused_key(const ProductCall& call);
+/// The sums of `rows` of its rows alone, in f32 (f64 beside f64).
+ProductKey sums_key(const ProductCall& call, std::int64_t rows);
 
 /// Rows whose sums fit into `bytes` of f32, a multiple of 64 or of 8 where that is possible, so that each run of rows is aligned as its size says:
 /// how a product is cut whose sums need another pass.
 std::int64_t rows_at_once(std::int64_t cols, std::size_t bytes);
+/// How many rows are summed at once: all where the result can hold the sums itself.
+std::int64_t rows_at_once(const ProductCall& call, std::size_t bytes);
 
 }  // namespace mindpipe::cuda

@@ -6,12 +6,8 @@
 namespace mindpipe {
 namespace {
 
-using cuda::Epilogue;
-using cuda::ProductKey;
-using cuda::ProductKind;
 using cuda::ProductLibrary;
-
-constexpr std::size_t sums_bytes = gpu_workspace_bytes - ProductLibrary::workspace_bytes;  ///< for sums that another pass turns into results
+static_assert(gpu_workspace_bytes >= ProductLibrary::workspace_bytes + ProductLibrary::sums_bytes);
 
 void require_matrix(const Tensor& t, std::int64_t rows, std::int64_t cols, const char* operation, const char* name) {
   MP_CHECK(t.data != nullptr && t.rows() == rows && t.cols() == cols, "{}: {} is {} ([{}, {}] is needed)", operation, name, to_string(t.shape), rows, cols);
@@ -32,11 +28,11 @@ cuda::Finish finish_of(const Tensor& sums, const Tensor& result, Activation acti
 /// Sums in f32 (f64 beside f64), then another pass over them: where they are results already, in place, else by runs of rows that fit into `scratch`.
 /// product(first, rows, sums); finish(first, rows, sums).
 template <class Product, class Finish>
-void in_two_passes(const Tensor& result, void* scratch, const Product& product, const Finish& finish) {
-  const std::int64_t n = result.rows(), cols = result.cols(), run = result.dtype == DType::bf16 ? cuda::rows_at_once(cols, sums_bytes) : n;
+void in_two_passes(const ProductCall& call, const Tensor& result, void* scratch, const Product& product, const Finish& finish) {
+  const std::int64_t n = call.n, run = cuda::rows_at_once(call, ProductLibrary::sums_bytes);
   for (std::int64_t first = 0; first < n; first += run) {
     const std::int64_t rows = std::min(run, n - first);
-    const Tensor sums = result.dtype == DType::bf16 ? Tensor{scratch, {rows, cols}, DType::f32} : result;
+    const Tensor sums = result.dtype == DType::bf16 ? Tensor{scratch, {rows, result.cols()}, DType::f32} : result;
     product(first, rows, sums);
     finish(first, rows, sums);
   }
@@ -61,15 +57,14 @@ void CudaBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, A
   }
   if (n == 0) return done("linear");
   auto* memory = static_cast<std::byte*>(workspace(gpu_workspace_bytes, "linear"));
-  const auto epilogue = cuda::forward_epilogue(activation, dtype_of(bias), dtype_of(before), y.dtype, n, m);
-  const ProductKey fused{ProductKind::forward, x.dtype, y.dtype, epilogue.value_or(Epilogue::none), n, k, m};
-  if (epilogue && products_.has(fused)) {
-    products_.run(fused, {w.data, x.data, y.data, bias.data, before.data}, memory, stream());
+  const ProductCall call{ProductCall::Kind::forward, x.dtype, y.dtype, activation, dtype_of(bias), dtype_of(before), n, k, m};
+  if (const auto fused = cuda::fused_key(call); fused && products_.has(*fused)) {
+    products_.run(*fused, {w.data, x.data, y.data, bias.data, before.data}, memory, stream());
   } else {
     in_two_passes(
-        y, memory + ProductLibrary::workspace_bytes,
+        call, y, memory + ProductLibrary::workspace_bytes,
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
-          products_.run({ProductKind::forward, x.dtype, sums.dtype, Epilogue::none, rows, k, m}, {w.data, rows_of(x, first, rows).data, sums.data}, memory, stream());
+          products_.run(cuda::sums_key(call, rows), {w.data, rows_of(x, first, rows).data, sums.data}, memory, stream());
         },
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
           cuda::finish_forward(finish_of(sums, rows_of(y, first, rows), activation, bias, rows_of(before, first, rows)), stream());
@@ -91,15 +86,15 @@ void CudaBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activ
   }
   if (n == 0) return done("linear_backward_input");
   auto* memory = static_cast<std::byte*>(workspace(gpu_workspace_bytes, "linear_backward_input"));
-  const auto epilogue = cuda::backward_epilogue(activation, before.dtype, dx.dtype, n, k);
-  const ProductKey fused{ProductKind::backward_input, dy.dtype, dx.dtype, epilogue.value_or(Epilogue::none), n, k, m};
-  if (epilogue && products_.has(fused)) {
-    products_.run(fused, {w.data, dy.data, dx.data, nullptr, before.data}, memory, stream());
+  const bool activated = activation != Activation::none;
+  const ProductCall call{ProductCall::Kind::backward_input, dy.dtype, dx.dtype, activation, {}, activated ? dtype_of(before) : std::nullopt, n, k, m};
+  if (const auto fused = cuda::fused_key(call); fused && products_.has(*fused)) {
+    products_.run(*fused, {w.data, dy.data, dx.data, nullptr, before.data}, memory, stream());
   } else {
     in_two_passes(
-        dx, memory + ProductLibrary::workspace_bytes,
+        call, dx, memory + ProductLibrary::workspace_bytes,
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
-          products_.run({ProductKind::backward_input, dy.dtype, sums.dtype, Epilogue::none, rows, k, m}, {w.data, rows_of(dy, first, rows).data, sums.data}, memory, stream());
+          products_.run(cuda::sums_key(call, rows), {w.data, rows_of(dy, first, rows).data, sums.data}, memory, stream());
         },
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
           cuda::finish_backward(finish_of(sums, rows_of(dx, first, rows), activation, {}, rows_of(before, first, rows)), stream());
@@ -116,8 +111,8 @@ void CudaBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, cons
   require_dtype(x, dy.dtype, "linear_backward_weight", "x");
   require_dtype(dw, wide(dy.dtype), "linear_backward_weight", "dw");
   if (n == 0) return done("linear_backward_weight");
-  products_.run({ProductKind::backward_weight, dy.dtype, dw.dtype, Epilogue::none, n, k, m}, {x.data, dy.data, dw.data},
-                workspace(gpu_workspace_bytes, "linear_backward_weight"), stream());
+  const ProductCall call{ProductCall::Kind::backward_weight, dy.dtype, dw.dtype, Activation::none, {}, {}, n, k, m};
+  products_.run(*cuda::fused_key(call), {x.data, dy.data, dw.data}, workspace(gpu_workspace_bytes, "linear_backward_weight"), stream());
   done("linear_backward_weight");
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/measure.h"
 
 #include <cmath>
+#include <set>
 
 namespace mindpipe {
 namespace {
@@ -82,6 +83,14 @@ Measure::Room Measure::evaluation_room(int first, int last) {
   tape.mode = Tape::Mode::evaluate;
   stage_->forward(first, last, boundary_before(first, tape), tape);
   return {kept.peak(), scratch.peak()};
+}
+
+std::vector<ProductCall> Measure::products() {
+  std::set<ProductCall> asked;
+  backend_.on_product([&](const ProductCall& call) { asked.insert(call); });
+  for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b) pass(b, b + 1, Tape::WeightGradients::now, false);
+  backend_.on_product({});
+  return {asked.begin(), asked.end()};
 }
 
 Outline Measure::outline() {

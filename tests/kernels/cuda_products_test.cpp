@@ -103,7 +103,10 @@ TEST(CudaProducts, AnAlignmentHoldsForEveryShardOfATensor) {
 
 TEST(CudaProducts, OnlyWhatTheLibraryComputesInF32IsFused) {
   const auto forward = [](Activation a, std::optional<DType> bias, std::optional<DType> before, DType y, std::int64_t m = 64) {
-    return forward_epilogue(a, bias, before, y, 32, m);
+    return epilogue_of({ProductKind::forward, y == DType::f64 ? y : DType::bf16, y, a, bias, before, 32, 16, m});
+  };
+  const auto backward = [](Activation a, std::optional<DType> before, DType dx, std::int64_t k) {
+    return epilogue_of({ProductKind::backward_input, DType::bf16, dx, a, {}, before, 32, k, 16});
   };
   using enum DType;
   EXPECT_EQ(forward(Activation::none, {}, {}, bf16), Epilogue::none);
@@ -117,10 +120,12 @@ TEST(CudaProducts, OnlyWhatTheLibraryComputesInF32IsFused) {
   EXPECT_EQ(forward(Activation::none, f32, {}, bf16), std::nullopt) << "its bias has the result's dtype";
   EXPECT_EQ(forward(Activation::gelu, bf16, bf16, bf16, 63), std::nullopt) << "its leading dimension is a multiple of 8";
   EXPECT_EQ(forward(Activation::gelu, bf16, {}, bf16, 63), Epilogue::gelu_bias);
-  EXPECT_EQ(backward_epilogue(Activation::none, f32, bf16, 32, 63), Epilogue::none);
-  EXPECT_EQ(backward_epilogue(Activation::gelu, bf16, bf16, 32, 64), Epilogue::gelu_backward);
-  EXPECT_EQ(backward_epilogue(Activation::gelu, bf16, f32, 32, 64), std::nullopt);
-  EXPECT_EQ(backward_epilogue(Activation::silu, bf16, bf16, 32, 64), std::nullopt);
+  EXPECT_EQ(backward(Activation::none, {}, bf16, 63), Epilogue::none);
+  EXPECT_EQ(backward(Activation::gelu, bf16, bf16, 64), Epilogue::gelu_backward);
+  EXPECT_EQ(backward(Activation::gelu, bf16, f32, 64), std::nullopt);
+  EXPECT_EQ(backward(Activation::silu, bf16, bf16, 64), std::nullopt);
+  EXPECT_EQ(forward(Activation::none, {}, {}, f64), Epilogue::none);
+  EXPECT_EQ(forward(Activation::none, f64, {}, f64), std::nullopt) << "in f64 the library gives sums";
 }
 
 TEST(CudaProducts, SumsThatNeedAnotherPassFitIntoTheirMemory) {
