@@ -43,8 +43,7 @@ BlasLt::BlasLt() {
   find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
 }
 
-void BlasLt::require(cublasStatus_t result, const char* call, const std::string& question) const {
-  if (result == CUBLAS_STATUS_SUCCESS) return;
+void BlasLt::refuse(cublasStatus_t result, const char* call, const std::string& question) const {
   const bool memory = result == CUBLAS_STATUS_ALLOC_FAILED;
   fail(memory ? Exit::out_of_memory : Exit::internal, "cublasLt: {} answered {} for {}; {}", call, status_name(result), question,
        memory ? "take a smaller train.micro_batch, or see with nvidia-smi who else uses this GPU"

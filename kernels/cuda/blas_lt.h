@@ -23,8 +23,12 @@ struct BlasLt {
   decltype(&cublasLtMatmulPreferenceInit_internal) initialize_preference;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
 
-  /// Throws a sentence unless a call went well; `question` is the product.
-  void require(cublasStatus_t result, const char* call, const std::string& question) const;
+  /// Throws a sentence unless a call went well; describe() names the product, when it has to be named.
+  template <class Describe>
+  void require(cublasStatus_t result, const char* call, const Describe& describe) const {
+    if (result != CUBLAS_STATUS_SUCCESS) refuse(result, call, describe());
+  }
+  [[noreturn]] void refuse(cublasStatus_t result, const char* call, const std::string& question) const;
 };
 
 /// Where a function of a shared library begins, or a sentence that says what is missing.

@@ -37,7 +37,7 @@ ProductLibrary::Description ProductLibrary::describe(const ProductKey& key) cons
   Description made{};
   made.accumulate = layout.accumulate;
   made.in_f64 = key.operands == DType::f64;
-  const std::string question = to_string(key);
+  const auto question = [&] { return to_string(key); };
   const auto attribute = [&](cublasLtMatmulDescAttributes_t name, const auto& value) {
     lt_.require(lt_.set_description(&made.product, name, &value, sizeof value), "cublasLtMatmulDescSetAttribute", question);
   };
@@ -64,7 +64,7 @@ ProductLibrary::Description ProductLibrary::describe(const ProductKey& key) cons
 
 std::vector<cublasLtMatmulAlgo_t> ProductLibrary::ask(const ProductKey& key, Description& description, int count) const {
   const ProductLayout layout = layout_of(key);
-  const std::string question = to_string(key);
+  const auto question = [&] { return to_string(key); };
   cublasLtMatmulPreferenceOpaque_t preference;
   lt_.require(lt_.initialize_preference(&preference, sizeof preference), "cublasLtMatmulPreferenceInit", question);
   const auto attribute = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
@@ -127,10 +127,14 @@ void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands,
   require_alignment(operands.d, layout.d, key, "the result");
   if (has_before(key.epilogue)) require_alignment(operands.before, layout.d, key, "before");
   Description& d = plan->description;
+  const auto question = [&] { return to_string(key); };
   const auto pointer = [&](cublasLtMatmulDescAttributes_t name, const void* to) {
-    lt_.require(lt_.set_description(&d.product, name, &to, sizeof to), "cublasLtMatmulDescSetAttribute", to_string(key));
+    lt_.require(lt_.set_description(&d.product, name, &to, sizeof to), "cublasLtMatmulDescSetAttribute", question);
   };
-  if (has_bias(key.epilogue)) pointer(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  if (has_bias(key.epilogue)) {
+    require_alignment(operands.bias, {key.result, layout.d.rows, 1, layout.d.rows, false, alignment_of(layout.d.rows, key.result)}, key, "bias");
+    pointer(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+  }
   if (has_before(key.epilogue)) pointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.before);
   const float one = 1, old = d.accumulate ? 1.0f : 0.0f;
   const double one_f64 = 1, old_f64 = old;
@@ -138,7 +142,7 @@ void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands,
   if (d.in_f64) alpha = &one_f64, beta = &old_f64;
   lt_.require(lt_.multiply(handle_.get(), &d.product, alpha, operands.a, &d.a, operands.b, &d.b, beta, operands.d, &d.d, operands.d, &d.d, &plan->algorithm, workspace,
                            workspace_bytes, stream),
-              "cublasLtMatmul", to_string(key));
+              "cublasLtMatmul", question);
 }
 
 std::vector<AlgorithmWords> ProductLibrary::proposals(const ProductKey& key, int count) {

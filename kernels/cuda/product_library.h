@@ -23,7 +23,7 @@ class ProductLibrary {
  public:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
   static constexpr std::size_t sums_bytes = std::size_t{32} << 20;  ///< beside it: for sums that another pass turns into results
-  ProductLibrary() { lt_.require(lt_.create(handle_.receive(lt_)), "cublasLtCreate", "a new handle"); }
+  ProductLibrary() { lt_.require(lt_.create(handle_.receive(lt_)), "cublasLtCreate", [] { return std::string("a new handle"); }); }
   /// A table that fits this GPU and library; before the first product.
   void use(TunedTable table) { table_ = std::move(table); }
 

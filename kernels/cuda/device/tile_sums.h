@@ -12,68 +12,77 @@ using Tile = T[rows][cols + tile_pad<T>];
 
 /// c[16][cols] f32 of one warp, spread over its lanes: element i of a lane stands at (row_of(i), col_of(i)).
 /// add_rows: c += a[16][depth] b[cols][depth]^T. add_cols: c += a[16][depth] b[depth][cols].
-#ifdef __CUDA_ARCH__
 template <class T, int cols>
 struct WarpSums;
 
-template <int cols>
-struct WarpSums<Bf16, cols> {
+/// By fragments of mma m16n8k16: lane 4 g + t holds c at rows g and g + 8, columns 2t and 2t + 1 of each eight. `Core` is the tensor core of a warp, or a
+/// model of one: lane(), pair(two numbers), multiply(c, a, b0, b1), and load_columns(row, b0, b1), where lanes 0 to 15 name the rows of 16 x 8 numbers.
+template <class Core, int cols>
+struct FragmentSums {
   static_assert(cols % 8 == 0);
   static constexpr int count = cols / 2;
   float value[count];
 
-  // mma m16n8k16: lane = 4 g + t holds c at rows g and g + 8, columns 2t and 2t + 1 of each eight.
-  static MINDPIPE_DEVICE int row_of(int i) { return lane() / 4 + (i & 2) * 4; }
-  static MINDPIPE_DEVICE int col_of(int i) { return i / 4 * 8 + lane() % 4 * 2 + (i & 1); }
+  static MINDPIPE_DEVICE int row_of(int i) { return Core::lane() / 4 + (i & 2) * 4; }
+  static MINDPIPE_DEVICE int col_of(int i) { return i / 4 * 8 + Core::lane() % 4 * 2 + (i & 1); }
   MINDPIPE_DEVICE void clear() {
 MINDPIPE_UNROLL
     for (float& x : value) x = 0;
   }
-  static MINDPIPE_DEVICE std::uint32_t pair(const Bf16* at) { return *reinterpret_cast<const std::uint32_t*>(at); }
   /// a at rows g and g + 8, depths 2t, 2t + 1 and 2t + 8, 2t + 9
   static MINDPIPE_DEVICE void load_left(const Bf16* a, int pitch, std::uint32_t (&left)[4]) {
-    const Bf16* at = a + lane() / 4 * pitch + lane() % 4 * 2;
-    left[0] = pair(at);
-    left[1] = pair(at + 8 * pitch);
-    left[2] = pair(at + 8);
-    left[3] = pair(at + 8 * pitch + 8);
-  }
-  MINDPIPE_DEVICE void multiply(int n, const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-    float* c = value + 4 * n;
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    const Bf16* at = a + Core::lane() / 4 * pitch + Core::lane() % 4 * 2;
+    left[0] = Core::pair(at);
+    left[1] = Core::pair(at + 8 * pitch);
+    left[2] = Core::pair(at + 8);
+    left[3] = Core::pair(at + 8 * pitch + 8);
   }
   template <int depth>
   MINDPIPE_DEVICE void add_rows(const Bf16* a, int a_pitch, const Bf16* b, int b_pitch) {
     static_assert(depth % 16 == 0);
-    const Bf16* right = b + lane() / 4 * b_pitch + lane() % 4 * 2;  // depths 2t, 2t + 1 of column g
+    const Bf16* right = b + Core::lane() / 4 * b_pitch + Core::lane() % 4 * 2;  // depths 2t, 2t + 1 of column g
 MINDPIPE_UNROLL
     for (int d = 0; d < depth; d += 16) {
       std::uint32_t left[4];
       load_left(a + d, a_pitch, left);
 MINDPIPE_UNROLL
-      for (int n = 0; n < cols / 8; ++n) multiply(n, left, pair(right + n * 8 * b_pitch + d), pair(right + n * 8 * b_pitch + d + 8));
+      for (int n = 0; n < cols / 8; ++n) Core::multiply(value + 4 * n, left, Core::pair(right + n * 8 * b_pitch + d), Core::pair(right + n * 8 * b_pitch + d + 8));
     }
   }
   template <int depth>
   MINDPIPE_DEVICE void add_cols(const Bf16* a, int a_pitch, const Bf16* b, int b_pitch) {
     static_assert(depth % 16 == 0);
-    const int row = lane() % 16;  // lanes 0..7 name the rows of the first 8 x 8 matrix, 8..15 those of the second
+    const Bf16* row = b + Core::lane() % 16 * b_pitch;
 MINDPIPE_UNROLL
     for (int d = 0; d < depth; d += 16) {
       std::uint32_t left[4];
       load_left(a + d, a_pitch, left);
 MINDPIPE_UNROLL
       for (int n = 0; n < cols / 8; ++n) {
-        const auto at = static_cast<std::uint32_t>(__cvta_generic_to_shared(b + (d + row) * b_pitch + n * 8));
         std::uint32_t b0, b1;
-        asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n" : "=r"(b0), "=r"(b1) : "r"(at) : "memory");
-        multiply(n, left, b0, b1);
+        Core::load_columns(row + d * b_pitch + n * 8, b0, b1);
+        Core::multiply(value + 4 * n, left, b0, b1);
       }
     }
   }
 };
+
+#ifdef __CUDA_ARCH__
+struct TensorCore {
+  static MINDPIPE_DEVICE int lane() { return flash::lane(); }
+  static MINDPIPE_DEVICE std::uint32_t pair(const Bf16* at) { return *reinterpret_cast<const std::uint32_t*>(at); }
+  static MINDPIPE_DEVICE void multiply(float* c, const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+  static MINDPIPE_DEVICE void load_columns(const Bf16* row, std::uint32_t& b0, std::uint32_t& b1) {
+    const auto at = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n" : "=r"(b0), "=r"(b1) : "r"(at) : "memory");
+  }
+};
+template <int cols>
+struct WarpSums<Bf16, cols> : FragmentSums<TensorCore, cols> {};
 
 template <int cols>
 struct WarpSums<float, cols> {
