@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <map>
 #include <unordered_map>
 #include <vector>
@@ -162,6 +163,10 @@ bool CudnnAttention::run(Plan& plan, const AttentionCall& c, cudaStream_t stream
 }  // namespace
 
 std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory) {
+  // The frontend opens a CUDA runtime for itself, and where there are two it would take the older.
+  const std::string runtime = fmt::format("libcudart.so.{}", CUDART_VERSION / 1000);
+  if (dlopen(runtime.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) return nullptr;
+  setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime.c_str(), 0);
   if (fe::cudnn_dlhandle == nullptr) fe::cudnn_dlhandle = dlopen(fmt::format("libcudnn.so.{}", CUDNN_MAJOR).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (fe::cudnn_dlhandle == nullptr) return nullptr;
   return std::make_unique<CudnnAttention>(memory);

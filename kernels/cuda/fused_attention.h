@@ -25,7 +25,7 @@ class FusedAttention {
   virtual bool forward(const AttentionCall& call, cudaStream_t stream) = 0;
   virtual bool backward(const AttentionCall& call, cudaStream_t stream) = 0;
 };
-/// None in a build without cuDNN's frontend, and where libcudnn cannot be opened.
+/// None in a build without cuDNN's frontend, and where libcudnn or libcudart cannot be opened.
 std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory);
 
 }  // namespace mindpipe::cuda
