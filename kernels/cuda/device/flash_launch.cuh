@@ -3,6 +3,7 @@
 
 #include "cuda/device/flash_tile.h"
 
+/// What only nvcc understands: starting a kernel with shared memory of its own size.
 namespace mindpipe::cuda::flash {
 
 /// Starts a kernel whose blocks work in `Shared`, one for each tile, head and sample.
