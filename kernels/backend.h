@@ -1,9 +1,12 @@
 #pragma once
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/memory.h"
 #include "core/random.h"
@@ -13,6 +16,17 @@ namespace mindpipe {
 
 enum class Activation : std::uint8_t { none, relu, gelu, silu };  ///< gelu: the tanh form, as GPT-2 has it
 enum class NormKind : std::uint8_t { layer, rms };
+
+/// One of the three products, by what may decide how it is computed.
+struct ProductCall {
+  enum class Kind : std::uint8_t { forward, backward_input, backward_weight };
+  Kind kind = Kind::forward;
+  DType operands = DType::f32, result = DType::f32;
+  Activation activation = Activation::none;
+  std::optional<DType> bias, before;  ///< of those that are there
+  std::int64_t n = 0, k = 0, m = 0;   ///< rows, inputs, outputs
+  auto operator<=>(const ProductCall&) const = default;
+};
 
 /// Which rows of the whole sequences a tensor [samples, rows, cols] holds: rows [first, first + rows) of `whole`.
 struct Window {
@@ -199,9 +213,12 @@ class Backend {
 /// threads 0: as many as this process may use; instructions "auto", "avx512", "avx2" or "baseline".
 std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std::string& instructions);
 
-/// On GPU `device` of those that this process may use; `memory` is of kind `device`. Refused in a build without CUDA.
-std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device);
+/// On GPU `device` of those that this process may use; `memory` is of kind `device`; `kernels`: a file of doctor --tune, or empty. Refused in a
+/// build without CUDA.
+std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels = {});
 inline constexpr std::size_t gpu_workspace_bytes = std::size_t{64} << 20;  ///< what it takes for itself
+/// Times the library's algorithms for these products on a GPU and writes the table for `kernels`; `say` is told of each.
+std::string tuned_products(const std::vector<ProductCall>& calls, int device, const std::function<void(const std::string&)>& say);
 /// What graphics processors can be used here: "CUDA 13.0 on a driver for 13.0, NVIDIA H200", or why none.
 std::string gpu_devices();
 int gpu_count();  ///< 0 also where there is no driver, or no CUDA in this build

@@ -17,6 +17,9 @@ struct RowParts {
   std::int64_t samples, rows, cols, parts;
 };
 
+/// backend.h's Activation, with the same numbers.
+enum class Curve : std::uint8_t { none, relu, gelu, silu };
+
 /// Logits [n, cols] of one shard of the vocabulary: columns [0, valid) count, the first is token `first_column`.
 struct LogitShard {
   std::int64_t cols, valid, first_column;

@@ -2,12 +2,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "calls.h"
 #include "cpu/isa.h"
 
 namespace mindpipe {
-
-/// backend.h's Activation under another name: kernels may not include what it includes.
-enum class Curve : std::uint8_t { none, relu, gelu, silu };
 
 /// Where values of a matrix lie and whether they are f32 or bf16.
 struct MatrixView {

@@ -20,6 +20,7 @@ constexpr std::int64_t pause_ns = 100'000;           // between two operations: 
 constexpr std::int64_t most_late_ns = 2'000'000;
 
 double size(const Tensor& t) { return static_cast<double>(t.bytes()); }
+std::optional<DType> dtype_of(const Tensor& t) { return t ? std::optional(t.dtype) : std::nullopt; }
 double moved(std::initializer_list<const Tensor*> tensors) {
   double bytes = 0;
   for (const Tensor* t : tensors) bytes += size(*t);
@@ -71,19 +72,23 @@ void EmulatedBackend::wait_until(std::int64_t end_ns) {
 std::string EmulatedBackend::description() const { return "emulated: " + device_.name; }
 Memory& EmulatedBackend::memory() { return memory_; }
 
-void EmulatedBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation, const Tensor& before, const Tensor& y) {
+void EmulatedBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) {
   if (workspace_ != nullptr) workspace_->product(x.dtype, x.rows(), w.rows(), x.cols());
   MP_CHECK(x.cols() == w.cols() && y.cols() == w.rows() && x.rows() == y.rows(), "linear: x {} w {} y {}", to_string(x.shape), to_string(w.shape), to_string(y.shape));
+  observe({ProductCall::Kind::forward, x.dtype, y.dtype, activation, dtype_of(bias), dtype_of(before), x.rows(), x.cols(), w.rows()});
   spend(2.0 * y.count() * x.cols(), moved({&x, &w, &bias, &before, &y}), x.dtype);
 }
-void EmulatedBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation, const Tensor& before, const Tensor& dx) {
+void EmulatedBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) {
   if (workspace_ != nullptr) workspace_->product(dy.dtype, dx.rows(), dx.cols(), dy.cols());
   MP_CHECK(dy.cols() == w.rows() && dx.cols() == w.cols() && dx.rows() == dy.rows(), "linear_backward_input: dy {} w {} dx {}", to_string(dy.shape), to_string(w.shape), to_string(dx.shape));
+  const auto kept = activation == Activation::none ? std::nullopt : dtype_of(before);
+  observe({ProductCall::Kind::backward_input, dy.dtype, dx.dtype, activation, {}, kept, dy.rows(), w.cols(), dy.cols()});
   spend(2.0 * dx.count() * dy.cols(), moved({&dy, &w, &before, &dx}), dy.dtype);
 }
 void EmulatedBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
   if (workspace_ != nullptr) workspace_->product(dy.dtype, dw.rows(), dw.cols(), x.rows());
   MP_CHECK(dy.rows() == x.rows() && dw.rows() == dy.cols() && dw.cols() == x.cols(), "linear_backward_weight: dy {} x {} dw {}", to_string(dy.shape), to_string(x.shape), to_string(dw.shape));
+  observe({ProductCall::Kind::backward_weight, dy.dtype, dw.dtype, Activation::none, {}, {}, dy.rows(), x.cols(), dy.cols()});
   spend(2.0 * dw.count() * x.rows(), moved({&dy, &x, &dw, &dw}), dy.dtype);
 }
 void EmulatedBackend::bias_backward(const Tensor& dy, const Tensor& db) { spend(dy.count(), moved({&dy, &db}), DType::f32); }

@@ -29,6 +29,8 @@ class EmulatedBackend final : public Backend {
   const DeviceDescription& device() const { return device_; }
   /// From here on `workspace` hears of every operation whose like on the CPU takes working memory.
   void tell(CpuWorkspace& workspace) { workspace_ = &workspace; }
+  /// Called with every product that is asked for.
+  void on_product(std::function<void(const ProductCall&)> observer) { observe_ = std::move(observer); }
 
   std::string description() const override;
   Memory& memory() override;
@@ -75,6 +77,7 @@ class EmulatedBackend final : public Backend {
   void synchronize() override;
 
  private:
+  void observe(const ProductCall& call) const { if (observe_) observe_(call); }
   void spend(double flops, double bytes, DType dtype);
   void wait_until(std::int64_t end_ns);
 
@@ -83,6 +86,7 @@ class EmulatedBackend final : public Backend {
   CpuWorkspace* workspace_ = nullptr;
   Pace pace_;
   std::int64_t longest_sleep_ns_;
+  std::function<void(const ProductCall&)> observe_;
   double seconds_ = 0, flops_ = 0;
   std::int64_t free_at_ns_ = 0;  ///< when the imagined compute queue is idle again
   std::int64_t left_at_ns_ = 0;  ///< when the host left the last operation

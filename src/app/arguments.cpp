@@ -34,7 +34,7 @@ const char* meaning_of(const std::string& verb) {
   if (verb == "generate") return "Text from a trained model (generate.prompt=... generate.tokens=...).";
   if (verb == "plan") return "Print or simulate what every rank would do, without training.";
   if (verb == "data") return "Import, inspect or synthesize token files.";
-  return "Examine this machine and say what to do about it.";
+  return "Examine this machine and say what to do about it, or tune products for its GPU.";
 }
 
 void declare_run(CLI::App& app, Arguments& a, std::string& walltime) {
@@ -46,6 +46,12 @@ void declare_run(CLI::App& app, Arguments& a, std::string& walltime) {
   if (a.verb == "plan") app.add_flag("--simulate", a.simulate, "run the programs in virtual time");
   if (a.verb == "plan" || a.verb == "train")
     app.add_option("--ranks", a.ranks, "plan, or dry run, for this many ranks")->check(CLI::Range(1, 1 << 20))->option_text("N");
+}
+
+void declare_doctor(CLI::App& app, Arguments& a) {
+  app.add_option("--tune", a.tune, "time the products of a configuration on a GPU and write the table for device.kernels")->option_text("TABLE");
+  app.add_option("--config", a.config, "--tune: the configuration, a YAML file")->option_text("FILE");
+  app.add_option("key=value", a.overrides, "--tune: settings that take the file's place")->option_text("...");
 }
 
 void declare_data(CLI::App& app, Arguments& a) {
@@ -129,7 +135,8 @@ Arguments parse_arguments(int argc, char** argv) {
   app.add_flag("--version", version, "name this build, its libraries and this processor");
   app.add_flag("--help-config", help_config, "list every setting");
   if (a.verb == "data") declare_data(app, a);
-  else if (a.verb != "doctor") declare_run(app, a, walltime);
+  else if (a.verb == "doctor") declare_doctor(app, a);
+  else declare_run(app, a, walltime);
   try {
     if (std::find(words.begin(), words.end(), "--version") != words.end()) version = true;  // both answer alone, whatever else is there
     else if (std::find(words.begin(), words.end(), "--help-config") != words.end()) help_config = true;
@@ -147,9 +154,11 @@ Arguments parse_arguments(int argc, char** argv) {
 
   for (const CLI::App* chosen : app.get_subcommands()) a.data.action = chosen->get_name();
   if (!walltime.empty()) a.overrides.push_back("run.max_walltime=" + walltime);
-  const bool reads_config = a.verb != "data" && a.verb != "doctor";
+  const bool reads_config = a.verb != "data" && (a.verb != "doctor" || !a.tune.empty());
   MP_REQUIRE(!reads_config || !a.config.empty(), Exit::usage,
-             "command line: --config FILE is missing ({} needs one; configs/ holds examples)", a.verb);
+             "command line: --config FILE is missing ({} needs one; configs/ holds examples)", a.tune.empty() ? a.verb : "doctor --tune");
+  MP_REQUIRE(a.verb != "doctor" || reads_config || (a.config.empty() && a.overrides.empty()), Exit::usage,
+             "command line: a configuration is read only by doctor --tune TABLE; doctor alone examines this machine");
   for (const std::string& text : a.overrides)
     MP_REQUIRE(text.find('=') != std::string::npos, Exit::usage, "command line: {} is not key=value (like train.steps=20)", text);
   return a;

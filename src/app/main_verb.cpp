@@ -12,7 +12,7 @@ int run_verb(const Arguments& arguments) {
     if (launched_rank() == 0) print(arguments.answer);
     return 0;
   }
-  if (arguments.verb == "doctor") return doctor(arguments);
+  if (arguments.verb == "doctor" && arguments.tune.empty()) return doctor(arguments);
   if (arguments.verb == "data") return data(arguments);
 
   const Config config = read_config(arguments.config, arguments.overrides);
@@ -20,6 +20,7 @@ int run_verb(const Arguments& arguments) {
     if (launched_rank() == 0) print(to_yaml(config));
     return 0;
   }
+  if (arguments.verb == "doctor") return tune(arguments, config);
   if (arguments.verb == "train") return train(arguments, config);
   if (arguments.verb == "eval") return eval(arguments, config);
   if (arguments.verb == "generate") return generate(arguments, config);

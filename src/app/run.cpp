@@ -1,6 +1,8 @@
 #include "app/run.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 #include "app/main_verb.h"
 #include "app/version.h"
@@ -73,6 +75,16 @@ void Run::make_worker() {
   }
 }
 
+namespace {
+
+/// What a file holds that is an input of the arithmetic; nothing where none is named.
+std::string contents_of(const std::string& file) {
+  std::ifstream in(file);
+  return file.empty() ? "" : std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+}  // namespace
+
 /// Bits are promised among equals: same binary, same arithmetic, same settings on every rank.
 void Run::require_agreement() {
   Config alike = config_;
@@ -80,7 +92,7 @@ void Run::require_agreement() {
   const std::string description = worker_->backend().description();
   const std::string arithmetic = description.substr(0, description.find(','));
   std::vector<std::int64_t> sums;
-  for (const std::string& text : {version(), arithmetic, to_yaml(alike)}) sums.push_back(static_cast<std::int64_t>(purpose_of(text) >> 8));
+  for (const std::string& text : {version(), arithmetic, to_yaml(alike) + contents_of(config_.device.kernels)}) sums.push_back(static_cast<std::int64_t>(purpose_of(text) >> 8));
   const std::vector<std::int64_t> mine = sums;
   worker_->sum_over_grid(sums);
   const char* names[] = {"program", "instruction set", "configuration"};

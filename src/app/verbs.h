@@ -11,5 +11,6 @@ int generate(const Arguments& arguments, const Config& config);
 int plan(const Arguments& arguments, const Config& config);
 int data(const Arguments& arguments);
 int doctor(const Arguments& arguments);
+int tune(const Arguments& arguments, const Config& config);  ///< doctor --tune
 
 }  // namespace mindpipe

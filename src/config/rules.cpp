@@ -132,6 +132,8 @@ void check_together(const Config& c, const Origin& origin) {
   check_rate(c, complain);
   complain.require(c.train.evaluate_every == 0 || !c.data.validation.empty(), "train.evaluate_every",
                    "is {}, but data.validation names nothing to evaluate on", c.train.evaluate_every);
+  complain.require(c.device.kernels.empty() || c.device.kind == "cuda", "device.kernels",
+                   "names algorithms for a GPU, but device.kind is not cuda");
   complain.require(c.device.kind != "emulated" || !c.device.description.empty(), "device.kind",
                    "is emulated, but device.description names no device to imitate");
 }

@@ -110,6 +110,7 @@ std::vector<Setting> settings_of(Config& c) {
       set("device.instructions", c.device.instructions, "instruction set of the kernels; auto: the best of this processor")
           .one_of({"auto", "avx512", "avx2", "baseline"}),
       set("device.description", c.device.description, "emulated: the device to imitate"),
+      set("device.kernels", c.device.kernels, "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, other bits"),
 
       set("watchdog.start", c.watchdog.start, "longest start-up before the job is given up (300 s)").above(0).to(1e9).in(Unit::seconds),
       set("watchdog.step", c.watchdog.step, "longest step before the job is given up; 0: ten median steps, at least 300 s")

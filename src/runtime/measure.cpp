@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace mindpipe {
@@ -119,6 +120,14 @@ Measure::Room Measure::evaluation_room(int first, int last) {
   forget_rooms();
   stage_->forward(first, last, boundary_before(first, tape), tape);
   return room_of(kept, scratch);
+}
+
+std::vector<ProductCall> Measure::products() {
+  std::set<ProductCall> asked;
+  backend_.on_product([&](const ProductCall& call) { asked.insert(call); });
+  for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b) pass(b, b + 1, Tape::WeightGradients::now, false);
+  backend_.on_product({});
+  return {asked.begin(), asked.end()};
 }
 
 Outline Measure::outline() {

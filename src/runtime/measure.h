@@ -28,6 +28,8 @@ class Measure {
 
   /// Costs of every block, what crosses every cut, tied tables: what schedules and the simulator read. Times are the device's.
   Outline outline();
+  /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
+  std::vector<ProductCall> products();
   double operations_per_token();  ///< forward and backward, counted
 
   Model& model() { return stage_->model(); }

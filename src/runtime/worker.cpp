@@ -18,7 +18,7 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
   if (config.device.kind == "emulated")
     return std::make_unique<EmulatedBackend>(memory, describe_device(config.device.description.empty() ? "core" : config.device.description), EmulatedBackend::Pace::wait,
                                              500'000 * std::max(1, world.size / 16));
-  if (config.device.kind == "cuda") return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()));
+  if (config.device.kind == "cuda") return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
   return make_cpu_backend(memory, threads, config.device.instructions);
 }
 

@@ -113,6 +113,8 @@ TEST(Rules, WhatIsAskedForIsNamed) {
             "configuration: train.evaluate_every is 5, but data.validation names nothing to evaluate on");
   EXPECT_EQ(complaint_after([](Config& c) { c.device.kind = "emulated"; }),
             "configuration: device.kind is emulated, but device.description names no device to imitate");
+  EXPECT_EQ(complaint_after([](Config& c) { c.device.kernels = "products.txt"; }),
+            "configuration: device.kernels names algorithms for a GPU, but device.kind is not cuda");
 }
 
 }  // namespace

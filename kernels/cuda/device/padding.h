@@ -1,0 +1,14 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include "attention_views.h"
+
+/// What cuDNN leaves undefined where keys are padding, made what backend.h says. bf16 operands.
+namespace mindpipe::cuda {
+
+/// Samples without a key: out and log_sum become zero.
+void clear_empty_rows(const AttentionCall& call, cudaStream_t stream);
+/// Samples without a key: dq becomes zero; so do dk and dv of keys at or beyond a sample's length.
+void clear_padded_gradients(const AttentionCall& call, cudaStream_t stream);
+
+}  // namespace mindpipe::cuda

@@ -1,0 +1,79 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "cuda/blas_lt.h"
+#include "cuda/product_key.h"
+#include "cuda/tuned_table.h"
+
+namespace mindpipe::cuda {
+
+/// Where the operands of a product lie, in the order of ProductLayout; d is also what is added to where the layout accumulates.
+struct ProductOperands {
+  const void *a = nullptr, *b = nullptr;
+  void* d = nullptr;
+  const void* bias = nullptr;
+  void* before = nullptr;  ///< read by gelu_backward, written by the others
+};
+
+/// Products by cuBLASLt. An algorithm is chosen once for each key: the table's, else the library's first proposal for the shape under a fixed limit of
+/// workspace, with sums that are not split over blocks; never by timing, and never by addresses, which only have to be as aligned as the layout says.
+class ProductLibrary {
+ public:
+  static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+  static constexpr std::size_t sums_bytes = std::size_t{32} << 20;  ///< beside it: for sums that another pass turns into results
+  ProductLibrary() { lt_.require(lt_.create(handle_.receive(lt_)), "cublasLtCreate", [] { return std::string("a new handle"); }); }
+  /// A table that fits this GPU and library; before the first product.
+  void use(TunedTable table) { table_ = std::move(table); }
+
+  std::int64_t version() const { return static_cast<std::int64_t>(lt_.version()); }
+  /// Whether the library has an algorithm for this; if not, a smaller epilogue may have one.
+  bool has(const ProductKey& key) { return plan_of(key).has_value(); }
+  /// `workspace`: workspace_bytes that nobody else uses in this stream meanwhile.
+  void run(const ProductKey& key, const ProductOperands& operands, void* workspace, cudaStream_t stream);
+  /// The library's proposals, best first, to be timed by `doctor --tune`.
+  std::vector<AlgorithmWords> proposals(const ProductKey& key, int count);
+  /// From now on this algorithm computes the key.
+  void choose(const ProductKey& key, const AlgorithmWords& algorithm);
+
+ private:
+  /// A handle that needs the opened library to be let go.
+  class LtHandle {
+   public:
+    LtHandle() = default;
+    LtHandle(const LtHandle&) = delete;
+    LtHandle& operator=(const LtHandle&) = delete;
+    ~LtHandle() { if (raw_ != nullptr) destroy_(raw_); }
+    cublasLtHandle_t* receive(const BlasLt& lt) {
+      destroy_ = lt.destroy;
+      return &raw_;
+    }
+    cublasLtHandle_t get() const { return raw_; }
+
+   private:
+    cublasLtHandle_t raw_ = nullptr;
+    decltype(&cublasLtDestroy) destroy_ = nullptr;
+  };
+  /// A product as the library describes it.
+  struct Description {
+    cublasLtMatmulDescOpaque_t product;
+    cublasLtMatrixLayoutOpaque_t a, b, d;
+    bool accumulate = false, in_f64 = false;
+  };
+  struct Plan {
+    Description description;
+    cublasLtMatmulAlgo_t algorithm;
+  };
+  Description describe(const ProductKey& key) const;
+  std::vector<cublasLtMatmulAlgo_t> ask(const ProductKey& key, Description& description, int count) const;
+  Plan plan_with(const ProductKey& key, const AlgorithmWords& algorithm) const;
+  std::optional<Plan>& plan_of(const ProductKey& key);
+
+  BlasLt lt_;
+  LtHandle handle_;
+  TunedTable table_;
+  std::map<ProductKey, std::optional<Plan>> plans_;
+};
+
+}  // namespace mindpipe::cuda

@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "attention_operands.h"
+#include "cuda/device/flash_backward.h"
+#include "cuda/device/flash_forward.h"
+#include "kernels/attention_cases.h"
+
+/// The GPU's attention kernels, walked through on the host: everything but the fragments of the tensor cores is the code that the GPU runs.
+using namespace mindpipe;
+using namespace mindpipe::testing;
+using namespace mindpipe::cuda;
+using flash::Bf16;
+
+namespace {
+
+/// work(tile, head, sample, shared memory) for each block of a grid; shared memory begins as garbage, as it does on a GPU.
+template <class Shared, class Work>
+void for_every_block(std::int64_t tiles, std::int64_t heads, std::int64_t samples, const Work& work) {
+  const auto memory = std::make_unique<Shared>();
+  for (int sample = 0; sample < samples; ++sample)
+    for (int head = 0; head < heads; ++head)
+      for (int tile = 0; tile < tiles; ++tile) {
+        std::memset(static_cast<void*>(memory.get()), 0xff, sizeof(Shared));  // NaN in every type
+        work(tile, head, sample, *memory);
+      }
+}
+
+template <class T>
+void forward_on_host(const AttentionCall& call) {
+  flash::with_padded_width(call.width, [&](auto padded) {
+    constexpr int width = decltype(padded)::value, rows = flash::tile_rows<T, width>;
+    const bool sixteens = flash::in_sixteens(call.q, call.width, sizeof(T)) && flash::in_sixteens(call.k, call.width, sizeof(T));
+    for_every_block<flash::ForwardTiles<T, rows, width>>((call.queries + rows - 1) / rows, call.query_heads, call.samples, [&](int tile, int head, int sample, auto& shared) {
+      flash::forward_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
+    });
+  });
+}
+template <class T>
+void backward_on_host(const AttentionCall& call) {
+  flash::with_padded_width(call.width, [&](auto padded) {
+    constexpr int width = decltype(padded)::value, rows = flash::tile_rows<T, width>;
+    using Tiles = flash::BackwardTiles<T, rows, width>;
+    const bool sixteens = flash::in_sixteens(call.q, call.width, sizeof(T)) && flash::in_sixteens(call.k, call.width, sizeof(T)) &&
+                          flash::in_sixteens(call.dout, call.width, sizeof(T));
+    for_every_block<Tiles>((call.queries + rows - 1) / rows, call.query_heads, call.samples,
+                           [&](int tile, int head, int sample, auto& shared) { flash::query_block<T, rows, width>(call, tile, head, sample, sixteens, shared); });
+    for_every_block<Tiles>((call.keys + rows - 1) / rows, call.key_heads, call.samples,
+                           [&](int tile, int head, int sample, auto& shared) { flash::key_block<T, rows, width>(call, tile, head, sample, sixteens, shared); });
+  });
+}
+
+/// Both passes by the GPU's kernels; every element that they have to write begins as NaN.
+void answer(Asked& a) {
+  for (Owned* written : {&a.out, &a.log_sum, &a.dq, &a.dkv}) std::memset(written->memory.data(), 0xff, written->memory.size());
+  Heads dq = a.query_heads(), dk = a.k(), dv = a.v();
+  dq.data = a.dq.tensor;
+  dk.data = dv.data = a.dkv.tensor;
+  const AttentionCall call = attention_backward_call(a.question, a.query_heads(), a.k(), a.v(), a.log_sum.tensor, a.out.tensor, a.dout.tensor, dq, dk, dv);
+  if (a.dtype == DType::bf16) {
+    forward_on_host<Bf16>(call);
+    backward_on_host<Bf16>(call);
+  } else {
+    forward_on_host<float>(call);
+    backward_on_host<float>(call);
+  }
+}
+
+const Case wide_cases[] = {
+    {.name = "width 256", .samples = 1, .queries = 33, .keys = 40, .heads = 2, .key_heads = 1, .width = 256, .causal = true, .scale = 0.06f},
+    {.name = "width 200", .samples = 1, .queries = 5, .keys = 65, .heads = 1, .key_heads = 1, .width = 200, .dropout = 0.2f, .scale = 0.07f},
+    {.name = "odd width", .samples = 2, .queries = 70, .keys = 70, .heads = 2, .key_heads = 2, .width = 13, .causal = true, .lengths = {70, 11}},
+    {.name = "whole tiles", .samples = 1, .queries = 128, .keys = 128, .heads = 2, .key_heads = 2, .width = 64, .causal = true},
+};
+
+void expect_near_the_reference(const Case& c, DType dtype, double out_tolerance, double gradient_tolerance) {
+  SCOPED_TRACE(std::string(c.name) + ", " + name_of(dtype));
+  Asked asked(c, dtype);
+  answer(asked);
+  const Reference reference(asked);
+  const int heads = static_cast<int>(c.heads), key_heads = static_cast<int>(c.key_heads);
+  EXPECT_LE(difference(asked.out, reference.out), out_tolerance);
+  EXPECT_LE(difference(asked.log_sum, reference.log_sum), 4e-6);
+  EXPECT_LE(difference_of_heads(asked.dq, reference.dq, c.queries, 1, heads), gradient_tolerance);
+  EXPECT_LE(difference_of_heads(asked.dkv, reference.dkv, c.keys, 0, 2 * key_heads), gradient_tolerance);
+}
+
+TEST(CudaFlash, AgreesWithTheReferenceInF32) {
+  for (const Case& c : cases) expect_near_the_reference(c, DType::f32, 4e-6, 8e-6);
+  for (const Case& c : wide_cases) expect_near_the_reference(c, DType::f32, 4e-6, 8e-6);
+}
+
+TEST(CudaFlash, AgreesWithTheReferenceInBf16) {
+  for (const Case& c : cases) expect_near_the_reference(c, DType::bf16, 0.008, 0.016);
+  for (const Case& c : wide_cases) expect_near_the_reference(c, DType::bf16, 0.008, 0.016);
+}
+
+TEST(CudaFlash, TheDropoutMaskIsTheProcessors) {
+  // With values that name their key and no softmax to speak of, an output says which keys were kept.
+  const Case c{.name = "mask", .samples = 2, .queries = 70, .keys = 67, .heads = 2, .key_heads = 1, .width = 8, .dropout = 0.4f, .head_offset = 5, .scale = 1e-9f};
+  Asked on_cpu(c, DType::f32), on_gpu(c, DType::f32);
+  on_cpu.forward(Isa::baseline);
+  answer(on_gpu);
+  for (std::int64_t i = 0; i < on_cpu.out.tensor.count(); ++i) ASSERT_NEAR(on_gpu.out[i], on_cpu.out[i], 2e-6) << i;
+}
+
+TEST(CudaFlash, RowsBeyondTheQuestionStayAsTheyAre) {
+  const Case c{.name = "spare rows", .queries = 33, .keys = 45, .width = 24, .lengths = {45, 7}, .spare_rows = 4};
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    Asked asked(c, dtype);
+    answer(asked);
+    for (std::int64_t s = 0; s < c.samples; ++s) {
+      for (std::int64_t e = asked.k_at(s, c.keys, 0); e < asked.k_at(s + 1, 0, 0); ++e) ASSERT_TRUE(std::isnan(asked.dkv[e]));
+      for (std::int64_t row = 0; row < c.queries + c.spare_rows; ++row) ASSERT_TRUE(std::isnan(asked.dq[asked.q_at(s, row, -1)])) << "the head beside";
+    }
+  }
+}
+
+TEST(CudaFlash, KeysBeyondTheLengthMayHoldAnything) {
+  const Case c{.queries = 33, .keys = 130, .width = 24, .lengths = {70, 0}, .spare_rows = 5};
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    Asked clean(c, dtype), dirty(c, dtype);
+    for (std::int64_t s = 0; s < c.samples; ++s)
+      for (std::int64_t e = dirty.k_at(s, c.lengths[static_cast<std::size_t>(s)], 0); e < dirty.k_at(s + 1, 0, 0); ++e) dirty.kv.set(e, std::nan(""));
+    answer(clean);
+    answer(dirty);
+    EXPECT_TRUE(same_bits(clean.out, dirty.out) && same_bits(clean.dq, dirty.dq) && same_bits(clean.dkv, dirty.dkv)) << name_of(dtype);
+  }
+}
+
+TEST(CudaFlash, ANotANumberIsNotLost) {
+  for (int operand = 0; operand < 3; ++operand) {
+    Asked asked({.samples = 1, .queries = 33, .keys = 33, .heads = 1, .key_heads = 1, .width = 16}, DType::f32);
+    if (operand == 0) asked.q.set(asked.q_at(0, 1, 0), std::nan(""));
+    if (operand == 1) asked.kv.set(asked.k_at(0, 20, 0), std::nan(""));
+    if (operand == 2) asked.kv.set(asked.k_at(0, 20, 1), std::nan(""));
+    answer(asked);
+    EXPECT_TRUE(std::isnan(asked.out[asked.out_at(0, 1, 0)])) << "operand " << operand;
+  }
+}
+
+}  // namespace
