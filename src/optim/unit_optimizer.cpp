@@ -70,9 +70,8 @@ void UnitOptimizer::set_masters(Backend& backend, const Tensor& initial) {
   if (second_moment_) backend.fill(second_moment_, 0);
 }
 
-void UnitOptimizer::chunk_squares(Backend& backend, double* sums) const {
-  for (const FlatRange& range : ranges_)
-    backend.sum_squares(gradient(range), {sums + range.first_chunk, {chunks_of(range.count)}, DType::f64});
+void UnitOptimizer::chunk_squares(Backend& backend, const Tensor& sums) const {
+  for (const FlatRange& range : ranges_) backend.sum_squares(gradient(range), sums.range(range.first_chunk, chunks_of(range.count)));
 }
 
 double UnitOptimizer::tensor_squares(const double* sums, int param, int shard) const {

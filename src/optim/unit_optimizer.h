@@ -36,8 +36,8 @@ class UnitOptimizer {
   /// This part of the gradient that one use makes, in flat order: where its sum over data is to be found. Use 0 holds that of all uses in the end.
   Tensor gradient_part(int use) const;
 
-  /// Adds nothing up: writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()], host memory of the whole unit).
-  void chunk_squares(Backend& backend, double* sums) const;
+  /// Adds nothing up: writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()] of the whole unit).
+  void chunk_squares(Backend& backend, const Tensor& sums) const;
   std::int64_t chunks() const { return chunks_; }
   /// From chunk sums to one number for each tensor and local shard: f64, in chunk order.
   double tensor_squares(const double* sums, int param, int shard) const;

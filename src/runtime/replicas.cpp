@@ -19,7 +19,15 @@ Replicas::Replicas(Stage& stage, const Config& config, Groups groups)
 }
 
 void Replicas::allocate(const RankMemory& placed) {
-  for (auto& [unit, optimizer] : optimizers_) optimizer->allocate(stage_.context().backend.memory(), parts_apart(stage_.model(), unit, placed));
+  Memory& memory = stage_.context().backend.memory();
+  std::int64_t chunks = 0;
+  for (auto& [unit, optimizer] : optimizers_) {
+    optimizer->allocate(memory, parts_apart(stage_.model(), unit, placed));
+    chunks += optimizer->chunks();
+  }
+  squares_arena_ = Arena(memory, MemoryClass::workspace, squares_bytes(chunks));
+  squares_ = squares_arena_.take({chunks}, DType::f64);
+  host_squares_.resize(chunks);
 }
 
 std::size_t Replicas::optimizer_bytes() const {
@@ -38,9 +46,7 @@ void Replicas::initialize(std::uint64_t seed, int threads) {
     Arena room(host, MemoryClass::workspace, bytes_for({unit.flat_count()}, DType::f32));
     const Tensor initial = room.take({unit.flat_count()}, DType::f32);
     initial_values(unit, seed, threads, initial.as<float>());
-    if (unit.dtype() == DType::f32) backend.copy(initial, unit.flat_values());
-    else backend.convert(initial, unit.flat_values());
-    if (optimizers_.count(index) && unit.dtype() != DType::f64) optimizers_.at(index)->set_masters(backend, initial);
+    set_values(backend, unit, optimizer_of(index), initial);
   }
 }
 
@@ -169,6 +175,18 @@ bool Replicas::counts_here(int unit) const {
   return false;
 }
 
+/// Sums of squares of the chunks of every local unit, one after the other, on the host; zeros for the parts of other ranks.
+void Replicas::download_squares() {
+  Backend& backend = stage_.context().backend;
+  backend.fill(squares_, 0);
+  std::int64_t first = 0;
+  for (auto& [unit, optimizer] : optimizers_) {
+    optimizer->chunk_squares(backend, squares_.range(first, optimizer->chunks()));
+    first += optimizer->chunks();
+  }
+  backend.download(squares_, host_squares_.data());
+}
+
 /// One number for each tensor of the whole model, in model order; exact zeros stand for what other ranks hold.
 std::vector<double> Replicas::tensor_squares() {
   const Communicator& tensor = groups_.tensor;
@@ -177,12 +195,15 @@ std::vector<double> Replicas::tensor_squares() {
   for (const auto& unit : units) tensors += unit->params().size();
   const int local = tensor.local_shards();
   std::vector<double> shards(tensors * local, 0.0);
+  download_squares();
   std::size_t first = 0;
+  std::int64_t first_chunk = 0;
   for (int u = 0; u < static_cast<int>(units.size()); first += units[u]->params().size(), ++u) {
     if (!optimizers_.count(u)) continue;
     UnitOptimizer& optimizer = *optimizers_.at(u);
     std::vector<double> chunks(optimizer.chunks() * groups_.data.local_shards(), 0.0);
-    optimizer.chunk_squares(stage_.context().backend, chunks.data());
+    std::copy_n(host_squares_.begin() + first_chunk, optimizer.chunks(), chunks.begin());
+    first_chunk += optimizer.chunks();
     if (parts_ > 1) groups_.data.sum_scalars(chunks);
     if (!counts_here(u)) continue;
     for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p)

@@ -68,6 +68,8 @@ class Replicas {
   UnitOptimizer* optimizer_of(int unit) { return optimizers_.count(unit) ? optimizers_.at(unit).get() : nullptr; }
   std::size_t optimizer_bytes() const;
 
+  /// Room for the sums of squares of `chunks` chunks.
+  static std::size_t squares_bytes(std::int64_t chunks) { return bytes_for({chunks}, DType::f64); }
   /// Room for a positions' table of the unit on all local T-ths of the sequence, all but one zeros; 0 where the sequence is whole.
   std::size_t zeros_bytes(const Unit& unit) const;
   void reserve(std::size_t zeros_bytes) { zeros_.reserve(stage_.context().backend.memory(), zeros_bytes); }
@@ -76,6 +78,7 @@ class Replicas {
   bool sequence_is_cut() const { return stage_.context().sequence_parallel && groups_.tensor.size() > 1; }
   void combine_sequence(Unit& unit, int use);
   void count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
+  void download_squares();
   std::vector<double> tensor_squares();
 
   Stage& stage_;
@@ -86,6 +89,9 @@ class Replicas {
   std::map<int, std::unique_ptr<UnitOptimizer>> optimizers_;
   UpdateScale scale_;
   WorkArea zeros_;
+  Arena squares_arena_;
+  Tensor squares_;                    ///< f64: of each chunk of each local unit
+  std::vector<double> host_squares_;
 };
 
 }  // namespace mindpipe

@@ -5,6 +5,7 @@
 
 #include "comm/reduction.h"
 #include "program/partition.h"
+#include "runtime/replicas.h"
 
 namespace mindpipe {
 namespace {
@@ -66,6 +67,7 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return bytes[static_cast<int>(kind)]; };
   const int part = plan.outline.sharded_optimizer ? data_rank : 0, parts = plan.outline.sharded_optimizer ? plan.outline.data : 1;
   const RankMemory& placed = plan.step.placement.ranks[rank];
+  std::int64_t chunks = 0;
   for (std::int64_t slab : placed.slabs) at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
   for (int u : units_of(plan.outline, measure.model(), rank)) {
     Unit& unit = *measure.model().units()[u];
@@ -74,9 +76,10 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
     at(MemoryClass::values) += unit.value_bytes();
     at(MemoryClass::gradients) += placed.slabs.empty() ? unit.gradient_bytes() : optimizer.gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
     at(MemoryClass::optimizer) += optimizer.bytes();
+    chunks += optimizer.chunks();
   }
   for (std::size_t tape : plan.rooms[rank].tapes) at(MemoryClass::activations) += aligned(tape);
-  at(MemoryClass::workspace) = static_cast<std::int64_t>(plan.rooms[rank].workspace(data_rank) + (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
+  at(MemoryClass::workspace) = static_cast<std::int64_t>(Replicas::squares_bytes(chunks) + plan.rooms[rank].workspace(data_rank) + (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
   for (const BoundaryBytes& b : placed.buffers)
     at(MemoryClass::boundary) += aligned(std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
   at(MemoryClass::boundary) += input_bytes(config, layout) + bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);

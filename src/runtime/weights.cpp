@@ -25,6 +25,20 @@ PieceOfShard piece_of(const Unit& unit, int param, int part, int logical_shard) 
   return piece;
 }
 
+void set_values(Backend& backend, Unit& unit, UnitOptimizer* optimizer, const Tensor& flat) {
+  Arena room;
+  Tensor here = flat;
+  if (!backend.host_may_read()) {
+    room = Arena(backend.memory(), MemoryClass::workspace, flat.bytes());
+    here = room.take(flat.shape, flat.dtype);
+    backend.upload(flat.data, here);
+  }
+  if (unit.dtype() == DType::f32) backend.copy(here, unit.flat_values());
+  else backend.convert(here, unit.flat_values());
+  if (optimizer != nullptr && unit.dtype() != DType::f64) optimizer->set_masters(backend, here);
+  backend.synchronize();
+}
+
 void initial_values(const Unit& unit, std::uint64_t seed, int threads, float* flat) {
   std::fill_n(flat, unit.flat_count(), 0.0f);
   for (int param = 0; param < static_cast<int>(unit.params().size()); ++param) {

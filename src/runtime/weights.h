@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "layers/unit.h"
+#include "optim/unit_optimizer.h"
 
 namespace mindpipe {
 
@@ -18,6 +19,9 @@ PieceOfShard piece_of(const Unit& unit, int param, int part, int logical_shard);
 
 /// Initial values of this rank's shards in f32, in the unit's flat order; padding is zero. A function of seed and names alone.
 void initial_values(const Unit& unit, std::uint64_t seed, int threads, float* flat);
+
+/// Sets a unit's values, and its masters with them, from f32 numbers of the host in flat order.
+void set_values(Backend& backend, Unit& unit, UnitOptimizer* optimizer, const Tensor& flat);
 
 /// A hash of every element of every tensor, by name and place in the whole tensor: equal for equal weights on every layout that holds them
 /// all, and added up over shards. Padding does not count.

@@ -14,14 +14,6 @@ Memory::Kind memory_kind(const Config& config) {
   return config.device.kind == "emulated" ? Memory::Kind::counted : Memory::Kind::host;
 }
 
-std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
-  if (config.device.kind == "emulated")
-    return std::make_unique<EmulatedBackend>(memory, describe_device(config.device.description.empty() ? "core" : config.device.description), EmulatedBackend::Pace::wait,
-                                             500'000 * std::max(1, world.size / 16));
-  if (config.device.kind == "cuda") return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
-  return make_cpu_backend(memory, threads, config.device.instructions);
-}
-
 /// Refused before anything is allocated.
 RunPlan fitting(RunPlan plan, std::int64_t limit) {
   require_fit(plan, limit);
@@ -30,18 +22,31 @@ RunPlan fitting(RunPlan plan, std::int64_t limit) {
 
 }  // namespace
 
+std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
+  if (config.device.kind == "emulated")
+    return std::make_unique<EmulatedBackend>(memory, describe_device(config.device.description.empty() ? "core" : config.device.description), EmulatedBackend::Pace::wait,
+                                             500'000 * std::max(1, world.size / 16));
+  if (config.device.kind == "cuda") return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
+  return make_cpu_backend(memory, threads, config.device.instructions);
+}
+
 std::unique_ptr<Communicator> Worker::make_group(Axis axis, int logical) {
   if (!grid_ || grid_->shape()[axis] == 1) return std::make_unique<Communicator>(*backend_, logical);
   return std::make_unique<Communicator>(*backend_, std::make_unique<Group>(grid_->along(axis), waiting_), logical, axis, &ledger_);
 }
 
-Worker::Worker(const Config& config, const World& world, RunPlan plan)
+Worker::Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make)
     : config_(config),
       plan_(fitting(std::move(plan), config.memory.device_limit)),
       world_(world),
       memory_(memory_kind(config), static_cast<std::size_t>(config.memory.device_limit)),
       threads_(threads_of(config)),
-      backend_(make_backend(config, memory_, threads_, world)) {
+      backend_(make(config, memory_, threads_, world)) {
+  if (!backend_->host_may_read()) {
+    pinned_.emplace(memory_.kind() == Memory::Kind::device ? Memory::Kind::pinned : Memory::Kind::host);
+    staging_.emplace(*backend_, *pinned_);
+    waiting_.set_staging(&*staging_);
+  }
   const Coord shape{config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
   if (world.size > 1) grid_.emplace(world.comm, shape);
   if (memory_.kind() == Memory::Kind::counted) waiting_.set_patience(50, std::max(200, 200 * world.size / 16));

@@ -7,11 +7,16 @@
 
 #include "comm/process_grid.h"
 #include "comm/reduction.h"
+#include "comm/staging.h"
 #include "corpus/corpus.h"
 #include "runtime/executor.h"
 #include "runtime/run_plan.h"
 
 namespace mindpipe {
+
+/// Makes a rank's backend over its memory.
+using MakeBackend = std::function<std::unique_ptr<Backend>(const Config& config, Memory& memory, int threads, const World& world)>;
+std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world);
 
 /// One rank of a run: backend, groups, its part of the model, and the executor over them.
 class Worker {
@@ -19,7 +24,7 @@ class Worker {
   /// Collective over the world. Takes all memory that steps and evaluations work in.
   Worker(const Config& config, const World& world) : Worker(config, world, make_run_plan(config)) {}
   /// The same with the arenas that `plan` says, which may be larger than needed.
-  Worker(const Config& config, const World& world, RunPlan plan);
+  Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make = make_backend);
 
   /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus.
   StepScalars step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
@@ -66,6 +71,8 @@ class Worker {
   Memory memory_;
   int threads_;
   std::unique_ptr<Backend> backend_;
+  std::optional<Memory> pinned_;    ///< where the host may not read the backend's memory: what messages pass through
+  std::optional<Staging> staging_;
   Waiting waiting_;
   TrafficLedger ledger_;
   Layout layout_;

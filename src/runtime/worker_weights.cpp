@@ -101,9 +101,7 @@ void Worker::load_weights(const FindWeights& find) {
         }
       }
     }
-    if (unit.dtype() == DType::f32) backend_->copy(flat, unit.flat_values());
-    else backend_->convert(flat, unit.flat_values());
-    replicas_->optimizer_of(u)->set_masters(*backend_, flat);
+    set_values(*backend_, unit, replicas_->optimizer_of(u), flat);
   }
 }
 

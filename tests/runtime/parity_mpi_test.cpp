@@ -7,6 +7,7 @@
 #include <map>
 #include <thread>
 
+#include "late_backend.h"
 #include "runtime/parity_cases.h"
 
 namespace mindpipe {
@@ -80,6 +81,18 @@ Outcome outcome_of_the_unsteady(const Config& config, const World& world, int st
   return outcome;
 }
 
+/// On a device that runs behind the host and whose memory neither the host nor MPI may read: as a GPU that ranks share.
+Outcome outcome_of_the_late(const Config& config, const World& world, int steps) {
+  Worker worker(config, world, make_run_plan(config), [](const Config& c, Memory& memory, int threads, const World& ranks) {
+    return std::make_unique<LateBackend>(make_backend(c, memory, threads, ranks), ranks.rank);
+  });
+  share_processors(worker);
+  Outcome outcome;
+  train_some(worker, steps, outcome);
+  outcome.hash = worker.state_hash();
+  return outcome;
+}
+
 /// Says every ten seconds how far a long list has come.
 class Progress {
  public:
@@ -140,6 +153,14 @@ TEST(Parity, RanksThatMeetInOtherOrdersGetTheSameBits) {
   std::vector<Config> configs;
   for (std::size_t i = 0; i < choices.size(); i += 3) configs.push_back(config_of(choices[i], ranks));
   compare(configs, 0, 4, outcome_of_the_unsteady, outcome_of_steps);
+}
+
+TEST(Parity, ADeviceThatIsAlwaysLateGetsTheSameBits) {
+  const int ranks = all_ranks().size;
+  const std::vector<Choice> choices = covering_choices(ranks);
+  std::vector<Config> configs;
+  for (std::size_t i = 2; i < choices.size(); i += 4) configs.push_back(config_of(choices[i], ranks));
+  compare(configs, 0, 4, outcome_of_the_late, outcome_of_steps);
 }
 
 /// As the program does it: samples of a corpus, steps and evaluations of a worker.
