@@ -52,7 +52,7 @@ void AttentionScratch::prepare(int threads, std::size_t task_bytes) {
 
 std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
                                     const Tensor& out, bool backward) {
-  const AttentionCall call = call_of(question, q, k, v, log_sum, out);
+  const AttentionCall call = attention_call(question, q, k, v, log_sum, out);
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
   const int type = slot(q.data.dtype);
   if (backward) return AttentionScratch::bytes_for(team_of(threads, call.samples * call.key_heads), kernels.backward_scratch[type](call));
