@@ -157,7 +157,7 @@ TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
   const std::uint64_t event = gpu.record(3);
   EXPECT_FALSE(gpu.finished(event)) << "nobody has waited, so nothing has been done";
   gpu.use_queue(0);
-  gpu.copy(y.device(), x.device());  // an event that has not happened is no failure of this
+  gpu.add(x.device(), y.device(), x.device());  // an event that has not happened is no failure of this
   EXPECT_EQ(on_host::allocations_and_waits(), before);
   gpu.synchronize();
   EXPECT_TRUE(gpu.finished(event));
