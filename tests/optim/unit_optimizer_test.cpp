@@ -133,7 +133,7 @@ TEST(UnitOptimizer, SumsOfChunksMakeTheSameSquaresInAnyNumberOfParts) {
     for (int part = 0; part < parts; ++part) {
       UnitOptimizer optimizer(unit, rule("adamw"), part, parts);
       std::vector<double> of_part(first.chunks(), 0.0);
-      optimizer.chunk_squares(*sample.backend, of_part.data());
+      optimizer.chunk_squares(*sample.backend, {of_part.data(), {static_cast<std::int64_t>(of_part.size())}, DType::f64});
       for (std::int64_t i = 0; i < first.chunks(); ++i) {
         EXPECT_TRUE(of_part[i] == 0 || sums[i] == 0) << "chunk " << i << " is summed by two parts";
         sums[i] += of_part[i];

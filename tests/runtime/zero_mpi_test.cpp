@@ -23,7 +23,7 @@ struct Zero : ::testing::Test {
   }
 };
 
-std::int64_t gradients_of(const RunPlan& plan, int stage) { return plan.memory[stage][static_cast<int>(MemoryClass::gradients)]; }
+std::int64_t gradients_of(const RunPlan& plan, int stage) { return plan.most_memory(stage)[static_cast<int>(MemoryClass::gradients)]; }
 
 /// What a rank has allocated for gradients once it has run, against the plan of the same and against that of ZeRO 1.
 TEST_F(Zero, ShardedGradientsTakeWhatThePlanSaysAndLessThanWholeOnes) {
