@@ -36,9 +36,7 @@ int train(const Arguments& arguments, const Config& given) {
   std::unique_ptr<RunDirectory> directory;
   if (run.speaks()) {
     directory = std::make_unique<RunDirectory>(config.run.dir);
-    directory->keep_metrics_through(0);
     RollCall(answers).clear();
-    directory->write_config(config);
     directory->write_status({});
   }
   Corpus corpus(config.data, Part::train, config.model, config.seed, static_cast<std::int64_t>(config.train.steps) * config.train.batch);
@@ -49,6 +47,10 @@ int train(const Arguments& arguments, const Config& given) {
   run.make_worker();
   run.call_roll_in(answers);
   Worker& worker = run.worker();
+  if (directory) {  // a start that fails before here leaves what an earlier run has written
+    directory->keep_metrics_through(0);
+    directory->write_config(config);
+  }
   if (run.speaks()) info("memory of this rank:\n{}", worker.memory().ledger());
   info("ready after {}", human_seconds(run.seconds()));
 

@@ -77,6 +77,14 @@ TEST_F(Program, TrainsEvaluatesGeneratesAndLeavesEverythingInItsRunDirectory) {
   EXPECT_EQ(once.text, again.text);
 }
 
+TEST_F(Program, AStartThatFailsLeavesWhatAnEarlierRunHasWritten) {
+  ASSERT_EQ(tiny("").code, 0);
+  const std::string metrics = read("run/metrics.jsonl"), config = read("run/config.yaml");
+  EXPECT_EQ(tiny("data.train=[/no/such/file.txt]").code, 66);
+  EXPECT_EQ(read("run/metrics.jsonl"), metrics);
+  EXPECT_EQ(read("run/config.yaml"), config);
+}
+
 TEST_F(Program, TheResolvedConfigurationRunsAgainAsItIsWithTheSameBits) {
   ASSERT_EQ(tiny("").code, 0);
   const std::vector<double> first = losses("run");
