@@ -18,8 +18,8 @@ struct AttentionCall {
   double scale = 1;
   const std::int32_t* key_lengths = nullptr;  ///< or null: all of `keys`
   HeadsView q, k, v, out, dout, dq, dk, dv;
-  void* log_sum = nullptr;      ///< [samples, query heads, queries]
-  bool log_sum_is_f64 = false;  ///< f32 otherwise
+  void* log_sum = nullptr;                              ///< [samples, query heads, queries]
+  bool log_sum_is_f64 = false;                          ///< f32 otherwise
   std::uint32_t key[2] = {0, 0}, step = 0, sample = 0;  ///< the dropout stream
   std::uint32_t threshold = 0;                          ///< 0: everything is kept and nothing is drawn
   double kept_scale = 1;                                ///< 1 / (1 - p)

@@ -52,9 +52,9 @@ struct AttentionQuestion {
   std::int64_t queries = 0, keys = 0;  ///< rows in use of each sample (a cache may be longer)
   bool causal = false;                 ///< query i sees keys 0 .. i + keys - queries
   float scale = 1;
-  Tensor key_lengths;                  ///< i32 [samples], or none: keys at or beyond it are padding. 0: the row's output is zero
-  Dropout dropout;                     ///< element = ((head_offset + head) * queries + query) * keys + key
-  std::int64_t head_offset = 0;        ///< of this shard's first query head among all heads
+  Tensor key_lengths;            ///< i32 [samples], or none: keys at or beyond it are padding. 0: the row's output is zero
+  Dropout dropout;               ///< element = ((head_offset + head) * queries + query) * keys + key
+  std::int64_t head_offset = 0;  ///< of this shard's first query head among all heads
 };
 
 /// Decisions of a step that the update kernels read.
@@ -82,7 +82,8 @@ struct Workspace {
   std::size_t rotary = 0;     ///< the table of angles
   std::size_t total() const { return aligned(products) + aligned(attention) + aligned(rotary); }
   void include(const Workspace& other) {
-    products = std::max(products, other.products), attention = std::max(attention, other.attention), rotary = std::max(rotary, other.rotary);
+    products = std::max(products, other.products), attention = std::max(attention, other.attention),
+    rotary = std::max(rotary, other.rotary);
   }
 };
 
@@ -100,8 +101,10 @@ class Backend {
 
   // -- products -----------------------------------------------------------------------------------------------------
   /// y[n,m] = activation(x[n,k] w[m,k]^T + bias[m]); `bias` may be none. With an activation, `before`[n,m] (dtype of y), unless none,
-  /// receives what went into it. Sum, bias and activation stay in f32; y is rounded once. The activation is of the f32 value. y may be f32 for bf16 operands.
-  virtual void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) = 0;
+  /// receives what went into it. Sum, bias and activation stay in f32; y is rounded once. The activation is of the f32 value. y may be f32
+  /// for bf16 operands.
+  virtual void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before,
+                      const Tensor& y) = 0;
   /// dx[n,k] = (dy[n,m] w[m,k]) * activation'(before[n,k]); `before` is read only if there is an activation
   virtual void linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) = 0;
   /// dw[m,k] += dy[n,m]^T x[n,k]
@@ -114,7 +117,8 @@ class Backend {
   virtual void swiglu(const Tensor& gate_up, const Tensor& y) = 0;
   virtual void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgate_up) = 0;
   /// y = x + dropout(branch + bias); x, branch, y are [samples, rows, cols]; `bias`[cols] may be none; y may be x
-  virtual void residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y) = 0;
+  virtual void residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                        const Tensor& y) = 0;
   /// y = dropout(x): forward and backward alike; y may be x
   virtual void dropout(const Tensor& x, const Dropout& dropout, const Window& window, const Tensor& y) = 0;
   /// sum = a + b, rounded to its dtype; sum may be a or b
@@ -130,14 +134,19 @@ class Backend {
   // -- rows ---------------------------------------------------------------------------------------------------------
   /// layer: y = (x - mean) / sqrt(variance + epsilon) * gain + offset; rms: y = x / sqrt(mean square + epsilon) * gain.
   /// statistics[n,2] f32 receives (mean, 1 / deviation); `offset` may be none
-  virtual void norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics, const Tensor& y) = 0;
+  virtual void norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
+                    const Tensor& y) = 0;
   /// y = x + dropout(branch + bias) as in `residual`, then normed = its norm, in one pass: the norm reads the rounded sum
-  virtual void residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y, NormKind kind,
-                             const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics, const Tensor& normed) = 0;
+  virtual void residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                             const Tensor& y, NormKind kind, const Tensor& gain, const Tensor& offset, double epsilon,
+                             const Tensor& statistics, const Tensor& normed) = 0;
   /// dx = residual + the gradient through the norm; `residual` may be none, dx may be residual.
-  virtual void norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics, const Tensor& residual, const Tensor& dx) = 0;
-  /// dgain[parts,cols] += , doffset[parts,cols] += (may be none): sums in row order of dy, x [samples, rows, cols]; parts as in bias_backward
-  virtual void norm_backward_parameters(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& statistics, const Tensor& dgain, const Tensor& doffset) = 0;
+  virtual void norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics,
+                                   const Tensor& residual, const Tensor& dx) = 0;
+  /// dgain[parts,cols] += , doffset[parts,cols] += (may be none): sums in row order of dy, x [samples, rows, cols]; parts as in
+  /// bias_backward
+  virtual void norm_backward_parameters(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& statistics, const Tensor& dgain,
+                                        const Tensor& doffset) = 0;
   /// Turns the given heads in place: pairs (i, i + width/2) by the angle position * base^(-2i/width); `inverse` turns back.
   /// The position of row r of a sample is first_position + r
   virtual void rotary(const Heads& heads, double base, std::int64_t first_position, bool inverse) = 0;
@@ -148,17 +157,19 @@ class Backend {
   /// dtable[rows,cols] f32 += rows of dy in token order
   virtual void embedding_backward(const Tensor& tokens, const Tensor& dy, std::int64_t first_row, const Tensor& dtable) = 0;
   /// y = x + positions[first_position + row of the whole sequence], broadcast over samples; y may be x
-  virtual void add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position, const Tensor& y) = 0;
+  virtual void add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position,
+                             const Tensor& y) = 0;
   /// dpositions[first_position + row of the whole sequence] f32 += dy, samples in order
   virtual void positions_backward(const Tensor& dy, const Window& window, std::int64_t first_position, const Tensor& dpositions) = 0;
 
   // -- attention ----------------------------------------------------------------------------------------------------
   /// out[samples, queries, heads, width] = softmax(scale q k^T) v. Query head h reads key head h * k.count / q.count.
   /// log_sum[samples, heads, queries] f32 receives log(sum(exp)). A row that sees no key gives zeros.
-  virtual void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out) = 0;
+  virtual void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                         const Tensor& out) = 0;
   /// Writes the gradients of the heads into the like-shaped dq, dk, dv (which may be parts of one tensor).
-  virtual void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out,
-                                  const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) = 0;
+  virtual void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                                  const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) = 0;
 
   // -- classifier: softmax and cross-entropy over one shard of the vocabulary ------------------------------------------
   /// logits f32 [n, m]; columns from `valid` on are padding and never count.
@@ -166,14 +177,17 @@ class Backend {
   virtual void row_maximum(const Tensor& logits, std::int64_t valid, const Tensor& maximum) = 0;
   /// sums[n] = sum of exp(logit - maximum) in fixed chunks; of_target[n] = logit of the target if the target is in
   /// [first_column, first_column + valid), else 0; total[n] = sum of logits (label smoothing reads it)
-  virtual void row_sums(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum, const Tensor& sums,
-                        const Tensor& of_target, const Tensor& total) = 0;
-  /// losses[n] f32 = maximum + log(sum) - (1 - smoothing) target logit - smoothing / vocabulary * total; 0 where the target is negative (ignored)
-  virtual void cross_entropy(const Tensor& targets, const Tensor& maximum, const Tensor& sums, const Tensor& of_target, const Tensor& total, double smoothing,
-                             std::int64_t vocabulary, const Tensor& losses) = 0;
-  /// dlogits[n,m] (compute dtype) = factor * (softmax - target distribution), 0 for ignored rows and padded columns; may be logits' own memory when of one dtype
-  virtual void cross_entropy_backward(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum, const Tensor& sums,
-                                      double factor, double smoothing, std::int64_t vocabulary, const Tensor& dlogits) = 0;
+  virtual void row_sums(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum,
+                        const Tensor& sums, const Tensor& of_target, const Tensor& total) = 0;
+  /// losses[n] f32 = maximum + log(sum) - (1 - smoothing) target logit - smoothing / vocabulary * total; 0 where the target is negative
+  /// (ignored)
+  virtual void cross_entropy(const Tensor& targets, const Tensor& maximum, const Tensor& sums, const Tensor& of_target, const Tensor& total,
+                             double smoothing, std::int64_t vocabulary, const Tensor& losses) = 0;
+  /// dlogits[n,m] (compute dtype) = factor * (softmax - target distribution), 0 for ignored rows and padded columns; may be logits' own
+  /// memory when of one dtype
+  virtual void cross_entropy_backward(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets,
+                                      const Tensor& maximum, const Tensor& sums, double factor, double smoothing, std::int64_t vocabulary,
+                                      const Tensor& dlogits) = 0;
 
   // -- statistics and updates -----------------------------------------------------------------------------------------
   /// sums[ceil(count / statistics_chunk)] f64: sum of squares of each chunk, taken in f32
@@ -181,9 +195,11 @@ class Backend {
   /// How many elements are NaN or infinite, by bit test; waits for the answer.
   virtual std::int64_t count_not_finite(const Tensor& x) = 0;
   /// One fused pass: master, m, v f32; `value`, unless none, receives the master rounded to its dtype
-  virtual void adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v, const Tensor& value) = 0;
+  virtual void adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m,
+                     const Tensor& v, const Tensor& value) = 0;
   /// `velocity` is none when there is no momentum
-  virtual void sgd(const Sgd& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& velocity, const Tensor& value) = 0;
+  virtual void sgd(const Sgd& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
+                   const Tensor& value) = 0;
 
   // -- memory and queues ----------------------------------------------------------------------------------------------
   /// Bytes between two places of this backend's memory, between it and host memory (same dtype, same count).
@@ -192,8 +208,8 @@ class Backend {
   virtual void download(const Tensor& from, void* host) = 0;  ///< waits
   /// Where the operations that follow are put. On the CPU every operation is done when it returns.
   virtual void use_queue(int queue) = 0;
-  virtual std::uint64_t record(int queue) = 0;              ///< an event behind everything put into the queue so far
-  virtual void wait(int queue, std::uint64_t event) = 0;    ///< the queue goes on after the event
+  virtual std::uint64_t record(int queue) = 0;            ///< an event behind everything put into the queue so far
+  virtual void wait(int queue, std::uint64_t event) = 0;  ///< the queue goes on after the event
   virtual bool finished(std::uint64_t event) = 0;
   virtual void synchronize() = 0;
 
@@ -204,7 +220,9 @@ class Backend {
   void on_progress(std::function<void()> hook) { progress_ = std::move(hook); }
 
  protected:
-  void progress() const { if (progress_) progress_(); }
+  void progress() const {
+    if (progress_) progress_();
+  }
 
  private:
   std::function<void()> progress_;
@@ -213,8 +231,8 @@ class Backend {
 /// threads 0: as many as this process may use; instructions "auto", "avx512", "avx2" or "baseline".
 std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std::string& instructions);
 
-/// On GPU `device` of those that this process may use; `memory` is of kind `device`; `kernels`: a file of doctor --tune, or empty. Refused in a
-/// build without CUDA.
+/// On GPU `device` of those that this process may use; `memory` is of kind `device`; `kernels`: a file of doctor --tune, or empty. Refused
+/// in a build without CUDA.
 std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels = {});
 inline constexpr std::size_t gpu_workspace_bytes = std::size_t{64} << 20;  ///< what it takes for itself
 /// Times the library's algorithms for these products on a GPU and writes the table for `kernels`; `say` is told of each.

@@ -11,8 +11,8 @@
 
 namespace mindpipe {
 
-/// A device on paper: operations wait in queues and run later, a few whenever somebody asks for an event, from queues drawn by lot. Whoever reads
-/// too early, or writes over what is still to be read, gets other bits than from the backend below, which runs everything at once.
+/// A device on paper: operations wait in queues and run later, a few whenever somebody asks for an event, from queues drawn by lot. Whoever
+/// reads too early, or writes over what is still to be read, gets other bits than from the backend below, which runs everything at once.
 class LateBackend final : public Backend {
  public:
   LateBackend(std::unique_ptr<Backend> device, int rank)
@@ -30,8 +30,12 @@ class LateBackend final : public Backend {
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
     later([=, this] { device_->linear_backward_weight(dy, x, dw); });
   }
-  void bias_backward(const Tensor& dy, const Tensor& db) override { later([=, this] { device_->bias_backward(dy, db); }); }
-  void swiglu(const Tensor& gate_up, const Tensor& y) override { later([=, this] { device_->swiglu(gate_up, y); }); }
+  void bias_backward(const Tensor& dy, const Tensor& db) override {
+    later([=, this] { device_->bias_backward(dy, db); });
+  }
+  void swiglu(const Tensor& gate_up, const Tensor& y) override {
+    later([=, this] { device_->swiglu(gate_up, y); });
+  }
   void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgate_up) override {
     later([=, this] { device_->swiglu_backward(dy, gate_up, dgate_up); });
   }
@@ -42,11 +46,21 @@ class LateBackend final : public Backend {
   void dropout(const Tensor& x, const Dropout& dropout, const Window& window, const Tensor& y) override {
     later([=, this] { device_->dropout(x, dropout, window, y); });
   }
-  void add(const Tensor& a, const Tensor& b, const Tensor& sum) override { later([=, this] { device_->add(a, b, sum); }); }
-  void maximum(const Tensor& a, const Tensor& b, const Tensor& largest) override { later([=, this] { device_->maximum(a, b, largest); }); }
-  void accumulate(const Tensor& part, const Tensor& total) override { later([=, this] { device_->accumulate(part, total); }); }
-  void convert(const Tensor& x, const Tensor& y) override { later([=, this] { device_->convert(x, y); }); }
-  void fill(const Tensor& x, double value) override { later([=, this] { device_->fill(x, value); }); }
+  void add(const Tensor& a, const Tensor& b, const Tensor& sum) override {
+    later([=, this] { device_->add(a, b, sum); });
+  }
+  void maximum(const Tensor& a, const Tensor& b, const Tensor& largest) override {
+    later([=, this] { device_->maximum(a, b, largest); });
+  }
+  void accumulate(const Tensor& part, const Tensor& total) override {
+    later([=, this] { device_->accumulate(part, total); });
+  }
+  void convert(const Tensor& x, const Tensor& y) override {
+    later([=, this] { device_->convert(x, y); });
+  }
+  void fill(const Tensor& x, double value) override {
+    later([=, this] { device_->fill(x, value); });
+  }
   void norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
             const Tensor& y) override {
     later([=, this] { device_->norm(kind, x, gain, offset, epsilon, statistics, y); });
@@ -102,9 +116,13 @@ class LateBackend final : public Backend {
   void cross_entropy_backward(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets,
                               const Tensor& maximum, const Tensor& sums, double factor, double smoothing, std::int64_t vocabulary,
                               const Tensor& dlogits) override {
-    later([=, this] { device_->cross_entropy_backward(logits, valid, first_column, targets, maximum, sums, factor, smoothing, vocabulary, dlogits); });
+    later([=, this] {
+      device_->cross_entropy_backward(logits, valid, first_column, targets, maximum, sums, factor, smoothing, vocabulary, dlogits);
+    });
   }
-  void sum_squares(const Tensor& x, const Tensor& sums) override { later([=, this] { device_->sum_squares(x, sums); }); }
+  void sum_squares(const Tensor& x, const Tensor& sums) override {
+    later([=, this] { device_->sum_squares(x, sums); });
+  }
   void adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v,
              const Tensor& value) override {
     later([=, this] { device_->adamw(rule, scale, gradient, master, m, v, value); });
@@ -113,7 +131,9 @@ class LateBackend final : public Backend {
            const Tensor& value) override {
     later([=, this] { device_->sgd(rule, scale, gradient, master, velocity, value); });
   }
-  void copy(const Tensor& from, const Tensor& to) override { later([=, this] { device_->copy(from, to); }); }
+  void copy(const Tensor& from, const Tensor& to) override {
+    later([=, this] { device_->copy(from, to); });
+  }
 
   std::int64_t count_not_finite(const Tensor& x) override {
     synchronize();

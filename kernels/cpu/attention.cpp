@@ -7,8 +7,8 @@
 
 #include "attention_operands.h"
 #include "cpu/cpu_backend.h"
-#include "operands.h"
 #include "cpu/simd/attention_kernels.h"
+#include "operands.h"
 
 namespace mindpipe {
 namespace {
@@ -50,45 +50,51 @@ void AttentionScratch::prepare(int threads, std::size_t task_bytes) {
   base_ = static_cast<std::byte*>(area_.take(memory_, bytes_for(threads, task_bytes)));
 }
 
-std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
-                                    const Tensor& out, bool backward) {
+std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
+                                    const Tensor& log_sum, const Tensor& out, bool backward) {
   const AttentionCall call = attention_call(question, q, k, v, log_sum, out);
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
   const int type = slot(q.data.dtype);
   if (backward) return AttentionScratch::bytes_for(team_of(threads, call.samples * call.key_heads), kernels.backward_scratch[type](call));
-  return AttentionScratch::bytes_for(team_of(threads, runs_of(call, kernels.tile_queries[type], threads).tasks), kernels.forward_scratch[type](call));
+  return AttentionScratch::bytes_for(team_of(threads, runs_of(call, kernels.tile_queries[type], threads).tasks),
+                                     kernels.forward_scratch[type](call));
 }
 
-void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                       const Tensor& log_sum, const Tensor& out) {
+void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question, const Heads& q, const Heads& k,
+                   const Heads& v, const Tensor& log_sum, const Tensor& out) {
   const AttentionCall call = attention_call(question, q, k, v, log_sum, out);
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
   const int type = slot(q.data.dtype);
   const Runs runs = runs_of(call, kernels.tile_queries[type], threads);
   for_each_task(threads, runs.tasks, kernels.forward_scratch[type](call), scratch, [&](std::int64_t task, void* memory) {
     const std::int64_t head = task / runs.of_a_head;
-    const std::int64_t first = (runs.of_a_head - 1 - task % runs.of_a_head) * runs.queries;  // under a causal mask the last run is the longest
-    kernels.forward[type](call, head / call.query_heads, head % call.query_heads, first, std::min(first + runs.queries, call.queries), memory);
+    const std::int64_t first =
+        (runs.of_a_head - 1 - task % runs.of_a_head) * runs.queries;  // under a causal mask the last run is the longest
+    kernels.forward[type](call, head / call.query_heads, head % call.query_heads, first, std::min(first + runs.queries, call.queries),
+                          memory);
   });
 }
 
-void run_attention_backward(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                        const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) {
+void run_attention_backward(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question, const Heads& q,
+                            const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq,
+                            const Heads& dk, const Heads& dv) {
   const AttentionCall call = attention_backward_call(question, q, k, v, log_sum, out, dout, dq, dk, dv);
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
   const int type = slot(q.data.dtype);
-  for_each_task(threads, call.samples * call.key_heads, kernels.backward_scratch[type](call), scratch, [&](std::int64_t task, void* memory) {
-    kernels.backward[type](call, task / call.key_heads, task % call.key_heads, memory);
-  });
+  for_each_task(
+      threads, call.samples * call.key_heads, kernels.backward_scratch[type](call), scratch,
+      [&](std::int64_t task, void* memory) { kernels.backward[type](call, task / call.key_heads, task % call.key_heads, memory); });
 }
 
-void CpuBackend::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out) {
+void CpuBackend::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                           const Tensor& out) {
   run_attention(isa_, threads_, attention_scratch_, question, q, k, v, log_sum, out);
   progress();
 }
 
-void CpuBackend::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out,
-                                    const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) {
+void CpuBackend::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
+                                    const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk,
+                                    const Heads& dv) {
   run_attention_backward(isa_, threads_, attention_scratch_, question, q, k, v, log_sum, out, dout, dq, dk, dv);
   progress();
 }

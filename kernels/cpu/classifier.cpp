@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "cpu/cpu_backend.h"
-#include "operands.h"
 #include "cpu/parallel.h"
+#include "operands.h"
 
 namespace mindpipe {
 namespace {

@@ -10,7 +10,11 @@
 namespace mindpipe {
 
 CpuBackend::CpuBackend(Memory& memory, int threads, const std::string& instructions)
-    : memory_(memory), threads_(threads > 0 ? threads : omp_get_max_threads()), isa_(choose_isa(instructions)), rotary_table_(memory), attention_scratch_(memory) {
+    : memory_(memory),
+      threads_(threads > 0 ? threads : omp_get_max_threads()),
+      isa_(choose_isa(instructions)),
+      rotary_table_(memory),
+      attention_scratch_(memory) {
   MP_REQUIRE(threads >= 0, Exit::bad_configuration, "device.threads is {} (0: as many as this process may use, else at least 1)", threads);
 }
 

@@ -73,8 +73,12 @@ ResidualRows residual_rows(Isa isa, const Tensor& x, const Tensor& branch, const
   require(branch, x.count(), x.dtype, "residual", "branch");
   require(y, x.count(), x.dtype, "residual", "y");
   if (bias) require(bias, cols, x.dtype, "residual", "bias");
-  return {MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).residual[slot(x.dtype)], x.data, branch.data, bias.data,
-          mask_of(dropout, window, cols, "residual"), y.data};
+  return {MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).residual[slot(x.dtype)],
+          x.data,
+          branch.data,
+          bias.data,
+          mask_of(dropout, window, cols, "residual"),
+          y.data};
 }
 
 void CpuBackend::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,

@@ -1,9 +1,9 @@
 #include <cstring>
 
 #include "cpu/cpu_backend.h"
-#include "operands.h"
 #include "cpu/parallel.h"
 #include "cpu/simd/elementwise_kernels.h"
+#include "operands.h"
 
 namespace mindpipe {
 namespace {

@@ -7,15 +7,15 @@
 
 namespace mindpipe {
 
-const char* name_of(Isa isa) {
-  return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "baseline";
-}
+const char* name_of(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "baseline"; }
 
 bool processor_has(Isa isa) {
   __builtin_cpu_init();
   switch (isa) {
-    case Isa::baseline: return true;
-    case Isa::avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    case Isa::baseline:
+      return true;
+    case Isa::avx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
     case Isa::avx512:
       return processor_has(Isa::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -32,8 +32,7 @@ bool processor_has_amx() {
 }
 
 Isa choose_isa(const std::string& instructions) {
-  if (instructions == "auto")
-    return processor_has(Isa::avx512) ? Isa::avx512 : processor_has(Isa::avx2) ? Isa::avx2 : Isa::baseline;
+  if (instructions == "auto") return processor_has(Isa::avx512) ? Isa::avx512 : processor_has(Isa::avx2) ? Isa::avx2 : Isa::baseline;
   for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
     if (instructions == name_of(isa)) {
       MP_REQUIRE(processor_has(isa), Exit::bad_configuration, "device.instructions: this processor has no {}; use auto", instructions);

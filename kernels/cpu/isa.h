@@ -21,10 +21,18 @@ bool processor_has_amx();  ///< tiles and bf16 products, with the kernel's permi
 
 }  // namespace mindpipe
 
-#define MINDPIPE_DECLARE_KERNELS(Type, name)   \
-  namespace baseline { extern const Type name; } \
-  namespace avx2 { extern const Type name; }     \
-  namespace avx512 { extern const Type name; }
+#define MINDPIPE_DECLARE_KERNELS(Type, name) \
+  namespace baseline {                       \
+  extern const Type name;                    \
+  }                                          \
+  namespace avx2 {                           \
+  extern const Type name;                    \
+  }                                          \
+  namespace avx512 {                         \
+  extern const Type name;                    \
+  }
 
-#define MINDPIPE_PICK_KERNELS(isa, name) \
-  ((isa) == ::mindpipe::Isa::avx512 ? ::mindpipe::avx512::name : (isa) == ::mindpipe::Isa::avx2 ? ::mindpipe::avx2::name : ::mindpipe::baseline::name)
+#define MINDPIPE_PICK_KERNELS(isa, name)                       \
+  ((isa) == ::mindpipe::Isa::avx512 ? ::mindpipe::avx512::name \
+   : (isa) == ::mindpipe::Isa::avx2 ? ::mindpipe::avx2::name   \
+                                    : ::mindpipe::baseline::name)

@@ -1,15 +1,15 @@
 #include "cpu/simd/norm_kernels.h"
 
 #include "cpu/cpu_backend.h"
-#include "operands.h"
 #include "cpu/parallel.h"
 #include "cpu/row_work.h"
+#include "operands.h"
 
 namespace mindpipe {
 namespace {
 
 constexpr std::int64_t rows_in_cache = 4;  ///< that a sum and its norm take in turn: a few, so that they stay in the nearest cache
-constexpr std::int64_t strip = 64;  ///< columns of a sum over rows that stay with one thread
+constexpr std::int64_t strip = 64;         ///< columns of a sum over rows that stay with one thread
 
 /// Divides the columns of a sum over rows among threads: each adds its own columns from the first row to the last.
 template <class Work>
@@ -21,15 +21,22 @@ void in_columns(int threads, const SampleRows& shape, const Work& work) {
 
 }  // namespace
 
-NormRows norm_rows(Isa isa, NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
-                   const Tensor& y) {
+NormRows norm_rows(Isa isa, NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon,
+                   const Tensor& statistics, const Tensor& y) {
   const std::int64_t rows = x.rows(), cols = x.cols();
   require(y, x.count(), x.dtype, "norm", "y");
   require(gain, cols, x.dtype, "norm", "gain");
   if (offset) require(offset, cols, x.dtype, "norm", "offset");
   require(statistics, 2 * rows, wide(x.dtype), "norm", "statistics");
-  return {MINDPIPE_PICK_KERNELS(isa, norm_kernels).forward[slot(x.dtype)], kind == NormKind::rms, x.data, gain.data, offset.data, epsilon,
-          statistics.data, y.data, cols};
+  return {MINDPIPE_PICK_KERNELS(isa, norm_kernels).forward[slot(x.dtype)],
+          kind == NormKind::rms,
+          x.data,
+          gain.data,
+          offset.data,
+          epsilon,
+          statistics.data,
+          y.data,
+          cols};
 }
 
 void CpuBackend::norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
@@ -38,9 +45,9 @@ void CpuBackend::norm(NormKind kind, const Tensor& x, const Tensor& gain, const 
   progress();
 }
 
-void CpuBackend::residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y,
-                               NormKind kind, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
-                               const Tensor& normed) {
+void CpuBackend::residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                               const Tensor& y, NormKind kind, const Tensor& gain, const Tensor& offset, double epsilon,
+                               const Tensor& statistics, const Tensor& normed) {
   const ResidualRows add = residual_rows(isa_, x, branch, bias, dropout, window, y);
   const NormRows norm = norm_rows(isa_, kind, y, gain, offset, epsilon, statistics, normed);
   in_ranges(threads_, y.rows(), row_grain(y.cols()), [&](auto first, auto last) {

@@ -3,14 +3,15 @@
 #include <algorithm>
 
 #include "cpu/cpu_backend.h"
-#include "operands.h"
 #include "cpu/products_f64.h"
 #include "cpu/workspace.h"
+#include "operands.h"
 
 namespace mindpipe {
 namespace {
 
-static_assert(static_cast<int>(Curve::relu) == static_cast<int>(Activation::relu) && static_cast<int>(Curve::gelu) == static_cast<int>(Activation::gelu) &&
+static_assert(static_cast<int>(Curve::relu) == static_cast<int>(Activation::relu) &&
+              static_cast<int>(Curve::gelu) == static_cast<int>(Activation::gelu) &&
               static_cast<int>(Curve::silu) == static_cast<int>(Activation::silu));
 Curve curve_of(Activation activation) { return static_cast<Curve>(activation); }
 
@@ -20,11 +21,13 @@ MatrixView view_of(const Tensor& t) { return {t.data, t.dtype == DType::bf16}; }
 Factor factor_of(const Tensor& t, bool depth_first) { return {t.data, t.cols(), depth_first, t.dtype == DType::bf16}; }
 
 void require_matrix(const Tensor& t, std::int64_t rows, std::int64_t cols, const char* operation, const char* name) {
-  MP_CHECK(t.data != nullptr && t.rows() == rows && t.cols() == cols, "{}: {} is {} ([{}, {}] is needed)", operation, name, to_string(t.shape), rows, cols);
+  MP_CHECK(t.data != nullptr && t.rows() == rows && t.cols() == cols, "{}: {} is {} ([{}, {}] is needed)", operation, name,
+           to_string(t.shape), rows, cols);
 }
 /// f32 or the dtype of the operands.
 void require_result(const Tensor& t, DType operands, const char* operation, const char* name) {
-  MP_CHECK(t.dtype == wide(operands) || t.dtype == operands, "{}: {} is {} beside {} operands", operation, name, name_of(t.dtype), name_of(operands));
+  MP_CHECK(t.dtype == wide(operands) || t.dtype == operands, "{}: {} is {} beside {} operands", operation, name, name_of(t.dtype),
+           name_of(operands));
 }
 
 }  // namespace
@@ -35,7 +38,8 @@ ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int6
   for (int rows = 1; rows <= threads; ++rows) {
     const int cols = threads / rows;
     // A thread multiplies its tiles and packs its columns; packing an element costs about as much as meeting 16 rows.
-    const double cost = static_cast<double>(divided_up(col_tiles, cols)) * (static_cast<double>(divided_up(row_tiles, rows) * tile_rows) + 16.0);
+    const double cost =
+        static_cast<double>(divided_up(col_tiles, cols)) * (static_cast<double>(divided_up(row_tiles, rows) * tile_rows) + 16.0);
     if (cost < least * 0.999) {
       least = cost;
       best = {rows, cols};
@@ -102,10 +106,12 @@ void CpuWorkspace::product(DType operands, std::int64_t rows, std::int64_t cols,
 
 void CpuBackend::multiply(const Product& product) {
   const ProductKernels& kernels = choose_product_kernels(isa_, product.a.bf16);
-  run_product(kernels, product, threads_, product_area_.take(memory_, product_workspace(kernels, product.rows, product.cols, product.depth, threads_)));
+  run_product(kernels, product, threads_,
+              product_area_.take(memory_, product_workspace(kernels, product.rows, product.cols, product.depth, threads_)));
 }
 
-void CpuBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) {
+void CpuBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before,
+                        const Tensor& y) {
   const std::int64_t n = x.rows(), k = x.cols(), m = w.rows();
   slot(x.dtype);
   require_matrix(w, m, k, "linear", "w");
@@ -121,9 +127,11 @@ void CpuBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Ac
     require_dtype(before, y.dtype, "linear", "before");
   }
   if (x.dtype == DType::f64) {
-    linear_f64(n, k, m, x.as<double>(), w.as<double>(), bias.as<double>(), curve_of(activation), before.as<double>(), y.as<double>(), threads_);
+    linear_f64(n, k, m, x.as<double>(), w.as<double>(), bias.as<double>(), curve_of(activation), before.as<double>(), y.as<double>(),
+               threads_);
   } else {
-    multiply({factor_of(x, false), factor_of(w, false), n, m, k, view_of(y), view_of(before), view_of(bias), curve_of(activation), false, false});
+    multiply({factor_of(x, false), factor_of(w, false), n, m, k, view_of(y), view_of(before), view_of(bias), curve_of(activation), false,
+              false});
   }
   progress();
 }
@@ -140,7 +148,8 @@ void CpuBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activa
     require_result(before, dy.dtype, "linear_backward_input", "before");
   }
   if (dy.dtype == DType::f64) {
-    linear_backward_input_f64(n, k, m, dy.as<double>(), w.as<double>(), curve_of(activation), before.as<double>(), dx.as<double>(), threads_);
+    linear_backward_input_f64(n, k, m, dy.as<double>(), w.as<double>(), curve_of(activation), before.as<double>(), dx.as<double>(),
+                              threads_);
   } else {
     multiply({factor_of(dy, false), factor_of(w, true), n, k, m, view_of(dx), view_of(before), {}, curve_of(activation), true, false});
   }

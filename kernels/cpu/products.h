@@ -36,12 +36,15 @@ struct Product {
 inline constexpr int depth_block = 256;
 
 /// One thread's part of a product: rows [first_row, last_row) and columns [first_col, last_col).
-struct ProductPart { std::int64_t first_row, last_row, first_col, last_col; };
+struct ProductPart {
+  std::int64_t first_row, last_row, first_col, last_col;
+};
 
 /// A product engine of one instruction set; product_kernels are those that compute in f32 and widen bf16.
 struct ProductKernels {
-  int tile_rows, tile_cols;       ///< the register tile
-  std::size_t (*workspace_bytes)(std::int64_t rows, std::int64_t depth);  ///< that `run` needs for a part of so many rows, aligned to 64 bytes
+  int tile_rows, tile_cols;  ///< the register tile
+  std::size_t (*workspace_bytes)(std::int64_t rows,
+                                 std::int64_t depth);  ///< that `run` needs for a part of so many rows, aligned to 64 bytes
   void (*run)(const Product& product, const ProductPart& part, void* workspace);
 };
 MINDPIPE_DECLARE_KERNELS(ProductKernels, product_kernels)
@@ -56,7 +59,9 @@ MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_model_kernels)
 const ProductKernels& choose_product_kernels(Isa isa, bool bf16);
 
 /// How threads share the tiles of a product: rows * cols of them, each with its range of both.
-struct ThreadGrid { int rows, cols; };
+struct ThreadGrid {
+  int rows, cols;
+};
 ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t tile_rows, int threads);
 
 /// "+amx" where bf16 products run on tiles: it changes bits, so ranks must agree on it.

@@ -26,7 +26,9 @@ struct NormRows {
   void operator()(std::int64_t first, std::int64_t last) const { kernel(rms, x, gain, offset, epsilon, statistics, y, cols, first, last); }
 };
 
-ResidualRows residual_rows(Isa isa, const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y);
-NormRows norm_rows(Isa isa, NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics, const Tensor& y);
+ResidualRows residual_rows(Isa isa, const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                           const Tensor& y);
+NormRows norm_rows(Isa isa, NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon,
+                   const Tensor& statistics, const Tensor& y);
 
 }  // namespace mindpipe

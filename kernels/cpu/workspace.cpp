@@ -5,7 +5,8 @@
 
 namespace mindpipe {
 
-void CpuWorkspace::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out, bool backward) {
+void CpuWorkspace::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                             const Tensor& out, bool backward) {
   largest_.include({.attention = attention_scratch_bytes(isa_, threads_, question, q, k, v, log_sum, out, backward)});
 }
 

@@ -12,7 +12,8 @@ class CpuWorkspace {
   CpuWorkspace(int threads, const std::string& instructions) : CpuWorkspace(threads, choose_isa(instructions)) {}
 
   void product(DType operands, std::int64_t rows, std::int64_t cols, std::int64_t depth);
-  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out, bool backward);
+  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                 const Tensor& out, bool backward);
   void rotary(const Heads& heads);
   const Workspace& largest() const { return largest_; }
   void forget() { largest_ = {}; }

@@ -12,13 +12,15 @@ std::string text_of(const std::string& file) {
   std::ifstream in(file);
   std::ostringstream text;
   text << in.rdbuf();
-  MP_REQUIRE(in, Exit::input_missing, "device.kernels: {} cannot be read; write it with mindpipe-train doctor --tune, or leave the setting out", file);
+  MP_REQUIRE(in, Exit::input_missing,
+             "device.kernels: {} cannot be read; write it with mindpipe-train doctor --tune, or leave the setting out", file);
   return text.str();
 }
 
 }  // namespace
 
-CudaBackend::CudaBackend(Memory& memory, int device, const std::string& kernels) : GpuOperations(memory, device), fused_attention_(cuda::make_fused_attention(memory)) {
+CudaBackend::CudaBackend(Memory& memory, int device, const std::string& kernels)
+    : GpuOperations(memory, device), fused_attention_(cuda::make_fused_attention(memory)) {
   if (kernels.empty()) return;
   cuda::TunedTable table = cuda::read_tuned_table(text_of(kernels), kernels);
   cuda::require_fit(table, kernels, gpu(), products_.version());
@@ -35,11 +37,13 @@ std::string CudaBackend::description() const {
   cudaDeviceProp properties;
   MP_CUDA(cudaGetDeviceProperties(&properties, device_));
   const std::string attention = fused_attention_ ? fmt::format("cuDNN {}", fused_attention_->version()) : "attention of our own";
-  return fmt::format("cuda: {} with cuBLASLt {} and {}, GPU {} ({} multiprocessors, {:.0f} GiB)", properties.name, products_.version(), attention, device_,
-                     properties.multiProcessorCount, static_cast<double>(properties.totalGlobalMem) / 1073741824.0);
+  return fmt::format("cuda: {} with cuBLASLt {} and {}, GPU {} ({} multiprocessors, {:.0f} GiB)", properties.name, products_.version(),
+                     attention, device_, properties.multiProcessorCount, static_cast<double>(properties.totalGlobalMem) / 1073741824.0);
 }
 
-std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels) { return std::make_unique<CudaBackend>(memory, device, kernels); }
+std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels) {
+  return std::make_unique<CudaBackend>(memory, device, kernels);
+}
 
 std::string gpu_devices() {
   int devices = 0, driver = 0, runtime = 0;

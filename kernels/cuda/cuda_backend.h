@@ -15,8 +15,10 @@ class CudaBackend final : public GpuOperations {
   void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) override;
   void linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) override;
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override;
-  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out) override;
-  void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) override;
+  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                 const Tensor& out) override;
+  void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                          const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) override;
 
   cuda::ProductLibrary& products() { return products_; }  ///< for `doctor --tune`
   std::string gpu() const;                                ///< its name

@@ -1,8 +1,8 @@
 #include <cstring>
 
-#include "cuda/gpu_operations.h"
 #include "cuda/device/elementwise_kernels.h"
 #include "cuda/error.h"
+#include "cuda/gpu_operations.h"
 #include "dropout_mask.h"
 #include "operands.h"
 
@@ -19,11 +19,16 @@ std::uint64_t bits_of(T x) {
 /// The bits of one element with this value; bf16 rounds to the nearest, ties to even.
 std::uint64_t element_bits(DType dtype, double value) {
   switch (dtype) {
-    case DType::f64: return bits_of(value);
-    case DType::f32: return bits_of(static_cast<float>(value));
-    case DType::i32: return bits_of(static_cast<std::int32_t>(value));
-    case DType::u8: return bits_of(static_cast<std::uint8_t>(value));
-    case DType::bf16: break;
+    case DType::f64:
+      return bits_of(value);
+    case DType::f32:
+      return bits_of(static_cast<float>(value));
+    case DType::i32:
+      return bits_of(static_cast<std::int32_t>(value));
+    case DType::u8:
+      return bits_of(static_cast<std::uint8_t>(value));
+    case DType::bf16:
+      break;
   }
   if (value != value) return 0x7fff;
   const std::uint64_t wide = bits_of(static_cast<float>(value));
@@ -77,7 +82,8 @@ void GpuOperations::swiglu_backward(const Tensor& dy, const Tensor& gate_up, con
   done("swiglu_backward");
 }
 
-void GpuOperations::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y) {
+void GpuOperations::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                             const Tensor& y) {
   const std::int64_t cols = columns_under(window, x, "residual");
   require(branch, x.count(), x.dtype, "residual", "branch");
   require(y, x.count(), x.dtype, "residual", "y");

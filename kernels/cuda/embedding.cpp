@@ -1,17 +1,19 @@
 #include <algorithm>
 
-#include "cuda/gpu_operations.h"
 #include "cuda/device/embedding_kernels.h"
+#include "cuda/gpu_operations.h"
 #include "operands.h"
 
 namespace mindpipe {
 namespace {
 
-cuda::PositionCall position_call(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position, const char* operation) {
-  MP_CHECK(x.rows() == window.samples * window.rows, "{}: {} is not {} samples of {} rows", operation, to_string(x.shape), window.samples, window.rows);
+cuda::PositionCall position_call(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position,
+                                 const char* operation) {
+  MP_CHECK(x.rows() == window.samples * window.rows, "{}: {} is not {} samples of {} rows", operation, to_string(x.shape), window.samples,
+           window.rows);
   const std::int64_t first = first_position + window.first, cols = x.cols();
-  MP_CHECK(positions.cols() == cols && first >= 0 && first + window.rows <= positions.rows(), "{}: positions {}..{} of width {} in a table {}", operation,
-           first, first + window.rows, cols, to_string(positions.shape));
+  MP_CHECK(positions.cols() == cols && first >= 0 && first + window.rows <= positions.rows(),
+           "{}: positions {}..{} of width {} in a table {}", operation, first, first + window.rows, cols, to_string(positions.shape));
   return {window.samples, window.rows, cols, first};
 }
 
@@ -37,13 +39,14 @@ void GpuOperations::embedding_backward(const Tensor& tokens, const Tensor& dy, s
     const std::int64_t count = std::min(cuda::most_sorted, tokens.count() - first);
     void* room = workspace(cuda::sort_workspace(count), "embedding_backward");
     const cuda::SortedTokens sorted = cuda::sort_tokens(tokens.as<std::int32_t>() + first, count, shape, room, stream());
-    cuda::add_by_row(slot(dy.dtype), sorted, dy.as<std::byte>() + first * shape.cols * static_cast<std::int64_t>(bytes_of(dy.dtype)), shape, dtable.data, count,
-                     stream());
+    cuda::add_by_row(slot(dy.dtype), sorted, dy.as<std::byte>() + first * shape.cols * static_cast<std::int64_t>(bytes_of(dy.dtype)), shape,
+                     dtable.data, count, stream());
   }
   done("embedding_backward");
 }
 
-void GpuOperations::add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position, const Tensor& y) {
+void GpuOperations::add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position,
+                                  const Tensor& y) {
   const cuda::PositionCall call = position_call(x, positions, window, first_position, "add_positions");
   require_dtype(positions, x.dtype, "add_positions", "positions");
   require(y, x.count(), x.dtype, "add_positions", "y");

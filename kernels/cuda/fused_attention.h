@@ -8,13 +8,15 @@
 
 namespace mindpipe::cuda {
 
-/// What cuDNN may be asked, a pure function of the question; what it is asked it may still refuse, as a function of question, version and GPU.
+/// What cuDNN may be asked, a pure function of the question; what it is asked it may still refuse, as a function of question, version and
+/// GPU.
 ///   bf16; no dropout, whose mask is our function; heads of 8, 16, .. 128; at least two queries and two keys;
-///   a causal mask begins in the upper left corner (as many queries as keys), or ends in the lower right one, and then there is no padding, since cuDNN
-///   would let it end at each sample's length.
+///   a causal mask begins in the upper left corner (as many queries as keys), or ends in the lower right one, and then there is no padding,
+///   since cuDNN would let it end at each sample's length.
 bool cudnn_may_answer(const AttentionCall& call, bool bf16);
 
-/// Attention by cuDNN's graphs: one call, the first plan of its heuristic, a backward that is deterministic. A plan is made once for each question and kept.
+/// Attention by cuDNN's graphs: one call, the first plan of its heuristic, a backward that is deterministic. A plan is made once for each
+/// question and kept.
 class FusedAttention {
  public:
   /// Plans that want more than this are refused: on Hopper the deterministic backward keeps the products of a whole question.

@@ -11,10 +11,11 @@ int choose(int device) {
   int devices = 0;
   const cudaError_t answer = cudaGetDeviceCount(&devices);
   MP_REQUIRE(answer == cudaSuccess && devices > 0, Exit::bad_configuration,
-             "device.kind is cuda, but CUDA finds no GPU that this process may use ({}); look with nvidia-smi at GPUs and driver, or set device.kind=cpu",
+             "device.kind is cuda, but CUDA finds no GPU that this process may use ({}); look with nvidia-smi at GPUs and driver, or set "
+             "device.kind=cpu",
              cudaGetErrorString(answer));
-  MP_REQUIRE(device >= 0 && device < devices, Exit::bad_configuration, "cuda: GPU {} of {}; start as many ranks on a node as it has GPUs, or set CUDA_VISIBLE_DEVICES", device,
-             devices);
+  MP_REQUIRE(device >= 0 && device < devices, Exit::bad_configuration,
+             "cuda: GPU {} of {}; start as many ranks on a node as it has GPUs, or set CUDA_VISIBLE_DEVICES", device, devices);
   MP_CUDA(cudaSetDevice(device));
   return device;
 }

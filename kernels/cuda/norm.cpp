@@ -1,16 +1,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cuda/gpu_operations.h"
 #include "cuda/device/norm_kernels.h"
+#include "cuda/gpu_operations.h"
 #include "dropout_mask.h"
 #include "operands.h"
 
 namespace mindpipe {
 namespace {
 
-cuda::NormCall checked_norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
-                            const Tensor& y) {
+cuda::NormCall checked_norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon,
+                            const Tensor& statistics, const Tensor& y) {
   const std::int64_t rows = x.rows(), cols = x.cols();
   require(y, x.count(), x.dtype, "norm", "y");
   require(gain, cols, x.dtype, "norm", "gain");
@@ -28,13 +28,14 @@ RowParts parts_of(const Tensor& dy, const Tensor& sums, const char* operation) {
 }  // namespace
 
 void GpuOperations::norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
-                       const Tensor& y) {
+                         const Tensor& y) {
   cuda::norm(slot(x.dtype), x.data, checked_norm(kind, x, gain, offset, epsilon, statistics, y), stream());
   done("norm");
 }
 
-void GpuOperations::residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& y,
-                                NormKind kind, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics, const Tensor& normed) {
+void GpuOperations::residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                                  const Tensor& y, NormKind kind, const Tensor& gain, const Tensor& offset, double epsilon,
+                                  const Tensor& statistics, const Tensor& normed) {
   const std::int64_t cols = columns_under(window, x, "residual_norm");
   require(branch, x.count(), x.dtype, "residual_norm", "branch");
   require(y, x.count(), x.dtype, "residual_norm", "y");
@@ -45,19 +46,20 @@ void GpuOperations::residual_norm(const Tensor& x, const Tensor& branch, const T
 }
 
 void GpuOperations::norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics,
-                                      const Tensor& residual, const Tensor& dx) {
+                                        const Tensor& residual, const Tensor& dx) {
   const std::int64_t rows = x.rows(), cols = x.cols();
   require(dy, x.count(), x.dtype, "norm_backward_input", "dy");
   require(dx, x.count(), x.dtype, "norm_backward_input", "dx");
   if (residual) require(residual, x.count(), x.dtype, "norm_backward_input", "residual");
   require(gain, cols, x.dtype, "norm_backward_input", "gain");
   require(statistics, 2 * rows, wide(x.dtype), "norm_backward_input", "statistics");
-  cuda::norm_backward_input(slot(x.dtype), kind == NormKind::rms, dy.data, x.data, gain.data, statistics.data, residual.data, dx.data, rows, cols, stream());
+  cuda::norm_backward_input(slot(x.dtype), kind == NormKind::rms, dy.data, x.data, gain.data, statistics.data, residual.data, dx.data, rows,
+                            cols, stream());
   done("norm_backward_input");
 }
 
 void GpuOperations::norm_backward_parameters(NormKind, const Tensor& dy, const Tensor& x, const Tensor& statistics, const Tensor& dgain,
-                                           const Tensor& doffset) {
+                                             const Tensor& doffset) {
   const RowParts shape = parts_of(dy, dgain, "norm_backward_parameters");
   const std::int64_t sums = shape.parts * shape.cols;
   require(x, dy.count(), dy.dtype, "norm_backward_parameters", "x");
@@ -65,7 +67,8 @@ void GpuOperations::norm_backward_parameters(NormKind, const Tensor& dy, const T
   require(dgain, sums, wide(dy.dtype), "norm_backward_parameters", "dgain");
   if (doffset) require(doffset, sums, wide(dy.dtype), "norm_backward_parameters", "doffset");
   void* room = workspace(cuda::column_sums_workspace(shape), "norm_backward_parameters");
-  cuda::norm_backward_parameters(slot(dy.dtype), dy.data, x.data, statistics.data, dgain.data, doffset.data, shape, room, workspace_.size(), stream());
+  cuda::norm_backward_parameters(slot(dy.dtype), dy.data, x.data, statistics.data, dgain.data, doffset.data, shape, room, workspace_.size(),
+                                 stream());
   done("norm_backward_parameters");
 }
 
@@ -81,12 +84,15 @@ void GpuOperations::rotary(const Heads& heads, double base, std::int64_t first_p
   const Shape& shape = heads.data.shape;
   MP_CHECK(shape.rank == 4, "rotary: {} is not [samples, rows, heads, width]", to_string(shape));
   MP_CHECK(shape[3] % 2 == 0, "rotary: heads of width {} (pairs need an even one)", shape[3]);
-  MP_REQUIRE(shape[3] <= cuda::widest_rotary, Exit::bad_configuration, "rotary: heads of width {} (at most {} on CUDA)", shape[3], cuda::widest_rotary);
+  MP_REQUIRE(shape[3] <= cuda::widest_rotary, Exit::bad_configuration, "rotary: heads of width {} (at most {} on CUDA)", shape[3],
+             cuda::widest_rotary);
   MP_CHECK(heads.first >= 0 && heads.count >= 0 && heads.first + heads.count <= shape[2], "rotary: heads {}..{} of {}", heads.first,
            heads.first + heads.count, shape[2]);
   cuda::Frequencies frequencies{};
-  for (std::int64_t i = 0; i < shape[3] / 2; ++i) frequencies.of[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(shape[3]));
-  const cuda::RotaryCall call{heads.data.data, shape[0] * shape[1], shape[1], shape[2], heads.first, heads.count, shape[3], first_position, inverse};
+  for (std::int64_t i = 0; i < shape[3] / 2; ++i)
+    frequencies.of[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(shape[3]));
+  const cuda::RotaryCall call{heads.data.data, shape[0] * shape[1], shape[1], shape[2], heads.first, heads.count,
+                              shape[3],        first_position,      inverse};
   cuda::rotary(slot(heads.data.dtype), call, frequencies, stream());
   done("rotary");
 }

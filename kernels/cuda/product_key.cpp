@@ -8,7 +8,8 @@ namespace mindpipe::cuda {
 namespace {
 
 constexpr std::array kind_names{"forward", "backward_input", "backward_weight"};
-constexpr std::array epilogue_names{"none", "bias", "relu", "relu_bias", "gelu", "gelu_bias", "gelu_before", "gelu_bias_before", "gelu_backward"};
+constexpr std::array epilogue_names{"none",         "bias", "relu", "relu_bias", "gelu", "gelu_bias", "gelu_before", "gelu_bias_before",
+                                    "gelu_backward"};
 constexpr std::array dtypes{DType::f64, DType::f32, DType::bf16};
 
 template <class Names>
@@ -34,7 +35,9 @@ bool fits_before(std::optional<DType> before, DType result, std::int64_t rows, s
 
 }  // namespace
 
-bool has_bias(Epilogue e) { return e == Epilogue::bias || e == Epilogue::relu_bias || e == Epilogue::gelu_bias || e == Epilogue::gelu_bias_before; }
+bool has_bias(Epilogue e) {
+  return e == Epilogue::bias || e == Epilogue::relu_bias || e == Epilogue::gelu_bias || e == Epilogue::gelu_bias_before;
+}
 bool has_before(Epilogue e) { return e == Epilogue::gelu_before || e == Epilogue::gelu_bias_before || e == Epilogue::gelu_backward; }
 
 std::string to_string(const ProductKey& key) {
@@ -67,9 +70,12 @@ int alignment_of(std::int64_t elements, DType dtype) {
 ProductLayout layout_of(const ProductKey& key) {
   const auto [kind, type, result, epilogue, n, k, m] = key;
   switch (kind) {
-    case ProductKind::forward: return {matrix(type, k, m, true), matrix(type, k, n, false), matrix(result, m, n, false), false};
-    case ProductKind::backward_input: return {matrix(type, k, m, false), matrix(type, m, n, false), matrix(result, k, n, false), false};
-    case ProductKind::backward_weight: break;
+    case ProductKind::forward:
+      return {matrix(type, k, m, true), matrix(type, k, n, false), matrix(result, m, n, false), false};
+    case ProductKind::backward_input:
+      return {matrix(type, k, m, false), matrix(type, m, n, false), matrix(result, k, n, false), false};
+    case ProductKind::backward_weight:
+      break;
   }
   return {matrix(type, k, n, false), matrix(type, m, n, true), matrix(result, k, m, false), true};
 }
@@ -81,12 +87,15 @@ std::optional<Epilogue> forward_epilogue(const ProductCall& c) {
   if (bias && *c.bias != c.result) return {};
   if (before && (c.activation != Activation::gelu || !fits_before(c.before, c.result, c.n, c.m))) return {};
   switch (c.activation) {
-    case Activation::none: return bias ? Epilogue::bias : Epilogue::none;
-    case Activation::relu: return bias ? Epilogue::relu_bias : Epilogue::relu;
+    case Activation::none:
+      return bias ? Epilogue::bias : Epilogue::none;
+    case Activation::relu:
+      return bias ? Epilogue::relu_bias : Epilogue::relu;
     case Activation::gelu:
       if (before) return bias ? Epilogue::gelu_bias_before : Epilogue::gelu_before;
       return bias ? Epilogue::gelu_bias : Epilogue::gelu;
-    case Activation::silu: break;
+    case Activation::silu:
+      break;
   }
   return {};
 }

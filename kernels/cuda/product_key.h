@@ -15,7 +15,8 @@ enum class Epilogue : std::uint8_t { none, bias, relu, relu_bias, gelu, gelu_bia
 bool has_bias(Epilogue epilogue);
 bool has_before(Epilogue epilogue);
 
-/// n rows (tokens), k inputs, m outputs, as in backend.h. Everything that chooses an algorithm is a function of this and the library's version.
+/// n rows (tokens), k inputs, m outputs, as in backend.h. Everything that chooses an algorithm is a function of this and the library's
+/// version.
 struct ProductKey {
   ProductKind kind = ProductKind::forward;
   DType operands = DType::bf16, result = DType::bf16;
@@ -35,7 +36,8 @@ struct ColumnMatrix {
   bool transposed = false;
   int alignment = 0;  ///< bytes that its address is a multiple of, wherever the operand lies
 };
-/// d = epilogue(op(a) op(b)), or d += op(a) op(b). Row-major [rows, cols] is column-major [cols, rows], so every product is computed transposed:
+/// d = epilogue(op(a) op(b)), or d += op(a) op(b). Row-major [rows, cols] is column-major [cols, rows], so every product is computed
+/// transposed:
 ///   forward         y^T [m,n] = w x^T        a = w, b = x
 ///   backward_input  dx^T [k,n] = w^T dy^T    a = w, b = dy
 ///   backward_weight dw^T [k,m] += x^T dy     a = x, b = dy
@@ -57,8 +59,8 @@ std::optional<ProductKey> fused_key(const ProductCall& call);
 /// The sums of `rows` of its rows alone, in f32 (f64 beside f64).
 ProductKey sums_key(const ProductCall& call, std::int64_t rows);
 
-/// Rows whose sums fit into `bytes` of f32, a multiple of 64 or of 8 where that is possible, so that each run of rows is aligned as its size says:
-/// how a product is cut whose sums need another pass.
+/// Rows whose sums fit into `bytes` of f32, a multiple of 64 or of 8 where that is possible, so that each run of rows is aligned as its
+/// size says: how a product is cut whose sums need another pass.
 std::int64_t rows_at_once(std::int64_t cols, std::size_t bytes);
 /// How many rows are summed at once: all where the result can hold the sums itself.
 std::int64_t rows_at_once(const ProductCall& call, std::size_t bytes);

@@ -9,25 +9,36 @@ cudaDataType_t type_of(DType dtype) { return dtype == DType::f64 ? CUDA_R_64F : 
 
 cublasLtEpilogue_t name_of(Epilogue epilogue) {
   switch (epilogue) {
-    case Epilogue::none: break;
-    case Epilogue::bias: return CUBLASLT_EPILOGUE_BIAS;
-    case Epilogue::relu: return CUBLASLT_EPILOGUE_RELU;
-    case Epilogue::relu_bias: return CUBLASLT_EPILOGUE_RELU_BIAS;
-    case Epilogue::gelu: return CUBLASLT_EPILOGUE_GELU;
-    case Epilogue::gelu_bias: return CUBLASLT_EPILOGUE_GELU_BIAS;
-    case Epilogue::gelu_before: return CUBLASLT_EPILOGUE_GELU_AUX;
-    case Epilogue::gelu_bias_before: return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-    case Epilogue::gelu_backward: return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::none:
+      break;
+    case Epilogue::bias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::relu:
+      return CUBLASLT_EPILOGUE_RELU;
+    case Epilogue::relu_bias:
+      return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case Epilogue::gelu:
+      return CUBLASLT_EPILOGUE_GELU;
+    case Epilogue::gelu_bias:
+      return CUBLASLT_EPILOGUE_GELU_BIAS;
+    case Epilogue::gelu_before:
+      return CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::gelu_bias_before:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case Epilogue::gelu_backward:
+      return CUBLASLT_EPILOGUE_DGELU;
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 /// An address that is aligned to so many bytes and no more: the library reads alignments off addresses that it does not follow.
-const void* aligned_address(int bytes) { return reinterpret_cast<const void*>(std::uintptr_t{1} << 20 | static_cast<std::uintptr_t>(bytes)); }
+const void* aligned_address(int bytes) {
+  return reinterpret_cast<const void*>(std::uintptr_t{1} << 20 | static_cast<std::uintptr_t>(bytes));
+}
 
 void require_alignment(const void* address, const ColumnMatrix& matrix, const ProductKey& key, const char* name) {
-  MP_CHECK(reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(matrix.alignment) == 0, "{}: {} is not aligned to {} bytes, which operands of its size are",
-           to_string(key), name, matrix.alignment);
+  MP_CHECK(reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(matrix.alignment) == 0,
+           "{}: {} is not aligned to {} bytes, which operands of its size are", to_string(key), name, matrix.alignment);
 }
 
 }  // namespace
@@ -42,11 +53,13 @@ ProductLibrary::Description ProductLibrary::describe(const ProductKey& key) cons
     lt_.require(lt_.set_description(&made.product, name, &value, sizeof value), "cublasLtMatmulDescSetAttribute", question);
   };
   const auto matrix = [&](cublasLtMatrixLayoutOpaque_t& to, const ColumnMatrix& from) {
-    lt_.require(lt_.initialize_layout(&to, sizeof to, type_of(from.dtype), static_cast<std::uint64_t>(from.rows), static_cast<std::uint64_t>(from.cols), from.leading),
+    lt_.require(lt_.initialize_layout(&to, sizeof to, type_of(from.dtype), static_cast<std::uint64_t>(from.rows),
+                                      static_cast<std::uint64_t>(from.cols), from.leading),
                 "cublasLtMatrixLayoutInit", question);
   };
   // f32 is f32: no TF32 unless a compute type asks for it.
-  lt_.require(lt_.initialize_description(&made.product, sizeof made.product, made.in_f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, made.in_f64 ? CUDA_R_64F : CUDA_R_32F),
+  lt_.require(lt_.initialize_description(&made.product, sizeof made.product, made.in_f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                         made.in_f64 ? CUDA_R_64F : CUDA_R_32F),
               "cublasLtMatmulDescInit", question);
   attribute(CUBLASLT_MATMUL_DESC_TRANSA, layout.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(CUBLASLT_MATMUL_DESC_TRANSB, layout.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -78,17 +91,19 @@ std::vector<cublasLtMatmulAlgo_t> ProductLibrary::ask(const ProductKey& key, Des
   attribute(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(layout.d.alignment));
   if (key.operands == DType::f32)  // multiply-adds in f32, whatever an environment variable would allow
     attribute(CUBLASLT_MATMUL_PREF_IMPL_MASK,
-              std::uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA | CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32F | CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_32F});
+              std::uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA | CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32F |
+                            CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_32F});
 
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(count));
   int found = 0;
-  const cublasStatus_t answer = lt_.heuristic(handle_.get(), &description.product, &description.a, &description.b, &description.d, &description.d, &preference, count,
-                                              results.data(), &found);
+  const cublasStatus_t answer = lt_.heuristic(handle_.get(), &description.product, &description.a, &description.b, &description.d,
+                                              &description.d, &preference, count, results.data(), &found);
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   if (answer == CUBLAS_STATUS_NOT_SUPPORTED) return algorithms;
   lt_.require(answer, "cublasLtMatmulAlgoGetHeuristic", question);
   for (int i = 0; i < found; ++i)
-    if (results[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(results[static_cast<std::size_t>(i)].algo);
+    if (results[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
+      algorithms.push_back(results[static_cast<std::size_t>(i)].algo);
   return algorithms;
 }
 
@@ -100,7 +115,8 @@ ProductLibrary::Plan ProductLibrary::plan_with(const ProductKey& key, const Algo
   Description& d = plan.description;
   const cublasStatus_t answer = lt_.check(handle_.get(), &d.product, &d.a, &d.b, &d.d, &d.d, &plan.algorithm, &result);
   MP_REQUIRE(answer == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_bytes, Exit::bad_configuration,
-             "device.kernels: the algorithm for '{}' does not fit it ({}); write the table anew with mindpipe-train doctor --tune", to_string(key), lt_.status_name(answer));
+             "device.kernels: the algorithm for '{}' does not fit it ({}); write the table anew with mindpipe-train doctor --tune",
+             to_string(key), lt_.status_name(answer));
   return plan;
 }
 
@@ -132,7 +148,8 @@ void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands,
     lt_.require(lt_.set_description(&d.product, name, &to, sizeof to), "cublasLtMatmulDescSetAttribute", question);
   };
   if (has_bias(key.epilogue)) {
-    require_alignment(operands.bias, {key.result, layout.d.rows, 1, layout.d.rows, false, alignment_of(layout.d.rows, key.result)}, key, "bias");
+    require_alignment(operands.bias, {key.result, layout.d.rows, 1, layout.d.rows, false, alignment_of(layout.d.rows, key.result)}, key,
+                      "bias");
     pointer(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
   }
   if (has_before(key.epilogue)) pointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.before);
@@ -140,8 +157,8 @@ void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands,
   const double one_f64 = 1, old_f64 = old;
   const void *alpha = &one, *beta = &old;
   if (d.in_f64) alpha = &one_f64, beta = &old_f64;
-  lt_.require(lt_.multiply(handle_.get(), &d.product, alpha, operands.a, &d.a, operands.b, &d.b, beta, operands.d, &d.d, operands.d, &d.d, &plan->algorithm, workspace,
-                           workspace_bytes, stream),
+  lt_.require(lt_.multiply(handle_.get(), &d.product, alpha, operands.a, &d.a, operands.b, &d.b, beta, operands.d, &d.d, operands.d, &d.d,
+                           &plan->algorithm, workspace, workspace_bytes, stream),
               "cublasLtMatmul", question);
 }
 

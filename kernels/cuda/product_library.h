@@ -17,13 +17,16 @@ struct ProductOperands {
   void* before = nullptr;  ///< read by gelu_backward, written by the others
 };
 
-/// Products by cuBLASLt. An algorithm is chosen once for each key: the table's, else the library's first proposal for the shape under a fixed limit of
-/// workspace, with sums that are not split over blocks; never by timing, and never by addresses, which only have to be as aligned as the layout says.
+/// Products by cuBLASLt. An algorithm is chosen once for each key: the table's, else the library's first proposal for the shape under a
+/// fixed limit of workspace, with sums that are not split over blocks; never by timing, and never by addresses, which only have to be as
+/// aligned as the layout says.
 class ProductLibrary {
  public:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
   static constexpr std::size_t sums_bytes = std::size_t{32} << 20;  ///< beside it: for sums that another pass turns into results
-  ProductLibrary() { lt_.require(lt_.create(handle_.receive(lt_)), "cublasLtCreate", [] { return std::string("a new handle"); }); }
+  ProductLibrary() {
+    lt_.require(lt_.create(handle_.receive(lt_)), "cublasLtCreate", [] { return std::string("a new handle"); });
+  }
   /// A table that fits this GPU and library; before the first product.
   void use(TunedTable table) { table_ = std::move(table); }
 
@@ -44,7 +47,9 @@ class ProductLibrary {
     LtHandle() = default;
     LtHandle(const LtHandle&) = delete;
     LtHandle& operator=(const LtHandle&) = delete;
-    ~LtHandle() { if (raw_ != nullptr) destroy_(raw_); }
+    ~LtHandle() {
+      if (raw_ != nullptr) destroy_(raw_);
+    }
     cublasLtHandle_t* receive(const BlasLt& lt) {
       destroy_ = lt.destroy;
       return &raw_;

@@ -10,11 +10,13 @@ using cuda::ProductLibrary;
 static_assert(gpu_workspace_bytes >= ProductLibrary::workspace_bytes + ProductLibrary::sums_bytes);
 
 void require_matrix(const Tensor& t, std::int64_t rows, std::int64_t cols, const char* operation, const char* name) {
-  MP_CHECK(t.data != nullptr && t.rows() == rows && t.cols() == cols, "{}: {} is {} ([{}, {}] is needed)", operation, name, to_string(t.shape), rows, cols);
+  MP_CHECK(t.data != nullptr && t.rows() == rows && t.cols() == cols, "{}: {} is {} ([{}, {}] is needed)", operation, name,
+           to_string(t.shape), rows, cols);
 }
 /// f32 or the dtype of the operands.
 void require_result(const Tensor& t, DType operands, const char* operation, const char* name) {
-  MP_CHECK(t.dtype == wide(operands) || t.dtype == operands, "{}: {} is {} beside {} operands", operation, name, name_of(t.dtype), name_of(operands));
+  MP_CHECK(t.dtype == wide(operands) || t.dtype == operands, "{}: {} is {} beside {} operands", operation, name, name_of(t.dtype),
+           name_of(operands));
 }
 std::optional<DType> dtype_of(const Tensor& t) { return t ? std::optional(t.dtype) : std::nullopt; }
 
@@ -22,11 +24,12 @@ std::optional<DType> dtype_of(const Tensor& t) { return t ? std::optional(t.dtyp
 Tensor rows_of(const Tensor& t, std::int64_t first, std::int64_t count) { return t ? t.row_range(first, count) : t; }
 
 cuda::Finish finish_of(const Tensor& sums, const Tensor& result, Activation activation, const Tensor& bias, const Tensor& before) {
-  return {sums.data, result.data, slot(result.dtype), static_cast<Curve>(activation), bias.data, slot(bias.dtype), before.data, slot(before.dtype), result.count(), result.cols()};
+  return {sums.data,          result.data,    slot(result.dtype), static_cast<Curve>(activation), bias.data, slot(bias.dtype), before.data,
+          slot(before.dtype), result.count(), result.cols()};
 }
 
-/// Sums in f32 (f64 beside f64), then another pass over them: where they are results already, in place, else by runs of rows that fit into `scratch`.
-/// product(first, rows, sums); finish(first, rows, sums).
+/// Sums in f32 (f64 beside f64), then another pass over them: where they are results already, in place, else by runs of rows that fit into
+/// `scratch`. product(first, rows, sums); finish(first, rows, sums).
 template <class Product, class Finish>
 void in_two_passes(const ProductCall& call, const Tensor& result, void* scratch, const Product& product, const Finish& finish) {
   const std::int64_t n = call.n, run = cuda::rows_at_once(call, ProductLibrary::sums_bytes);
@@ -40,7 +43,8 @@ void in_two_passes(const ProductCall& call, const Tensor& result, void* scratch,
 
 }  // namespace
 
-void CudaBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) {
+void CudaBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before,
+                         const Tensor& y) {
   const std::int64_t n = x.rows(), k = x.cols(), m = w.rows();
   slot(x.dtype);
   require_matrix(w, m, k, "linear", "w");
@@ -87,7 +91,8 @@ void CudaBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activ
   if (n == 0) return done("linear_backward_input");
   auto* memory = static_cast<std::byte*>(workspace(gpu_workspace_bytes, "linear_backward_input"));
   const bool activated = activation != Activation::none;
-  const ProductCall call{ProductCall::Kind::backward_input, dy.dtype, dx.dtype, activation, {}, activated ? dtype_of(before) : std::nullopt, n, k, m};
+  const ProductCall call{ProductCall::Kind::backward_input,           dy.dtype, dx.dtype, activation, {},
+                         activated ? dtype_of(before) : std::nullopt, n,        k,        m};
   if (const auto fused = cuda::fused_key(call); fused && products_.has(*fused)) {
     products_.run(*fused, {w.data, dy.data, dx.data, nullptr, before.data}, memory, stream());
   } else {

@@ -32,8 +32,8 @@ void Staging::upload(const void* host, void* device, std::size_t bytes, cudaStre
 void Staging::download(const void* device, void* host, std::size_t bytes, cudaStream_t stream) {
   const auto fetch = [&](std::size_t done) {
     const std::size_t slot = take();
-    MP_CUDA(cudaMemcpyAsync(arena_.address_of(slot * slot_bytes), static_cast<const std::byte*>(device) + done, std::min(slot_bytes, bytes - done),
-                            cudaMemcpyDeviceToHost, stream));
+    MP_CUDA(cudaMemcpyAsync(arena_.address_of(slot * slot_bytes), static_cast<const std::byte*>(device) + done,
+                            std::min(slot_bytes, bytes - done), cudaMemcpyDeviceToHost, stream));
     MP_CUDA(cudaEventRecord(copied_[slot].get(), stream));
     return slot;
   };

@@ -10,8 +10,8 @@
 
 namespace mindpipe::cuda {
 
-/// Bytes between ordinary host memory and the device, through slots of pinned memory that are taken in turn: the copy engine reads and writes
-/// these only, so `upload` may return before its bytes have arrived.
+/// Bytes between ordinary host memory and the device, through slots of pinned memory that are taken in turn: the copy engine reads and
+/// writes these only, so `upload` may return before its bytes have arrived.
 class Staging {
  public:
   Staging();
@@ -23,7 +23,7 @@ class Staging {
   std::size_t take();
 
   Memory memory_{Memory::Kind::pinned};
-  Arena arena_{memory_, MemoryClass::workspace, slots * slot_bytes};
+  Arena arena_{memory_, MemoryClass::workspace, slots* slot_bytes};
   std::array<Handle<EventTraits>, slots> copied_;  ///< behind the last copy from or to the slot
   std::size_t next_ = 0;
 };

@@ -57,7 +57,8 @@ class Trial {
     const Shape shape{like.rows * like.cols};
     std::vector<float> numbers(static_cast<std::size_t>(shape.count()));
     RandomStream{.seed = 1, .purpose = purpose_of(name)}.normals(0, numbers.size(), 1, numbers.data());
-    Arena& block = blocks_.emplace_back(backend_.memory(), MemoryClass::workspace, bytes_for(shape, like.dtype) + bytes_for(shape, DType::f32));
+    Arena& block =
+        blocks_.emplace_back(backend_.memory(), MemoryClass::workspace, bytes_for(shape, like.dtype) + bytes_for(shape, DType::f32));
     const Tensor to = block.take(shape, like.dtype), from = block.take(shape, DType::f32);
     backend_.upload(numbers.data(), from);
     backend_.convert(from, to);

@@ -34,7 +34,8 @@ void read_algorithm(const std::string& text, const std::string& file, int line, 
 
 /// What follows `name` and a space, or a complaint.
 std::string value_of(const std::string& text, const std::string& name, const std::string& file, int line) {
-  if (!text.starts_with(name + " ") || text.size() == name.size() + 1) refuse(file, line, fmt::format("'{} ...' is expected, not '{}'", name, text));
+  if (!text.starts_with(name + " ") || text.size() == name.size() + 1)
+    refuse(file, line, fmt::format("'{} ...' is expected, not '{}'", name, text));
   return text.substr(name.size() + 1);
 }
 
@@ -66,7 +67,8 @@ TunedTable read_tuned_table(const std::string& text, const std::string& file) {
       table.gpu = value_of(line, "gpu", file, at);
     } else if (at == 3) {
       const std::string version = value_of(line, "library", file, at);
-      if (version.size() > 12 || version.find_first_not_of("0123456789") != std::string::npos) refuse(file, at, fmt::format("'{}' is no version", version));
+      if (version.size() > 12 || version.find_first_not_of("0123456789") != std::string::npos)
+        refuse(file, at, fmt::format("'{}' is no version", version));
       table.library = std::stoll(version);
     } else if (!line.empty() && line[0] != '#') {
       read_algorithm(line, file, at, table);
@@ -78,8 +80,8 @@ TunedTable read_tuned_table(const std::string& text, const std::string& file) {
 
 void require_fit(const TunedTable& table, const std::string& file, const std::string& gpu, std::int64_t library) {
   MP_REQUIRE(table.gpu == gpu && table.library == library, Exit::bad_configuration,
-             "device.kernels: {} was made on an {} with cuBLASLt {}, this is an {} with {}; algorithms are not exchanged between them: {}", file, table.gpu,
-             table.library, gpu, library, advice);
+             "device.kernels: {} was made on an {} with cuBLASLt {}, this is an {} with {}; algorithms are not exchanged between them: {}",
+             file, table.gpu, table.library, gpu, library, advice);
 }
 
 }  // namespace mindpipe::cuda

@@ -6,7 +6,8 @@
 
 #include "cuda/product_key.h"
 
-/// The algorithms that `doctor --tune` found fastest: an input of a run (device.kernels), never a result of one. A text, a line for each product:
+/// The algorithms that `doctor --tune` found fastest: an input of a run (device.kernels), never a result of one. A text, a line for each
+/// product:
 ///   mindpipe-products 1
 ///   gpu NVIDIA H200
 ///   library 130100
@@ -17,8 +18,8 @@ namespace mindpipe::cuda {
 using AlgorithmWords = std::array<std::uint64_t, 8>;
 
 struct TunedTable {
-  std::string gpu;              ///< as cudaGetDeviceProperties names it
-  std::int64_t library = 0;     ///< cublasLtGetVersion()
+  std::string gpu;           ///< as cudaGetDeviceProperties names it
+  std::int64_t library = 0;  ///< cublasLtGetVersion()
   std::map<ProductKey, AlgorithmWords> algorithms;
   const AlgorithmWords* find(const ProductKey& key) const;
 };

@@ -1,6 +1,6 @@
-#include "cuda/gpu_operations.h"
 #include "cuda/device/update_kernels.h"
 #include "cuda/error.h"
+#include "cuda/gpu_operations.h"
 #include "update_step.h"
 
 namespace mindpipe {
@@ -21,8 +21,8 @@ std::int64_t GpuOperations::count_not_finite(const Tensor& x) {
   return static_cast<std::int64_t>(answer);
 }
 
-void GpuOperations::adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v,
-                        const Tensor& value) {
+void GpuOperations::adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m,
+                          const Tensor& v, const Tensor& value) {
   const int kind = update_slot(gradient, master, value, "adamw");
   require(m, master.count(), master.dtype, "adamw", "m");
   require(v, master.count(), master.dtype, "adamw", "v");
@@ -31,7 +31,7 @@ void GpuOperations::adamw(const AdamW& rule, const UpdateScale& scale, const Ten
 }
 
 void GpuOperations::sgd(const Sgd& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
-                      const Tensor& value) {
+                        const Tensor& value) {
   const int kind = update_slot(gradient, master, value, "sgd");
   MP_CHECK(velocity || rule.momentum == 0, "sgd: momentum {} without a velocity", rule.momentum);
   if (velocity) require(velocity, master.count(), master.dtype, "sgd", "velocity");

@@ -37,11 +37,15 @@ double cpu_seconds() {
 template <class T>
 struct Block {
   std::unique_ptr<T[], void (*)(void*)> memory;
-  explicit Block(std::int64_t count) : memory(static_cast<T*>(std::aligned_alloc(4096, (count * sizeof(T) / 4096 + 1) * 4096)), std::free) {}
+  explicit Block(std::int64_t count)
+      : memory(static_cast<T*>(std::aligned_alloc(4096, (count * sizeof(T) / 4096 + 1) * 4096)), std::free) {}
   T* data() const { return memory.get(); }
 };
 
-struct Shape3 { const char* form; std::int64_t n, k, m; };
+struct Shape3 {
+  const char* form;
+  std::int64_t n, k, m;
+};
 std::string name_of(const Shape3& s) { return fmt::format("{:8} n={:<5} k={:<5} m={}", s.form, s.n, s.k, s.m); }
 
 /// Operands of one shape in f32 and bf16: x [n,k], w [m,k], y [n,m], random enough that no value is special.
@@ -75,15 +79,19 @@ Product product_of(const Shape3& s, const Operands& o, bool bf16) {
   const void* x = bf16 ? static_cast<const void*>(o.x_half.data()) : o.x.data();
   const void* w = bf16 ? static_cast<const void*>(o.w_half.data()) : o.w.data();
   void* y = bf16 ? static_cast<void*>(o.y_half.data()) : o.y.data();
-  if (!std::strcmp(s.form, "forward")) return {{x, s.k, false, bf16}, {w, s.k, false, bf16}, s.n, s.m, s.k, {y, bf16}, {}, {}, Curve::none, false, false};
-  if (!std::strcmp(s.form, "input")) return {{y, s.m, false, bf16}, {w, s.k, true, bf16}, s.n, s.k, s.m, {const_cast<void*>(x), bf16}, {}, {}, Curve::none, true, false};
+  if (!std::strcmp(s.form, "forward"))
+    return {{x, s.k, false, bf16}, {w, s.k, false, bf16}, s.n, s.m, s.k, {y, bf16}, {}, {}, Curve::none, false, false};
+  if (!std::strcmp(s.form, "input"))
+    return {{y, s.m, false, bf16}, {w, s.k, true, bf16}, s.n, s.k, s.m, {const_cast<void*>(x), bf16}, {}, {}, Curve::none, true, false};
   return {{y, s.m, true, bf16}, {x, s.k, true, bf16}, s.m, s.k, s.n, {o.w.data(), false}, {}, {}, Curve::none, true, true};
 }
 
 void openblas(const Shape3& s, const Operands& o) {
   const int n = static_cast<int>(s.n), k = static_cast<int>(s.k), m = static_cast<int>(s.m);
-  if (!std::strcmp(s.form, "forward")) cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, m, k, 1, o.x.data(), k, o.w.data(), k, 0, o.y.data(), m);
-  else if (!std::strcmp(s.form, "input")) cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, k, m, 1, o.y.data(), m, o.w.data(), k, 0, o.x.data(), k);
+  if (!std::strcmp(s.form, "forward"))
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, m, k, 1, o.x.data(), k, o.w.data(), k, 0, o.y.data(), m);
+  else if (!std::strcmp(s.form, "input"))
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, k, m, 1, o.y.data(), m, o.w.data(), k, 0, o.x.data(), k);
   else cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, k, n, 1, o.y.data(), m, o.x.data(), k, 1, o.w.data(), k);
 }
 
@@ -171,7 +179,8 @@ int main(int count, char** words) {
   openblas_set_num_threads(1);
   const Isa isa = choose_isa(instructions);
   const ProductKernels &kernels = choose_product_kernels(isa, false), &half_kernels = choose_product_kernels(isa, true);
-  const Block<char> workspace(static_cast<std::int64_t>(std::max(kernels.workspace_bytes(1 << 20, 1 << 20), half_kernels.workspace_bytes(1 << 20, 1 << 20))));  // for products of any size
+  const Block<char> workspace(static_cast<std::int64_t>(
+      std::max(kernels.workspace_bytes(1 << 20, 1 << 20), half_kernels.workspace_bytes(1 << 20, 1 << 20))));  // for products of any size
   const bool tiles = &half_kernels != &kernels;
 
   std::vector<Shape3> shapes;
@@ -211,7 +220,7 @@ int main(int count, char** words) {
       if (tiles) half_peaks.push_back(peak_tiles(100000) / (cpu_seconds() - start) * 1e-9);
       for (std::size_t turn = 0; turn < all.size(); ++turn) {
         auto& contender = all[(turn + static_cast<std::size_t>(round)) % all.size()];  // who finds the operands in the cache differs
-        if (flops > 2e10 && contender.name == "onednn_bf16" && round > 1) continue;  // slow where it is emulated
+        if (flops > 2e10 && contender.name == "onednn_bf16" && round > 1) continue;    // slow where it is emulated
         start = cpu_seconds();
         for (int i = 0; i < repeats; ++i) contender.run();
         if (round > 0) contender.rates.push_back(flops * repeats / (cpu_seconds() - start) * 1e-9);
@@ -219,12 +228,14 @@ int main(int count, char** words) {
     }
     std::vector<double> r;
     for (const auto& contender : all) r.push_back(median(contender.rates));
-    const double peak = median(peaks), half_peak = tiles ? median(half_peaks) : peak;  // without tiles bf16 is widened and multiplied as f32
-    std::printf("%-34s %7.1f %7.1f %7.1f %7.1f | %7.1f %7.1f %7.1f | %5.2f %5.2f %5.2f  %5.2f %5.2f\n", name.c_str(), peak, r[0], r[1], r[2], half_peak, r[3], r[4],
-                r[0] / peak, r[0] / r[1], r[0] / r[2], r[3] / half_peak, r[3] / r[4]);
+    const double peak = median(peaks),
+                 half_peak = tiles ? median(half_peaks) : peak;  // without tiles bf16 is widened and multiplied as f32
+    std::printf("%-34s %7.1f %7.1f %7.1f %7.1f | %7.1f %7.1f %7.1f | %5.2f %5.2f %5.2f  %5.2f %5.2f\n", name.c_str(), peak, r[0], r[1],
+                r[2], half_peak, r[3], r[4], r[0] / peak, r[0] / r[1], r[0] / r[2], r[3] / half_peak, r[3] / r[4]);
     std::fflush(stdout);
     if (file) {
-      file << fmt::format(R"({{"form": "{}", "n": {}, "k": {}, "m": {}, "peak": {:.1f}, "peak_bf16": {:.1f})", s.form, s.n, s.k, s.m, peak, half_peak);
+      file << fmt::format(R"({{"form": "{}", "n": {}, "k": {}, "m": {}, "peak": {:.1f}, "peak_bf16": {:.1f})", s.form, s.n, s.k, s.m, peak,
+                          half_peak);
       for (std::size_t i = 0; i < all.size(); ++i) file << fmt::format(R"(, "{}": {:.1f})", all[i].name, r[i]);
       file << "}\n";
     }

@@ -49,7 +49,8 @@ void declare_run(CLI::App& app, Arguments& a, std::string& walltime) {
 }
 
 void declare_doctor(CLI::App& app, Arguments& a) {
-  app.add_option("--tune", a.tune, "time the products of a configuration on a GPU and write the table for device.kernels")->option_text("TABLE");
+  app.add_option("--tune", a.tune, "time the products of a configuration on a GPU and write the table for device.kernels")
+      ->option_text("TABLE");
   app.add_option("--config", a.config, "--tune: the configuration, a YAML file")->option_text("FILE");
   app.add_option("key=value", a.overrides, "--tune: settings that take the file's place")->option_text("...");
 }

@@ -27,7 +27,7 @@ struct Arguments {
   bool print_config = false;           ///< print the resolved configuration
   bool simulate = false;               ///< plan: run the programs in virtual time
   int ranks = 0;                       ///< plan and dry run: for this many ranks; 0: the grid's product
-  std::string tune;  ///< doctor: the file for a table of algorithms; empty: the machine is examined
+  std::string tune;                    ///< doctor: the file for a table of algorithms; empty: the machine is examined
   DataArguments data;
   std::string answer;  ///< text that answers the command line by itself (--help, --version, --help-config); empty: there is work to do
   int argc = 0;        ///< as main got them, for whoever starts the messages between ranks

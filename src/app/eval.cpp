@@ -9,7 +9,8 @@ namespace mindpipe {
 
 /// Loss of the run's saved weights on its validation data.
 int eval(const Arguments& arguments, const Config& given) {
-  MP_REQUIRE(!given.data.validation.empty(), Exit::bad_configuration, "eval needs data.validation: name a source there, or on the command line");
+  MP_REQUIRE(!given.data.validation.empty(), Exit::bad_configuration,
+             "eval needs data.validation: name a source there, or on the command line");
   Run run(arguments, given);
   const Config& config = run.config();
   Corpus corpus(config.data, Part::validation, config.model, config.seed);

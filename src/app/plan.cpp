@@ -14,7 +14,8 @@ namespace {
 std::string blocks_of(const Outline& outline, int rank) {
   std::string blocks;
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
-    if (outline.rank_of(chunk) == rank) blocks += fmt::format("{}{}-{}", blocks.empty() ? "" : ",", outline.first_block[chunk], outline.first_block[chunk + 1] - 1);
+    if (outline.rank_of(chunk) == rank)
+      blocks += fmt::format("{}{}-{}", blocks.empty() ? "" : ",", outline.first_block[chunk], outline.first_block[chunk + 1] - 1);
   return blocks;
 }
 
@@ -26,10 +27,12 @@ std::string plan_text(const Config& given, int ranks) {
   const Outline& outline = plan.outline;
   const Timeline& expected = plan.step.expected;
   const double step = static_cast<double>(expected.step) * 1e-9, tokens = static_cast<double>(config.train.batch) * config.data.sequence;
-  std::string text = fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n", config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s",
-                                 to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
-  text += fmt::format("simulated on paper (device {}): step {}, {} tokens/s\n\n",
-                      config.device.description.empty() ? "core" : config.device.description, human_seconds(step), human_count(tokens / step));
+  std::string text =
+      fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n", config.model.kind, plan.parameters, ranks,
+                  ranks == 1 ? "" : "s", to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
+  text +=
+      fmt::format("simulated on paper (device {}): step {}, {} tokens/s\n\n",
+                  config.device.description.empty() ? "core" : config.device.description, human_seconds(step), human_count(tokens / step));
   std::size_t width = 6;
   for (int rank = 0; rank < outline.stages; ++rank) width = std::max(width, blocks_of(outline, rank).size());
   text += fmt::format("{:<6} {:<{}} {:>7} {:>7} {:>6}", "stage", "blocks", width, "bubble", "tensor", "tapes");
@@ -40,7 +43,8 @@ std::string plan_text(const Config& given, int ranks) {
   for (int rank = 0; rank < outline.stages; ++rank) {
     // Of the step, what passes spend in sums with the ranks that share their products.
     const double sums = 100 * static_cast<double>(expected.sums[rank]) / static_cast<double>(std::max<std::int64_t>(expected.step, 1));
-    text += fmt::format("{:<6} {:<{}} {:>6.1f}% {:>6.1f}% {:>6}", rank, blocks_of(outline, rank), width, 100 * expected.bubble(rank), sums, tapes[rank]);
+    text += fmt::format("{:<6} {:<{}} {:>6.1f}% {:>6.1f}% {:>6}", rank, blocks_of(outline, rank), width, 100 * expected.bubble(rank), sums,
+                        tapes[rank]);
     std::int64_t total = 0;
     for (std::int64_t bytes : plan.most_memory(rank)) {
       text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
@@ -50,8 +54,10 @@ std::string plan_text(const Config& given, int ranks) {
     fits = fits && (config.memory.device_limit == 0 || total <= config.memory.device_limit);
   }
   if (!fits)
-    text += fmt::format("note: a stage does not fit into memory.device_limit ({}); take a smaller train.micro_batch, more stages or train.recompute: block\n",
-                        human_bytes(static_cast<double>(config.memory.device_limit)));
+    text += fmt::format(
+        "note: a stage does not fit into memory.device_limit ({}); take a smaller train.micro_batch, more stages or train.recompute: "
+        "block\n",
+        human_bytes(static_cast<double>(config.memory.device_limit)));
   return text;
 }
 

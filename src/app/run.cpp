@@ -17,7 +17,8 @@ Config with_grid(const Config& config, int ranks) {
   const Coord shape = resolve_grid({g.tensor, g.data, g.pipeline, g.supernet}, ranks);
   Config known = config;
   known.grid = {shape.supernet, shape.pipeline, shape.data, shape.tensor};
-  MP_REQUIRE(shape.supernet == 1, Exit::bad_configuration, "grid.supernet is {}, but a {} is one network (lanes train subnets of a supernet); set it to 1", shape.supernet,
+  MP_REQUIRE(shape.supernet == 1, Exit::bad_configuration,
+             "grid.supernet is {}, but a {} is one network (lanes train subnets of a supernet); set it to 1", shape.supernet,
              config.model.kind);
   return resolve(known);
 }
@@ -63,9 +64,10 @@ void Run::make_worker() {
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));
   if (!speaks()) return;
   const Worker& w = *worker_;
-  info("{}: {} parameters on {}; {}", config_.model.kind, w.plan().parameters, to_string(w.layout().grid), worker_->backend().description());
-  info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}", w.layout().tensor_shards, w.layout().data_shards, config_.schedule.kind,
-       w.plan().outline.blocks.size(), joined(w.plan().first_block));
+  info("{}: {} parameters on {}; {}", config_.model.kind, w.plan().parameters, to_string(w.layout().grid),
+       worker_->backend().description());
+  info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}", w.layout().tensor_shards,
+       w.layout().data_shards, config_.schedule.kind, w.plan().outline.blocks.size(), joined(w.plan().first_block));
   const std::string affinity = affinity_report(places_);
   std::size_t begin = 0;
   while (begin < affinity.size()) {
@@ -92,14 +94,20 @@ void Run::require_agreement() {
   const std::string description = worker_->backend().description();
   const std::string arithmetic = description.substr(0, description.find(','));
   std::vector<std::int64_t> sums;
-  for (const std::string& text : {version(), arithmetic, to_yaml(alike) + contents_of(config_.device.kernels)}) sums.push_back(static_cast<std::int64_t>(purpose_of(text) >> 8));
+  for (const std::string& text : {version(), arithmetic, to_yaml(alike) + contents_of(config_.device.kernels)})
+    sums.push_back(static_cast<std::int64_t>(purpose_of(text) >> 8));
   const std::vector<std::int64_t> mine = sums;
   worker_->sum_over_grid(sums);
   const char* names[] = {"program", "instruction set", "configuration"};
   for (std::size_t i = 0; i < sums.size(); ++i)
-    MP_REQUIRE(sums[i] == mine[i] * session_.size(), Exit::bad_configuration,
-               "the ranks of this job do not have the same {} (rank {} on {} has {}); start the same binary with the same settings everywhere{}", names[i], session_.rank(), host_name(),
-               i == 0 ? version() : i == 1 ? arithmetic : "another one", i == 1 ? ", or set device.instructions to one that all have" : "");
+    MP_REQUIRE(
+        sums[i] == mine[i] * session_.size(), Exit::bad_configuration,
+        "the ranks of this job do not have the same {} (rank {} on {} has {}); start the same binary with the same settings everywhere{}",
+        names[i], session_.rank(), host_name(),
+        i == 0   ? version()
+        : i == 1 ? arithmetic
+                 : "another one",
+        i == 1 ? ", or set device.instructions to one that all have" : "");
 }
 
 Config on_paper(const Config& config, int ranks) {
@@ -112,14 +120,16 @@ Config on_paper(const Config& config, int ranks) {
 namespace {
 
 std::string workspace_text(const RunPlan& plan, int threads) {
-  std::string text = fmt::format("\nworkspace per stage, with {} thread{} a rank (device.threads)\n{:<8}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}\n", threads,
-                                 threads == 1 ? "" : "s", "stage", "layers", "tensor sums", "zeros", "data sums", "products", "attention", "rotary");
+  std::string text = fmt::format(
+      "\nworkspace per stage, with {} thread{} a rank (device.threads)\n{:<8}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}\n", threads,
+      threads == 1 ? "" : "s", "stage", "layers", "tensor sums", "zeros", "data sums", "products", "attention", "rotary");
   for (std::size_t rank = 0; rank < plan.rooms.size(); ++rank) {
     const RankRoom& room = plan.rooms[rank];
     const Workspace& kernels = room.passes.backend;
     text += fmt::format("{:<8}", rank);
-    for (std::size_t bytes : {room.passes.scratch, room.passes.exchange, room.passes.zeros, Reductions::parts_ahead * *std::max_element(room.reduction.begin(), room.reduction.end()), kernels.products, kernels.attention,
-                              kernels.rotary})
+    for (std::size_t bytes : {room.passes.scratch, room.passes.exchange, room.passes.zeros,
+                              Reductions::parts_ahead * *std::max_element(room.reduction.begin(), room.reduction.end()), kernels.products,
+                              kernels.attention, kernels.rotary})
       text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
     text += '\n';
   }
@@ -138,15 +148,17 @@ void dry_run(const Config& given, int ranks) {
 std::string dry_run_text(const Config& config, const RunPlan& plan) {
   const int ranks = ranks_of_grid(config);
   Measure measure(config, make_layout(config, {}));
-  std::string text = fmt::format("{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\nblock                        parameters  stage  kept per micro-batch\n",
-                                 config.model.kind, plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s");
+  std::string text = fmt::format(
+      "{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\nblock                        parameters  stage  kept per "
+      "micro-batch\n",
+      config.model.kind, plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s");
   for (int b = 0; b < static_cast<int>(plan.outline.blocks.size()); ++b) {
     const Model::Block& block = measure.model().blocks()[b];
     std::int64_t parameters = 0;
     for (int unit : block.units) parameters += measure.model().units()[unit]->parameters();
     const bool shares = measure.stage().use_of(b, block.units[0]) > 0;
-    text += fmt::format("{:<28} {:>10}{} {:>5}  {:>10}\n", block.name, parameters, shares ? "*" : " ", plan.outline.rank_of(plan.outline.chunk_of(b)),
-                        human_bytes(static_cast<double>(plan.outline.blocks[b].saved)));
+    text += fmt::format("{:<28} {:>10}{} {:>5}  {:>10}\n", block.name, parameters, shares ? "*" : " ",
+                        plan.outline.rank_of(plan.outline.chunk_of(b)), human_bytes(static_cast<double>(plan.outline.blocks[b].saved)));
   }
   text += "(* with a table that an earlier block also uses)\n\nmemory per stage\n";
   text += fmt::format("{:<8}", "stage");
@@ -166,7 +178,9 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
   text += workspace_text(plan, config.device.threads);
   const ModelConfig& m = config.model;
   const double formula = 6.0 * static_cast<double>(plan.parameters) + 6.0 * m.layers * m.width * config.data.sequence;
-  text += fmt::format("\noperations per token, forward and backward: {:.4g} counted on this rank's blocks and shards, {:.4g} by 6N + 6Lhq\n", plan.operations_per_token, formula);
+  text +=
+      fmt::format("\noperations per token, forward and backward: {:.4g} counted on this rank's blocks and shards, {:.4g} by 6N + 6Lhq\n",
+                  plan.operations_per_token, formula);
   return text;
 }
 

@@ -44,13 +44,15 @@ std::int64_t shift_to_rank_0(Worker& worker) {
 
 constexpr std::array<std::string_view, 4> operations{"sum", "sum_scatter", "gather", "maximum"};
 
-/// The tensor sums of one pipeline's stages, [stage][step]: how many they are, then each as four numbers, brought together by sums with zeros.
+/// The tensor sums of one pipeline's stages, [stage][step]: how many they are, then each as four numbers, brought together by sums with
+/// zeros.
 std::vector<std::vector<std::vector<Recorder::Sum>>> sums_of(Worker& worker, bool here, std::int64_t shift) {
   const Layout& layout = worker.layout();
   const Recorder& recorder = worker.executor().recorder();
   const std::size_t steps = recorder.held(), stages = layout.grid.pipeline, own = layout.coord.pipeline;
   std::vector<std::int64_t> counts(stages * steps, 0);
-  for (std::size_t step = 0; here && step < steps; ++step) counts[own * steps + step] = static_cast<std::int64_t>(recorder.sums(step).size());
+  for (std::size_t step = 0; here && step < steps; ++step)
+    counts[own * steps + step] = static_cast<std::int64_t>(recorder.sums(step).size());
   worker.sum_over_grid(counts);
   std::vector<std::int64_t> rows(4 * std::accumulate(counts.begin(), counts.end(), std::int64_t{0}), 0);
   std::int64_t* row = rows.data() + 4 * std::accumulate(counts.begin(), counts.begin() + own * steps, std::int64_t{0});
@@ -63,12 +65,14 @@ std::vector<std::vector<std::vector<Recorder::Sum>>> sums_of(Worker& worker, boo
   std::vector<std::vector<std::vector<Recorder::Sum>>> all(stages, std::vector<std::vector<Recorder::Sum>>(steps));
   row = rows.data();
   for (std::size_t at = 0; at < counts.size(); ++at)
-    for (std::int64_t i = 0; i < counts[at]; ++i, row += 4) all[at / steps][at % steps].push_back({operations.at(row[0]).data(), row[1], row[2], row[3]});
+    for (std::int64_t i = 0; i < counts[at]; ++i, row += 4)
+      all[at / steps][at % steps].push_back({operations.at(row[0]).data(), row[1], row[2], row[3]});
   return all;
 }
 
 void write(std::FILE* file, const std::string& text, const std::string& path) {
-  MP_REQUIRE(std::fwrite(text.data(), 1, text.size(), file) == text.size(), Exit::io_error, "{} cannot be written ({})", path, std::strerror(errno));
+  MP_REQUIRE(std::fwrite(text.data(), 1, text.size(), file) == text.size(), Exit::io_error, "{} cannot be written ({})", path,
+             std::strerror(errno));
 }
 
 }  // namespace
@@ -91,7 +95,8 @@ void write_trace(Worker& worker, const std::string& path) {
   worker.sum_over_grid(zero);
 
   std::vector<std::size_t> first(program.ranks.size() + 1, 0);  // of each stage's rows
-  for (std::size_t stage = 0; stage < program.ranks.size(); ++stage) first[stage + 1] = first[stage] + program.ranks[stage].size() * steps * 2;
+  for (std::size_t stage = 0; stage < program.ranks.size(); ++stage)
+    first[stage + 1] = first[stage] + program.ranks[stage].size() * steps * 2;
   Handle<FileTraits> file;
   if (worker.world().rank == 0) {
     *file.receive() = std::fopen(path.c_str(), "w");

@@ -42,8 +42,13 @@ int train(const Arguments& arguments, const Config& given) {
   Corpus corpus(config.data, Part::train, config.model, config.seed, static_cast<std::int64_t>(config.train.steps) * config.train.batch);
   for (const std::string& line : corpus.describe()) info("train: {}", line);
   std::unique_ptr<Corpus> validation;
-  if (!config.data.validation.empty() && config.train.evaluate_every > 0) validation = std::make_unique<Corpus>(config.data, Part::validation, config.model, config.seed);
-  if (config.checkpoint.every > 0) warning("checkpoint.every is {}, but checkpoints are not written yet: a run that is cut short keeps nothing; its weights are saved when it ends or is stopped", config.checkpoint.every);
+  if (!config.data.validation.empty() && config.train.evaluate_every > 0)
+    validation = std::make_unique<Corpus>(config.data, Part::validation, config.model, config.seed);
+  if (config.checkpoint.every > 0)
+    warning(
+        "checkpoint.every is {}, but checkpoints are not written yet: a run that is cut short keeps nothing; its weights are saved when it "
+        "ends or is stopped",
+        config.checkpoint.every);
   run.make_worker();
   run.call_roll_in(answers);
   Worker& worker = run.worker();
@@ -73,17 +78,23 @@ int train(const Arguments& arguments, const Config& given) {
     }
     report.add_step(seconds, scalars);
     JsonLine line;
-    line.add("step", step + 1).add("loss", scalars.loss).add("tokens_per_second", tokens / seconds).add("seconds", seconds).add("rate", rate);
+    line.add("step", step + 1)
+        .add("loss", scalars.loss)
+        .add("tokens_per_second", tokens / seconds)
+        .add("seconds", seconds)
+        .add("rate", rate);
     line.add("gradient_norm", scalars.gradient_norm).add("tokens", scalars.valid).add("skipped", skipped);
     if (step == 0) line.add("seconds_to_first_step", run.seconds() - seconds);
     if (worker.backend().description().starts_with("emulated")) line.add("emulated", true);
     if (validation && (step + 1) % config.train.evaluate_every == 0) {
-      run.watchdog().arm(limit * config.train.evaluate_batches, fmt::format("the evaluation after step {}", step + 1), "watchdog.step a batch");
+      run.watchdog().arm(limit * config.train.evaluate_batches, fmt::format("the evaluation after step {}", step + 1),
+                         "watchdog.step a batch");
       const double loss = worker.evaluate(*validation, config.train.evaluate_batches);
       line.add("validation_loss", loss);
       info("step {}: validation loss {:.4f}", step + 1, loss);
     }
-    const bool out_of_time = run.speaks() && config.run.max_walltime > 0 && run.seconds() + 2 * report.median_step() > config.run.max_walltime;
+    const bool out_of_time =
+        run.speaks() && config.run.max_walltime > 0 && run.seconds() + 2 * report.median_step() > config.run.max_walltime;
     std::vector<std::int64_t> stop{stop_requests() + (directory && directory->stop_asked() ? 1 : 0) + (out_of_time ? 1 : 0)};
     if (directory) {
       directory->append_metrics(line);

@@ -15,7 +15,8 @@ int tune(const Arguments& arguments, const Config& given) {
   std::ofstream out(arguments.tune);
   out << table << std::flush;
   MP_REQUIRE(out, Exit::cannot_create, "--tune: {} cannot be written; name a file in a folder that is there", arguments.tune);
-  print(fmt::format("{}: give it to a run with device.kernels={}; with it the bits are others than without\n", arguments.tune, arguments.tune));
+  print(fmt::format("{}: give it to a run with device.kernels={}; with it the bits are others than without\n", arguments.tune,
+                    arguments.tune));
   return 0;
 }
 

@@ -5,8 +5,8 @@
 #include <nlohmann/detail/abi_macros.hpp>
 
 #include "app/build.h"
-#include "comm/mpi.h"
 #include "backend.h"
+#include "comm/mpi.h"
 #include "cpu/isa.h"
 
 namespace mindpipe {
@@ -28,7 +28,8 @@ std::string version_text() {
       "mindpipe-train {}\n  build          {}, g++ {}\n  messages       {}\n  libraries      fmt {}.{}.{}, yaml-cpp {}, CLI11 {}, "
       "nlohmann-json {}.{}.{}\n  this processor {}\n  graphics       {}\n",
       version(), build::type, __VERSION__, mpi_library(), FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100, build::yaml_cpp,
-      CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, instruction_sets(), gpu_devices());
+      CLI11_VERSION, NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, instruction_sets(),
+      gpu_devices());
 }
 
 }  // namespace mindpipe

@@ -64,8 +64,10 @@ void read_weights(Worker& worker, const std::string& path) {
     }
     std::vector<std::int64_t> wanted = shape;
     if (piece >= 0) wanted[0] *= 3;
-    MP_REQUIRE(found == wanted, Exit::bad_data, "{}: tensor {} has {} elements in another shape than the model of this configuration ({} elements); is it the model's own file?", path,
-               base, stored.count(), wanted.size() == 2 ? wanted[0] * wanted[1] : wanted[0]);
+    MP_REQUIRE(
+        found == wanted, Exit::bad_data,
+        "{}: tensor {} has {} elements in another shape than the model of this configuration ({} elements); is it the model's own file?",
+        path, base, stored.count(), wanted.size() == 2 ? wanted[0] * wanted[1] : wanted[0]);
     if (piece < 0) return values;
     const std::int64_t count = shape[0] * (shape.size() == 2 ? shape[1] : 1);
     return std::vector<float>(values.begin() + piece * count, values.begin() + (piece + 1) * count);

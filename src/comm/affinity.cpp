@@ -66,19 +66,25 @@ std::string affinity_report(const std::vector<RankPlace>& places) {
   std::string text;
   for (const Node& node : nodes_of(places)) {
     const int processors = CPU_COUNT(&node.processors);
-    text += fmt::format("{}: {} rank{} ({}{}), {} processor{}, {} thread{}\n", node.host, node.ranks.size(), plural(static_cast<int>(node.ranks.size())), node.ranks.front(),
-                        node.ranks.size() > 1 ? fmt::format(" to {}", node.ranks.back()) : "", processors, plural(processors), node.threads, plural(node.threads));
+    text += fmt::format("{}: {} rank{} ({}{}), {} processor{}, {} thread{}\n", node.host, node.ranks.size(),
+                        plural(static_cast<int>(node.ranks.size())), node.ranks.front(),
+                        node.ranks.size() > 1 ? fmt::format(" to {}", node.ranks.back()) : "", processors, plural(processors), node.threads,
+                        plural(node.threads));
     bool bound_too_tightly = false;
     for (int rank : node.ranks) {
       const RankPlace& place = places[static_cast<std::size_t>(rank)];
       if (place.threads <= place.processor_count()) continue;
       bound_too_tightly = true;
-      text += fmt::format("warning: rank {} on {} runs {} threads but may use {} processor{} (all its threads share them); start with mpirun --bind-to none or srun --cpus-per-task={}, or set device.threads={}\n",
-                          rank, node.host, place.threads, place.processor_count(), plural(place.processor_count()), place.threads, place.processor_count());
+      text += fmt::format(
+          "warning: rank {} on {} runs {} threads but may use {} processor{} (all its threads share them); start with mpirun --bind-to "
+          "none or srun --cpus-per-task={}, or set device.threads={}\n",
+          rank, node.host, place.threads, place.processor_count(), plural(place.processor_count()), place.threads, place.processor_count());
     }
     if (!bound_too_tightly && node.threads > processors)
-      text += fmt::format("warning: {} has {} threads on {} processor{}: ranks will wait for each other's turns; start fewer ranks or set device.threads={}\n", node.host, node.threads,
-                          processors, plural(processors), std::max(1, processors / static_cast<int>(node.ranks.size())));
+      text += fmt::format(
+          "warning: {} has {} threads on {} processor{}: ranks will wait for each other's turns; start fewer ranks or set "
+          "device.threads={}\n",
+          node.host, node.threads, processors, plural(processors), std::max(1, processors / static_cast<int>(node.ranks.size())));
   }
   return text;
 }

@@ -45,7 +45,8 @@ void Channels::begin_part(Message& message, bool sending) {
 void Channels::begin_sends(TrafficClass kind) {
   for (auto message = sends_.begin(); message != sends_.end(); ++message) {
     if (message->kind != kind) continue;
-    const bool behind = std::any_of(sends_.begin(), message, [&](const Message& earlier) { return earlier.same_channel(*message) && earlier.begun < earlier.bytes; });
+    const bool behind = std::any_of(
+        sends_.begin(), message, [&](const Message& earlier) { return earlier.same_channel(*message) && earlier.begun < earlier.bytes; });
     while (!behind && message->begun < message->bytes && message->parts.size() < parts_ahead) {
       if (is_bulk(kind) && !waiting_.gate().open_for(kind)) return;
       begin_part(*message, true);
@@ -56,8 +57,9 @@ void Channels::begin_sends(TrafficClass kind) {
 void Channels::finish_parts(Message& message, bool sending) {
   for (; !message.parts.empty() && message.parts.front().done(); message.parts.pop_front()) {
     const Wire& part = message.parts.front();
-    MP_CHECK(sending || part.received() == part.bytes(), "payload {} from rank {} has {} bytes where {} were expected: the two ends of the channel differ",
-             message.payload, message.peer, part.received(), part.bytes());
+    MP_CHECK(sending || part.received() == part.bytes(),
+             "payload {} from rank {} has {} bytes where {} were expected: the two ends of the channel differ", message.payload,
+             message.peer, part.received(), part.bytes());
     message.arrived += part.bytes();
   }
 }
@@ -73,7 +75,8 @@ void Channels::finish(Messages& messages, bool sending) {
     }
     if (sending) {
       waiting_.gate().end(message->kind);
-      if (ledger_ != nullptr) ledger_->add(axis_, message->kind, static_cast<std::int64_t>(message->bytes), seconds_since(message->start_ns));
+      if (ledger_ != nullptr)
+        ledger_->add(axis_, message->kind, static_cast<std::int64_t>(message->bytes), seconds_since(message->start_ns));
     }
     message = messages.erase(message);
   }
@@ -100,7 +103,12 @@ bool Channels::done(Transfer transfer) const {
 }
 
 void Channels::wait(Transfer transfer) {
-  waiting_.until([&] { progress(); return done(transfer); }, [&] { return describe(transfer); });
+  waiting_.until(
+      [&] {
+        progress();
+        return done(transfer);
+      },
+      [&] { return describe(transfer); });
 }
 
 }  // namespace mindpipe

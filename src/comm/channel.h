@@ -48,8 +48,8 @@ class Channels {
     TrafficClass kind;
     std::byte* data;
     std::size_t bytes;
-    std::size_t begun = 0, arrived = 0;    ///< bytes handed to MPI, and of these done
-    std::deque<Wire> parts = {};           ///< begun and not yet done, in order
+    std::size_t begun = 0, arrived = 0;  ///< bytes handed to MPI, and of these done
+    std::deque<Wire> parts = {};         ///< begun and not yet done, in order
     std::int64_t start_ns = now_ns();
     bool same_channel(const Message& other) const { return peer == other.peer && payload == other.payload; }
   };

@@ -128,8 +128,9 @@ void Communicator::sum(const Tensor& shards, const Tensor& total) {
 void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::int64_t outer) {
   const std::int64_t count = part.count(), row = count / outer;
   MP_CHECK(count % outer == 0, "a part of {} elements in {} rows", count, outer);
-  MP_CHECK(shards.count() == count * size_ * local_shards() && shards.dtype == part.dtype, "a scattered sum of {} local shards from {} {} to {} {}",
-           local_shards(), to_string(shards.shape), name_of(shards.dtype), to_string(part.shape), name_of(part.dtype));
+  MP_CHECK(shards.count() == count * size_ * local_shards() && shards.dtype == part.dtype,
+           "a scattered sum of {} local shards from {} {} to {} {}", local_shards(), to_string(shards.shape), name_of(shards.dtype),
+           to_string(part.shape), name_of(part.dtype));
   const Tensor whole = slice(shards, 0, count * size_);
   combine_shards(shards, whole, add());
   if (size_ == 1) {
@@ -211,7 +212,8 @@ void Communicator::maximum(const Tensor& shards, const Tensor& largest) {
 void Communicator::sum_scalars(std::span<double> shards) {
   if (shards.empty()) return;
   const auto count = static_cast<std::int64_t>(shards.size()) / local_shards();
-  MP_CHECK(count * local_shards() == static_cast<std::int64_t>(shards.size()), "{} scalars of {} local shards", shards.size(), local_shards());
+  MP_CHECK(count * local_shards() == static_cast<std::int64_t>(shards.size()), "{} scalars of {} local shards", shards.size(),
+           local_shards());
   std::vector<Tensor> leaves;
   for (int s = 0; s < local_shards(); ++s) leaves.push_back({shards.data() + s * count, {count}, DType::f64});
   combine_tree(leaves, leaves[0], add_on_host<double>);

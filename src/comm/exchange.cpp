@@ -8,11 +8,19 @@ void combine_tree(std::span<const Tensor> leaves, const Tensor& root, const Comb
     for (std::size_t i = 0; i + stride < n; i += 2 * stride) combine(leaves[i], leaves[i + stride], 2 * stride >= n ? root : leaves[i]);
 }
 
-Exchange::Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine, const Route& route, const Tensor& own)
-    : group_(&group), messages_(group, route), halves_(halves), parts_(std::move(parts)), scratch_(static_cast<std::byte*>(scratch)), combine_(std::move(combine)), tag_(2 * group.next_exchange()) {
+Exchange::Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine, const Route& route,
+                   const Tensor& own)
+    : group_(&group),
+      messages_(group, route),
+      halves_(halves),
+      parts_(std::move(parts)),
+      scratch_(static_cast<std::byte*>(scratch)),
+      combine_(std::move(combine)),
+      tag_(2 * group.next_exchange()) {
   MP_CHECK(static_cast<int>(parts_.size()) == group.size(), "an exchange of {} parts in a group of {}", parts_.size(), group.size());
   own_ = own ? own : parts_[group.rank()];
-  MP_CHECK(own_.count() == parts_[group.rank()].count() && (!own || halves == Halves::scatter), "a result of {} elements for a part of {}", own_.count(), parts_[group.rank()].count());
+  MP_CHECK(own_.count() == parts_[group.rank()].count() && (!own || halves == Halves::scatter), "a result of {} elements for a part of {}",
+           own_.count(), parts_[group.rank()].count());
 }
 
 bool Exchange::advance() {

@@ -30,7 +30,8 @@ class Exchange {
   /// `scratch` holds what arrives before it is combined: scratch_bytes() of it, untouched by others until the end.
   /// `own`: where this rank's part of the result goes (given: instead of its place in the vector).
   /// `route`: how the parts' bytes travel.
-  Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine, const Route& route = {}, const Tensor& own = {});
+  Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine, const Route& route = {},
+           const Tensor& own = {});
 
   /// Room for what arrives, when the largest part has `part_bytes`.
   static std::size_t scratch_bytes(int ranks, std::size_t part_bytes) { return static_cast<std::size_t>(ranks - 1) * aligned(part_bytes); }

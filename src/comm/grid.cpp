@@ -7,10 +7,14 @@ namespace mindpipe {
 
 const char* name_of(Axis axis) {
   switch (axis) {
-    case Axis::tensor: return "tensor";
-    case Axis::data: return "data";
-    case Axis::pipeline: return "pipeline";
-    case Axis::supernet: return "supernet";
+    case Axis::tensor:
+      return "tensor";
+    case Axis::data:
+      return "data";
+    case Axis::pipeline:
+      return "pipeline";
+    case Axis::supernet:
+      return "supernet";
   }
   return "?";
 }
@@ -65,19 +69,23 @@ Coord resolve_grid(const Coord& degrees, int ranks) {
   int autos = 0;
   Axis open = Axis::tensor;
   for (Axis axis : axes) {
-    MP_REQUIRE(shape[axis] >= 0 && shape[axis] <= most_ranks, Exit::bad_configuration, "grid.{} is {} (a degree is at least 1, or auto)", name_of(axis), shape[axis]);
+    MP_REQUIRE(shape[axis] >= 0 && shape[axis] <= most_ranks, Exit::bad_configuration, "grid.{} is {} (a degree is at least 1, or auto)",
+               name_of(axis), shape[axis]);
     if (shape[axis] == 0) ++autos, open = axis;
     else product = std::min(product * shape[axis], std::int64_t{most_ranks} * most_ranks);
   }
-  MP_REQUIRE(autos <= 1, Exit::bad_configuration, "grid: {} degrees are auto (at most one can follow from the number of ranks); write the others as numbers", autos);
+  MP_REQUIRE(autos <= 1, Exit::bad_configuration,
+             "grid: {} degrees are auto (at most one can follow from the number of ranks); write the others as numbers", autos);
   if (autos == 1) {
     shape[open] = product <= ranks ? static_cast<int>(ranks / product) : 1;
     MP_REQUIRE(product * shape[open] == ranks, Exit::bad_configuration,
-               "grid.{} is auto, but the other degrees multiply to {} and the job has {} ranks (not a multiple); start a multiple of {} ranks, or use one of: {}",
+               "grid.{} is auto, but the other degrees multiply to {} and the job has {} ranks (not a multiple); start a multiple of {} "
+               "ranks, or use one of: {}",
                name_of(open), product, ranks, product, nearest_grids(shape, ranks));
   }
   MP_REQUIRE(product * (autos == 1 ? shape[open] : 1) == ranks, Exit::bad_configuration,
-             "grid: {} needs {} ranks, but the job has {}; start that many, or use one of: {}", to_string(shape), product, ranks, nearest_grids(shape, ranks));
+             "grid: {} needs {} ranks, but the job has {}; start that many, or use one of: {}", to_string(shape), product, ranks,
+             nearest_grids(shape, ranks));
   return shape;
 }
 
@@ -92,7 +100,9 @@ void check_degree(Axis axis, int logical, int degree) {
   std::string allowed;
   for (int n = 1; n <= logical; ++n)
     if (cuts_into_subtrees(logical, n)) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", n);
-  fail(Exit::bad_configuration, "grid.{} is {}, but the run's sums have {} logical shards (reproducible.{}), which {} ranks cannot share without other bits; use one of: {}",
+  fail(Exit::bad_configuration,
+       "grid.{} is {}, but the run's sums have {} logical shards (reproducible.{}), which {} ranks cannot share without other bits; use "
+       "one of: {}",
        name_of(axis), degree, logical, name_of(axis), degree, allowed);
 }
 

@@ -15,7 +15,9 @@ const char* name_of(Axis axis);
 struct Coord {
   int tensor = 0, data = 0, pipeline = 0, supernet = 0;
   int operator[](Axis axis) const { return std::array{tensor, data, pipeline, supernet}[static_cast<int>(axis)]; }
-  int& operator[](Axis axis) { return axis == Axis::tensor ? tensor : axis == Axis::data ? data : axis == Axis::pipeline ? pipeline : supernet; }
+  int& operator[](Axis axis) {
+    return axis == Axis::tensor ? tensor : axis == Axis::data ? data : axis == Axis::pipeline ? pipeline : supernet;
+  }
   bool operator==(const Coord&) const = default;
 };
 /// "supernet 1 x pipeline 2 x data 2 x tensor 1"

@@ -52,7 +52,9 @@ Route route_of(const Memory& memory, const Waiting& waiting) {
 
 void Messages::begin(Wire::Way way, void* data, std::size_t bytes, int peer, int tag) {
   for (std::size_t from = 0; from < bytes; from += longest_message)
-    parts_.push_back({Wire(route_, way, static_cast<std::byte*>(data) + from, std::min(longest_message, bytes - from), peer, tag, group_->comm()), from == 0});
+    parts_.push_back(
+        {Wire(route_, way, static_cast<std::byte*>(data) + from, std::min(longest_message, bytes - from), peer, tag, group_->comm()),
+         from == 0});
 }
 
 void Messages::send(void* data, std::size_t bytes, int peer, int tag) {

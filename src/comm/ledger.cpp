@@ -6,12 +6,18 @@ namespace mindpipe {
 
 const char* name_of(TrafficClass kind) {
   switch (kind) {
-    case TrafficClass::scalars: return "scalars";
-    case TrafficClass::tensor: return "tensor";
-    case TrafficClass::pipeline: return "pipeline";
-    case TrafficClass::moves: return "moves";
-    case TrafficClass::values: return "values";
-    case TrafficClass::gradients: return "gradients";
+    case TrafficClass::scalars:
+      return "scalars";
+    case TrafficClass::tensor:
+      return "tensor";
+    case TrafficClass::pipeline:
+      return "pipeline";
+    case TrafficClass::moves:
+      return "moves";
+    case TrafficClass::values:
+      return "values";
+    case TrafficClass::gradients:
+      return "gradients";
   }
   return "?";
 }

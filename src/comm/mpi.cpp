@@ -19,7 +19,8 @@ namespace detail {
 void mpi_failed(const char* call, const char* file, int line, int code) {
   std::string name = call;
   name = name.substr(0, name.find('('));
-  fail(Exit::peer_failed, "{} failed: {} ({}:{}); a rank or the network is gone: see the logs of the other ranks, then start again from the last checkpoint",
+  fail(Exit::peer_failed,
+       "{} failed: {} ({}:{}); a rank or the network is gone: see the logs of the other ranks, then start again from the last checkpoint",
        name, mpi_error_text(code), file, line);
 }
 

@@ -63,8 +63,8 @@ int local_rank(const World& world);
 }  // namespace mindpipe
 
 /// Throws an Error with exit code 76 and MPI's own sentence when an MPI call fails.
-#define MPI_CHECK(call)                                                                                  \
-  do {                                                                                                   \
-    const int mpi_code_ = (call);                                                                        \
-    if (mpi_code_ != MPI_SUCCESS) ::mindpipe::detail::mpi_failed(#call, __FILE__, __LINE__, mpi_code_);  \
+#define MPI_CHECK(call)                                                                                 \
+  do {                                                                                                  \
+    const int mpi_code_ = (call);                                                                       \
+    if (mpi_code_ != MPI_SUCCESS) ::mindpipe::detail::mpi_failed(#call, __FILE__, __LINE__, mpi_code_); \
   } while (false)

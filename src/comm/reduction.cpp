@@ -26,7 +26,8 @@ Reductions::Request Reductions::begin(Exchange::Halves halves, std::vector<Tenso
   MP_CHECK(static_cast<int>(pieces.size()) == size(), "{} pieces for {} ranks", pieces.size(), size());
   Job job{halves, std::move(pieces), own};
   const std::size_t arriving = halves == Exchange::Halves::gather ? 0 : Exchange::scratch_bytes(size(), job.pieces[rank()].bytes());
-  MP_CHECK(size() == 1 || arriving <= most_arriving(size()), "{} bytes arrive of one part, where a part brings {} at most", arriving, most_arriving(size()));
+  MP_CHECK(size() == 1 || arriving <= most_arriving(size()), "{} bytes arrive of one part, where a part brings {} at most", arriving,
+           most_arriving(size()));
   job.finished = size() == 1 || is_mutated(name_of(axis_), job.name());
   queue_.push_back(std::move(job));
   progress();
@@ -49,8 +50,10 @@ bool Reductions::begin_exchange() {
   void* scratch = scratch_[job->slot].take(backend_.memory(), adds ? Exchange::scratch_bytes(size(), job->pieces[rank()].bytes()) : 0);
   // Counted pieces are not added: the simulator's price of a reduction, which the executor waits for, holds the additions too.
   const bool counted = backend_.memory().kind() == Memory::Kind::counted;
-  const Combine combine = counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {}) : [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
-  job->exchange.emplace(*group_, job->halves, std::move(job->pieces), scratch, combine, route_of(backend_.memory(), group_->waiting()), job->own);
+  const Combine combine = counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {})
+                                  : [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
+  job->exchange.emplace(*group_, job->halves, std::move(job->pieces), scratch, combine, route_of(backend_.memory(), group_->waiting()),
+                        job->own);
   return true;
 }
 
@@ -63,7 +66,8 @@ void Reductions::finish_exchanges() {
   }
   for (; !queue_.empty() && queue_.front().finished; queue_.pop_front(), ++finished_) {
     const Job& job = queue_.front();
-    if (ledger_ != nullptr && job.exchange) ledger_->add(axis_, job.kind(), static_cast<std::int64_t>(job.exchange->bytes_sent()), seconds_since(job.start_ns));
+    if (ledger_ != nullptr && job.exchange)
+      ledger_->add(axis_, job.kind(), static_cast<std::int64_t>(job.exchange->bytes_sent()), seconds_since(job.start_ns));
   }
 }
 
@@ -78,7 +82,12 @@ void Reductions::progress() {
 void Reductions::wait(Request request) {
   if (done(request)) return;
   MP_CHECK(group_ != nullptr, "a wait for a request that was never begun");
-  group_->waiting().until([&] { progress(); return done(request); }, [&] { return describe(request); });
+  group_->waiting().until(
+      [&] {
+        progress();
+        return done(request);
+      },
+      [&] { return describe(request); });
 }
 
 std::string Reductions::describe(Request request) const {

@@ -28,8 +28,8 @@ class Reductions {
   /// A group of one: everything is done at once.
   explicit Reductions(Backend& backend) : backend_(backend) {}
 
-  /// Takes the room for what arrives of `parts_ahead` parts, of each Exchange::scratch_bytes of this rank's own piece. Without it, the room grows
-  /// to the largest ones.
+  /// Takes the room for what arrives of `parts_ahead` parts, of each Exchange::scratch_bytes of this rank's own piece. Without it, the room
+  /// grows to the largest ones.
   void reserve(std::size_t part_scratch);
 
   int size() const { return group_ ? group_->size() : 1; }
@@ -38,7 +38,9 @@ class Reductions {
   /// All pieces = the tree sums of all ranks' pieces.
   Request sum(std::vector<Tensor> pieces) { return begin(Exchange::Halves::both, std::move(pieces), {}); }
   /// The tree sum of this rank's own piece goes to `own`, or stays in its place; the other pieces stay as they are.
-  Request sum_scatter(std::vector<Tensor> pieces, const Tensor& own = {}) { return begin(Exchange::Halves::scatter, std::move(pieces), own); }
+  Request sum_scatter(std::vector<Tensor> pieces, const Tensor& own = {}) {
+    return begin(Exchange::Halves::scatter, std::move(pieces), own);
+  }
   /// The other ranks' pieces arrive from where they are owned.
   Request gather(std::vector<Tensor> pieces) { return begin(Exchange::Halves::gather, std::move(pieces), {}); }
 
@@ -62,7 +64,9 @@ class Reductions {
     int slot = -1;
     bool finished = false;
     std::int64_t start_ns = now_ns();
-    const char* name() const { return halves == Exchange::Halves::both ? "sum" : halves == Exchange::Halves::scatter ? "sum_scatter" : "gather"; }
+    const char* name() const {
+      return halves == Exchange::Halves::both ? "sum" : halves == Exchange::Halves::scatter ? "sum_scatter" : "gather";
+    }
     TrafficClass kind() const { return halves == Exchange::Halves::gather ? TrafficClass::values : TrafficClass::gradients; }
   };
   Request begin(Exchange::Halves halves, std::vector<Tensor> pieces, const Tensor& own);
@@ -74,10 +78,10 @@ class Reductions {
   Axis axis_ = Axis::data;
   TrafficLedger* ledger_ = nullptr;
   std::array<WorkArea, parts_ahead> scratch_;  ///< what arrives, for each that may be under way
-  std::deque<Job> queue_;  ///< not finished, in order
+  std::deque<Job> queue_;                      ///< not finished, in order
   std::deque<int> free_slots_;
   Request next_ = 0, finished_ = 0;
-  bool moving_ = false;    ///< in progress(): an addition of its own comes by here again
+  bool moving_ = false;  ///< in progress(): an addition of its own comes by here again
 };
 
 }  // namespace mindpipe

@@ -39,9 +39,15 @@ void Wire::hand_over() {
   const int count = empty ? 0 : static_cast<int>(bytes_);
   void* data = empty ? nullptr : place();
   switch (way_) {
-    case Way::send: MPI_CHECK(MPI_Isend(data, count, MPI_BYTE, peer_, tag_, comm_, &request_)); break;
-    case Way::send_when_met: MPI_CHECK(MPI_Issend(data, count, MPI_BYTE, peer_, tag_, comm_, &request_)); break;
-    case Way::receive: MPI_CHECK(MPI_Irecv(data, count, MPI_BYTE, peer_, tag_, comm_, &request_)); break;
+    case Way::send:
+      MPI_CHECK(MPI_Isend(data, count, MPI_BYTE, peer_, tag_, comm_, &request_));
+      break;
+    case Way::send_when_met:
+      MPI_CHECK(MPI_Issend(data, count, MPI_BYTE, peer_, tag_, comm_, &request_));
+      break;
+    case Way::receive:
+      MPI_CHECK(MPI_Irecv(data, count, MPI_BYTE, peer_, tag_, comm_, &request_));
+      break;
   }
   stage_ = Stage::with_mpi;
 }

@@ -76,7 +76,10 @@ std::vector<Setting> settings_of(Config& c) {
       set("train.recompute", c.train.recompute, "block computes each block's forward again in the backward, to save memory")
           .one_of({"none", "block"}),
       set("train.sequence_parallel", c.train.sequence_parallel, "tensor ranks share the sequence between products"),
-      set("train.zero", c.train.zero, "shard over data: 0 nothing, 1 optimizer state, 2 gradients too: whole ones live until they are summed").from(0).to(2),
+      set("train.zero", c.train.zero,
+          "shard over data: 0 nothing, 1 optimizer state, 2 gradients too: whole ones live until they are summed")
+          .from(0)
+          .to(2),
       set("train.clip", c.train.clip, "largest global norm of the gradient; 0: no clipping").from(0).to(1e30),
       set("train.label_smoothing", c.train.label_smoothing, "probability spread over the other tokens").from(0).below(1),
       set("train.evaluate_every", c.train.evaluate_every, "steps between evaluations on data.validation; 0: never").from(0).to(many),
@@ -102,7 +105,9 @@ std::vector<Setting> settings_of(Config& c) {
 
       set("memory.device_limit", c.memory.device_limit, "memory of a rank (12 GiB); 0: no limit").from(0).in(Unit::bytes),
 
-      set("checkpoint.every", c.checkpoint.every, "steps between checkpoints; none is written yet, so a run says so when this is not 0").from(0).to(many),
+      set("checkpoint.every", c.checkpoint.every, "steps between checkpoints; none is written yet, so a run says so when this is not 0")
+          .from(0)
+          .to(many),
       set("checkpoint.keep", c.checkpoint.keep, "newest checkpoints that stay").from(2).to(many),
 
       set("device.kind", c.device.kind, "what computes").one_of({"cpu", "cuda", "emulated"}),
@@ -110,7 +115,8 @@ std::vector<Setting> settings_of(Config& c) {
       set("device.instructions", c.device.instructions, "instruction set of the kernels; auto: the best of this processor")
           .one_of({"auto", "avx512", "avx2", "baseline"}),
       set("device.description", c.device.description, "emulated: the device to imitate"),
-      set("device.kernels", c.device.kernels, "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, other bits"),
+      set("device.kernels", c.device.kernels,
+          "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, other bits"),
 
       set("watchdog.start", c.watchdog.start, "longest start-up before the job is given up (300 s)").above(0).to(1e9).in(Unit::seconds),
       set("watchdog.step", c.watchdog.step, "longest step before the job is given up; 0: ten median steps, at least 300 s")

@@ -26,16 +26,19 @@ void* allocate_host(std::size_t bytes) {
 #ifdef MINDPIPE_CUDA
 void* allocate_cuda(Memory::Kind kind, std::size_t bytes) {
   void* address = nullptr;
-  const cudaError_t answer = kind == Memory::Kind::device ? cudaMalloc(&address, bytes) : cudaHostAlloc(&address, bytes, cudaHostAllocPortable);
+  const cudaError_t answer =
+      kind == Memory::Kind::device ? cudaMalloc(&address, bytes) : cudaHostAlloc(&address, bytes, cudaHostAllocPortable);
   if (answer == cudaSuccess) return address;
   cudaGetLastError();  // answered here; it is not to be found by the next call
-  MP_REQUIRE(answer == cudaErrorMemoryAllocation, Exit::bad_configuration, "cuda: no memory of the GPU or for it ({}); look with nvidia-smi, or set device.kind=cpu",
-             cudaGetErrorString(answer));
+  MP_REQUIRE(answer == cudaErrorMemoryAllocation, Exit::bad_configuration,
+             "cuda: no memory of the GPU or for it ({}); look with nvidia-smi, or set device.kind=cpu", cudaGetErrorString(answer));
   return nullptr;
 }
 void release_cuda(Memory::Kind kind, void* address) { kind == Memory::Kind::device ? cudaFree(address) : cudaFreeHost(address); }
 #else
-void* allocate_cuda(Memory::Kind, std::size_t) { fail(Exit::bad_configuration, "this build has no CUDA, so it has no memory of a GPU or for it"); }
+void* allocate_cuda(Memory::Kind, std::size_t) {
+  fail(Exit::bad_configuration, "this build has no CUDA, so it has no memory of a GPU or for it");
+}
 void release_cuda(Memory::Kind, void*) {}
 #endif
 
@@ -43,12 +46,18 @@ void release_cuda(Memory::Kind, void*) {}
 
 const char* name_of(MemoryClass kind) {
   switch (kind) {
-    case MemoryClass::values: return "values";
-    case MemoryClass::gradients: return "gradients";
-    case MemoryClass::optimizer: return "optimizer";
-    case MemoryClass::activations: return "activations";
-    case MemoryClass::boundary: return "boundary";
-    case MemoryClass::workspace: return "workspace";
+    case MemoryClass::values:
+      return "values";
+    case MemoryClass::gradients:
+      return "gradients";
+    case MemoryClass::optimizer:
+      return "optimizer";
+    case MemoryClass::activations:
+      return "activations";
+    case MemoryClass::boundary:
+      return "boundary";
+    case MemoryClass::workspace:
+      return "workspace";
   }
   return "?";
 }
@@ -58,7 +67,9 @@ std::size_t Memory::used() const { return std::accumulate(used_.begin(), used_.e
 
 std::string ledger_of(const std::array<std::int64_t, memory_classes.size()>& bytes) {
   std::string text;
-  const auto line = [&](const char* name, std::int64_t n) { text += fmt::format("  {:<12} {:>12.1f} MiB\n", name, static_cast<double>(n) / 1048576.0); };
+  const auto line = [&](const char* name, std::int64_t n) {
+    text += fmt::format("  {:<12} {:>12.1f} MiB\n", name, static_cast<double>(n) / 1048576.0);
+  };
   for (MemoryClass kind : memory_classes) line(name_of(kind), bytes[static_cast<int>(kind)]);
   line("total", std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}));
   return text;
@@ -75,8 +86,8 @@ void* Memory::allocate(std::size_t bytes, MemoryClass use) {
   if (bytes == 0) return nullptr;
   MP_CHECK(closed_ == 0, "{} of {} bytes asked for in the middle of a step, where nothing is allocated", name_of(use), bytes);
   MP_REQUIRE(limit_ == 0 || allocated() + bytes <= limit_, Exit::out_of_memory,
-             "memory: {} needs {:.1f} MiB more, but memory.device_limit is {:.1f} MiB; held so far:\n{}", name_of(use),
-             bytes / 1048576.0, limit_ / 1048576.0, ledger());
+             "memory: {} needs {:.1f} MiB more, but memory.device_limit is {:.1f} MiB; held so far:\n{}", name_of(use), bytes / 1048576.0,
+             limit_ / 1048576.0, ledger());
   void* address = obtain(bytes, use);
   allocated_[static_cast<int>(use)] += bytes;
   return address;

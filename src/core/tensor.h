@@ -10,9 +10,7 @@
 namespace mindpipe {
 
 enum class DType : std::uint8_t { f64, f32, bf16, i32, u8 };
-constexpr std::size_t bytes_of(DType t) {
-  return t == DType::f64 ? 8 : t == DType::bf16 ? 2 : t == DType::u8 ? 1 : 4;
-}
+constexpr std::size_t bytes_of(DType t) { return t == DType::f64 ? 8 : t == DType::bf16 ? 2 : t == DType::u8 ? 1 : 4; }
 const char* name_of(DType dtype);
 
 /// Extents, outermost first. At most four, always contiguous: there are no strides to get wrong.
@@ -45,7 +43,9 @@ struct Tensor {
   DType dtype = DType::f32;
 
   template <class T>
-  T* as() const { return static_cast<T*>(data); }
+  T* as() const {
+    return static_cast<T*>(data);
+  }
   explicit operator bool() const { return data != nullptr; }
   std::int64_t count() const { return shape.count(); }
   std::int64_t rows() const { return shape.rows(); }

@@ -11,7 +11,8 @@ Boundary ResidualBlock::forward(Boundary in, Tape& tape) {
   Tape::Scope scope(tape);
   const Tensor branch = branch_->forward(in.normed ? in.normed : norm_.forward(x, tape), in, tape), bias = bias_ ? bias_.value() : Tensor{};
   const Dropout dropout = dropout_at(context_, dropout_, purpose_, tape);
-  if (tape.next_norm != nullptr) return {y, in.memory, tape.next_norm->forward_sum(x, branch, bias, dropout, window_of(context_, x), y, tape)};
+  if (tape.next_norm != nullptr)
+    return {y, in.memory, tape.next_norm->forward_sum(x, branch, bias, dropout, window_of(context_, x), y, tape)};
   context_.backend.residual(x, branch, bias, dropout, window_of(context_, x), y);
   return {y, in.memory};
 }

@@ -19,7 +19,12 @@ class Branch {
 class ResidualBlock final : public Layer {
  public:
   ResidualBlock(const LayerContext& context, Norm norm, std::unique_ptr<Branch> branch, Param bias, double dropout, const std::string& path)
-      : context_(context), norm_(std::move(norm)), branch_(std::move(branch)), bias_(bias), dropout_(dropout), purpose_(purpose_of(path + ".dropout")) {}
+      : context_(context),
+        norm_(std::move(norm)),
+        branch_(std::move(branch)),
+        bias_(bias),
+        dropout_(dropout),
+        purpose_(purpose_of(path + ".dropout")) {}
   Norm* opening_norm() override { return &norm_; }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;

@@ -12,9 +12,13 @@ Classifier::Classifier(const LayerContext& context, Unit& table, Unit& unit, con
       norm_(context, unit, "final_norm", spec.norm, spec.width, spec.epsilon, spec.norm_offset),
       table_(token_table(table, context, spec.vocabulary, spec.width, spec.deviation, spec.uses, spec.use, spec.table)) {}
 
-std::int64_t Classifier::shard_rows() const { return padded_vocabulary(spec_.vocabulary, context_.tensor.logical()) / context_.tensor.logical(); }
+std::int64_t Classifier::shard_rows() const {
+  return padded_vocabulary(spec_.vocabulary, context_.tensor.logical()) / context_.tensor.logical();
+}
 
-std::int64_t Classifier::valid(int shard) const { return std::clamp<std::int64_t>(spec_.vocabulary - first_column(shard), 0, shard_rows()); }
+std::int64_t Classifier::valid(int shard) const {
+  return std::clamp<std::int64_t>(spec_.vocabulary - first_column(shard), 0, shard_rows());
+}
 
 Classifier::Sums Classifier::chunk_sums(const Tensor& x, const Tensor& targets, Tape& tape) {
   const std::int64_t n = x.shape[0];
@@ -85,12 +89,14 @@ Boundary Classifier::backward(Boundary, Tape& tape) {
     const std::int64_t rows = std::min(token_chunk, n - first);
     const Tensor x_chunk = x.row_range(first, rows), chunk_targets = targets.range(first, rows);
     const Sums c = chunk_sums(x_chunk, chunk_targets, tape);
-    context_.backend.cross_entropy(chunk_targets, c.maximum, c.sums, c.of_target, c.total, tape.label_smoothing, spec_.vocabulary, tape.losses.range(first, rows));
+    context_.backend.cross_entropy(chunk_targets, c.maximum, c.sums, c.of_target, c.total, tape.label_smoothing, spec_.vocabulary,
+                                   tape.losses.range(first, rows));
     for (int s = 0; s < shards; ++s) {
       const Tensor logits = c.logits.at(s), dlogits = logits.dtype == context_.dtype ? logits : tape.scratch(logits.shape, context_.dtype);
-      context_.backend.cross_entropy_backward(logits, valid(s), first_column(s), chunk_targets, c.maximum, c.sums, tape.loss_factor, tape.label_smoothing,
-                                              spec_.vocabulary, dlogits);
-      context_.backend.linear_backward_input(dlogits, table_.value(s), Activation::none, {}, dwhole.at(s).reshaped({n, spec_.width}).row_range(first, rows));
+      context_.backend.cross_entropy_backward(logits, valid(s), first_column(s), chunk_targets, c.maximum, c.sums, tape.loss_factor,
+                                              tape.label_smoothing, spec_.vocabulary, dlogits);
+      context_.backend.linear_backward_input(dlogits, table_.value(s), Activation::none, {},
+                                             dwhole.at(s).reshaped({n, spec_.width}).row_range(first, rows));
       context_.backend.linear_backward_weight(dlogits, x_chunk, table_.gradient(s));
     }
   }

@@ -6,7 +6,7 @@ namespace mindpipe {
 struct ClassifierSpec {
   std::int64_t vocabulary = 0, width = 0;
   double deviation = 0.02;
-  int uses = 1, use = 0;       ///< of the table, when an embedding shares it
+  int uses = 1, use = 0;  ///< of the table, when an embedding shares it
   std::string table = "embedding";
   NormKind norm = NormKind::layer;
   double epsilon = 1e-5;

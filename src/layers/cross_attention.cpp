@@ -4,15 +4,24 @@
 
 namespace mindpipe {
 
-CrossAttention::CrossAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path, const AttentionSpec& spec)
+CrossAttention::CrossAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path,
+                               const AttentionSpec& spec)
     : context_(context),
       spec_(spec),
       heads_(spec.heads / context.tensor.logical()),
       purpose_(purpose_of(path + ".attention_dropout")),
-      query_(context, unit, {name + ".q", {{name + ".q", spec.heads * spec.head_width}}, spec.width, Split::out, spec.bias, spec.deviation}),
+      query_(context, unit,
+             {name + ".q", {{name + ".q", spec.heads * spec.head_width}}, spec.width, Split::out, spec.bias, spec.deviation}),
       key_value_(context, unit,
-                 {name + ".kv", {{name + ".k", spec.heads * spec.head_width}, {name + ".v", spec.heads * spec.head_width}}, spec.width, Split::out, spec.bias, spec.deviation}),
-      output_(context, unit, {name + ".output", {{name + ".output", spec.width}}, spec.heads * spec.head_width, Split::in, false, spec.output_deviation}) {}
+                 {name + ".kv",
+                  {{name + ".k", spec.heads * spec.head_width}, {name + ".v", spec.heads * spec.head_width}},
+                  spec.width,
+                  Split::out,
+                  spec.bias,
+                  spec.deviation}),
+      output_(context, unit,
+              {name + ".output", {{name + ".output", spec.width}}, spec.heads * spec.head_width, Split::in, false, spec.output_deviation}) {
+}
 
 AttentionQuestion CrossAttention::question(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const {
   AttentionQuestion q;
@@ -34,8 +43,8 @@ Tensor CrossAttention::forward(const Tensor& x, const Boundary& in, Tape& tape) 
   for (int s = 0; s < shards; ++s) {
     const Shape shape{samples, rows, heads_, spec_.head_width};
     const Tensor pair = kv.at(s).reshaped({samples, keys, 2 * heads_, spec_.head_width});
-    context_.backend.attention(question(rows, keys, s, tape), {q.at(s).reshaped(shape), 0, heads_}, {pair, 0, heads_}, {pair, heads_, heads_}, log_sum.at(s),
-                               out.at(s).reshaped(shape));
+    context_.backend.attention(question(rows, keys, s, tape), {q.at(s).reshaped(shape), 0, heads_}, {pair, 0, heads_},
+                               {pair, heads_, heads_}, log_sum.at(s), out.at(s).reshaped(shape));
   }
   tape.save(q);
   tape.save(kv);
@@ -52,9 +61,9 @@ Tensor CrossAttention::backward(const Tensor& dy, const Boundary& dboundary, Tap
   for (int s = 0; s < context_.tensor.local_shards(); ++s) {
     const Shape shape{samples, rows, heads_, spec_.head_width}, pair_shape{samples, keys, 2 * heads_, spec_.head_width};
     const Tensor pair = kv.at(s).reshaped(pair_shape), dpair = dkv.at(s).reshaped(pair_shape);
-    context_.backend.attention_backward(question(rows, keys, s, tape), {q.at(s).reshaped(shape), 0, heads_}, {pair, 0, heads_}, {pair, heads_, heads_}, log_sum.at(s),
-                                        out.at(s).reshaped(shape), dout.at(s).reshaped(shape), {dq.at(s).reshaped(shape), 0, heads_}, {dpair, 0, heads_},
-                                        {dpair, heads_, heads_});
+    context_.backend.attention_backward(question(rows, keys, s, tape), {q.at(s).reshaped(shape), 0, heads_}, {pair, 0, heads_},
+                                        {pair, heads_, heads_}, log_sum.at(s), out.at(s).reshaped(shape), dout.at(s).reshaped(shape),
+                                        {dq.at(s).reshaped(shape), 0, heads_}, {dpair, 0, heads_}, {dpair, heads_, heads_});
   }
   const Tensor dmemory = leave(context_, key_value_.backward(dkv, tape), tape);
   context_.backend.accumulate(dmemory, dboundary.memory);

@@ -7,10 +7,11 @@ std::int64_t padded_vocabulary(std::int64_t vocabulary, int logical_shards) {
   return (vocabulary + unit - 1) / unit * unit;
 }
 
-Param token_table(Unit& table, const LayerContext& context, std::int64_t vocabulary, std::int64_t width, double deviation, int uses, int use,
-                  const std::string& name) {
+Param token_table(Unit& table, const LayerContext& context, std::int64_t vocabulary, std::int64_t width, double deviation, int uses,
+                  int use, const std::string& name) {
   const std::int64_t padded = padded_vocabulary(vocabulary, context.tensor.logical());
-  ParamSpec spec{{{name + ".weight", padded, padded - vocabulary}}, width, Split::out, Form::whole, {Initial::Kind::normal, deviation}, true};
+  ParamSpec spec{
+      {{name + ".weight", padded, padded - vocabulary}}, width, Split::out, Form::whole, {Initial::Kind::normal, deviation}, true};
   spec.uses = uses;
   return table.add(spec, use);
 }
@@ -19,7 +20,8 @@ Embedding::Embedding(const LayerContext& context, Unit& table, Unit& positions, 
     : context_(context), spec_(spec), purpose_(purpose_of(path + ".dropout")) {
   table_ = token_table(table, context, spec.vocabulary, spec.width, spec.deviation, spec.uses, spec.use);
   if (spec.positions > 0)
-    positions_ = positions.add({{{"positions.weight", spec.positions}}, spec.width, Split::none, Form::positions, {Initial::Kind::normal, spec.deviation}, true});
+    positions_ = positions.add(
+        {{{"positions.weight", spec.positions}}, spec.width, Split::none, Form::positions, {Initial::Kind::normal, spec.deviation}, true});
 }
 
 std::int64_t Embedding::first_row(int shard) const {
@@ -36,8 +38,10 @@ Boundary Embedding::forward(Boundary in, Tape& tape) {
   Tape::Scope scope(tape);
   // Alone, the table is the whole one and its rows are the answer; otherwise each shard gives its rows and zeros.
   const bool alone = context_.tensor.logical() == 1;
-  const Tensor found = alone ? y.reshaped({1, samples, rows, spec_.width}) : tape.scratch({shards, samples, rows, spec_.width}, context_.dtype);
-  for (int s = 0; s < shards; ++s) context_.backend.embedding(ids.reshaped({n}), table_.value(s), first_row(s), found.at(s).reshaped({n, spec_.width}));
+  const Tensor found =
+      alone ? y.reshaped({1, samples, rows, spec_.width}) : tape.scratch({shards, samples, rows, spec_.width}, context_.dtype);
+  for (int s = 0; s < shards; ++s)
+    context_.backend.embedding(ids.reshaped({n}), table_.value(s), first_row(s), found.at(s).reshaped({n, spec_.width}));
   const Tensor sum = alone ? y : leave(context_, found, tape);
   const Window window = window_of(context_, sum);
   Tensor x = sum;

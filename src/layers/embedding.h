@@ -7,15 +7,15 @@ struct EmbeddingSpec {
   std::int64_t vocabulary = 0, width = 0;
   std::int64_t positions = 0;  ///< rows of a learned position table; 0: none
   double dropout = 0, deviation = 0.02;
-  bool source = false;         ///< reads the batch's source tokens (an encoder) instead of its tokens
-  int uses = 1, use = 0;       ///< of the table, when others share it
+  bool source = false;    ///< reads the batch's source tokens (an encoder) instead of its tokens
+  int uses = 1, use = 0;  ///< of the table, when others share it
 };
 
 /// The vocabulary is cut by rows over the shards; padded up so that every shard has the same multiple of 64.
 std::int64_t padded_vocabulary(std::int64_t vocabulary, int logical_shards);
 /// The table of an embedding or a classifier: one parameter of the unit `table`, found again by name where it is shared.
-Param token_table(Unit& table, const LayerContext& context, std::int64_t vocabulary, std::int64_t width, double deviation, int uses, int use,
-                  const std::string& name = "embedding");
+Param token_table(Unit& table, const LayerContext& context, std::int64_t vocabulary, std::int64_t width, double deviation, int uses,
+                  int use, const std::string& name = "embedding");
 
 /// Token ids to activations: the sum of each shard's rows, plus learned positions, plus dropout. A first block: takes no activation.
 class Embedding final : public Layer {

@@ -5,8 +5,8 @@ namespace mindpipe {
 
 /// What a linear map is made of. `outputs` are named pieces (q, k, v), each cut alike when split by `out`.
 struct LinearSpec {
-  std::string name;                ///< path of the weight below its unit, without ".weight"
-  std::vector<Piece> outputs;       ///< names are paths of their own: "attention.q"
+  std::string name;            ///< path of the weight below its unit, without ".weight"
+  std::vector<Piece> outputs;  ///< names are paths of their own: "attention.q"
   std::int64_t inputs = 0;
   Split split = Split::none;
   bool bias = false;
@@ -14,8 +14,8 @@ struct LinearSpec {
 };
 
 /// y = activation(x w^T + bias), a product for each local logical shard.
-/// Split::out: x [.., rows, in] -> y [shard][.., rows, out / T]. Split::in: x [shard][.., rows, in / T] -> [shard][.., rows, out], to be summed by leave();
-/// its bias belongs behind that sum and is therefore not here.
+/// Split::out: x [.., rows, in] -> y [shard][.., rows, out / T]. Split::in: x [shard][.., rows, in / T] -> [shard][.., rows, out], to be
+/// summed by leave(); its bias belongs behind that sum and is therefore not here.
 class Linear {
  public:
   Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec);

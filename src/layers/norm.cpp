@@ -21,9 +21,11 @@ Tensor Norm::forward(const Tensor& x, Tape& tape) {
   return y;
 }
 
-Tensor Norm::forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window, const Tensor& sum, Tape& tape) {
+Tensor Norm::forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
+                         const Tensor& sum, Tape& tape) {
   const auto [y, statistics] = outputs_for(sum, tape);
-  context_.backend.residual_norm(x, branch, bias, dropout, window, sum, kind_, gain_.value(), offset_ ? offset_.value() : Tensor{}, epsilon_, statistics, y);
+  context_.backend.residual_norm(x, branch, bias, dropout, window, sum, kind_, gain_.value(), offset_ ? offset_.value() : Tensor{},
+                                 epsilon_, statistics, y);
   return y;
 }
 

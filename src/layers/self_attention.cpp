@@ -4,7 +4,8 @@
 
 namespace mindpipe {
 
-SelfAttention::SelfAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path, const AttentionSpec& spec)
+SelfAttention::SelfAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path,
+                             const AttentionSpec& spec)
     : context_(context),
       spec_(spec),
       heads_(spec.heads / context.tensor.logical()),
@@ -12,9 +13,16 @@ SelfAttention::SelfAttention(const LayerContext& context, Unit& unit, const std:
       purpose_(purpose_of(path + ".attention_dropout")),
       qkv_(context, unit,
            {name + ".qkv",
-            {{name + ".q", spec.heads * spec.head_width}, {name + ".k", spec.key_value_heads * spec.head_width}, {name + ".v", spec.key_value_heads * spec.head_width}},
-            spec.width, Split::out, spec.bias, spec.deviation}),
-      output_(context, unit, {name + ".output", {{name + ".output", spec.width}}, spec.heads * spec.head_width, Split::in, false, spec.output_deviation}) {}
+            {{name + ".q", spec.heads * spec.head_width},
+             {name + ".k", spec.key_value_heads * spec.head_width},
+             {name + ".v", spec.key_value_heads * spec.head_width}},
+            spec.width,
+            Split::out,
+            spec.bias,
+            spec.deviation}),
+      output_(context, unit,
+              {name + ".output", {{name + ".output", spec.width}}, spec.heads * spec.head_width, Split::in, false, spec.output_deviation}) {
+}
 
 AttentionQuestion SelfAttention::question(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const {
   AttentionQuestion q;
@@ -27,7 +35,8 @@ AttentionQuestion SelfAttention::question(std::int64_t queries, std::int64_t key
 }
 
 Tensor SelfAttention::extend_cache(const Tensor& qkv, int shard, Tape& tape) {
-  const std::int64_t samples = qkv.shape[0], rows = qkv.shape[1], width = 2 * key_value_heads_ * spec_.head_width, skip = heads_ * spec_.head_width;
+  const std::int64_t samples = qkv.shape[0], rows = qkv.shape[1], width = 2 * key_value_heads_ * spec_.head_width,
+                     skip = heads_ * spec_.head_width;
   const Tensor cache = tape.cache(this, {context_.tensor.local_shards(), samples, spec_.cache_rows, width}, qkv.dtype).at(shard);
   const std::size_t element = bytes_of(qkv.dtype);
   for (std::int64_t i = 0; i < samples * rows; ++i) {
@@ -55,7 +64,8 @@ Tensor SelfAttention::forward(const Tensor& x, const Boundary&, Tape& tape) {
       k = {cache, 0, key_value_heads_}, v = {cache, key_value_heads_, key_value_heads_};
       keys = tape.position + rows;
     }
-    context_.backend.attention(question(rows, keys, s, tape), {heads, 0, heads_}, k, v, log_sum.at(s), out.at(s).reshaped({samples, rows, heads_, spec_.head_width}));
+    context_.backend.attention(question(rows, keys, s, tape), {heads, 0, heads_}, k, v, log_sum.at(s),
+                               out.at(s).reshaped({samples, rows, heads_, spec_.head_width}));
   }
   tape.save(qkv);
   tape.save(log_sum);
@@ -75,9 +85,10 @@ Tensor SelfAttention::backward(const Tensor& dy, const Boundary&, Tape& tape) {
     const Tensor heads = qkv.at(s).reshaped(shape), dheads = dqkv.at(s).reshaped(shape);
     const auto part = [&](const Tensor& t, int first, int count) { return Heads{t, first, count}; };
     const int k = heads_, v = heads_ + key_value_heads_;
-    context_.backend.attention_backward(question(rows, rows, s, tape), part(heads, 0, heads_), part(heads, k, key_value_heads_), part(heads, v, key_value_heads_),
-                                        log_sum.at(s), out.at(s).reshaped(out_shape), dout.at(s).reshaped(out_shape), part(dheads, 0, heads_),
-                                        part(dheads, k, key_value_heads_), part(dheads, v, key_value_heads_));
+    context_.backend.attention_backward(question(rows, rows, s, tape), part(heads, 0, heads_), part(heads, k, key_value_heads_),
+                                        part(heads, v, key_value_heads_), log_sum.at(s), out.at(s).reshaped(out_shape),
+                                        dout.at(s).reshaped(out_shape), part(dheads, 0, heads_), part(dheads, k, key_value_heads_),
+                                        part(dheads, v, key_value_heads_));
     if (spec_.rotary) context_.backend.rotary({dheads, 0, v}, spec_.rotary_base, 0, true);
   }
   return leave(context_, qkv_.backward(dqkv, tape), tape);

@@ -13,10 +13,10 @@ class Norm;
 
 /// What a micro-batch brings from outside: token ids and what they should be followed by. Tensors may be none where a stage reads none.
 struct MicroBatch {
-  Tensor tokens;               ///< i32 [samples, sequence]
-  Tensor targets;              ///< i32 [samples, sequence]; negative: not counted
-  Tensor source;               ///< i32 [samples, source sequence]: an encoder's tokens
-  Tensor source_lengths;       ///< i32 [samples]
+  Tensor tokens;          ///< i32 [samples, sequence]
+  Tensor targets;         ///< i32 [samples, sequence]; negative: not counted
+  Tensor source;          ///< i32 [samples, source sequence]: an encoder's tokens
+  Tensor source_lengths;  ///< i32 [samples]
   std::int64_t samples = 0;
   std::int64_t first_sample = 0;  ///< in the step's batch: the key of its randomness
   std::int64_t step = 0;
@@ -25,23 +25,24 @@ struct MicroBatch {
 /// What one micro-batch keeps between forward and backward: last in, first out, empty afterwards.
 class Tape {
  public:
-  /// train: keep and save. discard: a recomputed block's first pass, nothing is saved. replay: its second pass. evaluate: nothing is saved or
-  /// dropped. generate: evaluate, with a cache of keys and values.
+  /// train: keep and save. discard: a recomputed block's first pass, nothing is saved. replay: its second pass. evaluate: nothing is saved
+  /// or dropped. generate: evaluate, with a cache of keys and values.
   enum class Mode : std::uint8_t { train, discard, replay, evaluate, generate };
   enum class WeightGradients : std::uint8_t { now, later };
 
   /// `caches`: where generation keeps keys and values; others need none.
-  Tape(Backend& backend, Arena& kept, Arena& scratch, Arena* caches = nullptr) : backend_(backend), kept_(kept), scratch_(scratch), cache_arena_(caches) {}
+  Tape(Backend& backend, Arena& kept, Arena& scratch, Arena* caches = nullptr)
+      : backend_(backend), kept_(kept), scratch_(scratch), cache_arena_(caches) {}
 
   Mode mode = Mode::train;
   WeightGradients weight_gradients = WeightGradients::now;
   MicroBatch batch;
-  Norm* next_norm = nullptr;    ///< what reads the block's output next, here and at once: a sum may be normed in the same pass
-  double loss_factor = 1;       ///< the constant a backward starts from
+  Norm* next_norm = nullptr;  ///< what reads the block's output next, here and at once: a sum may be normed in the same pass
+  double loss_factor = 1;     ///< the constant a backward starts from
   double label_smoothing = 0;
-  Tensor losses;                ///< f32 (f64 in gradient checks) [samples, sequence]: written by the head
-  Tensor logits;                ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
-  std::int64_t position = 0;    ///< generate: of the first row
+  Tensor losses;              ///< f32 (f64 in gradient checks) [samples, sequence]: written by the head
+  Tensor logits;              ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
+  std::int64_t position = 0;  ///< generate: of the first row
 
   bool saves() const { return mode == Mode::train || mode == Mode::replay; }
   /// A tensor for what backward (or a later layer's backward) reads.

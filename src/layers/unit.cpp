@@ -60,7 +60,8 @@ void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtyp
       MP_REQUIRE(spec.split != Split::out || part.rows % shards.logical == 0, Exit::bad_configuration,
                  "{}: {} has {} rows, which {} logical tensor shards do not divide", name_, part.name, part.rows, shards.logical);
     MP_REQUIRE(spec.split != Split::in || spec.columns % shards.logical == 0, Exit::bad_configuration,
-               "{}: {} has {} columns, which {} logical tensor shards do not divide", name_, spec.parts[0].name, spec.columns, shards.logical);
+               "{}: {} has {} columns, which {} logical tensor shards do not divide", name_, spec.parts[0].name, spec.columns,
+               shards.logical);
     MP_CHECK(spec.uses == 1 || params_.size() == 1, "unit {}: a parameter with {} uses is alone in its unit", name_, spec.uses);
     uses_ = spec.uses;
     offsets_.push_back(flat_count_);
@@ -79,7 +80,8 @@ void Unit::allocate_values(Memory& memory) {
 
 void Unit::allocate_gradients(Memory& memory) {
   gradient_arena_ = Arena(memory, MemoryClass::gradients, gradient_bytes());
-  for (int use = 0; use < uses_; ++use) place_gradients(use, gradient_arena_.take({static_cast<std::int64_t>(accumulator_bytes())}, DType::u8).data);
+  for (int use = 0; use < uses_; ++use)
+    place_gradients(use, gradient_arena_.take({static_cast<std::int64_t>(accumulator_bytes())}, DType::u8).data);
 }
 
 void Unit::place_gradients(int use, void* memory) {

@@ -11,8 +11,9 @@ namespace mindpipe {
 /// How a weight [out, in] is divided over the tensor axis. With one logical shard every value means "whole".
 enum class Split : std::uint8_t { none, out, in };
 
-/// How a parameter's gradient comes about over the tensor axis (bits.md 6): every rank alike or its own shard (`whole`), one accumulator for
-/// each T-th of the sequence (`rows`), or rows that only one T-th ever touches (`positions`: a sum with zeros, so one accumulator does).
+/// How a parameter's gradient comes about over the tensor axis (bits.md 6): every rank alike or its own shard (`whole`), one accumulator
+/// for each T-th of the sequence (`rows`), or rows that only one T-th ever touches (`positions`: a sum with zeros, so one accumulator
+/// does).
 enum class Form : std::uint8_t { whole, rows, positions };
 
 struct Initial {
@@ -36,7 +37,7 @@ struct ParamSpec {
   Initial initial;
   bool decay = false;
   bool product = false;  ///< its gradient is a product that the tape may put off (zero-bubble schedules)
-  int uses = 1;  ///< places that use it; each has its own accumulator, their roots are added in model order
+  int uses = 1;          ///< places that use it; each has its own accumulator, their roots are added in model order
 
   std::int64_t rows() const;
   std::int64_t width() const { return columns == 0 ? 1 : columns; }
@@ -57,7 +58,8 @@ struct Param {
   int index = 0, use = 0;
   explicit operator bool() const { return unit != nullptr; }
   Tensor value(int shard = 0) const;
-  /// What a backward adds to: the accumulator of this use. `rows` parameters: [parts, elements], one row for each local T-th of the sequence.
+  /// What a backward adds to: the accumulator of this use. `rows` parameters: [parts, elements], one row for each local T-th of the
+  /// sequence.
   Tensor gradient(int shard = 0) const;
 };
 

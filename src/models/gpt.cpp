@@ -26,11 +26,13 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
   const bool learned = m.positions == "learned";
   model->add_block("embedding",
                    std::make_unique<Embedding>(context, table, positions, "embedding",
-                                               EmbeddingSpec{m.vocabulary, m.width, learned ? m.context : 0, m.dropout, m.initial_deviation, false, m.tied ? 2 : 1, 0}),
+                                               EmbeddingSpec{m.vocabulary, m.width, learned ? m.context : 0, m.dropout, m.initial_deviation,
+                                                             false, m.tied ? 2 : 1, 0}),
                    {&table, &positions});
 
   AttentionSpec attention;
-  attention.width = m.width, attention.heads = m.heads, attention.key_value_heads = m.key_value_heads, attention.head_width = m.width / m.heads;
+  attention.width = m.width, attention.heads = m.heads, attention.key_value_heads = m.key_value_heads,
+  attention.head_width = m.width / m.heads;
   attention.rotary = !learned, attention.rotary_base = m.rotary_base, attention.bias = m.bias, attention.dropout = m.attention_dropout;
   attention.deviation = m.initial_deviation, attention.output_deviation = output_deviation, attention.cache_rows = m.context;
   const MlpSpec mlp{m.width, m.mlp_width, Activation::gelu, m.mlp == "swiglu", m.bias, m.initial_deviation, output_deviation};
@@ -40,11 +42,14 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
     Norm normed(context, unit, "norm", norm, m.width, m.norm_epsilon, offset);
     auto branch = make_branch(unit);
     const Param bias = m.bias ? residual_bias(unit, part + ".output", m.width) : Param{};
-    model->add_block(path, maybe_recomputed(config, std::make_unique<ResidualBlock>(context, normed, std::move(branch), bias, m.dropout, path)), {&unit});
+    model->add_block(path,
+                     maybe_recomputed(config, std::make_unique<ResidualBlock>(context, normed, std::move(branch), bias, m.dropout, path)),
+                     {&unit});
   };
   for (int i = 0; i < m.layers; ++i) {
     const std::string layer = "layers." + std::to_string(i);
-    add(layer + ".attention", "attention", [&](Unit& unit) { return std::make_unique<SelfAttention>(context, unit, "attention", layer + ".attention", attention); });
+    add(layer + ".attention", "attention",
+        [&](Unit& unit) { return std::make_unique<SelfAttention>(context, unit, "attention", layer + ".attention", attention); });
     add(layer + ".mlp", "mlp", [&](Unit& unit) { return std::make_unique<Mlp>(context, unit, "mlp", mlp); });
   }
 
@@ -54,7 +59,8 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
   if (m.tied) head.uses = 2, head.use = 1;
   else head.table = "classifier";
   Unit& head_table = m.tied ? table : last;
-  model->add_block("head", std::make_unique<Classifier>(context, head_table, last, head), m.tied ? std::vector<Unit*>{&table, &last} : std::vector<Unit*>{&last}, head.use);
+  model->add_block("head", std::make_unique<Classifier>(context, head_table, last, head),
+                   m.tied ? std::vector<Unit*>{&table, &last} : std::vector<Unit*>{&last}, head.use);
   return model;
 }
 

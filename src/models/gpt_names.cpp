@@ -8,12 +8,19 @@ namespace {
 using Table = std::map<std::string, std::string>;
 
 // GPT-2 stacks q, k and v into c_attn: the pieces of one file tensor are told apart by "#0", "#1", "#2".
-const Table gpt2_attention{{"norm", "ln_1"},           {"attention.q", "attn.c_attn#0"}, {"attention.k", "attn.c_attn#1"},
-                           {"attention.v", "attn.c_attn#2"}, {"attention.output", "attn.c_proj"}};
+const Table gpt2_attention{{"norm", "ln_1"},
+                           {"attention.q", "attn.c_attn#0"},
+                           {"attention.k", "attn.c_attn#1"},
+                           {"attention.v", "attn.c_attn#2"},
+                           {"attention.output", "attn.c_proj"}};
 const Table gpt2_mlp{{"norm", "ln_2"}, {"mlp.up", "mlp.c_fc"}, {"mlp.output", "mlp.c_proj"}};
-const Table llama_attention{{"norm", "input_layernorm"},       {"attention.q", "self_attn.q_proj"},      {"attention.k", "self_attn.k_proj"},
-                            {"attention.v", "self_attn.v_proj"}, {"attention.output", "self_attn.o_proj"}};
-const Table llama_mlp{{"norm", "post_attention_layernorm"}, {"mlp.gate", "mlp.gate_proj"}, {"mlp.up", "mlp.up_proj"}, {"mlp.output", "mlp.down_proj"}};
+const Table llama_attention{{"norm", "input_layernorm"},
+                            {"attention.q", "self_attn.q_proj"},
+                            {"attention.k", "self_attn.k_proj"},
+                            {"attention.v", "self_attn.v_proj"},
+                            {"attention.output", "self_attn.o_proj"}};
+const Table llama_mlp{
+    {"norm", "post_attention_layernorm"}, {"mlp.gate", "mlp.gate_proj"}, {"mlp.up", "mlp.up_proj"}, {"mlp.output", "mlp.down_proj"}};
 
 }  // namespace
 
@@ -32,7 +39,8 @@ Model::ExportName GptModel::export_name(const std::string& unit, const std::stri
   const std::string& name = table.at(stem);
   const std::size_t hash = name.find('#');
   const std::string base = name.substr(0, hash), piece = hash == std::string::npos ? "" : name.substr(hash);
-  return {(gpt2_ ? "transformer.h." : "model.layers.") + number + "." + base + ending + piece, gpt2_ && ending == ".weight" && stem != "norm"};
+  return {(gpt2_ ? "transformer.h." : "model.layers.") + number + "." + base + ending + piece,
+          gpt2_ && ending == ".weight" && stem != "norm"};
 }
 
 }  // namespace mindpipe

@@ -36,7 +36,8 @@ std::unique_ptr<Layer> maybe_recomputed(const Config& config, std::unique_ptr<La
 void require_divisible(std::int64_t value, int shards, const std::string& key) {
   if (value % shards == 0) return;
   const std::int64_t below = value / shards * shards, above = below + shards;
-  fail(Exit::bad_configuration, "{} is {}, which {} logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are {}{}{}", key, value, shards,
+  fail(Exit::bad_configuration,
+       "{} is {}, which {} logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are {}{}{}", key, value, shards,
        below > 0 ? std::to_string(below) : "", below > 0 ? " and " : "", above);
 }
 

@@ -15,9 +15,9 @@ class Model {
   struct Block {
     std::string name;
     std::unique_ptr<Layer> layer;
-    std::vector<int> units;       ///< indices into units(), ascending
-    int use = 0;                  ///< which of the uses of a shared unit this block is
-    bool memory_in = false;       ///< the boundary that enters this block carries an encoder's memory
+    std::vector<int> units;  ///< indices into units(), ascending
+    int use = 0;             ///< which of the uses of a shared unit this block is
+    bool memory_in = false;  ///< the boundary that enters this block carries an encoder's memory
   };
 
   Unit& add_unit(const std::string& name);

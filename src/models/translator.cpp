@@ -36,7 +36,9 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
     Norm normed(context, unit, "norm", norm, m.width, m.norm_epsilon, offset);
     auto branch = make_branch(unit);
     const Param bias = m.bias ? residual_bias(unit, part + ".output", m.width) : Param{};
-    model->add_block(path, maybe_recomputed(config, std::make_unique<ResidualBlock>(context, normed, std::move(branch), bias, m.dropout, path)), {&unit});
+    model->add_block(path,
+                     maybe_recomputed(config, std::make_unique<ResidualBlock>(context, normed, std::move(branch), bias, m.dropout, path)),
+                     {&unit});
   };
   const auto add_attention = [&](const std::string& path, bool causal) {
     AttentionSpec spec = attention;
@@ -55,7 +57,8 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
   }
   Unit& bridge = model->add_unit("bridge");
   model->add_block("bridge",
-                   std::make_unique<Bridge>(context, Norm(context, bridge, "norm", norm, m.width, m.norm_epsilon, offset), embedding(bridge, "bridge", false, 1)),
+                   std::make_unique<Bridge>(context, Norm(context, bridge, "norm", norm, m.width, m.norm_epsilon, offset),
+                                            embedding(bridge, "bridge", false, 1)),
                    {&table, &bridge}, 1);
   const std::size_t first_reader = model->blocks().size();
   std::size_t last_reader = first_reader;
@@ -63,7 +66,8 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
     const std::string layer = "decoder." + std::to_string(i);
     add_attention(layer + ".attention", true);
     last_reader = model->blocks().size();
-    add(layer + ".cross", "cross", [&](Unit& unit) { return std::make_unique<CrossAttention>(context, unit, "cross", layer + ".cross", attention); });
+    add(layer + ".cross", "cross",
+        [&](Unit& unit) { return std::make_unique<CrossAttention>(context, unit, "cross", layer + ".cross", attention); });
     add_mlp(layer + ".mlp");
   }
   Unit& last = model->add_unit("head");

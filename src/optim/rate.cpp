@@ -9,7 +9,8 @@ namespace mindpipe {
 double rate_at(const RateConfig& rule, std::int64_t step, std::int64_t steps) {
   if (step < rule.warmup) return rule.peak * static_cast<double>(step + 1) / rule.warmup;
   if (rule.kind == "constant") return rule.peak;
-  if (rule.kind == "inverse_sqrt") return std::max(rule.floor, rule.peak * std::sqrt(std::max(rule.warmup, 1) / static_cast<double>(step + 1)));
+  if (rule.kind == "inverse_sqrt")
+    return std::max(rule.floor, rule.peak * std::sqrt(std::max(rule.warmup, 1) / static_cast<double>(step + 1)));
   const bool wsd = rule.kind == "wsd";
   const std::int64_t end = wsd || rule.decay == 0 ? steps : rule.decay;
   const std::int64_t start = wsd ? steps - rule.decay : rule.warmup;

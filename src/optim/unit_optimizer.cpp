@@ -29,7 +29,8 @@ UnitOptimizer::UnitOptimizer(Unit& unit, const OptimizerConfig& config, int part
     for (int s = 0; s < unit.local_shards(p); ++s) {
       first_chunks_.push_back(chunks_);
       const std::int64_t flat = unit.flat_offset(p, s);
-      const std::int64_t begin = std::clamp<std::int64_t>(cuts_[part] - flat, 0, count), end = std::clamp<std::int64_t>(cuts_[part + 1] - flat, 0, count);
+      const std::int64_t begin = std::clamp<std::int64_t>(cuts_[part] - flat, 0, count),
+                         end = std::clamp<std::int64_t>(cuts_[part + 1] - flat, 0, count);
       if (begin < end) ranges_.push_back({p, s, flat + begin, begin, end - begin, chunks_ + begin / statistics_chunk});
       chunks_ += chunks_of(count);
     }
@@ -56,7 +57,8 @@ void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
   arena_ = Arena(memory, MemoryClass::optimizer, bytes());
   const std::int64_t count = cuts_[part_ + 1] - cuts_[part_];
   if (count == 0) return;
-  gradient_arena_ = Arena(memory, MemoryClass::gradients, gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1)));
+  gradient_arena_ =
+      Arena(memory, MemoryClass::gradients, gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1)));
   for (const char one : apart) gradients_apart_.push_back(one != 0 ? gradient_arena_.take({count}, DType::f32) : Tensor{});
   if (unit_.dtype() == DType::bf16) master_ = arena_.take({count}, DType::f32);
   if (config_.kind == "adamw" || config_.momentum > 0) first_moment_ = arena_.take({count}, DType::f32);
@@ -87,7 +89,12 @@ void UnitOptimizer::update(Backend& backend, double rate, std::int64_t step, con
     const Tensor master = master_ ? state(master_, range) : value, rounded = master_ ? value : Tensor{};
     const float decay = unit_.params()[range.param].decay ? static_cast<float>(config_.weight_decay) : 0.0f;
     if (config_.kind == "adamw") {
-      const AdamW rule{static_cast<float>(rate), static_cast<float>(config_.beta1), static_cast<float>(config_.beta2), static_cast<float>(config_.epsilon), decay, step};
+      const AdamW rule{static_cast<float>(rate),
+                       static_cast<float>(config_.beta1),
+                       static_cast<float>(config_.beta2),
+                       static_cast<float>(config_.epsilon),
+                       decay,
+                       step};
       backend.adamw(rule, scale, gradient(range), master, state(first_moment_, range), state(second_moment_, range), rounded);
     } else {
       const Sgd rule{static_cast<float>(rate), static_cast<float>(config_.momentum), decay, config_.nesterov};

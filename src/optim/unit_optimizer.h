@@ -8,14 +8,15 @@
 
 namespace mindpipe {
 
-/// Where the flat order of a unit is cut into `parts` for ZeRO: at chunk edges of tensors or between tensors, so that statistics of chunks stay whole.
+/// Where the flat order of a unit is cut into `parts` for ZeRO: at chunk edges of tensors or between tensors, so that statistics of chunks
+/// stay whole.
 std::vector<std::int64_t> part_cuts(const Unit& unit, int parts);
 
 /// A stretch of one tensor's shard within a unit's flat order.
 struct FlatRange {
   int param = 0, shard = 0;
-  std::int64_t flat = 0;       ///< where it starts in the flat order
-  std::int64_t element = 0;    ///< where it starts in the shard; a multiple of statistics_chunk
+  std::int64_t flat = 0;     ///< where it starts in the flat order
+  std::int64_t element = 0;  ///< where it starts in the shard; a multiple of statistics_chunk
   std::int64_t count = 0;
   std::int64_t first_chunk = 0;  ///< its first entry among the unit's chunk sums
 };
@@ -33,7 +34,8 @@ class UnitOptimizer {
   /// Copies the values into the masters; called once the unit's values are initial in f32 (`initial` in flat order) or loaded.
   void set_masters(Backend& backend, const Tensor& initial);
 
-  /// This part of the gradient that one use makes, in flat order: where its sum over data is to be found. Use 0 holds that of all uses in the end.
+  /// This part of the gradient that one use makes, in flat order: where its sum over data is to be found. Use 0 holds that of all uses in
+  /// the end.
   Tensor gradient_part(int use) const;
 
   /// Adds nothing up: writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()] of the whole unit).
@@ -53,7 +55,9 @@ class UnitOptimizer {
 
  private:
   Tensor gradient(const FlatRange& range) const { return gradient_part(0).range(range.flat - cuts_[part_], range.count); }
-  Tensor state(const Tensor& slot, const FlatRange& range) const { return slot ? slot.range(range.flat - cuts_[part_], range.count) : Tensor{}; }
+  Tensor state(const Tensor& slot, const FlatRange& range) const {
+    return slot ? slot.range(range.flat - cuts_[part_], range.count) : Tensor{};
+  }
 
   Unit& unit_;
   OptimizerConfig config_;
@@ -64,7 +68,7 @@ class UnitOptimizer {
   std::vector<int> first_shards_;           ///< index of (param, 0) in first_chunks_
   std::int64_t chunks_ = 0;
   Arena arena_, gradient_arena_;
-  std::vector<Tensor> gradients_apart_;     ///< of each use; none where the part lies in the accumulator
+  std::vector<Tensor> gradients_apart_;  ///< of each use; none where the part lies in the accumulator
   Tensor master_, first_moment_, second_moment_;
 };
 

@@ -120,7 +120,8 @@ std::string to_string(const Action& action) {
   if (is_message(action)) {
     const char* direction = action.kind == Kind::send ? "to" : "from";
     if (action.payload == Payload::unit)
-      return fmt::format("{} gradient of the tied table in block {} {} rank {}{}", name, action.first, direction, action.peer, part_of(action));
+      return fmt::format("{} gradient of the tied table in block {} {} rank {}{}", name, action.first, direction, action.peer,
+                         part_of(action));
     return fmt::format("{} {} of micro-batch {} {} rank {}", name, name_of(action.payload), action.micro_batch, direction, action.peer);
   }
   switch (action.kind) {

@@ -79,8 +79,8 @@ struct Action {
   Members group = Members::none;
   Payload payload = Payload::none;
   int part = 0, parts = 1;
-  int version = 0;          ///< of the unit that is read or made
-  int slot = -1;            ///< arena (compute), boundary buffer (send) or gradient slab (reduce)
+  int version = 0;  ///< of the unit that is read or made
+  int slot = -1;    ///< arena (compute), boundary buffer (send) or gradient slab (reduce)
   int from_slot = -1, to_slot = -1;
   bool clears = false, fold = false;
   int sums = 0;            ///< inside a pass: how many times the ranks that share its products meet

@@ -44,11 +44,14 @@ class GradientChecker {
     Holder& holder = holders_[slab->second];
     if (holder.block == block) return;
     if (!first)
-      findings_.add(rank_, index, "adds to gradients of block {} in slab {}, which block {} has taken over", block, slab->second, holder.block);
+      findings_.add(rank_, index, "adds to gradients of block {} in slab {}, which block {} has taken over", block, slab->second,
+                    holder.block);
     else if (holder.block >= 0 && (holder.reduce < 0 || !ended_(holder.reduce, index)))
-      findings_.add(rank_, index, "writes gradient slab {} while the sum of block {} over data may still read it", slab->second, holder.block);
+      findings_.add(rank_, index, "writes gradient slab {} while the sum of block {} over data may still read it", slab->second,
+                    holder.block);
     else if (holder.block >= 0 && !holder.moves_out)
-      findings_.add(rank_, index, "writes gradient slab {}, where this rank's part of block {} stays until its update", slab->second, holder.block);
+      findings_.add(rank_, index, "writes gradient slab {}, where this rank's part of block {} stays until its update", slab->second,
+                    holder.block);
     holder = {block};
   }
 

@@ -76,11 +76,13 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
     for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) {
       if (outline.blocks[block].values == 0) continue;
       const UpdatePath& path = paths[block];
-      if (!is_whole(list, path.reduce)) findings.add_for_rank(rank, "the gradients of block {} are never summed over data, or not all of them", block);
+      if (!is_whole(list, path.reduce))
+        findings.add_for_rank(rank, "the gradients of block {} are never summed over data, or not all of them", block);
       else if (path.reduce < path.last_backward) findings.add(rank, path.reduce, "comes before the block's last backward");
       else if (!waits_for(scalar, path.reduce)) findings.add(rank, scalars[0], "does not wait for the sum of block {}", block);
       if (path.update < 0) findings.add_for_rank(rank, "block {} is never updated", block);
-      if (outline.sharded_optimizer && !is_whole(list, path.gather)) findings.add_for_rank(rank, "the values of block {} are never gathered, or not all of them", block);
+      if (outline.sharded_optimizer && !is_whole(list, path.gather))
+        findings.add_for_rank(rank, "the values of block {} are never gathered, or not all of them", block);
     }
   }
 }
@@ -99,7 +101,8 @@ void check_tied(const Program& program, const Outline& outline, Findings& findin
           if (action.kind == Kind::receive && action.payload == Payload::unit && action.first == use && action.peer == owner)
             arrive.insert(action.part), parts = action.parts;
         if (static_cast<int>(arrive.size()) != parts)
-          findings.add_for_rank(rank, "the tied table's gradient of its use in block {} never arrives from rank {}, or not all of it", use, owner);
+          findings.add_for_rank(rank, "the tied table's gradient of its use in block {} never arrives from rank {}, or not all of it", use,
+                                owner);
       }
 }
 

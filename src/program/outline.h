@@ -17,10 +17,10 @@ struct BlockCost {
   std::int64_t backward_input = 0, backward_weight = 0;  ///< backward in two halves
   TensorSums forward_sums, backward_sums;                ///< the latter in the input's half when the backward is split
   std::int64_t update = 0;
-  std::int64_t clear = 0;      ///< zeroing its accumulators
-  std::int64_t saved = 0;      ///< bytes that its forward keeps for its backward
-  std::int64_t values = 0;     ///< bytes of parameters in the compute precision; 0: nothing to reduce or update
-  std::int64_t gradients = 0;  ///< bytes of one gradient accumulator of each parameter (f32)
+  std::int64_t clear = 0;           ///< zeroing its accumulators
+  std::int64_t saved = 0;           ///< bytes that its forward keeps for its backward
+  std::int64_t values = 0;          ///< bytes of parameters in the compute precision; 0: nothing to reduce or update
+  std::int64_t gradients = 0;       ///< bytes of one gradient accumulator of each parameter (f32)
   std::int64_t sequence_parts = 0;  ///< bytes of the accumulators for T-ths of the sequence beside it
   std::int64_t optimizer = 0;       ///< bytes of masters and moments
   std::int64_t workspace = 0;
@@ -50,7 +50,7 @@ struct Outline {
   int data = 1;           ///< degree of the data axis, d
   bool sharded_optimizer = false;
   bool sharded_gradients = false;  ///< too: whole ones live from a block's first backward to their sum over data
-  bool training = true;  ///< false: an evaluation, forwards and the scalars only
+  bool training = true;            ///< false: an evaluation, forwards and the scalars only
   ChunkPlacement placement = ChunkPlacement::loop;
   std::vector<int> first_block;  ///< stages x chunks + 1 entries
   std::vector<BlockCost> blocks;

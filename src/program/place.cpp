@@ -207,7 +207,9 @@ Placement place(Program& program, const Outline& outline, const Network& network
     placement = place_with(placed, outline, depths);
     return simulate(placed, durations, network);
   };
-  const auto is_good = [&](const Timeline& line, const Timeline& wanted) { return line.finished && line.step <= wanted.step + wanted.step / 200; };
+  const auto is_good = [&](const Timeline& line, const Timeline& wanted) {
+    return line.finished && line.step <= wanted.step + wanted.step / 200;
+  };
   Program placed;
   Placement placement;
   Timeline bounded = try_it(placed, placement);

@@ -23,8 +23,8 @@ struct RankMemory {
   int arenas = 0;
   std::int64_t arena_bytes = 0;
   std::vector<BoundaryBytes> buffers;
-  std::vector<std::int64_t> slabs;         ///< bytes of each gradient slab; none unless gradients are sharded
-  std::map<int, GradientPlace> gradients;  ///< of each block
+  std::vector<std::int64_t> slabs;                          ///< bytes of each gradient slab; none unless gradients are sharded
+  std::map<int, GradientPlace> gradients;                   ///< of each block
   std::array<std::int64_t, memory_classes.size()> bytes{};  ///< by class; values, gradients, optimizer as the outline gives them
   std::int64_t total() const;
 };

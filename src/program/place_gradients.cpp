@@ -9,10 +9,10 @@ namespace {
 /// A block's accumulators on one rank; places are entries of its list.
 struct Life {
   int block = 0;
-  int first = -1;        ///< the first backward that adds to them
-  int fed = -1;          ///< the last one
-  int reduced = -1;      ///< their sum over data (its last part)
-  int over = 0;          ///< passes behind this one may have the slab
+  int first = -1;    ///< the first backward that adds to them
+  int fed = -1;      ///< the last one
+  int reduced = -1;  ///< their sum over data (its last part)
+  int over = 0;      ///< passes behind this one may have the slab
   std::int64_t bytes = 0, part = 0;
 };
 
@@ -33,8 +33,7 @@ std::vector<Life> lives_of(const std::vector<Action>& list, const Outline& outli
     lives.back().reduced = index;
   }
   const int count = static_cast<int>(lives.size());
-  for (int k = 0; k < count; ++k)
-    lives[k].over = under_way < count - k ? lives[k + under_way].fed : std::numeric_limits<int>::max();
+  for (int k = 0; k < count; ++k) lives[k].over = under_way < count - k ? lives[k + under_way].fed : std::numeric_limits<int>::max();
   return lives;
 }
 
@@ -42,7 +41,8 @@ using Slab = std::vector<const Life*>;  ///< who takes turns in it, in order
 
 /// What it costs to let `next` into a slab besides those that are there: a place for the part that has to move out; -1 if they meet.
 std::int64_t cost_of_joining(const Slab& slab, const Life& next) {
-  const bool meets = std::any_of(slab.begin(), slab.end(), [&](const Life* there) { return next.first <= there->over && there->first <= next.over; });
+  const bool meets =
+      std::any_of(slab.begin(), slab.end(), [&](const Life* there) { return next.first <= there->over && there->first <= next.over; });
   if (meets) return -1;
   return next.first > slab.back()->first ? slab.back()->part : next.part;
 }
@@ -59,7 +59,8 @@ std::vector<Slab> take_turns(const std::vector<Life>& lives) {
     for (Slab& slab : slabs)
       if (const std::int64_t cost = cost_of_joining(slab, *life); cost >= 0 && cost < least) best = &slab, least = cost;
     if (best == nullptr) best = &slabs.emplace_back();
-    best->insert(std::upper_bound(best->begin(), best->end(), life, [](const Life* a, const Life* b) { return a->first < b->first; }), life);
+    best->insert(std::upper_bound(best->begin(), best->end(), life, [](const Life* a, const Life* b) { return a->first < b->first; }),
+                 life);
   }
   return slabs;
 }

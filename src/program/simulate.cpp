@@ -121,7 +121,8 @@ class Simulation {
   /// Of what is left of a task: the whole, or its next stretch.
   std::int64_t next_end(int task, std::int64_t now) const {
     if (!in_stretches(task)) return now + duration(task);
-    const std::int64_t sums = std::min(duration(task), network_.tensor_time(head(task))), all = on_link(task) ? sums : duration(task) - sums;
+    const std::int64_t sums = std::min(duration(task), network_.tensor_time(head(task))),
+                       all = on_link(task) ? sums : duration(task) - sums;
     const std::int64_t turn = stretch_[task] / 2, turns = head(task).sums;
     return now + all * (turn + 1) / turns - all * turn / turns;
   }

@@ -29,10 +29,13 @@ struct Network {
   Link tensor;                                  ///< sums between ranks that share a product, inside passes
   const Link& of(const Action& action, int rank) const;
   /// How long the sums inside a pass take.
-  std::int64_t tensor_time(const Action& pass) const { return pass.sums * tensor.latency + (pass.bytes * tensor.picoseconds_per_byte + 999) / 1000; }
+  std::int64_t tensor_time(const Action& pass) const {
+    return pass.sums * tensor.latency + (pass.bytes * tensor.picoseconds_per_byte + 999) / 1000;
+  }
 };
 
-/// Nanoseconds of every action: [rank][index]; a pass with its sums. A message takes what its send takes. A trace may be put here in place of the tables.
+/// Nanoseconds of every action: [rank][index]; a pass with its sums. A message takes what its send takes. A trace may be put here in place
+/// of the tables.
 using Durations = std::vector<std::vector<std::int64_t>>;
 Durations durations_of(const Program& program, const Outline& outline, const Network& network);
 

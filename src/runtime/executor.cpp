@@ -9,8 +9,8 @@ constexpr int payload_number(Payload payload) { return static_cast<int>(payload)
 
 }  // namespace
 
-Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, const std::vector<std::size_t>& tapes, std::size_t scratch,
-                   std::size_t recorded_steps)
+Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires,
+                   const std::vector<std::size_t>& tapes, std::size_t scratch, std::size_t recorded_steps)
     : stage_(stage),
       replicas_(replicas),
       wires_(wires),
@@ -53,7 +53,9 @@ Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, con
     if (fresh) others_.push_back({key, {}, 0, {}});
     others_[found->second].actions.push_back(i);
   }
-  backend.on_progress([this] { if (pace_.due()) move_others(); });
+  backend.on_progress([this] {
+    if (pace_.due()) move_others();
+  });
   wires_.waiting.on_progress([this] { move_others(); });
 }
 
@@ -69,13 +71,15 @@ void Executor::move_others() {
   if (wires_.reductions.under_way() > 0) wires_.reductions.progress();
   if (input_ != nullptr)
     for (Line& line : others_)
-      while (advance(line)) {}
+      while (advance(line)) {
+      }
   moving_ = false;
 }
 
 /// One turn of a queue; true if its head ended. The sum of scalars is collective and waits: the main loop runs it.
 bool Executor::advance(Line& line) {
-  while (begin(line)) {}
+  while (begin(line)) {
+  }
   if (line.begun.empty() || !is_done(line.begun.front(), line.actions[line.next])) return false;
   const int index = line.actions[line.next++];
   recorder_.end(index, now_ns());
@@ -86,13 +90,15 @@ bool Executor::advance(Line& line) {
 
 /// Starts a queue's head, or the one behind it while the head's messages travel: sums and gathers, which end in order and share nothing.
 bool Executor::begin(Line& line) {
-  const std::size_t at = line.next + line.begun.size(), most = line.key.queue == Queue::group && paper_times_.empty() ? Reductions::parts_ahead : 1;
+  const std::size_t at = line.next + line.begun.size(),
+                    most = line.key.queue == Queue::group && paper_times_.empty() ? Reductions::parts_ahead : 1;
   if (at == line.actions.size() || line.begun.size() == most) return false;
   const int index = line.actions[at];
   const Action& action = list_[index];
   if (action.kind == Kind::sum_scalar || !may_start(action)) return false;
   // No new part begins while a higher class waits.
-  if (is_collective(action) && !wires_.reductions.may_begin(action.kind == Kind::gather ? TrafficClass::values : TrafficClass::gradients)) return false;
+  if (is_collective(action) && !wires_.reductions.may_begin(action.kind == Kind::gather ? TrafficClass::values : TrafficClass::gradients))
+    return false;
   recorder_.start(index, now_ns());
   line.begun.push_back({start(action)});
   return true;
@@ -105,27 +111,35 @@ std::vector<std::int64_t> Executor::start(const Action& action) {
       const TrafficClass traffic = action.payload == Payload::unit ? TrafficClass::gradients : TrafficClass::pipeline;
       return {wires_.channels->send(action.peer, payload_number(action.payload), payload_of(action), traffic)};
     }
-    case Kind::receive: return {wires_.channels->receive(action.peer, payload_number(action.payload), payload_of(action))};
+    case Kind::receive:
+      return {wires_.channels->receive(action.peer, payload_number(action.payload), payload_of(action))};
     case Kind::reduce:
       for (int block = action.first; block < action.last; ++block)
         for (const Replicas::Root& root : replicas_.roots_of(block)) {
           auto pieces = replicas_.pieces_of(root.unit, root.gradient, action.part, action.parts);
-          requests.push_back(replicas_.sharded() ? wires_.reductions.sum_scatter(std::move(pieces), replicas_.own_piece_of(root, action.part, action.parts)) : wires_.reductions.sum(std::move(pieces)));
+          requests.push_back(replicas_.sharded()
+                                 ? wires_.reductions.sum_scatter(std::move(pieces), replicas_.own_piece_of(root, action.part, action.parts))
+                                 : wires_.reductions.sum(std::move(pieces)));
         }
       return requests;
     case Kind::gather:
       for (int block = action.first; block < action.last; ++block)
         for (int unit : replicas_.units_updated_by(block))
-          requests.push_back(wires_.reductions.gather(replicas_.pieces_of(unit, stage_.unit(unit).flat_values(), action.part, action.parts)));
+          requests.push_back(
+              wires_.reductions.gather(replicas_.pieces_of(unit, stage_.unit(unit).flat_values(), action.part, action.parts)));
       return requests;
-    default: MP_CHECK(false, "no queue runs {}", to_string(action)); return {};
+    default:
+      MP_CHECK(false, "no queue runs {}", to_string(action));
+      return {};
   }
 }
 
 /// Messages of counted memory are empty: once all that take part have met, they take as long as the simulator says.
 bool Executor::is_done(Begun& begun, int index) {
   const bool message = is_message(list_[index]);
-  const bool met = std::all_of(begun.requests.begin(), begun.requests.end(), [&](std::int64_t request) { return message ? wires_.channels->done(request) : wires_.reductions.done(request); });
+  const bool met = std::all_of(begun.requests.begin(), begun.requests.end(), [&](std::int64_t request) {
+    return message ? wires_.channels->done(request) : wires_.reductions.done(request);
+  });
   if (!met || paper_times_.empty()) return met;
   if (begun.met_ns == 0) begun.met_ns = now_ns();
   return now_ns() - begun.met_ns >= paper_times_[index];
@@ -148,12 +162,19 @@ Boundary Executor::buffer(int slot, bool gradient) {
 Tensor Executor::payload_of(const Action& action) {
   const int slot = action.kind == Kind::send ? action.slot : action.to_slot;
   switch (action.payload) {
-    case Payload::activation: return buffer(slot, false).activation;
-    case Payload::memory: return buffer(slot, false).memory;
-    case Payload::gradient: return buffer(slot, true).activation;
-    case Payload::memory_gradient: return buffer(slot, true).memory;
-    case Payload::unit: return replicas_.shared_part(action.first, action.part, action.parts);
-    default: MP_CHECK(false, "no message carries {}", to_string(action)); return {};
+    case Payload::activation:
+      return buffer(slot, false).activation;
+    case Payload::memory:
+      return buffer(slot, false).memory;
+    case Payload::gradient:
+      return buffer(slot, true).activation;
+    case Payload::memory_gradient:
+      return buffer(slot, true).memory;
+    case Payload::unit:
+      return replicas_.shared_part(action.first, action.part, action.parts);
+    default:
+      MP_CHECK(false, "no message carries {}", to_string(action));
+      return {};
   }
 }
 
@@ -166,7 +187,10 @@ void Executor::copy(const Boundary& from, const Boundary& to) {
 void Executor::set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const {
   const Layout& layout = stage_.layout();
   const auto part = [&](const Tensor& t) { return t ? t.at(micro_batch) : Tensor{}; };
-  tape.batch = {part(input.tokens), part(input.targets), part(input.source), part(input.source_lengths), layout.samples, layout.first_sample(micro_batch), input.step};
+  tape.batch = {part(input.tokens), part(input.targets),
+                part(input.source), part(input.source_lengths),
+                layout.samples,     layout.first_sample(micro_batch),
+                input.step};
   tape.loss_factor = 1.0 / static_cast<double>(layout.tokens());
   tape.label_smoothing = input.label_smoothing;
   tape.losses = losses_.at(micro_batch);
@@ -222,9 +246,13 @@ void Executor::backward(const Action& action) {
 void Executor::compute(const Action& action) {
   for (int block = action.first; action.clears && block < action.last; ++block) replicas_.clear(block);
   switch (action.kind) {
-    case Kind::forward: forward(action); return;
+    case Kind::forward:
+      forward(action);
+      return;
     case Kind::backward:
-    case Kind::backward_input: backward(action); break;
+    case Kind::backward_input:
+      backward(action);
+      break;
     case Kind::backward_weight: {
       std::vector<const Unit*> units;
       for (int block = action.first; block < action.last; ++block)
@@ -236,12 +264,15 @@ void Executor::compute(const Action& action) {
       if (scalars_.applied)
         for (int block = action.first; block < action.last; ++block) replicas_.update(block, input_->rate, input_->applied_steps + 1);
       return;
-    default: MP_CHECK(false, "the compute queue does not run {}", to_string(action));
+    default:
+      MP_CHECK(false, "the compute queue does not run {}", to_string(action));
   }
   const Layout& layout = stage_.layout();
   const int per_shard = layout.micro_batches() / layout.local_data_shards();
   if ((action.micro_batch + 1) % per_shard != 0) return;
-  const auto made = action.kind == Kind::backward ? Replicas::Made::all : action.kind == Kind::backward_input ? Replicas::Made::at_once : Replicas::Made::later;
+  const auto made = action.kind == Kind::backward         ? Replicas::Made::all
+                    : action.kind == Kind::backward_input ? Replicas::Made::at_once
+                                                          : Replicas::Made::later;
   for (int block = action.first; block < action.last; ++block) replicas_.fold(block, action.micro_batch / per_shard, made);
 }
 
@@ -253,15 +284,20 @@ StepScalars Executor::run(const StepInput& input) {
   recorder_.begin_step(input.step);
   if (!paper_times_.empty()) stage_.context().backend.synchronize();
   input_ = &input;
-  const auto scalars_at = static_cast<int>(std::find_if(list_.begin(), list_.end(), [](const Action& a) { return a.kind == Kind::sum_scalar; }) - list_.begin());
-  const auto over = [&] { return compute_.next == compute_.actions.size() && std::all_of(others_.begin(), others_.end(), [](const Line& l) { return l.next == l.actions.size(); }); };
+  const auto scalars_at = static_cast<int>(
+      std::find_if(list_.begin(), list_.end(), [](const Action& a) { return a.kind == Kind::sum_scalar; }) - list_.begin());
+  const auto over = [&] {
+    return compute_.next == compute_.actions.size() &&
+           std::all_of(others_.begin(), others_.end(), [](const Line& l) { return l.next == l.actions.size(); });
+  };
   while (!over()) {
     move_others();
     if (!ended_[scalars_at] && may_start(list_[scalars_at])) {
       const std::int64_t start = now_ns(), waited = waited_ns();
       recorder_.start(scalars_at, start);
       replicas_.add_uses();
-      scalars_ = replicas_.sum_scalars(stage_.has_head() ? losses_ : Tensor{}, input.valid, 1.0 / static_cast<double>(stage_.layout().tokens()), input.clip);
+      scalars_ = replicas_.sum_scalars(stage_.has_head() ? losses_ : Tensor{}, input.valid,
+                                       1.0 / static_cast<double>(stage_.layout().tokens()), input.clip);
       if (!paper_times_.empty()) stage_.context().backend.synchronize();
       const std::int64_t end = now_ns();
       recorder_.end(scalars_at, end);
@@ -316,7 +352,8 @@ void Executor::wait_for_sums(int index) {
 void Executor::pass_on(const Boundary& b, int peer, bool send) {
   const auto one = [&](const Tensor& t, Payload payload) {
     if (!t) return;
-    const auto transfer = send ? wires_.channels->send(peer, payload_number(payload), t) : wires_.channels->receive(peer, payload_number(payload), t);
+    const auto transfer =
+        send ? wires_.channels->send(peer, payload_number(payload), t) : wires_.channels->receive(peer, payload_number(payload), t);
     wires_.channels->wait(transfer);
   };
   one(b.activation, Payload::activation);
@@ -338,7 +375,8 @@ double Executor::evaluate(const StepInput& input, int first_micro_batch, int mic
       set_micro_batch(tape, input, m);
       if (from_elsewhere) {
         between.activation = tape.output(stage_.activation_shape(), stage_.context().dtype);
-        between.memory = stage_.model().blocks()[first].memory_in ? tape.output(stage_.activation_shape(), stage_.context().dtype) : Tensor{};
+        between.memory =
+            stage_.model().blocks()[first].memory_in ? tape.output(stage_.activation_shape(), stage_.context().dtype) : Tensor{};
         pass_on(between, outline_.rank_of(chunk - 1), false);
       }
       between = stage_.forward(first, last, between, tape);

@@ -17,11 +17,11 @@ namespace mindpipe {
 
 /// What a step is fed: this rank's micro-batches, one after the other, and the numbers that its updates need.
 struct StepInput {
-  Tensor tokens, targets, source;    ///< i32 [micro_batches, samples, sequence]; source may be none
-  Tensor source_lengths;             ///< i32 [micro_batches, samples]; may be none
-  std::int64_t valid = 0;            ///< targets of this rank's micro-batches that count
-  std::int64_t step = 0;             ///< names the step's randomness
-  std::int64_t applied_steps = 0;    ///< before this one
+  Tensor tokens, targets, source;  ///< i32 [micro_batches, samples, sequence]; source may be none
+  Tensor source_lengths;           ///< i32 [micro_batches, samples]; may be none
+  std::int64_t valid = 0;          ///< targets of this rank's micro-batches that count
+  std::int64_t step = 0;           ///< names the step's randomness
+  std::int64_t applied_steps = 0;  ///< before this one
   double rate = 0, clip = 0, label_smoothing = 0;
 };
 
@@ -37,11 +37,12 @@ struct Wires {
 class Executor {
  public:
   /// `tapes`: bytes of each slot's; `scratch`: of the compute queue.
-  Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires, const std::vector<std::size_t>& tapes, std::size_t scratch,
-           std::size_t recorded_steps = 8);
+  Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires,
+           const std::vector<std::size_t>& tapes, std::size_t scratch, std::size_t recorded_steps = 8);
 
   StepScalars run(const StepInput& input);
-  /// Losses of forward passes alone: the sum over micro-batches [first, first + micro_batches) of this rank (on the rank with the head), through all stages.
+  /// Losses of forward passes alone: the sum over micro-batches [first, first + micro_batches) of this rank (on the rank with the head),
+  /// through all stages.
   double evaluate(const StepInput& input, int first, int micro_batches);
 
   const std::vector<Action>& list() const { return list_; }
@@ -56,18 +57,18 @@ class Executor {
   struct Slot {
     Arena arena;
     std::unique_ptr<Tape> tape;
-    Boundary gradient;          ///< between the pieces of one backward
+    Boundary gradient;  ///< between the pieces of one backward
     std::size_t scratch_mark = 0;
   };
-  struct Begun {                ///< an action that has started and not ended
+  struct Begun {  ///< an action that has started and not ended
     std::vector<std::int64_t> requests;
-    std::int64_t met_ns = 0;    ///< counted memory: when all that take part were seen to be there
+    std::int64_t met_ns = 0;  ///< counted memory: when all that take part were seen to be there
   };
-  struct Line {                 ///< one queue of this rank
+  struct Line {  ///< one queue of this rank
     QueueKey key;
     std::vector<int> actions;
-    std::size_t next = 0;       ///< the head
-    std::deque<Begun> begun;    ///< the head and perhaps those behind it
+    std::size_t next = 0;     ///< the head
+    std::deque<Begun> begun;  ///< the head and perhaps those behind it
   };
   bool may_start(const Action& action) const;
   void move_others();
@@ -101,7 +102,8 @@ class Executor {
   std::vector<Line> others_;
   Line compute_;
   std::vector<char> ended_;
-  std::vector<std::int64_t> paper_times_;  ///< counted memory: how long the simulator says each message or sum takes, a pass's own sums too; else none
+  std::vector<std::int64_t>
+      paper_times_;  ///< counted memory: how long the simulator says each message or sum takes, a pass's own sums too; else none
   bool moving_ = false;
   Pace pace_;  ///< of looks from within the backend's operations
   const StepInput* input_ = nullptr;

@@ -33,12 +33,15 @@ int Executor::awaited(int compute_head, int scalars) const {
 std::int64_t& Executor::wait_for(const Action& awaited) {
   switch (awaited.kind) {
     case Kind::reduce:
-    case Kind::gather: return spent_.wait_data;
+    case Kind::gather:
+      return spent_.wait_data;
     case Kind::fetch:
     case Kind::evict:
     case Kind::stash:
-    case Kind::unstash: return spent_.wait_copy;
-    default: return spent_.wait_pipeline;
+    case Kind::unstash:
+      return spent_.wait_copy;
+    default:
+      return spent_.wait_pipeline;
   }
 }
 

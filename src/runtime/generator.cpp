@@ -60,7 +60,8 @@ std::vector<float> Generator::append(const std::vector<std::int32_t>& tokens) {
 std::vector<float> Generator::follow(const std::vector<std::int32_t>& text) {
   if (position() < context_) return append({text.back()});
   restart();
-  return append({text.end() - std::min<std::int64_t>(static_cast<std::int64_t>(text.size()), std::max<std::int64_t>(1, context_ / 2)), text.end()});
+  return append(
+      {text.end() - std::min<std::int64_t>(static_cast<std::int64_t>(text.size()), std::max<std::int64_t>(1, context_ / 2)), text.end()});
 }
 
 }  // namespace mindpipe

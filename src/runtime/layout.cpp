@@ -18,11 +18,12 @@ Layout make_layout(const Config& config, const Coord& coord) {
   check_degree(Axis::tensor, layout.tensor_shards, layout.grid.tensor);
   check_degree(Axis::data, layout.data_shards, layout.grid.data);
   MP_REQUIRE(layout.batch % (layout.data_shards * layout.samples) == 0, Exit::bad_configuration,
-             "train.batch is {}, which {} logical data shards of micro-batches of {} do not divide; the nearest that fits is {}", layout.batch, layout.data_shards,
-             layout.samples, (layout.batch / (layout.data_shards * layout.samples) + 1) * layout.data_shards * layout.samples);
+             "train.batch is {}, which {} logical data shards of micro-batches of {} do not divide; the nearest that fits is {}",
+             layout.batch, layout.data_shards, layout.samples,
+             (layout.batch / (layout.data_shards * layout.samples) + 1) * layout.data_shards * layout.samples);
   MP_REQUIRE(layout.sequence % layout.tensor_shards == 0, Exit::bad_configuration,
-             "data.sequence is {}, which {} logical tensor shards do not divide; the nearest that fits is {}", layout.sequence, layout.tensor_shards,
-             (layout.sequence / layout.tensor_shards + 1) * layout.tensor_shards);
+             "data.sequence is {}, which {} logical tensor shards do not divide; the nearest that fits is {}", layout.sequence,
+             layout.tensor_shards, (layout.sequence / layout.tensor_shards + 1) * layout.tensor_shards);
   return layout;
 }
 

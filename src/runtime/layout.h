@@ -17,7 +17,9 @@ struct Layout {
   int local_data_shards() const { return data_shards / grid.data; }
   int micro_batches() const { return batch / (grid.data * samples); }  ///< of this rank in a step
   /// The first sample, within the step's batch, of this rank's micro-batch.
-  std::int64_t first_sample(int micro_batch) const { return static_cast<std::int64_t>(batch / grid.data) * coord.data + static_cast<std::int64_t>(micro_batch) * samples; }
+  std::int64_t first_sample(int micro_batch) const {
+    return static_cast<std::int64_t>(batch / grid.data) * coord.data + static_cast<std::int64_t>(micro_batch) * samples;
+  }
   std::int64_t tokens() const { return batch * sequence; }  ///< of a step
 };
 

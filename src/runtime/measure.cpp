@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::size_t unlimited = std::size_t{1} << 44;  // counted, never allocated
 
-DeviceDescription device_of(const Config& config) { return describe_device(config.device.description.empty() ? "core" : config.device.description); }
+DeviceDescription device_of(const Config& config) {
+  return describe_device(config.device.description.empty() ? "core" : config.device.description);
+}
 std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
 }  // namespace
@@ -37,8 +39,16 @@ Measure::Measure(const Config& config, const Layout& layout)
 Tape Measure::make_tape(Arena& kept, Arena& scratch) {
   Tape tape(backend_, kept, scratch);
   const Shape ids{layout_.samples, layout_.sequence};
-  const auto on_paper = [&](const Shape& shape, DType dtype) { return Tensor{memory_.allocate(bytes_for(shape, dtype), MemoryClass::boundary), shape, dtype}; };
-  tape.batch = {on_paper(ids, DType::i32), on_paper(ids, DType::i32), on_paper(ids, DType::i32), on_paper({layout_.samples}, DType::i32), layout_.samples, 0, 0};
+  const auto on_paper = [&](const Shape& shape, DType dtype) {
+    return Tensor{memory_.allocate(bytes_for(shape, dtype), MemoryClass::boundary), shape, dtype};
+  };
+  tape.batch = {on_paper(ids, DType::i32),
+                on_paper(ids, DType::i32),
+                on_paper(ids, DType::i32),
+                on_paper({layout_.samples}, DType::i32),
+                layout_.samples,
+                0,
+                0};
   tape.losses = on_paper(ids, DType::f32);
   return tape;
 }
@@ -69,7 +79,8 @@ Measure::Room Measure::room_of(const Arena& kept, const Arena& scratch) const {
 }
 
 Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in) {
-  Arena kept(memory_, MemoryClass::activations, unlimited), scratch(memory_, MemoryClass::workspace, unlimited), outside(memory_, MemoryClass::boundary, unlimited);
+  Arena kept(memory_, MemoryClass::activations, unlimited), scratch(memory_, MemoryClass::workspace, unlimited),
+      outside(memory_, MemoryClass::boundary, unlimited);
   Tape tape = make_tape(kept, scratch);
   Tape other(backend_, outside, scratch);
   tape.weight_gradients = weight_gradients;
@@ -134,7 +145,8 @@ Outline Measure::outline() {
   Outline outline;
   const bool later = config_.schedule.kind == "zb-h1";
   const int blocks = static_cast<int>(model().blocks().size());
-  const std::int64_t activation = bytes_for(stage_->activation_shape(), stage_->context().dtype), exact = bytes_for(stage_->activation_shape(), DType::f32);
+  const std::int64_t activation = bytes_for(stage_->activation_shape(), stage_->context().dtype),
+                     exact = bytes_for(stage_->activation_shape(), DType::f32);
   for (int b = 0; b < blocks; ++b) {
     const Pass p = pass(b, b + 1, later ? Tape::WeightGradients::later : Tape::WeightGradients::now, false);
     BlockCost cost;
@@ -147,7 +159,11 @@ Outline Measure::outline() {
       cost.values += u.value_bytes();
       cost.gradients += u.flat_count() * 4;
       cost.sequence_parts += static_cast<std::int64_t>(u.accumulator_bytes()) - u.flat_count() * 4 * (1 + u.levels());
-      cost.optimizer += u.flat_count() * 4 * ((config_.optimizer.kind == "adamw" ? 2 : config_.optimizer.momentum > 0 ? 1 : 0) + (u.dtype() == DType::bf16 ? 1 : 0));
+      cost.optimizer += u.flat_count() * 4 *
+                        ((config_.optimizer.kind == "adamw" ? 2
+                          : config_.optimizer.momentum > 0  ? 1
+                                                            : 0) +
+                         (u.dtype() == DType::bf16 ? 1 : 0));
       cost.clear += nanoseconds(static_cast<double>(u.accumulator_bytes() - u.flat_count() * 4 * u.levels()) / backend_.device().bytes);
       cost.update += nanoseconds(u.flat_count() * 28.0 / backend_.device().bytes);
     }

@@ -14,11 +14,11 @@ class Measure {
 
   /// What passes over a range of blocks work in, one micro-batch at a time.
   struct Room {
-    std::size_t kept = 0;       ///< on a tape
-    std::size_t scratch = 0;    ///< of the compute queue
-    std::size_t exchange = 0;   ///< of the tensor group: what arrives before it is added
-    std::size_t zeros = 0;      ///< of Replicas
-    Workspace backend;          ///< of the CPU's threads
+    std::size_t kept = 0;             ///< on a tape
+    std::size_t scratch = 0;          ///< of the compute queue
+    std::size_t exchange = 0;         ///< of the tensor group: what arrives before it is added
+    std::size_t zeros = 0;            ///< of Replicas
+    Workspace backend;                ///< of the CPU's threads
     void include(const Room& other);  ///< the larger of each
   };
   /// Forward, backward, and the sums over T-ths of the sequence that follow a data shard's last backward.

@@ -15,7 +15,8 @@ Replicas::Replicas(Stage& stage, const Config& config, Groups groups)
       alone_(stage.context().backend, stage.layout().tensor_shards),
       part_(config.train.zero > 0 ? groups.data.rank() : 0),
       parts_(config.train.zero > 0 ? groups.data.size() : 1) {
-  for (int unit : stage.local_units()) optimizers_[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, part_, parts_);
+  for (int unit : stage.local_units())
+    optimizers_[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, part_, parts_);
 }
 
 void Replicas::allocate(const RankMemory& placed) {
@@ -259,7 +260,9 @@ std::vector<int> Replicas::units_updated_by(int block) const {
   for (int index : blocks[block].units) {
     bool first = true;
     for (int earlier = 0; earlier < block; ++earlier)
-      if (stage_.has_block(earlier) && std::find(blocks[earlier].units.begin(), blocks[earlier].units.end(), index) != blocks[earlier].units.end()) first = false;
+      if (stage_.has_block(earlier) &&
+          std::find(blocks[earlier].units.begin(), blocks[earlier].units.end(), index) != blocks[earlier].units.end())
+        first = false;
     if (first) units.push_back(index);
   }
   return units;

@@ -17,14 +17,14 @@ struct Groups {
 
 /// What a step's scalars say, the same on every rank.
 struct StepScalars {
-  double loss = 0;             ///< mean over the valid tokens of the whole batch
+  double loss = 0;  ///< mean over the valid tokens of the whole batch
   std::int64_t valid = 0;
-  double gradient_norm = 0;    ///< of the mean gradient, before clipping
-  bool applied = true;         ///< false: no valid token, or a gradient that is not finite: the step changes nothing
+  double gradient_norm = 0;  ///< of the mean gradient, before clipping
+  bool applied = true;       ///< false: no valid token, or a gradient that is not finite: the step changes nothing
 };
 
-/// Gradients of this rank's units from accumulators to updates: the sums over T-ths of the sequence, data shards, replicas and uses, each in
-/// the order that bits.md fixes; masters and moments, whole or this rank's part (ZeRO).
+/// Gradients of this rank's units from accumulators to updates: the sums over T-ths of the sequence, data shards, replicas and uses, each
+/// in the order that bits.md fixes; masters and moments, whole or this rank's part (ZeRO).
 class Replicas {
  public:
   Replicas(Stage& stage, const Config& config, Groups groups);
@@ -44,8 +44,8 @@ class Replicas {
     Tensor gradient;
   };
   std::vector<Root> roots_of(int block);
-  /// Each data rank's piece of part `part` of `parts` of a unit's flat elements: gradients of one use, or values. Pieces are cut at edges of
-  /// chunks, and a rank's pieces of all parts are its own part under ZeRO.
+  /// Each data rank's piece of part `part` of `parts` of a unit's flat elements: gradients of one use, or values. Pieces are cut at edges
+  /// of chunks, and a rank's pieces of all parts are its own part under ZeRO.
   std::vector<Tensor> pieces_of(int unit, const Tensor& flat, int part, int parts) const;
   /// The units that update(block) moves: a shared one only at the first of its blocks on this rank.
   std::vector<int> units_updated_by(int block) const;
@@ -90,7 +90,7 @@ class Replicas {
   UpdateScale scale_;
   WorkArea zeros_;
   Arena squares_arena_;
-  Tensor squares_;                    ///< f64: of each chunk of each local unit
+  Tensor squares_;  ///< f64: of each chunk of each local unit
   std::vector<double> host_squares_;
 };
 

@@ -39,7 +39,8 @@ RankRoom room_of(const RunPlan& plan, Measure& measure, int rank) {
     room.tapes[0] = std::max(room.tapes[0], evaluated.kept);
   }
   // Evaluation goes through neighbouring chunks of one rank in one breath.
-  if (outline.stages == 1) room.tapes[0] = std::max(room.tapes[0], measure.evaluation_room(0, static_cast<int>(outline.blocks.size())).kept);
+  if (outline.stages == 1)
+    room.tapes[0] = std::max(room.tapes[0], measure.evaluation_room(0, static_cast<int>(outline.blocks.size())).kept);
   return room;
 }
 
@@ -56,7 +57,8 @@ std::vector<std::size_t> reduction_rooms(const RunPlan& plan, Measure& measure, 
         const auto cuts = part_cuts(unit, outline.data * action.parts);
         for (int d = 0; d < outline.data; ++d)
           for (int piece = d * action.parts; piece < (d + 1) * action.parts; ++piece)
-            rooms[d] = std::max(rooms[d], Exchange::scratch_bytes(outline.data, static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) * bytes_of(unit.gradient_dtype())));
+            rooms[d] = std::max(rooms[d], Exchange::scratch_bytes(outline.data, static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) *
+                                                                                    bytes_of(unit.gradient_dtype())));
       }
   }
   return rooms;
@@ -74,36 +76,43 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
     const UnitOptimizer optimizer(unit, config.optimizer, part, parts);
     const std::vector<char> apart = parts_apart(measure.model(), u, placed);
     at(MemoryClass::values) += unit.value_bytes();
-    at(MemoryClass::gradients) += placed.slabs.empty() ? unit.gradient_bytes() : optimizer.gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
+    at(MemoryClass::gradients) += placed.slabs.empty()
+                                      ? unit.gradient_bytes()
+                                      : optimizer.gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
     at(MemoryClass::optimizer) += optimizer.bytes();
     chunks += optimizer.chunks();
   }
   for (std::size_t tape : plan.rooms[rank].tapes) at(MemoryClass::activations) += aligned(tape);
-  at(MemoryClass::workspace) = static_cast<std::int64_t>(Replicas::squares_bytes(chunks) + plan.rooms[rank].workspace(data_rank) + (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
+  at(MemoryClass::workspace) = static_cast<std::int64_t>(Replicas::squares_bytes(chunks) + plan.rooms[rank].workspace(data_rank) +
+                                                         (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
   for (const BoundaryBytes& b : placed.buffers)
     at(MemoryClass::boundary) += aligned(std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
-  at(MemoryClass::boundary) += input_bytes(config, layout) + bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);
+  at(MemoryClass::boundary) +=
+      input_bytes(config, layout) + bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);
   return bytes;
 }
 
 }  // namespace
 
 std::size_t RankRoom::workspace(int data_rank) const {
-  return aligned(passes.scratch) + aligned(passes.exchange) + aligned(passes.zeros) + Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total();
+  return aligned(passes.scratch) + aligned(passes.exchange) + aligned(passes.zeros) +
+         Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total();
 }
 
 std::int64_t total_of(const BytesByClass& bytes) { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
 
 const BytesByClass& RunPlan::most_memory(int pipeline_rank) const {
   const auto& ranks = memory[pipeline_rank];
-  return *std::max_element(ranks.begin(), ranks.end(), [](const BytesByClass& a, const BytesByClass& b) { return total_of(a) < total_of(b); });
+  return *std::max_element(ranks.begin(), ranks.end(),
+                           [](const BytesByClass& a, const BytesByClass& b) { return total_of(a) < total_of(b); });
 }
 
 std::int64_t input_bytes(const Config& config, const Layout& layout) {
   const std::int64_t m = layout.micro_batches();
   const Shape ids{m, layout.samples, layout.sequence};
   const bool source = config.model.kind == "translator";
-  return static_cast<std::int64_t>(bytes_for(ids, DType::i32) * (source ? 3 : 2) + (source ? bytes_for({m, layout.samples}, DType::i32) : 0));
+  return static_cast<std::int64_t>(bytes_for(ids, DType::i32) * (source ? 3 : 2) +
+                                   (source ? bytes_for({m, layout.samples}, DType::i32) : 0));
 }
 
 void require_fit(const RunPlan& plan, std::int64_t limit) {
@@ -112,7 +121,8 @@ void require_fit(const RunPlan& plan, std::int64_t limit) {
     const BytesByClass& bytes = plan.most_memory(static_cast<int>(rank));
     const std::int64_t total = total_of(bytes);
     MP_REQUIRE(total <= limit, Exit::out_of_memory,
-               "memory: a rank of stage {} will need {:.1f} MiB, and memory.device_limit is {:.1f} MiB; take a smaller train.micro_batch, train.recompute: block, or more "
+               "memory: a rank of stage {} will need {:.1f} MiB, and memory.device_limit is {:.1f} MiB; take a smaller train.micro_batch, "
+               "train.recompute: block, or more "
                "stages. Predicted:\n{}",
                rank, static_cast<double>(total) / 1048576.0, static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
   }
@@ -133,8 +143,9 @@ RunPlan make_run_plan(const Config& config) {
   outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
   std::vector<std::int64_t> costs;
   for (const BlockCost& block : outline.blocks) costs.push_back(cost_of(block));
-  outline.first_block = config.schedule.cuts.empty() ? balanced_cuts(costs, stages * chunks)
-                                                      : manual_cuts(config.schedule.cuts, static_cast<int>(outline.blocks.size()), stages * chunks);
+  outline.first_block = config.schedule.cuts.empty()
+                            ? balanced_cuts(costs, stages * chunks)
+                            : manual_cuts(config.schedule.cuts, static_cast<int>(outline.blocks.size()), stages * chunks);
   plan.first_block = outline.first_block;
   Network network;
   network.message = network.data = network.grid = network.tensor = {2000, 100, -1};

@@ -36,7 +36,8 @@ void Stage::allocate_gradients(const RankMemory& placed) {
     Arena& slab = slabs_[place.slab];
     slab.release(0);
     for (int index : model_->blocks()[block].units)
-      unit(index).place_gradients(use_of(block, index), slab.take({static_cast<std::int64_t>(unit(index).accumulator_bytes())}, DType::u8).data);
+      unit(index).place_gradients(use_of(block, index),
+                                  slab.take({static_cast<std::int64_t>(unit(index).accumulator_bytes())}, DType::u8).data);
   }
 }
 

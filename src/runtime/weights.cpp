@@ -53,7 +53,8 @@ void initial_values(const Unit& unit, std::uint64_t seed, int threads, float* fl
         const RandomStream stream{seed, purpose_of(unit.name() + "." + spec.parts[part].name)};
 #pragma omp parallel for num_threads(threads) schedule(static)
         for (std::int64_t r = 0; r < piece.real_rows; ++r)
-          stream.normals((piece.whole_row + r) * piece.whole_columns + piece.whole_column, piece.columns, static_cast<float>(spec.initial.deviation), to + r * piece.columns);
+          stream.normals((piece.whole_row + r) * piece.whole_columns + piece.whole_column, piece.columns,
+                         static_cast<float>(spec.initial.deviation), to + r * piece.columns);
       }
   }
 }

@@ -24,8 +24,9 @@ RunPlan fitting(RunPlan plan, std::int64_t limit) {
 
 std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
   if (config.device.kind == "emulated")
-    return std::make_unique<EmulatedBackend>(memory, describe_device(config.device.description.empty() ? "core" : config.device.description), EmulatedBackend::Pace::wait,
-                                             500'000 * std::max(1, world.size / 16));
+    return std::make_unique<EmulatedBackend>(memory,
+                                             describe_device(config.device.description.empty() ? "core" : config.device.description),
+                                             EmulatedBackend::Pace::wait, 500'000 * std::max(1, world.size / 16));
   if (config.device.kind == "cuda") return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
   return make_cpu_backend(memory, threads, config.device.instructions);
 }
@@ -54,8 +55,10 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   tensor_ = make_group(Axis::tensor, layout_.tensor_shards);
   data_ = make_group(Axis::data, layout_.data_shards);
   pipeline_ = make_group(Axis::pipeline, shape.pipeline);
-  if (shape.pipeline > 1) channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_, route_of(memory_, waiting_));
-  reductions_ = shape.data > 1 ? std::make_unique<Reductions>(*backend_, std::make_unique<Group>(grid_->along(Axis::data), waiting_), Axis::data, &ledger_)
+  if (shape.pipeline > 1)
+    channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_, route_of(memory_, waiting_));
+  reductions_ = shape.data > 1 ? std::make_unique<Reductions>(*backend_, std::make_unique<Group>(grid_->along(Axis::data), waiting_),
+                                                              Axis::data, &ledger_)
                                : std::make_unique<Reductions>(*backend_);
 
   const int here = layout_.coord.pipeline;
@@ -75,8 +78,8 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   tensor_->reserve(room.passes.exchange);
   reductions_->reserve(room.reduction[layout_.coord.data]);
   backend_->reserve(room.passes.backend);
-  executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step, Wires{channels_.get(), *reductions_, waiting_}, room.tapes, room.passes.scratch,
-                                         static_cast<std::size_t>(std::max(1, config.trace.steps)));
+  executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step, Wires{channels_.get(), *reductions_, waiting_},
+                                         room.tapes, room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
 
   input_arena_ = Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
   const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};

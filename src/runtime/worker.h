@@ -71,7 +71,7 @@ class Worker {
   Memory memory_;
   int threads_;
   std::unique_ptr<Backend> backend_;
-  std::optional<Memory> pinned_;    ///< where the host may not read the backend's memory: what messages pass through
+  std::optional<Memory> pinned_;  ///< where the host may not read the backend's memory: what messages pass through
   std::optional<Staging> staging_;
   Waiting waiting_;
   TrafficLedger ledger_;

@@ -65,7 +65,8 @@ void Worker::gather_weights(const TakeWeights& take) {
           if (spec.split == Split::none && tensor_->rank() != 0) continue;
           const PieceOfShard piece = piece_of(unit, p, part, spec.split == Split::none ? 0 : unit.shards().first + s);
           for (std::int64_t r = 0; r < piece.real_rows; ++r)
-            std::memcpy(&words[(piece.whole_row + r) * columns + piece.whole_column], &flat[unit.flat_offset(p, s) + piece.first + r * piece.columns], piece.columns * 4);
+            std::memcpy(&words[(piece.whole_row + r) * columns + piece.whole_column],
+                        &flat[unit.flat_offset(p, s) + piece.first + r * piece.columns], piece.columns * 4);
         }
         sum_words(*tensor_, words);
         sum_words(*pipeline_, words);
@@ -92,12 +93,13 @@ void Worker::load_weights(const FindWeights& find) {
       for (int part = 0; part < static_cast<int>(spec.parts.size()); ++part) {
         const std::int64_t rows = spec.parts[part].rows - spec.parts[part].padding, columns = spec.width();
         const Model::ExportName name = stage_->model().export_name(unit.name(), spec.parts[part].name);
-        const std::vector<float> whole = find(name, spec.columns == 0 ? std::vector<std::int64_t>{rows} : std::vector<std::int64_t>{rows, columns});
+        const std::vector<float> whole =
+            find(name, spec.columns == 0 ? std::vector<std::int64_t>{rows} : std::vector<std::int64_t>{rows, columns});
         for (int s = 0; s < unit.local_shards(p); ++s) {
           const PieceOfShard piece = piece_of(unit, p, part, spec.split == Split::none ? 0 : unit.shards().first + s);
           for (std::int64_t r = 0; r < piece.real_rows; ++r)
-            std::memcpy(flat.as<float>() + unit.flat_offset(p, s) + piece.first + r * piece.columns, &whole[(piece.whole_row + r) * columns + piece.whole_column],
-                        piece.columns * 4);
+            std::memcpy(flat.as<float>() + unit.flat_offset(p, s) + piece.first + r * piece.columns,
+                        &whole[(piece.whole_row + r) * columns + piece.whole_column], piece.columns * 4);
         }
       }
     }
@@ -143,9 +145,11 @@ std::uint64_t Worker::state_hash() {
             const bool every_rank = name == "value" || !replicas_->sharded();
             for (std::int64_t r = 0; r < piece.real_rows; ++r) {
               const std::int64_t at = unit.flat_offset(p, s) + piece.first + r * piece.columns;
-              const std::int64_t from = every_rank ? at : std::clamp(begin, at, at + piece.columns), to = every_rank ? at + piece.columns : std::clamp(end, at, at + piece.columns);
+              const std::int64_t from = every_rank ? at : std::clamp(begin, at, at + piece.columns),
+                                 to = every_rank ? at + piece.columns : std::clamp(end, at, at + piece.columns);
               WeightHash one;
-              one.add(tensor, (piece.whole_row + r) * piece.whole_columns + piece.whole_column + (from - at), flat.data() + from, to - from, 4);
+              one.add(tensor, (piece.whole_row + r) * piece.whole_columns + piece.whole_column + (from - at), flat.data() + from, to - from,
+                      4);
               if (every_rank) alike.sum += one.sum;
               if (!every_rank || data_->rank() == 0) hash.sum += one.sum;
             }
@@ -154,7 +158,8 @@ std::uint64_t Worker::state_hash() {
   }
   std::vector<std::int64_t> sums{static_cast<std::int64_t>(alike.sum)};
   data_->sum_integers(sums);
-  MP_CHECK(static_cast<std::uint64_t>(sums[0]) == alike.sum * static_cast<std::uint64_t>(data_->size()), "the replicas of the data axis hold different weights");
+  MP_CHECK(static_cast<std::uint64_t>(sums[0]) == alike.sum * static_cast<std::uint64_t>(data_->size()),
+           "the replicas of the data axis hold different weights");
   sums[0] = static_cast<std::int64_t>(hash.sum);
   tensor_->sum_integers(sums);
   data_->sum_integers(sums);

@@ -13,7 +13,9 @@ namespace mindpipe {
 namespace {
 
 /// Microseconds with three decimals: the format's unit, to the nanosecond.
-std::string microseconds(std::int64_t ns) { return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", (ns < 0 ? -ns : ns) / 1000, (ns < 0 ? -ns : ns) % 1000); }
+std::string microseconds(std::int64_t ns) {
+  return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", (ns < 0 ? -ns : ns) / 1000, (ns < 0 ? -ns : ns) % 1000);
+}
 
 std::string name_of_queue(const QueueKey& key) {
   if (key.queue == Queue::channel) return fmt::format("{} {} stage {}", name_of(key.payload), key.outgoing ? "to" : "from", key.peer);
@@ -48,10 +50,13 @@ std::map<QueueKey, int> threads_of(const std::vector<Action>& list) {
 
 void name_threads(Writer& out, const TracedRank& rank, const std::map<QueueKey, int>& threads) {
   out.event(fmt::format(R"("ph": "M", "name": "process_name", "pid": {}, "tid": 0, "args": {{"name": "{}"}})", rank.rank, rank.name));
-  out.event(fmt::format(R"("ph": "M", "name": "process_sort_index", "pid": {}, "tid": 0, "args": {{"sort_index": {}}})", rank.rank, rank.rank));
+  out.event(
+      fmt::format(R"("ph": "M", "name": "process_sort_index", "pid": {}, "tid": 0, "args": {{"sort_index": {}}})", rank.rank, rank.rank));
   for (const auto& [key, thread] : threads) {
-    out.event(fmt::format(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}})", rank.rank, thread, name_of_queue(key)));
-    out.event(fmt::format(R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", rank.rank, thread, thread));
+    out.event(fmt::format(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}})", rank.rank, thread,
+                          name_of_queue(key)));
+    out.event(fmt::format(R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", rank.rank,
+                          thread, thread));
   }
 }
 
@@ -59,11 +64,14 @@ void name_threads(Writer& out, const TracedRank& rank, const std::map<QueueKey, 
 void write_sums(Writer& out, const TracedRank& rank, int thread, std::int64_t first_step, std::int64_t zero) {
   if (std::all_of(rank.sums.begin(), rank.sums.end(), [](const auto& sums) { return sums.empty(); })) return;
   out.event(fmt::format(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "tensor"}})", rank.rank, thread));
-  out.event(fmt::format(R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", rank.rank, thread, thread));
+  out.event(fmt::format(R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", rank.rank, thread,
+                        thread));
   for (std::size_t step = 0; step < rank.sums.size(); ++step)
     for (const Recorder::Sum& sum : rank.sums[step])
-      out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "tensor", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"step": {}, "bytes": {}}})", sum.operation, rank.rank, thread,
-                            microseconds(sum.start - zero), microseconds(sum.end - sum.start), first_step + static_cast<std::int64_t>(step), sum.bytes));
+      out.event(fmt::format(
+          R"("ph": "X", "name": "{}", "cat": "tensor", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"step": {}, "bytes": {}}})",
+          sum.operation, rank.rank, thread, microseconds(sum.start - zero), microseconds(sum.end - sum.start),
+          first_step + static_cast<std::int64_t>(step), sum.bytes));
 }
 
 struct FlowEnd {
@@ -81,12 +89,13 @@ void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, s
     for (std::size_t k = 0; k < pairs; ++k) {
       const FlowEnd &tail = from[k], &head = to->second[k];
       if (tail.times.end == 0 || head.times.end == 0) continue;
-      const std::string both = fmt::format(R"("cat": "message", "name": "{}", "id": "{}.{}.{}.{}.{}.{}")", name_of(payload), first_step + static_cast<std::int64_t>(step), tail.pid, head.pid,
-                                           name_of(payload), receiver, k);
+      const std::string both = fmt::format(R"("cat": "message", "name": "{}", "id": "{}.{}.{}.{}.{}.{}")", name_of(payload),
+                                           first_step + static_cast<std::int64_t>(step), tail.pid, head.pid, name_of(payload), receiver, k);
       // An arrow ends inside the slice that it points to, and never before it began.
       const std::int64_t begin = tail.times.start, end = std::max({begin, head.times.start, head.times.end - 1});
       out.event(fmt::format(R"("ph": "s", {}, "pid": {}, "tid": {}, "ts": {})", both, tail.pid, tail.tid, microseconds(begin - zero)));
-      out.event(fmt::format(R"("ph": "f", "bp": "e", {}, "pid": {}, "tid": {}, "ts": {})", both, head.pid, head.tid, microseconds(end - zero)));
+      out.event(
+          fmt::format(R"("ph": "f", "bp": "e", {}, "pid": {}, "tid": {}, "ts": {})", both, head.pid, head.tid, microseconds(end - zero)));
     }
   }
 }
@@ -117,8 +126,9 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
         if (action.last > action.first) args += fmt::format(R"(, "blocks": "{}..{}")", action.first, action.last - 1);
         if (action.parts > 1) args += fmt::format(R"(, "part": "{} of {}")", action.part + 1, action.parts);
         if (action.bytes > 0) args += fmt::format(R"(, "bytes": {})", action.bytes);
-        out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}})", label_of(action), name_of(action.kind), rank.rank, thread,
-                              microseconds(times.start - zero), microseconds(times.end - times.start), args));
+        out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}})",
+                              label_of(action), name_of(action.kind), rank.rank, thread, microseconds(times.start - zero),
+                              microseconds(times.end - times.start), args));
       }
     }
   }

@@ -17,8 +17,8 @@ struct TracedRank {
 };
 
 /// Events of the Chrome trace format, which Perfetto and chrome://tracing read, with commas between them: `ranks[i]` ran
-/// `program.ranks[i]`. A rank is a process, each of its queues a thread, its tensor sums one more; an action is one complete event, and an arrow (flow) leads
-/// from each send to its receive. `first_step` numbers steps[0]; `zero` is the clock's reading that becomes time 0.
+/// `program.ranks[i]`. A rank is a process, each of its queues a thread, its tensor sums one more; an action is one complete event, and an
+/// arrow (flow) leads from each send to its receive. `first_step` numbers steps[0]; `zero` is the clock's reading that becomes time 0.
 std::string chrome_events(const Program& program, const std::vector<TracedRank>& ranks, std::int64_t first_step, std::int64_t zero);
 
 /// What stands before and after the events of a file.

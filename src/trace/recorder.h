@@ -29,19 +29,23 @@ class Recorder {
   void add(const Sum& sum) { sums_[place_].push_back(sum); }
 
   /// Steps that are still held, oldest first: at most `steps` of them.
-  std::size_t held() const { return static_cast<std::size_t>(count_ < static_cast<std::int64_t>(steps_) ? count_ : static_cast<std::int64_t>(steps_)); }
+  std::size_t held() const {
+    return static_cast<std::size_t>(count_ < static_cast<std::int64_t>(steps_) ? count_ : static_cast<std::int64_t>(steps_));
+  }
   std::int64_t first_held_step() const { return last_step_ - static_cast<std::int64_t>(held()) + 1; }
   const Times& times(std::size_t held_index, std::size_t action) const {
     const std::size_t oldest = static_cast<std::size_t>(count_) - held();
     return times_[(oldest + held_index) % steps_ * actions_ + action];
   }
-  const std::vector<Sum>& sums(std::size_t held_index) const { return sums_[(static_cast<std::size_t>(count_) - held() + held_index) % steps_]; }
+  const std::vector<Sum>& sums(std::size_t held_index) const {
+    return sums_[(static_cast<std::size_t>(count_) - held() + held_index) % steps_];
+  }
   std::size_t actions() const { return actions_; }
 
  private:
   std::size_t actions_;
   std::vector<Times> times_;
-  std::vector<std::vector<Sum>> sums_;  ///< of each step, in order
+  std::vector<std::vector<Sum>> sums_;       ///< of each step, in order
   std::size_t steps_, place_ = 0, row_ = 0;  ///< of the step under way
   std::int64_t count_ = 0, last_step_ = 0;
 };

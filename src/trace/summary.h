@@ -18,7 +18,9 @@ struct TimeSpent {
   std::int64_t work() const { return forward + backward + update + scalars; }
   std::int64_t waiting() const { return wait_pipeline + wait_data + wait_tensor + wait_copy + wait_scalars; }
   /// The share of the steps in which the compute queue ran nothing; a tensor sum is a part of its pass.
-  double bubble() const { return steps == 0 ? 0 : 1 - static_cast<double>(forward + backward + update + wait_tensor) / static_cast<double>(steps); }
+  double bubble() const {
+    return steps == 0 ? 0 : 1 - static_cast<double>(forward + backward + update + wait_tensor) / static_cast<double>(steps);
+  }
   bool operator==(const TimeSpent&) const = default;
 };
 

@@ -83,8 +83,10 @@ TEST(Arguments, RefusesWithASentence) {
   EXPECT_EQ(complaint({}), "command line: nothing is asked for (mindpipe-train --config FILE trains, --help shows the rest)");
   EXPECT_EQ(complaint({"tarin", "--config", "x"}),
             "command line: tarin is not a verb (train, eval, generate, plan, data, doctor); did you mean train?");
-  EXPECT_EQ(complaint({"doctor", "--tune", "table"}), "command line: --config FILE is missing (doctor --tune needs one; configs/ holds examples)");
-  EXPECT_EQ(complaint({"doctor", "--config", "x"}), "command line: a configuration is read only by doctor --tune TABLE; doctor alone examines this machine");
+  EXPECT_EQ(complaint({"doctor", "--tune", "table"}),
+            "command line: --config FILE is missing (doctor --tune needs one; configs/ holds examples)");
+  EXPECT_EQ(complaint({"doctor", "--config", "x"}),
+            "command line: a configuration is read only by doctor --tune TABLE; doctor alone examines this machine");
   EXPECT_EQ(complaint({"gpt.yaml"}), "command line: gpt.yaml is not a verb; did you mean --config gpt.yaml?");
   EXPECT_EQ(complaint({"train"}), "command line: --config FILE is missing (train needs one; configs/ holds examples)");
   EXPECT_EQ(complaint({"--confg", "x"}), "command line: --confg is not an option of train; did you mean --config?");

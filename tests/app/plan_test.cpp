@@ -13,7 +13,9 @@ namespace {
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-Config config(const std::string& name, std::vector<std::string> overrides = {}) { return read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml", overrides); }
+Config config(const std::string& name, std::vector<std::string> overrides = {}) {
+  return read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml", overrides);
+}
 
 int lines_of(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
 
@@ -49,9 +51,7 @@ TEST(Plan, TellsTheShareOfTensorSums) {
   EXPECT_THAT(plan_text(shared, 2), HasSubstr(fmt::format(" {:.1f}%", 100 * share(shared))));
 }
 
-TEST(Plan, RefusesRanksThatTheGridCannotUse) {
-  EXPECT_THROW(plan_text(config("gpt-tiny", {"grid.pipeline=3"}), 4), Error);
-}
+TEST(Plan, RefusesRanksThatTheGridCannotUse) { EXPECT_THROW(plan_text(config("gpt-tiny", {"grid.pipeline=3"}), 4), Error); }
 
 /// A laptop answers at once, for any size: planning must not grow with the square of anything.
 TEST(Plan, IsReadyInLessThanASecondAlsoForLargeModelsAndManyMicroBatches) {

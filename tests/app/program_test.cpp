@@ -27,9 +27,12 @@ class Program : public testing::Test {
   Program() : root_(fs::temp_directory_path() / ("mindpipe_program_" + std::to_string(getpid()))) {
     fs::create_directories(root_);
     std::ofstream(root_ / "tiny.yaml") << "seed: 3\n"
-                                          "run: {dir: " << (root_ / "run").string() << "}\n"
+                                          "run: {dir: "
+                                       << (root_ / "run").string()
+                                       << "}\n"
                                           "model: {kind: gpt, layers: 1, width: 32, heads: 2, context: 32, vocabulary: 256}\n"
-                                          "data: {train: [" MINDPIPE_SOURCE_DIR "/data/alice.txt], validation: [" MINDPIPE_SOURCE_DIR "/data/alice.txt]}\n"
+                                          "data: {train: [" MINDPIPE_SOURCE_DIR "/data/alice.txt], validation: [" MINDPIPE_SOURCE_DIR
+                                          "/data/alice.txt]}\n"
                                           "train: {steps: 4, batch: 4, micro_batch: 2, evaluate_every: 2, evaluate_batches: 1}\n"
                                           "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
                                           "generate: {prompt: \"Alice\", tokens: 20}\n"
@@ -43,7 +46,9 @@ class Program : public testing::Test {
     for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
     return {text, WEXITSTATUS(pclose(pipe))};
   }
-  Answer tiny(const std::string& settings, const std::string& verb = "train") const { return run(verb + " --config " + (root_ / "tiny.yaml").string() + " " + settings); }
+  Answer tiny(const std::string& settings, const std::string& verb = "train") const {
+    return run(verb + " --config " + (root_ / "tiny.yaml").string() + " " + settings);
+  }
   std::string read(const std::string& path) const {
     std::ostringstream text;
     text << std::ifstream(root_ / path).rdbuf();
@@ -96,7 +101,8 @@ TEST_F(Program, TheResolvedConfigurationRunsAgainAsItIsWithTheSameBits) {
 TEST_F(Program, ADryRunTellsParametersMemoryAndOperationsAndWritesNothing) {
   const Answer dry = tiny("--dry-run");
   ASSERT_EQ(dry.code, 0) << dry.text;
-  for (const char* text : {"layers.0.attention", "memory per stage", "activations", "operations per token"}) EXPECT_THAT(dry.text, HasSubstr(text));
+  for (const char* text : {"layers.0.attention", "memory per stage", "activations", "operations per token"})
+    EXPECT_THAT(dry.text, HasSubstr(text));
   EXPECT_FALSE(fs::exists(root_ / "run"));
 }
 

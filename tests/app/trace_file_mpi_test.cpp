@@ -29,7 +29,8 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
   Worker worker(c, world);
   Corpus corpus(c.data, Part::train, c.model, c.seed);
   for (int step = 0; step < 3; ++step) worker.step(corpus, step, 0, 1e-3);
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("trace_file_mpi_test." + std::to_string(getppid()) + ".json");
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("trace_file_mpi_test." + std::to_string(getppid()) + ".json");
   write_trace(worker, path.string());
   if (world.rank != 0) return;
 
@@ -51,7 +52,8 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
     EXPECT_EQ(count, worker.plan().step.program.ranks[coord_at(worker.layout().grid, at.first).pipeline].size()) << "rank " << at.first;
   }
   std::size_t sends = 0;
-  for (const auto& list : worker.plan().step.program.ranks) sends += std::count_if(list.begin(), list.end(), [](const Action& a) { return a.kind == Kind::send; });
+  for (const auto& list : worker.plan().step.program.ranks)
+    sends += std::count_if(list.begin(), list.end(), [](const Action& a) { return a.kind == Kind::send; });
   EXPECT_EQ(arrows.size(), sends * 2 * 2) << "of two replicas and two steps";
   for (const auto& [id, open] : arrows) EXPECT_EQ(open, 0) << id;
 }
@@ -71,7 +73,8 @@ TEST(TraceFile, HoldsTheTensorSumsOfEveryRank) {
   worker.waiting().set_crowded(true);
   Corpus corpus(c.data, Part::train, c.model, c.seed);
   for (int step = 0; step < 3; ++step) worker.step(corpus, step, 0, 1e-3);
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / ("trace_sums_mpi_test." + std::to_string(getppid()) + ".json");
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("trace_sums_mpi_test." + std::to_string(getppid()) + ".json");
   write_trace(worker, path.string());
   if (world.rank != 0) return;
   const nlohmann::json file = nlohmann::json::parse(std::ifstream(path));

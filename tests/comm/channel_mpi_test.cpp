@@ -38,11 +38,14 @@ struct ChannelTest : ::testing::Test {
   void exchange(std::vector<Message> messages, unsigned seed) {
     Channels channels = this->channels();
     std::mt19937 random(seed + static_cast<unsigned>(rank));
-    std::stable_sort(messages.begin(), messages.end(), [](const Message& a, const Message& b) { return std::tie(a.from, a.to, a.payload) < std::tie(b.from, b.to, b.payload); });
+    std::stable_sort(messages.begin(), messages.end(), [](const Message& a, const Message& b) {
+      return std::tie(a.from, a.to, a.payload) < std::tie(b.from, b.to, b.payload);
+    });
     std::vector<std::vector<Message*>> streams;
     for (Message& m : messages) {
       if (m.from != rank && m.to != rank) continue;
-      const bool fresh = streams.empty() || std::tie(streams.back()[0]->from, streams.back()[0]->to, streams.back()[0]->payload) != std::tie(m.from, m.to, m.payload);
+      const bool fresh = streams.empty() || std::tie(streams.back()[0]->from, streams.back()[0]->to, streams.back()[0]->payload) !=
+                                                std::tie(m.from, m.to, m.payload);
       if (fresh) streams.emplace_back();
       streams.back().push_back(&m);
       if (m.from == rank)
@@ -63,7 +66,8 @@ struct ChannelTest : ::testing::Test {
     for (Message* m : begun) {
       std::size_t wrong = 0;
       for (std::size_t i = 0; i < m->bytes.size(); ++i) wrong += m->bytes[i] != content(m->from, m->to, m->payload, m->number, i);
-      EXPECT_EQ(wrong, 0u) << "message " << m->number << " from " << m->from << " to " << m->to << " payload " << m->payload << ", " << m->bytes.size() << " bytes";
+      EXPECT_EQ(wrong, 0u) << "message " << m->number << " from " << m->from << " to " << m->to << " payload " << m->payload << ", "
+                           << m->bytes.size() << " bytes";
     }
   }
 };
@@ -74,8 +78,12 @@ TEST_F(ChannelTest, ManyMessagesInBothDirectionsKeepTheOrderOfTheirChannel) {
     for (int to : {(from + 1) % ranks, (from + ranks - 1) % ranks})
       for (int payload = 0; payload < 3; ++payload)
         for (int number = 0; number < 40 && (ranks > 2 || to == (from + 1) % ranks || payload > 0); ++number) {
-          if (ranks == 2 && std::any_of(messages.begin(), messages.end(), [&](const Message& m) { return m.from == from && m.to == to && m.payload == payload && m.number == number; })) continue;
-          messages.push_back({from, to, payload, number, TrafficClass::pipeline, std::vector<std::uint8_t>(static_cast<std::size_t>(number * number * 11))});
+          if (ranks == 2 && std::any_of(messages.begin(), messages.end(), [&](const Message& m) {
+                return m.from == from && m.to == to && m.payload == payload && m.number == number;
+              }))
+            continue;
+          messages.push_back({from, to, payload, number, TrafficClass::pipeline,
+                              std::vector<std::uint8_t>(static_cast<std::size_t>(number * number * 11))});
         }
   exchange(std::move(messages), 1);
 }
@@ -134,7 +142,8 @@ TEST_F(ChannelTest, EndsThatDifferInSizeAreNoticed) {
       channels.wait(channels.receive(0, 0, tensor(1000)));
       ADD_FAILURE() << "accepted";
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("payload 0 from rank 0 has 500 bytes where 1000 were expected"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("payload 0 from rank 0 has 500 bytes where 1000 were expected"), std::string::npos)
+          << error.what();
     }
   }
 }

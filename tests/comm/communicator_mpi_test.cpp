@@ -77,7 +77,8 @@ TEST_F(CommunicatorTest, ScatterAndGatherAreTheSum) {
         group.sum_scatter(shards.tensor, part.tensor, outer);
         for (std::int64_t o = 0; o < outer; ++o)
           for (std::int64_t i = 0; i < row; ++i)
-            ASSERT_EQ(value_of(part.tensor, o * row + i), tree_sum(dtype, 0, logical, o * inner + group.rank() * row + i)) << "part " << group.rank();
+            ASSERT_EQ(value_of(part.tensor, o * row + i), tree_sum(dtype, 0, logical, o * inner + group.rank() * row + i))
+                << "part " << group.rank();
         group.gather(part.tensor, whole.tensor, outer);
         expect_tree_sum(whole.tensor, logical, count, 0, "gathered");
       }
@@ -174,7 +175,9 @@ TEST_F(CommunicatorTest, EveryMutatedCollectiveIsNoticedAndNoOther) {
   const auto results = [&] {
     std::vector<std::pair<std::string, double>> values;
     Block x({ranks}, DType::f32), part({1}, DType::f32);
-    const auto refill = [&] { for (int i = 0; i < ranks; ++i) set_value(x.tensor, i, static_cast<float>(1 + rank + 10 * i)); };
+    const auto refill = [&] {
+      for (int i = 0; i < ranks; ++i) set_value(x.tensor, i, static_cast<float>(1 + rank + 10 * i));
+    };
     const auto others = [&] {
       double sum = 0;
       for (int i = 0; i < ranks; ++i) sum += value_of(x.tensor, i) * (i + 1);
@@ -209,7 +212,8 @@ TEST_F(CommunicatorTest, EveryMutatedCollectiveIsNoticedAndNoOther) {
     set_mutation(name);
     const auto mutated = results();
     for (std::size_t i = 0; i < right.size(); ++i) {
-      const bool cannot_tell = (rank == ranks - 1 && mutated[i].first == "tensor.maximum") || (rank == 0 && mutated[i].first == "tensor.broadcast");
+      const bool cannot_tell =
+          (rank == ranks - 1 && mutated[i].first == "tensor.maximum") || (rank == 0 && mutated[i].first == "tensor.broadcast");
       if (mutated[i].first == name && !cannot_tell) EXPECT_NE(mutated[i].second, right[i].second) << name << " on rank " << rank;
       else EXPECT_EQ(mutated[i].second, right[i].second) << mutated[i].first << " without " << name;
     }

@@ -44,7 +44,9 @@ TEST(Grid, OneAutoDegreeIsTheRestOfTheRanks) {
 TEST(Grid, DegreesThatDoNotFitAreRefusedWithTheNearestThatDo) {
   const auto [text, code] = failure([] { resolve_grid({2, 2, 2, 1}, 4); });
   EXPECT_EQ(code, 78);
-  EXPECT_THAT(text, HasSubstr("grid: supernet 1 x pipeline 2 x data 2 x tensor 2 needs 8 ranks, but the job has 4; start that many, or use one of: "));
+  EXPECT_THAT(
+      text,
+      HasSubstr("grid: supernet 1 x pipeline 2 x data 2 x tensor 2 needs 8 ranks, but the job has 4; start that many, or use one of: "));
   EXPECT_THAT(text, HasSubstr("supernet 1 x pipeline 2 x data 2 x tensor 1"));
   EXPECT_THAT(text, HasSubstr("supernet 1 x pipeline 1 x data 2 x tensor 2"));
 

@@ -45,7 +45,10 @@ TEST(Affinity, OneLineForEachNodeAndNoWarningWhenAllIsWell) {
 
 TEST(Affinity, WarnsOfMoreThreadsThanProcessors) {
   const std::vector<RankPlace> bound = {place("a", 4, 0, 1), place("a", 4, 1, 1)};
-  EXPECT_THAT(affinity_report(bound), HasSubstr("warning: rank 1 on a runs 4 threads but may use 1 processor (all its threads share them); start with mpirun --bind-to none"));
+  EXPECT_THAT(
+      affinity_report(bound),
+      HasSubstr(
+          "warning: rank 1 on a runs 4 threads but may use 1 processor (all its threads share them); start with mpirun --bind-to none"));
   const std::vector<RankPlace> crowded = {place("a", 1, 0, 2), place("a", 1, 0, 2), place("a", 1, 0, 2), place("b", 1, 0, 2)};
   EXPECT_THAT(affinity_report(crowded), HasSubstr("warning: a has 3 threads on 2 processors"));
   EXPECT_TRUE(is_crowded(crowded, 1));

@@ -53,7 +53,8 @@ TEST(ProcessGrid, PlacesOfAllRanksAreKnownEverywhere) {
   ASSERT_EQ(places.size(), static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) EXPECT_EQ(places[r].threads, 100 + r);
   EXPECT_TRUE(is_crowded(places, rank));
-  EXPECT_THAT(affinity_report(places), ::testing::HasSubstr(fmt::format("warning: rank {} on {} runs {} threads but may use", rank, host_name(), 100 + rank)));
+  EXPECT_THAT(affinity_report(places),
+              ::testing::HasSubstr(fmt::format("warning: rank {} on {} runs {} threads but may use", rank, host_name(), 100 + rank)));
 }
 
 TEST(Mpi, ErrorsBecomeSentences) {

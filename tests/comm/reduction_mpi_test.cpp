@@ -51,7 +51,8 @@ struct ReductionTest : ::testing::Test {
     return bytes;
   }
   void expect_sum(const Tensor& slab, std::int64_t first, std::int64_t last) const {
-    for (std::int64_t i = first; i < last; i += 1 + (last - first) / 499) ASSERT_EQ(value_of(slab, i), tree_sum(slab.dtype, 0, ranks, i)) << "element " << i;
+    for (std::int64_t i = first; i < last; i += 1 + (last - first) / 499)
+      ASSERT_EQ(value_of(slab, i), tree_sum(slab.dtype, 0, ranks, i)) << "element " << i;
   }
 };
 
@@ -61,7 +62,7 @@ TEST_F(ReductionTest, SeveralInFlightFinishInOrderWithTheBitsOfTheTree) {
   std::vector<Block> slabs;
   for (std::int64_t size : sizes) {
     slabs.emplace_back(Shape{size}, DType::f32);
-    for (std::int64_t i = 0; i < size; i += size > 100'000 ? 1 + size / 997 : 1) set_value(slabs.back().tensor, i, leaf(rank, i));
+    for (std::int64_t i = 0; i<size; i += size> 100'000 ? 1 + size / 997 : 1) set_value(slabs.back().tensor, i, leaf(rank, i));
   }
   std::vector<Reductions::Request> requests;
   for (Block& slab : slabs) requests.push_back(sum(reductions, slab.tensor));
@@ -73,7 +74,8 @@ TEST_F(ReductionTest, SeveralInFlightFinishInOrderWithTheBitsOfTheTree) {
   }
   for (Block& slab : slabs) {
     const std::int64_t size = slab.tensor.count(), stride = size > 100'000 ? 1 + size / 997 : 1;
-    for (std::int64_t i = 0; i < size; i += stride) ASSERT_EQ(value_of(slab.tensor, i), tree_sum(DType::f32, 0, ranks, i)) << size << " elements";
+    for (std::int64_t i = 0; i < size; i += stride)
+      ASSERT_EQ(value_of(slab.tensor, i), tree_sum(DType::f32, 0, ranks, i)) << size << " elements";
   }
 }
 
@@ -81,10 +83,10 @@ TEST_F(ReductionTest, ScatterThenGatherWithBoundsOfAnyKindIsTheSum) {
   Reductions reductions = this->reductions();
   const std::int64_t count = 1003;
   std::vector<std::vector<std::int64_t>> cuts = {{}, std::vector<std::int64_t>(static_cast<std::size_t>(ranks + 1), count)};
-  cuts[1][0] = 0;                                             // rank 0 owns all
+  cuts[1][0] = 0;  // rank 0 owns all
   cuts[0] = equal_bounds(count);
   cuts.push_back(equal_bounds(count));
-  for (int r = 1; r < ranks; ++r) cuts[2][r] = 16 * r;        // the last owns nearly all
+  for (int r = 1; r < ranks; ++r) cuts[2][r] = 16 * r;  // the last owns nearly all
   for (const auto& bounds : cuts)
     for (DType dtype : {DType::f32, DType::bf16}) {
       Block slab({count}, dtype);
@@ -163,7 +165,8 @@ TEST_F(ReductionTest, TheOwnPieceOfAScatteredSumMayGoElsewhere) {
   Block slab({1003}, DType::f32), elsewhere({bounds[rank + 1] - bounds[rank]}, DType::f32);
   fill_leaves(slab.tensor, rank, 1);
   reductions.wait(reductions.sum_scatter(pieces(slab.tensor, bounds), elsewhere.tensor));
-  for (std::int64_t i = bounds[rank]; i < bounds[rank + 1]; ++i) ASSERT_EQ(value_of(elsewhere.tensor, i - bounds[rank]), tree_sum(DType::f32, 0, ranks, i));
+  for (std::int64_t i = bounds[rank]; i < bounds[rank + 1]; ++i)
+    ASSERT_EQ(value_of(elsewhere.tensor, i - bounds[rank]), tree_sum(DType::f32, 0, ranks, i));
 }
 
 TEST_F(ReductionTest, NoPartBeginsWhileAHigherClassWaitsOrNothingHasRoom) {
@@ -205,7 +208,8 @@ TEST(Parts, AreAtMostFourMebibytesWithTheOverhangOfEveryRank) {
   EXPECT_EQ(parts_of(bulk_part_bytes, 2), 2) << "cut at edges of chunks, one part might be longer";
   for (int ranks : {2, 3, 8, 32}) {
     EXPECT_LE(longest_part(ranks), bulk_part_bytes);
-    for (std::int64_t bytes : {1000, 5'000'000, 154'389'504}) EXPECT_LE(bytes / parts_of(bytes, ranks) + ranks * longest_overhang, bulk_part_bytes) << ranks;
+    for (std::int64_t bytes : {1000, 5'000'000, 154'389'504})
+      EXPECT_LE(bytes / parts_of(bytes, ranks) + ranks * longest_overhang, bulk_part_bytes) << ranks;
   }
 }
 

@@ -17,7 +17,9 @@ struct Block {
   Block(Block&& other) = default;
 };
 
-inline float value_of(const Tensor& t, std::int64_t i) { return t.dtype == DType::bf16 ? widened(t.as<std::uint16_t>()[i]) : t.as<float>()[i]; }
+inline float value_of(const Tensor& t, std::int64_t i) {
+  return t.dtype == DType::bf16 ? widened(t.as<std::uint16_t>()[i]) : t.as<float>()[i];
+}
 inline void set_value(const Tensor& t, std::int64_t i, float x) {
   if (t.dtype == DType::bf16) t.as<std::uint16_t>()[i] = rounded_bf16(x);
   else t.as<float>()[i] = x;

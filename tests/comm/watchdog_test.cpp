@@ -90,8 +90,9 @@ TEST(WatchdogChild, WaitsForARankThatHasStopped) {
 
 TEST(Watchdog, AStoppedPeerEndsTheJobWith81WithinTheLimit) {
   const std::string log = ::testing::TempDir() + "watchdog_job.log";
-  const std::string command = fmt::format("MINDPIPE_WATCHDOG_CHILD=1 timeout -k 1 40 {}/tests/run_mpi.sh 2 {} --gtest_filter='WatchdogChild.*' >{} 2>&1", MINDPIPE_SOURCE_DIR,
-                                          std::filesystem::read_symlink("/proc/self/exe").string(), log);
+  const std::string command =
+      fmt::format("MINDPIPE_WATCHDOG_CHILD=1 timeout -k 1 40 {}/tests/run_mpi.sh 2 {} --gtest_filter='WatchdogChild.*' >{} 2>&1",
+                  MINDPIPE_SOURCE_DIR, std::filesystem::read_symlink("/proc/self/exe").string(), log);
   const std::int64_t start = now_ns();
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 81) << contents(log);

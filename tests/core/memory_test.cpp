@@ -50,7 +50,8 @@ TEST(Memory, AnArenaGivesAlignedViewsLastInFirstOutAndRemembersItsPeak) {
 
 TEST(Memory, WhatWasEverUsedIsAddedUpByClassHoweverLargeTheArenasAre) {
   Memory memory(Memory::Kind::host);
-  Arena kept(memory, MemoryClass::activations, 100'000), other(memory, MemoryClass::activations, 100'000), work(memory, MemoryClass::workspace, 100'000);
+  Arena kept(memory, MemoryClass::activations, 100'000), other(memory, MemoryClass::activations, 100'000),
+      work(memory, MemoryClass::workspace, 100'000);
   EXPECT_EQ(memory.used(), 0u);
   kept.take({100}, DType::f32);
   kept.release(0);

@@ -15,7 +15,8 @@ struct Owned {
   std::vector<std::byte> memory;
   Tensor tensor;
 
-  Owned(const Shape& shape, DType dtype) : memory(static_cast<std::size_t>(shape.count()) * bytes_of(dtype)), tensor{memory.data(), shape, dtype} {}
+  Owned(const Shape& shape, DType dtype)
+      : memory(static_cast<std::size_t>(shape.count()) * bytes_of(dtype)), tensor{memory.data(), shape, dtype} {}
   Owned(Owned&&) = default;
 
   double operator[](std::int64_t i) const {
@@ -26,7 +27,8 @@ struct Owned {
   void set(std::int64_t i, double value) {
     if (tensor.dtype == DType::f64) tensor.as<double>()[i] = value;
     else if (tensor.dtype == DType::f32) tensor.as<float>()[i] = static_cast<float>(value);
-    else tensor.as<std::uint16_t>()[i] = static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(static_cast<float>(value)) + 0x8000u) >> 16);
+    else
+      tensor.as<std::uint16_t>()[i] = static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(static_cast<float>(value)) + 0x8000u) >> 16);
   }
 };
 
@@ -50,9 +52,14 @@ struct Asked {
   AttentionScratch scratch{memory};
 
   Asked(const Case& given, DType type)
-      : c(given), dtype(type), q({c.samples, c.queries + c.spare_rows, c.heads + 1, c.width}, type),
-        kv({c.samples, c.keys + c.spare_rows, 2 * c.key_heads, c.width}, type), dout({c.samples, c.queries, c.heads, c.width}, type),
-        log_sum({c.samples, c.heads, c.queries}, type == DType::f64 ? DType::f64 : DType::f32), out(dout.tensor.shape, type), dq(q.tensor.shape, type),
+      : c(given),
+        dtype(type),
+        q({c.samples, c.queries + c.spare_rows, c.heads + 1, c.width}, type),
+        kv({c.samples, c.keys + c.spare_rows, 2 * c.key_heads, c.width}, type),
+        dout({c.samples, c.queries, c.heads, c.width}, type),
+        log_sum({c.samples, c.heads, c.queries}, type == DType::f64 ? DType::f64 : DType::f32),
+        out(dout.tensor.shape, type),
+        dq(q.tensor.shape, type),
         dkv(kv.tensor.shape, type) {
     fill(q, "q");
     fill(kv, "kv");
@@ -73,15 +80,21 @@ struct Asked {
   Heads k() { return {kv.tensor, 0, static_cast<int>(c.key_heads)}; }
   Heads v() { return {kv.tensor, static_cast<int>(c.key_heads), static_cast<int>(c.key_heads)}; }
 
-  void forward(Isa isa, int threads = 1) { run_attention(isa, threads, scratch, question, query_heads(), k(), v(), log_sum.tensor, out.tensor); }
+  void forward(Isa isa, int threads = 1) {
+    run_attention(isa, threads, scratch, question, query_heads(), k(), v(), log_sum.tensor, out.tensor);
+  }
   void backward(Isa isa, int threads = 1) {
     Heads dk = k(), dv = v(), dqs = query_heads();
     dqs.data = dq.tensor;
     dk.data = dv.data = dkv.tensor;
     run_attention_backward(isa, threads, scratch, question, query_heads(), k(), v(), log_sum.tensor, out.tensor, dout.tensor, dqs, dk, dv);
   }
-  std::int64_t q_at(std::int64_t s, std::int64_t i, std::int64_t h) const { return ((s * (c.queries + c.spare_rows) + i) * (c.heads + 1) + 1 + h) * c.width; }
-  std::int64_t k_at(std::int64_t s, std::int64_t j, std::int64_t h) const { return ((s * (c.keys + c.spare_rows) + j) * 2 * c.key_heads + h) * c.width; }
+  std::int64_t q_at(std::int64_t s, std::int64_t i, std::int64_t h) const {
+    return ((s * (c.queries + c.spare_rows) + i) * (c.heads + 1) + 1 + h) * c.width;
+  }
+  std::int64_t k_at(std::int64_t s, std::int64_t j, std::int64_t h) const {
+    return ((s * (c.keys + c.spare_rows) + j) * 2 * c.key_heads + h) * c.width;
+  }
   std::int64_t out_at(std::int64_t s, std::int64_t i, std::int64_t h) const { return ((s * c.queries + i) * c.heads + h) * c.width; }
 };
 
@@ -110,7 +123,8 @@ struct Reference {
       for (std::int64_t e = 0; e < c.width; ++e) dot += a.q[q + e] * a.kv[a.k_at(s, j, key_head) + e];
       sum += p[j] = std::exp(static_cast<double>(c.scale) * dot);
       const auto element = static_cast<std::uint64_t>(((c.head_offset + h) * c.queries + i) * c.keys + j);
-      if (c.dropout > 0) keep[j] = stream.word(element) >= static_cast<double>(c.dropout) * 0x1p32 ? 1 / (1 - static_cast<double>(c.dropout)) : 0;
+      if (c.dropout > 0)
+        keep[j] = stream.word(element) >= static_cast<double>(c.dropout) * 0x1p32 ? 1 / (1 - static_cast<double>(c.dropout)) : 0;
     }
     if (sum == 0) return;
     log_sum[(s * c.heads + h) * c.queries + i] = std::log(sum);
@@ -180,8 +194,24 @@ inline const Case cases[] = {
     {.name = "grouped", .queries = 33, .keys = 33, .heads = 6, .key_heads = 2, .width = 8, .causal = true},
     {.name = "dropout", .queries = 33, .keys = 36, .heads = 2, .key_heads = 1, .width = 24, .dropout = 0.3f, .head_offset = 3},
     {.name = "dropout, odd keys", .queries = 65, .keys = 65, .width = 8, .causal = true, .dropout = 0.1f},
-    {.name = "dropout, 1 key beyond a tile", .samples = 1, .queries = 130, .keys = 131, .heads = 1, .key_heads = 1, .width = 64, .lengths = {129}, .dropout = 0.5f},
-    {.name = "generation", .queries = 1, .keys = 197, .heads = 4, .key_heads = 2, .width = 64, .causal = true, .spare_rows = 9, .scale = 0.125f},
+    {.name = "dropout, 1 key beyond a tile",
+     .samples = 1,
+     .queries = 130,
+     .keys = 131,
+     .heads = 1,
+     .key_heads = 1,
+     .width = 64,
+     .lengths = {129},
+     .dropout = 0.5f},
+    {.name = "generation",
+     .queries = 1,
+     .keys = 197,
+     .heads = 4,
+     .key_heads = 2,
+     .width = 64,
+     .causal = true,
+     .spare_rows = 9,
+     .scale = 0.125f},
     {.name = "few", .samples = 3, .queries = 3, .keys = 77, .width = 24, .causal = true, .lengths = {77, 0, 75}},
     {.name = "four before any key", .queries = 4, .keys = 2, .width = 80, .causal = true, .scale = 0.1f},
     {.name = "short", .queries = 5, .keys = 300, .width = 16, .causal = true, .lengths = {300, 211}, .spare_rows = 3},

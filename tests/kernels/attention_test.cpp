@@ -67,8 +67,14 @@ TEST(Attention, AgreesWithTheReferenceInBf16) {
 }
 
 TEST(Attention, GradientsAreCentralDifferences) {
-  for (const Case& c : {Case{.name = "causal", .samples = 1, .queries = 9, .keys = 11, .heads = 4, .causal = true},
-                        Case{.name = "padded with dropout", .queries = 5, .keys = 6, .key_heads = 1, .lengths = {4, 6}, .dropout = 0.25f, .head_offset = 1}}) {
+  for (const Case& c :
+       {Case{.name = "causal", .samples = 1, .queries = 9, .keys = 11, .heads = 4, .causal = true}, Case{.name = "padded with dropout",
+                                                                                                    .queries = 5,
+                                                                                                    .keys = 6,
+                                                                                                    .key_heads = 1,
+                                                                                                    .lengths = {4, 6},
+                                                                                                    .dropout = 0.25f,
+                                                                                                    .head_offset = 1}}) {
     SCOPED_TRACE(c.name);
     Asked asked(c, DType::f64);
     loss(asked);
@@ -96,7 +102,8 @@ TEST(Attention, BitsDoNotDependOnThreads) {
         Asked more(c, dtype);
         more.forward(isa, threads);
         more.backward(isa, threads);
-        EXPECT_TRUE(same_bits(one.out, more.out) && same_bits(one.log_sum, more.log_sum) && same_bits(one.dq, more.dq) && same_bits(one.dkv, more.dkv));
+        EXPECT_TRUE(same_bits(one.out, more.out) && same_bits(one.log_sum, more.log_sum) && same_bits(one.dq, more.dq) &&
+                    same_bits(one.dkv, more.dkv));
       }
     }
 }
@@ -106,7 +113,8 @@ void copy_head(const Owned& source, std::int64_t from, Owned& target, std::int64
   const Shape &a = source.tensor.shape, &b = target.tensor.shape;
   const std::size_t bytes = static_cast<std::size_t>(a[3]) * bytes_of(source.tensor.dtype);
   for (std::int64_t row = 0; row < b[0] * b[1]; ++row)
-    std::memcpy(target.tensor.as<std::byte>() + (row * b[2] + to) * bytes, source.tensor.as<std::byte>() + (row * a[2] + from) * bytes, bytes);
+    std::memcpy(target.tensor.as<std::byte>() + (row * b[2] + to) * bytes, source.tensor.as<std::byte>() + (row * a[2] + from) * bytes,
+                bytes);
 }
 /// Whether head `i` of one operand has the bits of head `j` of another.
 bool same_head(const Owned& a, std::int64_t i, const Owned& b, std::int64_t j) {
@@ -119,7 +127,15 @@ bool same_head(const Owned& a, std::int64_t i, const Owned& b, std::int64_t j) {
 TEST(Attention, AShardOfHeadsAloneHasTheBitsOfTheWhole) {
   for (Isa isa : instruction_sets())
     for (DType dtype : {DType::f32, DType::bf16}) {
-      const Case whole_case{.queries = 101, .keys = 130, .heads = 6, .key_heads = 3, .width = 24, .causal = true, .lengths = {130, 99}, .dropout = 0.2f, .head_offset = 4};
+      const Case whole_case{.queries = 101,
+                            .keys = 130,
+                            .heads = 6,
+                            .key_heads = 3,
+                            .width = 24,
+                            .causal = true,
+                            .lengths = {130, 99},
+                            .dropout = 0.2f,
+                            .head_offset = 4};
       Asked whole(whole_case, dtype);
       whole.forward(isa, 2);
       whole.backward(isa, 2);
@@ -149,7 +165,13 @@ TEST(Attention, AShardOfHeadsAloneHasTheBitsOfTheWhole) {
 
 TEST(Attention, ASampleAloneHasTheBitsOfTheWhole) {
   const Case c{.samples = 3, .queries = 33, .keys = 65, .width = 16, .dropout = 0.2f};
-  Asked whole(c, DType::f32), alone([&] { Case one = c; one.samples = 1; return one; }(), DType::f32);
+  Asked whole(c, DType::f32), alone(
+                                  [&] {
+                                    Case one = c;
+                                    one.samples = 1;
+                                    return one;
+                                  }(),
+                                  DType::f32);
   const Isa isa = instruction_sets().back();
   whole.forward(isa);
   whole.backward(isa);
@@ -172,7 +194,8 @@ TEST(Attention, KeysBeyondTheLengthMayHoldAnything) {
     SCOPED_TRACE(name_of(dtype));
     Asked clean(c, dtype), dirty(c, dtype);
     for (std::int64_t s = 0; s < c.samples; ++s)
-      for (std::int64_t e = dirty.k_at(s, c.lengths[static_cast<std::size_t>(s)], 0); e < dirty.k_at(s + 1, 0, 0); ++e) dirty.kv.set(e, std::nan(""));
+      for (std::int64_t e = dirty.k_at(s, c.lengths[static_cast<std::size_t>(s)], 0); e < dirty.k_at(s + 1, 0, 0); ++e)
+        dirty.kv.set(e, std::nan(""));
     for (Asked* asked : {&clean, &dirty}) {
       asked->forward(instruction_sets().back());
       asked->backward(instruction_sets().back());
@@ -211,7 +234,8 @@ TEST(Attention, UnequalGroupsAreRefused) {
     asked.forward(Isa::baseline);
     FAIL() << "3 query heads on 2 key heads were accepted";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("3 query heads on 2 key and 2 value heads (equal groups are needed)"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("3 query heads on 2 key and 2 value heads (equal groups are needed)"), std::string::npos)
+        << error.what();
   }
 }
 

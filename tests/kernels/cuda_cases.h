@@ -1,14 +1,14 @@
 #pragma once
 #include "kernels/mirror.h"
 
-/// Every operation that the GPU does by kernels of our own, against the CPU. The including test says what the GPU is: class Cuda, a fixture with
-/// `pairing()`, and for_orders(run), which calls run() for every order in which its threads can be made to run.
+/// Every operation that the GPU does by kernels of our own, against the CPU. The including test says what the GPU is: class Cuda, a fixture
+/// with `pairing()`, and for_orders(run), which calls run() for every order in which its threads can be made to run.
 namespace mindpipe::testing {
 
 inline const Dropout drop{.probability = 0.3f, .stream = {.seed = 5, .purpose = purpose_of("dropout"), .step = 9, .sample = 40}};
 
-/// make(dtype, skew) runs one operation on fresh operands and returns its outputs as the GPU has them. For every number type: they have the same
-/// bits in every order of threads, and at addresses that are not aligned.
+/// make(dtype, skew) runs one operation on fresh operands and returns its outputs as the GPU has them. For every number type: they have the
+/// same bits in every order of threads, and at addresses that are not aligned.
 template <class Fixture, class Make>
 void for_kinds(Fixture& fixture, const Make& make) {
   for (DType dtype : number_types) {
@@ -40,7 +40,9 @@ struct Maker {
   Mirror random(const Shape& shape, std::string_view name, double deviation = 1) const {
     return Mirror(pairing, Operand::random(shape, dtype, name, deviation, skew), skew);
   }
-  Mirror wide(const Shape& shape, std::string_view name) const { return Mirror(pairing, Operand::random(shape, wide_of(dtype), name, 1, skew), skew); }
+  Mirror wide(const Shape& shape, std::string_view name) const {
+    return Mirror(pairing, Operand::random(shape, wide_of(dtype), name, 1, skew), skew);
+  }
   Mirror empty(const Shape& shape) const { return Mirror(pairing, Operand(shape, dtype, skew), skew); }
   Mirror empty_wide(const Shape& shape) const { return Mirror(pairing, Operand(shape, wide_of(dtype), skew), skew); }
 };
@@ -55,7 +57,8 @@ TEST_F(Cuda, AddsAndAccumulates) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
     for (std::int64_t n : {1, 7, 8, 2049, 5000}) {
-      const Mirror a = make.random({n}, "a"), b = make.random({n}, "b"), sum = make.empty({n}), total = make.wide({n}, "total"), in_place = make.random({n}, "c");
+      const Mirror a = make.random({n}, "a"), b = make.random({n}, "b"), sum = make.empty({n}), total = make.wide({n}, "total"),
+                   in_place = make.random({n}, "c");
       const Mirror one = make.wide({n}, "one"), other = make.wide({n}, "other"), largest = make.empty_wide({n});
       on_both(pairing(), {&sum, &total, &in_place, &largest}, 1, [&](Backend& backend, auto of) {
         backend.maximum(of(one), of(other), of(largest));
@@ -73,7 +76,8 @@ TEST_F(Cuda, ConvertsAndFills) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     const Maker make{pairing(), dtype, skew};
     const Mirror x = make.random({4099}, "x");
-    const Mirror f64(pairing(), Operand({4099}, DType::f64), skew), f32(pairing(), Operand({4099}, DType::f32), skew), bf16(pairing(), Operand({4099}, DType::bf16), skew);
+    const Mirror f64(pairing(), Operand({4099}, DType::f64), skew), f32(pairing(), Operand({4099}, DType::f32), skew),
+        bf16(pairing(), Operand({4099}, DType::bf16), skew);
     const Mirror filled = make.empty({1003});
     on_both(pairing(), {&f64, &f32, &bf16, &filled}, 0, [&](Backend& backend, auto of) {
       for (const Mirror* to : {&f64, &f32, &bf16}) backend.convert(of(x), of(*to));
@@ -92,7 +96,8 @@ TEST_F(Cuda, FillsWholeNumbers) {
 
 TEST_F(Cuda, RoundsToBf16ToTheNearestAndTiesToEven) {
   Operand bits({17}, DType::f32);
-  const std::uint32_t cases[] = {0x3f800000, 0x3f808000, 0x3f808001, 0x3f818000, 0xbf818000, 0x7f7fffff, 0x7f800000, 0xff800000, 0, 0x80000000, 0x00008000};
+  const std::uint32_t cases[] = {0x3f800000, 0x3f808000, 0x3f808001, 0x3f818000, 0xbf818000, 0x7f7fffff,
+                                 0x7f800000, 0xff800000, 0,          0x80000000, 0x00008000};
   for (int i = 0; i < 17; ++i) bits.tensor().as<std::uint32_t>()[i] = cases[i % std::size(cases)];
   const Mirror x(pairing(), bits), y(pairing(), Operand({17}, DType::bf16));
   on_both(pairing(), {}, 0, [&](Backend& backend, auto of) { backend.convert(of(x), of(y)); });
@@ -104,7 +109,8 @@ TEST_F(Cuda, Swiglu) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
     for (std::int64_t cols : {1, 7, 64, 301}) {
-      const Mirror gate_up = make.random({9, 2 * cols}, "gate_up", 3), dy = make.random({9, cols}, "dy"), y = make.empty({9, cols}), d = make.empty({9, 2 * cols});
+      const Mirror gate_up = make.random({9, 2 * cols}, "gate_up", 3), dy = make.random({9, cols}, "dy"), y = make.empty({9, cols}),
+                   d = make.empty({9, 2 * cols});
       on_both(pairing(), {&y, &d}, 4, [&](Backend& backend, auto of) {
         backend.swiglu(of(gate_up), of(y));
         backend.swiglu_backward(of(dy), of(gate_up), of(d));
@@ -122,9 +128,10 @@ TEST_F(Cuda, DropoutHasTheMaskOfTheCpu) {
     const Window window{.samples = 2, .rows = 3, .first = 4, .whole = 9};
     for (std::int64_t cols : {5, 64, 301, 520}) {
       const Shape shape{2, 3, cols};
-      const Mirror x = make.random(shape, "x"), branch = make.random(shape, "branch"), bias = make.random({cols}, "bias"), none(pairing(), Operand({1}, dtype));
-      const Mirror dropped = make.empty(shape), plain = make.empty(shape), biased = make.empty(shape), without = make.empty(shape), copied = make.empty(shape),
-                   in_place = make.random(shape, "in place");
+      const Mirror x = make.random(shape, "x"), branch = make.random(shape, "branch"), bias = make.random({cols}, "bias"),
+                   none(pairing(), Operand({1}, dtype));
+      const Mirror dropped = make.empty(shape), plain = make.empty(shape), biased = make.empty(shape), without = make.empty(shape),
+                   copied = make.empty(shape), in_place = make.random(shape, "in place");
       on_both(pairing(), {&dropped, &plain, &biased, &without, &copied, &in_place}, 1, [&](Backend& backend, auto of) {
         backend.dropout(of(x), drop, window, of(dropped));
         backend.dropout(of(x), {}, window, of(copied));
@@ -153,8 +160,10 @@ TEST_F(Cuda, NormOfRowsOfAnyLength) {
     for (NormKind kind : {NormKind::layer, NormKind::rms})
       for (std::int64_t cols : row_lengths) {
         const std::int64_t rows = cols < 100 ? 7 : 3;
-        const Mirror x = make.random({rows, cols}, "x", 2), gain = make.random({cols}, "gain"), offset = make.random({cols}, "offset"), dy = make.random({rows, cols}, "dy");
-        const Mirror statistics = make.empty_wide({rows, 2}), y = make.empty({rows, cols}), dx = make.empty({rows, cols}), in_place = make.random({rows, cols}, "residual");
+        const Mirror x = make.random({rows, cols}, "x", 2), gain = make.random({cols}, "gain"), offset = make.random({cols}, "offset"),
+                     dy = make.random({rows, cols}, "dy");
+        const Mirror statistics = make.empty_wide({rows, 2}), y = make.empty({rows, cols}), dx = make.empty({rows, cols}),
+                     in_place = make.random({rows, cols}, "residual");
         const bool with_offset = kind == NormKind::layer;
         on_both(pairing(), {&statistics, &y, &dx, &in_place}, cols == 1 ? 1000 : 8, [&](Backend& backend, auto of) {
           backend.norm(kind, of(x), of(gain), with_offset ? of(offset) : Tensor{}, 1e-5, of(statistics), of(y));
@@ -174,10 +183,12 @@ TEST_F(Cuda, ResidualNormIsTheSumAndItsNorm) {
     const Window window{.samples = 2, .rows = 2, .first = 3, .whole = 9};
     for (std::int64_t cols : row_lengths) {
       const Shape shape{2, 2, cols};
-      const Mirror x = make.random(shape, "x", 2), branch = make.random(shape, "branch"), bias = make.random({cols}, "bias"), gain = make.random({cols}, "gain");
+      const Mirror x = make.random(shape, "x", 2), branch = make.random(shape, "branch"), bias = make.random({cols}, "bias"),
+                   gain = make.random({cols}, "gain");
       const Mirror sum = make.empty(shape), statistics = make.empty_wide({4, 2}), y = make.empty(shape);
       on_both(pairing(), {&sum, &statistics, &y}, cols == 1 ? 4000 : 16, [&](Backend& backend, auto of) {
-        backend.residual_norm(of(x), of(branch), of(bias), drop, window, of(sum), NormKind::layer, of(gain), {}, 1e-5, of(statistics), of(y));
+        backend.residual_norm(of(x), of(branch), of(bias), drop, window, of(sum), NormKind::layer, of(gain), {}, 1e-5, of(statistics),
+                              of(y));
       });
       // The very bits of one after the other.
       const Mirror sum_alone = make.empty(shape), statistics_alone = make.empty_wide({4, 2}), y_alone = make.empty(shape);
@@ -203,8 +214,10 @@ TEST_F(Cuda, ARowHasTheSameBitsBesideOthersAndAlone) {
       gpu.norm_backward_input(NormKind::layer, dy.device(), x.device(), gain.device(), statistics.device(), {}, dx.device());
       for (std::int64_t n : {0, 3, 5}) {
         const Mirror statistics_alone = make.empty_wide({1, 2}), y_alone = make.empty({1, cols}), dx_alone = make.empty({1, cols});
-        gpu.norm(NormKind::layer, x.device().row_range(n, 1), gain.device(), gain.device(), 1e-5, statistics_alone.device(), y_alone.device());
-        gpu.norm_backward_input(NormKind::layer, dy.device().row_range(n, 1), x.device().row_range(n, 1), gain.device(), statistics_alone.device(), {}, dx_alone.device());
+        gpu.norm(NormKind::layer, x.device().row_range(n, 1), gain.device(), gain.device(), 1e-5, statistics_alone.device(),
+                 y_alone.device());
+        gpu.norm_backward_input(NormKind::layer, dy.device().row_range(n, 1), x.device().row_range(n, 1), gain.device(),
+                                statistics_alone.device(), {}, dx_alone.device());
         EXPECT_TRUE(same_bits(y_alone.fetched(), y.fetched().tensor().row_range(n, 1)));
         EXPECT_TRUE(same_bits(dx_alone.fetched(), dx.fetched().tensor().row_range(n, 1)));
       }
@@ -215,11 +228,15 @@ TEST_F(Cuda, SumsOverRowsPartByPart) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
-    struct Case { std::int64_t samples, rows, cols, parts; };
+    struct Case {
+      std::int64_t samples, rows, cols, parts;
+    };
     for (const Case& c : {Case{1, 1, 5, 1}, Case{2, 74, 136, 2}, Case{3, 40, 33, 4}, Case{1, 700, 8, 1}, Case{1, 9000, 12, 1}}) {
       const Shape shape{c.samples, c.rows, c.cols}, sums{c.parts, c.cols};
-      const Mirror dy = make.random(shape, "dy"), x = make.random(shape, "x"), statistics = make.wide({c.samples * c.rows, 2}, "statistics");
-      const Mirror db = make.wide(sums, "db"), dgain = make.wide(sums, "dgain"), doffset = make.wide(sums, "doffset"), dgain_only = make.wide(sums, "only");
+      const Mirror dy = make.random(shape, "dy"), x = make.random(shape, "x"),
+                   statistics = make.wide({c.samples * c.rows, 2}, "statistics");
+      const Mirror db = make.wide(sums, "db"), dgain = make.wide(sums, "dgain"), doffset = make.wide(sums, "doffset"),
+                   dgain_only = make.wide(sums, "only");
       on_both(pairing(), {&db, &dgain, &doffset, &dgain_only}, 4.0 * static_cast<double>(c.rows), [&](Backend& backend, auto of) {
         backend.bias_backward(of(dy), of(db));
         backend.norm_backward_parameters(NormKind::layer, of(dy), of(x), of(statistics), of(dgain), of(doffset));
@@ -268,7 +285,8 @@ inline Operand some_tokens(std::int64_t n, std::int64_t first, std::int64_t rows
   std::vector<std::int32_t> ids;
   for (std::int64_t i = 0; i < n; ++i) {
     const std::uint32_t word = stream.word(static_cast<std::uint64_t>(i));
-    ids.push_back(static_cast<std::int32_t>(word % 3 == 0 ? first + 2 : static_cast<std::int64_t>(word % static_cast<std::uint32_t>(rows + 20)) + first - 10));
+    ids.push_back(static_cast<std::int32_t>(
+        word % 3 == 0 ? first + 2 : static_cast<std::int64_t>(word % static_cast<std::uint32_t>(rows + 20)) + first - 10));
   }
   return Operand::tokens(ids);
 }
@@ -278,9 +296,12 @@ TEST_F(Cuda, EmbeddingAndItsGradientInTheOrderOfTheTokens) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
-    struct Case { std::int64_t n, rows, cols, first; };
+    struct Case {
+      std::int64_t n, rows, cols, first;
+    };
     for (const Case& c : {Case{1, 3, 1, 0}, Case{37, 5, 13, 100}, Case{2100, 300, 24, 0}, Case{64, 70000, 8, 12}}) {
-      const Mirror tokens(pairing(), some_tokens(c.n, c.first, c.rows)), table = make.random({c.rows, c.cols}, "table"), dy = make.random({c.n, c.cols}, "dy");
+      const Mirror tokens(pairing(), some_tokens(c.n, c.first, c.rows)), table = make.random({c.rows, c.cols}, "table"),
+                                                                         dy = make.random({c.n, c.cols}, "dy");
       const Mirror y = make.empty({c.n, c.cols}), dtable = make.wide({c.rows, c.cols}, "dtable");
       on_both(pairing(), {&y, &dtable}, 1, [&](Backend& backend, auto of) {
         backend.embedding(of(tokens), of(table), c.first, of(y));
@@ -300,7 +321,8 @@ TEST_F(Cuda, Positions) {
     const Maker make{pairing(), dtype, skew};
     const Window window{.samples = 3, .rows = 4, .first = 2, .whole = 8};
     for (std::int64_t cols : {1, 24, 77}) {
-      const Mirror x = make.random({3, 4, cols}, "x"), positions = make.random({12, cols}, "positions"), y = make.empty({3, 4, cols}), d = make.wide({12, cols}, "d");
+      const Mirror x = make.random({3, 4, cols}, "x"), positions = make.random({12, cols}, "positions"), y = make.empty({3, 4, cols}),
+                   d = make.wide({12, cols}, "d");
       on_both(pairing(), {&y, &d}, 1, [&](Backend& backend, auto of) {
         backend.add_positions(of(x), of(positions), window, 5, of(y));
         backend.positions_backward(of(x), window, 5, of(d));
@@ -315,12 +337,17 @@ TEST_F(Cuda, ClassifierOverAShardOfTheVocabulary) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
-    struct Case { std::int64_t cols, valid, first; };
+    struct Case {
+      std::int64_t cols, valid, first;
+    };
     for (const Case& c : {Case{1, 1, 0}, Case{64, 50, 64}, Case{2500, 2499, 0}, Case{4352, 4300, 128}}) {
       const std::int64_t rows = 5;
-      const Mirror targets(pairing(), Operand::tokens({static_cast<std::int32_t>(c.first), -1, static_cast<std::int32_t>(c.first + c.valid - 1), static_cast<std::int32_t>(c.first + c.valid), 0}));
-      const Mirror logits = make.wide({rows, c.cols}, "logits"), maximum = make.empty_wide({rows}), sums = make.empty_wide({rows}), of_target = make.empty_wide({rows}),
-                   total = make.empty_wide({rows}), losses = make.empty_wide({rows}), dlogits = make.empty({rows, c.cols}), in_place = make.wide({rows, c.cols}, "logits");
+      const Mirror targets(pairing(),
+                           Operand::tokens({static_cast<std::int32_t>(c.first), -1, static_cast<std::int32_t>(c.first + c.valid - 1),
+                                            static_cast<std::int32_t>(c.first + c.valid), 0}));
+      const Mirror logits = make.wide({rows, c.cols}, "logits"), maximum = make.empty_wide({rows}), sums = make.empty_wide({rows}),
+                   of_target = make.empty_wide({rows}), total = make.empty_wide({rows}), losses = make.empty_wide({rows}),
+                   dlogits = make.empty({rows, c.cols}), in_place = make.wide({rows, c.cols}, "logits");
       on_both(pairing(), {&maximum, &sums, &of_target, &total, &losses, &dlogits, &in_place}, 64, [&](Backend& backend, auto of) {
         backend.row_maximum(of(logits), c.valid, of(maximum));
         backend.row_sums(of(logits), c.valid, c.first, of(targets), of(maximum), of(sums), of(of_target), of(total));
@@ -371,16 +398,20 @@ TEST_F(Cuda, Updates) {
     const Maker make{pairing(), dtype, skew};
     Operand squares = Operand::random({n}, wide_of(dtype), "v", 1, skew);
     for (std::int64_t i = 0; i < n; ++i) squares.set(i, squares[i] * squares[i]);
-    const Mirror g = make.wide({n}, "g"), master = make.wide({n}, "p"), m = make.wide({n}, "m"), v(pairing(), squares, skew), value = make.empty({n});
+    const Mirror g = make.wide({n}, "g"), master = make.wide({n}, "p"), m = make.wide({n}, "m"), v(pairing(), squares, skew),
+                 value = make.empty({n});
     const Mirror master_alone = make.wide({n}, "p"), m_alone = make.wide({n}, "m"), v_alone(pairing(), squares, skew);
-    const Mirror sgd_master = make.wide({n}, "p"), velocity = make.wide({n}, "velocity"), sgd_value = make.empty({n}), plain_master = make.wide({n}, "p");
-    const std::vector<const Mirror*> outputs{&master, &m, &v, &value, &master_alone, &m_alone, &v_alone, &sgd_master, &velocity, &sgd_value, &plain_master};
+    const Mirror sgd_master = make.wide({n}, "p"), velocity = make.wide({n}, "velocity"), sgd_value = make.empty({n}),
+                 plain_master = make.wide({n}, "p");
+    const std::vector<const Mirror*> outputs{&master,  &m,          &v,        &value,     &master_alone, &m_alone,
+                                             &v_alone, &sgd_master, &velocity, &sgd_value, &plain_master};
     on_both(pairing(), outputs, 4, [&](Backend& backend, auto of) {
       const AdamW rule{.rate = 0.01f, .decay = 0.1f, .step = 3};
       const UpdateScale scale{.gradient_factor = 0.7f};
       backend.adamw(rule, scale, of(g), of(master), of(m), of(v), of(value));
       backend.adamw(rule, scale, of(g), of(master_alone), of(m_alone), of(v_alone), {});
-      backend.sgd({.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f, .nesterov = true}, scale, of(g), of(sgd_master), of(velocity), of(sgd_value));
+      backend.sgd({.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f, .nesterov = true}, scale, of(g), of(sgd_master), of(velocity),
+                  of(sgd_value));
       backend.sgd({.rate = 0.1f}, scale, of(g), of(plain_master), {}, {});
     });
     return fetched(outputs);
@@ -422,7 +453,8 @@ TEST_F(Cuda, MovesBytesAndKeepsQueuesInOrder) {
 }
 
 TEST_F(Cuda, RefusesOperandsThatDoNotFit) {
-  const Mirror a(pairing(), Operand({8}, DType::f32)), shorter(pairing(), Operand({7}, DType::f32)), ids(pairing(), Operand({8}, DType::i32));
+  const Mirror a(pairing(), Operand({8}, DType::f32)), shorter(pairing(), Operand({7}, DType::f32)),
+      ids(pairing(), Operand({8}, DType::i32));
   Backend& gpu = *pairing().gpu;
   EXPECT_THROW(gpu.add(a.device(), shorter.device(), a.device()), Error);
   EXPECT_THROW(gpu.add(ids.device(), ids.device(), ids.device()), Error);

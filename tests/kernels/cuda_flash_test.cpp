@@ -32,9 +32,10 @@ void forward_on_host(const AttentionCall& call) {
   flash::with_padded_width(call.width, [&](auto padded) {
     constexpr int width = decltype(padded)::value, rows = flash::tile_rows<T, width>;
     const bool sixteens = flash::in_sixteens(call.q, call.width, sizeof(T)) && flash::in_sixteens(call.k, call.width, sizeof(T));
-    for_every_block<flash::ForwardTiles<T, rows, width>>((call.queries + rows - 1) / rows, call.query_heads, call.samples, [&](int tile, int head, int sample, auto& shared) {
-      flash::forward_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
-    });
+    for_every_block<flash::ForwardTiles<T, rows, width>>((call.queries + rows - 1) / rows, call.query_heads, call.samples,
+                                                         [&](int tile, int head, int sample, auto& shared) {
+                                                           flash::forward_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
+                                                         });
   });
 }
 template <class T>
@@ -45,9 +46,12 @@ void backward_on_host(const AttentionCall& call) {
     const bool sixteens = flash::in_sixteens(call.q, call.width, sizeof(T)) && flash::in_sixteens(call.k, call.width, sizeof(T)) &&
                           flash::in_sixteens(call.dout, call.width, sizeof(T));
     for_every_block<Tiles>((call.queries + rows - 1) / rows, call.query_heads, call.samples,
-                           [&](int tile, int head, int sample, auto& shared) { flash::query_block<T, rows, width>(call, tile, head, sample, sixteens, shared); });
-    for_every_block<Tiles>((call.keys + rows - 1) / rows, call.key_heads, call.samples,
-                           [&](int tile, int head, int sample, auto& shared) { flash::key_block<T, rows, width>(call, tile, head, sample, sixteens, shared); });
+                           [&](int tile, int head, int sample, auto& shared) {
+                             flash::query_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
+                           });
+    for_every_block<Tiles>((call.keys + rows - 1) / rows, call.key_heads, call.samples, [&](int tile, int head, int sample, auto& shared) {
+      flash::key_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
+    });
   });
 }
 
@@ -57,7 +61,8 @@ void answer(Asked& a) {
   Heads dq = a.query_heads(), dk = a.k(), dv = a.v();
   dq.data = a.dq.tensor;
   dk.data = dv.data = a.dkv.tensor;
-  const AttentionCall call = attention_backward_call(a.question, a.query_heads(), a.k(), a.v(), a.log_sum.tensor, a.out.tensor, a.dout.tensor, dq, dk, dv);
+  const AttentionCall call =
+      attention_backward_call(a.question, a.query_heads(), a.k(), a.v(), a.log_sum.tensor, a.out.tensor, a.dout.tensor, dq, dk, dv);
   if (a.dtype == DType::bf16) {
     forward_on_host<Bf16>(call);
     backward_on_host<Bf16>(call);
@@ -68,9 +73,33 @@ void answer(Asked& a) {
 }
 
 const Case wide_cases[] = {
-    {.name = "width 256", .samples = 1, .queries = 33, .keys = 40, .heads = 2, .key_heads = 1, .width = 256, .causal = true, .scale = 0.06f},
-    {.name = "width 200", .samples = 1, .queries = 5, .keys = 65, .heads = 1, .key_heads = 1, .width = 200, .dropout = 0.2f, .scale = 0.07f},
-    {.name = "odd width", .samples = 2, .queries = 70, .keys = 70, .heads = 2, .key_heads = 2, .width = 13, .causal = true, .lengths = {70, 11}},
+    {.name = "width 256",
+     .samples = 1,
+     .queries = 33,
+     .keys = 40,
+     .heads = 2,
+     .key_heads = 1,
+     .width = 256,
+     .causal = true,
+     .scale = 0.06f},
+    {.name = "width 200",
+     .samples = 1,
+     .queries = 5,
+     .keys = 65,
+     .heads = 1,
+     .key_heads = 1,
+     .width = 200,
+     .dropout = 0.2f,
+     .scale = 0.07f},
+    {.name = "odd width",
+     .samples = 2,
+     .queries = 70,
+     .keys = 70,
+     .heads = 2,
+     .key_heads = 2,
+     .width = 13,
+     .causal = true,
+     .lengths = {70, 11}},
     {.name = "whole tiles", .samples = 1, .queries = 128, .keys = 128, .heads = 2, .key_heads = 2, .width = 64, .causal = true},
 };
 
@@ -98,7 +127,16 @@ TEST(CudaFlash, AgreesWithTheReferenceInBf16) {
 
 TEST(CudaFlash, TheDropoutMaskIsTheProcessors) {
   // With values that name their key and no softmax to speak of, an output says which keys were kept.
-  const Case c{.name = "mask", .samples = 2, .queries = 70, .keys = 67, .heads = 2, .key_heads = 1, .width = 8, .dropout = 0.4f, .head_offset = 5, .scale = 1e-9f};
+  const Case c{.name = "mask",
+               .samples = 2,
+               .queries = 70,
+               .keys = 67,
+               .heads = 2,
+               .key_heads = 1,
+               .width = 8,
+               .dropout = 0.4f,
+               .head_offset = 5,
+               .scale = 1e-9f};
   Asked on_cpu(c, DType::f32), on_gpu(c, DType::f32);
   on_cpu.forward(Isa::baseline);
   answer(on_gpu);
@@ -112,7 +150,8 @@ TEST(CudaFlash, RowsBeyondTheQuestionStayAsTheyAre) {
     answer(asked);
     for (std::int64_t s = 0; s < c.samples; ++s) {
       for (std::int64_t e = asked.k_at(s, c.keys, 0); e < asked.k_at(s + 1, 0, 0); ++e) ASSERT_TRUE(std::isnan(asked.dkv[e]));
-      for (std::int64_t row = 0; row < c.queries + c.spare_rows; ++row) ASSERT_TRUE(std::isnan(asked.dq[asked.q_at(s, row, -1)])) << "the head beside";
+      for (std::int64_t row = 0; row < c.queries + c.spare_rows; ++row)
+        ASSERT_TRUE(std::isnan(asked.dq[asked.q_at(s, row, -1)])) << "the head beside";
     }
   }
 }
@@ -122,7 +161,8 @@ TEST(CudaFlash, KeysBeyondTheLengthMayHoldAnything) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     Asked clean(c, dtype), dirty(c, dtype);
     for (std::int64_t s = 0; s < c.samples; ++s)
-      for (std::int64_t e = dirty.k_at(s, c.lengths[static_cast<std::size_t>(s)], 0); e < dirty.k_at(s + 1, 0, 0); ++e) dirty.kv.set(e, std::nan(""));
+      for (std::int64_t e = dirty.k_at(s, c.lengths[static_cast<std::size_t>(s)], 0); e < dirty.k_at(s + 1, 0, 0); ++e)
+        dirty.kv.set(e, std::nan(""));
     answer(clean);
     answer(dirty);
     EXPECT_TRUE(same_bits(clean.out, dirty.out) && same_bits(clean.dq, dirty.dq) && same_bits(clean.dkv, dirty.dkv)) << name_of(dtype);

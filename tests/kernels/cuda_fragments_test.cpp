@@ -6,7 +6,8 @@
 
 #include "cuda/device/tile_sums.h"
 
-/// The tensor core's fragments, against a model of a warp written from the PTX manual: which lane holds what of mma.m16n8k16 and of ldmatrix.x2.trans.
+/// The tensor core's fragments, against a model of a warp written from the PTX manual: which lane holds what of mma.m16n8k16 and of
+/// ldmatrix.x2.trans.
 using mindpipe::cuda::flash::Bf16;
 using mindpipe::cuda::flash::FragmentSums;
 
@@ -42,7 +43,8 @@ struct Model {
     loads[static_cast<std::size_t>(current)].push_back(row);
   }
 
-  /// ldmatrix .x2 .trans: matrix i has its rows at the addresses of lanes 8 i .. 8 i + 7; lane l gets elements (2 (l % 4), l / 4) and (2 (l % 4) + 1, l / 4).
+  /// ldmatrix .x2 .trans: matrix i has its rows at the addresses of lanes 8 i .. 8 i + 7; lane l gets elements (2 (l % 4), l / 4) and (2 (l
+  /// % 4) + 1, l / 4).
   static std::uint32_t loaded(std::uint32_t number, int lane, int matrix) {
     const auto row = [&](int r) { return loads[static_cast<std::size_t>(8 * matrix + r)][number]; };
     const int first = 2 * (lane % 4), col = lane / 4;
@@ -116,7 +118,8 @@ TEST(CudaFragments, RowsTimesRowsAreTheProduct) {
       false, [&](auto& sums) { sums.template add_rows<depth>(a.data(), pitch, b.data(), pitch); },
       [&](int row, int col) {
         float sum = 0;
-        for (int d = 0; d < depth; ++d) sum += widened(a[static_cast<std::size_t>(row * pitch + d)]) * widened(b[static_cast<std::size_t>(col * pitch + d)]);
+        for (int d = 0; d < depth; ++d)
+          sum += widened(a[static_cast<std::size_t>(row * pitch + d)]) * widened(b[static_cast<std::size_t>(col * pitch + d)]);
         return sum;
       });
 }
@@ -127,7 +130,8 @@ TEST(CudaFragments, RowsTimesColumnsAreTheProduct) {
       true, [&](auto& sums) { sums.template add_cols<depth>(a.data(), pitch, b.data(), wide_pitch); },
       [&](int row, int col) {
         float sum = 0;
-        for (int d = 0; d < depth; ++d) sum += widened(a[static_cast<std::size_t>(row * pitch + d)]) * widened(b[static_cast<std::size_t>(d * wide_pitch + col)]);
+        for (int d = 0; d < depth; ++d)
+          sum += widened(a[static_cast<std::size_t>(row * pitch + d)]) * widened(b[static_cast<std::size_t>(d * wide_pitch + col)]);
         return sum;
       });
 }

@@ -5,7 +5,9 @@ class Cuda : public ::testing::Test {
  public:
   static mindpipe::testing::Pairing& pairing() { return *pairing_; }
   template <class Run>
-  void for_orders(const Run& run) { run(); }
+  void for_orders(const Run& run) {
+    run();
+  }
 
  protected:
   void SetUp() override {

@@ -20,7 +20,8 @@ class CudaLibrary : public ::testing::Test {
   }
   void TearDown() override { blocks_.clear(); }
 
-  /// A copy in the GPU's memory, or none of none. Each lies `skew` bytes (a multiple of 16) further from an aligned address than the one before.
+  /// A copy in the GPU's memory, or none of none. Each lies `skew` bytes (a multiple of 16) further from an aligned address than the one
+  /// before.
   Tensor copied(const Tensor& host, std::size_t skew = 0) {
     if (!host) return {};
     const Arena& block = blocks_.emplace_back(memory_, MemoryClass::workspace, host.bytes() + blocks_.size() * skew);
@@ -36,7 +37,8 @@ class CudaLibrary : public ::testing::Test {
   std::vector<Arena> blocks_;
 };
 
-// -- products ---------------------------------------------------------------------------------------------------------------------------------
+// -- products
+// ---------------------------------------------------------------------------------------------------------------------------------
 
 struct Sizes {
   std::int64_t n, k, m;
@@ -47,15 +49,18 @@ double product_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : dty
 
 void expect_close_to(const Operand& got, const Operand& want, double tolerance) {
   ASSERT_EQ(got.count(), want.count());
-  for (std::int64_t i = 0; i < want.count(); ++i) ASSERT_NEAR(got[i], want[i], tolerance * std::max(1.0, std::abs(want[i]))) << "element " << i << " of " << want.count();
+  for (std::int64_t i = 0; i < want.count(); ++i)
+    ASSERT_NEAR(got[i], want[i], tolerance * std::max(1.0, std::abs(want[i]))) << "element " << i << " of " << want.count();
 }
 
 /// All operands of a product, sums being of size 1, on the host.
 struct Factors {
   Operand x, w, bias, dy;
   Factors(const Sizes& s, DType dtype)
-      : x(Operand::random({s.n, s.k}, dtype, "x")), w(Operand::random({s.m, s.k}, dtype, "w", 1 / std::sqrt(static_cast<double>(s.k)))),
-        bias(Operand::random({s.m}, dtype, "bias")), dy(Operand::random({s.n, s.m}, dtype, "dy", 1 / std::sqrt(static_cast<double>(s.m)))) {}
+      : x(Operand::random({s.n, s.k}, dtype, "x")),
+        w(Operand::random({s.m, s.k}, dtype, "w", 1 / std::sqrt(static_cast<double>(s.k)))),
+        bias(Operand::random({s.m}, dtype, "bias")),
+        dy(Operand::random({s.n, s.m}, dtype, "dy", 1 / std::sqrt(static_cast<double>(s.m)))) {}
 };
 
 TEST_F(CudaLibrary, LinearIsThatOfTheProcessor) {
@@ -64,8 +69,8 @@ TEST_F(CudaLibrary, LinearIsThatOfTheProcessor) {
       for (DType result : {dtype, wide_of(dtype)})
         for (Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::silu})
           for (int with = 0; with < 4; ++with) {
-            SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}, bias {}, before {}", s.n, s.k, s.m, name_of(dtype), name_of(result), static_cast<int>(activation),
-                                     with & 1, with & 2));
+            SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}, bias {}, before {}", s.n, s.k, s.m, name_of(dtype),
+                                     name_of(result), static_cast<int>(activation), with & 1, with & 2));
             const Factors f(s, dtype);
             Operand y({s.n, s.m}, result), before({s.n, s.m}, result), got(y.tensor().shape, result), got_before(y.tensor().shape, result);
             const Tensor bias = (with & 1) != 0 ? f.bias.tensor() : Tensor{}, kept = (with & 2) != 0 ? before.tensor() : Tensor{};
@@ -85,7 +90,8 @@ TEST_F(CudaLibrary, GradientsOfLinearAreThoseOfTheProcessor) {
     for (DType dtype : number_types) {
       for (DType result : {dtype, wide_of(dtype)})
         for (Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
-          SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}", s.n, s.k, s.m, name_of(dtype), name_of(result), static_cast<int>(activation)));
+          SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}", s.n, s.k, s.m, name_of(dtype), name_of(result),
+                                   static_cast<int>(activation)));
           const Factors f(s, dtype);
           const Operand before = Operand::random({s.n, s.k}, dtype, "before");
           Operand dx({s.n, s.k}, result), got(dx.tensor().shape, result);
@@ -124,7 +130,8 @@ TEST_F(CudaLibrary, AShardHasTheSameBitsWhereverItLies) {
         for (std::size_t skew : {0, 16, 48, 256}) {
           blocks_.clear();
           const Tensor x = copied(f.x, skew), w = copied(f.w, skew), dy = copied(f.dy, skew), bias = copied(f.bias, skew);
-          const Tensor y_there = copied(y.emplace_back(Shape{s.n, s.m}, dtype), skew), before = copied(y.back(), skew), dx_there = copied(dx.emplace_back(Shape{s.n, s.k}, dtype), skew),
+          const Tensor y_there = copied(y.emplace_back(Shape{s.n, s.m}, dtype), skew), before = copied(y.back(), skew),
+                       dx_there = copied(dx.emplace_back(Shape{s.n, s.k}, dtype), skew),
                        dw_there = copied(dw.emplace_back(Shape{s.m, s.k}, DType::f32), skew);
           gpu_->linear(x, w, bias, activation, activation == Activation::none ? Tensor{} : before, y_there);
           gpu_->linear_backward_input(dy, w, activation, x, dx_there);
@@ -132,12 +139,14 @@ TEST_F(CudaLibrary, AShardHasTheSameBitsWhereverItLies) {
           fetch(y_there, y.back());
           fetch(dx_there, dx.back());
           fetch(dw_there, dw.back());
-          EXPECT_TRUE(same_bits(y.front(), y.back()) && same_bits(dx.front(), dx.back()) && same_bits(dw.front(), dw.back())) << name_of(dtype) << ", " << skew << " bytes further";
+          EXPECT_TRUE(same_bits(y.front(), y.back()) && same_bits(dx.front(), dx.back()) && same_bits(dw.front(), dw.back()))
+              << name_of(dtype) << ", " << skew << " bytes further";
         }
       }
 }
 
-// -- attention --------------------------------------------------------------------------------------------------------------------------------
+// -- attention
+// --------------------------------------------------------------------------------------------------------------------------------
 
 /// The operands of a question on the GPU. What has to be written begins as NaN.
 struct Answer {
@@ -149,15 +158,16 @@ class CudaAttention : public CudaLibrary {
  protected:
   Answer asked_there(Asked& a, std::size_t skew) {
     for (Owned* written : {&a.out, &a.log_sum, &a.dq, &a.dkv}) std::memset(written->memory.data(), 0xff, written->memory.size());
-    Answer there{copied(a.q.tensor, skew), copied(a.kv.tensor, skew), copied(a.dout.tensor, skew), copied(a.log_sum.tensor, skew), copied(a.out.tensor, skew),
-                 copied(a.dq.tensor, skew), copied(a.dkv.tensor, skew), a.question};
+    Answer there{copied(a.q.tensor, skew),   copied(a.kv.tensor, skew), copied(a.dout.tensor, skew), copied(a.log_sum.tensor, skew),
+                 copied(a.out.tensor, skew), copied(a.dq.tensor, skew), copied(a.dkv.tensor, skew),  a.question};
     there.question.key_lengths = copied(a.question.key_lengths);
     return there;
   }
   static Heads part(const Tensor& tensor, const Heads& of) { return {tensor, of.first, of.count}; }
   /// Both passes by the backend, or by our own kernels.
   void run(Asked& a, const Answer& t, bool own) {
-    const Heads q = part(t.q, a.query_heads()), k = part(t.kv, a.k()), v = part(t.kv, a.v()), dq = part(t.dq, a.query_heads()), dk = part(t.dkv, a.k()), dv = part(t.dkv, a.v());
+    const Heads q = part(t.q, a.query_heads()), k = part(t.kv, a.k()), v = part(t.kv, a.v()), dq = part(t.dq, a.query_heads()),
+                dk = part(t.dkv, a.k()), dv = part(t.dkv, a.v());
     if (own) {
       const AttentionCall call = attention_backward_call(t.question, q, k, v, t.log_sum, t.out, t.dout, dq, dk, dv);
       gpu_->synchronize();
@@ -168,18 +178,61 @@ class CudaAttention : public CudaLibrary {
       gpu_->attention(t.question, q, k, v, t.log_sum, t.out);
       gpu_->attention_backward(t.question, q, k, v, t.log_sum, t.out, t.dout, dq, dk, dv);
     }
-    for (const auto& [from, to] : {std::pair(t.out, a.out.tensor), std::pair(t.log_sum, a.log_sum.tensor), std::pair(t.dq, a.dq.tensor), std::pair(t.dkv, a.dkv.tensor)}) fetch(from, to);
+    for (const auto& [from, to] : {std::pair(t.out, a.out.tensor), std::pair(t.log_sum, a.log_sum.tensor), std::pair(t.dq, a.dq.tensor),
+                                   std::pair(t.dkv, a.dkv.tensor)})
+      fetch(from, to);
   }
 };
 
 /// Larger than those of the CPU's tests: several tiles, training's shapes, padding with whole and empty samples.
 const Case large_cases[] = {
-    {.name = "GPT-2's heads", .samples = 2, .queries = 256, .keys = 256, .heads = 4, .key_heads = 4, .width = 64, .causal = true, .scale = 0.125f},
-    {.name = "grouped 128", .samples = 1, .queries = 200, .keys = 200, .heads = 8, .key_heads = 2, .width = 128, .causal = true, .scale = 0.09f},
-    {.name = "padded 64", .samples = 4, .queries = 192, .keys = 192, .heads = 2, .key_heads = 2, .width = 64, .lengths = {192, 1, 0, 100}, .scale = 0.125f},
+    {.name = "GPT-2's heads",
+     .samples = 2,
+     .queries = 256,
+     .keys = 256,
+     .heads = 4,
+     .key_heads = 4,
+     .width = 64,
+     .causal = true,
+     .scale = 0.125f},
+    {.name = "grouped 128",
+     .samples = 1,
+     .queries = 200,
+     .keys = 200,
+     .heads = 8,
+     .key_heads = 2,
+     .width = 128,
+     .causal = true,
+     .scale = 0.09f},
+    {.name = "padded 64",
+     .samples = 4,
+     .queries = 192,
+     .keys = 192,
+     .heads = 2,
+     .key_heads = 2,
+     .width = 64,
+     .lengths = {192, 1, 0, 100},
+     .scale = 0.125f},
     {.name = "cross 64", .samples = 2, .queries = 96, .keys = 300, .heads = 2, .key_heads = 2, .width = 64, .scale = 0.125f},
-    {.name = "lower right", .samples = 2, .queries = 64, .keys = 160, .heads = 2, .key_heads = 2, .width = 64, .causal = true, .scale = 0.125f},
-    {.name = "dropout 64", .samples = 2, .queries = 256, .keys = 256, .heads = 2, .key_heads = 2, .width = 64, .causal = true, .dropout = 0.1f, .scale = 0.125f},
+    {.name = "lower right",
+     .samples = 2,
+     .queries = 64,
+     .keys = 160,
+     .heads = 2,
+     .key_heads = 2,
+     .width = 64,
+     .causal = true,
+     .scale = 0.125f},
+    {.name = "dropout 64",
+     .samples = 2,
+     .queries = 256,
+     .keys = 256,
+     .heads = 2,
+     .key_heads = 2,
+     .width = 64,
+     .causal = true,
+     .dropout = 0.1f,
+     .scale = 0.125f},
 };
 
 TEST_F(CudaAttention, AgreesWithTheBook) {

@@ -17,8 +17,16 @@ namespace {
 constexpr std::int64_t rows = 9, cols = 70;  // two blocks and a part of one
 
 cuda::Finish finish_of(const Operand& sums, const Operand& result, Activation activation, const Operand* bias, const Operand* before) {
-  return {sums.tensor().data, result.tensor().data, slot(result.dtype()), static_cast<Curve>(activation), bias ? bias->tensor().data : nullptr, bias ? slot(bias->dtype()) : 1,
-          before ? before->tensor().data : nullptr, before ? slot(before->dtype()) : 1, result.count(), cols};
+  return {sums.tensor().data,
+          result.tensor().data,
+          slot(result.dtype()),
+          static_cast<Curve>(activation),
+          bias ? bias->tensor().data : nullptr,
+          bias ? slot(bias->dtype()) : 1,
+          before ? before->tensor().data : nullptr,
+          before ? slot(before->dtype()) : 1,
+          result.count(),
+          cols};
 }
 
 /// work(stream), until it has been done.
@@ -31,18 +39,22 @@ void on_a_stream(const Work& work) {
 }
 
 const Activation activations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::silu};
-double tolerance(DType dtype, double at) { return (dtype == DType::f64 ? 1e-14 : dtype == DType::f32 ? 3e-6 : 4e-3) * std::max(1.0, std::abs(at)); }
+double tolerance(DType dtype, double at) {
+  return (dtype == DType::f64 ? 1e-14 : dtype == DType::f32 ? 3e-6 : 4e-3) * std::max(1.0, std::abs(at));
+}
 
 TEST(CudaFinish, BiasAndActivationFollowTheSums) {
   for (DType result : number_types)
     for (DType of_bias : {wide_of(result), result})
       for (Activation activation : activations)
         for (int with = 0; with < 4; ++with) {
-          SCOPED_TRACE(fmt::format("{}, bias {}, activation {}, with {}", name_of(result), name_of(of_bias), static_cast<int>(activation), with));
+          SCOPED_TRACE(
+              fmt::format("{}, bias {}, activation {}, with {}", name_of(result), name_of(of_bias), static_cast<int>(activation), with));
           const Operand sums = Operand::random({rows, cols}, wide_of(result), "sums"), bias = Operand::random({cols}, of_bias, "bias");
           const Operand y({rows, cols}, result), before({rows, cols}, result);
           on_a_stream([&](cudaStream_t stream) {
-            cuda::finish_forward(finish_of(sums, y, activation, (with & 1) != 0 ? &bias : nullptr, (with & 2) != 0 ? &before : nullptr), stream);
+            cuda::finish_forward(finish_of(sums, y, activation, (with & 1) != 0 ? &bias : nullptr, (with & 2) != 0 ? &before : nullptr),
+                                 stream);
           });
           for (std::int64_t i = 0; i < y.count(); ++i) {
             const double z = sums[i] + ((with & 1) != 0 ? bias[i % cols] : 0), want = cuda::activated(static_cast<Curve>(activation), z);
@@ -56,7 +68,8 @@ TEST(CudaFinish, TheGradientGoesThroughTheActivation) {
   for (DType result : number_types)
     for (DType of_before : {wide_of(result), result})
       for (Activation activation : activations) {
-        const Operand sums = Operand::random({rows, cols}, wide_of(result), "sums"), before = Operand::random({rows, cols}, of_before, "before", 3);
+        const Operand sums = Operand::random({rows, cols}, wide_of(result), "sums"),
+                      before = Operand::random({rows, cols}, of_before, "before", 3);
         const Operand dx({rows, cols}, result);
         on_a_stream([&](cudaStream_t stream) { cuda::finish_backward(finish_of(sums, dx, activation, nullptr, &before), stream); });
         for (std::int64_t i = 0; i < dx.count(); ++i) {
@@ -80,12 +93,15 @@ TEST(CudaPadding, OnlyWhatPaddingLeavesUndefinedIsCleared) {
     for (std::int64_t i = 0; i < made.count(); ++i) made.set(i, 1);
     return made;
   };
-  const Operand q = ones({samples, queries, heads, width}, DType::bf16), kv = ones({samples, keys, 2 * heads, width}, DType::bf16), out = ones(q.tensor().shape, DType::bf16);
-  const Operand log_sum = ones({samples, heads, queries}, DType::f32), dq = ones({samples, queries, heads + 1, width}, DType::bf16), dkv = ones(kv.tensor().shape, DType::bf16);
+  const Operand q = ones({samples, queries, heads, width}, DType::bf16), kv = ones({samples, keys, 2 * heads, width}, DType::bf16),
+                out = ones(q.tensor().shape, DType::bf16);
+  const Operand log_sum = ones({samples, heads, queries}, DType::f32), dq = ones({samples, queries, heads + 1, width}, DType::bf16),
+                dkv = ones(kv.tensor().shape, DType::bf16);
   AttentionQuestion question;
   question.queries = queries, question.keys = keys, question.key_lengths = lengths;
   const auto part = [&](const Operand& of, int first) { return Heads{of, first, static_cast<int>(heads)}; };
-  const AttentionCall call = attention_backward_call(question, part(q, 0), part(kv, 0), part(kv, 3), log_sum, out, out, part(dq, 1), part(dkv, 0), part(dkv, 3));
+  const AttentionCall call =
+      attention_backward_call(question, part(q, 0), part(kv, 0), part(kv, 3), log_sum, out, out, part(dq, 1), part(dkv, 0), part(dkv, 3));
   on_a_stream([&](cudaStream_t stream) {
     cuda::clear_empty_rows(call, stream);
     cuda::clear_padded_gradients(call, stream);

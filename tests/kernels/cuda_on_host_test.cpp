@@ -25,12 +25,13 @@ class GpuOnHost final : public GpuOperations {
     synchronize();
     cpu_.linear_backward_weight(dy, x, dw);
   }
-  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out) override {
+  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                 const Tensor& out) override {
     synchronize();
     cpu_.attention(question, q, k, v, log_sum, out);
   }
-  void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out,
-                          const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) override {
+  void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
+                          const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) override {
     synchronize();
     cpu_.attention_backward(question, q, k, v, log_sum, out, dout, dq, dk, dv);
   }
@@ -118,9 +119,10 @@ TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
   const Maker make{pairing(), DType::bf16, 0};
   const Window window{.samples = 2, .rows = 3, .first = 0, .whole = 3};
   const Shape shape{2, 3, 64};
-  const Mirror x = make.random(shape, "x"), y = make.empty(shape), normed = make.empty(shape), both = make.random({2, 3, 128}, "both"), gain = make.random({64}, "gain"),
-               statistics = make.wide({6, 2}, "statistics"), dgain = make.wide({1, 64}, "dgain"), tokens(pairing(), Operand::tokens({1, 2, 2, 0, 9, 1})),
-               table = make.random({4, 64}, "table"), dtable = make.wide({4, 64}, "dtable"), logits = make.wide({6, 64}, "logits"), rows = make.empty_wide({6}),
+  const Mirror x = make.random(shape, "x"), y = make.empty(shape), normed = make.empty(shape), both = make.random({2, 3, 128}, "both"),
+               gain = make.random({64}, "gain"), statistics = make.wide({6, 2}, "statistics"), dgain = make.wide({1, 64}, "dgain"),
+               tokens(pairing(), Operand::tokens({1, 2, 2, 0, 9, 1})), table = make.random({4, 64}, "table"),
+               dtable = make.wide({4, 64}, "dtable"), logits = make.wide({6, 64}, "logits"), rows = make.empty_wide({6}),
                heads = make.random({2, 3, 4, 16}, "heads"), m = make.wide({384}, "m"), sums(pairing(), Operand({1}, DType::f64));
   Backend& gpu = *pairing().gpu;
   gpu.synchronize();
@@ -129,7 +131,8 @@ TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
   gpu.upload(ids.data(), tokens.device());
   gpu.embedding(tokens.device(), table.device(), 0, x.device());
   gpu.add_positions(x.device(), table.device(), window, 0, y.device());
-  gpu.residual_norm(x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer, gain.device(), gain.device(), 1e-5, statistics.device(), normed.device());
+  gpu.residual_norm(x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer, gain.device(), gain.device(), 1e-5,
+                    statistics.device(), normed.device());
   gpu.norm(NormKind::rms, x.device(), gain.device(), {}, 1e-5, statistics.device(), normed.device());
   gpu.rotary({heads.device(), 0, 4}, 10000, 0, false);
   gpu.swiglu(both.device(), y.device());

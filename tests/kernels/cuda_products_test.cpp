@@ -94,7 +94,8 @@ TEST(CudaProducts, AnAlignmentHoldsForEveryShardOfATensor) {
   for (DType dtype : {DType::f32, DType::bf16, DType::f64})
     for (std::int64_t elements : {1, 3, 4, 6, 8, 12, 24, 768, 5 * 7, 1024 * 768}) {
       const int alignment = alignment_of(elements, dtype);
-      for (std::int64_t shard = 0; shard < 9; ++shard) EXPECT_EQ(shard * elements * static_cast<std::int64_t>(bytes_of(dtype)) % alignment, 0);
+      for (std::int64_t shard = 0; shard < 9; ++shard)
+        EXPECT_EQ(shard * elements * static_cast<std::int64_t>(bytes_of(dtype)) % alignment, 0);
       EXPECT_TRUE(alignment == 16 || elements * static_cast<std::int64_t>(bytes_of(dtype)) % (2 * alignment) != 0) << "it could be wider";
     }
   EXPECT_EQ(alignment_of(3, DType::bf16), 2);
@@ -141,14 +142,16 @@ TEST(CudaProducts, AKeyIsWrittenAndReadAgain) {
   const ProductKey key{ProductKind::backward_input, DType::bf16, DType::bf16, Epilogue::gelu_backward, 8192, 768, 3072};
   EXPECT_EQ(to_string(key), "backward_input bf16 bf16 gelu_backward 8192 768 3072");
   EXPECT_EQ(product_key_of(to_string(key)), key);
-  for (const char* wrong : {"", "forward bf16 bf16 none 1 2", "forward bf16 bf16 none 1 2 3 4", "backward bf16 bf16 none 1 2 3", "forward i32 bf16 none 1 2 3",
-                            "forward bf16 bf16 tanh 1 2 3", "forward bf16 bf16 none 0 2 3", "forward bf16 bf16 none a 2 3"})
+  for (const char* wrong :
+       {"", "forward bf16 bf16 none 1 2", "forward bf16 bf16 none 1 2 3 4", "backward bf16 bf16 none 1 2 3", "forward i32 bf16 none 1 2 3",
+        "forward bf16 bf16 tanh 1 2 3", "forward bf16 bf16 none 0 2 3", "forward bf16 bf16 none a 2 3"})
     EXPECT_EQ(product_key_of(wrong), std::nullopt) << wrong;
 }
 
 TunedTable small_table() {
   TunedTable table{"NVIDIA H200", 130100, {}};
-  table.algorithms[{ProductKind::forward, DType::bf16, DType::bf16, Epilogue::bias, 64, 32, 16}] = {1, 2, 3, 0xfedcba9876543210, 5, 6, 7, 8};
+  table.algorithms[{ProductKind::forward, DType::bf16, DType::bf16, Epilogue::bias, 64, 32, 16}] = {1, 2, 3, 0xfedcba9876543210,
+                                                                                                    5, 6, 7, 8};
   table.algorithms[{ProductKind::backward_weight, DType::bf16, DType::f32, Epilogue::none, 64, 32, 16}] = {9, 0, 0, 0, 0, 0, 0, ~0ull};
   return table;
 }
@@ -165,12 +168,15 @@ TEST(CudaProducts, ATableIsWrittenAndReadAgain) {
 }
 
 TEST(CudaProducts, ATableThatIsNoneIsRefusedWithItsLine) {
-  const std::string head = "mindpipe-products 1\ngpu X\nlibrary 1\n", words = " : 0000000000000001 0000000000000000 0000000000000000 0000000000000000 0000000000000000 "
-                                                                              "0000000000000000 0000000000000000 0000000000000000\n",
+  const std::string head = "mindpipe-products 1\ngpu X\nlibrary 1\n",
+                    words =
+                        " : 0000000000000001 0000000000000000 0000000000000000 0000000000000000 0000000000000000 "
+                        "0000000000000000 0000000000000000 0000000000000000\n",
                     line = "forward bf16 bf16 none 1 2 3" + words;
   const auto complaint = [](const std::string& text) { return complaint_of([&] { read_tuned_table(text, "table.txt"); }); };
   EXPECT_EQ(complaint(head + line), "no complaint");
-  EXPECT_THAT(complaint("<html>\n"), HasSubstr("device.kernels: table.txt, line 1: 'mindpipe-products 1' is expected, not '<html>'; write it anew with mindpipe-train doctor --tune"));
+  EXPECT_THAT(complaint("<html>\n"), HasSubstr("device.kernels: table.txt, line 1: 'mindpipe-products 1' is expected, not '<html>'; write "
+                                               "it anew with mindpipe-train doctor --tune"));
   EXPECT_THAT(complaint(""), HasSubstr("the table is cut off"));
   EXPECT_THAT(complaint("mindpipe-products 1\nlibrary 3\n"), HasSubstr("line 2: 'gpu ...' is expected"));
   EXPECT_THAT(complaint("mindpipe-products 1\ngpu X\nlibrary new\n"), HasSubstr("line 3: 'new' is no version"));
@@ -183,13 +189,15 @@ TEST(CudaProducts, ATableOfAnotherMachineIsRefused) {
   require_fit(small_table(), "t", "NVIDIA H200", 130100);
   EXPECT_THAT(complaint_of([] { require_fit(small_table(), "t", "NVIDIA A100", 130100); }),
               HasSubstr("t was made on an NVIDIA H200 with cuBLASLt 130100, this is an NVIDIA A100 with 130100"));
-  EXPECT_THAT(complaint_of([] { require_fit(small_table(), "t", "NVIDIA H200", 130200); }), HasSubstr("this is an NVIDIA H200 with 130200"));
+  EXPECT_THAT(complaint_of([] { require_fit(small_table(), "t", "NVIDIA H200", 130200); }),
+              HasSubstr("this is an NVIDIA H200 with 130200"));
 }
 
 TEST(CudaProducts, ALibraryThatIsNotThereIsNamed) {
   EXPECT_THAT(complaint_of([] { symbol_of("libcublasLt.so.0", "cublasLtCreate", "products on a GPU"); }),
               HasSubstr("cuda: libcublasLt.so.0 cannot be opened"));
-  EXPECT_THAT(complaint_of([] { symbol_of("libm.so.6", "cublasLtCreate", "products on a GPU"); }), HasSubstr("libm.so.6 has no cublasLtCreate"));
+  EXPECT_THAT(complaint_of([] { symbol_of("libm.so.6", "cublasLtCreate", "products on a GPU"); }),
+              HasSubstr("libm.so.6 has no cublasLtCreate"));
 }
 
 TEST(CudaProducts, ActivationsAreThoseOfTheProcessor) {
@@ -232,7 +240,8 @@ TEST(CudaAttention, CudnnIsAskedOnlyWhatItAnswersAsWeDo) {
   EXPECT_TRUE(asked([&](AttentionCall& c) { c.causal = true, c.key_lengths = lengths; }));
   EXPECT_TRUE(asked([](AttentionCall& c) { c.causal = true, c.keys = 96; }));
   EXPECT_FALSE(asked([](AttentionCall& c) { c.causal = true, c.keys = 32; })) << "rows before any key";
-  EXPECT_FALSE(asked([&](AttentionCall& c) { c.causal = true, c.keys = 96, c.key_lengths = lengths; })) << "its diagonal would end at each sample's length";
+  EXPECT_FALSE(asked([&](AttentionCall& c) { c.causal = true, c.keys = 96, c.key_lengths = lengths; }))
+      << "its diagonal would end at each sample's length";
 }
 
 }  // namespace

@@ -13,7 +13,9 @@ namespace {
 
 struct EmulatedTest : ::testing::Test {
   Memory memory{Memory::Kind::counted};
-  Tensor tensor(const Shape& shape, DType dtype = DType::f32) { return {memory.allocate(bytes_for(shape, dtype), MemoryClass::activations), shape, dtype}; }
+  Tensor tensor(const Shape& shape, DType dtype = DType::f32) {
+    return {memory.allocate(bytes_for(shape, dtype), MemoryClass::activations), shape, dtype};
+  }
 };
 
 TEST_F(EmulatedTest, PricesAProductByItsOperationsOrItsBytesWhicheverTakesLonger) {
@@ -51,7 +53,8 @@ TEST_F(EmulatedTest, APauseIsNotCaughtUp) {
   backend.add(t, t, t);
   backend.synchronize();
   const std::int64_t pause = now_ns();
-  while (now_ns() - pause < 1'500'000) {}
+  while (now_ns() - pause < 1'500'000) {
+  }
   const std::int64_t start = now_ns();
   backend.add(t, t, t);
   backend.synchronize();

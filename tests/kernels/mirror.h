@@ -16,7 +16,8 @@ class Mirror {
  public:
   Mirror(Pairing& pairing, Operand operand, std::size_t skew = 0) : pairing_(&pairing), host_(std::move(operand)), skew_(skew) {
     raw_.resize(guard + skew_ * bytes_of(host_.dtype()) + host_.tensor().bytes() + guard);
-    for (std::size_t i = 0; i < raw_.size(); ++i) raw_[i] = std::byte{i % 2 == 0 ? std::uint8_t{0xbf} : std::uint8_t{0xff}};  // a NaN that even "+= 0" changes
+    for (std::size_t i = 0; i < raw_.size(); ++i)
+      raw_[i] = std::byte{i % 2 == 0 ? std::uint8_t{0xbf} : std::uint8_t{0xff}};  // a NaN that even "+= 0" changes
     std::memcpy(raw_.data() + offset(), host_.tensor().data, host_.tensor().bytes());
     block_ = Arena(pairing.memory, MemoryClass::workspace, raw_.size());
     whole_ = block_.take({static_cast<std::int64_t>(raw_.size())}, DType::u8);
@@ -58,7 +59,9 @@ class Mirror {
 };
 
 /// How much both may differ: a few units in the last place of the dtype, on numbers around 1.
-inline double difference_allowed(DType dtype) { return dtype == DType::f64 ? 1e-12 : dtype == DType::f32 ? 4e-6 : dtype == DType::bf16 ? 8e-3 : 0; }
+inline double difference_allowed(DType dtype) {
+  return dtype == DType::f64 ? 1e-12 : dtype == DType::f32 ? 4e-6 : dtype == DType::bf16 ? 8e-3 : 0;
+}
 
 inline void expect_agreement(const Mirror& mirror, double slack = 1) {
   const Operand got = mirror.fetched();
@@ -66,7 +69,8 @@ inline void expect_agreement(const Mirror& mirror, double slack = 1) {
   const double tolerance = slack * difference_allowed(want.dtype());
   for (std::int64_t i = 0; i < want.count(); ++i) {
     if (std::isnan(want[i]) && std::isnan(got[i])) continue;
-    ASSERT_NEAR(got[i], want[i], tolerance * std::max(1.0, std::abs(want[i]))) << "element " << i << " of " << to_string(want.tensor().shape);
+    ASSERT_NEAR(got[i], want[i], tolerance * std::max(1.0, std::abs(want[i])))
+        << "element " << i << " of " << to_string(want.tensor().shape);
   }
 }
 

@@ -17,7 +17,8 @@ class TileProducts : public testing::TestWithParam<Unit> {
   Isa isa() const { return GetParam() == Unit::model_baseline ? Isa::baseline : GetParam() == Unit::model_avx2 ? Isa::avx2 : Isa::avx512; }
   void SetUp() override {
     if (!processor_has(isa())) GTEST_SKIP() << "this processor has no " << name_of(isa());
-    if (GetParam() == Unit::processor && !processor_has_amx()) GTEST_SKIP() << "this processor has no AMX tiles: only the model of them is tested here";
+    if (GetParam() == Unit::processor && !processor_has_amx())
+      GTEST_SKIP() << "this processor has no AMX tiles: only the model of them is tested here";
   }
   const ProductKernels& kernels() const {
     return GetParam() == Unit::processor ? avx512::amx_kernels : MINDPIPE_PICK_KERNELS(isa(), amx_model_kernels);
@@ -25,7 +26,8 @@ class TileProducts : public testing::TestWithParam<Unit> {
 };
 
 TEST_P(TileProducts, equal_their_definition_bit_for_bit) {
-  const std::array<std::array<std::int64_t, 3>, 8> sizes{{{1, 1, 1}, {1, 70, 300}, {17, 33, 31}, {32, 32, 64}, {50, 20, 545}, {7, 47, 1031}, {31, 1061, 18}, {2, 15, 0}}};
+  const std::array<std::array<std::int64_t, 3>, 8> sizes{
+      {{1, 1, 1}, {1, 70, 300}, {17, 33, 31}, {32, 32, 64}, {50, 20, 545}, {7, 47, 1031}, {31, 1061, 18}, {2, 15, 0}}};
   for (Form form : {Form::forward, Form::backward_input, Form::backward_weight})
     for (const auto& [rows, cols, depth] : sizes)
       for (bool bf16_out : {false, true}) {
@@ -42,7 +44,8 @@ TEST_P(TileProducts, equal_their_definition_bit_for_bit) {
             if (bf16_out) want = from_bf16(to_bf16(want));
             wrong += bits(want) != bits(given.c.at(i, j));
           }
-        EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", " << rows << " x " << cols << " x " << depth << (bf16_out ? " into bf16" : " into f32");
+        EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", " << rows << " x " << cols << " x " << depth
+                            << (bf16_out ? " into bf16" : " into f32");
       }
 }
 
@@ -62,7 +65,7 @@ TEST_P(TileProducts, have_the_same_bits_on_any_number_of_threads_and_in_passes_o
 TEST_P(TileProducts, count_denormal_numbers_as_zero) {
   Case given(Form::forward, 3, 5, 40, true, false);
   given.product.bias = {};
-  for (std::int64_t p = 0; p < 40; ++p) given.a.half[p] = 0x0070;  // below 2^-126
+  for (std::int64_t p = 0; p < 40; ++p) given.a.half[p] = 0x0070;   // below 2^-126
   for (std::int64_t p = 40; p < 80; ++p) given.a.half[p] = 0x0100;  // 2^-125, whose products with 2^-9 are too small
   for (std::int64_t p = 0; p < 40; ++p) given.b.half[p] = 0x3b00;
   run(kernels(), given.product, 1);
@@ -87,7 +90,8 @@ std::string name_of_unit(const testing::TestParamInfo<Unit>& unit) {
   const char* const names[] = {"model_baseline", "model_avx2", "model_avx512", "processor"};
   return names[static_cast<int>(unit.param)];
 }
-INSTANTIATE_TEST_SUITE_P(Units, TileProducts, testing::Values(Unit::model_baseline, Unit::model_avx2, Unit::model_avx512, Unit::processor), name_of_unit);
+INSTANTIATE_TEST_SUITE_P(Units, TileProducts, testing::Values(Unit::model_baseline, Unit::model_avx2, Unit::model_avx512, Unit::processor),
+                         name_of_unit);
 
 }  // namespace
 }  // namespace mindpipe

@@ -63,14 +63,16 @@ float chain(std::int64_t depth, Rule rule, float old, bool accumulate, const A& 
   if (rule == Rule::tiles) {
     for (std::int64_t first = 0; first < depth; first += 32) {
       float part[2] = {0, 0};
-      for (std::int64_t p = first; p < depth && p < first + 32; ++p) part[p % 2] = flushed(std::fma(flushed(a(p)), flushed(b(p)), part[p % 2]));
+      for (std::int64_t p = first; p < depth && p < first + 32; ++p)
+        part[p % 2] = flushed(std::fma(flushed(a(p)), flushed(b(p)), part[p % 2]));
       total = flushed(flushed(total) + flushed(part[0] + part[1]));
     }
     return total;
   }
   for (std::int64_t first = 0; first < depth || first == 0; first += depth_block) {
     float sum = 0;
-    for (std::int64_t p = first; p < depth && p < first + depth_block; ++p) sum = rule == Rule::fused ? std::fma(a(p), b(p), sum) : sum + a(p) * b(p);
+    for (std::int64_t p = first; p < depth && p < first + depth_block; ++p)
+      sum = rule == Rule::fused ? std::fma(a(p), b(p), sum) : sum + a(p) * b(p);
     total = first == 0 && !accumulate ? sum : total + sum;
   }
   return total;
@@ -119,7 +121,9 @@ struct Case {
   float a_at(std::int64_t i, std::int64_t p) const { return form == Form::backward_weight ? a.at(p, i) : a.at(i, p); }
   float b_at(std::int64_t j, std::int64_t p) const { return form == Form::forward ? b.at(j, p) : b.at(p, j); }
   float sum(std::int64_t i, std::int64_t j, Rule rule, float old) const {
-    return chain(product.depth, rule, old, product.accumulate, [&](std::int64_t p) { return a_at(i, p); }, [&](std::int64_t p) { return b_at(j, p); });
+    return chain(
+        product.depth, rule, old, product.accumulate, [&](std::int64_t p) { return a_at(i, p); },
+        [&](std::int64_t p) { return b_at(j, p); });
   }
 };
 

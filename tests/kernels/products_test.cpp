@@ -11,7 +11,9 @@ namespace {
 
 using namespace testing_products;
 
-void run(Isa isa, const Product& product, int threads) { testing_products::run(MINDPIPE_PICK_KERNELS(isa, product_kernels), product, threads); }
+void run(Isa isa, const Product& product, int threads) {
+  testing_products::run(MINDPIPE_PICK_KERNELS(isa, product_kernels), product, threads);
+}
 
 class Products : public testing::TestWithParam<Isa> {
  protected:
@@ -22,7 +24,8 @@ class Products : public testing::TestWithParam<Isa> {
 };
 
 TEST_P(Products, equal_their_definition_bit_for_bit) {
-  const std::array<std::array<std::int64_t, 3>, 9> sizes{{{1, 1, 1}, {1, 70, 300}, {3, 17, 5}, {14, 32, 256}, {29, 33, 257}, {7, 47, 770}, {31, 530, 18}, {45, 96, 512}, {2, 15, 0}}};
+  const std::array<std::array<std::int64_t, 3>, 9> sizes{
+      {{1, 1, 1}, {1, 70, 300}, {3, 17, 5}, {14, 32, 256}, {29, 33, 257}, {7, 47, 770}, {31, 530, 18}, {45, 96, 512}, {2, 15, 0}}};
   for (Form form : {Form::forward, Form::backward_input, Form::backward_weight})
     for (const auto& [rows, cols, depth] : sizes)
       for (int types = 0; types < 3; ++types) {  // f32; bf16; bf16 into f32
@@ -40,7 +43,8 @@ TEST_P(Products, equal_their_definition_bit_for_bit) {
             if (given.c.bf16) want = from_bf16(to_bf16(want));
             wrong += bits(want) != bits(given.c.at(i, j));
           }
-        EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", " << rows << " x " << cols << " x " << depth << ", types " << types << ", " << threads << " threads";
+        EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", " << rows << " x " << cols << " x " << depth << ", types " << types
+                            << ", " << threads << " threads";
       }
 }
 
@@ -55,7 +59,8 @@ TEST_P(Products, have_the_same_bits_on_any_number_of_threads_and_in_passes_of_ma
       EXPECT_EQ(one.c.full, other.c.full) << threads << " threads";
     }
     const std::int64_t i = 2043, j = 66;
-    EXPECT_EQ(bits(one.c.at(i, j)), bits(one.sum(i, j, rule(), Values(2061, 67, false, 5).at(i, j)) + (form == Form::forward ? one.bias.at(j) : 0.0f)));
+    EXPECT_EQ(bits(one.c.at(i, j)),
+              bits(one.sum(i, j, rule(), Values(2061, 67, false, 5).at(i, j)) + (form == Form::forward ? one.bias.at(j) : 0.0f)));
   }
 }
 
@@ -68,7 +73,8 @@ TEST_P(Products, give_a_tile_alone_the_bits_that_it_has_inside_the_whole) {
     product.c = inside.view();
     if (product.before.data) product.before = inside_before.view();
     run(GetParam(), product, 2);
-    for (const auto& [first_row, last_row, first_col, last_col] : {std::array{0, 1, 0, 103}, std::array{5, 19, 31, 64}, std::array{60, 61, 102, 103}, std::array{13, 50, 1, 99}}) {
+    for (const auto& [first_row, last_row, first_col, last_col] :
+         {std::array{0, 1, 0, 103}, std::array{5, 19, 31, 64}, std::array{60, 61, 102, 103}, std::array{13, 50, 1, 99}}) {
       const std::int64_t r = last_row - first_row, c = last_col - first_col;
       Case alone = whole;
       alone.c = Values(r, c, false, 9);
@@ -141,7 +147,8 @@ TEST_P(Products, keep_not_a_number_and_only_in_its_row) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, Products, testing::Values(Isa::baseline, Isa::avx2, Isa::avx512), [](const auto& set) { return std::string(name_of(set.param)); });
+INSTANTIATE_TEST_SUITE_P(Sets, Products, testing::Values(Isa::baseline, Isa::avx2, Isa::avx512),
+                         [](const auto& set) { return std::string(name_of(set.param)); });
 
 }  // namespace
 }  // namespace mindpipe

@@ -40,13 +40,15 @@ TEST(Rate, CosineFallsAsHalfACosineToTheFloorWhereDecayEnds) {
   for (const int decay : {60, 100, 150})
     for (int step = warmup; step <= 2 * steps; ++step) {
       const double angle = std::numbers::pi * std::min(1.0, static_cast<double>(step - warmup) / (decay - warmup));
-      EXPECT_NEAR(rate_at(rule("cosine", decay), step, steps), low + (peak - low) * (1 + std::cos(angle)) / 2, 1e-15) << decay << " " << step;
+      EXPECT_NEAR(rate_at(rule("cosine", decay), step, steps), low + (peak - low) * (1 + std::cos(angle)) / 2, 1e-15)
+          << decay << " " << step;
     }
 }
 
 TEST(Rate, InverseSquareRootHalvesWhenTheStepsQuadrupleAndStopsAtTheFloor) {
   const RateConfig r = rule("inverse_sqrt");
-  for (int step = warmup; step < 20 * warmup; ++step) EXPECT_NEAR(rate_at(r, step, steps), peak * std::sqrt(static_cast<double>(warmup) / (step + 1)), 1e-15) << step;
+  for (int step = warmup; step < 20 * warmup; ++step)
+    EXPECT_NEAR(rate_at(r, step, steps), peak * std::sqrt(static_cast<double>(warmup) / (step + 1)), 1e-15) << step;
   EXPECT_DOUBLE_EQ(rate_at(r, 4 * warmup - 1, steps), peak / 2);
   EXPECT_DOUBLE_EQ(rate_at(r, warmup - 1, steps), peak);
   EXPECT_DOUBLE_EQ(rate_at(r, 1'000'000'000, steps), low);

@@ -16,9 +16,9 @@ struct Sample {
   Unit unit{"layers.0.mlp"};
 
   explicit Sample(DType dtype) {
-    unit.add({{{"up.weight", 400}}, 250, Split::out, Form::whole, {}, true});       // shards of 50,000: chunks of 16,384 x 3 and a rest
+    unit.add({{{"up.weight", 400}}, 250, Split::out, Form::whole, {}, true});  // shards of 50,000: chunks of 16,384 x 3 and a rest
     unit.add({{{"up.bias", 400}}, 0, Split::out, Form::whole, {}, false});
-    unit.add({{{"table.weight", 300}}, 131, Split::none, Form::whole, {}, true});   // 39,300
+    unit.add({{{"table.weight", 300}}, 131, Split::none, Form::whole, {}, true});  // 39,300
     unit.lay_out({2, 2, 0}, 1, 0, dtype);
     unit.allocate_values(memory);
     unit.allocate_gradients(memory);
@@ -107,7 +107,8 @@ TEST(UnitOptimizer, EveryElementIsInOnePart) {
     for (int p = 0; p < 3; ++p)
       for (int s = 0; s < unit.local_shards(p); ++s) {
         const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
-        EXPECT_TRUE(std::all_of(found.begin() + first, found.begin() + first + count, [](int n) { return n == 1; })) << parts << " parts, tensor " << p << ", shard " << s;
+        EXPECT_TRUE(std::all_of(found.begin() + first, found.begin() + first + count, [](int n) { return n == 1; }))
+            << parts << " parts, tensor " << p << ", shard " << s;
       }
   }
 }
@@ -144,7 +145,8 @@ TEST(UnitOptimizer, SumsOfChunksMakeTheSameSquaresInAnyNumberOfParts) {
       for (int s = 0; s < unit.local_shards(p); ++s) {
         squares.push_back(first.tensor_squares(sums.data(), p, s));
         double exact = 0;
-        for (std::int64_t i = 0; i < unit.shard_shape(p).count(); ++i) exact += std::pow(static_cast<double>(gradient[unit.flat_offset(p, s) + i]), 2);
+        for (std::int64_t i = 0; i < unit.shard_shape(p).count(); ++i)
+          exact += std::pow(static_cast<double>(gradient[unit.flat_offset(p, s) + i]), 2);
         EXPECT_NEAR(squares.back() / exact, 1, 1e-5) << "tensor " << p << ", shard " << s;
       }
     if (parts == 1) expected = squares;

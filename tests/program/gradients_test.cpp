@@ -82,7 +82,8 @@ TEST(ShardedGradients, SlabsNeverSlowAStepDown) {
   Outline whole = outline;
   whole.data = 2, whole.sharded_optimizer = true;
   for (const char* schedule : {"1f1b", "gpipe"})
-    EXPECT_LE(make_program(with_sharded_gradients(outline), schedule, network).expected.step, make_program(whole, schedule, network).expected.step * 1.006);
+    EXPECT_LE(make_program(with_sharded_gradients(outline), schedule, network).expected.step,
+              make_program(whole, schedule, network).expected.step * 1.006);
 }
 
 TEST(ShardedGradients, EveryScheduleAndSizeIsSound) {
@@ -126,12 +127,14 @@ TEST_F(Controls, ASlabWrittenWhileASumStillReadsItIsFound) {
   ASSERT_EQ(backward.after.size(), 1u);
   ASSERT_EQ(list[backward.after[0]].kind, Kind::reduce);
   backward.after.clear();
-  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("writes gradient slab 0 while the sum of block 3 over data may still read it")));
+  EXPECT_THAT(check(program, outline),
+              ElementsAre(HasSubstr("writes gradient slab 0 while the sum of block 3 over data may still read it")));
 }
 
 TEST_F(Controls, APartThatStaysInASlabThatOthersWriteIsFound) {
   list[find_last(list, Kind::reduce, 3)].to_slot = -1;
-  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("writes gradient slab 0, where this rank's part of block 3 stays until its update")));
+  EXPECT_THAT(check(program, outline),
+              ElementsAre(HasSubstr("writes gradient slab 0, where this rank's part of block 3 stays until its update")));
 }
 
 TEST_F(Controls, TwoBlocksInOneSlabAtOnceAreFound) {

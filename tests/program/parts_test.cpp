@@ -32,8 +32,9 @@ std::vector<std::string> texts_of(const std::vector<Action>& list, Kind kind) {
 
 TEST(Parts, OfASumOrAGatherAreActionsOfTheirOwnWithTickets) {
   const Program program = make_program(with_a_large_block(equal_stages(1, 2, 1, {}, 2)), "1f1b").program;
-  EXPECT_THAT(texts_of(program.ranks[0], Kind::reduce), ElementsAre("reduce block 1 over data", "reduce block 0 over data, part 1 of 3",
-                                                                   "reduce block 0 over data, part 2 of 3", "reduce block 0 over data, part 3 of 3"));
+  EXPECT_THAT(texts_of(program.ranks[0], Kind::reduce),
+              ElementsAre("reduce block 1 over data", "reduce block 0 over data, part 1 of 3", "reduce block 0 over data, part 2 of 3",
+                          "reduce block 0 over data, part 3 of 3"));
   EXPECT_THAT(texts_of(program.ranks[0], Kind::gather),
               ElementsAre("gather block 0 over data, part 1 of 2", "gather block 0 over data, part 2 of 2", "gather block 1 over data"));
   std::int64_t ticket = -1;

@@ -115,7 +115,8 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
     const int here = worker.layout().coord.pipeline;
     std::int64_t forward = 0;
     for (std::size_t i = 0; i < worker.executor().list().size(); ++i)
-      if (worker.executor().list()[i].kind == Kind::forward) forward = std::max(forward, expected.spans[here][i].end - expected.spans[here][i].start);
+      if (worker.executor().list()[i].kind == Kind::forward)
+        forward = std::max(forward, expected.spans[here][i].end - expected.spans[here][i].start);
     EXPECT_GE(forward * c.schedule.chunks, 4'000'000);
     double off = 1, measured = 0;
     for (int attempt = 0; attempt < 3; ++attempt) {
@@ -125,7 +126,9 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
       if (off <= 0.03) break;
     }
     EXPECT_LE(off, 0.03) << schedule << " on rank " << here << ": bubble " << measured << ", simulated " << expected.bubble(here);
-    if (world.rank == 0) std::printf("%-14s %2d stages: bubble of stage 0 %.4f, simulated %.4f; farthest off of all stages %.4f\n", schedule.c_str(), world.size, measured, expected.bubble(0), off);
+    if (world.rank == 0)
+      std::printf("%-14s %2d stages: bubble of stage 0 %.4f, simulated %.4f; farthest off of all stages %.4f\n", schedule.c_str(),
+                  world.size, measured, expected.bubble(0), off);
   }
 }
 
@@ -134,7 +137,8 @@ TEST_F(Emulated, AnyGridRunsWithRealMessagesAndNoMemory) {
   std::vector<Coord> grids;
   for (int tensor : {1, 2, 4})
     for (int data : {1, 2, 4})
-      if (world.size % (tensor * data) == 0 && world.size / (tensor * data) <= 4) grids.push_back({tensor, data, world.size / (tensor * data), 1});
+      if (world.size % (tensor * data) == 0 && world.size / (tensor * data) <= 4)
+        grids.push_back({tensor, data, world.size / (tensor * data), 1});
   for (const Coord& grid : grids) {
     Config c = emulated(grid.pipeline);
     c.grid.tensor = grid.tensor, c.grid.data = grid.data;
@@ -154,7 +158,8 @@ TEST_F(Emulated, AnyGridRunsWithRealMessagesAndNoMemory) {
     // The ledger tells of the messages as they would be, not of the empty ones that travel.
     const std::int64_t one = 2 * 32 * 64 * 4 / (c.train.sequence_parallel ? grid.tensor : 1);
     const int cuts = (worker.layout().coord.pipeline + 1 < grid.pipeline) + (worker.layout().coord.pipeline > 0);
-    EXPECT_EQ(worker.ledger().of(Axis::pipeline, TrafficClass::pipeline).bytes, 2 * cuts * worker.layout().micro_batches() * one) << to_string(grid);
+    EXPECT_EQ(worker.ledger().of(Axis::pipeline, TrafficClass::pipeline).bytes, 2 * cuts * worker.layout().micro_batches() * one)
+        << to_string(grid);
     EXPECT_EQ(worker.ledger().of(Axis::tensor, TrafficClass::tensor).bytes > 0, grid.tensor > 1) << to_string(grid);
     // Of a small unit one rank may own all, and send nothing.
     EXPECT_EQ(over_ranks(worker.ledger().of(Axis::data, TrafficClass::gradients).bytes, MPI_SUM) > 0, grid.data > 1) << to_string(grid);
@@ -212,7 +217,9 @@ TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
     best = std::min(best, static_cast<double>(over_ranks(std::llround(each * 1000), MPI_MAX)) * 1e-3);
   }
   EXPECT_LE(best, 20) << "microseconds an action";
-  if (world.rank == 0) std::printf("own cost of the executor: %.2f us an action, %ld actions a step, %ld MPI calls\n", best, static_cast<long>(actions), static_cast<long>(mpi_calls));
+  if (world.rank == 0)
+    std::printf("own cost of the executor: %.2f us an action, %ld actions a step, %ld MPI calls\n", best, static_cast<long>(actions),
+                static_cast<long>(mpi_calls));
 }
 
 }  // namespace

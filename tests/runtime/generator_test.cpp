@@ -38,7 +38,9 @@ double farthest(const std::vector<float>& a, const std::vector<float>& b) {
   return m;
 }
 
-std::int32_t greedy(const std::vector<float>& logits) { return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin()); }
+std::int32_t greedy(const std::vector<float>& logits) {
+  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
 
 TEST(Generator, CachedKeysAndValuesAnswerLikeTheWholeTextFedAgain) {
   for (const auto& [name, config] : cases()) {
@@ -67,7 +69,8 @@ TEST(Generator, AContextIsFilledByPiecesOfAnyLength) {
       Generator pieces(config, worker);
       pieces.append({tokens.begin(), tokens.begin() + first});
       const std::vector<float> logits = pieces.append({tokens.begin() + first, tokens.end()});
-      EXPECT_LT(farthest(logits, expected), (config.train.precision == "bf16" ? 2e-2 : 1e-5) * largest(expected)) << name << ", cut at " << first;
+      EXPECT_LT(farthest(logits, expected), (config.train.precision == "bf16" ? 2e-2 : 1e-5) * largest(expected))
+          << name << ", cut at " << first;
     }
   }
 }

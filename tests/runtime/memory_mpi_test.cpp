@@ -35,7 +35,8 @@ struct MemoryOfRanks : ::testing::Test {
       add({1, 2, 1, 1}, [](Config& c) { c.schedule.kind = "interleaved", c.schedule.chunks = 2; });
     } else {
       add({1, 2, 1, 2}, [](Config& c) { c.train.sequence_parallel = true, c.schedule.kind = "interleaved", c.schedule.chunks = 2; });
-      add({1, 1, 2, 2}, [](Config& c) { c.train.zero = 1, c.train.sequence_parallel = true, c.train.precision = "bf16", c.model.positions = "rotary"; });
+      add({1, 1, 2, 2},
+          [](Config& c) { c.train.zero = 1, c.train.sequence_parallel = true, c.train.precision = "bf16", c.model.positions = "rotary"; });
       add({1, 2, 2, 1}, [](Config& c) { c.train.zero = 2, c.schedule.kind = "breadth-first", c.schedule.chunks = 2; });
       add({1, 4, 1, 1}, [](Config& c) { c.train.recompute = "block"; });
       add({1, 2, 1, 2}, [](Config& c) { c.model.kind = "translator", c.schedule.kind = "zb-h1"; });
@@ -45,8 +46,9 @@ struct MemoryOfRanks : ::testing::Test {
   }
 
   static std::string describe(const Config& c) {
-    return fmt::format("{} pipeline {} data {} tensor {} {} zero {}{} recompute {} {}", c.model.kind, c.grid.pipeline, c.grid.data, c.grid.tensor, c.schedule.kind, c.train.zero,
-                       c.train.sequence_parallel ? " sequence parallel" : "", c.train.recompute, c.train.precision);
+    return fmt::format("{} pipeline {} data {} tensor {} {} zero {}{} recompute {} {}", c.model.kind, c.grid.pipeline, c.grid.data,
+                       c.grid.tensor, c.schedule.kind, c.train.zero, c.train.sequence_parallel ? " sequence parallel" : "",
+                       c.train.recompute, c.train.precision);
   }
 };
 
@@ -56,14 +58,16 @@ TEST_F(MemoryOfRanks, UsedIsAsPredictedWhereArenasHaveThirtyPercentTooMuch) {
     Worker worker(config, world, with_room(plan, 1.3));
     worker.waiting().set_crowded(true);
     train_a_little(worker);
-    EXPECT_EQ(complaint(plan.memory_of(worker.layout().coord), used_by(worker.memory())), "") << describe(config) << " on rank " << world.rank;
+    EXPECT_EQ(complaint(plan.memory_of(worker.layout().coord), used_by(worker.memory())), "")
+        << describe(config) << " on rank " << world.rank;
   }
 }
 
 TEST_F(MemoryOfRanks, ARunThatIsGivenExactlyThePredictionFinishes) {
   for (Config config : layouts(small_run())) {
     const RunPlan plan = make_run_plan(config);
-    for (int stage = 0; stage < config.grid.pipeline; ++stage) config.memory.device_limit = std::max(config.memory.device_limit, total_of(plan.most_memory(stage)));
+    for (int stage = 0; stage < config.grid.pipeline; ++stage)
+      config.memory.device_limit = std::max(config.memory.device_limit, total_of(plan.most_memory(stage)));
     Worker worker(config, world, plan);
     worker.waiting().set_crowded(true);
     EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated()), total_of(plan.memory_of(worker.layout().coord))) << describe(config);

@@ -68,8 +68,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Mutation{"replicas.add_uses", "zero2"}, Mutation{"replicas.clear", "zero2"},
                       Mutation{"pipeline.sum_scalars", "pipeline"}, Mutation{"replicas.add_uses", "pipeline"},
                       Mutation{"replicas.add_uses", "data", Style::translator}, Mutation{"replicas.fold", "pipeline"},
-                      Mutation{"replicas.fold", "tensor"}, Mutation{"replicas.clear", "pipeline"}, Mutation{"replicas.combine_sequence", "tensor"},
-                      Mutation{"replicas.combine_sequence", "sequence", Style::llama}),
+                      Mutation{"replicas.fold", "tensor"}, Mutation{"replicas.clear", "pipeline"},
+                      Mutation{"replicas.combine_sequence", "tensor"}, Mutation{"replicas.combine_sequence", "sequence", Style::llama}),
     [](const auto& info) {
       std::string name = fmt::format("{}_{}_{}", info.param.name, info.param.layout, name_of(info.param.style));
       std::replace(name.begin(), name.end(), '.', '_');

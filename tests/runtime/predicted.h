@@ -12,11 +12,13 @@ inline BytesByClass used_by(const Memory& memory) {
   return bytes;
 }
 
-/// Where a prediction is more than 5 % from what was used: of the total, and of each class that is at least a hundredth of it. Empty: nowhere.
+/// Where a prediction is more than 5 % from what was used: of the total, and of each class that is at least a hundredth of it. Empty:
+/// nowhere.
 inline std::string complaint(const BytesByClass& predicted, const BytesByClass& used) {
   std::string text;
   const auto compare = [&](const char* name, std::int64_t expected, std::int64_t seen) {
-    if (std::abs(static_cast<double>(seen) / static_cast<double>(expected) - 1) > 0.05) text += fmt::format("{}: {} bytes used, {} predicted; ", name, seen, expected);
+    if (std::abs(static_cast<double>(seen) / static_cast<double>(expected) - 1) > 0.05)
+      text += fmt::format("{}: {} bytes used, {} predicted; ", name, seen, expected);
   };
   for (MemoryClass kind : memory_classes) {
     const int i = static_cast<int>(kind);
@@ -26,13 +28,16 @@ inline std::string complaint(const BytesByClass& predicted, const BytesByClass& 
   return text;
 }
 
-/// The plan with `factor` times the room in every arena whose size is a prediction. (Those of units and inputs are laid out, not predicted.)
+/// The plan with `factor` times the room in every arena whose size is a prediction. (Those of units and inputs are laid out, not
+/// predicted.)
 inline RunPlan with_room(RunPlan plan, double factor) {
-  const auto grow = [&](auto& bytes) { bytes = static_cast<std::decay_t<decltype(bytes)>>(aligned(static_cast<std::size_t>(static_cast<double>(bytes) * factor))); };
+  const auto grow = [&](auto& bytes) {
+    bytes = static_cast<std::decay_t<decltype(bytes)>>(aligned(static_cast<std::size_t>(static_cast<double>(bytes) * factor)));
+  };
   for (RankRoom& room : plan.rooms) {
     for (std::size_t& tape : room.tapes) grow(tape);
-    for (std::size_t* bytes : {&room.passes.scratch, &room.passes.exchange, &room.passes.zeros, &room.passes.backend.products, &room.passes.backend.attention,
-                               &room.passes.backend.rotary})
+    for (std::size_t* bytes : {&room.passes.scratch, &room.passes.exchange, &room.passes.zeros, &room.passes.backend.products,
+                               &room.passes.backend.attention, &room.passes.backend.rotary})
       grow(*bytes);
     for (std::size_t& bytes : room.reduction) grow(bytes);
   }
@@ -50,11 +55,13 @@ inline void train_a_little(Worker& worker, int steps = 3) {
   worker.evaluate(corpus, 1);
 }
 
-/// Attention and MLP have one size, so that both parts of a sum over data that may be on their way come to be the largest, however they overlap.
+/// Attention and MLP have one size, so that both parts of a sum over data that may be on their way come to be the largest, however they
+/// overlap.
 inline Config small_run() {
   Config config;
   config.run.dir = "unused";
-  config.model.layers = 4, config.model.width = 128, config.model.mlp_width = 256, config.model.heads = 4, config.model.context = 64, config.model.vocabulary = 300;
+  config.model.layers = 4, config.model.width = 128, config.model.mlp_width = 256, config.model.heads = 4, config.model.context = 64,
+  config.model.vocabulary = 300;
   config.data.train = {{"synthetic:arithmetic", 1}};
   config.train.batch = 8, config.train.micro_batch = 2, config.train.steps = 3;
   config.model.dropout = config.model.attention_dropout = 0.1;
@@ -64,7 +71,8 @@ inline Config small_run() {
 
 inline Config llama_run() {
   Config config = small_run();
-  config.model.positions = "rotary", config.model.norm = "rms", config.model.mlp = "swiglu", config.model.bias = false, config.model.tied = false;
+  config.model.positions = "rotary", config.model.norm = "rms", config.model.mlp = "swiglu", config.model.bias = false,
+  config.model.tied = false;
   config.model.key_value_heads = 2, config.train.precision = "bf16";
   return config;
 }

@@ -35,13 +35,14 @@ inline std::int64_t high_water_after_reset() {
 /// Large enough that what code and small objects take is far below 5 %, small enough for seconds.
 inline Config wide_run() {
   Config config = small_run();
-  config.model.width = 512, config.model.mlp_width = 1024, config.model.heads = 8, config.model.layers = 3, config.model.context = 128, config.model.vocabulary = 1000;
+  config.model.width = 512, config.model.mlp_width = 1024, config.model.heads = 8, config.model.layers = 3, config.model.context = 128,
+  config.model.vocabulary = 1000;
   return config;
 }
 
-/// Where the growth of this process's VmHWM in a run is more than 5 % from the plan. What is not MindPipe's is there before the measurement begins:
-/// a run of the same layout on a narrower model, with messages of its kinds and sizes of thousands of bytes, has made MPI connect the ranks and
-/// fill its pools, threads start, and code be read.
+/// Where the growth of this process's VmHWM in a run is more than 5 % from the plan. What is not MindPipe's is there before the measurement
+/// begins: a run of the same layout on a narrower model, with messages of its kinds and sizes of thousands of bytes, has made MPI connect
+/// the ranks and fill its pools, threads start, and code be read.
 inline std::string growth_complaint(const Config& config, const World& world, const RunPlan& plan) {
   {
     Config narrow = config;

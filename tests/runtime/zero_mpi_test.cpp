@@ -27,7 +27,8 @@ std::int64_t gradients_of(const RunPlan& plan, int stage) { return plan.most_mem
 
 /// What a rank has allocated for gradients once it has run, against the plan of the same and against that of ZeRO 1.
 TEST_F(Zero, ShardedGradientsTakeWhatThePlanSaysAndLessThanWholeOnes) {
-  for (const auto& [schedule, chunks, of_shard, most] : {std::tuple{"1f1b", 1, 1, 0.80}, {"breadth-first", 2, 2, 0.90}, {"1f1b", 1, 3, 1.0}}) {
+  for (const auto& [schedule, chunks, of_shard, most] :
+       {std::tuple{"1f1b", 1, 1, 0.80}, {"breadth-first", 2, 2, 0.90}, {"1f1b", 1, 3, 1.0}}) {
     Config c = wide(schedule, chunks, of_shard);
     c.train.zero = 2;
     c = resolve(c);

@@ -27,7 +27,8 @@ struct Traced {
       traced.rank = 10 + rank, traced.name = "rank " + std::to_string(10 + rank);
       for (int step = 0; step < 2; ++step) {
         auto& times = traced.steps.emplace_back();
-        for (const Span& span : plan.expected.spans[rank]) times.push_back({zero + step * plan.expected.step + span.start, zero + step * plan.expected.step + span.end});
+        for (const Span& span : plan.expected.spans[rank])
+          times.push_back({zero + step * plan.expected.step + span.start, zero + step * plan.expected.step + span.end});
       }
     }
     file = Json::parse(chrome_begin + chrome_events(plan.program, ranks, 7, zero) + chrome_end);
@@ -45,7 +46,8 @@ TEST(ChromeTrace, EveryActionOfEveryStepIsOneCompleteEvent) {
   std::map<std::tuple<int, int, int>, Json> found;  // by rank, step, action
   for (const Json& event : traced.events("X")) {
     const Json& args = event["args"];
-    ASSERT_TRUE(found.emplace(std::tuple(event["pid"].get<int>(), args["step"].get<int>(), args["action"].get<int>()), event).second) << event;
+    ASSERT_TRUE(found.emplace(std::tuple(event["pid"].get<int>(), args["step"].get<int>(), args["action"].get<int>()), event).second)
+        << event;
   }
   std::size_t actions = 0;
   for (int rank = 0; rank < 3; ++rank)
@@ -74,7 +76,8 @@ TEST(ChromeTrace, QueuesAreThreadsWithNamesAndTheirEventsFollowEachOther) {
   EXPECT_EQ((names.at({11, 0})), "compute");
   std::set<std::string> all;
   for (const auto& [thread, name] : names) all.insert(name);
-  EXPECT_TRUE(all.count("activation to stage 1") && all.count("gradient from stage 1") && all.count("activation from stage 0")) << traced.file.dump(1).substr(0, 2000);
+  EXPECT_TRUE(all.count("activation to stage 1") && all.count("gradient from stage 1") && all.count("activation from stage 0"))
+      << traced.file.dump(1).substr(0, 2000);
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> spans;
   for (const Json& event : traced.events("X")) {
     EXPECT_TRUE(names.count({event["pid"], event["tid"]})) << event;
@@ -100,7 +103,10 @@ TEST(ChromeTrace, TensorSumsHaveATrackOfTheirOwn) {
   }
   EXPECT_EQ(track, 3) << "behind the compute queue and those of the two groups";
   ASSERT_EQ(sums.size(), 2u);
-  EXPECT_EQ(sums[0], Json::parse(R"({"ph": "X", "name": "sum", "cat": "tensor", "pid": 7, "tid": 3, "ts": 0.5, "dur": 2.0, "args": {"step": 4, "bytes": 64}})"));
+  EXPECT_EQ(
+      sums[0],
+      Json::parse(
+          R"({"ph": "X", "name": "sum", "cat": "tensor", "pid": 7, "tid": 3, "ts": 0.5, "dur": 2.0, "args": {"step": 4, "bytes": 64}})"));
   EXPECT_EQ(sums[1]["name"], "gather");
   EXPECT_EQ(sums[1]["dur"], 0.001);
 }
@@ -128,8 +134,8 @@ TEST(ChromeTrace, EveryMessageIsAnArrowFromItsSendToItsReceive) {
     // Both ends lie inside slices of their threads: of the same micro-batch.
     const auto slice_at = [&](const Json& end) {
       for (const Json& event : traced.events("X"))
-        if (event["pid"] == end["pid"] && event["tid"] == end["tid"] && event["ts"] <= end["ts"] && end["ts"].get<double>() <= event["ts"].get<double>() + event["dur"].get<double>() &&
-            event["args"].value("step", 0) >= 0)
+        if (event["pid"] == end["pid"] && event["tid"] == end["tid"] && event["ts"] <= end["ts"] &&
+            end["ts"].get<double>() <= event["ts"].get<double>() + event["dur"].get<double>() && event["args"].value("step", 0) >= 0)
           return event;
       return Json{};
     };
@@ -163,7 +169,8 @@ TEST(Recorder, HoldsTheLastStepsOldestFirst) {
   ASSERT_EQ(recorder.held(), 3u);
   EXPECT_EQ(recorder.first_held_step(), 2);
   for (std::size_t held = 0; held < 3; ++held)
-    for (std::size_t action = 0; action < 2; ++action) EXPECT_EQ(recorder.times(held, action).start, static_cast<std::int64_t>(100 * (held + 2) + action));
+    for (std::size_t action = 0; action < 2; ++action)
+      EXPECT_EQ(recorder.times(held, action).start, static_cast<std::int64_t>(100 * (held + 2) + action));
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ TEST(Advice, ARunThatComputesAllTheTimeGetsNone) {
 TEST(Advice, AnEmptyPipelineWantsMoreMicroBatchesUnlessItHasMany) {
   TimeSpent t = good();
   t.forward = 20, t.backward = 40, t.wait_pipeline = 20, t.wait_scalars = 10;
-  EXPECT_THAT(advice_on({t, t}, facts_of(4)), ElementsAre(HasSubstr("stages wait for each other 30 % of the time; more than 4 micro-batches")));
+  EXPECT_THAT(advice_on({t, t}, facts_of(4)),
+              ElementsAre(HasSubstr("stages wait for each other 30 % of the time; more than 4 micro-batches")));
   EXPECT_THAT(advice_on({t, t}, facts_of(8)), ElementsAre(HasSubstr("fewer stages")));
   RunFacts filled = facts_of(4);
   filled.schedule = "zb-h1";
@@ -79,7 +80,10 @@ TEST(Table, ALineForEachStageAddsUpToAHundred) {
   EXPECT_NEAR(t.bubble(), 0.05, 1e-12);
   const std::string text = table_of({t, t}, {0.04, 0.06});
   EXPECT_THAT(text, HasSubstr("simulated"));
-  EXPECT_THAT(text, HasSubstr("0           30.0      60.0     5.0     1.0 |      2.0     0.0     0.0     0.0     0.0      2.0 |     5.0        4.0\n")) << text;
+  EXPECT_THAT(
+      text,
+      HasSubstr("0           30.0      60.0     5.0     1.0 |      2.0     0.0     0.0     0.0     0.0      2.0 |     5.0        4.0\n"))
+      << text;
   EXPECT_THAT(table_of({t}, {}), testing::Not(HasSubstr("simulated")));
 }
 

@@ -38,19 +38,27 @@ MINDPIPE_INLINE Vector silu_derivative(Vector x) {
 
 MINDPIPE_INLINE Vector activate(Curve curve, Vector x) {
   switch (curve) {
-    case Curve::relu: return select(less(x, zero()), zero(), x);
-    case Curve::gelu: return gelu(x);
-    case Curve::silu: return silu(x);
-    case Curve::none: break;
+    case Curve::relu:
+      return select(less(x, zero()), zero(), x);
+    case Curve::gelu:
+      return gelu(x);
+    case Curve::silu:
+      return silu(x);
+    case Curve::none:
+      break;
   }
   return x;
 }
 MINDPIPE_INLINE Vector activation_derivative(Curve curve, Vector x) {
   switch (curve) {
-    case Curve::relu: return select(greater(x, zero()), broadcast(1.0f), zero());
-    case Curve::gelu: return gelu_derivative(x);
-    case Curve::silu: return silu_derivative(x);
-    case Curve::none: break;
+    case Curve::relu:
+      return select(greater(x, zero()), broadcast(1.0f), zero());
+    case Curve::gelu:
+      return gelu_derivative(x);
+    case Curve::silu:
+      return silu_derivative(x);
+    case Curve::none:
+      break;
   }
   return broadcast(1.0f);
 }

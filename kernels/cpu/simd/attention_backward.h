@@ -41,8 +41,10 @@ void row_products(const T* dout, std::int64_t dout_row, const T* out, std::int64
 template <class T>
 void backward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, BackwardTiles& t) {
   const int width = static_cast<int>(call.width);
-  const int columns = static_cast<int>(call.queries - first_query < queries ? call.queries - first_query : queries), padded = round_up(columns, 32);
-  const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head), seen = visible_to(call, first_query + columns - 1, length);
+  const int columns = static_cast<int>(call.queries - first_query < queries ? call.queries - first_query : queries),
+            padded = round_up(columns, 32);
+  const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head),
+                     seen = visible_to(call, first_query + columns - 1, length);
   const float scale = static_cast<float>(call.scale), c = scale * log2_of_e;
 
   const T* dout = row_of<const T>(call.dout, call, sample, first_query, head);

@@ -21,7 +21,8 @@ inline void draw_blocks(const AttentionCall& call, std::uint32_t sample, const s
   for (int round = 0; round < 10; ++round) {
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) {
-      const __m512i a = _mm512_mul_epu32(c0[half], _mm512_set1_epi64(0xD2511F53)), b = _mm512_mul_epu32(c2[half], _mm512_set1_epi64(0xCD9E8D57));
+      const __m512i a = _mm512_mul_epu32(c0[half], _mm512_set1_epi64(0xD2511F53)),
+                    b = _mm512_mul_epu32(c2[half], _mm512_set1_epi64(0xCD9E8D57));
       c0[half] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(b, 32), c1[half], k0, 0x96);
       c1[half] = b;
       c2[half] = _mm512_ternarylogic_epi64(_mm512_srli_epi64(a, 32), c3[half], k1, 0x96);
@@ -71,7 +72,8 @@ MINDPIPE_INLINE Mask below(Integers a, std::uint32_t b) {
   return {{{_mm512_cmplt_epu32_mask(a.part[0].v, _mm512_set1_epi32(static_cast<int>(b)))}}};
 #else
   const Vector high = to_floats(shift_right<16>(a)), low = to_floats(a & broadcast_integer(0xffff));
-  const Vector difference = (high - broadcast(static_cast<float>(b >> 16))) * broadcast(131072.0f) + (low - broadcast(static_cast<float>(b & 0xffff)));
+  const Vector difference =
+      (high - broadcast(static_cast<float>(b >> 16))) * broadcast(131072.0f) + (low - broadcast(static_cast<float>(b & 0xffff)));
   return less(difference, zero());
 #endif
 }
@@ -79,8 +81,8 @@ MINDPIPE_INLINE Mask below(Integers a, std::uint32_t b) {
 /// factors[keys][queries] = 0 or 1 / (1 - p), for the keys from first_key on that each sixteen queries from first_query on see.
 /// The elements of a query's row follow each other along the keys; where keys are no multiple of 4, queries begin at different
 /// words of a block, hence the phases.
-inline void draw_factors(const AttentionCall& call, const Extent& extent, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t first_key,
-                         float* factors) {
+inline void draw_factors(const AttentionCall& call, const Extent& extent, std::int64_t sample, std::int64_t head, std::int64_t first_query,
+                         std::int64_t first_key, float* factors) {
   alignas(64) std::uint32_t words[keys + 8][lanes];
   alignas(64) std::uint64_t block[lanes];
   alignas(64) std::int32_t phase[lanes];
@@ -104,7 +106,8 @@ inline void draw_factors(const AttentionCall& call, const Extent& extent, std::i
     for (int j = 0; j < rows; ++j) {
       Integers word = load_words(words[j]);
       if (phases != 0) {
-        const Integers low = select(odd, load_words(words[j + 1]), word), high = select(odd, load_words(words[j + 3]), load_words(words[j + 2]));
+        const Integers low = select(odd, load_words(words[j + 1]), word),
+                       high = select(odd, load_words(words[j + 3]), load_words(words[j + 2]));
         word = select(second, high, low);
       }
       store(factors + j * queries + first, select(below(word, threshold), zero(), broadcast(kept)));

@@ -30,8 +30,8 @@ inline Extent extent_of(const AttentionCall& call, std::int64_t first_query, int
   return extent;
 }
 
-/// Keys and values of one head as strips, tile by tile: each tile is packed when it is first asked for, and kept for the queries that follow.
-/// Packed, they also spread over all sets of the caches; rows of a head, a power of two apart, do not.
+/// Keys and values of one head as strips, tile by tile: each tile is packed when it is first asked for, and kept for the queries that
+/// follow. Packed, they also spread over all sets of the caches; rows of a head, a power of two apart, do not.
 struct PackedKeys {
   float *k, *v;
   bool keep = true;         ///< false: for one tile of queries, all tiles of keys take the same place
@@ -39,13 +39,16 @@ struct PackedKeys {
 };
 /// Packs the tile from first_key on, if it is not there yet, and says where in k and v it begins.
 template <class T>
-std::int64_t pack_keys(const AttentionCall& call, std::int64_t sample, std::int64_t key_head, std::int64_t first_key, std::int64_t length, PackedKeys& to) {
+std::int64_t pack_keys(const AttentionCall& call, std::int64_t sample, std::int64_t key_head, std::int64_t first_key, std::int64_t length,
+                       PackedKeys& to) {
   const std::int64_t tile = first_key / keys, rest = length - first_key;
   const int width = static_cast<int>(call.width), rows = static_cast<int>(rest < keys ? rest : keys);
   const std::int64_t at = to.keep ? tile * strips_of(width) * lanes * keys : 0;
   if (tile < to.packed) return at;
-  pack_strips<keys>(row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, rows, round_up(rows, block_rows), width, to.k + at);
-  pack_strips<keys>(row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, rows, round_up(rows, block_rows), width, to.v + at);
+  pack_strips<keys>(row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, rows, round_up(rows, block_rows), width,
+                    to.k + at);
+  pack_strips<keys>(row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, rows, round_up(rows, block_rows), width,
+                    to.v + at);
   to.packed = tile + 1;
   return at;
 }
@@ -77,8 +80,10 @@ inline std::size_t forward_scratch(const AttentionCall& call) {
 template <class T>
 void forward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, ForwardTiles& t) {
   const int width = static_cast<int>(call.width);
-  const int columns = static_cast<int>(call.queries - first_query < queries ? call.queries - first_query : queries), padded = round_up(columns, 32);
-  const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head), seen = visible_to(call, first_query + columns - 1, length);
+  const int columns = static_cast<int>(call.queries - first_query < queries ? call.queries - first_query : queries),
+            padded = round_up(columns, 32);
+  const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head),
+                     seen = visible_to(call, first_query + columns - 1, length);
   const float c = static_cast<float>(call.scale) * log2_of_e;
 
   pack_strips<queries>(row_of<const T>(call.q, call, sample, first_query, head), call.q.row, columns, padded, width, t.q);
@@ -108,7 +113,8 @@ void forward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t h
 }
 
 template <class T>
-void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query, void* scratch) {
+void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query,
+             void* scratch) {
   ForwardTiles t;
   lay_out(call, scratch, t);
   t.keys.keep = last_query - first_query > queries;

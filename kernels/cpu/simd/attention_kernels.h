@@ -14,7 +14,8 @@ struct AttentionKernels {
   std::int64_t tile_queries[3];
   std::size_t (*forward_scratch[3])(const AttentionCall& call);  ///< bytes
   std::size_t (*backward_scratch[3])(const AttentionCall& call);
-  void (*forward[3])(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query, void* scratch);
+  void (*forward[3])(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query,
+                     void* scratch);
   void (*backward[3])(const AttentionCall& call, std::int64_t sample, std::int64_t key_head, void* scratch);
 };
 MINDPIPE_DECLARE_KERNELS(AttentionKernels, attention_kernels)

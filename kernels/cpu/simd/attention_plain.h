@@ -6,7 +6,8 @@
 namespace mindpipe::MINDPIPE_ISA::plain {
 
 inline double kept_factor(const AttentionCall& call, std::uint32_t sample, std::uint64_t element) {
-  std::uint32_t c0 = static_cast<std::uint32_t>(element / 4), c1 = static_cast<std::uint32_t>(element / 4 >> 32), c2 = call.step, c3 = sample;
+  std::uint32_t c0 = static_cast<std::uint32_t>(element / 4), c1 = static_cast<std::uint32_t>(element / 4 >> 32), c2 = call.step,
+                c3 = sample;
   std::uint32_t k0 = call.key[0], k1 = call.key[1];
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53u} * c0, b = std::uint64_t{0xCD9E8D57u} * c2;
@@ -22,7 +23,8 @@ inline double kept_factor(const AttentionCall& call, std::uint32_t sample, std::
 }
 
 /// D: 1 without dropout, else 0 or 1 / (1 - p) for each key of the row
-inline void draw_row(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t query, std::int64_t count, double* factor) {
+inline void draw_row(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t query, std::int64_t count,
+                     double* factor) {
   const std::uint64_t first = mask_row(call, head, query);
   const std::uint32_t stream_sample = call.sample + static_cast<std::uint32_t>(sample);
   for (std::int64_t j = 0; j < count; ++j)
@@ -60,7 +62,8 @@ inline constexpr std::int64_t tile_queries = 16;
 
 /// out = (P D) v
 template <class T>
-void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query, void* scratch) {
+void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query,
+             void* scratch) {
   double *p = static_cast<double*>(scratch), *factor = p + call.keys, *sum = factor + call.keys;
   const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head);
   for (std::int64_t i = first_query; i < last_query; ++i) {

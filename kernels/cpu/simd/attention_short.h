@@ -37,7 +37,8 @@ MINDPIPE_INLINE Vector load_strip(const T* row, int first, int width) {
 }
 template <class T>
 MINDPIPE_INLINE void fetch(const T* row, int width) {
-  for (int first = 0; first < width; first += 64 / static_cast<int>(sizeof(T))) _mm_prefetch(reinterpret_cast<const char*>(row + first), _MM_HINT_T0);
+  for (int first = 0; first < width; first += 64 / static_cast<int>(sizeof(T)))
+    _mm_prefetch(reinterpret_cast<const char*>(row + first), _MM_HINT_T0);
 }
 
 /// scores[j] = q . k[j]
@@ -80,7 +81,8 @@ void add_values(const T* v, std::int64_t row_stride, int count, int width, const
   for (int first = 0; first < width; first += lanes) {
     Vector chain[4] = {load(out + first), zero(), zero(), zero()};
     for (int j = 0; j < count; j += 4)
-      for (int u = 0; u < 4 && j + u < count; ++u) chain[u] = multiply_add(broadcast(p[j + u]), load_strip(v + (j + u) * row_stride, first, width), chain[u]);
+      for (int u = 0; u < 4 && j + u < count; ++u)
+        chain[u] = multiply_add(broadcast(p[j + u]), load_strip(v + (j + u) * row_stride, first, width), chain[u]);
     store(out + first, (chain[0] + chain[1]) + (chain[2] + chain[3]));
   }
 }
@@ -91,7 +93,8 @@ void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, 
   Rows rows;
   lay_out(call, scratch, rows);
   const int width = static_cast<int>(call.width);
-  const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head), seen = visible_to(call, call.queries - 1, length);
+  const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head),
+                     seen = visible_to(call, call.queries - 1, length);
   const float scale = static_cast<float>(call.scale);
   for (std::int64_t i = 0; i < call.queries; ++i)
     for (int first = 0; first < width; first += lanes) {
@@ -106,7 +109,8 @@ void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, 
       }
   };
   for_each_block([&](std::int64_t i, std::int64_t j, int count) {
-    score_keys(row_of<const T>(call.k, call, sample, j, key_head), call.k.row, count, width, rows.q + i * rows.columns, rows.scores + i * rows.row + j);
+    score_keys(row_of<const T>(call.k, call, sample, j, key_head), call.k.row, count, width, rows.q + i * rows.columns,
+               rows.scores + i * rows.row + j);
   });
   float sums[most_queries];
   for (std::int64_t i = 0; i < call.queries; ++i) {
@@ -117,7 +121,8 @@ void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, 
     store(static_cast<float*>(call.log_sum) + (sample * call.query_heads + head) * call.queries + i, count == 0 ? zero() : log_sum, 1);
   }
   for_each_block([&](std::int64_t i, std::int64_t j, int count) {
-    add_values(row_of<const T>(call.v, call, sample, j, key_head), call.v.row, count, width, rows.scores + i * rows.row + j, rows.out + i * rows.columns);
+    add_values(row_of<const T>(call.v, call, sample, j, key_head), call.v.row, count, width, rows.scores + i * rows.row + j,
+               rows.out + i * rows.columns);
   });
   for (std::int64_t i = 0; i < call.queries; ++i) {
     const Vector factor = sums[i] == 0 ? zero() : broadcast(1.0f) / broadcast(sums[i]);

@@ -75,7 +75,8 @@ inline void softmax_step(const Extent& extent, float c, const float* dropout, fl
 }
 
 /// p = 2^(c s - log2 of sum), ds = p (dp D - delta) into dp, p D into s: D are the dropout factors, or 1
-inline void softmax_backward(const Extent& extent, float c, const float* dropout, const float* log2_sum, const float* delta, float* s, float* dp) {
+inline void softmax_backward(const Extent& extent, float c, const float* dropout, const float* log2_sum, const float* delta, float* s,
+                             float* dp) {
   const int padded = round_up(extent.rows, block_rows);
   for (int first = 0; first < extent.columns; first += lanes) {
     const Column column = column_of(extent, first);

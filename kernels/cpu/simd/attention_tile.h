@@ -90,8 +90,12 @@ inline void scores(const Extent& extent, int width, const float* left, const flo
     const int rows = seen_by(extent, column + panel - 1);
     for (int row = 0; row < rows; row += block_rows) {
       float* at = result + row * queries + column;
-      if (half) block<Start::zero, 1, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(left + row * lanes, segments, last, right + column, nullptr, at);
-      else block<Start::zero, 2, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(left + row * lanes, segments, last, right + column, nullptr, at);
+      if (half)
+        block<Start::zero, 1, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(left + row * lanes, segments, last, right + column,
+                                                                                      nullptr, at);
+      else
+        block<Start::zero, 2, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(left + row * lanes, segments, last, right + column,
+                                                                                      nullptr, at);
     }
   }
 }
@@ -107,7 +111,8 @@ void add_over_keys(const Extent& extent, int width, const float* weights, const 
       const int count = seen_by(extent, row + block_rows - 1);
       if (count == 0) continue;
       const float* factor = start == Start::scaled_sum ? factors + row : nullptr;
-      if (half) block<start, 1, 1, queries, 0, lanes, keys * lanes, lanes, queries * lanes>(weights + row, 1, count, b, factor, c + row * lanes);
+      if (half)
+        block<start, 1, 1, queries, 0, lanes, keys * lanes, lanes, queries * lanes>(weights + row, 1, count, b, factor, c + row * lanes);
       else block<start, 2, 1, queries, 0, lanes, keys * lanes, lanes, queries * lanes>(weights + row, 1, count, b, factor, c + row * lanes);
     }
   }
@@ -123,8 +128,12 @@ inline void add_over_queries(const Extent& extent, int width, const float* weigh
       const int first = first_to_see(extent, row), count = extent.columns - first;
       if (count == 0) continue;
       const float* a = weights + row * queries + first;
-      if (half) block<Start::sum, 1, queries, 1, 0, lanes, queries * lanes, lanes, keys * lanes>(a, 1, count, b + first * lanes, nullptr, c + row * lanes);
-      else block<Start::sum, 2, queries, 1, 0, lanes, queries * lanes, lanes, keys * lanes>(a, 1, count, b + first * lanes, nullptr, c + row * lanes);
+      if (half)
+        block<Start::sum, 1, queries, 1, 0, lanes, queries * lanes, lanes, keys * lanes>(a, 1, count, b + first * lanes, nullptr,
+                                                                                         c + row * lanes);
+      else
+        block<Start::sum, 2, queries, 1, 0, lanes, queries * lanes, lanes, keys * lanes>(a, 1, count, b + first * lanes, nullptr,
+                                                                                         c + row * lanes);
     }
   }
 }

@@ -12,13 +12,13 @@ namespace products {
 #if MINDPIPE_ISA_LEVEL == 2
 constexpr int tile_rows = 14, tile_vectors = 2, strip_cols = 768;  // 28 accumulators of 32 registers
 #elif MINDPIPE_ISA_LEVEL == 1
-constexpr int tile_rows = 6, tile_vectors = 1, strip_cols = 256;   // 12 of 16
+constexpr int tile_rows = 6, tile_vectors = 1, strip_cols = 256;  // 12 of 16
 #else
-constexpr int tile_rows = 2, tile_vectors = 1, strip_cols = 256;   // 8 of 16
+constexpr int tile_rows = 2, tile_vectors = 1, strip_cols = 256;  // 8 of 16
 #endif
 constexpr int tile_cols = tile_vectors * lanes;
 constexpr int strip_panels = strip_cols / tile_cols;
-constexpr int most_rows = 2048;                                      // of a pass: its waiting sums fit the third cache
+constexpr int most_rows = 2048;  // of a pass: its waiting sums fit the third cache
 constexpr int most_row_panels = (most_rows + tile_rows - 1) / tile_rows;
 constexpr int a_stride = depth_block + lanes;                        // rows of a panel start in different sets of the cache
 constexpr int a_width = tile_rows > 8 ? 16 : tile_rows > 4 ? 8 : 2;  // of a depth-first panel
@@ -86,7 +86,9 @@ void multiply(const float* a, const float* b, int depth, float* tile, bool add, 
 }
 
 using Multiply = void (*)(const float*, const float*, int, float*, bool, Ahead, Ahead);
-struct MultiplyTable { Multiply with[2][tile_rows + 1]; };
+struct MultiplyTable {
+  Multiply with[2][tile_rows + 1];
+};
 template <int rows>
 constexpr void fill_in(MultiplyTable& table) {
   table.with[0][rows] = multiply<rows, false>;
@@ -104,7 +106,8 @@ constexpr MultiplyTable table = make_table();
 struct RowPanels {
   std::int64_t first, rows;
   int count;
-  RowPanels(std::int64_t begin, std::int64_t end) : first(begin), rows(end - begin), count(static_cast<int>((rows + tile_rows - 1) / tile_rows)) {}
+  RowPanels(std::int64_t begin, std::int64_t end)
+      : first(begin), rows(end - begin), count(static_cast<int>((rows + tile_rows - 1) / tile_rows)) {}
   std::int64_t row(int panel) const { return first + rows * panel / count; }
   int height(int panel) const { return static_cast<int>(row(panel + 1) - row(panel)); }
 };
@@ -133,12 +136,14 @@ const float* pack_a(const Factor& a, const RowPanels& panels, int r, std::int64_
 }
 /// Packs panels first .. last-1 of the strip that begins at `col`: of a depth-first factor several at once, to read long runs.
 template <class T>
-void pack_b(const Factor& b, std::int64_t col, std::int64_t last_col, int first, int last, std::int64_t first_depth, int depth, Workspace& work) {
+void pack_b(const Factor& b, std::int64_t col, std::int64_t last_col, int first, int last, std::int64_t first_depth, int depth,
+            Workspace& work) {
   const T* from = static_cast<const T*>(b.data);
   if (!b.depth_first) {
     for (int c = first; c < last; ++c) {
       const std::int64_t at = col + c * tile_cols, left = last_col - at;
-      pack_transposed<tile_cols>(from + at * b.stride + first_depth, b.stride, static_cast<int>(left < tile_cols ? left : tile_cols), depth, work.slab[c]);
+      pack_transposed<tile_cols>(from + at * b.stride + first_depth, b.stride, static_cast<int>(left < tile_cols ? left : tile_cols), depth,
+                                 work.slab[c]);
     }
     return;
   }
@@ -147,7 +152,9 @@ void pack_b(const Factor& b, std::int64_t col, std::int64_t last_col, int first,
     for (int c = first; c < last; ++c)
       for (int v = 0; v < tile_vectors; ++v) {
         const std::int64_t at = col + c * tile_cols + v * lanes, left = last_col - at;
-        store(work.slab[c] + p * tile_cols + v * lanes, left >= lanes ? load(row + at) : left > 0 ? load(row + at, static_cast<int>(left)) : zero());
+        store(work.slab[c] + p * tile_cols + v * lanes, left >= lanes ? load(row + at)
+                                                        : left > 0    ? load(row + at, static_cast<int>(left))
+                                                                      : zero());
       }
   }
 }
@@ -190,12 +197,14 @@ void run_strip(const Product& product, const ProductPart& part, Workspace& work)
         const std::int64_t col = part.first_col + c * tile_cols;
         const int width = static_cast<int>(part.last_col - col < tile_cols ? part.last_col - col : tile_cols);
         if (r == 0 && c % packed_at_once == 0)
-          (product.b.bf16 ? pack_b<std::uint16_t> : pack_b<float>)(product.b, part.first_col, part.last_col, c, c + packed_at_once < col_panels ? c + packed_at_once : col_panels,
+          (product.b.bf16 ? pack_b<std::uint16_t> : pack_b<float>)(product.b, part.first_col, part.last_col, c,
+                                                                   c + packed_at_once < col_panels ? c + packed_at_once : col_panels,
                                                                    first_depth, depth, work);
         float* tile = blocks == 1 ? work.tiles[0][0] : work.tiles[r][c];
         const bool old = block == 0 && product.accumulate;
         const Ahead of_a = ahead_of_a(product.a, panels, r, c, col_panels, first_depth, depth);
-        const Ahead of_c = old || blocks == 1 ? ahead_of_c(product, row, col) : Ahead{reinterpret_cast<const char*>(tile), tile_cols * 4, 64};
+        const Ahead of_c =
+            old || blocks == 1 ? ahead_of_c(product, row, col) : Ahead{reinterpret_cast<const char*>(tile), tile_cols * 4, 64};
         table.with[product.a.depth_first][height](a, work.slab[c], depth, tile, block > 0, of_a, of_c);
         if (old) add_old(product, tile, tile_cols, row, height, col, width);
         if (block == blocks - 1) finish_tile(product, tile, tile_cols, row, height, col, width);

@@ -15,7 +15,9 @@ constexpr int amx_depth = 512, amx_strip = 1024, amx_rows = 1024;
 constexpr int amx_chunks = amx_depth / tile_depth, amx_col_panels = amx_strip / side, amx_row_panels = amx_rows / side;
 
 /// A panel of 32 rows of a factor, `amx_depth` deep: [chunk][upper, lower][16 rows of 16 pairs]
-struct TilePanel { alignas(64) float pairs[amx_chunks][2][tile_pairs]; };
+struct TilePanel {
+  alignas(64) float pairs[amx_chunks][2][tile_pairs];
+};
 
 /// One thread's memory. Of the tiles, only those of the rows there are; one where depth is a single block.
 struct AmxWorkspace {
@@ -146,10 +148,11 @@ void run_amx(const Product& product, const ProductPart& part, void* workspace) {
   const std::int64_t strips = (panels + amx_col_panels - 1) / amx_col_panels;
   for (std::int64_t pass = 0; pass < passes; ++pass)
     for (std::int64_t strip = 0; strip < strips; ++strip) {
-      const std::int64_t last_row = part.first_row + (pass + 1) * amx_rows, last_col = part.first_col + panels * (strip + 1) / strips * side;
+      const std::int64_t last_row = part.first_row + (pass + 1) * amx_rows,
+                         last_col = part.first_col + panels * (strip + 1) / strips * side;
       run_amx_strip(unit, product,
-                    {part.first_row + pass * amx_rows, last_row < part.last_row ? last_row : part.last_row, part.first_col + panels * strip / strips * side,
-                     last_col < part.last_col ? last_col : part.last_col},
+                    {part.first_row + pass * amx_rows, last_row < part.last_row ? last_row : part.last_row,
+                     part.first_col + panels * strip / strips * side, last_col < part.last_col ? last_col : part.last_col},
                     *static_cast<AmxWorkspace*>(workspace));
     }
 }
@@ -164,6 +167,7 @@ std::size_t amx_workspace_bytes(std::int64_t rows, std::int64_t depth) {
 
 extern const ProductKernels amx_kernels, amx_model_kernels;
 const ProductKernels amx_kernels{products::side, products::side, products::amx_workspace_bytes, products::run_amx<products::TileUnit>};
-const ProductKernels amx_model_kernels{products::side, products::side, products::amx_workspace_bytes, products::run_amx<products::TileModel>};
+const ProductKernels amx_model_kernels{products::side, products::side, products::amx_workspace_bytes,
+                                       products::run_amx<products::TileModel>};
 
 }  // namespace mindpipe::MINDPIPE_ISA

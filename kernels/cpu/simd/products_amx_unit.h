@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
-/// Eight tiles of 16 rows of 64 bytes and the product of bf16 tiles. Two units of the same semantics: the processor's, and one in plain C++.
+/// Eight tiles of 16 rows of 64 bytes and the product of bf16 tiles. Two units of the same semantics: the processor's, and one in plain
+/// C++.
 namespace mindpipe::MINDPIPE_ISA::products {
 
 /// The unit of the processor (AMX). Written as instructions, because they must not move across accesses to memory.
@@ -22,14 +23,22 @@ struct TileUnit {
   ~TileUnit() { __asm__ volatile("tilerelease" ::: "memory"); }
 
   template <int t>
-  void clear() { __asm__ volatile("tilezero %%tmm%c0" ::"n"(t)); }
+  void clear() {
+    __asm__ volatile("tilezero %%tmm%c0" ::"n"(t));
+  }
   template <int t>
-  void load(const void* from, std::int64_t row_bytes) { __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(row_bytes), "n"(t) : "memory"); }
+  void load(const void* from, std::int64_t row_bytes) {
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(row_bytes), "n"(t) : "memory");
+  }
   template <int t>
-  void store(void* to, std::int64_t row_bytes) { __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(row_bytes), "n"(t) : "memory"); }
+  void store(void* to, std::int64_t row_bytes) {
+    __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(row_bytes), "n"(t) : "memory");
+  }
   /// Tile c += a b, with a as 16 rows of 32 values and b as 16 pairs of rows, the pairs' values side by side.
   template <int c, int a, int b>
-  void multiply() { __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"n"(c), "n"(a), "n"(b)); }
+  void multiply() {
+    __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"n"(c), "n"(a), "n"(b));
+  }
 };
 
 /// The same in plain C++, as the processor's manual has it: an even and an odd chain of multiply-adds from zero, then c += even + odd;
@@ -37,7 +46,9 @@ struct TileUnit {
 class TileModel {
  public:
   template <int t>
-  void clear() { std::memset(tile_[t], 0, sizeof tile_[t]); }
+  void clear() {
+    std::memset(tile_[t], 0, sizeof tile_[t]);
+  }
   template <int t>
   void load(const void* from, std::int64_t row_bytes) {
     for (int i = 0; i < 16; ++i) std::memcpy(tile_[t][i], static_cast<const char*>(from) + i * row_bytes, 64);

@@ -25,7 +25,8 @@ MINDPIPE_INLINE void store_to(const MatrixView& view, std::int64_t at, Vector x,
 
 /// forward: z = sum + bias; before = z; c = curve(z). backward: c = sum * curve'(before)
 template <Curve curve>
-inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col, int cols) {
+inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col,
+                        int cols) {
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < cols; j += lanes) {
       const std::int64_t at = (row + i) * product.cols + col + j;
@@ -44,19 +45,25 @@ inline void finish_tile(const Product& product, const float* tile, int tile_stri
 }
 
 /// Sends the sums in `tile` (rows of tile_stride floats) to rows [row, row + rows), columns [col, col + cols) of c.
-inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col, int cols) {
+inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col,
+                        int cols) {
   switch (product.curve) {
-    case Curve::none: return finish_tile<Curve::none>(product, tile, tile_stride, row, rows, col, cols);
-    case Curve::relu: return finish_tile<Curve::relu>(product, tile, tile_stride, row, rows, col, cols);
-    case Curve::gelu: return finish_tile<Curve::gelu>(product, tile, tile_stride, row, rows, col, cols);
-    case Curve::silu: return finish_tile<Curve::silu>(product, tile, tile_stride, row, rows, col, cols);
+    case Curve::none:
+      return finish_tile<Curve::none>(product, tile, tile_stride, row, rows, col, cols);
+    case Curve::relu:
+      return finish_tile<Curve::relu>(product, tile, tile_stride, row, rows, col, cols);
+    case Curve::gelu:
+      return finish_tile<Curve::gelu>(product, tile, tile_stride, row, rows, col, cols);
+    case Curve::silu:
+      return finish_tile<Curve::silu>(product, tile, tile_stride, row, rows, col, cols);
   }
 }
 
 /// tile = old values of c
 inline void fetch_tile(const Product& product, float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col, int cols) {
   for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < cols; j += lanes) store(tile + i * tile_stride + j, load_from(product.c, (row + i) * product.cols + col + j, cols - j));
+    for (int j = 0; j < cols; j += lanes)
+      store(tile + i * tile_stride + j, load_from(product.c, (row + i) * product.cols + col + j, cols - j));
 }
 
 /// tile = old values of c + tile

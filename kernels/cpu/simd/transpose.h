@@ -27,7 +27,9 @@ MINDPIPE_INLINE void transpose(Vector row[lanes]) {
 }
 #else
 /// The square of `part_lanes` parts row[0].part[at], row[1].part[at] ... , transposed.
-struct Square { FloatPart row[part_lanes]; };
+struct Square {
+  FloatPart row[part_lanes];
+};
 MINDPIPE_INLINE Square transposed(const Vector* row, int at) {
   Square r;
 #if MINDPIPE_ISA_LEVEL == 1

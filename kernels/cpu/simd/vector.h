@@ -33,32 +33,56 @@ namespace mindpipe::MINDPIPE_ISA {
 constexpr int lanes = 16;
 
 #if MINDPIPE_ISA_LEVEL == 2
-struct FloatPart { __m512 v; };
-struct IntegerPart { __m512i v; };
-struct MaskPart { __mmask16 v; };
+struct FloatPart {
+  __m512 v;
+};
+struct IntegerPart {
+  __m512i v;
+};
+struct MaskPart {
+  __mmask16 v;
+};
 #elif MINDPIPE_ISA_LEVEL == 1
-struct FloatPart { __m256 v; };
-struct IntegerPart { __m256i v; };
-struct MaskPart { __m256 v; };
+struct FloatPart {
+  __m256 v;
+};
+struct IntegerPart {
+  __m256i v;
+};
+struct MaskPart {
+  __m256 v;
+};
 #else
-struct FloatPart { __m128 v; };
-struct IntegerPart { __m128i v; };
-struct MaskPart { __m128 v; };
+struct FloatPart {
+  __m128 v;
+};
+struct IntegerPart {
+  __m128i v;
+};
+struct MaskPart {
+  __m128 v;
+};
 #endif
 constexpr int part_lanes = sizeof(FloatPart) / sizeof(float);
 constexpr int parts = lanes / part_lanes;
 
 /// Sixteen floats.
-struct Vector { FloatPart part[parts]; };
+struct Vector {
+  FloatPart part[parts];
+};
 /// Sixteen 32-bit integers.
-struct Integers { IntegerPart part[parts]; };
+struct Integers {
+  IntegerPart part[parts];
+};
 /// Sixteen answers.
-struct Mask { MaskPart part[parts]; };
+struct Mask {
+  MaskPart part[parts];
+};
 
-#define MINDPIPE_BINARY(Type, name, intrinsic)                      \
-  MINDPIPE_INLINE Type name(Type a, Type b) {                       \
+#define MINDPIPE_BINARY(Type, name, intrinsic)                                         \
+  MINDPIPE_INLINE Type name(Type a, Type b) {                                          \
     for (int i = 0; i < parts; ++i) a.part[i].v = intrinsic(a.part[i].v, b.part[i].v); \
-    return a;                                                       \
+    return a;                                                                          \
   }
 MINDPIPE_BINARY(Vector, operator+, MINDPIPE_MM(add_ps))
 MINDPIPE_BINARY(Vector, operator-, MINDPIPE_MM(sub_ps))
@@ -146,21 +170,21 @@ MINDPIPE_INLINE Vector copy_sign(Vector a, Vector b) {
 
 // -- comparisons: false where an operand is NaN, except not_a_number ---------------------------------------------------
 #if MINDPIPE_ISA_LEVEL == 2
-#define MINDPIPE_COMPARE(name, predicate, intrinsic)                                                                     \
+#define MINDPIPE_COMPARE(name, predicate, intrinsic) \
   MINDPIPE_INLINE Mask name(Vector a, Vector b) { return {{{_mm512_cmp_ps_mask(a.part[0].v, b.part[0].v, predicate)}}}; }
 #elif MINDPIPE_ISA_LEVEL == 1
-#define MINDPIPE_COMPARE(name, predicate, intrinsic)                                                              \
-  MINDPIPE_INLINE Mask name(Vector a, Vector b) {                                                                 \
-    Mask r;                                                                                                       \
-    for (int i = 0; i < parts; ++i) r.part[i].v = _mm256_cmp_ps(a.part[i].v, b.part[i].v, predicate);             \
-    return r;                                                                                                     \
-  }
-#else
 #define MINDPIPE_COMPARE(name, predicate, intrinsic)                                                  \
   MINDPIPE_INLINE Mask name(Vector a, Vector b) {                                                     \
     Mask r;                                                                                           \
-    for (int i = 0; i < parts; ++i) r.part[i].v = intrinsic(a.part[i].v, b.part[i].v);                \
+    for (int i = 0; i < parts; ++i) r.part[i].v = _mm256_cmp_ps(a.part[i].v, b.part[i].v, predicate); \
     return r;                                                                                         \
+  }
+#else
+#define MINDPIPE_COMPARE(name, predicate, intrinsic)                                   \
+  MINDPIPE_INLINE Mask name(Vector a, Vector b) {                                      \
+    Mask r;                                                                            \
+    for (int i = 0; i < parts; ++i) r.part[i].v = intrinsic(a.part[i].v, b.part[i].v); \
+    return r;                                                                          \
   }
 #endif
 MINDPIPE_COMPARE(less, _CMP_LT_OQ, _mm_cmplt_ps)
@@ -185,9 +209,7 @@ MINDPIPE_INLINE Vector select(Mask mask, Vector a, Vector b) {
   }
   return a;
 }
-MINDPIPE_INLINE Integers select(Mask mask, Integers a, Integers b) {
-  return bits_of(select(mask, floats_of_bits(a), floats_of_bits(b)));
-}
+MINDPIPE_INLINE Integers select(Mask mask, Integers a, Integers b) { return bits_of(select(mask, floats_of_bits(a), floats_of_bits(b))); }
 /// Lanes 0 .. count-1.
 MINDPIPE_INLINE Mask first_lanes(int count) {
 #if MINDPIPE_ISA_LEVEL == 2
@@ -288,11 +310,12 @@ MINDPIPE_INLINE void store(std::uint16_t* to, Vector a, int count) {
 
 // -- across lanes: always by the tree (i, i+8), (i, i+4), (i, i+2), (0, 1) ------------------------------------------------
 #if MINDPIPE_ISA_LEVEL == 2
-#define MINDPIPE_TO_EIGHT(op, a) \
-  const __m256 low = _mm512_castps512_ps256(a.part[0].v), high = _mm512_extractf32x8_ps(a.part[0].v, 1), eight = _mm256_##op##_ps(low, high); \
+#define MINDPIPE_TO_EIGHT(op, a)                                                                         \
+  const __m256 low = _mm512_castps512_ps256(a.part[0].v), high = _mm512_extractf32x8_ps(a.part[0].v, 1), \
+               eight = _mm256_##op##_ps(low, high);                                                      \
   const __m128 four = _mm_##op##_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
 #elif MINDPIPE_ISA_LEVEL == 1
-#define MINDPIPE_TO_EIGHT(op, a) \
+#define MINDPIPE_TO_EIGHT(op, a)                                   \
   const __m256 eight = _mm256_##op##_ps(a.part[0].v, a.part[1].v); \
   const __m128 four = _mm_##op##_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
 #else

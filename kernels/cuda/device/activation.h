@@ -17,10 +17,14 @@ MINDPIPE_DEVICE A sigmoid(A x) {
 template <class A>
 MINDPIPE_DEVICE A activated(Curve curve, A x) {
   switch (curve) {
-    case Curve::relu: return x < A(0) ? A(0) : x;
-    case Curve::gelu: return x * sigmoid(A(1.5957691216057308) * x * (A(1) + A(0.044715) * x * x));
-    case Curve::silu: return x * sigmoid(x);
-    case Curve::none: break;
+    case Curve::relu:
+      return x < A(0) ? A(0) : x;
+    case Curve::gelu:
+      return x * sigmoid(A(1.5957691216057308) * x * (A(1) + A(0.044715) * x * x));
+    case Curve::silu:
+      return x * sigmoid(x);
+    case Curve::none:
+      break;
   }
   return x;
 }
@@ -30,7 +34,8 @@ MINDPIPE_DEVICE A derivative_at(Curve curve, A x) {
   const A bound = curve == Curve::gelu ? A(30) : A(110);
   const A held = x < -bound ? -bound : x > bound ? bound : x;
   switch (curve) {
-    case Curve::relu: return x > A(0) ? A(1) : A(0);
+    case Curve::relu:
+      return x > A(0) ? A(1) : A(0);
     case Curve::gelu: {
       const A square = held * held, s = sigmoid(A(1.5957691216057308) * held * (A(1) + A(0.044715) * square));
       return s + held * s * (A(1) - s) * A(1.5957691216057308) * (A(1) + A(3 * 0.044715) * square);
@@ -39,7 +44,8 @@ MINDPIPE_DEVICE A derivative_at(Curve curve, A x) {
       const A s = sigmoid(held);
       return s + held * s * (A(1) - s);
     }
-    case Curve::none: break;
+    case Curve::none:
+      break;
   }
   return A(1);
 }

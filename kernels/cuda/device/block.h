@@ -29,12 +29,12 @@ MINDPIPE_DEVICE int warp_of(int) { return static_cast<int>(threadIdx.x) / 32; }
 MINDPIPE_DEVICE void sync() { __syncthreads(); }
 /// The sum, or the largest, over the lanes of a warp: a butterfly, the same on every lane.
 MINDPIPE_DEVICE float warp_sum(float x) {
-MINDPIPE_UNROLL
+  MINDPIPE_UNROLL
   for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
   return x;
 }
 MINDPIPE_DEVICE float warp_maximum(float x) {
-MINDPIPE_UNROLL
+  MINDPIPE_UNROLL
   for (int step = 16; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
   return x;
 }

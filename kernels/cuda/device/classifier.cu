@@ -2,8 +2,8 @@
 
 #include "cuda/device/row_team.h"
 
-/// A block takes a row of logits: thread t takes groups t, t + 512, ... of it, lanes apart, then all are joined by neighbours. The row's length
-/// alone decides the order.
+/// A block takes a row of logits: thread t takes groups t, t + 512, ... of it, lanes apart, then all are joined by neighbours. The row's
+/// length alone decides the order.
 namespace mindpipe::cuda {
 namespace {
 
@@ -34,8 +34,8 @@ __global__ void __launch_bounds__(row_threads) maximum_rows(const T* logits, Log
 
 /// sums = sum exp(x - maximum), total = sum x, of_target = x[target]
 template <class T>
-__global__ void __launch_bounds__(row_threads) sum_rows(const T* logits, LogitShard shard, const std::int32_t* targets, const T* maximum, T* sums, T* of_target,
-                                                       T* total, bool wide) {
+__global__ void __launch_bounds__(row_threads)
+    sum_rows(const T* logits, LogitShard shard, const std::int32_t* targets, const T* maximum, T* sums, T* of_target, T* total, bool wide) {
   constexpr int size = lanes<T>;
   __shared__ Pair<T> room[most_warps];
   const int64_t n = blockIdx.x;
@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(row_threads) gradient_rows(LogitGradient call,
   To* out = dlogits + n * shard.cols;
   const std::int32_t target = call.targets[n];
   const int64_t valid = target < 0 ? 0 : shard.valid, column = column_of(target, shard);
-  const From top = static_cast<const From*>(call.maximum)[n], less = static_cast<From>(call.uniform), of_target = static_cast<From>(call.of_target),
+  const From top = static_cast<const From*>(call.maximum)[n], less = static_cast<From>(call.uniform),
+             of_target = static_cast<From>(call.of_target),
              scale = static_cast<From>(call.factor / static_cast<double>(static_cast<const From*>(call.sums)[n]));
   for_groups_of_block<row_threads, size>(row, shard.cols, wide, [&](int64_t j, const Group<From, size>& x, auto ending) {
     Group<From, size> d{};
@@ -107,12 +108,12 @@ void row_maximum(int slot, const void* logits, const LogitShard& shard, void* ma
   });
 }
 
-void row_sums(int slot, const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, void* sums, void* of_target, void* total,
-              int64_t rows, cudaStream_t stream) {
+void row_sums(int slot, const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, void* sums,
+              void* of_target, void* total, int64_t rows, cudaStream_t stream) {
   with_logit(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, Grid{rows, row_threads}, sum_rows<T>, static_cast<const T*>(logits), shard, targets, static_cast<const T*>(maximum), static_cast<T*>(sums),
-           static_cast<T*>(of_target), static_cast<T*>(total), aligned(logits) && whole_rows<T>(shard.cols));
+    launch(stream, Grid{rows, row_threads}, sum_rows<T>, static_cast<const T*>(logits), shard, targets, static_cast<const T*>(maximum),
+           static_cast<T*>(sums), static_cast<T*>(of_target), static_cast<T*>(total), aligned(logits) && whole_rows<T>(shard.cols));
   });
 }
 
@@ -123,7 +124,8 @@ void cross_entropy(int slot, const LossCall& call, void* losses, int64_t rows, c
   });
 }
 
-void cross_entropy_backward(int slot, const LogitGradient& call, const LogitShard& shard, void* dlogits, int64_t rows, cudaStream_t stream) {
+void cross_entropy_backward(int slot, const LogitGradient& call, const LogitShard& shard, void* dlogits, int64_t rows,
+                            cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using To = decltype(number);
     launch(stream, Grid{rows, row_threads}, gradient_rows<To>, call, shard, static_cast<To*>(dlogits),

@@ -7,8 +7,8 @@
 namespace mindpipe::cuda {
 
 void row_maximum(int slot, const void* logits, const LogitShard& shard, void* maximum, std::int64_t rows, cudaStream_t stream);
-void row_sums(int slot, const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, void* sums, void* of_target,
-              void* total, std::int64_t rows, cudaStream_t stream);
+void row_sums(int slot, const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, void* sums,
+              void* of_target, void* total, std::int64_t rows, cudaStream_t stream);
 /// losses = maximum + log(sum) - of_target' target logit - uniform total, 0 where the target is negative
 struct LossCall {
   const std::int32_t* targets;
@@ -22,6 +22,7 @@ struct LogitGradient {
   const void *logits, *maximum, *sums;
   double factor, uniform, of_target;
 };
-void cross_entropy_backward(int slot, const LogitGradient& call, const LogitShard& shard, void* dlogits, std::int64_t rows, cudaStream_t stream);
+void cross_entropy_backward(int slot, const LogitGradient& call, const LogitShard& shard, void* dlogits, std::int64_t rows,
+                            cudaStream_t stream);
 
 }  // namespace mindpipe::cuda

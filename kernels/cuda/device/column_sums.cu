@@ -3,9 +3,9 @@
 #include "cuda/device/group.h"
 #include "cuda/device/norm_kernels.h"
 
-/// Sums over rows in two steps, without atomics. A part's rows, sample after sample, are cut into chunks; a warp adds a chunk's rows in order for
-/// a strip of columns; then the chunks' sums are added, eight runs of them in order, and the runs in order. The cut depends on how many rows the
-/// part has, so that a part alone has the bits that it has beside others.
+/// Sums over rows in two steps, without atomics. A part's rows, sample after sample, are cut into chunks; a warp adds a chunk's rows in
+/// order for a strip of columns; then the chunks' sums are added, eight runs of them in order, and the runs in order. The cut depends on
+/// how many rows the part has, so that a part alone has the bits that it has beside others.
 namespace mindpipe::cuda {
 namespace {
 
@@ -47,8 +47,8 @@ inline constexpr int column_lanes = static_cast<int>(sizeof(T) < 8 ? 8 / sizeof(
 
 /// Rows [row, row + rows) of dy, added one after the other to `plain` (and to `scaled`).
 template <bool with_norm, class T, int size, class Ending>
-__device__ inline void add_rows(const Columns<T>& in, int64_t row, int64_t rows, int64_t column, Group<Wide<T>, size>& plain, Group<Wide<T>, size>& scaled,
-                                Ending ending) {
+__device__ inline void add_rows(const Columns<T>& in, int64_t row, int64_t rows, int64_t column, Group<Wide<T>, size>& plain,
+                                Group<Wide<T>, size>& scaled, Ending ending) {
   using A = Wide<T>;
   const auto add_some = [&](auto how_many) {
     constexpr int some = decltype(how_many)::value;
@@ -110,7 +110,8 @@ __global__ void __launch_bounds__(32 * warps) chunk_sums(Columns<T> in, Wide<T>*
 
 /// total[part, first + column] += the part's chunks: warp r adds the r-th run of them.
 template <class A>
-__global__ void __launch_bounds__(32 * runs) add_chunks(const A* sums, A* total, RowParts shape, int64_t first, int64_t count, int64_t room) {
+__global__ void __launch_bounds__(32 * runs)
+    add_chunks(const A* sums, A* total, RowParts shape, int64_t first, int64_t count, int64_t room) {
   __shared__ A of_run[runs][32];
   const int64_t part = blockIdx.y, j = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x % 32;
   const int run = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
@@ -129,8 +130,8 @@ __global__ void __launch_bounds__(32 * runs) add_chunks(const A* sums, A* total,
 }
 
 template <class T>
-void sum_columns(const void* dy, const void* x, const void* statistics, Wide<T>* scaled_total, Wide<T>* plain_total, const RowParts& shape, void* workspace,
-                 std::size_t bytes, cudaStream_t stream) {
+void sum_columns(const void* dy, const void* x, const void* statistics, Wide<T>* scaled_total, Wide<T>* plain_total, const RowParts& shape,
+                 void* workspace, std::size_t bytes, cudaStream_t stream) {
   using A = Wide<T>;
   constexpr int size = column_lanes<T>;
   const int64_t chunks = most_chunks_of(shape), outputs = (scaled_total != nullptr) + (plain_total != nullptr);
@@ -140,7 +141,8 @@ void sum_columns(const void* dy, const void* x, const void* statistics, Wide<T>*
     const int64_t count = shape.cols - first < fitting ? shape.cols - first : fitting;
     A* scaled = static_cast<A*>(workspace);
     A* plain = plain_total == nullptr ? nullptr : scaled_total == nullptr ? scaled : scaled + shape.parts * chunks * count;
-    const Columns<T> in{static_cast<const T*>(dy), static_cast<const T*>(x), static_cast<const A*>(statistics), shape, first, count, chunks};
+    const Columns<T> in{
+        static_cast<const T*>(dy), static_cast<const T*>(x), static_cast<const A*>(statistics), shape, first, count, chunks};
     const bool wide = aligned(dy, x, workspace) && whole_rows<T>(shape.cols) && count % size == 0;
     const Grid grid{blocks_for(count, 32 * size), 32 * warps, blocks_for(chunks, warps), shape.parts};
     const Grid columns{blocks_for(count, 32), 32 * runs, shape.parts};
@@ -150,7 +152,8 @@ void sum_columns(const void* dy, const void* x, const void* statistics, Wide<T>*
     } else {
       launch(stream, grid, chunk_sums<false, T>, in, static_cast<A*>(nullptr), plain, wide);
     }
-    if (plain_total != nullptr) launch(stream, columns, add_chunks<A>, static_cast<const A*>(plain), plain_total, shape, first, count, chunks);
+    if (plain_total != nullptr)
+      launch(stream, columns, add_chunks<A>, static_cast<const A*>(plain), plain_total, shape, first, count, chunks);
   }
 }
 
@@ -167,8 +170,8 @@ void column_sums(int slot, const void* dy, void* db, const RowParts& shape, void
   });
 }
 
-void norm_backward_parameters(int slot, const void* dy, const void* x, const void* statistics, void* dgain, void* doffset, const RowParts& shape,
-                              void* workspace, std::size_t bytes, cudaStream_t stream) {
+void norm_backward_parameters(int slot, const void* dy, const void* x, const void* statistics, void* dgain, void* doffset,
+                              const RowParts& shape, void* workspace, std::size_t bytes, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     sum_columns<T>(dy, x, statistics, static_cast<Wide<T>*>(dgain), static_cast<Wide<T>*>(doffset), shape, workspace, bytes, stream);

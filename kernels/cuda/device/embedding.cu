@@ -50,10 +50,11 @@ __global__ void position_gradient_groups(const T* dy, PositionCall call, Wide<T>
 
 constexpr int tokens_at_once = 8;
 
-/// A warp stands at a place of the sorted tokens, for a strip of columns. If a table row begins there, it adds the row's tokens one after the
-/// other, eight of them in flight; otherwise another warp does.
+/// A warp stands at a place of the sorted tokens, for a strip of columns. If a table row begins there, it adds the row's tokens one after
+/// the other, eight of them in flight; otherwise another warp does.
 template <class T>
-__global__ void __launch_bounds__(group_threads) add_token_rows(SortedTokens sorted, const T* dy, TableShape shape, Wide<T>* dtable, int64_t n, bool wide) {
+__global__ void __launch_bounds__(group_threads)
+    add_token_rows(SortedTokens sorted, const T* dy, TableShape shape, Wide<T>* dtable, int64_t n, bool wide) {
   using A = Wide<T>;
   constexpr int size = lanes<T>;
   const int64_t place = static_cast<int64_t>(blockIdx.x) * (group_threads / 32) + threadIdx.x / 32;
@@ -93,8 +94,8 @@ __global__ void __launch_bounds__(group_threads) add_token_rows(SortedTokens sor
 void embedding(int size, const std::int32_t* tokens, const void* table, const TableShape& shape, void* y, int64_t n, cudaStream_t stream) {
   const auto with = [&](auto element) {
     using Bits = decltype(element);
-    launch(stream, grid_of_row_groups(n, shape.cols, lanes<Bits>), embedding_groups<Bits>, tokens, static_cast<const Bits*>(table), shape, static_cast<Bits*>(y),
-           n, aligned(table, y) && whole_rows<Bits>(shape.cols));
+    launch(stream, grid_of_row_groups(n, shape.cols, lanes<Bits>), embedding_groups<Bits>, tokens, static_cast<const Bits*>(table), shape,
+           static_cast<Bits*>(y), n, aligned(table, y) && whole_rows<Bits>(shape.cols));
   };
   if (size == 2) with(std::uint16_t{});
   else if (size == 4) with(std::uint32_t{});
@@ -117,7 +118,8 @@ void positions_backward(int slot, const void* dy, const PositionCall& call, void
   });
 }
 
-void add_by_row(int slot, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable, int64_t n, cudaStream_t stream) {
+void add_by_row(int slot, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable, int64_t n,
+                cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     const Grid grid{blocks_for(n, group_threads / 32), group_threads, blocks_for(shape.cols, 32 * lanes<T>)};

@@ -67,7 +67,8 @@ void finish_backward(const Finish& f, cudaStream_t stream) {
     launch(stream, grid_of(f), backward_elements<A, B, T>, sums, f.curve, before, dx, f.count);
   };
   if (f.slot == 0) return run(static_cast<const double*>(f.sums), static_cast<const double*>(f.before), static_cast<double*>(f.result));
-  with_pointers(f.before, f.before_slot, f.result, f.slot, [&](const auto* before, auto* dx) { run(static_cast<const float*>(f.sums), before, dx); });
+  with_pointers(f.before, f.before_slot, f.result, f.slot,
+                [&](const auto* before, auto* dx) { run(static_cast<const float*>(f.sums), before, dx); });
 }
 
 }  // namespace mindpipe::cuda

@@ -11,14 +11,15 @@ template <class T, int rows, int width>
 struct BackwardTiles {
   T q[rows][width + tile_pad<T>], dout[rows][width + tile_pad<T>], k[rows][width + tile_pad<T>], v[rows][width + tile_pad<T>];
   T weights[rows][rows + tile_pad<T>], gradients[rows][rows + tile_pad<T>];  ///< p D and ds
-  float log2_sum[rows], delta[rows];                                        ///< of each query
+  float log2_sum[rows], delta[rows];                                         ///< of each query
   int seen[rows];
   std::uint8_t kept[rows][rows];
 };
 
 /// Queries from first_query on: q, dout, log2(sum), dout . out, and how many keys each sees.
 template <class T, int rows, int width>
-MINDPIPE_DEVICE void load_queries(const AttentionCall& call, int sample, int head, int first_query, int length, bool sixteens, BackwardTiles<T, rows, width>& t) {
+MINDPIPE_DEVICE void load_queries(const AttentionCall& call, int sample, int head, int first_query, int length, bool sixteens,
+                                  BackwardTiles<T, rows, width>& t) {
   const int queries = static_cast<int>(call.queries), columns = static_cast<int>(call.width);
   const int in_use = queries - first_query < rows ? queries - first_query : rows;
   const T* dout = row_of<const T>(call.dout, call, sample, first_query, head);
@@ -33,13 +34,15 @@ MINDPIPE_DEVICE void load_queries(const AttentionCall& call, int sample, int hea
     for (int row = warp_of(i); row < rows; row += block_warps) {
       float total = 0;
       if (row < in_use)
-        for (int col = lane(); col < columns; col += lanes) total = fmaf(widen(dout[row * call.dout.row + col]), widen(out[row * call.out.row + col]), total);
+        for (int col = lane(); col < columns; col += lanes)
+          total = fmaf(widen(dout[row * call.dout.row + col]), widen(out[row * call.out.row + col]), total);
       total = warp_sum(total);
       if (lane() == 0) t.delta[row] = total;
     }
 }
 template <class T, int rows, int width>
-MINDPIPE_DEVICE void load_keys(const AttentionCall& call, int sample, int key_head, int first_key, int length, bool sixteens, BackwardTiles<T, rows, width>& t) {
+MINDPIPE_DEVICE void load_keys(const AttentionCall& call, int sample, int key_head, int first_key, int length, bool sixteens,
+                               BackwardTiles<T, rows, width>& t) {
   const int count = clamp(length - first_key, 0, rows), columns = static_cast<int>(call.width);
   load<T, rows, width>(t.k, row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, count, columns, sixteens);
   load<T, rows, width>(t.v, row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, count, columns, sixteens);
@@ -47,8 +50,8 @@ MINDPIPE_DEVICE void load_keys(const AttentionCall& call, int sample, int key_he
 
 /// p D and ds of one pair of a query and a key of the tiles, from its score and its dp.
 template <class T, int rows, int width>
-MINDPIPE_DEVICE void pair_gradients(const AttentionCall& call, int query, int key, int first_key, float score, float dp, const BackwardTiles<T, rows, width>& t,
-                                    float& weight, float& gradient) {
+MINDPIPE_DEVICE void pair_gradients(const AttentionCall& call, int query, int key, int first_key, float score, float dp,
+                                    const BackwardTiles<T, rows, width>& t, float& weight, float& gradient) {
   weight = gradient = 0;
   if (first_key + key >= t.seen[query]) return;
   const float p = exp2f(fmaf(score, static_cast<float>(call.scale) * log2_of_e, -t.log2_sum[query]));
@@ -59,7 +62,8 @@ MINDPIPE_DEVICE void pair_gradients(const AttentionCall& call, int query, int ke
 
 /// dq of a tile of queries, over tiles of keys in order.
 template <class T, int rows, int width>
-MINDPIPE_DEVICE void query_block(const AttentionCall& call, int tile, int head, int sample, bool sixteens, BackwardTiles<T, rows, width>& t) {
+MINDPIPE_DEVICE void query_block(const AttentionCall& call, int tile, int head, int sample, bool sixteens,
+                                 BackwardTiles<T, rows, width>& t) {
   const int first_query = tile * rows, queries = static_cast<int>(call.queries), columns = static_cast<int>(call.width);
   const int length = length_of(call, sample), in_use = queries - first_query < rows ? queries - first_query : rows;
   const int seen = visible_to(call, first_query + in_use - 1, length);
@@ -93,9 +97,12 @@ MINDPIPE_DEVICE void query_block(const AttentionCall& call, int tile, int head, 
 
 /// dk and dv of a tile of keys: query heads of the group in order, tiles of queries in order. Keys that nobody sees get zeros.
 template <class T, int rows, int width>
-MINDPIPE_DEVICE void key_block(const AttentionCall& call, int tile, int key_head, int sample, bool sixteens, BackwardTiles<T, rows, width>& t) {
-  const int first_key = tile * rows, queries = static_cast<int>(call.queries), keys = static_cast<int>(call.keys), columns = static_cast<int>(call.width);
-  const int length = length_of(call, sample), in_use = keys - first_key < rows ? keys - first_key : rows, group = static_cast<int>(call.query_heads / call.key_heads);
+MINDPIPE_DEVICE void key_block(const AttentionCall& call, int tile, int key_head, int sample, bool sixteens,
+                               BackwardTiles<T, rows, width>& t) {
+  const int first_key = tile * rows, queries = static_cast<int>(call.queries), keys = static_cast<int>(call.keys),
+            columns = static_cast<int>(call.width);
+  const int length = length_of(call, sample), in_use = keys - first_key < rows ? keys - first_key : rows,
+            group = static_cast<int>(call.query_heads / call.key_heads);
   load_keys<T, rows, width>(call, sample, key_head, first_key, length, sixteens, t);
   BlockSums<T, rows, width> dk, dv;
   dk.clear();

@@ -78,7 +78,7 @@ MINDPIPE_DEVICE void draw(const AttentionCall& call, std::uint32_t sample, std::
   c[2] = call.step;
   c[3] = call.sample + sample;
   std::uint32_t k0 = call.key[0], k1 = call.key[1];
-MINDPIPE_UNROLL
+  MINDPIPE_UNROLL
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53u} * c[0], b = std::uint64_t{0xCD9E8D57u} * c[2];
     c[0] = static_cast<std::uint32_t>(b >> 32) ^ c[1] ^ k0;
@@ -90,10 +90,11 @@ MINDPIPE_UNROLL
   }
 }
 
-/// kept[query][key] of a tile: 1 where the probability is kept. A row's elements follow each other along the keys, four of them to a block of
-/// the stream, which need not begin where the tile does.
+/// kept[query][key] of a tile: 1 where the probability is kept. A row's elements follow each other along the keys, four of them to a block
+/// of the stream, which need not begin where the tile does.
 template <int rows>
-MINDPIPE_DEVICE void draw_mask(const AttentionCall& call, int sample, int head, int first_query, int first_key, std::uint8_t (&kept)[rows][rows]) {
+MINDPIPE_DEVICE void draw_mask(const AttentionCall& call, int sample, int head, int first_query, int first_key,
+                               std::uint8_t (&kept)[rows][rows]) {
   constexpr int blocks = rows / 4 + 1;
   for (int i = thread(); i < rows * blocks; i += threads()) {
     const int row = i / blocks;
@@ -101,7 +102,7 @@ MINDPIPE_DEVICE void draw_mask(const AttentionCall& call, int sample, int head, 
     std::uint32_t words[4];
     draw(call, static_cast<std::uint32_t>(sample), first / 4 + static_cast<std::uint64_t>(i % blocks), words);
     const int col = i % blocks * 4 - static_cast<int>(first % 4);
-MINDPIPE_UNROLL
+    MINDPIPE_UNROLL
     for (int e = 0; e < 4; ++e)
       if (col + e >= 0 && col + e < rows) kept[row][col + e] = words[e] >= call.threshold;
   }

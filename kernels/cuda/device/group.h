@@ -41,7 +41,8 @@ template <int size, class T>
 __device__ inline void move(const T* from, T* to, Whole) {
   using Piece = typename PieceOf<static_cast<int>(size * sizeof(T))>::Type;
 #pragma unroll
-  for (int p = 0; p < static_cast<int>(size * sizeof(T) / sizeof(Piece)); ++p) reinterpret_cast<Piece*>(to)[p] = reinterpret_cast<const Piece*>(from)[p];
+  for (int p = 0; p < static_cast<int>(size * sizeof(T) / sizeof(Piece)); ++p)
+    reinterpret_cast<Piece*>(to)[p] = reinterpret_cast<const Piece*>(from)[p];
 }
 template <int size, class T>
 __device__ inline void move(const T* from, T* to, Part part) {
@@ -70,7 +71,9 @@ __device__ inline Group<Wide<T>, size> widened(const Raw<T, size>& raw) {
   return group;
 }
 template <int size, class T, class Ending>
-__device__ inline Group<Wide<T>, size> load(const T* from, Ending ending) { return widened(fetch<size>(from, ending)); }
+__device__ inline Group<Wide<T>, size> load(const T* from, Ending ending) {
+  return widened(fetch<size>(from, ending));
+}
 
 template <int size, class T, class A>
 __device__ inline void store(T* to, const Group<A, size>& group, Whole all) {
@@ -129,8 +132,8 @@ __device__ inline void for_row_group(int64_t rows, int64_t cols, bool aligned, c
   else body(row, j, Part{static_cast<int>(cols - j < size ? cols - j : size)});
 }
 
-/// In a block of `threads`: calls body(first element, group, Whole or Part) for groups t, t + threads, ... of thread t, in order; four are on
-/// their way at once.
+/// In a block of `threads`: calls body(first element, group, Whole or Part) for groups t, t + threads, ... of thread t, in order; four are
+/// on their way at once.
 template <int threads, int size, class T, class Body>
 __device__ inline void for_groups_of_block(const T* from, int64_t count, bool aligned, const Body& body) {
   constexpr int64_t stride = threads * size;
@@ -153,7 +156,9 @@ __device__ inline void for_groups_of_block(const T* from, int64_t count, bool al
 
 /// Whether rows of this many columns are whole groups, so that wide accesses may begin at each of them if they may at the first.
 template <class T>
-bool whole_rows(int64_t cols) { return cols % lanes<T> == 0; }
+bool whole_rows(int64_t cols) {
+  return cols % lanes<T> == 0;
+}
 
 /// Whether wide accesses may begin at all of these; none is a null pointer's answer too.
 template <class... Pointers>

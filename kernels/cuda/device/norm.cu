@@ -6,8 +6,8 @@
 namespace mindpipe::cuda {
 namespace {
 
-/// Where the rows of a norm come from: memory, or a sum that is written on the way. `fetch_at` asks memory, `first` makes numbers of the answer,
-/// and `again` reads what `first` gave, by the same thread.
+/// Where the rows of a norm come from: memory, or a sum that is written on the way. `fetch_at` asks memory, `first` makes numbers of the
+/// answer, and `again` reads what `first` gave, by the same thread.
 template <class T>
 struct StoredRows {
   template <int size>
@@ -15,11 +15,17 @@ struct StoredRows {
   const T* x;
   int64_t cols;
   template <int size, class Ending>
-  __device__ Raw<T, size> fetch_at(int64_t n, int64_t j, Ending ending) const { return fetch<size>(x + n * cols + j, ending); }
+  __device__ Raw<T, size> fetch_at(int64_t n, int64_t j, Ending ending) const {
+    return fetch<size>(x + n * cols + j, ending);
+  }
   template <int size, class Ending>
-  __device__ Group<Wide<T>, size> first(const Raw<T, size>& fetched, int64_t, int64_t, Ending) const { return widened(fetched); }
+  __device__ Group<Wide<T>, size> first(const Raw<T, size>& fetched, int64_t, int64_t, Ending) const {
+    return widened(fetched);
+  }
   template <int size, class Ending>
-  __device__ Group<Wide<T>, size> again(int64_t n, int64_t j, Ending ending) const { return load<size>(x + n * cols + j, ending); }
+  __device__ Group<Wide<T>, size> again(int64_t n, int64_t j, Ending ending) const {
+    return load<size>(x + n * cols + j, ending);
+  }
 };
 template <class T>
 struct SummedRows {
@@ -27,13 +33,17 @@ struct SummedRows {
   using Fetched = typename Residual<T>::template Fetched<size>;
   Residual<T> residual;
   template <int size, class Ending>
-  __device__ Fetched<size> fetch_at(int64_t n, int64_t j, Ending ending) const { return residual.template fetch_at<size>(n, j, ending); }
+  __device__ Fetched<size> fetch_at(int64_t n, int64_t j, Ending ending) const {
+    return residual.template fetch_at<size>(n, j, ending);
+  }
   template <int size, class Ending>
   __device__ Group<Wide<T>, size> first(const Fetched<size>& fetched, int64_t n, int64_t j, Ending ending) const {
     return residual.template sum_at<size>(fetched, n, j, ending);
   }
   template <int size, class Ending>
-  __device__ Group<Wide<T>, size> again(int64_t n, int64_t j, Ending ending) const { return load<size>(residual.y + n * residual.mask.cols + j, ending); }
+  __device__ Group<Wide<T>, size> again(int64_t n, int64_t j, Ending ending) const {
+    return load<size>(residual.y + n * residual.mask.cols + j, ending);
+  }
 };
 
 template <class T>
@@ -46,9 +56,8 @@ struct NormPart {
   int64_t rows, cols;
 };
 
-
-/// mean = sum x / cols (0 for rms), variance = sum (x - mean)^2 / cols, y = (x - mean) / sqrt(variance + epsilon) gain + offset. The row stays in
-/// registers between the passes; where it does not fit, it is read again.
+/// mean = sum x / cols (0 for rms), variance = sum (x - mean)^2 / cols, y = (x - mean) / sqrt(variance + epsilon) gain + offset. The row
+/// stays in registers between the passes; where it does not fit, it is read again.
 template <class T, bool in_registers, class Rows>
 __global__ void __launch_bounds__(most_threads) norm_rows(Rows rows, NormPart<T> norm, int threads) {
   using A = Wide<T>;
@@ -167,8 +176,14 @@ __global__ void __launch_bounds__(most_threads) norm_gradient_rows(NormGradient<
 
 template <class T>
 NormPart<T> part_of(const NormCall& call) {
-  return {call.rms, static_cast<const T*>(call.gain), static_cast<const T*>(call.offset), static_cast<Wide<T>>(call.epsilon),
-          static_cast<Wide<T>*>(call.statistics), static_cast<T*>(call.y), call.rows, call.cols};
+  return {call.rms,
+          static_cast<const T*>(call.gain),
+          static_cast<const T*>(call.offset),
+          static_cast<Wide<T>>(call.epsilon),
+          static_cast<Wide<T>*>(call.statistics),
+          static_cast<T*>(call.y),
+          call.rows,
+          call.cols};
 }
 
 template <class T, class Rows>
@@ -190,20 +205,29 @@ void norm(int slot, const void* x, const NormCall& call, cudaStream_t stream) {
   });
 }
 
-void residual_norm(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* sum, const NormCall& call, cudaStream_t stream) {
+void residual_norm(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* sum, const NormCall& call,
+                   cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    const Residual<T> residual{static_cast<const T*>(x), static_cast<const T*>(branch), static_cast<const T*>(bias), mask, static_cast<T*>(sum)};
+    const Residual<T> residual{static_cast<const T*>(x), static_cast<const T*>(branch), static_cast<const T*>(bias), mask,
+                               static_cast<T*>(sum)};
     start<T>(SummedRows<T>{residual}, call, aligned(x, branch, bias, sum, call.gain, call.offset, call.y), stream);
   });
 }
 
-void norm_backward_input(int slot, bool rms, const void* dy, const void* x, const void* gain, const void* statistics, const void* residual, void* dx,
-                         int64_t rows, int64_t cols, cudaStream_t stream) {
+void norm_backward_input(int slot, bool rms, const void* dy, const void* x, const void* gain, const void* statistics, const void* residual,
+                         void* dx, int64_t rows, int64_t cols, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    const NormGradient<T> norm{rms, static_cast<const T*>(dy), static_cast<const T*>(x), static_cast<const T*>(gain),
-                               static_cast<const Wide<T>*>(statistics), static_cast<const T*>(residual), static_cast<T*>(dx), rows, cols};
+    const NormGradient<T> norm{rms,
+                               static_cast<const T*>(dy),
+                               static_cast<const T*>(x),
+                               static_cast<const T*>(gain),
+                               static_cast<const Wide<T>*>(statistics),
+                               static_cast<const T*>(residual),
+                               static_cast<T*>(dx),
+                               rows,
+                               cols};
     const TeamShape team = team_for(cols, lanes<T>);
     if constexpr (sizeof(T) < 8) {
       if (aligned(dy, x, gain, residual, dx) && held(cols, lanes<T>))

@@ -19,7 +19,8 @@ __global__ void clear_rows(AttentionCall call, HeadsView view, std::int64_t head
 __global__ void clear_log_sums(AttentionCall call) {
   const int query = static_cast<int>(blockIdx.x), sample = static_cast<int>(blockIdx.y);
   if (flash::length_of(call, sample) > 0) return;
-  for (int head = static_cast<int>(threadIdx.x); head < call.query_heads; head += static_cast<int>(blockDim.x)) *flash::log_sum_of(call, sample, head, query) = 0;
+  for (int head = static_cast<int>(threadIdx.x); head < call.query_heads; head += static_cast<int>(blockDim.x))
+    *flash::log_sum_of(call, sample, head, query) = 0;
 }
 
 Grid rows_of(std::int64_t rows, const AttentionCall& call) { return {rows, 128, call.samples}; }

@@ -15,7 +15,8 @@ __device__ inline Words philox(const MaskRows& mask, std::uint32_t sample, std::
   std::uint32_t k0 = mask.key[0], k1 = mask.key[1];
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    const std::uint32_t a_low = 0xD2511F53u * c0, a_high = __umulhi(0xD2511F53u, c0), b_low = 0xCD9E8D57u * c2, b_high = __umulhi(0xCD9E8D57u, c2);
+    const std::uint32_t a_low = 0xD2511F53u * c0, a_high = __umulhi(0xD2511F53u, c0), b_low = 0xCD9E8D57u * c2,
+                        b_high = __umulhi(0xCD9E8D57u, c2);
     c0 = b_high ^ c1 ^ k0;
     c1 = b_low;
     c2 = a_high ^ c3 ^ k1;

@@ -31,8 +31,10 @@ struct Team {
   bool there;  ///< whether there is such a row; a team without one must still take part in sums
 
   __device__ Team(int threads_of_a_row, int64_t rows)
-      : threads(threads_of_a_row), rank(static_cast<int>(threadIdx.x) % threads_of_a_row),
-        row(static_cast<int64_t>(blockIdx.x) * (blockDim.x / static_cast<unsigned>(threads_of_a_row)) + threadIdx.x / static_cast<unsigned>(threads_of_a_row)),
+      : threads(threads_of_a_row),
+        rank(static_cast<int>(threadIdx.x) % threads_of_a_row),
+        row(static_cast<int64_t>(blockIdx.x) * (blockDim.x / static_cast<unsigned>(threads_of_a_row)) +
+            threadIdx.x / static_cast<unsigned>(threads_of_a_row)),
         there(row < rows) {}
 
   /// Calls body(v, first column, Whole or Part) for this thread's groups of the row; where the row is held, v counts to held_groups.
@@ -58,7 +60,9 @@ struct Pair {
   A a, b;
 };
 template <class A>
-__device__ inline Pair<A> operator+(Pair<A> x, Pair<A> y) { return {x.a + y.a, x.b + y.b}; }
+__device__ inline Pair<A> operator+(Pair<A> x, Pair<A> y) {
+  return {x.a + y.a, x.b + y.b};
+}
 
 __device__ inline float from_lane_across(float x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
 __device__ inline double from_lane_across(double x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
@@ -66,16 +70,22 @@ __device__ inline int64_t from_lane_across(int64_t x, int distance) {
   return static_cast<int64_t>(__shfl_xor_sync(0xffffffffu, static_cast<long long>(x), distance));
 }
 template <class A>
-__device__ inline Pair<A> from_lane_across(Pair<A> x, int distance) { return {from_lane_across(x.a, distance), from_lane_across(x.b, distance)}; }
+__device__ inline Pair<A> from_lane_across(Pair<A> x, int distance) {
+  return {from_lane_across(x.a, distance), from_lane_across(x.b, distance)};
+}
 
 struct Sum {
   template <class V>
-  __device__ V operator()(V x, V y) const { return x + y; }
+  __device__ V operator()(V x, V y) const {
+    return x + y;
+  }
 };
 /// a > b ? a : b, where a NaN in b stays.
 struct Largest {
   template <class V>
-  __device__ V operator()(V x, V y) const { return x > y || x != x ? x : y; }
+  __device__ V operator()(V x, V y) const {
+    return x > y || x != x ? x : y;
+  }
 };
 
 /// All of a warp's values joined by neighbours first: the same bits in every lane.

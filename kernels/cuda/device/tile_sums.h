@@ -15,8 +15,9 @@ using Tile = T[rows][cols + tile_pad<T>];
 template <class T, int cols>
 struct WarpSums;
 
-/// By fragments of mma m16n8k16: lane 4 g + t holds c at rows g and g + 8, columns 2t and 2t + 1 of each eight. `Core` is the tensor core of a warp, or a
-/// model of one: lane(), pair(two numbers), multiply(c, a, b0, b1), and load_columns(row, b0, b1), where lanes 0 to 15 name the rows of 16 x 8 numbers.
+/// By fragments of mma m16n8k16: lane 4 g + t holds c at rows g and g + 8, columns 2t and 2t + 1 of each eight. `Core` is the tensor core
+/// of a warp, or a model of one: lane(), pair(two numbers), multiply(c, a, b0, b1), and load_columns(row, b0, b1), where lanes 0 to 15 name
+/// the rows of 16 x 8 numbers.
 template <class Core, int cols>
 struct FragmentSums {
   static_assert(cols % 8 == 0);
@@ -26,7 +27,7 @@ struct FragmentSums {
   static MINDPIPE_DEVICE int row_of(int i) { return Core::lane() / 4 + (i & 2) * 4; }
   static MINDPIPE_DEVICE int col_of(int i) { return i / 4 * 8 + Core::lane() % 4 * 2 + (i & 1); }
   MINDPIPE_DEVICE void clear() {
-MINDPIPE_UNROLL
+    MINDPIPE_UNROLL
     for (float& x : value) x = 0;
   }
   /// a at rows g and g + 8, depths 2t, 2t + 1 and 2t + 8, 2t + 9
@@ -41,23 +42,24 @@ MINDPIPE_UNROLL
   MINDPIPE_DEVICE void add_rows(const Bf16* a, int a_pitch, const Bf16* b, int b_pitch) {
     static_assert(depth % 16 == 0);
     const Bf16* right = b + Core::lane() / 4 * b_pitch + Core::lane() % 4 * 2;  // depths 2t, 2t + 1 of column g
-MINDPIPE_UNROLL
+    MINDPIPE_UNROLL
     for (int d = 0; d < depth; d += 16) {
       std::uint32_t left[4];
       load_left(a + d, a_pitch, left);
-MINDPIPE_UNROLL
-      for (int n = 0; n < cols / 8; ++n) Core::multiply(value + 4 * n, left, Core::pair(right + n * 8 * b_pitch + d), Core::pair(right + n * 8 * b_pitch + d + 8));
+      MINDPIPE_UNROLL
+      for (int n = 0; n < cols / 8; ++n)
+        Core::multiply(value + 4 * n, left, Core::pair(right + n * 8 * b_pitch + d), Core::pair(right + n * 8 * b_pitch + d + 8));
     }
   }
   template <int depth>
   MINDPIPE_DEVICE void add_cols(const Bf16* a, int a_pitch, const Bf16* b, int b_pitch) {
     static_assert(depth % 16 == 0);
     const Bf16* row = b + Core::lane() % 16 * b_pitch;
-MINDPIPE_UNROLL
+    MINDPIPE_UNROLL
     for (int d = 0; d < depth; d += 16) {
       std::uint32_t left[4];
       load_left(a + d, a_pitch, left);
-MINDPIPE_UNROLL
+      MINDPIPE_UNROLL
       for (int n = 0; n < cols / 8; ++n) {
         std::uint32_t b0, b1;
         Core::load_columns(row + d * b_pitch + n * 8, b0, b1);
@@ -95,15 +97,15 @@ struct WarpSums<float, cols> {
   static MINDPIPE_DEVICE int row_of(int i) { return i / (count / rows) * (32 / wide) + lane() / wide; }
   static MINDPIPE_DEVICE int col_of(int i) { return i % (count / rows) * wide + lane() % wide; }
   MINDPIPE_DEVICE void clear() {
-MINDPIPE_UNROLL
+    MINDPIPE_UNROLL
     for (float& x : value) x = 0;
   }
   /// right[j][0..3] = four depths of this lane's j-th column
   MINDPIPE_DEVICE void multiply(const float* a, int a_pitch, const float (&right)[count / rows][4]) {
-MINDPIPE_UNROLL
+    MINDPIPE_UNROLL
     for (int r = 0; r < rows; ++r) {
       const float4 left = *reinterpret_cast<const float4*>(a + row_of(r * (count / rows)) * a_pitch);
-MINDPIPE_UNROLL
+      MINDPIPE_UNROLL
       for (int j = 0; j < count / rows; ++j) {
         float& c = value[r * (count / rows) + j];
         c = fmaf(left.w, right[j][3], fmaf(left.z, right[j][2], fmaf(left.y, right[j][1], fmaf(left.x, right[j][0], c))));
@@ -112,10 +114,10 @@ MINDPIPE_UNROLL
   }
   template <int depth>
   MINDPIPE_DEVICE void add_rows(const float* a, int a_pitch, const float* b, int b_pitch) {
-MINDPIPE_UNROLL_4
+    MINDPIPE_UNROLL_4
     for (int d = 0; d < depth; d += 4) {
       float right[count / rows][4];
-MINDPIPE_UNROLL
+      MINDPIPE_UNROLL
       for (int j = 0; j < count / rows; ++j) {
         const float4 four = *reinterpret_cast<const float4*>(b + col_of(j) * b_pitch + d);
         right[j][0] = four.x, right[j][1] = four.y, right[j][2] = four.z, right[j][3] = four.w;
@@ -125,13 +127,12 @@ MINDPIPE_UNROLL
   }
   template <int depth>
   MINDPIPE_DEVICE void add_cols(const float* a, int a_pitch, const float* b, int b_pitch) {
-MINDPIPE_UNROLL_4
+    MINDPIPE_UNROLL_4
     for (int d = 0; d < depth; d += 4) {
       float right[count / rows][4];
-MINDPIPE_UNROLL
-      for (int j = 0; j < count / rows; ++j)
-MINDPIPE_UNROLL
-        for (int s = 0; s < 4; ++s) right[j][s] = b[(d + s) * b_pitch + col_of(j)];
+      MINDPIPE_UNROLL
+      for (int j = 0; j < count / rows; ++j) MINDPIPE_UNROLL
+      for (int s = 0; s < 4; ++s) right[j][s] = b[(d + s) * b_pitch + col_of(j)];
       multiply(a + d, a_pitch, right);
     }
   }
@@ -180,40 +181,42 @@ struct BlockSums {
   Warp of[warps_of_thread];
 
   MINDPIPE_DEVICE void clear() {
-MINDPIPE_UNROLL
+    MINDPIPE_UNROLL
     for (Warp& warp : of) warp.clear();
   }
   /// += a[rows][depth] b[cols][depth]^T
   template <int depth>
   MINDPIPE_DEVICE void add_rows(const T (&a)[rows][depth + tile_pad<T>], const T (&b)[cols][depth + tile_pad<T>]) {
-MINDPIPE_UNROLL
+    MINDPIPE_UNROLL
     for (int i = 0; i < warps_of_thread; ++i)
-      of[i].template add_rows<depth>(a[WarpGrid<rows>::first_row(warp_of(i))], depth + tile_pad<T>, b[WarpGrid<rows>::first_col(warp_of(i), cols)], depth + tile_pad<T>);
+      of[i].template add_rows<depth>(a[WarpGrid<rows>::first_row(warp_of(i))], depth + tile_pad<T>,
+                                     b[WarpGrid<rows>::first_col(warp_of(i), cols)], depth + tile_pad<T>);
   }
   /// += a[rows][depth] b[depth][cols]
   template <int depth>
   MINDPIPE_DEVICE void add_cols(const T (&a)[rows][depth + tile_pad<T>], const T (&b)[depth][cols + tile_pad<T>]) {
-MINDPIPE_UNROLL
+    MINDPIPE_UNROLL
     for (int i = 0; i < warps_of_thread; ++i)
-      of[i].template add_cols<depth>(a[WarpGrid<rows>::first_row(warp_of(i))], depth + tile_pad<T>, b[0] + WarpGrid<rows>::first_col(warp_of(i), cols), cols + tile_pad<T>);
+      of[i].template add_cols<depth>(a[WarpGrid<rows>::first_row(warp_of(i))], depth + tile_pad<T>,
+                                     b[0] + WarpGrid<rows>::first_col(warp_of(i), cols), cols + tile_pad<T>);
   }
   /// visit(row, col, value) of every element that this thread holds; in the same order for sums of the same extents
   template <class Visit>
   MINDPIPE_DEVICE void each(const Visit& visit) {
-MINDPIPE_UNROLL
+    MINDPIPE_UNROLL
     for (int i = 0; i < warps_of_thread; ++i) {
       const int row = WarpGrid<rows>::first_row(warp_of(i)), col = WarpGrid<rows>::first_col(warp_of(i), cols);
-MINDPIPE_UNROLL
+      MINDPIPE_UNROLL
       for (int e = 0; e < Warp::count; ++e) visit(row + Warp::row_of(e), col + Warp::col_of(e), of[i].value[e]);
     }
   }
   /// visit(row, col, value, other) beside sums of the same extents
   template <class Visit>
   MINDPIPE_DEVICE void each(BlockSums& other, const Visit& visit) {
-MINDPIPE_UNROLL
+    MINDPIPE_UNROLL
     for (int i = 0; i < warps_of_thread; ++i) {
       const int row = WarpGrid<rows>::first_row(warp_of(i)), col = WarpGrid<rows>::first_col(warp_of(i), cols);
-MINDPIPE_UNROLL
+      MINDPIPE_UNROLL
       for (int e = 0; e < Warp::count; ++e) visit(row + Warp::row_of(e), col + Warp::col_of(e), of[i].value[e], other.of[i].value[e]);
     }
   }

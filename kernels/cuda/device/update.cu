@@ -5,7 +5,8 @@
 namespace mindpipe::cuda {
 namespace {
 
-/// sums[c] = sum x^2 over chunk c, one block for each: a thread takes every 256th group, its lanes apart, then all are joined by neighbours.
+/// sums[c] = sum x^2 over chunk c, one block for each: a thread takes every 256th group, its lanes apart, then all are joined by
+/// neighbours.
 template <class T>
 __global__ void __launch_bounds__(group_threads) sum_squares_chunks(const T* x, int64_t count, int64_t chunk, double* sums, bool wide) {
   using A = Wide<T>;
@@ -29,7 +30,8 @@ __global__ void __launch_bounds__(group_threads) count_groups(const T* x, int64_
   int64_t here = 0;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * group_threads * size;
   for (int64_t i = thread_index() * size; i < count; i += stride) {
-    const auto a = wide && count - i >= size ? load<size>(x + i, Whole{}) : load<size>(x + i, Part{static_cast<int>(count - i < size ? count - i : size)});
+    const auto a = wide && count - i >= size ? load<size>(x + i, Whole{})
+                                             : load<size>(x + i, Part{static_cast<int>(count - i < size ? count - i : size)});
 #pragma unroll
     for (int k = 0; k < size; ++k) here += not_finite(a.x[k]) ? 1 : 0;
   }
@@ -45,8 +47,8 @@ struct AdamWIn {
 
 /// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
 template <class T>
-__global__ void __launch_bounds__(group_threads) adamw_groups(AdamWIn<Wide<T>> step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* m, Wide<T>* v,
-                                                             T* value, int64_t count, bool wide) {
+__global__ void __launch_bounds__(group_threads) adamw_groups(AdamWIn<Wide<T>> step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* m,
+                                                              Wide<T>* v, T* value, int64_t count, bool wide) {
   using A = Wide<T>;
   constexpr int size = lanes<A>;
   for_group<size>(count, wide, [&](int64_t i, auto ending) {
@@ -73,8 +75,8 @@ struct SgdIn {
 
 /// g += decay p; v = momentum v + g; p -= rate v, or with nesterov: p -= rate (g + momentum v)
 template <class T>
-__global__ void __launch_bounds__(group_threads) sgd_groups(SgdIn<Wide<T>> step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* velocity, T* value,
-                                                           int64_t count, bool wide) {
+__global__ void __launch_bounds__(group_threads)
+    sgd_groups(SgdIn<Wide<T>> step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* velocity, T* value, int64_t count, bool wide) {
   using A = Wide<T>;
   constexpr int size = lanes<A>;
   for_group<size>(count, wide, [&](int64_t i, auto ending) {
@@ -104,7 +106,8 @@ constexpr int64_t most_counting_blocks = 2048;  ///< enough to fill a GPU; each 
 void sum_squares(int slot, const void* x, int64_t count, int64_t chunk, double* sums, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, Grid{blocks_for(count, chunk), group_threads}, sum_squares_chunks<T>, static_cast<const T*>(x), count, chunk, sums, aligned(x));
+    launch(stream, Grid{blocks_for(count, chunk), group_threads}, sum_squares_chunks<T>, static_cast<const T*>(x), count, chunk, sums,
+           aligned(x));
   });
 }
 
@@ -117,26 +120,31 @@ void count_not_finite(int slot, const void* x, int64_t count, unsigned long long
   });
 }
 
-void adamw(int slot, const AdamWStep& step, const void* gradient, void* master, void* m, void* v, void* value, int64_t count, cudaStream_t stream) {
+void adamw(int slot, const AdamWStep& step, const void* gradient, void* master, void* m, void* v, void* value, int64_t count,
+           cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     using A = Wide<T>;
-    const AdamWIn<A> in{static_cast<A>(step.gradient_factor), static_cast<A>(step.keep), static_cast<A>(step.beta1), static_cast<A>(step.beta2),
-                        static_cast<A>(step.one_less_beta1), static_cast<A>(step.one_less_beta2), static_cast<A>(step.step_size),
-                        static_cast<A>(step.deviation_factor), static_cast<A>(step.epsilon)};
-    launch(stream, grid_of_groups(count, lanes<A>), adamw_groups<T>, in, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(m),
-           static_cast<A*>(v), static_cast<T*>(value), count, aligned(gradient, master, m, v, value));
+    const AdamWIn<A> in{static_cast<A>(step.gradient_factor), static_cast<A>(step.keep),
+                        static_cast<A>(step.beta1),           static_cast<A>(step.beta2),
+                        static_cast<A>(step.one_less_beta1),  static_cast<A>(step.one_less_beta2),
+                        static_cast<A>(step.step_size),       static_cast<A>(step.deviation_factor),
+                        static_cast<A>(step.epsilon)};
+    launch(stream, grid_of_groups(count, lanes<A>), adamw_groups<T>, in, static_cast<const A*>(gradient), static_cast<A*>(master),
+           static_cast<A*>(m), static_cast<A*>(v), static_cast<T*>(value), count, aligned(gradient, master, m, v, value));
   });
 }
 
-void sgd(int slot, const SgdStep& step, const void* gradient, void* master, void* velocity, void* value, int64_t count, cudaStream_t stream) {
+void sgd(int slot, const SgdStep& step, const void* gradient, void* master, void* velocity, void* value, int64_t count,
+         cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     using A = Wide<T>;
-    const SgdIn<A> in{static_cast<A>(step.gradient_factor), static_cast<A>(step.rate), static_cast<A>(step.momentum), static_cast<A>(step.decay),
-                      step.nesterov ? A(1) : A(0), step.nesterov ? static_cast<A>(step.momentum) : A(1)};
-    launch(stream, grid_of_groups(count, lanes<A>), sgd_groups<T>, in, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(velocity),
-           static_cast<T*>(value), count, aligned(gradient, master, velocity, value));
+    const SgdIn<A> in{static_cast<A>(step.gradient_factor), static_cast<A>(step.rate),
+                      static_cast<A>(step.momentum),        static_cast<A>(step.decay),
+                      step.nesterov ? A(1) : A(0),          step.nesterov ? static_cast<A>(step.momentum) : A(1)};
+    launch(stream, grid_of_groups(count, lanes<A>), sgd_groups<T>, in, static_cast<const A*>(gradient), static_cast<A*>(master),
+           static_cast<A*>(velocity), static_cast<T*>(value), count, aligned(gradient, master, velocity, value));
   });
 }
 

@@ -138,7 +138,8 @@ cudaError_t enqueue(const cudaLaunchConfig_t& config, std::function<void()> body
     const std::uint64_t count = std::uint64_t{blocks.x} * blocks.y * blocks.z;
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t b = backwards ? count - 1 - i : i;
-      blockIdx = dim3(static_cast<unsigned>(b % blocks.x), static_cast<unsigned>(b / blocks.x % blocks.y), static_cast<unsigned>(b / blocks.x / blocks.y));
+      blockIdx = dim3(static_cast<unsigned>(b % blocks.x), static_cast<unsigned>(b / blocks.x % blocks.y),
+                      static_cast<unsigned>(b / blocks.x / blocks.y));
       run_block(body);
     }
   });

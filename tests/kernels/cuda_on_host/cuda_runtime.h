@@ -1,6 +1,7 @@
 #pragma once
-// The part of the CUDA runtime that kernels/cuda uses, on the host: memory is memory between guards, a stream is a list of work that is done when
-// somebody waits for it, and a kernel's threads are fibers of one thread. With it the very sources of the CUDA backend are tested where there is no GPU.
+// The part of the CUDA runtime that kernels/cuda uses, on the host: memory is memory between guards, a stream is a list of work that is
+// done when somebody waits for it, and a kernel's threads are fibers of one thread. With it the very sources of the CUDA backend are tested
+// where there is no GPU.
 #include <math.h>
 
 #include <cstddef>
@@ -116,7 +117,9 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
 inline void __syncthreads() { on_host::wait_for_block(); }
 inline void __syncwarp(unsigned = ~0u) { on_host::exchange(0); }
 template <class T>
-T __shfl_xor_sync(unsigned, T x, int distance) { return on_host::from_lane(x, threadIdx.x % 32 ^ static_cast<unsigned>(distance)); }
+T __shfl_xor_sync(unsigned, T x, int distance) {
+  return on_host::from_lane(x, threadIdx.x % 32 ^ static_cast<unsigned>(distance));
+}
 template <class T>
 T __shfl_up_sync(unsigned, T x, unsigned distance) {
   const unsigned lane = threadIdx.x % 32;
