@@ -19,8 +19,33 @@ Channels::Channels(MPI_Comm ranks, Waiting& waiting, Axis axis, TrafficLedger* l
   world_ranks_ = world_ranks(comm_.get());
 }
 
+void Channels::use(Transports& transports, std::vector<ChannelName> channels) {
+  std::sort(channels.begin(), channels.end());  // one order for all ranks
+  for (const ChannelName& channel : channels) {
+    const bool mine = channel.from == rank_ || channel.to == rank_;
+    MpiComm pair;  // the sender is rank 0 of it
+    MPI_CHECK(MPI_Comm_split(comm_.get(), mine ? 0 : MPI_UNDEFINED, channel.from == rank_ ? 0 : 1, pair.receive()));
+    if (!mine) continue;
+    const auto place = [&](int rank) { return world_ranks_[static_cast<std::size_t>(rank)]; };
+    const std::string name = fmt::format("channel {} from rank {} to rank {}", channel.payload, place(channel.from), place(channel.to));
+    queued_[channel] = transports.among(pair.get(), Transports::Use::channel, name);
+  }
+}
+
+Channels::Transfer Channels::put(const ChannelName& channel, const Transport::Parcel& parcel) {
+  const auto transport = queued_.find(channel);
+  MP_CHECK(transport != queued_.end(), "no channel of payload {} from rank {} to rank {} was asked for", channel.payload, channel.from,
+           channel.to);
+  if (parcel.bytes > 0) transport->second->put({&parcel, 1});
+  return next_++;
+}
+
 Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, TrafficClass kind) {
   MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, rank_, peer);
+  if (!queued_.empty()) {
+    if (ledger_ != nullptr) ledger_->add(axis_, kind, static_cast<std::int64_t>(tensor.bytes()), 0);
+    return put({rank_, peer, payload}, {Transport::Parcel::Way::send, tensor.data, tensor.bytes(), 1});
+  }
   sends_.push_back({next_, peer, payload, kind, tensor.as<std::byte>(), tensor.bytes()});
   waiting_.gate().begin(kind);
   progress();
@@ -29,6 +54,7 @@ Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, T
 
 Channels::Transfer Channels::receive(int peer, int payload, const Tensor& tensor) {
   MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, peer, rank_);
+  if (!queued_.empty()) return put({peer, rank_, payload}, {Transport::Parcel::Way::receive, tensor.data, tensor.bytes(), 0});
   Message& message = receives_.emplace_back(Message{next_, peer, payload, TrafficClass::pipeline, tensor.as<std::byte>(), tensor.bytes()});
   while (message.begun < message.bytes) begin_part(message, false);
   progress();

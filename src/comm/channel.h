@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,12 @@
 #include "core/tensor.h"
 
 namespace mindpipe {
+
+/// A channel: what `from` sends `to`, of one payload.
+struct ChannelName {
+  int from = 0, to = 0, payload = 0;
+  auto operator<=>(const ChannelName&) const = default;
+};
 
 /// Directed channels: (from, to, payload) is one first-in-first-out stream of messages of its own, a tag of MPI's.
 ///
@@ -25,6 +33,11 @@ class Channels {
   /// Collective over `ranks`, which is duplicated; peers are ranks of it. `axis` names the traffic in `ledger` (may be null).
   /// `route`: how the tensors' bytes travel; a send of a counted tensor ends when its receiver is there.
   Channels(MPI_Comm ranks, Waiting& waiting, Axis axis = Axis::pipeline, TrafficLedger* ledger = nullptr, const Route& route = {});
+
+  /// From now on these channels go through transports of their own: a transfer is put into the device's current queue, whole, and is done
+  /// for the host with that. Who calls puts the waits for other queues before and behind it. Collective over the ranks, which name the
+  /// same.
+  void use(Transports& transports, std::vector<ChannelName> channels);
 
   /// Begins to send; `tensor` must stay as it is until the transfer is done.
   Transfer send(int peer, int payload, const Tensor& tensor, TrafficClass kind = TrafficClass::pipeline);
@@ -54,6 +67,7 @@ class Channels {
     bool same_channel(const Message& other) const { return peer == other.peer && payload == other.payload; }
   };
   using Messages = std::deque<Message>;
+  Transfer put(const ChannelName& channel, const Transport::Parcel& parcel);
   void begin_part(Message& message, bool sending);
   void begin_sends(TrafficClass kind);
   void finish_parts(Message& message, bool sending);
@@ -66,6 +80,7 @@ class Channels {
   Route route_;
   int rank_ = 0;
   std::vector<int> world_ranks_;
+  std::map<ChannelName, std::unique_ptr<Transport>> queued_;  ///< this rank's
   Transfer next_ = 0;
   Messages sends_, receives_;  ///< in the order in which they were asked for
 };

@@ -68,7 +68,7 @@ Communicator::Combine Communicator::larger() const {
   return [this](const Tensor& a, const Tensor& b, const Tensor& largest) { backend_.maximum(a, b, largest); };
 }
 
-Route Communicator::route() const { return route_of(backend_.memory(), group_->waiting()); }
+Route Communicator::route() const { return group_->route(backend_.memory()); }
 
 void Communicator::add_on_paper(const Tensor& own) const {
   for (int other = 1; other < size_ && own.count() > 0; ++other) backend_.add(own, own, own);
@@ -92,7 +92,7 @@ void Communicator::run(Exchange& exchange, const char* operation, TrafficClass k
   waiting.until([&] { return exchange.advance(); },
                 [&] { return fmt::format("{}.{} number {}: {}", name_of(axis_), operation, calls_, exchange.missing()); });
   waiting.gate().end(kind);
-  if (ledger_ != nullptr) ledger_->add(axis_, kind, static_cast<std::int64_t>(exchange.bytes_sent()), seconds_since(start));
+  if (ledger_ != nullptr) ledger_->add(axis_, kind, static_cast<std::int64_t>(exchange.bytes_sent()), group_->seconds_since(start));
   if (observe_ && kind == TrafficClass::tensor) observe_({operation, start, now_ns(), static_cast<std::int64_t>(exchange.bytes_sent())});
 }
 
@@ -195,7 +195,8 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
   for (distance /= 2; distance > 0; distance /= 2)
     if (place + distance < size_) messages.send(tensor.data, tensor.bytes(), (rank_ + distance) % size_, tag);
   group_->waiting().until([&] { return messages.done(); }, describe);
-  if (ledger_ != nullptr) ledger_->add(axis_, TrafficClass::values, static_cast<std::int64_t>(messages.bytes_sent()), seconds_since(start));
+  if (ledger_ != nullptr)
+    ledger_->add(axis_, TrafficClass::values, static_cast<std::int64_t>(messages.bytes_sent()), group_->seconds_since(start));
 }
 
 void Communicator::maximum(const Tensor& values) {

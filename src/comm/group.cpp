@@ -44,13 +44,23 @@ std::string missing_text(std::vector<int> senders, std::vector<int> receivers) {
          (one ? " has not taken what is sent to it" : " have not taken what is sent to them");
 }
 
+Route Group::route(const Memory& memory) const {
+  if (transport_ != nullptr) return {Route::Kind::queued, nullptr, transport_.get()};
+  return route_of(memory, waiting_);
+}
+
 Route route_of(const Memory& memory, const Waiting& waiting) {
-  if (memory.kind() == Memory::Kind::counted) return {Route::Kind::counted, nullptr};
+  if (memory.kind() == Memory::Kind::counted) return {Route::Kind::counted};
   if (waiting.staging() != nullptr) return {Route::Kind::staged, waiting.staging()};
   return {};
 }
 
 void Messages::begin(Wire::Way way, void* data, std::size_t bytes, int peer, int tag) {
+  if (route_.kind == Route::Kind::queued) {
+    using Way = Transport::Parcel::Way;
+    if (bytes > 0) parcels_.push_back({way == Wire::Way::receive ? Way::receive : Way::send, data, bytes, peer});
+    return;
+  }
   for (std::size_t from = 0; from < bytes; from += longest_message)
     parts_.push_back(
         {Wire(route_, way, static_cast<std::byte*>(data) + from, std::min(longest_message, bytes - from), peer, tag, group_->comm()),
@@ -65,6 +75,8 @@ void Messages::send(void* data, std::size_t bytes, int peer, int tag) {
 void Messages::receive(void* data, std::size_t bytes, int peer, int tag) { begin(Wire::Way::receive, data, bytes, peer, tag); }
 
 bool Messages::done() {
+  if (!parcels_.empty()) route_.transport->put(parcels_);
+  parcels_.clear();
   bool all = true;
   for (std::size_t i = 0; i < parts_.size(); ++i)
     if (parts_[i].first || parts_[i - 1].wire.handed_over()) all = parts_[i].wire.done() && all;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "comm/mpi.h"
+#include "comm/transport.h"
 #include "comm/waiting.h"
 #include "comm/wire.h"
 
@@ -14,11 +15,18 @@ class Group {
  public:
   /// Collective over `ranks`, which it duplicates. `waiting` is this rank's and outlives the group.
   Group(MPI_Comm ranks, Waiting& waiting);
+  /// From now on tensors travel by `transport`, which is among the same ranks.
+  void use(std::unique_ptr<Transport> transport) { transport_ = std::move(transport); }
 
   int size() const { return size_; }
   int rank() const { return rank_; }
   int world_rank(int peer) const { return world_ranks_[static_cast<std::size_t>(peer)]; }
   MPI_Comm comm() const { return comm_.get(); }
+  bool queued() const { return transport_ != nullptr; }
+  /// What a call took that began at `start_ns`; nothing where only the device knows.
+  double seconds_since(std::int64_t start_ns) const { return queued() ? 0 : mindpipe::seconds_since(start_ns); }
+  /// How tensors of this memory travel.
+  Route route(const Memory& memory) const;
   Waiting& waiting() const { return waiting_; }
   /// A number for the next exchange, equal on all ranks because they begin their exchanges in one order.
   int next_exchange() { return static_cast<int>(next_exchange_++ % exchanges_under_way); }
@@ -26,6 +34,7 @@ class Group {
  private:
   MpiComm comm_;
   Waiting& waiting_;
+  std::unique_ptr<Transport> transport_;  ///< none: MPI carries everything
   int size_ = 1, rank_ = 0;
   std::vector<int> world_ranks_;
   unsigned next_exchange_ = 0;
@@ -36,11 +45,11 @@ class Group {
 /// them".
 std::string missing_text(std::vector<int> senders, std::vector<int> receivers);
 
-/// How bytes of this memory get to another rank.
+/// How bytes of this memory get to another rank by MPI.
 Route route_of(const Memory& memory, const Waiting& waiting);
 
 /// Messages under way, begun together and awaited together. Nothing here blocks. Messages between two ranks of a group that
-/// have the same tag arrive in the order in which they were begun.
+/// have the same tag arrive in the order in which they were begun. On the queued route the first call of done() puts them all in.
 class Messages {
  public:
   explicit Messages(Group& group, const Route& route = {}) : group_(&group), route_(route) {}
@@ -62,6 +71,7 @@ class Messages {
     bool first;  ///< of a message
   };
   std::vector<Part> parts_;
+  std::vector<Transport::Parcel> parcels_;  ///< queued, not put in yet
   std::size_t bytes_sent_ = 0;
 };
 

@@ -52,8 +52,7 @@ bool Reductions::begin_exchange() {
   const bool counted = backend_.memory().kind() == Memory::Kind::counted;
   const Combine combine = counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {})
                                   : [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
-  job->exchange.emplace(*group_, job->halves, std::move(job->pieces), scratch, combine, route_of(backend_.memory(), group_->waiting()),
-                        job->own);
+  job->exchange.emplace(*group_, job->halves, std::move(job->pieces), scratch, combine, group_->route(backend_.memory()), job->own);
   return true;
 }
 
@@ -67,7 +66,7 @@ void Reductions::finish_exchanges() {
   for (; !queue_.empty() && queue_.front().finished; queue_.pop_front(), ++finished_) {
     const Job& job = queue_.front();
     if (ledger_ != nullptr && job.exchange)
-      ledger_->add(axis_, job.kind(), static_cast<std::int64_t>(job.exchange->bytes_sent()), seconds_since(job.start_ns));
+      ledger_->add(axis_, job.kind(), static_cast<std::int64_t>(job.exchange->bytes_sent()), group_->seconds_since(job.start_ns));
   }
 }
 

@@ -20,6 +20,7 @@ namespace mindpipe {
 ///
 /// What is summed is the root of this rank's own subtree of logical shards; the rest of the tree runs over the ranks, every node
 /// rounded to the dtype, as in Communicator. pieces[r] is the piece that rank r owns; sizes are equal on all ranks and may be zero.
+/// Where the group has a transport, messages and additions go into the device's current queue at once, and are done for the host with that.
 class Reductions {
  public:
   using Request = std::int64_t;  ///< names something that was begun
