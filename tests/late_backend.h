@@ -1,12 +1,15 @@
 #pragma once
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "backend.h"
+#include "core/clock.h"
 #include "core/random.h"
 
 namespace mindpipe {
@@ -167,11 +170,18 @@ class LateBackend final : public Backend {
     return happened_[event];
   }
   void synchronize() override {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (auto& queue : queues_) moved = turn(queue) || moved;
+    const std::int64_t start = now_ns();
+    for (bool moved = true;; moved = false) {
+      bool empty = true;
+      for (auto& queue : queues_) moved = turn(queue) || moved, empty = empty && queue.empty();
+      if (empty) return;
+      if (moved) continue;
+      MP_CHECK(seconds_since(start) < 100, "a device on paper stands still: what its queues wait for does not come");
+      std::this_thread::sleep_for(std::chrono::microseconds(20));  // others may need the processor to answer
     }
   }
+  /// Puts in what is tried, turn by turn, until it has happened: messages, which wait for another device.
+  void put(std::function<bool()> step) { queues_[queue_].push_back(std::move(step)); }
 
  private:
   void later(std::function<void()> operation) {
