@@ -3,7 +3,7 @@ JOBS ?= 2
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda configure setup test test-layouts demo bench bench-peers format clean
+.PHONY: help all build cuda gpu-check configure configure-cuda setup test test-layouts demo bench bench-peers format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -19,9 +19,18 @@ configure: setup
 build: configure ## build the program and its tests in build/
 	cmake --build $(BUILD) -j $(JOBS)
 
-cuda: setup      ## build for A100, H100, H200 and newer GPUs in build-cuda/ (build/ is for H100 and H200 where nvcc is)
+configure-cuda: setup
 	cmake --preset release -B build-cuda -DMINDPIPE_CUDA=ON "-DMINDPIPE_CUDA_ARCHITECTURES=80-real;90-real;90-virtual"
+
+cuda: configure-cuda ## build for A100, H100, H200 and newer GPUs in build-cuda/ (build/ is for H100 and H200 where nvcc is)
 	cmake --build build-cuda -j $(JOBS) --target mindpipe-train
+
+# Exit code 69 of gpu-check.sh: no GPU here, which is said, and the bundle is ready for a machine that has one.
+gpu-check: configure-cuda ## check and measure on a GPU in 8 minutes; without one, leave all that it takes in build-cuda/gpu-bundle/
+	cmake --build build-cuda -j $(JOBS) --target mindpipe-train kernels_bench test_kernels_cuda_kernels test_kernels_cuda_library test_models_cuda \
+	  test_runtime_parity_mpi
+	scripts/gpu_check/bundle.sh build-cuda build-cuda/gpu-bundle
+	build-cuda/gpu-bundle/gpu-check.sh --output runs/gpu-check || [ $$? = 69 ]
 
 test: build      ## build and run all quick tests
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)

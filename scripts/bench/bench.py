@@ -17,19 +17,18 @@ pipeline), and one rank whose arithmetic is cut as if it were four (shards) agai
 `--compile` adds torch.compile as another column. Exit code 0 when the figures were taken, whatever they are.
 """
 import argparse
-import array
 import json
 import os
 import platform
-import random
 import shutil
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+from token_pair import write_tokens
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TORCH_SCRIPT = os.path.join(ROOT, "scripts", "bench", "torch_gpt.py")
@@ -106,15 +105,6 @@ def run_process(command, environment, on_line=None, on_start=None):
             errors.seek(0)
             fail("'%s' ended with %d:\n%s" % (" ".join(command), process.returncode, "".join(lines[-15:]) + errors.read()[-3000:]))
     return start, lines, family[0] / 2**20 if ranks else usage.ru_maxrss / 1024
-
-
-def write_tokens(prefix, count):
-    """One document of random tokens below 50,257 as a .bin/.idx pair."""
-    draw = random.Random(1)
-    with open(prefix + ".bin", "wb") as file:
-        array.array("H", (draw.randrange(50257) for _ in range(count))).tofile(file)
-    with open(prefix + ".idx", "wb") as file:
-        file.write(b"MMIDIDX\0\0" + struct.pack("<QBQQiqqq", 1, 8, 1, 2, count, 0, 0, 1))
 
 
 def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, extra=None):

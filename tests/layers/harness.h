@@ -26,6 +26,12 @@ inline double read(const Tensor& t, std::int64_t i) {
   return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(t.as<std::uint16_t>()[i]) << 16));
 }
 
+/// Where a network computes: a backend, and what kind of memory it works in.
+struct Device {
+  Memory::Kind memory = Memory::Kind::host;
+  std::function<std::unique_ptr<Backend>(Memory&)> make = [](Memory& memory) { return make_cpu_backend(memory, 1, "auto"); };
+};
+
 /// Normal numbers, a function of the name.
 inline std::vector<double> normals(const std::string& name, std::int64_t count, double deviation, double mean = 0) {
   std::vector<float> numbers(count);
@@ -43,6 +49,7 @@ struct Setting {
     return setting;
   }
 
+  Device device;
   int shards = 1;
   DType dtype = DType::f64;
   std::int64_t samples = 2, rows = 8, width = 16;
@@ -63,7 +70,8 @@ class Subject {
 
   Subject(const Setting& setting, const Build& build)
       : setting_(setting),
-        backend_(make_cpu_backend(memory_, 1, "auto")),
+        memory_(setting.device.memory),
+        backend_(setting.device.make(memory_)),
         tensor_(*backend_, setting.shards),
         context_{*backend_, tensor_, setting.dtype, false, 5},
         kept_(memory_, MemoryClass::activations, std::size_t{32} << 20),
@@ -108,10 +116,14 @@ class Subject {
     const auto found = places_.find(name);
     if (found == places_.end()) return;
     const std::vector<double>& whole = values.at(name);
+    const auto& [unit, param, part] = found->second;
+    std::vector<std::vector<double>> shards;
+    for (int s = 0; s < unit->local_shards(param); ++s) shards.push_back(all(unit->value(param, s)));
     visit(found->second, [&](int shard, std::int64_t element, std::int64_t whole_element, bool padding) {
       // Padding is never read: anything may stand there.
-      put(found->second.unit->value(found->second.param, shard), element, padding ? 3.0 : whole[whole_element]);
+      shards[shard][element] = padding ? 3.0 : whole[whole_element];
     });
+    for (int s = 0; s < unit->local_shards(param); ++s) put_all(unit->value(param, s), shards[s]);
   }
 
   /// A forward as in training (dropout drops), and its loss.
@@ -121,8 +133,8 @@ class Subject {
     if (setting_.classifier) return sum_of_losses();
     for (const auto& [t, name] : {std::pair{out.activation, "loss.activation"}, std::pair{out.memory, "loss.memory"}}) {
       if (!t) continue;
-      const auto weights = normals(name, t.count(), 1);
-      for (std::int64_t i = 0; i < t.count(); ++i) sum += static_cast<long double>(weights[i]) * read(t, i);
+      const auto weights = normals(name, t.count(), 1), numbers = all(t);
+      for (std::int64_t i = 0; i < t.count(); ++i) sum += static_cast<long double>(weights[i]) * numbers[i];
     }
     tape_.clear();
     return static_cast<double>(sum);
@@ -172,21 +184,18 @@ class Subject {
   Shape memory_shape() const { return {setting_.samples, setting_.memory_rows, setting_.width}; }
   DType gradient_dtype() const { return setting_.dtype == DType::f64 ? DType::f64 : DType::f32; }
 
-  void put(const Tensor& t, std::int64_t i, double x) {
-    if (t.dtype == DType::f64) {
-      t.as<double>()[i] = x;
-      return;
-    }
-    const Tensor one{&x, {1}, DType::f64};
-    backend_->convert(one, {t.as<std::byte>() + i * static_cast<std::int64_t>(bytes_of(t.dtype)), {1}, t.dtype});
-  }
   void put_all(const Tensor& t, const std::vector<double>& numbers) {
     ASSERT_EQ(t.count(), static_cast<std::int64_t>(numbers.size()));
-    backend_->convert({const_cast<double*>(numbers.data()), {t.count()}, DType::f64}, t);
+    std::vector<std::byte> bytes(t.bytes());
+    host_->convert({const_cast<double*>(numbers.data()), {t.count()}, DType::f64}, {bytes.data(), {t.count()}, t.dtype});
+    backend_->upload(bytes.data(), t);
   }
-  static std::vector<double> all(const Tensor& t) {
+  std::vector<double> all(const Tensor& t) const {
+    std::vector<std::byte> bytes(t.bytes());
+    backend_->download(t, bytes.data());
+    const Tensor here{bytes.data(), t.shape, t.dtype};
     std::vector<double> numbers(t.count());
-    for (std::int64_t i = 0; i < t.count(); ++i) numbers[i] = read(t, i);
+    for (std::int64_t i = 0; i < t.count(); ++i) numbers[i] = read(here, i);
     return numbers;
   }
 
@@ -226,17 +235,20 @@ class Subject {
   std::vector<double> gradient(const std::string& name, const Place& place) const {
     std::vector<double> sum(values.at(name).size());
     const ParamSpec& spec = place.unit->params()[place.param];
-    visit(place, [&](int shard, std::int64_t element, std::int64_t whole_element, bool padding) {
-      for (int use = 0; use < spec.uses; ++use) {
-        const Tensor t = place.unit->gradient(place.param, use, shard);
-        const std::int64_t parts = spec.form == Form::rows ? t.shape[0] : 1, stride = t.count() / parts;
-        for (std::int64_t part = 0; part < parts; ++part) {
-          const double g = read(t, part * stride + element);
+    for (int use = 0; use < spec.uses; ++use) {
+      std::vector<std::vector<double>> shards;
+      for (int shard = 0; shard < place.unit->local_shards(place.param); ++shard)
+        shards.push_back(all(place.unit->gradient(place.param, use, shard)));
+      visit(place, [&](int shard, std::int64_t element, std::int64_t whole_element, bool padding) {
+        const auto count = static_cast<std::int64_t>(shards[shard].size());
+        const std::int64_t parts = spec.form == Form::rows ? place.unit->gradient(place.param, use, shard).shape[0] : 1;
+        for (std::int64_t at = element; at < count; at += count / parts) {
+          const double g = shards[shard][at];
           if (!padding) sum[whole_element] += g;
           else if (g != 0) ADD_FAILURE() << name << ": a padded row has learned";
         }
-      }
-    });
+      });
+    }
     return sum;
   }
 
@@ -245,23 +257,30 @@ class Subject {
     MicroBatch& batch = tape_.batch;
     batch.samples = s.samples, batch.first_sample = 3, batch.step = 2;
     tape_.label_smoothing = s.label_smoothing, tape_.loss_factor = 0.25, tape_.weight_gradients = s.weight_gradients;
+    const Shape shape{s.samples, s.rows};
     const auto ids = [&](const std::string& name) {
-      const Tensor t = batch_.take({s.samples, s.rows}, DType::i32);
+      std::vector<std::int32_t> drawn(shape.count());
       const RandomStream stream{3, purpose_of(name)};
-      for (std::int64_t i = 0; i < t.count(); ++i) t.as<std::int32_t>()[i] = static_cast<std::int32_t>(stream.word(i) % s.vocabulary);
+      for (std::size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<std::int32_t>(stream.word(i) % s.vocabulary);
+      return drawn;
+    };
+    const auto there = [&](const std::vector<std::int32_t>& numbers, const Shape& of) {
+      const Tensor t = batch_.take(of, DType::i32);
+      backend_->upload(numbers.data(), t);
       return t;
     };
     if (s.vocabulary > 0) {
-      batch.tokens = ids("tokens"), batch.targets = ids("targets");
-      batch.targets.as<std::int32_t>()[1] = batch.targets.as<std::int32_t>()[s.rows] = -1;
-      batch.tokens.as<std::int32_t>()[2] = batch.tokens.as<std::int32_t>()[5];  // a row that two tokens add to
-      tape_.losses = batch_.take({s.samples, s.rows}, gradient_dtype());
+      std::vector<std::int32_t> tokens = ids("tokens"), targets = ids("targets");
+      targets[1] = targets[s.rows] = -1;
+      tokens[2] = tokens[5];  // a row that two tokens add to
+      batch.tokens = there(tokens, shape), batch.targets = there(targets, shape);
+      tape_.losses = batch_.take(shape, gradient_dtype());
     }
     if (s.sources) {
-      if (s.vocabulary > 0) batch.source = ids("source");
-      batch.source_lengths = batch_.take({s.samples}, DType::i32);
-      for (std::int64_t i = 0; i < s.samples; ++i)
-        batch.source_lengths.as<std::int32_t>()[i] = static_cast<std::int32_t>(std::max<std::int64_t>(5 - 2 * i, 0));
+      if (s.vocabulary > 0) batch.source = there(ids("source"), shape);
+      std::vector<std::int32_t> lengths;
+      for (std::int64_t i = 0; i < s.samples; ++i) lengths.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(5 - 2 * i, 0)));
+      batch.source_lengths = there(lengths, {s.samples});
     }
   }
 
@@ -294,7 +313,9 @@ class Subject {
   }
 
   Setting setting_;
-  Memory memory_{Memory::Kind::host};
+  Memory memory_;
+  Memory host_memory_{Memory::Kind::host};
+  std::unique_ptr<Backend> host_ = make_cpu_backend(host_memory_, 1, "auto");  ///< rounds what is uploaded
   std::unique_ptr<Backend> backend_;
   Communicator tensor_;
   LayerContext context_;

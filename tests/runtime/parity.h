@@ -1,6 +1,7 @@
 #pragma once
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -50,20 +51,19 @@ inline std::string difference(const Outcome& got, const Outcome& wanted) {
 /// one whose source is all padding.
 class Feed {
  public:
-  Feed(const Config& config, const Layout& layout)
+  /// `device`: where the samples have to lie, if not in the host's memory.
+  Feed(const Config& config, const Layout& layout, Backend* device = nullptr)
       : vocabulary_(config.model.vocabulary),
         translator_(config.model.kind == "translator"),
         clip_(config.train.clip),
         smoothing_(config.train.label_smoothing),
         layout_(layout),
-        memory_(Memory::Kind::host),
+        device_(device),
         arena_(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout))) {
-    const Shape ids{layout.micro_batches(), layout.samples, layout.sequence};
-    input_.tokens = arena_.take(ids, DType::i32);
-    input_.targets = arena_.take(ids, DType::i32);
-    if (!translator_) return;
-    input_.source = arena_.take(ids, DType::i32);
-    input_.source_lengths = arena_.take({layout.micro_batches(), layout.samples}, DType::i32);
+    take(arena_, drawn_);
+    if (device_ != nullptr) device_arena_ = Arena(device_->memory(), MemoryClass::boundary, arena_.size());
+    if (device_ != nullptr) take(device_arena_, input_);
+    else input_ = drawn_;
   }
 
   const StepInput& at(int step, std::int64_t applied) {
@@ -75,32 +75,45 @@ class Feed {
       const auto token = [&](std::int64_t at) { return static_cast<std::int32_t>(stream.word(at) % vocabulary_); };
       const std::int64_t ignored = sample % 4 == 1 ? q : stream.word(1000) % q;
       for (std::int64_t j = 0; j < q; ++j) {
-        input_.tokens.as<std::int32_t>()[i * q + j] = token(j);
-        input_.targets.as<std::int32_t>()[i * q + j] = j < ignored ? -1 : token(j + 1);
-        if (translator_) input_.source.as<std::int32_t>()[i * q + j] = token(2000 + j);
+        drawn_.tokens.as<std::int32_t>()[i * q + j] = token(j);
+        drawn_.targets.as<std::int32_t>()[i * q + j] = j < ignored ? -1 : token(j + 1);
+        if (translator_) drawn_.source.as<std::int32_t>()[i * q + j] = token(2000 + j);
       }
       input_.valid += q - ignored;
       if (translator_)
-        input_.source_lengths.as<std::int32_t>()[i] = sample % 3 == 2 ? 0 : static_cast<std::int32_t>(1 + stream.word(3000) % q);
+        drawn_.source_lengths.as<std::int32_t>()[i] = sample % 3 == 2 ? 0 : static_cast<std::int32_t>(1 + stream.word(3000) % q);
     }
+    if (device_ != nullptr)
+      for (auto tensor : {&StepInput::tokens, &StepInput::targets, &StepInput::source, &StepInput::source_lengths})
+        if (drawn_.*tensor) device_->upload((drawn_.*tensor).data, input_.*tensor);
     input_.step = step, input_.applied_steps = applied, input_.rate = 0.01 / (1 + step);
     input_.clip = clip_, input_.label_smoothing = smoothing_;
     return input_;
   }
 
  private:
+  void take(Arena& arena, StepInput& to) const {
+    const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};
+    to.tokens = arena.take(ids, DType::i32);
+    to.targets = arena.take(ids, DType::i32);
+    if (!translator_) return;
+    to.source = arena.take(ids, DType::i32);
+    to.source_lengths = arena.take({layout_.micro_batches(), layout_.samples}, DType::i32);
+  }
+
   std::int64_t vocabulary_;
   bool translator_;
   double clip_, smoothing_;
   Layout layout_;
-  Memory memory_;
-  Arena arena_;
-  StepInput input_;
+  Backend* device_;
+  Memory memory_{Memory::Kind::host};
+  Arena arena_, device_arena_;
+  StepInput drawn_, input_;  ///< the same tensors where there is no device
 };
 
 /// Some steps of a worker, then an evaluation: the same loop for one rank and for many.
 inline void train_some(Worker& worker, int steps, Outcome& outcome) {
-  Feed feed(worker.config(), worker.layout());
+  Feed feed(worker.config(), worker.layout(), worker.backend().host_may_read() ? nullptr : &worker.backend());
   std::int64_t applied = 0;
   for (int step = 0; step < steps; ++step) {
     const StepScalars scalars = worker.executor().run(feed.at(step, applied));
@@ -137,6 +150,17 @@ inline Outcome outcome_of(const Config& config, const World& world, int steps) {
 enum class Style { gpt2, llama, translator };
 inline const char* name_of(Style style) { return style == Style::gpt2 ? "gpt2" : style == Style::llama ? "llama" : "translator"; }
 
+/// What MINDPIPE_TEST_DEVICE names: cpu, or cuda to try several ranks on a GPU that they share.
+inline std::string device_of_tests() {
+  const char* named = std::getenv("MINDPIPE_TEST_DEVICE");
+  return named == nullptr ? "cpu" : named;
+}
+/// MINDPIPE_STEPS, or the usual number.
+inline int steps_of_tests(int usual) {
+  const char* wished = std::getenv("MINDPIPE_STEPS");
+  return wished == nullptr ? usual : std::max(1, std::atoi(wished));
+}
+
 /// A tiny model with dropout everywhere, for `tensor` x `data` logical shards; at least `blocks` blocks.
 inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int blocks = 8) {
   const bool three = tensor % 3 == 0;
@@ -158,6 +182,7 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   c.reproducible = {tensor, data};
   c.train.micro_batch = 2, c.train.batch = 2 * of_shard * data;
   c.train.clip = 0.5, c.train.label_smoothing = 0.1;
+  c.device.kind = device_of_tests();
   c.device.threads = 1;
   return c;
 }

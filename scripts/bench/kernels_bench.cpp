@@ -1,0 +1,86 @@
+// How long the operations of a training step take, one kind at a time, beside the best this device does: a large product and a copy.
+//   kernels_bench [--device cuda|cpu] [--dtype bf16|f32] [--samples 32] [--sequence 1024] [--width 768] [--heads 12] [--layers 12]
+//                 [--vocabulary 50304] [--product 8192] [--copy-mib 1024] [--least-seconds 0.02] [--json FILE]
+// Each call is one of many in a row, timed by the host between two waits for the device, so the time to start it counts where that is the
+// longer one. Operands are normal numbers; three sets of them are used in turn.
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+#include "core/check.h"
+#include "step_kernels.h"
+
+using namespace mindpipe;
+using namespace mindpipe::bench;
+
+namespace {
+
+struct Options {
+  std::string device = "cuda", dtype = "bf16", json;
+  double least_seconds = 0.02;
+  std::int64_t product = 8192, copy_mib = 1024;
+  Sizes sizes;
+};
+
+Options options_of(int count, char** words) {
+  Options o;
+  std::map<std::string, std::int64_t*> numbers{
+      {"--samples", &o.sizes.samples}, {"--sequence", &o.sizes.sequence},     {"--width", &o.sizes.width}, {"--heads", &o.sizes.heads},
+      {"--layers", &o.sizes.layers},   {"--vocabulary", &o.sizes.vocabulary}, {"--product", &o.product},   {"--copy-mib", &o.copy_mib}};
+  std::map<std::string, std::string*> texts{{"--device", &o.device}, {"--dtype", &o.dtype}, {"--json", &o.json}};
+  for (int i = 1; i < count; i += 2) {
+    const std::string key = words[i];
+    MP_REQUIRE(i + 1 < count, Exit::usage, "kernels_bench: {} needs a value", key);
+    if (numbers.contains(key)) *numbers[key] = std::stoll(words[i + 1]);
+    else if (texts.contains(key)) *texts[key] = words[i + 1];
+    else if (key == "--least-seconds") o.least_seconds = std::stod(words[i + 1]);
+    else fail(Exit::usage, "kernels_bench: no option {}; its first lines list them", key);
+  }
+  MP_REQUIRE(o.device == "cuda" || o.device == "cpu", Exit::usage, "--device {} (cuda or cpu)", o.device);
+  MP_REQUIRE(o.dtype == "bf16" || o.dtype == "f32", Exit::usage, "--dtype {} (bf16 or f32)", o.dtype);
+  o.sizes.dtype = o.dtype == "bf16" ? DType::bf16 : DType::f32;
+  return o;
+}
+
+void print_line(const Kernel& kernel, double seconds) {
+  std::printf("%-26s %-36s %6.0f x %10.2f us %9.1f TFLOP/s %9.1f GB/s\n", kernel.name.c_str(), kernel.shape.c_str(), kernel.calls,
+              seconds * 1e6, kernel.operations / seconds * 1e-12, kernel.bytes / seconds * 1e-9);
+  std::fflush(stdout);
+}
+
+int run(const Options& o) {
+  Memory memory(o.device == "cuda" ? Memory::Kind::device : Memory::Kind::host);
+  const auto backend = o.device == "cuda" ? make_cuda_backend(memory, 0) : make_cpu_backend(memory, 0, "auto");
+  std::printf("%s\n", backend->description().c_str());
+  const Kernel product = large_product(o.product, o.sizes.dtype), copy = large_copy(o.copy_mib << 20);
+  const double product_seconds = seconds_of(product, *backend, o.least_seconds), copy_seconds = seconds_of(copy, *backend, o.least_seconds);
+  print_line(product, product_seconds);
+  print_line(copy, copy_seconds);
+  std::string text =
+      fmt::format(R"({{"device": "{}", "dtype": "{}", "operations_per_second": {:.6g}, "bytes_per_second": {:.6g}, "kernels": [)",
+                  backend->description(), o.dtype, product.operations / product_seconds, copy.bytes / copy_seconds);
+  const char* between = "\n";
+  for (const Kernel& kernel : kernels_of_a_step(o.sizes)) {
+    const double seconds = seconds_of(kernel, *backend, o.least_seconds);
+    print_line(kernel, seconds);
+    text += fmt::format(R"({}{{"name": "{}", "shape": "{}", "calls": {:g}, "seconds": {:.6g}, "operations": {:.6g}, "bytes": {:.6g}}})",
+                        between, kernel.name, kernel.shape, kernel.calls, seconds, kernel.operations, kernel.bytes);
+    between = ",\n";
+  }
+  if (o.json.empty()) return 0;
+  std::ofstream file(o.json);
+  file << text << "]}\n" << std::flush;
+  MP_REQUIRE(file, Exit::cannot_create, "--json: {} cannot be written; name a file in a folder that is there", o.json);
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  try {
+    return run(options_of(count, words));
+  } catch (const Error& error) {
+    std::fprintf(stderr, "kernels_bench: %s\n", error.what());
+    return static_cast<int>(error.code);
+  }
+}

@@ -1,0 +1,169 @@
+"""What gpu-check decides without running anything: time, outcomes, tables, the verdict; and that a program that hangs is ended."""
+import os
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "gpu_check"))
+import libraries
+import parts
+import reading
+import running
+import tables
+import verdict
+
+
+def result(name, outcome):
+    return {"name": name, "outcome": outcome, "seconds": 1.0, "why": "because"}
+
+
+class Time(unittest.TestCase):
+    def test_a_part_gets_its_budget_or_what_is_left(self):
+        self.assertEqual(verdict.allowance(60, 0, 480), 60)
+        self.assertEqual(verdict.allowance(60, 450, 480), 30)
+        self.assertEqual(verdict.allowance(60, 477, 480), 0)
+        self.assertEqual(verdict.allowance(60, 500, 480), 0)
+        self.assertEqual(verdict.allowance(2, 478, 480), 2)
+
+    def test_the_first_parts_settle_what_the_others_stand_on(self):
+        names = [part.name for part in parts.PARTS]
+        self.assertEqual(names[:3], ["kernels", "library", "models"])
+        self.assertEqual(len(names), len(set(names)))
+        self.assertTrue(all("," not in name and " " not in name for name in names), "--only takes them apart at commas")
+
+    def test_a_program_that_hangs_is_ended_with_all_its_children(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = os.path.join(folder, "log")
+            start = time.monotonic()
+            code, text, _ = running.run(["/bin/sh", "-c", "echo begun; sleep 60 & echo $!; wait"], dict(os.environ), 1, log)
+            self.assertIsNone(code)
+            self.assertLess(time.monotonic() - start, 30)
+            begun, child = text.split()
+            self.assertEqual(begun, "begun")
+            for _ in range(50):  # whoever adopts it buries it
+                try:
+                    with open("/proc/%s/stat" % child) as file:
+                        gone = file.read().rsplit(")", 1)[1].split()[0] == "Z"
+                except OSError:
+                    gone = True
+                if gone:
+                    break
+                time.sleep(0.1)
+            self.assertTrue(gone)
+
+    def test_a_program_ends_by_itself_or_once_it_has_done_enough(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = os.path.join(folder, "log")
+            self.assertEqual(running.run(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], dict(os.environ), 20, log)[:2], (3, "out\nerr\n"))
+            self.assertEqual(running.run(["sleep", "60"], dict(os.environ), 20, log, lambda: True)[0], 0)
+
+
+RUN = "[ RUN      ] Cuda.Swiglu\n"
+FAILURE = "/x/mirror.h:60: Failure\nThe difference is 3,\nelement 7 of [9, 1]\n\n[  FAILED  ] Cuda.Swiglu (3 ms)\n"
+
+
+class Outcomes(unittest.TestCase):
+    def test_of_tests(self):
+        self.assertEqual(reading.read_tests(0, "[  PASSED  ] 21 tests.\n")[:2], ("passed", "21 tests"))
+        self.assertEqual(reading.read_tests(0, "[  PASSED  ] 2 tests.\n[  SKIPPED ] 1 test, listed below:\n")[:2], ("passed", "2 tests, 1 skipped"))
+        outcome, why, figures = reading.read_tests(1, RUN + FAILURE + "[  PASSED  ] 20 tests.\n[  FAILED  ] 1 test, listed below:\n[  FAILED  ] Cuda.Swiglu\n")
+        self.assertEqual((outcome, figures["tests_failed"]), ("failed", ["Cuda.Swiglu"]))
+        self.assertEqual(why, "Cuda.Swiglu: The difference is 3, | element 7 of [9, 1]")
+
+    def test_of_tests_that_have_not_run(self):
+        skipped = "/x/test.cpp:12: Skipped\nno GPU that this process may use: none\n\n[  SKIPPED ] Cuda.Swiglu (0 ms)\n[  PASSED  ] 0 tests.\n[  SKIPPED ] 1 test, listed below:\n"
+        self.assertEqual(reading.read_tests(0, skipped)[:2], ("skipped", "no GPU that this process may use: none"))
+        self.assertEqual(reading.read_tests(0, "[  PASSED  ] 0 tests.\n")[0], "failed")
+        self.assertEqual(reading.read_tests(None, "[ RUN      ] A.B\n" + RUN)[:2], ("timed out", "in Cuda.Swiglu, 1 tests before it were over"))
+        self.assertEqual(reading.read_tests(-11, RUN)[:2], ("failed", "ended with exit code -11: [ RUN      ] Cuda.Swiglu"))
+
+    def test_of_a_sanitizer(self):
+        passed = "[  PASSED  ] 4 tests.\n"
+        self.assertEqual(reading.read_sanitizer(0, passed + "========= ERROR SUMMARY: 0 errors\n")[0], "passed")
+        self.assertEqual(reading.read_sanitizer(0, passed + "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n")[0], "passed")
+        self.assertEqual(reading.read_sanitizer(0, passed)[0], "failed", "no summary: the tool has not run")
+        outcome, why, _ = reading.read_sanitizer(99, "========= Invalid __global__ write of size 4 bytes\n" + passed + "========= ERROR SUMMARY: 2 errors\n")
+        self.assertEqual((outcome, why), ("failed", "2 complaints, the first: Invalid __global__ write of size 4 bytes"))
+        self.assertEqual(reading.read_sanitizer(1, FAILURE + "========= ERROR SUMMARY: 0 errors\n")[0], "failed")
+
+
+REPORT = {"device": "a", "dtype": "bf16", "operations_per_second": 1e12, "bytes_per_second": 1e9, "kernels": [
+    {"name": "product", "shape": "s", "calls": 1, "seconds": 2e-3, "operations": 1e9, "bytes": 1e5},
+    {"name": "norm", "shape": "s", "calls": 6, "seconds": 1e-3, "operations": 0, "bytes": 8e5},
+    {"name": "light", "shape": "s", "calls": 1, "seconds": 1e-6, "operations": 0, "bytes": 1}]}
+
+
+class Tables(unittest.TestCase):
+    def test_kernels_by_weight_with_their_share_of_the_ceiling_that_binds_them(self):
+        rows = tables.kernel_rows(REPORT, 2)
+        self.assertEqual([row["name"] for row in rows], ["norm", "product"])
+        self.assertEqual([row["bound"] for row in rows], ["memory", "products"])
+        self.assertAlmostEqual(rows[0]["of_ceiling"], 0.8)
+        self.assertAlmostEqual(rows[1]["of_ceiling"], 0.5)
+        self.assertAlmostEqual(rows[0]["of_step"], 6 / 8.001)
+        self.assertEqual(len(tables.kernel_table(REPORT)), 5)
+
+    def test_goals(self):
+        goal = tables.Goal("rate", "rate", 10, 20)
+        self.assertTrue(goal.is_missed({"rate": 9}))
+        self.assertFalse(goal.is_missed({"rate": 10}))
+        self.assertFalse(goal.is_missed({}))
+        for value, words in ((9, "BELOW"), (12, "enough"), (20, "reaches the aim")):
+            self.assertIn(words, goal.line({"rate": value}))
+        self.assertIn("not measured", goal.line({}))
+
+
+class Verdict(unittest.TestCase):
+    def test_is_good_when_all_have_passed_or_were_not_there_to_run(self):
+        code, lines = verdict.verdict([result("a", "passed"), result("b", "not run")], "cuda", [], 12)
+        self.assertEqual((code, lines[-1]), (0, "gpu-check: all good in 12 s: 1 passed, 1 not run"))
+
+    def test_names_what_is_wrong(self):
+        for outcome in ("failed", "timed out", "skipped"):
+            code, lines = verdict.verdict([result("a", "passed"), result("b", outcome)], "cuda", [], 12)
+            self.assertEqual(code, 1)
+            self.assertIn("WRONG in b", lines[-1])
+
+    def test_of_a_rehearsal_says_so_and_takes_no_offence_at_what_wants_a_gpu(self):
+        code, lines = verdict.verdict([result("a", "skipped")], "cpu", [], 1)
+        self.assertEqual(code, 0)
+        self.assertTrue(any("REHEARSAL" in line for line in lines))
+        self.assertEqual(verdict.verdict([result("a", "failed")], "cpu", [], 1)[0], 1)
+
+    def test_says_what_is_below_the_goals_without_calling_it_wrong(self):
+        code, lines = verdict.verdict([result("a", "passed")], "cuda", ["GPT-2 124M"], 1)
+        self.assertEqual(code, 0)
+        self.assertIn("below what is wished for: GPT-2 124M", lines)
+
+
+class Libraries(unittest.TestCase):
+    def test_are_found_where_the_user_says_first(self):
+        with tempfile.TemporaryDirectory() as root:
+            for folder in ("user", "python"):
+                os.makedirs(os.path.join(root, folder))
+                open(os.path.join(root, folder, "libcublasLt.so.13"), "w").close()
+            folders = [os.path.join(root, "user"), os.path.join(root, "python")]
+            found, missing = libraries.find(["libcublasLt.so.13", "libcudnn.so.9", "libz.so.1"], folders, {"libz.so.1"})
+            self.assertEqual(found, {"libcublasLt.so.13": folders[0], "libz.so.1": ""})
+            self.assertEqual(missing, ["libcudnn.so.9"])
+
+    def test_of_python_packages_are_found_through_the_interpreter(self):
+        with tempfile.TemporaryDirectory() as root:
+            os.makedirs(os.path.join(root, "nvidia", "cu13", "lib"))
+            os.environ["PYTHONPATH"] = root
+            try:
+                self.assertIn(os.path.join(root, "nvidia", "cu13", "lib"), libraries.python_folders(sys.executable))
+            finally:
+                del os.environ["PYTHONPATH"]
+
+    def test_the_bundle_comes_first_and_another_mpi_leaves_no_trace(self):
+        made = libraries.environment_of("/b", {"libcudnn.so.9": "/py/lib"}, {"LD_LIBRARY_PATH": "/user", "OMPI_MCA_btl": "tcp", "PMIX_RANK": "3", "HOME": "/h"})
+        self.assertEqual(made["LD_LIBRARY_PATH"], "/b/lib:/user:/py/lib")
+        self.assertEqual((made["OMPI_MCA_btl"], made["HOME"]), ("self,vader", "/h"))
+        self.assertNotIn("PMIX_RANK", made)
+
+
+if __name__ == "__main__":
+    unittest.main()

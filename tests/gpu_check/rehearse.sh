@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# rehearse.sh BUILD: the bundle is made, moved elsewhere, and run from start to end with nothing of the environment: on the processor, and, where
+# there is no GPU, as on a machine with one.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+build=$(realpath "$1")
+room=$(mktemp -d)
+trap 'rm -rf "$room"' EXIT
+fail() { echo "rehearse.sh: $*" >&2; exit 1; }
+
+scripts/gpu_check/bundle.sh "$build" "$room/made" || fail "no bundle"
+mv "$room/made" "$room/moved"
+check() { (cd "$room" && env -i PATH=/usr/bin:/bin HOME="$room" "$room/moved/gpu-check.sh" "$@" 2>&1); }
+
+output=$(check --device cpu --output "$room/rehearsal" --only kernels,library,models,ceilings,gpt2-124m,parity-2)
+code=$?
+echo "$output"
+[[ $code == 0 ]] || fail "the rehearsal ended with $code"
+grep -q '^REHEARSAL on the processor' <<<"$output" || fail "the rehearsal does not say what it is"
+python3 - "$room/rehearsal/gpu-check.json" <<'END' || fail "the figures are not as they should be"
+import json, sys
+report = json.load(open(sys.argv[1]))
+outcomes = {part["name"]: part["outcome"] for part in report["parts"]}
+assert outcomes.pop("ceilings") == outcomes.pop("gpt2-124m") == outcomes.pop("parity-2") == "passed", report["parts"]
+assert set(outcomes) == {"kernels", "library", "models"} and set(outcomes.values()) <= {"skipped", "passed"}, outcomes
+assert len(report["heaviest"]) == 10 and all(row["microseconds"] > 0 for row in report["heaviest"])
+assert report["training"]["gpt2-124m"]["tokens_per_second"] > 0 and report["code"] == 0
+END
+
+graphics=$("$build/mindpipe-train" doctor | sed -n 's/^graphics *//p')
+if [[ $graphics == *"no GPU"* ]]; then
+  output=$(check --output "$room/none")
+  code=$?
+  [[ $code == 69 ]] || fail "without a GPU it ended with $code and not 69: $output"
+  grep -q "racecheck" <<<"$output" || fail "what would have run is not listed: $output"
+  grep -q '"verdict": "no GPU"' "$room/none/gpu-check.json" || fail "no JSON says that there is no GPU"
+fi
+check --only nothing >/dev/null
+[[ $? == 2 ]] || fail "a part that is not there was not refused"
+echo "rehearsed"

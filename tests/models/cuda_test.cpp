@@ -1,0 +1,66 @@
+#include "models/small.h"
+
+/// Losses and gradients of small models on a GPU, where there is one, beside the processor's.
+namespace mindpipe::testing {
+namespace {
+
+class ModelsOnAGpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpu_count() == 0) GTEST_SKIP() << "no GPU that this process may use: " << gpu_devices();
+  }
+};
+
+Device gpu() {
+  return {Memory::Kind::device, [](Memory& memory) { return make_cuda_backend(memory, 0); }};
+}
+
+/// Heads and sequences as long as cuDNN likes them, and nothing dropped, so that it is asked.
+Config larger(Config config) {
+  ModelConfig& m = config.model;
+  m.width = 128, m.heads = 2, m.mlp_width = 256, m.context = 64, m.vocabulary = 300, m.dropout = m.attention_dropout = 0;
+  if (m.key_value_heads > 0) m.heads = 4, m.width = 256, m.key_value_heads = 2;
+  return config;
+}
+
+void expect_the_processors(const Config& config, DType dtype, double tolerance) {
+  for (int shards : {1, 2}) {
+    SCOPED_TRACE(fmt::format("{}, {}, width {}, {} shards", config.model.kind, name_of(dtype), config.model.width, shards));
+    Setting setting = setting_for(config);
+    setting.dtype = dtype, setting.shards = shards, setting.width = config.model.width, setting.rows = config.model.context;
+    Subject here(setting, model_of(config));
+    setting.device = gpu();
+    Subject there(setting, model_of(config));
+    expect_near(there.gradients(), here.gradients(), tolerance, "gradients", setting.without_gradient);
+    EXPECT_NEAR(there.loss_of_backward, here.loss_of_backward, tolerance * std::abs(here.loss_of_backward));
+    EXPECT_NEAR(there.loss(), there.loss_of_backward, 1e-6 * std::abs(here.loss_of_backward))
+        << "forward and backward find the same losses";
+  }
+}
+
+const Config all_kinds[] = {gpt2(), llama(), small("translator")};
+
+TEST_F(ModelsOnAGpu, HaveTheProcessorsGradientsInF32) {
+  for (const Config& config : all_kinds)
+    for (const Config& sized : {config, larger(config)}) expect_the_processors(sized, DType::f32, 1e-4);
+}
+
+TEST_F(ModelsOnAGpu, HaveTheProcessorsGradientsInBf16) {
+  for (const Config& config : all_kinds)
+    for (const Config& sized : {config, larger(config)}) expect_the_processors(sized, DType::bf16, 8e-2);
+}
+
+TEST_F(ModelsOnAGpu, GiveEqualBitsEveryTime) {
+  for (const Config& config : all_kinds)
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      const Config sized = larger(config);
+      Setting setting = setting_for(sized);
+      setting.device = gpu();
+      setting.dtype = dtype, setting.shards = 2, setting.width = sized.model.width, setting.rows = sized.model.context;
+      const Whole first = Subject(setting, model_of(sized)).gradients();
+      EXPECT_TRUE(Subject(setting, model_of(sized)).gradients() == first) << config.model.kind << ", " << name_of(dtype);
+    }
+}
+
+}  // namespace
+}  // namespace mindpipe::testing

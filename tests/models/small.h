@@ -1,0 +1,57 @@
+#pragma once
+#include "layers/gradient_check.h"
+#include "models/model.h"
+
+/// Small models of every kind, whole, for checks of their gradients.
+namespace mindpipe::testing {
+
+inline Config small(const std::string& kind) {
+  Config config;
+  ModelConfig& m = config.model;
+  m.kind = kind, m.layers = 2, m.width = 16, m.heads = 4, m.mlp_width = 24, m.context = 8, m.vocabulary = 100;
+  m.dropout = 0.1, m.attention_dropout = 0.1;
+  return config;
+}
+
+/// A whole model's blocks and units, from tokens to losses.
+inline Subject::Build model_of(Config config) {
+  config = resolve(config);
+  return [=](Subject& s) {
+    const auto model = make_model(config, s.context());
+    for (auto& unit : model->units()) s.add(std::move(unit));
+    for (Model::Block& block : model->blocks()) s.add(std::move(block.layer), block.memory_in);
+  };
+}
+
+/// Tensors without a gradient: the biases of keys, which softmax does not feel where no rotation comes in between.
+inline std::vector<std::string> key_biases(const Config& config) {
+  std::vector<std::string> names;
+  for (int i = 0; i < config.model.layers; ++i) {
+    const std::string n = std::to_string(i);
+    for (const char* unit : {"layers.", "encoder.", "decoder."}) names.push_back(unit + n + ".attention.attention.k.bias");
+    names.push_back("decoder." + n + ".cross.cross.k.bias");
+  }
+  return names;
+}
+
+inline Setting setting_for(const Config& config) {
+  Setting setting;
+  setting.vocabulary = config.model.vocabulary;
+  setting.activation = false, setting.classifier = true, setting.label_smoothing = 0.05;
+  setting.step = 1e-4;  // deep functions bend
+  setting.sources = config.model.kind == "translator";
+  if (config.model.positions == "learned") setting.without_gradient = key_biases(config);
+  return setting;
+}
+
+inline Config gpt2() { return small("gpt"); }
+
+inline Config llama() {
+  Config config = small("gpt");
+  ModelConfig& m = config.model;
+  m.positions = "rotary", m.norm = "rms", m.mlp = "swiglu", m.bias = false, m.tied = false, m.width = 32, m.heads = 8,
+  m.key_value_heads = 4;
+  return config;
+}
+
+}  // namespace mindpipe::testing
