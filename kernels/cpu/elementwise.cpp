@@ -5,8 +5,7 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
 #include "cpu/row_work.h"
-#include "dropout_mask.h"
-#include "operands.h"
+#include "row_operands.h"
 
 namespace mindpipe {
 
@@ -69,16 +68,8 @@ void CpuBackend::swiglu_backward(const Tensor& dy, const Tensor& gate_up, const 
 
 ResidualRows residual_rows(Isa isa, const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
                            const Tensor& y) {
-  const std::int64_t cols = columns_under(window, x, "residual");
-  require(branch, x.count(), x.dtype, "residual", "branch");
-  require(y, x.count(), x.dtype, "residual", "y");
-  if (bias) require(bias, cols, x.dtype, "residual", "bias");
-  return {MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).residual[slot(x.dtype)],
-          x.data,
-          branch.data,
-          bias.data,
-          mask_of(dropout, window, cols, "residual"),
-          y.data};
+  return {MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).residual[slot(x.dtype)], x.data, branch.data, bias.data,
+          residual_mask(x, branch, bias, dropout, window, y, "residual"),          y.data};
 }
 
 void CpuBackend::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,

@@ -3,7 +3,7 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
 #include "cpu/simd/elementwise_kernels.h"
-#include "operands.h"
+#include "row_operands.h"
 
 namespace mindpipe {
 namespace {
@@ -15,19 +15,6 @@ void* row_of(const Tensor& t, std::int64_t row, std::int64_t cols) {
 
 /// Columns, or elements, that stay with one thread: a multiple of a cache line.
 constexpr std::int64_t strip = 64;
-
-struct PositionRows {
-  std::int64_t cols, first;  ///< the position of the window's first row
-};
-PositionRows position_rows(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position,
-                           const char* operation) {
-  MP_CHECK(x.rows() == window.samples * window.rows, "{}: {} is not {} samples of {} rows", operation, to_string(x.shape), window.samples,
-           window.rows);
-  const std::int64_t first = first_position + window.first, cols = x.cols();
-  MP_CHECK(positions.cols() == cols && first >= 0 && first + window.rows <= positions.rows(),
-           "{}: positions {}..{} of width {} in a table {}", operation, first, first + window.rows, cols, to_string(positions.shape));
-  return {cols, first};
-}
 
 }  // namespace
 
@@ -68,11 +55,11 @@ void CpuBackend::embedding_backward(const Tensor& tokens, const Tensor& dy, std:
 
 void CpuBackend::add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position,
                                const Tensor& y) {
-  const auto [cols, first_of_window] = position_rows(x, positions, window, first_position, "add_positions");
+  const std::int64_t position = first_position_of(x, positions, window, first_position, "add_positions"), cols = x.cols();
   require_dtype(positions, x.dtype, "add_positions", "positions");
   require(y, x.count(), x.dtype, "add_positions", "y");
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).add[slot(x.dtype)];
-  in_ranges(threads_, x.rows(), row_grain(cols), [&, cols = cols, position = first_of_window](auto first, auto last) {
+  in_ranges(threads_, x.rows(), row_grain(cols), [&](auto first, auto last) {
     for (std::int64_t n = first; n < last; ++n)
       kernel(row_of(x, n, cols), row_of(positions, position + n % window.rows, cols), row_of(y, n, cols), 0, cols);
   });
@@ -80,10 +67,10 @@ void CpuBackend::add_positions(const Tensor& x, const Tensor& positions, const W
 }
 
 void CpuBackend::positions_backward(const Tensor& dy, const Window& window, std::int64_t first_position, const Tensor& dpositions) {
-  const auto [cols, first_of_window] = position_rows(dy, dpositions, window, first_position, "positions_backward");
+  const std::int64_t position = first_position_of(dy, dpositions, window, first_position, "positions_backward"), cols = dy.cols();
   require_dtype(dpositions, wide(dy.dtype), "positions_backward", "dpositions");
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).accumulate[slot(dy.dtype)];
-  in_ranges(threads_, window.rows, row_grain(cols * window.samples), [&, cols = cols, position = first_of_window](auto first, auto last) {
+  in_ranges(threads_, window.rows, row_grain(cols * window.samples), [&](auto first, auto last) {
     for (std::int64_t r = first; r < last; ++r)
       for (std::int64_t s = 0; s < window.samples; ++s)
         kernel(row_of(dy, s * window.rows + r, cols), row_of(dpositions, position + r, cols), 0, cols);

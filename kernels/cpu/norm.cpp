@@ -3,7 +3,7 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
 #include "cpu/row_work.h"
-#include "operands.h"
+#include "row_operands.h"
 
 namespace mindpipe {
 namespace {
@@ -13,7 +13,7 @@ constexpr std::int64_t strip = 64;         ///< columns of a sum over rows that 
 
 /// Divides the columns of a sum over rows among threads: each adds its own columns from the first row to the last.
 template <class Work>
-void in_columns(int threads, const SampleRows& shape, const Work& work) {
+void in_columns(int threads, const RowParts& shape, const Work& work) {
   const std::int64_t strips = (shape.cols + strip - 1) / strip, rows = std::max<std::int64_t>(shape.samples * shape.rows, 1);
   in_ranges(threads, strips, row_grain(rows * strip),
             [&](auto first, auto last) { work(first * strip, std::min(last * strip, shape.cols)); });
@@ -23,11 +23,7 @@ void in_columns(int threads, const SampleRows& shape, const Work& work) {
 
 NormRows norm_rows(Isa isa, NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon,
                    const Tensor& statistics, const Tensor& y) {
-  const std::int64_t rows = x.rows(), cols = x.cols();
-  require(y, x.count(), x.dtype, "norm", "y");
-  require(gain, cols, x.dtype, "norm", "gain");
-  if (offset) require(offset, cols, x.dtype, "norm", "offset");
-  require(statistics, 2 * rows, wide(x.dtype), "norm", "statistics");
+  require_norm(x, gain, offset, statistics, y);
   return {MINDPIPE_PICK_KERNELS(isa, norm_kernels).forward[slot(x.dtype)],
           kind == NormKind::rms,
           x.data,
@@ -36,7 +32,7 @@ NormRows norm_rows(Isa isa, NormKind kind, const Tensor& x, const Tensor& gain, 
           epsilon,
           statistics.data,
           y.data,
-          cols};
+          x.cols()};
 }
 
 void CpuBackend::norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
@@ -62,14 +58,10 @@ void CpuBackend::residual_norm(const Tensor& x, const Tensor& branch, const Tens
 
 void CpuBackend::norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics,
                                      const Tensor& residual, const Tensor& dx) {
-  const std::int64_t rows = x.rows(), cols = x.cols();
-  require(dy, x.count(), x.dtype, "norm_backward_input", "dy");
-  require(dx, x.count(), x.dtype, "norm_backward_input", "dx");
-  if (residual) require(residual, x.count(), x.dtype, "norm_backward_input", "residual");
-  require(gain, cols, x.dtype, "norm_backward_input", "gain");
-  require(statistics, 2 * rows, wide(x.dtype), "norm_backward_input", "statistics");
+  require_norm_backward_input(dy, x, gain, statistics, residual, dx);
+  const std::int64_t cols = x.cols();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, norm_kernels).backward_input[slot(x.dtype)];
-  in_ranges(threads_, rows, row_grain(cols), [&](auto first, auto last) {
+  in_ranges(threads_, x.rows(), row_grain(cols), [&](auto first, auto last) {
     kernel(kind == NormKind::rms, dy.data, x.data, gain.data, statistics.data, residual.data, dx.data, cols, first, last);
   });
   progress();
@@ -77,36 +69,23 @@ void CpuBackend::norm_backward_input(NormKind kind, const Tensor& dy, const Tens
 
 void CpuBackend::norm_backward_parameters(NormKind, const Tensor& dy, const Tensor& x, const Tensor& statistics, const Tensor& dgain,
                                           const Tensor& doffset) {
-  const SampleRows shape = sample_rows(dy, "norm_backward_parameters");
-  const std::int64_t parts = dgain.count() / std::max<std::int64_t>(shape.cols, 1);
-  require(x, dy.count(), dy.dtype, "norm_backward_parameters", "x");
-  require(statistics, 2 * dy.rows(), wide(dy.dtype), "norm_backward_parameters", "statistics");
-  require(dgain, parts * shape.cols, wide(dy.dtype), "norm_backward_parameters", "dgain");
-  if (doffset) require(doffset, parts * shape.cols, wide(dy.dtype), "norm_backward_parameters", "doffset");
+  const RowParts shape = norm_parameter_parts(dy, x, statistics, dgain, doffset);
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, norm_kernels).backward_parameters[slot(dy.dtype)];
-  in_columns(threads_, shape, [&](auto first, auto last) {
-    kernel(dy.data, x.data, statistics.data, dgain.data, doffset.data, {shape.samples, shape.rows, shape.cols, parts}, first, last);
-  });
+  in_columns(threads_, shape,
+             [&](auto first, auto last) { kernel(dy.data, x.data, statistics.data, dgain.data, doffset.data, shape, first, last); });
   progress();
 }
 
 void CpuBackend::bias_backward(const Tensor& dy, const Tensor& db) {
-  const SampleRows shape = sample_rows(dy, "bias_backward");
-  const std::int64_t parts = db.count() / std::max<std::int64_t>(shape.cols, 1);
-  require(db, parts * shape.cols, wide(dy.dtype), "bias_backward", "db");
+  const RowParts shape = row_parts(dy, db, "bias_backward", "db");
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, norm_kernels).column_sums[slot(dy.dtype)];
-  in_columns(threads_, shape, [&](auto first, auto last) {
-    kernel(dy.data, db.data, {shape.samples, shape.rows, shape.cols, parts}, first, last);
-  });
+  in_columns(threads_, shape, [&](auto first, auto last) { kernel(dy.data, db.data, shape, first, last); });
   progress();
 }
 
 void CpuBackend::rotary(const Heads& heads, double base, std::int64_t first_position, bool inverse) {
   const Shape& shape = heads.data.shape;
-  MP_CHECK(shape.rank == 4, "rotary: {} is not [samples, rows, heads, width]", to_string(shape));
-  MP_CHECK(shape[3] % 2 == 0, "rotary: heads of width {} (pairs need an even one)", shape[3]);
-  MP_CHECK(heads.first >= 0 && heads.count >= 0 && heads.first + heads.count <= shape[2], "rotary: heads {}..{} of {}", heads.first,
-           heads.first + heads.count, shape[2]);
+  require_rotary(heads);
   const std::int64_t rows = shape[1], width = shape[3];
   rotary_table_.prepare(base, width, first_position, rows);
   const double *cosines = rotary_table_.cosines(first_position), *sines = rotary_table_.sines(first_position);

@@ -5,7 +5,7 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/products_f64.h"
 #include "cpu/workspace.h"
-#include "operands.h"
+#include "product_operands.h"
 
 namespace mindpipe {
 namespace {
@@ -18,17 +18,12 @@ Curve curve_of(Activation activation) { return static_cast<Curve>(activation); }
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 MatrixView view_of(const Tensor& t) { return {t.data, t.dtype == DType::bf16}; }
-Factor factor_of(const Tensor& t, bool depth_first) { return {t.data, t.cols(), depth_first, t.dtype == DType::bf16}; }
+struct Extents {
+  std::int64_t n, k, m;
+};
+Extents extents_of(const ProductCall& call) { return {call.n, call.k, call.m}; }
 
-void require_matrix(const Tensor& t, std::int64_t rows, std::int64_t cols, const char* operation, const char* name) {
-  MP_CHECK(t.data != nullptr && t.rows() == rows && t.cols() == cols, "{}: {} is {} ([{}, {}] is needed)", operation, name,
-           to_string(t.shape), rows, cols);
-}
-/// f32 or the dtype of the operands.
-void require_result(const Tensor& t, DType operands, const char* operation, const char* name) {
-  MP_CHECK(t.dtype == wide(operands) || t.dtype == operands, "{}: {} is {} beside {} operands", operation, name, name_of(t.dtype),
-           name_of(operands));
-}
+Factor factor_of(const Tensor& t, bool depth_first) { return {t.data, t.cols(), depth_first, t.dtype == DType::bf16}; }
 
 }  // namespace
 
@@ -112,20 +107,7 @@ void CpuBackend::multiply(const Product& product) {
 
 void CpuBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before,
                         const Tensor& y) {
-  const std::int64_t n = x.rows(), k = x.cols(), m = w.rows();
-  slot(x.dtype);
-  require_matrix(w, m, k, "linear", "w");
-  require_matrix(y, n, m, "linear", "y");
-  require_dtype(w, x.dtype, "linear", "w");
-  require_result(y, x.dtype, "linear", "y");
-  if (bias) {
-    require_count(bias, m, "linear", "bias");
-    require_result(bias, x.dtype, "linear", "bias");
-  }
-  if (before) {
-    require_matrix(before, n, m, "linear", "before");
-    require_dtype(before, y.dtype, "linear", "before");
-  }
+  const auto [n, k, m] = extents_of(linear_call(x, w, bias, activation, before, y));
   if (x.dtype == DType::f64) {
     linear_f64(n, k, m, x.as<double>(), w.as<double>(), bias.as<double>(), curve_of(activation), before.as<double>(), y.as<double>(),
                threads_);
@@ -137,16 +119,7 @@ void CpuBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Ac
 }
 
 void CpuBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) {
-  const std::int64_t n = dy.rows(), m = dy.cols(), k = w.cols();
-  slot(dy.dtype);
-  require_matrix(w, m, k, "linear_backward_input", "w");
-  require_matrix(dx, n, k, "linear_backward_input", "dx");
-  require_dtype(w, dy.dtype, "linear_backward_input", "w");
-  require_result(dx, dy.dtype, "linear_backward_input", "dx");
-  if (activation != Activation::none) {
-    require_matrix(before, n, k, "linear_backward_input", "before");
-    require_result(before, dy.dtype, "linear_backward_input", "before");
-  }
+  const auto [n, k, m] = extents_of(linear_backward_input_call(dy, w, activation, before, dx));
   if (dy.dtype == DType::f64) {
     linear_backward_input_f64(n, k, m, dy.as<double>(), w.as<double>(), curve_of(activation), before.as<double>(), dx.as<double>(),
                               threads_);
@@ -157,12 +130,7 @@ void CpuBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activa
 }
 
 void CpuBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
-  const std::int64_t n = dy.rows(), m = dy.cols(), k = x.cols();
-  slot(dy.dtype);
-  require_matrix(x, n, k, "linear_backward_weight", "x");
-  require_matrix(dw, m, k, "linear_backward_weight", "dw");
-  require_dtype(x, dy.dtype, "linear_backward_weight", "x");
-  require_dtype(dw, wide(dy.dtype), "linear_backward_weight", "dw");
+  const auto [n, k, m] = extents_of(linear_backward_weight_call(dy, x, dw));
   if (dy.dtype == DType::f64) {
     linear_backward_weight_f64(n, k, m, dy.as<double>(), x.as<double>(), dw.as<double>(), threads_);
   } else {

@@ -3,8 +3,7 @@
 #include "cuda/device/elementwise_kernels.h"
 #include "cuda/error.h"
 #include "cuda/gpu_operations.h"
-#include "dropout_mask.h"
-#include "operands.h"
+#include "row_operands.h"
 
 namespace mindpipe {
 namespace {
@@ -84,11 +83,8 @@ void GpuOperations::swiglu_backward(const Tensor& dy, const Tensor& gate_up, con
 
 void GpuOperations::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
                              const Tensor& y) {
-  const std::int64_t cols = columns_under(window, x, "residual");
-  require(branch, x.count(), x.dtype, "residual", "branch");
-  require(y, x.count(), x.dtype, "residual", "y");
-  if (bias) require(bias, cols, x.dtype, "residual", "bias");
-  cuda::residual(slot(x.dtype), x.data, branch.data, bias.data, mask_of(dropout, window, cols, "residual"), y.data, x.rows(), stream());
+  const MaskRows mask = residual_mask(x, branch, bias, dropout, window, y, "residual");
+  cuda::residual(slot(x.dtype), x.data, branch.data, bias.data, mask, y.data, x.rows(), stream());
   done("residual");
 }
 

@@ -2,23 +2,9 @@
 
 #include "cuda/device/embedding_kernels.h"
 #include "cuda/gpu_operations.h"
-#include "operands.h"
+#include "row_operands.h"
 
 namespace mindpipe {
-namespace {
-
-cuda::PositionCall position_call(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position,
-                                 const char* operation) {
-  MP_CHECK(x.rows() == window.samples * window.rows, "{}: {} is not {} samples of {} rows", operation, to_string(x.shape), window.samples,
-           window.rows);
-  const std::int64_t first = first_position + window.first, cols = x.cols();
-  MP_CHECK(positions.cols() == cols && first >= 0 && first + window.rows <= positions.rows(),
-           "{}: positions {}..{} of width {} in a table {}", operation, first, first + window.rows, cols, to_string(positions.shape));
-  return {window.samples, window.rows, cols, first};
-}
-
-}  // namespace
-
 void GpuOperations::embedding(const Tensor& tokens, const Tensor& table, std::int64_t first_row, const Tensor& y) {
   require_dtype(tokens, DType::i32, "embedding", "tokens");
   require(y, tokens.count() * table.cols(), table.dtype, "embedding", "y");
@@ -47,17 +33,17 @@ void GpuOperations::embedding_backward(const Tensor& tokens, const Tensor& dy, s
 
 void GpuOperations::add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position,
                                   const Tensor& y) {
-  const cuda::PositionCall call = position_call(x, positions, window, first_position, "add_positions");
+  const std::int64_t first = first_position_of(x, positions, window, first_position, "add_positions");
   require_dtype(positions, x.dtype, "add_positions", "positions");
   require(y, x.count(), x.dtype, "add_positions", "y");
-  cuda::add_positions(slot(x.dtype), x.data, positions.data, call, y.data, stream());
+  cuda::add_positions(slot(x.dtype), x.data, positions.data, {window.samples, window.rows, x.cols(), first}, y.data, stream());
   done("add_positions");
 }
 
 void GpuOperations::positions_backward(const Tensor& dy, const Window& window, std::int64_t first_position, const Tensor& dpositions) {
-  const cuda::PositionCall call = position_call(dy, dpositions, window, first_position, "positions_backward");
+  const std::int64_t first = first_position_of(dy, dpositions, window, first_position, "positions_backward");
   require_dtype(dpositions, wide(dy.dtype), "positions_backward", "dpositions");
-  cuda::positions_backward(slot(dy.dtype), dy.data, call, dpositions.data, stream());
+  cuda::positions_backward(slot(dy.dtype), dy.data, {window.samples, window.rows, dy.cols(), first}, dpositions.data, stream());
   done("positions_backward");
 }
 

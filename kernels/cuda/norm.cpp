@@ -3,26 +3,15 @@
 
 #include "cuda/device/norm_kernels.h"
 #include "cuda/gpu_operations.h"
-#include "dropout_mask.h"
-#include "operands.h"
+#include "row_operands.h"
 
 namespace mindpipe {
 namespace {
 
 cuda::NormCall checked_norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon,
                             const Tensor& statistics, const Tensor& y) {
-  const std::int64_t rows = x.rows(), cols = x.cols();
-  require(y, x.count(), x.dtype, "norm", "y");
-  require(gain, cols, x.dtype, "norm", "gain");
-  if (offset) require(offset, cols, x.dtype, "norm", "offset");
-  require(statistics, 2 * rows, wide(x.dtype), "norm", "statistics");
-  return {kind == NormKind::rms, gain.data, offset.data, epsilon, statistics.data, y.data, rows, cols};
-}
-
-/// The shape of a sum over rows into [parts, cols].
-RowParts parts_of(const Tensor& dy, const Tensor& sums, const char* operation) {
-  const SampleRows shape = sample_rows(dy, operation);
-  return {shape.samples, shape.rows, shape.cols, sums.count() / std::max<std::int64_t>(shape.cols, 1)};
+  require_norm(x, gain, offset, statistics, y);
+  return {kind == NormKind::rms, gain.data, offset.data, epsilon, statistics.data, y.data, x.rows(), x.cols()};
 }
 
 }  // namespace
@@ -36,36 +25,23 @@ void GpuOperations::norm(NormKind kind, const Tensor& x, const Tensor& gain, con
 void GpuOperations::residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
                                   const Tensor& y, NormKind kind, const Tensor& gain, const Tensor& offset, double epsilon,
                                   const Tensor& statistics, const Tensor& normed) {
-  const std::int64_t cols = columns_under(window, x, "residual_norm");
-  require(branch, x.count(), x.dtype, "residual_norm", "branch");
-  require(y, x.count(), x.dtype, "residual_norm", "y");
-  if (bias) require(bias, cols, x.dtype, "residual_norm", "bias");
-  cuda::residual_norm(slot(x.dtype), x.data, branch.data, bias.data, mask_of(dropout, window, cols, "residual_norm"), y.data,
+  const MaskRows mask = residual_mask(x, branch, bias, dropout, window, y, "residual_norm");
+  cuda::residual_norm(slot(x.dtype), x.data, branch.data, bias.data, mask, y.data,
                       checked_norm(kind, y, gain, offset, epsilon, statistics, normed), stream());
   done("residual_norm");
 }
 
 void GpuOperations::norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics,
                                         const Tensor& residual, const Tensor& dx) {
-  const std::int64_t rows = x.rows(), cols = x.cols();
-  require(dy, x.count(), x.dtype, "norm_backward_input", "dy");
-  require(dx, x.count(), x.dtype, "norm_backward_input", "dx");
-  if (residual) require(residual, x.count(), x.dtype, "norm_backward_input", "residual");
-  require(gain, cols, x.dtype, "norm_backward_input", "gain");
-  require(statistics, 2 * rows, wide(x.dtype), "norm_backward_input", "statistics");
-  cuda::norm_backward_input(slot(x.dtype), kind == NormKind::rms, dy.data, x.data, gain.data, statistics.data, residual.data, dx.data, rows,
-                            cols, stream());
+  require_norm_backward_input(dy, x, gain, statistics, residual, dx);
+  cuda::norm_backward_input(slot(x.dtype), kind == NormKind::rms, dy.data, x.data, gain.data, statistics.data, residual.data, dx.data,
+                            x.rows(), x.cols(), stream());
   done("norm_backward_input");
 }
 
 void GpuOperations::norm_backward_parameters(NormKind, const Tensor& dy, const Tensor& x, const Tensor& statistics, const Tensor& dgain,
                                              const Tensor& doffset) {
-  const RowParts shape = parts_of(dy, dgain, "norm_backward_parameters");
-  const std::int64_t sums = shape.parts * shape.cols;
-  require(x, dy.count(), dy.dtype, "norm_backward_parameters", "x");
-  require(statistics, 2 * dy.rows(), wide(dy.dtype), "norm_backward_parameters", "statistics");
-  require(dgain, sums, wide(dy.dtype), "norm_backward_parameters", "dgain");
-  if (doffset) require(doffset, sums, wide(dy.dtype), "norm_backward_parameters", "doffset");
+  const RowParts shape = norm_parameter_parts(dy, x, statistics, dgain, doffset);
   void* room = workspace(cuda::column_sums_workspace(shape), "norm_backward_parameters");
   cuda::norm_backward_parameters(slot(dy.dtype), dy.data, x.data, statistics.data, dgain.data, doffset.data, shape, room, workspace_.size(),
                                  stream());
@@ -73,8 +49,7 @@ void GpuOperations::norm_backward_parameters(NormKind, const Tensor& dy, const T
 }
 
 void GpuOperations::bias_backward(const Tensor& dy, const Tensor& db) {
-  const RowParts shape = parts_of(dy, db, "bias_backward");
-  require(db, shape.parts * shape.cols, wide(dy.dtype), "bias_backward", "db");
+  const RowParts shape = row_parts(dy, db, "bias_backward", "db");
   void* room = workspace(cuda::column_sums_workspace(shape), "bias_backward");
   cuda::column_sums(slot(dy.dtype), dy.data, db.data, shape, room, workspace_.size(), stream());
   done("bias_backward");
@@ -82,12 +57,9 @@ void GpuOperations::bias_backward(const Tensor& dy, const Tensor& db) {
 
 void GpuOperations::rotary(const Heads& heads, double base, std::int64_t first_position, bool inverse) {
   const Shape& shape = heads.data.shape;
-  MP_CHECK(shape.rank == 4, "rotary: {} is not [samples, rows, heads, width]", to_string(shape));
-  MP_CHECK(shape[3] % 2 == 0, "rotary: heads of width {} (pairs need an even one)", shape[3]);
+  require_rotary(heads);
   MP_REQUIRE(shape[3] <= cuda::widest_rotary, Exit::bad_configuration, "rotary: heads of width {} (at most {} on CUDA)", shape[3],
              cuda::widest_rotary);
-  MP_CHECK(heads.first >= 0 && heads.count >= 0 && heads.first + heads.count <= shape[2], "rotary: heads {}..{} of {}", heads.first,
-           heads.first + heads.count, shape[2]);
   cuda::Frequencies frequencies{};
   for (std::int64_t i = 0; i < shape[3] / 2; ++i)
     frequencies.of[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(shape[3]));

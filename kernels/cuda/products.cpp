@@ -1,24 +1,13 @@
 #include "cuda/cuda_backend.h"
 #include "cuda/device/finish.h"
 #include "cuda/product_library.h"
-#include "operands.h"
+#include "product_operands.h"
 
 namespace mindpipe {
 namespace {
 
 using cuda::ProductLibrary;
 static_assert(gpu_workspace_bytes >= ProductLibrary::workspace_bytes + ProductLibrary::sums_bytes);
-
-void require_matrix(const Tensor& t, std::int64_t rows, std::int64_t cols, const char* operation, const char* name) {
-  MP_CHECK(t.data != nullptr && t.rows() == rows && t.cols() == cols, "{}: {} is {} ([{}, {}] is needed)", operation, name,
-           to_string(t.shape), rows, cols);
-}
-/// f32 or the dtype of the operands.
-void require_result(const Tensor& t, DType operands, const char* operation, const char* name) {
-  MP_CHECK(t.dtype == wide(operands) || t.dtype == operands, "{}: {} is {} beside {} operands", operation, name, name_of(t.dtype),
-           name_of(operands));
-}
-std::optional<DType> dtype_of(const Tensor& t) { return t ? std::optional(t.dtype) : std::nullopt; }
 
 /// Rows [first, first + count) of a matrix, or none of none.
 Tensor rows_of(const Tensor& t, std::int64_t first, std::int64_t count) { return t ? t.row_range(first, count) : t; }
@@ -45,23 +34,9 @@ void in_two_passes(const ProductCall& call, const Tensor& result, void* scratch,
 
 void CudaBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before,
                          const Tensor& y) {
-  const std::int64_t n = x.rows(), k = x.cols(), m = w.rows();
-  slot(x.dtype);
-  require_matrix(w, m, k, "linear", "w");
-  require_matrix(y, n, m, "linear", "y");
-  require_dtype(w, x.dtype, "linear", "w");
-  require_result(y, x.dtype, "linear", "y");
-  if (bias) {
-    require_count(bias, m, "linear", "bias");
-    require_result(bias, x.dtype, "linear", "bias");
-  }
-  if (before) {
-    require_matrix(before, n, m, "linear", "before");
-    require_dtype(before, y.dtype, "linear", "before");
-  }
-  if (n == 0) return done("linear");
+  const ProductCall call = linear_call(x, w, bias, activation, before, y);
+  if (call.n == 0) return done("linear");
   auto* memory = static_cast<std::byte*>(workspace(gpu_workspace_bytes, "linear"));
-  const ProductCall call{ProductCall::Kind::forward, x.dtype, y.dtype, activation, dtype_of(bias), dtype_of(before), n, k, m};
   if (const auto fused = cuda::fused_key(call); fused && products_.has(*fused)) {
     products_.run(*fused, {w.data, x.data, y.data, bias.data, before.data}, memory, stream());
   } else {
@@ -78,21 +53,9 @@ void CudaBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, A
 }
 
 void CudaBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) {
-  const std::int64_t n = dy.rows(), m = dy.cols(), k = w.cols();
-  slot(dy.dtype);
-  require_matrix(w, m, k, "linear_backward_input", "w");
-  require_matrix(dx, n, k, "linear_backward_input", "dx");
-  require_dtype(w, dy.dtype, "linear_backward_input", "w");
-  require_result(dx, dy.dtype, "linear_backward_input", "dx");
-  if (activation != Activation::none) {
-    require_matrix(before, n, k, "linear_backward_input", "before");
-    require_result(before, dy.dtype, "linear_backward_input", "before");
-  }
-  if (n == 0) return done("linear_backward_input");
+  const ProductCall call = linear_backward_input_call(dy, w, activation, before, dx);
+  if (call.n == 0) return done("linear_backward_input");
   auto* memory = static_cast<std::byte*>(workspace(gpu_workspace_bytes, "linear_backward_input"));
-  const bool activated = activation != Activation::none;
-  const ProductCall call{ProductCall::Kind::backward_input,           dy.dtype, dx.dtype, activation, {},
-                         activated ? dtype_of(before) : std::nullopt, n,        k,        m};
   if (const auto fused = cuda::fused_key(call); fused && products_.has(*fused)) {
     products_.run(*fused, {w.data, dy.data, dx.data, nullptr, before.data}, memory, stream());
   } else {
@@ -109,14 +72,8 @@ void CudaBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activ
 }
 
 void CudaBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
-  const std::int64_t n = dy.rows(), m = dy.cols(), k = x.cols();
-  slot(dy.dtype);
-  require_matrix(x, n, k, "linear_backward_weight", "x");
-  require_matrix(dw, m, k, "linear_backward_weight", "dw");
-  require_dtype(x, dy.dtype, "linear_backward_weight", "x");
-  require_dtype(dw, wide(dy.dtype), "linear_backward_weight", "dw");
-  if (n == 0) return done("linear_backward_weight");
-  const ProductCall call{ProductCall::Kind::backward_weight, dy.dtype, dw.dtype, Activation::none, {}, {}, n, k, m};
+  const ProductCall call = linear_backward_weight_call(dy, x, dw);
+  if (call.n == 0) return done("linear_backward_weight");
   products_.run(*cuda::fused_key(call), {x.data, dy.data, dw.data}, workspace(gpu_workspace_bytes, "linear_backward_weight"), stream());
   done("linear_backward_weight");
 }
