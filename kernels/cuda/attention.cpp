@@ -1,5 +1,6 @@
 #include "attention_operands.h"
 #include "cuda/cuda_backend.h"
+#include "cuda/device/attention_f64.h"
 #include "cuda/device/flash.h"
 #include "cuda/device/padding.h"
 #include "cuda/error.h"
@@ -9,10 +10,8 @@ namespace {
 
 constexpr std::int64_t widest_head = 256, most_in_grid = 65535;
 
-/// What no kernel of ours answers.
-void require_possible(const AttentionCall& call, DType dtype) {
-  MP_REQUIRE(dtype == DType::f32 || dtype == DType::bf16, Exit::bad_configuration,
-             "cuda: attention in {} is not there (f32 and bf16 are); set device.kind=cpu", name_of(dtype));
+/// What our tiled kernels cannot answer.
+void require_possible(const AttentionCall& call) {
   MP_REQUIRE(call.width <= widest_head, Exit::bad_configuration,
              "cuda: heads of width {} (at most {}); take more heads, or set device.kind=cpu", call.width, widest_head);
   MP_REQUIRE(call.samples <= most_in_grid && call.query_heads <= most_in_grid, Exit::bad_configuration,
@@ -27,8 +26,12 @@ void CudaBackend::attention(const AttentionQuestion& question, const Heads& q, c
                             const Tensor& out) {
   const DType dtype = q.data.dtype;
   const AttentionCall call = attention_call(question, q, k, v, log_sum, out);
-  require_possible(call, dtype);
   const bool bf16 = dtype == DType::bf16;
+  if (dtype == DType::f64) {
+    cuda::attention_f64(call, stream());
+    return done("attention");
+  }
+  require_possible(call);
   if (fused_attention_ && cuda::cudnn_may_answer(call, bf16) && fused_attention_->forward(call, stream())) {
     if (call.key_lengths != nullptr) cuda::clear_empty_rows(call, stream());
   } else {
@@ -42,8 +45,12 @@ void CudaBackend::attention_backward(const AttentionQuestion& question, const He
                                      const Heads& dv) {
   const DType dtype = q.data.dtype;
   const AttentionCall call = attention_backward_call(question, q, k, v, log_sum, out, dout, dq, dk, dv);
-  require_possible(call, dtype);
   const bool bf16 = dtype == DType::bf16;
+  if (dtype == DType::f64) {
+    cuda::attention_backward_f64(call, stream());
+    return done("attention_backward");
+  }
+  require_possible(call);
   if (fused_attention_ && cuda::cudnn_may_answer(call, bf16) && fused_attention_->backward(call, stream())) {
     if (call.key_lengths != nullptr) cuda::clear_padded_gradients(call, stream());
   } else {

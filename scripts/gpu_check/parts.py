@@ -117,7 +117,7 @@ PARTS = (
     Part("parity-4", "the same on grids of four", 45, test(PARITY, "Parity.EveryLayout*", 4)),
     Part("memcheck", "no kernel of ours reads or writes beside its operands", 40, sanitized("memcheck", KERNELS, MEMCHECKED)),
     Part("racecheck", "no two threads of a block meet in shared memory", 40, sanitized("racecheck", KERNELS, RACECHECKED)),
-    Part("racecheck-attention", "the same in our own attention", 30, sanitized("racecheck", LIBRARY, "CudaAttention.OurOwnKernel*")),
+    Part("racecheck-attention", "the same in our own attention", 30, sanitized("racecheck", LIBRARY, "CudaAttentionCases.OurOwn*")),
     Part("gpt2-1.5b", "training GPT-2 1.5B", 40, trained("gpt2-1.5b")),
     Part("llama-8b", "training a quarter of Llama 8B, sequences of 8192", 40, trained("llama-8b")),
     Part("gpt2-1.5b-torch", "GPT-2 1.5B by PyTorch, compiled", 90, trained_by_torch("gpt2-1.5b")),

@@ -40,6 +40,16 @@ void expect_the_processors(const Config& config, DType dtype, double tolerance) 
 
 const Config all_kinds[] = {gpt2(), llama(), small("translator")};
 
+TEST_F(ModelsOnAGpu, HaveTheGradientsThatDifferencesFind) {
+  Setting setting = setting_for(gpt2());
+  setting.device = gpu();
+  check_gradients(setting, model_of(gpt2()));
+}
+
+TEST_F(ModelsOnAGpu, HaveTheProcessorsGradientsInF64) {
+  for (const Config& config : all_kinds) expect_the_processors(config, DType::f64, 1e-10);
+}
+
 TEST_F(ModelsOnAGpu, HaveTheProcessorsGradientsInF32) {
   for (const Config& config : all_kinds)
     for (const Config& sized : {config, larger(config)}) expect_the_processors(sized, DType::f32, 1e-4);

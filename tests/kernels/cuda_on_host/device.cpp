@@ -1,4 +1,5 @@
 // The device code, compiled for the host.
+#include "cuda/device/attention_f64.cu"
 #include "cuda/device/classifier.cu"
 #include "cuda/device/column_sums.cu"
 #include "cuda/device/elementwise.cu"

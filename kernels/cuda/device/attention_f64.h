@@ -1,0 +1,12 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include "attention_views.h"
+
+/// Attention in f64, as one would write it down: a thread for each row, for gradient checks. Any length, mask, dropout and width.
+namespace mindpipe::cuda {
+
+void attention_f64(const AttentionCall& call, cudaStream_t stream);
+void attention_backward_f64(const AttentionCall& call, cudaStream_t stream);
+
+}  // namespace mindpipe::cuda
