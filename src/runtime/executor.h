@@ -8,6 +8,7 @@
 #include "comm/channel.h"
 #include "comm/reduction.h"
 #include "program/make_program.h"
+#include "runtime/device_order.h"
 #include "runtime/measure.h"
 #include "runtime/replicas.h"
 #include "trace/recorder.h"
@@ -30,10 +31,14 @@ struct Wires {
   Channels* channels = nullptr;
   Reductions& reductions;
   Waiting& waiting;
+  /// Whether messages and sums are put into the backend's current queue, as its operations are, and done for the host with that. (So is
+  /// everything where nobody else takes part.)
+  bool queued = false;
 };
 
 /// Runs a rank's list of actions. Every queue is strictly first in, first out; nothing is ever chosen.
-/// One thread does everything: messages move in between, from the backend's progress hook and while waiting.
+/// One thread does everything. Where the host carries the messages, they move in between, from the backend's progress hook and while
+/// waiting; where the device's queues do, the host puts the list into them and waits for nothing.
 class Executor {
  public:
   /// `tapes`: bytes of each slot's; `scratch`: of the compute queue.
@@ -70,6 +75,11 @@ class Executor {
     std::size_t next = 0;     ///< the head
     std::deque<Begun> begun;  ///< the head and perhaps those behind it
   };
+  void walk_by_heads();
+  void walk_in_list_order();
+  void run_scalars(int index);
+  void run_compute(int index);
+  bool is_over() const;
   bool may_start(const Action& action) const;
   void move_others();
   bool advance(Line& line);
@@ -77,8 +87,9 @@ class Executor {
   std::vector<std::int64_t> start(const Action& action);
   bool is_done(Begun& begun, int index);
   void wait_for_sums(int index);
-  int awaited(int compute_head, int scalars) const;
+  int awaited(int compute_head) const;
   std::int64_t& wait_for(const Action& awaited);
+  static constexpr int channel_of(Payload payload) { return static_cast<int>(payload); }
   std::int64_t waited_ns() const { return static_cast<std::int64_t>(wires_.waiting.seconds() * 1e9); }
   void compute(const Action& action);
   void forward(const Action& action);
@@ -101,6 +112,8 @@ class Executor {
   Tensor losses_;
   std::vector<Line> others_;
   Line compute_;
+  DeviceOrder order_;
+  int scalars_at_;
   std::vector<char> ended_;
   std::vector<std::int64_t>
       paper_times_;  ///< counted memory: how long the simulator says each message or sum takes, a pass's own sums too; else none

@@ -16,14 +16,14 @@ std::string name_of_wait(const Action& action) {
 }  // namespace
 
 /// The action that the compute queue waits for; at the end of a step, one of those that are left.
-int Executor::awaited(int compute_head, int scalars) const {
+int Executor::awaited(int compute_head) const {
   const auto missing = [&](int action) {
     const auto& after = list_[action].after;
     const auto found = std::find_if(after.begin(), after.end(), [&](int i) { return !ended_[i]; });
     return found == after.end() ? action : *found;
   };
-  int action = compute_head >= 0 ? missing(compute_head) : scalars;
-  if (action == scalars && !ended_[scalars]) action = missing(scalars);
+  int action = compute_head >= 0 ? missing(compute_head) : scalars_at_;
+  if (action == scalars_at_ && !ended_[scalars_at_]) action = missing(scalars_at_);
   if (!ended_[action]) return action;
   for (const Line& line : others_)
     if (line.next < line.actions.size()) return line.actions[line.next];

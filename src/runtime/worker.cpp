@@ -78,8 +78,10 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   tensor_->reserve(room.passes.exchange);
   reductions_->reserve(room.reduction[layout_.coord.data]);
   backend_->reserve(room.passes.backend);
-  executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step, Wires{channels_.get(), *reductions_, waiting_},
-                                         room.tapes, room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
+  const bool queued = !backend_->host_may_read() && world.size == 1;
+  executor_ =
+      std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step, Wires{channels_.get(), *reductions_, waiting_, queued},
+                                 room.tapes, room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
 
   input_arena_ = Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
   const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};

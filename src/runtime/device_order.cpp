@@ -1,0 +1,54 @@
+#include "runtime/device_order.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace mindpipe {
+
+int DeviceOrder::queue_of(const Action& action) {
+  if (is_message(action)) return action.payload == Payload::unit ? group_queue : channel_queue;
+  // Scalars are sums of what the compute queue has made, for the updates that it runs next.
+  if (action.kind == Kind::sum_scalar || action.queue == Queue::compute) return compute_queue;
+  return action.queue == Queue::copy_in ? copy_in_queue : action.queue == Queue::copy_out ? copy_out_queue : group_queue;
+}
+
+DeviceOrder::DeviceOrder(const std::vector<Action>& list) : places_(list.size()) {
+  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
+    Place& place = places_[i];
+    place.queue = queue_of(list[i]);
+    std::map<int, int> last;
+    for (int earlier : list[i].after) {
+      MP_CHECK(earlier < i, "{} waits for a later action of its list", to_string(list[i]));
+      if (places_[earlier].queue != place.queue) last[places_[earlier].queue] = std::max(last[places_[earlier].queue], earlier);
+    }
+    for (const auto& [queue, earlier] : last) {
+      place.after.push_back(earlier);
+      places_[earlier].awaited = true;
+    }
+    if (std::find(queues_.begin(), queues_.end(), place.queue) == queues_.end()) queues_.push_back(place.queue);
+  }
+}
+
+void DeviceOrder::begin_step(Backend& backend) {
+  if (queues_.size() < 2) return;
+  std::array<std::uint64_t, 8> ends{};
+  for (std::size_t i = 0; i < queues_.size(); ++i) ends[i] = backend.record(queues_[i]);
+  for (std::size_t i = 0; i < queues_.size(); ++i)
+    for (int other : queues_)
+      if (other != queues_[i]) backend.wait(other, ends[i]);
+}
+
+void DeviceOrder::before(Backend& backend, int action) {
+  const Place& place = places_[action];
+  for (int earlier : place.after) backend.wait(place.queue, places_[earlier].event);
+  backend.use_queue(place.queue);
+}
+
+void DeviceOrder::behind(Backend& backend, int action) {
+  Place& place = places_[action];
+  backend.use_queue(compute_queue);
+  if (place.awaited) place.event = backend.record(place.queue);
+}
+
+}  // namespace mindpipe
