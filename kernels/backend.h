@@ -11,6 +11,7 @@
 #include "core/memory.h"
 #include "core/random.h"
 #include "core/tensor.h"
+#include "decision.h"
 
 namespace mindpipe {
 
@@ -57,13 +58,8 @@ struct AttentionQuestion {
   std::int64_t head_offset = 0;  ///< of this shard's first query head among all heads
 };
 
-/// Decisions of a step that the update kernels read.
-struct UpdateScale {
-  float gradient_factor = 1;  ///< clip factor times what undoes the loss constant
-};
 struct AdamW {
   float rate = 0, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f, decay = 0;
-  std::int64_t step = 1;  ///< counts applied updates, from 1
 };
 struct Sgd {
   float rate = 0, momentum = 0, decay = 0;
@@ -194,11 +190,16 @@ class Backend {
   virtual void sum_squares(const Tensor& x, const Tensor& sums) = 0;
   /// How many elements are NaN or infinite, by bit test; waits for the answer.
   virtual std::int64_t count_not_finite(const Tensor& x) = 0;
-  /// One fused pass: master, m, v f32; `value`, unless none, receives the master rounded to its dtype
-  virtual void adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m,
+  /// totals[s] f64 = x[begin] + ... + x[end - 1], added in f64 in this order, for spans[s] = begin, end (i32 [n, 2]); 0 where a span is
+  /// empty. x f32 or f64
+  virtual void sum_spans(const Tensor& x, const Tensor& spans, const Tensor& totals) = 0;
+  /// Writes the step's decision from `sums` = its loss and its gradient's square (decision.h); what counts applied steps is added to.
+  virtual void decide(const StepRule& rule, const Tensor& sums, const Tensor& decision) = 0;
+  /// One fused pass: master, m, v f32; `value`, unless none, receives the master rounded to its dtype. A skipped step changes nothing.
+  virtual void adamw(const AdamW& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master, const Tensor& m,
                      const Tensor& v, const Tensor& value) = 0;
   /// `velocity` is none when there is no momentum
-  virtual void sgd(const Sgd& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
+  virtual void sgd(const Sgd& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
                    const Tensor& value) = 0;
 
   // -- memory and queues ----------------------------------------------------------------------------------------------

@@ -25,16 +25,14 @@ struct LogitShard {
   std::int64_t cols, valid, first_column;
 };
 
-/// What AdamW needs for one step, worked out once in f64.
+/// What AdamW needs for one step beside the decision, worked out once in f64.
 struct AdamWStep {
-  double gradient_factor, keep;  ///< keep = 1 - rate decay
+  double rate, keep;  ///< keep = 1 - rate decay
   double beta1, beta2, one_less_beta1, one_less_beta2;
-  double step_size;         ///< rate / (1 - beta1^step)
-  double deviation_factor;  ///< 1 / sqrt(1 - beta2^step)
   double epsilon;
 };
 struct SgdStep {
-  double gradient_factor, rate, momentum, decay;
+  double rate, momentum, decay;
   bool nesterov;
 };
 

@@ -1,6 +1,4 @@
 #pragma once
-#include <cmath>
-
 #include "backend.h"
 #include "calls.h"
 #include "operands.h"
@@ -19,25 +17,32 @@ inline int update_slot(const Tensor& gradient, const Tensor& master, const Tenso
   return slot(master.dtype);
 }
 
-inline AdamWStep step_of(const AdamW& rule, const UpdateScale& scale) {
-  MP_CHECK(rule.step >= 1, "adamw: step {} (counted from 1)", rule.step);
-  const double beta1 = rule.beta1, beta2 = rule.beta2, rate = rule.rate, steps = static_cast<double>(rule.step);
-  return {.gradient_factor = scale.gradient_factor,
+inline AdamWStep step_of(const AdamW& rule) {
+  const double beta1 = rule.beta1, beta2 = rule.beta2, rate = rule.rate;
+  return {.rate = rate,
           .keep = 1 - rate * rule.decay,
           .beta1 = beta1,
           .beta2 = beta2,
           .one_less_beta1 = 1 - beta1,
           .one_less_beta2 = 1 - beta2,
-          .step_size = rate / (1 - std::pow(beta1, steps)),
-          .deviation_factor = 1 / std::sqrt(1 - std::pow(beta2, steps)),
           .epsilon = rule.epsilon};
 }
-inline SgdStep step_of(const Sgd& rule, const UpdateScale& scale) {
-  return {.gradient_factor = scale.gradient_factor,
-          .rate = rule.rate,
-          .momentum = rule.momentum,
-          .decay = rule.decay,
-          .nesterov = rule.nesterov};
+inline SgdStep step_of(const Sgd& rule) {
+  return {.rate = rule.rate, .momentum = rule.momentum, .decay = rule.decay, .nesterov = rule.nesterov};
+}
+
+inline void require_decision(const Tensor& decision, const char* operation) {
+  require(decision, Decision::places, DType::f64, operation, "decision");
+}
+inline void require_spans(const Tensor& x, const Tensor& spans, const Tensor& totals) {
+  MP_CHECK(x.dtype == DType::f32 || x.dtype == DType::f64, "sum_spans: x is {} (f32 or f64 is needed)", name_of(x.dtype));
+  require_dtype(spans, DType::i32, "sum_spans", "spans");
+  MP_CHECK(spans.count() == 2 * totals.count(), "sum_spans: spans is {} for {} totals", to_string(spans.shape), totals.count());
+  require_dtype(totals, DType::f64, "sum_spans", "totals");
+}
+inline void require_decided(const Tensor& sums, const Tensor& decision) {
+  require(sums, 2, DType::f64, "decide", "sums");
+  require_decision(decision, "decide");
 }
 
 }  // namespace mindpipe

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -24,6 +25,7 @@ class LateBackend final : public Backend {
   std::string description() const override { return "late " + device_->description(); }
   Memory& memory() override { return device_->memory(); }
   bool host_may_read() const override { return false; }
+  void reserve(const Workspace& workspace) override { device_->reserve(workspace); }
   void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) override {
     later([=, this] { device_->linear(x, w, bias, activation, before, y); });
   }
@@ -126,20 +128,32 @@ class LateBackend final : public Backend {
   void sum_squares(const Tensor& x, const Tensor& sums) override {
     later([=, this] { device_->sum_squares(x, sums); });
   }
-  void adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v,
-             const Tensor& value) override {
-    later([=, this] { device_->adamw(rule, scale, gradient, master, m, v, value); });
+  void sum_spans(const Tensor& x, const Tensor& spans, const Tensor& totals) override {
+    later([=, this] { device_->sum_spans(x, spans, totals); });
   }
-  void sgd(const Sgd& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
+  void decide(const StepRule& rule, const Tensor& sums, const Tensor& decision) override {
+    later([=, this] { device_->decide(rule, sums, decision); });
+  }
+  void adamw(const AdamW& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v,
+             const Tensor& value) override {
+    later([=, this] { device_->adamw(rule, decision, gradient, master, m, v, value); });
+  }
+  void sgd(const Sgd& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
            const Tensor& value) override {
-    later([=, this] { device_->sgd(rule, scale, gradient, master, velocity, value); });
+    later([=, this] { device_->sgd(rule, decision, gradient, master, velocity, value); });
   }
   void copy(const Tensor& from, const Tensor& to) override {
     later([=, this] { device_->copy(from, to); });
   }
 
+  /// Called where the host would wait for the device, or asks how far it has come, with the name of what it calls.
+  void on_halt(std::function<void(const std::string& call)> hook) { on_halt_ = std::move(hook); }
+  /// How much has been put into the queues so far.
+  std::int64_t issued() const { return issued_; }
+
   std::int64_t count_not_finite(const Tensor& x) override {
-    synchronize();
+    halt("count_not_finite");
+    run_all();
     return device_->count_not_finite(x);
   }
   void upload(const void* host, const Tensor& to) override {
@@ -148,20 +162,24 @@ class LateBackend final : public Backend {
     later([=, this] { device_->upload(bytes.data(), to); });
   }
   void download(const Tensor& from, void* host) override {
-    synchronize();
+    halt("download");
+    run_all();
     device_->download(from, host);
   }
   void use_queue(int queue) override { queue_ = queue; }
   std::uint64_t record(int queue) override {
+    ++issued_;
     const std::uint64_t event = happened_.size();
     happened_.push_back(false);
     queues_[queue].push_back([this, event] { return happened_[event] = true; });
     return event;
   }
   void wait(int queue, std::uint64_t event) override {
+    ++issued_;
     queues_[queue].push_back([this, event] { return bool(happened_[event]); });
   }
   bool finished(std::uint64_t event) override {
+    halt("finished");
     for (int turns = 0; turns < 4; ++turns) {
       const auto first = static_cast<std::size_t>(lots_.uniform(draws_++) * queues_.size());
       for (std::size_t i = 0; i < queues_.size(); ++i)
@@ -170,6 +188,20 @@ class LateBackend final : public Backend {
     return happened_[event];
   }
   void synchronize() override {
+    halt("synchronize");
+    run_all();
+  }
+  /// Puts in what is tried, turn by turn, until it has happened: messages, which wait for another device.
+  void put(std::function<bool()> step) {
+    ++issued_;
+    queues_[queue_].push_back(std::move(step));
+  }
+
+ private:
+  void halt(const std::string& call) const {
+    if (on_halt_) on_halt_(call);
+  }
+  void run_all() {
     const std::int64_t start = now_ns();
     for (bool moved = true;; moved = false) {
       bool empty = true;
@@ -180,11 +212,8 @@ class LateBackend final : public Backend {
       std::this_thread::sleep_for(std::chrono::microseconds(20));  // others may need the processor to answer
     }
   }
-  /// Puts in what is tried, turn by turn, until it has happened: messages, which wait for another device.
-  void put(std::function<bool()> step) { queues_[queue_].push_back(std::move(step)); }
-
- private:
   void later(std::function<void()> operation) {
+    ++issued_;
     queues_[queue_].push_back([operation] {
       operation();
       return true;
@@ -203,6 +232,8 @@ class LateBackend final : public Backend {
   std::vector<bool> happened_;
   RandomStream lots_;
   std::uint64_t draws_ = 0;
+  std::int64_t issued_ = 0;
+  std::function<void(const std::string&)> on_halt_;
   int queue_ = compute_queue;
 };
 

@@ -58,9 +58,11 @@ class CpuBackend final : public Backend {
                               const Tensor& dlogits) override;
   void sum_squares(const Tensor& x, const Tensor& sums) override;
   std::int64_t count_not_finite(const Tensor& x) override;
-  void adamw(const AdamW& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v,
+  void sum_spans(const Tensor& x, const Tensor& spans, const Tensor& totals) override;
+  void decide(const StepRule& rule, const Tensor& sums, const Tensor& decision) override;
+  void adamw(const AdamW& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v,
              const Tensor& value) override;
-  void sgd(const Sgd& rule, const UpdateScale& scale, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
+  void sgd(const Sgd& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
            const Tensor& value) override;
   void copy(const Tensor& from, const Tensor& to) override;
   void upload(const void* host, const Tensor& to) override;

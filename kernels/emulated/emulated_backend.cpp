@@ -181,11 +181,17 @@ std::int64_t EmulatedBackend::count_not_finite(const Tensor& x) {
   spend(0, size(x), x.dtype);
   return 0;
 }
-void EmulatedBackend::adamw(const AdamW&, const UpdateScale&, const Tensor& gradient, const Tensor& master, const Tensor& m,
-                            const Tensor& v, const Tensor& value) {
+void EmulatedBackend::sum_spans(const Tensor& x, const Tensor& spans, const Tensor& totals) {
+  spend(0, moved({&x, &spans, &totals}), DType::f64);
+}
+void EmulatedBackend::decide(const StepRule&, const Tensor& sums, const Tensor& decision) {
+  spend(0, moved({&sums, &decision}), DType::f64);
+}
+void EmulatedBackend::adamw(const AdamW&, const Tensor&, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v,
+                            const Tensor& value) {
   spend(0, size(gradient) + 2 * moved({&master, &m, &v}) + size(value), DType::f32);
 }
-void EmulatedBackend::sgd(const Sgd&, const UpdateScale&, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
+void EmulatedBackend::sgd(const Sgd&, const Tensor&, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
                           const Tensor& value) {
   spend(0, size(gradient) + 2 * moved({&master, &velocity}) + size(value), DType::f32);
 }

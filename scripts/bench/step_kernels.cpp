@@ -92,8 +92,11 @@ std::vector<Kernel> updates_of(const Sizes& s) {
   const auto adamw = [=](Room& room) -> Call {
     const Many g = room.normal({count}, DType::f32, 1e-3), master = room.normal({count}, DType::f32), m = room.normal({count}, DType::f32),
                v = room.constant({count}, DType::f32, 1e-4), value = room.empty({count}, s.dtype);
+    const Many sums = room.constant({2}, DType::f64, 1), decision = room.constant({Decision::places}, DType::f64, 0);
+    room.backend().decide({.valid = 1, .beta1 = 0.9f, .beta2 = 0.999f}, sums[0], decision[0]);
     return [=, &room](int i) {
-      room.backend().adamw({.rate = 1e-4f, .decay = 0.1f}, {}, g[i], master[i], m[i], v[i], s.dtype == DType::f32 ? Tensor{} : value[i]);
+      room.backend().adamw({.rate = 1e-4f, .decay = 0.1f}, decision[0], g[i], master[i], m[i], v[i],
+                           s.dtype == DType::f32 ? Tensor{} : value[i]);
     };
   };
   const auto squares = [=](Room& room) -> Call {

@@ -1,8 +1,10 @@
-#include <cmath>
+#include <optional>
+#include <utility>
 
 #include "app/main_verb.h"
 #include "app/report_end.h"
 #include "app/run.h"
+#include "app/step_log.h"
 #include "app/stop_request.h"
 #include "app/trace_file.h"
 #include "app/verbs.h"
@@ -12,12 +14,9 @@
 #include "core/terminate.h"
 #include "core/text.h"
 #include "optim/rate.h"
-#include "runtime/diagnose.h"
 
 namespace mindpipe {
 namespace {
-
-std::string of_step(const StepScalars& s, double rate) { return fmt::format("loss {:.4f} | {} tokens/s", s.loss, human_count(rate)); }
 
 double model_operations(const Config& config, std::int64_t parameters) {
   return 6.0 * static_cast<double>(parameters) + 6.0 * config.model.layers * config.model.width * config.data.sequence;
@@ -59,56 +58,48 @@ int train(const Arguments& arguments, const Config& given) {
   if (run.speaks()) info("memory of this rank:\n{}", worker.memory().ledger());
   info("ready after {}", human_seconds(run.seconds()));
 
-  Progress progress(0, config.train.steps);
   EndReport report(config, worker);
-  std::int64_t skipped = 0;
-  const double tokens = static_cast<double>(worker.layout().tokens());
+  StepLog log(run, directory.get(), report);
   std::string stopped;
+  int last_step = config.train.steps;
   for (int step = 0; step < config.train.steps; ++step) {
     const double limit = config.watchdog.step > 0 ? config.watchdog.step : std::max(10 * report.median_step(), 300.0);
     run.watchdog().arm(limit, fmt::format("step {}", step + 1), "watchdog.step");
     const double rate = rate_at(config.optimizer.rate, step, config.train.steps);
     const std::int64_t start = now_ns();
-    const StepScalars scalars = worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, rate);
-    const double seconds = seconds_since(start);
-    if (!std::isfinite(scalars.loss)) fail(Exit::diverged, "step {}: the loss is {}; {}", step + 1, scalars.loss, diagnose(worker));
-    if (!scalars.applied) {
-      ++skipped;
-      warning("step {} changed nothing: {}", step + 1, scalars.valid == 0 ? "no target counts" : "a gradient is not finite");
+    std::optional<StepScalars> known = worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, rate);
+    log.add(step, seconds_since(start), rate);
+    if (known && known->step < step) {
+      log.judge(*known);
+      log.write(*std::exchange(known, {}));
     }
-    report.add_step(seconds, scalars);
-    JsonLine line;
-    line.add("step", step + 1)
-        .add("loss", scalars.loss)
-        .add("tokens_per_second", tokens / seconds)
-        .add("seconds", seconds)
-        .add("rate", rate);
-    line.add("gradient_norm", scalars.gradient_norm).add("tokens", scalars.valid).add("skipped", skipped);
-    if (step == 0) line.add("seconds_to_first_step", run.seconds() - seconds);
-    if (worker.backend().description().starts_with("emulated")) line.add("emulated", true);
-    if (validation && (step + 1) % config.train.evaluate_every == 0) {
+    std::optional<double> validation_loss;
+    const bool evaluates = validation && (step + 1) % config.train.evaluate_every == 0;
+    if (evaluates && !known) known = worker.executor().remaining();
+    if (known) log.judge(*known);
+    if (evaluates) {
       run.watchdog().arm(limit * config.train.evaluate_batches, fmt::format("the evaluation after step {}", step + 1),
                          "watchdog.step a batch");
-      const double loss = worker.evaluate(*validation, config.train.evaluate_batches);
-      line.add("validation_loss", loss);
-      info("step {}: validation loss {:.4f}", step + 1, loss);
+      validation_loss = worker.evaluate(*validation, config.train.evaluate_batches);
+      info("step {}: validation loss {:.4f}", step + 1, *validation_loss);
     }
     const bool out_of_time =
         run.speaks() && config.run.max_walltime > 0 && run.seconds() + 2 * report.median_step() > config.run.max_walltime;
     std::vector<std::int64_t> stop{stop_requests() + (directory && directory->stop_asked() ? 1 : 0) + (out_of_time ? 1 : 0)};
-    if (directory) {
-      directory->append_metrics(line);
-      directory->write_status({"running", step + 1, "", ""});
-    }
-    progress.update(step + 1, of_step(scalars, tokens / seconds) + (config.device.kind == "emulated" ? " | emulated" : ""));
+    if (known) log.write(*known, validation_loss);
     worker.sum_over_grid(stop);
     if (stop[0] > 0) {
       stopped = fmt::format("stopped after step {} as asked", step + 1);
-      if (directory) directory->write_status({"stopped", step + 1, stopped, ""});
+      last_step = step + 1;
       break;
     }
   }
   run.watchdog().arm(config.watchdog.start, "end", "watchdog.start");
+  if (const std::optional<StepScalars> last = worker.executor().remaining()) {
+    log.judge(*last);
+    log.write(*last);
+  }
+  if (directory && !stopped.empty()) directory->write_status({"stopped", last_step, stopped, ""});
   if (config.device.kind != "emulated") {
     save_weights(worker, config.run.dir + "/model.safetensors");
     info("weights: {}/model.safetensors", config.run.dir);
@@ -123,7 +114,7 @@ int train(const Arguments& arguments, const Config& given) {
     if (directory) directory->forget_stop();
     return static_cast<int>(Exit::stopped);
   }
-  if (directory) directory->write_status({"done", config.train.steps, "", ""});
+  if (directory) directory->write_status({"done", last_step, "", ""});
   return 0;
 }
 

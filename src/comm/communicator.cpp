@@ -221,6 +221,20 @@ void Communicator::sum_scalars(std::span<double> shards) {
   combine_host(leaves[0], add_on_host<double>, "sum_scalars");
 }
 
+void Communicator::sum_scalars(const Tensor& shards, const Tensor& total) {
+  combine_shards(shards, total, add());
+  sum_scalars(total);
+}
+
+void Communicator::sum_scalars(const Tensor& values) {
+  MP_CHECK(values.dtype == DType::f64, "a sum of scalars of {} (f64)", name_of(values.dtype));
+  combine_ranks(values, add(), "sum_scalars", TrafficClass::scalars);
+}
+
+std::size_t Communicator::scalars_bytes(int ranks, std::int64_t count) {
+  return Exchange::scratch_bytes(ranks, static_cast<std::size_t>((count + ranks - 1) / ranks) * sizeof(double));
+}
+
 void Communicator::sum_integers(std::span<std::int64_t> values) {
   if (values.empty()) return;
   combine_host({values.data(), {static_cast<std::int64_t>(values.size())}, DType::f64}, add_on_host<std::int64_t>, "sum_integers");

@@ -72,6 +72,12 @@ class Communicator {
   /// shards[local][k]: the scalars of this rank's shards, one shard after the other. Their tree sum over all logical shards
   /// comes back in the first k.
   void sum_scalars(std::span<double> shards);
+  /// The same of f64 in the backend's memory: total[k] = tree sum of shards[local][k]; `total` may be the first shard's own memory.
+  void sum_scalars(const Tensor& shards, const Tensor& total);
+  /// values = the sum of all ranks' values, in place.
+  void sum_scalars(const Tensor& values);
+  /// What `reserve` is asked for where a rank exchanges this many f64.
+  static std::size_t scalars_bytes(int ranks, std::int64_t count);
   /// Exact sum over the ranks, in place.
   void sum_integers(std::span<std::int64_t> values);
 

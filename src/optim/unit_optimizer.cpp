@@ -76,29 +76,23 @@ void UnitOptimizer::chunk_squares(Backend& backend, const Tensor& sums) const {
   for (const FlatRange& range : ranges_) backend.sum_squares(gradient(range), sums.range(range.first_chunk, chunks_of(range.count)));
 }
 
-double UnitOptimizer::tensor_squares(const double* sums, int param, int shard) const {
-  const std::int64_t first = first_chunks_[first_shards_[param] + shard], chunks = chunks_of(unit_.shard_shape(param).count());
-  double sum = 0;
-  for (std::int64_t i = 0; i < chunks; ++i) sum += sums[first + i];
-  return sum;
+std::pair<std::int64_t, std::int64_t> UnitOptimizer::chunks_of_shard(int param, int shard) const {
+  const std::int64_t first = first_chunks_[first_shards_[param] + shard];
+  return {first, first + chunks_of(unit_.shard_shape(param).count())};
 }
 
-void UnitOptimizer::update(Backend& backend, double rate, std::int64_t step, const UpdateScale& scale) {
+void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision) {
   for (const FlatRange& range : ranges_) {
     const Tensor value = unit_.flat_values().range(range.flat, range.count);
     const Tensor master = master_ ? state(master_, range) : value, rounded = master_ ? value : Tensor{};
     const float decay = unit_.params()[range.param].decay ? static_cast<float>(config_.weight_decay) : 0.0f;
     if (config_.kind == "adamw") {
-      const AdamW rule{static_cast<float>(rate),
-                       static_cast<float>(config_.beta1),
-                       static_cast<float>(config_.beta2),
-                       static_cast<float>(config_.epsilon),
-                       decay,
-                       step};
-      backend.adamw(rule, scale, gradient(range), master, state(first_moment_, range), state(second_moment_, range), rounded);
+      const AdamW rule{static_cast<float>(rate), static_cast<float>(config_.beta1), static_cast<float>(config_.beta2),
+                       static_cast<float>(config_.epsilon), decay};
+      backend.adamw(rule, decision, gradient(range), master, state(first_moment_, range), state(second_moment_, range), rounded);
     } else {
       const Sgd rule{static_cast<float>(rate), static_cast<float>(config_.momentum), decay, config_.nesterov};
-      backend.sgd(rule, scale, gradient(range), master, state(first_moment_, range), rounded);
+      backend.sgd(rule, decision, gradient(range), master, state(first_moment_, range), rounded);
     }
   }
   ++unit_.version;

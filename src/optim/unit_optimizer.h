@@ -41,10 +41,11 @@ class UnitOptimizer {
   /// Adds nothing up: writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()] of the whole unit).
   void chunk_squares(Backend& backend, const Tensor& sums) const;
   std::int64_t chunks() const { return chunks_; }
-  /// From chunk sums to one number for each tensor and local shard: f64, in chunk order.
-  double tensor_squares(const double* sums, int param, int shard) const;
+  /// Which of the chunk sums, begin and end, are those of a tensor's local shard: added in f64, in chunk order, they are its square.
+  std::pair<std::int64_t, std::int64_t> chunks_of_shard(int param, int shard) const;
 
-  void update(Backend& backend, double rate, std::int64_t step, const UpdateScale& scale);
+  /// `decision`: of the step (Backend::decide).
+  void update(Backend& backend, double rate, const Tensor& decision);
 
   const std::vector<FlatRange>& ranges() const { return ranges_; }
   const std::vector<std::int64_t>& cuts() const { return cuts_; }

@@ -16,6 +16,7 @@ Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, con
       scalars_at_(static_cast<int>(std::find_if(list_.begin(), list_.end(), [](const Action& a) { return a.kind == Kind::sum_scalar; }) -
                                    list_.begin())),
       ended_(list_.size()),
+      answers_(stage.context().backend, wires.waiting, wires.pinned),
       recorder_(list_.size(), recorded_steps) {
   Backend& backend = stage.context().backend;
   Memory& memory = backend.memory();
@@ -58,7 +59,7 @@ Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, con
   wires_.waiting.on_progress([this] { move_others(); });
 }
 
-StepScalars Executor::run(const StepInput& input) {
+std::optional<StepScalars> Executor::run(const StepInput& input) {
   const std::int64_t step_start = now_ns();
   recorder_.begin_step(input.step);
   if (!paper_times_.empty()) stage_.context().backend.synchronize();
@@ -66,8 +67,9 @@ StepScalars Executor::run(const StepInput& input) {
   if (wires_.queued) walk_in_list_order();
   else walk_by_heads();
   input_ = nullptr;
+  const std::optional<StepScalars> known = answers_.due();
   spent_.steps += now_ns() - step_start;
-  return scalars_;
+  return known;
 }
 
 /// The device's queues carry the messages too: all actions are put there, and events keep them in order.
@@ -132,8 +134,9 @@ void Executor::run_scalars(int index) {
   const std::int64_t start = now_ns(), waited = waited_ns();
   recorder_.start(index, start);
   replicas_.add_uses();
-  scalars_ = replicas_.sum_scalars(stage_.has_head() ? losses_ : Tensor{}, input_->valid,
-                                   1.0 / static_cast<double>(stage_.layout().tokens()), input_->clip);
+  const std::int64_t valid = replicas_.sum_over_data(input_->valid);
+  replicas_.decide(stage_.has_head() ? losses_ : Tensor{}, valid, 1.0 / static_cast<double>(stage_.layout().tokens()), input_->clip);
+  answers_.ask(input_->step, valid, replicas_.decision());
   if (!paper_times_.empty()) stage_.context().backend.synchronize();
   const std::int64_t end = now_ns();
   recorder_.end(index, end);

@@ -11,6 +11,7 @@
 #include "runtime/device_order.h"
 #include "runtime/measure.h"
 #include "runtime/replicas.h"
+#include "runtime/step_answers.h"
 #include "trace/recorder.h"
 #include "trace/summary.h"
 
@@ -22,7 +23,6 @@ struct StepInput {
   Tensor source_lengths;           ///< i32 [micro_batches, samples]; may be none
   std::int64_t valid = 0;          ///< targets of this rank's micro-batches that count
   std::int64_t step = 0;           ///< names the step's randomness
-  std::int64_t applied_steps = 0;  ///< before this one
   double rate = 0, clip = 0, label_smoothing = 0;
 };
 
@@ -34,6 +34,7 @@ struct Wires {
   /// Whether messages and sums are put into the backend's current queue, as its operations are, and done for the host with that. (So is
   /// everything where nobody else takes part.)
   bool queued = false;
+  Memory* pinned = nullptr;  ///< of the host, where it may not read the backend's
 };
 
 /// Runs a rank's list of actions. Every queue is strictly first in, first out; nothing is ever chosen.
@@ -45,7 +46,11 @@ class Executor {
   Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires,
            const std::vector<std::size_t>& tapes, std::size_t scratch, std::size_t recorded_steps = 8);
 
-  StepScalars run(const StepInput& input);
+  /// Gives back what is known once the step is under way: its own scalars where the host may read the device's memory, elsewhere those of
+  /// the step before (of the first: none).
+  std::optional<StepScalars> run(const StepInput& input);
+  /// The oldest scalars that `run` has not given back, once they are known; none: it has given back all.
+  std::optional<StepScalars> remaining() { return answers_.oldest(); }
   /// Losses of forward passes alone: the sum over micro-batches [first, first + micro_batches) of this rank (on the rank with the head),
   /// through all stages.
   double evaluate(const StepInput& input, int first, int micro_batches);
@@ -120,7 +125,7 @@ class Executor {
   bool moving_ = false;
   Pace pace_;  ///< of looks from within the backend's operations
   const StepInput* input_ = nullptr;
-  StepScalars scalars_;
+  StepAnswers answers_;
   Recorder recorder_;
   TimeSpent spent_;
 };

@@ -100,8 +100,7 @@ void Executor::compute(const Action& action) {
       break;
     }
     case Kind::update:
-      if (scalars_.applied)
-        for (int block = action.first; block < action.last; ++block) replicas_.update(block, input_->rate, input_->applied_steps + 1);
+      for (int block = action.first; block < action.last; ++block) replicas_.update(block, input_->rate);
       return;
     default:
       MP_CHECK(false, "the compute queue does not run {}", to_string(action));

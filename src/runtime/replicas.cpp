@@ -1,7 +1,6 @@
 #include "runtime/replicas.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "comm/mutation.h"
 #include "runtime/weights.h"
@@ -21,14 +20,8 @@ Replicas::Replicas(Stage& stage, const Config& config, Groups groups)
 
 void Replicas::allocate(const RankMemory& placed) {
   Memory& memory = stage_.context().backend.memory();
-  std::int64_t chunks = 0;
-  for (auto& [unit, optimizer] : optimizers_) {
-    optimizer->allocate(memory, parts_apart(stage_.model(), unit, placed));
-    chunks += optimizer->chunks();
-  }
-  squares_arena_ = Arena(memory, MemoryClass::workspace, squares_bytes(chunks));
-  squares_ = squares_arena_.take({chunks}, DType::f64);
-  host_squares_.resize(chunks);
+  for (auto& [unit, optimizer] : optimizers_) optimizer->allocate(memory, parts_apart(stage_.model(), unit, placed));
+  scalars_.emplace(stage_, groups_, optimizers_, sharded());
 }
 
 std::size_t Replicas::optimizer_bytes() const {
@@ -168,90 +161,16 @@ void Replicas::add_uses() {
   }
 }
 
-/// A unit with homes on several stages counts once: where its first use is.
-bool Replicas::counts_here(int unit) const {
-  const auto& blocks = stage_.model().blocks();
-  for (int b = 0; b < static_cast<int>(blocks.size()); ++b)
-    if (std::find(blocks[b].units.begin(), blocks[b].units.end(), unit) != blocks[b].units.end()) return stage_.has_block(b);
-  return false;
+std::int64_t Replicas::sum_over_data(std::int64_t value) {
+  std::vector<std::int64_t> one{value};
+  groups_.data.sum_integers(one);
+  return one[0];
 }
 
-/// Sums of squares of the chunks of every local unit, one after the other, on the host; zeros for the parts of other ranks.
-void Replicas::download_squares() {
-  Backend& backend = stage_.context().backend;
-  backend.fill(squares_, 0);
-  std::int64_t first = 0;
-  for (auto& [unit, optimizer] : optimizers_) {
-    optimizer->chunk_squares(backend, squares_.range(first, optimizer->chunks()));
-    first += optimizer->chunks();
-  }
-  backend.download(squares_, host_squares_.data());
-}
-
-/// One number for each tensor of the whole model, in model order; exact zeros stand for what other ranks hold.
-std::vector<double> Replicas::tensor_squares() {
-  const Communicator& tensor = groups_.tensor;
-  const auto& units = stage_.model().units();
-  std::size_t tensors = 0;
-  for (const auto& unit : units) tensors += unit->params().size();
-  const int local = tensor.local_shards();
-  std::vector<double> shards(tensors * local, 0.0);
-  download_squares();
-  std::size_t first = 0;
-  std::int64_t first_chunk = 0;
-  for (int u = 0; u < static_cast<int>(units.size()); first += units[u]->params().size(), ++u) {
-    if (!optimizers_.count(u)) continue;
-    UnitOptimizer& optimizer = *optimizers_.at(u);
-    std::vector<double> chunks(optimizer.chunks() * groups_.data.local_shards(), 0.0);
-    std::copy_n(host_squares_.begin() + first_chunk, optimizer.chunks(), chunks.begin());
-    first_chunk += optimizer.chunks();
-    if (parts_ > 1) groups_.data.sum_scalars(chunks);
-    if (!counts_here(u)) continue;
-    for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p)
-      for (int s = 0; s < units[u]->local_shards(p); ++s) {
-        // What every tensor rank holds alike is counted by the first.
-        if (units[u]->params()[p].split == Split::none && tensor.rank() != 0) continue;
-        shards[s * tensors + first + p] = optimizer.tensor_squares(chunks.data(), p, s);
-      }
-  }
-  groups_.tensor.sum_scalars(shards);
-  shards.resize(tensors);
-  groups_.pipeline.sum_scalars(shards);
-  return shards;
-}
-
-StepScalars Replicas::sum_scalars(const Tensor& losses, std::int64_t valid_here, double loss_factor, double clip) {
-  const Layout& layout = stage_.layout();
-  const int shards = layout.local_data_shards(), per_shard = layout.micro_batches() / shards;
-  std::vector<double> loss(shards, 0.0);
-  if (losses) {
-    std::vector<float> host(losses.count());
-    stage_.context().backend.download(losses, host.data());
-    const std::int64_t n = losses.count() / layout.micro_batches();
-    for (int m = 0; m < layout.micro_batches(); ++m) {
-      double sum = 0;
-      for (std::int64_t i = 0; i < n; ++i) sum += host[m * n + i];
-      loss[m / per_shard] += sum;
-    }
-  }
-  groups_.data.sum_scalars(loss);
-  std::vector<double> whole_loss{loss[0]};
-  groups_.pipeline.sum_scalars(whole_loss);
-  std::vector<std::int64_t> valid{valid_here};
-  groups_.data.sum_integers(valid);
-
-  StepScalars scalars;
-  scalars.valid = valid[0];
-  double squares = 0;
-  for (double s : tensor_squares()) squares += s;
-  const double whole = scalars.valid == 0 ? 0 : 1 / (loss_factor * static_cast<double>(scalars.valid));
-  scalars.loss = scalars.valid == 0 ? 0 : whole_loss[0] / static_cast<double>(scalars.valid);
-  scalars.gradient_norm = std::sqrt(squares) * whole;
-  scalars.applied = scalars.valid > 0 && std::isfinite(squares);
-  double factor = whole;
-  if (clip > 0 && scalars.gradient_norm > clip) factor *= clip / (scalars.gradient_norm + 1e-6);
-  scale_.gradient_factor = static_cast<float>(factor);
-  return scalars;
+void Replicas::decide(const Tensor& losses, std::int64_t valid, double loss_factor, double clip) {
+  scalars_->run(optimizers_, losses,
+                {loss_factor, static_cast<double>(valid), clip, static_cast<float>(config_.optimizer.beta1),
+                 static_cast<float>(config_.optimizer.beta2)});
 }
 
 std::vector<int> Replicas::units_updated_by(int block) const {
@@ -268,8 +187,8 @@ std::vector<int> Replicas::units_updated_by(int block) const {
   return units;
 }
 
-void Replicas::update(int block, double rate, std::int64_t step) {
-  for (int index : units_updated_by(block)) optimizers_.at(index)->update(stage_.context().backend, rate, step, scale_);
+void Replicas::update(int block, double rate) {
+  for (int index : units_updated_by(block)) optimizers_.at(index)->update(stage_.context().backend, rate, decision());
 }
 
 }  // namespace mindpipe

@@ -1,27 +1,12 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "optim/unit_optimizer.h"
-#include "runtime/stage.h"
+#include "runtime/scalar_sums.h"
 
 namespace mindpipe {
-
-/// The groups of this rank's process, one for each axis of the grid.
-struct Groups {
-  Communicator& tensor;
-  Communicator& data;
-  Communicator& pipeline;
-};
-
-/// What a step's scalars say, the same on every rank.
-struct StepScalars {
-  double loss = 0;  ///< mean over the valid tokens of the whole batch
-  std::int64_t valid = 0;
-  double gradient_norm = 0;  ///< of the mean gradient, before clipping
-  bool applied = true;       ///< false: no valid token, or a gradient that is not finite: the step changes nothing
-};
 
 /// Gradients of this rank's units from accumulators to updates: the sums over T-ths of the sequence, data shards, replicas and uses, each
 /// in the order that bits.md fixes; masters and moments, whole or this rank's part (ZeRO).
@@ -57,19 +42,17 @@ class Replicas {
 
   /// Once all uses are here and summed over data: use 0 += the others, in model order.
   void add_uses();
-  /// Losses of the step [micro_batches, samples, sequence] on the rank that has the head (others: none), and its targets.
-  StepScalars sum_scalars(const Tensor& losses, std::int64_t valid_here, double loss_factor, double clip);
-  /// The factor that the updates of this step multiply by.
-  const UpdateScale& scale() const { return scale_; }
-  void update(int block, double rate, std::int64_t step);
+  /// Decides the step from its losses [micro_batches, samples, sequence] on the rank that has the head (others: none) and from the
+  /// gradients; `valid`: targets of the whole batch that count.
+  void decide(const Tensor& losses, std::int64_t valid, double loss_factor, double clip);
+  /// Exact sum of what the replicas have; no device takes part.
+  std::int64_t sum_over_data(std::int64_t value);
+  const Tensor& decision() const { return scalars_->decision(); }
+  void update(int block, double rate);
 
-  /// Whether this rank's stage speaks for the unit: one with homes on several stages counts where its first use is.
-  bool counts_here(int unit) const;
   UnitOptimizer* optimizer_of(int unit) { return optimizers_.count(unit) ? optimizers_.at(unit).get() : nullptr; }
   std::size_t optimizer_bytes() const;
 
-  /// Room for the sums of squares of `chunks` chunks.
-  static std::size_t squares_bytes(std::int64_t chunks) { return bytes_for({chunks}, DType::f64); }
   /// Room for a positions' table of the unit on all local T-ths of the sequence, all but one zeros; 0 where the sequence is whole.
   std::size_t zeros_bytes(const Unit& unit) const;
   void reserve(std::size_t zeros_bytes) { zeros_.reserve(stage_.context().backend.memory(), zeros_bytes); }
@@ -78,8 +61,6 @@ class Replicas {
   bool sequence_is_cut() const { return stage_.context().sequence_parallel && groups_.tensor.size() > 1; }
   void combine_sequence(Unit& unit, int use);
   void count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements);
-  void download_squares();
-  std::vector<double> tensor_squares();
 
   Stage& stage_;
   Config config_;
@@ -87,11 +68,8 @@ class Replicas {
   Communicator alone_;  ///< the tree over T-ths of the sequence when all of them are here
   int part_, parts_;
   std::map<int, std::unique_ptr<UnitOptimizer>> optimizers_;
-  UpdateScale scale_;
+  std::optional<ScalarSums> scalars_;
   WorkArea zeros_;
-  Arena squares_arena_;
-  Tensor squares_;  ///< f64: of each chunk of each local unit
-  std::vector<double> host_squares_;
 };
 
 }  // namespace mindpipe

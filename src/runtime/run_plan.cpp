@@ -64,12 +64,18 @@ std::vector<std::size_t> reduction_rooms(const RunPlan& plan, Measure& measure, 
   return rooms;
 }
 
+ScalarCounts scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, Measure& measure, int rank) {
+  std::int64_t chunks = 0;
+  for (int u : units_of(plan.outline, measure.model(), rank))
+    chunks += UnitOptimizer(*measure.model().units()[u], config.optimizer, 0, 1).chunks();
+  return scalar_counts(layout, measure.model(), chunks, plan.outline.sharded_optimizer);
+}
+
 BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const RunPlan& plan, Measure& measure, int rank, int data_rank) {
   BytesByClass bytes{};
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return bytes[static_cast<int>(kind)]; };
   const int part = plan.outline.sharded_optimizer ? data_rank : 0, parts = plan.outline.sharded_optimizer ? plan.outline.data : 1;
   const RankMemory& placed = plan.step.placement.ranks[rank];
-  std::int64_t chunks = 0;
   for (std::int64_t slab : placed.slabs) at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
   for (int u : units_of(plan.outline, measure.model(), rank)) {
     Unit& unit = *measure.model().units()[u];
@@ -80,11 +86,10 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
                                       ? unit.gradient_bytes()
                                       : optimizer.gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
     at(MemoryClass::optimizer) += optimizer.bytes();
-    chunks += optimizer.chunks();
   }
   for (std::size_t tape : plan.rooms[rank].tapes) at(MemoryClass::activations) += aligned(tape);
-  at(MemoryClass::workspace) = static_cast<std::int64_t>(Replicas::squares_bytes(chunks) + plan.rooms[rank].workspace(data_rank) +
-                                                         (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
+  at(MemoryClass::workspace) =
+      static_cast<std::int64_t>(plan.rooms[rank].workspace(data_rank) + (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
   for (const BoundaryBytes& b : placed.buffers)
     at(MemoryClass::boundary) += aligned(std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
   at(MemoryClass::boundary) +=
@@ -96,7 +101,8 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
 
 std::size_t RankRoom::workspace(int data_rank) const {
   return aligned(passes.scratch) + aligned(passes.exchange) + aligned(passes.zeros) +
-         Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total();
+         Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total() + scalars.bytes() +
+         aligned(scalars.data_exchange()) + aligned(scalars.pipeline_exchange());
 }
 
 std::int64_t total_of(const BytesByClass& bytes) { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
@@ -153,9 +159,12 @@ RunPlan make_run_plan(const Config& config) {
 
   for (int rank = 0; rank < stages; ++rank) {
     plan.rooms.push_back(room_of(plan, measure, rank));
-    plan.rooms.back().reduction = reduction_rooms(plan, measure, rank);
+    RankRoom& room = plan.rooms.back();
+    room.reduction = reduction_rooms(plan, measure, rank);
+    room.scalars = scalars_of(config, layout, plan, measure, rank);
+    room.passes.exchange = std::max(room.passes.exchange, room.scalars.tensor_exchange());
     // Only the CPU's operations work in memory of their threads.
-    if (config.device.kind != "cpu") plan.rooms.back().passes.backend = {};
+    if (config.device.kind != "cpu") room.passes.backend = {};
     auto& memory = plan.memory.emplace_back();
     for (int d = 0; d < outline.data; ++d) memory.push_back(bytes_of_rank(config, layout, plan, measure, rank, d));
   }

@@ -4,14 +4,16 @@
 
 #include "program/make_program.h"
 #include "runtime/measure.h"
+#include "runtime/scalar_sums.h"
 
 namespace mindpipe {
 
 /// How large the arenas of one pipeline rank are, beside those of its units.
 struct RankRoom {
-  std::vector<std::size_t> tapes;              ///< of each slot
-  Measure::Room passes;                        ///< the largest of all its chunks
-  std::vector<std::size_t> reduction;          ///< what arrives of one part of a sum over data, on each data rank
+  std::vector<std::size_t> tapes;      ///< of each slot
+  Measure::Room passes;                ///< the largest of all its chunks
+  std::vector<std::size_t> reduction;  ///< what arrives of one part of a sum over data, on each data rank
+  ScalarCounts scalars;
   std::size_t workspace(int data_rank) const;  ///< all working memory
 };
 

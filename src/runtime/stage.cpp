@@ -21,6 +21,14 @@ bool Stage::has_block(int block) const {
   return std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& range) { return block >= range.first && block < range.second; });
 }
 
+bool Stage::counts_here(int unit) const {
+  const auto& blocks = model_->blocks();
+  const auto first = std::find_if(blocks.begin(), blocks.end(), [&](const Model::Block& block) {
+    return std::find(block.units.begin(), block.units.end(), unit) != block.units.end();
+  });
+  return first != blocks.end() && has_block(static_cast<int>(first - blocks.begin()));
+}
+
 void Stage::allocate_values() {
   for (int unit : local_units_) model_->units()[unit]->allocate_values(context_.backend.memory());
 }

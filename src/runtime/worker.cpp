@@ -76,12 +76,14 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   replicas_->initialize(config.seed, threads_);
   replicas_->reserve(room.passes.zeros);
   tensor_->reserve(room.passes.exchange);
+  data_->reserve(room.scalars.data_exchange());
+  pipeline_->reserve(room.scalars.pipeline_exchange());
   reductions_->reserve(room.reduction[layout_.coord.data]);
   backend_->reserve(room.passes.backend);
   const bool queued = !backend_->host_may_read() && world.size == 1;
-  executor_ =
-      std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step, Wires{channels_.get(), *reductions_, waiting_, queued},
-                                 room.tapes, room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
+  executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step,
+                                         Wires{channels_.get(), *reductions_, waiting_, queued, pinned_ ? &*pinned_ : nullptr}, room.tapes,
+                                         room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
 
   input_arena_ = Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
   const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};
@@ -112,17 +114,17 @@ StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int mic
   input_.valid = std::count_if(targets_.begin(), targets_.end(), [](std::int32_t t) { return t >= 0; });
   input_.label_smoothing = config_.train.label_smoothing;
   input_.clip = config_.train.clip;
-  input_.applied_steps = applied_;
   return input_;
 }
 
-StepScalars Worker::step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate) {
+std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate) {
   StepInput& input = load_batch(corpus, first_sample, layout_.micro_batches());
   input.step = step, input.rate = rate;
   const Memory::Closed closed(memory_);
-  const StepScalars scalars = executor_->run(input);
-  if (scalars.applied) ++applied_;
-  return scalars;
+  // What messages pass through grows to what they need; where there are none, nothing is pinned either.
+  std::optional<Memory::Closed> also_pinned;
+  if (pinned_ && world_.size == 1) also_pinned.emplace(*pinned_);
+  return executor_->run(input);
 }
 
 void Worker::inspect(std::function<void(int, const Boundary&)> look) {

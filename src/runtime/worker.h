@@ -26,8 +26,8 @@ class Worker {
   /// The same with the arenas that `plan` says, which may be larger than needed.
   Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make = make_backend);
 
-  /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus.
-  StepScalars step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
+  /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus; gives back what is known (Executor::run).
+  std::optional<StepScalars> step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
   /// Mean loss over batches [0, batches) of the corpus, without dropout.
   double evaluate(Corpus& corpus, int batches);
 
@@ -57,7 +57,6 @@ class Worker {
   TrafficLedger& ledger() { return ledger_; }
   Waiting& waiting() { return waiting_; }
   const World& world() const { return world_; }
-  std::int64_t applied_steps() const { return applied_; }
   int threads() const { return threads_; }
   StepInput& load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches);
 
@@ -86,7 +85,6 @@ class Worker {
   Arena input_arena_;
   StepInput input_;
   std::vector<std::int32_t> tokens_, targets_;  ///< of a batch, on their way to the input
-  std::int64_t applied_ = 0;
 };
 
 }  // namespace mindpipe

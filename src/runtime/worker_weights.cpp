@@ -54,7 +54,7 @@ void Worker::gather_weights(const TakeWeights& take) {
   const auto& units = stage_->model().units();
   for (int u = 0; u < static_cast<int>(units.size()); ++u) {
     const Unit& unit = *units[u];
-    const bool local = replicas_->optimizer_of(u) != nullptr, here = local && replicas_->counts_here(u);
+    const bool local = replicas_->optimizer_of(u) != nullptr, here = local && stage_->counts_here(u);
     const std::vector<float> flat = local ? flat_weights(u) : std::vector<float>{};
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
       const ParamSpec& spec = unit.params()[p];
@@ -111,7 +111,7 @@ std::uint64_t Worker::state_hash() {
   WeightHash hash, alike;
   const auto& units = stage_->model().units();
   for (int u : stage_->local_units()) {
-    if (!replicas_->counts_here(u)) continue;
+    if (!stage_->counts_here(u)) continue;
     const Unit& unit = *units[u];
     UnitOptimizer& optimizer = *replicas_->optimizer_of(u);
     // Values are whole on every data rank and count once; state may be in parts, each on one rank.

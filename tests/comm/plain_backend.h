@@ -105,10 +105,12 @@ class PlainBackend : public Backend {
   }
   void sum_squares(const Tensor&, const Tensor&) override { unused("sum_squares"); }
   std::int64_t count_not_finite(const Tensor&) override { unused("count_not_finite"); }
-  void adamw(const AdamW&, const UpdateScale&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {
+  void sum_spans(const Tensor&, const Tensor&, const Tensor&) override { unused("sum_spans"); }
+  void decide(const StepRule&, const Tensor&, const Tensor&) override { unused("decide"); }
+  void adamw(const AdamW&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override {
     unused("adamw");
   }
-  void sgd(const Sgd&, const UpdateScale&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override { unused("sgd"); }
+  void sgd(const Sgd&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&) override { unused("sgd"); }
   void upload(const void*, const Tensor&) override { unused("upload"); }
   void download(const Tensor&, void*) override { unused("download"); }
   void use_queue(int) override { unused("use_queue"); }

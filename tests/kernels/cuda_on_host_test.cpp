@@ -123,7 +123,9 @@ TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
                gain = make.random({64}, "gain"), statistics = make.wide({6, 2}, "statistics"), dgain = make.wide({1, 64}, "dgain"),
                tokens(pairing(), Operand::tokens({1, 2, 2, 0, 9, 1})), table = make.random({4, 64}, "table"),
                dtable = make.wide({4, 64}, "dtable"), logits = make.wide({6, 64}, "logits"), rows = make.empty_wide({6}),
-               heads = make.random({2, 3, 4, 16}, "heads"), m = make.wide({384}, "m"), sums(pairing(), Operand({1}, DType::f64));
+               heads = make.random({2, 3, 4, 16}, "heads"), m = make.wide({384}, "m"), sums(pairing(), Operand({1}, DType::f64)),
+               spans(pairing(), Operand::tokens({0, 384})), totals(pairing(), Operand({2}, DType::f64)),
+               decision(pairing(), Operand({Decision::places}, DType::f64));
   Backend& gpu = *pairing().gpu;
   gpu.synchronize();
   const int before = on_host::allocations_and_waits();
@@ -150,8 +152,10 @@ TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
   gpu.fill(m.device(), 0);
   gpu.accumulate(x.device(), m.device());
   gpu.sum_squares(m.device(), sums.device());
-  gpu.adamw({}, {}, m.device(), m.device(), m.device(), m.device(), x.device());
-  gpu.sgd({}, {}, m.device(), m.device(), {}, {});
+  gpu.sum_spans(m.device(), spans.device(), sums.device());
+  gpu.decide({.valid = 1}, totals.device(), decision.device());
+  gpu.adamw({}, decision.device(), m.device(), m.device(), m.device(), m.device(), x.device());
+  gpu.sgd({}, decision.device(), m.device(), m.device(), {}, {});
   gpu.convert(m.device(), x.device());
   gpu.add(x.device(), y.device(), x.device());
   gpu.copy(x.device(), y.device());

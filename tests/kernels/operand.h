@@ -90,6 +90,16 @@ class Operand {
   std::size_t skew_;
 };
 
+/// A decision in memory of its own: what the host would have decided.
+inline Operand decided(const AdamW& rule, std::int64_t applied_steps, double gradient_factor = 1, std::size_t skew = 0) {
+  Operand made({Decision::places}, DType::f64, skew);
+  made.set(Decision::gradient_factor, gradient_factor);
+  made.set(Decision::applied_steps, static_cast<double>(applied_steps));
+  made.set(Decision::first_correction, 1 - std::pow(static_cast<double>(rule.beta1), static_cast<double>(applied_steps)));
+  made.set(Decision::second_correction, 1 / std::sqrt(1 - std::pow(static_cast<double>(rule.beta2), static_cast<double>(applied_steps))));
+  return made;
+}
+
 inline bool same_bits(const Tensor& a, const Tensor& b) {
   return a.dtype == b.dtype && a.count() == b.count() && std::memcmp(a.data, b.data, a.bytes()) == 0;
 }

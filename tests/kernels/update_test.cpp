@@ -35,8 +35,6 @@ struct Trajectory {
   }
 };
 
-constexpr UpdateScale half{.gradient_factor = 0.5f};
-
 }  // namespace
 
 // The numbers expected of AdamW and SGD are those of torch.optim in float64 with the same settings.
@@ -47,11 +45,7 @@ TEST(Update, AdamwGoesWherePyTorchGoes) {
       for (std::int64_t count : {4, 55}) {
         const Cpu cpu(1, name_of(isa));
         Trajectory path(count, dtype);
-        path.run([&](std::int64_t step) {
-          AdamW now = rule;
-          now.step = step;
-          cpu->adamw(now, half, path.gradient, path.master, path.m, path.v, {});
-        });
+        path.run([&](std::int64_t step) { cpu->adamw(rule, decided(rule, step, 0.5), path.gradient, path.master, path.m, path.v, {}); });
         path.expect({0.8862098556660553, -1.8629549024356298, 0.15365089549507097, -0.09046724729509686});
       }
 }
@@ -67,7 +61,9 @@ TEST(Update, SgdGoesWherePyTorchGoes) {
         const Cpu cpu(1, name_of(isa));
         Trajectory path(55, dtype);
         const Sgd rule{.rate = 0.0625f, .momentum = momentum, .decay = 0.125f, .nesterov = nesterov};
-        path.run([&](std::int64_t) { cpu->sgd(rule, half, path.gradient, path.master, momentum == 0 ? Tensor{} : path.v.tensor(), {}); });
+        path.run([&](std::int64_t) {
+          cpu->sgd(rule, decided({}, 1, 0.5), path.gradient, path.master, momentum == 0 ? Tensor{} : path.v.tensor(), {});
+        });
         path.expect(want);
       }
 }
@@ -79,10 +75,10 @@ TEST(Update, TheValueIsTheMasterRounded) {
     const Operand gradient = Operand::random({count}, state, "gradient");
     Operand master = Operand::random({count}, state, "master"), m({count}, state), v({count}, state), value({count}, dtype),
             rounded({count}, dtype);
-    cpu->adamw({.rate = 0.01f}, {}, gradient, master, m, v, value);
+    cpu->adamw({.rate = 0.01f}, decided({}, 1), gradient, master, m, v, value);
     cpu->convert(master, rounded);
     EXPECT_TRUE(same_bits(value, rounded));
-    cpu->sgd({.rate = 0.01f, .momentum = 0.9f}, {}, gradient, master, v, value);
+    cpu->sgd({.rate = 0.01f, .momentum = 0.9f}, decided({}, 1), gradient, master, v, value);
     cpu->convert(master, rounded);
     EXPECT_TRUE(same_bits(value, rounded));
   });
@@ -97,8 +93,8 @@ TEST(Update, APartOfAParameterAloneGetsTheBitsItHasInTheWhole) {
     Operand part_master({part, 1}, DType::f32, 1), part_m({part, 1}, DType::f32, 2), part_v({part, 1}, DType::f32, 3);
     std::memcpy(part_master.tensor().data, start.tensor().row_range(first, part).data, part_master.tensor().bytes());
     for (std::int64_t step : {1, 2}) {
-      cpu->adamw({.rate = 0.01f, .step = step}, {}, gradient, master, m, v, {});
-      cpu->adamw({.rate = 0.01f, .step = step}, {}, gradient.tensor().row_range(first, part), part_master, part_m, part_v, {});
+      cpu->adamw({.rate = 0.01f}, decided({}, step), gradient, master, m, v, {});
+      cpu->adamw({.rate = 0.01f}, decided({}, step), gradient.tensor().row_range(first, part), part_master, part_m, part_v, {});
     }
     EXPECT_TRUE(same_bits(part_master, master.tensor().row_range(first, part))) << name_of(isa);
     EXPECT_TRUE(same_bits(part_v, v.tensor().row_range(first, part)));
@@ -112,7 +108,7 @@ TEST(Update, ThreadsDoNotChangeABit) {
     const Operand gradient = Operand::random({count}, state, "gradient");
     std::vector<Operand> out{Operand::random({count}, state, "master"), Operand({count}, state), Operand({count}, state),
                              Operand({count}, dtype), Operand({4}, DType::f64)};
-    cpu->adamw({.rate = 0.01f}, {}, gradient, out[0], out[1], out[2], out[3]);
+    cpu->adamw({.rate = 0.01f}, decided({}, 1), gradient, out[0], out[1], out[2], out[3]);
     cpu->sum_squares(gradient, out[4]);
     return out;
   });
@@ -150,11 +146,88 @@ TEST(Statistics, FindsEveryNumberThatIsNotFinite) {
       }
 }
 
+TEST(Update, AStepThatIsSkippedChangesNothing) {
+  for_every_kind([](const Cpu& cpu, DType dtype) {
+    const DType state = wide_of(dtype);
+    const std::int64_t count = 103;
+    Operand skipped = decided({}, 1);
+    skipped.set(Decision::skipped, 1);
+    const Operand gradient = Operand::random({count}, state, "gradient"), start = Operand::random({count}, state, "master");
+    const Operand master = start.copy(), m = start.copy(), v = start.copy(), value({count}, dtype);
+    cpu->adamw({.rate = 0.01f, .decay = 0.1f}, skipped, gradient, master, m, v, value);
+    cpu->sgd({.rate = 0.01f, .momentum = 0.9f, .decay = 0.1f}, skipped, gradient, master, v, value);
+    for (const Operand* operand : {&master, &m, &v}) EXPECT_TRUE(same_bits(*operand, start));
+    EXPECT_TRUE(same_bits(value, Operand({count}, dtype)));
+  });
+}
+
+/// A step's numbers, decided one after the other.
+struct Decided {
+  Cpu cpu;
+  Operand sums{{2}, DType::f64}, decision{{Decision::places}, DType::f64};
+  double operator()(Decision::Place place) const { return decision[place]; }
+  void step(double loss, double squares, double valid, double clip = 0) {
+    sums.set(0, loss), sums.set(1, squares);
+    cpu->decide({.loss_factor = 1.0 / 64, .valid = valid, .clip = clip, .beta1 = 0.75f, .beta2 = 0.875f}, sums, decision);
+  }
+};
+
+TEST(Decide, ScalesByTheTokensAndClipsByTheNorm) {
+  Decided decided;
+  decided.step(96, 36, 32);
+  EXPECT_EQ(decided(Decision::loss), 3);
+  EXPECT_EQ(decided(Decision::gradient_norm), 12);  // 6, twice as large as a mean over the 32 that count
+  EXPECT_EQ(decided(Decision::gradient_factor), 2);
+  EXPECT_EQ(decided(Decision::skipped), 0);
+  decided.step(96, 36, 32, 12.5);
+  EXPECT_EQ(decided(Decision::gradient_factor), 2) << "a norm below the limit";
+  decided.step(96, 36, 32, 3);
+  EXPECT_EQ(decided(Decision::gradient_factor), static_cast<double>(static_cast<float>(2 * 3 / (12 + 1e-6))));
+  EXPECT_EQ(decided(Decision::gradient_norm), 12) << "what is told is the norm before clipping";
+}
+
+TEST(Decide, CountsOnlyStepsThatAreApplied) {
+  Decided decided;
+  decided.step(1, 1, 64);
+  EXPECT_EQ(decided(Decision::applied_steps), 1);
+  EXPECT_EQ(decided(Decision::first_correction), 0.25);
+  EXPECT_EQ(decided(Decision::second_correction), 1 / std::sqrt(0.125));
+  for (double squares : {std::nan(""), double{INFINITY}}) {
+    decided.step(1, squares, 64, 1);
+    EXPECT_EQ(decided(Decision::skipped), 1);
+    EXPECT_EQ(decided(Decision::applied_steps), 1);
+  }
+  decided.step(0, 0, 0, 1);
+  EXPECT_EQ(decided(Decision::skipped), 1) << "no token counts";
+  EXPECT_EQ(decided(Decision::loss), 0);
+  EXPECT_EQ(decided(Decision::gradient_norm), 0);
+  decided.step(1, 1, 64);
+  EXPECT_EQ(decided(Decision::skipped), 0);
+  EXPECT_EQ(decided(Decision::applied_steps), 2);
+  EXPECT_EQ(decided(Decision::first_correction), 1 - 0.75 * 0.75);
+}
+
+TEST(Statistics, SpansAreAddedInOrder) {
+  for (DType dtype : {DType::f64, DType::f32}) {
+    const Cpu cpu;
+    const Operand x = Operand::random({1000}, dtype, "x"), spans = Operand::tokens({0, 1000, 5, 5, 3, 7, 999, 1000});
+    const Operand totals({4}, DType::f64);
+    cpu->sum_spans(x, spans.tensor().reshaped({4, 2}), totals);
+    double all = 0;
+    for (std::int64_t i = 0; i < 1000; ++i) all += x[i];
+    EXPECT_EQ(totals[0], all);
+    EXPECT_EQ(totals[1], 0);
+    EXPECT_EQ(totals[2], x[3] + x[4] + x[5] + x[6]);
+    EXPECT_EQ(totals[3], x[999]);
+    EXPECT_THROW(cpu->sum_spans(x, spans, x), Error);
+  }
+}
+
 TEST(Update, RefusesWhatDoesNotFit) {
   const Cpu cpu;
   const Operand four({4}, DType::f32), three({3}, DType::f32), half_width({4}, DType::bf16);
-  EXPECT_THROW(cpu->adamw({}, {}, three, four, four, four, {}), Error);
-  EXPECT_THROW(cpu->adamw({}, {}, four, half_width, four, four, {}), Error);
-  EXPECT_THROW(cpu->sgd({.momentum = 0.9f}, {}, four, four, {}, {}), Error);
-  EXPECT_THROW(cpu->adamw({.step = 0}, {}, four, four, four, four, {}), Error);
+  EXPECT_THROW(cpu->adamw({}, decided({}, 1), three, four, four, four, {}), Error);
+  EXPECT_THROW(cpu->adamw({}, decided({}, 1), four, half_width, four, four, {}), Error);
+  EXPECT_THROW(cpu->sgd({.momentum = 0.9f}, decided({}, 1), four, four, {}, {}), Error);
+  EXPECT_THROW(cpu->adamw({}, four, four, four, four, four, {}), Error) << "four numbers are no decision";
 }

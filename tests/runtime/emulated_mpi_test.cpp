@@ -149,7 +149,7 @@ TEST_F(Emulated, AnyGridRunsWithRealMessagesAndNoMemory) {
     worker.waiting().set_crowded(true);
     Corpus corpus(c.data, Part::train, c.model, c.seed);
     for (int step = 0; step < 2; ++step) {
-      const StepScalars scalars = worker.step(corpus, step, 0, 1e-3);
+      const StepScalars scalars = worker.step(corpus, step, 0, 1e-3).value();
       EXPECT_EQ(scalars.loss, 0);
       EXPECT_TRUE(scalars.applied);
       EXPECT_EQ(scalars.gradient_norm, 0);

@@ -76,7 +76,7 @@ void compare(const Config& config) {
   worker.waiting().set_crowded(true);
   Feed feed(worker.config(), worker.layout());
   worker.ledger().clear();
-  worker.executor().run(feed.at(0, 0));
+  worker.executor().run(feed.at(0));
   compare_sums(worker, config);
   for (const auto& [line, bytes] : expected(config)) {
     std::int64_t sent = worker.ledger().of(line.first, line.second).bytes, all = 0;

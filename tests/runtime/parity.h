@@ -66,7 +66,7 @@ class Feed {
     else input_ = drawn_;
   }
 
-  const StepInput& at(int step, std::int64_t applied) {
+  const StepInput& at(int step) {
     const std::int64_t q = layout_.sequence, samples = static_cast<std::int64_t>(layout_.micro_batches()) * layout_.samples;
     input_.valid = 0;
     for (std::int64_t i = 0; i < samples; ++i) {
@@ -86,7 +86,7 @@ class Feed {
     if (device_ != nullptr)
       for (auto tensor : {&StepInput::tokens, &StepInput::targets, &StepInput::source, &StepInput::source_lengths})
         if (drawn_.*tensor) device_->upload((drawn_.*tensor).data, input_.*tensor);
-    input_.step = step, input_.applied_steps = applied, input_.rate = 0.01 / (1 + step);
+    input_.step = step, input_.rate = 0.01 / (1 + step);
     input_.clip = clip_, input_.label_smoothing = smoothing_;
     return input_;
   }
@@ -114,14 +114,16 @@ class Feed {
 /// Some steps of a worker, then an evaluation: the same loop for one rank and for many.
 inline void train_some(Worker& worker, int steps, Outcome& outcome) {
   Feed feed(worker.config(), worker.layout(), worker.backend().host_may_read() ? nullptr : &worker.backend());
-  std::int64_t applied = 0;
-  for (int step = 0; step < steps; ++step) {
-    const StepScalars scalars = worker.executor().run(feed.at(step, applied));
-    if (scalars.applied) ++applied;
-    outcome.losses.push_back(scalars.loss);
-    outcome.norms.push_back(scalars.gradient_norm);
-  }
-  const StepInput& input = feed.at(steps, applied);
+  const auto keep = [&](const std::optional<StepScalars>& known) {
+    if (!known) return;
+    MP_CHECK(known->step == static_cast<std::int64_t>(outcome.losses.size()), "step {} is answered as number {}", known->step,
+             outcome.losses.size());
+    outcome.losses.push_back(known->loss);
+    outcome.norms.push_back(known->gradient_norm);
+  };
+  for (int step = 0; step < steps; ++step) keep(worker.executor().run(feed.at(step)));
+  keep(worker.executor().remaining());
+  const StepInput& input = feed.at(steps);
   const Layout& layout = worker.layout();
   const int shards = layout.local_data_shards(), of_shard = layout.micro_batches() / shards;
   std::vector<double> sums;

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <memory>
 
 #include "runtime/parity.h"
@@ -36,7 +37,7 @@ class PlainLoop {
   Outcome run(int steps) {
     Outcome outcome;
     for (int s = 0; s < steps; ++s) step(s, outcome);
-    const StepInput& input = feed_.at(steps, applied_);
+    const StepInput& input = feed_.at(steps);
     std::vector<Floats64> sums;
     for (int shard = 0; shard < layout_.data_shards; ++shard) sums.push_back({pass_of_shard(input, shard, false)});
     outcome.evaluation = tree(sums)[0];
@@ -134,7 +135,7 @@ class PlainLoop {
   }
 
   void step(int number, Outcome& outcome) {
-    const StepInput& input = feed_.at(number, applied_);
+    const StepInput& input = feed_.at(number);
     auto& units = model_->units();
     std::vector<Floats64> losses;
     std::vector<std::vector<std::vector<Floats>>> parts(units.size());  // [unit][use][data shard]
@@ -185,16 +186,16 @@ class PlainLoop {
   void update(Unit& unit, State& state, Floats& gradient, float factor, double rate) {
     const OptimizerConfig& o = config_.optimizer;
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-      const AdamW rule{static_cast<float>(rate),
-                       static_cast<float>(o.beta1),
-                       static_cast<float>(o.beta2),
-                       static_cast<float>(o.epsilon),
-                       unit.params()[p].decay ? static_cast<float>(o.weight_decay) : 0.0f,
-                       applied_};
+      const AdamW rule{static_cast<float>(rate), static_cast<float>(o.beta1), static_cast<float>(o.beta2), static_cast<float>(o.epsilon),
+                       unit.params()[p].decay ? static_cast<float>(o.weight_decay) : 0.0f};
+      std::array<double, Decision::places> decision{};
+      decision[Decision::gradient_factor] = factor;
+      decision[Decision::first_correction] = 1 - std::pow(static_cast<double>(rule.beta1), static_cast<double>(applied_));
+      decision[Decision::second_correction] = 1 / std::sqrt(1 - std::pow(static_cast<double>(rule.beta2), static_cast<double>(applied_)));
       for (int s = 0; s < unit.local_shards(p); ++s) {
         const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
-        backend_->adamw(rule, {factor}, view(gradient, first, count), view(state.master, first, count), view(state.m, first, count),
-                        view(state.v, first, count), {});
+        backend_->adamw(rule, {decision.data(), {Decision::places}, DType::f64}, view(gradient, first, count),
+                        view(state.master, first, count), view(state.m, first, count), view(state.v, first, count), {});
       }
     }
     round_values(unit, state);

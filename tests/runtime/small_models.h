@@ -69,16 +69,15 @@ class Feeder {
 
   StepScalars step(int step, double rate) {
     const StepInput& input = load(step, rate);
-    const StepScalars scalars = worker_.executor().run(input);
-    if (scalars.applied) ++applied_;
-    return scalars;
+    const std::optional<StepScalars> at_once = worker_.executor().run(input);
+    return at_once ? *at_once : worker_.executor().remaining().value();
   }
   const StepInput& load(int step, double rate) {
     const std::int32_t *tokens = &batches_.tokens[step * batches_.per_step()], *targets = &batches_.targets[step * batches_.per_step()];
     worker_.backend().upload(tokens, input_.tokens);
     worker_.backend().upload(targets, input_.targets);
     input_.valid = std::count_if(targets, targets + batches_.per_step(), [](std::int32_t t) { return t >= 0; });
-    input_.step = step, input_.rate = rate, input_.applied_steps = applied_;
+    input_.step = step, input_.rate = rate;
     return input_;
   }
 
@@ -87,7 +86,6 @@ class Feeder {
   const Batches& batches_;
   Arena arena_;
   StepInput input_;
-  std::int64_t applied_ = 0;
 };
 
 }  // namespace mindpipe

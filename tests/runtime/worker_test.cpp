@@ -26,7 +26,7 @@ History history_of(const Config& config, int steps = 4) {
   Worker worker(config, {});
   History history;
   for (int step = 0; step < steps; ++step) {
-    const StepScalars scalars = worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2);
+    const StepScalars scalars = worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
     history.losses.push_back(scalars.loss), history.norms.push_back(scalars.gradient_norm);
   }
   history.hash = worker.state_hash();
@@ -39,8 +39,8 @@ TEST(Worker, TwoOfThemInOneProcessTrainAlikeBitForBit) {
     Corpus corpus(config.data, Part::train, config.model, config.seed);
     Worker a(config, {}), b(config, {});
     for (int step = 0; step < 4; ++step) {  // step by step in turn, so that shared state would show
-      const StepScalars of_a = a.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2);
-      const StepScalars of_b = b.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2);
+      const StepScalars of_a = a.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
+      const StepScalars of_b = b.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
       EXPECT_EQ(of_a.loss, of_b.loss) << step;
       EXPECT_EQ(of_a.gradient_norm, of_b.gradient_norm) << step;
     }

@@ -1,6 +1,7 @@
 #include "cpu/simd/update_kernels.h"
 
 #include "cpu/simd/rows.h"
+#include "decision.h"
 
 namespace mindpipe::MINDPIPE_ISA {
 namespace {
@@ -44,13 +45,14 @@ int64_t count_not_finite(const void* x, int64_t first, int64_t last) {
 
 /// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
 template <class T, bool with_value>
-void adamw_pass(const AdamWStep& step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* m, Wide<T>* v, T* value, int64_t first,
-                int64_t last) {
+void adamw_pass(const AdamWStep& step, const double* decision, const Wide<T>* gradient, Wide<T>* master, Wide<T>* m, Wide<T>* v, T* value,
+                int64_t first, int64_t last) {
   using A = Wide<T>;
-  const A factor = static_cast<A>(step.gradient_factor), keep = static_cast<A>(step.keep), beta1 = static_cast<A>(step.beta1),
-          beta2 = static_cast<A>(step.beta2), one_less_beta1 = static_cast<A>(step.one_less_beta1),
-          one_less_beta2 = static_cast<A>(step.one_less_beta2), step_size = static_cast<A>(step.step_size),
-          deviation_factor = static_cast<A>(step.deviation_factor), epsilon = static_cast<A>(step.epsilon);
+  const A factor = static_cast<A>(decision[Decision::gradient_factor]), keep = static_cast<A>(step.keep),
+          beta1 = static_cast<A>(step.beta1), beta2 = static_cast<A>(step.beta2), one_less_beta1 = static_cast<A>(step.one_less_beta1),
+          one_less_beta2 = static_cast<A>(step.one_less_beta2),
+          step_size = static_cast<A>(step.rate / decision[Decision::first_correction]),
+          deviation_factor = static_cast<A>(decision[Decision::second_correction]), epsilon = static_cast<A>(step.epsilon);
 #pragma GCC ivdep
   for (int64_t i = first; i < last; ++i) {
     const A g = gradient[i] * factor;
@@ -65,19 +67,21 @@ void adamw_pass(const AdamWStep& step, const Wide<T>* gradient, Wide<T>* master,
 }
 
 template <class T>
-void adamw(const AdamWStep& step, const void* gradient, void* master, void* m, void* v, void* value, int64_t first, int64_t last) {
+void adamw(const AdamWStep& step, const double* decision, const void* gradient, void* master, void* m, void* v, void* value, int64_t first,
+           int64_t last) {
   using A = Wide<T>;
   const auto pass = value != nullptr ? adamw_pass<T, true> : adamw_pass<T, false>;
-  pass(step, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(m), static_cast<A*>(v), static_cast<T*>(value),
-       first, last);
+  pass(step, decision, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(m), static_cast<A*>(v),
+       static_cast<T*>(value), first, last);
 }
 
 /// g += decay p; v = momentum v + g; p -= rate v, or with nesterov: p -= rate (g + momentum v)
 template <class T, bool with_velocity, bool with_value>
-void sgd_pass(const SgdStep& step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* velocity, T* value, int64_t first, int64_t last) {
+void sgd_pass(const SgdStep& step, const double* decision, const Wide<T>* gradient, Wide<T>* master, Wide<T>* velocity, T* value,
+              int64_t first, int64_t last) {
   using A = Wide<T>;
-  const A factor = static_cast<A>(step.gradient_factor), rate = static_cast<A>(step.rate), momentum = static_cast<A>(step.momentum),
-          decay = static_cast<A>(step.decay);
+  const A factor = static_cast<A>(decision[Decision::gradient_factor]), rate = static_cast<A>(step.rate),
+          momentum = static_cast<A>(step.momentum), decay = static_cast<A>(step.decay);
   const A of_gradient = step.nesterov ? A(1) : A(0), of_velocity = step.nesterov ? momentum : A(1);
 #pragma GCC ivdep
   for (int64_t i = first; i < last; ++i) {
@@ -95,12 +99,14 @@ void sgd_pass(const SgdStep& step, const Wide<T>* gradient, Wide<T>* master, Wid
 }
 
 template <class T>
-void sgd(const SgdStep& step, const void* gradient, void* master, void* velocity, void* value, int64_t first, int64_t last) {
+void sgd(const SgdStep& step, const double* decision, const void* gradient, void* master, void* velocity, void* value, int64_t first,
+         int64_t last) {
   using A = Wide<T>;
   const auto with = value != nullptr ? sgd_pass<T, true, true> : sgd_pass<T, true, false>;
   const auto without = value != nullptr ? sgd_pass<T, false, true> : sgd_pass<T, false, false>;
   const auto pass = velocity != nullptr ? with : without;
-  pass(step, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(velocity), static_cast<T*>(value), first, last);
+  pass(step, decision, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(velocity), static_cast<T*>(value), first,
+       last);
 }
 
 }  // namespace

@@ -39,27 +39,52 @@ __global__ void __launch_bounds__(group_threads) count_groups(const T* x, int64_
   if (threadIdx.x == 0 && here != 0) atomicAdd(found, static_cast<unsigned long long>(here));
 }
 
+/// totals[s] = x[begin] + ... + x[end - 1], a block for each span: all threads fetch, one adds, so that the order is that of the elements.
+template <class T>
+__global__ void __launch_bounds__(group_threads) sum_spans_in_order(const T* x, const std::int32_t* spans, double* totals) {
+  __shared__ double fetched[group_threads];
+  const int begin = spans[2 * blockIdx.x], end = spans[2 * blockIdx.x + 1];
+  double total = 0;
+  for (int from = begin; from < end; from += group_threads) {
+    const int here = end - from < group_threads ? end - from : group_threads, i = static_cast<int>(threadIdx.x);
+    if (i < here) fetched[i] = static_cast<double>(x[from + i]);
+    __syncthreads();
+    for (int k = 0; i == 0 && k < here; ++k) total += fetched[k];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) totals[blockIdx.x] = total;
+}
+
+__global__ void decide_alone(StepRule rule, const double* sums, double* decision) {
+  if (threadIdx.x == 0) decide_step(rule, sums[0], sums[1], decision);
+}
+
 /// What a rule's numbers are in the dtype of the masters.
 template <class A>
 struct AdamWIn {
-  A factor, keep, beta1, beta2, one_less_beta1, one_less_beta2, step_size, deviation_factor, epsilon;
+  A keep, beta1, beta2, one_less_beta1, one_less_beta2, epsilon;
+  double rate;
 };
 
 /// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
 template <class T>
-__global__ void __launch_bounds__(group_threads) adamw_groups(AdamWIn<Wide<T>> step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* m,
-                                                              Wide<T>* v, T* value, int64_t count, bool wide) {
+__global__ void __launch_bounds__(group_threads) adamw_groups(AdamWIn<Wide<T>> step, const double* decision, const Wide<T>* gradient,
+                                                              Wide<T>* master, Wide<T>* m, Wide<T>* v, T* value, int64_t count, bool wide) {
   using A = Wide<T>;
   constexpr int size = lanes<A>;
+  if (decision[Decision::skipped] != 0) return;
+  const A factor = static_cast<A>(decision[Decision::gradient_factor]),
+          step_size = static_cast<A>(step.rate / decision[Decision::first_correction]),
+          deviation_factor = static_cast<A>(decision[Decision::second_correction]);
   for_group<size>(count, wide, [&](int64_t i, auto ending) {
     const auto g = load<size>(gradient + i, ending);
     auto p = load<size>(master + i, ending), first = load<size>(m + i, ending), second = load<size>(v + i, ending);
 #pragma unroll
     for (int k = 0; k < size; ++k) {
-      const A slope = g.x[k] * step.factor;
+      const A slope = g.x[k] * factor;
       first.x[k] = step.beta1 * first.x[k] + step.one_less_beta1 * slope;
       second.x[k] = step.beta2 * second.x[k] + step.one_less_beta2 * slope * slope;
-      p.x[k] = p.x[k] * step.keep - step.step_size * (first.x[k] / (square_root(second.x[k]) * step.deviation_factor + step.epsilon));
+      p.x[k] = p.x[k] * step.keep - step_size * (first.x[k] / (square_root(second.x[k]) * deviation_factor + step.epsilon));
     }
     store(m + i, first, ending);
     store(v + i, second, ending);
@@ -70,19 +95,21 @@ __global__ void __launch_bounds__(group_threads) adamw_groups(AdamWIn<Wide<T>> s
 
 template <class A>
 struct SgdIn {
-  A factor, rate, momentum, decay, of_gradient, of_velocity;
+  A rate, momentum, decay, of_gradient, of_velocity;
 };
 
 /// g += decay p; v = momentum v + g; p -= rate v, or with nesterov: p -= rate (g + momentum v)
 template <class T>
-__global__ void __launch_bounds__(group_threads)
-    sgd_groups(SgdIn<Wide<T>> step, const Wide<T>* gradient, Wide<T>* master, Wide<T>* velocity, T* value, int64_t count, bool wide) {
+__global__ void __launch_bounds__(group_threads) sgd_groups(SgdIn<Wide<T>> step, const double* decision, const Wide<T>* gradient,
+                                                            Wide<T>* master, Wide<T>* velocity, T* value, int64_t count, bool wide) {
   using A = Wide<T>;
   constexpr int size = lanes<A>;
+  if (decision[Decision::skipped] != 0) return;
+  const A factor = static_cast<A>(decision[Decision::gradient_factor]);
   for_group<size>(count, wide, [&](int64_t i, auto ending) {
     auto change = load<size>(gradient + i, ending), p = load<size>(master + i, ending);
 #pragma unroll
-    for (int k = 0; k < size; ++k) change.x[k] = change.x[k] * step.factor + step.decay * p.x[k];
+    for (int k = 0; k < size; ++k) change.x[k] = change.x[k] * factor + step.decay * p.x[k];
     if (velocity != nullptr) {
       auto moved = load<size>(velocity + i, ending);
 #pragma unroll
@@ -120,30 +147,41 @@ void count_not_finite(int slot, const void* x, int64_t count, unsigned long long
   });
 }
 
-void adamw(int slot, const AdamWStep& step, const void* gradient, void* master, void* m, void* v, void* value, int64_t count,
-           cudaStream_t stream) {
+void sum_spans(int slot, const void* x, const std::int32_t* spans, double* totals, int64_t count, cudaStream_t stream) {
+  const Grid grid{count, group_threads};
+  if (slot == 0) launch(stream, grid, sum_spans_in_order<double>, static_cast<const double*>(x), spans, totals);
+  else launch(stream, grid, sum_spans_in_order<float>, static_cast<const float*>(x), spans, totals);
+}
+
+void decide(const StepRule& rule, const double* sums, double* decision, cudaStream_t stream) {
+  launch(stream, Grid{1, 32}, decide_alone, rule, sums, decision);
+}
+
+void adamw(int slot, const AdamWStep& step, const double* decision, const void* gradient, void* master, void* m, void* v, void* value,
+           int64_t count, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     using A = Wide<T>;
-    const AdamWIn<A> in{static_cast<A>(step.gradient_factor), static_cast<A>(step.keep),
-                        static_cast<A>(step.beta1),           static_cast<A>(step.beta2),
-                        static_cast<A>(step.one_less_beta1),  static_cast<A>(step.one_less_beta2),
-                        static_cast<A>(step.step_size),       static_cast<A>(step.deviation_factor),
-                        static_cast<A>(step.epsilon)};
-    launch(stream, grid_of_groups(count, lanes<A>), adamw_groups<T>, in, static_cast<const A*>(gradient), static_cast<A*>(master),
+    const AdamWIn<A> in{static_cast<A>(step.keep),
+                        static_cast<A>(step.beta1),
+                        static_cast<A>(step.beta2),
+                        static_cast<A>(step.one_less_beta1),
+                        static_cast<A>(step.one_less_beta2),
+                        static_cast<A>(step.epsilon),
+                        step.rate};
+    launch(stream, grid_of_groups(count, lanes<A>), adamw_groups<T>, in, decision, static_cast<const A*>(gradient), static_cast<A*>(master),
            static_cast<A*>(m), static_cast<A*>(v), static_cast<T*>(value), count, aligned(gradient, master, m, v, value));
   });
 }
 
-void sgd(int slot, const SgdStep& step, const void* gradient, void* master, void* velocity, void* value, int64_t count,
-         cudaStream_t stream) {
+void sgd(int slot, const SgdStep& step, const double* decision, const void* gradient, void* master, void* velocity, void* value,
+         int64_t count, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     using A = Wide<T>;
-    const SgdIn<A> in{static_cast<A>(step.gradient_factor), static_cast<A>(step.rate),
-                      static_cast<A>(step.momentum),        static_cast<A>(step.decay),
-                      step.nesterov ? A(1) : A(0),          step.nesterov ? static_cast<A>(step.momentum) : A(1)};
-    launch(stream, grid_of_groups(count, lanes<A>), sgd_groups<T>, in, static_cast<const A*>(gradient), static_cast<A*>(master),
+    const SgdIn<A> in{static_cast<A>(step.rate), static_cast<A>(step.momentum), static_cast<A>(step.decay), step.nesterov ? A(1) : A(0),
+                      step.nesterov ? static_cast<A>(step.momentum) : A(1)};
+    launch(stream, grid_of_groups(count, lanes<A>), sgd_groups<T>, in, decision, static_cast<const A*>(gradient), static_cast<A*>(master),
            static_cast<A*>(velocity), static_cast<T*>(value), count, aligned(gradient, master, velocity, value));
   });
 }

@@ -1,0 +1,41 @@
+#pragma once
+#include <deque>
+#include <optional>
+
+#include "app/report_end.h"
+#include "app/run.h"
+#include "core/log.h"
+
+namespace mindpipe {
+
+/// What a run says of its steps: warnings, metrics, progress. Of each once its scalars are known, which may be while later ones are under
+/// way.
+class StepLog {
+ public:
+  /// `directory`: of the rank that writes, else none.
+  StepLog(Run& run, RunDirectory* directory, EndReport& report);
+
+  /// A step was begun and took so long until the next could be; in order.
+  void add(int step, double seconds, double rate);
+  /// Its scalars are known: fails if the loss is not finite, says if nothing changed. Collective, as `diagnose` is.
+  void judge(const StepScalars& scalars);
+  /// Its line.
+  void write(const StepScalars& scalars, std::optional<double> validation_loss = {});
+
+ private:
+  struct Begun {
+    int step = 0;
+    double seconds = 0, rate = 0, before_first = 0;
+  };
+  const Begun& of(const StepScalars& scalars) const;
+
+  Run& run_;
+  RunDirectory* directory_;
+  EndReport& report_;
+  Progress progress_;
+  double tokens_;
+  std::int64_t skipped_ = 0;
+  std::deque<Begun> begun_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,41 @@
+#include "runtime/step_answers.h"
+
+namespace mindpipe {
+
+StepAnswers::StepAnswers(Backend& backend, Waiting& waiting, Memory* pinned) : backend_(backend), waiting_(waiting) {
+  if (pinned == nullptr) return;
+  arena_ = Arena(*pinned, MemoryClass::workspace, ring * bytes_for({Decision::places}, DType::f64));
+  for (Tensor& slot : pinned_) slot = arena_.take({Decision::places}, DType::f64);
+}
+
+void StepAnswers::ask(std::int64_t step, std::int64_t valid, const Tensor& decision) {
+  MP_CHECK(asked_ - told_ < ring, "the answers of {} steps are still to be taken", ring);
+  const std::int64_t place = asked_++ % ring;
+  Question& question = questions_[place];
+  question.step = step, question.valid = valid;
+  if (pinned_[place]) {
+    backend_.copy(decision, pinned_[place]);
+    question.event = backend_.record(compute_queue);
+  } else {
+    backend_.download(decision, question.numbers.data());
+  }
+}
+
+std::optional<StepScalars> StepAnswers::due() {
+  const bool late = static_cast<bool>(pinned_[0]);
+  return asked_ - told_ > (late ? 1 : 0) ? oldest() : std::nullopt;
+}
+
+std::optional<StepScalars> StepAnswers::oldest() {
+  if (asked_ == told_) return std::nullopt;
+  const std::int64_t place = told_++ % ring;
+  const Question& question = questions_[place];
+  if (pinned_[place])
+    waiting_.until([&] { return backend_.finished(question.event); },
+                   [&] { return fmt::format("the device to come to the end of step {}", question.step + 1); });
+  const double* numbers = pinned_[place] ? pinned_[place].as<double>() : question.numbers.data();
+  return StepScalars{question.step, numbers[Decision::loss], question.valid, numbers[Decision::gradient_norm],
+                     question.valid > 0 && numbers[Decision::skipped] == 0};
+}
+
+}  // namespace mindpipe

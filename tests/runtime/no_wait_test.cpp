@@ -1,0 +1,116 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "late_backend.h"
+#include "runtime/predicted.h"
+
+// On a device that runs behind the host a step is put into its queues and nothing else: no wait, no download, no memory taken.
+namespace mindpipe {
+namespace {
+
+/// A worker on such a device, and what its host calls that waits.
+struct LateWorker {
+  LateBackend* device = nullptr;
+  std::unique_ptr<Worker> worker;
+  std::vector<std::string> halts;      ///< in the step under way
+  std::vector<std::int64_t> asked_at;  ///< how much had been issued when the host asked how far the device has come
+
+  explicit LateWorker(const Config& config) {
+    worker = std::make_unique<Worker>(config, World{}, make_run_plan(config),
+                                      [this](const Config& c, Memory& memory, int threads, const World& world) {
+                                        auto late = std::make_unique<LateBackend>(make_backend(c, memory, threads, world), 0);
+                                        device = late.get();
+                                        return late;
+                                      });
+    device->on_halt([this](const std::string& call) {
+      if (call == "finished") asked_at.push_back(device->issued());
+      else halts.push_back(call);
+    });
+  }
+  std::optional<StepScalars> step(Corpus& corpus, int step) {
+    halts.clear(), asked_at.clear();
+    return worker->step(corpus, step, static_cast<std::int64_t>(step) * worker->config().train.batch, 1e-3);
+  }
+};
+
+std::vector<Config> styles() {
+  Config gpt = small_run(), llama = llama_run(), translator = small_run(), shards = small_run();
+  gpt.train.clip = 0.5;
+  llama.optimizer.kind = "sgd";
+  translator.model.kind = "translator", translator.schedule.kind = "zb-h1";
+  shards.reproducible = {4, 4}, shards.train.recompute = "block";
+  std::vector<Config> all;
+  for (Config* config : {&gpt, &llama, &translator, &shards}) all.push_back(resolve(*config));
+  return all;
+}
+
+TEST(NoWait, AStepIsPutIntoTheQueuesAndNothingElse) {
+  for (const Config& config : styles()) {
+    LateWorker late(config);
+    Corpus corpus(config.data, Part::train, config.model, config.seed);
+    for (int step = 0; step < 4; ++step) {
+      const std::optional<StepScalars> known = late.step(corpus, step);
+      EXPECT_THAT(late.halts, testing::IsEmpty()) << "step " << step;
+      // It asks for the answer of the step before, once all of this one is in the queues.
+      EXPECT_EQ(late.asked_at.empty(), step == 0);
+      for (const std::int64_t issued : late.asked_at) EXPECT_EQ(issued, late.device->issued()) << "step " << step;
+      ASSERT_EQ(known.has_value(), step > 0);
+      if (known) EXPECT_EQ(known->step, step - 1);
+    }
+    EXPECT_EQ(late.worker->executor().remaining().value().step, 3);
+    EXPECT_FALSE(late.worker->executor().remaining());
+  }
+}
+
+TEST(NoWait, AWaitInsideAStepIsNoticed) {
+  const Config config = styles()[0];
+  LateWorker late(config);
+  Corpus corpus(config.data, Part::train, config.model, config.seed);
+  late.worker->stage().after_block = [&](int, const Boundary& out) {
+    float first = 0;
+    if (out.activation) late.device->download(out.activation.range(0, 1), &first);
+  };
+  late.step(corpus, 0);
+  EXPECT_THAT(late.halts, testing::Contains("download"));
+}
+
+TEST(NoWait, AStepWhoseGradientIsNotFiniteChangesNothingThoughNoHostHasSeenIt) {
+  const Config config = styles()[0];
+  LateWorker late(config);
+  Corpus corpus(config.data, Part::train, config.model, config.seed);
+  late.step(corpus, 0);
+  EXPECT_TRUE(late.worker->executor().remaining().value().applied);
+  const std::uint64_t before = late.worker->state_hash();
+  late.worker->stage().after_block = [&](int block, const Boundary& out) {
+    if (block == 0) late.device->fill(out.activation, std::nan(""));
+  };
+  late.step(corpus, 1);
+  const StepScalars scalars = late.worker->executor().remaining().value();
+  EXPECT_TRUE(std::isnan(scalars.loss));
+  EXPECT_FALSE(scalars.applied);
+  EXPECT_EQ(late.worker->state_hash(), before);
+}
+
+/// A host that reads the answers one step late has the same ones, and the same weights in the end.
+TEST(NoWait, AnswersAreThoseOfADeviceThatIsNeverLate) {
+  for (const Config& config : styles()) {
+    LateWorker late(config);
+    Worker prompt(config, World{});
+    Corpus corpus(config.data, Part::train, config.model, config.seed);
+    std::vector<StepScalars> of_late;
+    for (int step = 0; step < 4; ++step)
+      if (const auto known = late.step(corpus, step)) of_late.push_back(*known);
+    of_late.push_back(late.worker->executor().remaining().value());
+    for (int step = 0; step < 4; ++step) {
+      const StepScalars wanted = prompt.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3).value();
+      EXPECT_EQ(of_late[step].loss, wanted.loss) << step;
+      EXPECT_EQ(of_late[step].gradient_norm, wanted.gradient_norm) << step;
+      EXPECT_EQ(of_late[step].valid, wanted.valid) << step;
+      EXPECT_TRUE(of_late[step].applied) << step;
+    }
+    EXPECT_EQ(late.worker->state_hash(), prompt.state_hash());
+  }
+}
+
+}  // namespace
+}  // namespace mindpipe
