@@ -83,19 +83,23 @@ def trained(name):
     return work
 
 
+def has_torch(check, seconds):
+    try:
+        command = [check.python, "-c", "import torch"]
+        return subprocess.run(command, env=check.users_environment, capture_output=True, timeout=min(seconds, 60)).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
 def trained_by_torch(name):
+    """What another program cannot do here is no fault of ours: named, and nothing more."""
     def work(check, seconds):
         case = training.CASES[name] if check.device == "cuda" else training.REHEARSAL
-        environment = check.users_environment
-        try:
-            import_code = subprocess.run([check.python, "-c", "import torch"], env=environment, capture_output=True, timeout=min(seconds, 60)).returncode
-        except (OSError, subprocess.TimeoutExpired):
-            import_code = -1
-        if import_code != 0:
+        if not has_torch(check, seconds):
             return MISSING, "%s has no torch; --python names another interpreter" % check.python, {}
-        code, text, figures = training.train_torch(case, name, check.device, check.bundle, check.output, environment, check.python, seconds)
+        code, text, figures = training.train_torch(case, name, check.device, check.bundle, check.output, check.users_environment, check.python, seconds)
         if figures is None:
-            return (TIMED_OUT if code is None else FAILED), first_complaint(text), {}
+            return MISSING, "PyTorch %s: %s" % ("took too long" if code is None else "failed", first_complaint(text)), {}
         share_of_products(check, case, figures)
         check.runs[name + "-torch"] = figures
         return PASSED, "%.0f tokens/s, torch %s" % (figures["tokens_per_second"], figures["torch"]), figures

@@ -12,6 +12,7 @@ import parts
 import reading
 import running
 import tables
+import training
 import verdict
 
 
@@ -113,6 +114,30 @@ class Tables(unittest.TestCase):
         for value, words in ((9, "BELOW"), (12, "enough"), (20, "reaches the aim")):
             self.assertIn(words, goal.line({"rate": value}))
         self.assertIn("not measured", goal.line({}))
+
+
+class Training(unittest.TestCase):
+    def test_tokens_a_second_are_those_of_the_mean_step_behind_the_first_two(self):
+        case = training.Case("gpt-tiny", 4, 2, 1, 50)  # 100 tokens a step
+        figures = training.figures_of([1, 2, 100 / 0.5, 100 / 1.5], 3.25, case)
+        self.assertAlmostEqual(figures["seconds"], 1.0)
+        self.assertAlmostEqual(figures["tokens_per_second"], 100.0)
+        self.assertEqual((figures["loss"], figures["steps"]), (3.25, 4))
+
+    def test_steps_are_read_while_a_line_is_being_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            metrics = os.path.join(folder, "metrics.jsonl")
+            self.assertEqual(training.steps_of(metrics), [])
+            with open(metrics, "w") as file:
+                file.write('{"note": 1}\n{"step": 1, "tokens_per_second": 5.0}\n{"step": 2, "tok')
+            self.assertEqual([step["step"] for step in training.steps_of(metrics)], [1])
+
+    def test_each_case_has_a_configuration(self):
+        configs = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs")
+        for case in [*training.CASES.values(), training.REHEARSAL]:
+            self.assertTrue(os.path.exists(os.path.join(configs, case.config + ".yaml")), case.config)
+            self.assertEqual(case.batch % case.micro_batch, 0)
+            self.assertGreater(case.steps, training.WARM_UP)
 
 
 class Verdict(unittest.TestCase):
