@@ -13,7 +13,7 @@ not_ours='/(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec|nss_[a-z]*|
 needs() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u | grep -vE "$not_ours" || true; }
 
 rm -rf "$folder"
-mkdir -p "$folder"/{bin,lib/openmpi,lib/pmix,share/openmpi,etc,check,bench,configs}
+mkdir -p "$folder"/{bin,lib/openmpi,lib/pmix,share/openmpi,share/pmix,etc,check,bench,configs}
 folder=$(realpath "$folder")
 programs=("$build/mindpipe-train" "$build/scripts/bench/kernels_bench")
 for test in kernels_cuda_kernels kernels_cuda_library models_cuda runtime_parity_mpi; do programs+=("$build/tests/test_$test"); done
@@ -35,7 +35,9 @@ for plugin in "$plugins"/mca_*.so; do
 done
 cp "$messages"/*.txt "$folder/share/openmpi/"
 pmix=$(ldd "$plugins"/mca_pmix_ext3x.so | awk '$1 ~ /^libpmix/ {print $3}')
-find "$(dirname "$(realpath "$pmix")")"/pmix -name '*mca_*.so' ! -name '*slurm*' -exec cp {} "$folder/lib/pmix/" \;
+pmix=$(dirname "$(realpath "$pmix")")
+find "$pmix/pmix" -name '*mca_*.so' ! -name '*slurm*' -exec cp {} "$folder/lib/pmix/" \;
+find "$pmix/../share/pmix" -name 'help-*.txt' -exec cp {} "$folder/share/pmix/" \;
 
 mapfile -t libraries < <(needs "$folder"/bin/* "$folder"/lib/openmpi/*.so "$folder"/lib/pmix/*.so)
 for library in "${libraries[@]}"; do cp -L "$library" "$folder/lib/"; done
