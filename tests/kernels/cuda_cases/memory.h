@@ -1,0 +1,50 @@
+#pragma once
+#include "kernels/cuda_cases/shared.h"
+
+/// Copies, queues, and operands that are refused.
+
+TEST_F(Cuda, MovesBytesAndKeepsQueuesInOrder) {
+  const std::int64_t n = (std::int64_t{36} << 20) / 4 + 3;  // more than all slots of pinned memory
+  Backend& gpu = *pairing().gpu;
+  Arena room(pairing().memory, MemoryClass::workspace, 3 * aligned(static_cast<std::size_t>(4 * n)));
+  const Tensor a = room.take({n}, DType::i32), b = room.take({n}, DType::i32);
+  std::vector<std::int32_t> sent(static_cast<std::size_t>(n)), back(sent.size());
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::int32_t>(i * 2654435761u);
+  const std::vector<std::int32_t> kept = sent;
+  gpu.use_queue(1);
+  gpu.upload(sent.data(), a);
+  std::fill(sent.begin(), sent.end(), 0);  // upload has taken what it needs
+  const std::uint64_t arrived = gpu.record(1);
+  gpu.use_queue(0);
+  gpu.wait(0, arrived);
+  gpu.copy(a, b);
+  const std::uint64_t copied = gpu.record(0);
+  gpu.use_queue(2);
+  gpu.wait(2, copied);
+  gpu.download(b, back.data());
+  EXPECT_EQ(back, kept);
+  for (int i = 0; i < 5000; ++i) gpu.record(i % 3);  // the ring goes round
+  gpu.synchronize();
+  EXPECT_TRUE(gpu.finished(arrived));
+  gpu.wait(0, arrived);
+  gpu.use_queue(0);
+  std::vector<std::int32_t> host(static_cast<std::size_t>(n), 5);
+  const Tensor ordinary{host.data(), {n}, DType::i32};
+  gpu.copy(ordinary, a);  // from memory that the GPU does not know
+  gpu.copy(b, ordinary);
+  gpu.download(a, back.data());
+  EXPECT_EQ(host, kept);
+  EXPECT_EQ(back[0] + back.back(), 10);
+}
+
+TEST_F(Cuda, RefusesOperandsThatDoNotFit) {
+  const Mirror a(pairing(), Operand({8}, DType::f32)), shorter(pairing(), Operand({7}, DType::f32)),
+      ids(pairing(), Operand({8}, DType::i32));
+  Backend& gpu = *pairing().gpu;
+  EXPECT_THROW(gpu.add(a.device(), shorter.device(), a.device()), Error);
+  EXPECT_THROW(gpu.add(ids.device(), ids.device(), ids.device()), Error);
+  EXPECT_THROW(gpu.use_queue(17), Error);
+  gpu.use_queue(3);
+  EXPECT_THROW(gpu.count_not_finite(a.device()), Error) << "the workspace belongs to the compute queue";
+  gpu.use_queue(0);
+}
