@@ -23,6 +23,9 @@ import verdict
 from reading import FAILED, MISSING
 
 
+REHEARSAL_PATIENCE = 4  # a processor that computes for others too is no sign of anything
+
+
 class Check:
     """What all parts share: where things lie, in which environment programs run, and what was measured so far."""
 
@@ -64,7 +67,8 @@ def goals_of(runs):
 def run_parts(check, chosen, whole):
     start, results = time.monotonic(), []
     for part in chosen:
-        seconds = verdict.allowance(part.seconds, time.monotonic() - start, whole)
+        budget = part.seconds * (1 if check.device == "cuda" else REHEARSAL_PATIENCE)
+        seconds = verdict.allowance(budget, time.monotonic() - start, whole)
         begun = time.monotonic()
         if seconds == 0:
             outcome, why, figures = MISSING, "no time was left for it", {}

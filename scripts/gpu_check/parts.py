@@ -28,7 +28,7 @@ def test(name, only="*", ranks=0):
             return MISSING, "the bundle has no bin/%s" % name, {}
         environment = dict(check.environment, MINDPIPE_TEST_DEVICE=check.device, MINDPIPE_STEPS="3")
         if check.device != "cuda":
-            environment["MINDPIPE_ALL_LAYOUTS"] = "200"  # one in so many: a rehearsal
+            environment["MINDPIPE_ALL_LAYOUTS"] = "600"  # one in so many: a rehearsal
         command = [*wrapper, program(check, name), "--gtest_color=no", "--gtest_filter=" + only]
         if ranks:
             environment["OMP_NUM_THREADS"] = "1"
