@@ -213,6 +213,11 @@ class Backend {
   virtual void wait(int queue, std::uint64_t event) = 0;  ///< the queue goes on after the event
   virtual bool finished(std::uint64_t event) = 0;
   virtual void synchronize() = 0;
+  /// A moment of a queue, as `record`, of which one can ask how long after another it was, once both have happened. As many are kept as
+  /// `keep_marks` says.
+  virtual std::uint64_t mark(int queue) = 0;
+  virtual std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) = 0;
+  virtual void keep_marks(std::size_t count) = 0;
 
   /// Takes the working memory that operations will ask for. What was not foreseen is taken when it is first needed.
   virtual void reserve(const Workspace&) {}

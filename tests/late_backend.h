@@ -191,6 +191,18 @@ class LateBackend final : public Backend {
     halt("synchronize");
     run_all();
   }
+  std::uint64_t mark(int queue) override {
+    ++issued_;
+    const std::uint64_t number = marks_.size();
+    marks_.push_back(0);
+    queues_[queue].push_back([this, number] { return marks_[number] = now_ns(), true; });
+    return number;
+  }
+  std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) override {
+    MP_CHECK(marks_.at(first) != 0 && marks_.at(then) != 0, "marks {} and {} have not both happened", first, then);
+    return marks_[then] - marks_[first];
+  }
+  void keep_marks(std::size_t) override {}
   /// Puts in what is tried, turn by turn, until it has happened: messages, which wait for another device.
   void put(std::function<bool()> step) {
     ++issued_;
@@ -230,6 +242,7 @@ class LateBackend final : public Backend {
   std::unique_ptr<Backend> device_;
   std::array<std::deque<std::function<bool()>>, 5> queues_;
   std::vector<bool> happened_;
+  std::vector<std::int64_t> marks_;
   RandomStream lots_;
   std::uint64_t draws_ = 0;
   std::int64_t issued_ = 0;

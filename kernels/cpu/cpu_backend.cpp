@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "core/clock.h"
 #include "operands.h"
 
 namespace mindpipe {
@@ -46,6 +47,9 @@ std::uint64_t CpuBackend::record(int) { return 0; }
 void CpuBackend::wait(int, std::uint64_t) {}
 bool CpuBackend::finished(std::uint64_t) { return true; }
 void CpuBackend::synchronize() { progress(); }
+std::uint64_t CpuBackend::mark(int) { return static_cast<std::uint64_t>(now_ns()); }
+std::int64_t CpuBackend::nanoseconds_between(std::uint64_t first, std::uint64_t then) { return static_cast<std::int64_t>(then - first); }
+void CpuBackend::keep_marks(std::size_t) {}
 
 void CpuBackend::reserve(const Workspace& workspace) {
   product_area_.reserve(memory_, workspace.products);

@@ -72,6 +72,9 @@ class CpuBackend final : public Backend {
   void wait(int queue, std::uint64_t event) override;
   bool finished(std::uint64_t event) override;
   void synchronize() override;
+  std::uint64_t mark(int queue) override;
+  std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) override;
+  void keep_marks(std::size_t count) override;
   void reserve(const Workspace& workspace) override;
 
  private:

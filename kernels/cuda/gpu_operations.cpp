@@ -69,6 +69,9 @@ void GpuOperations::use_queue(int queue) {
 }
 std::uint64_t GpuOperations::record(int queue) { return queues_.record(queue); }
 void GpuOperations::wait(int queue, std::uint64_t event) { queues_.wait(queue, event); }
+std::uint64_t GpuOperations::mark(int queue) { return marks_.mark(queues_.stream(queue)); }
+std::int64_t GpuOperations::nanoseconds_between(std::uint64_t first, std::uint64_t then) { return marks_.nanoseconds_between(first, then); }
+void GpuOperations::keep_marks(std::size_t count) { marks_.keep(count); }
 bool GpuOperations::finished(std::uint64_t event) { return queues_.finished(event); }
 void GpuOperations::synchronize() {
   queues_.synchronize();

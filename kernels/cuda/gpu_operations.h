@@ -2,6 +2,7 @@
 #include "backend.h"
 #include "cuda/queues.h"
 #include "cuda/staging.h"
+#include "cuda/time_marks.h"
 
 namespace mindpipe {
 
@@ -65,6 +66,9 @@ class GpuOperations : public Backend {
   void wait(int queue, std::uint64_t event) override;
   bool finished(std::uint64_t event) override;
   void synchronize() override;
+  std::uint64_t mark(int queue) override;
+  std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) override;
+  void keep_marks(std::size_t count) override;
 
  protected:
   cudaStream_t stream() const { return queues_.stream(queue_); }
@@ -79,6 +83,7 @@ class GpuOperations : public Backend {
  private:
   cuda::Queues queues_;
   cuda::Staging staging_;
+  cuda::TimeMarks marks_;
   Arena workspace_;
   int queue_ = cuda::Queues::compute;
 };

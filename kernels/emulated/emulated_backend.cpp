@@ -208,4 +208,10 @@ void EmulatedBackend::synchronize() {
   left_at_ns_ = now_ns();
 }
 
+std::uint64_t EmulatedBackend::mark(int) { return static_cast<std::uint64_t>(now_ns()); }
+std::int64_t EmulatedBackend::nanoseconds_between(std::uint64_t first, std::uint64_t then) {
+  return static_cast<std::int64_t>(then - first);
+}
+void EmulatedBackend::keep_marks(std::size_t) {}
+
 }  // namespace mindpipe

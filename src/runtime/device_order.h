@@ -19,6 +19,8 @@ class DeviceOrder {
   void before(Backend& backend, int action);
   void behind(Backend& backend, int action);
 
+  int queue(int action) const { return places_[action].queue; }
+
   /// The queue of the device that runs an action. Messages of a step's passes are short and awaited soon; bulk has a queue of its own.
   static int queue_of(const Action& action);
 

@@ -34,13 +34,15 @@ Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, con
       paper_times_.push_back(list_[i].sums > 0 ? plan.network.tensor_time(list_[i]) : span.end - span.start);
     }
   stage.context().tensor.on_tensor_sum([this](const TensorSum& sum) {
-    if (input_ != nullptr) recorder_.add({sum.operation, sum.start, sum.end, sum.bytes});
+    // Where the device carries them, these would be the times at which they were put in.
+    if (input_ != nullptr && !wires_.queued) recorder_.add({sum.operation, sum.start, sum.end, sum.bytes});
   });
   const Layout& layout = stage.layout();
   const Shape losses{layout.micro_batches(), layout.samples, layout.sequence};
   losses_arena_ = Arena(memory, MemoryClass::boundary, bytes_for(losses, DType::f32));
   losses_ = losses_arena_.take(losses, DType::f32);
 
+  if (wires_.queued) device_times_.emplace(backend, list_.size());
   std::map<QueueKey, std::size_t> place;
   for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
     const QueueKey key = queue_of(list_[i]);
@@ -68,6 +70,8 @@ std::optional<StepScalars> Executor::run(const StepInput& input) {
   else walk_by_heads();
   input_ = nullptr;
   const std::optional<StepScalars> known = answers_.due();
+  // The step before has come as far as its scalars, so the one before that has ended.
+  if (device_times_ && device_times_->open() == DeviceTimes::kept) take_device_times();
   spent_.steps += now_ns() - step_start;
   return known;
 }
@@ -76,19 +80,20 @@ std::optional<StepScalars> Executor::run(const StepInput& input) {
 void Executor::walk_in_list_order() {
   Backend& backend = stage_.context().backend;
   order_.begin_step(backend);
+  device_times_->begin_step();
   for (int index = 0; index < static_cast<int>(list_.size()); ++index) {
     const Action& action = list_[index];
     order_.before(backend, index);
+    device_times_->before(index, order_.queue(index));
     if (index == scalars_at_) {
-      run_scalars(index);
+      decide();
     } else if (action.queue == Queue::compute) {
-      run_compute(index);
+      compute(action);
     } else {
-      recorder_.start(index, now_ns());
       Begun begun{start(action)};
       MP_CHECK(is_done(begun, index), "{} is not carried by the device's queues", to_string(action));
-      recorder_.end(index, now_ns());
     }
+    device_times_->behind(index, order_.queue(index));
     order_.behind(backend, index);
   }
 }
@@ -130,13 +135,45 @@ void Executor::walk_by_heads() {
   }
 }
 
-void Executor::run_scalars(int index) {
-  const std::int64_t start = now_ns(), waited = waited_ns();
-  recorder_.start(index, start);
+void Executor::decide() {
   replicas_.add_uses();
   const std::int64_t valid = replicas_.sum_over_data(input_->valid);
   replicas_.decide(stage_.has_head() ? losses_ : Tensor{}, valid, 1.0 / static_cast<double>(stage_.layout().tokens()), input_->clip);
   answers_.ask(input_->step, valid, replicas_.decision());
+}
+
+std::int64_t& Executor::work_of(Kind kind) {
+  return kind == Kind::forward      ? spent_.forward
+         : kind == Kind::update     ? spent_.update
+         : kind == Kind::sum_scalar ? spent_.scalars
+                                    : spent_.backward;
+}
+
+/// Messages and sums run beside the compute queue, so what it waits for is not told apart: it is the rest.
+void Executor::take_device_times() {
+  const std::size_t ago = device_times_->open() - 1;
+  const std::vector<Recorder::Times>& times = device_times_->take_oldest();
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    recorder_.set(ago, i, times[i]);
+    if (order_.queue(static_cast<int>(i)) == compute_queue) work_of(list_[i].kind) += times[i].end - times[i].start;
+  }
+}
+
+Recorder& Executor::recorder() {
+  if (device_times_ && device_times_->open() > 0) stage_.context().backend.synchronize();
+  while (device_times_ && device_times_->open() > 0) take_device_times();
+  return recorder_;
+}
+
+const TimeSpent& Executor::spent() {
+  recorder();
+  return spent_;
+}
+
+void Executor::run_scalars(int index) {
+  const std::int64_t start = now_ns(), waited = waited_ns();
+  recorder_.start(index, start);
+  decide();
   if (!paper_times_.empty()) stage_.context().backend.synchronize();
   const std::int64_t end = now_ns();
   recorder_.end(index, end);
@@ -158,7 +195,7 @@ void Executor::run_compute(int index) {
   // The only waits inside a pass are those of its tensor sums.
   const std::int64_t inside = waited_ns() - waited;
   spent_.wait_tensor += inside;
-  (kind == Kind::forward ? spent_.forward : kind == Kind::update ? spent_.update : spent_.backward) += end - start - inside;
+  work_of(kind) += end - start - inside;
 }
 
 /// Sums of counted memory are empty messages; what they would have taken passes at the end of their pass.

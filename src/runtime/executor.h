@@ -9,6 +9,7 @@
 #include "comm/reduction.h"
 #include "program/make_program.h"
 #include "runtime/device_order.h"
+#include "runtime/device_times.h"
 #include "runtime/measure.h"
 #include "runtime/replicas.h"
 #include "runtime/step_answers.h"
@@ -56,9 +57,10 @@ class Executor {
   double evaluate(const StepInput& input, int first, int micro_batches);
 
   const std::vector<Action>& list() const { return list_; }
-  Recorder& recorder() { return recorder_; }
+  /// Both wait for the device, where it runs behind.
+  Recorder& recorder();
   /// Nanoseconds since the beginning, waits by what was waited for.
-  const TimeSpent& spent() const { return spent_; }
+  const TimeSpent& spent();
   /// The tape of arena `slot`, for those who run blocks themselves (generation, diagnosis).
   Tape& tape(int slot) { return *slots_[slot].tape; }
   void set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const;
@@ -84,6 +86,9 @@ class Executor {
   void walk_in_list_order();
   void run_scalars(int index);
   void run_compute(int index);
+  void decide();
+  void take_device_times();
+  std::int64_t& work_of(Kind kind);
   bool is_over() const;
   bool may_start(const Action& action) const;
   void move_others();
@@ -127,6 +132,7 @@ class Executor {
   const StepInput* input_ = nullptr;
   StepAnswers answers_;
   Recorder recorder_;
+  std::optional<DeviceTimes> device_times_;  ///< where the device's queues carry everything
   TimeSpent spent_;
 };
 

@@ -26,6 +26,10 @@ class Recorder {
   }
   void start(int action, std::int64_t at) { times_[row_ + action].start = at; }
   void end(int action, std::int64_t at) { times_[row_ + action].end = at; }
+  /// Of an action of the step that began `ago` steps before the last, if it is still held.
+  void set(std::size_t ago, std::size_t action, const Times& times) {
+    if (ago < held()) times_[(static_cast<std::size_t>(count_) - 1 - ago) % steps_ * actions_ + action] = times;
+  }
   void add(const Sum& sum) { sums_[place_].push_back(sum); }
 
   /// Steps that are still held, oldest first: at most `steps` of them.

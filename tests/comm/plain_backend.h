@@ -118,6 +118,9 @@ class PlainBackend : public Backend {
   void wait(int, std::uint64_t) override { unused("wait"); }
   bool finished(std::uint64_t) override { unused("finished"); }
   void synchronize() override { unused("synchronize"); }
+  std::uint64_t mark(int) override { unused("mark"); }
+  std::int64_t nanoseconds_between(std::uint64_t, std::uint64_t) override { unused("nanoseconds_between"); }
+  void keep_marks(std::size_t) override { unused("keep_marks"); }
 
  private:
   [[noreturn]] static void unused(const char* name) { fail(Exit::internal, "communication asked for {}", name); }

@@ -127,10 +127,12 @@ TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
                spans(pairing(), Operand::tokens({0, 384})), totals(pairing(), Operand({2}, DType::f64)),
                decision(pairing(), Operand({Decision::places}, DType::f64));
   Backend& gpu = *pairing().gpu;
+  gpu.keep_marks(2);
   gpu.synchronize();
   const int before = on_host::allocations_and_waits();
   const std::vector<std::int32_t> ids(6, 1);
   gpu.upload(ids.data(), tokens.device());
+  gpu.mark(0);
   gpu.embedding(tokens.device(), table.device(), 0, x.device());
   gpu.add_positions(x.device(), table.device(), window, 0, y.device());
   gpu.residual_norm(x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer, gain.device(), gain.device(), 1e-5,

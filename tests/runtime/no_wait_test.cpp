@@ -55,7 +55,9 @@ TEST(NoWait, AStepIsPutIntoTheQueuesAndNothingElse) {
       EXPECT_EQ(late.asked_at.empty(), step == 0);
       for (const std::int64_t issued : late.asked_at) EXPECT_EQ(issued, late.device->issued()) << "step " << step;
       ASSERT_EQ(known.has_value(), step > 0);
-      if (known) EXPECT_EQ(known->step, step - 1);
+      if (known) {
+        EXPECT_EQ(known->step, step - 1);
+      }
     }
     EXPECT_EQ(late.worker->executor().remaining().value().step, 3);
     EXPECT_FALSE(late.worker->executor().remaining());
@@ -89,6 +91,37 @@ TEST(NoWait, AStepWhoseGradientIsNotFiniteChangesNothingThoughNoHostHasSeenIt) {
   EXPECT_TRUE(std::isnan(scalars.loss));
   EXPECT_FALSE(scalars.applied);
   EXPECT_EQ(late.worker->state_hash(), before);
+}
+
+TEST(NoWait, TimesAreTheDevicesAndKeepTheOrderOfTheList) {
+  Config config = styles()[2];
+  config.trace.steps = 3;
+  LateWorker late(config);
+  Corpus corpus(config.data, Part::train, config.model, config.seed);
+  const std::int64_t before = now_ns();
+  for (int step = 0; step < 5; ++step) late.step(corpus, step);
+  Executor& executor = late.worker->executor();
+  const Recorder& recorder = executor.recorder();
+  const std::int64_t behind = now_ns();
+  ASSERT_EQ(recorder.held(), 3u);
+  std::int64_t last_end = before;
+  for (std::size_t step = 0; step < 3; ++step) {
+    std::int64_t newest = last_end;
+    for (std::size_t i = 0; i < executor.list().size(); ++i) {
+      const auto& [start, end] = recorder.times(step, i);
+      EXPECT_GE(start, last_end) << "a step is behind the one before";
+      EXPECT_GE(end, start);
+      for (int earlier : executor.list()[i].after) EXPECT_GE(start, recorder.times(step, earlier).end);
+      newest = std::max(newest, end);
+    }
+    last_end = newest;
+  }
+  EXPECT_LT(last_end, behind);
+  const TimeSpent& spent = executor.spent();
+  EXPECT_GT(spent.forward, 0);
+  EXPECT_GT(spent.backward, spent.update);
+  EXPECT_GT(spent.scalars, 0);
+  EXPECT_LE(spent.work(), behind - before);
 }
 
 /// A host that reads the answers one step late has the same ones, and the same weights in the end.

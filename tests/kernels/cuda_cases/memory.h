@@ -37,6 +37,24 @@ TEST_F(Cuda, MovesBytesAndKeepsQueuesInOrder) {
   EXPECT_EQ(back[0] + back.back(), 10);
 }
 
+TEST_F(Cuda, MarksTellHowLongAQueueTook) {
+  const std::int64_t n = 1 << 16;
+  Backend& gpu = *pairing().gpu;
+  const Mirror x(pairing(), Operand({n}, DType::f32));
+  gpu.keep_marks(5);
+  const std::uint64_t lost = gpu.mark(0), first = gpu.mark(0);
+  for (int i = 0; i < 50; ++i) gpu.fill(x.device(), i);
+  const std::uint64_t then = gpu.mark(0);
+  gpu.wait(1, gpu.record(0));
+  const std::uint64_t elsewhere = gpu.mark(1), last = gpu.mark(0), newest = gpu.mark(0);
+  gpu.synchronize();
+  EXPECT_GT(gpu.nanoseconds_between(first, then), 1000);
+  EXPECT_LT(gpu.nanoseconds_between(first, then), 1'000'000'000);
+  EXPECT_GE(gpu.nanoseconds_between(then, elsewhere), 0);
+  EXPECT_GE(gpu.nanoseconds_between(last, newest), 0);
+  EXPECT_THROW(gpu.nanoseconds_between(lost, newest), Error) << "its place has been taken";
+}
+
 TEST_F(Cuda, RefusesOperandsThatDoNotFit) {
   const Mirror a(pairing(), Operand({8}, DType::f32)), shorter(pairing(), Operand({7}, DType::f32)),
       ids(pairing(), Operand({8}, DType::i32));

@@ -11,4 +11,5 @@
 #include "cuda/norm.cpp"
 #include "cuda/queues.cpp"
 #include "cuda/staging.cpp"
+#include "cuda/time_marks.cpp"
 #include "cuda/update.cpp"

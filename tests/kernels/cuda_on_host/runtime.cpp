@@ -1,5 +1,6 @@
 #include "cuda_runtime.h"
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -58,6 +59,8 @@ struct CUstream_st {
 struct CUevent_st {
   cudaStream_t stream = nullptr;
   std::uint64_t recorded = 0, happened = 0;
+  bool timed = false;
+  std::chrono::steady_clock::time_point time;
 };
 
 namespace {
@@ -152,7 +155,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   if (event->recorded != 0) stream->work.push_back({{}, event, event->recorded});
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = new CUevent_st, cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  *event = new CUevent_st;
+  (*event)->timed = (flags & cudaEventDisableTiming) == 0;
+  return cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   happen(event, event->recorded);
   delete event;
@@ -162,12 +169,23 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   happen(event, event->recorded);  // one that is recorded again stands for the later place only
   event->stream = stream;
   const std::uint64_t serial = ++event->recorded;
-  on_host::put(stream, [=] { event->happened = serial; });
+  on_host::put(stream, [=] {
+    event->happened = serial;
+    event->time = std::chrono::steady_clock::now();
+  });
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (event->happened < event->recorded) ++halts;
   happen(event, event->recorded);
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t then) {
+  for (cudaEvent_t event : {first, then}) {
+    if (!event->timed || event->recorded == 0) return answer(cudaErrorInvalidValue);
+    if (event->happened < event->recorded) return answer(cudaErrorNotReady);
+  }
+  *milliseconds = std::chrono::duration<float, std::milli>(then->time - first->time).count();
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) { return answer(event->happened < event->recorded ? cudaErrorNotReady : cudaSuccess); }
