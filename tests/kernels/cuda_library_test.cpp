@@ -65,13 +65,14 @@ struct Factors {
 
 TEST_F(CudaLibrary, LinearIsThatOfTheProcessor) {
   for (const Sizes& s : shapes)
-    for (DType dtype : number_types)
+    for (DType dtype : number_types) {
+      const Factors f(s, dtype);
       for (DType result : {dtype, wide_of(dtype)})
         for (Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::silu})
           for (int with = 0; with < 4; ++with) {
             SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}, bias {}, before {}", s.n, s.k, s.m, name_of(dtype),
                                      name_of(result), static_cast<int>(activation), with & 1, with & 2));
-            const Factors f(s, dtype);
+            blocks_.clear();
             Operand y({s.n, s.m}, result), before({s.n, s.m}, result), got(y.tensor().shape, result), got_before(y.tensor().shape, result);
             const Tensor bias = (with & 1) != 0 ? f.bias.tensor() : Tensor{}, kept = (with & 2) != 0 ? before.tensor() : Tensor{};
             cpu_->linear(f.x, f.w, bias, activation, kept, y);
@@ -83,16 +84,18 @@ TEST_F(CudaLibrary, LinearIsThatOfTheProcessor) {
             fetch(there_before, got_before);
             expect_close_to(got_before, before, product_tolerance(result));
           }
+    }
 }
 
 TEST_F(CudaLibrary, GradientsOfLinearAreThoseOfTheProcessor) {
   for (const Sizes& s : shapes)
     for (DType dtype : number_types) {
+      const Factors f(s, dtype);
       for (DType result : {dtype, wide_of(dtype)})
         for (Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
           SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}", s.n, s.k, s.m, name_of(dtype), name_of(result),
                                    static_cast<int>(activation)));
-          const Factors f(s, dtype);
+          blocks_.clear();
           const Operand before = Operand::random({s.n, s.k}, dtype, "before");
           Operand dx({s.n, s.k}, result), got(dx.tensor().shape, result);
           cpu_->linear_backward_input(f.dy, f.w, activation, before, dx);
@@ -101,7 +104,6 @@ TEST_F(CudaLibrary, GradientsOfLinearAreThoseOfTheProcessor) {
           fetch(there, got);
           expect_close_to(got, dx, product_tolerance(result));
         }
-      const Factors f(s, dtype);
       Operand dw = Operand::random({s.m, s.k}, wide_of(dtype), "dw"), got = dw.copy();
       const Tensor there = copied(got);
       cpu_->linear_backward_weight(f.dy, f.x, dw);
