@@ -1,5 +1,6 @@
 #include "app/main_verb.h"
 
+#include "app/stop_request.h"
 #include "app/verbs.h"
 #include "config/config.h"
 #include "core/check.h"
@@ -8,6 +9,7 @@
 namespace mindpipe {
 
 int run_verb(const Arguments& arguments) {
+  if (arguments.verb != "train" || arguments.dry_run || arguments.print_config || !arguments.answer.empty()) stop_at_once();
   if (!arguments.answer.empty()) {
     if (launched_rank() == 0) print(arguments.answer);
     return 0;

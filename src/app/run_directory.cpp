@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/run_lock.h"
+#include "app/stop_request.h"
 #include "core/check.h"
 #include "core/terminate.h"
 
@@ -44,7 +45,9 @@ RunDirectory::RunDirectory(const std::string& directory) : path_(directory) {
   MP_REQUIRE(access(directory.c_str(), W_OK | X_OK) == 0, Exit::cannot_create,
              "{}: the run directory is not writable ({}; choose another run.dir)", directory, std::strerror(errno));
   take_lock(path_of("lock"));
+  leave_at_stop("", "", path_of("lock"));
   set_last_words([this](int, const std::string& sentence) {
+    leave_at_stop("", "", path_of("lock"));
     status_.state = "failed";
     status_.reason = sentence;
     try {
@@ -58,6 +61,7 @@ RunDirectory::RunDirectory(const std::string& directory) : path_(directory) {
 
 RunDirectory::~RunDirectory() {
   set_last_words({});
+  leave_at_stop("", "", "");
   release_lock(path_of("lock"));
 }
 
@@ -72,6 +76,11 @@ void RunDirectory::write_config(const Config& config) { replace("config.yaml", t
 void RunDirectory::write_status(const Status& status) {
   status_ = status;
   replace("status.json", status_text(status));
+  if (status.state != "running") return leave_at_stop("", "", path_of("lock"));
+  Status cut_short = status;
+  cut_short.state = "stopped";
+  cut_short.reason = "a signal ended the run at once";
+  leave_at_stop(path_of("status.json"), status_text(cut_short), path_of("lock"));
 }
 
 void RunDirectory::append_metrics(const JsonLine& line) {

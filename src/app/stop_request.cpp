@@ -1,35 +1,36 @@
 #include "app/stop_request.h"
 
+#include <fcntl.h>
 #include <unistd.h>
+
+#include <array>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "core/check.h"
+#include "core/terminate.h"
 
 namespace mindpipe {
 namespace {
 
-volatile std::sig_atomic_t requests = 0, last_signal = 0;
+constexpr std::array signals{SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
 
-void on_signal(int signal) {
-  last_signal = signal;
-  if (requests < 2) requests = requests + 1;
-  else _exit(static_cast<int>(Exit::stopped));
-}
+enum Phase : int { before_steps, in_steps, without_steps };
+volatile std::sig_atomic_t phase = before_steps, last_signal = 0;
+/// Of a job's ranks one speaks; SIGTERM is also how a launcher ends the others when one has failed, and then that one has spoken.
+volatile std::sig_atomic_t speaks = 1, is_launched = 0;
 
-}  // namespace
+/// Of the two the handler reads the one that is not being written.
+struct LeftBehind {
+  char path[4096], temporary[4096], text[4096], lock[4096];
+};
+std::array<LeftBehind, 2> left_behind;
+volatile std::sig_atomic_t current = -1;
 
-void install_stop_signals() {
-  struct sigaction action {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;  // a system call in the middle of a step goes on
-  sigemptyset(&action.sa_mask);
-  for (int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP}) sigaction(signal, &action, nullptr);
-}
-
-int stop_requests() { return requests; }
-
-const char* stop_signal() {
-  switch (last_signal) {
+const char* name_of(int signal) {
+  switch (signal) {
     case SIGUSR1:
       return "SIGUSR1";
     case SIGUSR2:
@@ -43,6 +44,87 @@ const char* stop_signal() {
     default:
       return "none";
   }
+}
+
+// From here to on_signal: only what a signal's handler may call.
+
+void put(int file, const char* text) { [[maybe_unused]] const ssize_t written = write(file, text, std::strlen(text)); }
+
+void say(int signal, const char* before, const char* after) {
+  if (!speaks || (signal == SIGTERM && is_launched)) return;
+  put(STDERR_FILENO, before);
+  put(STDERR_FILENO, name_of(signal));
+  put(STDERR_FILENO, after);
+}
+
+void leave(const LeftBehind& left) {
+  if (left.path[0] != '\0') {
+    const int file = open(left.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file >= 0) {
+      put(file, left.text);
+      fsync(file);
+      close(file);
+      std::rename(left.temporary, left.path);
+    }
+  }
+  if (left.lock[0] != '\0') unlink(left.lock);
+}
+
+[[noreturn]] void end_at_once(int signal) {
+  say(signal, "mindpipe-train: stopped at once by ",
+      phase == in_steps       ? ", the second signal: what was not saved yet is lost\n"
+      : phase == before_steps ? " before the first step\n"
+                              : "\n");
+  if (current >= 0) leave(left_behind[current]);
+  _exit(static_cast<int>(Exit::stopped));
+}
+
+bool waits_for_a_step(int signal) { return signal == SIGUSR1 || signal == SIGUSR2; }
+
+void on_signal(int signal) {
+  const bool again = last_signal != 0;
+  if (phase == without_steps || (!waits_for_a_step(signal) && (phase == before_steps || again))) end_at_once(signal);
+  last_signal = signal;
+  if (phase == in_steps && !again) say(signal, "", ": stops after this step and saves the weights; SIGINT or SIGTERM stops at once\n");
+}
+
+void copy_to(char (&room)[4096], const std::string& text) {
+  MP_CHECK(text.size() < sizeof room, "{} bytes to leave behind", text.size());
+  std::memcpy(room, text.c_str(), text.size() + 1);
+}
+
+}  // namespace
+
+void install_stop_signals() {
+  speaks = launched_rank() == 0;
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_PROCID", "PMI_SIZE"})
+    if (std::getenv(name) != nullptr) is_launched = 1;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;  // a system call in the middle of a step goes on
+  sigemptyset(&action.sa_mask);
+  for (int signal : signals) sigaddset(&action.sa_mask, signal);  // one after the other
+  for (int signal : signals) sigaction(signal, &action, nullptr);
+}
+
+void stop_at_once() {
+  phase = without_steps;
+  if (last_signal != 0) end_at_once(last_signal);
+}
+
+void stop_after_step() { phase = in_steps; }
+
+bool stop_asked() { return last_signal != 0; }
+
+const char* stop_signal() { return name_of(last_signal); }
+
+void leave_at_stop(const std::string& path, const std::string& text, const std::string& lock) {
+  const int next = current == 0 ? 1 : 0;
+  copy_to(left_behind[next].path, path);
+  copy_to(left_behind[next].temporary, path.empty() ? "" : path + ".stopped.partial");
+  copy_to(left_behind[next].text, text);
+  copy_to(left_behind[next].lock, lock);
+  current = next;
 }
 
 }  // namespace mindpipe

@@ -1,13 +1,24 @@
 #pragma once
+#include <string>
 
 namespace mindpipe {
 
-/// Lets SIGUSR1, SIGUSR2, SIGTERM, SIGINT and SIGHUP ask for a clean stop. Called in the first lines of main: a batch system may send
-/// the signal before MPI is up. A third signal ends the process at once.
+/// Lets SIGUSR1, SIGUSR2, SIGTERM, SIGINT and SIGHUP stop the program with exit code 75. Called in the first lines of main: a batch system
+/// may send the signal before MPI is up. Until one of the two below is called, SIGUSR1 and SIGUSR2 are kept for the first step and the
+/// others end the process at once.
 void install_stop_signals();
 
-/// 0: go on; 1: stop after this step, with a checkpoint; 2: it was said twice, stop now. `signal_name` for the log.
-int stop_requests();
+/// For work without steps: every signal ends the process at once, also one that has come already.
+void stop_at_once();
+/// For what goes in steps: the first signal is for the step's end to notice; a second SIGTERM, SIGINT or SIGHUP ends the process at once.
+void stop_after_step();
+
+/// Whether a signal has asked for a stop after this step, and which one came last ("SIGUSR1").
+bool stop_asked();
 const char* stop_signal();
+
+/// What an end at once leaves behind: `text` as the file `path` in one move, and `lock` removed. Prepared beforehand, because a signal's
+/// handler may not think. Empty: nothing.
+void leave_at_stop(const std::string& path, const std::string& text, const std::string& lock);
 
 }  // namespace mindpipe

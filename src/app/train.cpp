@@ -62,6 +62,7 @@ int train(const Arguments& arguments, const Config& given) {
   StepLog log(run, directory.get(), report);
   std::string stopped;
   int last_step = config.train.steps;
+  stop_after_step();
   for (int step = 0; step < config.train.steps; ++step) {
     const double limit = config.watchdog.step > 0 ? config.watchdog.step : std::max(10 * report.median_step(), 300.0);
     run.watchdog().arm(limit, fmt::format("step {}", step + 1), "watchdog.step");
@@ -85,7 +86,7 @@ int train(const Arguments& arguments, const Config& given) {
     }
     const bool out_of_time =
         run.speaks() && config.run.max_walltime > 0 && run.seconds() + 2 * report.median_step() > config.run.max_walltime;
-    std::vector<std::int64_t> stop{stop_requests() + (directory && directory->stop_asked() ? 1 : 0) + (out_of_time ? 1 : 0)};
+    std::vector<std::int64_t> stop{(stop_asked() ? 1 : 0) + (directory && directory->stop_asked() ? 1 : 0) + (out_of_time ? 1 : 0)};
     if (known) log.write(*known, validation_loss);
     worker.sum_over_grid(stop);
     if (stop[0] > 0) {

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #endif
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -65,6 +66,11 @@ const char* name_of(MemoryClass kind) {
 std::size_t Memory::allocated() const { return std::accumulate(allocated_.begin(), allocated_.end(), std::size_t{0}); }
 std::size_t Memory::used() const { return std::accumulate(used_.begin(), used_.end(), std::size_t{0}); }
 
+std::int64_t memory_of_machine() {
+  struct sysinfo info {};
+  return sysinfo(&info) == 0 ? static_cast<std::int64_t>(info.totalram + info.totalswap) * info.mem_unit : 0;
+}
+
 std::string ledger_of(const std::array<std::int64_t, memory_classes.size()>& bytes) {
   std::string text;
   const auto line = [&](const char* name, std::int64_t n) {
@@ -104,6 +110,9 @@ void* Memory::obtain(std::size_t bytes, MemoryClass use) {
 void Memory::release(void* address, std::size_t bytes, MemoryClass use) noexcept {
   if (address == nullptr) return;
   allocated_[static_cast<int>(use)] -= aligned(bytes);
+  // Addresses are not without end either: what was taken last and is given back is taken again.
+  if (kind_ == Kind::counted && reinterpret_cast<std::uintptr_t>(address) + aligned(bytes) == next_counted_)
+    next_counted_ -= aligned(bytes);
   if (kind_ == Kind::host) std::free(address);
   else if (kind_ != Kind::counted) release_cuda(kind_, address);
 }

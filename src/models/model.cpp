@@ -14,8 +14,11 @@ Unit& Model::add_unit(const std::string& name) {
 void Model::add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units, int use) {
   Block block{name, std::move(layer), {}, use};
   for (Unit* unit : units)
-    for (int i = 0; i < static_cast<int>(units_.size()); ++i)
-      if (units_[i].get() == unit) block.units.push_back(i);
+    for (int i = static_cast<int>(units_.size()); i-- > 0;)  // the newest, mostly
+      if (units_[i].get() == unit) {
+        block.units.push_back(i);
+        break;
+      }
   std::sort(block.units.begin(), block.units.end());
   blocks_.push_back(std::move(block));
 }

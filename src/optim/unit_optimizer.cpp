@@ -7,30 +7,39 @@ namespace {
 
 std::int64_t chunks_of(std::int64_t elements) { return (elements + statistics_chunk - 1) / statistics_chunk; }
 
+/// The first edge of a chunk at or behind `flat`: they begin at the tensors' shards and at every statistics_chunk within.
+std::int64_t edge_from(const Unit& unit, std::int64_t flat) {
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
+    for (int s = 0; s < unit.local_shards(p); ++s) {
+      const std::int64_t first = unit.flat_offset(p, s), edge = chunks_of(std::max<std::int64_t>(0, flat - first)) * statistics_chunk;
+      if (edge < unit.shard_shape(p).count()) return first + edge;
+    }
+  return unit.flat_count();
+}
+
 }  // namespace
 
+std::int64_t part_cut(const Unit& unit, int parts, int i) {
+  const std::int64_t count = unit.flat_count();
+  if (i == 0 || i == parts) return i == 0 ? 0 : count;
+  return edge_from(unit, count / parts * i + count % parts * i / parts);  // count * i may be too large
+}
+
 std::vector<std::int64_t> part_cuts(const Unit& unit, int parts) {
-  std::vector<std::int64_t> edges;
-  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-    for (int s = 0; s < unit.local_shards(p); ++s)
-      for (std::int64_t e = 0; e < unit.shard_shape(p).count(); e += statistics_chunk) edges.push_back(unit.flat_offset(p, s) + e);
-  edges.push_back(unit.flat_count());
-  std::vector<std::int64_t> cuts{0};
-  for (int i = 1; i < parts; ++i) cuts.push_back(*std::lower_bound(edges.begin(), edges.end(), unit.flat_count() * i / parts));
-  cuts.push_back(unit.flat_count());
+  std::vector<std::int64_t> cuts;
+  for (int i = 0; i <= parts; ++i) cuts.push_back(part_cut(unit, parts, i));
   return cuts;
 }
 
 UnitOptimizer::UnitOptimizer(Unit& unit, const OptimizerConfig& config, int part, int parts)
-    : unit_(unit), config_(config), part_(part), cuts_(part_cuts(unit, parts)) {
+    : unit_(unit), config_(config), begin_(part_cut(unit, parts, part)), end_(part_cut(unit, parts, part + 1)) {
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     first_shards_.push_back(static_cast<int>(first_chunks_.size()));
     const std::int64_t count = unit.shard_shape(p).count();
     for (int s = 0; s < unit.local_shards(p); ++s) {
       first_chunks_.push_back(chunks_);
       const std::int64_t flat = unit.flat_offset(p, s);
-      const std::int64_t begin = std::clamp<std::int64_t>(cuts_[part] - flat, 0, count),
-                         end = std::clamp<std::int64_t>(cuts_[part + 1] - flat, 0, count);
+      const std::int64_t begin = std::clamp<std::int64_t>(begin_ - flat, 0, count), end = std::clamp<std::int64_t>(end_ - flat, 0, count);
       if (begin < end) ranges_.push_back({p, s, flat + begin, begin, end - begin, chunks_ + begin / statistics_chunk});
       chunks_ += chunks_of(count);
     }
@@ -38,24 +47,24 @@ UnitOptimizer::UnitOptimizer(Unit& unit, const OptimizerConfig& config, int part
 }
 
 std::size_t UnitOptimizer::bytes() const {
-  const std::size_t one = aligned((cuts_[part_ + 1] - cuts_[part_]) * sizeof(float));
+  const std::size_t one = aligned((end_ - begin_) * sizeof(float));
   const int moments = config_.kind == "adamw" ? 2 : config_.momentum > 0 ? 1 : 0;
   return one * (moments + (unit_.dtype() == DType::bf16 ? 1 : 0));
 }
 
-std::size_t UnitOptimizer::gradient_bytes() const { return aligned((cuts_[part_ + 1] - cuts_[part_]) * sizeof(float)); }
+std::size_t UnitOptimizer::gradient_bytes() const { return aligned((end_ - begin_) * sizeof(float)); }
 
 Tensor UnitOptimizer::gradient_part(int use) const {
-  const std::int64_t count = cuts_[part_ + 1] - cuts_[part_];
+  const std::int64_t count = end_ - begin_;
   if (count == 0) return {nullptr, {0}, DType::f32};
   if (use < static_cast<int>(gradients_apart_.size()) && gradients_apart_[use]) return gradients_apart_[use];
-  return unit_.root(use).range(cuts_[part_], count);
+  return unit_.root(use).range(begin_, count);
 }
 
 void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
   MP_CHECK(unit_.dtype() != DType::f64, "unit {}: f64 is for gradient checks, not for training", unit_.name());
   arena_ = Arena(memory, MemoryClass::optimizer, bytes());
-  const std::int64_t count = cuts_[part_ + 1] - cuts_[part_];
+  const std::int64_t count = end_ - begin_;
   if (count == 0) return;
   gradient_arena_ =
       Arena(memory, MemoryClass::gradients, gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1)));
@@ -66,8 +75,8 @@ void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
 }
 
 void UnitOptimizer::set_masters(Backend& backend, const Tensor& initial) {
-  const std::int64_t count = cuts_[part_ + 1] - cuts_[part_];
-  if (master_) backend.copy(initial.range(cuts_[part_], count), master_);
+  const std::int64_t count = end_ - begin_;
+  if (master_) backend.copy(initial.range(begin_, count), master_);
   if (first_moment_) backend.fill(first_moment_, 0);
   if (second_moment_) backend.fill(second_moment_, 0);
 }

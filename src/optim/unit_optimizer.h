@@ -9,7 +9,8 @@
 namespace mindpipe {
 
 /// Where the flat order of a unit is cut into `parts` for ZeRO: at chunk edges of tensors or between tensors, so that statistics of chunks
-/// stay whole.
+/// stay whole. Part i is [part_cut(i), part_cut(i + 1)).
+std::int64_t part_cut(const Unit& unit, int parts, int i);
 std::vector<std::int64_t> part_cuts(const Unit& unit, int parts);
 
 /// A stretch of one tensor's shard within a unit's flat order.
@@ -48,22 +49,19 @@ class UnitOptimizer {
   void update(Backend& backend, double rate, const Tensor& decision);
 
   const std::vector<FlatRange>& ranges() const { return ranges_; }
-  const std::vector<std::int64_t>& cuts() const { return cuts_; }
-  int part() const { return part_; }
+  std::int64_t begin() const { return begin_; }  ///< of this part, in the unit's flat order
+  std::int64_t end() const { return end_; }
   Unit& unit() const { return unit_; }
   /// State slots by name, this part's elements in the order of ranges(): "master" (when values are rounded), "m", "v" or "velocity".
   std::vector<std::pair<std::string, Tensor>> slots() const;
 
  private:
-  Tensor gradient(const FlatRange& range) const { return gradient_part(0).range(range.flat - cuts_[part_], range.count); }
-  Tensor state(const Tensor& slot, const FlatRange& range) const {
-    return slot ? slot.range(range.flat - cuts_[part_], range.count) : Tensor{};
-  }
+  Tensor gradient(const FlatRange& range) const { return gradient_part(0).range(range.flat - begin_, range.count); }
+  Tensor state(const Tensor& slot, const FlatRange& range) const { return slot ? slot.range(range.flat - begin_, range.count) : Tensor{}; }
 
   Unit& unit_;
   OptimizerConfig config_;
-  int part_;
-  std::vector<std::int64_t> cuts_;
+  std::int64_t begin_, end_;
   std::vector<FlatRange> ranges_;
   std::vector<std::int64_t> first_chunks_;  ///< of each (param, shard), params in order
   std::vector<int> first_shards_;           ///< index of (param, 0) in first_chunks_

@@ -1,11 +1,28 @@
 #include "program/partition.h"
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 
 #include "core/check.h"
 
 namespace mindpipe {
+namespace {
+
+/// For each block, how few chunks of at most `limit` hold the blocks from it on: each takes as many as it can. `limit` is no less than
+/// any block's cost.
+std::vector<int> fewest_chunks(const std::vector<std::int64_t>& cost, std::int64_t limit) {
+  const int blocks = static_cast<int>(cost.size());
+  std::vector<int> fewest(blocks + 1, 0);
+  std::int64_t sum = 0;
+  for (int i = blocks, end = blocks; i-- > 0;) {
+    sum += cost[i];
+    while (sum > limit) sum -= cost[--end];
+    fewest[i] = 1 + fewest[end];
+  }
+  return fewest;
+}
+
+}  // namespace
 
 std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks) {
   const int blocks = static_cast<int>(cost.size());
@@ -14,22 +31,18 @@ std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks
              "schedule.chunks)",
              blocks, chunks);
   MP_CHECK(chunks > 0, "{} chunks", chunks);
-  std::vector<std::int64_t> before(blocks + 1, 0);
-  for (int i = 0; i < blocks; ++i) before[i + 1] = before[i] + cost[i];
-  // best[k][i]: the costliest of k chunks, at best, that hold the blocks from i on.
-  const std::int64_t never = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::vector<std::int64_t>> best(chunks + 1, std::vector<std::int64_t>(blocks + 1, never));
-  best[0][blocks] = 0;
-  for (int k = 1; k <= chunks; ++k)
-    for (int i = 0; i + k <= blocks; ++i)
-      for (int next = i + 1; next + k - 1 <= blocks; ++next)
-        if (best[k - 1][next] != never) best[k][i] = std::min(best[k][i], std::max(before[next] - before[i], best[k - 1][next]));
-
-  const std::int64_t limit = best[chunks][0];
+  // The least limit that some cut keeps lies between the costliest block and the whole.
+  std::int64_t least = *std::max_element(cost.begin(), cost.end()), most = std::accumulate(cost.begin(), cost.end(), std::int64_t{0});
+  while (least < most) {
+    const std::int64_t middle = least + (most - least) / 2;
+    if (fewest_chunks(cost, middle)[0] <= chunks) most = middle;
+    else least = middle + 1;
+  }
+  const std::vector<int> fewest = fewest_chunks(cost, least);
   std::vector<int> first{0};
-  for (int k = chunks - 1; k > 0; --k) {
+  for (int left = chunks - 1; left > 0; --left) {
     int next = first.back() + 1;
-    while (best[k][next] > limit) ++next;
+    while (fewest[next] > left) ++next;
     first.push_back(next);
   }
   first.push_back(blocks);

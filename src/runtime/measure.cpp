@@ -8,12 +8,13 @@
 namespace mindpipe {
 namespace {
 
-constexpr std::size_t unlimited = std::size_t{1} << 44;  // counted, never allocated
+// Counted, never allocated. What is counted stays far below, so that no sum of sizes leaves 64 bits.
+constexpr std::size_t unlimited = std::size_t{1} << 60;
+constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
 
 DeviceDescription device_of(const Config& config) {
   return describe_device(config.device.description.empty() ? "core" : config.device.description);
 }
-std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
 }  // namespace
 
@@ -30,26 +31,46 @@ Measure::Measure(const Config& config, const Layout& layout)
   tensor_.on_tensor_sum([this](const TensorSum& sum) { ++sums_.calls, sums_.bytes += sum.bytes; });
   const LayerContext context{backend_, tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed};
   stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
+  require_countable();
   for (auto& unit : model().units()) {
     unit->allocate_values(memory_);
     unit->allocate_gradients(memory_);
   }
+  const Shape ids{layout.samples, layout.sequence};
+  inputs_ = Arena(memory_, MemoryClass::boundary, 5 * bytes_for(ids, DType::i32));
+  const auto take = [&](const Shape& shape) { return inputs_.take(shape, DType::i32); };
+  batch_ = {take(ids), take(ids), take(ids), take({layout.samples}), layout.samples, 0, 0};
+  losses_ = inputs_.take(ids, DType::f32);
+}
+
+/// Refuses what no machine will ever hold, before sizes are added up.
+void Measure::require_countable() const {
+  const ModelConfig& m = config_.model;
+  const double parameters = static_cast<double>(stage_->model().parameters()),
+               tokens = static_cast<double>(layout_.samples) * static_cast<double>(layout_.sequence),
+               state = 20 * parameters / layout_.grid.tensor,  // values, gradients, masters and moments
+      activations = tokens * m.layers * 4 * (20.0 * m.width + 4.0 * m.mlp_width);
+  MP_REQUIRE(
+      state + activations <= most_bytes, Exit::out_of_memory,
+      "memory: a model of {:.3g} parameters with {:.3g} tokens in a micro-batch needs about {:.1e} GiB, which no machine has; take a "
+      "smaller model.width, model.layers, train.micro_batch or data.sequence",
+      parameters, tokens, (state + activations) / 0x1p30);
+  MP_REQUIRE(tokens <= most_tokens, Exit::out_of_memory,
+             "memory: a micro-batch of {:.3g} tokens (train.micro_batch x data.sequence) is more than the {:.3g} that can pass at once; "
+             "take a smaller train.micro_batch",
+             tokens, most_tokens);
+}
+
+/// All passes of a step together stay below the 292 years that 64 bits can hold.
+std::int64_t Measure::nanoseconds(double seconds) const {
+  const double passes = static_cast<double>(stage_->model().blocks().size()) * layout_.micro_batches();
+  return std::llround(std::min(seconds * 1e9, 0x1p59 / passes));
 }
 
 Tape Measure::make_tape(Arena& kept, Arena& scratch) {
   Tape tape(backend_, kept, scratch);
-  const Shape ids{layout_.samples, layout_.sequence};
-  const auto on_paper = [&](const Shape& shape, DType dtype) {
-    return Tensor{memory_.allocate(bytes_for(shape, dtype), MemoryClass::boundary), shape, dtype};
-  };
-  tape.batch = {on_paper(ids, DType::i32),
-                on_paper(ids, DType::i32),
-                on_paper(ids, DType::i32),
-                on_paper({layout_.samples}, DType::i32),
-                layout_.samples,
-                0,
-                0};
-  tape.losses = on_paper(ids, DType::f32);
+  tape.batch = batch_;
+  tape.losses = losses_;
   return tape;
 }
 

@@ -44,6 +44,8 @@ class Measure {
   Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
   void forget_rooms();
   Room room_of(const Arena& kept, const Arena& scratch) const;
+  void require_countable() const;
+  std::int64_t nanoseconds(double seconds) const;
   Tape make_tape(Arena& kept, Arena& scratch);
   Boundary boundary_before(int block, Tape& tape);
 
@@ -55,6 +57,9 @@ class Measure {
   Communicator tensor_, data_, pipeline_;
   TensorSums sums_;  ///< since they were last taken
   std::unique_ptr<Stage> stage_;
+  Arena inputs_;
+  MicroBatch batch_;
+  Tensor losses_;
 };
 
 }  // namespace mindpipe

@@ -121,17 +121,25 @@ std::int64_t input_bytes(const Config& config, const Layout& layout) {
                                    (source ? bytes_for({m, layout.samples}, DType::i32) : 0));
 }
 
+namespace {
+
+void require_below(const BytesByClass& bytes, int stage, std::int64_t limit, const char* name_of_limit) {
+  const std::int64_t total = total_of(bytes);
+  MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
+             "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller train.micro_batch, "
+             "train.recompute: block, or more stages. Predicted:\n{}",
+             stage, static_cast<double>(total) / 1048576.0, name_of_limit, static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
+}
+
+}  // namespace
+
 void require_fit(const RunPlan& plan, std::int64_t limit) {
-  if (limit == 0) return;
-  for (std::size_t rank = 0; rank < plan.memory.size(); ++rank) {
-    const BytesByClass& bytes = plan.most_memory(static_cast<int>(rank));
-    const std::int64_t total = total_of(bytes);
-    MP_REQUIRE(total <= limit, Exit::out_of_memory,
-               "memory: a rank of stage {} will need {:.1f} MiB, and memory.device_limit is {:.1f} MiB; take a smaller train.micro_batch, "
-               "train.recompute: block, or more "
-               "stages. Predicted:\n{}",
-               rank, static_cast<double>(total) / 1048576.0, static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
-  }
+  for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage)
+    require_below(plan.most_memory(stage), stage, limit, "memory.device_limit");
+}
+
+void require_fit_here(const RunPlan& plan, const Coord& rank, std::int64_t memory) {
+  require_below(plan.memory_of(rank), rank.pipeline, memory, "all memory of this machine");
 }
 
 RunPlan make_run_plan(const Config& config) {

@@ -39,6 +39,8 @@ RunPlan make_run_plan(const Config& config);
 
 /// Refuses, with the ledger, a run of which some rank needs more than `limit` bytes (0: no limit).
 void require_fit(const RunPlan& plan, std::int64_t limit);
+/// The same for this rank alone and all memory that this machine has.
+void require_fit_here(const RunPlan& plan, const Coord& rank, std::int64_t memory);
 
 /// The bytes of memory that a step's input takes on a rank: token ids and losses.
 std::int64_t input_bytes(const Config& config, const Layout& layout);

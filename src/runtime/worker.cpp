@@ -14,9 +14,12 @@ Memory::Kind memory_kind(const Config& config) {
   return config.device.kind == "emulated" ? Memory::Kind::counted : Memory::Kind::host;
 }
 
+Coord shape_of(const Config& config) { return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet}; }
+
 /// Refused before anything is allocated.
-RunPlan fitting(RunPlan plan, std::int64_t limit) {
-  require_fit(plan, limit);
+RunPlan fitting(RunPlan plan, const Config& config, const World& world) {
+  require_fit(plan, config.memory.device_limit);
+  if (memory_kind(config) == Memory::Kind::host) require_fit_here(plan, coord_at(shape_of(config), world.rank), memory_of_machine());
   return plan;
 }
 
@@ -38,7 +41,7 @@ std::unique_ptr<Communicator> Worker::make_group(Axis axis, int logical) {
 
 Worker::Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make)
     : config_(config),
-      plan_(fitting(std::move(plan), config.memory.device_limit)),
+      plan_(fitting(std::move(plan), config, world)),
       world_(world),
       memory_(memory_kind(config), static_cast<std::size_t>(config.memory.device_limit)),
       threads_(threads_of(config)),
@@ -48,7 +51,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
     staging_.emplace(*backend_, *pinned_);
     waiting_.set_staging(&*staging_);
   }
-  const Coord shape{config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
+  const Coord shape = shape_of(config);
   if (world.size > 1) grid_.emplace(world.comm, shape);
   if (memory_.kind() == Memory::Kind::counted) waiting_.set_patience(50, std::max(200, 200 * world.size / 16));
   layout_ = make_layout(config, grid_ ? grid_->coord() : Coord{});

@@ -42,7 +42,7 @@ std::vector<float> Worker::flat_weights(int index) {
     backend_->download(unit.flat_values(), words.data());
   } else {
     // An empty part has no master of its own, and its neighbours have all of it.
-    if (master) backend_->download(master, words.data() + optimizer.cuts()[optimizer.part()]);
+    if (master) backend_->download(master, words.data() + optimizer.begin());
     if (replicas_->sharded()) sum_words(*data_, words);
   }
   std::vector<float> flat(words.size());
@@ -128,7 +128,7 @@ std::uint64_t Worker::state_hash() {
       }
     }
     slots.emplace_back("value", std::move(values));
-    const std::int64_t begin = optimizer.cuts()[optimizer.part()], end = optimizer.cuts()[optimizer.part() + 1];
+    const std::int64_t begin = optimizer.begin(), end = optimizer.end();
     for (const auto& [name, slot] : optimizer.slots()) {
       std::vector<float> flat(unit.flat_count(), 0.0f);
       backend_->download(slot, flat.data() + begin);

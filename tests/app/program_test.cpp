@@ -124,6 +124,29 @@ TEST_F(Program, AFileNamedStopEndsTheRunAfterTheStepWithCode75) {
   EXPECT_EQ(nlohmann::json::parse(read("run/status.json"))["state"], "stopped");
 }
 
+TEST_F(Program, ASignalBeforeTheFirstStepEndsEveryVerbAtOnceWithCode75) {
+  const std::string config = (root_ / "config.yaml").string(), binary = MINDPIPE_BINARY;
+  ASSERT_EQ(std::system(("mkfifo " + config).c_str()), 0);  // whoever reads it waits without end
+  const auto stopped = [&](const std::string& signal, const std::string& command) {
+    std::FILE* pipe = popen(("timeout -k 5 --preserve-status -s " + signal + " 0.5 " + command + " 2>&1").c_str(), "r");
+    std::string text;
+    for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+    EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 75) << signal << " " << command << text;
+    EXPECT_THAT(text, HasSubstr("stopped at once by SIG" + signal)) << command;
+  };
+  for (const std::string verb : {"train", "train --dry-run", "eval", "generate", "plan"})
+    for (const std::string signal : {"TERM", "INT"}) stopped(signal, binary + " " + verb + " --config " + config);
+  stopped("USR1", binary + " train --dry-run --config " + config);
+  stopped("TERM", binary + " data synthesize arithmetic --documents 1000000000 --output " + (root_ / "large").string());
+}
+
+TEST_F(Program, SigtermAmongStepsSavesTheWeightsAndEndsWithCode75) {
+  const Answer stopped = tiny("train.steps=1000000 & pid=$!; sleep 3; kill -TERM $pid; wait $pid");
+  EXPECT_EQ(stopped.code, 75) << stopped.text;
+  EXPECT_EQ(nlohmann::json::parse(read("run/status.json"))["state"], "stopped");
+  EXPECT_TRUE(fs::exists(root_ / "run/model.safetensors"));
+}
+
 TEST_F(Program, RefusesWhatCannotBeRightInOneSentenceWithItsExitCode) {
   struct Case {
     const char* arguments;

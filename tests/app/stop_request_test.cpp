@@ -1,32 +1,84 @@
 #include "app/stop_request.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 namespace mindpipe {
 namespace {
 
-TEST(StopRequestDeathTest, TheThirdSignalEndsTheProcess) {
+namespace fs = std::filesystem;
+
+const auto stopped = testing::ExitedWithCode(75);
+
+TEST(StopRequestDeathTest, BeforeTheFirstStepSigtermEndsAtOnceAndSigusr1IsKeptForTheStep) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP})
+    EXPECT_EXIT((install_stop_signals(), std::raise(signal)), stopped,
+                "^mindpipe-train: stopped at once by SIG[A-Z]+ before the first step");
   EXPECT_EXIT(
       {
         install_stop_signals();
-        for (int i = 0; i < 3; ++i) std::raise(SIGUSR1);
+        std::raise(SIGUSR1);
+        std::raise(SIGUSR2);
+        std::_Exit(stop_asked() ? 3 : 4);
       },
-      testing::ExitedWithCode(75), "");
+      testing::ExitedWithCode(3), "^$");
 }
 
-TEST(StopRequest, CountsSignals) {
-  install_stop_signals();
-  EXPECT_EQ(stop_requests(), 0);
-  std::raise(SIGUSR1);
-  EXPECT_EQ(stop_requests(), 1);
-  EXPECT_EQ(stop_signal(), std::string("SIGUSR1"));
-  std::raise(SIGTERM);
-  EXPECT_EQ(stop_requests(), 2);
-  EXPECT_EQ(stop_signal(), std::string("SIGTERM"));
+TEST(StopRequestDeathTest, WithoutStepsEverySignalEndsAtOnceAlsoOneThatCameBefore) {
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP})
+    EXPECT_EXIT((install_stop_signals(), stop_at_once(), std::raise(signal)), stopped, "stopped at once by SIG");
+  EXPECT_EXIT((install_stop_signals(), std::raise(SIGUSR1), stop_at_once()), stopped, "stopped at once by SIGUSR1\n");
 }
+
+TEST(StopRequestDeathTest, AmongStepsTheFirstSignalWaitsForTheStepAndASecondSigtermDoesNot) {
+  EXPECT_EXIT(
+      {
+        install_stop_signals();
+        stop_after_step();
+        std::raise(SIGTERM);
+        std::_Exit(stop_asked() && stop_signal() == std::string("SIGTERM") ? 3 : 4);
+      },
+      testing::ExitedWithCode(3), "SIGTERM: stops after this step");
+  EXPECT_EXIT((install_stop_signals(), stop_after_step(), std::raise(SIGUSR1), std::raise(SIGTERM)), stopped, "SIGTERM, the second signal");
+  EXPECT_EXIT((install_stop_signals(), stop_after_step(), std::raise(SIGUSR1), std::raise(SIGUSR1), std::_Exit(stop_asked() ? 3 : 4)),
+              testing::ExitedWithCode(3), "")
+      << "a batch system may send it to the job and to its step";
+}
+
+TEST(StopRequestDeathTest, OnlyRankZeroSpeaksAndNobodyOfAnEndThatTheLauncherBrings) {
+  EXPECT_EXIT((setenv("OMPI_COMM_WORLD_RANK", "2", 1), install_stop_signals(), std::raise(SIGINT)), stopped, "^$");
+  EXPECT_EXIT((setenv("OMPI_COMM_WORLD_SIZE", "4", 1), install_stop_signals(), std::raise(SIGTERM)), stopped, "^$");
+}
+
+TEST(StopRequestDeathTest, AnEndAtOnceLeavesThePreparedStatusAndNoLock) {
+  const fs::path root = fs::temp_directory_path() / ("mindpipe_stop_" + std::to_string(getpid()));
+  fs::create_directories(root);
+  std::ofstream(root / "status.json") << "old";
+  std::ofstream(root / "lock") << "held";
+  EXPECT_EXIT(
+      {
+        install_stop_signals();
+        leave_at_stop((root / "status.json").string(), "first", (root / "lock").string());
+        leave_at_stop((root / "status.json").string(), "second", (root / "lock").string());
+        std::raise(SIGTERM);
+      },
+      stopped, "");
+  std::ostringstream status;
+  status << std::ifstream(root / "status.json").rdbuf();
+  EXPECT_EQ(status.str(), "second");
+  EXPECT_FALSE(fs::exists(root / "lock"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(root), {}), 1);
+  fs::remove_all(root);
+}
+
+TEST(StopRequest, NobodyHasAskedAtFirst) { EXPECT_FALSE(stop_asked()); }
 
 }  // namespace
 }  // namespace mindpipe
