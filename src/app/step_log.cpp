@@ -24,7 +24,7 @@ const StepLog::Begun& StepLog::of(const StepScalars& scalars) const {
 void StepLog::judge(const StepScalars& scalars) {
   const Begun& begun = of(scalars);
   if (!std::isfinite(scalars.loss))
-    fail(Exit::diverged, "step {}: the loss is {}; {}", begun.step + 1, scalars.loss, diagnose(run_.worker()));
+    fail(Exit::diverged, "step {}: the loss is {}; {}", begun.step + 1, number_text(scalars.loss), diagnose(run_.worker()));
   if (!scalars.applied) {
     ++skipped_;
     warning("step {} changed nothing: {}", begun.step + 1, scalars.valid == 0 ? "no target counts" : "a gradient is not finite");

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <new>
 
 #include "core/check.h"
+#include "core/clock.h"
 
 namespace mindpipe {
 namespace {
@@ -43,11 +45,15 @@ Verdict verdict_of(const std::exception_ptr& problem) {
   }
 }
 
-/// What is wrong with a command line or a configuration is wrong on every rank. The others give rank 0 the time to say it and
-/// the launcher the time to end them; they speak when neither happens.
-bool another_rank_says_it(int code) {
-  const bool common = code == static_cast<int>(Exit::usage) || code == static_cast<int>(Exit::bad_configuration);
-  return common && launched_rank() != 0 && sleep(3) != 0;  // a signal: the launcher is ending us
+/// Mostly, what fails on one rank fails on all. Each gives those below it the time to say so and the launcher the time to end it; it goes
+/// on, and speaks, when nobody has. A signal may be the launcher's, which kills soon after.
+void let_lower_ranks_speak() {
+  const int rank = launched_rank();
+  if (rank == 0) return;
+  const std::int64_t start = now_ns();
+  double most = 2 + std::min(8.0, 0.25 * (rank - 1));
+  for (double left = most; left > 0; left = most - seconds_since(start))
+    if (usleep(static_cast<useconds_t>(std::min(left, 0.9) * 1e6)) != 0) most = std::max(most, seconds_since(start) + 2.5);
 }
 
 void leave_last_words(int code, const std::string& sentence) {
@@ -63,13 +69,12 @@ void leave_last_words(int code, const std::string& sentence) {
     std::_Exit(static_cast<int>(Exit::internal));
   }
   const Verdict verdict = verdict_of(std::current_exception());
-  if (!another_rank_says_it(verdict.code)) {
-    const std::string who = launched_rank() == 0 ? "" : "rank " + std::to_string(launched_rank()) + ": ";
-    const std::string line = "mindpipe-train: " + who + verdict.sentence + "\n";
-    std::fflush(stdout);
-    std::fwrite(line.data(), 1, line.size(), stderr);
-    std::fflush(stderr);
-  }
+  let_lower_ranks_speak();
+  const std::string who = launched_rank() == 0 ? "" : "rank " + std::to_string(launched_rank()) + ": ";
+  const std::string line = "mindpipe-train: " + who + verdict.sentence + "\n";
+  std::fflush(stdout);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  std::fflush(stderr);
   leave_last_words(verdict.code, verdict.sentence);
   if (abort_hook != nullptr) abort_hook(verdict.code);
   std::_Exit(verdict.code);

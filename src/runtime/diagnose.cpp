@@ -1,27 +1,62 @@
 #include "runtime/diagnose.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace mindpipe {
+namespace {
+
+/// The first place with a count on any rank, and the ranks' counts together; places.size() when there is none.
+std::pair<std::size_t, std::int64_t> first_of_all_ranks(Worker& worker, std::vector<std::int64_t> places) {
+  worker.sum_over_grid(places);
+  const auto found = std::find_if(places.begin(), places.end(), [](std::int64_t count) { return count > 0; });
+  return {static_cast<std::size_t>(found - places.begin()), found == places.end() ? 0 : *found};
+}
+
+/// Of every tensor of the model, in model order, how many of the elements that live here are not finite.
+std::vector<std::int64_t> bad_weights(Worker& worker) {
+  const Stage& stage = worker.stage();
+  const std::vector<int>& local = stage.local_units();
+  std::vector<std::int64_t> counts;
+  for (int u = 0; u < static_cast<int>(stage.model().units().size()); ++u) {
+    const Unit& unit = *stage.model().units()[u];
+    const bool here = std::binary_search(local.begin(), local.end(), u);
+    for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+      counts.push_back(0);
+      for (int s = 0; here && s < unit.local_shards(p); ++s) counts.back() += worker.backend().count_not_finite(unit.value(p, s));
+    }
+  }
+  return counts;
+}
+
+std::string name_of_tensor(const Model& model, std::size_t place) {
+  for (const auto& unit : model.units()) {
+    if (place < unit->params().size()) return fmt::format("{}.{}", unit->name(), unit->params()[place].parts[0].name);
+    place -= unit->params().size();
+  }
+  fail(Exit::internal, "the model has no tensor {} places on", place);
+}
+
+}  // namespace
 
 std::string diagnose(Worker& worker) {
-  Stage& stage = worker.stage();
-  for (int u : stage.local_units()) {
-    const Unit& unit = stage.unit(u);
-    for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-      for (int s = 0; s < unit.local_shards(p); ++s)
-        if (const auto bad = worker.backend().count_not_finite(unit.value(p, s)); bad > 0)
-          return fmt::format(
-              "the first that is not finite is the weight {}.{} ({} of its elements); the last update went wrong: lower "
-              "optimizer.rate.peak or turn on train.clip",
-              unit.name(), unit.params()[p].parts[0].name, bad);
-  }
-  std::string found;
+  const Model& model = worker.stage().model();
+  const auto [weight, elements] = first_of_all_ranks(worker, bad_weights(worker));
+  if (elements > 0)
+    return fmt::format(
+        "the first that is not finite is the weight {} ({} of its elements, over all ranks); the last update went wrong: lower "
+        "optimizer.rate.peak or turn on train.clip",
+        name_of_tensor(model, weight), elements);
+  std::vector<std::int64_t> counts(model.blocks().size(), 0);
   worker.inspect([&](int block, const Boundary& out) {
-    if (!found.empty() || !out.activation) return;
-    if (const auto bad = worker.backend().count_not_finite(out.activation); bad > 0)
-      found = fmt::format("weights are finite; the first output that is not is the activation [{}] of block {} ({} of its elements)",
-                          to_string(out.activation.shape), stage.model().blocks()[block].name, bad);
+    if (out.activation) counts[block] += worker.backend().count_not_finite(out.activation);
   });
-  return found.empty() ? "weights and activations of this rank are finite; look at the other stages' and at the head's logits" : found;
+  const auto [block, outputs] = first_of_all_ranks(worker, std::move(counts));
+  if (outputs == 0) return "weights and activations are finite; look at the head's logits and at the targets";
+  return fmt::format("weights are finite; the first output that is not is that of block {} ({} elements, over all ranks)",
+                     model.blocks()[block].name, outputs);
 }
+
+std::string number_text(double number) { return std::isnan(number) ? "nan" : fmt::format("{}", number); }
 
 }  // namespace mindpipe

@@ -5,8 +5,11 @@
 
 namespace mindpipe {
 
-/// After a loss that is not finite: which weight or which block's output is the first that is not. Collective; the sentence is the same on
-/// every rank of the pipeline that found something.
+/// After a loss that is not finite: the first weight, or else the first block's output, of the whole model that is not finite on some rank.
+/// Collective over the grid; every rank gets the same sentence.
 std::string diagnose(Worker& worker);
+
+/// "nan", "inf" or "-inf", or the number: a NaN's sign says nothing.
+std::string number_text(double number);
 
 }  // namespace mindpipe

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
 
 #include "core/check.h"
+#include "core/clock.h"
 
 namespace mindpipe {
 namespace {
@@ -46,11 +50,18 @@ TEST(TerminateDeathTest, HasLastWords) {
       testing::ExitedWithCode(74), "disk full\nlast words: 74 disk full");
 }
 
-TEST(TerminateDeathTest, NamesTheRankAndLetsRankZeroSpeakForAll) {
+TEST(TerminateDeathTest, ARankThatNobodySpeaksForNamesItselfAfterTheLowerOnes) {
   setenv("OMPI_COMM_WORLD_RANK", "3", 1);
   EXPECT_EQ(launched_rank(), 3);
+  const std::int64_t start = now_ns();
   EXPECT_EXIT(fail_uncaught([] { fail(Exit::io_error, "disk full"); }), testing::ExitedWithCode(74),
               "^mindpipe-train: rank 3: disk full\n$");
+  EXPECT_GT(seconds_since(start), 2.4);
+  EXPECT_EXIT(fail_uncaught([] {
+                alarm(1);  // by then a lower rank has said it, and the launcher ends this one
+                fail(Exit::io_error, "disk full");
+              }),
+              testing::KilledBySignal(SIGALRM), "^$");
   unsetenv("OMPI_COMM_WORLD_RANK");
   EXPECT_EQ(launched_rank(), 0);
 }
