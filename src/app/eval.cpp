@@ -11,7 +11,7 @@ namespace mindpipe {
 int eval(const Arguments& arguments, const Config& given) {
   MP_REQUIRE(!given.data.validation.empty(), Exit::bad_configuration,
              "eval needs data.validation: name a source there, or on the command line");
-  Run run(arguments, given);
+  Run run(arguments, given, with_any_grid);
   const Config& config = run.config();
   Corpus corpus(config.data, Part::validation, config.model, config.seed);
   for (const std::string& line : corpus.describe()) info("validation: {}", line);

@@ -11,6 +11,16 @@
 
 namespace mindpipe {
 
+namespace {
+
+Config on_one_rank(const Config& config, int ranks) {
+  MP_REQUIRE(ranks == 1, Exit::bad_configuration, "generate runs on one rank, and this job has {}: start it without mpirun or with one rank",
+             ranks);
+  return with_grid(config, ranks);
+}
+
+}  // namespace
+
 /// Continues a prompt with the run's saved weights, on one rank; prints text when the vocabulary is bytes, else token ids.
 int generate(const Arguments& arguments, const Config& given) {
   Config alone = given;
@@ -18,7 +28,7 @@ int generate(const Arguments& arguments, const Config& given) {
   alone.grid = {}, alone.reproducible = {1, 1}, alone.schedule = {}, alone.train.micro_batch = alone.train.batch = 1, alone.train.zero = 0,
   alone.train.recompute = "none";
   alone.train.sequence_parallel = false;
-  Run run(arguments, alone);
+  Run run(arguments, alone, on_one_rank);
   const Config& config = run.config();
   MP_REQUIRE(config.model.kind == "gpt", Exit::bad_configuration, "generate continues texts with a gpt; model.kind is '{}'",
              config.model.kind);

@@ -12,15 +12,65 @@
 
 namespace mindpipe {
 
-Config with_grid(const Config& config, int ranks) {
-  const GridConfig& g = config.grid;
-  const Coord shape = resolve_grid({g.tensor, g.data, g.pipeline, g.supernet}, ranks);
+namespace {
+
+Coord degrees_of(const Config& config) { return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet}; }
+
+/// The configuration with these degrees, or a refusal: what every run goes through before anything is allocated.
+Config on_grid(const Config& config, const Coord& shape) {
   Config known = config;
   known.grid = {shape.supernet, shape.pipeline, shape.data, shape.tensor};
+  if (known.reproducible.tensor_follows) known.reproducible.tensor = 0;
+  if (known.reproducible.data_follows) known.reproducible.data = 0;
   MP_REQUIRE(shape.supernet == 1, Exit::bad_configuration,
              "grid.supernet is {}, but a {} is one network (lanes train subnets of a supernet); set it to 1", shape.supernet,
              config.model.kind);
-  return resolve(known);
+  known = resolve(known);
+  require_grid(known);
+  return known;
+}
+
+/// Whether a run could have this shape, by the very checks that it would meet. Memory takes a plan, so it is not asked for ever.
+GridFits fits(const Config& config) {
+  return [config, plans_left = 12](const Coord& shape) mutable {
+    try {
+      const Config known = on_grid(config, shape);
+      const std::int64_t limit = known.memory.device_limit;
+      if (limit > 0 && plans_left-- > 0) require_fit(make_run_plan(known), limit);
+      return limit == 0 || plans_left >= 0;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+}
+
+}  // namespace
+
+Config with_grid(const Config& config, int ranks) {
+  const Coord shape = resolve_grid(degrees_of(config), ranks, fits(config));
+  try {
+    return on_grid(config, shape);
+  } catch (const Error& error) {
+    const std::vector<Coord> others = nearest_grids(shape, ranks, fits(config));
+    if (error.code != Exit::bad_configuration || others.empty()) throw;  // then it is not the grid's fault
+    fail(error.code, "{}; grids of {} ranks that fit: {}", error.what(), ranks, to_string(others));
+  }
+}
+
+Config with_any_grid(const Config& given, int ranks) {
+  Config config = given;
+  ReproducibleConfig& shards = config.reproducible;
+  shards = {std::max({1, shards.tensor, config.grid.tensor}), std::max({1, shards.data, config.grid.data})};
+  Coord wanted = degrees_of(config);
+  for (Axis axis : axes) wanted[axis] = std::max(1, wanted[axis]);
+  if (num_ranks(wanted) == ranks) return with_grid(config, ranks);
+  config.schedule = {};  // it divides training's work
+  const std::vector<Coord> nearest = nearest_grids(wanted, ranks, fits(config), 1);
+  MP_REQUIRE(!nearest.empty(), Exit::bad_configuration,
+             "no grid of {} ranks fits this model, this batch and its logical shards (reproducible); start another number of ranks, one for "
+             "instance",
+             ranks);
+  return on_grid(config, nearest.front());
 }
 
 int ranks_of_grid(const Config& config) {
@@ -28,12 +78,12 @@ int ranks_of_grid(const Config& config) {
   return std::max(1, g.supernet) * std::max(1, g.pipeline) * std::max(1, g.data) * std::max(1, g.tensor);
 }
 
-Run::Run(const Arguments& arguments, const Config& config)
+Run::Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(const Config&, int))
     : argc_(arguments.argc),
       argv_(arguments.argv),
       watchdog_(armed_watchdog(config)),
       session_(argc_, argv_),
-      config_(with_grid(config, session_.size())) {
+      config_(on_ranks(config, session_.size())) {
   set_log_rank(session_.rank());
   watchdog_->waits_for("");
 }

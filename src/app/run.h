@@ -11,10 +11,17 @@
 
 namespace mindpipe {
 
+/// A configuration whose degrees are those of a job of `ranks` ranks; refuses one that does not fit, with the nearest that do.
+Config with_grid(const Config& config, int ranks);
+/// For what needs no particular grid: the configuration's own degrees where they fit this job, else the nearest that do. The arithmetic
+/// stays: logical shards are those of the configuration.
+Config with_any_grid(const Config& config, int ranks);
+
 /// What every verb that computes begins with: messages between ranks, the grid, a worker. Collective over the job.
 class Run {
  public:
-  Run(const Arguments& arguments, const Config& config);
+  /// `on_ranks` gives the configuration of a job of so many ranks, or refuses.
+  Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(const Config& config, int ranks) = with_grid);
 
   const Config& config() const { return config_; }
   Worker& worker() { return *worker_; }
@@ -41,9 +48,6 @@ class Run {
   std::unique_ptr<Worker> worker_;
   std::vector<RankPlace> places_;
 };
-
-/// A configuration whose degrees are those of a job of `ranks` ranks; refuses one that does not fit.
-Config with_grid(const Config& config, int ranks);
 
 /// The product of the degrees; auto counts as 1.
 int ranks_of_grid(const Config& config);

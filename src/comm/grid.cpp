@@ -47,22 +47,27 @@ double distance(const Coord& a, const Coord& b) {
   return factor;
 }
 
-/// The three grids of `ranks` ranks that change the wanted degrees least, as text.
-std::string nearest_grids(const Coord& wanted, int ranks) {
-  std::vector<Coord> all;
+}  // namespace
+
+std::vector<Coord> nearest_grids(const Coord& wanted, int ranks, const GridFits& fits, std::size_t most) {
+  std::vector<Coord> all, nearest;
   for (int tensor = 1; tensor <= ranks; ++tensor)
     for (int data = 1; ranks % tensor == 0 && data <= ranks / tensor; ++data)
       for (int pipeline = 1; ranks / tensor % data == 0 && pipeline <= ranks / tensor / data; ++pipeline)
         if (ranks / tensor / data % pipeline == 0) all.push_back({tensor, data, pipeline, ranks / tensor / data / pipeline});
   std::stable_sort(all.begin(), all.end(), [&](const Coord& a, const Coord& b) { return distance(a, wanted) < distance(b, wanted); });
-  std::string text = to_string(all.front());
-  for (std::size_t i = 1; i < std::min<std::size_t>(3, all.size()); ++i) text += fmt::format("; {}", to_string(all[i]));
-  return text;
+  for (std::size_t i = 0; i < all.size() && nearest.size() < most; ++i)
+    if (!fits || fits(all[i])) nearest.push_back(all[i]);
+  return nearest;
 }
 
-}  // namespace
+std::string to_string(const std::vector<Coord>& shapes) {
+  std::string text;
+  for (const Coord& shape : shapes) text += (text.empty() ? "" : "; ") + to_string(shape);
+  return text.empty() ? "none (this model and batch cannot use so many ranks; start fewer)" : text;
+}
 
-Coord resolve_grid(const Coord& degrees, int ranks) {
+Coord resolve_grid(const Coord& degrees, int ranks, const GridFits& fits) {
   MP_CHECK(ranks >= 1, "a job of {} ranks", ranks);
   Coord shape = degrees;
   std::int64_t product = 1;
@@ -80,12 +85,12 @@ Coord resolve_grid(const Coord& degrees, int ranks) {
     shape[open] = product <= ranks ? static_cast<int>(ranks / product) : 1;
     MP_REQUIRE(product * shape[open] == ranks, Exit::bad_configuration,
                "grid.{} is auto, but the other degrees multiply to {} and the job has {} ranks (not a multiple); start a multiple of {} "
-               "ranks, or use one of: {}",
-               name_of(open), product, ranks, product, nearest_grids(shape, ranks));
+               "ranks; grids of {} ranks that fit: {}",
+               name_of(open), product, ranks, product, ranks, to_string(nearest_grids(shape, ranks, fits)));
   }
   MP_REQUIRE(product * (autos == 1 ? shape[open] : 1) == ranks, Exit::bad_configuration,
-             "grid: {} needs {} ranks, but the job has {}; start that many, or use one of: {}", to_string(shape), product, ranks,
-             nearest_grids(shape, ranks));
+             "grid: {} needs {} ranks, but the job has {}; start that many; grids of {} ranks that fit: {}", to_string(shape), product, ranks,
+             ranks, to_string(nearest_grids(shape, ranks, fits)));
   return shape;
 }
 

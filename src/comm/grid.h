@@ -1,6 +1,8 @@
 #pragma once
 #include <array>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "core/check.h"
 
@@ -27,9 +29,17 @@ int num_ranks(const Coord& shape);
 int rank_at(const Coord& shape, const Coord& coord);
 Coord coord_at(const Coord& shape, int rank);
 
+/// Whether a run could use these degrees; empty: any.
+using GridFits = std::function<bool(const Coord& shape)>;
+
+/// The grids of `ranks` ranks that fit, at most `most` of them, those first that change the wanted degrees least.
+std::vector<Coord> nearest_grids(const Coord& wanted, int ranks, const GridFits& fits, std::size_t most = 3);
+/// "a; b; c", or that there is none.
+std::string to_string(const std::vector<Coord>& shapes);
+
 /// The degrees of a job of `ranks` ranks: one that is 0 (auto) becomes the rest of the ranks. Fails with exit code 78 and
 /// the nearest grids that fit when the degrees do not multiply to the ranks.
-Coord resolve_grid(const Coord& degrees, int ranks);
+Coord resolve_grid(const Coord& degrees, int ranks, const GridFits& fits = {});
 
 /// Whether `degree` ranks cut the tree over `logical` shards into whole subtrees.
 bool cuts_into_subtrees(int logical, int degree);

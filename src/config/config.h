@@ -57,7 +57,8 @@ struct ScheduleConfig {
 
 struct ReproducibleConfig {  ///< logical shards; 0: the grid's degree
   int tensor = 0, data = 0;
-  bool operator==(const ReproducibleConfig&) const = default;
+  bool tensor_follows = false, data_follows = false;  ///< not said but taken from the grid: another grid brings another number
+  bool operator==(const ReproducibleConfig& other) const { return tensor == other.tensor && data == other.data; }
 };
 
 struct TrainConfig {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "core/check.h"
 #include "core/text.h"
@@ -36,12 +37,22 @@ void check_model(const ModelConfig& m, const Complaints& complain) {
                    "is rotary and a head is {} wide (rotation works on pairs; make model.width / model.heads even)", m.width / m.heads);
 }
 
+/// "2 or 4": the divisors next to a number that is none.
+std::string divisors_near(int number, int wanted) {
+  int below = 1, above = number;
+  for (int d = 1; d <= number; ++d)
+    if (number % d == 0) (d < wanted ? below = d : above = std::min(above, d));
+  return above > wanted && above != below ? fmt::format("{} or {}", below, above) : fmt::format("{}", below);
+}
+
 void check_shards(const Config& c, const Complaints& complain) {
   const int shards = c.reproducible.tensor;
   if (shards > 1) {
+    const int common = std::gcd(std::gcd(c.model.heads, c.model.key_value_heads), std::gcd(c.model.mlp_width, c.data.sequence));
     const auto divides = [&](int extent, const char* name) {
-      complain.require(extent % shards == 0, "reproducible.tensor",
-                       "is {} and {} {} (every logical shard gets an equal part; choose a divisor)", shards, name, extent);
+      complain.require(extent % shards == 0, c.reproducible.tensor_follows ? "grid.tensor" : "reproducible.tensor",
+                       "is {} and {} {} (every logical shard gets an equal part; the nearest that divides heads, mlp_width and sequence is {})", shards,
+                       name, extent, divisors_near(common, shards));
     };
     divides(c.model.heads, "model.heads");
     divides(c.model.key_value_heads, "model.key_value_heads");
@@ -117,8 +128,9 @@ void fill_in(Config& c) {
   if (c.data.sequence == 0) c.data.sequence = m.context;
   RateConfig& rate = c.optimizer.rate;
   if (rate.decay == 0) rate.decay = std::max(1, rate.kind == "wsd" ? c.train.steps / 10 : c.train.steps);
-  if (c.reproducible.tensor == 0) c.reproducible.tensor = c.grid.tensor;
-  if (c.reproducible.data == 0) c.reproducible.data = c.grid.data;
+  ReproducibleConfig& shards = c.reproducible;
+  if (shards.tensor == 0) shards.tensor = c.grid.tensor, shards.tensor_follows = true;
+  if (shards.data == 0) shards.data = c.grid.data, shards.data_follows = true;
 }
 
 void check_together(const Config& c, const Origin& origin) {

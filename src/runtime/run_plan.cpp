@@ -142,6 +142,21 @@ void require_fit_here(const RunPlan& plan, const Coord& rank, std::int64_t memor
   require_below(plan.memory_of(rank), rank.pipeline, memory, "all memory of this machine");
 }
 
+namespace {
+
+std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs) {
+  const int chunks = config.grid.pipeline * config.schedule.chunks;
+  return config.schedule.cuts.empty() ? balanced_cuts(costs, chunks)
+                                      : manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
+}
+
+}  // namespace
+
+void require_grid(const Config& config) {
+  Measure measure(config, make_layout(config, {}));
+  cuts_of(config, std::vector<std::int64_t>(measure.model().blocks().size(), 1));
+}
+
 RunPlan make_run_plan(const Config& config) {
   const int stages = config.grid.pipeline, chunks = config.schedule.chunks;
   const Layout layout = make_layout(config, {});
@@ -157,9 +172,7 @@ RunPlan make_run_plan(const Config& config) {
   outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
   std::vector<std::int64_t> costs;
   for (const BlockCost& block : outline.blocks) costs.push_back(cost_of(block));
-  outline.first_block = config.schedule.cuts.empty()
-                            ? balanced_cuts(costs, stages * chunks)
-                            : manual_cuts(config.schedule.cuts, static_cast<int>(outline.blocks.size()), stages * chunks);
+  outline.first_block = cuts_of(config, costs);
   plan.first_block = outline.first_block;
   Network network;
   network.message = network.data = network.grid = network.tensor = {2000, 100, -1};

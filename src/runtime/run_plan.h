@@ -36,6 +36,8 @@ struct RunPlan {
 std::int64_t total_of(const BytesByClass& bytes);
 /// `config` is resolved and its degrees are known.
 RunPlan make_run_plan(const Config& config);
+/// Fails where make_run_plan would because the degrees do not suit batch, model or schedule; plans nothing.
+void require_grid(const Config& config);
 
 /// Refuses, with the ledger, a run of which some rank needs more than `limit` bytes (0: no limit).
 void require_fit(const RunPlan& plan, std::int64_t limit);

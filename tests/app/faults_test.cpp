@@ -170,5 +170,26 @@ TEST(Faults, AKilledRankEndsTheJobWithinTenSeconds) {
   }
 }
 
+TEST(Faults, WhatFailsOnAllRanksIsSaidOnceAndWhatFailsOnOneIsNotLost) {
+  struct Failure {
+    const char *name, *settings;
+    int code;
+    const char* text;
+  };
+  for (const Failure& f : std::vector<Failure>{
+           {"input", "grid.data=4 data.train=[/no/such/file.txt]", 66, "mindpipe-train: /no/such/file.txt: there is no such file"},
+           {"memory", "grid.tensor=4 memory.device_limit=1000", 71, "mindpipe-train: memory: a rank of stage 0 will need"},
+           {"loss", "grid.pipeline=4 optimizer.rate.peak=1000000 train.clip=0", 79, ": the loss is (nan|inf); .*first"},
+           {"one", "grid.data=5 : -np 1 " MINDPIPE_BINARY " train --config /no/such.yaml", 66, "mindpipe-train: rank 4: /no/such.yaml: "},
+       }) {
+    SCOPED_TRACE(f.name);
+    Job job(f.name, f.settings);
+    ASSERT_TRUE(holds_within(60, [&] { return job.exit_code().has_value(); })) << job.output();
+    EXPECT_EQ(job.exit_code(), f.code) << job.output();
+    EXPECT_EQ(occurrences(job.output(), "mindpipe-train: "), 1) << job.output();
+    EXPECT_THAT(job.output(), ContainsRegex(f.text));
+  }
+}
+
 }  // namespace
 }  // namespace mindpipe

@@ -90,9 +90,11 @@ TEST(Rules, DegreesHoldWholeSubtreesOfTheLogicalShards) {
 
 TEST(Rules, LogicalShardsGetEqualParts) {
   EXPECT_EQ(complaint_after([](Config& c) { c.reproducible.tensor = 8; }),
-            "configuration: reproducible.tensor is 8 and model.heads 4 (every logical shard gets an equal part; choose a divisor)");
+            "configuration: reproducible.tensor is 8 and model.heads 4 (every logical shard gets an equal part; the nearest that divides heads, "
+            "mlp_width and sequence is 4)");
   EXPECT_EQ(complaint_after([](Config& c) { c.reproducible.tensor = 4, c.data.sequence = 254; }),
-            "configuration: reproducible.tensor is 4 and data.sequence 254 (every logical shard gets an equal part; choose a divisor)");
+            "configuration: reproducible.tensor is 4 and data.sequence 254 (every logical shard gets an equal part; the nearest that divides "
+            "heads, mlp_width and sequence is 2)");
 }
 
 TEST(Rules, CutsMatchTheStages) {
