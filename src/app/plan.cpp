@@ -19,50 +19,85 @@ std::string blocks_of(const Outline& outline, int rank) {
   return blocks;
 }
 
-}  // namespace
+std::string name_of_pass(const Action& action, int chunks) {
+  const char* letter = action.kind == Kind::forward          ? "F"
+                       : action.kind == Kind::backward       ? "B"
+                       : action.kind == Kind::backward_input ? "I"
+                                                             : "W";
+  return fmt::format("{}{}{}", letter, action.micro_batch, chunks > 1 ? fmt::format(".{}", action.chunk) : "");
+}
 
-std::string plan_text(const Config& given, int ranks) {
-  const Config config = on_paper(given, ranks);
-  const RunPlan plan = make_run_plan(config);
+/// "F0 F1 B0 ..." of one stage; a backward that is split by blocks counts once.
+std::string passes_of(const std::vector<Action>& list, int chunks) {
+  constexpr int most = 20;
+  std::string text, newest;
+  int passes = 0;
+  for (const Action& action : list) {
+    if (action.kind != Kind::forward && !is_backward(action) && action.kind != Kind::backward_weight) continue;
+    const std::string name = name_of_pass(action, chunks);
+    if (name == newest) continue;
+    if (++passes <= most) text += " " + name;
+    newest = name;
+  }
+  return passes <= most ? text : fmt::format("{} ... ({} in all)", text, passes);
+}
+
+std::string order_text(const PlannedStep& step, const Outline& outline) {
+  std::string text = fmt::format("\npasses of each stage in order (F forward, B backward, I and W its halves; of which micro-batch{})\n",
+                                 outline.chunks > 1 ? ", behind the point of which chunk" : "");
+  for (std::size_t rank = 0; rank < step.program.ranks.size(); ++rank)
+    text += fmt::format("{:<6}{}\n", rank, passes_of(step.program.ranks[rank], outline.chunks));
+  return text;
+}
+
+/// Of one stage: idle time, and what passes spend in sums with the ranks that share their products.
+std::string shares_of(const Timeline& expected, int stage) {
+  const double sums = 100 * static_cast<double>(expected.sums[stage]) / static_cast<double>(std::max<std::int64_t>(expected.step, 1));
+  return fmt::format(" {:>6.1f}% {:>6.1f}%", 100 * expected.bubble(stage), sums);
+}
+
+std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool simulate) {
   const Outline& outline = plan.outline;
   const Timeline& expected = plan.step.expected;
   const double step = static_cast<double>(expected.step) * 1e-9, tokens = static_cast<double>(config.train.batch) * config.data.sequence;
   std::string text =
       fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n", config.model.kind, plan.parameters, ranks,
                   ranks == 1 ? "" : "s", to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
-  text +=
-      fmt::format("simulated on paper (device {}): step {}, {} tokens/s\n\n",
-                  config.device.description.empty() ? "core" : config.device.description, human_seconds(step), human_count(tokens / step));
+  if (simulate)
+    text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} tokens/s\n", device_on_paper(config),
+                        human_seconds(step), human_count(tokens / step));
+  text += '\n';
   std::size_t width = 6;
   for (int rank = 0; rank < outline.stages; ++rank) width = std::max(width, blocks_of(outline, rank).size());
-  text += fmt::format("{:<6} {:<{}} {:>7} {:>7} {:>6}", "stage", "blocks", width, "bubble", "tensor", "tapes");
+  text += fmt::format("{:<6} {:<{}}{} {:>6}", "stage", "blocks", width, simulate ? "  bubble  tensor" : "", "tapes");
   for (MemoryClass kind : memory_classes) text += fmt::format("{:>13}", name_of(kind));
   text += fmt::format("{:>13}\n", "total");
   const std::vector<int> tapes = peak_tapes(plan.step.program, outline);
-  bool fits = true;
   for (int rank = 0; rank < outline.stages; ++rank) {
-    // Of the step, what passes spend in sums with the ranks that share their products.
-    const double sums = 100 * static_cast<double>(expected.sums[rank]) / static_cast<double>(std::max<std::int64_t>(expected.step, 1));
-    text += fmt::format("{:<6} {:<{}} {:>6.1f}% {:>6.1f}% {:>6}", rank, blocks_of(outline, rank), width, 100 * expected.bubble(rank), sums,
-                        tapes[rank]);
+    text += fmt::format("{:<6} {:<{}}{} {:>6}", rank, blocks_of(outline, rank), width, simulate ? shares_of(expected, rank) : "", tapes[rank]);
     std::int64_t total = 0;
     for (std::int64_t bytes : plan.most_memory(rank)) {
       text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
       total += bytes;
     }
     text += fmt::format("{:>13}\n", human_bytes(static_cast<double>(total)));
-    fits = fits && (config.memory.device_limit == 0 || total <= config.memory.device_limit);
   }
-  if (!fits)
-    text += fmt::format(
-        "note: a stage does not fit into memory.device_limit ({}); take a smaller train.micro_batch, more stages or train.recompute: "
-        "block\n",
-        human_bytes(static_cast<double>(config.memory.device_limit)));
-  return text;
+  return simulate ? text : text + order_text(plan.step, outline);
+}
+
+}  // namespace
+
+std::string plan_text(const Config& given, int ranks, bool simulate) {
+  const Config config = on_paper(given, ranks);
+  return text_of(config, make_run_plan(config), ranks, simulate);
 }
 
 int plan(const Arguments& arguments, const Config& given) {
-  print(plan_text(given, arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given)));
+  const int ranks = arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given);
+  const Config config = on_paper(given, ranks);
+  const RunPlan made = make_run_plan(config);
+  print(text_of(config, made, ranks, arguments.simulate));
+  require_fit(made, config.memory.device_limit);
   return 0;
 }
 

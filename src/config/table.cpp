@@ -114,7 +114,7 @@ std::vector<Setting> settings_of(Config& c) {
       set("device.threads", c.device.threads, "threads of a rank; 0: as many processors as it may use").from(0).to(4096),
       set("device.instructions", c.device.instructions, "instruction set of the kernels; auto: the best of this processor")
           .one_of({"auto", "avx512", "avx2", "baseline"}),
-      set("device.description", c.device.description, "emulated: the device to imitate"),
+      set("device.description", c.device.description, "the device to imitate (emulated) or to price plans for (h200, a100, core); empty: core for cpu, h200 for cuda"),
       set("device.kernels", c.device.kernels,
           "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, other bits"),
 

@@ -12,17 +12,19 @@ namespace {
 constexpr std::size_t unlimited = std::size_t{1} << 60;
 constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
 
-DeviceDescription device_of(const Config& config) {
-  return describe_device(config.device.description.empty() ? "core" : config.device.description);
-}
 
 }  // namespace
+
+std::string device_on_paper(const Config& config) {
+  if (!config.device.description.empty()) return config.device.description;
+  return config.device.kind == "cuda" ? "h200" : "core";
+}
 
 Measure::Measure(const Config& config, const Layout& layout)
     : config_(config),
       layout_(layout),
       memory_(Memory::Kind::counted),
-      backend_(memory_, device_of(config), EmulatedBackend::Pace::count),
+      backend_(memory_, describe_device(device_on_paper(config)), EmulatedBackend::Pace::count),
       workspace_(threads_of(config), config.device.instructions),
       tensor_(backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}),
       data_(backend_, layout.data_shards, OnPaper{layout.grid.data, layout.coord.data}),

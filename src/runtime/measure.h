@@ -7,6 +7,9 @@
 
 namespace mindpipe {
 
+/// The device that plans are priced for: the one that is named, else an H200 for cuda and a server's core for cpu.
+std::string device_on_paper(const Config& config);
+
 /// A model on paper: its blocks priced and its memory counted, without allocating, for any rank of any grid.
 class Measure {
  public:

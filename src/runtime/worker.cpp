@@ -28,7 +28,7 @@ RunPlan fitting(RunPlan plan, const Config& config, const World& world) {
 std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
   if (config.device.kind == "emulated")
     return std::make_unique<EmulatedBackend>(memory,
-                                             describe_device(config.device.description.empty() ? "core" : config.device.description),
+                                             describe_device(device_on_paper(config)),
                                              EmulatedBackend::Pace::wait, 500'000 * std::max(1, world.size / 16));
   if (config.device.kind == "cuda") return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
   return make_cpu_backend(memory, threads, config.device.instructions);

@@ -107,12 +107,15 @@ TEST_F(Program, ADryRunTellsParametersMemoryAndOperationsAndWritesNothing) {
 }
 
 TEST_F(Program, WhatDoesNotFitIsRefusedWithTheLedgerAndCode71AlsoByADryRun) {
-  for (const char* how : {"memory.device_limit=100000", "memory.device_limit=100000 --dry-run"}) {
-    const Answer refused = tiny(how);
+  for (const char* how : {"memory.device_limit=100000", "memory.device_limit=100000 --dry-run", "plan", "plan --simulate"}) {
+    const bool plans = std::string(how).starts_with("plan");
+    const Answer refused = plans ? tiny("memory.device_limit=100000", how) : tiny(how);
     EXPECT_EQ(refused.code, 71) << how << refused.text;
     for (const char* text : {"memory.device_limit is", "values", "gradients", "optimizer", "activations", "boundary", "workspace", "total"})
       EXPECT_THAT(refused.text, HasSubstr(text)) << how;
     EXPECT_EQ(refused.text.find("memory per stage") != std::string::npos, std::string(how).find("--dry-run") != std::string::npos);
+    EXPECT_EQ(refused.text.find("tapes") != std::string::npos, plans) << how;
+    EXPECT_EQ(refused.text.find("bubble") != std::string::npos, std::string(how) == "plan --simulate") << how;
   }
 }
 
