@@ -32,7 +32,8 @@ const char* meaning_of(const std::string& verb) {
   if (verb == "train") return "Train a model, or go on with one.";
   if (verb == "eval") return "Loss of a trained model on data.validation.";
   if (verb == "generate") return "Text from a trained model (generate.prompt=... generate.tokens=...).";
-  if (verb == "plan") return "What every stage would do and hold, for any number of ranks, without training; with --simulate, how long a step takes.";
+  if (verb == "plan")
+    return "What every stage would do and hold, for any number of ranks, without training; with --simulate, how long a step takes.";
   if (verb == "data") return "Import, inspect or synthesize token files.";
   return "Examine this machine and say what to do about it, or tune products for its GPU.";
 }
@@ -43,7 +44,8 @@ void declare_run(CLI::App& app, Arguments& a, std::string& walltime) {
   app.add_flag("--print-config", a.print_config, "print every setting, resolved, and stop");
   if (a.verb == "train") app.add_flag("--dry-run", a.dry_run, "check everything, print layout and memory, train nothing");
   if (a.verb == "train") app.add_option("--max-walltime", walltime, "the same as run.max_walltime=TIME (23h50m)")->option_text("TIME");
-  if (a.verb == "plan") app.add_flag("--simulate", a.simulate, "run the step in virtual time: its length, tokens/s, and the idle share of every stage");
+  if (a.verb == "plan")
+    app.add_flag("--simulate", a.simulate, "run the step in virtual time: its length, tokens/s, and the idle share of every stage");
   if (a.verb == "plan" || a.verb == "train")
     app.add_option("--ranks", a.ranks, "plan, or dry run, for this many ranks")->check(CLI::Range(1, 1 << 20))->option_text("N");
 }

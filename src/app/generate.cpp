@@ -14,8 +14,8 @@ namespace mindpipe {
 namespace {
 
 Config on_one_rank(const Config& config, int ranks) {
-  MP_REQUIRE(ranks == 1, Exit::bad_configuration, "generate runs on one rank, and this job has {}: start it without mpirun or with one rank",
-             ranks);
+  MP_REQUIRE(ranks == 1, Exit::bad_configuration,
+             "generate runs on one rank, and this job has {}: start it without mpirun or with one rank", ranks);
   return with_grid(config, ranks);
 }
 

@@ -74,7 +74,8 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
   text += fmt::format("{:>13}\n", "total");
   const std::vector<int> tapes = peak_tapes(plan.step.program, outline);
   for (int rank = 0; rank < outline.stages; ++rank) {
-    text += fmt::format("{:<6} {:<{}}{} {:>6}", rank, blocks_of(outline, rank), width, simulate ? shares_of(expected, rank) : "", tapes[rank]);
+    text +=
+        fmt::format("{:<6} {:<{}}{} {:>6}", rank, blocks_of(outline, rank), width, simulate ? shares_of(expected, rank) : "", tapes[rank]);
     std::int64_t total = 0;
     for (std::int64_t bytes : plan.most_memory(rank)) {
       text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));

@@ -56,7 +56,8 @@ void EndReport::print_table(bool speaks, double operations_per_token) {
                        config_.schedule.chunks,       config_.schedule.kind, config_.train.zero > 0,
                        !config_.schedule.cuts.empty()};
   for (const std::string& note : advice_on(stages, facts)) text += fmt::format("note: {}\n", note);
-  if (worker_.ledger().total().calls > 0) text += "\ntraffic of rank 0\n" + worker_.ledger().table();
+  if (worker_.ledger().total().calls > 0)
+    text += fmt::format("\n{}traffic of rank 0\n{}", emulated ? "emulated: " : "", worker_.ledger().table());
   print(text);
 }
 

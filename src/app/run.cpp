@@ -66,10 +66,11 @@ Config with_any_grid(const Config& given, int ranks) {
   if (num_ranks(wanted) == ranks) return with_grid(config, ranks);
   config.schedule = {};  // it divides training's work
   const std::vector<Coord> nearest = nearest_grids(wanted, ranks, fits(config), 1);
-  MP_REQUIRE(!nearest.empty(), Exit::bad_configuration,
-             "no grid of {} ranks fits this model, this batch and its logical shards (reproducible); start another number of ranks, one for "
-             "instance",
-             ranks);
+  MP_REQUIRE(
+      !nearest.empty(), Exit::bad_configuration,
+      "no grid of {} ranks fits this model, this batch and its logical shards (reproducible); start another number of ranks, one for "
+      "instance",
+      ranks);
   return on_grid(config, nearest.front());
 }
 
@@ -202,15 +203,17 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
       "{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\nblock                        parameters  stage  kept per "
       "micro-batch\n",
       config.model.kind, plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s");
+  bool shared = false;
   for (int b = 0; b < static_cast<int>(plan.outline.blocks.size()); ++b) {
     const Model::Block& block = measure.model().blocks()[b];
     std::int64_t parameters = 0;
     for (int unit : block.units) parameters += measure.model().units()[unit]->parameters();
     const bool shares = measure.stage().use_of(b, block.units[0]) > 0;
+    shared = shared || shares;
     text += fmt::format("{:<28} {:>10}{} {:>5}  {:>10}\n", block.name, parameters, shares ? "*" : " ",
                         plan.outline.rank_of(plan.outline.chunk_of(b)), human_bytes(static_cast<double>(plan.outline.blocks[b].saved)));
   }
-  text += "(* with a table that an earlier block also uses)\n\nmemory per stage\n";
+  text += fmt::format("{}\nmemory per stage\n", shared ? "(* with a table that an earlier block also uses)\n" : "");
   text += fmt::format("{:<8}", "stage");
   for (MemoryClass kind : memory_classes) text += fmt::format("{:>13}", name_of(kind));
   text += fmt::format("{:>13}\n", "total");
@@ -229,7 +232,7 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
   const ModelConfig& m = config.model;
   const double formula = 6.0 * static_cast<double>(plan.parameters) + 6.0 * m.layers * m.width * config.data.sequence;
   text +=
-      fmt::format("\noperations per token, forward and backward: {:.4g} counted on this rank's blocks and shards, {:.4g} by 6N + 6Lhq\n",
+      fmt::format("\noperations per token, forward and backward of the whole model: {:.4g} counted in its products, {:.4g} by 6N + 6Lhq\n",
                   plan.operations_per_token, formula);
   return text;
 }

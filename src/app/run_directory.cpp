@@ -23,19 +23,16 @@ File open_metrics(const std::string& path) {
   return file;
 }
 
-std::string status_text(const Status& status) {
-  return JsonLine()
-             .add("state", status.state)
-             .add("step", status.step)
-             .add("reason", status.reason)
-             .add("checkpoint", status.checkpoint)
-             .text() +
-         "\n";
-}
-
 }  // namespace
 
-RunDirectory::RunDirectory(const std::string& directory) : path_(directory) {
+std::string RunDirectory::text_of(const Status& status) const {
+  JsonLine line;
+  line.add("state", status.state).add("step", status.step).add("reason", status.reason).add("checkpoint", status.checkpoint);
+  if (emulated_) line.add("emulated", true);
+  return line.text() + "\n";
+}
+
+RunDirectory::RunDirectory(const std::string& directory, bool emulated) : path_(directory), emulated_(emulated) {
   MP_REQUIRE(!directory.empty(), Exit::bad_configuration, "run.dir is empty (name the directory that the run writes to)");
   std::error_code problem;
   std::filesystem::create_directories(directory, problem);
@@ -51,7 +48,7 @@ RunDirectory::RunDirectory(const std::string& directory) : path_(directory) {
     status_.state = "failed";
     status_.reason = sentence;
     try {
-      replace("status.json", status_text(status_));
+      replace("status.json", text_of(status_));
     } catch (...) {  // the lock goes in any case
     }
     release_lock(path_of("lock"));
@@ -75,12 +72,12 @@ void RunDirectory::write_config(const Config& config) { replace("config.yaml", t
 
 void RunDirectory::write_status(const Status& status) {
   status_ = status;
-  replace("status.json", status_text(status));
+  replace("status.json", text_of(status));
   if (status.state != "running") return leave_at_stop("", "", path_of("lock"));
   Status cut_short = status;
   cut_short.state = "stopped";
   cut_short.reason = "a signal ended the run at once";
-  leave_at_stop(path_of("status.json"), status_text(cut_short), path_of("lock"));
+  leave_at_stop(path_of("status.json"), text_of(cut_short), path_of("lock"));
 }
 
 void RunDirectory::append_metrics(const JsonLine& line) {

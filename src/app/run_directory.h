@@ -20,7 +20,8 @@ struct Status {
 /// locked: a second job that wants the same directory is refused. A lock whose process is dead is taken over.
 class RunDirectory {
  public:
-  explicit RunDirectory(const std::string& directory);
+  /// Of a run that computes nothing, `emulated`, the status says so.
+  explicit RunDirectory(const std::string& directory, bool emulated = false);
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -43,8 +44,10 @@ class RunDirectory {
 
  private:
   void replace(const std::string& name, const std::string& text) const;
+  std::string text_of(const Status& status) const;
 
   std::string path_;
+  bool emulated_;
   Status status_;
   File metrics_;
 };

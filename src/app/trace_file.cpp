@@ -30,11 +30,11 @@ std::int64_t shift_to_rank_0(Worker& worker) {
   std::vector<std::int64_t> mine, first;
   for (std::size_t k = 0; k < moments; ++k) {
     std::vector<std::int64_t> one{1};
-    worker.sum_over_grid(one);
+    worker.sum_over_grid(one, TrafficClass::files);
     mine.push_back(now_ns());
   }
   first = worker.world().rank == 0 ? mine : std::vector<std::int64_t>(moments, 0);
-  worker.sum_over_grid(first);
+  worker.sum_over_grid(first, TrafficClass::files);
   std::vector<std::int64_t> shifts;
   for (std::size_t k = 0; k < moments; ++k) shifts.push_back(first[k] - mine[k]);
   std::nth_element(shifts.begin(), shifts.begin() + moments / 2, shifts.end());
@@ -53,7 +53,7 @@ std::vector<std::vector<std::vector<Recorder::Sum>>> sums_of(Worker& worker, boo
   std::vector<std::int64_t> counts(stages * steps, 0);
   for (std::size_t step = 0; here && step < steps; ++step)
     counts[own * steps + step] = static_cast<std::int64_t>(recorder.sums(step).size());
-  worker.sum_over_grid(counts);
+  worker.sum_over_grid(counts, TrafficClass::files);
   std::vector<std::int64_t> rows(4 * std::accumulate(counts.begin(), counts.end(), std::int64_t{0}), 0);
   std::int64_t* row = rows.data() + 4 * std::accumulate(counts.begin(), counts.begin() + own * steps, std::int64_t{0});
   for (std::size_t step = 0; here && step < steps; ++step)
@@ -61,7 +61,7 @@ std::vector<std::vector<std::vector<Recorder::Sum>>> sums_of(Worker& worker, boo
       *row++ = std::find(operations.begin(), operations.end(), std::string_view(sum.operation)) - operations.begin();
       *row++ = sum.start + shift, *row++ = sum.end + shift, *row++ = sum.bytes;
     }
-  if (!rows.empty()) worker.sum_over_grid(rows);
+  if (!rows.empty()) worker.sum_over_grid(rows, TrafficClass::files);
   std::vector<std::vector<std::vector<Recorder::Sum>>> all(stages, std::vector<std::vector<Recorder::Sum>>(steps));
   row = rows.data();
   for (std::size_t at = 0; at < counts.size(); ++at)
@@ -84,6 +84,7 @@ void write_trace(Worker& worker, const std::string& path) {
   const std::size_t steps = recorder.held();
   if (steps == 0) return;
   const std::int64_t shift = shift_to_rank_0(worker);
+  const bool emulated = worker.config().device.kind == "emulated";
 
   // Rank 0's first action of the oldest step is time 0 for all.
   std::vector<std::int64_t> zero{0};
@@ -92,7 +93,7 @@ void write_trace(Worker& worker, const std::string& path) {
     for (std::size_t i = 0; i < recorder.actions(); ++i)
       if (const auto& times = recorder.times(0, i); times.end != 0) zero[0] = std::min(zero[0], times.start);
   }
-  worker.sum_over_grid(zero);
+  worker.sum_over_grid(zero, TrafficClass::files);
 
   std::vector<std::size_t> first(program.ranks.size() + 1, 0);  // of each stage's rows
   for (std::size_t stage = 0; stage < program.ranks.size(); ++stage)
@@ -101,7 +102,7 @@ void write_trace(Worker& worker, const std::string& path) {
   if (worker.world().rank == 0) {
     *file.receive() = std::fopen(path.c_str(), "w");
     MP_REQUIRE(file.get() != nullptr, Exit::io_error, "{} cannot be written ({})", path, std::strerror(errno));
-    write(file.get(), chrome_begin, path);
+    write(file.get(), chrome_begin(worker.backend().description()), path);
   }
   // One pipeline at a time, so that no rank ever holds the times of all.
   for (int data = 0; data < layout.grid.data; ++data)
@@ -116,14 +117,14 @@ void write_trace(Worker& worker, const std::string& path) {
             *row++ = times.end == 0 ? 0 : times.end + shift;
           }
       }
-      worker.sum_over_grid(rows);
+      worker.sum_over_grid(rows, TrafficClass::files);
       const auto sums = sums_of(worker, layout.coord.data == data && layout.coord.tensor == tensor, shift);
       if (worker.world().rank != 0) continue;
       std::vector<TracedRank> ranks;
       for (int stage = 0; stage < layout.grid.pipeline; ++stage) {
         TracedRank& rank = ranks.emplace_back();
         rank.rank = rank_at(layout.grid, {tensor, data, stage, 0});
-        rank.name = fmt::format("rank {}: stage {}, data {}, tensor {}", rank.rank, stage, data, tensor);
+        rank.name = fmt::format("{}rank {}: stage {}, data {}, tensor {}", emulated ? "emulated " : "", rank.rank, stage, data, tensor);
         rank.sums = sums[stage];
         const std::int64_t* row = &rows[first[stage]];
         for (std::size_t step = 0; step < steps; ++step) {

@@ -34,7 +34,7 @@ int train(const Arguments& arguments, const Config& given) {
   const std::string answers = config.run.dir + "/log";
   std::unique_ptr<RunDirectory> directory;
   if (run.speaks()) {
-    directory = std::make_unique<RunDirectory>(config.run.dir);
+    directory = std::make_unique<RunDirectory>(config.run.dir, config.device.kind == "emulated");
     RollCall(answers).clear();
     directory->write_status({});
   }

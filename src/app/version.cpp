@@ -11,7 +11,7 @@
 
 namespace mindpipe {
 
-std::string version() { return fmt::format("{} (commit {})", build::version, build::commit); }
+std::string version() { return fmt::format("{} (commit {})", build::version, commit); }
 
 std::string instruction_sets() {
   std::string sets;

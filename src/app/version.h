@@ -3,6 +3,9 @@
 
 namespace mindpipe {
 
+/// The commit that this program was built from, "-dirty" behind it when files had been changed.
+extern const char* const commit;
+
 /// This build, its libraries and this processor, a line each: what --version prints.
 std::string version_text();
 /// "0.1.0 (commit 1a2b3c4)": for logs and for what checkpoints say of their maker.

@@ -31,6 +31,12 @@ std::vector<Node> nodes_of(const std::vector<RankPlace>& places) {
 
 const char* plural(int n) { return n == 1 ? "" : "s"; }
 
+/// What else helps where processors are too few: nothing, when every rank has one thread already.
+std::string with_fewer_threads(const Node& node, int processors) {
+  const int ranks = static_cast<int>(node.ranks.size());
+  return node.threads == ranks ? "" : fmt::format(", or set device.threads={}", std::max(1, processors / ranks));
+}
+
 }  // namespace
 
 RankPlace place_of_this_rank(int threads) {
@@ -81,10 +87,9 @@ std::string affinity_report(const std::vector<RankPlace>& places) {
           rank, node.host, place.threads, place.processor_count(), plural(place.processor_count()), place.threads, place.processor_count());
     }
     if (!bound_too_tightly && node.threads > processors)
-      text += fmt::format(
-          "warning: {} has {} threads on {} processor{}: ranks will wait for each other's turns; start fewer ranks or set "
-          "device.threads={}\n",
-          node.host, node.threads, processors, plural(processors), std::max(1, processors / static_cast<int>(node.ranks.size())));
+      text +=
+          fmt::format("warning: {} has {} threads on {} processor{}: ranks will wait for each other's turns; start fewer ranks there{}\n",
+                      node.host, node.threads, processors, plural(processors), with_fewer_threads(node, processors));
   }
   return text;
 }

@@ -218,7 +218,7 @@ void Communicator::sum_scalars(std::span<double> shards) {
   std::vector<Tensor> leaves;
   for (int s = 0; s < local_shards(); ++s) leaves.push_back({shards.data() + s * count, {count}, DType::f64});
   combine_tree(leaves, leaves[0], add_on_host<double>);
-  combine_host(leaves[0], add_on_host<double>, "sum_scalars");
+  combine_host(leaves[0], add_on_host<double>, "sum_scalars", TrafficClass::scalars);
 }
 
 void Communicator::sum_scalars(const Tensor& shards, const Tensor& total) {
@@ -235,17 +235,17 @@ std::size_t Communicator::scalars_bytes(int ranks, std::int64_t count) {
   return Exchange::scratch_bytes(ranks, static_cast<std::size_t>((count + ranks - 1) / ranks) * sizeof(double));
 }
 
-void Communicator::sum_integers(std::span<std::int64_t> values) {
+void Communicator::sum_integers(std::span<std::int64_t> values, TrafficClass kind) {
   if (values.empty()) return;
-  combine_host({values.data(), {static_cast<std::int64_t>(values.size())}, DType::f64}, add_on_host<std::int64_t>, "sum_integers");
+  combine_host({values.data(), {static_cast<std::int64_t>(values.size())}, DType::f64}, add_on_host<std::int64_t>, "sum_integers", kind);
 }
 
-void Communicator::combine_host(const Tensor& values, const Combine& combine, const char* operation) {
+void Communicator::combine_host(const Tensor& values, const Combine& combine, const char* operation, TrafficClass kind) {
   if (alone(operation)) return;
   auto parts = equal_parts(values, size_);
   host_scratch_.resize(std::max(host_scratch_.size(), Exchange::scratch_bytes(size_, largest(parts)) / sizeof(double)));
   Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), host_scratch_.data(), combine);
-  run(exchange, operation, TrafficClass::scalars);
+  run(exchange, operation, kind);
 }
 
 }  // namespace mindpipe

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend.h"
-#include "comm/grid.h"
+#include "comm/ledger.h"
 #include "core/memory.h"
 
 namespace mindpipe {
@@ -15,8 +15,6 @@ namespace mindpipe {
 class Group;
 class Exchange;
 struct Route;
-class TrafficLedger;
-enum class TrafficClass;
 
 /// One exchange between the ranks that share a product: which it was, when, and what this rank sent. On paper the times are zero.
 struct TensorSum {
@@ -79,7 +77,7 @@ class Communicator {
   /// What `reserve` is asked for where a rank exchanges this many f64.
   static std::size_t scalars_bytes(int ranks, std::int64_t count);
   /// Exact sum over the ranks, in place.
-  void sum_integers(std::span<std::int64_t> values);
+  void sum_integers(std::span<std::int64_t> values, TrafficClass kind = TrafficClass::scalars);
 
   /// Calls `observe` after every exchange of tensors: the trace and the cost table listen.
   void on_tensor_sum(std::function<void(const TensorSum&)> observe) { observe_ = std::move(observe); }
@@ -98,7 +96,7 @@ class Communicator {
   using Combine = std::function<void(const Tensor& a, const Tensor& b, const Tensor& sum)>;
   void combine_shards(const Tensor& shards, const Tensor& total, const Combine& combine);
   void combine_ranks(const Tensor& total, const Combine& combine, const char* operation, TrafficClass kind);
-  void combine_host(const Tensor& values, const Combine& combine, const char* operation);
+  void combine_host(const Tensor& values, const Combine& combine, const char* operation, TrafficClass kind);
   void run(Exchange& exchange, const char* operation, TrafficClass kind);
   bool alone(const char* operation) const;
   Route route() const;

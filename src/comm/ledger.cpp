@@ -18,6 +18,8 @@ const char* name_of(TrafficClass kind) {
       return "values";
     case TrafficClass::gradients:
       return "gradients";
+    case TrafficClass::files:
+      return "files";
   }
   return "?";
 }

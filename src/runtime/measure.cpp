@@ -12,7 +12,6 @@ namespace {
 constexpr std::size_t unlimited = std::size_t{1} << 60;
 constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
 
-
 }  // namespace
 
 std::string device_on_paper(const Config& config) {
@@ -209,7 +208,7 @@ Outline Measure::outline() {
 double Measure::operations_per_token() {
   const double before = backend_.operations();
   pass(0, static_cast<int>(model().blocks().size()), Tape::WeightGradients::now, true);
-  return (backend_.operations() - before) / static_cast<double>(layout_.samples * layout_.sequence);
+  return (backend_.operations() - before) * layout_.grid.tensor / static_cast<double>(layout_.samples * layout_.sequence);
 }
 
 }  // namespace mindpipe

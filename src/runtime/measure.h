@@ -33,7 +33,7 @@ class Measure {
   Outline outline();
   /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
   std::vector<ProductCall> products();
-  double operations_per_token();  ///< forward and backward, counted
+  double operations_per_token();  ///< forward and backward of the whole model, counted on one rank of the tensor group and taken times it
 
   Model& model() { return stage_->model(); }
   Stage& stage() { return *stage_; }

@@ -27,9 +27,8 @@ RunPlan fitting(RunPlan plan, const Config& config, const World& world) {
 
 std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
   if (config.device.kind == "emulated")
-    return std::make_unique<EmulatedBackend>(memory,
-                                             describe_device(device_on_paper(config)),
-                                             EmulatedBackend::Pace::wait, 500'000 * std::max(1, world.size / 16));
+    return std::make_unique<EmulatedBackend>(memory, describe_device(device_on_paper(config)), EmulatedBackend::Pace::wait,
+                                             500'000 * std::max(1, world.size / 16));
   if (config.device.kind == "cuda") return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
   return make_cpu_backend(memory, threads, config.device.instructions);
 }
@@ -136,8 +135,8 @@ void Worker::inspect(std::function<void(int, const Boundary&)> look) {
   stage_->after_block = nullptr;
 }
 
-void Worker::sum_over_grid(std::vector<std::int64_t>& values) {
-  for (Communicator* group : {tensor_.get(), data_.get(), pipeline_.get()}) group->sum_integers(values);
+void Worker::sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind) {
+  for (Communicator* group : {tensor_.get(), data_.get(), pipeline_.get()}) group->sum_integers(values, kind);
 }
 
 double Worker::evaluate(Corpus& corpus, int batches) {

@@ -34,7 +34,7 @@ class Worker {
   /// Passes the last batch through the model again and shows every block's output. Collective over the pipeline.
   void inspect(std::function<void(int block, const Boundary& out)> look);
   /// Exact sum over all ranks of the grid. Collective.
-  void sum_over_grid(std::vector<std::int64_t>& values);
+  void sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind = TrafficClass::scalars);
   Communicator& group(Axis axis) { return axis == Axis::tensor ? *tensor_ : axis == Axis::data ? *data_ : *pipeline_; }
 
   /// A hash of all weights and optimizer state, the same on every layout with equal bits. Collective.

@@ -16,7 +16,7 @@ void sum_words(Communicator& group, std::vector<std::uint32_t>& words) {
   for (std::size_t first = 0; first < words.size(); first += at_once) {
     const std::size_t count = std::min(at_once, words.size() - first);
     wide.assign(words.begin() + first, words.begin() + first + count);
-    group.sum_integers(wide);
+    group.sum_integers(wide, TrafficClass::files);
     for (std::size_t i = 0; i < count; ++i) words[first + i] = static_cast<std::uint32_t>(wide[i]);
   }
 }

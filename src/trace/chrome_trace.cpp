@@ -102,6 +102,10 @@ void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, s
 
 }  // namespace
 
+std::string chrome_begin(const std::string& device) {
+  return fmt::format("{{\"displayTimeUnit\": \"ms\", \"otherData\": {{\"device\": \"{}\"}}, \"traceEvents\": [\n", device);
+}
+
 std::string chrome_events(const Program& program, const std::vector<TracedRank>& ranks, std::int64_t first_step, std::int64_t zero) {
   MP_CHECK(ranks.size() == program.ranks.size(), "a trace of {} ranks with {} lists", ranks.size(), program.ranks.size());
   Writer out;

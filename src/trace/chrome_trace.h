@@ -21,8 +21,8 @@ struct TracedRank {
 /// arrow (flow) leads from each send to its receive. `first_step` numbers steps[0]; `zero` is the clock's reading that becomes time 0.
 std::string chrome_events(const Program& program, const std::vector<TracedRank>& ranks, std::int64_t first_step, std::int64_t zero);
 
-/// What stands before and after the events of a file.
-inline constexpr const char* chrome_begin = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+/// What stands before and after the events of a file. `device` is what computed: "cpu: avx512, 2 threads", "emulated: h200".
+std::string chrome_begin(const std::string& device);
 inline constexpr const char* chrome_end = "\n]}\n";
 
 }  // namespace mindpipe

@@ -19,7 +19,7 @@
 
 #include "core/clock.h"
 
-// What becomes of a whole job under mpirun when one of its ranks is stopped or killed in the middle of a run.
+// What becomes of a whole job under mpirun: when it ends, and when one of its ranks fails, is stopped or is killed in the middle of a run.
 namespace mindpipe {
 namespace {
 
@@ -168,6 +168,22 @@ TEST(Faults, AKilledRankEndsTheJobWithinTenSeconds) {
     EXPECT_EQ(job->exit_code(), 128 + SIGKILL) << job->output();
     EXPECT_THAT(job->output(), ContainsRegex("process rank " + std::to_string(c.rank) + " .*exited on signal 9"));
   }
+}
+
+TEST(Jobs, TheirLedgerTellsTrafficFromWhatIsBroughtTogetherForFiles) {
+  Job job("ledger", "grid.pipeline=2 grid.data=2 train.steps=2");
+  ASSERT_TRUE(holds_within(60, [&] { return job.exit_code().has_value(); })) << job.output();
+  EXPECT_EQ(job.exit_code(), 0) << job.output();
+  EXPECT_THAT(job.output(), ContainsRegex("\ntraffic of rank 0\n(.*\n)*pipeline +files +[0-9]+ +[0-9.]+ "));
+}
+
+TEST(Jobs, WhatAnEmulatedJobLeavesSaysSo) {
+  Job job("emulated", "grid.pipeline=2 grid.data=2 train.steps=2 device.kind=emulated device.description=instant");
+  ASSERT_TRUE(holds_within(60, [&] { return job.exit_code().has_value(); })) << job.output();
+  EXPECT_EQ(job.exit_code(), 0) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("emulated: traffic of rank 0"));
+  EXPECT_EQ(nlohmann::json::parse(contents(job.run() / "status.json"))["emulated"], true);
+  EXPECT_EQ(nlohmann::json::parse(contents(job.run() / "trace.json"))["otherData"]["device"], "emulated: instant");
 }
 
 TEST(Faults, WhatFailsOnAllRanksIsSaidOnceAndWhatFailsOnOneIsNotLost) {

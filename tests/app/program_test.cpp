@@ -103,7 +103,17 @@ TEST_F(Program, ADryRunTellsParametersMemoryAndOperationsAndWritesNothing) {
   ASSERT_EQ(dry.code, 0) << dry.text;
   for (const char* text : {"layers.0.attention", "memory per stage", "activations", "operations per token"})
     EXPECT_THAT(dry.text, HasSubstr(text));
+  EXPECT_THAT(dry.text, HasSubstr("* with a table"));
+  EXPECT_THAT(tiny("--dry-run model.tied=false").text, testing::Not(HasSubstr("*"))) << "nothing to explain";
   EXPECT_FALSE(fs::exists(root_ / "run"));
+}
+
+TEST_F(Program, OperationsATokenAreThoseOfTheWholeModelOnEveryGrid) {
+  const auto counted = [&](const std::string& settings) {
+    const std::string text = tiny("--dry-run model.width=64 " + settings).text, mark = "of the whole model: ";
+    return std::stod(text.substr(text.find(mark) + mark.size()));
+  };
+  EXPECT_NEAR(counted("grid.tensor=2") / counted(""), 1, 0.01);
 }
 
 TEST_F(Program, WhatDoesNotFitIsRefusedWithTheLedgerAndCode71AlsoByADryRun) {

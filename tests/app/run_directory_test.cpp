@@ -44,6 +44,13 @@ class RunDirectories : public testing::Test {
   fs::path dir_;
 };
 
+TEST_F(RunDirectories, SayThatARunWasEmulated) {
+  RunDirectory run(dir_, true);
+  run.write_status({"done", 3, "", ""});
+  EXPECT_EQ(text_of(run.path_of("status.json")),
+            "{\"state\": \"done\", \"step\": 3, \"reason\": \"\", \"checkpoint\": \"\", \"emulated\": true}\n");
+}
+
 TEST_F(RunDirectories, HoldConfigurationStatusAndMetrics) {
   Config config;
   config.run.dir = dir_;

@@ -36,11 +36,15 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
 
   const nlohmann::json file = nlohmann::json::parse(std::ifstream(path));
   std::filesystem::remove(path);
+  EXPECT_EQ(file["otherData"]["device"], "emulated: core");
   std::map<std::pair<int, int>, std::size_t> actions;  // by rank, step
   std::map<std::string, int> arrows;
   for (const auto& event : file["traceEvents"]) {
     if (event["ph"] == "s") ++arrows[event["id"]];
     if (event["ph"] == "f") --arrows[event["id"]];
+    if (event["name"] == "process_name") {
+      EXPECT_EQ(event["args"]["name"].get<std::string>().find("emulated rank "), 0u);
+    }
     if (event["ph"] != "X") continue;
     ++actions[{event["pid"], event["args"]["step"]}];
     EXPECT_GE(event["ts"].get<double>(), -1e7) << "clocks were brought together";

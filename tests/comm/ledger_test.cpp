@@ -51,6 +51,9 @@ TEST(Affinity, WarnsOfMoreThreadsThanProcessors) {
           "warning: rank 1 on a runs 4 threads but may use 1 processor (all its threads share them); start with mpirun --bind-to none"));
   const std::vector<RankPlace> crowded = {place("a", 1, 0, 2), place("a", 1, 0, 2), place("a", 1, 0, 2), place("b", 1, 0, 2)};
   EXPECT_THAT(affinity_report(crowded), HasSubstr("warning: a has 3 threads on 2 processors"));
+  EXPECT_THAT(affinity_report(crowded), HasSubstr("start fewer ranks there\n")) << "no rank can have fewer threads than one";
+  const std::vector<RankPlace> eager = {place("a", 2, 0, 2), place("a", 2, 0, 2)};
+  EXPECT_THAT(affinity_report(eager), HasSubstr("start fewer ranks there, or set device.threads=1\n"));
   EXPECT_TRUE(is_crowded(crowded, 1));
   EXPECT_FALSE(is_crowded(crowded, 3));
 }

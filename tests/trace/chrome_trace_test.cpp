@@ -31,7 +31,7 @@ struct Traced {
           times.push_back({zero + step * plan.expected.step + span.start, zero + step * plan.expected.step + span.end});
       }
     }
-    file = Json::parse(chrome_begin + chrome_events(plan.program, ranks, 7, zero) + chrome_end);
+    file = Json::parse(chrome_begin("cpu") + chrome_events(plan.program, ranks, 7, zero) + chrome_end);
   }
   std::vector<Json> events(const std::string& phase) const {
     std::vector<Json> found;
@@ -150,7 +150,7 @@ TEST(ChromeTrace, AnActionThatNeverRanIsLeftOut) {
   int send = 0;
   while (traced.plan.program.ranks[0][send].kind != Kind::send) ++send;
   traced.ranks[0].steps[1][send] = {};
-  traced.file = Json::parse(chrome_begin + chrome_events(traced.plan.program, traced.ranks, 7, Traced::zero) + chrome_end);
+  traced.file = Json::parse(chrome_begin("cpu") + chrome_events(traced.plan.program, traced.ranks, 7, Traced::zero) + chrome_end);
   EXPECT_EQ(traced.events("X").size(), before - 1);
   EXPECT_EQ(traced.events("f").size(), arrows - 1);
   EXPECT_EQ(traced.events("s").size(), arrows - 1);
