@@ -1,5 +1,6 @@
 #include "program/make_program.h"
 
+#include "comm/parts.h"
 #include "core/check.h"
 #include "program/assemble.h"
 #include "program/check.h"
@@ -14,7 +15,29 @@ std::vector<int> ranks_of_chunks(const Outline& outline) {
   return ranks;
 }
 
+namespace {
+
+/// Planning walks through every action some ten times: beyond this it takes minutes, and gigabytes.
+constexpr double most_actions = 2e6;
+
+/// About how many actions all stages have; sums over data go in parts.
+double count_of_actions(const Outline& outline, const std::string& schedule) {
+  const double passes = (schedule == "zb-h1" ? 3 : 2) + (outline.all_chunks() > 1 ? 4 : 0);
+  double count = passes * outline.all_chunks() * outline.micro_batches;
+  for (const BlockCost& block : outline.blocks)
+    count += 3 + (outline.data > 1 ? static_cast<double>(block.gradients) / bulk_part_bytes * (outline.sharded_optimizer ? 2 : 1) : 0);
+  return count;
+}
+
+}  // namespace
+
 PlannedStep make_program(const Outline& outline, const std::string& schedule, const Network& network, std::int64_t memory_limit) {
+  const double count = count_of_actions(outline, schedule);
+  MP_REQUIRE(
+      count <= most_actions, Exit::bad_configuration,
+      "a step of {} micro-batches on {} stages has about {:.2g} actions, sums over data in parts of {} MiB among them, and more than "
+      "{:.2g} cannot be planned; take a larger train.micro_batch, a smaller train.batch, fewer stages or more tensor ranks",
+      outline.micro_batches, outline.stages, count, bulk_part_bytes >> 20, most_actions);
   Order order = make_order(schedule, outline.stages, outline.micro_batches, outline.micro_batches_of_shard(), ranks_of_chunks(outline));
   if (!outline.training)
     for (auto& work : order) std::erase_if(work, [](const Work& one) { return one.kind != Kind::forward; });

@@ -33,9 +33,16 @@ int take_free(std::set<int>& in_use) {
   return slot;
 }
 
+/// What one micro-batch keeps of a chunk for its backward.
+std::int64_t saved_by(const Outline& outline, int chunk) {
+  std::int64_t saved = 0;
+  for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) saved += outline.blocks[block].saved;
+  return saved;
+}
+
 void place_tapes(std::vector<Action>& list, const Outline& outline, RankMemory& memory) {
   std::map<std::pair<int, int>, int> slot_of;
-  std::set<int> in_use;
+  std::set<int> in_use, seen;
   for (Action& action : list) {
     if (action.kind != Kind::forward && !is_backward(action) && action.kind != Kind::backward_weight) continue;
     const std::pair<int, int> tape{action.chunk, action.micro_batch};
@@ -44,10 +51,8 @@ void place_tapes(std::vector<Action>& list, const Outline& outline, RankMemory& 
     action.slot = slot_of[tape];
     memory.arenas = std::max(memory.arenas, action.slot + 1);
     if (frees_tape(action, outline)) in_use.erase(action.slot);
-    std::int64_t saved = 0;
-    for (int block = outline.first_block[action.chunk]; block < outline.first_block[action.chunk + 1]; ++block)
-      saved += outline.blocks[block].saved;
-    memory.arena_bytes = std::max(memory.arena_bytes, saved);
+    if (action.kind == Kind::forward && seen.insert(action.chunk).second)
+      memory.arena_bytes = std::max(memory.arena_bytes, saved_by(outline, action.chunk));
   }
 }
 

@@ -70,6 +70,35 @@ TEST(Plan, TellsTheShareOfTensorSums) {
   EXPECT_THAT(plan_text(shared, 2, true), HasSubstr(fmt::format(" {:.1f}%", 100 * share(shared))));
 }
 
+/// Every grid that a refusal offers is taken.
+void expect_offers(const Config& c, int ranks, int least) {
+  std::string text;
+  try {
+    plan_text(c, ranks, false);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::bad_configuration);
+    text = error.what();
+  }
+  int offered = 0;
+  for (std::size_t at = text.find("that fit: "); (at = text.find("supernet ", at)) != std::string::npos; ++offered, ++at) {
+    Config other = c;
+    const int found = std::sscanf(&text[at], "supernet %d x pipeline %d x data %d x tensor %d", &other.grid.supernet, &other.grid.pipeline,
+                                  &other.grid.data, &other.grid.tensor);
+    ASSERT_EQ(found, 4) << text;
+    other.reproducible = {c.reproducible.tensor_follows ? 0 : c.reproducible.tensor, c.reproducible.data_follows ? 0 : c.reproducible.data};
+    EXPECT_NO_THROW(plan_text(resolve(other), ranks, false)) << &text[at];
+  }
+  EXPECT_GE(offered, least) << text;
+}
+
+TEST(Plan, OffersOnlyGridsThatARunWouldAccept) {
+  expect_offers(config("gpt-tiny", {"grid.pipeline=3"}), 4, 2);    // 2 x 2 shards
+  expect_offers(config("gpt2-1.5b", {"grid.data=3"}), 8, 1);       // 25 heads
+  expect_offers(config("gpt-tiny", {"grid.pipeline=16"}), 16, 1);  // 10 blocks
+  expect_offers(config("gpt-tiny", {"grid.pipeline=3", "reproducible.tensor=auto", "reproducible.data=auto"}), 4, 3);
+  expect_offers(config("gpt-tiny", {"grid.pipeline=3", "memory.device_limit=8MiB"}), 2, 1);  // two stages, or half the products
+}
+
 TEST(Plan, RefusesRanksThatTheGridCannotUse) { EXPECT_THROW(plan_text(config("gpt-tiny", {"grid.pipeline=3"}), 4, true), Error); }
 
 /// A laptop answers at once, for any size: planning must not grow with the square of anything.
@@ -85,6 +114,7 @@ TEST(Plan, IsReadyInLessThanASecondAlsoForLargeModelsAndManyMicroBatches) {
   };
   EXPECT_LT(seconds(config("gpt2-124m"), 8), 0.9);
   EXPECT_LT(seconds(config("llama-8b"), 64), 0.9);
+  EXPECT_LT(seconds(config("gpt-tiny", {"model.width=1048576", "model.layers=100"}), 1), 0.9);
   EXPECT_LT(seconds(config("gpt-tiny", {"grid.pipeline=2", "train.batch=1024", "train.micro_batch=1", "schedule.kind=zb-h1"}), 2), 0.9);
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -40,8 +41,10 @@ class Program : public testing::Test {
   }
   ~Program() override { fs::remove_all(root_); }
 
-  Answer run(const std::string& arguments) const {
-    std::FILE* pipe = popen((std::string(MINDPIPE_BINARY) + " " + arguments + " 2>&1").c_str(), "r");
+  Answer run(const std::string& arguments) const { return run_command(std::string(MINDPIPE_BINARY) + " " + arguments); }
+  std::string generate_command() const { return std::string(MINDPIPE_BINARY) + " generate --config " + (root_ / "tiny.yaml").string(); }
+  Answer run_command(const std::string& command) const {
+    std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
     std::string text;
     for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
     return {text, WEXITSTATUS(pclose(pipe))};
@@ -129,6 +132,35 @@ TEST_F(Program, WhatDoesNotFitIsRefusedWithTheLedgerAndCode71AlsoByADryRun) {
   }
 }
 
+TEST_F(Program, WhatNoMachineHoldsIsRefusedAtOnceWithCode71) {
+  const auto start = std::chrono::steady_clock::now();
+  const Answer refused = tiny("model.width=1048576 model.layers=100");
+  EXPECT_EQ(refused.code, 71) << refused.text;
+  EXPECT_THAT(refused.text, HasSubstr("and all memory of this machine is"));
+  const Answer beyond = tiny("--dry-run model.width=1048576 model.layers=20000");
+  EXPECT_EQ(beyond.code, 71) << beyond.text;
+  EXPECT_THAT(beyond.text, HasSubstr("which no machine has; take a smaller model.width"));
+  const Answer deep = tiny("--dry-run model.layers=10000 model.width=8");
+  EXPECT_EQ(deep.code, 0) << deep.text;
+  const Answer many = tiny("--dry-run train.batch=1000000000 train.micro_batch=1");
+  EXPECT_EQ(many.code, 78) << many.text;
+  EXPECT_THAT(many.text, HasSubstr("cannot be planned; take a larger train.micro_batch"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
+TEST_F(Program, EvalTakesTheRanksThatThereAreAndGenerateOne) {
+  ASSERT_EQ(tiny("reproducible.tensor=2").code, 0);
+  const auto loss = [&](const Answer& answer) { return answer.text.substr(answer.text.find("{\"validation_loss")); };
+  const Answer alone = tiny("reproducible.tensor=2", "eval"), meant_for_four = tiny("grid.tensor=2 grid.pipeline=2", "eval");
+  ASSERT_EQ(alone.code, 0) << alone.text;
+  ASSERT_EQ(meant_for_four.code, 0) << meant_for_four.text;
+  EXPECT_EQ(loss(alone), loss(meant_for_four)) << "the same shards, the same bits";
+  EXPECT_EQ(tiny("grid.tensor=2 grid.pipeline=2", "generate").code, 0);
+  const Answer two = run_command(MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh 2 " + generate_command());
+  EXPECT_EQ(two.code, 78) << two.text;
+  EXPECT_THAT(two.text, HasSubstr("generate runs on one rank, and this job has 2"));
+}
+
 TEST_F(Program, AFileNamedStopEndsTheRunAfterTheStepWithCode75) {
   fs::create_directories(root_ / "run");
   std::ofstream(root_ / "run/STOP") << "";
@@ -141,10 +173,8 @@ TEST_F(Program, ASignalBeforeTheFirstStepEndsEveryVerbAtOnceWithCode75) {
   const std::string config = (root_ / "config.yaml").string(), binary = MINDPIPE_BINARY;
   ASSERT_EQ(std::system(("mkfifo " + config).c_str()), 0);  // whoever reads it waits without end
   const auto stopped = [&](const std::string& signal, const std::string& command) {
-    std::FILE* pipe = popen(("timeout -k 5 --preserve-status -s " + signal + " 0.5 " + command + " 2>&1").c_str(), "r");
-    std::string text;
-    for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
-    EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 75) << signal << " " << command << text;
+    const auto [text, code] = run_command("timeout -k 5 --preserve-status -s " + signal + " 0.5 " + command);
+    EXPECT_EQ(code, 75) << signal << " " << command << text;
     EXPECT_THAT(text, HasSubstr("stopped at once by SIG" + signal)) << command;
   };
   for (const std::string verb : {"train", "train --dry-run", "eval", "generate", "plan"})

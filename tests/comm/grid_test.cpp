@@ -44,9 +44,8 @@ TEST(Grid, OneAutoDegreeIsTheRestOfTheRanks) {
 TEST(Grid, DegreesThatDoNotFitAreRefusedWithTheNearestThatDo) {
   const auto [text, code] = failure([] { resolve_grid({2, 2, 2, 1}, 4); });
   EXPECT_EQ(code, 78);
-  EXPECT_THAT(
-      text,
-      HasSubstr("grid: supernet 1 x pipeline 2 x data 2 x tensor 2 needs 8 ranks, but the job has 4; start that many, or use one of: "));
+  EXPECT_THAT(text, HasSubstr("grid: supernet 1 x pipeline 2 x data 2 x tensor 2 needs 8 ranks, but the job has 4; start that many; grids "
+                              "of 4 ranks that fit: "));
   EXPECT_THAT(text, HasSubstr("supernet 1 x pipeline 2 x data 2 x tensor 1"));
   EXPECT_THAT(text, HasSubstr("supernet 1 x pipeline 1 x data 2 x tensor 2"));
 
@@ -57,6 +56,15 @@ TEST(Grid, DegreesThatDoNotFitAreRefusedWithTheNearestThatDo) {
   EXPECT_THAT(failure([] { resolve_grid({0, 0, 1, 1}, 4); }).first, HasSubstr("2 degrees are auto"));
   EXPECT_THAT(failure([] { resolve_grid({-1, 1, 1, 1}, 1); }).first, HasSubstr("grid.tensor is -1"));
   EXPECT_EQ(failure([] { resolve_grid({1 << 20, 1 << 20, 1 << 20, 1}, 4); }).second, 78);
+}
+
+TEST(Grid, OnlyGridsThatFitAreOffered) {
+  const auto fits = [](const Coord& shape) { return shape.supernet == 1 && shape.tensor == 1; };
+  const auto text = failure([&] { resolve_grid({2, 2, 2, 1}, 4, fits); }).first;
+  EXPECT_THAT(text, HasSubstr("grids of 4 ranks that fit: supernet 1 x pipeline 2 x data 2 x tensor 1; supernet 1 x pipeline"));
+  for (const Coord& shape : nearest_grids({2, 2, 2, 1}, 12, fits, 100)) EXPECT_TRUE(fits(shape) && num_ranks(shape) == 12);
+  EXPECT_EQ(nearest_grids({2, 2, 2, 1}, 12, fits, 100).size(), 6u) << "the divisors of 12";
+  EXPECT_THAT(failure([] { resolve_grid({2, 2, 2, 1}, 4, [](const Coord&) { return false; }); }).first, HasSubstr("fit: none"));
 }
 
 TEST(Grid, DegreesCutTheTreeIntoWholeSubtrees) {
