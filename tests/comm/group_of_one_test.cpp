@@ -3,10 +3,13 @@
 
 #include "comm/communicator.h"
 #include "comm/mpi.h"
+#include "comm/mutation.h"
 #include "tree.h"
 
 namespace mindpipe {
 namespace {
+
+static_assert(!is_mutated("tensor", "sum"), "programs have no switch that leaves a collective out");
 
 struct GroupOfOne : ::testing::Test {
   Memory memory{Memory::Kind::host};
