@@ -1,9 +1,10 @@
 # The few things that are done often. Everything is in CMakeLists.txt; this only names it.
 JOBS ?= 2
+PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check configure configure-cuda setup test test-layouts demo bench bench-peers format clean
+.PHONY: help all build cuda gpu-check configure configure-cuda setup install test test-layouts demo bench bench-peers format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -18,6 +19,10 @@ configure: setup
 
 build: configure ## build the program and its tests in build/
 	cmake --build $(BUILD) -j $(JOBS)
+
+install: configure ## put the program into PREFIX/bin, configurations and the demo's text into PREFIX/share/mindpipe (PREFIX=/usr/local)
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	cmake --install $(BUILD) --prefix $(PREFIX)
 
 configure-cuda: setup
 	cmake --preset release -B build-cuda -DMINDPIPE_CUDA=ON "-DMINDPIPE_CUDA_ARCHITECTURES=80-real;90-real;90-virtual"
