@@ -110,9 +110,6 @@ void* Memory::obtain(std::size_t bytes, MemoryClass use) {
 void Memory::release(void* address, std::size_t bytes, MemoryClass use) noexcept {
   if (address == nullptr) return;
   allocated_[static_cast<int>(use)] -= aligned(bytes);
-  // Addresses are not without end either: what was taken last and is given back is taken again.
-  if (kind_ == Kind::counted && reinterpret_cast<std::uintptr_t>(address) + aligned(bytes) == next_counted_)
-    next_counted_ -= aligned(bytes);
   if (kind_ == Kind::host) std::free(address);
   else if (kind_ != Kind::counted) release_cuda(kind_, address);
 }
@@ -146,6 +143,12 @@ Tensor Arena::take(const Shape& shape, DType dtype) {
     peak_ = used_;
   }
   return t;
+}
+
+void Arena::forget() {
+  used_ = 0;
+  if (memory_ != nullptr) memory_->used_[static_cast<int>(use_)] -= peak_;
+  peak_ = 0;
 }
 
 bool Arena::holds(const void* address) const {

@@ -80,6 +80,7 @@ class Arena {
   Tensor take(const Shape& shape, DType dtype);
   std::size_t mark() const { return used_; }
   void release(std::size_t mark) { used_ = mark; }
+  void forget();  ///< empties it, and what is the most that was ever in use begins anew
   std::size_t size() const { return size_; }
   std::size_t peak() const { return peak_; }  ///< the most that was ever in use
   bool holds(const void* address) const;

@@ -20,6 +20,8 @@ void Model::add_block(const std::string& name, std::unique_ptr<Layer> layer, con
         break;
       }
   std::sort(block.units.begin(), block.units.end());
+  blocks_of_.resize(units_.size());
+  for (int unit : block.units) blocks_of_[unit].push_back(static_cast<int>(blocks_.size()));
   blocks_.push_back(std::move(block));
 }
 

@@ -29,6 +29,8 @@ class Model {
   std::vector<std::unique_ptr<Unit>>& units() { return units_; }
   const std::vector<std::unique_ptr<Unit>>& units() const { return units_; }
   std::int64_t parameters() const;
+  /// The blocks that use a unit, in model order.
+  const std::vector<int>& blocks_of(int unit) const { return blocks_of_[unit]; }
 
   /// How a tensor of this model is called in files that others read, and whether they store it as [in, out]. Empty: by its own path.
   struct ExportName {
@@ -41,6 +43,7 @@ class Model {
  private:
   std::vector<std::unique_ptr<Unit>> units_;
   std::vector<Block> blocks_;
+  std::vector<std::vector<int>> blocks_of_;  ///< of each unit
 };
 
 /// Builds the model that the configuration names. Recomputation and dropout are taken from it too.

@@ -68,9 +68,10 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
   }
   if (scalars.size() != 1) return findings.add_for_rank(rank, "{} sums of scalars in a step (there is one)", scalars.size());
   const Action& scalar = list[scalars[0]];
-  if (!waits_for(scalar, last_pass)) findings.add(rank, scalars[0], "does not wait for the last pass");
+  const std::set<int> waited_for(scalar.after.begin(), scalar.after.end());
+  if (!waited_for.count(last_pass)) findings.add(rank, scalars[0], "does not wait for the last pass");
   for (int message : exchanged)
-    if (!waits_for(scalar, message)) findings.add(rank, scalars[0], "does not wait for the tied table's gradient (action {})", message);
+    if (!waited_for.count(message)) findings.add(rank, scalars[0], "does not wait for the tied table's gradient (action {})", message);
   for (int chunk = 0; outline.training && chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
     for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) {
@@ -79,7 +80,7 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
       if (!is_whole(list, path.reduce))
         findings.add_for_rank(rank, "the gradients of block {} are never summed over data, or not all of them", block);
       else if (path.reduce < path.last_backward) findings.add(rank, path.reduce, "comes before the block's last backward");
-      else if (!waits_for(scalar, path.reduce)) findings.add(rank, scalars[0], "does not wait for the sum of block {}", block);
+      else if (!waited_for.count(path.reduce)) findings.add(rank, scalars[0], "does not wait for the sum of block {}", block);
       if (path.update < 0) findings.add_for_rank(rank, "block {} is never updated", block);
       if (outline.sharded_optimizer && !is_whole(list, path.gather))
         findings.add_for_rank(rank, "the values of block {} are never gathered, or not all of them", block);

@@ -42,6 +42,9 @@ Measure::Measure(const Config& config, const Layout& layout)
   const auto take = [&](const Shape& shape) { return inputs_.take(shape, DType::i32); };
   batch_ = {take(ids), take(ids), take(ids), take({layout.samples}), layout.samples, 0, 0};
   losses_ = inputs_.take(ids, DType::f32);
+  kept_ = Arena(memory_, MemoryClass::activations, unlimited);
+  scratch_ = Arena(memory_, MemoryClass::workspace, unlimited);
+  outside_ = Arena(memory_, MemoryClass::boundary, unlimited);
 }
 
 /// Refuses what no machine will ever hold, before sizes are added up.
@@ -68,8 +71,8 @@ std::int64_t Measure::nanoseconds(double seconds) const {
   return std::llround(std::min(seconds * 1e9, 0x1p59 / passes));
 }
 
-Tape Measure::make_tape(Arena& kept, Arena& scratch) {
-  Tape tape(backend_, kept, scratch);
+Tape Measure::make_tape() {
+  Tape tape(backend_, kept_, scratch_);
   tape.batch = batch_;
   tape.losses = losses_;
   return tape;
@@ -90,28 +93,27 @@ void Measure::Room::include(const Room& other) {
   backend.include(other.backend);
 }
 
-void Measure::forget_rooms() {
+void Measure::forget_room() {
+  for (Arena* arena : {&kept_, &scratch_, &outside_}) arena->forget();
   workspace_.forget();
   tensor_.reserve(0);
 }
 
-/// What was asked for since rooms were forgotten.
-Measure::Room Measure::room_of(const Arena& kept, const Arena& scratch) const {
-  return {.kept = kept.peak(), .scratch = scratch.peak(), .exchange = tensor_.scratch_bytes(), .zeros = 0, .backend = workspace_.largest()};
+/// What was asked for since it was forgotten.
+Measure::Room Measure::room_used() const {
+  return {.kept = kept_.peak(), .scratch = scratch_.peak(), .exchange = tensor_.scratch_bytes(), .zeros = 0, .backend = workspace_.largest()};
 }
 
 Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in) {
-  Arena kept(memory_, MemoryClass::activations, unlimited), scratch(memory_, MemoryClass::workspace, unlimited),
-      outside(memory_, MemoryClass::boundary, unlimited);
-  Tape tape = make_tape(kept, scratch);
-  Tape other(backend_, outside, scratch);
+  forget_room();
+  Tape tape = make_tape();
+  Tape other(backend_, outside_, scratch_);
   tape.weight_gradients = weight_gradients;
-  forget_rooms();
   Pass p;
   double start = backend_.seconds();
   // A recomputed or residual block saves what it was given, so that must lie in the arena, also when it is not counted as this block's.
   const Boundary in = boundary_before(first, tape);
-  const std::size_t copied_in = kept.mark();
+  const std::size_t copied_in = kept_.mark();
   sums_ = {};
   stage_->forward(first, last, in, tape);
   p.forward = backend_.seconds() - start, start = backend_.seconds();
@@ -128,7 +130,7 @@ Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gr
   tape.run_weight_gradients();
   p.backward_weight = backend_.seconds() - start;
   p.backward = p.backward_input + p.backward_weight;
-  p.room = room_of(kept, scratch);
+  p.room = room_used();
   if (!with_copy_in) p.room.kept -= copied_in;
   return p;
 }
@@ -136,7 +138,7 @@ Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gr
 Measure::Room Measure::room(int first, int last) {
   const auto mode = config_.schedule.kind == "zb-h1" ? Tape::WeightGradients::later : Tape::WeightGradients::now;
   Room room = pass(first, last, mode, true).room;
-  forget_rooms();
+  forget_room();
   Replicas replicas(*stage_, config_, Groups{tensor_, data_, pipeline_});
   for (int block = first; block < last; ++block) {
     replicas.fold(block, 0);
@@ -147,12 +149,11 @@ Measure::Room Measure::room(int first, int last) {
 }
 
 Measure::Room Measure::evaluation_room(int first, int last) {
-  Arena kept(memory_, MemoryClass::activations, unlimited), scratch(memory_, MemoryClass::workspace, unlimited);
-  Tape tape = make_tape(kept, scratch);
+  forget_room();
+  Tape tape = make_tape();
   tape.mode = Tape::Mode::evaluate;
-  forget_rooms();
   stage_->forward(first, last, boundary_before(first, tape), tape);
-  return room_of(kept, scratch);
+  return room_used();
 }
 
 std::vector<ProductCall> Measure::products() {

@@ -45,11 +45,11 @@ class Measure {
     Room room;
   };
   Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
-  void forget_rooms();
-  Room room_of(const Arena& kept, const Arena& scratch) const;
+  void forget_room();
+  Room room_used() const;
   void require_countable() const;
   std::int64_t nanoseconds(double seconds) const;
-  Tape make_tape(Arena& kept, Arena& scratch);
+  Tape make_tape();
   Boundary boundary_before(int block, Tape& tape);
 
   Config config_;
@@ -60,7 +60,7 @@ class Measure {
   Communicator tensor_, data_, pipeline_;
   TensorSums sums_;  ///< since they were last taken
   std::unique_ptr<Stage> stage_;
-  Arena inputs_;
+  Arena inputs_, kept_, scratch_, outside_;
   MicroBatch batch_;
   Tensor losses_;
 };

@@ -175,14 +175,10 @@ void Replicas::decide(const Tensor& losses, std::int64_t valid, double loss_fact
 
 std::vector<int> Replicas::units_updated_by(int block) const {
   std::vector<int> units;
-  const auto& blocks = stage_.model().blocks();
-  for (int index : blocks[block].units) {
-    bool first = true;
-    for (int earlier = 0; earlier < block; ++earlier)
-      if (stage_.has_block(earlier) &&
-          std::find(blocks[earlier].units.begin(), blocks[earlier].units.end(), index) != blocks[earlier].units.end())
-        first = false;
-    if (first) units.push_back(index);
+  for (int index : stage_.model().blocks()[block].units) {
+    const std::vector<int>& uses = stage_.model().blocks_of(index);
+    if (std::find_if(uses.begin(), uses.end(), [&](int use) { return stage_.has_block(use); }) == std::find(uses.begin(), uses.end(), block))
+      units.push_back(index);
   }
   return units;
 }

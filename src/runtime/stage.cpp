@@ -84,9 +84,7 @@ Boundary Stage::backward(int first, int last, Boundary dout, Tape& tape) {
 std::vector<char> parts_apart(const Model& model, int unit, const RankMemory& placed) {
   std::vector<char> apart(model.units()[unit]->uses(), 0);
   if (placed.slabs.empty()) return apart;
-  for (int block = 0; block < static_cast<int>(model.blocks().size()); ++block) {
-    const auto& units = model.blocks()[block].units;
-    if (std::find(units.begin(), units.end(), unit) == units.end()) continue;
+  for (int block : model.blocks_of(unit)) {
     const auto place = placed.gradients.find(block);
     apart[apart.size() > 1 ? model.blocks()[block].use : 0] = place == placed.gradients.end() || place->second.moves_out;
   }

@@ -86,7 +86,7 @@ void expect_offers(const Config& c, int ranks, int least) {
                                   &other.grid.data, &other.grid.tensor);
     ASSERT_EQ(found, 4) << text;
     other.reproducible = {c.reproducible.tensor_follows ? 0 : c.reproducible.tensor, c.reproducible.data_follows ? 0 : c.reproducible.data};
-    EXPECT_NO_THROW(plan_text(resolve(other), ranks, false)) << &text[at];
+    EXPECT_NO_THROW(require_fit(make_run_plan(on_paper(resolve(other), ranks)), c.memory.device_limit)) << &text[at];
   }
   EXPECT_GE(offered, least) << text;
 }
@@ -96,7 +96,7 @@ TEST(Plan, OffersOnlyGridsThatARunWouldAccept) {
   expect_offers(config("gpt2-1.5b", {"grid.data=3"}), 8, 1);       // 25 heads
   expect_offers(config("gpt-tiny", {"grid.pipeline=16"}), 16, 1);  // 10 blocks
   expect_offers(config("gpt-tiny", {"grid.pipeline=3", "reproducible.tensor=auto", "reproducible.data=auto"}), 4, 3);
-  expect_offers(config("gpt-tiny", {"grid.pipeline=3", "memory.device_limit=8MiB"}), 2, 1);  // two stages, or half the products
+  expect_offers(config("gpt-tiny", {"grid.pipeline=3", "memory.device_limit=25MiB"}), 2, 1);  // two stages, or half the products
 }
 
 TEST(Plan, RefusesRanksThatTheGridCannotUse) { EXPECT_THROW(plan_text(config("gpt-tiny", {"grid.pipeline=3"}), 4, true), Error); }
