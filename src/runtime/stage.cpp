@@ -22,11 +22,8 @@ bool Stage::has_block(int block) const {
 }
 
 bool Stage::counts_here(int unit) const {
-  const auto& blocks = model_->blocks();
-  const auto first = std::find_if(blocks.begin(), blocks.end(), [&](const Model::Block& block) {
-    return std::find(block.units.begin(), block.units.end(), unit) != block.units.end();
-  });
-  return first != blocks.end() && has_block(static_cast<int>(first - blocks.begin()));
+  const std::vector<int>& blocks = model_->blocks_of(unit);
+  return !blocks.empty() && has_block(blocks.front());
 }
 
 void Stage::allocate_values() {

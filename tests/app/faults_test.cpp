@@ -196,7 +196,8 @@ TEST(Faults, WhatFailsOnAllRanksIsSaidOnceAndWhatFailsOnOneIsNotLost) {
            {"input", "grid.data=4 data.train=[/no/such/file.txt]", 66, "mindpipe-train: /no/such/file.txt: there is no such file"},
            {"memory", "grid.tensor=4 memory.device_limit=1000", 71, "mindpipe-train: memory: a rank of stage 0 will need"},
            {"loss", "grid.pipeline=4 optimizer.rate.peak=1000000 train.clip=0", 79, ": the loss is (nan|inf); .*first"},
-           {"one", "grid.data=5 : -np 1 " MINDPIPE_BINARY " train --config /no/such.yaml", 66, "mindpipe-train: rank 4: /no/such.yaml: "},
+           {"one", "train.batch=5 grid.data=5 : -np 1 " MINDPIPE_BINARY " train --config /no/such.yaml", 66,
+            "mindpipe-train: rank 4: /no/such.yaml: "},
        }) {
     SCOPED_TRACE(f.name);
     Job job(f.name, f.settings);

@@ -30,7 +30,7 @@ TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
 }
 
 TEST(Plan, WithoutSimulationItTellsOrderAndMemoryAndNoTimes) {
-  const std::string text = plan_text(config("gpt-tiny", {"grid.pipeline=2", "train.batch=16", "train.micro_batch=2"}), 2, false);
+  const std::string text = plan_text(config("gpt-tiny", {"grid.pipeline=2", "train.batch=8", "train.micro_batch=2"}), 2, false);
   EXPECT_THAT(text, HasSubstr("\n0      F0 F1 B0 F2 B1 F3 B2 B3\n"));
   EXPECT_THAT(text, HasSubstr("\n1      F0 B0 F1 B1 F2 B2 F3 B3\n"));
   for (const char* word : {"tapes", "activations", "total"}) EXPECT_THAT(text, HasSubstr(word));
@@ -93,7 +93,7 @@ void expect_offers(const Config& c, int ranks, int least) {
 
 TEST(Plan, OffersOnlyGridsThatARunWouldAccept) {
   expect_offers(config("gpt-tiny", {"grid.pipeline=3"}), 4, 2);    // 2 x 2 shards
-  expect_offers(config("gpt2-1.5b", {"grid.data=3"}), 8, 1);       // 25 heads
+  expect_offers(config("gpt2-1.5b", {"grid.pipeline=3"}), 8, 1);   // 25 heads
   expect_offers(config("gpt-tiny", {"grid.pipeline=16"}), 16, 1);  // 10 blocks
   expect_offers(config("gpt-tiny", {"grid.pipeline=3", "reproducible.tensor=auto", "reproducible.data=auto"}), 4, 3);
   expect_offers(config("gpt-tiny", {"grid.pipeline=3", "memory.device_limit=25MiB"}), 2, 1);  // two stages, or half the products

@@ -57,9 +57,9 @@ class Diagnosis : public testing::Test {
 
 TEST_F(Diagnosis, NamesTheFirstWeightOfTheWholeModelOnEveryRank) {
   set_weight("layers.2.mlp", not_a_number);
-  EXPECT_THAT(sentence(), HasSubstr("the weight layers.2.mlp.norm.gain"));
+  EXPECT_THAT(sentence(), HasSubstr("the weight layers.2.mlp.norm.weight"));
   set_weight("layers.0.attention", not_a_number);
-  EXPECT_THAT(sentence(), HasSubstr("the weight layers.0.attention.norm.gain"));
+  EXPECT_THAT(sentence(), HasSubstr("the weight layers.0.attention.norm.weight"));
 }
 
 TEST_F(Diagnosis, NamesTheFirstBlockThoughEveryLaterOneIsNotFiniteEither) {
