@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check configure configure-cuda setup install test test-layouts demo bench bench-peers format clean
+.PHONY: help all build cuda gpu-check configure configure-cuda setup install test test-layouts test-bubbles demo bench bench-peers format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -43,6 +43,11 @@ test: build      ## build and run all quick tests
 test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: half an hour
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_parity_mpi
 	scripts/test_layouts.sh $(BUILD)
+
+test-bubbles: configure ## bubbles of emulated pipelines of 2 to 16 stages beside the simulator's; on a machine that runs nothing else, 2 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_emulated_mpi
+	for ranks in 2 4 8 16; do MINDPIPE_ALL_LAYOUTS=1 tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_emulated_mpi \
+	  --gtest_brief=1 --gtest_filter='*Bubble*' || exit; done
 
 demo: configure  ## train a small model for a minute and let it write
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train

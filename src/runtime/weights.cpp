@@ -59,15 +59,12 @@ void initial_values(const Unit& unit, std::uint64_t seed, int threads, float* fl
   }
 }
 
-void WeightHash::add(std::uint64_t tensor, std::uint64_t first_element, const void* data, std::int64_t count, std::size_t bytes) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, static_cast<const std::byte*>(data) + i * bytes, bytes);
-    std::uint64_t z = tensor + (first_element + i) * 0x9E3779B97F4A7C15u + word * 0xD1B54A32D192ED03u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    sum += z ^ (z >> 31);
-  }
+std::vector<std::string_view> state_slots(const Config& config) {
+  std::vector<std::string_view> slots{"value"};
+  if (config.train.precision == "bf16") slots.push_back("master");
+  if (config.optimizer.kind == "adamw") slots.insert(slots.end(), {"m", "v"});
+  else if (config.optimizer.momentum > 0) slots.push_back("velocity");
+  return slots;
 }
 
 }  // namespace mindpipe

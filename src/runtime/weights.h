@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
+#include "config/config.h"
 #include "layers/unit.h"
 #include "optim/unit_optimizer.h"
 
@@ -23,12 +25,7 @@ void initial_values(const Unit& unit, std::uint64_t seed, int threads, float* fl
 /// Sets a unit's values, and its masters with them, from f32 numbers of the host in flat order.
 void set_values(Backend& backend, Unit& unit, UnitOptimizer* optimizer, const Tensor& flat);
 
-/// A hash of every element of every tensor, by name and place in the whole tensor: equal for equal weights on every layout that holds them
-/// all, and added up over shards. Padding does not count.
-struct WeightHash {
-  std::uint64_t sum = 0;
-  /// Adds elements that are words of `bytes` bytes.
-  void add(std::uint64_t tensor, std::uint64_t first_element, const void* data, std::int64_t count, std::size_t bytes);
-};
+/// What is kept of each element: its value and the optimizer's slots, by name.
+std::vector<std::string_view> state_slots(const Config& config);
 
 }  // namespace mindpipe

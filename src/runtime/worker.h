@@ -3,11 +3,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/process_grid.h"
 #include "comm/reduction.h"
 #include "comm/staging.h"
+#include "core/sha256.h"
 #include "corpus/corpus.h"
 #include "runtime/executor.h"
 #include "runtime/run_plan.h"
@@ -37,8 +39,9 @@ class Worker {
   void sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind = TrafficClass::scalars);
   Communicator& group(Axis axis) { return axis == Axis::tensor ? *tensor_ : axis == Axis::data ? *data_ : *pipeline_; }
 
-  /// A hash of all weights and optimizer state, the same on every layout with equal bits. Collective.
-  std::uint64_t state_hash();
+  /// SHA-256 over all values and optimizer state as whole tensors of f32 words, slot by slot, in model order: the same on every layout with
+  /// equal bits. Collective.
+  Sha256::Digest state_digest();
   using TakeWeights = std::function<void(const Model::ExportName&, const std::vector<std::int64_t>& shape, std::vector<float>& whole)>;
   using FindWeights = std::function<std::vector<float>(const Model::ExportName&, const std::vector<std::int64_t>& shape)>;
   /// Hands whole tensors [out, in] as f32 to `take` on world rank 0, in model order. Collective.
@@ -62,7 +65,8 @@ class Worker {
 
  private:
   std::unique_ptr<Communicator> make_group(Axis axis, int logical);
-  std::vector<float> flat_weights(int unit);
+  std::vector<std::uint32_t> flat_slot(int unit, std::string_view slot);
+  void append_whole(const Unit& unit, int param, int part, const std::vector<std::uint32_t>& flat, std::vector<std::uint32_t>& words) const;
 
   Config config_;
   RunPlan plan_;

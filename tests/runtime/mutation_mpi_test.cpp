@@ -40,7 +40,7 @@ std::string noticed(const Mutation& mutation, const std::string& name) {
   set_mutation("");
   std::string text;
   try {
-    got.hash = worker.state_hash();
+    got.state = worker.state_digest();
     text = difference(got, wanted);
   } catch (const Error& error) {
     text = error.what();  // replicas that differ are an error of their own, on both of them

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -14,21 +15,26 @@ namespace mindpipe {
 struct Outcome {
   std::vector<double> losses, norms;
   double evaluation = 0;
-  std::uint64_t hash = 0;
+  Sha256::Digest state{};  ///< of all weights and optimizer state
 
+  static constexpr std::size_t digest_words = sizeof(Sha256::Digest) / sizeof(std::uint64_t);
+  static std::size_t words_of(int steps) { return digest_words + 1 + 2 * static_cast<std::size_t>(steps); }
   std::vector<std::uint64_t> words() const {
-    std::vector<std::uint64_t> all{hash, std::bit_cast<std::uint64_t>(evaluation)};
+    const auto digest = std::bit_cast<std::array<std::uint64_t, digest_words>>(state);
+    std::vector<std::uint64_t> all(digest.begin(), digest.end());
+    all.push_back(std::bit_cast<std::uint64_t>(evaluation));
     for (double x : losses) all.push_back(std::bit_cast<std::uint64_t>(x));
     for (double x : norms) all.push_back(std::bit_cast<std::uint64_t>(x));
     return all;
   }
   static Outcome from(const std::vector<std::uint64_t>& words) {
     Outcome outcome;
-    outcome.hash = words[0], outcome.evaluation = std::bit_cast<double>(words[1]);
-    const std::size_t steps = (words.size() - 2) / 2;
+    std::memcpy(outcome.state.data(), words.data(), outcome.state.size());
+    outcome.evaluation = std::bit_cast<double>(words[digest_words]);
+    const std::size_t before = digest_words + 1, steps = (words.size() - before) / 2;
     for (std::size_t i = 0; i < steps; ++i) {
-      outcome.losses.push_back(std::bit_cast<double>(words[2 + i]));
-      outcome.norms.push_back(std::bit_cast<double>(words[2 + steps + i]));
+      outcome.losses.push_back(std::bit_cast<double>(words[before + i]));
+      outcome.norms.push_back(std::bit_cast<double>(words[before + steps + i]));
     }
     return outcome;
   }
@@ -43,7 +49,8 @@ inline std::string difference(const Outcome& got, const Outcome& wanted) {
       return fmt::format("gradient norm of step {}: {} and not {}", i, got.norms[i], wanted.norms[i]);
   }
   if (!same(got.evaluation, wanted.evaluation)) return fmt::format("evaluation: {} and not {}", got.evaluation, wanted.evaluation);
-  if (got.hash != wanted.hash) return fmt::format("hash of the weights: {:016x} and not {:016x}", got.hash, wanted.hash);
+  if (got.state != wanted.state)
+    return fmt::format("SHA-256 of weights and state: {} and not {}", to_string(got.state), to_string(wanted.state));
   return {};
 }
 
@@ -145,7 +152,7 @@ inline Outcome outcome_of(const Config& config, const World& world, int steps) {
   share_processors(worker);
   Outcome outcome;
   train_some(worker, steps, outcome);
-  outcome.hash = worker.state_hash();
+  outcome.state = worker.state_digest();
   return outcome;
 }
 

@@ -1,4 +1,4 @@
-// ranks: 1 2 3 4
+// ranks: 1 2 3 4 8
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -34,7 +34,7 @@ class References {
     }
     int turn = 0;
     for (auto& [key, words] : outcomes_) {
-      words.resize(2 + 2 * steps);
+      words.resize(Outcome::words_of(steps));
       if (turn++ % world.size == world.rank) words = run(configs_.at(key), {}, steps).words();
     }
     turn = 0;
@@ -66,6 +66,15 @@ std::vector<Config> cases(int ranks, std::size_t& left_out) {
   return configs;
 }
 
+/// From choice `first` on every `stride`-th of the covering ones; fewer where ranks are many to a processor.
+std::vector<Config> some_cases(std::size_t first, std::size_t stride) {
+  const int ranks = all_ranks().size;
+  const std::vector<Choice> choices = covering_choices(ranks);
+  std::vector<Config> configs;
+  for (std::size_t i = first; i<choices.size(); i += ranks> 4 ? 3 * stride : stride) configs.push_back(config_of(choices[i], ranks));
+  return configs;
+}
+
 /// Waits for some microseconds after each block, different ones each time, so that ranks meet in ever other orders.
 Outcome outcome_of_the_unsteady(const Config& config, const World& world, int steps) {
   Worker worker(config, world);
@@ -77,7 +86,7 @@ Outcome outcome_of_the_unsteady(const Config& config, const World& world, int st
   };
   Outcome outcome;
   train_some(worker, steps, outcome);
-  outcome.hash = worker.state_hash();
+  outcome.state = worker.state_digest();
   return outcome;
 }
 
@@ -89,7 +98,7 @@ Outcome outcome_of_the_late(const Config& config, const World& world, int steps)
   share_processors(worker);
   Outcome outcome;
   train_some(worker, steps, outcome);
-  outcome.hash = worker.state_hash();
+  outcome.state = worker.state_digest();
   return outcome;
 }
 
@@ -147,21 +156,9 @@ TEST(Parity, EveryLayoutGivesTheBitsOfOneRank) {
   compare(tried, left_out, steps_of_tests(10), outcome_of_steps, outcome_of_steps);
 }
 
-TEST(Parity, RanksThatMeetInOtherOrdersGetTheSameBits) {
-  const int ranks = all_ranks().size;
-  const std::vector<Choice> choices = covering_choices(ranks);
-  std::vector<Config> configs;
-  for (std::size_t i = 0; i < choices.size(); i += 3) configs.push_back(config_of(choices[i], ranks));
-  compare(configs, 0, 4, outcome_of_the_unsteady, outcome_of_steps);
-}
+TEST(Parity, RanksThatMeetInOtherOrdersGetTheSameBits) { compare(some_cases(0, 3), 0, 4, outcome_of_the_unsteady, outcome_of_steps); }
 
-TEST(Parity, ADeviceThatIsAlwaysLateGetsTheSameBits) {
-  const int ranks = all_ranks().size;
-  const std::vector<Choice> choices = covering_choices(ranks);
-  std::vector<Config> configs;
-  for (std::size_t i = 2; i < choices.size(); i += 4) configs.push_back(config_of(choices[i], ranks));
-  compare(configs, 0, 4, outcome_of_the_late, outcome_of_steps);
-}
+TEST(Parity, ADeviceThatIsAlwaysLateGetsTheSameBits) { compare(some_cases(2, 4), 0, 4, outcome_of_the_late, outcome_of_steps); }
 
 /// As the program does it: samples of a corpus, steps and evaluations of a worker.
 Outcome outcome_from_a_corpus(const Config& config, const World& world, int steps) {
@@ -175,18 +172,15 @@ Outcome outcome_from_a_corpus(const Config& config, const World& world, int step
     outcome.losses.push_back(scalars.loss), outcome.norms.push_back(scalars.gradient_norm);
     outcome.evaluation = worker.evaluate(validation, 2);
   }
-  outcome.hash = worker.state_hash();
+  outcome.state = worker.state_digest();
   return outcome;
 }
 
 TEST(Parity, StepsOnACorpusAndEvaluationsBetweenThemHaveTheSameBits) {
-  const int ranks = all_ranks().size;
-  const std::vector<Choice> choices = covering_choices(ranks);
-  std::vector<Config> configs;
-  for (std::size_t i = 1; i < choices.size(); i += 3) {
-    configs.push_back(config_of(choices[i], ranks));
-    configs.back().model.vocabulary = 257;
-    configs.back().data.train = configs.back().data.validation = {{"synthetic:arithmetic", 1}};
+  std::vector<Config> configs = some_cases(1, 3);
+  for (Config& config : configs) {
+    config.model.vocabulary = 257;
+    config.data.train = config.data.validation = {{"synthetic:arithmetic", 1}};
   }
   compare(configs, 0, 4, outcome_from_a_corpus, outcome_from_a_corpus);
 }
@@ -197,7 +191,8 @@ TEST(Parity, LargeAndLongCasesAreNoException) {
   const int ranks = all_ranks().size;
   if (ranks == 3) GTEST_SKIP() << "grids of a power of two";
   std::vector<Config> configs;
-  for (const GridConfig& grid : grids_of(ranks))
+  for (const GridConfig& grid : grids_of(ranks)) {
+    if (ranks > 4 && std::min({grid.pipeline, grid.data, grid.tensor}) == 1) continue;
     for (Style style : {Style::gpt2, Style::translator}) {
       Config large = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data));
       large.grid = grid;
@@ -210,6 +205,7 @@ TEST(Parity, LargeAndLongCasesAreNoException) {
       lengthy.optimizer.kind = "sgd";
       configs.push_back(resolve(lengthy));
     }
+  }
   compare(configs, 0, 4, outcome_of_steps, outcome_of_steps);
 }
 

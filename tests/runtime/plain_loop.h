@@ -41,7 +41,7 @@ class PlainLoop {
     std::vector<Floats64> sums;
     for (int shard = 0; shard < layout_.data_shards; ++shard) sums.push_back({pass_of_shard(input, shard, false)});
     outcome.evaluation = tree(sums)[0];
-    outcome.hash = hash();
+    outcome.state = digest();
     return outcome;
   }
 
@@ -201,32 +201,34 @@ class PlainLoop {
     round_values(unit, state);
   }
 
-  std::uint64_t hash() {
-    WeightHash hash;
-    for (std::size_t u = 0; u < states_.size(); ++u) {
-      const Unit& unit = *model_->units()[u];
-      State& state = states_[u];
-      Floats values(state.master.size());
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        std::uint32_t word;
-        if (unit.dtype() == DType::f32) word = unit.flat_values().as<std::uint32_t>()[i];
-        else word = std::uint32_t{unit.flat_values().as<std::uint16_t>()[i]} << 16;
-        values[i] = std::bit_cast<float>(word);
-      }
-      std::vector<std::pair<std::string, Floats*>> slots{{"value", &values}, {"m", &state.m}, {"v", &state.v}};
-      if (unit.dtype() == DType::bf16) slots.emplace_back("master", &state.master);
-      for (const auto& [name, flat] : slots)
+  Sha256::Digest digest() {
+    Sha256 sha;
+    for (const std::string_view slot : state_slots(config_))
+      for (std::size_t u = 0; u < states_.size(); ++u) {
+        const Unit& unit = *model_->units()[u];
+        State& state = states_[u];
+        Floats values(state.master.size());
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          std::uint32_t word;
+          if (unit.dtype() == DType::f32) word = unit.flat_values().as<std::uint32_t>()[i];
+          else word = std::uint32_t{unit.flat_values().as<std::uint16_t>()[i]} << 16;
+          values[i] = std::bit_cast<float>(word);
+        }
+        const Floats& flat = slot == "value" ? values : slot == "master" ? state.master : slot == "m" ? state.m : state.v;
         for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-          for (int s = 0; s < unit.local_shards(p); ++s)
-            for (int part = 0; part < static_cast<int>(unit.params()[p].parts.size()); ++part) {
+          for (int part = 0; part < static_cast<int>(unit.params()[p].parts.size()); ++part) {
+            const Piece& whole = unit.params()[p].parts[part];
+            Floats tensor((whole.rows - whole.padding) * unit.params()[p].width());
+            for (int s = 0; s < unit.local_shards(p); ++s) {
               const PieceOfShard piece = piece_of(unit, p, part, s);
               for (std::int64_t r = 0; r < piece.real_rows; ++r)
-                hash.add(purpose_of(unit.name() + "." + unit.params()[p].parts[part].name + "." + name),
-                         (piece.whole_row + r) * piece.whole_columns + piece.whole_column,
-                         flat->data() + unit.flat_offset(p, s) + piece.first + r * piece.columns, piece.columns, 4);
+                std::copy_n(flat.data() + unit.flat_offset(p, s) + piece.first + r * piece.columns, piece.columns,
+                            tensor.data() + (piece.whole_row + r) * piece.whole_columns + piece.whole_column);
             }
-    }
-    return hash.sum;
+            sha.add(tensor.data(), tensor.size() * sizeof(float));
+          }
+      }
+    return sha.end();
   }
 
   Config config_;

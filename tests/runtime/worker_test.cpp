@@ -16,7 +16,7 @@ Config trained_on_sums(Config config) {
 
 struct History {
   std::vector<double> losses, norms;
-  std::uint64_t hash = 0;
+  Sha256::Digest state{};
   bool operator==(const History&) const = default;
 };
 
@@ -29,7 +29,7 @@ History history_of(const Config& config, int steps = 4) {
     const StepScalars scalars = worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
     history.losses.push_back(scalars.loss), history.norms.push_back(scalars.gradient_norm);
   }
-  history.hash = worker.state_hash();
+  history.state = worker.state_digest();
   return history;
 }
 
@@ -44,7 +44,7 @@ TEST(Worker, TwoOfThemInOneProcessTrainAlikeBitForBit) {
       EXPECT_EQ(of_a.loss, of_b.loss) << step;
       EXPECT_EQ(of_a.gradient_norm, of_b.gradient_norm) << step;
     }
-    EXPECT_EQ(a.state_hash(), b.state_hash());
+    EXPECT_EQ(a.state_digest(), b.state_digest());
     EXPECT_EQ(a.evaluate(corpus, 2), b.evaluate(corpus, 2));
   }
 }
@@ -66,7 +66,7 @@ TEST(Worker, TheSeedDecidesTheRun) {
   other.seed = 6;
   const History a = history_of(trained_on_sums(gpt2_style()), 1), b = history_of(trained_on_sums(other), 1);
   EXPECT_NE(a.losses, b.losses);
-  EXPECT_NE(a.hash, b.hash);
+  EXPECT_NE(a.state, b.state);
 }
 
 TEST(Worker, ABlockThatIsRecomputedTrainsAlikeBitForBit) {
@@ -80,14 +80,14 @@ TEST(Worker, ABlockThatIsRecomputedTrainsAlikeBitForBit) {
 TEST(Worker, ABatchWithoutAValidTokenChangesNothing) {
   const Config config = resolve(gpt2_style());
   Worker worker(config, {});
-  const std::uint64_t before = worker.state_hash();
+  const Sha256::Digest before = worker.state_digest();
   const Batches batches = random_batches(config, 2, 1);
   Feeder feeder(worker, batches);
   const StepScalars scalars = feeder.step(0, 1e-2);
   EXPECT_FALSE(scalars.applied);
   EXPECT_EQ(scalars.valid, 0);
   EXPECT_EQ(scalars.loss, 0);
-  EXPECT_EQ(worker.state_hash(), before);
+  EXPECT_EQ(worker.state_digest(), before);
 }
 
 TEST(Worker, ShorterSequencesThanTheContextAreTrainedAndEvaluated) {
