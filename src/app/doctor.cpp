@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include "app/main_verb.h"
 #include "app/verbs.h"
 #include "core/text.h"

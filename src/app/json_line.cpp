@@ -1,6 +1,6 @@
 #include "app/json_line.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <cmath>

@@ -38,7 +38,7 @@ void EndReport::print_table(bool speaks, double operations_per_token) {
   worker_.sum_over_grid(rows);
   if (!speaks || seconds_.empty()) return;
   std::vector<TimeSpent> stages(layout.grid.pipeline);
-  std::memcpy(stages.data(), rows.data(), stages.size() * sizeof(TimeSpent));
+  std::memcpy(static_cast<void*>(stages.data()), rows.data(), stages.size() * sizeof(TimeSpent));
 
   const bool emulated = config_.device.kind == "emulated";
   const double tokens = static_cast<double>(layout.tokens()), median = median_step();

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "app/json_read.h"
 #include "app/run_lock.h"
 #include "app/stop_request.h"
 #include "core/check.h"
@@ -95,9 +95,9 @@ void RunDirectory::keep_metrics_through(std::int64_t step) {
   std::ifstream in(path_of("metrics.jsonl"));
   std::string kept, line;
   while (std::getline(in, line)) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (in.eof() || !json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) break;  // a line cut short by a crash
-    if (json["step"].get<std::int64_t>() > step) break;
+    const auto members = read_json(line);
+    if (in.eof() || !members || members->integers.count("step") == 0) break;  // a line cut short by a crash
+    if (members->integers.at("step") > step) break;
     kept += line + "\n";
   }
   replace("metrics.jsonl", kept);

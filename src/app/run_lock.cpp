@@ -10,11 +10,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
 #include "app/json_line.h"
+#include "app/json_read.h"
 #include "core/check.h"
 #include "io/file.h"
 
@@ -42,12 +42,10 @@ long long start_of(long pid) {
 std::optional<LockHolder> read_lock(const std::string& file) {
   std::ifstream in(file);
   if (!in) return std::nullopt;
-  const auto json = nlohmann::json::parse(in, nullptr, false);
-  LockHolder holder;
-  if (!json.is_object()) return holder;  // cut short: nobody's
-  const auto text = [&](const char* key) { return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : ""; };
-  const auto number = [&](const char* key) { return json.contains(key) && json[key].is_number_integer() ? json[key].get<long long>() : 0; };
-  return LockHolder{text("host"), text("job"), text("restart"), static_cast<long>(number("pid")), number("started")};
+  auto members = read_json(std::string(std::istreambuf_iterator<char>(in), {}));
+  if (!members) return LockHolder{};  // cut short: nobody's
+  auto& [texts, integers] = *members;
+  return LockHolder{texts["host"], texts["job"], texts["restart"], static_cast<long>(integers["pid"]), integers["started"]};
 }
 
 bool same(const LockHolder& a, const LockHolder& b) { return a.host == b.host && a.pid == b.pid && a.started == b.started; }

@@ -1,6 +1,6 @@
 #include <fstream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include "app/main_verb.h"
 #include "app/run.h"
 #include "app/verbs.h"

@@ -1,5 +1,7 @@
 #include "corpus/inspect.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>

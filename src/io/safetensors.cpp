@@ -1,5 +1,7 @@
 #include "io/safetensors.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>

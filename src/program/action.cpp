@@ -1,6 +1,6 @@
 #include "program/action.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace mindpipe {
 

@@ -26,7 +26,7 @@ struct Network {
   Link message;                                 ///< between pipeline ranks ...
   std::map<std::pair<int, int>, Link> between;  ///< ... unless this (from, to) says otherwise
   Link data, grid;                              ///< collectives of these groups
-  Link tensor;                                  ///< sums between ranks that share a product, inside passes
+  Link tensor = {};                             ///< sums between ranks that share a product, inside passes
   const Link& of(const Action& action, int rank) const;
   /// How long the sums inside a pass take.
   std::int64_t tensor_time(const Action& pass) const {

@@ -32,7 +32,7 @@ std::vector<std::uint32_t> Worker::flat_slot(int index, std::string_view slot) {
   if (slot != "value") {
     // An empty part has no state of its own, and its neighbours have all of it.
     for (const auto& [name, tensor] : optimizer.slots())
-      if (name == slot) backend_->download(tensor, words.data() + optimizer.cuts()[optimizer.part()]);
+      if (name == slot) backend_->download(tensor, words.data() + optimizer.begin());
   } else if (unit.dtype() == DType::f32) {
     backend_->download(unit.flat_values(), words.data());
   } else {

@@ -1,6 +1,6 @@
 #include "trace/chrome_trace.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

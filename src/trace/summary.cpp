@@ -1,6 +1,6 @@
 #include "trace/summary.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -111,7 +111,6 @@ struct Case {
   int rank;            ///< who is stopped or killed
   const char* waited;  ///< what a rank that waits for it says
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 int occurrences(const std::string& text, const std::string& part) {
   int count = 0;

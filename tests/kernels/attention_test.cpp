@@ -1,18 +1,12 @@
 #include <gtest/gtest.h>
 
 #include "kernels/attention_cases.h"
+#include "kernels/operand.h"
 
 using namespace mindpipe;
 using namespace mindpipe::testing;
 
 namespace {
-
-std::vector<Isa> instruction_sets() {
-  std::vector<Isa> sets;
-  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
-    if (processor_has(isa)) sets.push_back(isa);
-  return sets;
-}
 
 void expect_near_the_reference(Asked& asked, Isa isa, double out_tolerance, double gradient_tolerance) {
   SCOPED_TRACE(std::string(asked.c.name) + ", " + name_of(asked.dtype) + ", " + name_of(isa));

@@ -1,5 +1,6 @@
 #pragma once
 #include "harness.h"
+#include "layers/attention.h"
 #include "layers/branch.h"
 #include "layers/linear.h"
 
@@ -122,5 +123,11 @@ class ActivatedPair final : public Layer {
   Activation activation_;
   Linear first_, second_;
 };
+
+inline AttentionSpec four_heads() {
+  AttentionSpec spec;
+  spec.width = 16, spec.heads = spec.key_value_heads = 4, spec.head_width = 4;
+  return spec;
+}
 
 }  // namespace mindpipe::testing

@@ -6,12 +6,6 @@
 namespace mindpipe::testing {
 namespace {
 
-AttentionSpec four_heads() {
-  AttentionSpec spec;
-  spec.width = 16, spec.heads = spec.key_value_heads = 4, spec.head_width = 4;
-  return spec;
-}
-
 Subject::Build self_attention(const AttentionSpec& spec) {
   return [=](Subject& s) {
     s.add(std::make_unique<BranchLayer>(s.context(),

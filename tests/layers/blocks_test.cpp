@@ -9,12 +9,6 @@
 namespace mindpipe::testing {
 namespace {
 
-AttentionSpec four_heads() {
-  AttentionSpec spec;
-  spec.width = 16, spec.heads = spec.key_value_heads = 4, spec.head_width = 4;
-  return spec;
-}
-
 std::unique_ptr<Layer> block(Subject& s, const std::string& name, std::unique_ptr<Branch> branch, double dropout) {
   Unit& unit = s.unit(name);
   Norm norm(s.context(), unit, "norm", NormKind::layer, 16, 1e-5, true);

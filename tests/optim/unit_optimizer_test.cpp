@@ -34,7 +34,7 @@ struct Sample {
   }
 };
 
-OptimizerConfig rule(const std::string& kind) {
+OptimizerConfig optimizer_of(const std::string& kind) {
   OptimizerConfig config;
   config.kind = kind;
   return config;
@@ -62,7 +62,7 @@ std::vector<std::vector<std::uint32_t>> updated(const std::string& kind, DType d
   sample.backend->convert(initial, unit.flat_values());
   std::vector<std::unique_ptr<UnitOptimizer>> optimizers;
   for (int part = 0; part < parts; ++part) {
-    optimizers.push_back(std::make_unique<UnitOptimizer>(unit, rule(kind), part, parts));
+    optimizers.push_back(std::make_unique<UnitOptimizer>(unit, optimizer_of(kind), part, parts));
     optimizers.back()->allocate(sample.memory);
     optimizers.back()->set_masters(*sample.backend, initial);
   }
@@ -112,7 +112,7 @@ TEST(UnitOptimizer, EveryElementIsInOnePart) {
   for (int parts : {1, 2, 5, 8, 64}) {
     std::vector<int> found(unit.flat_count(), 0);
     for (int part = 0; part < parts; ++part) {
-      const UnitOptimizer optimizer(sample.unit, rule("adamw"), part, parts);
+      const UnitOptimizer optimizer(sample.unit, optimizer_of("adamw"), part, parts);
       for (const FlatRange& range : optimizer.ranges()) {
         EXPECT_EQ(range.element % statistics_chunk, 0);
         EXPECT_EQ(range.flat, unit.flat_offset(range.param, range.shard) + range.element);
@@ -144,10 +144,10 @@ TEST(UnitOptimizer, SumsOfChunksMakeTheSameSquaresInAnyNumberOfParts) {
   sample.backend->upload(gradient.data(), unit.root(0));
   std::vector<double> expected;
   for (int parts : {1, 2, 5, 64}) {
-    UnitOptimizer first(unit, rule("adamw"), 0, parts);
+    UnitOptimizer first(unit, optimizer_of("adamw"), 0, parts);
     std::vector<double> sums(first.chunks(), 0.0);
     for (int part = 0; part < parts; ++part) {
-      UnitOptimizer optimizer(unit, rule("adamw"), part, parts);
+      UnitOptimizer optimizer(unit, optimizer_of("adamw"), part, parts);
       std::vector<double> of_part(first.chunks(), 0.0);
       optimizer.chunk_squares(*sample.backend, {of_part.data(), {static_cast<std::int64_t>(of_part.size())}, DType::f64});
       for (std::int64_t i = 0; i < first.chunks(); ++i) {
@@ -174,7 +174,7 @@ TEST(UnitOptimizer, OnlyParametersThatDecayShrink) {
   Sample sample(DType::f32);
   Unit& unit = sample.unit;
   sample.backend->fill(unit.flat_values(), 1);
-  UnitOptimizer optimizer(unit, rule("adamw"), 0, 1);
+  UnitOptimizer optimizer(unit, optimizer_of("adamw"), 0, 1);
   optimizer.allocate(sample.memory);
   optimizer.set_masters(*sample.backend, unit.flat_values());
   optimizer.update(*sample.backend, 0.5, Decided().of(1, 1));

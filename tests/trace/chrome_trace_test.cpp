@@ -61,8 +61,12 @@ TEST(ChromeTrace, EveryActionOfEveryStepIsOneCompleteEvent) {
         EXPECT_EQ(event["cat"], name_of(action.kind));
         EXPECT_NEAR(event["ts"].get<double>(), (step * traced.plan.expected.step + span.start) * 1e-3, 1e-6);
         EXPECT_NEAR(event["dur"].get<double>(), (span.end - span.start) * 1e-3, 1e-6);
-        if (action.micro_batch >= 0) EXPECT_EQ(event["args"]["micro_batch"], action.micro_batch);
-        if (action.bytes > 0) EXPECT_EQ(event["args"]["bytes"], action.bytes);
+        if (action.micro_batch >= 0) {
+          EXPECT_EQ(event["args"]["micro_batch"], action.micro_batch);
+        }
+        if (action.bytes > 0) {
+          EXPECT_EQ(event["args"]["bytes"], action.bytes);
+        }
       }
   EXPECT_EQ(found.size(), actions);
 }

@@ -1,0 +1,17 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace mindpipe {
+
+/// The texts and whole numbers among the members of a JSON object.
+struct JsonMembers {
+  std::map<std::string, std::string> texts;
+  std::map<std::string, std::int64_t> integers;
+};
+/// None where the text is no whole object: a line that a crash cut short.
+std::optional<JsonMembers> read_json(const std::string& text);
+
+}  // namespace mindpipe
