@@ -44,7 +44,7 @@ OptimizerConfig optimizer_of(const std::string& kind) {
 struct Decided {
   std::array<double, Decision::places> numbers{};
   Tensor of(int step, double factor) {
-    const OptimizerConfig config = rule("adamw");
+    const OptimizerConfig config = optimizer_of("adamw");
     numbers[Decision::gradient_factor] = factor;
     numbers[Decision::first_correction] = 1 - std::pow(static_cast<double>(static_cast<float>(config.beta1)), step);
     numbers[Decision::second_correction] = 1 / std::sqrt(1 - std::pow(static_cast<double>(static_cast<float>(config.beta2)), step));

@@ -82,7 +82,7 @@ TEST(NoWait, AStepWhoseGradientIsNotFiniteChangesNothingThoughNoHostHasSeenIt) {
   Corpus corpus(config.data, Part::train, config.model, config.seed);
   late.step(corpus, 0);
   EXPECT_TRUE(late.worker->executor().remaining().value().applied);
-  const std::uint64_t before = late.worker->state_hash();
+  const Sha256::Digest before = late.worker->state_digest();
   late.worker->stage().after_block = [&](int block, const Boundary& out) {
     if (block == 0) late.device->fill(out.activation, std::nan(""));
   };
@@ -90,7 +90,7 @@ TEST(NoWait, AStepWhoseGradientIsNotFiniteChangesNothingThoughNoHostHasSeenIt) {
   const StepScalars scalars = late.worker->executor().remaining().value();
   EXPECT_TRUE(std::isnan(scalars.loss));
   EXPECT_FALSE(scalars.applied);
-  EXPECT_EQ(late.worker->state_hash(), before);
+  EXPECT_EQ(late.worker->state_digest(), before);
 }
 
 TEST(NoWait, TimesAreTheDevicesAndKeepTheOrderOfTheList) {
@@ -141,7 +141,7 @@ TEST(NoWait, AnswersAreThoseOfADeviceThatIsNeverLate) {
       EXPECT_EQ(of_late[step].valid, wanted.valid) << step;
       EXPECT_TRUE(of_late[step].applied) << step;
     }
-    EXPECT_EQ(late.worker->state_hash(), prompt.state_hash());
+    EXPECT_EQ(late.worker->state_digest(), prompt.state_digest());
   }
 }
 
