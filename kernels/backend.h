@@ -209,6 +209,8 @@ class Backend {
   virtual void download(const Tensor& from, void* host) = 0;  ///< waits
   /// Where the operations that follow are put. On the CPU every operation is done when it returns.
   virtual void use_queue(int queue) = 0;
+  /// The queue that operations are put into at the moment, as the device's own libraries know it (a cudaStream_t); none where it has none.
+  virtual void* native_queue() { return nullptr; }
   virtual std::uint64_t record(int queue) = 0;            ///< an event behind everything put into the queue so far
   virtual void wait(int queue, std::uint64_t event) = 0;  ///< the queue goes on after the event
   virtual bool finished(std::uint64_t event) = 0;
@@ -245,6 +247,10 @@ inline constexpr std::size_t gpu_workspace_bytes = std::size_t{64} << 20;  ///< 
 std::string tuned_products(const std::vector<ProductCall>& calls, int device, const std::function<void(const std::string&)>& say);
 /// What graphics processors can be used here: "CUDA 13.0 on a driver for 13.0, NVIDIA H200", or why none.
 std::string gpu_devices();
+/// The libraries of the GPU by name and version, those of the build and those that can be opened here: "cuBLASLt 13.1.0, cuDNN 9.19.0".
+/// Opening them takes a second where nobody else has done it lately; no GPU is touched. Empty in a build without CUDA.
+std::string gpu_libraries_built_with();
+std::string gpu_libraries_found();
 int gpu_count();  ///< 0 also where there is no driver, or no CUDA in this build
 
 }  // namespace mindpipe

@@ -22,6 +22,7 @@ check() {
     kernels/cpu/simd/*) flags+=(-DMINDPIPE_ISA=avx512 -DMINDPIPE_ISA_LEVEL=2 -fno-math-errno -fno-trapping-math
                                 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mbmi2 -mf16c -mprefer-vector-width=512) ;;
     kernels/cuda/device/*) flags+=(-Itests/kernels/cuda_on_host -Wno-unknown-pragmas) ;;   # device code is plain C++ with the runtime of the tests
+    src/comm/nccl_*) [[ -f $cuda/nccl.h ]] || return 0; flags+=(-isystem "$cuda") ;;
     kernels/cuda/*) [[ -f $cuda/cuda_runtime.h ]] || return 0; flags+=(-isystem "$cuda") ;;
   esac
   flags+=($mpi_flags)

@@ -32,7 +32,4 @@ struct BlasLt {
   [[noreturn]] void refuse(cublasStatus_t result, const char* call, const std::string& question) const;
 };
 
-/// Where a function of a shared library begins, or a sentence that says what is missing.
-void* symbol_of(const std::string& library, const char* name, const char* needed_for);
-
 }  // namespace mindpipe::cuda

@@ -62,6 +62,7 @@ class GpuOperations : public Backend {
   void upload(const void* host, const Tensor& to) override;
   void download(const Tensor& from, void* host) override;
   void use_queue(int queue) override;
+  void* native_queue() override { return stream(); }
   std::uint64_t record(int queue) override;
   void wait(int queue, std::uint64_t event) override;
   bool finished(std::uint64_t event) override;

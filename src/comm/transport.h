@@ -40,6 +40,8 @@ class Transports {
   virtual ~Transports() = default;
   /// Collective over `ranks`, which are needed no longer afterwards; all ranks make theirs in one common order. `name`: for sentences.
   virtual std::unique_ptr<Transport> among(MPI_Comm ranks, Use use, const std::string& name) = 0;
+  /// What has gone wrong in the background, in a sentence; empty: nothing. The watchdog asks, from its own thread, at any time.
+  virtual std::string trouble() { return ""; }
 };
 
 }  // namespace mindpipe

@@ -32,6 +32,14 @@ void Waiting::pause(Turn& turn, const Describe& describe) {
   turn.described = now;
 }
 
+void Waiting::blocked(const Describe& describe, const std::function<void()>& call) {
+  const std::int64_t start = now_ns();
+  if (watchdog_ != nullptr) watchdog_->waits_for(describe(), start);
+  call();
+  if (watchdog_ != nullptr) watchdog_->waits_for("");
+  seconds_ += seconds_since(start);
+}
+
 void Waiting::ended(const Turn& turn) {
   if (turn.described != 0) watchdog_->waits_for("");
   seconds_ += seconds_since(turn.start);

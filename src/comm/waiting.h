@@ -48,6 +48,8 @@ class Waiting {
     while (!done()) pause(turn, describe);
     ended(turn);
   }
+  /// Makes a call that waits for others by itself, and tells the watchdog.
+  void blocked(const Describe& describe, const std::function<void()>& call);
   /// Where this rank's traffic of all groups and channels meets.
   TrafficGate& gate() { return gate_; }
   /// What messages of memory that MPI cannot read pass through; none where it can.

@@ -17,6 +17,7 @@ namespace {
 
 // A thread that comes so late for its turn was stopped, and the others wait for this rank: they have named it before it wakes
 // (shortest_grace).
+constexpr double ask_every = 1;
 constexpr double slept_through = 0.4, shortest_grace = 0.5;
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
@@ -96,6 +97,14 @@ void Watchdog::call_roll_in(std::string directory, std::vector<std::string> host
   hosts_ = std::move(hosts);
 }
 
+void Watchdog::ask(std::function<std::string()> trouble) {
+  {
+    const std::lock_guard lock(mutex_);
+    trouble_ = std::move(trouble);
+  }
+  changed_.notify_one();
+}
+
 void Watchdog::watch() {
   std::unique_lock lock(mutex_);
   while (!ended_) {
@@ -107,8 +116,20 @@ void Watchdog::watch() {
     if (left < -slept_through)
       fed_ = now_ns();  // this process was stopped itself: the others may still be there, and those who are not end it
     else if (left <= 0) bark(seconds_since(fed_));
-    else changed_.wait_for(lock, std::chrono::duration<double>(left));
+    else changed_.wait_for(lock, std::chrono::duration<double>(trouble_ ? std::min(left, ask_every) : left));
+    if (const std::string trouble = trouble_ && armed_ ? trouble_() : ""; !trouble.empty()) report(trouble);
   }
+}
+
+/// Several ranks may learn of it: the lowest speaks, and the others have been ended before their turn comes.
+void Watchdog::report(const std::string& trouble) const {
+  sleep_for(std::min(2.0, 0.02 * rank_));
+  const std::string sentence = fmt::format("rank {} on {}, in {}: {}; the job ends with exit code {}", rank_, host_name(), phase_, trouble,
+                                           static_cast<int>(Exit::peer_failed));
+  const std::string line = "mindpipe-train: " + sentence + "\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
+  say_last_words(static_cast<int>(Exit::peer_failed), sentence);
+  abort_job(static_cast<int>(Exit::peer_failed));
 }
 
 void Watchdog::bark(double seconds) const {

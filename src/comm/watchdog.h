@@ -1,6 +1,7 @@
 #pragma once
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -24,12 +25,16 @@ class Watchdog {
   void disarm();
   /// What the rank waits for at the moment ("tensor.sum number 7: nothing from rank 3 yet") and since when; empty: nothing.
   void waits_for(std::string text, std::int64_t since_ns = 0);
+  /// From now on `trouble` is asked about once a second while the watchdog is armed; what it says ends the job with exit code 76. None:
+  /// nobody is asked any more, from this call's return on.
+  void ask(std::function<std::string()> trouble);
   /// From now on the ranks that give up call the roll in `directory`, which all see; hosts[r] is where rank r is found. Before, each speaks
   /// for itself.
   void call_roll_in(std::string directory, std::vector<std::string> hosts);
 
  private:
   void watch();
+  [[noreturn]] void report(const std::string& trouble) const;
   [[noreturn]] void bark(double seconds) const;
 
   const int rank_;
@@ -38,6 +43,7 @@ class Watchdog {
   bool armed_ = false, ended_ = false;
   double limit_ = 0;
   std::int64_t fed_ = 0, waits_since_ = 0;
+  std::function<std::string()> trouble_;
   std::string phase_, setting_, waits_for_, directory_;
   std::vector<std::string> hosts_;
   std::thread thread_;

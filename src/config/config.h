@@ -102,6 +102,7 @@ struct DeviceConfig {
   int threads = 0;                    ///< 0: as many as this process may use
   std::string instructions = "auto";  ///< auto | avx512 | avx2 | baseline
   std::string description;            ///< emulated: the device to imitate
+  std::string transport = "auto";     ///< cuda: what carries messages between ranks: auto | nccl | mpi
   std::string kernels;                ///< cuda: a table of algorithms by `doctor --tune`; empty: the library's own choice
   bool operator==(const DeviceConfig&) const = default;
 };

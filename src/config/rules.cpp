@@ -146,6 +146,8 @@ void check_together(const Config& c, const Origin& origin) {
                    "is {}, but data.validation names nothing to evaluate on", c.train.evaluate_every);
   complain.require(c.device.kernels.empty() || c.device.kind == "cuda", "device.kernels",
                    "names algorithms for a GPU, but device.kind is not cuda");
+  complain.require(c.device.transport != "nccl" || c.device.kind == "cuda", "device.transport",
+                   "is nccl, which carries messages between GPUs, but device.kind is not cuda");
   complain.require(c.device.kind != "emulated" || !c.device.description.empty(), "device.kind",
                    "is emulated, but device.description names no device to imitate");
 }

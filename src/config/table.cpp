@@ -115,6 +115,9 @@ std::vector<Setting> settings_of(Config& c) {
       set("device.instructions", c.device.instructions, "instruction set of the kernels; auto: the best of this processor")
           .one_of({"auto", "avx512", "avx2", "baseline"}),
       set("device.description", c.device.description, "the device to imitate (emulated) or to price plans for (h200, a100, core); empty: core for cpu, h200 for cuda"),
+      set("device.transport", c.device.transport,
+          "cuda: what carries messages between ranks; auto: NCCL where each rank has a GPU of its own, else MPI through pinned memory")
+          .one_of({"auto", "nccl", "mpi"}),
       set("device.kernels", c.device.kernels,
           "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, other bits"),
 

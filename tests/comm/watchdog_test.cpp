@@ -50,6 +50,19 @@ TEST(WatchdogDeathTest, EndsTheProcessWithASentenceWhenNothingMoves) {
       "for tensor.sum: nothing from rank 2 yet; the job ends with exit code 81");
 }
 
+TEST(WatchdogDeathTest, EndsTheProcessWhenSomethingHasGoneWrongInTheBackground) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        Watchdog watchdog(2);
+        watchdog.ask([calls = 0]() mutable { return std::string(++calls < 2 ? "" : "nccl: the other end is gone"); });
+        watchdog.arm(100, "step 7", "watchdog.step");
+        std::this_thread::sleep_for(std::chrono::seconds(20));
+      },
+      ::testing::ExitedWithCode(76),
+      "mindpipe-train: rank 2 on .*, in step 7: nccl: the other end is gone; the job ends with exit code 76");
+}
+
 TEST(WatchdogDeathTest, CallsTheRollWhereTheRanksShareADirectory) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::filesystem::path directory =

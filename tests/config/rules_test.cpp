@@ -117,6 +117,8 @@ TEST(Rules, WhatIsAskedForIsNamed) {
             "configuration: device.kind is emulated, but device.description names no device to imitate");
   EXPECT_EQ(complaint_after([](Config& c) { c.device.kernels = "products.txt"; }),
             "configuration: device.kernels names algorithms for a GPU, but device.kind is not cuda");
+  EXPECT_EQ(complaint_after([](Config& c) { c.device.transport = "nccl"; }),
+            "configuration: device.transport is nccl, which carries messages between GPUs, but device.kind is not cuda");
 }
 
 }  // namespace

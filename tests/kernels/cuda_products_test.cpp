@@ -8,6 +8,7 @@
 #include "cuda/blas_lt.h"
 #include "cuda/device/activation.h"
 #include "cuda/fused_attention.h"
+#include "cuda/open_library.h"
 #include "cuda/product_key.h"
 #include "cuda/tuned_table.h"
 

@@ -1,0 +1,36 @@
+#pragma once
+#include <mutex>
+#include <vector>
+
+#include "backend.h"
+#include "comm/nccl_library.h"
+#include "comm/transport.h"
+#include "comm/waiting.h"
+
+namespace mindpipe {
+
+/// Transports by NCCL: each is a communicator of NCCL's, so that what goes by one is matched in order and by nothing else.
+///
+/// NCCL keeps the operations of all communicators of a GPU in the order of the calls (NCCL_LAUNCH_ORDER_IMPLICIT), so calls come from one
+/// thread. All connections are made when a transport is, so that no later call waits for another host.
+class NcclTransports final : public Transports {
+ public:
+  NcclTransports(Backend& backend, Waiting& waiting);
+  ~NcclTransports() override;
+  std::unique_ptr<Transport> among(MPI_Comm ranks, Use use, const std::string& name) override;
+  std::string trouble() override;
+
+ private:
+  class Link;
+  /// Waits until a communicator's call has been done; at once, unless NCCL_COMM_BLOCKING=0 puts calls into the background.
+  void settle(const Link& link, ncclResult_t result, const char* call);
+  void connect(Link& link, Use use, int rank, int size);
+
+  Nccl library_;
+  Backend& backend_;
+  Waiting& waiting_;
+  std::mutex mutex_;          ///< the watchdog looks too
+  std::vector<Link*> alive_;  ///< in the order in which they were made
+};
+
+}  // namespace mindpipe
