@@ -13,5 +13,7 @@ std::string tuned_products(const std::vector<ProductCall>&, int, const std::func
 }
 std::string gpu_devices() { return "this build has no CUDA"; }
 int gpu_count() { return 0; }
+std::string gpu_libraries_built_with() { return ""; }
+std::string gpu_libraries_found() { return ""; }
 
 }  // namespace mindpipe

@@ -1,5 +1,6 @@
 #include "cuda/cuda_backend.h"
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -15,6 +16,13 @@ std::string text_of(const std::string& file) {
   MP_REQUIRE(in, Exit::input_missing,
              "device.kernels: {} cannot be read; write it with mindpipe-train doctor --tune, or leave the setting out", file);
   return text.str();
+}
+
+/// Before CUDA looks at its environment: queues that share a connection wait for one another, and those of messages must never wait for
+/// those of computing.
+void give_each_queue_a_connection() {
+  const char* wish = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  if (wish == nullptr || std::atoi(wish) < 8) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
 }
 
 }  // namespace
@@ -42,10 +50,12 @@ std::string CudaBackend::description() const {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels) {
+  give_each_queue_a_connection();
   return std::make_unique<CudaBackend>(memory, device, kernels);
 }
 
 std::string gpu_devices() {
+  give_each_queue_a_connection();
   int devices = 0, driver = 0, runtime = 0;
   const cudaError_t answer = cudaGetDeviceCount(&devices);
   cudaRuntimeGetVersion(&runtime);
@@ -65,6 +75,7 @@ std::string gpu_devices() {
 }
 
 int gpu_count() {
+  give_each_queue_a_connection();
   int devices = 0;
   if (cudaGetDeviceCount(&devices) == cudaSuccess) return devices;
   cudaGetLastError();

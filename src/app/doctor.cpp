@@ -76,6 +76,10 @@ std::vector<Finding> examine(const Machine& m) {
                       m.gpus > 0 && m.local_ranks > m.gpus
                           ? fmt::format("{} ranks share {} GPU{}: start one rank for each", m.local_ranks, m.gpus, m.gpus == 1 ? "" : "s")
                           : ""});
+  findings.push_back({"its libraries", or_unknown(m.graphics_libraries),
+                      m.gpus > 0 && m.graphics_libraries.find("not found") != std::string::npos
+                          ? "load the module of CUDA, or add the folder of what is not found to LD_LIBRARY_PATH"
+                          : ""});
   findings.push_back({"huge pages", or_unknown(m.huge_pages),
                       m.huge_pages == "never"
                           ? "large matrices miss the page cache less with them: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"

@@ -103,6 +103,7 @@ Machine look_at_this_machine() {
   m.messages = mpi_library();
   m.graphics = gpu_devices();
   m.gpus = gpu_count();
+  m.graphics_libraries = graphics_found();
   m.huge_pages = chosen_huge_pages();
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)

@@ -60,6 +60,8 @@ TEST(Doctor, SaysWhatToDoAboutEachThing) {
   EXPECT_THAT(advice(m, "locked memory"), HasSubstr("ulimit -l unlimited"));
   m.gpus = 1, m.local_ranks = 2;
   EXPECT_THAT(advice(m, "graphics"), HasSubstr("2 ranks share 1 GPU"));
+  m.graphics_libraries = "cuBLASLt 13.1.0, cuDNN 9.19.0, NCCL not found";
+  EXPECT_THAT(advice(m, "its libraries"), HasSubstr("LD_LIBRARY_PATH"));
   EXPECT_THAT(report(examine(m)), HasSubstr(" things to look at, marked ->.\n"));
 }
 
