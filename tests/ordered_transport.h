@@ -58,10 +58,12 @@ class OrderedTransports final : public Transports {
 
     /// True once all its messages have arrived and left.
     bool turn() {
-      if (stage_ == Stage::queued && all_.started_ == place_) greet();
+      if (stage_ == Stage::queued && all_.started_ == place_ && !transport_.busy_) greet();
       if (stage_ == Stage::greeting && all_have_answered()) start();
       if (stage_ == Stage::started && delay_-- <= 0) move();
-      return stage_ == Stage::moving && all_over();
+      if (stage_ != Stage::moving || !all_over()) return false;
+      transport_.busy_ = false;
+      return true;
     }
 
    private:
@@ -106,6 +108,7 @@ class OrderedTransports final : public Transports {
     MpiComm greetings_, messages_;
     std::vector<int> world_;
     std::map<int, int> met_;  ///< by peer
+    bool busy_ = false;       ///< one operation at a time, in whatever queues they are
   };
 
   int lot(int below) { return static_cast<int>(lots_.uniform(draws_++) * below); }
@@ -132,6 +135,7 @@ inline void OrderedTransports::Operation::greet() {
     MPI_CHECK(MPI_Irecv(&theirs_[i], sizeof(Handshake), MPI_BYTE, peers_[i], 0, comm, &requests_[2 * i]));
     MPI_CHECK(MPI_Isend(&mine_[i], sizeof(Handshake), MPI_BYTE, peers_[i], 0, comm, &requests_[2 * i + 1]));
   }
+  transport_.busy_ = true;
   stage_ = Stage::greeting;
 }
 

@@ -108,8 +108,7 @@ void Run::make_worker() {
   watchdog_->waits_for("");
   Config mine = config_;
   if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
-  worker_ = std::make_unique<Worker>(mine, world());
-  worker_->waiting().set_watchdog(watchdog_.get());
+  worker_ = std::make_unique<Worker>(mine, world(), watchdog_.get());
   require_agreement();
   places_ = all_places(session_.world(), place_of_this_rank(worker_->threads()));
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));
@@ -117,6 +116,7 @@ void Run::make_worker() {
   const Worker& w = *worker_;
   info("{}: {} parameters on {}; {}", config_.model.kind, w.plan().parameters, to_string(w.layout().grid),
        worker_->backend().description());
+  if (!w.carrier().empty()) info("messages between ranks: {}", w.carrier());
   info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}", w.layout().tensor_shards,
        w.layout().data_shards, config_.schedule.kind, w.plan().outline.blocks.size(), joined(w.plan().first_block));
   const std::string affinity = affinity_report(places_);

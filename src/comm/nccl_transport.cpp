@@ -11,7 +11,7 @@
 namespace mindpipe {
 namespace {
 
-constexpr int channel_blocks = 4;  // of threads, at most: messages between stages leave the device to computing
+constexpr int few_blocks = 4;  // of threads, at most: what is short or runs beside computing leaves the device to it
 
 }  // namespace
 
@@ -76,7 +76,7 @@ std::unique_ptr<Transport> NcclTransports::among(MPI_Comm ranks, Use use, const 
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
   config.commName = link->name_.c_str();
-  if (use == Use::channel) config.maxCTAs = channel_blocks;
+  if (use != Use::sums) config.maxCTAs = few_blocks;
   waiting_.blocked([&] { return fmt::format("the ranks of {}", name); },
                    [&] {
                      settle(*link, library_.initialize(&link->handle_, size, id, rank, &config), "ncclCommInitRankConfig");
@@ -94,8 +94,8 @@ void NcclTransports::connect(Link& link, Use use, int rank, int size) {
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
     const auto at = [&](int place) { return room.address_of(static_cast<std::size_t>(place) * alignment); };
-    if (use == Use::sums || rank == 0) parcels.push_back({Transport::Parcel::Way::send, at(peer), 1, peer});
-    if (use == Use::sums || rank == 1) parcels.push_back({Transport::Parcel::Way::receive, at(size + peer), 1, peer});
+    if (use != Use::channel || rank == 0) parcels.push_back({Transport::Parcel::Way::send, at(peer), 1, peer});
+    if (use != Use::channel || rank == 1) parcels.push_back({Transport::Parcel::Way::receive, at(size + peer), 1, peer});
   }
   link.put(parcels);
   backend_.synchronize();

@@ -34,8 +34,9 @@ class Transport {
 class Transports {
  public:
   enum class Use : std::uint8_t {
-    sums,     ///< many ranks, all of the link
-    channel,  ///< two ranks, messages that run beside computing and take little of the device
+    sums,     ///< messages of any size, which may take all of the link
+    scalars,  ///< a few bytes
+    channel,  ///< from rank 0 of two to rank 1: runs beside computing and takes little of the device
   };
   virtual ~Transports() = default;
   /// Collective over `ranks`, which are needed no longer afterwards; all ranks make theirs in one common order. `name`: for sentences.

@@ -1,8 +1,11 @@
 #include "runtime/worker.h"
 
 #include <algorithm>
+#include <set>
 
+#include <fmt/ranges.h>
 #include "comm/group.h"
+#include "comm/watchdog.h"
 #include "emulated/emulated_backend.h"
 #include "runtime/weights.h"
 
@@ -33,18 +36,51 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
   return make_cpu_backend(memory, threads, config.device.instructions);
 }
 
-std::unique_ptr<Communicator> Worker::make_group(Axis axis, int logical) {
-  if (!grid_ || grid_->shape()[axis] == 1) return std::make_unique<Communicator>(*backend_, logical);
-  return std::make_unique<Communicator>(*backend_, std::make_unique<Group>(grid_->along(axis), waiting_), logical, axis, &ledger_);
+DeviceTransports make_transports(const Config& config, const World& world, Backend& backend, Waiting& waiting) {
+  return device_transports(world, backend, waiting, config.device.transport);
 }
 
-Worker::Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make)
+std::unique_ptr<Group> Worker::group_along(Axis axis, Transports::Use use, const char* name) {
+  auto group = std::make_unique<Group>(grid_->along(axis), waiting_);
+  if (carrier_.transports != nullptr)
+    group->use(carrier_.transports->among(grid_->along(axis), use,
+                                          fmt::format("{} of the ranks {}", name, fmt::join(world_ranks(grid_->along(axis)), ", "))));
+  return group;
+}
+
+std::unique_ptr<Communicator> Worker::make_group(Axis axis, int logical, Transports::Use use) {
+  if (!grid_ || grid_->shape()[axis] == 1) return std::make_unique<Communicator>(*backend_, logical);
+  const std::string name = fmt::format("{} sums", name_of(axis));
+  return std::make_unique<Communicator>(*backend_, group_along(axis, use, name.c_str()), logical, axis, &ledger_);
+}
+
+/// Every channel of the step's programs gets a transport of its own, before the first step.
+void Worker::connect_stages() {
+  channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_, route_of(memory_, waiting_));
+  if (carrier_.transports == nullptr) return;
+  std::set<ChannelName> names;
+  const auto& ranks = plan_.step.program.ranks;
+  for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank)
+    for (const Action& action : ranks[rank])
+      if (action.kind == Kind::send) names.insert({rank, action.peer, static_cast<int>(action.payload)});
+  channels_->use(*carrier_.transports, {names.begin(), names.end()});
+}
+
+Worker::~Worker() {
+  if (watchdog_ == nullptr) return;
+  watchdog_->ask(nullptr);
+}
+
+Worker::Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make, const MakeTransports& connect,
+               Watchdog* watchdog)
     : config_(config),
       plan_(fitting(std::move(plan), config, world)),
       world_(world),
       memory_(memory_kind(config), static_cast<std::size_t>(config.memory.device_limit)),
       threads_(threads_of(config)),
-      backend_(make(config, memory_, threads_, world)) {
+      backend_(make(config, memory_, threads_, world)),
+      watchdog_(watchdog) {
+  waiting_.set_watchdog(watchdog);
   if (!backend_->host_may_read()) {
     pinned_.emplace(memory_.kind() == Memory::Kind::device ? Memory::Kind::pinned : Memory::Kind::host);
     staging_.emplace(*backend_, *pinned_);
@@ -54,12 +90,13 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   if (world.size > 1) grid_.emplace(world.comm, shape);
   if (memory_.kind() == Memory::Kind::counted) waiting_.set_patience(50, std::max(200, 200 * world.size / 16));
   layout_ = make_layout(config, grid_ ? grid_->coord() : Coord{});
-  tensor_ = make_group(Axis::tensor, layout_.tensor_shards);
-  data_ = make_group(Axis::data, layout_.data_shards);
-  pipeline_ = make_group(Axis::pipeline, shape.pipeline);
-  if (shape.pipeline > 1)
-    channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_, route_of(memory_, waiting_));
-  reductions_ = shape.data > 1 ? std::make_unique<Reductions>(*backend_, std::make_unique<Group>(grid_->along(Axis::data), waiting_),
+  carrier_ = connect(config, world, *backend_, waiting_);
+  if (carrier_.transports != nullptr && watchdog != nullptr) watchdog->ask([&carrier = *carrier_.transports] { return carrier.trouble(); });
+  tensor_ = make_group(Axis::tensor, layout_.tensor_shards, Transports::Use::sums);
+  data_ = make_group(Axis::data, layout_.data_shards, Transports::Use::scalars);
+  pipeline_ = make_group(Axis::pipeline, shape.pipeline, Transports::Use::scalars);
+  if (shape.pipeline > 1) connect_stages();
+  reductions_ = shape.data > 1 ? std::make_unique<Reductions>(*backend_, group_along(Axis::data, Transports::Use::sums, "gradient sums"),
                                                               Axis::data, &ledger_)
                                : std::make_unique<Reductions>(*backend_);
 
@@ -82,7 +119,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   pipeline_->reserve(room.scalars.pipeline_exchange());
   reductions_->reserve(room.reduction[layout_.coord.data]);
   backend_->reserve(room.passes.backend);
-  const bool queued = !backend_->host_may_read() && world.size == 1;
+  const bool queued = carrier_.transports != nullptr || (!backend_->host_may_read() && world.size == 1);
   executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step,
                                          Wires{channels_.get(), *reductions_, waiting_, queued, pinned_ ? &*pinned_ : nullptr}, room.tapes,
                                          room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));

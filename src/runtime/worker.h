@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/device_transports.h"
 #include "comm/process_grid.h"
 #include "comm/reduction.h"
 #include "comm/staging.h"
@@ -20,13 +21,21 @@ namespace mindpipe {
 using MakeBackend = std::function<std::unique_ptr<Backend>(const Config& config, Memory& memory, int threads, const World& world)>;
 std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world);
 
+/// Says what carries messages between the ranks' devices.
+using MakeTransports = std::function<DeviceTransports(const Config& config, const World& world, Backend& backend, Waiting& waiting)>;
+DeviceTransports make_transports(const Config& config, const World& world, Backend& backend, Waiting& waiting);
+
 /// One rank of a run: backend, groups, its part of the model, and the executor over them.
 class Worker {
  public:
   /// Collective over the world. Takes all memory that steps and evaluations work in.
-  Worker(const Config& config, const World& world) : Worker(config, world, make_run_plan(config)) {}
+  /// `watchdog`, unless none, hears what is waited for and asks the transports for trouble; it outlives the worker.
+  Worker(const Config& config, const World& world, Watchdog* watchdog = nullptr)
+      : Worker(config, world, make_run_plan(config), make_backend, make_transports, watchdog) {}
   /// The same with the arenas that `plan` says, which may be larger than needed.
-  Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make = make_backend);
+  Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make = make_backend,
+         const MakeTransports& connect = make_transports, Watchdog* watchdog = nullptr);
+  ~Worker();
 
   /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus; gives back what is known (Executor::run).
   std::optional<StepScalars> step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
@@ -59,12 +68,16 @@ class Worker {
   Executor& executor() { return *executor_; }
   TrafficLedger& ledger() { return ledger_; }
   Waiting& waiting() { return waiting_; }
+  /// What carries messages between devices, in words; empty where the host does and could not do otherwise.
+  const std::string& carrier() const { return carrier_.why; }
   const World& world() const { return world_; }
   int threads() const { return threads_; }
   StepInput& load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches);
 
  private:
-  std::unique_ptr<Communicator> make_group(Axis axis, int logical);
+  std::unique_ptr<Group> group_along(Axis axis, Transports::Use use, const char* name);
+  std::unique_ptr<Communicator> make_group(Axis axis, int logical, Transports::Use use);
+  void connect_stages();
   std::vector<std::uint32_t> flat_slot(int unit, std::string_view slot);
   void append_whole(const Unit& unit, int param, int part, const std::vector<std::uint32_t>& flat, std::vector<std::uint32_t>& words) const;
 
@@ -77,6 +90,8 @@ class Worker {
   std::optional<Memory> pinned_;  ///< where the host may not read the backend's memory: what messages pass through
   std::optional<Staging> staging_;
   Waiting waiting_;
+  Watchdog* watchdog_;
+  DeviceTransports carrier_;
   TrafficLedger ledger_;
   Layout layout_;
   std::optional<ProcessGrid> grid_;

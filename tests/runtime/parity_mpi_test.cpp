@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "late_backend.h"
+#include "ordered_transport.h"
 #include "runtime/parity_cases.h"
 
 namespace mindpipe {
@@ -102,6 +103,28 @@ Outcome outcome_of_the_late(const Config& config, const World& world, int steps)
   return outcome;
 }
 
+/// On devices that carry their messages themselves, in the one order that NCCL needs, and run behind the host: as GPUs of their own.
+Outcome outcome_of_the_queued(const Config& config, const World& world, int steps) {
+  LateBackend* device = nullptr;
+  Worker worker(
+      config, world, make_run_plan(config),
+      [&](const Config& c, Memory& memory, int threads, const World& ranks) {
+        auto late = std::make_unique<LateBackend>(make_backend(c, memory, threads, ranks), ranks.rank);
+        device = late.get();
+        return late;
+      },
+      [&](const Config&, const World& ranks, Backend&, Waiting&) {
+        return ranks.size == 1 ? DeviceTransports{}
+                               : DeviceTransports{std::make_unique<OrderedTransports>(*device, ranks.comm), "on paper"};
+      });
+  share_processors(worker);
+  worker.waiting().on_progress([&] { device->look(); });  // a device goes on while its host waits
+  Outcome outcome;
+  train_some(worker, steps, outcome);
+  outcome.hash = worker.state_hash();
+  return outcome;
+}
+
 /// Says every ten seconds how far a long list has come.
 class Progress {
  public:
@@ -159,6 +182,14 @@ TEST(Parity, EveryLayoutGivesTheBitsOfOneRank) {
 TEST(Parity, RanksThatMeetInOtherOrdersGetTheSameBits) { compare(some_cases(0, 3), 0, 4, outcome_of_the_unsteady, outcome_of_steps); }
 
 TEST(Parity, ADeviceThatIsAlwaysLateGetsTheSameBits) { compare(some_cases(2, 4), 0, 4, outcome_of_the_late, outcome_of_steps); }
+
+TEST(Parity, DevicesThatCarryTheirMessagesThemselvesGetTheSameBits) {
+  const int ranks = all_ranks().size;
+  const std::vector<Choice> choices = covering_choices(ranks);
+  std::vector<Config> configs;
+  for (std::size_t i = 1; i < choices.size(); i += 2) configs.push_back(config_of(choices[i], ranks));
+  compare(configs, 0, 4, outcome_of_the_queued, outcome_of_steps);
+}
 
 /// As the program does it: samples of a corpus, steps and evaluations of a worker.
 Outcome outcome_from_a_corpus(const Config& config, const World& world, int steps) {
