@@ -68,8 +68,8 @@ struct Sgd {
 
 inline constexpr std::int64_t statistics_chunk = 16384;
 
-/// Queues by number, in the order of program/action.h.
-inline constexpr int compute_queue = 0, copy_in_queue = 1, copy_out_queue = 2, channel_queue = 3, group_queue = 4;
+/// Queues by number, in the order of program/action.h; of messages, those that arrive and those that leave: neither waits for the other.
+inline constexpr int compute_queue = 0, copy_in_queue = 1, copy_out_queue = 2, channel_queue = 3, group_queue = 4, send_queue = 5;
 
 /// Working memory that a backend keeps beside operands, by what it is for; each the largest that any operation asked for.
 struct Workspace {

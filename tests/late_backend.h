@@ -244,7 +244,7 @@ class LateBackend final : public Backend {
   }
 
   std::unique_ptr<Backend> device_;
-  std::array<std::deque<std::function<bool()>>, 5> queues_;
+  std::array<std::deque<std::function<bool()>>, 6> queues_;
   std::vector<bool> happened_;
   std::vector<std::int64_t> marks_;
   RandomStream lots_;

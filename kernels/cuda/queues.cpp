@@ -10,7 +10,7 @@ Queues::Queues() {
   // Messages between stages are short and somebody waits for them: their kernels and copies go before what is queued behind.
   for (int queue = 0; queue < count; ++queue)
     MP_CUDA(cudaStreamCreateWithPriority(streams_[static_cast<std::size_t>(queue)].receive(), cudaStreamNonBlocking,
-                                         queue == channel ? greatest : least));
+                                         queue == channel || queue == send ? greatest : least));
   events_.resize(ring);
   for (auto& event : events_) MP_CUDA(cudaEventCreateWithFlags(event.receive(), cudaEventDisableTiming));
 }

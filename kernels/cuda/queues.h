@@ -25,7 +25,7 @@ struct EventTraits {
 class Queues {
  public:
   static constexpr int count = 6;
-  static constexpr int compute = 0, channel = 3;
+  static constexpr int compute = 0, channel = 3, send = 5;
   Queues();
 
   cudaStream_t stream(int queue) const;

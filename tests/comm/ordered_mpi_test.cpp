@@ -101,7 +101,7 @@ class Station {
     const Tensor& vector = vectors_[task.vector].tensor;
     switch (task.kind) {
       case Task::Kind::message:
-        if (task.from == rank_) in(channel_queue, task, [&] { channels_->send(task.to, task.payload, vector); });
+        if (task.from == rank_) in(send_queue, task, [&] { channels_->send(task.to, task.payload, vector); });
         if (task.to == rank_) take_in(task);
         return;
       case Task::Kind::bulk_sum:
