@@ -1,7 +1,6 @@
 #include "runtime/device_order.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 namespace mindpipe {
@@ -27,17 +26,19 @@ DeviceOrder::DeviceOrder(const std::vector<Action>& list) : places_(list.size())
       place.after.push_back(earlier);
       places_[earlier].awaited = true;
     }
-    if (std::find(queues_.begin(), queues_.end(), place.queue) == queues_.end()) queues_.push_back(place.queue);
+    if (place.queue != compute_queue && std::find(queues_.begin(), queues_.end(), place.queue) == queues_.end())
+      queues_.push_back(place.queue);
   }
 }
 
 void DeviceOrder::begin_step(Backend& backend) {
-  if (queues_.size() < 2) return;
-  std::array<std::uint64_t, 8> ends{};
-  for (std::size_t i = 0; i < queues_.size(); ++i) ends[i] = backend.record(queues_[i]);
-  for (std::size_t i = 0; i < queues_.size(); ++i)
-    for (int other : queues_)
-      if (other != queues_[i]) backend.wait(other, ends[i]);
+  if (queues_.empty()) return;
+  const std::uint64_t begin = backend.record(compute_queue);
+  for (int queue : queues_) backend.wait(queue, begin);
+}
+
+void DeviceOrder::end_step(Backend& backend) {
+  for (int queue : queues_) backend.wait(compute_queue, backend.record(queue));
 }
 
 void DeviceOrder::before(Backend& backend, int action) {

@@ -13,8 +13,10 @@ class DeviceOrder {
  public:
   explicit DeviceOrder(const std::vector<Action>& list);
 
-  /// No queue goes on into the step before all queues have ended the one before: buffers and weights are used again.
+  /// No queue goes on into a step before the compute queue comes to it, and that is behind all queues of the step before: buffers and
+  /// weights are used again, and whoever reads them between two steps does so from the compute queue.
   void begin_step(Backend& backend);
+  void end_step(Backend& backend);
   /// Before an action is put into its queue, and chooses the queue; behind it, and chooses the compute queue again.
   void before(Backend& backend, int action);
   void behind(Backend& backend, int action);
@@ -32,7 +34,7 @@ class DeviceOrder {
     std::uint64_t event = 0;
   };
   std::vector<Place> places_;
-  std::vector<int> queues_;  ///< in use
+  std::vector<int> queues_;  ///< in use beside the compute queue
 };
 
 }  // namespace mindpipe

@@ -96,6 +96,7 @@ void Executor::walk_in_list_order() {
     device_times_->behind(index, order_.queue(index));
     order_.behind(backend, index);
   }
+  order_.end_step(backend);
 }
 
 bool Executor::is_over() const {

@@ -47,6 +47,7 @@ float outcome(const std::vector<Action>& list, int rounds, int lots) {
       backend.add(one(carried, slot), one(total, 0), one(total, 0));
       order.behind(backend, 3 * round + 2);
     }
+    order.end_step(backend);
   }
   const std::uint64_t last = backend.record(compute_queue);
   for (int turn = 0; turn < 100 * rounds; ++turn) backend.finished(last);  // runs queues drawn by lot
