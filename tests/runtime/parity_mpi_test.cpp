@@ -121,7 +121,7 @@ Outcome outcome_of_the_queued(const Config& config, const World& world, int step
   worker.waiting().on_progress([&] { device->look(); });  // a device goes on while its host waits
   Outcome outcome;
   train_some(worker, steps, outcome);
-  outcome.hash = worker.state_hash();
+  outcome.state = worker.state_digest();
   return outcome;
 }
 
