@@ -122,13 +122,14 @@ inline std::vector<Choice> covering_choices(int ranks) {
   }
 }
 
-/// Every combination of grid, schedule, model, precision, ZeRO, sequence parallelism and recomputation; shards, cuts and batch go round.
+/// Every combination of grid, schedule, model, precision, ZeRO, sequence parallelism and recomputation; shards, cuts and batch are drawn
+/// for each by a hash, so that they go round with no other dimension.
 inline std::vector<Choice> all_choices(int ranks) {
   std::vector<Choice> chosen;
   Choice options = options_of(ranks);
   for (int i = shards_at; i < dimensions; ++i) options[i] = 1;
   for_each_choice(options, [&](Choice c) {
-    std::size_t turn = chosen.size() * 5 % 12;
+    std::size_t turn = (chosen.size() * 0xD1B54A32D192ED03u >> 40) % 12;
     do {
       c[shards_at] = static_cast<int>(turn % 3), c[cuts_at] = static_cast<int>(turn / 3 % 2),
       c[accumulation_at] = static_cast<int>(turn / 6 % 2);
