@@ -97,7 +97,7 @@ double measured_bubble(Worker& worker) {
 }
 
 /// The promise holds on a machine that runs nothing else: stages sleep instead of computing, but must wake up in time. So that another
-/// process that takes the processors for a moment does not fail the test, up to three stretches of five steps are measured and one must
+/// process that takes the processors for a moment does not fail the test, up to seven stretches of five steps are measured and one must
 /// hold on all ranks; the three points stay.
 TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
   if (world.size > 4 && !all_layouts()) GTEST_SKIP() << "8 and 16 stages: make test-bubbles";
@@ -119,7 +119,7 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
         forward = std::max(forward, expected.spans[here][i].end - expected.spans[here][i].start);
     EXPECT_GE(forward * c.schedule.chunks, 4'000'000);
     double off = 1, measured = 0;
-    for (int attempt = 0; attempt < 3; ++attempt) {
+    for (int attempt = 0; attempt < 7; ++attempt) {
       for (int step = 0; step < (attempt == 0 ? 6 : 5); ++step) worker.step(corpus, step, 0, 1e-3);
       measured = measured_bubble(worker);
       off = static_cast<double>(over_ranks(std::llround(1e6 * std::abs(measured - expected.bubble(here))), MPI_MAX)) * 1e-6;
