@@ -37,7 +37,22 @@ void MpiCommTraits::release(Raw raw) noexcept {
   if (mpi_is_up()) MPI_Comm_free(&raw);
 }
 
+namespace {
+
+/// A rank that nobody launched has no peers: Open MPI need not start a daemon for it, nor look for networks, which takes it most of a
+/// second. What the environment already says is kept.
+void start_light_when_alone() {
+  for (const char* launcher : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID"})
+    if (std::getenv(launcher) != nullptr) return;
+  setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+  setenv("OMPI_MCA_pml", "ob1", 0);
+  setenv("OMPI_MCA_btl", "self", 0);
+}
+
+}  // namespace
+
 MpiSession::MpiSession(int& argc, char**& argv) {
+  start_light_when_alone();
   MPI_CHECK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided_));
   MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));

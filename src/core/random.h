@@ -17,6 +17,10 @@ inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
   return counter;
 }
 
+/// The normal deviate below which a share (word + 1/2) / 2^32 of all lie. One word gives one deviate, and 95 of 100 need no logarithm:
+/// those with |q| <= normal_center_edge are normal_center(q), q being the share less a half.
+float normal_of(std::uint32_t word);
+
 /// A number for a purpose, derived from its name: a parameter's path, "dropout", "subnet".
 constexpr std::uint64_t purpose_of(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
@@ -47,7 +51,7 @@ struct RandomStream {
     normals(element, 1, 1, &x);
     return x;
   }
-  /// Elements [first, first + count): mean 0 and the given deviation, one word each.
+  /// Elements [first, first + count): mean 0 and the given deviation, one word each. kernels/cpu/normals.h is the fast one.
   void normals(std::uint64_t first, std::uint64_t count, float deviation, float* out) const;
 };
 

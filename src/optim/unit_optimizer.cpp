@@ -74,9 +74,12 @@ void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
   if (config_.kind == "adamw") second_moment_ = arena_.take({count}, DType::f32);
 }
 
-void UnitOptimizer::set_masters(Backend& backend, const Tensor& initial) {
-  const std::int64_t count = end_ - begin_;
-  if (master_) backend.copy(initial.range(begin_, count), master_);
+void UnitOptimizer::set_masters(Backend& backend, std::int64_t first, const Tensor& values) {
+  const std::int64_t begin = std::max(first, begin_), end = std::min(first + values.count(), end_);
+  if (master_ && begin < end) backend.copy(values.range(begin - first, end - begin), master_.range(begin - begin_, end - begin));
+}
+
+void UnitOptimizer::clear_moments(Backend& backend) {
   if (first_moment_) backend.fill(first_moment_, 0);
   if (second_moment_) backend.fill(second_moment_, 0);
 }

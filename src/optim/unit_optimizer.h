@@ -32,8 +32,9 @@ class UnitOptimizer {
   std::size_t bytes() const;           ///< of masters and moments
   std::size_t gradient_bytes() const;  ///< of this part of one use's gradient
 
-  /// Copies the values into the masters; called once the unit's values are initial in f32 (`initial` in flat order) or loaded.
-  void set_masters(Backend& backend, const Tensor& initial);
+  /// Copies new values in f32, those of the unit's flat order from element `first` on, into the masters that are kept here.
+  void set_masters(Backend& backend, std::int64_t first, const Tensor& values);
+  void clear_moments(Backend& backend);  ///< as before the first step
 
   /// This part of the gradient that one use makes, in flat order: where its sum over data is to be found. Use 0 holds that of all uses in
   /// the end.

@@ -32,15 +32,19 @@ std::size_t Replicas::optimizer_bytes() const {
 
 void Replicas::initialize(std::uint64_t seed, int threads) {
   Backend& backend = stage_.context().backend;
+  if (backend.memory().kind() == Memory::Kind::counted) return;
+  constexpr std::int64_t most = std::int64_t{1} << 20;  // a piece that is written and read again while it is in the cache
   Memory host(Memory::Kind::host);
+  Arena room(host, MemoryClass::workspace, bytes_for({most}, DType::f32));
+  const Tensor some = room.take({most}, DType::f32);
   for (int index : stage_.local_units()) {
     Unit& unit = stage_.unit(index);
-    if (unit.flat_count() == 0) continue;
-    if (backend.memory().kind() == Memory::Kind::counted) continue;
-    Arena room(host, MemoryClass::workspace, bytes_for({unit.flat_count()}, DType::f32));
-    const Tensor initial = room.take({unit.flat_count()}, DType::f32);
-    initial_values(unit, seed, threads, initial.as<float>());
-    set_values(backend, unit, optimizer_of(index), initial);
+    for (std::int64_t first = 0; first < unit.flat_count(); first += most) {
+      const Tensor initial = some.range(0, std::min(most, unit.flat_count() - first));
+      initial_values(unit, seed, threads, first, initial.count(), initial.as<float>());
+      set_values(backend, unit, optimizer_of(index), first, initial);
+    }
+    if (UnitOptimizer* optimizer = optimizer_of(index)) optimizer->clear_moments(backend);
   }
 }
 
@@ -177,7 +181,8 @@ std::vector<int> Replicas::units_updated_by(int block) const {
   std::vector<int> units;
   for (int index : stage_.model().blocks()[block].units) {
     const std::vector<int>& uses = stage_.model().blocks_of(index);
-    if (std::find_if(uses.begin(), uses.end(), [&](int use) { return stage_.has_block(use); }) == std::find(uses.begin(), uses.end(), block))
+    if (std::find_if(uses.begin(), uses.end(), [&](int use) { return stage_.has_block(use); }) ==
+        std::find(uses.begin(), uses.end(), block))
       units.push_back(index);
   }
   return units;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/random.h"
+#include "cpu/normals.h"
 
 namespace mindpipe {
 
@@ -25,7 +26,7 @@ PieceOfShard piece_of(const Unit& unit, int param, int part, int logical_shard) 
   return piece;
 }
 
-void set_values(Backend& backend, Unit& unit, UnitOptimizer* optimizer, const Tensor& flat) {
+void set_values(Backend& backend, Unit& unit, UnitOptimizer* optimizer, std::int64_t first, const Tensor& flat) {
   Arena room;
   Tensor here = flat;
   if (!backend.host_may_read()) {
@@ -33,28 +34,43 @@ void set_values(Backend& backend, Unit& unit, UnitOptimizer* optimizer, const Te
     here = room.take(flat.shape, flat.dtype);
     backend.upload(flat.data, here);
   }
-  if (unit.dtype() == DType::f32) backend.copy(here, unit.flat_values());
-  else backend.convert(here, unit.flat_values());
-  if (optimizer != nullptr && unit.dtype() != DType::f64) optimizer->set_masters(backend, here);
+  const Tensor values = unit.flat_values().range(first, flat.count());
+  if (unit.dtype() == DType::f32) backend.copy(here, values);
+  else backend.convert(here, values);
+  if (optimizer != nullptr && unit.dtype() != DType::f64) optimizer->set_masters(backend, first, here);
   backend.synchronize();
 }
 
-void initial_values(const Unit& unit, std::uint64_t seed, int threads, float* flat) {
-  std::fill_n(flat, unit.flat_count(), 0.0f);
+namespace {
+
+/// The rows of one piece that lie, in part at least, in elements [first, first + count) of the flat order, where the piece is from `begin`.
+void initial_rows(const RandomStream& stream, const PieceOfShard& piece, float deviation, int threads, std::int64_t begin,
+                  std::int64_t first, std::int64_t count, float* flat) {
+  const std::int64_t last = std::min(piece.real_rows, (first + count - begin + piece.columns - 1) / piece.columns);
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (std::int64_t r = std::max<std::int64_t>(0, (first - begin) / piece.columns); r < last; ++r) {
+    const std::int64_t row = begin + r * piece.columns, from = std::max(row, first), to = std::min(row + piece.columns, first + count);
+    const std::int64_t element = (piece.whole_row + r) * piece.whole_columns + piece.whole_column + (from - row);
+    if (from < to) draw_normals(stream, element, to - from, deviation, flat + (from - first));
+  }
+}
+
+}  // namespace
+
+void initial_values(const Unit& unit, std::uint64_t seed, int threads, std::int64_t first, std::int64_t count, float* flat) {
+  std::fill_n(flat, count, 0.0f);
   for (int param = 0; param < static_cast<int>(unit.params().size()); ++param) {
     const ParamSpec& spec = unit.params()[param];
     for (int s = 0; s < unit.local_shards(param); ++s)
       for (int part = 0; part < static_cast<int>(spec.parts.size()); ++part) {
-        const int logical = spec.split == Split::none ? 0 : unit.shards().first + s;
-        const PieceOfShard piece = piece_of(unit, param, part, logical);
-        float* to = flat + unit.flat_offset(param, s) + piece.first;
-        if (spec.initial.kind == Initial::Kind::one) std::fill_n(to, piece.real_rows * piece.columns, 1.0f);
+        const PieceOfShard piece = piece_of(unit, param, part, spec.split == Split::none ? 0 : unit.shards().first + s);
+        const std::int64_t begin = unit.flat_offset(param, s) + piece.first, end = begin + piece.real_rows * piece.columns;
+        const std::int64_t from = std::max(begin, first), to = std::min(end, first + count);
+        if (from >= to) continue;
+        if (spec.initial.kind == Initial::Kind::one) std::fill_n(flat + (from - first), to - from, 1.0f);
         if (spec.initial.kind != Initial::Kind::normal) continue;
         const RandomStream stream{seed, purpose_of(unit.name() + "." + spec.parts[part].name)};
-#pragma omp parallel for num_threads(threads) schedule(static)
-        for (std::int64_t r = 0; r < piece.real_rows; ++r)
-          stream.normals((piece.whole_row + r) * piece.whole_columns + piece.whole_column, piece.columns,
-                         static_cast<float>(spec.initial.deviation), to + r * piece.columns);
+        initial_rows(stream, piece, static_cast<float>(spec.initial.deviation), threads, begin, first, count, flat);
       }
   }
 }

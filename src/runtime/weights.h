@@ -19,11 +19,12 @@ struct PieceOfShard {
 /// Part `part` of parameter `param`, in logical shard `shard` (of the whole group, not of this rank).
 PieceOfShard piece_of(const Unit& unit, int param, int part, int logical_shard);
 
-/// Initial values of this rank's shards in f32, in the unit's flat order; padding is zero. A function of seed and names alone.
-void initial_values(const Unit& unit, std::uint64_t seed, int threads, float* flat);
+/// Initial values of elements [first, first + count) of a unit's flat order, on this rank, in f32; padding is zero. A function of seed and
+/// names alone.
+void initial_values(const Unit& unit, std::uint64_t seed, int threads, std::int64_t first, std::int64_t count, float* flat);
 
-/// Sets a unit's values, and its masters with them, from f32 numbers of the host in flat order.
-void set_values(Backend& backend, Unit& unit, UnitOptimizer* optimizer, const Tensor& flat);
+/// Sets a unit's values, and its masters with them, from f32 numbers of the host: those of its flat order from element `first` on.
+void set_values(Backend& backend, Unit& unit, UnitOptimizer* optimizer, std::int64_t first, const Tensor& flat);
 
 /// What is kept of each element: its value and the optimizer's slots, by name.
 std::vector<std::string_view> state_slots(const Config& config);

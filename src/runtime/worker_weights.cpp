@@ -110,7 +110,8 @@ void Worker::load_weights(const FindWeights& find) {
         }
       }
     }
-    set_values(*backend_, unit, replicas_->optimizer_of(u), flat);
+    set_values(*backend_, unit, replicas_->optimizer_of(u), 0, flat);
+    if (UnitOptimizer* optimizer = replicas_->optimizer_of(u)) optimizer->clear_moments(*backend_);
   }
 }
 

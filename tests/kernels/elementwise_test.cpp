@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "cpu/simd/elementwise_kernels.h"
+#include "cpu/simd/random_kernels.h"
 
 using namespace mindpipe;
 using namespace mindpipe::testing;
@@ -105,6 +106,20 @@ TEST(Dropout, TheVectorPhiloxIsTheScalarOne) {
       std::uint32_t words[128];
       MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).draw(mask, stream.sample, block, 2, words);
       for (std::uint64_t i = 0; i < 128; ++i) ASSERT_EQ(words[i], stream.word(4 * block + i)) << name_of(isa) << " word " << i;
+    }
+}
+
+TEST(Normals, TheVectorOnesAreTheScalarOnes) {
+  const RandomStream stream{.seed = 3, .purpose = purpose_of("weights"), .step = 1, .sample = 9};
+  const RandomWords words{{stream.key()[0], stream.key()[1]}, stream.step, stream.sample};
+  std::vector<float> many(5000), expected(many.size());
+  for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{62}, (std::uint64_t{1} << 34) - 5})
+    for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{64}, std::uint64_t{333}, std::uint64_t{5000}}) {
+      stream.normals(first, count, 0.02f, expected.data());
+      for (Isa isa : instruction_sets()) {
+        MINDPIPE_PICK_KERNELS(isa, random_kernels).normals(words, normal_of, first, count, 0.02f, many.data());
+        for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(many[i], expected[i]) << name_of(isa) << " element " << first + i;
+      }
     }
 }
 

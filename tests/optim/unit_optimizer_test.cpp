@@ -64,7 +64,8 @@ std::vector<std::vector<std::uint32_t>> updated(const std::string& kind, DType d
   for (int part = 0; part < parts; ++part) {
     optimizers.push_back(std::make_unique<UnitOptimizer>(unit, optimizer_of(kind), part, parts));
     optimizers.back()->allocate(sample.memory);
-    optimizers.back()->set_masters(*sample.backend, initial);
+    optimizers.back()->set_masters(*sample.backend, 0, initial);
+    optimizers.back()->clear_moments(*sample.backend);
   }
   Decided decided;
   for (int step = 1; step <= 3; ++step) {
@@ -176,7 +177,8 @@ TEST(UnitOptimizer, OnlyParametersThatDecayShrink) {
   sample.backend->fill(unit.flat_values(), 1);
   UnitOptimizer optimizer(unit, optimizer_of("adamw"), 0, 1);
   optimizer.allocate(sample.memory);
-  optimizer.set_masters(*sample.backend, unit.flat_values());
+  optimizer.set_masters(*sample.backend, 0, unit.flat_values());
+  optimizer.clear_moments(*sample.backend);
   optimizer.update(*sample.backend, 0.5, Decided().of(1, 1));
   EXPECT_FLOAT_EQ(unit.value(0, 1).as<float>()[7], 0.95f);  // 1 - rate x weight_decay
   EXPECT_EQ(unit.value(1, 0).as<float>()[7], 1.0f);

@@ -29,7 +29,7 @@ class PlainLoop {
       State& state = states_.emplace_back();
       const std::size_t count = unit->flat_count();
       state.master.resize(count), state.m.resize(count), state.v.resize(count);
-      initial_values(*unit, config.seed, 1, state.master.data());
+      initial_values(*unit, config.seed, 1, 0, unit->flat_count(), state.master.data());
       round_values(*unit, state);
     }
   }
