@@ -176,8 +176,8 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   Config c;
   c.seed = 11;
   c.model.kind = style == Style::translator ? "translator" : "gpt";
-  c.model.width = three ? 36 : 32;
-  c.model.heads = three ? 6 : tensor == 8 ? 16 : 8;
+  c.model.width = tensor == 6 ? 48 : three ? 36 : 32;
+  c.model.heads = tensor == 6 ? 12 : three ? 6 : tensor == 8 ? 16 : 8;
   c.model.key_value_heads = style == Style::llama ? c.model.heads / 2 : 0;
   c.model.mlp_width = three ? 72 : 64;
   c.model.layers = style == Style::translator ? std::max(1, (blocks - 3 + 4) / 5) : std::max(1, (blocks - 2 + 1) / 2);

@@ -1,9 +1,8 @@
 #pragma once
 #include <algorithm>
 #include <array>
-#include <functional>
-#include <set>
 
+#include "covering.h"
 #include "runtime/parity.h"
 
 namespace mindpipe {
@@ -20,6 +19,7 @@ enum Dimension {
   shards_at,
   cuts_at,
   accumulation_at,
+  optimizer_at,
   dimensions
 };
 using Choice = std::array<int, dimensions>;
@@ -38,7 +38,7 @@ inline std::vector<GridConfig> grids_of(int ranks) {
 
 /// How many options each dimension has.
 inline Choice options_of(int ranks) {
-  return {static_cast<int>(grids_of(ranks).size()), static_cast<int>(schedules.size()), 3, 2, 3, 2, 2, 3, 2, 2};
+  return {static_cast<int>(grids_of(ranks).size()), static_cast<int>(schedules.size()), 3, 2, 3, 2, 2, 3, 2, 2, 2};
 }
 
 /// Logical shards of an axis of this degree: as many, twice as many, or three.
@@ -68,6 +68,7 @@ inline Config config_of(const Choice& choice, int ranks) {
   c.train.zero = choice[zero_at];
   c.train.sequence_parallel = choice[sequence_at] == 1;
   c.train.recompute = choice[recompute_at] == 1 ? "block" : "none";
+  c.optimizer.kind = choice[optimizer_at] == 1 ? "sgd" : "adamw";
   return resolve(c);
 }
 
@@ -80,59 +81,33 @@ inline Config alone(Config c) {
 }
 
 inline std::string describe(const Config& c) {
-  return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {} {}, batch {}, zero {}{}{}", c.grid.pipeline, c.grid.data, c.grid.tensor,
-                     c.reproducible.data, c.reproducible.tensor, c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly",
-                     c.model.kind, c.model.tied ? "tied" : "untied", c.train.precision, c.train.batch, c.train.zero,
-                     c.train.sequence_parallel ? ", sequence parallel" : "", c.train.recompute == "block" ? ", recomputed" : "");
+  return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {} {}, {}, batch {}, zero {}{}{}", c.grid.pipeline, c.grid.data,
+                     c.grid.tensor, c.reproducible.data, c.reproducible.tensor, c.schedule.kind,
+                     c.schedule.cuts.empty() ? "" : " cut unevenly", c.model.kind, c.model.tied ? "tied" : "untied", c.train.precision,
+                     c.optimizer.kind, c.train.batch, c.train.zero, c.train.sequence_parallel ? ", sequence parallel" : "",
+                     c.train.recompute == "block" ? ", recomputed" : "");
 }
 
-/// Calls `visit` with every combination of options.
-inline void for_each_choice(const Choice& options, const std::function<void(const Choice&)>& visit) {
-  Choice choice{};
-  for (int i = 0; i < dimensions;) {
-    visit(choice);
-    for (i = 0; i < dimensions && ++choice[i] == options[i]; ++i) choice[i] = 0;
-  }
-}
-
-/// Few choices in which every possible pair of options of two dimensions occurs: greedily the one with the most new pairs.
+/// Few choices in which every possible pair of options of two dimensions occurs.
 inline std::vector<Choice> covering_choices(int ranks) {
-  std::vector<Choice> possible, chosen;
-  for_each_choice(options_of(ranks), [&](const Choice& c) {
+  std::vector<Choice> possible;
+  for_each_choice<dimensions>(options_of(ranks), [&](const Choice& c) {
     if (is_possible(c, ranks)) possible.push_back(c);
   });
-  constexpr int most = 16;  // options of one dimension, at most
-  std::vector<char> covered(dimensions * dimensions * most * most, 0);
-  const auto pair = [&](const Choice& c, int a, int b) -> char& { return covered[((a * dimensions + b) * most + c[a]) * most + c[b]]; };
-  while (true) {
-    int best = 0;
-    const Choice* best_choice = nullptr;
-    // Begins somewhere else each time, so that ties do not always fall to the first options.
-    for (std::size_t i = 0; i < possible.size(); ++i) {
-      const Choice& c = possible[(i + chosen.size() * 7919) % possible.size()];
-      int fresh = 0;
-      for (int a = 0; a < dimensions; ++a)
-        for (int b = a + 1; b < dimensions; ++b) fresh += pair(c, a, b) == 0;
-      if (fresh > best) best = fresh, best_choice = &c;
-    }
-    if (best_choice == nullptr) return chosen;
-    for (int a = 0; a < dimensions; ++a)
-      for (int b = a + 1; b < dimensions; ++b) pair(*best_choice, a, b) = 1;
-    chosen.push_back(*best_choice);
-  }
+  return covering<dimensions>(possible);
 }
 
-/// Every combination of grid, schedule, model, precision, ZeRO, sequence parallelism and recomputation; shards, cuts and batch are drawn
-/// for each by a hash, so that they go round with no other dimension.
+/// Every combination of grid, schedule, model, precision, ZeRO, sequence parallelism and recomputation; shards, cuts, batch and
+/// optimizer are drawn for each by a hash, so that they go round with no other dimension.
 inline std::vector<Choice> all_choices(int ranks) {
   std::vector<Choice> chosen;
   Choice options = options_of(ranks);
   for (int i = shards_at; i < dimensions; ++i) options[i] = 1;
-  for_each_choice(options, [&](Choice c) {
-    std::size_t turn = (chosen.size() * 0xD1B54A32D192ED03u >> 40) % 12;
+  for_each_choice<dimensions>(options, [&](Choice c) {
+    std::size_t turn = (chosen.size() * 0xD1B54A32D192ED03u >> 40) % 24;
     do {
       c[shards_at] = static_cast<int>(turn % 3), c[cuts_at] = static_cast<int>(turn / 3 % 2),
-      c[accumulation_at] = static_cast<int>(turn / 6 % 2);
+      c[accumulation_at] = static_cast<int>(turn / 6 % 2), c[optimizer_at] = static_cast<int>(turn / 12 % 2);
       ++turn;
     } while (!is_possible(c, ranks));
     chosen.push_back(c);

@@ -49,7 +49,7 @@ class PlainLoop {
   using Floats = std::vector<float>;
   using Floats64 = std::vector<double>;
   struct State {
-    Floats master, m, v;
+    Floats master, m, v;  ///< m: of SGD the velocity
   };
 
   /// The one tree: neighbours first, an odd one goes up as it is.
@@ -183,19 +183,24 @@ class PlainLoop {
     return tree(shards)[0];
   }
 
-  void update(Unit& unit, State& state, Floats& gradient, float factor, double rate) {
+  void update(Unit& unit, State& state, Floats& gradient, float factor, double given_rate) {
     const OptimizerConfig& o = config_.optimizer;
+    const float rate = static_cast<float>(given_rate), beta1 = static_cast<float>(o.beta1), beta2 = static_cast<float>(o.beta2);
+    std::array<double, Decision::places> numbers{};
+    numbers[Decision::gradient_factor] = factor;
+    numbers[Decision::first_correction] = 1 - std::pow(static_cast<double>(beta1), static_cast<double>(applied_));
+    numbers[Decision::second_correction] = 1 / std::sqrt(1 - std::pow(static_cast<double>(beta2), static_cast<double>(applied_)));
+    const Tensor decision{numbers.data(), {Decision::places}, DType::f64};
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-      const AdamW rule{static_cast<float>(rate), static_cast<float>(o.beta1), static_cast<float>(o.beta2), static_cast<float>(o.epsilon),
-                       unit.params()[p].decay ? static_cast<float>(o.weight_decay) : 0.0f};
-      std::array<double, Decision::places> decision{};
-      decision[Decision::gradient_factor] = factor;
-      decision[Decision::first_correction] = 1 - std::pow(static_cast<double>(rule.beta1), static_cast<double>(applied_));
-      decision[Decision::second_correction] = 1 / std::sqrt(1 - std::pow(static_cast<double>(rule.beta2), static_cast<double>(applied_)));
+      const float decay = unit.params()[p].decay ? static_cast<float>(o.weight_decay) : 0.0f;
       for (int s = 0; s < unit.local_shards(p); ++s) {
         const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
-        backend_->adamw(rule, {decision.data(), {Decision::places}, DType::f64}, view(gradient, first, count),
-                        view(state.master, first, count), view(state.m, first, count), view(state.v, first, count), {});
+        const Tensor dw = view(gradient, first, count), master = view(state.master, first, count), m = view(state.m, first, count);
+        if (o.kind == "adamw")
+          backend_->adamw({rate, beta1, beta2, static_cast<float>(o.epsilon), decay}, decision, dw, master, m, view(state.v, first, count),
+                          {});
+        else
+          backend_->sgd({rate, static_cast<float>(o.momentum), decay, o.nesterov}, decision, dw, master, o.momentum > 0 ? m : Tensor{}, {});
       }
     }
     round_values(unit, state);
@@ -214,7 +219,7 @@ class PlainLoop {
           else word = std::uint32_t{unit.flat_values().as<std::uint16_t>()[i]} << 16;
           values[i] = std::bit_cast<float>(word);
         }
-        const Floats& flat = slot == "value" ? values : slot == "master" ? state.master : slot == "m" ? state.m : state.v;
+        const Floats& flat = slot == "value" ? values : slot == "master" ? state.master : slot == "v" ? state.v : state.m;
         for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
           for (int part = 0; part < static_cast<int>(unit.params()[p].parts.size()); ++part) {
             const Piece& whole = unit.params()[p].parts[part];
