@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -13,15 +14,19 @@ class Watchdog;
 /// Lets a rank that computes look after its messages not too often: asking MPI takes a microsecond or two, and kernels may be as short.
 class Pace {
  public:
-  bool due() {
-    const std::int64_t now = now_ns();
-    if (now < next_) return false;
-    next_ = now + look_every_ns;
-    return true;
+  /// Calls `look` unless the last one has only just ended. A look takes a sixty-fourth of the time between two, but where it is long: then
+  /// it has moved something, or MPI has yielded the processor to another process, and the next is due soon.
+  template <class Look>
+  void look(Look&& look) {
+    const std::int64_t start = now_ns();
+    if (start < next_) return;
+    look();
+    const std::int64_t end = now_ns();
+    next_ = end + std::clamp(64 * (end - start), shortest_ns, longest_ns);
   }
 
  private:
-  static constexpr std::int64_t look_every_ns = 50'000;
+  static constexpr std::int64_t shortest_ns = 50'000, longest_ns = 128'000;
   std::int64_t next_ = 0;
 };
 

@@ -55,9 +55,7 @@ Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, con
     if (fresh) others_.push_back({key, {}, 0, {}});
     others_[found->second].actions.push_back(i);
   }
-  backend.on_progress([this] {
-    if (pace_.due()) move_others();
-  });
+  backend.on_progress([this] { look_around(); });
   wires_.waiting.on_progress([this] { move_others(); });
 }
 

@@ -56,6 +56,11 @@ class Executor {
   /// through all stages.
   double evaluate(const StepInput& input, int first, int micro_batches);
 
+  /// The hook of the backend: moves the other queues, unless that was done a moment ago.
+  void look_around() {
+    pace_.look([this] { move_others(); });
+  }
+
   const std::vector<Action>& list() const { return list_; }
   /// Both wait for the device, where it runs behind.
   Recorder& recorder();
