@@ -1,0 +1,144 @@
+"""Runs of the programs that the bench compares, each in a process of its own, with what they took."""
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from token_pair import write_tokens
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SEQUENCE, VOCABULARY = 1024, 50257  # of GPT-2
+
+
+def fail(sentence):
+    sys.exit("bench.py: " + sentence)
+
+
+def watch_children(parent, peak, stop):
+    """Keeps the largest sum of resident memory of all descendants of `parent`: what several ranks take together."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    while not stop.wait(0.2):
+        parents, resident = {}, {}
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/stat" % pid) as file:
+                    fields = file.read().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            parents[int(pid)], resident[int(pid)] = int(fields[1]), int(fields[21]) * page
+        family = {parent}
+        for _ in range(4):
+            family |= {pid for pid, of in parents.items() if of in family}
+        peak[0] = max(peak[0], sum(resident.get(pid, 0) for pid in family))
+
+
+def peak_so_far(pid):
+    """MiB of resident memory at the peak of a process that still runs; None when it has gone."""
+    try:
+        with open("/proc/%d/status" % pid) as file:
+            return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return None
+
+
+def run_process(command, environment, on_line=None, on_start=None):
+    """Runs to the end. Returns (start, standard output, MiB at the peak); stops everything if it fails."""
+    with tempfile.TemporaryFile("w+") as errors:
+        start = time.time()
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT)
+        if on_start:
+            on_start(process.pid)
+        family, stop = [0], threading.Event()
+        ranks = command[0] == "mpirun"
+        watcher = threading.Thread(target=watch_children, args=(process.pid, family, stop))
+        if ranks:  # one process alone needs no watching: the kernel keeps its peak
+            watcher.start()
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if on_line:
+                on_line(line)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        stop.set()
+        if ranks:
+            watcher.join()
+        if process.returncode != 0:
+            errors.seek(0)
+            fail("'%s' ended with %d:\n%s" % (" ".join(command), process.returncode, "".join(lines[-15:]) + errors.read()[-3000:]))
+    return start, lines, family[0] / 2**20 if ranks else usage.ru_maxrss / 1024
+
+
+def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, sequence=SEQUENCE, vocabulary=VOCABULARY, extra=None):
+    """One run of its own, in a directory that goes with it; `extra` are further settings."""
+    folder = tempfile.mkdtemp(prefix="bench-", dir=options.runs)
+    try:
+        tokens = os.path.join(folder, "tokens")
+        write_tokens(tokens, (options.steps + 1) * batch * (sequence + 1), vocabulary)
+        settings = {"run.dir": folder, "run.resume": "never", "data.train": tokens, "data.validation": tokens, "train.steps": options.steps,
+                    "train.batch": batch, "train.micro_batch": micro_batch, "train.precision": precision, "train.evaluate_every": 0,
+                    "optimizer.rate.warmup": 0, "checkpoint.every": 0, "device.threads": threads, "grid.data": 1, "reproducible.data": 1}
+        settings.update(extra or {})
+        settings.update(setting.split("=", 1) for setting in options.set)
+        command = [options.binary, "train", "--config", options.config, *("%s=%s" % item for item in settings.items())]
+        environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        if ranks > 1:
+            environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
+            command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks), *command]
+        metrics, seen, stop = os.path.join(folder, "metrics.jsonl"), {}, threading.Event()
+
+        def watch(pid):  # notes when the first step's line is whole, and the peak of the steps without the saving that follows them
+            while not stop.wait(0.01):
+                lines = 0
+                if os.path.exists(metrics):
+                    with open(metrics) as file:
+                        lines = file.read().count("\n")
+                if lines >= 1:
+                    seen.setdefault("first", time.time())
+                if lines >= options.steps - 1:
+                    seen["peak"] = peak_so_far(pid)
+                    return
+
+        watchers = []
+
+        def on_start(pid):
+            watchers.append(threading.Thread(target=watch, args=(pid,)))
+            watchers[0].start()
+
+        try:
+            start, _, whole_peak = run_process(command, environment, on_start=on_start)
+        finally:
+            stop.set()
+            for watcher in watchers:
+                watcher.join()
+        with open(metrics) as file:
+            steps = [json.loads(line) for line in file]
+        steps = [step for step in steps if "tokens_per_second" in step]
+        if len(steps) != options.steps:
+            fail("%s has %d steps with tokens_per_second (expected %d)" % (metrics, len(steps), options.steps))
+        rates = [step["tokens_per_second"] for step in steps]
+        tokens_a_step = batch * sequence
+        return {"tokens_per_second": statistics.median(rates[1:]), "step_seconds": [tokens_a_step / rate for rate in rates[1:]],
+                "first_step_seconds": tokens_a_step / rates[0], "loss_last": steps[-1]["loss"],
+                "peak_mib": seen.get("peak") or whole_peak if ranks == 1 else whole_peak, "whole_peak_mib": whole_peak,
+                "to_first_step_seconds": seen["first"] - start - tokens_a_step / rates[0] if "first" in seen else None}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_program(options, command):
+    """Runs a program of this folder that writes lines of JSON; shows what it prints."""
+    program = os.path.join(os.path.dirname(options.binary), "scripts", "bench", command[-1])
+    if not os.path.exists(program):
+        fail("%s is not there; `make bench` builds it (cmake -DMINDPIPE_BENCH=ON)" % program)
+    output = os.path.join(options.runs, command[-1] + ".json")
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
+    _, lines, _ = run_process(command[:-1] + [program, "--json", output], environment)
+    print("\n" + "".join(lines), end="")
+    with open(output) as file:
+        return [json.loads(line) for line in file]
