@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/mutation.h"
+
 namespace mindpipe {
 namespace {
 
@@ -42,6 +44,7 @@ Channels::Transfer Channels::put(const ChannelName& channel, const Transport::Pa
 
 Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, TrafficClass kind) {
   MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, rank_, peer);
+  if (is_mutated_message(rank_, peer, payload)) return next_++;
   if (!queued_.empty()) {
     if (ledger_ != nullptr) ledger_->add(axis_, kind, static_cast<std::int64_t>(tensor.bytes()), 0);
     return put({rank_, peer, payload}, {Transport::Parcel::Way::send, tensor.data, tensor.bytes(), 1});
@@ -54,6 +57,7 @@ Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, T
 
 Channels::Transfer Channels::receive(int peer, int payload, const Tensor& tensor) {
   MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, peer, rank_);
+  if (is_mutated_message(peer, rank_, payload)) return next_++;
   if (!queued_.empty()) return put({peer, rank_, payload}, {Transport::Parcel::Way::receive, tensor.data, tensor.bytes(), 0});
   Message& message = receives_.emplace_back(Message{next_, peer, payload, TrafficClass::pipeline, tensor.as<std::byte>(), tensor.bytes()});
   while (message.begun < message.bytes) begin_part(message, false);

@@ -49,8 +49,8 @@ void Replicas::initialize(std::uint64_t seed, int threads) {
 }
 
 void Replicas::clear(int block) {
-  if (is_mutated("replicas", "clear")) return;
-  for (const Root& root : roots_of(block)) stage_.context().backend.fill(stage_.unit(root.unit).accumulators(root.use), 0);
+  for (const Root& root : roots_of(block))
+    if (!is_mutated("replicas", "clear")) stage_.context().backend.fill(stage_.unit(root.unit).accumulators(root.use), 0);
 }
 
 std::size_t Replicas::zeros_bytes(const Unit& unit) const {
@@ -66,13 +66,15 @@ void Replicas::combine_sequence(Unit& unit, int use) {
   const bool cut = sequence_is_cut();
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     const Form form = unit.params()[p].form;
+    const bool in_parts = form == Form::rows && unit.has_sequence_parts(p), on_ranks = cut && form != Form::whole;
+    if ((!in_parts && !on_ranks) || is_mutated("replicas", "combine_sequence")) continue;
     const std::int64_t elements = unit.shard_shape(p).count();
     const Tensor root = unit.root(use).range(unit.flat_offset(p, 0), elements);
-    if (form == Form::rows && unit.has_sequence_parts(p)) {
+    if (in_parts) {
       (cut ? groups_.tensor : alone_).sum(unit.sequence_parts(p, use), root);
-    } else if (form == Form::rows && cut) {
+    } else if (form == Form::rows) {
       groups_.tensor.sum(root.reshaped({1, elements}), root);
-    } else if (form == Form::positions && cut) {
+    } else {
       // Every row has one T-th that adds to it; the others give zeros, which no sum rounds.
       const int local = groups_.tensor.local_shards();
       const Tensor shards{zeros_.take(context.backend.memory(), zeros_bytes(unit)), {local, elements}, root.dtype};
@@ -88,15 +90,18 @@ void Replicas::count_shard(Unit& unit, int use, int shard, std::int64_t first, s
   Backend& backend = stage_.context().backend;
   const Tensor root = unit.root(use).range(first, elements);
   const auto level_at = [&](int level) { return unit.level(level, use).range(first, elements); };
+  const auto add = [&](int level) {
+    if (!is_mutated("replicas", "fold")) backend.add(level_at(level), root, root);
+  };
   int level = 0;
-  for (; (shard >> level) & 1; ++level) backend.add(level_at(level), root, root);
+  for (; (shard >> level) & 1; ++level) add(level);
   if (shard + 1 < stage_.layout().local_data_shards()) {
     backend.copy(root, level_at(level));
     backend.fill(root, 0);
     return;
   }
   for (++level; (shard >> level) != 0; ++level)
-    if ((shard >> level) & 1) backend.add(level_at(level), root, root);
+    if ((shard >> level) & 1) add(level);
 }
 
 void Replicas::fold(int block, int shard, Made made) {
@@ -104,8 +109,7 @@ void Replicas::fold(int block, int shard, Made made) {
     Unit& unit = stage_.unit(index);
     const int use = stage_.use_of(block, index);
     if (!unit.has_gradients(use)) continue;
-    if (made != Made::later && !is_mutated("replicas", "combine_sequence")) combine_sequence(unit, use);
-    if (is_mutated("replicas", "fold")) continue;
+    if (made != Made::later) combine_sequence(unit, use);
     if (made == Made::all) {
       count_shard(unit, use, shard, 0, unit.flat_count());
     } else {
@@ -155,12 +159,11 @@ Tensor Replicas::shared_part(int block, int part, int parts) const {
 }
 
 void Replicas::add_uses() {
-  if (is_mutated("replicas", "add_uses")) return;
   for (int index : stage_.local_units()) {
     const UnitOptimizer& optimizer = *optimizers_.at(index);
     for (int use = 1; use < stage_.unit(index).uses(); ++use) {
       const Tensor sum = optimizer.gradient_part(0);
-      if (sum.count() > 0) stage_.context().backend.add(sum, optimizer.gradient_part(use), sum);
+      if (sum.count() > 0 && !is_mutated("replicas", "add_uses")) stage_.context().backend.add(sum, optimizer.gradient_part(use), sum);
     }
   }
 }

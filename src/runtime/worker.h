@@ -49,7 +49,7 @@ class Worker {
   Communicator& group(Axis axis) { return axis == Axis::tensor ? *tensor_ : axis == Axis::data ? *data_ : *pipeline_; }
 
   /// SHA-256 over all values and optimizer state as whole tensors of f32 words, slot by slot, in model order: the same on every layout with
-  /// equal bits. Collective.
+  /// equal bits. Fails where ranks differ in what all of them hold. Collective.
   Sha256::Digest state_digest();
   using TakeWeights = std::function<void(const Model::ExportName&, const std::vector<std::int64_t>& shape, std::vector<float>& whole)>;
   using FindWeights = std::function<std::vector<float>(const Model::ExportName&, const std::vector<std::int64_t>& shape)>;

@@ -22,6 +22,21 @@ void sum_words(Communicator& group, std::vector<std::uint32_t>& words) {
   }
 }
 
+std::vector<std::uint32_t> words_of(const Sha256::Digest& digest) {
+  std::vector<std::uint32_t> words(digest.size() / 4);
+  std::memcpy(words.data(), digest.data(), digest.size());
+  return words;
+}
+
+/// Fails where the ranks of a group come with different digests.
+void require_alike(Communicator& group, const std::vector<std::uint32_t>& digest) {
+  std::vector<std::int64_t> sums(digest.begin(), digest.end());
+  group.sum_integers(sums, TrafficClass::files);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    MP_CHECK(sums[i] == std::int64_t{digest[i]} * group.size(), "the ranks of the {} axis hold different copies of the same weights",
+             name_of(group.axis()));
+}
+
 }  // namespace
 
 /// What this rank has of a slot of one of its units, as words of f32 in flat order; zeros where other data ranks have it.
@@ -118,7 +133,7 @@ void Worker::load_weights(const FindWeights& find) {
 Sha256::Digest Worker::state_digest() {
   const auto& units = stage_->model().units();
   const bool digests = tensor_->rank() == 0 && pipeline_->rank() == 0;
-  Sha256 sha;
+  Sha256 sha, copies;  // copies: of what every tensor rank holds, of which one speaks for all
   std::vector<std::uint32_t> words;
   for (const std::string_view slot : state_slots(config_)) {
     // Values are whole on every data rank, each of which digests its own; state may be in parts, each on one rank.
@@ -133,23 +148,22 @@ Sha256::Digest Worker::state_digest() {
     for (int u = 0; u < static_cast<int>(units.size()); ++u) {
       const bool here = replicas_->optimizer_of(u) != nullptr && stage_->counts_here(u);
       const std::vector<std::uint32_t> flat = here ? flat_slot(u, slot) : std::vector<std::uint32_t>{};
-      for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p)
-        for (int part = 0; part < static_cast<int>(units[u]->params()[p].parts.size()); ++part) {
+      for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p) {
+        const ParamSpec& spec = units[u]->params()[p];
+        if (here && spec.split == Split::none) copies.add(&flat[units[u]->flat_offset(p, 0)], units[u]->shard_shape(p).count() * 4);
+        for (int part = 0; part < static_cast<int>(spec.parts.size()); ++part) {
           append_whole(*units[u], p, part, flat, words);
           if (words.size() >= words_at_once) pass_on();
         }
+      }
     }
     pass_on();
   }
-  const Sha256::Digest own = digests ? sha.end() : Sha256::Digest{};
-  std::vector<std::uint32_t> digest(own.size() / 4);
-  std::memcpy(digest.data(), own.data(), own.size());
+  std::vector<std::uint32_t> digest = words_of(digests ? sha.end() : Sha256::Digest{});
   sum_words(*tensor_, digest);
   sum_words(*pipeline_, digest);
-  std::vector<std::int64_t> sums(digest.begin(), digest.end());
-  data_->sum_integers(sums);
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    MP_CHECK(sums[i] == std::int64_t{digest[i]} * data_->size(), "the replicas of the data axis hold different weights");
+  require_alike(*tensor_, words_of(copies.end()));
+  require_alike(*data_, digest);
   Sha256::Digest all;
   std::memcpy(all.data(), digest.data(), all.size());
   return all;

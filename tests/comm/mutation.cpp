@@ -1,23 +1,31 @@
 #include "comm/mutation.h"
 
-#include <string>
+#include <fmt/core.h>
 
 namespace mindpipe {
 namespace {
 
-std::string& mutation() {
-  static std::string name;
-  return name;
+struct Mutation {
+  std::string name;
+  int number = -1;
+  std::map<std::string, int> calls;
+
+  bool leaves_out(const std::string& call) {
+    const int at = calls[call]++;
+    return call == name && (number < 0 || at == number);
+  }
+};
+
+Mutation& mutation() {
+  static Mutation mutation;
+  return mutation;
 }
 
 }  // namespace
 
-void set_mutation(std::string_view name) { mutation() = name; }
-
-bool is_mutated(std::string_view axis, std::string_view operation) {
-  const std::string_view name = mutation();
-  return !name.empty() && name.size() == axis.size() + 1 + operation.size() && name.starts_with(axis) && name[axis.size()] == '.' &&
-         name.ends_with(operation);
-}
+void set_mutation(std::string_view name, int number) { mutation() = {std::string(name), number, {}}; }
+const std::map<std::string, int>& mutable_calls() { return mutation().calls; }
+bool is_mutated(std::string_view axis, std::string_view operation) { return mutation().leaves_out(fmt::format("{}.{}", axis, operation)); }
+bool is_mutated_message(int from, int to, int payload) { return mutation().leaves_out(fmt::format("message.{}.{}>{}", payload, from, to)); }
 
 }  // namespace mindpipe

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -118,8 +119,8 @@ class Feed {
   StepInput drawn_, input_;  ///< the same tensors where there is no device
 };
 
-/// Some steps of a worker, then an evaluation: the same loop for one rank and for many.
-inline void train_some(Worker& worker, int steps, Outcome& outcome) {
+/// Some steps of a worker, then an evaluation: the same loop for one rank and for many. `before` is told each step.
+inline void train_some(Worker& worker, int steps, Outcome& outcome, const std::function<void(int)>& before = {}) {
   Feed feed(worker.config(), worker.layout(), worker.backend().host_may_read() ? nullptr : &worker.backend());
   const auto keep = [&](const std::optional<StepScalars>& known) {
     if (!known) return;
@@ -128,7 +129,10 @@ inline void train_some(Worker& worker, int steps, Outcome& outcome) {
     outcome.losses.push_back(known->loss);
     outcome.norms.push_back(known->gradient_norm);
   };
-  for (int step = 0; step < steps; ++step) keep(worker.executor().run(feed.at(step)));
+  for (int step = 0; step < steps; ++step) {
+    if (before) before(step);
+    keep(worker.executor().run(feed.at(step)));
+  }
   keep(worker.executor().remaining());
   const StepInput& input = feed.at(steps);
   const Layout& layout = worker.layout();
