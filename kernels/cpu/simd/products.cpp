@@ -2,6 +2,7 @@
 
 #include "cpu/simd/products_end.h"
 #include "cpu/simd/products_pack.h"
+#include "cpu/simd/products_thin.h"
 
 /// The f32 product engine. A thread takes a strip of columns and, for each block of depth, packs its part of b once into a slab that
 /// stays in the second cache, then walks over panels of `tile_rows` rows of a: each is copied into the first cache and meets all of the
@@ -22,7 +23,6 @@ constexpr int most_rows = 2048;  // of a pass: its waiting sums fit the third ca
 constexpr int most_row_panels = (most_rows + tile_rows - 1) / tile_rows;
 constexpr int a_stride = depth_block + lanes;                        // rows of a panel start in different sets of the cache
 constexpr int a_width = tile_rows > 8 ? 16 : tile_rows > 4 ? 8 : 2;  // of a depth-first panel
-constexpr int packed_at_once = 4;                                    // panels of b
 constexpr int most_a_panels = 4;                                     // of a depth-first a, packed at once to read long runs
 constexpr int tile_size = tile_rows * tile_cols;
 
@@ -181,11 +181,24 @@ Ahead ahead_of_c(const Product& product, std::int64_t row, std::int64_t col) {
   return {static_cast<const char*>(product.c.data) + (row * product.cols + col) * bytes, product.cols * bytes, (tile_cols - 1) * bytes};
 }
 
+/// Few rows, and whole squares of b to turn.
+bool is_thin(const Product& product, const RowPanels& panels) {
+  return panels.count == 1 && panels.rows <= thin_rows && !product.b.depth_first && !product.a.depth_first;
+}
+template <class T>
+void multiply_in_place(const Factor& b, std::int64_t col, std::int64_t first_depth, const float* a, int rows, int depth, float* tile,
+                       bool add) {
+  thin_table<tile_vectors, T>[rows - 1](a, a_stride, static_cast<const T*>(b.data) + col * b.stride + first_depth, b.stride, depth, tile,
+                                        add);
+}
+
 /// At most most_rows rows and strip_cols columns.
 void run_strip(const Product& product, const ProductPart& part, Workspace& work) {
   const RowPanels panels(part.first_row, part.last_row);
   const int col_panels = static_cast<int>((part.last_col - part.first_col + tile_cols - 1) / tile_cols);
   const std::int64_t blocks = product.depth == 0 ? 1 : (product.depth + depth_block - 1) / depth_block;
+  const bool thin = is_thin(product, panels);
+  const int packed_at_once = thin ? 1 : 4;  // panels of b
   for (std::int64_t block = 0; block < blocks; ++block) {
     const std::int64_t first_depth = block * depth_block, left = product.depth - first_depth;
     const int depth = static_cast<int>(left < depth_block ? left : depth_block);
@@ -196,7 +209,8 @@ void run_strip(const Product& product, const ProductPart& part, Workspace& work)
       for (int c = 0; c < col_panels; ++c) {
         const std::int64_t col = part.first_col + c * tile_cols;
         const int width = static_cast<int>(part.last_col - col < tile_cols ? part.last_col - col : tile_cols);
-        if (r == 0 && c % packed_at_once == 0)
+        const bool in_place = thin && width == tile_cols;
+        if (r == 0 && c % packed_at_once == 0 && !in_place)
           (product.b.bf16 ? pack_b<std::uint16_t> : pack_b<float>)(product.b, part.first_col, part.last_col, c,
                                                                    c + packed_at_once < col_panels ? c + packed_at_once : col_panels,
                                                                    first_depth, depth, work);
@@ -205,7 +219,10 @@ void run_strip(const Product& product, const ProductPart& part, Workspace& work)
         const Ahead of_a = ahead_of_a(product.a, panels, r, c, col_panels, first_depth, depth);
         const Ahead of_c =
             old || blocks == 1 ? ahead_of_c(product, row, col) : Ahead{reinterpret_cast<const char*>(tile), tile_cols * 4, 64};
-        table.with[product.a.depth_first][height](a, work.slab[c], depth, tile, block > 0, of_a, of_c);
+        if (in_place)
+          (product.b.bf16 ? multiply_in_place<std::uint16_t> : multiply_in_place<float>)(product.b, col, first_depth, a, height, depth,
+                                                                                         tile, block > 0);
+        else table.with[product.a.depth_first][height](a, work.slab[c], depth, tile, block > 0, of_a, of_c);
         if (old) add_old(product, tile, tile_cols, row, height, col, width);
         if (block == blocks - 1) finish_tile(product, tile, tile_cols, row, height, col, width);
       }
