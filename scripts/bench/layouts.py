@@ -7,7 +7,7 @@ from running import run_mindpipe
 # GPT-2's width and heads, with as few layers and words as still show what a layout costs: messages and products are those of the whole model
 # layer by layer, and of 16,384 tokens a step. A pipeline has its 32 micro-batches instead, and layers to cut.
 FLAT = {"model.layers": 1, "model.vocabulary": 1024}
-DEEP = {"model.layers": 4, "model.vocabulary": 1024, "model.context": 256}
+DEEP = {"model.layers": 2, "model.vocabulary": 1024, "model.context": 256}
 GROUPS = (  # settings, sequence, batch, micro-batch, what is compared: name, ranks, settings
     (FLAT, 1024, 16, 4, (("data", 2, {"grid.data": 2, "reproducible.data": 2}), ("tensor", 2, {"grid.tensor": 2, "reproducible.tensor": 2}),
                          ("shards", 1, {"reproducible.data": 2, "reproducible.tensor": 2}))),
