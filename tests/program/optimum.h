@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -14,6 +15,8 @@ class Optimum {
       : stages_(stages), micro_batches_(micro_batches), time_{forward, backward, weight}, free_at_(stages, 0), chunks_(stages * chunks) {
     for (Chunk& chunk : chunks_)
       for (auto& ends : chunk.ends) ends.assign(micro_batches, 0);
+    left_ = static_cast<int>(chunks_.size()) * micro_batches * (weight > 0 ? 3 : 2);
+    for (int stage = 0; stage < stages; ++stage) free_at_[stage] = stage * forward;  // its first input comes no earlier
   }
   std::int64_t step() {
     extend(0);
@@ -32,11 +35,22 @@ class Optimum {
     Pass pass;
   };
 
-  std::int64_t left(int stage) const {
-    std::int64_t sum = 0;
-    for (std::size_t chunk = stage; chunk < chunks_.size(); chunk += stages_)
-      for (Pass pass : {forward, backward, weight}) sum += (micro_batches_ - chunks_[chunk].done[pass]) * time_[pass];
-    return sum;
+  std::int64_t left(int stage, Pass pass) const {
+    int passes = 0;
+    for (std::size_t chunk = stage; chunk < chunks_.size(); chunk += stages_) passes += micro_batches_ - chunks_[chunk].done[pass];
+    return passes * time_[pass];
+  }
+
+  /// No order of what is left ends before: a stage has to run its own, and behind its last backward lie those of the stages before it, of
+  /// which the first still owes the weights.
+  std::int64_t bound() const {
+    std::int64_t bound = 0;
+    for (int stage = 0; stage < stages_; ++stage) {
+      const std::int64_t weights = left(stage, weight), backwards = left(stage, backward), passes = left(stage, forward) + backwards;
+      bound = std::max(bound, free_at_[stage] + passes + weights);
+      if (backwards > 0) bound = std::max(bound, free_at_[stage] + passes + stage * time_[backward] + time_[weight]);
+    }
+    return bound;
   }
 
   /// Whether the next `pass` of `chunk` has its input, and since when.
@@ -54,12 +68,8 @@ class Optimum {
   }
 
   void extend(std::int64_t newest_start) {
-    std::int64_t bound = 0, all = 0;
-    for (int stage = 0; stage < stages_; ++stage) {
-      bound = std::max(bound, free_at_[stage] + left(stage));
-      all += left(stage);
-    }
-    if (all == 0) best_ = std::min(best_, bound);
+    const std::int64_t bound = this->bound();
+    if (left_ == 0) best_ = std::min(best_, bound);
     if (bound >= best_) return;
     std::vector<Choice> choices;
     for (int chunk = 0; chunk < static_cast<int>(chunks_.size()); ++chunk)
@@ -74,13 +84,16 @@ class Optimum {
       const std::int64_t before = free_at;
       free_at = choice.start + time_[choice.pass];
       chunk.ends[choice.pass][chunk.done[choice.pass]++] = free_at;
+      --left_;
       extend(choice.start);
+      ++left_;
       --chunk.done[choice.pass];
       free_at = before;
     }
   }
 
   int stages_, micro_batches_;
+  int left_ = 0;  ///< passes
   std::int64_t time_[3];
   std::vector<std::int64_t> free_at_;
   std::vector<Chunk> chunks_;

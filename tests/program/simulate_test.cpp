@@ -80,24 +80,33 @@ TEST(Simulate, TapesHeldAreTheTables) {
 }
 
 TEST(Simulate, NoOrderBeats1f1b) {
-  for (int p = 1; p <= 3; ++p)
-    for (int m = 1; m <= (p == 3 ? 3 : 4); ++m)
-      EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), Optimum(p, 1, m, 1000, 2000, 0).step()) << p << ' ' << m;
+  const auto best = [](int p, int m, StageTimes times) { return Optimum(p, 1, m, times.forward, times.backward, 0).step(); };
+  for (int p = 1; p <= 8; ++p)
+    for (int m = 1; m <= 16; ++m) EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), best(p, m, {})) << p << ' ' << m;
+  for (const StageTimes& times : {StageTimes{1000, 1000}, {1000, 3000}, {2000, 1000}})
+    for (int p = 1; p <= 5; ++p)
+      for (int m = 1; m <= 8; ++m)
+        EXPECT_EQ(step_of("1f1b", equal_stages(p, m, 1, times)), best(p, m, times)) << p << ' ' << m << ' ' << times.backward;
 }
 
-TEST(Simulate, NoOrderBeatsBreadthFirst) {
-  for (const auto& [p, m] : {std::pair{1, 3}, {2, 1}, {2, 2}, {2, 3}, {3, 1}, {3, 2}})
-    EXPECT_EQ(step_of("breadth-first", equal_stages(p, m, 2)), Optimum(p, 2, m, 500, 1000, 0).step()) << p << ' ' << m;
-}
-
-TEST(Simulate, NoOrderBeatsInterleavedUpToPMicroBatches) {
-  for (const auto& [p, m] : {std::pair{1, 1}, {2, 1}, {2, 2}, {3, 1}, {3, 2}})
-    EXPECT_EQ(step_of("interleaved", equal_stages(p, m, 2)), Optimum(p, 2, m, 500, 1000, 0).step()) << p << ' ' << m;
+TEST(Simulate, NoOrderBeatsBreadthFirstNorInterleavedWhereMicroBatchesAreFewOrDivide) {
+  constexpr StageTimes times{6000, 12000};  // halves and thirds
+  const auto compare = [&](int p, int v, int m) {
+    const std::int64_t best = Optimum(p, v, m, times.forward / v, times.backward / v, 0).step();
+    const Outline outline = equal_stages(p, m, v, times);
+    EXPECT_EQ(step_of("breadth-first", outline), best) << p << ' ' << v << ' ' << m;
+    if (m <= p || m % p == 0) EXPECT_EQ(step_of("interleaved", outline), best) << p << ' ' << v << ' ' << m;
+  };
+  for (int p = 1; p <= 3; ++p) {
+    for (int m = 1; m <= 8; ++m) compare(p, 2, m);
+    for (int m = 1; m <= 4; ++m) compare(p, 3, m);
+  }
+  for (int m : {1, 2, 4, 8}) compare(4, 2, m);
 }
 
 TEST(Simulate, NoOrderBeatsZeroBubble) {
-  for (int p = 1; p <= 3; ++p)
-    for (int m = 1; m <= 4; ++m)
+  for (int p = 1; p <= 5; ++p)
+    for (int m = 1; m <= (p == 5 ? 3 : 8); ++m)
       EXPECT_EQ(step_of("zb-h1", equal_stages(p, m)), Optimum(p, 1, m, 1000, 1000, 1000).step()) << p << ' ' << m;
 }
 
