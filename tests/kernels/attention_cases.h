@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "attention_operands.h"
 #include "cpu/attention.h"
 
 /// What tests of attention share: questions with all their operands, and the answers in double, by the book.
@@ -76,6 +77,11 @@ struct Asked {
     const RandomStream stream{1, purpose_of(name), 0, 0};
     for (std::int64_t i = 0; i < t.tensor.count(); ++i) t.set(i, stream.normal(static_cast<std::uint64_t>(i)));
   }
+  /// The same heads of another tensor.
+  static Heads in(Owned& t, Heads heads) {
+    heads.data = t.tensor;
+    return heads;
+  }
   Heads query_heads() { return {q.tensor, 1, static_cast<int>(c.heads)}; }
   Heads k() { return {kv.tensor, 0, static_cast<int>(c.key_heads)}; }
   Heads v() { return {kv.tensor, static_cast<int>(c.key_heads), static_cast<int>(c.key_heads)}; }
@@ -84,10 +90,14 @@ struct Asked {
     run_attention(isa, threads, scratch, question, query_heads(), k(), v(), log_sum.tensor, out.tensor);
   }
   void backward(Isa isa, int threads = 1) {
-    Heads dk = k(), dv = v(), dqs = query_heads();
-    dqs.data = dq.tensor;
-    dk.data = dv.data = dkv.tensor;
-    run_attention_backward(isa, threads, scratch, question, query_heads(), k(), v(), log_sum.tensor, out.tensor, dout.tensor, dqs, dk, dv);
+    run_attention_backward(isa, threads, scratch, question, query_heads(), k(), v(), log_sum.tensor, out.tensor, dout.tensor,
+                           in(dq, query_heads()), in(dkv, k()), in(dkv, v()));
+  }
+  /// What a kernel of both passes is called with; every element that they have to write begins as NaN.
+  AttentionCall call_of_both() {
+    for (Owned* written : {&out, &log_sum, &dq, &dkv}) std::memset(written->memory.data(), 0xff, written->memory.size());
+    return attention_backward_call(question, query_heads(), k(), v(), log_sum.tensor, out.tensor, dout.tensor, in(dq, query_heads()),
+                                   in(dkv, k()), in(dkv, v()));
   }
   std::int64_t q_at(std::int64_t s, std::int64_t i, std::int64_t h) const {
     return ((s * (c.queries + c.spare_rows) + i) * (c.heads + 1) + 1 + h) * c.width;

@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "attention_operands.h"
 #include "cuda/device/flash_backward.h"
 #include "cuda/device/flash_forward.h"
 #include "kernels/attention_cases.h"
@@ -55,14 +54,9 @@ void backward_on_host(const AttentionCall& call) {
   });
 }
 
-/// Both passes by the GPU's kernels; every element that they have to write begins as NaN.
+/// Both passes by the GPU's kernels.
 void answer(Asked& a) {
-  for (Owned* written : {&a.out, &a.log_sum, &a.dq, &a.dkv}) std::memset(written->memory.data(), 0xff, written->memory.size());
-  Heads dq = a.query_heads(), dk = a.k(), dv = a.v();
-  dq.data = a.dq.tensor;
-  dk.data = dv.data = a.dkv.tensor;
-  const AttentionCall call =
-      attention_backward_call(a.question, a.query_heads(), a.k(), a.v(), a.log_sum.tensor, a.out.tensor, a.dout.tensor, dq, dk, dv);
+  const AttentionCall call = a.call_of_both();
   if (a.dtype == DType::bf16) {
     forward_on_host<Bf16>(call);
     backward_on_host<Bf16>(call);
