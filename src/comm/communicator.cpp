@@ -235,16 +235,21 @@ std::size_t Communicator::scalars_bytes(int ranks, std::int64_t count) {
   return Exchange::scratch_bytes(ranks, static_cast<std::size_t>((count + ranks - 1) / ranks) * sizeof(double));
 }
 
-void Communicator::sum_integers(std::span<std::int64_t> values, TrafficClass kind) {
+void Communicator::sum_integers(std::span<std::int64_t> values, TrafficClass kind, std::byte* scratch) {
   if (values.empty()) return;
-  combine_host({values.data(), {static_cast<std::int64_t>(values.size())}, DType::f64}, add_on_host<std::int64_t>, "sum_integers", kind);
+  const Tensor all{values.data(), {static_cast<std::int64_t>(values.size())}, DType::f64};
+  combine_host(all, add_on_host<std::int64_t>, "sum_integers", kind, scratch);
 }
 
-void Communicator::combine_host(const Tensor& values, const Combine& combine, const char* operation, TrafficClass kind) {
+void Communicator::combine_host(const Tensor& values, const Combine& combine, const char* operation, TrafficClass kind,
+                                std::byte* scratch) {
   if (alone(operation)) return;
   auto parts = equal_parts(values, size_);
-  host_scratch_.resize(std::max(host_scratch_.size(), Exchange::scratch_bytes(size_, largest(parts)) / sizeof(double)));
-  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), host_scratch_.data(), combine);
+  if (scratch == nullptr) {
+    host_scratch_.resize(std::max(host_scratch_.size(), Exchange::scratch_bytes(size_, largest(parts)) / sizeof(double)));
+    scratch = reinterpret_cast<std::byte*>(host_scratch_.data());
+  }
+  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch, combine);
   run(exchange, operation, kind);
 }
 

@@ -76,8 +76,8 @@ class Communicator {
   void sum_scalars(const Tensor& values);
   /// What `reserve` is asked for where a rank exchanges this many f64.
   static std::size_t scalars_bytes(int ranks, std::int64_t count);
-  /// Exact sum over the ranks, in place.
-  void sum_integers(std::span<std::int64_t> values, TrafficClass kind = TrafficClass::scalars);
+  /// Exact sum over the ranks, in place. `scratch`, unless none, is scalars_bytes(size(), values) for what arrives.
+  void sum_integers(std::span<std::int64_t> values, TrafficClass kind = TrafficClass::scalars, std::byte* scratch = nullptr);
 
   /// Calls `observe` after every exchange of tensors: the trace and the cost table listen.
   void on_tensor_sum(std::function<void(const TensorSum&)> observe) { observe_ = std::move(observe); }
@@ -96,7 +96,7 @@ class Communicator {
   using Combine = std::function<void(const Tensor& a, const Tensor& b, const Tensor& sum)>;
   void combine_shards(const Tensor& shards, const Tensor& total, const Combine& combine);
   void combine_ranks(const Tensor& total, const Combine& combine, const char* operation, TrafficClass kind);
-  void combine_host(const Tensor& values, const Combine& combine, const char* operation, TrafficClass kind);
+  void combine_host(const Tensor& values, const Combine& combine, const char* operation, TrafficClass kind, std::byte* scratch = nullptr);
   void run(Exchange& exchange, const char* operation, TrafficClass kind);
   bool alone(const char* operation) const;
   Route route() const;

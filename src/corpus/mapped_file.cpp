@@ -26,6 +26,13 @@ void fail_to_open(const std::string& path, int error, Exit otherwise) {
 
 void MappedFile::Traits::release(Mapping mapping) noexcept { ::munmap(mapping.address, mapping.bytes); }
 
+void MappedFile::forget(std::size_t first, std::size_t count) const {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t begin = (first + page - 1) / page * page, end = (first + count) / page * page;
+  // Where the system does not take the hint, the pages stay until it needs them.
+  if (begin < end) ::madvise(static_cast<std::byte*>(mapping_.get().address) + begin, end - begin, MADV_DONTNEED);
+}
+
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   Handle<Descriptor> file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) fail_to_open(path, errno, Exit::io_error);

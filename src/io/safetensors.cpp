@@ -199,12 +199,12 @@ const StoredTensor& SafetensorsFile::tensor(const std::string& name) const {
 
 namespace {
 
-/// Calls use(i, element) for every element of an unaligned row of Raw.
+/// Calls use(i, element) for `count` unaligned elements of Raw, each `step` behind the one before.
 template <class Raw, class Use>
-void each(const std::byte* from, std::int64_t count, Use use) {
+void each(const std::byte* from, std::int64_t step, std::int64_t count, Use use) {
   for (std::int64_t i = 0; i < count; ++i) {
     Raw raw;
-    std::memcpy(&raw, from + i * static_cast<std::int64_t>(sizeof raw), sizeof raw);
+    std::memcpy(&raw, from + i * step * static_cast<std::int64_t>(sizeof raw), sizeof raw);
     use(i, raw);
   }
 }
@@ -217,27 +217,29 @@ float from_half(std::uint16_t half) {
 
 }  // namespace
 
-void SafetensorsFile::read(const StoredTensor& tensor, float* to) const {
-  const std::byte* from = data(tensor);
-  const std::int64_t count = tensor.count();
+void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count, float* to) const {
+  MP_CHECK(count == 0 || (first >= 0 && first + (count - 1) * step < tensor.count()), "{}: element {} of tensor '{}', which has {}", path(),
+           first + (count - 1) * step, tensor.name, tensor.count());
+  const std::byte* from = data(tensor) + first * static_cast<std::int64_t>(bytes_of(tensor.type));
   const auto plain = [to](std::int64_t i, auto raw) { to[i] = static_cast<float>(raw); };
   switch (tensor.type) {
     case StoredType::f32:
-      if (count > 0) std::memcpy(to, from, static_cast<std::size_t>(count) * 4);
+      if (step == 1 && count > 0) std::memcpy(to, from, static_cast<std::size_t>(count) * 4);
+      else each<float>(from, step, count, plain);
       return;
     case StoredType::bf16:
-      return each<std::uint16_t>(from, count,
+      return each<std::uint16_t>(from, step, count,
                                  [to](std::int64_t i, std::uint16_t raw) { to[i] = std::bit_cast<float>(std::uint32_t{raw} << 16); });
     case StoredType::f16:
-      return each<std::uint16_t>(from, count, [to](std::int64_t i, std::uint16_t raw) { to[i] = from_half(raw); });
+      return each<std::uint16_t>(from, step, count, [to](std::int64_t i, std::uint16_t raw) { to[i] = from_half(raw); });
     case StoredType::f64:
-      return each<double>(from, count, plain);
+      return each<double>(from, step, count, plain);
     case StoredType::u8:
-      return each<std::uint8_t>(from, count, plain);
+      return each<std::uint8_t>(from, step, count, plain);
     case StoredType::i32:
-      return each<std::int32_t>(from, count, plain);
+      return each<std::int32_t>(from, step, count, plain);
     case StoredType::i64:
-      return each<std::int64_t>(from, count, plain);
+      return each<std::int64_t>(from, step, count, plain);
     default:
       fail(Exit::bad_data, "{}: tensor '{}' has dtype {}, which is not read as numbers here", path(), tensor.name, name_of(tensor.type));
   }
@@ -246,7 +248,7 @@ void SafetensorsFile::read(const StoredTensor& tensor, float* to) const {
 std::vector<float> SafetensorsFile::floats(const std::string& name) const {
   const StoredTensor& found = tensor(name);
   std::vector<float> values(static_cast<std::size_t>(found.count()));
-  read(found, values.data());
+  read(found, 0, 1, found.count(), values.data());
   return values;
 }
 
@@ -260,16 +262,16 @@ std::vector<std::int32_t> SafetensorsFile::integers(const std::string& name) con
   };
   switch (found.type) {
     case StoredType::u8:
-      each<std::uint8_t>(data(found), found.count(), use);
+      each<std::uint8_t>(data(found), 1, found.count(), use);
       break;
     case StoredType::u16:
-      each<std::uint16_t>(data(found), found.count(), use);
+      each<std::uint16_t>(data(found), 1, found.count(), use);
       break;
     case StoredType::i32:
-      each<std::int32_t>(data(found), found.count(), use);
+      each<std::int32_t>(data(found), 1, found.count(), use);
       break;
     case StoredType::i64:
-      each<std::int64_t>(data(found), found.count(), use);
+      each<std::int64_t>(data(found), 1, found.count(), use);
       break;
     default:
       fail(Exit::bad_data, "{}: tensor '{}' has dtype {} (expected whole numbers: U8, U16, I32 or I64)", path(), name, name_of(found.type));
@@ -277,36 +279,72 @@ std::vector<std::int32_t> SafetensorsFile::integers(const std::string& name) con
   return values;
 }
 
-void write_safetensors(const std::string& path, const std::map<std::string, std::string>& metadata, std::vector<TensorToStore> tensors) {
+namespace {
+
+std::vector<StoredTensor> in_file_order(std::vector<StoredTensor> tensors) {
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
     return bytes_of(a.type) != bytes_of(b.type) ? bytes_of(a.type) > bytes_of(b.type) : a.name < b.name;
   });
   std::set<std::string> names;
-  std::vector<std::uint64_t> sizes;
   std::uint64_t offset = 0;
-  std::string header = "{";
-  if (!metadata.empty()) header += fmt::format("\"__metadata__\":{}", Json(metadata).dump());
-  for (const TensorToStore& tensor : tensors) {
+  for (StoredTensor& tensor : tensors) {
     MP_CHECK(names.insert(tensor.name).second && tensor.name != "__metadata__", "tensor '{}' cannot be stored under this name again",
              tensor.name);
     MP_CHECK(std::all_of(tensor.shape.begin(), tensor.shape.end(), [](std::int64_t n) { return n >= 0; }),
              "tensor '{}' has a negative extent", tensor.name);
-    MP_CHECK(bytes_of_shape(tensor.shape, tensor.type, sizes.emplace_back()), "tensor '{}' is larger than any memory", tensor.name);
-    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", header.size() > 1 ? "," : "",
-                          Json(tensor.name).dump(), name_of(tensor.type), fmt::join(tensor.shape, ","), offset, offset + sizes.back());
-    offset += sizes.back();
+    std::uint64_t bytes = 0;
+    MP_CHECK(bytes_of_shape(tensor.shape, tensor.type, bytes), "tensor '{}' is larger than any memory", tensor.name);
+    tensor.begin = offset;
+    tensor.end = offset += bytes;
   }
+  return tensors;
+}
+
+}  // namespace
+
+SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::map<std::string, std::string>& metadata,
+                                     std::vector<StoredTensor> tensors)
+    : path_(path), tensors_(in_file_order(std::move(tensors))), missing_(tensors_.empty() ? 0 : tensors_.back().end), file_(path) {
+  write_header(metadata);
+}
+
+void SafetensorsWriter::write_header(const std::map<std::string, std::string>& metadata) {
+  std::string header = "{";
+  if (!metadata.empty()) header += fmt::format("\"__metadata__\":{}", Json(metadata).dump());
+  for (const StoredTensor& tensor : tensors_)
+    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", header.size() > 1 ? "," : "",
+                          Json(tensor.name).dump(), name_of(tensor.type), fmt::join(tensor.shape, ","), tensor.begin, tensor.end);
   header += '}';
   header.resize((header.size() + 7) / 8 * 8, ' ');
   MP_REQUIRE(header.size() <= largest_header, Exit::cannot_create,
-             "{}: {} tensors need a header of {} bytes (at most {}); write several files", path, tensors.size(), header.size(),
+             "{}: {} tensors need a header of {} bytes (at most {}); write several files", path_, tensors_.size(), header.size(),
              largest_header);
-
   const std::uint64_t header_bytes = header.size();
-  NewFile file(path);
-  file.write(&header_bytes, 8);
-  file.write(header.data(), header.size());
-  for (std::size_t i = 0; i < tensors.size(); ++i) file.write(tensors[i].data, sizes[i]);
+  file_.write(&header_bytes, 8);
+  file_.write(header.data(), header.size());
+}
+
+void SafetensorsWriter::write(const void* bytes, std::size_t count) {
+  MP_CHECK(count <= missing_, "{}: {} bytes more than its tensors have", path_, count - missing_);
+  file_.write(bytes, count);
+  missing_ -= count;
+}
+
+void SafetensorsWriter::commit() {
+  MP_CHECK(missing_ == 0, "{}: {} bytes of its tensors were not written", path_, missing_);
+  file_.commit();
+}
+
+void write_safetensors(const std::string& path, const std::map<std::string, std::string>& metadata,
+                       const std::vector<TensorToStore>& tensors) {
+  std::vector<StoredTensor> described;
+  std::map<std::string, const void*> data;
+  for (const TensorToStore& tensor : tensors) {
+    described.push_back({tensor.name, tensor.type, tensor.shape});
+    data[tensor.name] = tensor.data;
+  }
+  SafetensorsWriter file(path, metadata, std::move(described));
+  for (const StoredTensor& tensor : file.tensors()) file.write(data.at(tensor.name), tensor.end - tensor.begin);
   file.commit();
 }
 

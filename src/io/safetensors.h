@@ -6,6 +6,7 @@
 
 #include "core/tensor.h"
 #include "corpus/mapped_file.h"
+#include "io/file.h"
 
 namespace mindpipe {
 
@@ -38,8 +39,10 @@ class SafetensorsFile {
 
   /// The tensor's bytes as they lie in the file: aligned to nothing, valid as long as this object.
   const std::byte* data(const StoredTensor& tensor) const { return file_.data() + data_begins_ + tensor.begin; }
-  /// Floating-point and integer elements as f32 (from F64 rounded once).
-  void read(const StoredTensor& tensor, float* to) const;
+  /// Elements first, first + step, ... of it, `count` of them, as f32: floating-point (F64 rounded once) or integer ones.
+  void read(const StoredTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count, float* to) const;
+  /// What was read of the tensor need not stay in memory.
+  void forget(const StoredTensor& tensor) const { file_.forget(data_begins_ + tensor.begin, tensor.end - tensor.begin); }
   std::vector<float> floats(const std::string& name) const;
   /// Integer elements that must fit into 32 bits.
   std::vector<std::int32_t> integers(const std::string& name) const;
@@ -55,6 +58,25 @@ class SafetensorsFile {
   std::map<std::string, std::size_t> index_;
 };
 
+/// A safetensors file on its way, which appears whole or not at all: metadata first, then the bytes of the tensors in pieces of any size.
+class SafetensorsWriter {
+ public:
+  /// Of `tensors` name, type and shape count.
+  SafetensorsWriter(const std::string& path, const std::map<std::string, std::string>& metadata, std::vector<StoredTensor> tensors);
+  /// In the order in which their bytes are to be written: by falling size of their type, then by name.
+  const std::vector<StoredTensor>& tensors() const { return tensors_; }
+  void write(const void* bytes, std::size_t count);
+  void commit();
+
+ private:
+  void write_header(const std::map<std::string, std::string>& metadata);
+
+  std::string path_;
+  std::vector<StoredTensor> tensors_;
+  std::uint64_t missing_ = 0;  ///< bytes that were not written yet
+  NewFile file_;
+};
+
 /// One tensor to be written. `data` stays the caller's.
 struct TensorToStore {
   std::string name;
@@ -63,7 +85,8 @@ struct TensorToStore {
   const void* data = nullptr;
 };
 
-/// Writes the file whole or not at all; metadata first, tensors by falling size of their type, then by name.
-void write_safetensors(const std::string& path, const std::map<std::string, std::string>& metadata, std::vector<TensorToStore> tensors);
+/// Writes such a file at once.
+void write_safetensors(const std::string& path, const std::map<std::string, std::string>& metadata,
+                       const std::vector<TensorToStore>& tensors);
 
 }  // namespace mindpipe

@@ -66,6 +66,8 @@ class Executor {
   Recorder& recorder();
   /// Nanoseconds since the beginning, waits by what was waited for.
   const TimeSpent& spent();
+  /// Of the compute queue: empty between two steps.
+  Arena& scratch() { return scratch_; }
   /// The tape of arena `slot`, for those who run blocks themselves (generation, diagnosis).
   Tape& tape(int slot) { return *slots_[slot].tape; }
   void set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const;

@@ -30,21 +30,13 @@ std::size_t Replicas::optimizer_bytes() const {
   return bytes;
 }
 
-void Replicas::initialize(std::uint64_t seed, int threads) {
+void Replicas::initialize(std::uint64_t seed, int threads, Passage& passage) {
   Backend& backend = stage_.context().backend;
   if (backend.memory().kind() == Memory::Kind::counted) return;
-  constexpr std::int64_t most = std::int64_t{1} << 20;  // a piece that is written and read again while it is in the cache
-  Memory host(Memory::Kind::host);
-  Arena room(host, MemoryClass::workspace, bytes_for({most}, DType::f32));
-  const Tensor some = room.take({most}, DType::f32);
   for (int index : stage_.local_units()) {
     Unit& unit = stage_.unit(index);
-    for (std::int64_t first = 0; first < unit.flat_count(); first += most) {
-      const Tensor initial = some.range(0, std::min(most, unit.flat_count() - first));
-      initial_values(unit, seed, threads, first, initial.count(), initial.as<float>());
-      set_values(backend, unit, optimizer_of(index), first, initial);
-    }
-    if (UnitOptimizer* optimizer = optimizer_of(index)) optimizer->clear_moments(backend);
+    set_values_in_pieces(backend, unit, optimizer_of(index), passage,
+                         [&](std::int64_t first, std::int64_t count, float* to) { initial_values(unit, seed, threads, first, count, to); });
   }
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/passage.h"
 #include "runtime/scalar_sums.h"
 
 namespace mindpipe {
@@ -14,8 +15,8 @@ class Replicas {
  public:
   Replicas(Stage& stage, const Config& config, Groups groups);
   void allocate(const RankMemory& placed);
-  /// First values from the seed; collective over nobody.
-  void initialize(std::uint64_t seed, int threads);
+  /// First values from the seed, a piece at a time; collective over nobody.
+  void initialize(std::uint64_t seed, int threads, Passage& passage);
 
   /// Zeroes what the backwards of a block add to.
   void clear(int block);

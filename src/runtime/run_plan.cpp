@@ -10,6 +10,9 @@
 namespace mindpipe {
 namespace {
 
+// A longer piece of a file takes no less time; a shorter one would be all latency.
+constexpr std::size_t most_passing = std::size_t{4} << 20, least_passing = std::size_t{64} << 10;
+
 std::int64_t cost_of(const BlockCost& block) { return block.forward + block.backward; }
 
 /// The units of a pipeline rank, in model order.
@@ -178,11 +181,16 @@ RunPlan make_run_plan(const Config& config) {
   network.message = network.data = network.grid = network.tensor = {2000, 100, -1};
   plan.step = make_program(outline, config.schedule.kind, network);
 
+  plan.passing = most_passing;
   for (int rank = 0; rank < stages; ++rank) {
     plan.rooms.push_back(room_of(plan, measure, rank));
     RankRoom& room = plan.rooms.back();
     room.reduction = reduction_rooms(plan, measure, rank);
     room.scalars = scalars_of(config, layout, plan, measure, rank);
+    // Besides a piece, a sum over a group works in an alignment for each of its ranks.
+    const auto degree = static_cast<std::size_t>(std::max({stages, outline.data, layout.grid.tensor}));
+    room.passes.scratch = std::max(room.passes.scratch, least_passing + degree * alignment);
+    plan.passing = std::min(plan.passing, room.passes.scratch / alignment * alignment);
     room.passes.exchange = std::max(room.passes.exchange, room.scalars.tensor_exchange());
     // Only the CPU's operations work in memory of their threads.
     if (config.device.kind != "cpu") room.passes.backend = {};

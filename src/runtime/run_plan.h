@@ -25,6 +25,8 @@ struct RunPlan {
   PlannedStep step;
   std::vector<RankRoom> rooms;  ///< of each pipeline rank
   std::vector<int> first_block;
+  /// What every rank has of scratch for tensors that pass in pieces between it, its neighbours and files (at most 4 MiB).
+  std::size_t passing = 0;
   double operations_per_token = 0;
   std::int64_t parameters = 0;
   /// All that a rank will allocate, by pipeline and data rank: parts of the optimizer's state end at edges of tensors, so they differ.

@@ -1,78 +1,58 @@
 #include "runtime/weights.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/random.h"
 #include "cpu/normals.h"
 
 namespace mindpipe {
 
-PieceOfShard piece_of(const Unit& unit, int param, int part, int logical_shard) {
-  const ParamSpec& spec = unit.params()[param];
-  const std::int64_t shards = unit.shards().logical;
-  PieceOfShard piece;
-  piece.whole_columns = spec.width();
-  piece.columns = spec.split == Split::in ? spec.columns / shards : spec.width();
-  piece.whole_column = spec.split == Split::in ? logical_shard * piece.columns : 0;
-  for (int i = 0; i <= part; ++i) {
-    const Piece& p = spec.parts[i];
-    piece.rows = spec.split == Split::out ? p.rows / shards : p.rows;
-    if (i < part) piece.first += piece.rows * piece.columns;
-  }
-  const Piece& p = spec.parts[part];
-  piece.whole_row = spec.split == Split::out ? logical_shard * piece.rows : 0;
-  piece.real_rows = std::clamp<std::int64_t>(p.rows - p.padding - piece.whole_row, 0, piece.rows);
-  return piece;
+Stretch::Row Stretch::row(std::int64_t r) const {
+  const std::int64_t begin = std::max(first, r * piece.columns), end = std::min(first + count, (r + 1) * piece.columns);
+  return {piece.whole_row + r, piece.whole_column + begin - r * piece.columns, end - begin, before + begin - first};
 }
 
-void set_values(Backend& backend, Unit& unit, UnitOptimizer* optimizer, std::int64_t first, const Tensor& flat) {
-  Arena room;
-  Tensor here = flat;
-  if (!backend.host_may_read()) {
-    room = Arena(backend.memory(), MemoryClass::workspace, flat.bytes());
-    here = room.take(flat.shape, flat.dtype);
-    backend.upload(flat.data, here);
-  }
-  const Tensor values = unit.flat_values().range(first, flat.count());
-  if (unit.dtype() == DType::f32) backend.copy(here, values);
-  else backend.convert(here, values);
-  if (optimizer != nullptr && unit.dtype() != DType::f64) optimizer->set_masters(backend, first, here);
-  backend.synchronize();
+std::vector<Stretch> stretches(const Unit& unit, std::int64_t first, std::int64_t count) {
+  std::vector<Stretch> all;
+  for (int param = 0; param < static_cast<int>(unit.params().size()); ++param)
+    for (int s = 0; s < unit.local_shards(param); ++s)
+      for (int part = 0; part < static_cast<int>(unit.params()[param].parts.size()); ++part) {
+        const PieceOfShard piece = piece_of(unit, param, part, logical_shard(unit, param, s));
+        const std::int64_t flat = unit.flat_offset(param, s) + piece.first;
+        const std::int64_t begin = std::max(first, flat), end = std::min(first + count, flat + piece.real_rows * piece.columns);
+        if (begin < end) all.push_back({param, part, piece, begin - flat, end - begin, begin - first});
+      }
+  return all;
 }
-
-namespace {
-
-/// The rows of one piece that lie, in part at least, in elements [first, first + count) of the flat order, where the piece is from `begin`.
-void initial_rows(const RandomStream& stream, const PieceOfShard& piece, float deviation, int threads, std::int64_t begin,
-                  std::int64_t first, std::int64_t count, float* flat) {
-  const std::int64_t last = std::min(piece.real_rows, (first + count - begin + piece.columns - 1) / piece.columns);
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (std::int64_t r = std::max<std::int64_t>(0, (first - begin) / piece.columns); r < last; ++r) {
-    const std::int64_t row = begin + r * piece.columns, from = std::max(row, first), to = std::min(row + piece.columns, first + count);
-    const std::int64_t element = (piece.whole_row + r) * piece.whole_columns + piece.whole_column + (from - row);
-    if (from < to) draw_normals(stream, element, to - from, deviation, flat + (from - first));
-  }
-}
-
-}  // namespace
 
 void initial_values(const Unit& unit, std::uint64_t seed, int threads, std::int64_t first, std::int64_t count, float* flat) {
   std::fill_n(flat, count, 0.0f);
-  for (int param = 0; param < static_cast<int>(unit.params().size()); ++param) {
-    const ParamSpec& spec = unit.params()[param];
-    for (int s = 0; s < unit.local_shards(param); ++s)
-      for (int part = 0; part < static_cast<int>(spec.parts.size()); ++part) {
-        const PieceOfShard piece = piece_of(unit, param, part, spec.split == Split::none ? 0 : unit.shards().first + s);
-        const std::int64_t begin = unit.flat_offset(param, s) + piece.first, end = begin + piece.real_rows * piece.columns;
-        const std::int64_t from = std::max(begin, first), to = std::min(end, first + count);
-        if (from >= to) continue;
-        if (spec.initial.kind == Initial::Kind::one) std::fill_n(flat + (from - first), to - from, 1.0f);
-        if (spec.initial.kind != Initial::Kind::normal) continue;
-        const RandomStream stream{seed, purpose_of(unit.name() + "." + spec.parts[part].name)};
-        initial_rows(stream, piece, static_cast<float>(spec.initial.deviation), threads, begin, first, count, flat);
-      }
+  for (const Stretch& stretch : stretches(unit, first, count)) {
+    const ParamSpec& spec = unit.params()[stretch.param];
+    if (spec.initial.kind == Initial::Kind::one) std::fill_n(flat + stretch.before, stretch.count, 1.0f);
+    if (spec.initial.kind != Initial::Kind::normal) continue;
+    const RandomStream stream{seed, purpose_of(unit.name() + "." + spec.parts[stretch.part].name)};
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (std::int64_t r = stretch.first_row(); r < stretch.end_row(); ++r) {
+      const Stretch::Row row = stretch.row(r);
+      draw_normals(stream, row.row * stretch.piece.whole_columns + row.column, row.count, static_cast<float>(spec.initial.deviation),
+                   flat + row.before);
+    }
   }
+}
+
+void set_values_in_pieces(Backend& backend, Unit& unit, UnitOptimizer* optimizer, Passage& passage, const GiveValues& give) {
+  const std::int64_t all = unit.flat_count(), most = passage.most_floats();
+  for (std::int64_t first = 0; first < all; first += most) {
+    const std::int64_t count = std::min(most, all - first);
+    give(first, count, passage.host<float>());
+    const Tensor given = passage.floats(count), values = unit.flat_values().range(first, count);
+    if (unit.dtype() == DType::f32) backend.copy(given, values);
+    else backend.convert(given, values);
+    if (optimizer != nullptr) optimizer->set_masters(backend, first, given);
+  }
+  if (optimizer != nullptr) optimizer->clear_moments(backend);
+  backend.synchronize();
 }
 
 std::vector<std::string_view> state_slots(const Config& config) {

@@ -112,7 +112,6 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   stage_->allocate_gradients(placed);
   replicas_ = std::make_unique<Replicas>(*stage_, config, Groups{*tensor_, *data_, *pipeline_});
   replicas_->allocate(placed);
-  replicas_->initialize(config.seed, threads_);
   replicas_->reserve(room.passes.zeros);
   tensor_->reserve(room.passes.exchange);
   data_->reserve(room.scalars.data_exchange());
@@ -123,6 +122,10 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step,
                                          Wires{channels_.get(), *reductions_, waiting_, queued, pinned_ ? &*pinned_ : nullptr}, room.tapes,
                                          room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
+  {
+    Passage passage(*backend_, executor_->scratch(), plan_.passing);
+    replicas_->initialize(config.seed, threads_, passage);
+  }
 
   input_arena_ = Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
   const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};

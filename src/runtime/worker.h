@@ -14,6 +14,7 @@
 #include "corpus/corpus.h"
 #include "runtime/executor.h"
 #include "runtime/run_plan.h"
+#include "runtime/whole_tensor.h"
 
 namespace mindpipe {
 
@@ -51,12 +52,14 @@ class Worker {
   /// SHA-256 over all values and optimizer state as whole tensors of f32 words, slot by slot, in model order: the same on every layout with
   /// equal bits. Fails where ranks differ in what all of them hold. Collective.
   Sha256::Digest state_digest();
-  using TakeWeights = std::function<void(const Model::ExportName&, const std::vector<std::int64_t>& shape, std::vector<float>& whole)>;
-  using FindWeights = std::function<std::vector<float>(const Model::ExportName&, const std::vector<std::int64_t>& shape)>;
-  /// Hands whole tensors [out, in] as f32 to `take` on world rank 0, in model order. Collective.
-  void gather_weights(const TakeWeights& take);
-  /// Sets weights, and masters with them, from whole tensors that `find` gives. Every rank reads for itself.
-  void load_weights(const FindWeights& find);
+  using TakeWords = std::function<void(const std::byte* words, std::size_t bytes)>;
+  /// Hands the weights (masters where values are rounded) as f32 to `take`, piece by piece: the tensors of files, one after the other, as
+  /// they are stored. Collective; every rank takes.
+  void gather_weights(const TakeWords& take);
+  /// What `load_weights` asks for: elements first, first + step, ... of a tensor as it is stored.
+  using ReadElements = std::function<void(const WholeTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count, float* to)>;
+  /// Sets weights, and masters with them, from what `read` gives. Every rank reads its own part for itself.
+  void load_weights(const ReadElements& read);
 
   const Config& config() const { return config_; }
   const Layout& layout() const { return layout_; }
@@ -78,8 +81,9 @@ class Worker {
   std::unique_ptr<Group> group_along(Axis axis, Transports::Use use, const char* name);
   std::unique_ptr<Communicator> make_group(Axis axis, int logical, Transports::Use use);
   void connect_stages();
-  std::vector<std::uint32_t> flat_slot(int unit, std::string_view slot);
-  void append_whole(const Unit& unit, int param, int part, const std::vector<std::uint32_t>& flat, std::vector<std::uint32_t>& words) const;
+  Sha256::Digest digest_of_copies();
+  bool speaks_for(const WholeTensor::Source& source);
+  void pass_words(std::string_view slot, const std::vector<WholeTensor>& tensors, const TakeWords& take);
 
   Config config_;
   RunPlan plan_;

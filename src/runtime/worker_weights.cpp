@@ -1,24 +1,24 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <map>
 
+#include "runtime/slot_reader.h"
 #include "runtime/weights.h"
 #include "runtime/worker.h"
 
 namespace mindpipe {
 namespace {
 
-constexpr std::size_t words_at_once = std::size_t{1} << 20;
-
-/// Adds words that at most one rank has (the others have zeros), two of them at a time: exact, whatever they mean.
-void sum_words(Communicator& group, std::vector<std::uint32_t>& words) {
-  if (group.size() == 1) return;
-  std::vector<std::int64_t> pairs;
-  for (std::size_t first = 0; first < words.size(); first += words_at_once) {
-    const std::size_t count = std::min(words_at_once, words.size() - first);
-    pairs.assign((count + 1) / 2, 0);
-    std::memcpy(pairs.data(), words.data() + first, count * 4);
-    group.sum_integers(pairs, TrafficClass::files);
-    std::memcpy(words.data() + first, pairs.data(), count * 4);
+/// Of elements [first, first + count) of a whole tensor, as it is stored, those that a shard has.
+void read_lines(SlotReader& reader, int unit, const StoredLines& has, std::int64_t first, std::int64_t count, std::byte* words) {
+  for (std::int64_t l = std::max<std::int64_t>(0, (first - has.first) / has.line); l < has.lines; ++l) {
+    const std::int64_t line = has.first + l * has.line;
+    const std::int64_t begin = std::max(first, line), end = std::min(first + count, line + has.length);
+    if (line >= first + count) break;
+    if (begin < end)
+      reader.read(unit, has.flat + l * has.flat_line + (begin - line) * has.flat_step, has.flat_step, end - begin,
+                  words + (begin - first) * 4);
   }
 }
 
@@ -37,135 +37,130 @@ void require_alike(Communicator& group, const std::vector<std::uint32_t>& digest
              name_of(group.axis()));
 }
 
+std::vector<std::int64_t> integers_of(const Sha256::Digest& digest) { return {digest.begin(), digest.end()}; }
+
+/// Fails where the ranks of a group come with different digests.
+void require_alike(Communicator& group, const std::vector<std::int64_t>& digest) {
+  std::vector<std::int64_t> sums = digest;
+  group.sum_integers(sums, TrafficClass::files);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    MP_CHECK(sums[i] == digest[i] * group.size(), "the ranks of the {} axis hold different copies of the same weights",
+             name_of(group.axis()));
+}
+
 }  // namespace
 
-/// What this rank has of a slot of one of its units, as words of f32 in flat order; zeros where other data ranks have it.
-std::vector<std::uint32_t> Worker::flat_slot(int index, std::string_view slot) {
-  const Unit& unit = stage_->unit(index);
-  const UnitOptimizer& optimizer = *replicas_->optimizer_of(index);
-  std::vector<std::uint32_t> words(unit.flat_count(), 0);
-  if (slot != "value") {
-    // An empty part has no state of its own, and its neighbours have all of it.
-    for (const auto& [name, tensor] : optimizer.slots())
-      if (name == slot) backend_->download(tensor, words.data() + optimizer.begin());
-  } else if (unit.dtype() == DType::f32) {
-    backend_->download(unit.flat_values(), words.data());
-  } else {
-    std::vector<std::uint16_t> halves(words.size());
-    backend_->download(unit.flat_values(), halves.data());
-    std::transform(halves.begin(), halves.end(), words.begin(), [](std::uint16_t half) { return std::uint32_t{half} << 16; });
-  }
-  return words;
+/// Whether this rank's elements of it are to be taken: one stage of those that have the unit, one rank of those that have all of it.
+bool Worker::speaks_for(const WholeTensor::Source& source) {
+  if (replicas_->optimizer_of(source.unit) == nullptr || !stage_->counts_here(source.unit)) return false;
+  return stage_->unit(source.unit).params()[source.param].split != Split::none || tensor_->rank() == 0;
 }
 
-/// Appends a whole tensor to `words`: of the unit's `flat` words those that this rank speaks for, zeros elsewhere.
-void Worker::append_whole(const Unit& unit, int param, int part, const std::vector<std::uint32_t>& flat,
-                          std::vector<std::uint32_t>& words) const {
-  const ParamSpec& spec = unit.params()[param];
-  const std::size_t begin = words.size();
-  words.resize(begin + (spec.parts[part].rows - spec.parts[part].padding) * spec.width(), 0);
-  if (flat.empty() || (spec.split == Split::none && tensor_->rank() != 0)) return;
-  for (int s = 0; s < unit.local_shards(param); ++s) {
-    const PieceOfShard piece = piece_of(unit, param, part, spec.split == Split::none ? 0 : unit.shards().first + s);
-    for (std::int64_t r = 0; r < piece.real_rows; ++r)
-      std::memcpy(&words[begin + (piece.whole_row + r) * piece.whole_columns + piece.whole_column],
-                  &flat[unit.flat_offset(param, s) + piece.first + r * piece.columns], piece.columns * 4);
-  }
-}
+/// Every rank puts in the words that it speaks for and zeros elsewhere; their sum, two words at a time, is exact whatever they mean.
+void Worker::pass_words(std::string_view slot, const std::vector<WholeTensor>& tensors, const TakeWords& take) {
+  std::vector<Communicator*> groups{tensor_.get(), pipeline_.get()};
+  // Values are whole on every data rank; state may be in parts, each on one rank.
+  if (slot != "value" && replicas_->sharded()) groups.push_back(data_.get());
+  int ranks = 1;
+  for (Communicator* group : groups) ranks = std::max(ranks, group->size());
 
-/// Masters where values are rounded.
-void Worker::gather_weights(const TakeWeights& take) {
-  const auto& units = stage_->model().units();
-  for (int u = 0; u < static_cast<int>(units.size()); ++u) {
-    const Unit& unit = *units[u];
-    std::vector<std::uint32_t> flat;
-    if (replicas_->optimizer_of(u) != nullptr) {
-      flat = flat_slot(u, unit.dtype() == DType::f32 ? "value" : "master");
-      if (unit.dtype() != DType::f32 && replicas_->sharded()) sum_words(*data_, flat);
-      if (!stage_->counts_here(u)) flat.clear();
-    }
-    for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-      const ParamSpec& spec = unit.params()[p];
-      for (int part = 0; part < static_cast<int>(spec.parts.size()); ++part) {
-        std::vector<std::uint32_t> words;
-        append_whole(unit, p, part, flat, words);
-        sum_words(*tensor_, words);
-        sum_words(*pipeline_, words);
-        if (world_.rank != 0) continue;
-        std::vector<float> whole(words.size());
-        std::memcpy(whole.data(), words.data(), words.size() * 4);
-        const Model::ExportName name = stage_->model().export_name(unit.name(), spec.parts[part].name);
-        const std::int64_t rows = spec.parts[part].rows - spec.parts[part].padding;
-        take(name, spec.columns == 0 ? std::vector<std::int64_t>{rows} : std::vector<std::int64_t>{rows, spec.width()}, whole);
+  Passage passage(*backend_, executor_->scratch(), plan_.passing);
+  auto* words = passage.host<std::byte>();
+  // What arrives in a sum takes as much room as what is summed, and an alignment for each rank.
+  const std::size_t room = ranks == 1 ? passage.bytes() : (passage.bytes() - static_cast<std::size_t>(ranks) * alignment) / 2;
+  const auto most = static_cast<std::int64_t>(room / 8 * 2);
+  std::byte* arriving = words + aligned(static_cast<std::size_t>(most) * 4);
+  SlotReader reader(*stage_, *replicas_, slot);
+  std::int64_t filled = 0;
+  const auto pass_on = [&] {
+    std::memset(words + filled * 4, 0, filled % 2 * 4);
+    const std::span pairs(reinterpret_cast<std::int64_t*>(words), static_cast<std::size_t>((filled + 1) / 2));
+    for (Communicator* group : groups) group->sum_integers(pairs, TrafficClass::files, arriving);
+    take(words, static_cast<std::size_t>(filled) * 4);
+    filled = 0;
+  };
+  for (const WholeTensor& tensor : tensors)
+    for (std::int64_t first = 0; first < tensor.count();) {
+      const std::int64_t count = std::min(most - filled, tensor.count() - first);
+      std::memset(words + filled * 4, 0, static_cast<std::size_t>(count) * 4);
+      for (const WholeTensor::Source& source : tensor.sources) {
+        if (!speaks_for(source)) continue;
+        const Unit& unit = stage_->unit(source.unit);
+        for (int s = 0; s < unit.local_shards(source.param); ++s)
+          read_lines(reader, source.unit, stored_lines(tensor, source, unit, s), first, count, words + filled * 4);
       }
+      first += count, filled += count;
+      if (filled == most) pass_on();
     }
-  }
+  if (filled > 0) pass_on();
 }
 
-void Worker::load_weights(const FindWeights& find) {
+void Worker::gather_weights(const TakeWords& take) {
+  pass_words(compute_dtype(config_) == DType::f32 ? "value" : "master", tensors_for_files(stage_->model()), take);
+}
+
+void Worker::load_weights(const ReadElements& read) {
+  Passage passage(*backend_, executor_->scratch(), plan_.passing);
+  const std::vector<WholeTensor> tensors = tensors_for_files(stage_->model());
+  std::map<std::array<int, 3>, std::pair<const WholeTensor*, std::int64_t>>
+      place;  // of each piece: its tensor, and the rows above it there
+  for (const WholeTensor& tensor : tensors)
+    for (const WholeTensor::Source& source : tensor.sources) place[{source.unit, source.param, source.part}] = {&tensor, source.above};
   for (int u : stage_->local_units()) {
     Unit& unit = stage_->unit(u);
-    if (unit.flat_count() == 0) continue;
-    Memory host(Memory::Kind::host);
-    Arena room(host, MemoryClass::workspace, bytes_for({unit.flat_count()}, DType::f32));
-    const Tensor flat = room.take({unit.flat_count()}, DType::f32);
-    std::fill_n(flat.as<float>(), unit.flat_count(), 0.0f);
-    for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-      const ParamSpec& spec = unit.params()[p];
-      for (int part = 0; part < static_cast<int>(spec.parts.size()); ++part) {
-        const std::int64_t rows = spec.parts[part].rows - spec.parts[part].padding, columns = spec.width();
-        const Model::ExportName name = stage_->model().export_name(unit.name(), spec.parts[part].name);
-        const std::vector<float> whole =
-            find(name, spec.columns == 0 ? std::vector<std::int64_t>{rows} : std::vector<std::int64_t>{rows, columns});
-        for (int s = 0; s < unit.local_shards(p); ++s) {
-          const PieceOfShard piece = piece_of(unit, p, part, spec.split == Split::none ? 0 : unit.shards().first + s);
-          for (std::int64_t r = 0; r < piece.real_rows; ++r)
-            std::memcpy(flat.as<float>() + unit.flat_offset(p, s) + piece.first + r * piece.columns,
-                        &whole[(piece.whole_row + r) * columns + piece.whole_column], piece.columns * 4);
+    set_values_in_pieces(*backend_, unit, replicas_->optimizer_of(u), passage, [&](std::int64_t first, std::int64_t count, float* flat) {
+      std::fill_n(flat, count, 0.0f);
+      for (const Stretch& stretch : stretches(unit, first, count)) {
+        const auto& [tensor, above] = place.at({u, stretch.param, stretch.part});
+        for (std::int64_t r = stretch.first_row(); r < stretch.end_row(); ++r) {
+          const Stretch::Row row = stretch.row(r);
+          const std::int64_t at =
+              tensor->transposed ? row.column * tensor->rows + above + row.row : (above + row.row) * tensor->width() + row.column;
+          read(*tensor, at, tensor->transposed ? tensor->rows : 1, row.count, flat + row.before);
+        }
+      }
+    });
+  }
+}
+
+/// Of all state in the parameters that no rank of the tensor group has alone: one speaks for all, so the others' are in no other digest.
+Sha256::Digest Worker::digest_of_copies() {
+  Passage passage(*backend_, executor_->scratch(), plan_.passing);
+  auto* words = passage.host<std::byte>();
+  Sha256 sha;
+  for (const std::string_view slot : state_slots(config_)) {
+    SlotReader reader(*stage_, *replicas_, slot);
+    for (int u : stage_->local_units()) {
+      const Unit& unit = stage_->unit(u);
+      for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+        const std::int64_t all = unit.params()[p].split == Split::none ? unit.shard_shape(p).count() : 0;
+        for (std::int64_t first = 0; first < all; first += passage.most_floats()) {
+          const std::int64_t count = std::min(passage.most_floats(), all - first);
+          std::memset(words, 0, static_cast<std::size_t>(count) * 4);
+          reader.read(u, unit.flat_offset(p, 0) + first, 1, count, words);
+          sha.add(words, static_cast<std::size_t>(count) * 4);
         }
       }
     }
-    set_values(*backend_, unit, replicas_->optimizer_of(u), 0, flat);
-    if (UnitOptimizer* optimizer = replicas_->optimizer_of(u)) optimizer->clear_moments(*backend_);
   }
+  return sha.end();
 }
 
 Sha256::Digest Worker::state_digest() {
-  const auto& units = stage_->model().units();
+  const std::vector<WholeTensor> tensors = pieces_of(stage_->model());
   const bool digests = tensor_->rank() == 0 && pipeline_->rank() == 0;
-  Sha256 sha, copies;  // copies: of what every tensor rank holds, of which one speaks for all
-  std::vector<std::uint32_t> words;
-  for (const std::string_view slot : state_slots(config_)) {
-    // Values are whole on every data rank, each of which digests its own; state may be in parts, each on one rank.
-    const bool in_parts = slot != "value" && replicas_->sharded();
-    const auto pass_on = [&] {
-      sum_words(*tensor_, words);
-      sum_words(*pipeline_, words);
-      if (in_parts) sum_words(*data_, words);
-      if (digests) sha.add(words.data(), words.size() * 4);
-      words.clear();
-    };
-    for (int u = 0; u < static_cast<int>(units.size()); ++u) {
-      const bool here = replicas_->optimizer_of(u) != nullptr && stage_->counts_here(u);
-      const std::vector<std::uint32_t> flat = here ? flat_slot(u, slot) : std::vector<std::uint32_t>{};
-      for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p) {
-        const ParamSpec& spec = units[u]->params()[p];
-        if (here && spec.split == Split::none) copies.add(&flat[units[u]->flat_offset(p, 0)], units[u]->shard_shape(p).count() * 4);
-        for (int part = 0; part < static_cast<int>(spec.parts.size()); ++part) {
-          append_whole(*units[u], p, part, flat, words);
-          if (words.size() >= words_at_once) pass_on();
-        }
-      }
-    }
-    pass_on();
-  }
-  std::vector<std::uint32_t> digest = words_of(digests ? sha.end() : Sha256::Digest{});
-  sum_words(*tensor_, digest);
-  sum_words(*pipeline_, digest);
-  require_alike(*tensor_, words_of(copies.end()));
+  Sha256 sha;
+  for (const std::string_view slot : state_slots(config_))
+    pass_words(slot, tensors, [&](const std::byte* words, std::size_t bytes) {
+      if (digests) sha.add(words, bytes);
+    });
+  std::vector<std::int64_t> digest = integers_of(digests ? sha.end() : Sha256::Digest{});
+  tensor_->sum_integers(digest, TrafficClass::files);
+  pipeline_->sum_integers(digest, TrafficClass::files);
+  require_alike(*tensor_, integers_of(digest_of_copies()));
   require_alike(*data_, digest);
   Sha256::Digest all;
-  std::memcpy(all.data(), digest.data(), all.size());
+  std::copy(digest.begin(), digest.end(), all.begin());
   return all;
 }
 

@@ -118,11 +118,13 @@ TEST_F(MemoryOfRanks, APredictionWithoutTheRoomForExchangesIsNoticed) {
 }
 
 TEST_F(MemoryOfRanks, EveryProcessGrowsByWhatWasPredicted) {
-  const std::vector<Config> all = layouts(wide_run());
-  for (int i : world.size == 2 ? std::vector<int>{1, 2, 6} : std::vector<int>{0, 1, 3}) {
-    const RunPlan plan = make_run_plan(all[i]);
-    EXPECT_EQ(growth_complaint(all[i], world, plan), "") << describe(all[i]) << " on rank " << world.rank;
-  }
+  const std::vector<Config> wide = layouts(wide_run()), wordy = layouts(wordy_run());
+  std::vector<Config> all;
+  for (int i : world.size == 2 ? std::vector<int>{1, 2, 6} : std::vector<int>{0, 1, 3}) all.push_back(wide[i]);
+  if (world.size == 2) all.insert(all.end(), {wordy[0], wordy[2]});
+  for (const Config& config : all)
+    EXPECT_EQ(growth_complaint(config, world, make_run_plan(config)), "")
+        << describe(config) << " " << config.model.vocabulary << " words, on rank " << world.rank;
 }
 
 }  // namespace

@@ -62,8 +62,12 @@ TEST(PredictedMemory, BeyondTheLimitIsRefusedWithTheLedgerBeforeAnythingIsTaken)
 }
 
 TEST(PredictedMemory, IsWhatTheProcessGrowsBy) {
-  const Config config = resolve(wide_run());
-  EXPECT_EQ(growth_complaint(config, World{}, make_run_plan(config)), "");
+  for (Config config : {wide_run(), wordy_run()})
+    for (const char* precision : {"f32", "bf16"}) {
+      config.train.precision = precision;
+      config = resolve(config);
+      EXPECT_EQ(growth_complaint(config, World{}, make_run_plan(config)), "") << config.model.vocabulary << " words, " << precision;
+    }
 }
 
 TEST(PredictedMemory, OfABillionParametersTakesNextToNothing) {

@@ -47,12 +47,14 @@ inline RunPlan with_room(RunPlan plan, double factor) {
   return plan;
 }
 
-/// Some steps and an evaluation: all that a training run does.
+/// Some steps, an evaluation, the weights on their way to a file, and their digest: all that a training run does.
 inline void train_a_little(Worker& worker, int steps = 3) {
   const Config& config = worker.config();
   Corpus corpus(config.data, Part::train, config.model, config.seed);
   for (int step = 0; step < steps; ++step) worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3);
   worker.evaluate(corpus, 1);
+  worker.gather_weights([](const std::byte*, std::size_t) {});
+  worker.state_digest();
 }
 
 /// Attention and MLP have one size, so that both parts of a sum over data that may be on their way come to be the largest, however they

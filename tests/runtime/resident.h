@@ -40,6 +40,15 @@ inline Config wide_run() {
   return config;
 }
 
+/// Most of it is one tensor: a table of many words, each of few numbers.
+inline Config wordy_run() {
+  Config config = small_run();
+  config.model.width = 64, config.model.mlp_width = 128, config.model.layers = 1, config.model.context = 32;
+  config.model.vocabulary = 50257;
+  config.train.batch = 4;
+  return config;
+}
+
 /// Where the growth of this process's VmHWM in a run is more than 5 % from the plan. What is not MindPipe's is there before the measurement
 /// begins: a run of the same layout on a narrower model, with messages of its kinds and sizes of thousands of bytes, has made MPI connect
 /// the ranks and fill its pools, threads start, and code be read.

@@ -1,0 +1,29 @@
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "runtime/replicas.h"
+
+namespace mindpipe {
+
+/// Reads what this rank has of one slot (a value, a master, a moment) of its units as words of f32.
+class SlotReader {
+ public:
+  SlotReader(Stage& stage, Replicas& replicas, std::string_view slot) : stage_(stage), replicas_(replicas), slot_(slot) {}
+  /// Words of the flat elements first, first + step, ... of a unit; those that other data ranks have stay as they are.
+  void read(int unit, std::int64_t first, std::int64_t step, std::int64_t count, std::byte* words);
+
+ private:
+  void open(int unit);
+
+  Stage& stage_;
+  Replicas& replicas_;
+  std::string_view slot_;
+  int unit_ = -1;  ///< the one that the rest is about
+  DType dtype_ = DType::f32;
+  std::int64_t begin_ = 0, end_ = 0;
+  const std::byte* data_ = nullptr;
+  std::vector<std::byte> copy_;  ///< of the unit's slot, where the host does not reach it
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,137 @@
+// ranks: 2 4
+#include "app/weights_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "core/random.h"
+#include "io/safetensors.h"
+
+// The file of weights that a run leaves: which layout trained and how much of it passed at once is not to be seen in it.
+namespace mindpipe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Of several shards and pieces, a vocabulary with padding, matrices that files have the other way round.
+Config small_config(bool llama) {
+  Config config;
+  config.run.dir = "unused";
+  config.seed = 5;
+  config.model.layers = 2, config.model.width = 48, config.model.heads = 4, config.model.context = 24, config.model.vocabulary = 125;
+  if (llama) {
+    config.model.positions = "rotary", config.model.norm = "rms", config.model.mlp = "swiglu", config.model.bias = false;
+    config.model.tied = false, config.model.key_value_heads = 2, config.model.mlp_width = 112;
+  }
+  config.data.train = {{"synthetic:arithmetic", 1}};
+  config.train.batch = 8, config.train.micro_batch = 2, config.train.steps = 1;
+  config.reproducible = {2, 2};
+  config.device.threads = 1;
+  return config;
+}
+
+struct WeightsFile : ::testing::Test {
+  World world{MPI_COMM_WORLD};
+  fs::path folder;
+
+  WeightsFile() {
+    MPI_Comm_rank(world.comm, &world.rank);
+    MPI_Comm_size(world.comm, &world.size);
+    folder = fs::temp_directory_path() / ("mindpipe_weights_file_" + std::to_string(getppid()));
+    fs::create_directories(folder);
+  }
+  ~WeightsFile() override {
+    MPI_Barrier(world.comm);
+    if (world.rank == 0) fs::remove_all(folder);
+  }
+
+  std::string path(const char* name) const { return (folder / name).string(); }
+  std::string bytes(const char* name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  /// The layouts of this many ranks.
+  std::vector<GridConfig> grids() const {
+    if (world.size == 2) return {{1, 1, 1, 2}, {1, 1, 2, 1}, {1, 2, 1, 1}};
+    return {{1, 1, 2, 2}, {1, 2, 1, 2}, {1, 2, 2, 1}};
+  }
+};
+
+void train_one_step(Worker& worker) {
+  worker.waiting().set_crowded(true);
+  Corpus corpus(worker.config().data, Part::train, worker.config().model, worker.config().seed);
+  worker.step(corpus, 0, 0, 1e-2);
+}
+
+/// A worker of which only so many bytes pass at once.
+Worker with_passage_of(std::size_t bytes, const Config& config, const World& world) {
+  RunPlan plan = make_run_plan(config);
+  plan.passing = std::min(plan.passing, bytes);
+  return {config, world, plan};
+}
+
+constexpr std::size_t few = 4096, all = std::size_t{1} << 30;
+
+TEST_F(WeightsFile, HasTheSameBytesOnEveryLayoutHoweverLittlePassesAtOnce) {
+  for (const bool llama : {false, true}) {
+    Config config = small_config(llama);
+    config.train.precision = llama ? "bf16" : "f32";
+    if (world.rank == 0) {
+      const Config alone = resolve(config);
+      Worker worker(alone, World{});
+      train_one_step(worker);
+      save_weights(worker, path("alone"));
+    }
+    MPI_Barrier(world.comm);
+    for (const GridConfig& grid : grids())
+      for (const std::size_t passing : {few, all}) {
+        config.grid = grid, config.train.zero = grid.data > 1 ? 1 : 0;
+        Worker worker = with_passage_of(passing, resolve(config), world);
+        train_one_step(worker);
+        save_weights(worker, path("of all"));
+        Worker other = with_passage_of(passing, resolve(config), world);
+        MPI_Barrier(world.comm);
+        read_weights(other, path("of all"));
+        save_weights(other, path("read"));
+        if (world.rank != 0) continue;
+        const std::string where = fmt::format("{} pipeline {} data {} tensor {}, {} bytes at once", llama ? "llama" : "gpt2", precision,
+                                              grid.pipeline, grid.data, grid.tensor, passing);
+        ASSERT_GT(bytes("alone").size(), 100'000u);
+        EXPECT_TRUE(bytes("of all") == bytes("alone")) << where;
+        EXPECT_TRUE(bytes("read") == bytes("alone")) << where;
+      }
+  }
+}
+
+TEST_F(WeightsFile, HoldsEachElementWhereTransformersLooksForIt) {
+  Config config = small_config(false);
+  config.grid.tensor = world.size == 2 ? 2 : 1, config.grid.pipeline = world.size == 2 ? 1 : 2, config.grid.data = world.size == 2 ? 1 : 2;
+  Worker worker = with_passage_of(few, resolve(config), world);
+  save_weights(worker, path("initial"));
+  if (world.rank != 0) return;
+  const SafetensorsFile file(path("initial"));
+  const std::int64_t width = config.model.width;
+  const auto drawn = [&](const char* name, std::int64_t element) {
+    return 0.02f * static_cast<float>(RandomStream{config.seed, purpose_of(name)}.normal(element));
+  };
+  const char* thirds[] = {"layers.1.attention.attention.q.weight", "layers.1.attention.attention.k.weight",
+                          "layers.1.attention.attention.v.weight"};
+  const std::vector<float> stacked = file.floats("transformer.h.1.attn.c_attn.weight");
+  EXPECT_THAT(file.tensor("transformer.h.1.attn.c_attn.weight").shape, testing::ElementsAre(width, 3 * width));
+  for (std::int64_t in = 0; in < width; ++in)
+    for (std::int64_t out = 0; out < 3 * width; ++out)
+      ASSERT_FLOAT_EQ(stacked[in * 3 * width + out], drawn(thirds[out / width], out % width * width + in)) << in << ", " << out;
+  const std::vector<float> table = file.floats("transformer.wte.weight");
+  ASSERT_EQ(table.size(), static_cast<std::size_t>(125 * width)) << "padding is not saved";
+  for (std::int64_t i = 0; i < 125 * width; ++i) ASSERT_FLOAT_EQ(table[i], drawn("embedding.embedding.weight", i)) << i;
+}
+
+}  // namespace
+}  // namespace mindpipe
