@@ -101,7 +101,7 @@ TEST_F(WeightsFile, HasTheSameBytesOnEveryLayoutHoweverLittlePassesAtOnce) {
         read_weights(other, path("of all"));
         save_weights(other, path("read"));
         if (world.rank != 0) continue;
-        const std::string where = fmt::format("{} pipeline {} data {} tensor {}, {} bytes at once", llama ? "llama" : "gpt2", precision,
+        const std::string where = fmt::format("{} pipeline {} data {} tensor {}, {} bytes at once", llama ? "llama in bf16" : "gpt2 in f32",
                                               grid.pipeline, grid.data, grid.tensor, passing);
         ASSERT_GT(bytes("alone").size(), 100'000u);
         EXPECT_TRUE(bytes("of all") == bytes("alone")) << where;
