@@ -15,7 +15,7 @@ int eval(const Arguments& arguments, const Config& given) {
   const Config& config = run.config();
   Corpus corpus(config.data, Part::validation, config.model, config.seed);
   for (const std::string& line : corpus.describe()) info("validation: {}", line);
-  run.make_worker();
+  run.make_worker(Purpose::reading);
   read_weights(run.worker(), config.run.dir + "/model.safetensors");
   const double of_batch = config.watchdog.step > 0 ? config.watchdog.step : 300;
   run.watchdog().arm(of_batch * config.train.evaluate_batches, "the evaluation", "watchdog.step a batch");

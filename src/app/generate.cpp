@@ -44,7 +44,7 @@ int generate(const Arguments& arguments, const Config& given) {
   MP_REQUIRE(static_cast<std::int64_t>(tokens.size()) <= config.model.context, Exit::bad_data,
              "generate.prompt has {} tokens, but the context of the model is {}; shorten it", tokens.size(), config.model.context);
 
-  run.make_worker();
+  run.make_worker(Purpose::reading);
   read_weights(run.worker(), config.run.dir + "/model.safetensors");
   Generator generator(config, run.worker());
   const RandomStream stream{config.seed, purpose_of("generate"), 0, 0};

@@ -102,13 +102,13 @@ void Run::call_roll_in(const std::string& directory) {
   watchdog_->call_roll_in(directory, hosts);
 }
 
-void Run::make_worker() {
+void Run::make_worker(Purpose purpose) {
   watchdog_->waits_for("all ranks to say where they run", now_ns());
   places_ = all_places(session_.world(), place_of_this_rank(1));
   watchdog_->waits_for("");
   Config mine = config_;
   if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
-  worker_ = std::make_unique<Worker>(mine, world(), watchdog_.get());
+  worker_ = std::make_unique<Worker>(mine, world(), watchdog_.get(), purpose);
   require_agreement();
   places_ = all_places(session_.world(), place_of_this_rank(worker_->threads()));
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));

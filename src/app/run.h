@@ -29,7 +29,7 @@ class Run {
   bool speaks() const { return session_.rank() == 0; }
   World world() const { return {session_.world(), session_.rank(), session_.size()}; }
   /// Builds this rank's part; says what was built.
-  void make_worker();
+  void make_worker(Purpose purpose);
   /// From now on the watchdogs of all ranks agree in this directory on whom to name.
   void call_roll_in(const std::string& directory);
   double seconds() const { return seconds_since(start_ns_); }

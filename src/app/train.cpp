@@ -48,7 +48,7 @@ int train(const Arguments& arguments, const Config& given) {
         "checkpoint.every is {}, but checkpoints are not written yet: a run that is cut short keeps nothing; its weights are saved when it "
         "ends or is stopped",
         config.checkpoint.every);
-  run.make_worker();
+  run.make_worker(Purpose::training);
   run.call_roll_in(answers);
   Worker& worker = run.worker();
   if (directory) {  // a start that fails before here leaves what an earlier run has written

@@ -35,11 +35,12 @@ RankRoom room_of(const RunPlan& plan, Measure& measure, int rank) {
     if (outline.rank_of(chunk) != rank) continue;
     const int first = outline.first_block[chunk], last = outline.first_block[chunk + 1];
     const Measure::Room trained = measure.room(first, last), evaluated = measure.evaluation_room(first, last);
-    room.passes.include(trained);
     room.passes.include(evaluated);
+    room.tapes[0] = std::max(room.tapes[0], evaluated.kept);
+    if (plan.purpose == Purpose::reading) continue;
+    room.passes.include(trained);
     for (const Action& action : plan.step.program.ranks[rank])
       if (action.kind == Kind::forward && action.chunk == chunk) room.tapes[action.slot] = std::max(room.tapes[action.slot], trained.kept);
-    room.tapes[0] = std::max(room.tapes[0], evaluated.kept);
   }
   // Evaluation goes through neighbouring chunks of one rank in one breath.
   if (outline.stages == 1)
@@ -82,9 +83,10 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   for (std::int64_t slab : placed.slabs) at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
   for (int u : units_of(plan.outline, measure.model(), rank)) {
     Unit& unit = *measure.model().units()[u];
+    at(MemoryClass::values) += unit.value_bytes();
+    if (plan.purpose == Purpose::reading) continue;
     const UnitOptimizer optimizer(unit, config.optimizer, part, parts);
     const std::vector<char> apart = parts_apart(measure.model(), u, placed);
-    at(MemoryClass::values) += unit.value_bytes();
     at(MemoryClass::gradients) += placed.slabs.empty()
                                       ? unit.gradient_bytes()
                                       : optimizer.gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
@@ -93,6 +95,7 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   for (std::size_t tape : plan.rooms[rank].tapes) at(MemoryClass::activations) += aligned(tape);
   at(MemoryClass::workspace) =
       static_cast<std::int64_t>(plan.rooms[rank].workspace(data_rank) + (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
+  if (plan.purpose == Purpose::training) at(MemoryClass::workspace) += static_cast<std::int64_t>(plan.rooms[rank].scalars.bytes());
   for (const BoundaryBytes& b : placed.buffers)
     at(MemoryClass::boundary) += aligned(std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
   at(MemoryClass::boundary) +=
@@ -104,8 +107,8 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
 
 std::size_t RankRoom::workspace(int data_rank) const {
   return aligned(passes.scratch) + aligned(passes.exchange) + aligned(passes.zeros) +
-         Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total() + scalars.bytes() +
-         aligned(scalars.data_exchange()) + aligned(scalars.pipeline_exchange());
+         Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total() + aligned(scalars.data_exchange()) +
+         aligned(scalars.pipeline_exchange());
 }
 
 std::int64_t total_of(const BytesByClass& bytes) { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
@@ -153,6 +156,14 @@ std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& 
                                       : manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
 }
 
+/// What reads passes forward through one tape, whose tensors it sends: of a step's memory that is all it needs.
+void forget_step(RunPlan& plan) {
+  for (RankMemory& placed : plan.step.placement.ranks) {
+    placed.arenas = 1;
+    placed.buffers.clear(), placed.slabs.clear(), placed.gradients.clear();
+  }
+}
+
 }  // namespace
 
 void require_grid(const Config& config) {
@@ -160,11 +171,12 @@ void require_grid(const Config& config) {
   cuts_of(config, std::vector<std::int64_t>(measure.model().blocks().size(), 1));
 }
 
-RunPlan make_run_plan(const Config& config) {
+RunPlan make_run_plan(const Config& config, Purpose purpose) {
   const int stages = config.grid.pipeline, chunks = config.schedule.chunks;
   const Layout layout = make_layout(config, {});
   Measure measure(config, layout);
   RunPlan plan;
+  plan.purpose = purpose;
   plan.outline = measure.outline();
   plan.parameters = measure.model().parameters();
   plan.operations_per_token = measure.operations_per_token();
@@ -180,6 +192,7 @@ RunPlan make_run_plan(const Config& config) {
   Network network;
   network.message = network.data = network.grid = network.tensor = {2000, 100, -1};
   plan.step = make_program(outline, config.schedule.kind, network);
+  if (purpose == Purpose::reading) forget_step(plan);
 
   plan.passing = most_passing;
   for (int rank = 0; rank < stages; ++rank) {

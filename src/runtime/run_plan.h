@@ -14,13 +14,17 @@ struct RankRoom {
   Measure::Room passes;                ///< the largest of all its chunks
   std::vector<std::size_t> reduction;  ///< what arrives of one part of a sum over data, on each data rank
   ScalarCounts scalars;
-  std::size_t workspace(int data_rank) const;  ///< all working memory
+  std::size_t workspace(int data_rank) const;  ///< all working memory but that of the scalars
 };
 
 using BytesByClass = std::array<std::int64_t, memory_classes.size()>;
 
+/// What a run does with its model. One that only reads passes forward: it needs no gradients, no optimizer and no room of a step.
+enum class Purpose : std::uint8_t { training, reading };
+
 /// A plan of a run, made on paper alike on every rank: how the model is cut, what a step does, what memory it needs.
 struct RunPlan {
+  Purpose purpose = Purpose::training;
   Outline outline;
   PlannedStep step;
   std::vector<RankRoom> rooms;  ///< of each pipeline rank
@@ -37,7 +41,7 @@ struct RunPlan {
 };
 std::int64_t total_of(const BytesByClass& bytes);
 /// `config` is resolved and its degrees are known.
-RunPlan make_run_plan(const Config& config);
+RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training);
 /// Fails where make_run_plan would because the degrees do not suit batch, model or schedule; plans nothing.
 void require_grid(const Config& config);
 

@@ -109,9 +109,11 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   stage_ = std::make_unique<Stage>(config, layout_, context, ranges);
   stage_->allocate_values();
   const RankMemory& placed = plan_.step.placement.ranks[here];
-  stage_->allocate_gradients(placed);
   replicas_ = std::make_unique<Replicas>(*stage_, config, Groups{*tensor_, *data_, *pipeline_});
-  replicas_->allocate(placed);
+  if (plan_.purpose == Purpose::training) {
+    stage_->allocate_gradients(placed);
+    replicas_->allocate(placed);
+  }
   replicas_->reserve(room.passes.zeros);
   tensor_->reserve(room.passes.exchange);
   data_->reserve(room.scalars.data_exchange());
@@ -122,7 +124,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step,
                                          Wires{channels_.get(), *reductions_, waiting_, queued, pinned_ ? &*pinned_ : nullptr}, room.tapes,
                                          room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
-  {
+  if (plan_.purpose == Purpose::training) {
     Passage passage(*backend_, executor_->scratch(), plan_.passing);
     replicas_->initialize(config.seed, threads_, passage);
   }
@@ -160,6 +162,7 @@ StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int mic
 }
 
 std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate) {
+  MP_CHECK(plan_.purpose == Purpose::training, "a worker that only reads has no memory for a step");
   StepInput& input = load_batch(corpus, first_sample, layout_.micro_batches());
   input.step = step, input.rate = rate;
   const Memory::Closed closed(memory_);

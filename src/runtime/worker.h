@@ -31,8 +31,8 @@ class Worker {
  public:
   /// Collective over the world. Takes all memory that steps and evaluations work in.
   /// `watchdog`, unless none, hears what is waited for and asks the transports for trouble; it outlives the worker.
-  Worker(const Config& config, const World& world, Watchdog* watchdog = nullptr)
-      : Worker(config, world, make_run_plan(config), make_backend, make_transports, watchdog) {}
+  Worker(const Config& config, const World& world, Watchdog* watchdog = nullptr, Purpose purpose = Purpose::training)
+      : Worker(config, world, make_run_plan(config, purpose), make_backend, make_transports, watchdog) {}
   /// The same with the arenas that `plan` says, which may be larger than needed.
   Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make = make_backend,
          const MakeTransports& connect = make_transports, Watchdog* watchdog = nullptr);

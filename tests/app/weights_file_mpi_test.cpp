@@ -110,6 +110,30 @@ TEST_F(WeightsFile, HasTheSameBytesOnEveryLayoutHoweverLittlePassesAtOnce) {
   }
 }
 
+TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
+  for (const char* precision : {"f32", "bf16"})
+    for (const GridConfig& grid : grids()) {
+      Config config = small_config(false);
+      config.grid = grid, config.train.zero = grid.data > 1 ? 2 : 0, config.train.precision = precision;
+      config = resolve(config);
+      Corpus corpus(config.data, Part::train, config.model, config.seed);
+      Worker trained(config, world);
+      train_one_step(trained);
+      save_weights(trained, path("trained"));
+      MPI_Barrier(world.comm);
+      Worker reader(config, world, nullptr, Purpose::reading);
+      reader.waiting().set_crowded(true);
+      read_weights(reader, path("trained"));
+      EXPECT_EQ(reader.evaluate(corpus, 2), trained.evaluate(corpus, 2)) << precision;
+      const auto held = [&](MemoryClass kind) { return static_cast<std::int64_t>(reader.memory().allocated(kind)); };
+      EXPECT_EQ(held(MemoryClass::gradients), 0);
+      EXPECT_EQ(held(MemoryClass::optimizer), 0);
+      for (const MemoryClass kind : memory_classes)
+        EXPECT_EQ(held(kind), reader.plan().memory_of(reader.layout().coord)[static_cast<int>(kind)]) << name_of(kind);
+      EXPECT_ANY_THROW(reader.step(corpus, 0, 0, 1e-2));
+    }
+}
+
 TEST_F(WeightsFile, HoldsEachElementWhereTransformersLooksForIt) {
   Config config = small_config(false);
   config.grid.tensor = world.size == 2 ? 2 : 1, config.grid.pipeline = world.size == 2 ? 1 : 2, config.grid.data = world.size == 2 ? 1 : 2;
