@@ -22,21 +22,6 @@ void read_lines(SlotReader& reader, int unit, const StoredLines& has, std::int64
   }
 }
 
-std::vector<std::uint32_t> words_of(const Sha256::Digest& digest) {
-  std::vector<std::uint32_t> words(digest.size() / 4);
-  std::memcpy(words.data(), digest.data(), digest.size());
-  return words;
-}
-
-/// Fails where the ranks of a group come with different digests.
-void require_alike(Communicator& group, const std::vector<std::uint32_t>& digest) {
-  std::vector<std::int64_t> sums(digest.begin(), digest.end());
-  group.sum_integers(sums, TrafficClass::files);
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    MP_CHECK(sums[i] == std::int64_t{digest[i]} * group.size(), "the ranks of the {} axis hold different copies of the same weights",
-             name_of(group.axis()));
-}
-
 std::vector<std::int64_t> integers_of(const Sha256::Digest& digest) { return {digest.begin(), digest.end()}; }
 
 /// Fails where the ranks of a group come with different digests.
