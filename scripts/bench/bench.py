@@ -42,7 +42,8 @@ def peer_python():
     for python in (os.environ.get("MINDPIPE_PEER_PYTHON"), os.path.join(ROOT, ".venv-peers", "bin", "python"), "/usr/bin/python3"):
         if python and shutil.which(python) and subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
             return python
-    fail("no interpreter here imports torch; run scripts/bench/peers.sh, or name one in MINDPIPE_PEER_PYTHON")
+    print("no interpreter here imports torch: MindPipe runs alone (make bench-peers installs it, MINDPIPE_PEER_PYTHON names another)")
+    return ""
 
 
 def run_torch(options, precision, compiled=False):
@@ -75,9 +76,9 @@ def share_of_peak(tokens_per_second, gflops, causal):
 
 
 def compare(options, precision):
-    runs = {"mindpipe": [], "torch": []}
-    if options.compile:
-        runs["torch compiled"] = []
+    runs = {"mindpipe": []}
+    if options.python:
+        runs.update({"torch": [], "torch compiled": []} if options.compile else {"torch": []})
     for repeat in range(options.repeats):
         for who in list(runs)[:: 1 if repeat % 2 == 0 else -1]:  # turn about, so that neither always runs on a warm machine
             print("%s, %s, run %d of %d" % (precision, who, repeat + 1, options.repeats), file=sys.stderr, flush=True)
@@ -90,10 +91,11 @@ def compare(options, precision):
 
 def print_comparison(precision, runs, product_rate):
     """`product_rate`: GFLOP/s of our own large products, all threads; 0 where they were not measured."""
-    peak = max(run["product_gflops"] for run in runs["torch"])
-    print("\nGPT-2 124M, %s, sequence %d, batch %d, micro-batch %d, %d threads; torch %s, its large products %.0f GFLOP/s (the shares are of them)"
-          % (precision, SEQUENCE, runs["torch"][0]["batch"], runs["torch"][0]["micro_batch"], runs["torch"][0]["threads"],
-             runs["torch"][0]["torch"], peak))
+    ours = runs["mindpipe"][0]
+    peak = max((run["product_gflops"] for run in runs.get("torch", [])), default=product_rate or float("nan"))
+    print("\nGPT-2 124M, %s, sequence %d, batch %d, micro-batch %d, %d threads; %s %.0f GFLOP/s (the shares are of them)"
+          % (precision, SEQUENCE, ours["batch"], ours["micro_batch"], ours["threads"],
+             "torch %s, its large products" % runs["torch"][0]["torch"] if "torch" in runs else "our own large products", peak))
     print("%-16s %10s %10s %10s %12s %14s %16s" % ("", "tokens/s", "step s", "peak MiB", "start s", "causal share", "full share"))
     for who, many in runs.items():
         speed = median_of(many, "tokens_per_second")
@@ -109,7 +111,7 @@ def print_comparison(precision, runs, product_rate):
         share = share_of_peak(median_of(runs["mindpipe"], "tokens_per_second"), product_rate, True)
         print("whole step: %.0f %% of the rate of our own large products, %.0f GFLOP/s" % (100 * share, product_rate))
         summary["share_of_own_products"] = share
-    return dict(summary, product_gflops=peak, to_first_step_seconds=median_of(runs["mindpipe"], "to_first_step_seconds"))
+    return dict(summary, product_gflops=peak if "torch" in runs else None, to_first_step_seconds=median_of(runs["mindpipe"], "to_first_step_seconds"))
 
 
 def products(options):
@@ -138,8 +140,8 @@ def figures(report):
     """What verdicts.judge is told, by the names of its musts: all that was measured."""
     found = {}
     for precision, comparison in report["comparisons"].items():
-        found["speed " + precision] = comparison["torch"]["speed_ratio"]
-        found["memory " + precision] = comparison["torch"]["memory_ratio"]
+        for must, figure in (("speed", "speed_ratio"), ("memory", "memory_ratio")):
+            found["%s %s" % (must, precision)] = comparison["torch"][figure] if "torch" in comparison else "not measurable here: no PyTorch"
         found["step " + precision] = comparison.get("share_of_own_products")
     starts = [comparison["to_first_step_seconds"] for comparison in report["comparisons"].values()]
     if starts:

@@ -123,7 +123,7 @@ def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, seque
             fail("%s has %d steps with tokens_per_second (expected %d)" % (metrics, len(steps), options.steps))
         rates = [step["tokens_per_second"] for step in steps]
         tokens_a_step = batch * sequence
-        return {"tokens_per_second": statistics.median(rates[1:]), "step_seconds": [tokens_a_step / rate for rate in rates[1:]],
+        return {"batch": batch, "micro_batch": micro_batch, "threads": threads, "tokens_per_second": statistics.median(rates[1:]), "step_seconds": [tokens_a_step / rate for rate in rates[1:]],
                 "first_step_seconds": tokens_a_step / rates[0], "loss_last": steps[-1]["loss"],
                 "peak_mib": seen.get("peak") or whole_peak if ranks == 1 else whole_peak, "whole_peak_mib": whole_peak,
                 "to_first_step_seconds": seen["first"] - start - tokens_a_step / rates[0] if "first" in seen else None}

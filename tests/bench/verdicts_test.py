@@ -53,6 +53,12 @@ class Figures(unittest.TestCase):
         self.assertEqual(rows["tiles"]["verdict"], "not measurable here: no AMX")
         self.assertIn("not measured", rows["step f32"]["verdict"])
 
+    def test_without_a_peer_there_is_no_verdict_on_it(self):
+        alone = {"f32": {"to_first_step_seconds": 2.0, "share_of_own_products": 0.6}}
+        rows = {row["name"]: row["verdict"] for row in verdicts.judge(bench.figures(dict(self.REPORT, comparisons=alone)))}
+        self.assertEqual(rows["speed f32"], "not measurable here: no PyTorch")
+        self.assertEqual((rows["start"], rows["step f32"]), ("met", "met"))
+
     def test_a_machine_with_tiles_is_judged_by_them(self):
         rows = verdicts.judge(bench.figures(dict(self.REPORT, tiles=True)))
         self.assertEqual(next(row["verdict"] for row in rows if row["name"] == "tiles"), "met")
