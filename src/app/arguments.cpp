@@ -45,7 +45,9 @@ void declare_run(CLI::App& app, Arguments& a, std::string& walltime) {
   if (a.verb == "train") app.add_flag("--dry-run", a.dry_run, "check everything, print layout and memory, train nothing");
   if (a.verb == "train") app.add_option("--max-walltime", walltime, "the same as run.max_walltime=TIME (23h50m)")->option_text("TIME");
   if (a.verb == "plan")
-    app.add_flag("--simulate", a.simulate, "run the step in virtual time: its length, tokens/s, and the idle share of every stage");
+    app.add_flag(
+        "--simulate", a.simulate,
+        "run the step in virtual time on device.description and device.links: its length, tokens/s, and the idle share of every stage");
   if (a.verb == "plan" || a.verb == "train")
     app.add_option("--ranks", a.ranks, "plan, or dry run, for this many ranks")->check(CLI::Range(1, 1 << 20))->option_text("N");
 }

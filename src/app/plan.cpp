@@ -8,6 +8,7 @@
 #include "app/verbs.h"
 #include "core/terminate.h"
 #include "core/text.h"
+#include "runtime/network_on_paper.h"
 
 namespace mindpipe {
 namespace {
@@ -57,6 +58,18 @@ std::string shares_of(const Timeline& expected, int stage) {
   return fmt::format(" {:>6.1f}% {:>6.1f}%", 100 * expected.bubble(stage), sums);
 }
 
+/// What the messages of a step were priced for.
+std::string links_text(const Config& config, int ranks) {
+  const LinkDescription links = links_on_paper(config);
+  if (ranks == 1) return "";
+  const auto one = [](double bytes, double latency) { return fmt::format("{:.3g} GB/s after {}", bytes * 1e-9, human_seconds(latency)); };
+  std::string text = fmt::format("links (device.links): {}", one(links.bytes, links.latency));
+  if (ranks > links.ranks_per_node)
+    text += fmt::format(" within a node of {} ranks, {} between nodes", links.ranks_per_node,
+                        one(links.bytes_between_nodes, links.latency_between_nodes));
+  return text + "\n";
+}
+
 std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool simulate) {
   const Outline& outline = plan.outline;
   const Timeline& expected = plan.step.expected;
@@ -65,8 +78,8 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
       fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n", config.model.kind, plan.parameters, ranks,
                   ranks == 1 ? "" : "s", to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
   if (simulate)
-    text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} tokens/s\n", device_on_paper(config),
-                        human_seconds(step), human_count(tokens / step));
+    text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} tokens/s\n{}", device_on_paper(config),
+                        human_seconds(step), human_count(tokens / step), links_text(config, ranks));
   text += '\n';
   std::size_t width = 6;
   for (int rank = 0; rank < outline.stages; ++rank) width = std::max(width, blocks_of(outline, rank).size());

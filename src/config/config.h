@@ -97,13 +97,20 @@ struct CheckpointConfig {
   int every = 0, keep = 2;
   bool operator==(const CheckpointConfig&) const = default;
 };
+/// What carries messages between ranks, for prices; 0: as device.description says.
+struct LinksConfig {
+  int ranks_per_node = 0;
+  double latency = 0, rate = 0, latency_between_nodes = 0, rate_between_nodes = 0;
+  bool operator==(const LinksConfig&) const = default;
+};
 struct DeviceConfig {
   std::string kind = "cpu";           ///< cpu | cuda | emulated
   int threads = 0;                    ///< 0: as many as this process may use
   std::string instructions = "auto";  ///< auto | avx512 | avx2 | baseline
   std::string description;            ///< emulated: the device to imitate
-  std::string transport = "auto";     ///< cuda: what carries messages between ranks: auto | nccl | mpi
-  std::string kernels;                ///< cuda: a table of algorithms by `doctor --tune`; empty: the library's own choice
+  LinksConfig links;
+  std::string transport = "auto";  ///< cuda: what carries messages between ranks: auto | nccl | mpi
+  std::string kernels;             ///< cuda: a table of algorithms by `doctor --tune`; empty: the library's own choice
   bool operator==(const DeviceConfig&) const = default;
 };
 struct WatchdogConfig {

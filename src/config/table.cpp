@@ -114,7 +114,18 @@ std::vector<Setting> settings_of(Config& c) {
       set("device.threads", c.device.threads, "threads of a rank; 0: as many processors as it may use").from(0).to(4096),
       set("device.instructions", c.device.instructions, "instruction set of the kernels; auto: the best of this processor")
           .one_of({"auto", "avx512", "avx2", "baseline"}),
-      set("device.description", c.device.description, "the device to imitate (emulated) or to price plans for (h200, a100, core); empty: core for cpu, h200 for cuda"),
+      set("device.description", c.device.description,
+          "the device to imitate (emulated) or to price plans for (h200, a100, core); empty: core for cpu, h200 for cuda"),
+      set("device.links.ranks_per_node", c.device.links.ranks_per_node,
+          "ranks of a node that messages are priced for; 0: as device.description")
+          .from(0)
+          .to(1 << 20),
+      set("device.links.latency", c.device.links.latency, "of a message within a node (2e-6); 0: as device.description").from(0).to(1),
+      set("device.links.rate", c.device.links.rate, "bytes a second of a rank within a node (10e9); 0: as device.description")
+          .from(0)
+          .to(1e18),
+      set("device.links.latency_between_nodes", c.device.links.latency_between_nodes, "the same between nodes").from(0).to(1),
+      set("device.links.rate_between_nodes", c.device.links.rate_between_nodes, "the same between nodes").from(0).to(1e18),
       set("device.transport", c.device.transport,
           "cuda: what carries messages between ranks; auto: NCCL where each rank has a GPU of its own, else MPI through pinned memory")
           .one_of({"auto", "nccl", "mpi"}),

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -15,10 +16,13 @@ LinkClass class_of(const Action& action);
 
 /// How long a message takes: latency + bytes x time for a byte. Messages on links of one `shared` number (0 or more) take turns.
 struct Link {
-  std::int64_t latency = 0;               ///< nanoseconds
-  std::int64_t picoseconds_per_byte = 0;  ///< 100: 10 GB/s; 0: free
+  std::int64_t latency = 0;         ///< nanoseconds
+  double picoseconds_per_byte = 0;  ///< 100: 10 GB/s; 0: free
   int shared = -1;
-  std::int64_t time(std::int64_t bytes) const { return latency + (bytes * picoseconds_per_byte + 999) / 1000; }
+  std::int64_t carries(std::int64_t bytes) const {
+    return static_cast<std::int64_t>(std::ceil(static_cast<double>(bytes) * picoseconds_per_byte / 1000));
+  }
+  std::int64_t time(std::int64_t bytes) const { return latency + carries(bytes); }
 };
 
 /// The network of a program's ranks.
@@ -29,9 +33,7 @@ struct Network {
   Link tensor = {};                             ///< sums between ranks that share a product, inside passes
   const Link& of(const Action& action, int rank) const;
   /// How long the sums inside a pass take.
-  std::int64_t tensor_time(const Action& pass) const {
-    return pass.sums * tensor.latency + (pass.bytes * tensor.picoseconds_per_byte + 999) / 1000;
-  }
+  std::int64_t tensor_time(const Action& pass) const { return pass.sums * tensor.latency + tensor.carries(pass.bytes); }
 };
 
 /// Nanoseconds of every action: [rank][index]; a pass with its sums. A message takes what its send takes. A trace may be put here in place

@@ -5,6 +5,7 @@
 
 #include "comm/reduction.h"
 #include "program/partition.h"
+#include "runtime/network_on_paper.h"
 #include "runtime/replicas.h"
 
 namespace mindpipe {
@@ -189,9 +190,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
   for (const BlockCost& block : outline.blocks) costs.push_back(cost_of(block));
   outline.first_block = cuts_of(config, costs);
   plan.first_block = outline.first_block;
-  Network network;
-  network.message = network.data = network.grid = network.tensor = {2000, 100, -1};
-  plan.step = make_program(outline, config.schedule.kind, network);
+  plan.step = make_program(outline, config.schedule.kind, network_on_paper(config));
   if (purpose == Purpose::reading) forget_step(plan);
 
   plan.passing = most_passing;

@@ -24,7 +24,8 @@ TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
   const std::string text = plan_text(config("gpt2-124m", {"grid.pipeline=4", "grid.data=2", "grid.tensor=1"}), 8, true);
   EXPECT_THAT(text, HasSubstr("8 ranks (supernet 1 x pipeline 4 x data 2 x tensor 1)"));
   EXPECT_THAT(text, ContainsRegex("step [0-9]+[^,]*, [0-9.]+[kM]? tokens/s")) << text;
-  EXPECT_EQ(lines_of(text), 4 + 4) << text;
+  EXPECT_THAT(text, HasSubstr("\nlinks (device.links): 10 GB/s after 2.0 us\n")) << text;
+  EXPECT_EQ(lines_of(text), 5 + 4) << text;
   EXPECT_THAT(text, ContainsRegex("\n3 +[0-9]+-[0-9]+ +[0-9.]+% +[0-9.]+% +1 ")) << "the last stage of 1f1b holds one tape\n" << text;
   EXPECT_THAT(text, ContainsRegex("\n0 +0-[0-9]+ +[0-9.]+% +[0-9.]+% +4 ")) << "the first holds as many as there are stages\n" << text;
 }
@@ -48,6 +49,18 @@ TEST(Plan, ForAGpuIsPricedForOne) {
   EXPECT_THAT(plan_text(config("gpt2-124m", {"device.kind=cuda", "device.description=a100", "grid.data=1"}), 1, true), HasSubstr("a100"));
   const auto step = [](const Config& c) { return make_run_plan(on_paper(c, 1)).step.expected.step; };
   EXPECT_LT(100 * step(config("gpt2-124m", {"device.kind=cuda", "grid.data=1"})), step(config("gpt2-124m", {"grid.data=1"})));
+}
+
+TEST(Plan, IsPricedForTheLinksOfTheConfiguration) {
+  const auto text = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"device.kind=cuda", "grid.pipeline=2", "grid.data=8", "train.batch=64", "train.micro_batch=2"});
+    return plan_text(config("gpt2-124m", more), 16, true);
+  };
+  EXPECT_THAT(text({}),
+              HasSubstr("links (device.links): 350 GB/s after 8.0 us within a node of 8 ranks, 45 GB/s after 15.0 us between nodes\n"));
+  const std::vector<std::string> slow{"device.links.ranks_per_node=4", "device.links.rate_between_nodes=1.25e9",
+                                      "device.links.latency_between_nodes=5e-5"};
+  EXPECT_THAT(text(slow), HasSubstr("350 GB/s after 8.0 us within a node of 4 ranks, 1.25 GB/s after 50.0 us between nodes\n"));
 }
 
 TEST(Plan, MoreMicroBatchesShrinkTheBubble) {

@@ -95,7 +95,9 @@ TEST(Simulate, NoOrderBeatsBreadthFirstNorInterleavedWhereMicroBatchesAreFewOrDi
     const std::int64_t best = Optimum(p, v, m, times.forward / v, times.backward / v, 0).step();
     const Outline outline = equal_stages(p, m, v, times);
     EXPECT_EQ(step_of("breadth-first", outline), best) << p << ' ' << v << ' ' << m;
-    if (m <= p || m % p == 0) EXPECT_EQ(step_of("interleaved", outline), best) << p << ' ' << v << ' ' << m;
+    if (m <= p || m % p == 0) {
+      EXPECT_EQ(step_of("interleaved", outline), best) << p << ' ' << v << ' ' << m;
+    }
   };
   for (int p = 1; p <= 3; ++p) {
     for (int m = 1; m <= 8; ++m) compare(p, 2, m);
