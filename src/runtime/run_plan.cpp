@@ -12,7 +12,7 @@ namespace mindpipe {
 namespace {
 
 // A longer piece of a file takes no less time; a shorter one would be all latency.
-constexpr std::size_t most_passing = std::size_t{4} << 20, least_passing = std::size_t{64} << 10;
+constexpr std::size_t most_passing = std::size_t{4} << 20, least_passing = std::size_t{256} << 10;
 
 std::int64_t cost_of(const BlockCost& block) { return block.forward + block.backward; }
 
