@@ -6,6 +6,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "bench"))
 import bench
+import layouts
 import verdicts
 
 
@@ -37,6 +38,13 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(verdicts.missed(rows), ["waiting"])
         self.assertEqual(verdicts.summary(rows), "musts: 1 met, 1 missed (waiting), %d without a figure" % (len(verdicts.MUSTS) - 2))
         self.assertEqual(len(verdicts.table(rows)), len(verdicts.MUSTS) + 1)
+
+
+class Layouts(unittest.TestCase):
+    def test_a_machine_that_grows_slower_favours_no_layout(self):
+        at = [{"tokens_per_second": rate} for rate in (100.0, 90.0, 80.0, 70.0, 60.0)]
+        runs = {"one": at[::2], "data": at[1::2]}
+        self.assertEqual(layouts.ratios_of(runs, "data"), [1.0, 1.0])
 
 
 class Figures(unittest.TestCase):
