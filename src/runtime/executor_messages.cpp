@@ -70,9 +70,11 @@ std::vector<std::int64_t> Executor::start(const Action& action) {
       return requests;
     case Kind::gather:
       for (int block = action.first; block < action.last; ++block)
-        for (int unit : replicas_.units_updated_by(block))
+        for (int unit : replicas_.units_updated_by(block)) {
+          if (stage_.unit(unit).flat_count() == 0) continue;  // rotary positions have no table
           requests.push_back(
               wires_.reductions.gather(replicas_.pieces_of(unit, stage_.unit(unit).flat_values(), action.part, action.parts)));
+        }
       return requests;
     default:
       MP_CHECK(false, "no queue runs {}", to_string(action));
