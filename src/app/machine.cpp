@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "app/doctor.h"
 #include "app/version.h"
 #include "backend.h"
 #include "comm/mpi.h"
+#include "core/machine_memory.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -47,31 +46,6 @@ int allowed_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-}
-
-/// The tightest limit on the way from this process's cgroup to the root; 0: none.
-std::int64_t cgroup_limit() {
-  std::int64_t least = 0;
-  const auto consider = [&](const std::string& file) {
-    const std::int64_t limit = std::atoll(first_line_of(file).c_str());  // "max" reads as 0
-    if (limit > 0 && limit < (std::int64_t{1} << 60) && (least == 0 || limit < least)) least = limit;
-  };
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool old = controllers.find("memory") != std::string::npos;
-    if (!controllers.empty() && !old) continue;
-    const std::filesystem::path root = old ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
-    for (std::filesystem::path group = line.substr(second + 1);; group = group.parent_path()) {
-      consider(root.string() + group.string() + (old ? "/memory.limit_in_bytes" : "/memory.max"));
-      if (group == group.parent_path() || group.empty()) break;
-    }
-  }
-  consider("/sys/fs/cgroup/memory.max");
-  consider("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  return least;
 }
 
 /// "always [madvise] never" -> "madvise"

@@ -102,13 +102,23 @@ void Run::call_roll_in(const std::string& directory) {
   watchdog_->call_roll_in(directory, hosts);
 }
 
+/// The ranks on this rank's machine, itself among them.
+std::vector<Coord> Run::neighbours() const {
+  std::vector<Coord> ranks;
+  for (int rank = 0; rank < session_.size(); ++rank)
+    if (std::string_view(places_[rank].host) == places_[session_.rank()].host) ranks.push_back(coord_at(degrees_of(config_), rank));
+  return ranks;
+}
+
 void Run::make_worker(Purpose purpose) {
   watchdog_->waits_for("all ranks to say where they run", now_ns());
   places_ = all_places(session_.world(), place_of_this_rank(1));
   watchdog_->waits_for("");
   Config mine = config_;
   if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
-  worker_ = std::make_unique<Worker>(mine, world(), watchdog_.get(), purpose);
+  RunPlan plan = make_run_plan(mine, purpose);
+  if (mine.device.kind == "cpu") require_fit_here(plan, neighbours(), memory_here());
+  worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports, watchdog_.get());
   require_agreement();
   places_ = all_places(session_.world(), place_of_this_rank(worker_->threads()));
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));

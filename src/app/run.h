@@ -36,6 +36,7 @@ class Run {
 
  private:
   void require_agreement();
+  std::vector<Coord> neighbours() const;
   std::unique_ptr<Watchdog> armed_watchdog(const Config& config) const;
 
   std::int64_t start_ns_ = now_ns();

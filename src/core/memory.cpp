@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 #endif
 #include <sys/mman.h>
-#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -65,11 +64,6 @@ const char* name_of(MemoryClass kind) {
 
 std::size_t Memory::allocated() const { return std::accumulate(allocated_.begin(), allocated_.end(), std::size_t{0}); }
 std::size_t Memory::used() const { return std::accumulate(used_.begin(), used_.end(), std::size_t{0}); }
-
-std::int64_t memory_of_machine() {
-  struct sysinfo info {};
-  return sysinfo(&info) == 0 ? static_cast<std::int64_t>(info.totalram + info.totalswap) * info.mem_unit : 0;
-}
 
 std::string ledger_of(const std::array<std::int64_t, memory_classes.size()>& bytes) {
   std::string text;

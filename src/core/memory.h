@@ -62,9 +62,6 @@ class Memory {
   std::uintptr_t next_counted_ = std::uintptr_t{1} << 46;
 };
 
-/// Memory and swap of this machine; 0 where it does not say.
-std::int64_t memory_of_machine();
-
 /// `bytes` by class, one line each, and their sum.
 std::string ledger_of(const std::array<std::int64_t, memory_classes.size()>& bytes);
 

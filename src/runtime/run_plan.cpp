@@ -145,8 +145,16 @@ void require_fit(const RunPlan& plan, std::int64_t limit) {
     require_below(plan.most_memory(stage), stage, limit, "memory.device_limit");
 }
 
-void require_fit_here(const RunPlan& plan, const Coord& rank, std::int64_t memory) {
-  require_below(plan.memory_of(rank), rank.pipeline, memory, "all memory of this machine");
+void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here) {
+  std::int64_t together = 0;
+  for (const Coord& rank : ranks) {
+    require_below(plan.memory_of(rank), rank.pipeline, here.bytes, here.name.c_str());
+    together += total_of(plan.memory_of(rank));
+  }
+  MP_REQUIRE(here.bytes == 0 || together <= here.bytes, Exit::out_of_memory,
+             "memory: the {} ranks on this machine will need {:.1f} MiB together, and {} is {:.1f} MiB; start fewer of them on one "
+             "machine, or take a smaller train.micro_batch or train.recompute: block",
+             ranks.size(), static_cast<double>(together) / 1048576.0, here.name, static_cast<double>(here.bytes) / 1048576.0);
 }
 
 namespace {

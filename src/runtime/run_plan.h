@@ -2,6 +2,7 @@
 #include <array>
 #include <vector>
 
+#include "core/machine_memory.h"
 #include "program/make_program.h"
 #include "runtime/measure.h"
 #include "runtime/scalar_sums.h"
@@ -47,8 +48,8 @@ void require_grid(const Config& config);
 
 /// Refuses, with the ledger, a run of which some rank needs more than `limit` bytes (0: no limit).
 void require_fit(const RunPlan& plan, std::int64_t limit);
-/// The same for this rank alone and all memory that this machine has.
-void require_fit_here(const RunPlan& plan, const Coord& rank, std::int64_t memory);
+/// Refuses what these ranks, which share a machine, need together of its memory.
+void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here);
 
 /// The bytes of memory that a step's input takes on a rank: token ids and losses.
 std::int64_t input_bytes(const Config& config, const Layout& layout);

@@ -22,7 +22,7 @@ Coord shape_of(const Config& config) { return {config.grid.tensor, config.grid.d
 /// Refused before anything is allocated.
 RunPlan fitting(RunPlan plan, const Config& config, const World& world) {
   require_fit(plan, config.memory.device_limit);
-  if (memory_kind(config) == Memory::Kind::host) require_fit_here(plan, coord_at(shape_of(config), world.rank), memory_of_machine());
+  if (memory_kind(config) == Memory::Kind::host) require_fit_here(plan, {coord_at(shape_of(config), world.rank)}, memory_here());
   return plan;
 }
 

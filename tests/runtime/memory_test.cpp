@@ -61,6 +61,26 @@ TEST(PredictedMemory, BeyondTheLimitIsRefusedWithTheLedgerBeforeAnythingIsTaken)
   EXPECT_LT(resident_bytes() - before, total_of(plan.memory[0][0]) / 100);
 }
 
+TEST(PredictedMemory, OfRanksThatShareAMachineIsItsSum) {
+  Config config = small_run();
+  config.grid.pipeline = 2;
+  config = resolve(config);
+  const RunPlan plan = make_run_plan(config);
+  const std::vector<Coord> both{coord_at({1, 1, 2, 1}, 0), coord_at({1, 1, 2, 1}, 1)};
+  const std::int64_t needed = total_of(plan.memory_of(both[0])) + total_of(plan.memory_of(both[1]));
+  require_fit_here(plan, both, {needed, "the machine"});
+  require_fit_here(plan, both, {0, "not known"});
+  require_fit_here(plan, {both[0]}, {needed - 1, "the machine"});
+  try {
+    require_fit_here(plan, both, {needed - 1, "the limit of this job"});
+    FAIL() << "two ranks were given less than they need together";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::out_of_memory);
+    EXPECT_THAT(error.what(), testing::HasSubstr("the 2 ranks on this machine"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("the limit of this job is"));
+  }
+}
+
 TEST(PredictedMemory, IsWhatTheProcessGrowsBy) {
   for (Config config : {wide_run(), wordy_run()})
     for (const char* precision : {"f32", "bf16"}) {
