@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu/cpu_backend.h"
+#include "cpu/parallel.h"
 #include "cpu/products_f64.h"
 #include "cpu/workspace.h"
 #include "product_operands.h"
@@ -63,20 +64,45 @@ std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, 
   return bytes_of_thread(kernels, grid, rows, depth) * static_cast<std::size_t>(grid.rows * grid.cols);
 }
 
+namespace {
+
+/// How a thread's part is cut into pieces that another thread may take over. Strips of columns cost nothing: the engine works in such.
+/// Where there are few, the last quarter of the last one's rows is a piece too, though it packs the strip again.
+struct Cuts {
+  std::int64_t strips;
+  bool of_rows;
+  Cuts(std::int64_t rows, std::int64_t cols)
+      : strips(std::max<std::int64_t>(1, divided_up(cols, 768))), of_rows(strips < 8 && rows >= 512) {}
+  int count() const { return static_cast<int>(strips) + of_rows; }
+};
+
+ProductPart piece_of(const ProductPart& part, const Cuts& cuts, std::int64_t piece, std::int64_t tile_cols) {
+  const std::int64_t tiles = divided_up(part.last_col - part.first_col, tile_cols), strip = std::min(piece, cuts.strips - 1);
+  const auto col = [&](std::int64_t i) { return std::min(part.last_col, part.first_col + tiles * i / cuts.strips * tile_cols); };
+  ProductPart some{part.first_row, part.last_row, col(strip), col(strip + 1)};
+  if (!cuts.of_rows || strip < cuts.strips - 1) return some;
+  const std::int64_t cut = part.last_row - (part.last_row - part.first_row) / 4;
+  (piece == strip ? some.last_row : some.first_row) = cut;
+  return some;
+}
+
+}  // namespace
+
 void run_product(const ProductKernels& kernels, const Product& product, int threads, void* workspace) {
   const std::int64_t col_tiles = divided_up(product.cols, kernels.tile_cols);
   const ThreadGrid grid = grid_of(kernels, product.rows, product.cols, product.depth, threads);
   const std::size_t bytes = bytes_of_thread(kernels, grid, product.rows, product.depth);
-  const auto part = [&](int at) {
-    const int r = at / grid.cols, c = at % grid.cols;
-    const auto row = [&](std::int64_t i) { return product.rows * i / grid.rows; };
-    const auto col = [&](std::int64_t i) { return std::min(product.cols, col_tiles * i / grid.cols * kernels.tile_cols); };
-    kernels.run(product, {row(r), row(r + 1), col(c), col(c + 1)}, static_cast<char*>(workspace) + static_cast<std::size_t>(at) * bytes);
-  };
-  const int pieces = grid.rows * grid.cols;
-  if (pieces == 1) return part(0);
-#pragma omp parallel for num_threads(pieces) schedule(static, 1)
-  for (int at = 0; at < pieces; ++at) part(at);
+  const auto row = [&](std::int64_t i) { return product.rows * i / grid.rows; };
+  const auto col = [&](std::int64_t i) { return std::min(product.cols, col_tiles * i / grid.cols * kernels.tile_cols); };
+  const int parts = grid.rows * grid.cols;
+  if (parts == 1) return kernels.run(product, {0, product.rows, 0, product.cols}, workspace);
+  const Cuts cuts(product.rows / grid.rows, product.cols / grid.cols);
+  in_shares(parts, parts * cuts.count(), [&](int thread, int at) {
+    const int r = at / cuts.count() / grid.cols, c = at / cuts.count() % grid.cols;
+    const ProductPart part{row(r), row(r + 1), col(c), col(c + 1)};
+    kernels.run(product, piece_of(part, cuts, at % cuts.count(), kernels.tile_cols),
+                static_cast<char*>(workspace) + static_cast<std::size_t>(thread) * bytes);
+  });
 }
 
 namespace {

@@ -17,10 +17,8 @@ void CpuBackend::sum_squares(const Tensor& x, const Tensor& sums) {
 
 std::int64_t CpuBackend::count_not_finite(const Tensor& x) {
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).count_not_finite[slot(x.dtype)];
-  const std::int64_t count = x.count(), pieces = std::max<std::int64_t>(1, std::min<std::int64_t>(threads_, count / element_grain));
-  std::int64_t found = 0;
-#pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static, 1) reduction(+ : found) if (pieces > 1)
-  for (std::int64_t i = 0; i < pieces; ++i) found += kernel(x.data, i * count / pieces, (i + 1) * count / pieces);
+  std::atomic<std::int64_t> found{0};
+  in_ranges(threads_, x.count(), element_grain, [&](auto first, auto last) { found += kernel(x.data, first, last); });
   progress();
   return found;
 }

@@ -9,7 +9,8 @@ and is not counted. Peak memory is that of the steps (with the saving of weights
 the runs' medians; ratios are medians over the pairs of neighbouring runs.
 PyTorch's interpreter: $MINDPIPE_PEER_PYTHON, else .venv-peers/bin/python (`make bench-peers`), else /usr/bin/python3.
 
-products: our large products and the raw rate of the instruction they are made of; the share of a whole step is of the former.
+products: our products and the raw rate of the instruction they are made of; with training, each run of ours stands between two
+measurements of large products on all threads, of which its whole step is a share.
 training: GPT-2 124M in each precision. sums: the fixed tree over two ranks beside MPI_Allreduce.
 runtime: the share of its rate that a rank on one processor keeps while it waits for a message in the background; the trace's recording.
 layouts: two ranks with one thread each against one rank with two threads (data, tensor, pipeline), and one rank whose arithmetic is cut
@@ -30,7 +31,7 @@ import time
 sys.dont_write_bytecode = True
 import verdicts
 from layouts import layouts
-from running import ROOT, SEQUENCE, fail, run_mindpipe, run_process, run_program
+from running import ROOT, SEQUENCE, fail, rate_of_large_products, run_mindpipe, run_process, run_program
 
 TORCH_SCRIPT = os.path.join(ROOT, "scripts", "bench", "torch_gpt.py")
 LAYERS, WIDTH, PARAMETERS = 12, 768, 124_439_808  # with 50,257 rows in the table, which is counted once
@@ -75,7 +76,8 @@ def share_of_peak(tokens_per_second, gflops, causal):
     return tokens_per_second * work / (gflops * 1e9)
 
 
-def compare(options, precision):
+def compare(options, precision, with_products):
+    """`with_products`: each of our runs stands between two measurements of our large products, since the machine's own speed changes."""
     runs = {"mindpipe": []}
     if options.python:
         runs.update({"torch": [], "torch compiled": []} if options.compile else {"torch": []})
@@ -83,16 +85,18 @@ def compare(options, precision):
         for who in list(runs)[:: 1 if repeat % 2 == 0 else -1]:  # turn about, so that neither always runs on a warm machine
             print("%s, %s, run %d of %d" % (precision, who, repeat + 1, options.repeats), file=sys.stderr, flush=True)
             if who == "mindpipe":
+                before = rate_of_large_products(options, precision) if with_products else None
                 runs[who].append(run_mindpipe(options, precision, options.batch, options.micro_batch, options.threads))
+                if with_products:
+                    runs[who][-1]["own_products_gflops"] = (before + rate_of_large_products(options, precision)) / 2
             else:
                 runs[who].append(run_torch(options, precision, who == "torch compiled"))
     return runs
 
 
-def print_comparison(precision, runs, product_rate):
-    """`product_rate`: GFLOP/s of our own large products, all threads; 0 where they were not measured."""
+def print_comparison(precision, runs):
     ours = runs["mindpipe"][0]
-    peak = max((run["product_gflops"] for run in runs.get("torch", [])), default=product_rate or float("nan"))
+    peak = max((run["product_gflops"] for run in runs.get("torch", [])), default=median_of(runs["mindpipe"], "own_products_gflops"))
     print("\nGPT-2 124M, %s, sequence %d, batch %d, micro-batch %d, %d threads; %s %.0f GFLOP/s (the shares are of them)"
           % (precision, SEQUENCE, ours["batch"], ours["micro_batch"], ours["threads"],
              "torch %s, its large products" % runs["torch"][0]["torch"] if "torch" in runs else "our own large products", peak))
@@ -107,9 +111,11 @@ def print_comparison(precision, runs, product_rate):
         speed, memory = ratio(runs["mindpipe"], runs[who], "tokens_per_second"), ratio(runs["mindpipe"], runs[who], "peak_mib")
         print("mindpipe / %-14s tokens/s %.2f x, peak memory %.2f x" % (who, speed, memory))
         summary[who] = {"speed_ratio": speed, "memory_ratio": memory}
-    if product_rate:
-        share = share_of_peak(median_of(runs["mindpipe"], "tokens_per_second"), product_rate, True)
-        print("whole step: %.0f %% of the rate of our own large products, %.0f GFLOP/s" % (100 * share, product_rate))
+    shares = [share_of_peak(run["tokens_per_second"], run["own_products_gflops"], True) for run in runs["mindpipe"] if "own_products_gflops" in run]
+    if shares:
+        share = statistics.median(shares)
+        print("whole step: %.0f %% of the rate of our own large products beside it, %.0f GFLOP/s"
+              % (100 * share, median_of(runs["mindpipe"], "own_products_gflops")))
         summary["share_of_own_products"] = share
     return dict(summary, product_gflops=peak if "torch" in runs else None, to_first_step_seconds=median_of(runs["mindpipe"], "to_first_step_seconds"))
 
@@ -118,11 +124,10 @@ def products(options):
     """Every product of the model; says which share of the instruction's own rate the large ones reach."""
     shapes = run_program(options, ["products_bench"])
     large = [shape for shape in shapes if shape["n"] >= 1024 and shape["k"] * shape["m"] >= 768 * 2304]
-    rates = {"f32": statistics.median(shape["ours"] for shape in large), "bf16": statistics.median(shape["ours_bf16"] for shape in large)}
     shares = {"f32": statistics.median(shape["ours"] / shape["peak"] for shape in large),
               "bf16": statistics.median(shape["ours_bf16"] / shape["peak_bf16"] for shape in large)}
     print("large products, medians: f32 %.0f %% of the instruction's rate, bf16 %.0f %%" % (100 * shares["f32"], 100 * shares["bf16"]))
-    return {"shapes": shapes, "large_gflops_a_core": rates, "large_shares": shares}
+    return {"shapes": shapes, "large_shares": shares}
 
 
 def runtime(options):
@@ -195,9 +200,8 @@ def main():
         report["products"] = products(options)
     for precision in precisions:
         if "training" in parts:
-            runs = compare(options, precision)
-            rate = report["products"]["large_gflops_a_core"][precision] * options.threads if "products" in report else 0
-            report["comparisons"][precision] = dict(print_comparison(precision, runs, rate), runs=runs)
+            runs = compare(options, precision, "products" in parts)
+            report["comparisons"][precision] = dict(print_comparison(precision, runs), runs=runs)
     if "layouts" in parts:
         report["layouts"] = {precision: layouts(options, precision) for precision in precisions}
     if "sums" in parts:

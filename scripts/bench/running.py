@@ -131,6 +131,21 @@ def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, seque
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def rate_of_large_products(options, precision):
+    """GFLOP/s of our own large products on all threads at once, one process for each."""
+    program = os.path.join(os.path.dirname(options.binary), "scripts", "bench", "products_bench")
+    outputs = [os.path.join(options.runs, "products-%d.json" % thread) for thread in range(options.threads)]
+    running = [subprocess.Popen([program, "--rounds", "1", "--only", "n=4096", "--json", output], stdout=subprocess.DEVNULL) for output in outputs]
+    if any([process.wait() != 0 for process in running]):
+        fail("products_bench failed; run %s" % program)
+    rate = 0
+    for output in outputs:
+        with open(output) as file:
+            rate += statistics.median(json.loads(line)["ours" if precision == "f32" else "ours_bf16"] for line in file)
+        os.remove(output)
+    return rate
+
+
 def run_program(options, command):
     """Runs a program of this folder that writes lines of JSON; shows what it prints."""
     program = os.path.join(os.path.dirname(options.binary), "scripts", "bench", command[-1])
