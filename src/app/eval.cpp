@@ -17,8 +17,7 @@ int eval(const Arguments& arguments, const Config& given) {
   for (const std::string& line : corpus.describe()) info("validation: {}", line);
   run.make_worker(Purpose::reading);
   read_weights(run.worker(), config.run.dir + "/model.safetensors");
-  const double of_batch = config.watchdog.step > 0 ? config.watchdog.step : 300;
-  run.watchdog().arm(of_batch * config.train.evaluate_batches, "the evaluation", "watchdog.step a batch");
+  run.watchdog().arm(run.step_limit() * config.train.evaluate_batches, "the evaluation", "watchdog.step a batch");
   const double loss = run.worker().evaluate(corpus, config.train.evaluate_batches);
   if (run.speaks()) print(JsonLine().add("validation_loss", loss).add("batches", config.train.evaluate_batches).text() + "\n");
   return 0;

@@ -110,6 +110,15 @@ std::vector<Coord> Run::neighbours() const {
   return ranks;
 }
 
+double step_limit(double said, double median_seconds, double seconds_on_paper) {
+  if (said > 0) return said;
+  return std::max(300.0, median_seconds > 0 ? 10 * median_seconds : 30 * seconds_on_paper);
+}
+
+double Run::step_limit(double median_seconds) const {
+  return mindpipe::step_limit(config_.watchdog.step, median_seconds, static_cast<double>(worker_->plan().step.expected.step) * 1e-9);
+}
+
 void Run::make_worker(Purpose purpose) {
   watchdog_->waits_for("all ranks to say where they run", now_ns());
   places_ = all_places(session_.world(), place_of_this_rank(1));

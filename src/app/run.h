@@ -17,6 +17,10 @@ Config with_grid(const Config& config, int ranks);
 /// stays: logical shards are those of the configuration.
 Config with_any_grid(const Config& config, int ranks);
 
+/// What a step may take before the watchdog ends the job: what the user has said; or ten times the median of the steps that are done, or,
+/// before the first, thirty times its price on paper, which may be far off; five minutes at least.
+double step_limit(double said, double median_seconds, double seconds_on_paper);
+
 /// What every verb that computes begins with: messages between ranks, the grid, a worker. Collective over the job.
 class Run {
  public:
@@ -30,6 +34,8 @@ class Run {
   World world() const { return {session_.world(), session_.rank(), session_.size()}; }
   /// Builds this rank's part; says what was built.
   void make_worker(Purpose purpose);
+  /// Of this run's steps, given the median of those that are done.
+  double step_limit(double median_seconds = 0) const;
   /// From now on the watchdogs of all ranks agree in this directory on whom to name.
   void call_roll_in(const std::string& directory);
   double seconds() const { return seconds_since(start_ns_); }

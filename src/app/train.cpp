@@ -64,7 +64,7 @@ int train(const Arguments& arguments, const Config& given) {
   int last_step = config.train.steps;
   stop_after_step();
   for (int step = 0; step < config.train.steps; ++step) {
-    const double limit = config.watchdog.step > 0 ? config.watchdog.step : std::max(10 * report.median_step(), 300.0);
+    const double limit = run.step_limit(report.median_step());
     run.watchdog().arm(limit, fmt::format("step {}", step + 1), "watchdog.step");
     const double rate = rate_at(config.optimizer.rate, step, config.train.steps);
     const std::int64_t start = now_ns();

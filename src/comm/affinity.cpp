@@ -29,6 +29,31 @@ std::vector<Node> nodes_of(const std::vector<RankPlace>& places) {
   return nodes;
 }
 
+/// "0-15,32-47"
+std::string text_of(const cpu_set_t& processors) {
+  std::string text;
+  for (int first = 0; first < CPU_SETSIZE; ++first) {
+    if (!CPU_ISSET(first, &processors)) continue;
+    int last = first;
+    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &processors)) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", first) + (last > first ? fmt::format("-{}", last) : "");
+    first = last;
+  }
+  return text;
+}
+
+/// Which processors the ranks of a node may use: all the same, or each its own.
+std::string affinity_of(const Node& node, const std::vector<RankPlace>& places) {
+  constexpr std::size_t most = 8;
+  const auto may_use_all = [&](int rank) { return CPU_EQUAL(&places[static_cast<std::size_t>(rank)].processors, &node.processors); };
+  if (std::all_of(node.ranks.begin(), node.ranks.end(), may_use_all)) return "on " + text_of(node.processors);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, node.ranks.size()); ++i)
+    text += fmt::format("{}rank {} on {}", i == 0 ? "" : ", ", node.ranks[i],
+                        text_of(places[static_cast<std::size_t>(node.ranks[i])].processors));
+  return node.ranks.size() > most ? text + ", ..." : text;
+}
+
 const char* plural(int n) { return n == 1 ? "" : "s"; }
 
 /// What else helps where processors are too few: nothing, when every rank has one thread already.
@@ -72,10 +97,10 @@ std::string affinity_report(const std::vector<RankPlace>& places) {
   std::string text;
   for (const Node& node : nodes_of(places)) {
     const int processors = CPU_COUNT(&node.processors);
-    text += fmt::format("{}: {} rank{} ({}{}), {} processor{}, {} thread{}\n", node.host, node.ranks.size(),
+    text += fmt::format("{}: {} rank{} ({}{}), {} processor{}, {} thread{}; {}\n", node.host, node.ranks.size(),
                         plural(static_cast<int>(node.ranks.size())), node.ranks.front(),
                         node.ranks.size() > 1 ? fmt::format(" to {}", node.ranks.back()) : "", processors, plural(processors), node.threads,
-                        plural(node.threads));
+                        plural(node.threads), affinity_of(node, places));
     bool bound_too_tightly = false;
     for (int rank : node.ranks) {
       const RankPlace& place = places[static_cast<std::size_t>(rank)];

@@ -25,7 +25,7 @@ void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::durati
 /// What one rank needs for its last report.
 struct Report {
   Answer mine;
-  std::string what;  ///< "no progress for ..."
+  std::string what;  ///< "step 3 has taken ..."
   std::string directory;
   std::vector<std::string> hosts;
   double grace;  ///< how far apart the ranks may give up
@@ -69,15 +69,10 @@ void Watchdog::arm(double seconds, std::string phase, std::string setting) {
     const std::lock_guard lock(mutex_);
     armed_ = true;
     limit_ = seconds;
-    fed_ = now_ns();
+    begun_ = now_ns();
     phase_ = std::move(phase), setting_ = std::move(setting);
   }
   changed_.notify_one();
-}
-
-void Watchdog::feed() {
-  const std::lock_guard lock(mutex_);
-  fed_ = now_ns();
 }
 
 void Watchdog::disarm() {
@@ -112,10 +107,10 @@ void Watchdog::watch() {
       changed_.wait(lock);
       continue;
     }
-    const double left = limit_ - seconds_since(fed_);
+    const double left = limit_ - seconds_since(begun_);
     if (left < -slept_through)
-      fed_ = now_ns();  // this process was stopped itself: the others may still be there, and those who are not end it
-    else if (left <= 0) bark(seconds_since(fed_));
+      begun_ = now_ns();  // this process was stopped itself: the others may still be there, and those who are not end it
+    else if (left <= 0) bark(seconds_since(begun_));
     else changed_.wait_for(lock, std::chrono::duration<double>(trouble_ ? std::min(left, ask_every) : left));
     if (const std::string trouble = trouble_ && armed_ ? trouble_() : ""; !trouble.empty()) report(trouble);
   }
@@ -133,10 +128,13 @@ void Watchdog::report(const std::string& trouble) const {
 }
 
 void Watchdog::bark(double seconds) const {
-  const std::string state = waits_for_.empty() ? "is in no wait: it computes, reads or writes"
-                                               : fmt::format("has waited {:.1f} s for {}", seconds_since(waits_since_), waits_for_);
+  // Who has waited for a part of the time only has got what it needed before, and will again: it is at work as far as others go.
+  const double waited = waits_for_.empty() ? 0 : seconds_since(waits_since_);
+  const std::string state = waits_for_.empty()     ? "is in no wait: it computes, reads or writes"
+                            : waited < seconds / 2 ? fmt::format("is in no long wait: {:.1f} s so far for {}", waited, waits_for_)
+                                                   : fmt::format("has waited {:.1f} s for {}", waited, waits_for_);
   const Report report{{rank_, fmt::format("rank {} on {} {}", rank_, host_name(), state)},
-                      fmt::format("watchdog: no progress for {:.1f} s in {} (limit {:.1f} s, {})", seconds, phase_, limit_, setting_),
+                      fmt::format("watchdog: {} has taken {:.1f} s (limit {:.1f} s, {})", phase_, seconds, limit_, setting_),
                       directory_,
                       hosts_,
                       std::clamp(limit_ / 10, shortest_grace, 30.0)};

@@ -9,7 +9,7 @@
 
 namespace mindpipe {
 
-/// The one other thread: ends the job with exit code 81 when this rank has made no step forward for too long, because
+/// The one other thread: ends the job with exit code 81 when this rank's step, or what else goes on, takes too long, because
 /// nothing else notices a peer that is stopped but not dead. One rank of those that give up speaks, and names the one that does not answer.
 class Watchdog {
  public:
@@ -18,10 +18,9 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// From now on `seconds` may pass between two calls of feed(); `phase` is what goes on ("start", "step 12"), `setting` what sets the
-  /// limit.
+  /// From now on `seconds` may pass until the next call of this or of disarm(); `phase` is what goes on ("start", "step 12"), `setting`
+  /// what sets the limit.
   void arm(double seconds, std::string phase, std::string setting);
-  void feed();
   void disarm();
   /// What the rank waits for at the moment ("tensor.sum number 7: nothing from rank 3 yet") and since when; empty: nothing.
   void waits_for(std::string text, std::int64_t since_ns = 0);
@@ -42,7 +41,7 @@ class Watchdog {
   std::condition_variable changed_;
   bool armed_ = false, ended_ = false;
   double limit_ = 0;
-  std::int64_t fed_ = 0, waits_since_ = 0;
+  std::int64_t begun_ = 0, waits_since_ = 0;
   std::function<std::string()> trouble_;
   std::string phase_, setting_, waits_for_, directory_;
   std::vector<std::string> hosts_;

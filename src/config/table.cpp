@@ -133,7 +133,8 @@ std::vector<Setting> settings_of(Config& c) {
           "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, other bits"),
 
       set("watchdog.start", c.watchdog.start, "longest start-up before the job is given up (300 s)").above(0).to(1e9).in(Unit::seconds),
-      set("watchdog.step", c.watchdog.step, "longest step before the job is given up; 0: ten median steps, at least 300 s")
+      set("watchdog.step", c.watchdog.step,
+          "longest step before the job is given up; 0: ten median steps (the first: thirty times its price on paper), at least 300 s")
           .from(0)
           .to(1e9)
           .in(Unit::seconds),

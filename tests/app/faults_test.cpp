@@ -143,7 +143,7 @@ TEST(Faults, AStoppedRankEndsTheJobWith81AndOneSentenceThatNamesIt) {
     const std::string silent = "rank " + std::to_string(cases[i].rank) + " on ";
     EXPECT_EQ(job.exit_code(), 81) << text;
     EXPECT_EQ(occurrences(text, "watchdog:"), 1) << text;
-    EXPECT_THAT(text, ContainsRegex("watchdog: no progress for [4-9]\\.[0-9] s in step [0-9]+ \\(limit 4\\.0 s, watchdog\\.step\\): " +
+    EXPECT_THAT(text, ContainsRegex("watchdog: step [0-9]+ has taken [4-9]\\.[0-9] s \\(limit 4\\.0 s, watchdog\\.step\\): " +
                                     silent + "[^ ]+ \\(process [0-9]+\\) does not answer"));
     EXPECT_THAT(text, ContainsRegex("rank [0-9] on [^ ]+ has waited [3-9]\\.[0-9] s " + std::string(cases[i].waited)));
     EXPECT_THAT(text, HasSubstr("the job ends with exit code 81"));

@@ -20,6 +20,14 @@ Config config(const std::string& name, std::vector<std::string> overrides = {}) 
 
 int lines_of(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
 
+TEST(StepLimit, LeavesALongStepTheTimeThatItNeeds) {
+  EXPECT_EQ(step_limit(4, 100, 100), 4);
+  EXPECT_EQ(step_limit(0, 0, 1), 300);
+  EXPECT_EQ(step_limit(0, 0, 3360), 30 * 3360) << "GPT-2 124M with its batch of 480 on one core";
+  EXPECT_EQ(step_limit(0, 3000, 10), 30'000);
+  EXPECT_EQ(step_limit(0, 2, 3360), 300) << "known now, whatever the paper said";
+}
+
 TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
   const std::string text = plan_text(config("gpt2-124m", {"grid.pipeline=4", "grid.data=2", "grid.tensor=1"}), 8, true);
   EXPECT_THAT(text, HasSubstr("8 ranks (supernet 1 x pipeline 4 x data 2 x tensor 1)"));

@@ -39,7 +39,9 @@ RankPlace place(const char* host, int threads, int first, int processors) {
 
 TEST(Affinity, OneLineForEachNodeAndNoWarningWhenAllIsWell) {
   const std::vector<RankPlace> places = {place("a", 2, 0, 2), place("a", 2, 2, 2), place("b", 1, 0, 1)};
-  EXPECT_EQ(affinity_report(places), "a: 2 ranks (0 to 1), 4 processors, 4 threads\nb: 1 rank (2), 1 processor, 1 thread\n");
+  EXPECT_EQ(affinity_report(places),
+            "a: 2 ranks (0 to 1), 4 processors, 4 threads; rank 0 on 0-1, rank 1 on 2-3\n"
+            "b: 1 rank (2), 1 processor, 1 thread; on 0\n");
   EXPECT_FALSE(is_crowded(places, 0));
 }
 

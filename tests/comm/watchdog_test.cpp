@@ -24,16 +24,28 @@ std::string contents(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-TEST(Watchdog, IsSilentWhileItIsFedOrNotArmed) {
+TEST(Watchdog, IsSilentWhileStepsFollowOneAnotherOrItIsNotArmed) {
   Watchdog watchdog(0);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  watchdog.arm(0.5, "step 1", "watchdog.step");
-  for (int i = 0; i < 10; ++i) {
+  for (int step = 1; step <= 10; ++step) {
+    watchdog.arm(0.5, "step " + std::to_string(step), "watchdog.step");
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    watchdog.feed();
   }
   watchdog.disarm();
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
+}
+
+TEST(WatchdogDeathTest, TakesAShortWaitForWork) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        Watchdog watchdog(3);
+        watchdog.arm(0.5, "step 7", "watchdog.step");
+        std::this_thread::sleep_for(std::chrono::milliseconds(400));
+        watchdog.waits_for("tensor.sum: nothing from rank 2 yet", now_ns());
+        std::this_thread::sleep_for(std::chrono::seconds(20));
+      },
+      ::testing::ExitedWithCode(81), "rank 3 on .* is in no long wait: 0.[0-9] s so far for tensor.sum: nothing from rank 2 yet");
 }
 
 TEST(WatchdogDeathTest, EndsTheProcessWithASentenceWhenNothingMoves) {
@@ -46,7 +58,7 @@ TEST(WatchdogDeathTest, EndsTheProcessWithASentenceWhenNothingMoves) {
         std::this_thread::sleep_for(std::chrono::seconds(20));
       },
       ::testing::ExitedWithCode(81),
-      "mindpipe-train: watchdog: no progress for 0.[0-9] s in step 7 \\(limit 0.1 s, watchdog.step\\): rank 3 on .* has waited 0.[0-9] s "
+      "mindpipe-train: watchdog: step 7 has taken 0.[0-9] s \\(limit 0.1 s, watchdog.step\\): rank 3 on .* has waited 0.[0-9] s "
       "for tensor.sum: nothing from rank 2 yet; the job ends with exit code 81");
 }
 
@@ -110,7 +122,7 @@ TEST(Watchdog, AStoppedPeerEndsTheJobWith81WithinTheLimit) {
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 81) << contents(log);
   EXPECT_LT(seconds_since(start), 20) << contents(log);
-  EXPECT_THAT(contents(log), HasSubstr(" in step 2 (limit 1.0 s, watchdog.step): rank 0 on "));
+  EXPECT_THAT(contents(log), HasSubstr("watchdog: step 2 has taken "));
   EXPECT_THAT(contents(log), HasSubstr(" s for tensor.sum number 2: nothing from rank 1 yet; the job ends with exit code 81"));
   std::filesystem::remove(log);
 }
