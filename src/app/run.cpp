@@ -7,6 +7,7 @@
 #include "app/main_verb.h"
 #include "app/version.h"
 #include "core/log.h"
+#include "core/log_mark.h"
 #include "core/terminate.h"
 #include "core/text.h"
 
@@ -86,6 +87,7 @@ Run::Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(co
       session_(argc_, argv_),
       config_(on_ranks(config, session_.size())) {
   set_log_rank(session_.rank());
+  if (config_.device.kind == "emulated") set_log_mark("emulated: ");
   watchdog_->waits_for("");
 }
 

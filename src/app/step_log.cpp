@@ -51,8 +51,7 @@ void StepLog::write(const StepScalars& scalars, std::optional<double> validation
     directory_->append_metrics(line);
     directory_->write_status({"running", begun.step + 1, "", ""});
   }
-  progress_.update(begun.step + 1,
-                   fmt::format("loss {:.4f} | {} tokens/s{}", scalars.loss, human_count(rate), emulated ? " | emulated" : ""));
+  progress_.update(begun.step + 1, fmt::format("loss {:.4f} | {} tokens/s", scalars.loss, human_count(rate)));
 }
 
 }  // namespace mindpipe

@@ -10,6 +10,7 @@
 #include "comm/mpi.h"
 #include "comm/roll_call.h"
 #include "core/clock.h"
+#include "core/log_mark.h"
 #include "core/terminate.h"
 
 namespace mindpipe {
@@ -33,7 +34,7 @@ struct Report {
   /// Straight to the descriptor: another thread may hold the locks of the streams.
   void say(const std::string& why) const {
     const std::string sentence = fmt::format("{}: {}; the job ends with exit code {}", what, why, static_cast<int>(Exit::watchdog));
-    const std::string line = "mindpipe-train: " + sentence + "\n";
+    const std::string line = "mindpipe-train: " + marked(sentence) + "\n";
     [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
     say_last_words(static_cast<int>(Exit::watchdog), sentence);
   }

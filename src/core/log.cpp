@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/log_mark.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -10,6 +11,7 @@ namespace {
 
 struct Log {
   int rank = 0;
+  std::string mark;
   std::FILE* stream = stderr;
   bool terminal = isatty(STDERR_FILENO) != 0;
   std::size_t open_width = 0;  // of the progress line that stands on the terminal, unfinished
@@ -32,6 +34,17 @@ constexpr double terminal_interval = 0.1;  // a terminal need not see every step
 
 void set_log_rank(int rank) { the_log().rank = rank; }
 
+void set_log_mark(std::string mark) { the_log().mark = std::move(mark); }
+
+std::string marked(const std::string& text) {
+  std::string lines;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\n' && (i == 0 || text[i - 1] == '\n')) lines += the_log().mark;
+    lines += text[i];
+  }
+  return lines;
+}
+
 void set_log_stream(std::FILE* stream) {
   the_log().stream = stream;
   the_log().terminal = isatty(fileno(stream)) != 0;
@@ -43,7 +56,7 @@ void detail::log_line(const char* kind, const std::string& line) {
   // the progress line makes room
   const std::string room = log.open_width > 0 ? fmt::format("\r{:{}}\r", "", log.open_width) : "";
   log.open_width = 0;
-  write(fmt::format("{}{}{}\n", room, kind, line));
+  write(room + marked(kind + line) + "\n");
 }
 
 Progress::Progress(std::int64_t done, std::int64_t total) : start_(done), total_(total), last_done_(done), clock_start_(now_ns()) {}
@@ -67,7 +80,7 @@ void Progress::update(std::int64_t done, const std::string& text) {
   if (!first && !last && seconds_since(last_shown_) < (log.terminal ? terminal_interval : plain_interval)) return;
   last_shown_ = now_ns();
 
-  std::string line = fmt::format("step {}/{} | {}", done, total_, text);
+  std::string line = marked(fmt::format("step {}/{} | {}", done, total_, text));
   if (done > start_ && !last)
     line += " | " + human_seconds(seconds_since(clock_start_) / static_cast<double>(done - start_) * static_cast<double>(total_ - done)) +
             " left";

@@ -143,8 +143,8 @@ TEST(Faults, AStoppedRankEndsTheJobWith81AndOneSentenceThatNamesIt) {
     const std::string silent = "rank " + std::to_string(cases[i].rank) + " on ";
     EXPECT_EQ(job.exit_code(), 81) << text;
     EXPECT_EQ(occurrences(text, "watchdog:"), 1) << text;
-    EXPECT_THAT(text, ContainsRegex("watchdog: step [0-9]+ has taken [4-9]\\.[0-9] s \\(limit 4\\.0 s, watchdog\\.step\\): " +
-                                    silent + "[^ ]+ \\(process [0-9]+\\) does not answer"));
+    EXPECT_THAT(text, ContainsRegex("watchdog: step [0-9]+ has taken [4-9]\\.[0-9] s \\(limit 4\\.0 s, watchdog\\.step\\): " + silent +
+                                    "[^ ]+ \\(process [0-9]+\\) does not answer"));
     EXPECT_THAT(text, ContainsRegex("rank [0-9] on [^ ]+ has waited [3-9]\\.[0-9] s " + std::string(cases[i].waited)));
     EXPECT_THAT(text, HasSubstr("the job ends with exit code 81"));
     for (int rank = 0; rank < 4; ++rank)
@@ -181,6 +181,8 @@ TEST(Jobs, WhatAnEmulatedJobLeavesSaysSo) {
   ASSERT_TRUE(holds_within(60, [&] { return job.exit_code().has_value(); })) << job.output();
   EXPECT_EQ(job.exit_code(), 0) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("emulated: traffic of rank 0"));
+  std::istringstream lines(job.output());
+  for (std::string line; std::getline(lines, line);) EXPECT_TRUE(line.empty() || line.starts_with("emulated: ")) << line;
   EXPECT_EQ(nlohmann::json::parse(contents(job.run() / "status.json"))["emulated"], true);
   EXPECT_EQ(nlohmann::json::parse(contents(job.run() / "trace.json"))["otherData"]["device"], "emulated: instant");
 }
