@@ -1,5 +1,6 @@
 #include "app/main_verb.h"
 
+#include "app/run.h"
 #include "app/stop_request.h"
 #include "app/verbs.h"
 #include "config/config.h"
@@ -17,7 +18,7 @@ int run_verb(const Arguments& arguments) {
   if (arguments.verb == "doctor" && arguments.tune.empty()) return doctor(arguments);
   if (arguments.verb == "data") return data(arguments);
 
-  const Config config = read_config(arguments.config, arguments.overrides);
+  const Config config = read_for_ranks(arguments.config, arguments.overrides, arguments.ranks);
   if (arguments.print_config) {
     if (launched_rank() == 0) print(to_yaml(config));
     return 0;

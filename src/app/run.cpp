@@ -1,6 +1,7 @@
 #include "app/run.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -45,7 +46,37 @@ GridFits fits(const Config& config) {
   };
 }
 
+/// As the launcher told it, before MPI is up; 0 without a launcher.
+int launched_ranks() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"})
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  return 0;
+}
+
+/// Grids that would do in place of the one that was refused; none where that is not the grid's fault.
+std::vector<Coord> grids_instead(const std::string& file, std::vector<std::string> overrides, int ranks) {
+  for (const char* degree : {"grid.supernet=1", "grid.pipeline=1", "grid.data=1", "grid.tensor=1"}) overrides.emplace_back(degree);
+  try {
+    const Config any = read_config(file, overrides);
+    return nearest_grids(degrees_of(any), ranks, fits(any));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
+
+Config read_for_ranks(const std::string& file, const std::vector<std::string>& overrides, int ranks) {
+  try {
+    return read_config(file, overrides);
+  } catch (const Error& error) {
+    if (ranks == 0) ranks = launched_ranks();
+    if (error.code != Exit::bad_configuration || ranks < 2) throw;
+    const std::vector<Coord> others = grids_instead(file, overrides, ranks);
+    if (others.empty()) throw;
+    fail(error.code, "{}; grids of {} ranks that fit: {}", error.what(), ranks, to_string(others));
+  }
+}
 
 Config with_grid(const Config& config, int ranks) {
   const Coord shape = resolve_grid(degrees_of(config), ranks, fits(config));

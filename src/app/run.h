@@ -11,6 +11,10 @@
 
 namespace mindpipe {
 
+/// read_config for a job of `ranks` ranks (0: as many as the launcher says). A degree that is refused by itself, because heads do not
+/// divide for instance, is refused with the grids that fit.
+Config read_for_ranks(const std::string& file, const std::vector<std::string>& overrides, int ranks);
+
 /// A configuration whose degrees are those of a job of `ranks` ranks; refuses one that does not fit, with the nearest that do.
 Config with_grid(const Config& config, int ranks);
 /// For what needs no particular grid: the configuration's own degrees where they fit this job, else the nearest that do. The arithmetic

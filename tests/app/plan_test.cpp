@@ -120,6 +120,22 @@ TEST(Plan, OffersOnlyGridsThatARunWouldAccept) {
   expect_offers(config("gpt-tiny", {"grid.pipeline=3", "memory.device_limit=25MiB"}), 2, 1);  // two stages, or half the products
 }
 
+TEST(Plan, OffersGridsAlsoWhereADegreeIsRefusedByItself) {
+  const auto refusal = [](const std::vector<std::string>& overrides, int ranks) -> std::string {
+    try {
+      read_for_ranks(MINDPIPE_SOURCE_DIR "/configs/gpt-tiny.yaml", overrides, ranks);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string heads = refusal({"reproducible.tensor=auto", "grid.tensor=3"}, 3);
+  EXPECT_THAT(heads, HasSubstr("grid.tensor is 3 and model.heads 4"));
+  EXPECT_THAT(heads, HasSubstr("; grids of 3 ranks that fit: supernet 1 x pipeline 3 x data 1 x tensor 1"));
+  EXPECT_THAT(refusal({"grid.tensor=3"}, 3), HasSubstr("grids of 3 ranks that fit: "));
+  EXPECT_THAT(refusal({"grid.tensor=3", "model.heads=5"}, 3), Not(HasSubstr("that fit"))) << "not the grid's fault";
+}
+
 TEST(Plan, RefusesRanksThatTheGridCannotUse) { EXPECT_THROW(plan_text(config("gpt-tiny", {"grid.pipeline=3"}), 4, true), Error); }
 
 /// A laptop answers at once, for any size: planning must not grow with the square of anything.
