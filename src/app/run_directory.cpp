@@ -23,14 +23,20 @@ File open_metrics(const std::string& path) {
   return file;
 }
 
-}  // namespace
-
-std::string RunDirectory::text_of(const Status& status) const {
+std::string text_of(const Status& status, bool emulated) {
   JsonLine line;
   line.add("state", status.state).add("step", status.step).add("reason", status.reason).add("checkpoint", status.checkpoint);
-  if (emulated_) line.add("emulated", true);
+  if (emulated) line.add("emulated", true);
   return line.text() + "\n";
 }
+
+void replace_file(const std::string& path, const std::string& text) {
+  NewFile file(path);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+}  // namespace
 
 RunDirectory::RunDirectory(const std::string& directory, bool emulated) : path_(directory), emulated_(emulated) {
   MP_REQUIRE(!directory.empty(), Exit::bad_configuration, "run.dir is empty (name the directory that the run writes to)");
@@ -48,7 +54,7 @@ RunDirectory::RunDirectory(const std::string& directory, bool emulated) : path_(
     status_.state = "failed";
     status_.reason = sentence;
     try {
-      replace("status.json", text_of(status_));
+      replace("status.json", text_of(status_, emulated_));
     } catch (...) {  // the lock goes in any case
     }
     release_lock(path_of("lock"));
@@ -62,22 +68,18 @@ RunDirectory::~RunDirectory() {
   release_lock(path_of("lock"));
 }
 
-void RunDirectory::replace(const std::string& name, const std::string& text) const {
-  NewFile file(path_of(name));
-  file.write(text.data(), text.size());
-  file.commit();
-}
+void RunDirectory::replace(const std::string& name, const std::string& text) const { replace_file(path_of(name), text); }
 
 void RunDirectory::write_config(const Config& config) { replace("config.yaml", to_yaml(config)); }
 
 void RunDirectory::write_status(const Status& status) {
   status_ = status;
-  replace("status.json", text_of(status));
+  replace("status.json", text_of(status, emulated_));
   if (status.state != "running") return leave_at_stop("", "", path_of("lock"));
   Status cut_short = status;
   cut_short.state = "stopped";
   cut_short.reason = "a signal ended the run at once";
-  leave_at_stop(path_of("status.json"), text_of(cut_short), path_of("lock"));
+  leave_at_stop(path_of("status.json"), text_of(cut_short, emulated_), path_of("lock"));
 }
 
 void RunDirectory::append_metrics(const JsonLine& line) {
@@ -107,5 +109,18 @@ void RunDirectory::keep_metrics_through(std::int64_t step) {
 bool RunDirectory::stop_asked() const { return access(path_of("STOP").c_str(), F_OK) == 0; }
 
 void RunDirectory::forget_stop() { unlink(path_of("STOP").c_str()); }
+
+PeerStatus::PeerStatus(const std::string& directory, bool emulated) {
+  set_last_words([path = directory + "/status.json", emulated](int, const std::string& sentence) {
+    std::ifstream in(path);
+    std::string line;
+    std::getline(in, line);
+    const auto members = read_json(line);
+    if (!members || members->texts.at("state") != "running") return;
+    replace_file(path, text_of({"failed", members->integers.at("step"), sentence, ""}, emulated));
+  });
+}
+
+PeerStatus::~PeerStatus() { set_last_words({}); }
 
 }  // namespace mindpipe

@@ -44,12 +44,21 @@ class RunDirectory {
 
  private:
   void replace(const std::string& name, const std::string& text) const;
-  std::string text_of(const Status& status) const;
 
   std::string path_;
   bool emulated_;
   Status status_;
   File metrics_;
+};
+
+/// On a rank that does not hold the directory: when it is the one to say why the job fails, because the holder is stopped or gone, that a
+/// run has failed stands in status.json too.
+class PeerStatus {
+ public:
+  PeerStatus(const std::string& directory, bool emulated);
+  ~PeerStatus();
+  PeerStatus(const PeerStatus&) = delete;
+  PeerStatus& operator=(const PeerStatus&) = delete;
 };
 
 }  // namespace mindpipe

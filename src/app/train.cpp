@@ -38,6 +38,8 @@ int train(const Arguments& arguments, const Config& given) {
     RollCall(answers).clear();
     directory->write_status({});
   }
+  std::optional<PeerStatus> peer;
+  if (!directory) peer.emplace(config.run.dir, config.device.kind == "emulated");
   Corpus corpus(config.data, Part::train, config.model, config.seed, static_cast<std::int64_t>(config.train.steps) * config.train.batch);
   for (const std::string& line : corpus.describe()) info("train: {}", line);
   std::unique_ptr<Corpus> validation;
