@@ -6,27 +6,65 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <fmt/ranges.h>
+
 namespace mindpipe {
 namespace {
 
-/// The ranks of one node taken together.
-struct Node {
-  std::string host;
+/// Ranks of one node that have these processors and no others.
+struct Pool {
   std::vector<int> ranks;
   int threads = 0;
   cpu_set_t processors = {};
+
+  bool is_crowded() const { return threads > CPU_COUNT(&processors); }
 };
+
+struct Node : Pool {
+  std::string host;
+};
+
+bool contains(const cpu_set_t& all, const cpu_set_t& some) {
+  cpu_set_t both;
+  CPU_AND(&both, &all, &some);
+  return CPU_EQUAL(&both, &some);
+}
+
+bool overlap(const cpu_set_t& a, const cpu_set_t& b) {
+  cpu_set_t both;
+  CPU_AND(&both, &a, &b);
+  return CPU_COUNT(&both) > 0;
+}
 
 std::vector<Node> nodes_of(const std::vector<RankPlace>& places) {
   std::vector<Node> nodes;
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     auto node = std::find_if(nodes.begin(), nodes.end(), [&](const Node& n) { return n.host == places[rank].host; });
-    if (node == nodes.end()) node = nodes.insert(nodes.end(), Node{places[rank].host, {}});
+    if (node == nodes.end()) node = nodes.insert(nodes.end(), Node{{}, places[rank].host});
     node->ranks.push_back(static_cast<int>(rank));
     node->threads += places[rank].threads;
     CPU_OR(&node->processors, &node->processors, &places[rank].processors);
   }
   return nodes;
+}
+
+/// The node itself and whatever less of it some of its ranks are bound to, the tightest first.
+std::vector<Pool> pools_of(const Node& node, const std::vector<RankPlace>& places) {
+  std::vector<Pool> pools{node};
+  for (int rank : node.ranks) {
+    Pool pool{{}, 0, places[static_cast<std::size_t>(rank)].processors};
+    if (std::any_of(pools.begin(), pools.end(), [&](const Pool& p) { return CPU_EQUAL(&p.processors, &pool.processors); })) continue;
+    for (int other : node.ranks) {
+      const RankPlace& place = places[static_cast<std::size_t>(other)];
+      if (!contains(pool.processors, place.processors)) continue;
+      pool.ranks.push_back(other);
+      pool.threads += place.threads;
+    }
+    pools.push_back(pool);
+  }
+  std::stable_sort(pools.begin(), pools.end(),
+                   [](const Pool& a, const Pool& b) { return CPU_COUNT(&a.processors) < CPU_COUNT(&b.processors); });
+  return pools;
 }
 
 /// "0-15,32-47"
@@ -42,9 +80,10 @@ std::string text_of(const cpu_set_t& processors) {
   return text;
 }
 
+constexpr std::size_t most = 8;  ///< so many ranks are named
+
 /// Which processors the ranks of a node may use: all the same, or each its own.
 std::string affinity_of(const Node& node, const std::vector<RankPlace>& places) {
-  constexpr std::size_t most = 8;
   const auto may_use_all = [&](int rank) { return CPU_EQUAL(&places[static_cast<std::size_t>(rank)].processors, &node.processors); };
   if (std::all_of(node.ranks.begin(), node.ranks.end(), may_use_all)) return "on " + text_of(node.processors);
   std::string text;
@@ -57,9 +96,32 @@ std::string affinity_of(const Node& node, const std::vector<RankPlace>& places) 
 const char* plural(int n) { return n == 1 ? "" : "s"; }
 
 /// What else helps where processors are too few: nothing, when every rank has one thread already.
-std::string with_fewer_threads(const Node& node, int processors) {
-  const int ranks = static_cast<int>(node.ranks.size());
-  return node.threads == ranks ? "" : fmt::format(", or set device.threads={}", std::max(1, processors / ranks));
+std::string with_fewer_threads(const Pool& pool) {
+  const int ranks = static_cast<int>(pool.ranks.size());
+  return pool.threads == ranks ? "" : fmt::format(", or set device.threads={}", std::max(1, CPU_COUNT(&pool.processors) / ranks));
+}
+
+/// What to do about a rank that has less than its own threads need; empty if it does not.
+std::string tightness_of(int rank, const RankPlace& place) {
+  const int processors = place.processor_count();
+  if (place.threads <= processors) return "";
+  return fmt::format(
+      "warning: rank {} on {} runs {} threads but may use {} processor{} (all its threads share them); start with mpirun --bind-to none or "
+      "srun --cpus-per-task={}, or set device.threads={}\n",
+      rank, place.host, place.threads, processors, plural(processors), place.threads, processors);
+}
+
+/// What to do about a pool that has more threads than processors, though none of its ranks has by itself.
+std::string crowd_in(const Pool& pool, const Node& node) {
+  const int processors = CPU_COUNT(&pool.processors);
+  const bool is_bound = processors < CPU_COUNT(&node.processors);
+  const std::vector<int> named(pool.ranks.begin(), pool.ranks.begin() + static_cast<std::ptrdiff_t>(std::min(most, pool.ranks.size())));
+  const std::string who =
+      is_bound ? fmt::format("on {}, the ranks {}{} have", node.host, fmt::join(named, ", "), pool.ranks.size() > most ? ", ..." : "")
+               : node.host + " has";
+  return fmt::format("warning: {} {} threads on {} processor{}{}: ranks will wait for each other's turns; start {}{}\n", who, pool.threads,
+                     processors, plural(processors), is_bound ? " (" + text_of(pool.processors) + ")" : "",
+                     is_bound ? "with mpirun --bind-to none" : "fewer ranks there", with_fewer_threads(pool));
 }
 
 }  // namespace
@@ -85,9 +147,7 @@ int fair_threads(const std::vector<RankPlace>& places, int rank) {
   if (const char* said = std::getenv("OMP_NUM_THREADS"); said != nullptr && std::atoi(said) > 0) return std::atoi(said);
   const RankPlace& mine = places[static_cast<std::size_t>(rank)];
   const auto shares = [&](const RankPlace& other) {
-    cpu_set_t both;
-    CPU_AND(&both, &mine.processors, &other.processors);
-    return std::string(mine.host) == other.host && CPU_COUNT(&both) > 0;
+    return std::string(mine.host) == other.host && overlap(mine.processors, other.processors);
   };
   const auto sharing = static_cast<int>(std::count_if(places.begin(), places.end(), shares));
   return std::max(1, mine.processor_count() / std::max(1, sharing));
@@ -101,27 +161,27 @@ std::string affinity_report(const std::vector<RankPlace>& places) {
                         plural(static_cast<int>(node.ranks.size())), node.ranks.front(),
                         node.ranks.size() > 1 ? fmt::format(" to {}", node.ranks.back()) : "", processors, plural(processors), node.threads,
                         plural(node.threads), affinity_of(node, places));
-    bool bound_too_tightly = false;
+    cpu_set_t spoken_of = {};
+    const auto warn = [&](const std::string& warning, const cpu_set_t& of) {
+      text += warning;
+      if (!warning.empty()) CPU_OR(&spoken_of, &spoken_of, &of);
+    };
     for (int rank : node.ranks) {
       const RankPlace& place = places[static_cast<std::size_t>(rank)];
-      if (place.threads <= place.processor_count()) continue;
-      bound_too_tightly = true;
-      text += fmt::format(
-          "warning: rank {} on {} runs {} threads but may use {} processor{} (all its threads share them); start with mpirun --bind-to "
-          "none or srun --cpus-per-task={}, or set device.threads={}\n",
-          rank, node.host, place.threads, place.processor_count(), plural(place.processor_count()), place.threads, place.processor_count());
+      warn(tightness_of(rank, place), place.processors);
     }
-    if (!bound_too_tightly && node.threads > processors)
-      text +=
-          fmt::format("warning: {} has {} threads on {} processor{}: ranks will wait for each other's turns; start fewer ranks there{}\n",
-                      node.host, node.threads, processors, plural(processors), with_fewer_threads(node, processors));
+    for (const Pool& pool : pools_of(node, places))
+      if (pool.is_crowded() && !overlap(pool.processors, spoken_of)) warn(crowd_in(pool, node), pool.processors);
   }
   return text;
 }
 
 bool is_crowded(const std::vector<RankPlace>& places, int rank) {
+  const RankPlace& mine = places[static_cast<std::size_t>(rank)];
   for (const Node& node : nodes_of(places))
-    if (node.host == places[static_cast<std::size_t>(rank)].host) return node.threads > CPU_COUNT(&node.processors);
+    if (node.host == mine.host)
+      for (const Pool& pool : pools_of(node, places))
+        if (pool.is_crowded() && overlap(pool.processors, mine.processors)) return true;
   return false;
 }
 

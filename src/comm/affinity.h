@@ -22,9 +22,9 @@ std::vector<RankPlace> all_places(MPI_Comm ranks, const RankPlace& mine);
 /// How many threads rank `rank` can have to itself: OMP_NUM_THREADS where the user said so, else its processors divided among the ranks
 /// that may use the same ones.
 int fair_threads(const std::vector<RankPlace>& places, int rank);
-/// A line for each node, and a warning for each rank or node with more threads than processors.
+/// A line for each node, and a warning where a rank, ranks bound to the same processors, or a node have more threads than processors.
 std::string affinity_report(const std::vector<RankPlace>& places);
-/// Whether the threads of all ranks on this rank's node outnumber the processors they may use.
+/// Whether this rank shares processors with more threads than there are of them.
 bool is_crowded(const std::vector<RankPlace>& places, int rank);
 
 }  // namespace mindpipe

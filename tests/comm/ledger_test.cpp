@@ -60,5 +60,16 @@ TEST(Affinity, WarnsOfMoreThreadsThanProcessors) {
   EXPECT_FALSE(is_crowded(crowded, 3));
 }
 
+TEST(Affinity, WarnsOfRanksThatShareAProcessorWhileOthersAreIdle) {
+  const std::vector<RankPlace> places = {place("a", 1, 0, 1), place("a", 1, 0, 1), place("a", 1, 1, 7)};
+  EXPECT_THAT(affinity_report(places),
+              HasSubstr("warning: on a, the ranks 0, 1 have 2 threads on 1 processor (0): ranks will wait for each "
+                        "other's turns; start with mpirun --bind-to none\n"));
+  EXPECT_TRUE(is_crowded(places, 0));
+  EXPECT_FALSE(is_crowded(places, 2));
+  const std::vector<RankPlace> apart = {place("a", 1, 0, 1), place("a", 1, 1, 1), place("a", 6, 2, 6)};
+  EXPECT_THAT(affinity_report(apart), Not(HasSubstr("warning")));
+}
+
 }  // namespace
 }  // namespace mindpipe
