@@ -5,14 +5,14 @@
 #include "app/verbs.h"
 #include "config/config.h"
 #include "core/check.h"
-#include "core/terminate.h"
+#include "core/launcher.h"
 
 namespace mindpipe {
 
 int run_verb(const Arguments& arguments) {
   if (arguments.verb != "train" || arguments.dry_run || arguments.print_config || !arguments.answer.empty()) stop_at_once();
   if (!arguments.answer.empty()) {
-    if (launched_rank() == 0) print(arguments.answer);
+    if (launch().rank == 0) print(arguments.answer);
     return 0;
   }
   if (arguments.verb == "doctor" && arguments.tune.empty()) return doctor(arguments);
@@ -20,7 +20,7 @@ int run_verb(const Arguments& arguments) {
 
   const Config config = read_for_ranks(arguments.config, arguments.overrides, arguments.ranks);
   if (arguments.print_config) {
-    if (launched_rank() == 0) print(to_yaml(config));
+    if (launch().rank == 0) print(to_yaml(config));
     return 0;
   }
   if (arguments.verb == "doctor") return tune(arguments, config);

@@ -6,7 +6,7 @@
 #include "app/report_end.h"
 #include "app/run.h"
 #include "app/verbs.h"
-#include "core/terminate.h"
+#include "core/launcher.h"
 #include "core/text.h"
 #include "runtime/network_on_paper.h"
 
@@ -108,7 +108,7 @@ std::string plan_text(const Config& given, int ranks, bool simulate) {
 }
 
 int plan(const Arguments& arguments, const Config& given) {
-  if (launched_rank() != 0) return 0;
+  if (launch().rank != 0) return 0;
   const int ranks = arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given);
   const Config config = on_paper(given, ranks);
   const RunPlan made = make_run_plan(config);

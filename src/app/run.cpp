@@ -7,9 +7,9 @@
 
 #include "app/main_verb.h"
 #include "app/version.h"
+#include "core/launcher.h"
 #include "core/log.h"
 #include "core/log_mark.h"
-#include "core/terminate.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -46,13 +46,6 @@ GridFits fits(const Config& config) {
   };
 }
 
-/// As the launcher told it, before MPI is up; 0 without a launcher.
-int launched_ranks() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"})
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  return 0;
-}
-
 /// Grids that would do in place of the one that was refused; none where that is not the grid's fault.
 std::vector<Coord> grids_instead(const std::string& file, std::vector<std::string> overrides, int ranks) {
   for (const char* degree : {"grid.supernet=1", "grid.pipeline=1", "grid.data=1", "grid.tensor=1"}) overrides.emplace_back(degree);
@@ -70,7 +63,7 @@ Config read_for_ranks(const std::string& file, const std::vector<std::string>& o
   try {
     return read_config(file, overrides);
   } catch (const Error& error) {
-    if (ranks == 0) ranks = launched_ranks();
+    if (ranks == 0) ranks = launch().ranks;
     if (error.code != Exit::bad_configuration || ranks < 2) throw;
     const std::vector<Coord> others = grids_instead(file, overrides, ranks);
     if (others.empty()) throw;
@@ -111,28 +104,34 @@ int ranks_of_grid(const Config& config) {
   return std::max(1, g.supernet) * std::max(1, g.pipeline) * std::max(1, g.data) * std::max(1, g.tensor);
 }
 
-Run::Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(const Config&, int))
+Run::Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(const Config&, int), const std::string& roll)
     : argc_(arguments.argc),
       argv_(arguments.argv),
-      watchdog_(armed_watchdog(config)),
+      roll_(roll),
+      watchdog_(armed_watchdog(config, roll)),
       session_(argc_, argv_),
       config_(on_ranks(config, session_.size())) {
   set_log_rank(session_.rank());
   if (config_.device.kind == "emulated") set_log_mark("emulated: ");
+  watchdog_->waits_for("all ranks to say where they run", now_ns());
+  find_places(1);
   watchdog_->waits_for("");
 }
 
-std::unique_ptr<Watchdog> Run::armed_watchdog(const Config& config) const {
-  auto watchdog = std::make_unique<Watchdog>(launched_rank());
+std::unique_ptr<Watchdog> Run::armed_watchdog(const Config& config, const std::string& roll) const {
+  auto watchdog = std::make_unique<Watchdog>(launch().rank);
+  if (!roll.empty()) watchdog->call_roll_in(roll, std::vector<std::string>(launch().ranks));
   watchdog->arm(config.watchdog.start, "start", "watchdog.start");
   watchdog->waits_for("all ranks to begin (MPI_Init)", start_ns_);
   return watchdog;
 }
 
-void Run::call_roll_in(const std::string& directory) {
-  std::vector<std::string> hosts;
-  for (const RankPlace& place : places_) hosts.push_back(fmt::format("{} (process {})", place.host, place.process));
-  watchdog_->call_roll_in(directory, hosts);
+void Run::find_places(int threads) {
+  places_ = all_places(session_.world(), place_of_this_rank(threads));
+  if (roll_.empty()) return;
+  std::vector<std::string> where;
+  for (const RankPlace& place : places_) where.push_back(fmt::format(" on {} (process {})", place.host, place.process));
+  watchdog_->call_roll_in(roll_, where);
 }
 
 /// The ranks on this rank's machine, itself among them.
@@ -153,16 +152,13 @@ double Run::step_limit(double median_seconds) const {
 }
 
 void Run::make_worker(Purpose purpose) {
-  watchdog_->waits_for("all ranks to say where they run", now_ns());
-  places_ = all_places(session_.world(), place_of_this_rank(1));
-  watchdog_->waits_for("");
   Config mine = config_;
   if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
   RunPlan plan = make_run_plan(mine, purpose);
   if (mine.device.kind == "cpu") require_fit_here(plan, neighbours(), memory_here());
   worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports, watchdog_.get());
   require_agreement();
-  places_ = all_places(session_.world(), place_of_this_rank(worker_->threads()));
+  find_places(worker_->threads());
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));
   if (!speaks()) return;
   const Worker& w = *worker_;

@@ -28,8 +28,10 @@ double step_limit(double said, double median_seconds, double seconds_on_paper);
 /// What every verb that computes begins with: messages between ranks, the grid, a worker. Collective over the job.
 class Run {
  public:
-  /// `on_ranks` gives the configuration of a job of so many ranks, or refuses.
-  Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(const Config& config, int ranks) = with_grid);
+  /// `on_ranks` gives the configuration of a job of so many ranks, or refuses. In the directory `roll`, if any, the watchdogs of all ranks
+  /// agree on whom to name.
+  Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(const Config& config, int ranks) = with_grid,
+      const std::string& roll = "");
 
   const Config& config() const { return config_; }
   Worker& worker() { return *worker_; }
@@ -40,18 +42,19 @@ class Run {
   void make_worker(Purpose purpose);
   /// Of this run's steps, given the median of those that are done.
   double step_limit(double median_seconds = 0) const;
-  /// From now on the watchdogs of all ranks agree in this directory on whom to name.
-  void call_roll_in(const std::string& directory);
   double seconds() const { return seconds_since(start_ns_); }
 
  private:
   void require_agreement();
+  /// Where all ranks run. Collective.
+  void find_places(int threads);
   std::vector<Coord> neighbours() const;
-  std::unique_ptr<Watchdog> armed_watchdog(const Config& config) const;
+  std::unique_ptr<Watchdog> armed_watchdog(const Config& config, const std::string& roll) const;
 
   std::int64_t start_ns_ = now_ns();
   int argc_;
   char** argv_;
+  std::string roll_;
   std::unique_ptr<Watchdog>
       watchdog_;  // there before MPI and after it: a rank that never comes to its beginning or end is a rank that hangs, too
   MpiSession session_;

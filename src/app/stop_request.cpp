@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "core/check.h"
-#include "core/terminate.h"
+#include "core/launcher.h"
 
 namespace mindpipe {
 namespace {
@@ -57,8 +57,19 @@ void say(int signal, const char* before, const char* after) {
   put(STDERR_FILENO, after);
 }
 
+/// Whether another rank has written that the job failed: this one's end is then the consequence.
+bool says_failed(const char* path) {
+  char text[64] = "";
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  constexpr char failed[] = "{\"state\": \"failed\"";
+  return length > 0 && std::memcmp(text, failed, sizeof failed - 1) == 0;
+}
+
 void leave(const LeftBehind& left) {
-  if (left.path[0] != '\0') {
+  if (left.path[0] != '\0' && !says_failed(left.path)) {
     const int file = open(left.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file >= 0) {
       put(file, left.text);
@@ -96,9 +107,8 @@ void copy_to(char (&room)[4096], const std::string& text) {
 }  // namespace
 
 void install_stop_signals() {
-  speaks = launched_rank() == 0;
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "SLURM_PROCID", "PMI_SIZE"})
-    if (std::getenv(name) != nullptr) is_launched = 1;
+  speaks = launch().rank == 0;
+  is_launched = launch().launched;
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;  // a system call in the middle of a step goes on

@@ -9,9 +9,8 @@
 #include "app/trace_file.h"
 #include "app/verbs.h"
 #include "app/weights_file.h"
-#include "comm/roll_call.h"
+#include "core/launcher.h"
 #include "core/log.h"
-#include "core/terminate.h"
 #include "core/text.h"
 #include "optim/rate.h"
 
@@ -26,16 +25,15 @@ double model_operations(const Config& config, std::int64_t parameters) {
 
 int train(const Arguments& arguments, const Config& given) {
   if (arguments.dry_run) {
-    if (launched_rank() == 0) dry_run(given, arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given));
+    if (launch().rank == 0) dry_run(given, arguments.ranks > 0 ? arguments.ranks : ranks_of_grid(given));
     return 0;
   }
-  Run run(arguments, given);
+  Run run(arguments, given, with_grid, given.run.dir + "/log");
   const Config& config = run.config();
-  const std::string answers = config.run.dir + "/log";
   std::unique_ptr<RunDirectory> directory;
   if (run.speaks()) {
     directory = std::make_unique<RunDirectory>(config.run.dir, config.device.kind == "emulated");
-    RollCall(answers).clear();
+    run.watchdog().forget_earlier_rolls();
     directory->write_status({});
   }
   std::optional<PeerStatus> peer;
@@ -51,7 +49,6 @@ int train(const Arguments& arguments, const Config& given) {
         "ends or is stopped",
         config.checkpoint.every);
   run.make_worker(Purpose::training);
-  run.call_roll_in(answers);
   Worker& worker = run.worker();
   if (directory) {  // a start that fails before here leaves what an earlier run has written
     directory->keep_metrics_through(0);

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "core/launcher.h"
+
 namespace mindpipe {
 
 std::string mpi_error_text(int code) {
@@ -42,8 +44,7 @@ namespace {
 /// A rank that nobody launched has no peers: Open MPI need not start a daemon for it, nor look for networks, which takes it most of a
 /// second. What the environment already says is kept.
 void start_light_when_alone() {
-  for (const char* launcher : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID"})
-    if (std::getenv(launcher) != nullptr) return;
+  if (launch().launched) return;
   setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
   setenv("OMPI_MCA_pml", "ob1", 0);
   setenv("OMPI_MCA_btl", "self", 0);

@@ -32,16 +32,22 @@ std::vector<fs::path> files_in(const std::string& directory) {
   return files;
 }
 
+bool is_earlier(const fs::path& path, RollCall::Time start) {
+  std::error_code problem;
+  const RollCall::Time written = fs::last_write_time(path, problem);
+  return !problem && written < start;
+}
+
 /// "rank 2 on node7", "rank 2 on node7, rank 3 on node7 and 5 more".
-std::string places_of(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
+std::string names_of(const std::vector<int>& ranks, const std::vector<std::string>& where) {
   constexpr std::size_t most = 4;
   std::string text;
   for (std::size_t i = 0; i < std::min(most, ranks.size()); ++i)
-    text += fmt::format("{}rank {} on {}",
+    text += fmt::format("{}rank {}{}",
                         i == 0                  ? ""
                         : i + 1 == ranks.size() ? " and "
                                                 : ", ",
-                        ranks[i], hosts[static_cast<std::size_t>(ranks[i])]);
+                        ranks[i], where[static_cast<std::size_t>(ranks[i])]);
   return ranks.size() > most ? fmt::format("{} and {} more", text, ranks.size() - most) : text;
 }
 
@@ -71,6 +77,7 @@ bool RollCall::answer(const Answer& mine) const {
 std::vector<Answer> RollCall::answers() const {
   std::vector<Answer> all;
   for (const fs::path& path : files_in(directory_)) {
+    if (is_earlier(path, start_)) continue;
     Answer answer{rank_of(path.filename().string()), ""};
     std::ifstream file(path);
     if (std::getline(file, answer.text)) all.push_back(answer);
@@ -79,29 +86,30 @@ std::vector<Answer> RollCall::answers() const {
   return all;
 }
 
-void RollCall::clear() const {
+void RollCall::forget_earlier() const {
   std::error_code ignored;
-  for (const fs::path& path : files_in(directory_)) fs::remove(path, ignored);
+  for (const fs::path& path : files_in(directory_))
+    if (is_earlier(path, start_)) fs::remove(path, ignored);
 }
 
-std::string verdict_on(const std::vector<Answer>& answers, const std::vector<std::string>& hosts) {
+std::string verdict_on(const std::vector<Answer>& answers, const std::vector<std::string>& where) {
   std::vector<int> silent, busy;
-  for (int rank = 0; rank < static_cast<int>(hosts.size()); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(where.size()); ++rank) {
     const auto answer = std::find_if(answers.begin(), answers.end(), [&](const Answer& a) { return a.rank == rank; });
     if (answer == answers.end()) silent.push_back(rank);
     else if (!answer->waits()) busy.push_back(rank);
   }
   if (!silent.empty())
-    return fmt::format("{} {} not answer (stopped, or the machine hangs: look there first); {}", places_of(silent, hosts),
+    return fmt::format("{} {} not answer (stopped, or the machine hangs: look there first); {}", names_of(silent, where),
                        silent.size() == 1 ? "does" : "do", witness_of(silent.front(), answers));
-  if (busy.size() == hosts.size())
+  if (busy.size() == where.size())
     return fmt::format(
         "all {} ranks are at work and none waits for long, so the step is too long for this limit, or the machine does other work; {}",
-        hosts.size(), answers.front().text);
+        where.size(), answers.front().text);
   if (!busy.empty())
-    return fmt::format("{} {} in no wait while others wait (too slow, or held up by a disk: look there first); {}", places_of(busy, hosts),
+    return fmt::format("{} {} in no wait while others wait (too slow, or held up by a disk: look there first); {}", names_of(busy, where),
                        busy.size() == 1 ? "is" : "are", witness_of(busy.front(), answers));
-  return fmt::format("all {} ranks wait for one another, so a message is lost or the step is too long for this limit; {}", hosts.size(),
+  return fmt::format("all {} ranks wait for one another, so a message is lost or the step is too long for this limit; {}", where.size(),
                      answers.front().text);
 }
 

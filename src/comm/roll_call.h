@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,22 +19,25 @@ struct Answer {
 /// cannot answer, so the missing name is the one to look for. No message is sent: those may be what does not work.
 class RollCall {
  public:
-  explicit RollCall(std::string directory) : directory_(std::move(directory)) {}
+  using Time = std::filesystem::file_time_type;
+  /// Answers older than `start` are of an earlier job, and nobody's here.
+  explicit RollCall(std::string directory, Time start = Time::min()) : directory_(std::move(directory)), start_(start) {}
   /// False if the answer cannot be written.
   bool answer(const Answer& mine) const;
   /// All that have answered, by rank.
   std::vector<Answer> answers() const;
-  /// Removes what an earlier job left; called by one rank before any may answer.
-  void clear() const;
+  /// Removes what an earlier job left.
+  void forget_earlier() const;
   /// Where the answers stand, for people.
   std::string files() const { return directory_ + "/watchdog-*.txt"; }
 
  private:
   std::string directory_;
+  Time start_;
 };
 
 /// Whom to look for and why, in a sentence: the ranks that did not answer; or else those that wait for nobody while others wait; or else
-/// that all wait, or that none does. hosts[r]: where rank r is found. There is at least one answer.
-std::string verdict_on(const std::vector<Answer>& answers, const std::vector<std::string>& hosts);
+/// that all wait, or that none does. where[r]: " on node7", or nothing. There is at least one answer.
+std::string verdict_on(const std::vector<Answer>& answers, const std::vector<std::string>& where);
 
 }  // namespace mindpipe

@@ -27,9 +27,9 @@ void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::durati
 struct Report {
   Answer mine;
   std::string what;  ///< "step 3 has taken ..."
-  std::string directory;
-  std::vector<std::string> hosts;
-  double grace;  ///< how far apart the ranks may give up
+  RollCall roll;
+  std::vector<std::string> where;  ///< of each rank
+  double grace;                    ///< how far apart the ranks may give up
 
   /// Straight to the descriptor: another thread may hold the locks of the streams.
   void say(const std::string& why) const {
@@ -41,14 +41,13 @@ struct Report {
 
   /// The lowest rank that answers speaks and ends the job; the others speak only if nobody has.
   void call_the_roll() const {
-    const RollCall roll(directory);
-    if (hosts.empty() || !roll.answer(mine)) return say(mine.text);
+    if (where.size() < 2 || !roll.answer(mine)) return say(mine.text);
     std::vector<Answer> answers;
-    for (const std::int64_t start = now_ns(); seconds_since(start) < grace && answers.size() < hosts.size(); answers = roll.answers())
+    for (const std::int64_t start = now_ns(); seconds_since(start) < grace && answers.size() < where.size(); answers = roll.answers())
       sleep_for(grace / 10);
     if (answers.empty()) return say(mine.text);
     if (answers.front().rank != mine.rank) sleep_for(2 * grace + 4);
-    say(fmt::format("{} (what each rank waited for: {})", verdict_on(answers, hosts), roll.files()));
+    say(fmt::format("{} (what each rank waited for: {})", verdict_on(answers, where), roll.files()));
   }
 };
 
@@ -87,11 +86,13 @@ void Watchdog::waits_for(std::string text, std::int64_t since_ns) {
   waits_since_ = since_ns;
 }
 
-void Watchdog::call_roll_in(std::string directory, std::vector<std::string> hosts) {
+void Watchdog::call_roll_in(std::string directory, std::vector<std::string> where) {
   const std::lock_guard lock(mutex_);
   directory_ = std::move(directory);
-  hosts_ = std::move(hosts);
+  where_ = std::move(where);
 }
+
+void Watchdog::forget_earlier_rolls() const { RollCall(directory_, start_).forget_earlier(); }
 
 void Watchdog::ask(std::function<std::string()> trouble) {
   {
@@ -136,8 +137,8 @@ void Watchdog::bark(double seconds) const {
                                                    : fmt::format("has waited {:.1f} s for {}", waited, waits_for_);
   const Report report{{rank_, fmt::format("rank {} on {} {}", rank_, host_name(), state)},
                       fmt::format("watchdog: {} has taken {:.1f} s (limit {:.1f} s, {})", phase_, seconds, limit_, setting_),
-                      directory_,
-                      hosts_,
+                      RollCall(directory_, start_),
+                      where_,
                       std::clamp(limit_ / 10, shortest_grace, 30.0)};
   // A disk that hangs may be why nothing moves, so files are a thread's of their own, which is not waited for without end.
   auto told = std::make_shared<std::promise<void>>();

@@ -1,6 +1,7 @@
 #pragma once
 #include <condition_variable>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -27,9 +28,11 @@ class Watchdog {
   /// From now on `trouble` is asked about once a second while the watchdog is armed; what it says ends the job with exit code 76. None:
   /// nobody is asked any more, from this call's return on.
   void ask(std::function<std::string()> trouble);
-  /// From now on the ranks that give up call the roll in `directory`, which all see; hosts[r] is where rank r is found. Before, each speaks
-  /// for itself.
-  void call_roll_in(std::string directory, std::vector<std::string> hosts);
+  /// From now on the ranks that give up call the roll in `directory`, which all see; where[r] says where rank r is (" on node7"), or
+  /// nothing. Before, each speaks for itself.
+  void call_roll_in(std::string directory, std::vector<std::string> where);
+  /// Removes the answers that earlier jobs left there. They do not count in any case; one rank does it for the people who read them.
+  void forget_earlier_rolls() const;
 
  private:
   void watch();
@@ -37,6 +40,7 @@ class Watchdog {
   [[noreturn]] void bark(double seconds) const;
 
   const int rank_;
+  const std::filesystem::file_time_type start_ = std::filesystem::file_time_type::clock::now();
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool armed_ = false, ended_ = false;
@@ -44,7 +48,7 @@ class Watchdog {
   std::int64_t begun_ = 0, waits_since_ = 0;
   std::function<std::string()> trouble_;
   std::string phase_, setting_, waits_for_, directory_;
-  std::vector<std::string> hosts_;
+  std::vector<std::string> where_;
   std::thread thread_;
 };
 

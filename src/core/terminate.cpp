@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/clock.h"
+#include "core/launcher.h"
 
 namespace mindpipe {
 namespace {
@@ -48,7 +49,7 @@ Verdict verdict_of(const std::exception_ptr& problem) {
 /// Mostly, what fails on one rank fails on all. Each gives those below it the time to say so and the launcher the time to end it; it goes
 /// on, and speaks, when nobody has. A signal may be the launcher's, which kills soon after.
 void let_lower_ranks_speak() {
-  const int rank = launched_rank();
+  const int rank = launch().rank;
   if (rank == 0) return;
   const std::int64_t start = now_ns();
   double most = 2 + std::min(8.0, 0.25 * (rank - 1));
@@ -70,7 +71,8 @@ void leave_last_words(int code, const std::string& sentence) {
   }
   const Verdict verdict = verdict_of(std::current_exception());
   let_lower_ranks_speak();
-  const std::string who = launched_rank() == 0 ? "" : "rank " + std::to_string(launched_rank()) + ": ";
+  const int rank = launch().rank;
+  const std::string who = rank == 0 ? "" : "rank " + std::to_string(rank) + ": ";
   const std::string line = "mindpipe-train: " + who + verdict.sentence + "\n";
   std::fflush(stdout);
   std::fwrite(line.data(), 1, line.size(), stderr);
@@ -90,12 +92,6 @@ void set_last_words(std::function<void(int, const std::string&)> last_words) { l
 
 void say_last_words(int code, const std::string& sentence) {
   if (!ending.test_and_set()) leave_last_words(code, sentence);
-}
-
-int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  return 0;
 }
 
 }  // namespace mindpipe

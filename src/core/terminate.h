@@ -17,7 +17,4 @@ void set_last_words(std::function<void(int exit_code, const std::string& sentenc
 /// Calls the last words for a thread that ends the job by itself; from any thread, and only once.
 void say_last_words(int exit_code, const std::string& sentence);
 
-/// This process's rank as the launcher told it (mpirun, srun), before MPI is up; 0 without a launcher.
-int launched_rank();
-
 }  // namespace mindpipe

@@ -85,10 +85,14 @@ class Job {
     }
     return found;
   }
-  void signal(int rank, int number) const {
+  /// To how many processes it was sent.
+  int signal(int rank, int number) const {
     const std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + '\0';
+    int sent = 0;
     for (pid_t process : processes())
-      if (contents(fs::path("/proc") / std::to_string(process) / "environ").find(variable) != std::string::npos) kill(process, number);
+      if (contents(fs::path("/proc") / std::to_string(process) / "environ").find(variable) != std::string::npos)
+        sent += kill(process, number) == 0 ? 1 : 0;
+    return sent;
   }
   /// The launcher's exit code once it has ended.
   std::optional<int> exit_code() {
@@ -155,6 +159,33 @@ TEST(Faults, AStoppedRankEndsTheJobWith81AndOneSentenceThatNamesIt) {
     EXPECT_GT(status["step"], 0);
     EXPECT_TRUE(holds_within(5, [&] { return job.processes().empty(); })) << "processes are left";
   }
+}
+
+TEST(Faults, ARankThatStopsWhileTheJobStartsIsNamed) {
+  Job job("start", "grid.data=4 watchdog.start=4s");
+  const int rank = 2;
+  ASSERT_TRUE(holds_within(30, [&] { return job.signal(rank, SIGSTOP) > 0; })) << job.output();
+  ASSERT_TRUE(holds_within(40, [&] { return job.exit_code().has_value(); })) << job.output();
+  EXPECT_EQ(job.exit_code(), 81) << job.output();
+  EXPECT_EQ(occurrences(job.output(), "watchdog:"), 1) << job.output();
+  EXPECT_THAT(job.output(),
+              ContainsRegex("watchdog: start has taken [4-9]\\.[0-9] s \\(limit 4\\.0 s, watchdog\\.start\\): rank 2 (on [^ ]+ "
+                            "\\(process [0-9]+\\) )?does not answer"));
+  EXPECT_THAT(job.output(), ContainsRegex("rank [0-9] on [^ ]+ has waited [2-9]\\.[0-9] s for all ranks to "));
+  EXPECT_TRUE(holds_within(5, [&] { return job.processes().empty(); })) << "processes are left";
+}
+
+TEST(Faults, ARankThatStopsDuringAnEvaluationIsNamed) {
+  // Most of such a run is evaluation.
+  const auto job = struck({"evaluation",
+                           "grid.data=4 data.validation=[" MINDPIPE_SOURCE_DIR
+                           "/data/alice.txt] train.evaluate_every=1 train.evaluate_batches=5 watchdog.step=1.5",
+                           3, ""},
+                          SIGSTOP);
+  ASSERT_TRUE(holds_within(40, [&] { return job->exit_code().has_value(); })) << job->output();
+  EXPECT_EQ(job->exit_code(), 81) << job->output();
+  EXPECT_THAT(job->output(), ContainsRegex("watchdog: (the evaluation after )?step [0-9]+ has taken [1-9]\\.[0-9] s .*: rank 3 on [^ ]+ "
+                                           "\\(process [0-9]+\\) does not answer"));
 }
 
 TEST(Faults, AKilledRankEndsTheJobWithinTenSeconds) {

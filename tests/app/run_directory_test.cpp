@@ -5,12 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "app/run_lock.h"
+#include "app/stop_request.h"
 #include "core/check.h"
 #include "core/terminate.h"
 
@@ -165,6 +167,27 @@ TEST_F(RunDirectories, SayWhyTheJobFailed) {
   EXPECT_EXIT(fail_in_a_run(), testing::ExitedWithCode(79), "the loss is not finite");
   EXPECT_EQ(text_of(path("status.json")),
             "{\"state\": \"failed\", \"step\": 7, \"reason\": \"the loss is not finite\", \"checkpoint\": \"checkpoints/step-5\"}\n");
+  EXPECT_FALSE(fs::exists(path("lock")));
+}
+
+TEST_F(RunDirectories, KeepTheFailureOfAnotherRankWhenTheLauncherThenEndsTheHolder) {
+  EXPECT_EXIT(
+      {
+        install_stop_signals();
+        RunDirectory run(dir_);
+        run.write_status({"running", 7, "", ""});
+        if (const pid_t peer = fork(); peer == 0) {
+          const PeerStatus status(dir_, false);
+          say_last_words(79, "rank 1: the loss is not finite");
+          _exit(0);
+        } else {
+          waitpid(peer, nullptr, 0);
+        }
+        std::raise(SIGTERM);
+      },
+      testing::ExitedWithCode(75), "");
+  EXPECT_EQ(text_of(path("status.json")),
+            "{\"state\": \"failed\", \"step\": 7, \"reason\": \"rank 1: the loss is not finite\", \"checkpoint\": \"\"}\n");
   EXPECT_FALSE(fs::exists(path("lock")));
 }
 

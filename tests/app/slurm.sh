@@ -112,6 +112,9 @@ on_four "$program" --config "$root/case.yaml" run.dir="$root/refused" grid.data=
 code=$?
 [[ $code == 78 ]] || wrong "a grid that does not fit ended with $code and not 78: $(cat "$root/refused.log")"
 [[ $(grep -c "mindpipe-train: " "$root/refused.log") == 1 ]] || wrong "a grid that does not fit was not refused in one sentence: $(cat "$root/refused.log")"
+# A degree that no number of ranks would make right: how many there are is what srun says before MPI is up.
+on_four "$program" --config "$root/case.yaml" run.dir="$root/refused" grid.tensor=3 &>"$root/refused.log"
+grep -q "grids of 4 ranks that fit" "$root/refused.log" || wrong "no grids of four ranks were offered: $(cat "$root/refused.log")"
 
 ((failed == 0)) && echo "four ranks under srun --mpi=pmix: the losses and weights of one rank"
 exit $failed

@@ -52,9 +52,14 @@ TEST(StopRequestDeathTest, AmongStepsTheFirstSignalWaitsForTheStepAndASecondSigt
       << "a batch system may send it to the job and to its step";
 }
 
+void launched_as(const char* rank) {
+  setenv("OMPI_COMM_WORLD_RANK", rank, 1);
+  setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+}
+
 TEST(StopRequestDeathTest, OnlyRankZeroSpeaksAndNobodyOfAnEndThatTheLauncherBrings) {
-  EXPECT_EXIT((setenv("OMPI_COMM_WORLD_RANK", "2", 1), install_stop_signals(), std::raise(SIGINT)), stopped, "^$");
-  EXPECT_EXIT((setenv("OMPI_COMM_WORLD_SIZE", "4", 1), install_stop_signals(), std::raise(SIGTERM)), stopped, "^$");
+  EXPECT_EXIT((launched_as("2"), install_stop_signals(), std::raise(SIGINT)), stopped, "^$");
+  EXPECT_EXIT((launched_as("0"), install_stop_signals(), std::raise(SIGTERM)), stopped, "^$");
 }
 
 TEST(StopRequestDeathTest, AnEndAtOnceLeavesThePreparedStatusAndNoLock) {

@@ -82,7 +82,7 @@ TEST(WatchdogDeathTest, CallsTheRollWhereTheRanksShareADirectory) {
   EXPECT_EXIT(
       {
         Watchdog watchdog(0);
-        watchdog.call_roll_in(directory.string(), {"alder", "birch"});
+        watchdog.call_roll_in(directory.string(), {" on alder", " on birch"});
         watchdog.arm(0.1, "step 7", "watchdog.step");
         std::this_thread::sleep_for(std::chrono::seconds(20));
       },

@@ -52,7 +52,6 @@ TEST(TerminateDeathTest, HasLastWords) {
 
 TEST(TerminateDeathTest, ARankThatNobodySpeaksForNamesItselfAfterTheLowerOnes) {
   setenv("OMPI_COMM_WORLD_RANK", "3", 1);
-  EXPECT_EQ(launched_rank(), 3);
   const std::int64_t start = now_ns();
   EXPECT_EXIT(fail_uncaught([] { fail(Exit::io_error, "disk full"); }), testing::ExitedWithCode(74),
               "^mindpipe-train: rank 3: disk full\n$");
@@ -63,7 +62,6 @@ TEST(TerminateDeathTest, ARankThatNobodySpeaksForNamesItselfAfterTheLowerOnes) {
               }),
               testing::KilledBySignal(SIGALRM), "^$");
   unsetenv("OMPI_COMM_WORLD_RANK");
-  EXPECT_EQ(launched_rank(), 0);
 }
 
 }  // namespace
