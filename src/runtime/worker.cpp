@@ -20,9 +20,8 @@ Memory::Kind memory_kind(const Config& config) {
 Coord shape_of(const Config& config) { return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet}; }
 
 /// Refused before anything is allocated.
-RunPlan fitting(RunPlan plan, const Config& config, const World& world) {
+RunPlan fitting(RunPlan plan, const Config& config) {
   require_fit(plan, config.memory.device_limit);
-  if (memory_kind(config) == Memory::Kind::host) require_fit_here(plan, {coord_at(shape_of(config), world.rank)}, memory_here());
   return plan;
 }
 
@@ -74,7 +73,7 @@ Worker::~Worker() {
 Worker::Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make, const MakeTransports& connect,
                Watchdog* watchdog)
     : config_(config),
-      plan_(fitting(std::move(plan), config, world)),
+      plan_(fitting(std::move(plan), config)),
       world_(world),
       memory_(memory_kind(config), static_cast<std::size_t>(config.memory.device_limit)),
       threads_(threads_of(config)),

@@ -31,9 +31,9 @@ struct Answer {
   int code;
 };
 
-class Program : public testing::Test {
+class TheProgram : public testing::Test {
  protected:
-  Program() : root_(fs::temp_directory_path() / ("mindpipe_program_" + std::to_string(getpid()))) {
+  TheProgram() : root_(fs::temp_directory_path() / ("mindpipe_program_" + std::to_string(getpid()))) {
     fs::create_directories(root_);
     std::ofstream(root_ / "tiny.yaml") << "seed: 3\n"
                                           "run: {dir: "
@@ -47,7 +47,7 @@ class Program : public testing::Test {
                                           "generate: {prompt: \"Alice\", tokens: 20}\n"
                                           "device: {threads: 1}\n";
   }
-  ~Program() override { fs::remove_all(root_); }
+  ~TheProgram() override { fs::remove_all(root_); }
 
   Answer run(const std::string& arguments) const { return run_command(std::string(MINDPIPE_BINARY) + " " + arguments); }
   std::string generate_command() const { return std::string(MINDPIPE_BINARY) + " generate --config " + (root_ / "tiny.yaml").string(); }
@@ -75,7 +75,7 @@ class Program : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(Program, TrainsEvaluatesGeneratesAndLeavesEverythingInItsRunDirectory) {
+TEST_F(TheProgram, TrainsEvaluatesGeneratesAndLeavesEverythingInItsRunDirectory) {
   const Answer trained = tiny("");
   ASSERT_EQ(trained.code, 0) << trained.text;
   EXPECT_EQ(losses("run").size(), 4u);
@@ -93,7 +93,7 @@ TEST_F(Program, TrainsEvaluatesGeneratesAndLeavesEverythingInItsRunDirectory) {
   EXPECT_EQ(once.text, again.text);
 }
 
-TEST_F(Program, AStartThatFailsLeavesWhatAnEarlierRunHasWritten) {
+TEST_F(TheProgram, AStartThatFailsLeavesWhatAnEarlierRunHasWritten) {
   ASSERT_EQ(tiny("").code, 0);
   const std::string metrics = read("run/metrics.jsonl"), config = read("run/config.yaml");
   EXPECT_EQ(tiny("data.train=[/no/such/file.txt]").code, 66);
@@ -101,7 +101,7 @@ TEST_F(Program, AStartThatFailsLeavesWhatAnEarlierRunHasWritten) {
   EXPECT_EQ(read("run/config.yaml"), config);
 }
 
-TEST_F(Program, TheResolvedConfigurationRunsAgainAsItIsWithTheSameBits) {
+TEST_F(TheProgram, TheResolvedConfigurationRunsAgainAsItIsWithTheSameBits) {
   ASSERT_EQ(tiny("").code, 0);
   const std::vector<double> first = losses("run");
   const Answer again = run("--config " + (root_ / "run/config.yaml").string() + " run.dir=" + (root_ / "again").string());
@@ -109,7 +109,7 @@ TEST_F(Program, TheResolvedConfigurationRunsAgainAsItIsWithTheSameBits) {
   EXPECT_EQ(losses("again"), first);
 }
 
-TEST_F(Program, ADryRunTellsParametersMemoryAndOperationsAndWritesNothing) {
+TEST_F(TheProgram, ADryRunTellsParametersMemoryAndOperationsAndWritesNothing) {
   const Answer dry = tiny("--dry-run");
   ASSERT_EQ(dry.code, 0) << dry.text;
   for (const char* text : {"layers.0.attention", "memory per stage", "activations", "operations per token"})
@@ -119,7 +119,7 @@ TEST_F(Program, ADryRunTellsParametersMemoryAndOperationsAndWritesNothing) {
   EXPECT_FALSE(fs::exists(root_ / "run"));
 }
 
-TEST_F(Program, OperationsATokenAreThoseOfTheWholeModelOnEveryGrid) {
+TEST_F(TheProgram, OperationsATokenAreThoseOfTheWholeModelOnEveryGrid) {
   const auto counted = [&](const std::string& settings) {
     const std::string text = tiny("--dry-run model.width=64 " + settings).text, mark = "of the whole model: ";
     return std::stod(text.substr(text.find(mark) + mark.size()));
@@ -127,7 +127,7 @@ TEST_F(Program, OperationsATokenAreThoseOfTheWholeModelOnEveryGrid) {
   EXPECT_NEAR(counted("grid.tensor=2") / counted(""), 1, 0.01);
 }
 
-TEST_F(Program, WhatDoesNotFitIsRefusedWithTheLedgerAndCode71AlsoByADryRun) {
+TEST_F(TheProgram, WhatDoesNotFitIsRefusedWithTheLedgerAndCode71AlsoByADryRun) {
   for (const char* how : {"memory.device_limit=100000", "memory.device_limit=100000 --dry-run", "plan", "plan --simulate"}) {
     const bool plans = std::string(how).starts_with("plan");
     const Answer refused = plans ? tiny("memory.device_limit=100000", how) : tiny(how);
@@ -140,7 +140,7 @@ TEST_F(Program, WhatDoesNotFitIsRefusedWithTheLedgerAndCode71AlsoByADryRun) {
   }
 }
 
-TEST_F(Program, WhatNoMachineHoldsIsRefusedAtOnceWithCode71) {
+TEST_F(TheProgram, WhatNoMachineHoldsIsRefusedAtOnceWithCode71) {
   const double before = children_seconds();
   const Answer refused = tiny("model.width=1048576 model.layers=100");
   EXPECT_EQ(refused.code, 71) << refused.text;
@@ -156,7 +156,7 @@ TEST_F(Program, WhatNoMachineHoldsIsRefusedAtOnceWithCode71) {
   EXPECT_LT(children_seconds() - before, 30);
 }
 
-TEST_F(Program, EvalTakesTheRanksThatThereAreAndGenerateOne) {
+TEST_F(TheProgram, EvalTakesTheRanksThatThereAreAndGenerateOne) {
   ASSERT_EQ(tiny("reproducible.tensor=2").code, 0);
   const auto loss = [&](const Answer& answer) { return answer.text.substr(answer.text.find("{\"validation_loss")); };
   const Answer alone = tiny("reproducible.tensor=2", "eval"), meant_for_four = tiny("grid.tensor=2 grid.pipeline=2", "eval");
@@ -169,7 +169,7 @@ TEST_F(Program, EvalTakesTheRanksThatThereAreAndGenerateOne) {
   EXPECT_THAT(two.text, HasSubstr("generate runs on one rank, and this job has 2"));
 }
 
-TEST_F(Program, AFileNamedStopEndsTheRunAfterTheStepWithCode75) {
+TEST_F(TheProgram, AFileNamedStopEndsTheRunAfterTheStepWithCode75) {
   fs::create_directories(root_ / "run");
   std::ofstream(root_ / "run/STOP") << "";
   const Answer stopped = tiny("train.steps=1000");
@@ -177,7 +177,7 @@ TEST_F(Program, AFileNamedStopEndsTheRunAfterTheStepWithCode75) {
   EXPECT_EQ(nlohmann::json::parse(read("run/status.json"))["state"], "stopped");
 }
 
-TEST_F(Program, ASignalBeforeTheFirstStepEndsEveryVerbAtOnceWithCode75) {
+TEST_F(TheProgram, ASignalBeforeTheFirstStepEndsEveryVerbAtOnceWithCode75) {
   const std::string config = (root_ / "config.yaml").string(), binary = MINDPIPE_BINARY;
   ASSERT_EQ(std::system(("mkfifo " + config).c_str()), 0);  // whoever reads it waits without end
   const auto stopped = [&](const std::string& signal, const std::string& command) {
@@ -191,7 +191,7 @@ TEST_F(Program, ASignalBeforeTheFirstStepEndsEveryVerbAtOnceWithCode75) {
   stopped("TERM", binary + " data synthesize arithmetic --documents 1000000000 --output " + (root_ / "large").string());
 }
 
-TEST_F(Program, SigtermAmongStepsSavesTheWeightsAndEndsWithCode75) {
+TEST_F(TheProgram, SigtermAmongStepsSavesTheWeightsAndEndsWithCode75) {
   const Answer stopped = tiny("train.steps=1000000 & pid=$!; until [ -s " + (root_ / "run/metrics.jsonl").string() +
                               " ] || ! kill -0 $pid; do sleep 0.1; done; kill -TERM $pid; wait $pid");
   EXPECT_EQ(stopped.code, 75) << stopped.text;
@@ -199,7 +199,7 @@ TEST_F(Program, SigtermAmongStepsSavesTheWeightsAndEndsWithCode75) {
   EXPECT_TRUE(fs::exists(root_ / "run/model.safetensors"));
 }
 
-TEST_F(Program, RefusesWhatCannotBeRightInOneSentenceWithItsExitCode) {
+TEST_F(TheProgram, RefusesWhatCannotBeRightInOneSentenceWithItsExitCode) {
   struct Case {
     const char* arguments;
     int code;
@@ -224,7 +224,7 @@ TEST_F(Program, RefusesWhatCannotBeRightInOneSentenceWithItsExitCode) {
   }
 }
 
-TEST_F(Program, ALossThatIsNotFiniteNamesTheTensorAndExitsWith79) {
+TEST_F(TheProgram, ALossThatIsNotFiniteNamesTheTensorAndExitsWith79) {
   const Answer diverged = tiny("optimizer.rate.peak=1000000 train.clip=0 train.steps=20 train.evaluate_every=0");
   EXPECT_EQ(diverged.code, 79) << diverged.text;
   EXPECT_THAT(diverged.text, HasSubstr("the loss is"));
