@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "core/random.h"
 #include "core/tensor.h"
 #include "decision.h"
+#include "planned_attention.h"
 
 namespace mindpipe {
 
@@ -73,13 +75,15 @@ inline constexpr int compute_queue = 0, copy_in_queue = 1, copy_out_queue = 2, c
 
 /// Working memory that a backend keeps beside operands, by what it is for; each the largest that any operation asked for.
 struct Workspace {
-  std::size_t products = 0;   ///< packed operands of all threads
-  std::size_t attention = 0;  ///< what the tasks of all threads work in
-  std::size_t rotary = 0;     ///< the table of angles
+  std::size_t products = 0;                 ///< packed operands of all threads
+  std::size_t attention = 0;                ///< what the tasks of all threads work in
+  std::size_t rotary = 0;                   ///< the table of angles
+  std::set<PlannedAttention> planned = {};  ///< what a library of the device will be asked, so that it plans before the first step
   std::size_t total() const { return aligned(products) + aligned(attention) + aligned(rotary); }
   void include(const Workspace& other) {
     products = std::max(products, other.products), attention = std::max(attention, other.attention),
     rotary = std::max(rotary, other.rotary);
+    planned.insert(other.planned.begin(), other.planned.end());
   }
 };
 

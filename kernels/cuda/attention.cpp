@@ -32,7 +32,7 @@ void CudaBackend::attention(const AttentionQuestion& question, const Heads& q, c
     return done("attention");
   }
   require_possible(call);
-  if (fused_attention_ && cuda::cudnn_may_answer(call, bf16) && fused_attention_->forward(call, stream())) {
+  if (fused_attention_ && is_planned(call, dtype) && fused_attention_->forward(call, stream())) {
     if (call.key_lengths != nullptr) cuda::clear_empty_rows(call, stream());
   } else {
     MP_CUDA(cuda::flash_forward(call, bf16, stream()));
@@ -51,7 +51,7 @@ void CudaBackend::attention_backward(const AttentionQuestion& question, const He
     return done("attention_backward");
   }
   require_possible(call);
-  if (fused_attention_ && cuda::cudnn_may_answer(call, bf16) && fused_attention_->backward(call, stream())) {
+  if (fused_attention_ && is_planned(call, dtype) && fused_attention_->backward(call, stream())) {
     if (call.key_lengths != nullptr) cuda::clear_padded_gradients(call, stream());
   } else {
     MP_CUDA(cuda::flash_backward(call, bf16, stream()));

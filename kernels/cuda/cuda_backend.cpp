@@ -43,10 +43,17 @@ std::string CudaBackend::gpu() const {
 
 std::string CudaBackend::description() const {
   cudaDeviceProp properties;
+  int driver = 0;
   MP_CUDA(cudaGetDeviceProperties(&properties, device_));
+  MP_CUDA(cudaDriverGetVersion(&driver));
   const std::string attention = fused_attention_ ? fmt::format("cuDNN {}", fused_attention_->version()) : "attention of our own";
-  return fmt::format("cuda: {} with cuBLASLt {} and {}, GPU {} ({} multiprocessors, {:.0f} GiB)", properties.name, products_.version(),
-                     attention, device_, properties.multiProcessorCount, static_cast<double>(properties.totalGlobalMem) / 1073741824.0);
+  return fmt::format("cuda: {} with a driver for CUDA {}.{}; cuBLASLt {} and {}, GPU {} ({} multiprocessors, {:.0f} GiB)", properties.name,
+                     driver / 1000, driver % 1000 / 10, products_.version(), attention, device_, properties.multiProcessorCount,
+                     static_cast<double>(properties.totalGlobalMem) / 1073741824.0);
+}
+
+void CudaBackend::reserve(const Workspace& workspace) {
+  if (fused_attention_) fused_attention_->plan(workspace.planned);
 }
 
 std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels) {

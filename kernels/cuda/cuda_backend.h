@@ -20,6 +20,8 @@ class CudaBackend final : public GpuOperations {
   void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
                           const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) override;
 
+  void reserve(const Workspace& workspace) override;
+
   cuda::ProductLibrary& products() { return products_; }  ///< for `doctor --tune`
   std::string gpu() const;                                ///< its name
 

@@ -37,7 +37,7 @@ class Queues {
  private:
   static constexpr std::uint64_t ring = 4096;
   cudaEvent_t event_of(std::uint64_t number) const { return events_[number % ring].get(); }
-  bool overwritten(std::uint64_t number) const { return number + ring <= next_; }
+  bool overwritten(std::uint64_t number) const { return number + ring < next_; }
 
   std::array<Handle<StreamTraits>, count> streams_;
   std::vector<Handle<EventTraits>> events_;

@@ -155,14 +155,14 @@ void EmulatedBackend::positions_backward(const Tensor& dy, const Window&, std::i
 
 void EmulatedBackend::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
                                 const Tensor& out) {
-  if (workspace_ != nullptr) workspace_->attention(question, q, k, v, log_sum, out, false);
+  if (workspace_ != nullptr) workspace_->attention(question, q, k, v, log_sum, out);
   const double pairs = static_cast<double>(question.queries) * question.keys * (question.causal ? 0.5 : 1) * q.count * out.shape[0];
   spend(4 * pairs * out.cols(), size(q.data) + size(k.data) + size(out), out.dtype);
 }
 void EmulatedBackend::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                                         const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads&, const Heads&,
-                                         const Heads&) {
-  if (workspace_ != nullptr) workspace_->attention(question, q, k, v, log_sum, out, true);
+                                         const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk,
+                                         const Heads& dv) {
+  if (workspace_ != nullptr) workspace_->attention_backward(question, q, k, v, log_sum, out, dout, dq, dk, dv);
   const double pairs = static_cast<double>(question.queries) * question.keys * (question.causal ? 0.5 : 1) * q.count * out.shape[0];
   spend(10 * pairs * out.cols(), 2 * (size(q.data) + size(k.data)) + size(out) + size(dout), out.dtype);
 }

@@ -1,6 +1,6 @@
 #pragma once
 #include "backend.h"
-#include "cpu/workspace.h"
+#include "workspace_on_paper.h"
 
 namespace mindpipe {
 
@@ -35,8 +35,8 @@ class EmulatedBackend final : public Backend {
   double seconds() const { return seconds_; }
   double operations() const { return flops_; }
   const DeviceDescription& device() const { return device_; }
-  /// From here on `workspace` hears of every operation whose like on the CPU takes working memory.
-  void tell(CpuWorkspace& workspace) { workspace_ = &workspace; }
+  /// From here on `workspace` hears of every operation that may take working memory.
+  void tell(WorkspaceOnPaper& workspace) { workspace_ = &workspace; }
   /// Called with every product that is asked for.
   void on_product(std::function<void(const ProductCall&)> observer) { observe_ = std::move(observer); }
 
@@ -111,7 +111,7 @@ class EmulatedBackend final : public Backend {
 
   Memory& memory_;
   DeviceDescription device_;
-  CpuWorkspace* workspace_ = nullptr;
+  WorkspaceOnPaper* workspace_ = nullptr;
   Pace pace_;
   std::int64_t longest_sleep_ns_;
   std::function<void(const ProductCall&)> observe_;

@@ -64,9 +64,9 @@ Boundary Classifier::forward(Boundary in, Tape& tape) {
   }
   const std::int64_t n = whole.rows();
   const Tensor x = whole.reshaped({n, spec_.width}), targets = tape.batch.targets.reshaped({n});
-  for (std::int64_t first = 0; first < n; first += token_chunk) {
+  for (std::int64_t first = 0; first < n; first += context_.token_chunk) {
     Tape::Scope chunk(tape);
-    const std::int64_t rows = std::min(token_chunk, n - first);
+    const std::int64_t rows = std::min(context_.token_chunk, n - first);
     const Tensor chunk_targets = targets.range(first, rows);
     const Sums c = chunk_sums(x.row_range(first, rows), chunk_targets, tape);
     context_.backend.cross_entropy(chunk_targets, c.maximum, c.sums, c.of_target, c.total, tape.label_smoothing, spec_.vocabulary,
@@ -84,9 +84,9 @@ Boundary Classifier::backward(Boundary, Tape& tape) {
   const int shards = context_.tensor.local_shards();
   const Tensor x = whole.reshaped({n, spec_.width}), targets = tape.batch.targets.reshaped({n});
   const Tensor dwhole = tape.scratch({shards, whole.shape[0], whole.shape[1], spec_.width}, context_.dtype);
-  for (std::int64_t first = 0; first < n; first += token_chunk) {
+  for (std::int64_t first = 0; first < n; first += context_.token_chunk) {
     Tape::Scope chunk(tape);
-    const std::int64_t rows = std::min(token_chunk, n - first);
+    const std::int64_t rows = std::min(context_.token_chunk, n - first);
     const Tensor x_chunk = x.row_range(first, rows), chunk_targets = targets.range(first, rows);
     const Sums c = chunk_sums(x_chunk, chunk_targets, tape);
     context_.backend.cross_entropy(chunk_targets, c.maximum, c.sums, c.of_target, c.total, tape.label_smoothing, spec_.vocabulary,

@@ -18,8 +18,6 @@ struct ClassifierSpec {
 /// product is done twice. When nothing is saved, forward computes the losses (evaluate) or the last position's logits (generate).
 class Classifier final : public Layer {
  public:
-  static constexpr std::int64_t token_chunk = 256;  ///< a constant of the arithmetic: weight gradients are added chunk by chunk
-
   Classifier(const LayerContext& context, Unit& table, Unit& unit, const ClassifierSpec& spec);
   Norm* opening_norm() override { return &norm_; }
   Boundary forward(Boundary in, Tape& tape) override;

@@ -18,6 +18,9 @@ struct Boundary {
   Tensor normed = {};  ///< the activation behind the next block's norm, where the block before ran both in one pass; never crosses a cut
 };
 
+/// Tokens whose logits exist at once, where the device asks for nothing else.
+inline constexpr std::int64_t usual_token_chunk = 256;
+
 /// What every layer of a model is built with.
 struct LayerContext {
   Backend& backend;
@@ -25,6 +28,7 @@ struct LayerContext {
   DType dtype = DType::f32;        ///< of values and activations
   bool sequence_parallel = false;  ///< `rows` layers see a part of the sequence
   std::uint64_t seed = 0;
+  std::int64_t token_chunk = usual_token_chunk;  ///< a constant of the arithmetic: weight gradients are added chunk by chunk
 };
 
 /// A step of a model: a boundary in, a boundary out. Written once, for every layout.

@@ -3,8 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "core/tensor.h"
+#include "layers/layer.h"
 
 namespace mindpipe {
 
@@ -41,5 +43,13 @@ int threads_of(const Config& config) {
 }
 
 DType compute_dtype(const Config& config) { return config.train.precision == "bf16" ? DType::bf16 : DType::f32; }
+
+std::int64_t token_chunk(const Config& config) {
+  if (config.device.kind != "cuda") return usual_token_chunk;
+  // A GPU is filled by products of many rows, and with every chunk the table's whole gradient is read and written.
+  constexpr std::int64_t most_bytes_of_logits = std::int64_t{512} << 20, most_tokens = 8192;
+  const auto fitting = static_cast<std::uint64_t>(most_bytes_of_logits / (config.model.vocabulary * 4));
+  return std::clamp(static_cast<std::int64_t>(std::bit_floor(fitting)), usual_token_chunk, most_tokens);
+}
 
 }  // namespace mindpipe

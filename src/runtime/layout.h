@@ -30,6 +30,8 @@ Layout make_layout(const Config& config, const Coord& coord);
 int levels_for(int local_data_shards);
 
 DType compute_dtype(const Config& config);
+/// LayerContext::token_chunk, a function of the kind of device and of the vocabulary.
+std::int64_t token_chunk(const Config& config);
 /// Of a rank's kernels: as many as said, or as it may use processors.
 int threads_of(const Config& config);
 

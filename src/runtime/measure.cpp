@@ -5,12 +5,19 @@
 #include <set>
 #include <utility>
 
+#include "cpu/workspace.h"
+
 namespace mindpipe {
 namespace {
 
 // Counted, never allocated. What is counted stays far below, so that no sum of sizes leaves 64 bits.
 constexpr std::size_t unlimited = std::size_t{1} << 60;
 constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
+
+std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
+  if (config.device.kind == "cuda") return std::make_unique<GpuWorkspace>();
+  return std::make_unique<CpuWorkspace>(threads_of(config), config.device.instructions);
+}
 
 }  // namespace
 
@@ -24,13 +31,13 @@ Measure::Measure(const Config& config, const Layout& layout)
       layout_(layout),
       memory_(Memory::Kind::counted),
       backend_(memory_, describe_device(device_on_paper(config)), EmulatedBackend::Pace::count),
-      workspace_(threads_of(config), config.device.instructions),
+      workspace_(workspace_of(config)),
       tensor_(backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}),
       data_(backend_, layout.data_shards, OnPaper{layout.grid.data, layout.coord.data}),
       pipeline_(backend_, layout.grid.pipeline, OnPaper{layout.grid.pipeline, layout.coord.pipeline}) {
-  backend_.tell(workspace_);
+  backend_.tell(*workspace_);
   tensor_.on_tensor_sum([this](const TensorSum& sum) { ++sums_.calls, sums_.bytes += sum.bytes; });
-  const LayerContext context{backend_, tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed};
+  const LayerContext context{backend_, tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed, token_chunk(config)};
   stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
   require_countable();
   for (auto& unit : model().units()) {
@@ -95,13 +102,14 @@ void Measure::Room::include(const Room& other) {
 
 void Measure::forget_room() {
   for (Arena* arena : {&kept_, &scratch_, &outside_}) arena->forget();
-  workspace_.forget();
+  workspace_->forget();
   tensor_.reserve(0);
 }
 
 /// What was asked for since it was forgotten.
 Measure::Room Measure::room_used() const {
-  return {.kept = kept_.peak(), .scratch = scratch_.peak(), .exchange = tensor_.scratch_bytes(), .zeros = 0, .backend = workspace_.largest()};
+  return {
+      .kept = kept_.peak(), .scratch = scratch_.peak(), .exchange = tensor_.scratch_bytes(), .zeros = 0, .backend = workspace_->largest()};
 }
 
 Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in) {

@@ -21,7 +21,7 @@ class Measure {
     std::size_t scratch = 0;          ///< of the compute queue
     std::size_t exchange = 0;         ///< of the tensor group: what arrives before it is added
     std::size_t zeros = 0;            ///< of Replicas
-    Workspace backend;                ///< of the CPU's threads
+    Workspace backend;                ///< of kernels and libraries
     void include(const Room& other);  ///< the larger of each
   };
   /// Forward, backward, and the sums over T-ths of the sequence that follow a data shard's last backward.
@@ -56,7 +56,7 @@ class Measure {
   Layout layout_;
   Memory memory_;
   EmulatedBackend backend_;
-  CpuWorkspace workspace_;
+  std::unique_ptr<WorkspaceOnPaper> workspace_;
   Communicator tensor_, data_, pipeline_;
   TensorSums sums_;  ///< since they were last taken
   std::unique_ptr<Stage> stage_;

@@ -212,8 +212,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
     room.passes.scratch = std::max(room.passes.scratch, least_passing + degree * alignment);
     plan.passing = std::min(plan.passing, room.passes.scratch / alignment * alignment);
     room.passes.exchange = std::max(room.passes.exchange, room.scalars.tensor_exchange());
-    // Only the CPU's operations work in memory of their threads.
-    if (config.device.kind != "cpu") room.passes.backend = {};
+    if (config.device.kind == "emulated") room.passes.backend = {};  // no operation works in anything
     auto& memory = plan.memory.emplace_back();
     for (int d = 0; d < outline.data; ++d) memory.push_back(bytes_of_rank(config, layout, plan, measure, rank, d));
   }

@@ -104,7 +104,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   std::vector<std::pair<int, int>> ranges;
   for (int chunk = 0; chunk < plan_.outline.all_chunks(); ++chunk)
     if (plan_.outline.rank_of(chunk) == here) ranges.emplace_back(plan_.first_block[chunk], plan_.first_block[chunk + 1]);
-  const LayerContext context{*backend_, *tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed};
+  const LayerContext context{*backend_, *tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed, token_chunk(config)};
   stage_ = std::make_unique<Stage>(config, layout_, context, ranges);
   stage_->allocate_values();
   const RankMemory& placed = plan_.step.placement.ranks[here];

@@ -7,7 +7,6 @@
 
 #include "cuda/blas_lt.h"
 #include "cuda/device/activation.h"
-#include "cuda/fused_attention.h"
 #include "cuda/open_library.h"
 #include "cuda/product_key.h"
 #include "cuda/tuned_table.h"
@@ -220,29 +219,6 @@ TEST(CudaProducts, ActivationsAreThoseOfTheProcessor) {
     EXPECT_EQ(derivative_at(curve, INFINITY), 1);
     EXPECT_EQ(derivative_at(curve, -INFINITY), 0);
   }
-}
-
-TEST(CudaAttention, CudnnIsAskedOnlyWhatItAnswersAsWeDo) {
-  AttentionCall call;
-  call.samples = 2, call.query_heads = 4, call.key_heads = 2, call.queries = 64, call.keys = 64, call.width = 64;
-  const std::int32_t lengths[2] = {};
-  const auto asked = [&](auto change) {
-    AttentionCall other = call;
-    change(other);
-    return cudnn_may_answer(other, true);
-  };
-  EXPECT_TRUE(cudnn_may_answer(call, true));
-  EXPECT_FALSE(cudnn_may_answer(call, false)) << "f32";
-  EXPECT_FALSE(asked([](AttentionCall& c) { c.threshold = 1; })) << "dropout: its mask is another function";
-  EXPECT_FALSE(asked([](AttentionCall& c) { c.width = 12; }));
-  EXPECT_FALSE(asked([](AttentionCall& c) { c.width = 136; }));
-  EXPECT_FALSE(asked([](AttentionCall& c) { c.queries = 1; }));
-  EXPECT_TRUE(asked([&](AttentionCall& c) { c.key_lengths = lengths; }));
-  EXPECT_TRUE(asked([&](AttentionCall& c) { c.causal = true, c.key_lengths = lengths; }));
-  EXPECT_TRUE(asked([](AttentionCall& c) { c.causal = true, c.keys = 96; }));
-  EXPECT_FALSE(asked([](AttentionCall& c) { c.causal = true, c.keys = 32; })) << "rows before any key";
-  EXPECT_FALSE(asked([&](AttentionCall& c) { c.causal = true, c.keys = 96, c.key_lengths = lengths; }))
-      << "its diagonal would end at each sample's length";
 }
 
 }  // namespace

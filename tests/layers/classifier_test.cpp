@@ -49,7 +49,7 @@ TEST(ClassifierGradients, WhereAShardHasNoWords) { check_gradients(words(70), cl
 TEST(ClassifierGradients, OverMoreTokensThanAChunkHolds) {
   Setting setting = words(64);
   setting.rows = 140;
-  static_assert(2 * 140 > Classifier::token_chunk);
+  static_assert(2 * 140 > usual_token_chunk);
   check_gradients(setting, classifier(NormKind::rms, false));
 }
 

@@ -33,6 +33,16 @@ History history_of(const Config& config, int steps = 4) {
   return history;
 }
 
+TEST(TokenChunk, IsThatOfTheDeviceAndItsLogitsStayBelowHalfAGibibyte) {
+  Config config = gpt2_style();
+  EXPECT_EQ(token_chunk(config), usual_token_chunk);
+  config.device.kind = "cuda";
+  for (const auto& [vocabulary, tokens] : std::vector<std::pair<int, int>>{{256, 8192}, {50257, 2048}, {128'256, 1024}, {3'000'000, 256}}) {
+    config.model.vocabulary = vocabulary;
+    EXPECT_EQ(token_chunk(config), tokens) << vocabulary;
+  }
+}
+
 TEST(Worker, TwoOfThemInOneProcessTrainAlikeBitForBit) {
   for (const Config& style : {gpt2_style(), llama_style()}) {
     const Config config = trained_on_sums(style);

@@ -13,7 +13,7 @@ __global__ void embedding_groups(const std::int32_t* tokens, const Bits* table, 
     const int64_t row = tokens[n] - shape.first_row;
     alignas(16) Bits raw[size] = {};
     if (row >= 0 && row < shape.rows) move<size>(table + row * shape.cols + j, raw, ending);
-    move<size>(raw, y + n * shape.cols + j, ending);
+    write<size>(raw, y + n * shape.cols + j, ending);
   });
 }
 

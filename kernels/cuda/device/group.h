@@ -51,6 +51,20 @@ __device__ inline void move(const T* from, T* to, Part part) {
     if (k < part.count) to[k] = from[k];
 }
 
+/// The same to memory that other threads read. A plain assignment of a whole piece is split into four stores of 4 bytes where the compiler
+/// has joined it with the other ending.
+template <int size, class T>
+__device__ inline void write(const T* from, T* to, Whole) {
+  using Piece = typename PieceOf<static_cast<int>(size * sizeof(T))>::Type;
+#pragma unroll
+  for (int p = 0; p < static_cast<int>(size * sizeof(T) / sizeof(Piece)); ++p)
+    __stwb(reinterpret_cast<Piece*>(to) + p, reinterpret_cast<const Piece*>(from)[p]);
+}
+template <int size, class T>
+__device__ inline void write(const T* from, T* to, Part part) {
+  move<size>(from, to, part);
+}
+
 /// A group as it lies in memory: what has been asked for and is not used yet, so that a thread can have much on its way at once.
 template <class T, int size>
 struct Raw {
@@ -80,7 +94,7 @@ __device__ inline void store(T* to, const Group<A, size>& group, Whole all) {
   alignas(16) T raw[size];
 #pragma unroll
   for (int k = 0; k < size; ++k) put(raw[k], group.x[k]);
-  move<size>(raw, to, all);
+  write<size>(raw, to, all);
 }
 template <int size>
 __device__ inline void store(bf16* to, const Group<float, size>& group, Whole) {
@@ -88,7 +102,7 @@ __device__ inline void store(bf16* to, const Group<float, size>& group, Whole) {
   alignas(16) std::uint32_t raw[size / 2];
 #pragma unroll
   for (int k = 0; k < size; k += 2) raw[k / 2] = to_bf16_pair(group.x[k], group.x[k + 1]);
-  move<size / 2>(raw, reinterpret_cast<std::uint32_t*>(to), Whole{});
+  write<size / 2>(raw, reinterpret_cast<std::uint32_t*>(to), Whole{});
 }
 template <int size, class T, class A>
 __device__ inline void store(T* to, const Group<A, size>& group, Part part) {

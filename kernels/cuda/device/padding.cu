@@ -23,9 +23,18 @@ __global__ void clear_log_sums(AttentionCall call) {
     *flash::log_sum_of(call, sample, head, query) = 0;
 }
 
+__global__ void write_lengths(std::int32_t* lengths, std::int64_t samples, std::int32_t length) {
+  const std::int64_t sample = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (sample < samples) lengths[sample] = length;
+}
+
 Grid rows_of(std::int64_t rows, const AttentionCall& call) { return {rows, 128, call.samples}; }
 
 }  // namespace
+
+void fill_lengths(std::int32_t* lengths, std::int64_t samples, std::int32_t length, cudaStream_t stream) {
+  launch(stream, {blocks_for(samples, 128), 128}, write_lengths, lengths, samples, length);
+}
 
 void clear_empty_rows(const AttentionCall& call, cudaStream_t stream) {
   launch(stream, rows_of(call.queries, call), clear_rows, call, call.out, call.query_heads, true);

@@ -38,6 +38,12 @@ const char* cudaGetErrorName(cudaError_t error);
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 
+/// A store of a whole piece.
+template <class Piece>
+void __stwb(Piece* to, Piece piece) {
+  *to = piece;
+}
+
 // -- devices, memory, streams, events -----------------------------------------------------------------------------------------------------
 struct cudaDeviceProp {
   char name[256];

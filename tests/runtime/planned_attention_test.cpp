@@ -1,0 +1,64 @@
+#include <gtest/gtest.h>
+
+#include "runtime/parity.h"
+#include "workspace_on_paper.h"
+
+// A library of the GPU plans an attention before it runs, which takes memory and waits for the device: every form that a run will ask has
+// to be known before its first step.
+namespace mindpipe {
+namespace {
+
+/// A run of this style with attention that a GPU's library would plan.
+Config planned_run(Style style, double attention_dropout, const char* recompute, int tensor) {
+  Config config = tiny(style, tensor, 2);
+  config.model.width = 64, config.model.heads = 8;
+  config.model.key_value_heads = style == Style::llama ? 4 : 0;
+  config.model.vocabulary = 128;
+  config.model.attention_dropout = attention_dropout;
+  config.data.train = {{"synthetic:arithmetic", 1}};
+  config.train.precision = "bf16", config.train.recompute = recompute;
+  return config;
+}
+
+RunPlan plan_for_gpu(Config config, Purpose purpose) {
+  config.device.kind = "cuda";
+  return make_run_plan(resolve(config), purpose);
+}
+
+/// What the run asks for, step by step, of a device that does not compute.
+std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
+  config.device.kind = "emulated", config.device.description = "instant";
+  config = resolve(config);
+  GpuWorkspace asked;
+  Worker worker(config, {}, make_run_plan(config, purpose), [&](const Config&, Memory& memory, int, const World&) {
+    auto device = std::make_unique<EmulatedBackend>(memory, describe_device("instant"), EmulatedBackend::Pace::count);
+    device->tell(asked);
+    return device;
+  });
+  Corpus corpus(config.data, Part::train, config.model, config.seed);
+  for (int step = 0; purpose == Purpose::training && step < 2; ++step) worker.step(corpus, step, 0, 1e-3);
+  worker.evaluate(corpus, 1);
+  return asked.largest().planned;
+}
+
+TEST(PlannedAttentionOfRuns, EveryFormOfStepsAndEvaluationsIsKnownBeforeTheFirst) {
+  for (const Style style : {Style::gpt2, Style::llama, Style::translator})
+    for (const double dropout : {0.0, 0.1})
+      for (const char* recompute : {"none", "block"})
+        for (const Purpose purpose : {Purpose::training, Purpose::reading}) {
+          SCOPED_TRACE(fmt::format("{}, dropout {}, recompute {}, {}", name_of(style), dropout, recompute,
+                                   purpose == Purpose::training ? "training" : "reading"));
+          const Config config = planned_run(style, dropout, recompute, style == Style::gpt2 ? 2 : 1);
+          const std::set<PlannedAttention> asked = asked_by(config, purpose);
+          const RunPlan plan = plan_for_gpu(config, purpose);
+          const Workspace& known = plan.rooms[0].passes.backend;
+          EXPECT_FALSE(asked.empty());
+          for (const PlannedAttention& question : asked) {
+            EXPECT_TRUE(known.planned.contains(question)) << (question.backward ? "backward" : "forward");
+            EXPECT_LE(question.most_bytes(), known.attention);
+          }
+        }
+}
+
+}  // namespace
+}  // namespace mindpipe
