@@ -254,6 +254,26 @@ TEST(Check, WorkBetweenThePiecesOfABackwardIsFound) {
   EXPECT_THAT(check(program, outline), Contains(HasSubstr("something else runs between the pieces of one backward")));
 }
 
+TEST(Check, ABlockThatIsUpdatedTwiceIsFound) {
+  const Outline outline = equal_stages(1, 2);
+  Program program = unchecked(outline, gpipe_order(1, 2));
+  std::vector<Action>& list = program.ranks[0];
+  const Action update = list[find(list, Kind::update)];
+  list.push_back(update);
+  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("is updated a second time")));
+}
+
+TEST(Check, ATicketOfTwoTasksIsFound) {
+  Outline outline = equal_stages(2, 2);
+  outline.data = 2, outline.sharded_optimizer = true;
+  Program program = unchecked(outline, gpipe_order(2, 2));
+  // Each list ends with a gather of its own, so tickets ascend in both all the same.
+  Action &one = program.ranks[0].back(), &other = program.ranks[1].back();
+  ASSERT_TRUE(one.kind == Kind::gather && other.kind == Kind::gather);
+  one.ticket = other.ticket = std::max(one.ticket, other.ticket);
+  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("ticket " + std::to_string(one.ticket) + " is given twice")));
+}
+
 TEST(Check, AKindOfAnotherDayIsRefused) {
   const Outline outline = equal_stages(1, 1);
   Program program = unchecked(outline, gpipe_order(1, 1));
