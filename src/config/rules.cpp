@@ -37,6 +37,18 @@ void check_model(const ModelConfig& m, const Complaints& complain) {
                    "is rotary and a head is {} wide (rotation works on pairs; make model.width / model.heads even)", m.width / m.heads);
 }
 
+/// A translator is built one way in these; what it would not read is refused rather than passed over.
+void check_translator(const ModelConfig& m, const Complaints& complain) {
+  if (m.kind != "translator") return;
+  const auto leave_out = [&](bool as_built, const char* key, const std::string& value, const char* what) {
+    complain.require(as_built, key, "is {}, but a translator has {} (leave it out)", value, what);
+  };
+  leave_out(m.key_value_heads == m.heads, "model.key_value_heads", std::to_string(m.key_value_heads), "as many as model.heads");
+  leave_out(m.positions == "learned", "model.positions", m.positions, "learned positions");
+  leave_out(m.rotary_base == ModelConfig{}.rotary_base, "model.rotary_base", shortest(m.rotary_base), "learned positions");
+  leave_out(m.tied, "model.tied", "false", "one table for source, target and head");
+}
+
 /// "2 or 4": the divisors next to a number that is none.
 std::string divisors_near(int number, int wanted) {
   int below = 1, above = number;
@@ -50,9 +62,10 @@ void check_shards(const Config& c, const Complaints& complain) {
   if (shards > 1) {
     const int common = std::gcd(std::gcd(c.model.heads, c.model.key_value_heads), std::gcd(c.model.mlp_width, c.data.sequence));
     const auto divides = [&](int extent, const char* name) {
-      complain.require(extent % shards == 0, c.reproducible.tensor_follows ? "grid.tensor" : "reproducible.tensor",
-                       "is {} and {} {} (every logical shard gets an equal part; the nearest that divides heads, mlp_width and sequence is {})", shards,
-                       name, extent, divisors_near(common, shards));
+      complain.require(
+          extent % shards == 0, c.reproducible.tensor_follows ? "grid.tensor" : "reproducible.tensor",
+          "is {} and {} {} (every logical shard gets an equal part; the nearest that divides heads, mlp_width and sequence is {})", shards,
+          name, extent, divisors_near(common, shards));
     };
     divides(c.model.heads, "model.heads");
     divides(c.model.key_value_heads, "model.key_value_heads");
@@ -136,6 +149,7 @@ void fill_in(Config& c) {
 void check_together(const Config& c, const Origin& origin) {
   const Complaints complain{origin};
   check_model(c.model, complain);
+  check_translator(c.model, complain);
   complain.require(c.data.sequence <= c.model.context, "data.sequence", "is {} and model.context {} (a sample fits the context)",
                    c.data.sequence, c.model.context);
   check_grid(c, complain);

@@ -37,6 +37,20 @@ TEST(Rules, HeadsDivideTheWidth) {
             "configuration: model.positions is rotary and a head is 1 wide (rotation works on pairs; make model.width / model.heads even)");
 }
 
+TEST(Rules, ATranslatorIsNotGivenWhatItWouldNotRead) {
+  const auto translator = [](auto change) { return complaint_after([&](Config& c) { c.model.kind = "translator", change(c.model); }); };
+  EXPECT_EQ(translator([](ModelConfig& m) { m.positions = "rotary"; }),
+            "configuration: model.positions is rotary, but a translator has learned positions (leave it out)");
+  EXPECT_EQ(translator([](ModelConfig& m) { m.rotary_base = 5000; }),
+            "configuration: model.rotary_base is 5000, but a translator has learned positions (leave it out)");
+  EXPECT_EQ(translator([](ModelConfig& m) { m.key_value_heads = 2; }),
+            "configuration: model.key_value_heads is 2, but a translator has as many as model.heads (leave it out)");
+  EXPECT_EQ(translator([](ModelConfig& m) { m.tied = false; }),
+            "configuration: model.tied is false, but a translator has one table for source, target and head (leave it out)");
+  EXPECT_EQ(translator([](ModelConfig& m) { m.norm = "rms", m.mlp = "swiglu", m.bias = false, m.key_value_heads = 4; }), "accepted")
+      << "what it reads, and what it has anyway";
+}
+
 TEST(Rules, OptimizerStateAndGradientsMayBeShardedOverDataAlsoWhereThereIsOneReplica) {
   for (int zero : {0, 1, 2}) EXPECT_EQ(complaint_after([&](Config& c) { c.train.zero = zero; }), "accepted") << zero;
 }
@@ -89,12 +103,14 @@ TEST(Rules, DegreesHoldWholeSubtreesOfTheLogicalShards) {
 }
 
 TEST(Rules, LogicalShardsGetEqualParts) {
-  EXPECT_EQ(complaint_after([](Config& c) { c.reproducible.tensor = 8; }),
-            "configuration: reproducible.tensor is 8 and model.heads 4 (every logical shard gets an equal part; the nearest that divides heads, "
-            "mlp_width and sequence is 4)");
-  EXPECT_EQ(complaint_after([](Config& c) { c.reproducible.tensor = 4, c.data.sequence = 254; }),
-            "configuration: reproducible.tensor is 4 and data.sequence 254 (every logical shard gets an equal part; the nearest that divides "
-            "heads, mlp_width and sequence is 2)");
+  EXPECT_EQ(
+      complaint_after([](Config& c) { c.reproducible.tensor = 8; }),
+      "configuration: reproducible.tensor is 8 and model.heads 4 (every logical shard gets an equal part; the nearest that divides heads, "
+      "mlp_width and sequence is 4)");
+  EXPECT_EQ(
+      complaint_after([](Config& c) { c.reproducible.tensor = 4, c.data.sequence = 254; }),
+      "configuration: reproducible.tensor is 4 and data.sequence 254 (every logical shard gets an equal part; the nearest that divides "
+      "heads, mlp_width and sequence is 2)");
 }
 
 TEST(Rules, CutsMatchTheStages) {
