@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <map>
 
 #include "app/weights_file.h"
@@ -80,7 +81,7 @@ struct Task {
     std::vector<TensorToStore> stored;
     for (const StoredTensor& tensor : file.tensors()) {
       values.push_back(file.floats(tensor.name));
-      const RandomStream stream{9, purpose_of(tensor.name)};
+      const RandomStream stream{config.seed, purpose_of("moved " + tensor.name)};
       for (std::size_t i = 0; i < values.back().size(); ++i) values.back()[i] += static_cast<float>(0.05 * stream.normal(i));
       stored.push_back({tensor.name, StoredType::f32, tensor.shape, nullptr});
     }
@@ -120,20 +121,22 @@ struct Task {
             {"momentum", shortest(o.momentum)},
             {"nesterov", o.nesterov ? "1" : "0"}};
   }
-  /// What PyTorch makes of it.
-  std::string ask(const std::string& precision) const {
-    const std::string answer = folder / (precision + ".safetensors");
-    const std::string script = std::string(MINDPIPE_SOURCE_DIR) + "/tests/oracle/gpt.py";
-    EXPECT_TRUE(runs(
-        "'" + python() + "' '" + script + "' '" + (folder / "input.safetensors") + "' '" + answer + "' --precision " + precision, false));
-    return answer;
-  }
+  /// What PyTorch made of it.
+  std::string answered(const std::string& precision) const { return folder / (precision + ".safetensors"); }
 };
+
+/// Has PyTorch do the tasks of these folders, each in every precision, in one process: to import it takes longer than to compute.
+void ask_torch(const std::vector<std::string>& folders, const std::string& precisions) {
+  std::string command = "'" + python() + "' '" + MINDPIPE_SOURCE_DIR + "/tests/oracle/gpt.py' --precision " + precisions;
+  for (const std::string& folder : folders) command += " '" + folder + "'";
+  ASSERT_TRUE(runs(command, false)) << command;
+}
 
 /// What we make of it.
 struct Answer {
   std::vector<StepScalars> steps;
   Values logits;    ///< of the first sample, before any update, token by token through the caches
+  Values losses;    ///< of every token of the first step
   Named gradients;  ///< mean gradients of the first step
   Named weights;    ///< after the last step
 };
@@ -151,6 +154,13 @@ Answer answer_of(const Task& task, const std::string& precision) {
     }
     Feeder feeder(worker, task.batches);
     const StepScalars scalars = feeder.step(0, 0);
+    Tape& tape = worker.executor().tape(0);
+    for (int i = 0; i < worker.layout().micro_batches(); ++i) {
+      worker.executor().set_micro_batch(tape, feeder.load(0, 0), i);
+      std::vector<float> losses(tape.losses.count());
+      worker.backend().download(tape.losses, losses.data());
+      answer.losses.insert(answer.losses.end(), losses.begin(), losses.end());
+    }
     // The file of weights knows every tensor's name and place: gradients take the weights' places and go the same way.
     for (int index : worker.stage().local_units()) {
       Unit& unit = worker.stage().unit(index);
@@ -201,7 +211,8 @@ struct Limits {
 /// Forward, gradients and all steps in f32, as PyTorch has them.
 void expect_like_torch(const Task& task, const Limits& limits) {
   const Answer ours = answer_of(task, "f32");
-  const SafetensorsFile theirs(task.ask("f32"));
+  ASSERT_NO_FATAL_FAILURE(ask_torch({task.folder / ""}, "f32"));
+  const SafetensorsFile theirs(task.answered("f32"));
   Values logits;
   for (float x : theirs.floats("logits")) logits.push_back(x);
   logits.resize(ours.logits.size());  // their first sample
@@ -271,45 +282,70 @@ TEST(Torch, SgdWithMomentumLearnsAsPyTorchDoes) {
   expect_like_torch(Task(config, 20, 7, rates), {});
 }
 
-/// Errors against PyTorch's f32 of what some precision gives, one batch after the other with the same weights.
-struct Errors {
-  double logits = 0, loss = 0, gradient = 0;  ///< relative; of the loss: root mean square over the batches
+/// What one precision makes of some weights and tokens.
+struct Outcome {
+  Values logits, losses;  ///< of the first sample; of every token
+  Named gradients;
 };
-Errors errors_of(const Values& logits, const Values& losses, Named gradients, const SafetensorsFile& exact) {
-  Errors errors;
-  const std::vector<float> floats = exact.floats("logits");
-  errors.logits = relative(logits, Values(floats.begin(), floats.begin() + logits.size()));
-  Named expected = read_named(exact.path(), "gradient.");
-  remove_key_bias(expected), remove_key_bias(gradients);
-  errors.gradient = relative(joined(gradients), joined(expected));
-  Values differences;
-  for (std::size_t i = 0; i < losses.size(); ++i) differences.push_back(losses[i] - scalar(exact, "loss." + std::to_string(i + 1)));
-  errors.loss = norm_of(differences) / std::sqrt(static_cast<double>(losses.size()));
-  return errors;
+Outcome outcome_of(const Task& task, const std::string& precision, std::size_t logits) {
+  const SafetensorsFile file(task.answered(precision));
+  const std::vector<float> floats = file.floats("logits"), losses = file.floats("losses");
+  return {Values(floats.begin(), floats.begin() + logits), Values(losses.begin(), losses.end()), read_named(file.path(), "gradient.")};
 }
 
-TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsWithABf16Stream) {
+/// How far some precision is from f32: a relative error for each trial, all gradients as one tensor.
+struct Errors {
+  Values logits, losses, gradients;
+
+  void add(Outcome outcome, Outcome exact) {
+    remove_key_bias(outcome.gradients), remove_key_bias(exact.gradients);
+    logits.push_back(relative(outcome.logits, exact.logits));
+    losses.push_back(relative(outcome.losses, exact.losses));
+    gradients.push_back(relative(joined(outcome.gradients), joined(exact.gradients)));
+    EXPECT_GT(logits.back(), 1e-4) << "this is not in bf16";
+  }
+};
+
+void expect_no_larger(const std::string& what, const Values& ours, const Values& theirs, const Values& autocast) {
+  const double ratio = norm_of(ours) / norm_of(theirs);
+  EXPECT_LE(ratio, 1) << what;
+  if (std::getenv("MINDPIPE_SHOW") == nullptr) return;
+  fmt::print(stderr, "bf16 error of {}: {:.2e}, of PyTorch's model in bf16 {:.3f}, of autocast {:.3f}; of the trials' models", what,
+             norm_of(ours) / std::sqrt(static_cast<double>(ours.size())), ratio, norm_of(ours) / norm_of(autocast));
+  for (std::size_t i = 0; i < ours.size(); ++i) fmt::print(stderr, " {:.2f}", ours[i] / theirs[i]);
+  fmt::print(stderr, "\n");
+}
+
+/// The yardstick is model.to(torch.bfloat16), which rounds the residual stream as we do. Errors are random: eight models with tokens of
+/// their own, whose ratios scatter by 3 to 4 %, their mean by little more than 1 %. The mean with PyTorch 2.15, and with 1.13, which has no
+/// fused attention: GPT-2's logits 0.93 and 0.74, losses 0.92 and 0.74, gradients 0.90 and 0.79; Llama's 0.96 and 0.93, 0.97 and 0.90, 0.91
+/// and 0.84. Losses are those of every token: the error of a mean over tokens is too much chance.
+/// Of autocast's error, shown beside it, ours is 1.12 to 1.27 times: its residual stream stays f32, which no stream of bf16 can equal.
+TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
   NEEDS_TORCH();
-  for (const Config& style : {gpt2_style(), llama_style()}) {
-    const Task task(style, 12, 0, std::vector<double>(12, 0.0));  // nothing is learnt: twelve batches for the same weights
-    const Answer answer = answer_of(task, "bf16");
-    Values losses;
-    for (const StepScalars& step : answer.steps) losses.push_back(step.loss);
-    const SafetensorsFile exact(task.ask("f32")), rounded(task.ask("bf16_stream"));
-    const Errors ours = errors_of(answer.logits, losses, answer.gradients, exact);
-    Values logits, their_losses;
-    for (float x : rounded.floats("logits")) logits.push_back(x);
-    logits.resize(answer.logits.size());
-    for (int step = 1; step <= task.steps(); ++step) their_losses.push_back(scalar(rounded, "loss." + std::to_string(step)));
-    const Errors theirs = errors_of(logits, their_losses, read_named(rounded.path(), "gradient."), exact);
-    EXPECT_GT(theirs.logits, 1e-4) << "the yardstick is not in bf16";
-    EXPECT_GT(ours.logits, 1e-4) << "this is not in bf16";
-    EXPECT_LT(ours.logits, 1.5 * theirs.logits);
-    EXPECT_LT(ours.loss, 1.5 * theirs.loss);
-    EXPECT_LT(ours.gradient, 1.5 * theirs.gradient);
-    if (std::getenv("MINDPIPE_SHOW") != nullptr)
-      fmt::print(stderr, "bf16 errors, ours and PyTorch's: logits {:.2e} {:.2e}, loss {:.2e} {:.2e}, gradients {:.2e} {:.2e}\n",
-                 ours.logits, theirs.logits, ours.loss, theirs.loss, ours.gradient, theirs.gradient);
+  std::deque<Task> tasks;
+  std::vector<std::string> folders;
+  constexpr int trials = 8;
+  for (Config config : {gpt2_style(), llama_style()})
+    for (int trial = 0; trial < trials; ++trial, ++config.seed) {
+      config.train.batch = 24, config.train.micro_batch = 12;
+      folders.push_back(tasks.emplace_back(config, 1, 0, Values{0.0}).folder / "");
+    }
+  ASSERT_NO_FATAL_FAILURE(ask_torch(folders, "f32,bf16,bf16_model"));
+  for (int style = 0; style < 2; ++style) {
+    Errors ours, model, autocast;
+    for (int trial = 0; trial < trials; ++trial) {
+      const Task& task = tasks[style * trials + trial];
+      const Answer answer = answer_of(task, "bf16");
+      const auto theirs = [&](const std::string& precision) { return outcome_of(task, precision, answer.logits.size()); };
+      const Outcome exact = theirs("f32");
+      ours.add({answer.logits, answer.losses, answer.gradients}, exact);
+      model.add(theirs("bf16_model"), exact), autocast.add(theirs("bf16"), exact);
+    }
+    const std::string name = style == 0 ? "GPT-2's " : "Llama's ";
+    expect_no_larger(name + "logits", ours.logits, model.logits, autocast.logits);
+    expect_no_larger(name + "losses", ours.losses, model.losses, autocast.losses);
+    expect_no_larger(name + "gradients", ours.gradients, model.gradients, autocast.gradients);
   }
 }
 

@@ -19,7 +19,7 @@ import gpt  # noqa: E402
 
 STEPS, RATES = 3, [1e-3, 7e-4, 3e-4]
 # Adam divides a gradient by its own size, so noise of a gradient near zero moves a weight by as much as the rate.
-LIMITS = {"logits": 2e-5, "loss": 1e-6, "norm": 1e-5, "gradient": 1e-5, "weight": 1e-4}
+LIMITS = {"logits": 2e-5, "loss": 1e-6, "losses": 1e-5, "norm": 1e-5, "gradient": 1e-5, "weight": 1e-4}
 
 
 def gpt2(tied):
@@ -51,6 +51,8 @@ def expected(model, tokens, targets, micro_batch, clip):
         loss.backward()
         results["loss.%d" % step] = loss.detach()
         if step == 1:
+            of_tokens = torch.nn.functional.cross_entropy(logits.transpose(1, 2), targets[0].long(), ignore_index=-1, reduction="none")
+            results["losses"] = of_tokens.detach()
             results.update({"gradient." + name: weight.grad.clone() for name, weight in weights.items()})
         results["norm.%d" % step] = torch.nn.utils.clip_grad_norm_(weights.values(), clip)
         for group in optimizer.param_groups:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A decoder in plain PyTorch (1.13 or newer): what the tests compare MindPipe with.
 
-    gpt.py INPUT.safetensors OUTPUT.safetensors [--precision f32|f64|bf16|bf16_stream] [--threads N]
+    gpt.py [--precision f32,f64,bf16,bf16_model] [--threads N] FOLDER...
 
-INPUT holds the initial weights, the batches and, in its metadata (texts), the settings.
+FOLDER/input.safetensors holds the initial weights, the batches and, in its metadata (texts), the settings.
 
   metadata     heads; key_value_heads (heads); norm layer|rms (layer); norm_epsilon (1e-5); positions learned|rotary (learned);
                rotary_base (10000); mlp gelu|swiglu (gelu); micro_batch (the batch); steps (1: only one update; 0: none);
@@ -22,16 +22,19 @@ INPUT holds the initial weights, the batches and, in its metadata (texts), the s
                self_attn.{q,k,v,o}_proj,post_attention_layernorm,mlp.{gate,up,down}_proj}.{weight,bias} (gelu has no gate),
                model.norm.{weight,bias}, lm_head.weight
 
-OUTPUT, all F32 unless it says otherwise, steps counted from 1:
+FOLDER/<precision>.safetensors, all F32 unless it says otherwise, steps counted from 1:
 
   logits           [micro_batch, sequence, vocabulary] of the first micro-batch before any update
+  losses           [batch, sequence] of every token of the first step, before its update; 0 where ignored
   loss.<step>      F64, rank 0: mean over the valid tokens of the batch, before the step's update
   norm.<step>      F64, rank 0: global norm of the gradients before clipping
   gradient.<name>  of the first step's loss, before clipping, in the shape of the weight
   weight.<step>.<name>  after the step's update
 
 Precisions: f32 and f64 compute everything so. bf16 is what autocast does with fused attention: f32 weights, residual stream,
-norms, softmax and loss; products of bf16 operands. bf16_stream also rounds the residual stream and the norms' outputs to bf16.
+norms, softmax and loss; products of bf16 operands. bf16_model is model.to(torch.bfloat16), with f32 masters as Megatron and FSDP keep
+them: weights and activations are bf16 tensors, every operation is PyTorch's own for those, the loss is that of float logits, and
+gradients of micro-batches are added in f32.
 
 What may be compared: tensors as wholes, |a - b| / |b|, with one exception. The bias of the keys (the middle third of c_attn.bias,
 k_proj.bias without rotary positions) has a gradient of zero in exact arithmetic, so what is computed there is rounding alone: hold it
@@ -40,11 +43,13 @@ against the norm of all gradients. AdamW divides it by its own size, so it moves
 import argparse
 import json
 import math
+import os
 
 import numpy
 import torch
 import torch.nn.functional as F
 
+PRECISIONS = ("f32", "f64", "bf16", "bf16_model")
 NUMPY = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "U8": "u1", "BOOL": "?"}
 NAMES = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32", "uint8": "U8", "bool": "BOOL"}
 
@@ -83,6 +88,10 @@ def write_safetensors(path, metadata, arrays):
             file.write(arrays[name].tobytes())
 
 
+def unseen(scores):
+    return torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+
+
 class Decoder:
     """The forward pass, a function of the weights by name."""
 
@@ -98,7 +107,6 @@ class Decoder:
         self.swiglu = settings.get("mlp", "gelu") == "swiglu"
         self.exact = torch.float64 if precision == "f64" else torch.float32
         self.operand = torch.bfloat16 if precision.startswith("bf16") else self.exact
-        self.stream = torch.bfloat16 if precision == "bf16_stream" else self.exact
         prefix = "transformer.h." if self.gpt2 else "model.layers."
         self.layers = 1 + max(int(name[len(prefix):].split(".")[0]) for name in weights if name.startswith(prefix))
 
@@ -111,9 +119,9 @@ class Decoder:
     def norm(self, x, path):
         gain, offset, x = self.weights[path + ".weight"], self.weights.get(path + ".bias"), x.to(self.exact)
         if not self.rms:
-            return F.layer_norm(x, x.shape[-1:], gain, offset, self.epsilon).to(self.stream)
+            return F.layer_norm(x, x.shape[-1:], gain, offset, self.epsilon)
         y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.epsilon) * gain
-        return (y if offset is None else y + offset).to(self.stream)
+        return y if offset is None else y + offset
 
     def turn(self, x):
         """Pairs (i, i + width/2) by the angle position * base^(-2i/width); x is [batch, heads, sequence, width]."""
@@ -135,11 +143,12 @@ class Decoder:
         if self.rotary:
             q, k = self.turn(q), self.turn(k)
         k, v = (t.repeat_interleave(self.heads // self.key_value_heads, 1) for t in (k, v))
-        scores = q.to(self.exact) @ k.to(self.exact).transpose(-1, -2) / math.sqrt(q.shape[-1])
-        unseen = torch.ones(sequence, sequence, dtype=torch.bool).triu(1)
-        share = scores.masked_fill(unseen, -math.inf).softmax(-1).to(self.operand)
-        out = (share @ v).transpose(1, 2).reshape(batch, sequence, -1)
+        out = self.attend(q, k, v).transpose(1, 2).reshape(batch, sequence, -1)
         return self.product(out, path + ("attn.c_proj" if self.gpt2 else "self_attn.o_proj"))
+
+    def attend(self, q, k, v):
+        scores = q.to(self.exact) @ k.to(self.exact).transpose(-1, -2) / math.sqrt(q.shape[-1])
+        return scores.masked_fill(unseen(scores), -math.inf).softmax(-1).to(self.operand) @ v
 
     def mlp(self, x, path):
         path += "mlp."
@@ -150,18 +159,47 @@ class Decoder:
 
     def logits(self, tokens):
         table = "transformer.wte" if self.gpt2 else "model.embed_tokens"
-        x = F.embedding(tokens, self.weights[table + ".weight"]).to(self.stream)
+        x = F.embedding(tokens, self.weights[table + ".weight"])
         if not self.rotary:
             positions = self.weights["transformer.wpe.weight" if self.gpt2 else "model.embed_positions.weight"]
-            x = (x + positions[: tokens.shape[1]]).to(self.stream)
+            x = x + positions[: tokens.shape[1]]
         for layer in range(self.layers):
             path = ("transformer.h.%d." if self.gpt2 else "model.layers.%d.") % layer
             first, second = ("ln_1", "ln_2") if self.gpt2 else ("input_layernorm", "post_attention_layernorm")
-            x = x + self.attention(self.norm(x, path + first), path).to(self.stream)
-            x = x + self.mlp(self.norm(x, path + second), path).to(self.stream)
+            x = x + self.attention(self.norm(x, path + first), path)
+            x = x + self.mlp(self.norm(x, path + second), path)
         x = self.norm(x, "transformer.ln_f" if self.gpt2 else "model.norm")
         head = self.weights.get("lm_head.weight", self.weights[table + ".weight"])
         return F.linear(x.to(self.operand), head.to(self.operand)).to(self.exact)
+
+
+class Bf16Decoder(Decoder):
+    """model.to(torch.bfloat16): what it rounds, and where, is PyTorch's choice. Of several ways the more exact one is taken: the fused
+    norm and attention where this PyTorch has them, rotation in f32."""
+
+    def __init__(self, weights, settings, precision):
+        super().__init__(weights, settings, precision)
+        self.masters = weights
+
+    def norm(self, x, path):
+        gain, offset = self.weights[path + ".weight"], self.weights.get(path + ".bias")
+        if not self.rms:
+            return F.layer_norm(x, x.shape[-1:], gain, offset, self.epsilon)
+        if hasattr(F, "rms_norm"):
+            y = F.rms_norm(x, x.shape[-1:], gain, self.epsilon)
+        else:  # as Llama was published
+            y = (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + self.epsilon)).to(x.dtype) * gain
+        return y if offset is None else y + offset
+
+    def attend(self, q, k, v):
+        if hasattr(F, "scaled_dot_product_attention"):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        return scores.masked_fill(unseen(scores), -math.inf).softmax(-1) @ v
+
+    def logits(self, tokens):
+        self.weights = {name: master.to(torch.bfloat16) for name, master in self.masters.items()}
+        return super().logits(tokens)
 
 
 def run(metadata, arrays, precision):
@@ -173,7 +211,7 @@ def run(metadata, arrays, precision):
     if tokens.dim() == 2:
         tokens, targets = (t.expand(max(steps, 1), *t.shape) for t in (tokens, targets))
     weights = {name: array.to(exact).requires_grad_() for name, array in arrays.items()}
-    model = Decoder(weights, metadata, precision)
+    model = (Bf16Decoder if precision == "bf16_model" else Decoder)(weights, metadata, precision)
 
     rates = [float(rate) for rate in metadata.get("rate", "1e-3").split(",")]
     rates = rates * max(steps, 1) if len(rates) == 1 else rates
@@ -191,15 +229,17 @@ def run(metadata, arrays, precision):
     results = {}
     for step in range(1, max(steps, 1) + 1):
         optimizer.zero_grad()
-        valid, total = int((targets[step - 1] >= 0).sum()), 0.0
+        valid, losses = int((targets[step - 1] >= 0).sum()), []
         for x, y in zip(tokens[step - 1].split(micro_batch), targets[step - 1].split(micro_batch)):
             logits = model.logits(x)
             results.setdefault("logits", logits.detach().float().numpy())
-            loss = F.cross_entropy(logits.flatten(0, 1), y.masked_fill(y < 0, -100).flatten(), reduction="sum", label_smoothing=smoothing)
-            (loss / valid).backward()
-            total += loss.item()
-        results["loss.%d" % step] = numpy.float64(total / valid)
+            loss = F.cross_entropy(logits.flatten(0, 1), y.masked_fill(y < 0, -100).flatten(), reduction="none", label_smoothing=smoothing)
+            (loss.sum() / valid).backward()
+            losses.append(loss.detach().view(y.shape))
+        losses = torch.cat(losses)
+        results["loss.%d" % step] = numpy.float64(losses.double().sum() / valid)
         if step == 1:
+            results["losses"] = losses.float().numpy()
             results.update({"gradient." + name: weight.grad.float().numpy().copy() for name, weight in weights.items()})
         norm = torch.nn.utils.clip_grad_norm_(list(weights.values()), clip if clip > 0 else math.inf)
         results["norm.%d" % step] = numpy.float64(norm.item())
@@ -215,15 +255,19 @@ def run(metadata, arrays, precision):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("input")
-    parser.add_argument("output")
-    parser.add_argument("--precision", default="f32", choices=["f32", "f64", "bf16", "bf16_stream"])
+    parser.add_argument("folder", nargs="+")
+    parser.add_argument("--precision", default="f32")
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    metadata, arrays = read_safetensors(arguments.input)
-    results = run(metadata, arrays, arguments.precision)
-    write_safetensors(arguments.output, {"torch": torch.__version__, "precision": arguments.precision}, results)
+    for folder in arguments.folder:
+        metadata, arrays = read_safetensors(os.path.join(folder, "input.safetensors"))
+        for precision in arguments.precision.split(","):
+            if precision not in PRECISIONS:
+                parser.error("--precision names %s; there are %s" % (precision, ", ".join(PRECISIONS)))
+            results = run(metadata, arrays, precision)
+            answer = os.path.join(folder, precision + ".safetensors")
+            write_safetensors(answer, {"torch": torch.__version__, "precision": precision}, results)
 
 
 if __name__ == "__main__":
