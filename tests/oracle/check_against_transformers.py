@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks gpt.py itself against GPT2LMHeadModel and LlamaForCausalLM of transformers: logits, loss, gradients and three AdamW steps.
+"""Checks gpt.py itself against GPT2LMHeadModel and LlamaForCausalLM of transformers: logits, loss, gradients, three AdamW steps, and how far
+autocast and the model in bf16 are from f32.
 
     check_against_transformers.py        with an interpreter that imports torch, transformers and safetensors
 
@@ -83,13 +84,18 @@ def check(title, model, settings, folder):
         difference = (ours[name].double() - value.double()).abs().max().item() / max(1.0, value.double().abs().max().item())
         worst[kind] = max(worst.get(kind, 0.0), difference)
     print(title.ljust(28), "  ".join("%s %.1e" % item for item in worst.items()))
-    bf16 = gpt.run(*gpt.read_safetensors(source), "bf16")
-    error = (torch.from_numpy(bf16["logits"]) - theirs["logits"]).norm() / theirs["logits"].norm()
-    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
-        model.load_state_dict(tensors, strict=False)
-        own = (model(tokens[0][:2]).logits.float() - theirs["logits"]).norm() / theirs["logits"].norm()
-    print("".ljust(28), "bf16 logits, relative error: gpt.py %.2e, autocast of transformers %.2e" % (error, own))
-    return all(worst[kind] <= LIMITS[kind] for kind in worst) and 0.3 < error / own < 3
+    def error(logits):
+        return ((logits - theirs["logits"]).norm() / theirs["logits"].norm()).item()
+
+    ours = [error(torch.from_numpy(gpt.run(*gpt.read_safetensors(source), precision)["logits"])) for precision in ("bf16", "bf16_model")]
+    model.load_state_dict(tensors, strict=False)
+    with torch.no_grad():
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            own = [error(model(tokens[0][:2]).logits.float())]
+        own.append(error(model.to(torch.bfloat16)(tokens[0][:2]).logits.float()))
+    print("".ljust(28), "bf16 logits, relative errors of gpt.py and of transformers: autocast %.2e %.2e, model %.2e %.2e"
+          % (ours[0], own[0], ours[1], own[1]))
+    return all(worst[kind] <= LIMITS[kind] for kind in worst) and all(0.5 < a / b < 1.5 for a, b in zip(ours, own))
 
 
 def main():
