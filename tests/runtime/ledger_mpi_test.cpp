@@ -22,7 +22,7 @@ Config wide(Style style, const GridConfig& grid, const char* schedule = "1f1b") 
   c.model.key_value_heads = style == Style::llama && c.reproducible.tensor == 2 ? 2 : 4;
   c.grid = grid;
   c.schedule.kind = schedule, c.schedule.chunks = schedule == std::string("interleaved") ? 2 : 1;
-  const int blocks = Sizes(c).blocks, chunks = grid.pipeline * c.schedule.chunks;
+  const int blocks = Sizes(c).last() + 1, chunks = grid.pipeline * c.schedule.chunks;
   for (int i = 1; i < chunks; ++i) c.schedule.cuts.push_back(i * blocks / chunks);
   return c;
 }
@@ -46,7 +46,28 @@ void compare_sums(Worker& worker, const Config& config) {
   EXPECT_EQ(planned_bytes, sent.bytes) << describe(config);
 }
 
-/// A step on all ranks beside the formulas: every line of the ledger, those that have to be empty too.
+/// How often this rank calls in a step: once for each message of its list, each sum and gather of a unit's part, and each scalar; tensor
+/// sums are counted by `compare_sums`.
+std::map<std::pair<Axis, TrafficClass>, std::int64_t> expected_calls(Worker& worker) {
+  const Coord& grid = worker.layout().grid;
+  std::map<std::pair<Axis, TrafficClass>, std::int64_t> calls;
+  for (const Action& action : worker.executor().list()) {
+    if (action.kind == Kind::send)
+      ++calls[{Axis::pipeline, action.payload == Payload::unit ? TrafficClass::gradients : TrafficClass::pipeline}];
+    if (grid.data == 1) continue;
+    if (action.kind == Kind::reduce)
+      calls[{Axis::data, TrafficClass::gradients}] += static_cast<std::int64_t>(worker.replicas().roots_of(action.first).size());
+    if (action.kind == Kind::gather)
+      for (int unit : worker.replicas().units_updated_by(action.first))
+        calls[{Axis::data, TrafficClass::values}] += worker.stage().unit(unit).flat_count() > 0;
+  }
+  if (grid.data > 1) calls[{Axis::data, TrafficClass::scalars}] = worker.config().train.zero > 0 ? 3 : 2;
+  if (grid.tensor > 1) calls[{Axis::tensor, TrafficClass::scalars}] = 1;
+  if (grid.pipeline > 1) calls[{Axis::pipeline, TrafficClass::scalars}] = 1;
+  return calls;
+}
+
+/// A step on all ranks beside the formulas: every line of each rank's own ledger, those that have to be empty too.
 void compare(const Config& given) {
   const Config config = resolve(given);
   const World world = all_ranks();
@@ -56,15 +77,22 @@ void compare(const Config& given) {
   worker.ledger().clear();
   worker.executor().run(feed.at(0));
   compare_sums(worker, config);
-  TrafficLines expected = expected_traffic(config);
+  Coord here = worker.layout().coord;
+  TrafficLines expected = expected_traffic(config, here);
+  auto calls = expected_calls(worker);
   for (Axis axis : axes)
     for (TrafficClass kind : traffic_classes) {
       const TrafficLedger::Line& line = worker.ledger().of(axis, kind);
-      std::int64_t sent[] = {line.bytes, line.calls}, all[] = {0, 0};
-      MPI_Allreduce(sent, all, 2, MPI_INT64_T, MPI_SUM, world.comm);
-      const std::int64_t bytes = expected[{axis, kind}];
-      EXPECT_EQ(all[0], bytes) << name_of(axis) << " " << name_of(kind) << ": " << describe(config);
-      EXPECT_EQ(all[1] > 0, bytes > 0) << name_of(axis) << " " << name_of(kind) << ": " << describe(config);
+      std::vector<std::int64_t> of_ranks(static_cast<std::size_t>(world.size));
+      MPI_Allgather(&line.bytes, 1, MPI_INT64_T, of_ranks.data(), 1, MPI_INT64_T, world.comm);
+      const auto [bytes, of_replicas] = expected[{axis, kind}];
+      std::int64_t sent = of_replicas ? 0 : line.bytes;
+      for (here.data = 0; of_replicas && here.data < config.grid.data; ++here.data) sent += of_ranks[rank_at(worker.layout().grid, here)];
+      EXPECT_EQ(sent, bytes) << name_of(axis) << " " << name_of(kind) << " of rank " << world.rank << ": " << describe(config);
+      if (kind != TrafficClass::tensor) {
+        EXPECT_EQ(line.calls, (calls[{axis, kind}]))
+            << name_of(axis) << " " << name_of(kind) << " of rank " << world.rank << ": " << describe(config);
+      }
     }
 }
 
