@@ -70,6 +70,19 @@ std::vector<std::vector<std::vector<Recorder::Sum>>> sums_of(Worker& worker, boo
   return all;
 }
 
+/// What the actions of one pipeline's stages really sent, [stage][action].
+std::vector<std::vector<std::int64_t>> bytes_of(Worker& worker, bool here) {
+  const Layout& layout = worker.layout();
+  std::vector<std::vector<std::int64_t>> all;
+  for (int stage = 0; stage < layout.grid.pipeline; ++stage) {
+    std::vector<std::int64_t>& bytes = all.emplace_back(worker.plan().step.program.ranks[stage].size(), 0);
+    for (std::size_t i = 0; here && stage == layout.coord.pipeline && i < bytes.size(); ++i)
+      bytes[i] = worker.executor().bytes_of(static_cast<int>(i));
+    worker.sum_over_grid(bytes, TrafficClass::files);
+  }
+  return all;
+}
+
 void write(std::FILE* file, const std::string& text, const std::string& path) {
   MP_REQUIRE(std::fwrite(text.data(), 1, text.size(), file) == text.size(), Exit::io_error, "{} cannot be written ({})", path,
              std::strerror(errno));
@@ -107,8 +120,9 @@ void write_trace(Worker& worker, const std::string& path) {
   // One pipeline at a time, so that no rank ever holds the times of all.
   for (int data = 0; data < layout.grid.data; ++data)
     for (int tensor = 0; tensor < layout.grid.tensor; ++tensor) {
+      const bool here = layout.coord.data == data && layout.coord.tensor == tensor;
       std::vector<std::int64_t> rows(first.back(), 0);
-      if (layout.coord.data == data && layout.coord.tensor == tensor) {
+      if (here) {
         std::int64_t* row = &rows[first[layout.coord.pipeline]];
         for (std::size_t step = 0; step < steps; ++step)
           for (std::size_t i = 0; i < recorder.actions(); ++i) {
@@ -118,14 +132,15 @@ void write_trace(Worker& worker, const std::string& path) {
           }
       }
       worker.sum_over_grid(rows, TrafficClass::files);
-      const auto sums = sums_of(worker, layout.coord.data == data && layout.coord.tensor == tensor, shift);
+      const auto sums = sums_of(worker, here, shift);
+      const auto bytes = bytes_of(worker, here);
       if (worker.world().rank != 0) continue;
       std::vector<TracedRank> ranks;
       for (int stage = 0; stage < layout.grid.pipeline; ++stage) {
         TracedRank& rank = ranks.emplace_back();
         rank.rank = rank_at(layout.grid, {tensor, data, stage, 0});
         rank.name = fmt::format("{}rank {}: stage {}, data {}, tensor {}", emulated ? "emulated " : "", rank.rank, stage, data, tensor);
-        rank.sums = sums[stage];
+        rank.sums = sums[stage], rank.bytes = bytes[stage];
         const std::int64_t* row = &rows[first[stage]];
         for (std::size_t step = 0; step < steps; ++step) {
           auto& times = rank.steps.emplace_back();

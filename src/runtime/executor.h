@@ -62,6 +62,8 @@ class Executor {
   }
 
   const std::vector<Action>& list() const { return list_; }
+  /// Bytes that action `index` sends from here (a receive: brings). The list has what one part is on the average of the replicas.
+  std::int64_t bytes_of(int index);
   /// Both wait for the device, where it runs behind.
   Recorder& recorder();
   /// Nanoseconds since the beginning, waits by what was waited for.

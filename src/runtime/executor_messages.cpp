@@ -82,6 +82,26 @@ std::vector<std::int64_t> Executor::start(const Action& action) {
   }
 }
 
+std::int64_t Executor::bytes_of(int index) {
+  const Action& action = list_[index];
+  if (action.payload == Payload::unit) return static_cast<std::int64_t>(payload_of(action).bytes());
+  if (action.kind != Kind::reduce && action.kind != Kind::gather) return action.bytes;
+  const int ranks = wires_.reductions.size(), own = wires_.reductions.rank();
+  std::int64_t sent = 0;
+  const auto add = [&](int unit, const Tensor& flat, bool scatter, bool gather) {
+    const std::vector<Tensor> pieces = replicas_.pieces_of(unit, flat, action.part, action.parts);
+    for (int peer = 0; peer < ranks; ++peer)
+      if (peer != own) sent += static_cast<std::int64_t>((scatter ? pieces[peer].bytes() : 0) + (gather ? pieces[own].bytes() : 0));
+  };
+  for (int block = action.first; block < action.last; ++block)
+    if (action.kind == Kind::reduce) {
+      for (const Replicas::Root& root : replicas_.roots_of(block)) add(root.unit, root.gradient, true, !replicas_.sharded());
+    } else {
+      for (int unit : replicas_.units_updated_by(block)) add(unit, stage_.unit(unit).flat_values(), false, true);
+    }
+  return sent;
+}
+
 /// Messages of counted memory are empty: once all that take part have met, they take as long as the simulator says.
 bool Executor::is_done(Begun& begun, int index) {
   const bool message = is_message(list_[index]);

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/check.h"
+#include "trace/tracks.h"
 
 namespace mindpipe {
 namespace {
@@ -15,12 +16,6 @@ namespace {
 /// Microseconds with three decimals: the format's unit, to the nanosecond.
 std::string microseconds(std::int64_t ns) {
   return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", (ns < 0 ? -ns : ns) / 1000, (ns < 0 ? -ns : ns) % 1000);
-}
-
-std::string name_of_queue(const QueueKey& key) {
-  if (key.queue == Queue::channel) return fmt::format("{} {} stage {}", name_of(key.payload), key.outgoing ? "to" : "from", key.peer);
-  if (key.queue == Queue::group) return fmt::format("{} group", name_of(key.group));
-  return name_of(key.queue);
 }
 
 std::string label_of(const Action& action) {
@@ -39,33 +34,23 @@ class Writer {
   std::string text_;
 };
 
-/// Numbers a rank's queues: the compute queue is the first.
-std::map<QueueKey, int> threads_of(const std::vector<Action>& list) {
-  std::map<QueueKey, int> threads;
-  for (const Action& action : list) threads.try_emplace(queue_of(action), 0);
-  int next = 0;
-  for (auto& [key, thread] : threads) thread = next++;
-  return threads;
+void name_thread(Writer& out, int pid, int tid, const std::string& name) {
+  out.event(fmt::format(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}})", pid, tid, name));
+  out.event(fmt::format(R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", pid, tid, tid));
 }
 
-void name_threads(Writer& out, const TracedRank& rank, const std::map<QueueKey, int>& threads) {
+void name_process(Writer& out, const TracedRank& rank, const Tracks& tracks) {
   out.event(fmt::format(R"("ph": "M", "name": "process_name", "pid": {}, "tid": 0, "args": {{"name": "{}"}})", rank.rank, rank.name));
   out.event(
       fmt::format(R"("ph": "M", "name": "process_sort_index", "pid": {}, "tid": 0, "args": {{"sort_index": {}}})", rank.rank, rank.rank));
-  for (const auto& [key, thread] : threads) {
-    out.event(fmt::format(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}})", rank.rank, thread,
-                          name_of_queue(key)));
-    out.event(fmt::format(R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", rank.rank,
-                          thread, thread));
-  }
+  for (std::size_t track = 0; track < tracks.names.size(); ++track)
+    name_thread(out, rank.rank, static_cast<int>(track), tracks.names[track]);
 }
 
 /// Sums between the ranks that share a product, on a thread of their own behind the queues.
 void write_sums(Writer& out, const TracedRank& rank, int thread, std::int64_t first_step, std::int64_t zero) {
   if (std::all_of(rank.sums.begin(), rank.sums.end(), [](const auto& sums) { return sums.empty(); })) return;
-  out.event(fmt::format(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "tensor"}})", rank.rank, thread));
-  out.event(fmt::format(R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", rank.rank, thread,
-                        thread));
+  name_thread(out, rank.rank, thread, "tensor");
   for (std::size_t step = 0; step < rank.sums.size(); ++step)
     for (const Recorder::Sum& sum : rank.sums[step])
       out.event(fmt::format(
@@ -77,6 +62,7 @@ void write_sums(Writer& out, const TracedRank& rank, int thread, std::int64_t fi
 struct FlowEnd {
   int pid, tid;
   Recorder::Times times;
+  std::int64_t bytes;
 };
 /// The ends of messages by (step, from, to, payload), in the order of their channel.
 using FlowEnds = std::map<std::tuple<std::size_t, int, int, Payload>, std::vector<FlowEnd>>;
@@ -88,10 +74,11 @@ void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, s
     const std::size_t pairs = to == receives.end() ? 0 : std::min(from.size(), to->second.size());
     for (std::size_t k = 0; k < pairs; ++k) {
       const FlowEnd &tail = from[k], &head = to->second[k];
-      if (tail.times.end == 0 || head.times.end == 0) continue;
+      if (tail.times.end == 0 || head.times.end == 0 || tail.bytes == 0) continue;
+      if (head.times.end < tail.times.start) continue;  // clocks of two nodes, further apart than the message took
       const std::string both = fmt::format(R"("cat": "message", "name": "{}", "id": "{}.{}.{}.{}.{}.{}")", name_of(payload),
                                            first_step + static_cast<std::int64_t>(step), tail.pid, head.pid, name_of(payload), receiver, k);
-      // An arrow ends inside the slice that it points to, and never before it began.
+      // An arrow ends inside the slice that it points to, and never before it begins.
       const std::int64_t begin = tail.times.start, end = std::max({begin, head.times.start, head.times.end - 1});
       out.event(fmt::format(R"("ph": "s", {}, "pid": {}, "tid": {}, "ts": {})", both, tail.pid, tail.tid, microseconds(begin - zero)));
       out.event(
@@ -113,23 +100,25 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
   for (std::size_t place = 0; place < ranks.size(); ++place) {
     const TracedRank& rank = ranks[place];
     const auto& list = program.ranks[place];
-    const std::map<QueueKey, int> threads = threads_of(list);
-    name_threads(out, rank, threads);
-    write_sums(out, rank, static_cast<int>(threads.size()), first_step, zero);
+    for (const auto& times : rank.steps)
+      MP_CHECK(times.size() == list.size(), "times of {} actions for a list of {}", times.size(), list.size());
+    const Tracks tracks = tracks_of(list, rank.steps);
+    name_process(out, rank, tracks);
+    write_sums(out, rank, static_cast<int>(tracks.names.size()), first_step, zero);
     for (std::size_t step = 0; step < rank.steps.size(); ++step) {
-      MP_CHECK(rank.steps[step].size() == list.size(), "times of {} actions for a list of {}", rank.steps[step].size(), list.size());
       for (std::size_t i = 0; i < list.size(); ++i) {
         const Action& action = list[i];
         const Recorder::Times& times = rank.steps[step][i];
-        const int thread = threads.at(queue_of(action)), stage = static_cast<int>(place);
-        if (action.kind == Kind::send) sends[{step, stage, action.peer, action.payload}].push_back({rank.rank, thread, times});
-        if (action.kind == Kind::receive) receives[{step, action.peer, stage, action.payload}].push_back({rank.rank, thread, times});
+        const int thread = tracks.of[step][i], stage = static_cast<int>(place);
+        const std::int64_t bytes = rank.bytes.empty() ? action.bytes : rank.bytes[i];
+        if (action.kind == Kind::send) sends[{step, stage, action.peer, action.payload}].push_back({rank.rank, thread, times, bytes});
+        if (action.kind == Kind::receive) receives[{step, action.peer, stage, action.payload}].push_back({rank.rank, thread, times, bytes});
         if (times.end == 0) continue;
         std::string args = fmt::format(R"("step": {}, "action": {})", first_step + static_cast<std::int64_t>(step), i);
         if (action.micro_batch >= 0) args += fmt::format(R"(, "micro_batch": {})", action.micro_batch);
         if (action.last > action.first) args += fmt::format(R"(, "blocks": "{}..{}")", action.first, action.last - 1);
         if (action.parts > 1) args += fmt::format(R"(, "part": "{} of {}")", action.part + 1, action.parts);
-        if (action.bytes > 0) args += fmt::format(R"(, "bytes": {})", action.bytes);
+        if (bytes > 0 || is_message(action)) args += fmt::format(R"(, "bytes": {})", bytes);
         out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}})",
                               label_of(action), name_of(action.kind), rank.rank, thread, microseconds(times.start - zero),
                               microseconds(times.end - times.start), args));

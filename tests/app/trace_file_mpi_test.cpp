@@ -11,6 +11,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "trace/sound_tracks.h"
+
 namespace mindpipe {
 namespace {
 
@@ -60,6 +62,86 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
     sends += std::count_if(list.begin(), list.end(), [](const Action& a) { return a.kind == Kind::send; });
   EXPECT_EQ(arrows.size(), sends * 2 * 2) << "of two replicas and two steps";
   for (const auto& [id, open] : arrows) EXPECT_EQ(open, 0) << id;
+}
+
+/// Bytes by rank, axis and class.
+using Sent = std::map<std::tuple<int, Axis, TrafficClass>, std::int64_t>;
+
+/// What the ledgers of all ranks say of the traffic that a list of actions causes; on rank 0.
+Sent ledgers_of(const World& world, Worker& worker) {
+  Sent sent;
+  for (const auto& [axis, kind] : {std::pair(Axis::data, TrafficClass::gradients), std::pair(Axis::data, TrafficClass::values),
+                                   std::pair(Axis::pipeline, TrafficClass::pipeline), std::pair(Axis::pipeline, TrafficClass::gradients)}) {
+    const std::int64_t own = worker.ledger().of(axis, kind).bytes;
+    std::vector<std::int64_t> all(static_cast<std::size_t>(world.size));
+    MPI_Gather(&own, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, 0, world.comm);
+    for (int rank = 0; rank < world.size; ++rank)
+      if (all[rank] > 0) sent[{rank, axis, kind}] = all[rank];
+  }
+  return sent;
+}
+
+/// The same from the slices of step `step`.
+Sent slices_of(const nlohmann::json& file, int step) {
+  Sent sent;
+  for (const auto& event : file["traceEvents"]) {
+    if (event["ph"] != "X" || event["args"]["step"] != step) continue;
+    const std::string kind = event["cat"], name = event["name"];
+    const std::int64_t bytes = event["args"].value("bytes", std::int64_t{0});
+    if (bytes == 0) continue;
+    if (kind == "reduce") sent[{event["pid"], Axis::data, TrafficClass::gradients}] += bytes;
+    if (kind == "gather") sent[{event["pid"], Axis::data, TrafficClass::values}] += bytes;
+    if (kind == "send")
+      sent[{event["pid"], Axis::pipeline, name.find("unit") == std::string::npos ? TrafficClass::pipeline : TrafficClass::gradients}] +=
+          bytes;
+  }
+  return sent;
+}
+
+TEST(TraceFile, OfReplicasHasSoundTracksAndSaysWhatEveryRankSent) {
+  World world{MPI_COMM_WORLD, 0, 4};
+  MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
+  struct Case {
+    int vocabulary, zero;
+  };
+  // A table of ten megabytes goes in parts, two of which travel at a time; one of a single chunk is the first replica's alone.
+  for (const auto& [vocabulary, zero] : {Case{40064, 0}, Case{40064, 2}, Case{256, 1}}) {
+    Config c;
+    c.run.dir = "unused";
+    c.model.layers = 2, c.model.width = 64, c.model.heads = 4, c.model.context = 32, c.model.vocabulary = vocabulary;
+    c.data.train = {{"synthetic:arithmetic", 1}};
+    c.grid.pipeline = c.grid.data = 2;
+    c.train.batch = 8, c.train.micro_batch = 2, c.train.zero = zero;
+    c.device.threads = 1, c.trace.steps = 2;
+    c = resolve(c);
+    Worker worker(c, world);
+    worker.waiting().set_crowded(true);
+    Corpus corpus(c.data, Part::train, c.model, c.seed);
+    for (int step = 0; step < 3; ++step) {
+      worker.ledger().clear();
+      worker.step(corpus, step, 0, 1e-3);
+    }
+    const Sent expected = ledgers_of(world, worker);
+    const std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("trace_tracks_mpi_test." + std::to_string(getppid()) + ".json");
+    write_trace(worker, path.string());
+    if (world.rank != 0) continue;
+    const nlohmann::json file = nlohmann::json::parse(std::ifstream(path));
+    std::filesystem::remove(path);
+    expect_sound_tracks(file);
+    EXPECT_EQ(slices_of(file, 3), expected) << "vocabulary " << vocabulary << " zero " << zero;
+    std::size_t empty = 0, full = 0, arrows = 0, second_lanes = 0;
+    for (const auto& event : file["traceEvents"]) {
+      if (event.value("cat", "") == "send") ++(event["args"]["bytes"] == 0 ? empty : full);
+      arrows += event["ph"] == "s";
+      second_lanes += event["name"] == "thread_name" && event["args"]["name"] == "data group, lane 2";
+    }
+    EXPECT_EQ(arrows, full);
+    EXPECT_EQ(empty > 0, vocabulary == 256) << empty;
+    if (vocabulary == 40064) {
+      EXPECT_EQ(second_lanes, 4u) << "of every rank";
+    }
+  }
 }
 
 TEST(TraceFile, HoldsTheTensorSumsOfEveryRank) {

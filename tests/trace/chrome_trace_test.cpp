@@ -8,6 +8,8 @@
 
 #include "program/make_program.h"
 #include "program/sample_outline.h"
+#include "trace/sound_tracks.h"
+#include "trace/tracks.h"
 
 namespace mindpipe {
 namespace {
@@ -31,8 +33,9 @@ struct Traced {
           times.push_back({zero + step * plan.expected.step + span.start, zero + step * plan.expected.step + span.end});
       }
     }
-    file = Json::parse(chrome_begin("cpu") + chrome_events(plan.program, ranks, 7, zero) + chrome_end);
+    write();
   }
+  void write() { file = Json::parse(chrome_begin("cpu") + chrome_events(plan.program, ranks, 7, zero) + chrome_end); }
   std::vector<Json> events(const std::string& phase) const {
     std::vector<Json> found;
     for (const Json& event : file["traceEvents"])
@@ -93,6 +96,39 @@ TEST(ChromeTrace, QueuesAreThreadsWithNamesAndTheirEventsFollowEachOther) {
   }
 }
 
+TEST(ChromeTrace, PartsThatTravelAtATimeHaveTracksOfTheirOwn) {
+  Traced traced(with_everything(equal_stages(2, 4)), "1f1b");
+  // Each sum and gather begins while the one before it travels, as an executor begins them.
+  for (std::size_t rank = 0; rank < traced.ranks.size(); ++rank)
+    for (auto& times : traced.ranks[rank].steps) {
+      Recorder::Times* before = nullptr;
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        const Action& action = traced.plan.program.ranks[rank][i];
+        if (action.queue != Queue::group || action.kind == Kind::sum_scalar) continue;
+        times[i].start = before == nullptr ? times[i].start - 40 : before->start + 20;
+        times[i].end = times[i].start + 30;
+        before = &times[i];
+      }
+    }
+  traced.write();
+  expect_sound_tracks(traced.file);
+  std::map<std::string, int> names;
+  for (const Json& event : traced.events("M"))
+    if (event["name"] == "thread_name") ++names[event["args"]["name"]];
+  EXPECT_EQ(names["data group"], 2) << "one of each rank";
+  EXPECT_EQ(names["data group, lane 2"], 2);
+  EXPECT_EQ(names["data group, lane 3"], 0);
+}
+
+TEST(Lanes, AreTheLowestThatAreFree) {
+  using Times = std::vector<Recorder::Times>;
+  EXPECT_EQ(lanes_of({}), std::vector<int>{});
+  EXPECT_EQ(lanes_of(Times{{1, 5}, {5, 9}, {9, 9}, {9, 12}}), (std::vector<int>{0, 0, 0, 0})) << "one after the other";
+  EXPECT_EQ(lanes_of(Times{{1, 9}, {2, 4}, {4, 12}, {9, 10}}), (std::vector<int>{0, 1, 1, 0}));
+  EXPECT_EQ(lanes_of(Times{{8, 12}, {1, 9}, {2, 10}}), (std::vector<int>{2, 0, 1})) << "in the order of their starts";
+  EXPECT_EQ(lanes_of(Times{{1, 9}, {5, 0}, {9, 10}}), (std::vector<int>{0, 0, 0})) << "what never ended is not drawn";
+}
+
 TEST(ChromeTrace, TensorSumsHaveATrackOfTheirOwn) {
   const PlannedStep plan = make_program(equal_stages(1, 1), "1f1b");
   TracedRank rank{7, "rank 7", {std::vector<Recorder::Times>(plan.program.ranks[0].size())}};
@@ -135,16 +171,7 @@ TEST(ChromeTrace, EveryMessageIsAnArrowFromItsSendToItsReceive) {
       EXPECT_EQ(head["bp"], "e");
     }
     EXPECT_EQ(heads.size(), tails.size());
-    // Both ends lie inside slices of their threads: of the same micro-batch.
-    const auto slice_at = [&](const Json& end) {
-      for (const Json& event : traced.events("X"))
-        if (event["pid"] == end["pid"] && event["tid"] == end["tid"] && event["ts"] <= end["ts"] &&
-            end["ts"].get<double>() <= event["ts"].get<double>() + event["dur"].get<double>() && event["args"].value("step", 0) >= 0)
-          return event;
-      return Json{};
-    };
-    const Json& some = tails.begin()->second;
-    EXPECT_EQ(slice_at(some)["cat"], "send");
+    expect_sound_tracks(traced.file);
   }
 }
 
@@ -154,7 +181,7 @@ TEST(ChromeTrace, AnActionThatNeverRanIsLeftOut) {
   int send = 0;
   while (traced.plan.program.ranks[0][send].kind != Kind::send) ++send;
   traced.ranks[0].steps[1][send] = {};
-  traced.file = Json::parse(chrome_begin("cpu") + chrome_events(traced.plan.program, traced.ranks, 7, Traced::zero) + chrome_end);
+  traced.write();
   EXPECT_EQ(traced.events("X").size(), before - 1);
   EXPECT_EQ(traced.events("f").size(), arrows - 1);
   EXPECT_EQ(traced.events("s").size(), arrows - 1);
