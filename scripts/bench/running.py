@@ -74,13 +74,14 @@ def run_process(command, environment, on_line=None, on_start=None):
     return start, lines, family[0] / 2**20 if ranks else usage.ru_maxrss / 1024
 
 
-def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, sequence=SEQUENCE, vocabulary=VOCABULARY, extra=None):
-    """One run of its own, in a directory that goes with it; `extra` are further settings."""
+def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, sequence=SEQUENCE, vocabulary=VOCABULARY, extra=None, warm_up=1):
+    """One run of its own, in a directory that goes with it: options.steps behind the first `warm_up`. `extra` are further settings."""
+    count = options.steps + warm_up
     folder = tempfile.mkdtemp(prefix="bench-", dir=options.runs)
     try:
         tokens = os.path.join(folder, "tokens")
-        write_tokens(tokens, (options.steps + 1) * batch * (sequence + 1), vocabulary)
-        settings = {"run.dir": folder, "run.resume": "never", "data.train": tokens, "data.validation": tokens, "train.steps": options.steps,
+        write_tokens(tokens, (count + 1) * batch * (sequence + 1), vocabulary)
+        settings = {"run.dir": folder, "run.resume": "never", "data.train": tokens, "data.validation": tokens, "train.steps": count,
                     "train.batch": batch, "train.micro_batch": micro_batch, "train.precision": precision, "train.evaluate_every": 0,
                     "optimizer.rate.warmup": 0, "checkpoint.every": 0, "device.threads": threads, "grid.data": 1, "reproducible.data": 1}
         settings.update(extra or {})
@@ -100,7 +101,7 @@ def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, seque
                         lines = file.read().count("\n")
                 if lines >= 1:
                     seen.setdefault("first", time.time())
-                if lines >= options.steps - 1:
+                if lines >= count - 1:
                     seen["peak"] = peak_so_far(pid)
                     return
 
@@ -119,11 +120,12 @@ def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, seque
         with open(metrics) as file:
             steps = [json.loads(line) for line in file]
         steps = [step for step in steps if "tokens_per_second" in step]
-        if len(steps) != options.steps:
-            fail("%s has %d steps with tokens_per_second (expected %d)" % (metrics, len(steps), options.steps))
+        if len(steps) != count:
+            fail("%s has %d steps with tokens_per_second (expected %d)" % (metrics, len(steps), count))
         rates = [step["tokens_per_second"] for step in steps]
         tokens_a_step = batch * sequence
-        return {"batch": batch, "micro_batch": micro_batch, "threads": threads, "tokens_per_second": statistics.median(rates[1:]), "step_seconds": [tokens_a_step / rate for rate in rates[1:]],
+        return {"batch": batch, "micro_batch": micro_batch, "threads": threads, "tokens_per_second": statistics.median(rates[warm_up:]),
+                "step_seconds": [tokens_a_step / rate for rate in rates[warm_up:]],
                 "first_step_seconds": tokens_a_step / rates[0], "loss_last": steps[-1]["loss"],
                 "peak_mib": seen.get("peak") or whole_peak if ranks == 1 else whole_peak, "whole_peak_mib": whole_peak,
                 "to_first_step_seconds": seen["first"] - start - tokens_a_step / rates[0] if "first" in seen else None}

@@ -104,7 +104,8 @@ def main():
     parser.add_argument("--precision", choices=["f32", "bf16"], default="bf16")
     parser.add_argument("--batch", type=int, default=4, help="sequences a step")
     parser.add_argument("--micro-batch", type=int, default=0, help="sequences at a time; 0: the batch")
-    parser.add_argument("--steps", type=int, default=4, help="the first one warms up and is not counted")
+    parser.add_argument("--steps", type=int, default=4, help="with those that warm up")
+    parser.add_argument("--warm-up", type=int, default=1, help="so many steps are not counted")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--compile", action="store_true", help="through torch.compile")
     parser.add_argument("--peak", action="store_true", help="also measure the rate of large products")
@@ -115,8 +116,8 @@ def main():
     parser.add_argument("--heads", type=int, default=12)
     options = parser.parse_args()
     micro_batch = options.micro_batch or options.batch
-    if options.batch % micro_batch or options.steps < 2:
-        parser.error("the batch must be a multiple of --micro-batch, and --steps at least 2")
+    if options.batch % micro_batch or not 0 < options.warm_up < options.steps:
+        parser.error("the batch must be a multiple of --micro-batch, and --steps more than --warm-up")
 
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
@@ -149,7 +150,7 @@ def main():
     peak = peak_mib(options.device)  # before the measurement of products
     tokens_a_step = options.batch * options.sequence
     result = {
-        "tokens_per_second": tokens_a_step / statistics.median(seconds[1:]), "step_seconds": seconds[1:], "first_step_seconds": seconds[0],
+        "tokens_per_second": tokens_a_step / statistics.median(seconds[options.warm_up:]), "step_seconds": seconds[options.warm_up:], "first_step_seconds": seconds[0],
         "peak_mib": peak, "loss_first": losses[0], "loss_last": losses[-1], "precision": options.precision,
         "batch": options.batch, "micro_batch": micro_batch, "sequence": options.sequence, "vocabulary": options.vocabulary,
         "threads": options.threads, "optimizer": optimizer_kind, "compiled": options.compile,
