@@ -6,9 +6,9 @@ namespace mindpipe {
 
 int data(const Arguments& arguments) {
   const DataArguments& d = arguments.data;
-  if (d.action == "import") print(import_text(d.input, d.output, d.format, d.key, d.end_of_text));
+  if (d.action == "import") print(import_text(d.input, d.output, d.format, d.key, d.end_of_text) + "\n");
   else if (d.action == "inspect") print(inspect(d.input, d.show));
-  else print(synthesize(d.input, d.output, d.documents, d.seed));
+  else print(synthesize(d.input, d.output, d.documents, d.seed) + "\n");
   return 0;
 }
 

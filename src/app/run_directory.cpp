@@ -36,6 +36,33 @@ void replace_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
+/// The same for last words: where a full disk has no room for a new file, the old one's is used, though a reader might see it half written.
+void replace_file_at_last(const std::string& path, const std::string& text) noexcept {
+  try {
+    replace_file(path, text);
+  } catch (...) {
+    const File file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file && pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) [[maybe_unused]]
+      const int cut = ftruncate(file.get(), static_cast<off_t>(text.size()));
+  }
+}
+
+/// status.json.4711.partial: what a process that was killed has left of a file that it wrote.
+bool is_leftover(const std::string& name) {
+  constexpr std::string_view ending = ".partial";
+  if (!name.ends_with(ending)) return false;
+  const std::string whole = name.substr(0, name.size() - ending.size());
+  const std::string writer = whole.substr(whole.rfind('.') + 1);
+  return writer == "stopped" || (!writer.empty() && writer.find_first_not_of("0123456789") == std::string::npos);
+}
+
+/// For who holds the directory, in which nobody else writes.
+void remove_leftovers(const std::string& directory) {
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end; entry.increment(ignored))
+    if (is_leftover(entry->path().filename())) std::filesystem::remove(entry->path(), ignored);
+}
+
 }  // namespace
 
 RunDirectory::RunDirectory(const std::string& directory, bool emulated) : path_(directory), emulated_(emulated) {
@@ -48,15 +75,13 @@ RunDirectory::RunDirectory(const std::string& directory, bool emulated) : path_(
   MP_REQUIRE(access(directory.c_str(), W_OK | X_OK) == 0, Exit::cannot_create,
              "{}: the run directory is not writable ({}; choose another run.dir)", directory, std::strerror(errno));
   take_lock(path_of("lock"));
+  remove_leftovers(directory);
   leave_at_stop("", "", path_of("lock"));
   set_last_words([this](int, const std::string& sentence) {
     leave_at_stop("", "", path_of("lock"));
     status_.state = "failed";
     status_.reason = sentence;
-    try {
-      replace("status.json", text_of(status_, emulated_));
-    } catch (...) {  // the lock goes in any case
-    }
+    replace_file_at_last(path_of("status.json"), text_of(status_, emulated_));
     release_lock(path_of("lock"));
   });
   metrics_ = open_metrics(path_of("metrics.jsonl"));
@@ -117,7 +142,7 @@ PeerStatus::PeerStatus(const std::string& directory, bool emulated) {
     std::getline(in, line);
     const auto members = read_json(line);
     if (!members || members->texts.at("state") != "running") return;
-    replace_file(path, text_of({"failed", members->integers.at("step"), sentence, ""}, emulated));
+    replace_file_at_last(path, text_of({"failed", members->integers.at("step"), sentence, ""}, emulated));
   });
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/launcher.h"
+#include "core/unfinished_file.h"
 
 namespace mindpipe {
 namespace {
@@ -86,6 +87,7 @@ void leave(const LeftBehind& left) {
       phase == in_steps       ? ", the second signal: what was not saved yet is lost\n"
       : phase == before_steps ? " before the first step\n"
                               : "\n");
+  remove_unfinished_files();
   if (current >= 0) leave(left_behind[current]);
   _exit(static_cast<int>(Exit::stopped));
 }

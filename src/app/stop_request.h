@@ -18,7 +18,7 @@ bool stop_asked();
 const char* stop_signal();
 
 /// What an end at once leaves behind: `text` as the file `path` in one move, and `lock` removed. Prepared beforehand, because a signal's
-/// handler may not think. Empty: nothing.
+/// handler may not think. Empty: nothing. Unfinished files are removed in any case.
 void leave_at_stop(const std::string& path, const std::string& text, const std::string& lock);
 
 }  // namespace mindpipe

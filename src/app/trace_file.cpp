@@ -2,24 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <string_view>
 
-#include "core/handle.h"
+#include "io/file.h"
 #include "trace/chrome_trace.h"
 
 namespace mindpipe {
 namespace {
-
-struct FileTraits {
-  using Raw = std::FILE*;
-  static Raw none() { return nullptr; }
-  static void release(Raw raw) noexcept { std::fclose(raw); }
-};
 
 /// Every node has a clock of its own. All ranks leave the same collective at about the same time: what their clocks say then, against
 /// rank 0's, is the shift. Of several such moments the middle one counts. Below a tenth of a second it is taken for the collective's own
@@ -83,11 +75,6 @@ std::vector<std::vector<std::int64_t>> bytes_of(Worker& worker, bool here) {
   return all;
 }
 
-void write(std::FILE* file, const std::string& text, const std::string& path) {
-  MP_REQUIRE(std::fwrite(text.data(), 1, text.size(), file) == text.size(), Exit::io_error, "{} cannot be written ({})", path,
-             std::strerror(errno));
-}
-
 }  // namespace
 
 void write_trace(Worker& worker, const std::string& path) {
@@ -111,11 +98,11 @@ void write_trace(Worker& worker, const std::string& path) {
   std::vector<std::size_t> first(program.ranks.size() + 1, 0);  // of each stage's rows
   for (std::size_t stage = 0; stage < program.ranks.size(); ++stage)
     first[stage + 1] = first[stage] + program.ranks[stage].size() * steps * 2;
-  Handle<FileTraits> file;
+  std::optional<NewFile> file;
+  const auto write = [&](const std::string& text) { file->write(text.data(), text.size()); };
   if (worker.world().rank == 0) {
-    *file.receive() = std::fopen(path.c_str(), "w");
-    MP_REQUIRE(file.get() != nullptr, Exit::io_error, "{} cannot be written ({})", path, std::strerror(errno));
-    write(file.get(), chrome_begin(worker.backend().description()), path);
+    file.emplace(path);
+    write(chrome_begin(worker.backend().description()));
   }
   // One pipeline at a time, so that no rank ever holds the times of all.
   for (int data = 0; data < layout.grid.data; ++data)
@@ -147,12 +134,12 @@ void write_trace(Worker& worker, const std::string& path) {
           for (std::size_t i = 0; i < program.ranks[stage].size(); ++i, row += 2) times.push_back({row[0], row[1]});
         }
       }
-      if (data > 0 || tensor > 0) write(file.get(), ",\n", path);
-      write(file.get(), chrome_events(program, ranks, recorder.first_held_step() + 1, zero[0]), path);
+      if (data > 0 || tensor > 0) write(",\n");
+      write(chrome_events(program, ranks, recorder.first_held_step() + 1, zero[0]));
     }
   if (worker.world().rank != 0) return;
-  write(file.get(), chrome_end, path);
-  MP_REQUIRE(std::fflush(file.get()) == 0, Exit::io_error, "{} cannot be written ({})", path, std::strerror(errno));
+  write(chrome_end);
+  file->commit();
 }
 
 }  // namespace mindpipe

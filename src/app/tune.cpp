@@ -1,9 +1,8 @@
-#include <fstream>
-
 #include <fmt/core.h>
 #include "app/main_verb.h"
 #include "app/run.h"
 #include "app/verbs.h"
+#include "io/file.h"
 #include "runtime/measure.h"
 
 namespace mindpipe {
@@ -12,9 +11,9 @@ int tune(const Arguments& arguments, const Config& given) {
   const Config config = with_grid(given, ranks_of_grid(given));
   Measure measure(config, make_layout(config, {}));
   const std::string table = tuned_products(measure.products(), 0, [](const std::string& line) { print(line + "\n"); });
-  std::ofstream out(arguments.tune);
-  out << table << std::flush;
-  MP_REQUIRE(out, Exit::cannot_create, "--tune: {} cannot be written; name a file in a folder that is there", arguments.tune);
+  NewFile file(arguments.tune);
+  file.write(table.data(), table.size());
+  file.commit();
   print(fmt::format("{}: give it to a run with device.kernels={}; with it the bits are others than without\n", arguments.tune,
                     arguments.tune));
   return 0;

@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/clock.h"
 #include "core/launcher.h"
+#include "core/unfinished_file.h"
 
 namespace mindpipe {
 namespace {
@@ -70,6 +71,7 @@ void leave_last_words(int code, const std::string& sentence) {
     std::_Exit(static_cast<int>(Exit::internal));
   }
   const Verdict verdict = verdict_of(std::current_exception());
+  remove_unfinished_files();  // first: the launcher may end this rank soon, and the last words need the room on a full disk
   let_lower_ranks_speak();
   const int rank = launch().rank;
   const std::string who = rank == 0 ? "" : "rank " + std::to_string(rank) + ": ";
@@ -91,7 +93,9 @@ void set_abort(void (*abort)(int) noexcept) { abort_hook = abort; }
 void set_last_words(std::function<void(int, const std::string&)> last_words) { last_words_hook() = std::move(last_words); }
 
 void say_last_words(int code, const std::string& sentence) {
-  if (!ending.test_and_set()) leave_last_words(code, sentence);
+  if (ending.test_and_set()) return;
+  remove_unfinished_files();
+  leave_last_words(code, sentence);
 }
 
 }  // namespace mindpipe

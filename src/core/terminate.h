@@ -5,7 +5,7 @@
 namespace mindpipe {
 
 /// Makes every uncaught exception print one sentence and end the job with its documented exit code, without unwinding:
-/// destructors that talk to other ranks would hang. Called once, in the first lines of main.
+/// destructors that talk to other ranks would hang. Unfinished files are removed. Called once, in the first lines of main.
 void install_terminate_handler();
 
 /// How a job ends before its time, all of its ranks with it. Without one, std::_Exit ends this process.

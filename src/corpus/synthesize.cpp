@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include "core/check.h"
@@ -14,15 +13,15 @@ namespace mindpipe {
 
 namespace {
 void write_text(const Arithmetic& arithmetic, const std::string& path, std::int64_t documents, std::int64_t lines) {
-  MP_REQUIRE(!std::filesystem::exists(path), Exit::cannot_create,
-             "{}: the file exists already (nothing is overwritten); remove it or choose another name", path);
-  std::ofstream file = create_file(path);
+  UnfinishedFile unfinished(unused(path) + ".unfinished");
+  std::ofstream file = create_file(unfinished.path());
   for (std::int64_t d = 0; d < documents; ++d) {
     if (d > 0) file << '\n';
     for (std::int64_t line = 0; line < lines; ++line) file << arithmetic.line(d, line);
   }
   file.close();
-  MP_REQUIRE(file.good(), Exit::io_error, "{}: writing failed ({}); check the space on the disk", path, std::strerror(errno));
+  MP_REQUIRE(file.good() && unfinished.becomes(path), Exit::io_error, "{}: writing failed ({}); check the space on the disk", path,
+             std::strerror(errno));
 }
 }  // namespace
 

@@ -7,7 +7,11 @@
 namespace mindpipe {
 
 namespace {
-std::string unfinished(const std::string& prefix, const char* ending) { return prefix + ending + ".unfinished"; }
+/// The prefix, of which no pair may be there yet.
+const std::string& unused_prefix(const std::string& prefix) {
+  for (const char* ending : {".bin", ".idx"}) unused(prefix + ending);
+  return prefix;
+}
 
 std::int64_t largest(TokenType type) {
   switch (type) {
@@ -23,6 +27,12 @@ std::int64_t largest(TokenType type) {
 }
 }  // namespace
 
+const std::string& unused(const std::string& path) {
+  MP_REQUIRE(!std::filesystem::exists(path), Exit::cannot_create,
+             "{}: the file exists already (nothing is overwritten); remove it or choose another name", path);
+  return path;
+}
+
 std::ofstream create_file(const std::string& path) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file) {
@@ -34,18 +44,12 @@ std::ofstream create_file(const std::string& path) {
 }
 
 TokenWriter::TokenWriter(const std::string& prefix, TokenType type, std::int64_t longest_sequence)
-    : prefix_(prefix), type_(type), longest_sequence_(longest_sequence) {
+    : prefix_(unused_prefix(prefix)),
+      type_(type),
+      longest_sequence_(longest_sequence),
+      unfinished_(prefix + ".bin.unfinished"),
+      bin_(create_file(unfinished_.path())) {
   largest(type);
-  for (const char* ending : {".bin", ".idx"})
-    MP_REQUIRE(!std::filesystem::exists(prefix + ending), Exit::cannot_create,
-               "{}{}: the file exists already (nothing is overwritten); remove it or choose another name", prefix, ending);
-  bin_ = create_file(unfinished(prefix_, ".bin"));
-}
-
-TokenWriter::~TokenWriter() {
-  if (finished_) return;
-  std::error_code ignored;
-  for (const char* ending : {".bin", ".idx"}) std::filesystem::remove(unfinished(prefix_, ending), ignored);
 }
 
 void TokenWriter::write(std::ofstream& file, const std::string& path, const void* data, std::size_t bytes) const {
@@ -65,7 +69,7 @@ void TokenWriter::add(std::span<const std::int32_t> tokens) {
       check_token(prefix_ + ".bin", documents(), open_ + static_cast<std::int64_t>(i), part[i], end);
       std::memcpy(buffer_.data() + i * size, &part[i], size);  // little-endian: the low bytes come first
     }
-    write(bin_, unfinished(prefix_, ".bin"), buffer_.data(), buffer_.size());
+    write(bin_, unfinished_.path(), buffer_.data(), buffer_.size());
     open_ += static_cast<std::int64_t>(part.size());
     tokens_ += static_cast<std::int64_t>(part.size());
     tokens = tokens.subspan(part.size());
@@ -84,7 +88,8 @@ void TokenWriter::end_document() {
 
 void TokenWriter::finish() {
   MP_CHECK(open_ == 0 && boundaries_.back() == static_cast<std::int64_t>(lengths_.size()), "{}: finished inside a document", prefix_);
-  const std::string path = unfinished(prefix_, ".idx");
+  UnfinishedFile unfinished_idx(prefix_ + ".idx.unfinished");
+  const std::string& path = unfinished_idx.path();
   std::ofstream idx = create_file(path);
   const std::uint64_t version = 1, sequences = lengths_.size(), boundaries = boundaries_.size();
   const auto type = static_cast<std::uint8_t>(type_);
@@ -104,9 +109,8 @@ void TokenWriter::finish() {
   bin_.close();
   MP_REQUIRE(!idx.fail() && !bin_.fail(), Exit::io_error, "{}.bin: writing failed ({}); check the space on the disk", prefix_,
              std::strerror(errno));
-  std::filesystem::rename(unfinished(prefix_, ".bin"), prefix_ + ".bin");
-  std::filesystem::rename(path, prefix_ + ".idx");
-  finished_ = true;
+  MP_REQUIRE(unfinished_.becomes(prefix_ + ".bin") && unfinished_idx.becomes(prefix_ + ".idx"), Exit::io_error,
+             "{}.bin and .idx: renaming failed ({})", prefix_, std::strerror(errno));
 }
 
 }  // namespace mindpipe

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "core/unfinished_file.h"
 #include "corpus/token_file.h"
 
 namespace mindpipe {
 
+/// The path, under which nothing may be there yet.
+const std::string& unused(const std::string& path);
 /// A new file to write, or the reason why there is none.
 std::ofstream create_file(const std::string& path);
 
@@ -18,9 +21,6 @@ std::ofstream create_file(const std::string& path);
 class TokenWriter {
  public:
   TokenWriter(const std::string& prefix, TokenType type, std::int64_t longest_sequence = std::numeric_limits<std::int32_t>::max());
-  ~TokenWriter();
-  TokenWriter(const TokenWriter&) = delete;
-  TokenWriter& operator=(const TokenWriter&) = delete;
 
   /// Adds tokens to the open sequence; one that would outgrow `longest_sequence` goes on as a next sequence of the document.
   void add(std::span<const std::int32_t> tokens);
@@ -38,11 +38,11 @@ class TokenWriter {
   std::string prefix_;
   TokenType type_;
   std::int64_t longest_sequence_, open_ = 0, tokens_ = 0;
+  UnfinishedFile unfinished_;  ///< the .bin
   std::ofstream bin_;
   std::vector<char> buffer_;
   std::vector<std::int32_t> lengths_;
   std::vector<std::int64_t> boundaries_{0};
-  bool finished_ = false;
 };
 
 }  // namespace mindpipe

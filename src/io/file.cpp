@@ -27,7 +27,7 @@ void flush(const File& file, const std::string& path) {
 void FileTraits::release(Raw raw) noexcept { ::close(raw); }
 
 NewFile::NewFile(const std::string& path) : path_(path), temporary_(fmt::format("{}.{}.partial", path, ::getpid())) {
-  file_ = File(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  file_ = File(::open(temporary_.path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file_) {
     const int error = errno;
     const Exit code = error == EACCES || error == EPERM || error == EROFS ? Exit::permission
@@ -35,10 +35,6 @@ NewFile::NewFile(const std::string& path) : path_(path), temporary_(fmt::format(
                                                                           : Exit::cannot_create;
     fail(code, "{}: cannot be created: {}; the directory must exist and be writable", path, std::strerror(error));
   }
-}
-
-NewFile::~NewFile() {
-  if (!committed_) ::unlink(temporary_.c_str());
 }
 
 void NewFile::write(const void* bytes, std::size_t count) {
@@ -54,8 +50,7 @@ void NewFile::write(const void* bytes, std::size_t count) {
 
 void NewFile::commit() {
   flush(file_, path_);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) cannot_write(path_, errno);
-  committed_ = true;
+  if (!temporary_.becomes(path_)) cannot_write(path_, errno);
   std::string directory = std::filesystem::path(path_).parent_path();
   if (directory.empty()) directory = ".";
   if (const File parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); parent)

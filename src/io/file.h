@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/handle.h"
+#include "core/unfinished_file.h"
 
 namespace mindpipe {
 
@@ -19,21 +20,20 @@ class File : public Handle<FileTraits> {
 };
 
 /// A file that appears under its name only when it is whole: written beside it, flushed to the device, renamed.
-/// Let go of without `commit`, it leaves nothing behind.
+/// Let go of without `commit`, or by a process that ends before, it leaves nothing behind.
 class NewFile {
  public:
   explicit NewFile(const std::string& path);
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
-  ~NewFile();
 
   void write(const void* bytes, std::size_t count);
   void commit();
 
  private:
-  std::string path_, temporary_;
+  std::string path_;
+  UnfinishedFile temporary_;
   File file_;
-  bool committed_ = false;
 };
 
 }  // namespace mindpipe

@@ -1,21 +1,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "app/the_program.h"
 
 // The program as a user meets it: the real binary, its files, its sentences and exit codes.
 namespace mindpipe {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 /// Processor time of all that was started and has ended: the machine may have other things to do.
@@ -25,55 +24,6 @@ double children_seconds() {
   const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
-
-struct Answer {
-  std::string text;
-  int code;
-};
-
-class TheProgram : public testing::Test {
- protected:
-  TheProgram() : root_(fs::temp_directory_path() / ("mindpipe_program_" + std::to_string(getpid()))) {
-    fs::create_directories(root_);
-    std::ofstream(root_ / "tiny.yaml") << "seed: 3\n"
-                                          "run: {dir: "
-                                       << (root_ / "run").string()
-                                       << "}\n"
-                                          "model: {kind: gpt, layers: 1, width: 32, heads: 2, context: 32, vocabulary: 256}\n"
-                                          "data: {train: [" MINDPIPE_SOURCE_DIR "/data/alice.txt], validation: [" MINDPIPE_SOURCE_DIR
-                                          "/data/alice.txt]}\n"
-                                          "train: {steps: 4, batch: 4, micro_batch: 2, evaluate_every: 2, evaluate_batches: 1}\n"
-                                          "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
-                                          "generate: {prompt: \"Alice\", tokens: 20}\n"
-                                          "device: {threads: 1}\n";
-  }
-  ~TheProgram() override { fs::remove_all(root_); }
-
-  Answer run(const std::string& arguments) const { return run_command(std::string(MINDPIPE_BINARY) + " " + arguments); }
-  std::string generate_command() const { return std::string(MINDPIPE_BINARY) + " generate --config " + (root_ / "tiny.yaml").string(); }
-  Answer run_command(const std::string& command) const {
-    std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-    std::string text;
-    for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
-    return {text, WEXITSTATUS(pclose(pipe))};
-  }
-  Answer tiny(const std::string& settings, const std::string& verb = "train") const {
-    return run(verb + " --config " + (root_ / "tiny.yaml").string() + " " + settings);
-  }
-  std::string read(const std::string& path) const {
-    std::ostringstream text;
-    text << std::ifstream(root_ / path).rdbuf();
-    return text.str();
-  }
-  std::vector<double> losses(const std::string& directory) const {
-    std::vector<double> all;
-    std::istringstream lines(read(directory + "/metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) all.push_back(nlohmann::json::parse(line)["loss"]);
-    return all;
-  }
-
-  fs::path root_;
-};
 
 TEST_F(TheProgram, TrainsEvaluatesGeneratesAndLeavesEverythingInItsRunDirectory) {
   const Answer trained = tiny("");
@@ -189,6 +139,7 @@ TEST_F(TheProgram, ASignalBeforeTheFirstStepEndsEveryVerbAtOnceWithCode75) {
     for (const std::string signal : {"TERM", "INT"}) stopped(signal, binary + " " + verb + " --config " + config);
   stopped("USR1", binary + " train --dry-run --config " + config);
   stopped("TERM", binary + " data synthesize arithmetic --documents 1000000000 --output " + (root_ / "large").string());
+  EXPECT_FALSE(fs::exists(root_ / "large.bin.unfinished"));
 }
 
 TEST_F(TheProgram, SigtermAmongStepsSavesTheWeightsAndEndsWithCode75) {
@@ -222,6 +173,18 @@ TEST_F(TheProgram, RefusesWhatCannotBeRightInOneSentenceWithItsExitCode) {
     EXPECT_THAT(refused.text, HasSubstr(c.text)) << c.arguments;
     EXPECT_THAT(refused.text, HasSubstr("mindpipe-train: ")) << c.arguments;
   }
+}
+
+TEST_F(TheProgram, ThreadsThatWouldOnlyWaitForEachOtherAreRefusedWhereTheyWouldCompute) {
+  if (std::thread::hardware_concurrency() >= 256) GTEST_SKIP() << "this machine has processors for as many threads as can be asked for";
+  for (const char* verb : {"train", "eval", "generate"}) {
+    const Answer refused = tiny("device.threads=4096", verb);
+    EXPECT_EQ(refused.code, 78) << verb << refused.text;
+    EXPECT_THAT(refused.text, HasSubstr("device.threads (or OMP_NUM_THREADS) is 4096, but a rank on ")) << verb;
+  }
+  EXPECT_EQ(tiny("--dry-run device.threads=4096").code, 0);
+  EXPECT_EQ(tiny("device.threads=4096", "plan --simulate").code, 0);
+  EXPECT_EQ(tiny("device.threads=4096 device.kind=emulated device.description=core train.evaluate_every=0").code, 0);
 }
 
 TEST_F(TheProgram, ALossThatIsNotFiniteNamesTheTensorAndExitsWith79) {

@@ -170,6 +170,18 @@ TEST_F(RunDirectories, SayWhyTheJobFailed) {
   EXPECT_FALSE(fs::exists(path("lock")));
 }
 
+TEST_F(RunDirectories, SayWhyTheJobFailedAlsoWhereNoNewFileCanBe) {
+  const auto fail_in_a_run = [this]() noexcept {
+    install_terminate_handler();
+    RunDirectory run(dir_);
+    run.write_status({"running", 7, std::string(200, 'x'), ""});
+    fs::create_directory(path("status.json." + std::to_string(getpid()) + ".partial"));  // where the new file would be
+    fail(Exit::io_error, "disk full");
+  };
+  EXPECT_EXIT(fail_in_a_run(), testing::ExitedWithCode(74), "disk full");
+  EXPECT_EQ(text_of(path("status.json")), "{\"state\": \"failed\", \"step\": 7, \"reason\": \"disk full\", \"checkpoint\": \"\"}\n");
+}
+
 TEST_F(RunDirectories, KeepTheFailureOfAnotherRankWhenTheLauncherThenEndsTheHolder) {
   EXPECT_EXIT(
       {

@@ -7,10 +7,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <new>
 
 #include "core/check.h"
 #include "core/clock.h"
+#include "core/unfinished_file.h"
 
 namespace mindpipe {
 namespace {
@@ -48,6 +50,18 @@ TEST(TerminateDeathTest, HasLastWords) {
         fail(Exit::io_error, "disk full");
       }),
       testing::ExitedWithCode(74), "disk full\nlast words: 74 disk full");
+}
+
+TEST(TerminateDeathTest, RemovesUnfinishedFilesBeforeTheLastWords) {
+  const UnfinishedFile file(testing::TempDir() + "mindpipe_terminate.partial");
+  std::ofstream(file.path()) << "half";
+  EXPECT_EXIT(fail_uncaught([] {
+                set_last_words([](int, const std::string&) {
+                  std::fputs(std::ifstream(testing::TempDir() + "mindpipe_terminate.partial") ? "there" : "gone", stderr);
+                });
+                fail(Exit::io_error, "disk full");
+              }),
+              testing::ExitedWithCode(74), "disk full\ngone");
 }
 
 TEST(TerminateDeathTest, ARankThatNobodySpeaksForNamesItselfAfterTheLowerOnes) {
