@@ -4,6 +4,7 @@
 #include "app/weights_file.h"
 #include "core/log.h"
 #include "io/file.h"
+#include "runtime/diagnose.h"
 
 namespace mindpipe {
 
@@ -18,7 +19,7 @@ int eval(const Arguments& arguments, const Config& given) {
   run.make_worker(Purpose::reading);
   read_weights(run.worker(), config.run.dir + "/model.safetensors");
   run.watchdog().arm(run.step_limit() * config.train.evaluate_batches, "the evaluation", "watchdog.step a batch");
-  const double loss = run.worker().evaluate(corpus, config.train.evaluate_batches);
+  const double loss = finite_loss(run.worker(), corpus, config.train.evaluate_batches, "the validation loss");
   if (run.speaks()) print(JsonLine().add("validation_loss", loss).add("batches", config.train.evaluate_batches).text() + "\n");
   return 0;
 }

@@ -7,6 +7,7 @@
 #include "app/weights_file.h"
 #include "core/log.h"
 #include "corpus/tokenizer.h"
+#include "runtime/diagnose.h"
 #include "runtime/generator.h"
 
 namespace mindpipe {
@@ -51,6 +52,9 @@ int generate(const Arguments& arguments, const Config& given) {
   if (!rule.prompt.empty()) print(rule.prompt);
   std::vector<float> logits = generator.append(tokens);
   for (int i = 0; i < rule.tokens; ++i) {
+    if (const auto unfit = unfit_to_draw(logits))
+      fail(Exit::diverged, "token {} of the text cannot be drawn: a logit is {}; {}", i + 1, number_text(*unfit),
+           diagnose_weights(run.worker()));
     const std::int32_t next = sample_token(logits, rule, stream, i);
     if (next == ByteTokenizer::end_of_text) break;
     print(ByteTokenizer::decode(std::vector<std::int32_t>{next}));

@@ -2,11 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+
+#include "core/check.h"
 
 namespace mindpipe {
 
+std::optional<float> unfit_to_draw(const std::vector<float>& logits) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const auto unfit = std::find_if(logits.begin(), logits.end(), [](float logit) { return std::isnan(logit) || logit == infinity; });
+  if (unfit != logits.end()) return *unfit;
+  const bool none_can_be = std::all_of(logits.begin(), logits.end(), [](float logit) { return logit == -infinity; });
+  return none_can_be ? std::optional(-infinity) : std::nullopt;
+}
+
 std::int32_t sample_token(const std::vector<float>& logits, const GenerateConfig& rule, const RandomStream& stream, std::int64_t position) {
+  MP_CHECK(!unfit_to_draw(logits), "a token is to be drawn from logits that are not finite");
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return logits[a] > logits[b]; });

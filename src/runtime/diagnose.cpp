@@ -37,24 +37,55 @@ std::string name_of_tensor(const Model& model, std::size_t place) {
   fail(Exit::internal, "the model has no tensor {} places on", place);
 }
 
-}  // namespace
-
-std::string diagnose(Worker& worker) {
-  const Model& model = worker.stage().model();
+/// The first weight that is not finite, in words; empty where all are.
+std::string bad_weight(Worker& worker) {
   const auto [weight, elements] = first_of_all_ranks(worker, bad_weights(worker));
-  if (elements > 0)
-    return fmt::format(
-        "the first that is not finite is the weight {} ({} of its elements, over all ranks); the last update went wrong: lower "
-        "optimizer.rate.peak or turn on train.clip",
-        name_of_tensor(model, weight), elements);
+  if (elements == 0) return "";
+  return fmt::format("the first that is not finite is the weight {} ({} of its elements, over all ranks); {}",
+                     name_of_tensor(worker.stage().model(), weight), elements,
+                     worker.plan().purpose == Purpose::reading
+                         ? "it was read like that: take the file of another run, one with a lower optimizer.rate.peak or with train.clip"
+                         : "the last update went wrong: lower optimizer.rate.peak or turn on train.clip");
+}
+
+/// The same for the first block whose output of the last batch is not.
+std::string bad_output(Worker& worker) {
+  const Model& model = worker.stage().model();
   std::vector<std::int64_t> counts(model.blocks().size(), 0);
   worker.inspect([&](int block, const Boundary& out) {
     if (out.activation) counts[block] += worker.backend().count_not_finite(out.activation);
   });
   const auto [block, outputs] = first_of_all_ranks(worker, std::move(counts));
-  if (outputs == 0) return "weights and activations are finite; look at the head's logits and at the targets";
+  if (outputs == 0) return "";
   return fmt::format("weights are finite; the first output that is not is that of block {} ({} elements, over all ranks)",
                      model.blocks()[block].name, outputs);
+}
+
+constexpr const char* nothing_found = "weights and activations are finite; look at the head's logits and at the targets";
+
+}  // namespace
+
+std::string diagnose_weights(Worker& worker) {
+  const std::string weight = bad_weight(worker);
+  return weight.empty() ? "all weights are finite, but what comes of them is not (mindpipe-train eval names the block)" : weight;
+}
+
+std::string diagnose(Worker& worker) {
+  for (auto* look : {bad_weight, bad_output})
+    if (const std::string found = look(worker); !found.empty()) return found;
+  return nothing_found;
+}
+
+double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::string& what) {
+  const double loss = worker.evaluate(corpus, batches);  // the same on every rank, so that all go on or all fail
+  if (std::isfinite(loss)) return loss;
+  std::string found = bad_weight(worker);
+  for (int batch = 0; batch < batches && found.empty(); ++batch) {
+    worker.load_batch(corpus, std::int64_t{batch} * worker.layout().batch, worker.layout().micro_batches());
+    found = bad_output(worker);
+    if (!found.empty()) found = fmt::format("in batch {} of {}, {}", batch + 1, batches, found);
+  }
+  fail(Exit::diverged, "{} is {}; {}", what, number_text(loss), found.empty() ? nothing_found : found);
 }
 
 std::string number_text(double number) { return std::isnan(number) ? "nan" : fmt::format("{}", number); }
