@@ -154,6 +154,7 @@ double Run::step_limit(double median_seconds) const {
 void Run::make_worker(Purpose purpose) {
   Config mine = config_;
   if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
+  if (mine.device.kind == "cpu") require_sensible(mine.device.threads, places_[session_.rank()]);
   RunPlan plan = make_run_plan(mine, purpose);
   if (mine.device.kind == "cpu") require_fit_here(plan, neighbours(), memory_here());
   worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports, watchdog_.get());

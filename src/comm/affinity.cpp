@@ -176,6 +176,17 @@ std::string affinity_report(const std::vector<RankPlace>& places) {
   return text;
 }
 
+void require_sensible(int threads, const RankPlace& place) {
+  constexpr int most = 16;
+  const int processors = place.processor_count();
+  MP_REQUIRE(
+      threads <= most * processors, Exit::bad_configuration,
+      "device.threads (or OMP_NUM_THREADS) is {}, but a rank on {} may use {} processor{} (at most {} threads: more would only wait for "
+      "each other's turns); set device.threads={}, or 0 to take what there is, or give ranks more with mpirun --bind-to none or srun "
+      "--cpus-per-task",
+      threads, place.host, processors, plural(processors), most * processors, processors);
+}
+
 bool is_crowded(const std::vector<RankPlace>& places, int rank) {
   const RankPlace& mine = places[static_cast<std::size_t>(rank)];
   for (const Node& node : nodes_of(places))

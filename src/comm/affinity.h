@@ -24,6 +24,8 @@ std::vector<RankPlace> all_places(MPI_Comm ranks, const RankPlace& mine);
 int fair_threads(const std::vector<RankPlace>& places, int rank);
 /// A line for each node, and a warning where a rank, ranks bound to the same processors, or a node have more threads than processors.
 std::string affinity_report(const std::vector<RankPlace>& places);
+/// Refuses so many threads of a rank that they would only wait for each other's turns: more than 16 on each processor it may use.
+void require_sensible(int threads, const RankPlace& place);
 /// Whether this rank shares processors with more threads than there are of them.
 bool is_crowded(const std::vector<RankPlace>& places, int rank);
 

@@ -70,7 +70,10 @@ std::vector<Setting> settings_of(Config& c) {
 
       set("train.steps", c.train.steps, "steps of the whole run").from(0).to(many),
       set("train.batch", c.train.batch, "samples per step over all replicas").from(1).to(many),
-      set("train.micro_batch", c.train.micro_batch, "samples that pass through the model at once").from(1).to(many),
+      set("train.micro_batch", c.train.micro_batch,
+          "samples that pass through the model at once; with another number, other (equally good) bits")
+          .from(1)
+          .to(many),
       set("train.precision", c.train.precision, "type of activations and of the weights that compute; masters are f32")
           .one_of({"f32", "bf16"}),
       set("train.recompute", c.train.recompute, "block computes each block's forward again in the backward, to save memory")
@@ -111,7 +114,10 @@ std::vector<Setting> settings_of(Config& c) {
       set("checkpoint.keep", c.checkpoint.keep, "newest checkpoints that stay").from(2).to(many),
 
       set("device.kind", c.device.kind, "what computes").one_of({"cpu", "cuda", "emulated"}),
-      set("device.threads", c.device.threads, "threads of a rank; 0: as many processors as it may use").from(0).to(4096),
+      set("device.threads", c.device.threads,
+          "threads of a rank; 0: as many processors as it may use; on the cpu at most 16 on each of them")
+          .from(0)
+          .to(4096),
       set("device.instructions", c.device.instructions, "instruction set of the kernels; auto: the best of this processor")
           .one_of({"auto", "avx512", "avx2", "baseline"}),
       set("device.description", c.device.description,

@@ -71,5 +71,17 @@ TEST(Affinity, WarnsOfRanksThatShareAProcessorWhileOthersAreIdle) {
   EXPECT_THAT(affinity_report(apart), Not(HasSubstr("warning")));
 }
 
+TEST(Affinity, RefusesMoreThanSixteenThreadsOnAProcessor) {
+  EXPECT_NO_THROW(require_sensible(32, place("a", 1, 0, 2)));
+  try {
+    require_sensible(33, place("a", 1, 0, 2));
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, Exit::bad_configuration);
+    EXPECT_THAT(error.what(), HasSubstr("is 33, but a rank on a may use 2 processors (at most 32 threads"));
+    EXPECT_THAT(error.what(), HasSubstr("set device.threads=2, or 0"));
+  }
+}
+
 }  // namespace
 }  // namespace mindpipe
