@@ -76,9 +76,9 @@ RunDirectory::RunDirectory(const std::string& directory, bool emulated) : path_(
              "{}: the run directory is not writable ({}; choose another run.dir)", directory, std::strerror(errno));
   take_lock(path_of("lock"));
   remove_leftovers(directory);
-  leave_at_stop("", "", path_of("lock"));
+  leave_at_stop("", "", "", path_of("lock"));
   set_last_words([this](int, const std::string& sentence) {
-    leave_at_stop("", "", path_of("lock"));
+    leave_at_stop("", "", "", path_of("lock"));
     status_.state = "failed";
     status_.reason = sentence;
     replace_file_at_last(path_of("status.json"), text_of(status_, emulated_));
@@ -89,7 +89,7 @@ RunDirectory::RunDirectory(const std::string& directory, bool emulated) : path_(
 
 RunDirectory::~RunDirectory() {
   set_last_words({});
-  leave_at_stop("", "", "");
+  leave_at_stop("", "", "", "");
   release_lock(path_of("lock"));
 }
 
@@ -99,12 +99,18 @@ void RunDirectory::write_config(const Config& config) { replace("config.yaml", t
 
 void RunDirectory::write_status(const Status& status) {
   status_ = status;
+  if (status.state != "running") {
+    leave_at_stop("", "", "", path_of("lock"));
+    return replace("status.json", text_of(status, emulated_));
+  }
+  const auto cut_short = [&](const char* reason) { return text_of({"stopped", status.step, reason, status.checkpoint}, emulated_); };
+  const std::string by_launcher =
+      cut_short("the launcher ended the run (SIGTERM): a rank was lost, or the job was asked to end; its output says which");
+  leave_at_stop(path_of("status.json"), cut_short("a signal ended the run at once"), by_launcher, path_of("lock"));
+  // A launcher that is ending the run has the status that it leaves written already; nor may one be lost that comes during this writing.
+  if (launcher_ends_it()) return;
   replace("status.json", text_of(status, emulated_));
-  if (status.state != "running") return leave_at_stop("", "", path_of("lock"));
-  Status cut_short = status;
-  cut_short.state = "stopped";
-  cut_short.reason = "a signal ended the run at once";
-  leave_at_stop(path_of("status.json"), text_of(cut_short, emulated_), path_of("lock"));
+  if (launcher_ends_it()) replace("status.json", by_launcher);
 }
 
 void RunDirectory::append_metrics(const JsonLine& line) {

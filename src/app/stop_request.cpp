@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -25,10 +26,11 @@ volatile std::sig_atomic_t speaks = 1, is_launched = 0;
 
 /// Of the two the handler reads the one that is not being written.
 struct LeftBehind {
-  char path[4096], temporary[4096], text[4096], lock[4096];
+  char path[4096], temporary[4096], text[4096], by_launcher[4096], lock[4096];
 };
 std::array<LeftBehind, 2> left_behind;
 volatile std::sig_atomic_t current = -1;
+volatile std::sig_atomic_t launcher_ends = 0;
 
 const char* name_of(int signal) {
   switch (signal) {
@@ -51,8 +53,10 @@ const char* name_of(int signal) {
 
 void put(int file, const char* text) { [[maybe_unused]] const ssize_t written = write(file, text, std::strlen(text)); }
 
+bool is_of_launcher(int signal) { return signal == SIGTERM && is_launched; }
+
 void say(int signal, const char* before, const char* after) {
-  if (!speaks || (signal == SIGTERM && is_launched)) return;
+  if (!speaks || is_of_launcher(signal)) return;
   put(STDERR_FILENO, before);
   put(STDERR_FILENO, name_of(signal));
   put(STDERR_FILENO, after);
@@ -69,16 +73,20 @@ bool says_failed(const char* path) {
   return length > 0 && std::memcmp(text, failed, sizeof failed - 1) == 0;
 }
 
-void leave(const LeftBehind& left) {
-  if (left.path[0] != '\0' && !says_failed(left.path)) {
-    const int file = open(left.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file >= 0) {
-      put(file, left.text);
-      fsync(file);
-      close(file);
-      std::rename(left.temporary, left.path);
-    }
-  }
+void leave_text(const LeftBehind& left, const char* text) {
+  if (left.path[0] == '\0' || says_failed(left.path)) return;
+  const int file = open(left.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return;
+  put(file, text);
+  fsync(file);
+  close(file);
+  std::rename(left.temporary, left.path);
+}
+
+void leave(int signal) {
+  if (current < 0) return;
+  const LeftBehind& left = left_behind[current];
+  leave_text(left, is_of_launcher(signal) ? left.by_launcher : left.text);
   if (left.lock[0] != '\0') unlink(left.lock);
 }
 
@@ -88,7 +96,7 @@ void leave(const LeftBehind& left) {
       : phase == before_steps ? " before the first step\n"
                               : "\n");
   remove_unfinished_files();
-  if (current >= 0) leave(left_behind[current]);
+  leave(signal);
   _exit(static_cast<int>(Exit::stopped));
 }
 
@@ -98,6 +106,12 @@ void on_signal(int signal) {
   const bool again = last_signal != 0;
   if (phase == without_steps || (!waits_for_a_step(signal) && (phase == before_steps || again))) end_at_once(signal);
   last_signal = signal;
+  if (phase == in_steps && is_of_launcher(signal)) {
+    const int interrupted = errno;
+    launcher_ends = 1;
+    if (current >= 0) leave_text(left_behind[current], left_behind[current].by_launcher);
+    errno = interrupted;
+  }
   if (phase == in_steps && !again) say(signal, "", ": stops after this step and saves the weights; SIGINT or SIGTERM stops at once\n");
 }
 
@@ -130,11 +144,14 @@ bool stop_asked() { return last_signal != 0; }
 
 const char* stop_signal() { return name_of(last_signal); }
 
-void leave_at_stop(const std::string& path, const std::string& text, const std::string& lock) {
+bool launcher_ends_it() { return launcher_ends != 0; }
+
+void leave_at_stop(const std::string& path, const std::string& text, const std::string& by_launcher, const std::string& lock) {
   const int next = current == 0 ? 1 : 0;
   copy_to(left_behind[next].path, path);
   copy_to(left_behind[next].temporary, path.empty() ? "" : path + ".stopped.partial");
   copy_to(left_behind[next].text, text);
+  copy_to(left_behind[next].by_launcher, by_launcher);
   copy_to(left_behind[next].lock, lock);
   current = next;
 }

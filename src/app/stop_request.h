@@ -18,7 +18,11 @@ bool stop_asked();
 const char* stop_signal();
 
 /// What an end at once leaves behind: `text` as the file `path` in one move, and `lock` removed. Prepared beforehand, because a signal's
-/// handler may not think. Empty: nothing. Unfinished files are removed in any case.
-void leave_at_stop(const std::string& path, const std::string& text, const std::string& lock);
+/// handler may not think. Empty: nothing. SIGTERM from a launcher leaves `by_launcher` for `text`, and among the steps does so at once: it
+/// may mean that another rank is lost, the step has no end then, and the launcher's SIGKILL follows. Unfinished files are removed
+/// in any case at an end at once.
+void leave_at_stop(const std::string& path, const std::string& text, const std::string& by_launcher, const std::string& lock);
+/// Whether that has happened among the steps: the file stands as it was prepared.
+bool launcher_ends_it();
 
 }  // namespace mindpipe

@@ -70,8 +70,8 @@ TEST(StopRequestDeathTest, AnEndAtOnceLeavesThePreparedStatusAndNoLock) {
   EXPECT_EXIT(
       {
         install_stop_signals();
-        leave_at_stop((root / "status.json").string(), "first", (root / "lock").string());
-        leave_at_stop((root / "status.json").string(), "second", (root / "lock").string());
+        leave_at_stop((root / "status.json").string(), "first", "", (root / "lock").string());
+        leave_at_stop((root / "status.json").string(), "second", "", (root / "lock").string());
         std::raise(SIGTERM);
       },
       stopped, "");
@@ -80,6 +80,38 @@ TEST(StopRequestDeathTest, AnEndAtOnceLeavesThePreparedStatusAndNoLock) {
   EXPECT_EQ(status.str(), "second");
   EXPECT_FALSE(fs::exists(root / "lock"));
   EXPECT_EQ(std::distance(fs::directory_iterator(root), {}), 1);
+  fs::remove_all(root);
+}
+
+TEST(StopRequestDeathTest, ALaunchersSigtermLeavesItsOwnStatusAmongTheStepsAtOnceButNoneThatSaysFailed) {
+  const fs::path root = fs::temp_directory_path() / ("mindpipe_launcher_" + std::to_string(getpid()));
+  const std::string status = root / "status.json", lock = root / "lock";
+  const auto contents = [](const std::string& file) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    return text.str();
+  };
+  const auto prepare = [&](const std::string& before) {
+    fs::create_directories(root);
+    std::ofstream(status) << before;
+    std::ofstream(lock) << "held";
+    launched_as("0");
+    install_stop_signals();
+    leave_at_stop(status, "any signal", "launcher", lock);
+  };
+  EXPECT_EXIT((prepare("running"), std::raise(SIGTERM)), stopped, "^$");
+  EXPECT_EQ(contents(status), "launcher");
+  EXPECT_FALSE(fs::exists(lock));
+  EXPECT_EXIT((prepare("running"), stop_after_step(), std::raise(SIGINT), std::_Exit(launcher_ends_it() ? 4 : 3)),
+              testing::ExitedWithCode(3), "SIGINT");
+  EXPECT_EQ(contents(status), "running");
+  EXPECT_EXIT((prepare("running"), stop_after_step(), std::raise(SIGTERM), std::_Exit(launcher_ends_it() ? 3 : 4)),
+              testing::ExitedWithCode(3), "^$");
+  EXPECT_EQ(contents(status), "launcher");
+  EXPECT_TRUE(fs::exists(lock)) << "the step goes on, and may end";
+  const std::string failed = "{\"state\": \"failed\", \"step\": 1}";
+  EXPECT_EXIT((prepare(failed), stop_after_step(), std::raise(SIGTERM), std::_Exit(3)), testing::ExitedWithCode(3), "^$");
+  EXPECT_EQ(contents(status), failed);
   fs::remove_all(root);
 }
 
