@@ -101,24 +101,49 @@ std::string with_fewer_threads(const Pool& pool) {
   return pool.threads == ranks ? "" : fmt::format(", or set device.threads={}", std::max(1, CPU_COUNT(&pool.processors) / ranks));
 }
 
-/// What to do about a rank that has less than its own threads need; empty if it does not.
-std::string tightness_of(int rank, const RankPlace& place) {
-  const int processors = place.processor_count();
-  if (place.threads <= processors) return "";
-  return fmt::format(
-      "warning: rank {} on {} runs {} threads but may use {} processor{} (all its threads share them); start with mpirun --bind-to none or "
-      "srun --cpus-per-task={}, or set device.threads={}\n",
-      rank, place.host, place.threads, processors, plural(processors), place.threads, processors);
+/// "rank 3", "ranks 0, 1"
+std::string names_of(const std::vector<int>& ranks) {
+  const std::vector<int> named(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(std::min(most, ranks.size())));
+  return fmt::format("rank{} {}{}", plural(static_cast<int>(ranks.size())), fmt::join(named, ", "), ranks.size() > most ? ", ..." : "");
+}
+
+bool is_tight(const RankPlace& place) { return place.threads > place.processor_count(); }
+
+/// What to do about ranks of a node that are alike and have, each by itself, less than their own threads need.
+std::string tightness_of(const std::vector<int>& ranks, const RankPlace& place) {
+  const int processors = place.processor_count(), number = static_cast<int>(ranks.size());
+  const bool is_bound = processors < place.processors_there;
+  const std::string advice =
+      is_bound
+          ? fmt::format("start with mpirun --bind-to none or srun --cpus-per-task={}, or set device.threads={}", place.threads, processors)
+      : number > 1 ? fmt::format("set device.threads={}, or start fewer ranks there", std::max(1, processors / number))
+                   : fmt::format("set device.threads={}", processors);
+  return fmt::format("warning: {} on {} run{} {} threads{} but may use {} processor{}{} (all its threads share them); {}\n",
+                     names_of(ranks), place.host, number == 1 ? "s" : "", place.threads, number == 1 ? "" : " each", processors,
+                     plural(processors), is_bound ? "" : ", all of that machine", advice);
+}
+
+/// The tight ranks of a node in groups of those with as many threads and processors.
+std::vector<std::vector<int>> tight_ranks(const Node& node, const std::vector<RankPlace>& places) {
+  std::vector<std::vector<int>> groups;
+  for (int rank : node.ranks) {
+    const RankPlace& place = places[static_cast<std::size_t>(rank)];
+    if (!is_tight(place)) continue;
+    const auto alike = std::find_if(groups.begin(), groups.end(), [&](const std::vector<int>& group) {
+      const RankPlace& other = places[static_cast<std::size_t>(group.front())];
+      return other.threads == place.threads && other.processor_count() == place.processor_count();
+    });
+    if (alike == groups.end()) groups.push_back({rank});
+    else alike->push_back(rank);
+  }
+  return groups;
 }
 
 /// What to do about a pool that has more threads than processors, though none of its ranks has by itself.
 std::string crowd_in(const Pool& pool, const Node& node) {
   const int processors = CPU_COUNT(&pool.processors);
   const bool is_bound = processors < CPU_COUNT(&node.processors);
-  const std::vector<int> named(pool.ranks.begin(), pool.ranks.begin() + static_cast<std::ptrdiff_t>(std::min(most, pool.ranks.size())));
-  const std::string who =
-      is_bound ? fmt::format("on {}, the ranks {}{} have", node.host, fmt::join(named, ", "), pool.ranks.size() > most ? ", ..." : "")
-               : node.host + " has";
+  const std::string who = is_bound ? fmt::format("on {}, the {} have", node.host, names_of(pool.ranks)) : node.host + " has";
   return fmt::format("warning: {} {} threads on {} processor{}{}: ranks will wait for each other's turns; start {}{}\n", who, pool.threads,
                      processors, plural(processors), is_bound ? " (" + text_of(pool.processors) + ")" : "",
                      is_bound ? "with mpirun --bind-to none" : "fewer ranks there", with_fewer_threads(pool));
@@ -131,6 +156,7 @@ RankPlace place_of_this_rank(int threads) {
   std::strncpy(place.host, host_name().c_str(), sizeof place.host - 1);
   place.process = static_cast<int>(getpid());
   place.threads = threads;
+  place.processors_there = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   MP_CHECK(sched_getaffinity(0, sizeof place.processors, &place.processors) == 0, "sched_getaffinity failed: {}", std::strerror(errno));
   return place;
 }
@@ -162,16 +188,16 @@ std::string affinity_report(const std::vector<RankPlace>& places) {
                         node.ranks.size() > 1 ? fmt::format(" to {}", node.ranks.back()) : "", processors, plural(processors), node.threads,
                         plural(node.threads), affinity_of(node, places));
     cpu_set_t spoken_of = {};
-    const auto warn = [&](const std::string& warning, const cpu_set_t& of) {
-      text += warning;
-      if (!warning.empty()) CPU_OR(&spoken_of, &spoken_of, &of);
-    };
-    for (int rank : node.ranks) {
-      const RankPlace& place = places[static_cast<std::size_t>(rank)];
-      warn(tightness_of(rank, place), place.processors);
+    const auto speak_of = [&](const cpu_set_t& processors) { CPU_OR(&spoken_of, &spoken_of, &processors); };
+    for (const std::vector<int>& ranks : tight_ranks(node, places)) {
+      text += tightness_of(ranks, places[static_cast<std::size_t>(ranks.front())]);
+      for (int rank : ranks) speak_of(places[static_cast<std::size_t>(rank)].processors);
     }
-    for (const Pool& pool : pools_of(node, places))
-      if (pool.is_crowded() && !overlap(pool.processors, spoken_of)) warn(crowd_in(pool, node), pool.processors);
+    for (const Pool& pool : pools_of(node, places)) {
+      if (!pool.is_crowded() || overlap(pool.processors, spoken_of)) continue;
+      text += crowd_in(pool, node);
+      speak_of(pool.processors);
+    }
   }
   return text;
 }
