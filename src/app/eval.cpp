@@ -4,7 +4,6 @@
 #include "app/weights_file.h"
 #include "core/log.h"
 #include "io/file.h"
-#include "runtime/diagnose.h"
 
 namespace mindpipe {
 
@@ -12,14 +11,14 @@ namespace mindpipe {
 int eval(const Arguments& arguments, const Config& given) {
   MP_REQUIRE(!given.data.validation.empty(), Exit::bad_configuration,
              "eval needs data.validation: name a source there, or on the command line");
-  Run run(arguments, given, with_any_grid);
+  Run run(arguments, given, with_any_grid, given.run.dir + "/log/eval");  // beside the roll of a training that may be going on there
   const Config& config = run.config();
+  if (run.speaks()) run.watchdog().forget_earlier_rolls();
   Corpus corpus(config.data, Part::validation, config.model, config.seed);
   for (const std::string& line : corpus.describe()) info("validation: {}", line);
   run.make_worker(Purpose::reading);
   read_weights(run.worker(), config.run.dir + "/model.safetensors");
-  run.watchdog().arm(run.step_limit() * config.train.evaluate_batches, "the evaluation", "watchdog.step a batch");
-  const double loss = finite_loss(run.worker(), corpus, config.train.evaluate_batches, "the validation loss");
+  const double loss = run.evaluate(corpus, run.step_limit(), "the evaluation", "the validation loss");
   if (run.speaks()) print(JsonLine().add("validation_loss", loss).add("batches", config.train.evaluate_batches).text() + "\n");
   return 0;
 }

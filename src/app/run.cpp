@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 
+#include "app/agreement.h"
 #include "app/main_verb.h"
-#include "app/version.h"
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/log_mark.h"
 #include "core/text.h"
+#include "runtime/diagnose.h"
 
 namespace mindpipe {
 
@@ -46,14 +45,31 @@ GridFits fits(const Config& config) {
   };
 }
 
-/// Grids that would do in place of the one that was refused; none where that is not the grid's fault.
-std::vector<Coord> grids_instead(const std::string& file, std::vector<std::string> overrides, int ranks) {
+/// What would do in place of a grid that was refused: others of so many ranks, or else the numbers of ranks next to it that have one.
+/// Nothing where nothing would: then it is not the grid's fault.
+std::string advice_instead(const Coord& wanted, int ranks, const GridFits& fits) {
+  if (const std::vector<Coord> others = nearest_grids(wanted, ranks, fits); !others.empty())
+    return fmt::format("; grids of {} ranks that fit: {}", ranks, to_string(others));
+  constexpr int far = 64;
+  std::string near;
+  const auto is_one = [&](int number) {
+    const std::vector<Coord> grids = nearest_grids(wanted, number, fits, 1);
+    if (!grids.empty()) near += fmt::format("{}{} ({})", near.empty() ? "" : " or ", number, to_string(grids.front()));
+    return !grids.empty();
+  };
+  for (int fewer = ranks - 1; fewer >= std::max(1, ranks - far) && !is_one(fewer);) --fewer;
+  for (int more = ranks + 1; more <= ranks + std::min(ranks, far) && !is_one(more);) ++more;
+  return near.empty() ? "" : fmt::format("; no grid of {} ranks fits: start {}", ranks, near);
+}
+
+/// The same for a configuration that is refused before its grid is known.
+std::string advice_instead(const std::string& file, std::vector<std::string> overrides, int ranks) {
   for (const char* degree : {"grid.supernet=1", "grid.pipeline=1", "grid.data=1", "grid.tensor=1"}) overrides.emplace_back(degree);
   try {
     const Config any = read_config(file, overrides);
-    return nearest_grids(degrees_of(any), ranks, fits(any));
+    return advice_instead(degrees_of(any), ranks, fits(any));
   } catch (const Error&) {
-    return {};
+    return "";
   }
 }
 
@@ -65,9 +81,9 @@ Config read_for_ranks(const std::string& file, const std::vector<std::string>& o
   } catch (const Error& error) {
     if (ranks == 0) ranks = launch().ranks;
     if (error.code != Exit::bad_configuration || ranks < 2) throw;
-    const std::vector<Coord> others = grids_instead(file, overrides, ranks);
-    if (others.empty()) throw;
-    fail(error.code, "{}; grids of {} ranks that fit: {}", error.what(), ranks, to_string(others));
+    const std::string advice = advice_instead(file, overrides, ranks);
+    if (advice.empty()) throw;
+    fail(error.code, "{}{}", error.what(), advice);
   }
 }
 
@@ -76,9 +92,9 @@ Config with_grid(const Config& config, int ranks) {
   try {
     return on_grid(config, shape);
   } catch (const Error& error) {
-    const std::vector<Coord> others = nearest_grids(shape, ranks, fits(config));
-    if (error.code != Exit::bad_configuration || others.empty()) throw;  // then it is not the grid's fault
-    fail(error.code, "{}; grids of {} ranks that fit: {}", error.what(), ranks, to_string(others));
+    const std::string advice = error.code == Exit::bad_configuration ? advice_instead(shape, ranks, fits(config)) : "";
+    if (advice.empty()) throw;
+    fail(error.code, "{}{}", error.what(), advice);
   }
 }
 
@@ -110,12 +126,24 @@ Run::Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(co
       roll_(roll),
       watchdog_(armed_watchdog(config, roll)),
       session_(argc_, argv_),
-      config_(on_ranks(config, session_.size())) {
+      config_(on_ranks(agreed(config), session_.size())) {
   set_log_rank(session_.rank());
   if (config_.device.kind == "emulated") set_log_mark("emulated: ");
   watchdog_->waits_for("all ranks to say where they run", now_ns());
   find_places(1);
   watchdog_->waits_for("");
+}
+
+Run::~Run() {
+  watchdog_->arm(config_.watchdog.start, "end", "watchdog.start");
+  worker_.reset();
+  watchdog_->waits_for("all ranks to end (MPI_Finalize)", now_ns());
+}
+
+const Config& Run::agreed(const Config& given) {
+  watchdog_->waits_for("all ranks to compare their settings", now_ns());
+  require_same_settings(world(), given);
+  return given;
 }
 
 std::unique_ptr<Watchdog> Run::armed_watchdog(const Config& config, const std::string& roll) const {
@@ -151,6 +179,17 @@ double Run::step_limit(double median_seconds) const {
   return mindpipe::step_limit(config_.watchdog.step, median_seconds, static_cast<double>(worker_->plan().step.expected.step) * 1e-9);
 }
 
+double Run::evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what) {
+  const int batches = config_.train.evaluate_batches;
+  return finite_loss(*worker_, corpus, batches, what, [&](int batch) {
+    // Copies of the model have nothing to say to each other before the end, and first stages run ahead: all come here, or who is missing
+    // is noticed after minutes, and by each at another time.
+    std::vector<std::int64_t> here{1};
+    if (batch > 0) worker_->sum_over_grid(here);
+    watchdog_->arm(limit, fmt::format("batch {} of {} of {}", batch + 1, batches, phase), "watchdog.step");
+  });
+}
+
 void Run::make_worker(Purpose purpose) {
   Config mine = config_;
   if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
@@ -158,7 +197,7 @@ void Run::make_worker(Purpose purpose) {
   RunPlan plan = make_run_plan(mine, purpose);
   if (mine.device.kind == "cpu") require_fit_here(plan, neighbours(), memory_here());
   worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports, watchdog_.get());
-  require_agreement();
+  require_same_arithmetic(world(), worker_->backend().description());
   find_places(worker_->threads());
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));
   if (!speaks()) return;
@@ -175,39 +214,6 @@ void Run::make_worker(Purpose purpose) {
     info("{}", affinity.substr(begin, end - begin));
     begin = end == std::string::npos ? affinity.size() : end + 1;
   }
-}
-
-namespace {
-
-/// What a file holds that is an input of the arithmetic; nothing where none is named.
-std::string contents_of(const std::string& file) {
-  std::ifstream in(file);
-  return file.empty() ? "" : std::string(std::istreambuf_iterator<char>(in), {});
-}
-
-}  // namespace
-
-/// Bits are promised among equals: same binary, same arithmetic, same settings on every rank.
-void Run::require_agreement() {
-  Config alike = config_;
-  alike.device.threads = 0;
-  const std::string description = worker_->backend().description();
-  const std::string arithmetic = description.substr(0, description.find(','));
-  std::vector<std::int64_t> sums;
-  for (const std::string& text : {version(), arithmetic, to_yaml(alike) + contents_of(config_.device.kernels)})
-    sums.push_back(static_cast<std::int64_t>(purpose_of(text) >> 8));
-  const std::vector<std::int64_t> mine = sums;
-  worker_->sum_over_grid(sums);
-  const char* names[] = {"program", "instruction set", "configuration"};
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    MP_REQUIRE(
-        sums[i] == mine[i] * session_.size(), Exit::bad_configuration,
-        "the ranks of this job do not have the same {} (rank {} on {} has {}); start the same binary with the same settings everywhere{}",
-        names[i], session_.rank(), host_name(),
-        i == 0   ? version()
-        : i == 1 ? arithmetic
-                 : "another one",
-        i == 1 ? ", or set device.instructions to one that all have" : "");
 }
 
 Config on_paper(const Config& config, int ranks) {

@@ -32,6 +32,10 @@ class Run {
   /// agree on whom to name.
   Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(const Config& config, int ranks) = with_grid,
       const std::string& roll = "");
+  /// Waits for all ranks to end; one that does not is named, too.
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
 
   const Config& config() const { return config_; }
   Worker& worker() { return *worker_; }
@@ -42,10 +46,13 @@ class Run {
   void make_worker(Purpose purpose);
   /// Of this run's steps, given the median of those that are done.
   double step_limit(double median_seconds = 0) const;
+  /// finite_loss on train.evaluate_batches batches, each of which may take `limit` seconds. Collective.
+  double evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what);
   double seconds() const { return seconds_since(start_ns_); }
 
  private:
-  void require_agreement();
+  /// What was given, once all ranks are known to have been given the same.
+  const Config& agreed(const Config& given);
   /// Where all ranks run. Collective.
   void find_places(int threads);
   std::vector<Coord> neighbours() const;

@@ -13,7 +13,6 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/rate.h"
-#include "runtime/diagnose.h"
 
 namespace mindpipe {
 namespace {
@@ -79,10 +78,8 @@ int train(const Arguments& arguments, const Config& given) {
     if (evaluates && !known) known = worker.executor().remaining();
     if (known) log.judge(*known);
     if (evaluates) {
-      run.watchdog().arm(limit * config.train.evaluate_batches, fmt::format("the evaluation after step {}", step + 1),
-                         "watchdog.step a batch");
-      validation_loss =
-          finite_loss(worker, *validation, config.train.evaluate_batches, fmt::format("step {}: the validation loss", step + 1));
+      validation_loss = run.evaluate(*validation, limit, fmt::format("the evaluation after step {}", step + 1),
+                                     fmt::format("step {}: the validation loss", step + 1));
       info("step {}: validation loss {:.4f}", step + 1, *validation_loss);
     }
     const bool out_of_time =

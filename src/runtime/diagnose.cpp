@@ -76,8 +76,8 @@ std::string diagnose(Worker& worker) {
   return nothing_found;
 }
 
-double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::string& what) {
-  const double loss = worker.evaluate(corpus, batches);  // the same on every rank, so that all go on or all fail
+double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::string& what, const std::function<void(int)>& before) {
+  const double loss = worker.evaluate(corpus, batches, before);  // the same on every rank, so that all go on or all fail
   if (std::isfinite(loss)) return loss;
   std::string found = bad_weight(worker);
   for (int batch = 0; batch < batches && found.empty(); ++batch) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 
 #include "runtime/worker.h"
@@ -13,7 +14,7 @@ std::string diagnose_weights(Worker& worker);
 
 /// Worker::evaluate for a loss that is reported: one that is not finite is refused, `what` naming it ("the validation loss"), with what
 /// came of which batch. Collective.
-double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::string& what);
+double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::string& what, const std::function<void(int batch)>& before = {});
 
 /// "nan", "inf" or "-inf", or the number: a NaN's sign says nothing.
 std::string number_text(double number);

@@ -181,11 +181,12 @@ void Worker::sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind)
   for (Communicator* group : {tensor_.get(), data_.get(), pipeline_.get()}) group->sum_integers(values, kind);
 }
 
-double Worker::evaluate(Corpus& corpus, int batches) {
+double Worker::evaluate(Corpus& corpus, int batches, const std::function<void(int)>& before) {
   const Memory::Closed closed(memory_);
   std::vector<double> sums(layout_.local_data_shards(), 0.0);
   std::vector<std::int64_t> valid{0};
   for (int batch = 0; batch < batches; ++batch) {
+    if (before) before(batch);
     const StepInput& input = load_batch(corpus, static_cast<std::int64_t>(batch) * layout_.batch, layout_.micro_batches());
     for (std::size_t shard = 0; shard < sums.size(); ++shard) {
       const int per_shard = layout_.micro_batches() / layout_.local_data_shards();

@@ -40,8 +40,8 @@ class Worker {
 
   /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus; gives back what is known (Executor::run).
   std::optional<StepScalars> step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
-  /// Mean loss over batches [0, batches) of the corpus, without dropout.
-  double evaluate(Corpus& corpus, int batches);
+  /// Mean loss over batches [0, batches) of the corpus, without dropout. `before` hears of each batch before it begins.
+  double evaluate(Corpus& corpus, int batches, const std::function<void(int batch)>& before = {});
 
   /// Passes the last batch through the model again and shows every block's output. Collective over the pipeline.
   void inspect(std::function<void(int block, const Boundary& out)> look);

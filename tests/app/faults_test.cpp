@@ -47,7 +47,8 @@ bool holds_within(double seconds, Condition condition) {
 /// Four ranks that train for minutes in a directory of their own; nothing of them outlives this object.
 class Job {
  public:
-  Job(const std::string& name, const std::string& settings)
+  /// In the settings, @ stands for the configuration's file.
+  Job(const std::string& name, std::string settings, const std::string& verb = "train")
       : root_(fs::temp_directory_path() / ("mindpipe_faults_" + std::to_string(getpid()) + "_" + name)) {
     fs::create_directories(root_);
     std::ofstream(root_ / "job.yaml") << "run: {dir: " << (root_ / "run").string()
@@ -59,8 +60,10 @@ class Job {
                                          "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
                                          "watchdog: {step: 4s}\n"
                                          "device: {threads: 1}\n";
-    const std::string command = "exec " MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh 4 " MINDPIPE_BINARY " train --config " +
-                                (root_ / "job.yaml").string() + " " + settings + " </dev/null >" + (root_ / "output").string() + " 2>&1";
+    const std::string file = (root_ / "job.yaml").string();
+    for (std::size_t at = settings.find('@'); at != std::string::npos; at = settings.find('@')) settings.replace(at, 1, file);
+    const std::string command = "exec " MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh 4 " MINDPIPE_BINARY " " + verb + " --config " + file + " " +
+                                settings + " </dev/null >" + (root_ / "output").string() + " 2>&1";
     launcher_ = fork();
     if (launcher_ == 0) execl("/bin/bash", "bash", "-c", command.c_str(), nullptr);
   }
@@ -76,6 +79,8 @@ class Job {
     const std::string metrics = contents(root_ / "run/metrics.jsonl");
     return std::count(metrics.begin(), metrics.end(), '\n') >= 3;
   }
+  /// Its model is there and its weights are, soon.
+  bool is_ready() const { return output().find("logical shards: ") != std::string::npos; }
   /// Processes with this job's directory on their command line; the launcher is one of them.
   std::vector<pid_t> processes() const {
     std::vector<pid_t> found;
@@ -175,17 +180,49 @@ TEST(Faults, ARankThatStopsWhileTheJobStartsIsNamed) {
   EXPECT_TRUE(holds_within(5, [&] { return job.processes().empty(); })) << "processes are left";
 }
 
+constexpr const char* long_evaluation =
+    " data.validation=[" MINDPIPE_SOURCE_DIR "/data/alice.txt] watchdog.step=3s train.evaluate_batches=";
+
+/// The job ends with one sentence that names the silent rank; its limit is of one batch, though the evaluation has thousands.
+void expect_named(Job& job, int rank, const std::string& phase) {
+  ASSERT_TRUE(holds_within(20, [&] { return job.exit_code().has_value(); })) << job.output();
+  EXPECT_EQ(job.exit_code(), 81) << job.output();
+  EXPECT_EQ(occurrences(job.output(), "watchdog:"), 1) << job.output();
+  EXPECT_THAT(job.output(), ContainsRegex("watchdog: " + phase + " has taken [3-6]\\.[0-9] s \\(limit 3\\.0 s, watchdog\\.step\\): rank " +
+                                          std::to_string(rank) + " on [^ ]+ \\(process [0-9]+\\) does not answer"));
+}
+
 TEST(Faults, ARankThatStopsDuringAnEvaluationIsNamed) {
-  // Most of such a run is evaluation.
-  const auto job = struck({"evaluation",
-                           "grid.data=4 data.validation=[" MINDPIPE_SOURCE_DIR
-                           "/data/alice.txt] train.evaluate_every=1 train.evaluate_batches=5 watchdog.step=1.5",
-                           3, ""},
-                          SIGSTOP);
-  ASSERT_TRUE(holds_within(40, [&] { return job->exit_code().has_value(); })) << job->output();
-  EXPECT_EQ(job->exit_code(), 81) << job->output();
-  EXPECT_THAT(job->output(), ContainsRegex("watchdog: (the evaluation after )?step [0-9]+ has taken [1-9]\\.[0-9] s .*: rank 3 on [^ ]+ "
-                                           "\\(process [0-9]+\\) does not answer"));
+  Job job("evaluation", "grid.data=4 train.evaluate_every=1" + std::string(long_evaluation) + "100000");
+  ASSERT_TRUE(holds_within(60, [&] { return job.is_ready() || job.exit_code(); })) << job.output();
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // the first step takes a few milliseconds, the evaluation minutes
+  job.signal(3, SIGSTOP);
+  expect_named(job, 3, "(batch [0-9]+ of 100000 of the evaluation after )?step 1");
+}
+
+TEST(Faults, EvalNamesTheRankThatStops) {
+  Job trained("trained", "grid.data=4 train.steps=1");
+  ASSERT_TRUE(holds_within(60, [&] { return trained.exit_code().has_value(); })) << trained.output();
+  ASSERT_EQ(trained.exit_code(), 0) << trained.output();
+  Job job("eval", "grid.pipeline=4 run.dir=" + trained.run().string() + long_evaluation + "100000", "eval");
+  ASSERT_TRUE(holds_within(60, [&] { return job.is_ready() || job.exit_code(); })) << job.output();
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  job.signal(3, SIGSTOP);
+  expect_named(job, 3, "batch [0-9]+ of 100000 of the evaluation");
+  EXPECT_TRUE(fs::exists(trained.run() / "log/eval/watchdog-0.txt")) << "apart from what a training says in the same directory";
+}
+
+TEST(Faults, ARankThatStopsAtTheEndIsNamed) {
+  Job job("end", "grid.data=5 train.batch=5 train.steps=1 watchdog.start=4s : -np 1 env LD_PRELOAD=" MINDPIPE_STOPS_AT_THE_END
+                 " " MINDPIPE_BINARY " train --config @ grid.data=5 train.batch=5 train.steps=1 watchdog.start=4s");
+  ASSERT_TRUE(holds_within(60, [&] { return job.exit_code().has_value(); })) << job.output();
+  EXPECT_EQ(job.exit_code(), 81) << job.output();
+  EXPECT_EQ(occurrences(job.output(), "watchdog:"), 1) << job.output();
+  EXPECT_THAT(job.output(),
+              ContainsRegex("watchdog: end has taken [4-9]\\.[0-9] s \\(limit 4\\.0 s, watchdog\\.start\\): rank 4 on [^ ]+ "
+                            "\\(process [0-9]+\\) does not answer [^\n]*; rank 0 on [^ ]+ has waited [3-9]\\.[0-9] s for all ranks "
+                            "to end \\(MPI_Finalize\\)"));
+  EXPECT_EQ(nlohmann::json::parse(contents(job.run() / "status.json"))["state"], "done") << "all was saved";
 }
 
 TEST(Faults, AKilledRankEndsTheJobWithinTenSeconds) {
@@ -196,6 +233,10 @@ TEST(Faults, AKilledRankEndsTheJobWithinTenSeconds) {
     EXPECT_TRUE(holds_within(10, [&] { return job->exit_code() && job->processes().empty(); })) << job->output();
     EXPECT_EQ(job->exit_code(), 128 + SIGKILL) << job->output();
     EXPECT_THAT(job->output(), ContainsRegex("process rank " + std::to_string(c.rank) + " .*exited on signal 9"));
+    const auto status = nlohmann::json::parse(contents(job->run() / "status.json"));
+    EXPECT_EQ(status["state"], c.rank == 0 ? "running" : "stopped") << "nobody could write for rank 0";
+    EXPECT_THAT(status["reason"].get<std::string>(), HasSubstr(c.rank == 0 ? "" : "(SIGTERM): a rank was lost, or "));
+    EXPECT_GT(status["step"], 0);
   }
 }
 
@@ -229,6 +270,12 @@ TEST(Faults, WhatFailsOnAllRanksIsSaidOnceAndWhatFailsOnOneIsNotLost) {
            {"loss", "grid.pipeline=4 optimizer.rate.peak=1000000 train.clip=0", 79, ": the loss is (nan|inf); .*first"},
            {"one", "train.batch=5 grid.data=5 : -np 1 " MINDPIPE_BINARY " train --config /no/such.yaml", 66,
             "mindpipe-train: rank 4: /no/such.yaml: "},
+           {"unlike",
+            "train.batch=8 : -np 4 " MINDPIPE_BINARY " train --config @ train.batch=8 grid.data=4 grid.tensor=2 grid.pipeline=auto", 78,
+            "mindpipe-train: rank 4: this rank, on [^ ]+, does not run what rank 0 runs: grid.pipeline is auto here and 1 on rank 0, "
+            "grid.data "
+            "is 4 "
+            "here and 1 on rank 0, grid.tensor is 2 here and 1 on rank 0[,;]"},
        }) {
     SCOPED_TRACE(f.name);
     Job job(f.name, f.settings);

@@ -136,6 +136,33 @@ TEST(Plan, OffersGridsAlsoWhereADegreeIsRefusedByItself) {
   EXPECT_THAT(refusal({"grid.tensor=3", "model.heads=5"}, 3), Not(HasSubstr("that fit"))) << "not the grid's fault";
 }
 
+TEST(Plan, SaysWhichNumbersOfRanksHaveAGridWhereNoneOfThisNumberFits) {
+  const auto refusal = [](const Config& c, int ranks) -> std::string {
+    try {
+      plan_text(c, ranks, false);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string text = refusal(config("gpt-tiny", {"grid.pipeline=auto"}), 11);
+  EXPECT_THAT(text, ContainsRegex("; no grid of 11 ranks fits: start [0-9]+ \\(supernet 1 x .*\\) or [0-9]+ \\(supernet 1 x "));
+  for (std::size_t at = text.find(": start "); at != std::string::npos; at = text.find(") or ", at + 1)) {
+    const std::string offered = text.substr(text.find_first_of("0123456789", at));
+    Coord shape;
+    int number = 0;
+    ASSERT_EQ(std::sscanf(offered.c_str(), "%d (supernet %d x pipeline %d x data %d x tensor %d", &number, &shape.supernet, &shape.pipeline,
+                          &shape.data, &shape.tensor),
+              5)
+        << text;
+    EXPECT_EQ(num_ranks(shape), number);
+    EXPECT_EQ(refusal(config("gpt-tiny", {fmt::format("grid.pipeline={}", shape.pipeline), fmt::format("grid.data={}", shape.data),
+                                          fmt::format("grid.tensor={}", shape.tensor)}),
+                      number),
+              "");
+  }
+}
+
 TEST(Plan, RefusesRanksThatTheGridCannotUse) { EXPECT_THROW(plan_text(config("gpt-tiny", {"grid.pipeline=3"}), 4, true), Error); }
 
 /// A laptop answers at once, for any size: planning must not grow with the square of anything.

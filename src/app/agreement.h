@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+
+#include "comm/mpi.h"
+#include "config/config.h"
+
+namespace mindpipe {
+
+// Bits are promised among equals. A rank that is not like rank 0 fails with exit code 78 and says what differs.
+
+/// Same binary, same settings (device.threads aside), same contents of device.kernels on every rank. Before anything depends on the grid,
+/// which is one of the settings. Collective.
+void require_same_settings(const World& world, const Config& config);
+/// Same instruction set: the first words of a backend's description. Collective.
+void require_same_arithmetic(const World& world, const std::string& description);
+
+}  // namespace mindpipe

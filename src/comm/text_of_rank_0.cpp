@@ -1,0 +1,23 @@
+#include "comm/text_of_rank_0.h"
+
+#include <cstdint>
+#include <limits>
+
+namespace mindpipe {
+
+std::string text_of_rank_0(const World& world, const std::string& text) {
+  if (world.comm == MPI_COMM_NULL) return text;
+  MP_CHECK(text.size() <= std::numeric_limits<int>::max(), "{} bytes to compare", text.size());
+  auto size = static_cast<std::int64_t>(text.size());
+  MPI_CHECK(MPI_Bcast(&size, 1, MPI_INT64_T, 0, world.comm));
+  std::string there = text;
+  there.resize(static_cast<std::size_t>(size));
+  MPI_CHECK(MPI_Bcast(there.data(), static_cast<int>(size), MPI_BYTE, 0, world.comm));
+  return there;
+}
+
+void wait_for_all(const World& world) {
+  if (world.comm != MPI_COMM_NULL) MPI_CHECK(MPI_Barrier(world.comm));
+}
+
+}  // namespace mindpipe
