@@ -39,8 +39,10 @@ std::string difference(const std::string& here, const std::string& there) {
   return found > most ? fmt::format("{}, and {} more", text, found - most) : text;
 }
 
-[[noreturn]] void refuse(const std::string& difference) {
-  fail(Exit::bad_configuration, "this rank, on {}, does not run what rank 0 runs: {}", host_name(), difference);
+/// Fails where there is a difference; of several ranks that differ the first one speaks.
+void require_none(const World& world, const std::string& difference) {
+  if (is_first_with(world, !difference.empty()))
+    fail(Exit::bad_configuration, "this rank, on {}, does not run what rank 0 runs: {}", host_name(), difference);
 }
 
 }  // namespace
@@ -49,19 +51,21 @@ void require_same_settings(const World& world, const Config& config) {
   const std::string program = version(), settings = text_of(config), table = contents_of(config.device.kernels);
   const std::string their_program = text_of_rank_0(world, program), their_settings = text_of_rank_0(world, settings),
                     their_table = text_of_rank_0(world, table);
+  std::string differs;
   if (program != their_program)
-    refuse(fmt::format("the program is {} here and {} on rank 0; start the same binary everywhere", program, their_program));
-  if (settings != their_settings) refuse(difference(settings, their_settings) + "; start with the same settings everywhere");
-  if (table != their_table)
-    refuse(fmt::format("the table of device.kernels ({}) has other contents; give every machine the same", config.device.kernels));
-  wait_for_all(world);  // so that the rank that differs is the one that speaks
+    differs = fmt::format("the program is {} here and {} on rank 0; start the same binary everywhere", program, their_program);
+  else if (settings != their_settings) differs = difference(settings, their_settings) + "; start with the same settings everywhere";
+  else if (table != their_table)
+    differs = fmt::format("the table of device.kernels ({}) has other contents; give every machine the same", config.device.kernels);
+  require_none(world, differs);
 }
 
 void require_same_arithmetic(const World& world, const std::string& description) {
   const std::string here = description.substr(0, description.find(',')), there = text_of_rank_0(world, here);
-  if (here != there)
-    refuse(fmt::format("its instruction set is {} here and {} on rank 0; set device.instructions to one that all have", here, there));
-  wait_for_all(world);
+  require_none(world, here == there
+                          ? ""
+                          : fmt::format("its instruction set is {} here and {} on rank 0; set device.instructions to one that all have",
+                                        here, there));
 }
 
 }  // namespace mindpipe

@@ -16,8 +16,13 @@ std::string text_of_rank_0(const World& world, const std::string& text) {
   return there;
 }
 
-void wait_for_all(const World& world) {
-  if (world.comm != MPI_COMM_NULL) MPI_CHECK(MPI_Barrier(world.comm));
+bool is_first_with(const World& world, bool problem) {
+  if (world.comm == MPI_COMM_NULL) return problem;
+  const int mine = problem ? world.rank : world.size;
+  int first = mine;
+  MPI_CHECK(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, world.comm));
+  if (first < world.size && first != world.rank) MPI_CHECK(MPI_Barrier(world.comm));
+  return problem;
 }
 
 }  // namespace mindpipe
