@@ -65,6 +65,7 @@ inline Config config_of(const Choice& choice, int ranks) {
   if (choice[cuts_at] == 1)
     for (int i = 1; i < all; ++i) c.schedule.cuts.push_back(i);
   c.train.precision = choice[precision_at] == 0 ? "f32" : "bf16";
+  if (c.device.kind == "cuda" && c.train.precision == "bf16") c.model.attention_dropout = 0;  // else its library is never asked
   c.train.zero = choice[zero_at];
   c.train.sequence_parallel = choice[sequence_at] == 1;
   c.train.recompute = choice[recompute_at] == 1 ? "block" : "none";
