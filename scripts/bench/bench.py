@@ -5,7 +5,7 @@
              [--threads 2] [--compile] [--judge] [--output runs/bench/bench.json] [--set key=value ...]
 
 Runs `mindpipe-train` and torch_gpt.py in turn, `--repeats` times, each run in a process of its own; `--steps` are counted, behind two
-that warm up: PyTorch's second step is still some 15 % slower than those that follow (ours is not, and one is enough for our own layouts).
+that warm up: PyTorch's second step is still 11 to 14 % slower than those that follow (ours is not, and one is enough for our own layouts).
 Peak memory is that of the steps (with the saving of weights at the end: whole_peak_mib). Figures are medians of the runs' medians;
 ratios are medians over the pairs of neighbouring runs.
 PyTorch's interpreter: $MINDPIPE_PEER_PYTHON, else .venv-peers/bin/python (`make bench-peers`), else /usr/bin/python3.

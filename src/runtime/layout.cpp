@@ -48,7 +48,7 @@ std::int64_t token_chunk(const Config& config) {
   if (config.device.kind != "cuda") return usual_token_chunk;
   // A GPU is filled by products of many rows, and with every chunk the table's whole gradient is read and written.
   constexpr std::int64_t most_bytes_of_logits = std::int64_t{512} << 20, most_tokens = 8192;
-  const auto fitting = static_cast<std::uint64_t>(most_bytes_of_logits / (config.model.vocabulary * 4));
+  const auto fitting = static_cast<std::uint64_t>(most_bytes_of_logits / (std::int64_t{4} * config.model.vocabulary));
   return std::clamp(static_cast<std::int64_t>(std::bit_floor(fitting)), usual_token_chunk, most_tokens);
 }
 
