@@ -107,9 +107,13 @@ void RunDirectory::write_status(const Status& status) {
   const std::string by_launcher =
       cut_short("the launcher ended the run (SIGTERM): a rank was lost, or the job was asked to end; its output says which");
   leave_at_stop(path_of("status.json"), cut_short("a signal ended the run at once"), by_launcher, path_of("lock"));
-  // A launcher that is ending the run has the status that it leaves written already; nor may one be lost that comes during this writing.
-  if (launcher_ends_it()) return;
-  replace("status.json", text_of(status, emulated_));
+  NewFile file(path_of("status.json"));
+  const std::string text = text_of(status, emulated_);
+  file.write(text.data(), text.size());
+  // What was written meanwhile by another rank that saw the job fail, or for a launcher that is ending it, stays.
+  if (launcher_ends_it() || (says_running_ && says_failed(path_of("status.json").c_str()))) return;
+  file.appear();
+  says_running_ = true;
   if (launcher_ends_it()) replace("status.json", by_launcher);
 }
 

@@ -30,8 +30,8 @@ class RunDirectory {
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
 
   void write_config(const Config& config);
-  /// Replaces status.json in one move: a reader sees the old one or the new one. When the job fails later, the failure's sentence
-  /// takes the reason's place and the rest stays.
+  /// Replaces status.json in one move: a reader sees the old one or the new one. That it runs, which comes with every step, waits for no
+  /// device. When the job fails later, the failure's sentence takes the reason's place and the rest stays.
   void write_status(const Status& status);
   /// Adds one line to metrics.jsonl.
   void append_metrics(const JsonLine& line);
@@ -48,6 +48,7 @@ class RunDirectory {
   std::string path_;
   bool emulated_;
   Status status_;
+  bool says_running_ = false;
   File metrics_;
 };
 

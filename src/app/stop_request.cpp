@@ -15,6 +15,17 @@
 #include "core/unfinished_file.h"
 
 namespace mindpipe {
+
+bool says_failed(const char* path) {
+  char text[64] = "";
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  constexpr char failed[] = "{\"state\": \"failed\"";
+  return length > 0 && std::memcmp(text, failed, sizeof failed - 1) == 0;
+}
+
 namespace {
 
 constexpr std::array signals{SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
@@ -60,17 +71,6 @@ void say(int signal, const char* before, const char* after) {
   put(STDERR_FILENO, before);
   put(STDERR_FILENO, name_of(signal));
   put(STDERR_FILENO, after);
-}
-
-/// Whether another rank has written that the job failed: this one's end is then the consequence.
-bool says_failed(const char* path) {
-  char text[64] = "";
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const ssize_t length = read(file, text, sizeof text - 1);
-  close(file);
-  constexpr char failed[] = "{\"state\": \"failed\"";
-  return length > 0 && std::memcmp(text, failed, sizeof failed - 1) == 0;
 }
 
 void leave_text(const LeftBehind& left, const char* text) {

@@ -48,9 +48,13 @@ void NewFile::write(const void* bytes, std::size_t count) {
   }
 }
 
+void NewFile::appear() {
+  if (!temporary_.becomes(path_)) cannot_write(path_, errno);
+}
+
 void NewFile::commit() {
   flush(file_, path_);
-  if (!temporary_.becomes(path_)) cannot_write(path_, errno);
+  appear();
   std::string directory = std::filesystem::path(path_).parent_path();
   if (directory.empty()) directory = ".";
   if (const File parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); parent)

@@ -20,7 +20,7 @@ class File : public Handle<FileTraits> {
 };
 
 /// A file that appears under its name only when it is whole: written beside it, flushed to the device, renamed.
-/// Let go of without `commit`, or by a process that ends before, it leaves nothing behind.
+/// Let go of without `commit` or `appear`, or by a process that ends before, it leaves nothing behind.
 class NewFile {
  public:
   explicit NewFile(const std::string& path);
@@ -29,6 +29,8 @@ class NewFile {
 
   void write(const void* bytes, std::size_t count);
   void commit();
+  /// Without waiting for the device: for what is soon replaced again. A machine that goes down meanwhile may keep the old file or lose both.
+  void appear();
 
  private:
   std::string path_;

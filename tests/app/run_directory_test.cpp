@@ -203,6 +203,17 @@ TEST_F(RunDirectories, KeepTheFailureOfAnotherRankWhenTheLauncherThenEndsTheHold
   EXPECT_FALSE(fs::exists(path("lock")));
 }
 
+TEST_F(RunDirectories, GoOnWithNoStepAfterTheFailureOfAnotherRankButBeginARunAfterOne) {
+  RunDirectory run(dir_);
+  const std::string failed = "{\"state\": \"failed\", \"step\": 7, \"reason\": \"rank 1: lost\", \"checkpoint\": \"\"}\n";
+  std::ofstream(path("status.json")) << failed;  // of the run before
+  run.write_status({});
+  EXPECT_THAT(text_of(path("status.json")), testing::HasSubstr("running"));
+  std::ofstream(path("status.json")) << failed;
+  run.write_status({"running", 8, "", ""});
+  EXPECT_EQ(text_of(path("status.json")), failed);
+}
+
 TEST_F(RunDirectories, HearStop) {
   RunDirectory run(dir_);
   EXPECT_FALSE(run.stop_asked());
