@@ -23,6 +23,8 @@ bool processor_has(Isa isa) {
   return false;
 }
 
+bool processor_has_bf16_pairs() { return processor_has(Isa::avx512) && __builtin_cpu_supports("avx512bf16"); }
+
 bool processor_has_amx() {
   unsigned a = 7, b = 0, c = 0, d = 0;
   __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));

@@ -17,7 +17,8 @@ const char* name_of(Isa isa);
 /// The best set of this processor ("auto"), or the named one; refuses one the processor lacks.
 Isa choose_isa(const std::string& instructions);
 bool processor_has(Isa isa);
-bool processor_has_amx();  ///< tiles and bf16 products, with the kernel's permission to use them
+bool processor_has_bf16_pairs();  ///< products of two bf16 a lane, in AVX-512
+bool processor_has_amx();         ///< tiles and bf16 products, with the kernel's permission to use them
 
 }  // namespace mindpipe
 

@@ -107,18 +107,26 @@ void run_product(const ProductKernels& kernels, const Product& product, int thre
 
 namespace {
 
-bool by_tiles(Isa isa, bool bf16) {
-  static const bool tiles = processor_has_amx();
-  return tiles && isa == Isa::avx512 && bf16;
+/// What this processor multiplies bf16 with, beside its vectors of f32.
+enum class Bf16Unit { none, pairs, tiles };
+Bf16Unit bf16_unit(Isa isa) {
+  static const Bf16Unit unit = processor_has_amx() ? Bf16Unit::tiles : processor_has_bf16_pairs() ? Bf16Unit::pairs : Bf16Unit::none;
+  return isa == Isa::avx512 ? unit : Bf16Unit::none;
 }
 
 }  // namespace
 
 const ProductKernels& choose_product_kernels(Isa isa, bool bf16) {
-  return by_tiles(isa, bf16) ? avx512::amx_kernels : MINDPIPE_PICK_KERNELS(isa, product_kernels);
+  const Bf16Unit unit = bf16 ? bf16_unit(isa) : Bf16Unit::none;
+  return unit == Bf16Unit::tiles   ? avx512::amx_kernels
+         : unit == Bf16Unit::pairs ? avx512::pair_kernels
+                                   : MINDPIPE_PICK_KERNELS(isa, product_kernels);
 }
 
-const char* product_unit(Isa isa) { return by_tiles(isa, true) ? "+amx" : ""; }
+const char* product_unit(Isa isa) {
+  const Bf16Unit unit = bf16_unit(isa);
+  return unit == Bf16Unit::tiles ? "+amx" : unit == Bf16Unit::pairs ? "+bf16" : "";
+}
 
 void CpuWorkspace::product(DType operands, std::int64_t rows, std::int64_t cols, std::int64_t depth) {
   if (operands == DType::f64) return;  // plain loops

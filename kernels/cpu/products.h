@@ -49,6 +49,14 @@ struct ProductKernels {
 };
 MINDPIPE_DECLARE_KERNELS(ProductKernels, product_kernels)
 
+/// The bf16 engine of processors that multiply pairs of bf16 (processor_has_bf16_pairs()), and the same over a model of the instruction in
+/// plain C++, which runs everywhere. Its sum: over each block of 2 * depth_block depths a chain of multiply-adds from zero, two
+/// neighbouring depths after one another, the second first; the blocks are added as above. Denormal numbers count as zero in the chains.
+namespace avx512 {
+extern const ProductKernels pair_kernels;
+}
+MINDPIPE_DECLARE_KERNELS(ProductKernels, pair_model_kernels)
+
 /// The bf16 engine of processors with tiles (processor_has_amx()), and the same engine over a model of the tiles in plain C++, which runs
 /// everywhere. Its sum: c = 0 or the old value; for each 32 depths a chain of multiply-adds from zero over the even ones and one over the
 /// odd ones, c += even + odd; denormal numbers count as zero.
@@ -64,7 +72,7 @@ struct ThreadGrid {
 };
 ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t tile_rows, int threads);
 
-/// "+amx" where bf16 products run on tiles: it changes bits, so ranks must agree on it.
+/// "+amx" where bf16 products run on tiles, "+bf16" where on pairs: it changes bits, so ranks must agree on it.
 const char* product_unit(Isa isa);
 /// What all threads of a product work in.
 std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols, std::int64_t depth, int threads);

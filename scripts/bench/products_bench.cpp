@@ -1,5 +1,5 @@
 // The products of GPT-2 124M and a Llama layer on one thread: ours beside OpenBLAS (f32) and oneDNN (f32, bf16), interleaved,
-// medians of CPU time, with the peaks of the multiply-add and (where there are tiles) of the tile instruction measured in the same rounds.
+// medians of CPU time, with the peaks of the multiply-add and (where there is one) of the bf16 instruction measured in the same rounds.
 //   products_bench [--rounds 5] [--only TEXT] [--instructions auto] [--json FILE]
 #include <cblas.h>
 #include <immintrin.h>
@@ -158,6 +158,18 @@ double peak_tiles(int turns) {
   return 4.0 * 2 * 16 * 16 * 32 * turns;
 }
 
+/// 24 independent chains of products of pairs.
+__attribute__((target("avx512f"))) double peak_pairs(int turns) {
+  __m512 sum[24], x = _mm512_castsi512_ps(_mm512_set1_epi16(0x3f7f)), y = _mm512_castsi512_ps(_mm512_set1_epi16(0x3a83));
+#pragma GCC unroll 24
+  for (auto& s : sum) __asm__ volatile("" : "=v"(s) : "0"(y));  // opaque, or equal chains become one
+  for (int i = 0; i < turns; ++i) {
+#pragma GCC unroll 24
+    for (auto& s : sum) __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(s) : "v"(x), "v"(y));
+  }
+  return 24.0 * 16 * 4 * turns;
+}
+
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   return v.empty() ? 0 : v[v.size() / 2];
@@ -181,7 +193,7 @@ int main(int count, char** words) {
   const ProductKernels &kernels = choose_product_kernels(isa, false), &half_kernels = choose_product_kernels(isa, true);
   const Block<char> workspace(static_cast<std::int64_t>(
       std::max(kernels.workspace_bytes(1 << 20, 1 << 20), half_kernels.workspace_bytes(1 << 20, 1 << 20))));  // for products of any size
-  const bool tiles = &half_kernels != &kernels;
+  const bool tiles = &half_kernels == &avx512::amx_kernels, pairs = &half_kernels == &avx512::pair_kernels;
 
   std::vector<Shape3> shapes;
   for (const char* form : {"forward", "input", "weight"}) {
@@ -218,6 +230,7 @@ int main(int count, char** words) {
       peaks.push_back(done / (cpu_seconds() - start) * 1e-9);
       start = cpu_seconds();
       if (tiles) half_peaks.push_back(peak_tiles(100000) / (cpu_seconds() - start) * 1e-9);
+      if (pairs) half_peaks.push_back(peak_pairs(200000) / (cpu_seconds() - start) * 1e-9);
       for (std::size_t turn = 0; turn < all.size(); ++turn) {
         auto& contender = all[(turn + static_cast<std::size_t>(round)) % all.size()];  // who finds the operands in the cache differs
         if (flops > 2e10 && contender.name == "onednn_bf16" && round > 1) continue;    // slow where it is emulated
@@ -229,7 +242,7 @@ int main(int count, char** words) {
     std::vector<double> r;
     for (const auto& contender : all) r.push_back(median(contender.rates));
     const double peak = median(peaks),
-                 half_peak = tiles ? median(half_peaks) : peak;  // without tiles bf16 is widened and multiplied as f32
+                 half_peak = half_peaks.empty() ? peak : median(half_peaks);  // else bf16 is widened and multiplied as f32
     std::printf("%-34s %7.1f %7.1f %7.1f %7.1f | %7.1f %7.1f %7.1f | %5.2f %5.2f %5.2f  %5.2f %5.2f\n", name.c_str(), peak, r[0], r[1],
                 r[2], half_peak, r[3], r[4], r[0] / peak, r[0] / r[1], r[0] / r[2], r[3] / half_peak, r[3] / r[4]);
     std::fflush(stdout);

@@ -18,6 +18,7 @@ std::string instruction_sets() {
   std::string sets;
   for (Isa isa : {Isa::avx2, Isa::avx512})
     if (processor_has(isa)) (sets += name_of(isa)) += ' ';
+  if (processor_has_bf16_pairs()) sets += "avx512_bf16 ";
   if (processor_has_amx()) sets += "amx ";
   if (sets.empty()) return "baseline only";
   sets.pop_back();

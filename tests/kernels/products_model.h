@@ -52,7 +52,7 @@ struct Values {
 };
 
 /// How an engine adds up.
-enum class Rule { separate, fused, tiles };
+enum class Rule { separate, fused, pairs, tiles };
 
 inline float flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
 
@@ -69,10 +69,17 @@ float chain(std::int64_t depth, Rule rule, float old, bool accumulate, const A& 
     }
     return total;
   }
-  for (std::int64_t first = 0; first < depth || first == 0; first += depth_block) {
+  const std::int64_t block = rule == Rule::pairs ? 2 * depth_block : depth_block;
+  for (std::int64_t first = 0; first < depth || first == 0; first += block) {
     float sum = 0;
-    for (std::int64_t p = first; p < depth && p < first + depth_block; ++p)
-      sum = rule == Rule::fused ? std::fma(a(p), b(p), sum) : sum + a(p) * b(p);
+    for (std::int64_t p = first; p < depth && p < first + block; ++p) {
+      if (rule == Rule::pairs) {  // 1, 0, 3, 2, ...
+        const std::int64_t q = p % 2 == 1 ? p - 1 : p + 1 < depth ? p + 1 : p;
+        sum = flushed(std::fma(flushed(a(q)), flushed(b(q)), flushed(sum)));
+      } else {
+        sum = rule == Rule::fused ? std::fma(a(p), b(p), sum) : sum + a(p) * b(p);
+      }
+    }
     total = first == 0 && !accumulate ? sum : total + sum;
   }
   return total;

@@ -2,6 +2,7 @@
 
 #include "cpu/simd/products_amx_unit.h"
 #include "cpu/simd/products_end.h"
+#include "cpu/simd/products_units.h"
 #include "cpu/simd/transpose.h"
 
 /// The bf16 product engine for processors with tiles: both factors are packed into tiles, and a block of 32 x 32 sums is built in four of
@@ -26,31 +27,15 @@ struct AmxWorkspace {
   alignas(64) float tiles[amx_row_panels][amx_col_panels][side * side];
 };
 
-/// Pairs (i, p), (i, p + 1) of 16 depths of pairs of row i, zero from `depth` on.
-MINDPIPE_INLINE Vector pairs_of_row(const std::uint16_t* row, int depth) {
-  if (depth >= tile_depth) return load(reinterpret_cast<const float*>(row));
-  alignas(64) std::uint16_t whole[tile_depth] = {};
-  std::memcpy(whole, row, static_cast<unsigned>(depth) * 2);
-  return load(reinterpret_cast<const float*>(whole));
-}
-/// Pairs (i, p), (i, p + 1) of 16 rows i of a depth-first factor, zero from `count` on; `second` may be null: zero.
-MINDPIPE_INLINE Vector pairs_of_depths(const std::uint16_t* first, const std::uint16_t* second, int count) {
-  const Integers low = shift_right<16>(bits_of(count >= lanes ? load(first) : load(first, count)));
-  return second ? floats_of_bits(low | bits_of(count >= lanes ? load(second) : load(second, count))) : floats_of_bits(low);
-}
-
 /// One tile of a factor's rows [0, count) and depths [0, depth) from `from` on: a row of the tile is a row of the factor (as the left
 /// operand wants it) or, where `turned`, a pair of depths (as the right one does).
 template <bool turned>
 void pack_tile(const Factor& factor, const std::uint16_t* from, int count, int depth, float* to) {
   Vector row[lanes];
   if (factor.depth_first) {
-    for (int q = 0; q < lanes; ++q) {
-      const std::uint16_t* first = from + 2 * q * factor.stride;
-      row[q] = count > 0 && 2 * q < depth ? pairs_of_depths(first, 2 * q + 1 < depth ? first + factor.stride : nullptr, count) : zero();
-    }
+    for (int q = 0; q < lanes; ++q) row[q] = PairSlots::across(from + 2 * q * factor.stride, factor.stride, depth - 2 * q, count);
   } else {
-    for (int i = 0; i < lanes; ++i) row[i] = i < count ? pairs_of_row(from + i * factor.stride, depth) : zero();
+    for (int i = 0; i < lanes; ++i) row[i] = i < count ? PairSlots::along(from + i * factor.stride, depth) : zero();
   }
   if (turned != factor.depth_first) transpose(row);
   for (int i = 0; i < lanes; ++i) store(to + i * lanes, row[i]);
