@@ -30,6 +30,8 @@ class Memory {
 
   void* allocate(std::size_t bytes, MemoryClass use);
   void release(void* address, std::size_t bytes, MemoryClass use) noexcept;
+  /// Whether so large a block is zero when it is new, and no page of it is touched yet.
+  bool gives_zeros(std::size_t bytes) const;
   std::size_t allocated(MemoryClass use) const { return allocated_[static_cast<int>(use)]; }
   std::size_t allocated() const;
   std::size_t limit() const { return limit_; }

@@ -64,6 +64,7 @@ Tensor UnitOptimizer::gradient_part(int use) const {
 void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
   MP_CHECK(unit_.dtype() != DType::f64, "unit {}: f64 is for gradient checks, not for training", unit_.name());
   arena_ = Arena(memory, MemoryClass::optimizer, bytes());
+  moments_are_zero_ = memory.gives_zeros(bytes());
   const std::int64_t count = end_ - begin_;
   if (count == 0) return;
   gradient_arena_ =
@@ -80,8 +81,10 @@ void UnitOptimizer::set_masters(Backend& backend, std::int64_t first, const Tens
 }
 
 void UnitOptimizer::clear_moments(Backend& backend) {
+  if (moments_are_zero_) return;  // their pages come with the first update, not before the first step
   if (first_moment_) backend.fill(first_moment_, 0);
   if (second_moment_) backend.fill(second_moment_, 0);
+  moments_are_zero_ = true;
 }
 
 void UnitOptimizer::chunk_squares(Backend& backend, const Tensor& sums) const {
@@ -94,6 +97,7 @@ std::pair<std::int64_t, std::int64_t> UnitOptimizer::chunks_of_shard(int param, 
 }
 
 void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision) {
+  moments_are_zero_ = false;
   for (const FlatRange& range : ranges_) {
     const Tensor value = unit_.flat_values().range(range.flat, range.count);
     const Tensor master = master_ ? state(master_, range) : value, rounded = master_ ? value : Tensor{};

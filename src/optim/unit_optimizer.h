@@ -70,6 +70,7 @@ class UnitOptimizer {
   Arena arena_, gradient_arena_;
   std::vector<Tensor> gradients_apart_;  ///< of each use; none where the part lies in the accumulator
   Tensor master_, first_moment_, second_moment_;
+  bool moments_are_zero_ = false;
 };
 
 }  // namespace mindpipe

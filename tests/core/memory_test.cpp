@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace mindpipe {
 namespace {
 
@@ -14,6 +16,20 @@ TEST(Memory, TheLedgerCountsByClassAndForgetsWhatIsReleased) {
     EXPECT_EQ(memory.allocated(), 1024u + 256u + 512u);
   }
   EXPECT_EQ(memory.allocated(), 0u);
+}
+
+TEST(Memory, ALargeBlockIsZeroAlsoWhereAnotherLayBefore) {
+  Memory memory(Memory::Kind::host);
+  EXPECT_FALSE(memory.gives_zeros(1000));
+  const std::size_t bytes = (std::size_t{5} << 20) + 300;
+  ASSERT_TRUE(memory.gives_zeros(bytes));
+  for (int turn = 0; turn < 2; ++turn) {
+    Arena arena(memory, MemoryClass::optimizer, bytes);
+    const Tensor all = arena.take({static_cast<std::int64_t>(bytes)}, DType::u8);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(all.data) % (std::size_t{2} << 20), 0u);
+    for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(all.as<std::uint8_t>()[i], 0) << "byte " << i << " of block " << turn;
+    std::memset(all.data, 7, arena.size());
+  }
 }
 
 TEST(Memory, BeyondTheLimitTheSentenceNamesTheClassTheLimitAndTheLedger) {

@@ -185,5 +185,31 @@ TEST(UnitOptimizer, OnlyParametersThatDecayShrink) {
   EXPECT_FLOAT_EQ(unit.value(2, 0).as<float>()[7], 0.95f);
 }
 
+TEST(UnitOptimizer, MomentsAreAsBeforeTheFirstStepWheneverTheyAreCleared) {
+  for (const std::int64_t rows : {30, 1100}) {  // of a small block of memory, and of one whose pages are new
+    Memory memory(Memory::Kind::host);
+    const std::unique_ptr<Backend> backend = make_cpu_backend(memory, 2, "auto");
+    Unit unit("layers.0.mlp");
+    unit.add({{{"up.weight", rows}}, 1000, Split::none, Form::whole, {}, true});
+    unit.lay_out({1, 1, 0}, 1, 0, DType::f32);
+    unit.allocate_values(memory);
+    unit.allocate_gradients(memory);
+    UnitOptimizer optimizer(unit, optimizer_of("adamw"), 0, 1);
+    optimizer.allocate(memory);
+    EXPECT_EQ(memory.gives_zeros(optimizer.bytes()), rows == 1100);
+    Decided decided;
+    const auto value_after_a_step = [&] {
+      backend->fill(unit.flat_values(), 1);
+      backend->fill(unit.root(0), 0.5);
+      optimizer.clear_moments(*backend);
+      optimizer.update(*backend, 0.1, decided.of(1, 1));
+      return unit.value(0, 0).as<float>()[7];
+    };
+    const float once = value_after_a_step();
+    optimizer.update(*backend, 0.1, decided.of(2, 1));
+    EXPECT_EQ(value_after_a_step(), once) << rows << " rows";
+  }
+}
+
 }  // namespace
 }  // namespace mindpipe
