@@ -110,11 +110,14 @@ void RunDirectory::write_status(const Status& status) {
   NewFile file(path_of("status.json"));
   const std::string text = text_of(status, emulated_);
   file.write(text.data(), text.size());
-  // What was written meanwhile by another rank that saw the job fail, or for a launcher that is ending it, stays.
-  if (launcher_ends_it() || (says_running_ && says_failed(path_of("status.json").c_str()))) return;
-  file.appear();
+  if (launcher_ends_it()) return;  // what it leaves is written already
+  // Another rank may say at any moment that the job failed, or the launcher that it ends, also while this rank is stopped between two of
+  // these lines: that stays.
+  file.trade_places();
+  const char* const earlier = file.earlier().c_str();
+  if (says_running_ && (says(earlier, "failed") || says(earlier, "stopped"))) return file.appear();
   says_running_ = true;
-  if (launcher_ends_it()) replace("status.json", by_launcher);
+  if (launcher_ends_it() && !says(path_of("status.json").c_str(), "failed")) replace("status.json", by_launcher);
 }
 
 void RunDirectory::append_metrics(const JsonLine& line) {

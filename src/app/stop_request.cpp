@@ -16,14 +16,17 @@
 
 namespace mindpipe {
 
-bool says_failed(const char* path) {
+bool says(const char* path, const char* state) {
   char text[64] = "";
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   const ssize_t length = read(file, text, sizeof text - 1);
   close(file);
-  constexpr char failed[] = "{\"state\": \"failed\"";
-  return length > 0 && std::memcmp(text, failed, sizeof failed - 1) == 0;
+  constexpr char before[] = "{\"state\": \"";
+  constexpr std::size_t begin = sizeof before - 1;
+  const std::size_t end = begin + std::strlen(state);
+  return length > static_cast<ssize_t>(end) && std::memcmp(text, before, begin) == 0 &&
+         std::memcmp(text + begin, state, end - begin) == 0 && text[end] == '"';
 }
 
 namespace {
@@ -74,7 +77,7 @@ void say(int signal, const char* before, const char* after) {
 }
 
 void leave_text(const LeftBehind& left, const char* text) {
-  if (left.path[0] == '\0' || says_failed(left.path)) return;
+  if (left.path[0] == '\0' || says(left.path, "failed")) return;
   const int file = open(left.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return;
   put(file, text);

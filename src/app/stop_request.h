@@ -22,8 +22,9 @@ const char* stop_signal();
 /// may mean that another rank is lost, the step has no end then, and the launcher's SIGKILL follows. Unfinished files are removed
 /// in any case at an end at once.
 void leave_at_stop(const std::string& path, const std::string& text, const std::string& by_launcher, const std::string& lock);
-/// Where another rank has written into `path` that the job failed, that stays: this one's end is the consequence.
-bool says_failed(const char* path);
+/// Whether the status in the file `path` is `state`. Where another rank has written that the job failed, that stays: this one's end is the
+/// consequence.
+bool says(const char* path, const char* state);
 /// Whether SIGTERM from a launcher has come among the steps: the file stands as it was prepared.
 bool launcher_ends_it();
 

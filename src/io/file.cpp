@@ -52,6 +52,10 @@ void NewFile::appear() {
   if (!temporary_.becomes(path_)) cannot_write(path_, errno);
 }
 
+void NewFile::trade_places() {
+  if (::renameat2(AT_FDCWD, temporary_.path().c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0) appear();
+}
+
 void NewFile::commit() {
   flush(file_, path_);
   appear();

@@ -29,8 +29,13 @@ class NewFile {
 
   void write(const void* bytes, std::size_t count);
   void commit();
-  /// Without waiting for the device: for what is soon replaced again. A machine that goes down meanwhile may keep the old file or lose both.
+  /// Without waiting for the device: for what is soon replaced again. A machine that goes down meanwhile may keep the old file or lose
+  /// both.
   void appear();
+  /// As `appear`, but what stood there is kept as `earlier()` until this object goes, and `appear` brings it back. A file system that
+  /// cannot do this in one move keeps nothing.
+  void trade_places();
+  const std::string& earlier() const { return temporary_.path(); }
 
  private:
   std::string path_;
