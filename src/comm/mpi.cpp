@@ -42,10 +42,12 @@ void MpiCommTraits::release(Raw raw) noexcept {
 namespace {
 
 /// A rank that nobody launched has no peers: Open MPI need not start a daemon for it, nor look for networks, which takes it most of a
-/// second. What the environment already says is kept.
+/// second; nor make a directory for what peers share, which all such processes of a user would have in one place, where one that ends takes
+/// it from one that begins. What the environment already says is kept.
 void start_light_when_alone() {
   if (launch().launched) return;
   setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+  setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
   setenv("OMPI_MCA_pml", "ob1", 0);
   setenv("OMPI_MCA_btl", "self", 0);
 }
