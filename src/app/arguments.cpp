@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 
 #include "app/version.h"
 #include "config/config.h"
@@ -28,6 +29,21 @@ Start it with mpirun -n 8 or srun. Any setting of the file can be changed by key
 mindpipe-train VERB --help says more about a verb, --help-config lists every setting, --version names this build.
 )";
 
+/// Integers are written on the command line as in a configuration: 010 is neither ten nor eight.
+std::string refuse_unless_plain(const std::string& text) {
+  return is_plain_integer(text) ? "" : "'" + text + "' is not an integer in plain digits (40)";
+}
+const CLI::Validator plain_integer(refuse_unless_plain, "");
+const CLI::Validator plain_seed(
+    [](const std::string& text) {
+      if (const std::string problem = refuse_unless_plain(text); !problem.empty()) return problem;
+      std::uint64_t seed = 0;
+      return std::from_chars(text.data(), text.data() + text.size(), seed).ec == std::errc{}
+                 ? std::string()
+                 : "'" + text + "' is not a seed (0 to 18446744073709551615)";
+    },
+    "");
+
 const char* meaning_of(const std::string& verb) {
   if (verb == "train") return "Train a model, or go on with one.";
   if (verb == "eval") return "Loss of a trained model on data.validation.";
@@ -49,7 +65,10 @@ void declare_run(CLI::App& app, Arguments& a, std::string& walltime) {
         "--simulate", a.simulate,
         "run the step in virtual time on device.description and device.links: its length, tokens/s, and the idle share of every stage");
   if (a.verb == "plan" || a.verb == "train")
-    app.add_option("--ranks", a.ranks, "plan, or dry run, for this many ranks")->check(CLI::Range(1, 1 << 20))->option_text("N");
+    app.add_option("--ranks", a.ranks, "plan, or dry run, for this many ranks")
+        ->check(plain_integer)
+        ->check(CLI::Range(1, 1 << 20))
+        ->option_text("N");
 }
 
 void declare_doctor(CLI::App& app, Arguments& a) {
@@ -62,29 +81,30 @@ void declare_doctor(CLI::App& app, Arguments& a) {
 void declare_data(CLI::App& app, Arguments& a) {
   DataArguments& data = a.data;
   app.require_subcommand(1);
-  CLI::App* import = app.add_subcommand("import", "turn a text into a token file, one token a byte");
-  import->add_option("INPUT", data.input, "a text, or one JSON object per line")->required()->option_text("");
-  import->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx")->required()->option_text("PREFIX");
-  import->add_option("--format", data.format, "text: one document; paragraphs: one each; jsonl; auto: by the file's ending")
+  CLI::App* importer = app.add_subcommand("import", "turn a text into a token file, one token a byte");
+  importer->add_option("INPUT", data.input, "a text, or one JSON object per line")->required()->option_text("");
+  importer->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx")->required()->option_text("PREFIX");
+  importer->add_option("--format", data.format, "text: one document; paragraphs: one each; jsonl; auto: by the file's ending")
       ->check(CLI::IsMember({"auto", "text", "paragraphs", "jsonl"}))
       ->option_text("FORMAT");
-  import->add_flag_callback("--jsonl", [&data] { data.format = "jsonl";
-}, "the same as --format jsonl");
-import->add_option("--key", data.key, "jsonl: the member that holds the text (text)")->option_text("KEY");
-import->add_flag("--end-of-text", data.end_of_text, "end every document in token 256");
-CLI::App* inspect = app.add_subcommand("inspect", "say what a token file or a text holds");
-inspect->add_option("PREFIX", data.input, "the path without .bin, or a .txt file")->required()->option_text("");
-inspect->add_option("--show", data.show, "print this many tokens as text (64)")
-    ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20))
-    ->option_text("N");
-CLI::App* synthesize = app.add_subcommand("synthesize", "make a corpus from rules");
-synthesize->add_option("NAME", data.input, "arithmetic")->required()->option_text("");
-synthesize->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx, or a .txt file")->required()->option_text("PREFIX");
-synthesize->add_option("--documents", data.documents, "how many (1000)")
-    ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
-    ->option_text("N");
-synthesize->add_option("--seed", data.seed, "the same seed, the same corpus (1)")->option_text("S");
-}  // namespace
+  importer->add_flag_callback("--jsonl", [&] { data.format = "jsonl"; })->description("the same as --format jsonl");
+  importer->add_option("--key", data.key, "jsonl: the member that holds the text (text)")->option_text("KEY");
+  importer->add_flag("--end-of-text", data.end_of_text, "end every document in token 256");
+  CLI::App* inspect = app.add_subcommand("inspect", "say what a token file or a text holds");
+  inspect->add_option("PREFIX", data.input, "the path without .bin, or a .txt file")->required()->option_text("");
+  inspect->add_option("--show", data.show, "print this many tokens as text (64)")
+      ->check(plain_integer)
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20))
+      ->option_text("N");
+  CLI::App* synthesize = app.add_subcommand("synthesize", "make a corpus from rules");
+  synthesize->add_option("NAME", data.input, "arithmetic")->required()->option_text("");
+  synthesize->add_option("--output", data.output, "write PREFIX.bin and PREFIX.idx, or a .txt file")->required()->option_text("PREFIX");
+  synthesize->add_option("--documents", data.documents, "how many (1000)")
+      ->check(plain_integer)
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->option_text("N");
+  synthesize->add_option("--seed", data.seed, "the same seed, the same corpus (1)")->check(plain_seed)->option_text("S");
+}
 
 /// All option names that could have been meant.
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -119,7 +139,7 @@ std::string take_verb(std::vector<std::string>& words) {
   return verb;
 }
 
-}  // namespace mindpipe
+}  // namespace
 
 Arguments parse_arguments(int argc, char** argv) {
   Arguments a;

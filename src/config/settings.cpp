@@ -15,16 +15,6 @@ struct Overloaded : F... {
   using F::operator()...;
 };
 
-bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-/// 0, 7, -12: plain digits, so that nothing depends on whose rules read 010, 0x10, 1_000 or 1.0.
-bool is_plain_integer(std::string_view text) {
-  if (text.starts_with('-')) text.remove_prefix(1);
-  return all_digits(text) && (text.size() == 1 || text[0] != '0');
-}
-
 /// 1, 0.5, 3.0e-4: digits on both sides of a point, then perhaps an exponent; never inf or nan.
 bool is_plain_number(std::string_view text) {
   if (const auto e = text.find_first_of("eE"); e != text.npos) {

@@ -8,6 +8,15 @@
 
 namespace mindpipe {
 
+bool all_digits(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_plain_integer(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return all_digits(text) && (text.size() == 1 || text[0] != '0');
+}
+
 int edit_distance(std::string_view from, std::string_view to) {
   std::vector<std::vector<int>> d(from.size() + 1, std::vector<int>(to.size() + 1));
   for (std::size_t i = 0; i <= from.size(); ++i) d[i][0] = static_cast<int>(i);

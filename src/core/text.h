@@ -7,6 +7,10 @@
 
 namespace mindpipe {
 
+bool all_digits(std::string_view text);
+/// 0, 7, -12: plain digits, so that nothing depends on whose rules read 010, 0x10, 1_000 or 1.0.
+bool is_plain_integer(std::string_view text);
+
 /// Edits that turn one word into the other: a letter put in, taken out, changed, or swapped with its neighbour.
 int edit_distance(std::string_view from, std::string_view to);
 

@@ -95,6 +95,12 @@ TEST(Arguments, RefusesWithASentence) {
   EXPECT_THAT(complaint({"--config"}), HasSubstr("command line: --config"));
   EXPECT_THAT(complaint({"plan", "--config", "x", "--ranks", "0"}), HasSubstr("command line: --ranks"));
   EXPECT_THAT(complaint({"plan", "--config", "x", "--ranks", "many"}), HasSubstr("command line: "));
+  for (const char* number : {"040", "0x20", "+8", "8.0", "4'0"})
+    EXPECT_THAT(complaint({"plan", "--config", "x", "--ranks", number}), HasSubstr("is not an integer in plain digits"));
+  for (const char* seed : {"-3", "99999999999999999999999"})
+    EXPECT_THAT(complaint({"data", "synthesize", "arithmetic", "--output", "out", std::string("--seed=") + seed}),
+                HasSubstr(std::string(seed) + "' is not a seed"));
+  EXPECT_EQ(parse({"data", "synthesize", "arithmetic", "--output", "out", "--seed", "18446744073709551615"}).data.seed, UINT64_MAX);
   EXPECT_THAT(complaint({"data"}), HasSubstr("command line: "));
   EXPECT_THAT(complaint({"data", "import"}), HasSubstr("command line: "));
   EXPECT_THAT(complaint({"--config", "x", "--config", "y"}), HasSubstr("command line: "));
