@@ -15,6 +15,9 @@ done
 ((EUID == 0)) || skip "slurmd starts steps only as root"
 export PATH=$PATH:/usr/sbin
 
+exec 9>>/tmp/mindpipe-slurm.lock
+flock 9   # two clusters on one machine get into each other's way
+
 root=$(mktemp -d /tmp/mindpipe-slurm.XXXXXX)
 daemons=()
 cleanup() {
