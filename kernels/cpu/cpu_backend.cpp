@@ -20,7 +20,7 @@ CpuBackend::CpuBackend(Memory& memory, int threads, const std::string& instructi
 }
 
 std::string CpuBackend::description() const {
-  return fmt::format("cpu: {}{}, {} thread{}", name_of(isa_), product_unit(isa_), threads_, threads_ == 1 ? "" : "s");
+  return fmt::format("cpu: {}, {} thread{}", name_of(isa_), threads_, threads_ == 1 ? "" : "s");
 }
 
 Memory& CpuBackend::memory() { return memory_; }

@@ -7,7 +7,33 @@
 
 namespace mindpipe {
 
-const char* name_of(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "baseline"; }
+namespace {
+
+bool processor_has_tiles() {
+  unsigned a = 7, b = 0, c = 0, d = 0;
+  __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+  const bool tiles = (d >> 24) & 1, bf16 = (d >> 22) & 1;
+  constexpr long request_permission = 0x1023, tile_data = 18;  // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
+  return tiles && bf16 && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+}  // namespace
+
+const char* name_of(Isa isa) {
+  switch (isa) {
+    case Isa::baseline:
+      return "baseline";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx512_bf16:
+      return "avx512+bf16";
+    case Isa::avx512_amx:
+      return "avx512+amx";
+  }
+  return "?";
+}
 
 bool processor_has(Isa isa) {
   __builtin_cpu_init();
@@ -19,28 +45,30 @@ bool processor_has(Isa isa) {
     case Isa::avx512:
       return processor_has(Isa::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    case Isa::avx512_bf16:
+      return processor_has(Isa::avx512) && __builtin_cpu_supports("avx512bf16");
+    case Isa::avx512_amx:
+      return processor_has(Isa::avx512) && processor_has_tiles();
   }
   return false;
 }
 
-bool processor_has_bf16_pairs() { return processor_has(Isa::avx512) && __builtin_cpu_supports("avx512bf16"); }
-
-bool processor_has_amx() {
-  unsigned a = 7, b = 0, c = 0, d = 0;
-  __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-  const bool tiles = (d >> 24) & 1, bf16 = (d >> 22) & 1;
-  constexpr long request_permission = 0x1023, tile_data = 18;  // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
-  return tiles && bf16 && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-}
-
 Isa choose_isa(const std::string& instructions) {
-  if (instructions == "auto") return processor_has(Isa::avx512) ? Isa::avx512 : processor_has(Isa::avx2) ? Isa::avx2 : Isa::baseline;
-  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512})
+  if (instructions == "auto") {
+    Isa best = Isa::baseline;
+    for (Isa isa : all_isas)
+      if (processor_has(isa)) best = isa;
+    return best;
+  }
+  std::string names;
+  for (Isa isa : all_isas) {
     if (instructions == name_of(isa)) {
       MP_REQUIRE(processor_has(isa), Exit::bad_configuration, "device.instructions: this processor has no {}; use auto", instructions);
       return isa;
     }
-  fail(Exit::bad_configuration, "device.instructions is '{}' (auto, avx512, avx2 or baseline)", instructions);
+    (names += ", ") += name_of(isa);
+  }
+  fail(Exit::bad_configuration, "device.instructions is '{}' (auto{})", instructions, names);
 }
 
 }  // namespace mindpipe

@@ -12,13 +12,14 @@
 /// and picked once: `kernels_(MINDPIPE_PICK_KERNELS(isa, norm_kernels))`.
 namespace mindpipe {
 
-enum class Isa { baseline, avx2, avx512 };
+/// In ascending order. The last two are AVX-512 with a unit for bf16: products of two a lane, or tiles of them (with the operating system's
+/// permission to use them). Such a unit changes the bits of bf16 products and nothing else.
+enum class Isa { baseline, avx2, avx512, avx512_bf16, avx512_amx };
+inline constexpr Isa all_isas[] = {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::avx512_amx};
 const char* name_of(Isa isa);
 /// The best set of this processor ("auto"), or the named one; refuses one the processor lacks.
 Isa choose_isa(const std::string& instructions);
 bool processor_has(Isa isa);
-bool processor_has_bf16_pairs();  ///< products of two bf16 a lane, in AVX-512
-bool processor_has_amx();         ///< tiles and bf16 products, with the kernel's permission to use them
 
 }  // namespace mindpipe
 
@@ -34,6 +35,6 @@ bool processor_has_amx();         ///< tiles and bf16 products, with the kernel'
   }
 
 #define MINDPIPE_PICK_KERNELS(isa, name)                       \
-  ((isa) == ::mindpipe::Isa::avx512 ? ::mindpipe::avx512::name \
+  ((isa) >= ::mindpipe::Isa::avx512 ? ::mindpipe::avx512::name \
    : (isa) == ::mindpipe::Isa::avx2 ? ::mindpipe::avx2::name   \
                                     : ::mindpipe::baseline::name)

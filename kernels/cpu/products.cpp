@@ -105,27 +105,10 @@ void run_product(const ProductKernels& kernels, const Product& product, int thre
   });
 }
 
-namespace {
-
-/// What this processor multiplies bf16 with, beside its vectors of f32.
-enum class Bf16Unit { none, pairs, tiles };
-Bf16Unit bf16_unit(Isa isa) {
-  static const Bf16Unit unit = processor_has_amx() ? Bf16Unit::tiles : processor_has_bf16_pairs() ? Bf16Unit::pairs : Bf16Unit::none;
-  return isa == Isa::avx512 ? unit : Bf16Unit::none;
-}
-
-}  // namespace
-
 const ProductKernels& choose_product_kernels(Isa isa, bool bf16) {
-  const Bf16Unit unit = bf16 ? bf16_unit(isa) : Bf16Unit::none;
-  return unit == Bf16Unit::tiles   ? avx512::amx_kernels
-         : unit == Bf16Unit::pairs ? avx512::pair_kernels
-                                   : MINDPIPE_PICK_KERNELS(isa, product_kernels);
-}
-
-const char* product_unit(Isa isa) {
-  const Bf16Unit unit = bf16_unit(isa);
-  return unit == Bf16Unit::tiles ? "+amx" : unit == Bf16Unit::pairs ? "+bf16" : "";
+  if (bf16 && isa == Isa::avx512_amx) return avx512::amx_kernels;
+  if (bf16 && isa == Isa::avx512_bf16) return avx512::pair_kernels;
+  return MINDPIPE_PICK_KERNELS(isa, product_kernels);
 }
 
 void CpuWorkspace::product(DType operands, std::int64_t rows, std::int64_t cols, std::int64_t depth) {

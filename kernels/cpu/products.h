@@ -49,7 +49,7 @@ struct ProductKernels {
 };
 MINDPIPE_DECLARE_KERNELS(ProductKernels, product_kernels)
 
-/// The bf16 engine of processors that multiply pairs of bf16 (processor_has_bf16_pairs()), and the same over a model of the instruction in
+/// The bf16 engine of processors that multiply pairs of bf16 (Isa::avx512_bf16), and the same over a model of the instruction in
 /// plain C++, which runs everywhere. Its sum: over each block of 2 * depth_block depths a chain of multiply-adds from zero, two
 /// neighbouring depths after one another, the second first; the blocks are added as above. Denormal numbers count as zero in the chains.
 namespace avx512 {
@@ -57,13 +57,13 @@ extern const ProductKernels pair_kernels;
 }
 MINDPIPE_DECLARE_KERNELS(ProductKernels, pair_model_kernels)
 
-/// The bf16 engine of processors with tiles (processor_has_amx()), and the same engine over a model of the tiles in plain C++, which runs
+/// The bf16 engine of processors with tiles (Isa::avx512_amx), and the same engine over a model of the tiles in plain C++, which runs
 /// everywhere. Its sum: c = 0 or the old value; for each 32 depths a chain of multiply-adds from zero over the even ones and one over the
 /// odd ones, c += even + odd; denormal numbers count as zero.
 MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_kernels)
 MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_model_kernels)
 
-/// The engine that serves products of this kind on this processor.
+/// The engine that serves products of this kind.
 const ProductKernels& choose_product_kernels(Isa isa, bool bf16);
 
 /// How threads share the tiles of a product: rows * cols of them, each with its range of both.
@@ -72,8 +72,6 @@ struct ThreadGrid {
 };
 ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t tile_rows, int threads);
 
-/// "+amx" where bf16 products run on tiles, "+bf16" where on pairs: it changes bits, so ranks must agree on it.
-const char* product_unit(Isa isa);
 /// What all threads of a product work in.
 std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols, std::int64_t depth, int threads);
 /// Divides a product among threads; `workspace` holds product_workspace() bytes. The bits do not depend on threads.

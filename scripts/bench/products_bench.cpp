@@ -207,7 +207,7 @@ int main(int count, char** words) {
 
   std::ofstream file;
   if (!json.empty()) file.open(json);
-  std::printf("GFLOP/s a core, medians of %d interleaved rounds, one thread, %s%s\n", rounds, name_of(isa), product_unit(isa));
+  std::printf("GFLOP/s a core, medians of %d interleaved rounds, one thread, %s\n", rounds, name_of(isa));
   std::printf("%-34s %7s %7s %7s %7s | %7s %7s %7s | %s\n", "shape", "peak", "ours", "blas", "dnnl", "peak bf", "ours bf", "dnnl bf",
               "ours: of peak, / blas, / dnnl; bf16: of peak, / dnnl");
   std::vector<double> of_blas, of_peak;
@@ -226,7 +226,7 @@ int main(int count, char** words) {
     const int repeats = std::max(1, static_cast<int>(1e9 / flops));
     for (int round = 0; round <= rounds; ++round) {
       double start = cpu_seconds();
-      const double done = isa == Isa::avx512 ? peak_avx512(200000) : peak_avx2(400000);
+      const double done = isa >= Isa::avx512 ? peak_avx512(200000) : peak_avx2(400000);
       peaks.push_back(done / (cpu_seconds() - start) * 1e-9);
       start = cpu_seconds();
       if (tiles) half_peaks.push_back(peak_tiles(100000) / (cpu_seconds() - start) * 1e-9);

@@ -197,7 +197,7 @@ void Run::make_worker(Purpose purpose) {
   RunPlan plan = make_run_plan(mine, purpose);
   if (mine.device.kind == "cpu") require_fit_here(plan, neighbours(), memory_here());
   worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports, watchdog_.get());
-  require_same_arithmetic(world(), worker_->backend().description());
+  require_same_arithmetic(world(), worker_->backend().description(), mine.train.precision);
   find_places(worker_->threads());
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));
   if (!speaks()) return;

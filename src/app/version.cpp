@@ -16,13 +16,9 @@ std::string version() { return fmt::format("{} (commit {})", build::version, com
 
 std::string instruction_sets() {
   std::string sets;
-  for (Isa isa : {Isa::avx2, Isa::avx512})
-    if (processor_has(isa)) (sets += name_of(isa)) += ' ';
-  if (processor_has_bf16_pairs()) sets += "avx512_bf16 ";
-  if (processor_has_amx()) sets += "amx ";
-  if (sets.empty()) return "baseline only";
-  sets.pop_back();
-  return sets;
+  for (Isa isa : all_isas)
+    if (isa != Isa::baseline && processor_has(isa)) (sets += sets.empty() ? "" : " ") += name_of(isa);
+  return sets.empty() ? "baseline only" : sets;
 }
 
 std::string graphics_built_with() {

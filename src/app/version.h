@@ -13,7 +13,7 @@ std::string version();
 /// The GPU's libraries by name and version: those of the build, and those that can be opened here (which takes a second or so).
 std::string graphics_built_with();
 std::string graphics_found();
-/// The sets of this processor that the kernels can use: "avx2 avx512 avx512_bf16 amx".
+/// The sets of this processor that the kernels can use: "avx2 avx512 avx512+bf16 avx512+amx".
 std::string instruction_sets();
 
 }  // namespace mindpipe

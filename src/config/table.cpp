@@ -118,8 +118,8 @@ std::vector<Setting> settings_of(Config& c) {
           "threads of a rank; 0: as many processors as it may use; on the cpu at most 16 on each of them")
           .from(0)
           .to(4096),
-      set("device.instructions", c.device.instructions, "instruction set of the kernels; auto: the best of this processor")
-          .one_of({"auto", "avx512", "avx2", "baseline"}),
+      set("device.instructions", c.device.instructions, "instruction set of the kernels, on all ranks alike; auto: the best of this processor")
+          .one_of({"auto", "avx512+amx", "avx512+bf16", "avx512", "avx2", "baseline"}),
       set("device.description", c.device.description,
           "the device to imitate (emulated) or to price plans for (h200, a100, core); empty: core for cpu, h200 for cuda"),
       set("device.links.ranks_per_node", c.device.links.ranks_per_node,

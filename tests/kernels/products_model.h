@@ -1,10 +1,12 @@
 #pragma once
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include "core/random.h"
@@ -26,28 +28,45 @@ inline std::uint16_t to_bf16(float x) {
   return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/// A matrix of f32 or bf16 with random values, and a guard behind its end that must stay.
+/// Blocks that end where a page begins that nobody may touch: who reads or writes beyond them ends there.
+template <class T>
+struct Fenced {
+  using value_type = T;
+  Fenced() = default;
+  template <class U>
+  Fenced(const Fenced<U>&) {}
+  static constexpr std::size_t page = 4096;
+  static std::size_t pages(std::size_t count) { return (count * sizeof(T) + page - 1) / page * page; }
+  T* allocate(std::size_t count) {
+    void* block = mmap(nullptr, pages(count) + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) throw std::bad_alloc();
+    char* fence = static_cast<char*>(block) + pages(count);
+    mprotect(fence, page, PROT_NONE);
+    return reinterpret_cast<T*>(fence) - count;
+  }
+  void deallocate(T* block, std::size_t count) { munmap(reinterpret_cast<char*>(block + count) - pages(count), pages(count) + page); }
+  bool operator==(const Fenced&) const { return true; }
+};
+template <class T>
+using FencedVector = std::vector<T, Fenced<T>>;
+
+/// A matrix of f32 or bf16 with random values.
 struct Values {
   std::int64_t rows, cols;
   bool bf16;
-  std::vector<std::uint16_t> half;
-  std::vector<float> full;
+  FencedVector<std::uint16_t> half;
+  FencedVector<float> full;
 
   Values(std::int64_t r, std::int64_t c, bool is_bf16, std::uint64_t seed) : rows(r), cols(c), bf16(is_bf16) {
     const RandomStream stream{seed, purpose_of("products"), 0, 0};
     const std::int64_t count = rows * cols;
-    (bf16 ? half.resize(count + 32, 0x1234) : full.resize(count + 32, 77.0f));
+    (bf16 ? half.resize(count) : full.resize(count));
     for (std::int64_t i = 0; i < count; ++i) set(i, static_cast<float>(stream.uniform(i) * 4 - 2));
   }
   void set(std::int64_t i, float x) { bf16 ? void(half[i] = to_bf16(x)) : void(full[i] = x); }
   float at(std::int64_t i) const { return bf16 ? from_bf16(half[i]) : full[i]; }
   float at(std::int64_t r, std::int64_t c) const { return at(r * cols + c); }
   void* data() { return bf16 ? static_cast<void*>(half.data()) : static_cast<void*>(full.data()); }
-  bool guard_stands() const {
-    for (int i = 0; i < 32; ++i)
-      if (bf16 ? half[rows * cols + i] != 0x1234 : full[rows * cols + i] != 77.0f) return false;
-    return true;
-  }
   MatrixView view() { return {data(), bf16}; }
 };
 

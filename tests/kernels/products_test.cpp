@@ -34,7 +34,6 @@ TEST_P(Products, equal_their_definition_bit_for_bit) {
         const Values old = given.c;
         const int threads = static_cast<int>(1 + (rows + cols) % 3);
         run(GetParam(), given.product, threads);
-        EXPECT_TRUE(given.c.guard_stands());
         int wrong = 0;
         for (std::int64_t i = 0; i < rows; ++i)
           for (std::int64_t j = 0; j < cols; ++j) {
@@ -113,7 +112,6 @@ TEST_P(Products, activate_the_f32_value_and_keep_what_went_in) {
     for (bool bf16 : {false, true}) {
       Case given(Form::forward, 19, 41, 9, bf16, bf16, curve);
       run(GetParam(), given.product, 1);
-      EXPECT_TRUE(given.before.guard_stands());
       for (std::int64_t i = 0; i < 19; ++i)
         for (std::int64_t j = 0; j < 41; ++j) {
           const float z = given.sum(i, j, rule(), 0) + given.bias.at(j);

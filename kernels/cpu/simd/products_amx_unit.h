@@ -1,5 +1,4 @@
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -63,8 +62,8 @@ class TileModel {
       for (int j = 0; j < 16; ++j) {
         float even = 0, odd = 0;
         for (int p = 0; p < 16; ++p) {
-          even = flushed(std::fma(lower(tile_[a][i][p]), lower(tile_[b][p][j]), even));
-          odd = flushed(std::fma(upper(tile_[a][i][p]), upper(tile_[b][p][j]), odd));
+          even = flushed(__builtin_fmaf(lower(tile_[a][i][p]), lower(tile_[b][p][j]), even));
+          odd = flushed(__builtin_fmaf(upper(tile_[a][i][p]), upper(tile_[b][p][j]), odd));
         }
         const float sum = flushed(flushed(as_float(tile_[c][i][j])) + flushed(even + odd));
         std::memcpy(&tile_[c][i][j], &sum, 4);
@@ -77,7 +76,7 @@ class TileModel {
     std::memcpy(&x, &bits, 4);
     return x;
   }
-  static float flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+  static float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x; }
   static float lower(std::uint32_t pair) { return flushed(as_float(pair << 16)); }
   static float upper(std::uint32_t pair) { return flushed(as_float(pair & 0xffff0000u)); }
 

@@ -119,7 +119,8 @@ inline int clipped(std::int64_t left) { return static_cast<int>(left < lanes ? l
 
 /// Packs panel r of a; of a depth-first factor the next ones too, in groups of most_a_panels. Returns where panel r lies.
 template <class Unit>
-const float* pack_a(const Factor& a, const RowPanels& panels, int r, std::int64_t first_depth, int depth, Workspace& work) {
+const float* pack_a(const Factor& a, std::int64_t all_rows, const RowPanels& panels, int r, std::int64_t first_depth, int depth,
+                    Workspace& work) {
   const auto* from = static_cast<const typename Unit::Value*>(a.data);
   if (!a.depth_first) {
     pack_rows<Unit>(from + panels.row(r) * a.stride + first_depth, a.stride, panels.height(r), depth, work.a[0], a_stride);
@@ -134,7 +135,7 @@ const float* pack_a(const Factor& a, const RowPanels& panels, int r, std::int64_
     for (int p = 0; p < depth; p += Unit::depths, from += Unit::depths * a.stride)
       for (int i = 0; i < count; ++i)  // whole vectors: what is too much is written over by the next slot
         store(work.a[i] + p / Unit::depths * a_width,
-              Unit::across(from + first_row[i], a.stride, depth - p, clipped(a.stride - first_row[i])));
+              Unit::across(from + first_row[i], a.stride, depth - p, clipped(all_rows - first_row[i])));
   }
   return work.a[place];
 }
@@ -205,7 +206,7 @@ void run_strip(const Product& product, const ProductPart& part, Workspace& work)
     for (int r = 0; r < panels.count; ++r) {
       const std::int64_t row = panels.row(r);
       const int height = panels.height(r);
-      const float* a = pack_a<Unit>(product.a, panels, r, first_depth, depth, work);
+      const float* a = pack_a<Unit>(product.a, product.rows, panels, r, first_depth, depth, work);
       for (int c = 0; c < col_panels; ++c) {
         const std::int64_t col = part.first_col + c * tile_cols;
         const int width = static_cast<int>(part.last_col - col < tile_cols ? part.last_col - col : tile_cols);

@@ -1,5 +1,4 @@
 #pragma once
-#include <cmath>
 #include <cstring>
 
 #include "cpu/simd/vector.h"
@@ -68,14 +67,14 @@ struct PairModel {
     std::memcpy(of_b, &b, sizeof b);
     store(to, sum);
     for (int i = 0; i < lanes; ++i) {
-      const float odd = flushed(std::fma(value(of_a[i] & 0xffff0000u), value(of_b[i] & 0xffff0000u), flushed(to[i])));
-      to[i] = flushed(std::fma(value(of_a[i] << 16), value(of_b[i] << 16), odd));
+      const float odd = flushed(__builtin_fmaf(value(of_a[i] & 0xffff0000u), value(of_b[i] & 0xffff0000u), flushed(to[i])));
+      to[i] = flushed(__builtin_fmaf(value(of_a[i] << 16), value(of_b[i] << 16), odd));
     }
     return load(to);
   }
 
  private:
-  static float flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+  static float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x; }
   static float value(std::uint32_t bits) {
     float x;
     std::memcpy(&x, &bits, 4);
