@@ -195,5 +195,10 @@ TEST_F(TheProgram, ALossThatIsNotFiniteNamesTheTensorAndExitsWith79) {
   EXPECT_EQ(nlohmann::json::parse(read("run/status.json"))["state"], "failed");
 }
 
+TEST_F(TheProgram, AloneNeedsNoDirectoryOfOpenMpisThatRunsBesideItShare) {
+  const Answer answer = run_command("TMPDIR=/dev/null " MINDPIPE_BINARY " --config " + (root_ / "tiny.yaml").string());
+  EXPECT_EQ(answer.code, 0) << answer.text;
+}
+
 }  // namespace
 }  // namespace mindpipe
