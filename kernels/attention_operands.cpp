@@ -6,40 +6,49 @@ namespace mindpipe {
 namespace {
 
 /// Checks heads of `samples` samples with at least `rows` rows each and says where they lie.
-HeadsView view_of(const Heads& heads, const char* name, std::int64_t samples, std::int64_t rows, std::int64_t width, DType dtype) {
+HeadsView view_of(const Heads& heads, const char* name, std::int64_t samples, std::int64_t rows,
+                  std::int64_t width, DType dtype) {
   const Shape& shape = heads.data.shape;
-  MP_CHECK(heads.data && shape.rank == 4, "attention: {} is {} (a tensor [samples, rows, heads, width] is needed)", name, to_string(shape));
-  MP_CHECK(heads.data.dtype == dtype, "attention: {} is {} beside operands of {}", name, name_of(heads.data.dtype), name_of(dtype));
+  MP_CHECK(heads.data && shape.rank == 4,
+           "attention: {} is {} (a tensor [samples, rows, heads, width] is needed)", name, to_string(shape));
+  MP_CHECK(heads.data.dtype == dtype, "attention: {} is {} beside operands of {}", name,
+           name_of(heads.data.dtype), name_of(dtype));
   MP_CHECK(shape[0] == samples && shape[1] >= rows && shape[3] == width,
-           "attention: {} is {} ({} samples of at least {} rows, heads of width {} are needed)", name, to_string(shape), samples, rows,
-           width);
-  MP_CHECK(heads.first >= 0 && heads.count > 0 && heads.first + heads.count <= shape[2], "attention: heads {} to {} of {} {}", heads.first,
-           heads.first + heads.count, name, to_string(shape));
+           "attention: {} is {} ({} samples of at least {} rows, heads of width {} are needed)", name,
+           to_string(shape), samples, rows, width);
+  MP_CHECK(heads.first >= 0 && heads.count > 0 && heads.first + heads.count <= shape[2],
+           "attention: heads {} to {} of {} {}", heads.first, heads.first + heads.count, name,
+           to_string(shape));
   const std::int64_t row = shape[2] * width;
-  return {static_cast<std::byte*>(heads.data.data) + static_cast<std::size_t>(heads.first * width) * bytes_of(dtype), shape[1] * row, row};
+  return {static_cast<std::byte*>(heads.data.data) +
+              static_cast<std::size_t>(heads.first * width) * bytes_of(dtype),
+          shape[1] * row, row};
 }
 
 /// A tensor that holds the heads of the call and nothing else.
 HeadsView view_of(const Tensor& tensor, const char* name, const AttentionCall& call, DType dtype) {
   MP_CHECK(tensor.count() == call.samples * call.queries * call.query_heads * call.width,
-           "attention: {} is {} ([{}, {}, {}, {}] is needed)", name, to_string(tensor.shape), call.samples, call.queries, call.query_heads,
-           call.width);
-  MP_CHECK(tensor.dtype == dtype, "attention: {} is {} beside operands of {}", name, name_of(tensor.dtype), name_of(dtype));
+           "attention: {} is {} ([{}, {}, {}, {}] is needed)", name, to_string(tensor.shape), call.samples,
+           call.queries, call.query_heads, call.width);
+  MP_CHECK(tensor.dtype == dtype, "attention: {} is {} beside operands of {}", name, name_of(tensor.dtype),
+           name_of(dtype));
   const std::int64_t row = call.query_heads * call.width;
   return {tensor.data, call.queries * row, row};
 }
 
 }  // namespace
 
-AttentionCall attention_call(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
-                             const Tensor& out) {
+AttentionCall attention_call(const AttentionQuestion& question, const Heads& q, const Heads& k,
+                             const Heads& v, const Tensor& log_sum, const Tensor& out) {
   const DType dtype = q.data.dtype;
-  MP_CHECK(dtype == DType::f64 || dtype == DType::f32 || dtype == DType::bf16, "attention: no arithmetic on {}", name_of(dtype));
-  MP_CHECK(question.queries > 0 && question.keys > 0, "attention: {} queries, {} keys (at least 1 of each)", question.queries,
-           question.keys);
+  MP_CHECK(dtype == DType::f64 || dtype == DType::f32 || dtype == DType::bf16,
+           "attention: no arithmetic on {}", name_of(dtype));
+  MP_CHECK(question.queries > 0 && question.keys > 0, "attention: {} queries, {} keys (at least 1 of each)",
+           question.queries, question.keys);
   MP_CHECK(question.scale > 0, "attention: scale {} (more than 0)", question.scale);
   MP_CHECK(k.count > 0 && k.count == v.count && q.count % k.count == 0,
-           "attention: {} query heads on {} key and {} value heads (equal groups are needed)", q.count, k.count, v.count);
+           "attention: {} query heads on {} key and {} value heads (equal groups are needed)", q.count,
+           k.count, v.count);
   AttentionCall call;
   call.samples = q.data.shape[0];
   call.width = q.data.shape[3];
@@ -59,15 +68,17 @@ AttentionCall attention_call(const AttentionQuestion& question, const Heads& q, 
              to_string(question.key_lengths.shape), call.samples);
     call.key_lengths = question.key_lengths.as<std::int32_t>();
   }
-  MP_CHECK(log_sum.count() == call.samples * call.query_heads * call.queries, "attention: log_sum is {} ([{}, {}, {}] is needed)",
-           to_string(log_sum.shape), call.samples, call.query_heads, call.queries);
+  MP_CHECK(log_sum.count() == call.samples * call.query_heads * call.queries,
+           "attention: log_sum is {} ([{}, {}, {}] is needed)", to_string(log_sum.shape), call.samples,
+           call.query_heads, call.queries);
   MP_CHECK(log_sum.dtype == DType::f32 || (log_sum.dtype == DType::f64 && dtype == DType::f64),
            "attention: log_sum is {} beside operands of {}", name_of(log_sum.dtype), name_of(dtype));
   call.log_sum = log_sum.data;
   call.log_sum_is_f64 = log_sum.dtype == DType::f64;
   const Dropout& dropout = question.dropout;
   const double probability = static_cast<double>(dropout.probability);
-  MP_CHECK(probability >= 0 && probability < 1, "attention: dropout probability {} (at least 0, less than 1)", probability);
+  MP_CHECK(probability >= 0 && probability < 1, "attention: dropout probability {} (at least 0, less than 1)",
+           probability);
   const auto key = dropout.stream.key();
   call.key[0] = key[0];
   call.key[1] = key[1];
@@ -79,13 +90,14 @@ AttentionCall attention_call(const AttentionQuestion& question, const Heads& q, 
   return call;
 }
 
-AttentionCall attention_backward_call(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                                      const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk,
-                                      const Heads& dv) {
+AttentionCall attention_backward_call(const AttentionQuestion& question, const Heads& q, const Heads& k,
+                                      const Heads& v, const Tensor& log_sum, const Tensor& out,
+                                      const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) {
   AttentionCall call = attention_call(question, q, k, v, log_sum, out);
   const DType dtype = q.data.dtype;
   MP_CHECK(dq.count == q.count && dk.count == k.count && dv.count == v.count,
-           "attention_backward: {}, {}, {} heads of gradients for {}, {}, {}", dq.count, dk.count, dv.count, q.count, k.count, v.count);
+           "attention_backward: {}, {}, {} heads of gradients for {}, {}, {}", dq.count, dk.count, dv.count,
+           q.count, k.count, v.count);
   call.dout = view_of(dout, "dout", call, dtype);
   call.dq = view_of(dq, "dq", call.samples, call.queries, call.width, dtype);
   call.dk = view_of(dk, "dk", call.samples, call.keys, call.width, dtype);

@@ -4,8 +4,8 @@
 /// Plain numbers only: kernels of every instruction set and of the GPU include this.
 namespace mindpipe {
 
-/// Some heads of [samples, rows, all heads, width]: the first element of the first of them, and elements from one
-/// sample or row to the next. From head to head it is `width`.
+/// Some heads of [samples, rows, all heads, width]: the first element of the first of them, and elements from
+/// one sample or row to the next. From head to head it is `width`.
 struct HeadsView {
   void* data = nullptr;
   std::int64_t sample = 0, row = 0;

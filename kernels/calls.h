@@ -12,7 +12,8 @@ struct MaskRows {
   std::int64_t rows = 0, first = 0, cols = 0;
 };
 
-/// [samples, rows, cols] whose columns are summed; part i holds rows [i rows/parts, (i+1) rows/parts) of every sample.
+/// [samples, rows, cols] whose columns are summed; part i holds rows [i rows/parts, (i+1) rows/parts) of
+/// every sample.
 struct RowParts {
   std::int64_t samples, rows, cols, parts;
 };
@@ -20,7 +21,8 @@ struct RowParts {
 /// backend.h's Activation, with the same numbers.
 enum class Curve : std::uint8_t { none, relu, gelu, silu };
 
-/// Logits [n, cols] of one shard of the vocabulary: columns [0, valid) count, the first is token `first_column`.
+/// Logits [n, cols] of one shard of the vocabulary: columns [0, valid) count, the first is token
+/// `first_column`.
 struct LogitShard {
   std::int64_t cols, valid, first_column;
 };

@@ -11,8 +11,8 @@
 
 namespace mindpipe {
 
-/// A step's decisions and answers, one f64 tensor in the backend's memory: updates read it there, so that no host is asked. Zeros before
-/// the first step.
+/// A step's decisions and answers, one f64 tensor in the backend's memory: updates read it there, so that no
+/// host is asked. Zeros before the first step.
 struct Decision {
   enum Place : std::uint8_t {
     gradient_factor,    ///< clip factor times what undoes the loss constant, rounded to f32
@@ -34,11 +34,13 @@ struct StepRule {
   float beta1 = 0, beta2 = 0;  ///< AdamW's
 };
 
-/// From the step's loss, summed over tokens, and its gradient's square. A step without a valid token, or whose gradient is not finite, is
-/// skipped and not counted.
-MINDPIPE_EITHER_DEVICE inline void decide_step(const StepRule& rule, double loss, double squares, double* decision) {
+/// From the step's loss, summed over tokens, and its gradient's square. A step without a valid token, or
+/// whose gradient is not finite, is skipped and not counted.
+MINDPIPE_EITHER_DEVICE inline void decide_step(const StepRule& rule, double loss, double squares,
+                                               double* decision) {
   const bool is_finite = squares - squares == 0;
-  const double whole = rule.valid == 0 ? 0 : 1 / (rule.loss_factor * rule.valid), norm = sqrt(squares) * whole;
+  const double whole = rule.valid == 0 ? 0 : 1 / (rule.loss_factor * rule.valid),
+               norm = sqrt(squares) * whole;
   double factor = whole;
   if (rule.clip > 0 && norm > rule.clip) factor *= rule.clip / (norm + 1e-6);
   const bool applied = rule.valid > 0 && is_finite;

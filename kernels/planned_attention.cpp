@@ -39,14 +39,17 @@ std::size_t PlannedAttention::most_bytes() const {
   std::int64_t bytes = anything_else + heads * rows * row_sums;
   if (backward) {
     const std::int64_t of_probabilities = heads * rows * columns * 2, of_queries = heads * rows * width * 4,
-                       of_keys = query_heads == key_heads ? 0 : 2 * heads * columns * width * 4;  // of all heads, before they are added
+                       of_keys = query_heads == key_heads ? 0
+                                                          : 2 * heads * columns * width *
+                                                                4;  // of all heads, before they are added
     bytes += of_probabilities + of_queries + of_keys;
   }
   return lengths_bytes() + aligned(static_cast<std::size_t>(std::min(bytes, largest_plan)));
 }
 
 bool is_planned(const AttentionCall& call, DType dtype) {
-  if (dtype != DType::bf16 || call.threshold != 0 || call.width % 8 != 0 || call.width > 128 || call.queries < 2 || call.keys < 2)
+  if (dtype != DType::bf16 || call.threshold != 0 || call.width % 8 != 0 || call.width > 128 ||
+      call.queries < 2 || call.keys < 2)
     return false;
   if (!call.causal) return call.key_lengths != nullptr || call.keys % tile == 0;
   if (call.queries == call.keys) return true;

@@ -6,7 +6,8 @@
 namespace mindpipe {
 
 /// The slot of an update: the value's dtype, or the master's when there is none.
-inline int update_slot(const Tensor& gradient, const Tensor& master, const Tensor& value, const char* operation) {
+inline int update_slot(const Tensor& gradient, const Tensor& master, const Tensor& value,
+                       const char* operation) {
   require(gradient, master.count(), master.dtype, operation, "gradient");
   if (value) {
     require_count(value, master.count(), operation, "value");
@@ -35,9 +36,11 @@ inline void require_decision(const Tensor& decision, const char* operation) {
   require(decision, Decision::places, DType::f64, operation, "decision");
 }
 inline void require_spans(const Tensor& x, const Tensor& spans, const Tensor& totals) {
-  MP_CHECK(x.dtype == DType::f32 || x.dtype == DType::f64, "sum_spans: x is {} (f32 or f64 is needed)", name_of(x.dtype));
+  MP_CHECK(x.dtype == DType::f32 || x.dtype == DType::f64, "sum_spans: x is {} (f32 or f64 is needed)",
+           name_of(x.dtype));
   require_dtype(spans, DType::i32, "sum_spans", "spans");
-  MP_CHECK(spans.count() == 2 * totals.count(), "sum_spans: spans is {} for {} totals", to_string(spans.shape), totals.count());
+  MP_CHECK(spans.count() == 2 * totals.count(), "sum_spans: spans is {} for {} totals",
+           to_string(spans.shape), totals.count());
   require_dtype(totals, DType::f64, "sum_spans", "totals");
 }
 inline void require_decided(const Tensor& sums, const Tensor& decision) {

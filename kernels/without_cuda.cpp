@@ -5,11 +5,14 @@ namespace mindpipe {
 
 std::unique_ptr<Backend> make_cuda_backend(Memory&, int, const std::string&) {
   fail(Exit::bad_configuration,
-       "device.kind is cuda, but this build has no CUDA: configure with -DMINDPIPE_CUDA=ON where nvcc is (make cuda), or use cpu");
+       "device.kind is cuda, but this build has no CUDA: configure with -DMINDPIPE_CUDA=ON where nvcc is "
+       "(make cuda), or use cpu");
 }
-std::string tuned_products(const std::vector<ProductCall>&, int, const std::function<void(const std::string&)>&) {
+std::string tuned_products(const std::vector<ProductCall>&, int,
+                           const std::function<void(const std::string&)>&) {
   fail(Exit::bad_configuration,
-       "doctor --tune times products on a GPU, but this build has no CUDA: configure with -DMINDPIPE_CUDA=ON where nvcc is (make cuda)");
+       "doctor --tune times products on a GPU, but this build has no CUDA: configure with -DMINDPIPE_CUDA=ON "
+       "where nvcc is (make cuda)");
 }
 std::string gpu_devices() { return "this build has no CUDA"; }
 int gpu_count() { return 0; }

@@ -10,9 +10,9 @@
 
 namespace {
 
-/// OpenMP's threads wait for their next piece of work by spinning, by default for about a millisecond: on a machine that is shared, that
-/// takes the processor from the very thread that is waited for. Its library reads the environment when it is loaded, so the program starts
-/// itself once more.
+/// OpenMP's threads wait for their next piece of work by spinning, by default for about a millisecond: on a
+/// machine that is shared, that takes the processor from the very thread that is waited for. Its library
+/// reads the environment when it is loaded, so the program starts itself once more.
 void calm_threads(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   setenv("GOMP_SPINCOUNT", "20000", 1);
@@ -21,8 +21,8 @@ void calm_threads(char** argv) {
 
 }  // namespace
 
-/// Catches nothing: every failure ends in the terminate handler, which prints one sentence and ends the job with the documented
-/// exit code. Unwinding would run collective destructors, and hang.
+/// Catches nothing: every failure ends in the terminate handler, which prints one sentence and ends the job
+/// with the documented exit code. Unwinding would run collective destructors, and hang.
 int main(int argc, char** argv) {
   calm_threads(argv);
   using namespace mindpipe;

@@ -13,7 +13,8 @@
 
 namespace mindpipe {
 
-/// Where the ranks of one machine write up whom they wait for, so that each can see when they wait in a circle.
+/// Where the ranks of one machine write up whom they wait for, so that each can see when they wait in a
+/// circle.
 class Board {
  public:
   explicit Board(MPI_Comm ranks) {
@@ -34,7 +35,8 @@ class Board {
   ~Board() { MPI_Win_free(&window_); }
   Board(const Board&) = delete;
 
-  /// This rank waits for another at the head of its messages. Throws when that cannot end, or has lasted for too long.
+  /// This rank waits for another at the head of its messages. Throws when that cannot end, or has lasted for
+  /// too long.
   void wait_for(int peer, const std::string& transport, int number, std::uint64_t place) {
     Line& line = *lines_[static_cast<std::size_t>(rank_)];
     if (line.peer.load() < 0) {
@@ -48,14 +50,16 @@ class Board {
     line.peer = peer;
     ++line.looks;
     look_round();
-    MP_CHECK(seconds_since(since_) < 60, "{} does not come to {}, place {} of rank {}", peer, line.what, place, rank_);
+    MP_CHECK(seconds_since(since_) < 60, "{} does not come to {}, place {} of rank {}", peer, line.what,
+             place, rank_);
   }
   void go_on() { lines_[static_cast<std::size_t>(rank_)]->peer = -1; }
 
  private:
   struct Line {
-    std::atomic<int> peer{-1};                                    ///< none: it does not wait
-    std::atomic<std::uint64_t> transport{0}, place{0}, looks{0};  ///< looks: how often it has asked in vain whether its peer is there
+    std::atomic<int> peer{-1};  ///< none: it does not wait
+    std::atomic<std::uint64_t> transport{0}, place{0},
+        looks{0};  ///< looks: how often it has asked in vain whether its peer is there
     char what[160] = "";
   };
 
@@ -65,7 +69,8 @@ class Board {
     std::string path;
   };
 
-  /// Throws when the ranks wait in a circle: when all of them have looked again in vain and stand where they stood.
+  /// Throws when the ranks wait in a circle: when all of them have looked again in vain and stand where they
+  /// stood.
   void look_round() {
     Picture now = follow();
     if (now.places != seen_.places) {
@@ -75,12 +80,13 @@ class Board {
     bool all = !now.places.empty();
     for (std::size_t i = 0; i < now.looks.size(); ++i) all = all && now.looks[i] > seen_.looks[i] + 20;
     if (!all) return;
-    lines_[static_cast<std::size_t>(rank_)]->looks = std::uint64_t{1} << 62;  // it looks no more, and will not go on
+    lines_[static_cast<std::size_t>(rank_)]->looks = std::uint64_t{1}
+                                                     << 62;  // it looks no more, and will not go on
     fail(Exit::internal, "messages are put in along orders that run in a circle: {}", now.path);
   }
 
-  /// Who waits for whom, from here on; empty unless that leads round. Two that wait for one another on one transport have met: their
-  /// handshakes are on the way.
+  /// Who waits for whom, from here on; empty unless that leads round. Two that wait for one another on one
+  /// transport have met: their handshakes are on the way.
   Picture follow() const {
     Picture picture;
     int at = rank_;
@@ -91,7 +97,8 @@ class Board {
       picture.places.push_back(line.place * 64 + static_cast<std::uint64_t>(at));
       picture.looks.push_back(line.looks);
       if (steps < size_)
-        picture.path += fmt::format("{}rank {} has come to {} and waits for rank {}", steps == 0 ? "" : "; ", at, line.what, peer);
+        picture.path += fmt::format("{}rank {} has come to {} and waits for rank {}", steps == 0 ? "" : "; ",
+                                    at, line.what, peer);
       at = peer;
     }
     return picture;

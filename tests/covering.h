@@ -8,7 +8,8 @@ namespace mindpipe {
 
 /// Calls `visit` with every combination of options: of dimension i those from 0 to options[i] - 1.
 template <std::size_t dimensions>
-void for_each_choice(const std::array<int, dimensions>& options, const std::function<void(const std::array<int, dimensions>&)>& visit) {
+void for_each_choice(const std::array<int, dimensions>& options,
+                     const std::function<void(const std::array<int, dimensions>&)>& visit) {
   std::array<int, dimensions> choice{};
   for (std::size_t i = 0; i < dimensions;) {
     visit(choice);
@@ -16,8 +17,8 @@ void for_each_choice(const std::array<int, dimensions>& options, const std::func
   }
 }
 
-/// Few of the `possible` choices in which every pair of options of two dimensions occurs that occurs in any of them: greedily the one with
-/// the most new pairs.
+/// Few of the `possible` choices in which every pair of options of two dimensions occurs that occurs in any
+/// of them: greedily the one with the most new pairs.
 template <std::size_t dimensions>
 std::vector<std::array<int, dimensions>> covering(const std::vector<std::array<int, dimensions>>& possible) {
   using Choice = std::array<int, dimensions>;
@@ -25,7 +26,8 @@ std::vector<std::array<int, dimensions>> covering(const std::vector<std::array<i
   std::vector<Choice> chosen;
   std::vector<char> covered(dimensions * dimensions * most * most, 0);
   const auto pair = [&](const Choice& c, std::size_t a, std::size_t b) -> char& {
-    return covered[((a * dimensions + b) * most + static_cast<std::size_t>(c[a])) * most + static_cast<std::size_t>(c[b])];
+    return covered[((a * dimensions + b) * most + static_cast<std::size_t>(c[a])) * most +
+                   static_cast<std::size_t>(c[b])];
   };
   while (true) {
     int best = 0;

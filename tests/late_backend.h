@@ -15,21 +15,25 @@
 
 namespace mindpipe {
 
-/// A device on paper: operations wait in queues and run later, a few whenever somebody asks for an event, from queues drawn by lot. Whoever
-/// reads too early, or writes over what is still to be read, gets other bits than from the backend below, which runs everything at once.
+/// A device on paper: operations wait in queues and run later, a few whenever somebody asks for an event,
+/// from queues drawn by lot. Whoever reads too early, or writes over what is still to be read, gets other
+/// bits than from the backend below, which runs everything at once.
 class LateBackend final : public Backend {
  public:
   LateBackend(std::unique_ptr<Backend> device, int rank)
-      : device_(std::move(device)), lots_{.seed = 3, .purpose = purpose_of("lots"), .sample = static_cast<std::uint32_t>(rank)} {}
+      : device_(std::move(device)),
+        lots_{.seed = 3, .purpose = purpose_of("lots"), .sample = static_cast<std::uint32_t>(rank)} {}
 
   std::string description() const override { return "late " + device_->description(); }
   Memory& memory() override { return device_->memory(); }
   bool host_may_read() const override { return false; }
   void reserve(const Workspace& workspace) override { device_->reserve(workspace); }
-  void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) override {
+  void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
+              const Tensor& before, const Tensor& y) override {
     later([=, this] { device_->linear(x, w, bias, activation, before, y); });
   }
-  void linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) override {
+  void linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before,
+                             const Tensor& dx) override {
     later([=, this] { device_->linear_backward_input(dy, w, activation, before, dx); });
   }
   void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
@@ -44,8 +48,8 @@ class LateBackend final : public Backend {
   void swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgate_up) override {
     later([=, this] { device_->swiglu_backward(dy, gate_up, dgate_up); });
   }
-  void residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
-                const Tensor& y) override {
+  void residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout,
+                const Window& window, const Tensor& y) override {
     later([=, this] { device_->residual(x, branch, bias, dropout, window, y); });
   }
   void dropout(const Tensor& x, const Dropout& dropout, const Window& window, const Tensor& y) override {
@@ -66,63 +70,78 @@ class LateBackend final : public Backend {
   void fill(const Tensor& x, double value) override {
     later([=, this] { device_->fill(x, value); });
   }
-  void norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
-            const Tensor& y) override {
+  void norm(NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset, double epsilon,
+            const Tensor& statistics, const Tensor& y) override {
     later([=, this] { device_->norm(kind, x, gain, offset, epsilon, statistics, y); });
   }
-  void residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
-                     const Tensor& y, NormKind kind, const Tensor& gain, const Tensor& offset, double epsilon, const Tensor& statistics,
+  void residual_norm(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout,
+                     const Window& window, const Tensor& y, NormKind kind, const Tensor& gain,
+                     const Tensor& offset, double epsilon, const Tensor& statistics,
                      const Tensor& normed) override {
-    later([=, this] { device_->residual_norm(x, branch, bias, dropout, window, y, kind, gain, offset, epsilon, statistics, normed); });
+    later([=, this] {
+      device_->residual_norm(x, branch, bias, dropout, window, y, kind, gain, offset, epsilon, statistics,
+                             normed);
+    });
   }
-  void norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain, const Tensor& statistics,
-                           const Tensor& residual, const Tensor& dx) override {
+  void norm_backward_input(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& gain,
+                           const Tensor& statistics, const Tensor& residual, const Tensor& dx) override {
     later([=, this] { device_->norm_backward_input(kind, dy, x, gain, statistics, residual, dx); });
   }
-  void norm_backward_parameters(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& statistics, const Tensor& dgain,
-                                const Tensor& doffset) override {
+  void norm_backward_parameters(NormKind kind, const Tensor& dy, const Tensor& x, const Tensor& statistics,
+                                const Tensor& dgain, const Tensor& doffset) override {
     later([=, this] { device_->norm_backward_parameters(kind, dy, x, statistics, dgain, doffset); });
   }
   void rotary(const Heads& heads, double base, std::int64_t first_position, bool inverse) override {
     later([=, this] { device_->rotary(heads, base, first_position, inverse); });
   }
-  void embedding(const Tensor& tokens, const Tensor& table, std::int64_t first_row, const Tensor& y) override {
+  void embedding(const Tensor& tokens, const Tensor& table, std::int64_t first_row,
+                 const Tensor& y) override {
     later([=, this] { device_->embedding(tokens, table, first_row, y); });
   }
-  void embedding_backward(const Tensor& tokens, const Tensor& dy, std::int64_t first_row, const Tensor& dtable) override {
+  void embedding_backward(const Tensor& tokens, const Tensor& dy, std::int64_t first_row,
+                          const Tensor& dtable) override {
     later([=, this] { device_->embedding_backward(tokens, dy, first_row, dtable); });
   }
-  void add_positions(const Tensor& x, const Tensor& positions, const Window& window, std::int64_t first_position,
-                     const Tensor& y) override {
+  void add_positions(const Tensor& x, const Tensor& positions, const Window& window,
+                     std::int64_t first_position, const Tensor& y) override {
     later([=, this] { device_->add_positions(x, positions, window, first_position, y); });
   }
-  void positions_backward(const Tensor& dy, const Window& window, std::int64_t first_position, const Tensor& dpositions) override {
+  void positions_backward(const Tensor& dy, const Window& window, std::int64_t first_position,
+                          const Tensor& dpositions) override {
     later([=, this] { device_->positions_backward(dy, window, first_position, dpositions); });
   }
-  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
-                 const Tensor& out) override {
+  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
+                 const Tensor& log_sum, const Tensor& out) override {
     later([=, this] { device_->attention(question, q, k, v, log_sum, out); });
   }
-  void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
-                          const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) override {
+  void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
+                          const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq,
+                          const Heads& dk, const Heads& dv) override {
     later([=, this] { device_->attention_backward(question, q, k, v, log_sum, out, dout, dq, dk, dv); });
   }
   void row_maximum(const Tensor& logits, std::int64_t valid, const Tensor& maximum) override {
     later([=, this] { device_->row_maximum(logits, valid, maximum); });
   }
-  void row_sums(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets, const Tensor& maximum,
-                const Tensor& sums, const Tensor& of_target, const Tensor& total) override {
-    later([=, this] { device_->row_sums(logits, valid, first_column, targets, maximum, sums, of_target, total); });
-  }
-  void cross_entropy(const Tensor& targets, const Tensor& maximum, const Tensor& sums, const Tensor& of_target, const Tensor& total,
-                     double smoothing, std::int64_t vocabulary, const Tensor& losses) override {
-    later([=, this] { device_->cross_entropy(targets, maximum, sums, of_target, total, smoothing, vocabulary, losses); });
-  }
-  void cross_entropy_backward(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets,
-                              const Tensor& maximum, const Tensor& sums, double factor, double smoothing, std::int64_t vocabulary,
-                              const Tensor& dlogits) override {
+  void row_sums(const Tensor& logits, std::int64_t valid, std::int64_t first_column, const Tensor& targets,
+                const Tensor& maximum, const Tensor& sums, const Tensor& of_target,
+                const Tensor& total) override {
     later([=, this] {
-      device_->cross_entropy_backward(logits, valid, first_column, targets, maximum, sums, factor, smoothing, vocabulary, dlogits);
+      device_->row_sums(logits, valid, first_column, targets, maximum, sums, of_target, total);
+    });
+  }
+  void cross_entropy(const Tensor& targets, const Tensor& maximum, const Tensor& sums,
+                     const Tensor& of_target, const Tensor& total, double smoothing, std::int64_t vocabulary,
+                     const Tensor& losses) override {
+    later([=, this] {
+      device_->cross_entropy(targets, maximum, sums, of_target, total, smoothing, vocabulary, losses);
+    });
+  }
+  void cross_entropy_backward(const Tensor& logits, std::int64_t valid, std::int64_t first_column,
+                              const Tensor& targets, const Tensor& maximum, const Tensor& sums, double factor,
+                              double smoothing, std::int64_t vocabulary, const Tensor& dlogits) override {
+    later([=, this] {
+      device_->cross_entropy_backward(logits, valid, first_column, targets, maximum, sums, factor, smoothing,
+                                      vocabulary, dlogits);
     });
   }
   void sum_squares(const Tensor& x, const Tensor& sums) override {
@@ -134,19 +153,20 @@ class LateBackend final : public Backend {
   void decide(const StepRule& rule, const Tensor& sums, const Tensor& decision) override {
     later([=, this] { device_->decide(rule, sums, decision); });
   }
-  void adamw(const AdamW& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master, const Tensor& m, const Tensor& v,
-             const Tensor& value) override {
+  void adamw(const AdamW& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master,
+             const Tensor& m, const Tensor& v, const Tensor& value) override {
     later([=, this] { device_->adamw(rule, decision, gradient, master, m, v, value); });
   }
-  void sgd(const Sgd& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
-           const Tensor& value) override {
+  void sgd(const Sgd& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master,
+           const Tensor& velocity, const Tensor& value) override {
     later([=, this] { device_->sgd(rule, decision, gradient, master, velocity, value); });
   }
   void copy(const Tensor& from, const Tensor& to) override {
     later([=, this] { device_->copy(from, to); });
   }
 
-  /// Called where the host would wait for the device, or asks how far it has come, with the name of what it calls.
+  /// Called where the host would wait for the device, or asks how far it has come, with the name of what it
+  /// calls.
   void on_halt(std::function<void(const std::string& call)> hook) { on_halt_ = std::move(hook); }
   /// How much has been put into the queues so far.
   std::int64_t issued() const { return issued_; }
@@ -203,7 +223,8 @@ class LateBackend final : public Backend {
     return number;
   }
   std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) override {
-    MP_CHECK(marks_.at(first) != 0 && marks_.at(then) != 0, "marks {} and {} have not both happened", first, then);
+    MP_CHECK(marks_.at(first) != 0 && marks_.at(then) != 0, "marks {} and {} have not both happened", first,
+             then);
     return marks_[then] - marks_[first];
   }
   void keep_marks(std::size_t) override {}
@@ -224,7 +245,8 @@ class LateBackend final : public Backend {
       for (auto& queue : queues_) moved = turn(queue) || moved, empty = empty && queue.empty();
       if (empty) return;
       if (moved) continue;
-      MP_CHECK(seconds_since(start) < 100, "a device on paper stands still: what its queues wait for does not come");
+      MP_CHECK(seconds_since(start) < 100,
+               "a device on paper stands still: what its queues wait for does not come");
       std::this_thread::sleep_for(std::chrono::microseconds(20));  // others may need the processor to answer
     }
   }

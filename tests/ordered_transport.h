@@ -14,9 +14,9 @@
 #include "comm/transport.h"
 #include "late_backend.h"
 
-// Transports between devices on paper that keep the rule of those between GPUs, and say so where ranks break it: messages of one rank start
-// in the order in which they were put in, and a message starts only when all that were put in before it, on either of its ranks, have
-// started.
+// Transports between devices on paper that keep the rule of those between GPUs, and say so where ranks break
+// it: messages of one rank start in the order in which they were put in, and a message starts only when all
+// that were put in before it, on either of its ranks, have started.
 namespace mindpipe {
 
 /// What one rank has to say to another before their messages may travel.
@@ -44,12 +44,17 @@ class OrderedTransports final : public Transports {
   class Operation {
    public:
     Operation(OrderedTransports& all, Ordered& transport, std::span<const Transport::Parcel> parcels)
-        : all_(all), transport_(transport), parcels_(parcels.begin(), parcels.end()), place_(all.put_in_++), delay_(all.lot(4)) {}
+        : all_(all),
+          transport_(transport),
+          parcels_(parcels.begin(), parcels.end()),
+          place_(all.put_in_++),
+          delay_(all.lot(4)) {}
     /// One that was given up: nothing may arrive any more where its memory was.
     ~Operation() {
       for (std::size_t i = 0; i < requests_.size(); ++i) {
         if (requests_[i] == MPI_REQUEST_NULL) continue;
-        const bool receives = stage_ == Stage::greeting ? i % 2 == 0 : parcels_[i].way == Transport::Parcel::Way::receive;
+        const bool receives =
+            stage_ == Stage::greeting ? i % 2 == 0 : parcels_[i].way == Transport::Parcel::Way::receive;
         if (receives) MPI_Cancel(&requests_[i]), MPI_Wait(&requests_[i], MPI_STATUS_IGNORE);
         else MPI_Request_free(&requests_[i]);
       }
@@ -74,7 +79,8 @@ class OrderedTransports final : public Transports {
     void move();
     bool all_over() {
       int over = 0;
-      MPI_CHECK(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &over, MPI_STATUSES_IGNORE));
+      MPI_CHECK(
+          MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &over, MPI_STATUSES_IGNORE));
       return over != 0;
     }
 
@@ -82,7 +88,8 @@ class OrderedTransports final : public Transports {
     Ordered& transport_;
     std::vector<Transport::Parcel> parcels_;
     std::uint64_t place_;
-    int delay_;  ///< turns between its start and the first byte: whoever writes over it meanwhile is found out
+    int delay_;  ///< turns between its start and the first byte: whoever writes over it meanwhile is found
+                 ///< out
     Stage stage_ = Stage::queued;
     std::vector<int> peers_;
     std::vector<Handshake> mine_, theirs_;
@@ -123,13 +130,16 @@ class OrderedTransports final : public Transports {
 inline void OrderedTransports::Operation::greet() {
   for (const Transport::Parcel& parcel : parcels_)
     if (std::find(peers_.begin(), peers_.end(), parcel.peer) == peers_.end()) peers_.push_back(parcel.peer);
-  mine_.resize(peers_.size()), theirs_.resize(peers_.size()), requests_.assign(2 * peers_.size(), MPI_REQUEST_NULL);
+  mine_.resize(peers_.size()), theirs_.resize(peers_.size()),
+      requests_.assign(2 * peers_.size(), MPI_REQUEST_NULL);
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     std::string sends, receives;
     for (const Transport::Parcel& parcel : parcels_)
-      if (parcel.peer == peers_[i]) (parcel.way == Transport::Parcel::Way::send ? sends : receives) += fmt::format(" {}", parcel.bytes);
+      if (parcel.peer == peers_[i])
+        (parcel.way == Transport::Parcel::Way::send ? sends : receives) += fmt::format(" {}", parcel.bytes);
     mine_[i].number = transport_.met_[peers_[i]]++;
-    MP_CHECK(sends.size() < sizeof mine_[i].sends && receives.size() < sizeof mine_[i].receives, "too many messages for one handshake");
+    MP_CHECK(sends.size() < sizeof mine_[i].sends && receives.size() < sizeof mine_[i].receives,
+             "too many messages for one handshake");
     sends.copy(mine_[i].sends, sends.size()), receives.copy(mine_[i].receives, receives.size());
     const MPI_Comm comm = transport_.greetings_.get();
     MPI_CHECK(MPI_Irecv(&theirs_[i], sizeof(Handshake), MPI_BYTE, peers_[i], 0, comm, &requests_[2 * i]));
@@ -143,9 +153,11 @@ inline bool OrderedTransports::Operation::all_have_answered() {
   if (all_over()) return true;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     int answered = 1;
-    if (requests_[2 * i] != MPI_REQUEST_NULL) MPI_CHECK(MPI_Request_get_status(requests_[2 * i], &answered, MPI_STATUS_IGNORE));
+    if (requests_[2 * i] != MPI_REQUEST_NULL)
+      MPI_CHECK(MPI_Request_get_status(requests_[2 * i], &answered, MPI_STATUS_IGNORE));
     if (answered == 0) {
-      all_.board_.wait_for(transport_.world_[static_cast<std::size_t>(peers_[i])], transport_.name_, mine_[i].number, place_);
+      all_.board_.wait_for(transport_.world_[static_cast<std::size_t>(peers_[i])], transport_.name_,
+                           mine_[i].number, place_);
       break;
     }
   }
@@ -155,11 +167,12 @@ inline bool OrderedTransports::Operation::all_have_answered() {
 inline void OrderedTransports::Operation::start() {
   all_.board_.go_on();
   for (std::size_t i = 0; i < peers_.size(); ++i)
-    MP_CHECK(mine_[i].number == theirs_[i].number && std::strcmp(mine_[i].sends, theirs_[i].receives) == 0 &&
-                 std::strcmp(mine_[i].receives, theirs_[i].sends) == 0,
-             "{}, number {}: rank {} sends messages of{} bytes and receives{}, but rank {} sends{} and receives{}", transport_.name_,
-             mine_[i].number, all_.rank_, mine_[i].sends, mine_[i].receives, transport_.world_[static_cast<std::size_t>(peers_[i])],
-             theirs_[i].sends, theirs_[i].receives);
+    MP_CHECK(
+        mine_[i].number == theirs_[i].number && std::strcmp(mine_[i].sends, theirs_[i].receives) == 0 &&
+            std::strcmp(mine_[i].receives, theirs_[i].sends) == 0,
+        "{}, number {}: rank {} sends messages of{} bytes and receives{}, but rank {} sends{} and receives{}",
+        transport_.name_, mine_[i].number, all_.rank_, mine_[i].sends, mine_[i].receives,
+        transport_.world_[static_cast<std::size_t>(peers_[i])], theirs_[i].sends, theirs_[i].receives);
   ++all_.started_;
   // From its start until its end nobody may rely on what stands where a message arrives.
   for (const Transport::Parcel& parcel : parcels_)

@@ -16,7 +16,9 @@ namespace {
 /// Enough to keep all threads busy until the end.
 constexpr std::int64_t tasks_per_thread = 4;
 
-int team_of(int threads, std::int64_t tasks) { return static_cast<int>(std::min<std::int64_t>(threads, tasks)); }
+int team_of(int threads, std::int64_t tasks) {
+  return static_cast<int>(std::min<std::int64_t>(threads, tasks));
+}
 
 /// How the queries of every head are cut into runs of whole tiles, a task each.
 struct Runs {
@@ -24,15 +26,17 @@ struct Runs {
 };
 Runs runs_of(const AttentionCall& call, std::int64_t tile, int threads) {
   const std::int64_t tiles = (call.queries + tile - 1) / tile, heads = call.samples * call.query_heads;
-  const std::int64_t wanted = std::clamp<std::int64_t>((tasks_per_thread * threads + heads - 1) / heads, 1, tiles);
+  const std::int64_t wanted =
+      std::clamp<std::int64_t>((tasks_per_thread * threads + heads - 1) / heads, 1, tiles);
   const std::int64_t run = (tiles + wanted - 1) / wanted, runs = (tiles + run - 1) / run;
   return {run * tile, runs, heads * runs};
 }
 
-/// work(task, scratch) for each task; threads take the next one as they become free, since tasks differ in size and results
-/// do not depend on who does which.
+/// work(task, scratch) for each task; threads take the next one as they become free, since tasks differ in
+/// size and results do not depend on who does which.
 template <class Work>
-void for_each_task(int threads, std::int64_t tasks, std::size_t scratch_bytes, AttentionScratch& scratch, const Work& work) {
+void for_each_task(int threads, std::int64_t tasks, std::size_t scratch_bytes, AttentionScratch& scratch,
+                   const Work& work) {
   const int team = team_of(threads, tasks);
   scratch.prepare(team, scratch_bytes);
   if (team <= 1) {
@@ -50,52 +54,60 @@ void AttentionScratch::prepare(int threads, std::size_t task_bytes) {
   base_ = static_cast<std::byte*>(area_.take(memory_, bytes_for(threads, task_bytes)));
 }
 
-std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                                    const Tensor& log_sum, const Tensor& out, bool backward) {
+std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestion& question, const Heads& q,
+                                    const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out,
+                                    bool backward) {
   const AttentionCall call = attention_call(question, q, k, v, log_sum, out);
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
   const int type = slot(q.data.dtype);
-  if (backward) return AttentionScratch::bytes_for(team_of(threads, call.samples * call.key_heads), kernels.backward_scratch[type](call));
-  return AttentionScratch::bytes_for(team_of(threads, runs_of(call, kernels.tile_queries[type], threads).tasks),
-                                     kernels.forward_scratch[type](call));
+  if (backward)
+    return AttentionScratch::bytes_for(team_of(threads, call.samples * call.key_heads),
+                                       kernels.backward_scratch[type](call));
+  return AttentionScratch::bytes_for(
+      team_of(threads, runs_of(call, kernels.tile_queries[type], threads).tasks),
+      kernels.forward_scratch[type](call));
 }
 
-void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question, const Heads& q, const Heads& k,
-                   const Heads& v, const Tensor& log_sum, const Tensor& out) {
+void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question,
+                   const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out) {
   const AttentionCall call = attention_call(question, q, k, v, log_sum, out);
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
   const int type = slot(q.data.dtype);
   const Runs runs = runs_of(call, kernels.tile_queries[type], threads);
-  for_each_task(threads, runs.tasks, kernels.forward_scratch[type](call), scratch, [&](std::int64_t task, void* memory) {
-    const std::int64_t head = task / runs.of_a_head;
-    const std::int64_t first =
-        (runs.of_a_head - 1 - task % runs.of_a_head) * runs.queries;  // under a causal mask the last run is the longest
-    kernels.forward[type](call, head / call.query_heads, head % call.query_heads, first, std::min(first + runs.queries, call.queries),
-                          memory);
-  });
+  for_each_task(threads, runs.tasks, kernels.forward_scratch[type](call), scratch,
+                [&](std::int64_t task, void* memory) {
+                  const std::int64_t head = task / runs.of_a_head;
+                  const std::int64_t first = (runs.of_a_head - 1 - task % runs.of_a_head) *
+                                             runs.queries;  // under a causal mask the last run is the longest
+                  kernels.forward[type](call, head / call.query_heads, head % call.query_heads, first,
+                                        std::min(first + runs.queries, call.queries), memory);
+                });
 }
 
-void run_attention_backward(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question, const Heads& q,
-                            const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq,
+void run_attention_backward(Isa isa, int threads, AttentionScratch& scratch,
+                            const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
+                            const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq,
                             const Heads& dk, const Heads& dv) {
   const AttentionCall call = attention_backward_call(question, q, k, v, log_sum, out, dout, dq, dk, dv);
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
   const int type = slot(q.data.dtype);
-  for_each_task(
-      threads, call.samples * call.key_heads, kernels.backward_scratch[type](call), scratch,
-      [&](std::int64_t task, void* memory) { kernels.backward[type](call, task / call.key_heads, task % call.key_heads, memory); });
+  for_each_task(threads, call.samples * call.key_heads, kernels.backward_scratch[type](call), scratch,
+                [&](std::int64_t task, void* memory) {
+                  kernels.backward[type](call, task / call.key_heads, task % call.key_heads, memory);
+                });
 }
 
-void CpuBackend::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
-                           const Tensor& out) {
+void CpuBackend::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
+                           const Tensor& log_sum, const Tensor& out) {
   run_attention(isa_, threads_, attention_scratch_, question, q, k, v, log_sum, out);
   progress();
 }
 
-void CpuBackend::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                                    const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk,
-                                    const Heads& dv) {
-  run_attention_backward(isa_, threads_, attention_scratch_, question, q, k, v, log_sum, out, dout, dq, dk, dv);
+void CpuBackend::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k,
+                                    const Heads& v, const Tensor& log_sum, const Tensor& out,
+                                    const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) {
+  run_attention_backward(isa_, threads_, attention_scratch_, question, q, k, v, log_sum, out, dout, dq, dk,
+                         dv);
   progress();
 }
 

@@ -6,11 +6,14 @@
 
 namespace mindpipe {
 
-/// Working memory of attention, one block for each thread; it grows to the largest question that was asked and stays.
+/// Working memory of attention, one block for each thread; it grows to the largest question that was asked
+/// and stays.
 class AttentionScratch {
  public:
   explicit AttentionScratch(Memory& memory) : memory_(memory) {}
-  static std::size_t bytes_for(int threads, std::size_t task_bytes) { return static_cast<std::size_t>(threads) * aligned(task_bytes); }
+  static std::size_t bytes_for(int threads, std::size_t task_bytes) {
+    return static_cast<std::size_t>(threads) * aligned(task_bytes);
+  }
   void reserve(std::size_t bytes) { area_.reserve(memory_, bytes); }
   void prepare(int threads, std::size_t task_bytes);
   void* of_thread(int thread) const { return base_ + static_cast<std::size_t>(thread) * block_; }
@@ -23,17 +26,19 @@ class AttentionScratch {
 };
 
 /// What the threads that answer the question work in, in bytes; nothing is read but shapes.
-std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                                    const Tensor& log_sum, const Tensor& out, bool backward);
+std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestion& question, const Heads& q,
+                                    const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out,
+                                    bool backward);
 
 /// What CpuBackend::attention and attention_backward do, on a given instruction set and number of threads.
 /// Rows of padding and of sight are never read beyond: keys from the sample's length on may hold anything.
 /// log_sum is f32, or f64 beside f64 operands; a row that sees no key has 0 there.
-void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question, const Heads& q, const Heads& k,
-                   const Heads& v, const Tensor& log_sum, const Tensor& out);
+void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question,
+                   const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out);
 /// dk and dv of rows [0, keys) and dq of rows [0, queries) are written; rows beyond stay as they are.
-void run_attention_backward(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question, const Heads& q,
-                            const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq,
+void run_attention_backward(Isa isa, int threads, AttentionScratch& scratch,
+                            const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
+                            const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq,
                             const Heads& dk, const Heads& dv);
 
 }  // namespace mindpipe

@@ -16,7 +16,8 @@ CpuBackend::CpuBackend(Memory& memory, int threads, const std::string& instructi
       isa_(choose_isa(instructions)),
       rotary_table_(memory),
       attention_scratch_(memory) {
-  MP_REQUIRE(threads >= 0, Exit::bad_configuration, "device.threads is {} (0: as many as this process may use, else at least 1)", threads);
+  MP_REQUIRE(threads >= 0, Exit::bad_configuration,
+             "device.threads is {} (0: as many as this process may use, else at least 1)", threads);
 }
 
 std::string CpuBackend::description() const {
@@ -48,7 +49,9 @@ void CpuBackend::wait(int, std::uint64_t) {}
 bool CpuBackend::finished(std::uint64_t) { return true; }
 void CpuBackend::synchronize() { progress(); }
 std::uint64_t CpuBackend::mark(int) { return static_cast<std::uint64_t>(now_ns()); }
-std::int64_t CpuBackend::nanoseconds_between(std::uint64_t first, std::uint64_t then) { return static_cast<std::int64_t>(then - first); }
+std::int64_t CpuBackend::nanoseconds_between(std::uint64_t first, std::uint64_t then) {
+  return static_cast<std::int64_t>(then - first);
+}
 void CpuBackend::keep_marks(std::size_t) {}
 
 void CpuBackend::reserve(const Workspace& workspace) {

@@ -13,7 +13,8 @@ bool processor_has_tiles() {
   unsigned a = 7, b = 0, c = 0, d = 0;
   __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
   const bool tiles = (d >> 24) & 1, bf16 = (d >> 22) & 1;
-  constexpr long request_permission = 0x1023, tile_data = 18;  // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
+  constexpr long request_permission = 0x1023,
+                 tile_data = 18;  // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
   return tiles && bf16 && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 
@@ -41,10 +42,12 @@ bool processor_has(Isa isa) {
     case Isa::baseline:
       return true;
     case Isa::avx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+             __builtin_cpu_supports("bmi2");
     case Isa::avx512:
-      return processor_has(Isa::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+      return processor_has(Isa::avx2) && __builtin_cpu_supports("avx512f") &&
+             __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+             __builtin_cpu_supports("avx512vl");
     case Isa::avx512_bf16:
       return processor_has(Isa::avx512) && __builtin_cpu_supports("avx512bf16");
     case Isa::avx512_amx:
@@ -63,7 +66,8 @@ Isa choose_isa(const std::string& instructions) {
   std::string names;
   for (Isa isa : all_isas) {
     if (instructions == name_of(isa)) {
-      MP_REQUIRE(processor_has(isa), Exit::bad_configuration, "device.instructions: this processor has no {}; use auto", instructions);
+      MP_REQUIRE(processor_has(isa), Exit::bad_configuration,
+                 "device.instructions: this processor has no {}; use auto", instructions);
       return isa;
     }
     (names += ", ") += name_of(isa);

@@ -2,18 +2,20 @@
 #include <string>
 
 /// Every file in kernels/cpu/simd is compiled once for each instruction set, in a namespace of that name
-/// (MINDPIPE_ISA is the name, MINDPIPE_ISA_LEVEL 0, 1 or 2). Such a file holds plain functions over pointers and includes
-/// nothing of the standard library but <cstdint>, <cstddef>, <cmath> and <cstring>: an inline function compiled for AVX-512 must never be
-/// the copy that the linker keeps for all.
+/// (MINDPIPE_ISA is the name, MINDPIPE_ISA_LEVEL 0, 1 or 2). Such a file holds plain functions over pointers
+/// and includes nothing of the standard library but <cstdint>, <cstddef>, <cmath> and <cstring>: an inline
+/// function compiled for AVX-512 must never be the copy that the linker keeps for all.
 ///
-/// A family of kernels is a struct of function pointers, declared in its own header, with one constant for each set:
+/// A family of kernels is a struct of function pointers, declared in its own header, with one constant for
+/// each set:
 ///   struct NormKernels { void (*forward)(...); };
 ///   MINDPIPE_DECLARE_KERNELS(NormKernels, norm_kernels)
 /// and picked once: `kernels_(MINDPIPE_PICK_KERNELS(isa, norm_kernels))`.
 namespace mindpipe {
 
-/// In ascending order. The last two are AVX-512 with a unit for bf16: products of two a lane, or tiles of them (with the operating system's
-/// permission to use them). Such a unit changes the bits of bf16 products and nothing else.
+/// In ascending order. The last two are AVX-512 with a unit for bf16: products of two a lane, or tiles of
+/// them (with the operating system's permission to use them). Such a unit changes the bits of bf16 products
+/// and nothing else.
 enum class Isa { baseline, avx2, avx512, avx512_bf16, avx512_amx };
 inline constexpr Isa all_isas[] = {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::avx512_amx};
 const char* name_of(Isa isa);

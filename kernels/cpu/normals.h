@@ -5,7 +5,9 @@
 
 namespace mindpipe {
 
-/// RandomStream::normals, bit for bit, many at once: a large model's weights are drawn in a second, not in many.
-void draw_normals(const RandomStream& stream, std::uint64_t first, std::uint64_t count, float deviation, float* out);
+/// RandomStream::normals, bit for bit, many at once: a large model's weights are drawn in a second, not in
+/// many.
+void draw_normals(const RandomStream& stream, std::uint64_t first, std::uint64_t count, float deviation,
+                  float* out);
 
 }  // namespace mindpipe

@@ -7,9 +7,9 @@
 
 namespace mindpipe {
 
-/// Calls work(thread, piece) once for each piece. A thread does its own share first, in order, and then what others have not begun of
-/// theirs: a processor that is slower, or shared with another program, holds up a piece and not all. Only for work whose results do not
-/// depend on who does it.
+/// Calls work(thread, piece) once for each piece. A thread does its own share first, in order, and then what
+/// others have not begun of theirs: a processor that is slower, or shared with another program, holds up a
+/// piece and not all. Only for work whose results do not depend on who does it.
 template <class Work>
 void in_shares(int threads, int pieces, const Work& work) {
   constexpr int most = 256;  // shares; more threads than that have none of their own
@@ -40,7 +40,8 @@ void in_shares(int threads, int pieces, const Work& work) {
 template <class Work>
 void in_ranges(int threads, std::int64_t count, std::int64_t grain, const Work& work) {
   constexpr std::int64_t pieces_of_thread = 4;
-  const std::int64_t most = (count + grain - 1) / std::max<std::int64_t>(grain, 1), team = std::min<std::int64_t>(threads, most);
+  const std::int64_t most = (count + grain - 1) / std::max<std::int64_t>(grain, 1),
+                     team = std::min<std::int64_t>(threads, most);
   if (team <= 1) {
     if (count > 0) work(std::int64_t{0}, count);
     return;
@@ -52,6 +53,8 @@ void in_ranges(int threads, std::int64_t count, std::int64_t grain, const Work& 
 
 /// Elements below which a second thread costs more than it brings.
 inline constexpr std::int64_t element_grain = 16384;
-inline std::int64_t row_grain(std::int64_t cols) { return std::max<std::int64_t>(1, element_grain / std::max<std::int64_t>(cols, 1)); }
+inline std::int64_t row_grain(std::int64_t cols) {
+  return std::max<std::int64_t>(1, element_grain / std::max<std::int64_t>(cols, 1));
+}
 
 }  // namespace mindpipe

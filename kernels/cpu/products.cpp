@@ -24,7 +24,9 @@ struct Extents {
 };
 Extents extents_of(const ProductCall& call) { return {call.n, call.k, call.m}; }
 
-Factor factor_of(const Tensor& t, bool depth_first) { return {t.data, t.cols(), depth_first, t.dtype == DType::bf16}; }
+Factor factor_of(const Tensor& t, bool depth_first) {
+  return {t.data, t.cols(), depth_first, t.dtype == DType::bf16};
+}
 
 }  // namespace
 
@@ -33,9 +35,10 @@ ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int6
   double least = 1e300;
   for (int rows = 1; rows <= threads; ++rows) {
     const int cols = threads / rows;
-    // A thread multiplies its tiles and packs its columns; packing an element costs about as much as meeting 16 rows.
-    const double cost =
-        static_cast<double>(divided_up(col_tiles, cols)) * (static_cast<double>(divided_up(row_tiles, rows) * tile_rows) + 16.0);
+    // A thread multiplies its tiles and packs its columns; packing an element costs about as much as meeting
+    // 16 rows.
+    const double cost = static_cast<double>(divided_up(col_tiles, cols)) *
+                        (static_cast<double>(divided_up(row_tiles, rows) * tile_rows) + 16.0);
     if (cost < least * 0.999) {
       least = cost;
       best = {rows, cols};
@@ -47,27 +50,32 @@ ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int6
 namespace {
 
 /// A small product is one thread's.
-ThreadGrid grid_of(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols, std::int64_t depth, int threads) {
+ThreadGrid grid_of(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols, std::int64_t depth,
+                   int threads) {
   const double work = static_cast<double>(rows) * static_cast<double>(cols) * static_cast<double>(depth);
   if (work < 1e5) return {1, 1};
-  return thread_grid(divided_up(rows, kernels.tile_rows), divided_up(cols, kernels.tile_cols), kernels.tile_rows, threads);
+  return thread_grid(divided_up(rows, kernels.tile_rows), divided_up(cols, kernels.tile_cols),
+                     kernels.tile_rows, threads);
 }
 
-std::size_t bytes_of_thread(const ProductKernels& kernels, const ThreadGrid& grid, std::int64_t rows, std::int64_t depth) {
+std::size_t bytes_of_thread(const ProductKernels& kernels, const ThreadGrid& grid, std::int64_t rows,
+                            std::int64_t depth) {
   return kernels.workspace_bytes(divided_up(rows, grid.rows), depth);
 }
 
 }  // namespace
 
-std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols, std::int64_t depth, int threads) {
+std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols,
+                              std::int64_t depth, int threads) {
   const ThreadGrid grid = grid_of(kernels, rows, cols, depth, threads);
   return bytes_of_thread(kernels, grid, rows, depth) * static_cast<std::size_t>(grid.rows * grid.cols);
 }
 
 namespace {
 
-/// How a thread's part is cut into pieces that another thread may take over. Strips of columns cost nothing: the engine works in such.
-/// Where there are few, the last quarter of the last one's rows is a piece too, though it packs the strip again.
+/// How a thread's part is cut into pieces that another thread may take over. Strips of columns cost nothing:
+/// the engine works in such. Where there are few, the last quarter of the last one's rows is a piece too,
+/// though it packs the strip again.
 struct Cuts {
   std::int64_t strips;
   bool of_rows;
@@ -77,8 +85,11 @@ struct Cuts {
 };
 
 ProductPart piece_of(const ProductPart& part, const Cuts& cuts, std::int64_t piece, std::int64_t tile_cols) {
-  const std::int64_t tiles = divided_up(part.last_col - part.first_col, tile_cols), strip = std::min(piece, cuts.strips - 1);
-  const auto col = [&](std::int64_t i) { return std::min(part.last_col, part.first_col + tiles * i / cuts.strips * tile_cols); };
+  const std::int64_t tiles = divided_up(part.last_col - part.first_col, tile_cols),
+                     strip = std::min(piece, cuts.strips - 1);
+  const auto col = [&](std::int64_t i) {
+    return std::min(part.last_col, part.first_col + tiles * i / cuts.strips * tile_cols);
+  };
   ProductPart some{part.first_row, part.last_row, col(strip), col(strip + 1)};
   if (!cuts.of_rows || strip < cuts.strips - 1) return some;
   const std::int64_t cut = part.last_row - (part.last_row - part.first_row) / 4;
@@ -93,7 +104,9 @@ void run_product(const ProductKernels& kernels, const Product& product, int thre
   const ThreadGrid grid = grid_of(kernels, product.rows, product.cols, product.depth, threads);
   const std::size_t bytes = bytes_of_thread(kernels, grid, product.rows, product.depth);
   const auto row = [&](std::int64_t i) { return product.rows * i / grid.rows; };
-  const auto col = [&](std::int64_t i) { return std::min(product.cols, col_tiles * i / grid.cols * kernels.tile_cols); };
+  const auto col = [&](std::int64_t i) {
+    return std::min(product.cols, col_tiles * i / grid.cols * kernels.tile_cols);
+  };
   const int parts = grid.rows * grid.cols;
   if (parts == 1) return kernels.run(product, {0, product.rows, 0, product.cols}, workspace);
   const Cuts cuts(product.rows / grid.rows, product.cols / grid.cols);
@@ -113,35 +126,48 @@ const ProductKernels& choose_product_kernels(Isa isa, bool bf16) {
 
 void CpuWorkspace::product(DType operands, std::int64_t rows, std::int64_t cols, std::int64_t depth) {
   if (operands == DType::f64) return;  // plain loops
-  largest_.include({.products = product_workspace(choose_product_kernels(isa_, operands == DType::bf16), rows, cols, depth, threads_)});
+  largest_.include({.products = product_workspace(choose_product_kernels(isa_, operands == DType::bf16), rows,
+                                                  cols, depth, threads_)});
 }
 
 void CpuBackend::multiply(const Product& product) {
   const ProductKernels& kernels = choose_product_kernels(isa_, product.a.bf16);
   run_product(kernels, product, threads_,
-              product_area_.take(memory_, product_workspace(kernels, product.rows, product.cols, product.depth, threads_)));
+              product_area_.take(
+                  memory_, product_workspace(kernels, product.rows, product.cols, product.depth, threads_)));
 }
 
-void CpuBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before,
-                        const Tensor& y) {
+void CpuBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
+                        const Tensor& before, const Tensor& y) {
   const auto [n, k, m] = extents_of(linear_call(x, w, bias, activation, before, y));
   if (x.dtype == DType::f64) {
-    linear_f64(n, k, m, x.as<double>(), w.as<double>(), bias.as<double>(), curve_of(activation), before.as<double>(), y.as<double>(),
-               threads_);
+    linear_f64(n, k, m, x.as<double>(), w.as<double>(), bias.as<double>(), curve_of(activation),
+               before.as<double>(), y.as<double>(), threads_);
   } else {
-    multiply({factor_of(x, false), factor_of(w, false), n, m, k, view_of(y), view_of(before), view_of(bias), curve_of(activation), false,
-              false});
+    multiply({factor_of(x, false), factor_of(w, false), n, m, k, view_of(y), view_of(before), view_of(bias),
+              curve_of(activation), false, false});
   }
   progress();
 }
 
-void CpuBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) {
+void CpuBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation,
+                                       const Tensor& before, const Tensor& dx) {
   const auto [n, k, m] = extents_of(linear_backward_input_call(dy, w, activation, before, dx));
   if (dy.dtype == DType::f64) {
-    linear_backward_input_f64(n, k, m, dy.as<double>(), w.as<double>(), curve_of(activation), before.as<double>(), dx.as<double>(),
-                              threads_);
+    linear_backward_input_f64(n, k, m, dy.as<double>(), w.as<double>(), curve_of(activation),
+                              before.as<double>(), dx.as<double>(), threads_);
   } else {
-    multiply({factor_of(dy, false), factor_of(w, true), n, k, m, view_of(dx), view_of(before), {}, curve_of(activation), true, false});
+    multiply({factor_of(dy, false),
+              factor_of(w, true),
+              n,
+              k,
+              m,
+              view_of(dx),
+              view_of(before),
+              {},
+              curve_of(activation),
+              true,
+              false});
   }
   progress();
 }
@@ -151,7 +177,8 @@ void CpuBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, const
   if (dy.dtype == DType::f64) {
     linear_backward_weight_f64(n, k, m, dy.as<double>(), x.as<double>(), dw.as<double>(), threads_);
   } else {
-    multiply({factor_of(dy, true), factor_of(x, true), m, k, n, view_of(dw), {}, {}, Curve::none, true, true});
+    multiply(
+        {factor_of(dy, true), factor_of(x, true), m, k, n, view_of(dw), {}, {}, Curve::none, true, true});
   }
   progress();
 }

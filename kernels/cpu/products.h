@@ -21,8 +21,9 @@ struct Factor {
   bool depth_first = false, bf16 = false;
 };
 
-/// c[i,j] = end(sum over p of a(i,p) b(j,p)), c contiguous [rows, cols]. The sum is a chain of multiply-adds from zero over each
-/// block of `depth_block` depths, the blocks added in order in f32, to c's old value where `accumulate`. Then, in f32, by `end`:
+/// c[i,j] = end(sum over p of a(i,p) b(j,p)), c contiguous [rows, cols]. The sum is a chain of multiply-adds
+/// from zero over each block of `depth_block` depths, the blocks added in order in f32, to c's old value
+/// where `accumulate`. Then, in f32, by `end`:
 ///   forward:  z = sum + bias[j]; before = z unless none; c = curve(z)
 ///   backward: c = sum * curve'(before)
 /// and one rounding to c's type. Element (i, j) depends on row i of a, row j of b and the depth alone.
@@ -43,23 +44,26 @@ struct ProductPart {
 /// A product engine of one instruction set; product_kernels are those that compute in f32 and widen bf16.
 struct ProductKernels {
   int tile_rows, tile_cols;  ///< the register tile
-  std::size_t (*workspace_bytes)(std::int64_t rows,
-                                 std::int64_t depth);  ///< that `run` needs for a part of so many rows, aligned to 64 bytes
+  std::size_t (*workspace_bytes)(
+      std::int64_t rows,
+      std::int64_t depth);  ///< that `run` needs for a part of so many rows, aligned to 64 bytes
   void (*run)(const Product& product, const ProductPart& part, void* workspace);
 };
 MINDPIPE_DECLARE_KERNELS(ProductKernels, product_kernels)
 
-/// The bf16 engine of processors that multiply pairs of bf16 (Isa::avx512_bf16), and the same over a model of the instruction in
-/// plain C++, which runs everywhere. Its sum: over each block of 2 * depth_block depths a chain of multiply-adds from zero, two
-/// neighbouring depths after one another, the second first; the blocks are added as above. Denormal numbers count as zero in the chains.
+/// The bf16 engine of processors that multiply pairs of bf16 (Isa::avx512_bf16), and the same over a model of
+/// the instruction in plain C++, which runs everywhere. Its sum: over each block of 2 * depth_block depths a
+/// chain of multiply-adds from zero, two neighbouring depths after one another, the second first; the blocks
+/// are added as above. Denormal numbers count as zero in the chains.
 namespace avx512 {
 extern const ProductKernels pair_kernels;
 }
 MINDPIPE_DECLARE_KERNELS(ProductKernels, pair_model_kernels)
 
-/// The bf16 engine of processors with tiles (Isa::avx512_amx), and the same engine over a model of the tiles in plain C++, which runs
-/// everywhere. Its sum: c = 0 or the old value; for each 32 depths a chain of multiply-adds from zero over the even ones and one over the
-/// odd ones, c += even + odd; denormal numbers count as zero.
+/// The bf16 engine of processors with tiles (Isa::avx512_amx), and the same engine over a model of the tiles
+/// in plain C++, which runs everywhere. Its sum: c = 0 or the old value; for each 32 depths a chain of
+/// multiply-adds from zero over the even ones and one over the odd ones, c += even + odd; denormal numbers
+/// count as zero.
 MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_kernels)
 MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_model_kernels)
 
@@ -73,8 +77,10 @@ struct ThreadGrid {
 ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t tile_rows, int threads);
 
 /// What all threads of a product work in.
-std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols, std::int64_t depth, int threads);
-/// Divides a product among threads; `workspace` holds product_workspace() bytes. The bits do not depend on threads.
+std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols,
+                              std::int64_t depth, int threads);
+/// Divides a product among threads; `workspace` holds product_workspace() bytes. The bits do not depend on
+/// threads.
 void run_product(const ProductKernels& kernels, const Product& product, int threads, void* workspace);
 
 }  // namespace mindpipe

@@ -49,8 +49,8 @@ void for_rows(int threads, std::int64_t rows, std::int64_t work_of_a_row, const 
 
 }  // namespace
 
-void linear_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* x, const double* w, const double* bias, Curve curve,
-                double* before, double* y, int threads) {
+void linear_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* x, const double* w,
+                const double* bias, Curve curve, double* before, double* y, int threads) {
   for_rows(threads, n, k * m, [=](std::int64_t i) {
     for (std::int64_t j = 0; j < m; ++j) {
       double z = 0;
@@ -62,8 +62,8 @@ void linear_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* x,
   });
 }
 
-void linear_backward_input_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* dy, const double* w, Curve curve,
-                               const double* before, double* dx, int threads) {
+void linear_backward_input_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* dy,
+                               const double* w, Curve curve, const double* before, double* dx, int threads) {
   for_rows(threads, n, k * m, [=](std::int64_t i) {
     double* row = dx + i * k;
     for (std::int64_t j = 0; j < k; ++j) row[j] = 0;
@@ -74,8 +74,8 @@ void linear_backward_input_f64(std::int64_t n, std::int64_t k, std::int64_t m, c
   });
 }
 
-void linear_backward_weight_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* dy, const double* x, double* dw,
-                                int threads) {
+void linear_backward_weight_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* dy,
+                                const double* x, double* dw, int threads) {
   for_rows(threads, m, k * n, [=](std::int64_t i) {
     for (std::int64_t p = 0; p < n; ++p)
       for (std::int64_t j = 0; j < k; ++j) dw[i * k + j] += dy[p * m + i] * x[p * k + j];

@@ -6,7 +6,8 @@
 
 namespace mindpipe {
 
-/// Cosines and sines of position * base^(-2i/width), kept from call to call: every layer asks for the same ones.
+/// Cosines and sines of position * base^(-2i/width), kept from call to call: every layer asks for the same
+/// ones.
 class RotaryTable {
  public:
   explicit RotaryTable(Memory& memory) : memory_(memory) {}

@@ -13,17 +13,20 @@ constexpr std::int64_t widest_head = 256, most_in_grid = 65535;
 /// What our tiled kernels cannot answer.
 void require_possible(const AttentionCall& call) {
   MP_REQUIRE(call.width <= widest_head, Exit::bad_configuration,
-             "cuda: heads of width {} (at most {}); take more heads, or set device.kind=cpu", call.width, widest_head);
-  MP_REQUIRE(call.samples <= most_in_grid && call.query_heads <= most_in_grid, Exit::bad_configuration,
-             "cuda: attention of {} samples with {} heads (at most {} of each); take a smaller train.micro_batch", call.samples,
-             call.query_heads, most_in_grid);
+             "cuda: heads of width {} (at most {}); take more heads, or set device.kind=cpu", call.width,
+             widest_head);
+  MP_REQUIRE(
+      call.samples <= most_in_grid && call.query_heads <= most_in_grid, Exit::bad_configuration,
+      "cuda: attention of {} samples with {} heads (at most {} of each); take a smaller train.micro_batch",
+      call.samples, call.query_heads, most_in_grid);
 }
 
 }  // namespace
 
-// Which kernel answers is a function of the question and of cuDNN's version (bits.md 4): nothing is timed, no address is looked at.
-void CudaBackend::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
-                            const Tensor& out) {
+// Which kernel answers is a function of the question and of cuDNN's version (bits.md 4): nothing is timed, no
+// address is looked at.
+void CudaBackend::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
+                            const Tensor& log_sum, const Tensor& out) {
   const DType dtype = q.data.dtype;
   const AttentionCall call = attention_call(question, q, k, v, log_sum, out);
   const bool bf16 = dtype == DType::bf16;
@@ -40,9 +43,9 @@ void CudaBackend::attention(const AttentionQuestion& question, const Heads& q, c
   done("attention");
 }
 
-void CudaBackend::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                                     const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk,
-                                     const Heads& dv) {
+void CudaBackend::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k,
+                                     const Heads& v, const Tensor& log_sum, const Tensor& out,
+                                     const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) {
   const DType dtype = q.data.dtype;
   const AttentionCall call = attention_backward_call(question, q, k, v, log_sum, out, dout, dq, dk, dv);
   const bool bf16 = dtype == DType::bf16;

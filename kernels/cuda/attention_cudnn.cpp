@@ -22,7 +22,19 @@ using fe::graph::Tensor_attributes;
 using TensorOfGraph = std::shared_ptr<Tensor_attributes>;
 
 /// Names of the graphs' tensors.
-enum Id : std::int64_t { q_id = 1, k_id, v_id, out_id, log_sum_id, dout_id, dq_id, dk_id, dv_id, queries_id, keys_id };
+enum Id : std::int64_t {
+  q_id = 1,
+  k_id,
+  v_id,
+  out_id,
+  log_sum_id,
+  dout_id,
+  dq_id,
+  dk_id,
+  dv_id,
+  queries_id,
+  keys_id
+};
 
 using Strides = PlannedAttention::Strides;
 
@@ -32,14 +44,15 @@ struct Plan {
 };
 
 /// Heads of [samples, rows, all heads, width], which cuDNN numbers [samples, heads, rows, width].
-void describe(const TensorOfGraph& tensor, Id id, const PlannedAttention& c, const Strides& view, std::int64_t heads, std::int64_t rows) {
+void describe(const TensorOfGraph& tensor, Id id, const PlannedAttention& c, const Strides& view,
+              std::int64_t heads, std::int64_t rows) {
   tensor->set_uid(id)
       .set_dim({c.samples, heads, rows, c.width})
       .set_stride({view.sample, c.width, view.row, 1})
       .set_data_type(fe::DataType_t::BFLOAT16);
 }
-TensorOfGraph heads_of(fe::graph::Graph& graph, Id id, const PlannedAttention& c, const Strides& view, std::int64_t heads,
-                       std::int64_t rows) {
+TensorOfGraph heads_of(fe::graph::Graph& graph, Id id, const PlannedAttention& c, const Strides& view,
+                       std::int64_t heads, std::int64_t rows) {
   TensorOfGraph tensor = graph.tensor(Tensor_attributes().set_name("heads" + std::to_string(id)));
   describe(tensor, id, c, view, heads, rows);
   return tensor;
@@ -65,18 +78,22 @@ template <class Attributes>
 void set_question(fe::graph::Graph& graph, const PlannedAttention& c, Attributes& attributes) {
   attributes.set_name("attention").set_attn_scale(static_cast<float>(c.scale));
   if (c.causal)
-    attributes.set_diagonal_alignment(c.queries == c.keys ? fe::DiagonalAlignment_t::TOP_LEFT : fe::DiagonalAlignment_t::BOTTOM_RIGHT)
+    attributes
+        .set_diagonal_alignment(c.queries == c.keys ? fe::DiagonalAlignment_t::TOP_LEFT
+                                                    : fe::DiagonalAlignment_t::BOTTOM_RIGHT)
         .set_diagonal_band_right_bound(0);
   if (c.padded)
-    attributes.set_padding_mask(true).set_seq_len_q(lengths_of(graph, queries_id, c)).set_seq_len_kv(lengths_of(graph, keys_id, c));
+    attributes.set_padding_mask(true)
+        .set_seq_len_q(lengths_of(graph, queries_id, c))
+        .set_seq_len_kv(lengths_of(graph, keys_id, c));
 }
 
 void add_forward(fe::graph::Graph& graph, const PlannedAttention& c) {
   auto attributes = fe::graph::SDPA_attributes().set_generate_stats(true);
   set_question(graph, c, attributes);
-  const auto [out, log_sum] =
-      graph.sdpa(heads_of(graph, q_id, c, c.q, c.query_heads, c.queries), heads_of(graph, k_id, c, c.k, c.key_heads, c.keys),
-                 heads_of(graph, v_id, c, c.v, c.key_heads, c.keys), attributes);
+  const auto [out, log_sum] = graph.sdpa(heads_of(graph, q_id, c, c.q, c.query_heads, c.queries),
+                                         heads_of(graph, k_id, c, c.k, c.key_heads, c.keys),
+                                         heads_of(graph, v_id, c, c.v, c.key_heads, c.keys), attributes);
   describe(out, out_id, c, c.out, c.query_heads, c.queries);
   describe_log_sum(log_sum, c);
   out->set_output(true);
@@ -88,10 +105,11 @@ void add_backward(fe::graph::Graph& graph, const PlannedAttention& c) {
   set_question(graph, c, attributes);
   const TensorOfGraph log_sum = graph.tensor(Tensor_attributes().set_name("log_sum"));
   describe_log_sum(log_sum, c);
-  const auto [dq, dk, dv] =
-      graph.sdpa_backward(heads_of(graph, q_id, c, c.q, c.query_heads, c.queries), heads_of(graph, k_id, c, c.k, c.key_heads, c.keys),
-                          heads_of(graph, v_id, c, c.v, c.key_heads, c.keys), heads_of(graph, out_id, c, c.out, c.query_heads, c.queries),
-                          heads_of(graph, dout_id, c, c.dout, c.query_heads, c.queries), log_sum, attributes);
+  const auto [dq, dk, dv] = graph.sdpa_backward(
+      heads_of(graph, q_id, c, c.q, c.query_heads, c.queries),
+      heads_of(graph, k_id, c, c.k, c.key_heads, c.keys), heads_of(graph, v_id, c, c.v, c.key_heads, c.keys),
+      heads_of(graph, out_id, c, c.out, c.query_heads, c.queries),
+      heads_of(graph, dout_id, c, c.dout, c.query_heads, c.queries), log_sum, attributes);
   describe(dq, dq_id, c, c.dq, c.query_heads, c.queries);
   describe(dk, dk_id, c, c.dk, c.key_heads, c.keys);
   describe(dv, dv_id, c, c.dv, c.key_heads, c.keys);
@@ -109,8 +127,12 @@ class CudnnAttention final : public FusedAttention {
   void plan(const std::set<PlannedAttention>& questions) override {
     for (const PlannedAttention& question : questions) plan_of(question);
   }
-  bool forward(const AttentionCall& call, cudaStream_t stream) override { return answer(call, false, stream); }
-  bool backward(const AttentionCall& call, cudaStream_t stream) override { return answer(call, true, stream); }
+  bool forward(const AttentionCall& call, cudaStream_t stream) override {
+    return answer(call, false, stream);
+  }
+  bool backward(const AttentionCall& call, cudaStream_t stream) override {
+    return answer(call, true, stream);
+  }
 
  private:
   bool answer(const AttentionCall& call, bool backward, cudaStream_t stream) {
@@ -125,18 +147,23 @@ class CudnnAttention final : public FusedAttention {
   }
   std::unique_ptr<Plan> make_plan(const PlannedAttention& question);
   void run(Plan& plan, const AttentionCall& call, cudaStream_t stream);
-  void* workspace_at(std::size_t offset) { return offset < workspace_.size() ? workspace_.address_of(offset) : nullptr; }
+  void* workspace_at(std::size_t offset) {
+    return offset < workspace_.size() ? workspace_.address_of(offset) : nullptr;
+  }
 
   Memory& memory_;
   cudnnHandle_t handle_;
-  Arena workspace_;  ///< of all plans, which run one after the other in the compute queue: lengths, then the plan's own
+  Arena workspace_;  ///< of all plans, which run one after the other in the compute queue: lengths, then the
+                     ///< plan's own
   std::map<PlannedAttention, std::unique_ptr<Plan>> plans_;  ///< none: cuDNN refuses
 };
 
 std::unique_ptr<Plan> CudnnAttention::make_plan(const PlannedAttention& question) {
-  // Up to this version the backward of partly filled tiles of keys copies lengths from the host in every call, and may wait for it.
+  // Up to this version the backward of partly filled tiles of keys copies lengths from the host in every
+  // call, and may wait for it.
   constexpr int copies_lengths = 91500;
-  if (version() <= copies_lengths && question.backward && !question.padded && question.keys % 128 != 0) return nullptr;
+  if (version() <= copies_lengths && question.backward && !question.padded && question.keys % 128 != 0)
+    return nullptr;
   auto plan = std::make_unique<Plan>();
   plan->question = question;
   fe::graph::Graph& graph = plan->graph;
@@ -148,7 +175,8 @@ std::unique_ptr<Plan> CudnnAttention::make_plan(const PlannedAttention& question
   std::int64_t own = 0;
   if (graph.validate().is_bad() || graph.build_operation_graph(handle_).is_bad() ||
       graph.create_execution_plans({fe::HeurMode_t::A}).is_bad() || graph.check_support().is_bad() ||
-      graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE).is_bad() || graph.get_workspace_size(own).is_bad())
+      graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE).is_bad() ||
+      graph.get_workspace_size(own).is_bad())
     return nullptr;
   const std::size_t bytes = question.lengths_bytes() + static_cast<std::size_t>(own);
   if (bytes > question.most_bytes()) return nullptr;
@@ -163,7 +191,8 @@ std::unique_ptr<Plan> CudnnAttention::make_plan(const PlannedAttention& question
 void CudnnAttention::run(Plan& plan, const AttentionCall& c, cudaStream_t stream) {
   std::unordered_map<std::int64_t, void*> operands{
       {q_id, c.q.data}, {k_id, c.k.data}, {v_id, c.v.data}, {out_id, c.out.data}, {log_sum_id, c.log_sum}};
-  if (plan.question.backward) operands.insert({{dout_id, c.dout.data}, {dq_id, c.dq.data}, {dk_id, c.dk.data}, {dv_id, c.dv.data}});
+  if (plan.question.backward)
+    operands.insert({{dout_id, c.dout.data}, {dq_id, c.dq.data}, {dk_id, c.dk.data}, {dv_id, c.dv.data}});
   if (plan.question.padded) {
     auto* queries = static_cast<std::int32_t*>(workspace_at(0));
     fill_lengths(queries, c.samples, static_cast<std::int32_t>(c.queries), stream);
@@ -171,11 +200,11 @@ void CudnnAttention::run(Plan& plan, const AttentionCall& c, cudaStream_t stream
   }
   MP_CHECK(fe::detail::set_stream(handle_, stream) == CUDNN_STATUS_SUCCESS, "cudnn: cudnnSetStream failed");
   fe::error_t result = plan.graph.execute(handle_, operands, workspace_at(plan.question.lengths_bytes()));
-  MP_REQUIRE(
-      result.is_good(), Exit::internal,
-      "cudnn: attention of {} samples, {} heads on {}, {} queries, {} keys, width {} failed ({}); run once more with CUDNN_LOGLEVEL_DBG=3 "
-      "CUDNN_LOGDEST_DBG=stderr, which says why, and report it",
-      c.samples, c.query_heads, c.key_heads, c.queries, c.keys, c.width, result.get_message());
+  MP_REQUIRE(result.is_good(), Exit::internal,
+             "cudnn: attention of {} samples, {} heads on {}, {} queries, {} keys, width {} failed ({}); run "
+             "once more with CUDNN_LOGLEVEL_DBG=3 "
+             "CUDNN_LOGDEST_DBG=stderr, which says why, and report it",
+             c.samples, c.query_heads, c.key_heads, c.queries, c.keys, c.width, result.get_message());
 }
 
 }  // namespace
@@ -185,14 +214,18 @@ std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory) {
   const std::string runtime = fmt::format("libcudart.so.{}", CUDART_VERSION / 1000);
   if (dlopen(runtime.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) return nullptr;
   setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime.c_str(), 0);
-  if (fe::cudnn_dlhandle == nullptr) fe::cudnn_dlhandle = dlopen(fmt::format("libcudnn.so.{}", CUDNN_MAJOR).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (fe::cudnn_dlhandle == nullptr)
+    fe::cudnn_dlhandle = dlopen(fmt::format("libcudnn.so.{}", CUDNN_MAJOR).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (fe::cudnn_dlhandle == nullptr) return nullptr;
-  unsetenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT");  // it would choose another backward, and other bits, on some ranks
+  unsetenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT");  // it would choose another backward, and other bits, on
+                                                       // some ranks
   cudnnHandle_t handle = nullptr;
   const cudnnStatus_t answer = fe::detail::create_handle(&handle);
   if (answer == CUDNN_STATUS_SUCCESS) return std::make_unique<CudnnAttention>(memory, handle);
-  warning("cudnn: cudnnCreate answered {} (are all of its libraries there, and does the driver fit CUDA {}?); attention is our own",
-          static_cast<int>(answer), CUDART_VERSION / 1000);
+  warning(
+      "cudnn: cudnnCreate answered {} (are all of its libraries there, and does the driver fit CUDA {}?); "
+      "attention is our own",
+      static_cast<int>(answer), CUDART_VERSION / 1000);
   return nullptr;
 }
 

@@ -32,7 +32,8 @@ BlasLt::BlasLt() {
 
 void BlasLt::refuse(cublasStatus_t result, const char* call, const std::string& question) const {
   const bool memory = result == CUBLAS_STATUS_ALLOC_FAILED;
-  fail(memory ? Exit::out_of_memory : Exit::internal, "cublasLt: {} answered {} for {}; {}", call, status_name(result), question,
+  fail(memory ? Exit::out_of_memory : Exit::internal, "cublasLt: {} answered {} for {}; {}", call,
+       status_name(result), question,
        memory ? "take a smaller train.micro_batch, or see with nvidia-smi who else uses this GPU"
               : "run once more with CUBLASLT_LOG_LEVEL=5, which says what it was asked, and report it");
 }

@@ -7,8 +7,8 @@
 
 namespace mindpipe::cuda {
 
-/// The functions of cuBLASLt, found in the library when the first GPU backend is made: a program that computes on processors neither needs
-/// nor opens it.
+/// The functions of cuBLASLt, found in the library when the first GPU backend is made: a program that
+/// computes on processors neither needs nor opens it.
 struct BlasLt {
   BlasLt();
   decltype(&cublasLtCreate) create;

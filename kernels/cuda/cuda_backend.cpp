@@ -14,12 +14,14 @@ std::string text_of(const std::string& file) {
   std::ostringstream text;
   text << in.rdbuf();
   MP_REQUIRE(in, Exit::input_missing,
-             "device.kernels: {} cannot be read; write it with mindpipe-train doctor --tune, or leave the setting out", file);
+             "device.kernels: {} cannot be read; write it with mindpipe-train doctor --tune, or leave the "
+             "setting out",
+             file);
   return text.str();
 }
 
-/// Before CUDA looks at its environment: queues that share a connection wait for one another, and those of messages must never wait for
-/// those of computing.
+/// Before CUDA looks at its environment: queues that share a connection wait for one another, and those of
+/// messages must never wait for those of computing.
 void give_each_queue_a_connection() {
   const char* wish = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   if (wish == nullptr || std::atoi(wish) < 8) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
@@ -46,10 +48,12 @@ std::string CudaBackend::description() const {
   int driver = 0;
   MP_CUDA(cudaGetDeviceProperties(&properties, device_));
   MP_CUDA(cudaDriverGetVersion(&driver));
-  const std::string attention = fused_attention_ ? fmt::format("cuDNN {}", fused_attention_->version()) : "attention of our own";
-  return fmt::format("cuda: {} with a driver for CUDA {}.{}; cuBLASLt {} and {}, GPU {} ({} multiprocessors, {:.0f} GiB)", properties.name,
-                     driver / 1000, driver % 1000 / 10, products_.version(), attention, device_, properties.multiProcessorCount,
-                     static_cast<double>(properties.totalGlobalMem) / 1073741824.0);
+  const std::string attention =
+      fused_attention_ ? fmt::format("cuDNN {}", fused_attention_->version()) : "attention of our own";
+  return fmt::format(
+      "cuda: {} with a driver for CUDA {}.{}; cuBLASLt {} and {}, GPU {} ({} multiprocessors, {:.0f} GiB)",
+      properties.name, driver / 1000, driver % 1000 / 10, products_.version(), attention, device_,
+      properties.multiProcessorCount, static_cast<double>(properties.totalGlobalMem) / 1073741824.0);
 }
 
 void CudaBackend::reserve(const Workspace& workspace) {

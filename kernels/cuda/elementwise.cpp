@@ -81,8 +81,8 @@ void GpuOperations::swiglu_backward(const Tensor& dy, const Tensor& gate_up, con
   done("swiglu_backward");
 }
 
-void GpuOperations::residual(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
-                             const Tensor& y) {
+void GpuOperations::residual(const Tensor& x, const Tensor& branch, const Tensor& bias,
+                             const Dropout& dropout, const Window& window, const Tensor& y) {
   const MaskRows mask = residual_mask(x, branch, bias, dropout, window, y, "residual");
   cuda::residual(slot(x.dtype), x.data, branch.data, bias.data, mask, y.data, x.rows(), stream());
   done("residual");
@@ -93,7 +93,8 @@ void GpuOperations::dropout(const Tensor& x, const Dropout& dropout, const Windo
   require(y, x.count(), x.dtype, "dropout", "y");
   const MaskRows mask = mask_of(dropout, window, cols, "dropout");
   if (mask.threshold != 0) cuda::dropout(slot(x.dtype), x.data, mask, y.data, x.rows(), stream());
-  else if (x.data != y.data) MP_CUDA(cudaMemcpyAsync(y.data, x.data, x.bytes(), cudaMemcpyDeviceToDevice, stream()));
+  else if (x.data != y.data)
+    MP_CUDA(cudaMemcpyAsync(y.data, x.data, x.bytes(), cudaMemcpyDeviceToDevice, stream()));
   done("dropout");
 }
 

@@ -9,19 +9,22 @@
 
 namespace mindpipe::cuda {
 
-/// Attention by cuDNN's graphs: one call, the first plan of its heuristic, a backward that is deterministic. A plan is made once for each
-/// question and kept; one that wants more memory than PlannedAttention::most_bytes is not used.
+/// Attention by cuDNN's graphs: one call, the first plan of its heuristic, a backward that is deterministic.
+/// A plan is made once for each question and kept; one that wants more memory than
+/// PlannedAttention::most_bytes is not used.
 class FusedAttention {
  public:
   virtual ~FusedAttention() = default;
   virtual int version() const = 0;
-  /// Makes plans, which takes memory and waits for the device: before the first step. What was not foreseen is planned when it is asked.
+  /// Makes plans, which takes memory and waits for the device: before the first step. What was not foreseen
+  /// is planned when it is asked.
   virtual void plan(const std::set<PlannedAttention>& questions) = 0;
   /// False where cuDNN refuses the question; nothing has been done then.
   virtual bool forward(const AttentionCall& call, cudaStream_t stream) = 0;
   virtual bool backward(const AttentionCall& call, cudaStream_t stream) = 0;
 };
-/// None in a build without cuDNN's frontend, and where libcudnn or libcudart cannot be opened or does not begin.
+/// None in a build without cuDNN's frontend, and where libcudnn or libcudart cannot be opened or does not
+/// begin.
 std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory);
 
 }  // namespace mindpipe::cuda

@@ -11,11 +11,13 @@ int choose(int device) {
   int devices = 0;
   const cudaError_t answer = cudaGetDeviceCount(&devices);
   MP_REQUIRE(answer == cudaSuccess && devices > 0, Exit::bad_configuration,
-             "device.kind is cuda, but CUDA finds no GPU that this process may use ({}); look with nvidia-smi at GPUs and driver, or set "
+             "device.kind is cuda, but CUDA finds no GPU that this process may use ({}); look with "
+             "nvidia-smi at GPUs and driver, or set "
              "device.kind=cpu",
              cudaGetErrorString(answer));
   MP_REQUIRE(device >= 0 && device < devices, Exit::bad_configuration,
-             "cuda: GPU {} of {}; start as many ranks on a node as it has GPUs, or set CUDA_VISIBLE_DEVICES", device, devices);
+             "cuda: GPU {} of {}; start as many ranks on a node as it has GPUs, or set CUDA_VISIBLE_DEVICES",
+             device, devices);
   MP_CUDA(cudaSetDevice(device));
   return device;
 }
@@ -23,22 +25,27 @@ int choose(int device) {
 }  // namespace
 
 GpuOperations::GpuOperations(Memory& memory, int device)
-    : memory_(memory), device_(choose(device)), workspace_(memory, MemoryClass::workspace, gpu_workspace_bytes) {}
+    : memory_(memory),
+      device_(choose(device)),
+      workspace_(memory, MemoryClass::workspace, gpu_workspace_bytes) {}
 
 GpuOperations::~GpuOperations() { cudaDeviceSynchronize(); }
 
 std::string GpuOperations::description() const {
   cudaDeviceProp properties;
   MP_CUDA(cudaGetDeviceProperties(&properties, device_));
-  return fmt::format("cuda: GPU {}, {} ({} multiprocessors, {:.0f} GiB)", device_, properties.name, properties.multiProcessorCount,
+  return fmt::format("cuda: GPU {}, {} ({} multiprocessors, {:.0f} GiB)", device_, properties.name,
+                     properties.multiProcessorCount,
                      static_cast<double>(properties.totalGlobalMem) / 1073741824.0);
 }
 
 Memory& GpuOperations::memory() { return memory_; }
 
 void* GpuOperations::workspace(std::size_t bytes, const char* operation) {
-  MP_CHECK(queue_ == cuda::Queues::compute, "{}: queue {} has no workspace (the compute queue has)", operation, queue_);
-  MP_CHECK(bytes <= workspace_.size(), "{}: a workspace of {} bytes is wanted, {} are there", operation, bytes, workspace_.size());
+  MP_CHECK(queue_ == cuda::Queues::compute, "{}: queue {} has no workspace (the compute queue has)",
+           operation, queue_);
+  MP_CHECK(bytes <= workspace_.size(), "{}: a workspace of {} bytes is wanted, {} are there", operation,
+           bytes, workspace_.size());
   return workspace_.address_of(0);
 }
 
@@ -49,7 +56,8 @@ void GpuOperations::done(const char* operation) {
 
 void GpuOperations::copy(const Tensor& from, const Tensor& to) {
   require(to, from.count(), from.dtype, "copy", "to");
-  if (from.count() != 0) MP_CUDA(cudaMemcpyAsync(to.data, from.data, from.bytes(), cudaMemcpyDefault, stream()));
+  if (from.count() != 0)
+    MP_CUDA(cudaMemcpyAsync(to.data, from.data, from.bytes(), cudaMemcpyDefault, stream()));
   if (queue_ == compute_queue) progress();
 }
 
@@ -70,7 +78,9 @@ void GpuOperations::use_queue(int queue) {
 std::uint64_t GpuOperations::record(int queue) { return queues_.record(queue); }
 void GpuOperations::wait(int queue, std::uint64_t event) { queues_.wait(queue, event); }
 std::uint64_t GpuOperations::mark(int queue) { return marks_.mark(queues_.stream(queue)); }
-std::int64_t GpuOperations::nanoseconds_between(std::uint64_t first, std::uint64_t then) { return marks_.nanoseconds_between(first, then); }
+std::int64_t GpuOperations::nanoseconds_between(std::uint64_t first, std::uint64_t then) {
+  return marks_.nanoseconds_between(first, then);
+}
 void GpuOperations::keep_marks(std::size_t count) { marks_.keep(count); }
 bool GpuOperations::finished(std::uint64_t event) { return queues_.finished(event); }
 void GpuOperations::synchronize() {

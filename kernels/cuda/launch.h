@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-/// Starting kernels: how many blocks cover how much work. Plain C++, so that it can be proven where there is no GPU.
+/// Starting kernels: how many blocks cover how much work. Plain C++, so that it can be proven where there is
+/// no GPU.
 namespace mindpipe::cuda {
 
 /// Blocks of `size` that cover `count`.
@@ -16,13 +17,14 @@ struct Grid {
   std::int64_t y = 1, z = 1;
 };
 
-/// Puts kernel(arguments...) into the stream; nothing where the grid is empty. What went wrong is kept by the runtime: the caller asks
-/// cudaGetLastError once, after all that an operation starts.
+/// Puts kernel(arguments...) into the stream; nothing where the grid is empty. What went wrong is kept by the
+/// runtime: the caller asks cudaGetLastError once, after all that an operation starts.
 template <class... Wanted, class... Given>
 void launch(cudaStream_t stream, const Grid& grid, void (*kernel)(Wanted...), Given... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z));
+  config.gridDim =
+      dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z));
   config.blockDim = dim3(static_cast<unsigned>(grid.threads));
   config.stream = stream;
   cudaLaunchKernelEx(&config, kernel, static_cast<Wanted>(arguments)...);

@@ -9,7 +9,9 @@
 namespace mindpipe {
 namespace {
 
-std::string text_of(std::size_t version) { return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100); }
+std::string text_of(std::size_t version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
 
 /// What a library says of itself, by a function that needs no GPU.
 std::string found(const std::string& library, const char* function) {
@@ -21,7 +23,8 @@ std::string found(const std::string& library, const char* function) {
 }  // namespace
 
 std::string gpu_libraries_built_with() {
-  std::string text = "cuBLASLt " + text_of(CUBLAS_VER_MAJOR * 10000 + CUBLAS_VER_MINOR * 100 + CUBLAS_VER_PATCH);
+  std::string text =
+      "cuBLASLt " + text_of(CUBLAS_VER_MAJOR * 10000 + CUBLAS_VER_MINOR * 100 + CUBLAS_VER_PATCH);
 #ifdef CUDNN_MAJOR
   text += ", cuDNN " + text_of(CUDNN_MAJOR * 10000 + CUDNN_MINOR * 100 + CUDNN_PATCHLEVEL);
 #endif
@@ -29,7 +32,8 @@ std::string gpu_libraries_built_with() {
 }
 
 std::string gpu_libraries_found() {
-  std::string text = "cuBLASLt " + found(fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR), "cublasLtGetVersion");
+  std::string text =
+      "cuBLASLt " + found(fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR), "cublasLtGetVersion");
 #ifdef CUDNN_MAJOR
   text += ", cuDNN " + found(fmt::format("libcudnn.so.{}", CUDNN_MAJOR), "cudnnGetVersion");
 #endif

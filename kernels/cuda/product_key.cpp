@@ -8,7 +8,8 @@ namespace mindpipe::cuda {
 namespace {
 
 constexpr std::array kind_names{"forward", "backward_input", "backward_weight"};
-constexpr std::array epilogue_names{"none",         "bias", "relu", "relu_bias", "gelu", "gelu_bias", "gelu_before", "gelu_bias_before",
+constexpr std::array epilogue_names{"none",         "bias",      "relu",        "relu_bias",
+                                    "gelu",         "gelu_bias", "gelu_before", "gelu_bias_before",
                                     "gelu_backward"};
 constexpr std::array dtypes{DType::f64, DType::f32, DType::bf16};
 
@@ -36,12 +37,16 @@ bool fits_before(std::optional<DType> before, DType result, std::int64_t rows, s
 }  // namespace
 
 bool has_bias(Epilogue e) {
-  return e == Epilogue::bias || e == Epilogue::relu_bias || e == Epilogue::gelu_bias || e == Epilogue::gelu_bias_before;
+  return e == Epilogue::bias || e == Epilogue::relu_bias || e == Epilogue::gelu_bias ||
+         e == Epilogue::gelu_bias_before;
 }
-bool has_before(Epilogue e) { return e == Epilogue::gelu_before || e == Epilogue::gelu_bias_before || e == Epilogue::gelu_backward; }
+bool has_before(Epilogue e) {
+  return e == Epilogue::gelu_before || e == Epilogue::gelu_bias_before || e == Epilogue::gelu_backward;
+}
 
 std::string to_string(const ProductKey& key) {
-  return fmt::format("{} {} {} {} {} {} {}", kind_names[static_cast<std::size_t>(key.kind)], name_of(key.operands), name_of(key.result),
+  return fmt::format("{} {} {} {} {} {} {}", kind_names[static_cast<std::size_t>(key.kind)],
+                     name_of(key.operands), name_of(key.result),
                      epilogue_names[static_cast<std::size_t>(key.epilogue)], key.n, key.k, key.m);
 }
 
@@ -49,7 +54,8 @@ std::optional<ProductKey> product_key_of(const std::string& text) {
   std::istringstream words(text);
   std::string kind, operands, result, epilogue, rest;
   ProductKey key;
-  if (!(words >> kind >> operands >> result >> epilogue >> key.n >> key.k >> key.m) || words >> rest) return {};
+  if (!(words >> kind >> operands >> result >> epilogue >> key.n >> key.k >> key.m) || words >> rest)
+    return {};
   const int kind_at = find(kind_names, kind), epilogue_at = find(epilogue_names, epilogue);
   const auto a = dtype_of(operands), b = dtype_of(result);
   if (kind_at < 0 || epilogue_at < 0 || !a || !b || std::min({key.n, key.k, key.m}) < 1) return {};
@@ -103,10 +109,12 @@ std::optional<Epilogue> forward_epilogue(const ProductCall& c) {
 }  // namespace
 
 std::optional<Epilogue> epilogue_of(const ProductCall& c) {
-  if (c.operands == DType::f64 && (c.activation != Activation::none || c.bias)) return {};  // no more than sums in f64
+  if (c.operands == DType::f64 && (c.activation != Activation::none || c.bias))
+    return {};  // no more than sums in f64
   if (c.kind == ProductKind::forward) return forward_epilogue(c);
   if (c.activation == Activation::none) return Epilogue::none;
-  if (c.activation == Activation::gelu && fits_before(c.before, c.result, c.n, c.k)) return Epilogue::gelu_backward;
+  if (c.activation == Activation::gelu && fits_before(c.before, c.result, c.n, c.k))
+    return Epilogue::gelu_backward;
   return {};
 }
 
@@ -117,7 +125,8 @@ std::optional<ProductKey> fused_key(const ProductCall& c) {
 }
 
 ProductKey sums_key(const ProductCall& c, std::int64_t rows) {
-  return {c.kind, c.operands, c.operands == DType::f64 ? DType::f64 : DType::f32, Epilogue::none, rows, c.k, c.m};
+  return {c.kind, c.operands, c.operands == DType::f64 ? DType::f64 : DType::f32, Epilogue::none, rows,
+          c.k,    c.m};
 }
 
 std::int64_t rows_at_once(std::int64_t cols, std::size_t bytes) {

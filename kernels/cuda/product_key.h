@@ -5,18 +5,30 @@
 
 #include "backend.h"
 
-/// What decides which algorithm computes a product, and how cuBLASLt is told of it. No CUDA in here: it is tested where there is no GPU.
+/// What decides which algorithm computes a product, and how cuBLASLt is told of it. No CUDA in here: it is
+/// tested where there is no GPU.
 namespace mindpipe::cuda {
 
 using ProductKind = ProductCall::Kind;
 
-/// What the library does to the f32 sums before it rounds them. `before` receives what went into GELU; gelu_backward reads it.
-enum class Epilogue : std::uint8_t { none, bias, relu, relu_bias, gelu, gelu_bias, gelu_before, gelu_bias_before, gelu_backward };
+/// What the library does to the f32 sums before it rounds them. `before` receives what went into GELU;
+/// gelu_backward reads it.
+enum class Epilogue : std::uint8_t {
+  none,
+  bias,
+  relu,
+  relu_bias,
+  gelu,
+  gelu_bias,
+  gelu_before,
+  gelu_bias_before,
+  gelu_backward
+};
 bool has_bias(Epilogue epilogue);
 bool has_before(Epilogue epilogue);
 
-/// n rows (tokens), k inputs, m outputs, as in backend.h. Everything that chooses an algorithm is a function of this and the library's
-/// version.
+/// n rows (tokens), k inputs, m outputs, as in backend.h. Everything that chooses an algorithm is a function
+/// of this and the library's version.
 struct ProductKey {
   ProductKind kind = ProductKind::forward;
   DType operands = DType::bf16, result = DType::bf16;
@@ -36,8 +48,8 @@ struct ColumnMatrix {
   bool transposed = false;
   int alignment = 0;  ///< bytes that its address is a multiple of, wherever the operand lies
 };
-/// d = epilogue(op(a) op(b)), or d += op(a) op(b). Row-major [rows, cols] is column-major [cols, rows], so every product is computed
-/// transposed:
+/// d = epilogue(op(a) op(b)), or d += op(a) op(b). Row-major [rows, cols] is column-major [cols, rows], so
+/// every product is computed transposed:
 ///   forward         y^T [m,n] = w x^T        a = w, b = x
 ///   backward_input  dx^T [k,n] = w^T dy^T    a = w, b = dy
 ///   backward_weight dw^T [k,m] += x^T dy     a = x, b = dy
@@ -48,19 +60,21 @@ struct ProductLayout {
 };
 ProductLayout layout_of(const ProductKey& key);
 
-/// The widest alignment, 16 bytes at most, that a contiguous operand of so many elements has as any shard of a tensor that begins at an
-/// aligned address: a function of its size, so that a shard's algorithm does not depend on where a layout puts it.
+/// The widest alignment, 16 bytes at most, that a contiguous operand of so many elements has as any shard of
+/// a tensor that begins at an aligned address: a function of its size, so that a shard's algorithm does not
+/// depend on where a layout puts it.
 int alignment_of(std::int64_t elements, DType dtype);
 
-/// What the library is asked to fuse, or nothing where it cannot be asked: sums in f32 and a kernel of our own then.
+/// What the library is asked to fuse, or nothing where it cannot be asked: sums in f32 and a kernel of our
+/// own then.
 std::optional<Epilogue> epilogue_of(const ProductCall& call);
 /// The product with that epilogue.
 std::optional<ProductKey> fused_key(const ProductCall& call);
 /// The sums of `rows` of its rows alone, in f32 (f64 beside f64).
 ProductKey sums_key(const ProductCall& call, std::int64_t rows);
 
-/// Rows whose sums fit into `bytes` of f32, a multiple of 64 or of 8 where that is possible, so that each run of rows is aligned as its
-/// size says: how a product is cut whose sums need another pass.
+/// Rows whose sums fit into `bytes` of f32, a multiple of 64 or of 8 where that is possible, so that each run
+/// of rows is aligned as its size says: how a product is cut whose sums need another pass.
 std::int64_t rows_at_once(std::int64_t cols, std::size_t bytes);
 /// How many rows are summed at once: all where the result can hold the sums itself.
 std::int64_t rows_at_once(const ProductCall& call, std::size_t bytes);

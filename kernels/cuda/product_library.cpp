@@ -5,7 +5,9 @@
 namespace mindpipe::cuda {
 namespace {
 
-cudaDataType_t type_of(DType dtype) { return dtype == DType::f64 ? CUDA_R_64F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+cudaDataType_t type_of(DType dtype) {
+  return dtype == DType::f64 ? CUDA_R_64F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
 
 cublasLtEpilogue_t name_of(Epilogue epilogue) {
   switch (epilogue) {
@@ -31,14 +33,17 @@ cublasLtEpilogue_t name_of(Epilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/// An address that is aligned to so many bytes and no more: the library reads alignments off addresses that it does not follow.
+/// An address that is aligned to so many bytes and no more: the library reads alignments off addresses that
+/// it does not follow.
 const void* aligned_address(int bytes) {
   return reinterpret_cast<const void*>(std::uintptr_t{1} << 20 | static_cast<std::uintptr_t>(bytes));
 }
 
-void require_alignment(const void* address, const ColumnMatrix& matrix, const ProductKey& key, const char* name) {
+void require_alignment(const void* address, const ColumnMatrix& matrix, const ProductKey& key,
+                       const char* name) {
   MP_CHECK(reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(matrix.alignment) == 0,
-           "{}: {} is not aligned to {} bytes, which operands of its size are", to_string(key), name, matrix.alignment);
+           "{}: {} is not aligned to {} bytes, which operands of its size are", to_string(key), name,
+           matrix.alignment);
 }
 
 }  // namespace
@@ -50,21 +55,25 @@ ProductLibrary::Description ProductLibrary::describe(const ProductKey& key) cons
   made.in_f64 = key.operands == DType::f64;
   const auto question = [&] { return to_string(key); };
   const auto attribute = [&](cublasLtMatmulDescAttributes_t name, const auto& value) {
-    lt_.require(lt_.set_description(&made.product, name, &value, sizeof value), "cublasLtMatmulDescSetAttribute", question);
+    lt_.require(lt_.set_description(&made.product, name, &value, sizeof value),
+                "cublasLtMatmulDescSetAttribute", question);
   };
   const auto matrix = [&](cublasLtMatrixLayoutOpaque_t& to, const ColumnMatrix& from) {
-    lt_.require(lt_.initialize_layout(&to, sizeof to, type_of(from.dtype), static_cast<std::uint64_t>(from.rows),
-                                      static_cast<std::uint64_t>(from.cols), from.leading),
-                "cublasLtMatrixLayoutInit", question);
+    lt_.require(
+        lt_.initialize_layout(&to, sizeof to, type_of(from.dtype), static_cast<std::uint64_t>(from.rows),
+                              static_cast<std::uint64_t>(from.cols), from.leading),
+        "cublasLtMatrixLayoutInit", question);
   };
   // f32 is f32: no TF32 unless a compute type asks for it.
-  lt_.require(lt_.initialize_description(&made.product, sizeof made.product, made.in_f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+  lt_.require(lt_.initialize_description(&made.product, sizeof made.product,
+                                         made.in_f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
                                          made.in_f64 ? CUDA_R_64F : CUDA_R_32F),
               "cublasLtMatmulDescInit", question);
   attribute(CUBLASLT_MATMUL_DESC_TRANSA, layout.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(CUBLASLT_MATMUL_DESC_TRANSB, layout.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(CUBLASLT_MATMUL_DESC_EPILOGUE, name_of(key.epilogue));
-  if (has_bias(key.epilogue)) attribute(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned_address(alignment_of(layout.d.rows, key.result)));
+  if (has_bias(key.epilogue))
+    attribute(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned_address(alignment_of(layout.d.rows, key.result)));
   if (has_before(key.epilogue)) {
     attribute(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned_address(layout.d.alignment));
     attribute(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, layout.d.leading);
@@ -75,13 +84,16 @@ ProductLibrary::Description ProductLibrary::describe(const ProductKey& key) cons
   return made;
 }
 
-std::vector<cublasLtMatmulAlgo_t> ProductLibrary::ask(const ProductKey& key, Description& description, int count) const {
+std::vector<cublasLtMatmulAlgo_t> ProductLibrary::ask(const ProductKey& key, Description& description,
+                                                      int count) const {
   const ProductLayout layout = layout_of(key);
   const auto question = [&] { return to_string(key); };
   cublasLtMatmulPreferenceOpaque_t preference;
-  lt_.require(lt_.initialize_preference(&preference, sizeof preference), "cublasLtMatmulPreferenceInit", question);
+  lt_.require(lt_.initialize_preference(&preference, sizeof preference), "cublasLtMatmulPreferenceInit",
+              question);
   const auto attribute = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
-    lt_.require(lt_.set_preference(&preference, name, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute", question);
+    lt_.require(lt_.set_preference(&preference, name, &value, sizeof value),
+                "cublasLtMatmulPreferenceSetAttribute", question);
   };
   attribute(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
   attribute(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
@@ -90,14 +102,15 @@ std::vector<cublasLtMatmulAlgo_t> ProductLibrary::ask(const ProductKey& key, Des
   attribute(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(layout.d.alignment));
   attribute(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(layout.d.alignment));
   if (key.operands == DType::f32)  // multiply-adds in f32, whatever an environment variable would allow
-    attribute(CUBLASLT_MATMUL_PREF_IMPL_MASK,
-              std::uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA | CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32F |
-                            CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_32F});
+    attribute(CUBLASLT_MATMUL_PREF_IMPL_MASK, std::uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_FMA |
+                                                            CUBLASLT_NUMERICAL_IMPL_FLAGS_ACCUMULATOR_32F |
+                                                            CUBLASLT_NUMERICAL_IMPL_FLAGS_INPUT_32F});
 
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(count));
   int found = 0;
-  const cublasStatus_t answer = lt_.heuristic(handle_.get(), &description.product, &description.a, &description.b, &description.d,
-                                              &description.d, &preference, count, results.data(), &found);
+  const cublasStatus_t answer =
+      lt_.heuristic(handle_.get(), &description.product, &description.a, &description.b, &description.d,
+                    &description.d, &preference, count, results.data(), &found);
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   if (answer == CUBLAS_STATUS_NOT_SUPPORTED) return algorithms;
   lt_.require(answer, "cublasLtMatmulAlgoGetHeuristic", question);
@@ -113,9 +126,12 @@ ProductLibrary::Plan ProductLibrary::plan_with(const ProductKey& key, const Algo
   std::memcpy(&plan.algorithm, words.data(), sizeof words);
   cublasLtMatmulHeuristicResult_t result;
   Description& d = plan.description;
-  const cublasStatus_t answer = lt_.check(handle_.get(), &d.product, &d.a, &d.b, &d.d, &d.d, &plan.algorithm, &result);
-  MP_REQUIRE(answer == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_bytes, Exit::bad_configuration,
-             "device.kernels: the algorithm for '{}' does not fit it ({}); write the table anew with mindpipe-train doctor --tune",
+  const cublasStatus_t answer =
+      lt_.check(handle_.get(), &d.product, &d.a, &d.b, &d.d, &d.d, &plan.algorithm, &result);
+  MP_REQUIRE(answer == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_bytes,
+             Exit::bad_configuration,
+             "device.kernels: the algorithm for '{}' does not fit it ({}); write the table anew with "
+             "mindpipe-train doctor --tune",
              to_string(key), lt_.status_name(answer));
   return plan;
 }
@@ -134,7 +150,8 @@ std::optional<ProductLibrary::Plan>& ProductLibrary::plan_of(const ProductKey& k
   return at->second;
 }
 
-void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands, void* workspace, cudaStream_t stream) {
+void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands, void* workspace,
+                         cudaStream_t stream) {
   std::optional<Plan>& plan = plan_of(key);
   MP_CHECK(plan, "cublasLt has no algorithm for {}", to_string(key));
   const ProductLayout layout = layout_of(key);
@@ -145,11 +162,14 @@ void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands,
   Description& d = plan->description;
   const auto question = [&] { return to_string(key); };
   const auto pointer = [&](cublasLtMatmulDescAttributes_t name, const void* to) {
-    lt_.require(lt_.set_description(&d.product, name, &to, sizeof to), "cublasLtMatmulDescSetAttribute", question);
+    lt_.require(lt_.set_description(&d.product, name, &to, sizeof to), "cublasLtMatmulDescSetAttribute",
+                question);
   };
   if (has_bias(key.epilogue)) {
-    require_alignment(operands.bias, {key.result, layout.d.rows, 1, layout.d.rows, false, alignment_of(layout.d.rows, key.result)}, key,
-                      "bias");
+    require_alignment(
+        operands.bias,
+        {key.result, layout.d.rows, 1, layout.d.rows, false, alignment_of(layout.d.rows, key.result)}, key,
+        "bias");
     pointer(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
   }
   if (has_before(key.epilogue)) pointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.before);
@@ -157,9 +177,10 @@ void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands,
   const double one_f64 = 1, old_f64 = old;
   const void *alpha = &one, *beta = &old;
   if (d.in_f64) alpha = &one_f64, beta = &old_f64;
-  lt_.require(lt_.multiply(handle_.get(), &d.product, alpha, operands.a, &d.a, operands.b, &d.b, beta, operands.d, &d.d, operands.d, &d.d,
-                           &plan->algorithm, workspace, workspace_bytes, stream),
-              "cublasLtMatmul", question);
+  lt_.require(
+      lt_.multiply(handle_.get(), &d.product, alpha, operands.a, &d.a, operands.b, &d.b, beta, operands.d,
+                   &d.d, operands.d, &d.d, &plan->algorithm, workspace, workspace_bytes, stream),
+      "cublasLtMatmul", question);
 }
 
 std::vector<AlgorithmWords> ProductLibrary::proposals(const ProductKey& key, int count) {
@@ -172,6 +193,8 @@ std::vector<AlgorithmWords> ProductLibrary::proposals(const ProductKey& key, int
   return words;
 }
 
-void ProductLibrary::choose(const ProductKey& key, const AlgorithmWords& algorithm) { plans_[key] = plan_with(key, algorithm); }
+void ProductLibrary::choose(const ProductKey& key, const AlgorithmWords& algorithm) {
+  plans_[key] = plan_with(key, algorithm);
+}
 
 }  // namespace mindpipe::cuda

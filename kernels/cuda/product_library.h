@@ -9,7 +9,8 @@
 
 namespace mindpipe::cuda {
 
-/// Where the operands of a product lie, in the order of ProductLayout; d is also what is added to where the layout accumulates.
+/// Where the operands of a product lie, in the order of ProductLayout; d is also what is added to where the
+/// layout accumulates.
 struct ProductOperands {
   const void *a = nullptr, *b = nullptr;
   void* d = nullptr;
@@ -17,15 +18,17 @@ struct ProductOperands {
   void* before = nullptr;  ///< read by gelu_backward, written by the others
 };
 
-/// Products by cuBLASLt. An algorithm is chosen once for each key: the table's, else the library's first proposal for the shape under a
-/// fixed limit of workspace, with sums that are not split over blocks; never by timing, and never by addresses, which only have to be as
-/// aligned as the layout says.
+/// Products by cuBLASLt. An algorithm is chosen once for each key: the table's, else the library's first
+/// proposal for the shape under a fixed limit of workspace, with sums that are not split over blocks; never
+/// by timing, and never by addresses, which only have to be as aligned as the layout says.
 class ProductLibrary {
  public:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
-  static constexpr std::size_t sums_bytes = std::size_t{32} << 20;  ///< beside it: for sums that another pass turns into results
+  static constexpr std::size_t sums_bytes =
+      std::size_t{32} << 20;  ///< beside it: for sums that another pass turns into results
   ProductLibrary() {
-    lt_.require(lt_.create(handle_.receive(lt_)), "cublasLtCreate", [] { return std::string("a new handle"); });
+    lt_.require(lt_.create(handle_.receive(lt_)), "cublasLtCreate",
+                [] { return std::string("a new handle"); });
   }
   /// A table that fits this GPU and library; before the first product.
   void use(TunedTable table) { table_ = std::move(table); }

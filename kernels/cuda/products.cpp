@@ -10,21 +10,27 @@ using cuda::ProductLibrary;
 static_assert(gpu_workspace_bytes >= ProductLibrary::workspace_bytes + ProductLibrary::sums_bytes);
 
 /// Rows [first, first + count) of a matrix, or none of none.
-Tensor rows_of(const Tensor& t, std::int64_t first, std::int64_t count) { return t ? t.row_range(first, count) : t; }
-
-cuda::Finish finish_of(const Tensor& sums, const Tensor& result, Activation activation, const Tensor& bias, const Tensor& before) {
-  return {sums.data,          result.data,    slot(result.dtype), static_cast<Curve>(activation), bias.data, slot(bias.dtype), before.data,
-          slot(before.dtype), result.count(), result.cols()};
+Tensor rows_of(const Tensor& t, std::int64_t first, std::int64_t count) {
+  return t ? t.row_range(first, count) : t;
 }
 
-/// Sums in f32 (f64 beside f64), then another pass over them: where they are results already, in place, else by runs of rows that fit into
-/// `scratch`. product(first, rows, sums); finish(first, rows, sums).
+cuda::Finish finish_of(const Tensor& sums, const Tensor& result, Activation activation, const Tensor& bias,
+                       const Tensor& before) {
+  return {sums.data,      result.data,      slot(result.dtype), static_cast<Curve>(activation),
+          bias.data,      slot(bias.dtype), before.data,        slot(before.dtype),
+          result.count(), result.cols()};
+}
+
+/// Sums in f32 (f64 beside f64), then another pass over them: where they are results already, in place, else
+/// by runs of rows that fit into `scratch`. product(first, rows, sums); finish(first, rows, sums).
 template <class Product, class Finish>
-void in_two_passes(const ProductCall& call, const Tensor& result, void* scratch, const Product& product, const Finish& finish) {
+void in_two_passes(const ProductCall& call, const Tensor& result, void* scratch, const Product& product,
+                   const Finish& finish) {
   const std::int64_t n = call.n, run = cuda::rows_at_once(call, ProductLibrary::sums_bytes);
   for (std::int64_t first = 0; first < n; first += run) {
     const std::int64_t rows = std::min(run, n - first);
-    const Tensor sums = result.dtype == DType::bf16 ? Tensor{scratch, {rows, result.cols()}, DType::f32} : result;
+    const Tensor sums =
+        result.dtype == DType::bf16 ? Tensor{scratch, {rows, result.cols()}, DType::f32} : result;
     product(first, rows, sums);
     finish(first, rows, sums);
   }
@@ -32,8 +38,8 @@ void in_two_passes(const ProductCall& call, const Tensor& result, void* scratch,
 
 }  // namespace
 
-void CudaBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before,
-                         const Tensor& y) {
+void CudaBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
+                         const Tensor& before, const Tensor& y) {
   const ProductCall call = linear_call(x, w, bias, activation, before, y);
   if (call.n == 0) return done("linear");
   auto* memory = static_cast<std::byte*>(workspace(gpu_workspace_bytes, "linear"));
@@ -43,16 +49,20 @@ void CudaBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, A
     in_two_passes(
         call, y, memory + ProductLibrary::workspace_bytes,
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
-          products_.run(cuda::sums_key(call, rows), {w.data, rows_of(x, first, rows).data, sums.data}, memory, stream());
+          products_.run(cuda::sums_key(call, rows), {w.data, rows_of(x, first, rows).data, sums.data}, memory,
+                        stream());
         },
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
-          cuda::finish_forward(finish_of(sums, rows_of(y, first, rows), activation, bias, rows_of(before, first, rows)), stream());
+          cuda::finish_forward(
+              finish_of(sums, rows_of(y, first, rows), activation, bias, rows_of(before, first, rows)),
+              stream());
         });
   }
   done("linear");
 }
 
-void CudaBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) {
+void CudaBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation,
+                                        const Tensor& before, const Tensor& dx) {
   const ProductCall call = linear_backward_input_call(dy, w, activation, before, dx);
   if (call.n == 0) return done("linear_backward_input");
   auto* memory = static_cast<std::byte*>(workspace(gpu_workspace_bytes, "linear_backward_input"));
@@ -62,10 +72,13 @@ void CudaBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activ
     in_two_passes(
         call, dx, memory + ProductLibrary::workspace_bytes,
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
-          products_.run(cuda::sums_key(call, rows), {w.data, rows_of(dy, first, rows).data, sums.data}, memory, stream());
+          products_.run(cuda::sums_key(call, rows), {w.data, rows_of(dy, first, rows).data, sums.data},
+                        memory, stream());
         },
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
-          cuda::finish_backward(finish_of(sums, rows_of(dx, first, rows), activation, {}, rows_of(before, first, rows)), stream());
+          cuda::finish_backward(
+              finish_of(sums, rows_of(dx, first, rows), activation, {}, rows_of(before, first, rows)),
+              stream());
         });
   }
   done("linear_backward_input");
@@ -74,7 +87,8 @@ void CudaBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activ
 void CudaBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
   const ProductCall call = linear_backward_weight_call(dy, x, dw);
   if (call.n == 0) return done("linear_backward_weight");
-  products_.run(*cuda::fused_key(call), {x.data, dy.data, dw.data}, workspace(gpu_workspace_bytes, "linear_backward_weight"), stream());
+  products_.run(*cuda::fused_key(call), {x.data, dy.data, dw.data},
+                workspace(gpu_workspace_bytes, "linear_backward_weight"), stream());
   done("linear_backward_weight");
 }
 

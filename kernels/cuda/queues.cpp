@@ -7,9 +7,11 @@ namespace mindpipe::cuda {
 Queues::Queues() {
   int least = 0, greatest = 0;
   MP_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-  // Messages between stages are short and somebody waits for them: their kernels and copies go before what is queued behind.
+  // Messages between stages are short and somebody waits for them: their kernels and copies go before what is
+  // queued behind.
   for (int queue = 0; queue < count; ++queue)
-    MP_CUDA(cudaStreamCreateWithPriority(streams_[static_cast<std::size_t>(queue)].receive(), cudaStreamNonBlocking,
+    MP_CUDA(cudaStreamCreateWithPriority(streams_[static_cast<std::size_t>(queue)].receive(),
+                                         cudaStreamNonBlocking,
                                          queue == channel || queue == send ? greatest : least));
   events_.resize(ring);
   for (auto& event : events_) MP_CUDA(cudaEventCreateWithFlags(event.receive(), cudaEventDisableTiming));
@@ -22,7 +24,8 @@ cudaStream_t Queues::stream(int queue) const {
 
 std::uint64_t Queues::record(int queue) {
   const std::uint64_t number = next_;
-  if (number >= ring) MP_CUDA(cudaEventSynchronize(event_of(number)));  // so that every number that is overwritten has happened
+  if (number >= ring)
+    MP_CUDA(cudaEventSynchronize(event_of(number)));  // so that every number that is overwritten has happened
   MP_CUDA(cudaEventRecord(event_of(number), stream(queue)));
   ++next_;
   return number;
@@ -38,7 +41,8 @@ bool Queues::finished(std::uint64_t event) const {
   if (overwritten(event)) return true;
   const cudaError_t answer = cudaEventQuery(event_of(event));
   if (answer == cudaErrorNotReady) {
-    cudaGetLastError();  // the runtime keeps even this, and the next operation would take it for a failure of its own
+    cudaGetLastError();  // the runtime keeps even this, and the next operation would take it for a failure of
+                         // its own
     return false;
   }
   MP_CUDA(answer);

@@ -20,8 +20,9 @@ struct EventTraits {
   static void release(Raw event) noexcept { cudaEventDestroy(event); }
 };
 
-/// One stream for each queue of a rank, numbered as in program/action.h, and a ring of events. All are made once; nothing here waits for
-/// the device but `synchronize`, and `record` when an event of a whole ring ago has not happened yet.
+/// One stream for each queue of a rank, numbered as in program/action.h, and a ring of events. All are made
+/// once; nothing here waits for the device but `synchronize`, and `record` when an event of a whole ring ago
+/// has not happened yet.
 class Queues {
  public:
   static constexpr int count = 6;

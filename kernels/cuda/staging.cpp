@@ -24,7 +24,8 @@ void Staging::upload(const void* host, void* device, std::size_t bytes, cudaStre
     const std::size_t here = std::min(slot_bytes, bytes - done), slot = take();
     void* pinned = arena_.address_of(slot * slot_bytes);
     std::memcpy(pinned, static_cast<const std::byte*>(host) + done, here);
-    MP_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(device) + done, pinned, here, cudaMemcpyHostToDevice, stream));
+    MP_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(device) + done, pinned, here, cudaMemcpyHostToDevice,
+                            stream));
     MP_CUDA(cudaEventRecord(copied_[slot].get(), stream));
   }
 }
@@ -32,17 +33,20 @@ void Staging::upload(const void* host, void* device, std::size_t bytes, cudaStre
 void Staging::download(const void* device, void* host, std::size_t bytes, cudaStream_t stream) {
   const auto fetch = [&](std::size_t done) {
     const std::size_t slot = take();
-    MP_CUDA(cudaMemcpyAsync(arena_.address_of(slot * slot_bytes), static_cast<const std::byte*>(device) + done,
-                            std::min(slot_bytes, bytes - done), cudaMemcpyDeviceToHost, stream));
+    MP_CUDA(cudaMemcpyAsync(arena_.address_of(slot * slot_bytes),
+                            static_cast<const std::byte*>(device) + done, std::min(slot_bytes, bytes - done),
+                            cudaMemcpyDeviceToHost, stream));
     MP_CUDA(cudaEventRecord(copied_[slot].get(), stream));
     return slot;
   };
   std::size_t ahead = bytes == 0 ? 0 : fetch(0);
   for (std::size_t done = 0; done < bytes; done += slot_bytes) {
     const std::size_t slot = ahead;
-    if (done + slot_bytes < bytes) ahead = fetch(done + slot_bytes);  // is under way while this part is taken out
+    if (done + slot_bytes < bytes)
+      ahead = fetch(done + slot_bytes);  // is under way while this part is taken out
     MP_CUDA(cudaEventSynchronize(copied_[slot].get()));
-    std::memcpy(static_cast<std::byte*>(host) + done, arena_.address_of(slot * slot_bytes), std::min(slot_bytes, bytes - done));
+    std::memcpy(static_cast<std::byte*>(host) + done, arena_.address_of(slot * slot_bytes),
+                std::min(slot_bytes, bytes - done));
   }
 }
 

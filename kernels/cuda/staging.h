@@ -10,8 +10,8 @@
 
 namespace mindpipe::cuda {
 
-/// Bytes between ordinary host memory and the device, through slots of pinned memory that are taken in turn: the copy engine reads and
-/// writes these only, so `upload` may return before its bytes have arrived.
+/// Bytes between ordinary host memory and the device, through slots of pinned memory that are taken in turn:
+/// the copy engine reads and writes these only, so `upload` may return before its bytes have arrived.
 class Staging {
  public:
   Staging();

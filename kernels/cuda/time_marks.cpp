@@ -21,7 +21,8 @@ std::uint64_t TimeMarks::mark(cudaStream_t stream) {
 }
 
 cudaEvent_t TimeMarks::event_of(std::uint64_t number) const {
-  MP_CHECK(number < next_ && number + events_.size() >= next_, "cuda: mark {} of {}, {} of which are kept", number, next_, events_.size());
+  MP_CHECK(number < next_ && number + events_.size() >= next_, "cuda: mark {} of {}, {} of which are kept",
+           number, next_, events_.size());
   return events_[number % events_.size()].get();
 }
 

@@ -12,7 +12,8 @@ using cuda::ProductLibrary;
 
 constexpr int most_proposals = 16, warm_up = 3, repeats = 9;
 
-/// Products as `linear` asks for them: fused where the library can, else sums of the runs of rows that it is cut into.
+/// Products as `linear` asks for them: fused where the library can, else sums of the runs of rows that it is
+/// cut into.
 std::vector<ProductKey> keys_of(const ProductCall& call, ProductLibrary& library) {
   if (const auto fused = cuda::fused_key(call); fused && library.has(*fused)) return {*fused};
   const std::int64_t run = cuda::rows_at_once(call, ProductLibrary::sums_bytes), rest = call.n % run;
@@ -24,7 +25,8 @@ std::vector<ProductKey> keys_of(const ProductCall& call, ProductLibrary& library
 /// Times one product with operands of its own. Their numbers are normal: zeros are multiplied faster.
 class Trial {
  public:
-  Trial(CudaBackend& backend, const ProductKey& key) : backend_(backend), key_(key), layout_(cuda::layout_of(key)) {
+  Trial(CudaBackend& backend, const ProductKey& key)
+      : backend_(backend), key_(key), layout_(cuda::layout_of(key)) {
     a_ = operand(layout_.a, "a");
     b_ = operand(layout_.b, "b");
     d_ = operand(layout_.d, "d");
@@ -41,7 +43,8 @@ class Trial {
     std::vector<float> times;
     for (int i = -warm_up; i < repeats; ++i) {
       MP_CUDA(cudaEventRecord(start_.get(), nullptr));
-      backend_.products().run(key_, {a_.data, b_.data, d_.data, bias_.data, before_.data}, workspace_.address_of(0), nullptr);
+      backend_.products().run(key_, {a_.data, b_.data, d_.data, bias_.data, before_.data},
+                              workspace_.address_of(0), nullptr);
       MP_CUDA(cudaEventRecord(end_.get(), nullptr));
       MP_CUDA(cudaEventSynchronize(end_.get()));
       float milliseconds = 0;
@@ -57,8 +60,8 @@ class Trial {
     const Shape shape{like.rows * like.cols};
     std::vector<float> numbers(static_cast<std::size_t>(shape.count()));
     RandomStream{.seed = 1, .purpose = purpose_of(name)}.normals(0, numbers.size(), 1, numbers.data());
-    Arena& block =
-        blocks_.emplace_back(backend_.memory(), MemoryClass::workspace, bytes_for(shape, like.dtype) + bytes_for(shape, DType::f32));
+    Arena& block = blocks_.emplace_back(backend_.memory(), MemoryClass::workspace,
+                                        bytes_for(shape, like.dtype) + bytes_for(shape, DType::f32));
     const Tensor to = block.take(shape, like.dtype), from = block.take(shape, DType::f32);
     backend_.upload(numbers.data(), from);
     backend_.convert(from, to);
@@ -76,7 +79,8 @@ class Trial {
 
 }  // namespace
 
-std::string tuned_products(const std::vector<ProductCall>& calls, int device, const std::function<void(const std::string&)>& say) {
+std::string tuned_products(const std::vector<ProductCall>& calls, int device,
+                           const std::function<void(const std::string&)>& say) {
   Memory memory(Memory::Kind::device);
   CudaBackend backend(memory, device, "");
   cuda::TunedTable table{backend.gpu(), backend.products().version(), {}};
@@ -92,7 +96,8 @@ std::string tuned_products(const std::vector<ProductCall>& calls, int device, co
         least = seconds;
         table.algorithms[key] = algorithm;
       }
-      say(fmt::format("{}: {:.1f} us, {:.1f} us with the library's first proposal", to_string(key), least * 1e6, first * 1e6));
+      say(fmt::format("{}: {:.1f} us, {:.1f} us with the library's first proposal", to_string(key),
+                      least * 1e6, first * 1e6));
     }
   return to_string(table);
 }

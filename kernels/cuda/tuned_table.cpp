@@ -16,7 +16,9 @@ constexpr const char* advice = "write it anew with mindpipe-train doctor --tune"
 bool read_words(std::istringstream& from, AlgorithmWords& words) {
   std::string word;
   for (std::uint64_t& to : words) {
-    if (!(from >> word) || word.size() != 16 || word.find_first_not_of("0123456789abcdef") != std::string::npos) return false;
+    if (!(from >> word) || word.size() != 16 ||
+        word.find_first_not_of("0123456789abcdef") != std::string::npos)
+      return false;
     to = std::stoull(word, nullptr, 16);
   }
   return !(from >> word);
@@ -28,8 +30,10 @@ void read_algorithm(const std::string& text, const std::string& file, int line, 
   if (!key) refuse(file, line, fmt::format("'{}' names no product", text.substr(0, colon)));
   std::istringstream words(text.substr(colon + 1));
   AlgorithmWords algorithm{};
-  if (!read_words(words, algorithm)) refuse(file, line, "an algorithm is eight words of sixteen hexadecimal digits");
-  if (!table.algorithms.emplace(*key, algorithm).second) refuse(file, line, fmt::format("'{}' stands there twice", to_string(*key)));
+  if (!read_words(words, algorithm))
+    refuse(file, line, "an algorithm is eight words of sixteen hexadecimal digits");
+  if (!table.algorithms.emplace(*key, algorithm).second)
+    refuse(file, line, fmt::format("'{}' stands there twice", to_string(*key)));
 }
 
 /// What follows `name` and a space, or a complaint.
@@ -62,7 +66,8 @@ TunedTable read_tuned_table(const std::string& text, const std::string& file) {
   std::string line;
   for (int at = 1; std::getline(lines, line); ++at) {
     if (at == 1) {
-      if (line != first_line) refuse(file, at, fmt::format("'{}' is expected, not '{}'", first_line, line.substr(0, 40)));
+      if (line != first_line)
+        refuse(file, at, fmt::format("'{}' is expected, not '{}'", first_line, line.substr(0, 40)));
     } else if (at == 2) {
       table.gpu = value_of(line, "gpu", file, at);
     } else if (at == 3) {
@@ -78,9 +83,11 @@ TunedTable read_tuned_table(const std::string& text, const std::string& file) {
   return table;
 }
 
-void require_fit(const TunedTable& table, const std::string& file, const std::string& gpu, std::int64_t library) {
+void require_fit(const TunedTable& table, const std::string& file, const std::string& gpu,
+                 std::int64_t library) {
   MP_REQUIRE(table.gpu == gpu && table.library == library, Exit::bad_configuration,
-             "device.kernels: {} was made on an {} with cuBLASLt {}, this is an {} with {}; algorithms are not exchanged between them: {}",
+             "device.kernels: {} was made on an {} with cuBLASLt {}, this is an {} with {}; algorithms are "
+             "not exchanged between them: {}",
              file, table.gpu, table.library, gpu, library, advice);
 }
 

@@ -23,7 +23,8 @@ std::int64_t GpuOperations::count_not_finite(const Tensor& x) {
 
 void GpuOperations::sum_spans(const Tensor& x, const Tensor& spans, const Tensor& totals) {
   require_spans(x, spans, totals);
-  cuda::sum_spans(slot(x.dtype), x.data, spans.as<std::int32_t>(), totals.as<double>(), totals.count(), stream());
+  cuda::sum_spans(slot(x.dtype), x.data, spans.as<std::int32_t>(), totals.as<double>(), totals.count(),
+                  stream());
   done("sum_spans");
 }
 
@@ -33,23 +34,25 @@ void GpuOperations::decide(const StepRule& rule, const Tensor& sums, const Tenso
   done("decide");
 }
 
-void GpuOperations::adamw(const AdamW& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master, const Tensor& m,
-                          const Tensor& v, const Tensor& value) {
+void GpuOperations::adamw(const AdamW& rule, const Tensor& decision, const Tensor& gradient,
+                          const Tensor& master, const Tensor& m, const Tensor& v, const Tensor& value) {
   const int kind = update_slot(gradient, master, value, "adamw");
   require(m, master.count(), master.dtype, "adamw", "m");
   require(v, master.count(), master.dtype, "adamw", "v");
   require_decision(decision, "adamw");
-  cuda::adamw(kind, step_of(rule), decision.as<double>(), gradient.data, master.data, m.data, v.data, value.data, master.count(), stream());
+  cuda::adamw(kind, step_of(rule), decision.as<double>(), gradient.data, master.data, m.data, v.data,
+              value.data, master.count(), stream());
   done("adamw");
 }
 
-void GpuOperations::sgd(const Sgd& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master, const Tensor& velocity,
-                        const Tensor& value) {
+void GpuOperations::sgd(const Sgd& rule, const Tensor& decision, const Tensor& gradient, const Tensor& master,
+                        const Tensor& velocity, const Tensor& value) {
   const int kind = update_slot(gradient, master, value, "sgd");
   MP_CHECK(velocity || rule.momentum == 0, "sgd: momentum {} without a velocity", rule.momentum);
   if (velocity) require(velocity, master.count(), master.dtype, "sgd", "velocity");
   require_decision(decision, "sgd");
-  cuda::sgd(kind, step_of(rule), decision.as<double>(), gradient.data, master.data, velocity.data, value.data, master.count(), stream());
+  cuda::sgd(kind, step_of(rule), decision.as<double>(), gradient.data, master.data, velocity.data, value.data,
+            master.count(), stream());
   done("sgd");
 }
 

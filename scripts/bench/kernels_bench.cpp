@@ -1,8 +1,11 @@
-// How long the operations of a training step take, one kind at a time, beside the best this device does: a large product and a copy.
-//   kernels_bench [--device cuda|cpu] [--dtype bf16|f32] [--samples 32] [--sequence 1024] [--width 768] [--heads 12] [--layers 12]
-//                 [--vocabulary 50304] [--product 8192] [--copy-mib 1024] [--least-seconds 0.02] [--json FILE]
-// Each call is one of many in a row, timed by the host between two waits for the device, so the time to start it counts where that is the
-// longer one. Operands are normal numbers; three sets of them are used in turn.
+// How long the operations of a training step take, one kind at a time, beside the best this device does: a
+// large product and a copy.
+//   kernels_bench [--device cuda|cpu] [--dtype bf16|f32] [--samples 32] [--sequence 1024] [--width 768]
+//   [--heads 12] [--layers 12]
+//                 [--vocabulary 50304] [--product 8192] [--copy-mib 1024] [--least-seconds 0.02] [--json
+//                 FILE]
+// Each call is one of many in a row, timed by the host between two waits for the device, so the time to start
+// it counts where that is the longer one. Operands are normal numbers; three sets of them are used in turn.
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -25,9 +28,12 @@ struct Options {
 Options options_of(int count, char** words) {
   Options o;
   std::map<std::string, std::int64_t*> numbers{
-      {"--samples", &o.sizes.samples}, {"--sequence", &o.sizes.sequence},     {"--width", &o.sizes.width}, {"--heads", &o.sizes.heads},
-      {"--layers", &o.sizes.layers},   {"--vocabulary", &o.sizes.vocabulary}, {"--product", &o.product},   {"--copy-mib", &o.copy_mib}};
-  std::map<std::string, std::string*> texts{{"--device", &o.device}, {"--dtype", &o.dtype}, {"--json", &o.json}};
+      {"--samples", &o.sizes.samples}, {"--sequence", &o.sizes.sequence},
+      {"--width", &o.sizes.width},     {"--heads", &o.sizes.heads},
+      {"--layers", &o.sizes.layers},   {"--vocabulary", &o.sizes.vocabulary},
+      {"--product", &o.product},       {"--copy-mib", &o.copy_mib}};
+  std::map<std::string, std::string*> texts{
+      {"--device", &o.device}, {"--dtype", &o.dtype}, {"--json", &o.json}};
   for (int i = 1; i < count; i += 2) {
     const std::string key = words[i];
     MP_REQUIRE(i + 1 < count, Exit::usage, "kernels_bench: {} needs a value", key);
@@ -43,34 +49,39 @@ Options options_of(int count, char** words) {
 }
 
 void print_line(const Kernel& kernel, double seconds) {
-  std::printf("%-26s %-36s %6.0f x %10.2f us %9.1f TFLOP/s %9.1f GB/s\n", kernel.name.c_str(), kernel.shape.c_str(), kernel.calls,
-              seconds * 1e6, kernel.operations / seconds * 1e-12, kernel.bytes / seconds * 1e-9);
+  std::printf("%-26s %-36s %6.0f x %10.2f us %9.1f TFLOP/s %9.1f GB/s\n", kernel.name.c_str(),
+              kernel.shape.c_str(), kernel.calls, seconds * 1e6, kernel.operations / seconds * 1e-12,
+              kernel.bytes / seconds * 1e-9);
   std::fflush(stdout);
 }
 
 int run(const Options& o) {
   Memory memory(o.device == "cuda" ? Memory::Kind::device : Memory::Kind::host);
-  const auto backend = o.device == "cuda" ? make_cuda_backend(memory, 0) : make_cpu_backend(memory, 0, "auto");
+  const auto backend =
+      o.device == "cuda" ? make_cuda_backend(memory, 0) : make_cpu_backend(memory, 0, "auto");
   std::printf("%s\n", backend->description().c_str());
   const Kernel product = large_product(o.product, o.sizes.dtype), copy = large_copy(o.copy_mib << 20);
-  const double product_seconds = seconds_of(product, *backend, o.least_seconds), copy_seconds = seconds_of(copy, *backend, o.least_seconds);
+  const double product_seconds = seconds_of(product, *backend, o.least_seconds),
+               copy_seconds = seconds_of(copy, *backend, o.least_seconds);
   print_line(product, product_seconds);
   print_line(copy, copy_seconds);
-  std::string text =
-      fmt::format(R"({{"device": "{}", "dtype": "{}", "operations_per_second": {:.6g}, "bytes_per_second": {:.6g}, "kernels": [)",
-                  backend->description(), o.dtype, product.operations / product_seconds, copy.bytes / copy_seconds);
+  std::string text = fmt::format(
+      R"({{"device": "{}", "dtype": "{}", "operations_per_second": {:.6g}, "bytes_per_second": {:.6g}, "kernels": [)",
+      backend->description(), o.dtype, product.operations / product_seconds, copy.bytes / copy_seconds);
   const char* between = "\n";
   for (const Kernel& kernel : kernels_of_a_step(o.sizes)) {
     const double seconds = seconds_of(kernel, *backend, o.least_seconds);
     print_line(kernel, seconds);
-    text += fmt::format(R"({}{{"name": "{}", "shape": "{}", "calls": {:g}, "seconds": {:.6g}, "operations": {:.6g}, "bytes": {:.6g}}})",
-                        between, kernel.name, kernel.shape, kernel.calls, seconds, kernel.operations, kernel.bytes);
+    text += fmt::format(
+        R"({}{{"name": "{}", "shape": "{}", "calls": {:g}, "seconds": {:.6g}, "operations": {:.6g}, "bytes": {:.6g}}})",
+        between, kernel.name, kernel.shape, kernel.calls, seconds, kernel.operations, kernel.bytes);
     between = ",\n";
   }
   if (o.json.empty()) return 0;
   std::ofstream file(o.json);
   file << text << "]}\n" << std::flush;
-  MP_REQUIRE(file, Exit::cannot_create, "--json: {} cannot be written; name a file in a folder that is there", o.json);
+  MP_REQUIRE(file, Exit::cannot_create, "--json: {} cannot be written; name a file in a folder that is there",
+             o.json);
   return 0;
 }
 

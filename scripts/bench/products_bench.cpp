@@ -1,5 +1,6 @@
-// The products of GPT-2 124M and a Llama layer on one thread: ours beside OpenBLAS (f32) and oneDNN (f32, bf16), interleaved,
-// medians of CPU time, with the peaks of the multiply-add and (where there is one) of the bf16 instruction measured in the same rounds.
+// The products of GPT-2 124M and a Llama layer on one thread: ours beside OpenBLAS (f32) and oneDNN (f32,
+// bf16), interleaved, medians of CPU time, with the peaks of the multiply-add and (where there is one) of the
+// bf16 instruction measured in the same rounds.
 //   products_bench [--rounds 5] [--only TEXT] [--instructions auto] [--json FILE]
 #include <cblas.h>
 #include <immintrin.h>
@@ -46,13 +47,16 @@ struct Shape3 {
   const char* form;
   std::int64_t n, k, m;
 };
-std::string name_of(const Shape3& s) { return fmt::format("{:8} n={:<5} k={:<5} m={}", s.form, s.n, s.k, s.m); }
+std::string name_of(const Shape3& s) {
+  return fmt::format("{:8} n={:<5} k={:<5} m={}", s.form, s.n, s.k, s.m);
+}
 
 /// Operands of one shape in f32 and bf16: x [n,k], w [m,k], y [n,m], random enough that no value is special.
 struct Operands {
   Block<float> x, w, y;
   Block<std::uint16_t> x_half, w_half, y_half;
-  explicit Operands(const Shape3& s) : x(s.n * s.k), w(s.m * s.k), y(s.n * s.m), x_half(s.n * s.k), w_half(s.m * s.k), y_half(s.n * s.m) {
+  explicit Operands(const Shape3& s)
+      : x(s.n * s.k), w(s.m * s.k), y(s.n * s.m), x_half(s.n * s.k), w_half(s.m * s.k), y_half(s.n * s.m) {
     const auto fill = [](Block<float>& full, Block<std::uint16_t>& half, std::int64_t count) {
       std::uint32_t state = 1;
       for (std::int64_t i = 0; i < count; ++i) {
@@ -80,19 +84,53 @@ Product product_of(const Shape3& s, const Operands& o, bool bf16) {
   const void* w = bf16 ? static_cast<const void*>(o.w_half.data()) : o.w.data();
   void* y = bf16 ? static_cast<void*>(o.y_half.data()) : o.y.data();
   if (!std::strcmp(s.form, "forward"))
-    return {{x, s.k, false, bf16}, {w, s.k, false, bf16}, s.n, s.m, s.k, {y, bf16}, {}, {}, Curve::none, false, false};
+    return {{x, s.k, false, bf16},
+            {w, s.k, false, bf16},
+            s.n,
+            s.m,
+            s.k,
+            {y, bf16},
+            {},
+            {},
+            Curve::none,
+            false,
+            false};
   if (!std::strcmp(s.form, "input"))
-    return {{y, s.m, false, bf16}, {w, s.k, true, bf16}, s.n, s.k, s.m, {const_cast<void*>(x), bf16}, {}, {}, Curve::none, true, false};
-  return {{y, s.m, true, bf16}, {x, s.k, true, bf16}, s.m, s.k, s.n, {o.w.data(), false}, {}, {}, Curve::none, true, true};
+    return {{y, s.m, false, bf16},
+            {w, s.k, true, bf16},
+            s.n,
+            s.k,
+            s.m,
+            {const_cast<void*>(x), bf16},
+            {},
+            {},
+            Curve::none,
+            true,
+            false};
+  return {{y, s.m, true, bf16},
+          {x, s.k, true, bf16},
+          s.m,
+          s.k,
+          s.n,
+          {o.w.data(), false},
+          {},
+          {},
+          Curve::none,
+          true,
+          true};
 }
 
 void openblas(const Shape3& s, const Operands& o) {
   const int n = static_cast<int>(s.n), k = static_cast<int>(s.k), m = static_cast<int>(s.m);
   if (!std::strcmp(s.form, "forward"))
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, m, k, 1, o.x.data(), k, o.w.data(), k, 0, o.y.data(), m);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, m, k, 1, o.x.data(), k, o.w.data(), k, 0,
+                o.y.data(), m);
   else if (!std::strcmp(s.form, "input"))
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, k, m, 1, o.y.data(), m, o.w.data(), k, 0, o.x.data(), k);
-  else cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, k, n, 1, o.y.data(), m, o.x.data(), k, 1, o.w.data(), k);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, k, m, 1, o.y.data(), m, o.w.data(), k, 0,
+                o.x.data(), k);
+  else
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, k, n, 1, o.y.data(), m, o.x.data(), k, 1,
+                o.w.data(), k);
 }
 
 /// A oneDNN product of the same operands, created once.
@@ -100,11 +138,16 @@ std::function<void()> onednn(const Shape3& s, const Operands& o, bool bf16) {
   using namespace dnnl;
   const auto type = bf16 ? memory::data_type::bf16 : memory::data_type::f32;
   const bool weight = !std::strcmp(s.form, "weight");
-  const auto plain = [&](std::int64_t r, std::int64_t c, memory::data_type t) { return memory::desc({r, c}, t, memory::dims{c, 1}); };
-  const auto turned = [&](std::int64_t r, std::int64_t c, memory::data_type t) { return memory::desc({r, c}, t, memory::dims{1, r}); };
+  const auto plain = [&](std::int64_t r, std::int64_t c, memory::data_type t) {
+    return memory::desc({r, c}, t, memory::dims{c, 1});
+  };
+  const auto turned = [&](std::int64_t r, std::int64_t c, memory::data_type t) {
+    return memory::desc({r, c}, t, memory::dims{1, r});
+  };
   const Product p = product_of(s, o, bf16);
   const auto a = weight ? turned(s.m, s.n, type) : plain(p.rows, p.depth, type);
-  const auto b = !std::strcmp(s.form, "forward") ? turned(p.depth, p.cols, type) : plain(p.depth, p.cols, type);
+  const auto b =
+      !std::strcmp(s.form, "forward") ? turned(p.depth, p.cols, type) : plain(p.depth, p.cols, type);
   const auto c = plain(p.rows, p.cols, weight ? memory::data_type::f32 : type);
   primitive_attr attributes;
   if (weight) {
@@ -115,9 +158,10 @@ std::function<void()> onednn(const Shape3& s, const Operands& o, bool bf16) {
   const engine cpu(engine::kind::cpu, 0);
   auto matmul_of = std::make_shared<matmul>(matmul::primitive_desc(matmul::desc(a, b, c), attributes, cpu));
   auto queue = std::make_shared<stream>(cpu);
-  const std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(a, cpu, const_cast<void*>(p.a.data))},
-                                                  {DNNL_ARG_WEIGHTS, memory(b, cpu, const_cast<void*>(p.b.data))},
-                                                  {DNNL_ARG_DST, memory(c, cpu, p.c.data)}};
+  const std::unordered_map<int, memory> arguments{
+      {DNNL_ARG_SRC, memory(a, cpu, const_cast<void*>(p.a.data))},
+      {DNNL_ARG_WEIGHTS, memory(b, cpu, const_cast<void*>(p.b.data))},
+      {DNNL_ARG_DST, memory(c, cpu, p.c.data)}};
   return [=] {
     matmul_of->execute(*queue, arguments);
     queue->wait();
@@ -153,14 +197,17 @@ __attribute__((target("avx2,fma"))) double peak_avx2(int turns) {
 /// Four tiles of sums that take products of two and two in turn: the raw rate of the tile instruction.
 double peak_tiles(int turns) {
   bench::products::TileUnit unit;
-  unit.clear<0>(), unit.clear<1>(), unit.clear<2>(), unit.clear<3>(), unit.clear<4>(), unit.clear<5>(), unit.clear<6>(), unit.clear<7>();
-  for (int i = 0; i < turns; ++i) unit.multiply<0, 4, 6>(), unit.multiply<1, 4, 7>(), unit.multiply<2, 5, 6>(), unit.multiply<3, 5, 7>();
+  unit.clear<0>(), unit.clear<1>(), unit.clear<2>(), unit.clear<3>(), unit.clear<4>(), unit.clear<5>(),
+      unit.clear<6>(), unit.clear<7>();
+  for (int i = 0; i < turns; ++i)
+    unit.multiply<0, 4, 6>(), unit.multiply<1, 4, 7>(), unit.multiply<2, 5, 6>(), unit.multiply<3, 5, 7>();
   return 4.0 * 2 * 16 * 16 * 32 * turns;
 }
 
 /// 24 independent chains of products of pairs.
 __attribute__((target("avx512f"))) double peak_pairs(int turns) {
-  __m512 sum[24], x = _mm512_castsi512_ps(_mm512_set1_epi16(0x3f7f)), y = _mm512_castsi512_ps(_mm512_set1_epi16(0x3a83));
+  __m512 sum[24], x = _mm512_castsi512_ps(_mm512_set1_epi16(0x3f7f)),
+                  y = _mm512_castsi512_ps(_mm512_set1_epi16(0x3a83));
 #pragma GCC unroll 24
   for (auto& s : sum) __asm__ volatile("" : "=v"(s) : "0"(y));  // opaque, or equal chains become one
   for (int i = 0; i < turns; ++i) {
@@ -190,14 +237,17 @@ int main(int count, char** words) {
   omp_set_num_threads(1);
   openblas_set_num_threads(1);
   const Isa isa = choose_isa(instructions);
-  const ProductKernels &kernels = choose_product_kernels(isa, false), &half_kernels = choose_product_kernels(isa, true);
+  const ProductKernels &kernels = choose_product_kernels(isa, false),
+                       &half_kernels = choose_product_kernels(isa, true);
   const Block<char> workspace(static_cast<std::int64_t>(
-      std::max(kernels.workspace_bytes(1 << 20, 1 << 20), half_kernels.workspace_bytes(1 << 20, 1 << 20))));  // for products of any size
+      std::max(kernels.workspace_bytes(1 << 20, 1 << 20),
+               half_kernels.workspace_bytes(1 << 20, 1 << 20))));  // for products of any size
   const bool tiles = &half_kernels == &avx512::amx_kernels, pairs = &half_kernels == &avx512::pair_kernels;
 
   std::vector<Shape3> shapes;
   for (const char* form : {"forward", "input", "weight"}) {
-    for (const auto& [k, m] : {std::pair<int, int>{768, 2304}, {768, 768}, {768, 3072}, {3072, 768}}) shapes.push_back({form, 1024, k, m});
+    for (const auto& [k, m] : {std::pair<int, int>{768, 2304}, {768, 768}, {768, 3072}, {3072, 768}})
+      shapes.push_back({form, 1024, k, m});
     shapes.push_back({form, 4096, 768, 3072});
     shapes.push_back({form, 256, 768, 50304});
     shapes.push_back({form, 1024, 768, 50304});
@@ -208,8 +258,8 @@ int main(int count, char** words) {
   std::ofstream file;
   if (!json.empty()) file.open(json);
   std::printf("GFLOP/s a core, medians of %d interleaved rounds, one thread, %s\n", rounds, name_of(isa));
-  std::printf("%-34s %7s %7s %7s %7s | %7s %7s %7s | %s\n", "shape", "peak", "ours", "blas", "dnnl", "peak bf", "ours bf", "dnnl bf",
-              "ours: of peak, / blas, / dnnl; bf16: of peak, / dnnl");
+  std::printf("%-34s %7s %7s %7s %7s | %7s %7s %7s | %s\n", "shape", "peak", "ours", "blas", "dnnl",
+              "peak bf", "ours bf", "dnnl bf", "ours: of peak, / blas, / dnnl; bf16: of peak, / dnnl");
   std::vector<double> of_blas, of_peak;
   for (const Shape3& s : shapes) {
     const std::string name = name_of(s);
@@ -220,7 +270,8 @@ int main(int count, char** words) {
     all.push_back({"ours", [&] { run_product(kernels, product_of(s, o, false), 1, workspace.data()); }, {}});
     all.push_back({"openblas", [&] { openblas(s, o); }, {}});
     all.push_back({"onednn", onednn(s, o, false), {}});
-    all.push_back({"ours_bf16", [&] { run_product(half_kernels, product_of(s, o, true), 1, workspace.data()); }, {}});
+    all.push_back(
+        {"ours_bf16", [&] { run_product(half_kernels, product_of(s, o, true), 1, workspace.data()); }, {}});
     all.push_back({"onednn_bf16", onednn(s, o, true), {}});
     std::vector<double> peaks, half_peaks;
     const int repeats = std::max(1, static_cast<int>(1e9 / flops));
@@ -232,8 +283,10 @@ int main(int count, char** words) {
       if (tiles) half_peaks.push_back(peak_tiles(100000) / (cpu_seconds() - start) * 1e-9);
       if (pairs) half_peaks.push_back(peak_pairs(200000) / (cpu_seconds() - start) * 1e-9);
       for (std::size_t turn = 0; turn < all.size(); ++turn) {
-        auto& contender = all[(turn + static_cast<std::size_t>(round)) % all.size()];  // who finds the operands in the cache differs
-        if (flops > 2e10 && contender.name == "onednn_bf16" && round > 1) continue;    // slow where it is emulated
+        auto& contender = all[(turn + static_cast<std::size_t>(round)) %
+                              all.size()];  // who finds the operands in the cache differs
+        if (flops > 2e10 && contender.name == "onednn_bf16" && round > 1)
+          continue;  // slow where it is emulated
         start = cpu_seconds();
         for (int i = 0; i < repeats; ++i) contender.run();
         if (round > 0) contender.rates.push_back(flops * repeats / (cpu_seconds() - start) * 1e-9);
@@ -242,14 +295,18 @@ int main(int count, char** words) {
     std::vector<double> r;
     for (const auto& contender : all) r.push_back(median(contender.rates));
     const double peak = median(peaks),
-                 half_peak = half_peaks.empty() ? peak : median(half_peaks);  // else bf16 is widened and multiplied as f32
-    std::printf("%-34s %7.1f %7.1f %7.1f %7.1f | %7.1f %7.1f %7.1f | %5.2f %5.2f %5.2f  %5.2f %5.2f\n", name.c_str(), peak, r[0], r[1],
-                r[2], half_peak, r[3], r[4], r[0] / peak, r[0] / r[1], r[0] / r[2], r[3] / half_peak, r[3] / r[4]);
+                 half_peak = half_peaks.empty()
+                                 ? peak
+                                 : median(half_peaks);  // else bf16 is widened and multiplied as f32
+    std::printf("%-34s %7.1f %7.1f %7.1f %7.1f | %7.1f %7.1f %7.1f | %5.2f %5.2f %5.2f  %5.2f %5.2f\n",
+                name.c_str(), peak, r[0], r[1], r[2], half_peak, r[3], r[4], r[0] / peak, r[0] / r[1],
+                r[0] / r[2], r[3] / half_peak, r[3] / r[4]);
     std::fflush(stdout);
     if (file) {
-      file << fmt::format(R"({{"form": "{}", "n": {}, "k": {}, "m": {}, "peak": {:.1f}, "peak_bf16": {:.1f})", s.form, s.n, s.k, s.m, peak,
-                          half_peak);
-      for (std::size_t i = 0; i < all.size(); ++i) file << fmt::format(R"(, "{}": {:.1f})", all[i].name, r[i]);
+      file << fmt::format(R"({{"form": "{}", "n": {}, "k": {}, "m": {}, "peak": {:.1f}, "peak_bf16": {:.1f})",
+                          s.form, s.n, s.k, s.m, peak, half_peak);
+      for (std::size_t i = 0; i < all.size(); ++i)
+        file << fmt::format(R"(, "{}": {:.1f})", all[i].name, r[i]);
       file << "}\n";
     }
   }

@@ -18,9 +18,11 @@ Many Room::empty(const Shape& shape, DType dtype) {
 }
 
 Many Room::normal(const Shape& shape, DType dtype, double deviation) {
-  constexpr std::int64_t drawn = std::int64_t{1} << 20;  // again and again: no kernel is faster on numbers that come twice
+  constexpr std::int64_t drawn = std::int64_t{1}
+                                 << 20;  // again and again: no kernel is faster on numbers that come twice
   std::vector<float> numbers(static_cast<std::size_t>(std::min(drawn, shape.count())));
-  RandomStream{.seed = 1, .purpose = purpose_of("operand")}.normals(0, numbers.size(), static_cast<float>(deviation), numbers.data());
+  RandomStream{.seed = 1, .purpose = purpose_of("operand")}.normals(
+      0, numbers.size(), static_cast<float>(deviation), numbers.data());
   const auto count = static_cast<std::int64_t>(numbers.size());
   Arena block(backend_.memory(), MemoryClass::workspace, bytes_for({count}, DType::f32));
   const Tensor source = block.take({count}, DType::f32);
@@ -44,7 +46,8 @@ Many Room::constant(const Shape& shape, DType dtype, double value) {
 Many Room::ids(std::int64_t count, std::int64_t below) {
   const RandomStream stream{.seed = 1, .purpose = purpose_of("ids")};
   std::vector<std::int32_t> drawn(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<std::int32_t>(stream.word(i) % static_cast<std::uint64_t>(below));
+  for (std::size_t i = 0; i < drawn.size(); ++i)
+    drawn[i] = static_cast<std::int32_t>(stream.word(i) % static_cast<std::uint64_t>(below));
   const Many all = empty({count}, DType::i32);
   for (const Tensor& t : all) backend_.upload(drawn.data(), t);
   return all;
@@ -59,8 +62,10 @@ std::vector<Kernel> kernels_of_a_step(const Sizes& sizes) {
 
 std::vector<Kernel> attention_of(const Sizes& s) {
   const std::int64_t n = s.rows(), w = s.width, head = w / s.heads;
-  const std::string shape = fmt::format("{} x {} x {} heads of {}, causal", s.samples, s.sequence, s.heads, head);
-  const double pairs = of(n) * of(s.sequence) / 2 * of(w), bytes = of(n) * of(w) * element(s.dtype), sums = of(n) * of(s.heads) * 4;
+  const std::string shape =
+      fmt::format("{} x {} x {} heads of {}, causal", s.samples, s.sequence, s.heads, head);
+  const double pairs = of(n) * of(s.sequence) / 2 * of(w), bytes = of(n) * of(w) * element(s.dtype),
+               sums = of(n) * of(s.heads) * 4;
   AttentionQuestion question;
   question.queries = question.keys = s.sequence, question.causal = true;
   question.scale = static_cast<float>(1 / std::sqrt(of(head)));
@@ -69,17 +74,24 @@ std::vector<Kernel> attention_of(const Sizes& s) {
   const int heads = static_cast<int>(s.heads);
   const auto part = [heads](const Tensor& t, int which) { return Heads{t, which * heads, heads}; };
   const auto forward = [=](Room& room) -> Call {
-    const Many qkv = room.normal(packed, s.dtype), out = room.empty(plain, s.dtype), log_sum = room.empty(of_sums, DType::f32);
-    return [=, &room](int i) { room.backend().attention(question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i], out[i]); };
+    const Many qkv = room.normal(packed, s.dtype), out = room.empty(plain, s.dtype),
+               log_sum = room.empty(of_sums, DType::f32);
+    return [=, &room](int i) {
+      room.backend().attention(question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i],
+                               out[i]);
+    };
   };
   const auto backward = [=](Room& room) -> Call {
-    const Many qkv = room.normal(packed, s.dtype), out = room.empty(plain, s.dtype), log_sum = room.empty(of_sums, DType::f32),
-               dout = room.normal(plain, s.dtype), dqkv = room.empty(packed, s.dtype);
+    const Many qkv = room.normal(packed, s.dtype), out = room.empty(plain, s.dtype),
+               log_sum = room.empty(of_sums, DType::f32), dout = room.normal(plain, s.dtype),
+               dqkv = room.empty(packed, s.dtype);
     for (int i = 0; i < sets; ++i)
-      room.backend().attention(question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i], out[i]);
+      room.backend().attention(question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i],
+                               out[i]);
     return [=, &room](int i) {
-      room.backend().attention_backward(question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i], out[i], dout[i],
-                                        part(dqkv[i], 0), part(dqkv[i], 1), part(dqkv[i], 2));
+      room.backend().attention_backward(question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2),
+                                        log_sum[i], out[i], dout[i], part(dqkv[i], 0), part(dqkv[i], 1),
+                                        part(dqkv[i], 2));
     };
   };
   return {{"attention", shape, of(s.layers), 4 * pairs, 4 * bytes + sums, forward},
@@ -90,9 +102,11 @@ std::vector<Kernel> updates_of(const Sizes& s) {
   const std::int64_t count = s.parameters();
   const std::string shape = fmt::format("{} parameters", count);
   const auto adamw = [=](Room& room) -> Call {
-    const Many g = room.normal({count}, DType::f32, 1e-3), master = room.normal({count}, DType::f32), m = room.normal({count}, DType::f32),
-               v = room.constant({count}, DType::f32, 1e-4), value = room.empty({count}, s.dtype);
-    const Many sums = room.constant({2}, DType::f64, 1), decision = room.constant({Decision::places}, DType::f64, 0);
+    const Many g = room.normal({count}, DType::f32, 1e-3), master = room.normal({count}, DType::f32),
+               m = room.normal({count}, DType::f32), v = room.constant({count}, DType::f32, 1e-4),
+               value = room.empty({count}, s.dtype);
+    const Many sums = room.constant({2}, DType::f64, 1),
+               decision = room.constant({Decision::places}, DType::f64, 0);
     room.backend().decide({.valid = 1, .beta1 = 0.9f, .beta2 = 0.999f}, sums[0], decision[0]);
     return [=, &room](int i) {
       room.backend().adamw({.rate = 1e-4f, .decay = 0.1f}, decision[0], g[i], master[i], m[i], v[i],
@@ -100,7 +114,8 @@ std::vector<Kernel> updates_of(const Sizes& s) {
     };
   };
   const auto squares = [=](Room& room) -> Call {
-    const Many g = room.normal({count}, DType::f32), sums = room.empty({(count + statistics_chunk - 1) / statistics_chunk}, DType::f64);
+    const Many g = room.normal({count}, DType::f32),
+               sums = room.empty({(count + statistics_chunk - 1) / statistics_chunk}, DType::f64);
     return [=, &room](int i) { room.backend().sum_squares(g[i], sums[i]); };
   };
   const auto zero = [=](Room& room) -> Call {
@@ -121,7 +136,8 @@ Kernel large_product(std::int64_t extent, DType dtype) {
           2 * std::pow(of(extent), 3),
           3 * of(extent * extent) * element(dtype),
           [=](Room& room) -> Call {
-            const Many x = room.normal(square, dtype), w = room.normal(square, dtype, 1 / std::sqrt(of(extent))),
+            const Many x = room.normal(square, dtype),
+                       w = room.normal(square, dtype, 1 / std::sqrt(of(extent))),
                        y = room.empty(square, dtype);
             return [=, &room](int i) { room.backend().linear(x[i], w[i], {}, Activation::none, {}, y[i]); };
           }};
@@ -149,7 +165,8 @@ double seconds_of(const Kernel& kernel, Backend& backend, double least_seconds) 
   timed(sets);  // code is loaded, plans are made
   int count = sets;
   for (double seconds = timed(count); seconds < least_seconds && count < 100'000; seconds = timed(count))
-    count = std::max(2 * count, static_cast<int>(count * std::min(1.2 * least_seconds / std::max(seconds, 1e-9), 100.0)));
+    count = std::max(
+        2 * count, static_cast<int>(count * std::min(1.2 * least_seconds / std::max(seconds, 1e-9), 100.0)));
   std::vector<double> all;
   for (int round = 0; round < rounds; ++round) all.push_back(timed(count) / count);
   std::sort(all.begin(), all.end());

@@ -11,13 +11,17 @@ namespace mindpipe::bench {
 
 /// One micro-batch of a model; as they are: GPT-2 124M with 32 sequences.
 struct Sizes {
-  std::int64_t samples = 32, sequence = 1024, width = 768, heads = 12, layers = 12, vocabulary = 50304, token_chunk = 256;
+  std::int64_t samples = 32, sequence = 1024, width = 768, heads = 12, layers = 12, vocabulary = 50304,
+               token_chunk = 256;
   DType dtype = DType::bf16;
   std::int64_t rows() const { return samples * sequence; }
-  std::int64_t parameters() const { return vocabulary * width + sequence * width + layers * (12 * width * width + 13 * width) + 2 * width; }
+  std::int64_t parameters() const {
+    return vocabulary * width + sequence * width + layers * (12 * width * width + 13 * width) + 2 * width;
+  }
 };
 
-/// One tensor for each set of operands: sets are used in turn, so that no operand waits in a cache for the next call.
+/// One tensor for each set of operands: sets are used in turn, so that no operand waits in a cache for the
+/// next call.
 using Many = std::vector<Tensor>;
 inline constexpr int sets = 3;
 
@@ -39,8 +43,8 @@ class Room {
 /// One call with a set of operands.
 using Call = std::function<void(int set)>;
 
-/// One kind of call, how often a micro-batch (an update: a step) makes it, and what it cannot do without: operations of the tensor cores,
-/// and bytes, each operand read or written once.
+/// One kind of call, how often a micro-batch (an update: a step) makes it, and what it cannot do without:
+/// operations of the tensor cores, and bytes, each operand read or written once.
 struct Kernel {
   std::string name, shape;
   double calls = 1, operations = 0, bytes = 0;
@@ -56,7 +60,8 @@ std::vector<Kernel> attention_of(const Sizes& sizes);
 std::vector<Kernel> rows_of(const Sizes& sizes);  ///< norms, sums over rows, embedding, softmax
 std::vector<Kernel> updates_of(const Sizes& sizes);
 
-/// What nothing on this device exceeds: one large product of the dtype (operations), and a copy within its memory (bytes read and written).
+/// What nothing on this device exceeds: one large product of the dtype (operations), and a copy within its
+/// memory (bytes read and written).
 Kernel large_product(std::int64_t extent, DType dtype);
 Kernel large_copy(std::int64_t bytes);
 

@@ -15,7 +15,8 @@ double bytes(const Extents& e, DType x, DType w, DType y) {
 }
 
 /// y[n,m] = activation(x w^T + bias)
-Kernel forward(const std::string& name, double calls, const Extents& e, bool bias, Activation activation, DType dtype, DType result) {
+Kernel forward(const std::string& name, double calls, const Extents& e, bool bias, Activation activation,
+               DType dtype, DType result) {
   const bool kept = activation != Activation::none;
   return {name,
           text_of(e),
@@ -23,14 +24,18 @@ Kernel forward(const std::string& name, double calls, const Extents& e, bool bia
           operations(e),
           bytes(e, dtype, dtype, result) + (kept ? of(e.n) * of(e.m) * element(result) : 0),
           [=](Room& room) -> Call {
-            const Many x = room.normal({e.n, e.k}, dtype), w = room.normal({e.m, e.k}, dtype, 1 / std::sqrt(of(e.k))),
+            const Many x = room.normal({e.n, e.k}, dtype),
+                       w = room.normal({e.m, e.k}, dtype, 1 / std::sqrt(of(e.k))),
                        b = room.normal({e.m}, dtype), y = room.empty({e.n, e.m}, result),
                        before = kept ? room.empty({e.n, e.m}, result) : Many(sets);
-            return [=, &room](int i) { room.backend().linear(x[i], w[i], bias ? b[i] : Tensor{}, activation, before[i], y[i]); };
+            return [=, &room](int i) {
+              room.backend().linear(x[i], w[i], bias ? b[i] : Tensor{}, activation, before[i], y[i]);
+            };
           }};
 }
 /// dx[n,k] = (dy w) activation'(before)
-Kernel input_gradient(const std::string& name, double calls, const Extents& e, Activation activation, DType dtype) {
+Kernel input_gradient(const std::string& name, double calls, const Extents& e, Activation activation,
+                      DType dtype) {
   const bool kept = activation != Activation::none;
   return {name,
           text_of(e),
@@ -38,18 +43,27 @@ Kernel input_gradient(const std::string& name, double calls, const Extents& e, A
           operations(e),
           bytes(e, dtype, dtype, dtype) + (kept ? of(e.n) * of(e.k) * element(dtype) : 0),
           [=](Room& room) -> Call {
-            const Many dy = room.normal({e.n, e.m}, dtype), w = room.normal({e.m, e.k}, dtype, 1 / std::sqrt(of(e.m))),
-                       dx = room.empty({e.n, e.k}, dtype), before = kept ? room.normal({e.n, e.k}, dtype) : Many(sets);
-            return [=, &room](int i) { room.backend().linear_backward_input(dy[i], w[i], activation, before[i], dx[i]); };
+            const Many dy = room.normal({e.n, e.m}, dtype),
+                       w = room.normal({e.m, e.k}, dtype, 1 / std::sqrt(of(e.m))),
+                       dx = room.empty({e.n, e.k}, dtype),
+                       before = kept ? room.normal({e.n, e.k}, dtype) : Many(sets);
+            return [=, &room](int i) {
+              room.backend().linear_backward_input(dy[i], w[i], activation, before[i], dx[i]);
+            };
           }};
 }
 /// dw[m,k] += dy^T x: what it adds to is read and written
 Kernel weight_gradient(const std::string& name, double calls, const Extents& e, DType dtype) {
-  return {
-      name, text_of(e), calls, operations(e), bytes(e, dtype, DType::f32, dtype) + of(e.k) * of(e.m) * 4, [=](Room& room) -> Call {
-        const Many dy = room.normal({e.n, e.m}, dtype), x = room.normal({e.n, e.k}, dtype), dw = room.constant({e.m, e.k}, DType::f32, 0);
-        return [=, &room](int i) { room.backend().linear_backward_weight(dy[i], x[i], dw[i]); };
-      }};
+  return {name,
+          text_of(e),
+          calls,
+          operations(e),
+          bytes(e, dtype, DType::f32, dtype) + of(e.k) * of(e.m) * 4,
+          [=](Room& room) -> Call {
+            const Many dy = room.normal({e.n, e.m}, dtype), x = room.normal({e.n, e.k}, dtype),
+                       dw = room.constant({e.m, e.k}, DType::f32, 0);
+            return [=, &room](int i) { room.backend().linear_backward_weight(dy[i], x[i], dw[i]); };
+          }};
 }
 
 }  // namespace
@@ -57,7 +71,8 @@ Kernel weight_gradient(const std::string& name, double calls, const Extents& e, 
 std::vector<Kernel> products_of(const Sizes& s) {
   const std::int64_t n = s.rows(), w = s.width, chunk = std::min(s.token_chunk, n);
   const double layers = of(s.layers), chunks = of(n) / of(chunk);
-  const Extents qkv{n, w, 3 * w}, output{n, w, w}, up{n, w, 4 * w}, down{n, 4 * w, w}, head{chunk, w, s.vocabulary};
+  const Extents qkv{n, w, 3 * w}, output{n, w, w}, up{n, w, 4 * w}, down{n, 4 * w, w},
+      head{chunk, w, s.vocabulary};
   return {forward("qkv", layers, qkv, true, Activation::none, s.dtype, s.dtype),
           forward("attention's output", layers, output, false, Activation::none, s.dtype, s.dtype),
           forward("mlp up, gelu", layers, up, true, Activation::gelu, s.dtype, s.dtype),

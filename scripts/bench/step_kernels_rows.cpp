@@ -14,22 +14,28 @@ std::vector<Kernel> norms_of(const Sizes& s) {
   const DType dtype = s.dtype;
   const Window window{.samples = s.samples, .rows = s.sequence, .first = 0, .whole = s.sequence};
   const auto sum_and_norm = [=](Room& room) -> Call {
-    const Many x = room.normal(shape, dtype), branch = room.normal(shape, dtype), bias = room.normal({w}, dtype),
-               gain = room.normal({w}, dtype), y = room.empty(shape, dtype), sums = room.empty({n, 2}, DType::f32),
-               normed = room.empty(shape, dtype);
+    const Many x = room.normal(shape, dtype), branch = room.normal(shape, dtype),
+               bias = room.normal({w}, dtype), gain = room.normal({w}, dtype), y = room.empty(shape, dtype),
+               sums = room.empty({n, 2}, DType::f32), normed = room.empty(shape, dtype);
     return [=, &room](int i) {
-      room.backend().residual_norm(x[i], branch[i], bias[i], {}, window, y[i], NormKind::layer, gain[i], bias[i], 1e-5, sums[i], normed[i]);
+      room.backend().residual_norm(x[i], branch[i], bias[i], {}, window, y[i], NormKind::layer, gain[i],
+                                   bias[i], 1e-5, sums[i], normed[i]);
     };
   };
   const auto input = [=](Room& room) -> Call {
     const Many x = room.normal(shape, dtype), dy = room.normal(shape, dtype), gain = room.normal({w}, dtype),
                sums = room.constant({n, 2}, DType::f32, 1), dx = room.normal(shape, dtype);
-    return [=, &room](int i) { room.backend().norm_backward_input(NormKind::layer, dy[i], x[i], gain[i], sums[i], dx[i], dx[i]); };
+    return [=, &room](int i) {
+      room.backend().norm_backward_input(NormKind::layer, dy[i], x[i], gain[i], sums[i], dx[i], dx[i]);
+    };
   };
   const auto parameters = [=](Room& room) -> Call {
-    const Many x = room.normal(shape, dtype), dy = room.normal(shape, dtype), sums = room.constant({n, 2}, DType::f32, 1),
-               dgain = room.constant({1, w}, DType::f32, 0), doffset = room.constant({1, w}, DType::f32, 0);
-    return [=, &room](int i) { room.backend().norm_backward_parameters(NormKind::layer, dy[i], x[i], sums[i], dgain[i], doffset[i]); };
+    const Many x = room.normal(shape, dtype), dy = room.normal(shape, dtype),
+               sums = room.constant({n, 2}, DType::f32, 1), dgain = room.constant({1, w}, DType::f32, 0),
+               doffset = room.constant({1, w}, DType::f32, 0);
+    return [=, &room](int i) {
+      room.backend().norm_backward_parameters(NormKind::layer, dy[i], x[i], sums[i], dgain[i], doffset[i]);
+    };
   };
   return {{"residual + norm", text, 2 * layers, 0, 4 * one + statistics, sum_and_norm},
           {"norm backward", text, 2 * layers + 1, 0, 4 * one + statistics, input},
@@ -43,7 +49,8 @@ Kernel bias_gradient(const Sizes& s, std::int64_t cols, double calls) {
           0,
           of(s.rows()) * of(cols) * element(s.dtype),
           [=](Room& room) -> Call {
-            const Many dy = room.normal({s.samples, s.sequence, cols}, s.dtype), db = room.constant({1, cols}, DType::f32, 0);
+            const Many dy = room.normal({s.samples, s.sequence, cols}, s.dtype),
+                       db = room.constant({1, cols}, DType::f32, 0);
             return [=, &room](int i) { room.backend().bias_backward(dy[i], db[i]); };
           }};
 }
@@ -55,18 +62,22 @@ std::vector<Kernel> embedding_of(const Sizes& s) {
   const std::string text = fmt::format("{} x {} of {}", n, w, s.vocabulary);
   const double one = of(n) * of(w) * element(s.dtype);
   const auto find = [=](Room& room) -> Call {
-    const Many ids = room.ids(n, s.vocabulary), table = room.normal({s.vocabulary, w}, s.dtype), y = room.empty({n, w}, s.dtype);
+    const Many ids = room.ids(n, s.vocabulary), table = room.normal({s.vocabulary, w}, s.dtype),
+               y = room.empty({n, w}, s.dtype);
     return [=, &room](int i) { room.backend().embedding(ids[i], table[i], 0, y[i]); };
   };
   const auto gradient = [=](Room& room) -> Call {
-    const Many ids = room.ids(n, s.vocabulary), dy = room.normal({n, w}, s.dtype), dtable = room.constant({s.vocabulary, w}, DType::f32, 0);
+    const Many ids = room.ids(n, s.vocabulary), dy = room.normal({n, w}, s.dtype),
+               dtable = room.constant({s.vocabulary, w}, DType::f32, 0);
     return [=, &room](int i) { room.backend().embedding_backward(ids[i], dy[i], 0, dtable[i]); };
   };
   const auto positions = [=](Room& room) -> Call {
-    const Many dy = room.normal({s.samples, s.sequence, w}, s.dtype), d = room.constant({s.sequence, w}, DType::f32, 0);
+    const Many dy = room.normal({s.samples, s.sequence, w}, s.dtype),
+               d = room.constant({s.sequence, w}, DType::f32, 0);
     return [=, &room](int i) { room.backend().positions_backward(dy[i], window, 0, d[i]); };
   };
-  const double touched = of(s.vocabulary) * (1 - std::pow(1 - 1 / of(s.vocabulary), of(n))) * of(w);  // rows that some token names
+  const double touched = of(s.vocabulary) * (1 - std::pow(1 - 1 / of(s.vocabulary), of(n))) *
+                         of(w);  // rows that some token names
   return {{"embedding", text, 1, 0, one + touched * element(s.dtype), find},
           {"embedding gradient", text, 1, 0, one + 8 * touched, gradient},
           {"positions gradient", text, 1, 0, one + 8 * of(s.sequence) * of(w), positions}};
@@ -82,14 +93,20 @@ std::vector<Kernel> softmax_of(const Sizes& s) {
     return [=, &room](int i) { room.backend().row_maximum(x[i], m, most[i]); };
   };
   const auto sums = [=](Room& room) -> Call {
-    const Many x = room.normal({n, m}, DType::f32), ids = room.ids(n, m), most = room.constant({n}, DType::f32, 5),
-               sum = room.empty({n}, DType::f32), target = room.empty({n}, DType::f32), total = room.empty({n}, DType::f32);
-    return [=, &room](int i) { room.backend().row_sums(x[i], m, 0, ids[i], most[i], sum[i], target[i], total[i]); };
+    const Many x = room.normal({n, m}, DType::f32), ids = room.ids(n, m),
+               most = room.constant({n}, DType::f32, 5), sum = room.empty({n}, DType::f32),
+               target = room.empty({n}, DType::f32), total = room.empty({n}, DType::f32);
+    return [=, &room](int i) {
+      room.backend().row_sums(x[i], m, 0, ids[i], most[i], sum[i], target[i], total[i]);
+    };
   };
   const auto gradient = [=](Room& room) -> Call {
-    const Many x = room.normal({n, m}, DType::f32), ids = room.ids(n, m), most = room.constant({n}, DType::f32, 5),
-               sum = room.constant({n}, DType::f32, of(m)), d = room.empty({n, m}, s.dtype);
-    return [=, &room](int i) { room.backend().cross_entropy_backward(x[i], m, 0, ids[i], most[i], sum[i], 1, 0, m, d[i]); };
+    const Many x = room.normal({n, m}, DType::f32), ids = room.ids(n, m),
+               most = room.constant({n}, DType::f32, 5), sum = room.constant({n}, DType::f32, of(m)),
+               d = room.empty({n, m}, s.dtype);
+    return [=, &room](int i) {
+      room.backend().cross_entropy_backward(x[i], m, 0, ids[i], most[i], sum[i], 1, 0, m, d[i]);
+    };
   };
   return {{"largest logit", text, calls, 0, logits, maximum},
           {"sums of exponentials", text, calls, 0, logits, sums},
@@ -100,7 +117,8 @@ std::vector<Kernel> softmax_of(const Sizes& s) {
 
 std::vector<Kernel> rows_of(const Sizes& s) {
   std::vector<Kernel> all = norms_of(s);
-  for (const auto& [cols, times] : {std::pair{s.width, 2}, std::pair{3 * s.width, 1}, std::pair{4 * s.width, 1}})
+  for (const auto& [cols, times] :
+       {std::pair{s.width, 2}, std::pair{3 * s.width, 1}, std::pair{4 * s.width, 1}})
     all.push_back(bias_gradient(s, cols, of(times * s.layers)));
   for (const auto& more : {embedding_of(s), softmax_of(s)}) all.insert(all.end(), more.begin(), more.end());
   return all;

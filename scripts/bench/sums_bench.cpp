@@ -1,5 +1,6 @@
-// What the fixed tree costs: sums over ranks by Communicator::sum beside MPI_Allreduce, whose order depends on the number of ranks.
-// Interleaved, medians, the slowest rank of each round. Run with mpirun on two ranks or more:
+// What the fixed tree costs: sums over ranks by Communicator::sum beside MPI_Allreduce, whose order depends
+// on the number of ranks. Interleaved, medians, the slowest rank of each round. Run with mpirun on two ranks
+// or more:
 //   mpirun -n 2 sums_bench [--rounds 21] [--json FILE]
 #include <algorithm>
 #include <cstdio>
@@ -52,8 +53,8 @@ int main(int count, char** words) {
     std::ofstream file;
     if (rank == 0 && !json.empty()) file.open(json);
     if (rank == 0)
-      std::printf("f32 sums over %d ranks, medians of %d rounds\n%12s %14s %14s %18s\n", ranks, rounds, "KiB", "tree, ms", "MPI, ms",
-                  "MPI's time / ours");
+      std::printf("f32 sums over %d ranks, medians of %d rounds\n%12s %14s %14s %18s\n", ranks, rounds, "KiB",
+                  "tree, ms", "MPI, ms", "MPI's time / ours");
     for (const std::int64_t kib : {64, 512, 3072, 32768}) {
       const std::int64_t values = kib * 256;
       Arena arena(memory, MemoryClass::workspace, bytes_for({values}, DType::f32));
@@ -63,15 +64,17 @@ int main(int count, char** words) {
       std::vector<double> ours, theirs;
       for (int round = 0; round <= rounds; ++round) {
         const double tree = timed([&] { group.sum(x, x); });
-        const double library =
-            timed([&] { MPI_Allreduce(MPI_IN_PLACE, x.data, static_cast<int>(values), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
+        const double library = timed([&] {
+          MPI_Allreduce(MPI_IN_PLACE, x.data, static_cast<int>(values), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        });
         if (round > 0) ours.push_back(tree), theirs.push_back(library);
       }
       if (rank == 0) {
-        std::printf("%12lld %14.3f %14.3f %18.2f\n", static_cast<long long>(kib), 1e3 * median(ours), 1e3 * median(theirs),
-                    median(theirs) / median(ours));
+        std::printf("%12lld %14.3f %14.3f %18.2f\n", static_cast<long long>(kib), 1e3 * median(ours),
+                    1e3 * median(theirs), median(theirs) / median(ours));
         if (file)
-          file << fmt::format("{{\"kib\": {}, \"tree_ms\": {:.4f}, \"mpi_ms\": {:.4f}}}\n", kib, 1e3 * median(ours), 1e3 * median(theirs));
+          file << fmt::format("{{\"kib\": {}, \"tree_ms\": {:.4f}, \"mpi_ms\": {:.4f}}}\n", kib,
+                              1e3 * median(ours), 1e3 * median(theirs));
       }
     }
   }

@@ -22,7 +22,8 @@ std::string contents_of(const std::string& file) {
 std::string text_of(Config config) {
   config.device.threads = 0;
   std::string text;
-  for (const Setting& setting : settings_of(config)) text += fmt::format("{} is {}\n", setting.key(), setting.written());
+  for (const Setting& setting : settings_of(config))
+    text += fmt::format("{} is {}\n", setting.key(), setting.written());
   return text;
 }
 
@@ -34,7 +35,9 @@ std::string difference(const std::string& here, const std::string& there) {
   int found = 0;
   while (std::getline(mine, a) && std::getline(other, b)) {
     if (a == b) continue;
-    if (++found <= most) text += fmt::format("{}{} here and {} on rank 0", found == 1 ? "" : ", ", a, b.substr(b.find(" is ") + 4));
+    if (++found <= most)
+      text +=
+          fmt::format("{}{} here and {} on rank 0", found == 1 ? "" : ", ", a, b.substr(b.find(" is ") + 4));
   }
   return found > most ? fmt::format("{}, and {} more", text, found - most) : text;
 }
@@ -42,31 +45,38 @@ std::string difference(const std::string& here, const std::string& there) {
 /// Fails where there is a difference; of several ranks that differ the first one speaks.
 void require_none(const World& world, const std::string& difference) {
   if (is_first_with(world, !difference.empty()))
-    fail(Exit::bad_configuration, "this rank, on {}, does not run what rank 0 runs: {}", host_name(), difference);
+    fail(Exit::bad_configuration, "this rank, on {}, does not run what rank 0 runs: {}", host_name(),
+         difference);
 }
 
 }  // namespace
 
 void require_same_settings(const World& world, const Config& config) {
-  const std::string program = version(), settings = text_of(config), table = contents_of(config.device.kernels);
-  const std::string their_program = text_of_rank_0(world, program), their_settings = text_of_rank_0(world, settings),
+  const std::string program = version(), settings = text_of(config),
+                    table = contents_of(config.device.kernels);
+  const std::string their_program = text_of_rank_0(world, program),
+                    their_settings = text_of_rank_0(world, settings),
                     their_table = text_of_rank_0(world, table);
   std::string differs;
   if (program != their_program)
-    differs = fmt::format("the program is {} here and {} on rank 0; start the same binary everywhere", program, their_program);
-  else if (settings != their_settings) differs = difference(settings, their_settings) + "; start with the same settings everywhere";
+    differs = fmt::format("the program is {} here and {} on rank 0; start the same binary everywhere",
+                          program, their_program);
+  else if (settings != their_settings)
+    differs = difference(settings, their_settings) + "; start with the same settings everywhere";
   else if (table != their_table)
-    differs = fmt::format("the table of device.kernels ({}) has other contents; give every machine the same", config.device.kernels);
+    differs = fmt::format("the table of device.kernels ({}) has other contents; give every machine the same",
+                          config.device.kernels);
   require_none(world, differs);
 }
 
-void require_same_arithmetic(const World& world, const std::string& description, const std::string& precision) {
+void require_same_arithmetic(const World& world, const std::string& description,
+                             const std::string& precision) {
   const std::string here = description.substr(0, description.find_first_of(precision == "bf16" ? "," : ",+")),
                     there = text_of_rank_0(world, here);
-  require_none(world, here == there
-                          ? ""
-                          : fmt::format("its instruction set is {} here and {} on rank 0; set device.instructions to one that all have",
-                                        here, there));
+  require_none(world, here == there ? ""
+                                    : fmt::format("its instruction set is {} here and {} on rank 0; set "
+                                                  "device.instructions to one that all have",
+                                                  here, there));
 }
 
 }  // namespace mindpipe

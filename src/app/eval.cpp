@@ -11,7 +11,8 @@ namespace mindpipe {
 int eval(const Arguments& arguments, const Config& given) {
   MP_REQUIRE(!given.data.validation.empty(), Exit::bad_configuration,
              "eval needs data.validation: name a source there, or on the command line");
-  Run run(arguments, given, with_any_grid, given.run.dir + "/log/eval");  // beside the roll of a training that may be going on there
+  Run run(arguments, given, with_any_grid,
+          given.run.dir + "/log/eval");  // beside the roll of a training that may be going on there
   const Config& config = run.config();
   if (run.speaks()) run.watchdog().forget_earlier_rolls();
   Corpus corpus(config.data, Part::validation, config.model, config.seed);
@@ -19,7 +20,9 @@ int eval(const Arguments& arguments, const Config& given) {
   run.make_worker(Purpose::reading);
   read_weights(run.worker(), config.run.dir + "/model.safetensors");
   const double loss = run.evaluate(corpus, run.step_limit(), "the evaluation", "the validation loss");
-  if (run.speaks()) print(JsonLine().add("validation_loss", loss).add("batches", config.train.evaluate_batches).text() + "\n");
+  if (run.speaks())
+    print(JsonLine().add("validation_loss", loss).add("batches", config.train.evaluate_batches).text() +
+          "\n");
   return 0;
 }
 

@@ -16,34 +16,39 @@ namespace {
 
 Config on_one_rank(const Config& config, int ranks) {
   MP_REQUIRE(ranks == 1, Exit::bad_configuration,
-             "generate runs on one rank, and this job has {}: start it without mpirun or with one rank", ranks);
+             "generate runs on one rank, and this job has {}: start it without mpirun or with one rank",
+             ranks);
   return with_grid(config, ranks);
 }
 
 }  // namespace
 
-/// Continues a prompt with the run's saved weights, on one rank; prints text when the vocabulary is bytes, else token ids.
+/// Continues a prompt with the run's saved weights, on one rank; prints text when the vocabulary is bytes,
+/// else token ids.
 int generate(const Arguments& arguments, const Config& given) {
   Config alone = given;
   // Logical shards and schedules divide training's work; one rank that reads needs none of it.
-  alone.grid = {}, alone.reproducible = {1, 1}, alone.schedule = {}, alone.train.micro_batch = alone.train.batch = 1, alone.train.zero = 0,
-  alone.train.recompute = "none";
+  alone.grid = {}, alone.reproducible = {1, 1}, alone.schedule = {},
+  alone.train.micro_batch = alone.train.batch = 1, alone.train.zero = 0, alone.train.recompute = "none";
   alone.train.sequence_parallel = false;
   Run run(arguments, alone, on_one_rank);
   const Config& config = run.config();
-  MP_REQUIRE(config.model.kind == "gpt", Exit::bad_configuration, "generate continues texts with a gpt; model.kind is '{}'",
-             config.model.kind);
+  MP_REQUIRE(config.model.kind == "gpt", Exit::bad_configuration,
+             "generate continues texts with a gpt; model.kind is '{}'", config.model.kind);
   const GenerateConfig& rule = config.generate;
   const bool bytes = config.model.vocabulary <= 257;
   std::vector<std::int32_t> tokens = ByteTokenizer::encode(rule.prompt.empty() ? "\n" : rule.prompt);
   MP_REQUIRE(bytes, Exit::bad_configuration,
-             "generate reads prompts byte by byte, and model.vocabulary is {}: a tokenizer for it is not part of this program",
+             "generate reads prompts byte by byte, and model.vocabulary is {}: a tokenizer for it is not "
+             "part of this program",
              config.model.vocabulary);
   for (std::int32_t id : tokens)
-    MP_REQUIRE(id < config.model.vocabulary, Exit::bad_data, "generate.prompt has the byte {}, which a vocabulary of {} does not have", id,
+    MP_REQUIRE(id < config.model.vocabulary, Exit::bad_data,
+               "generate.prompt has the byte {}, which a vocabulary of {} does not have", id,
                config.model.vocabulary);
   MP_REQUIRE(static_cast<std::int64_t>(tokens.size()) <= config.model.context, Exit::bad_data,
-             "generate.prompt has {} tokens, but the context of the model is {}; shorten it", tokens.size(), config.model.context);
+             "generate.prompt has {} tokens, but the context of the model is {}; shorten it", tokens.size(),
+             config.model.context);
 
   run.make_worker(Purpose::reading);
   read_weights(run.worker(), config.run.dir + "/model.safetensors");
@@ -53,8 +58,8 @@ int generate(const Arguments& arguments, const Config& given) {
   std::vector<float> logits = generator.append(tokens);
   for (int i = 0; i < rule.tokens; ++i) {
     if (const auto unfit = unfit_to_draw(logits))
-      fail(Exit::diverged, "token {} of the text cannot be drawn: a logit is {}; {}", i + 1, number_text(*unfit),
-           diagnose_weights(run.worker()));
+      fail(Exit::diverged, "token {} of the text cannot be drawn: a logit is {}; {}", i + 1,
+           number_text(*unfit), diagnose_weights(run.worker()));
     const std::int32_t next = sample_token(logits, rule, stream, i);
     if (next == ByteTokenizer::end_of_text) break;
     print(ByteTokenizer::decode(std::vector<std::int32_t>{next}));

@@ -31,11 +31,15 @@ std::string json_string(std::string_view text) {
   return out + "\"";
 }
 
-JsonLine& JsonLine::add(std::string_view key, std::int64_t value) { return add_raw(key, std::to_string(value)); }
+JsonLine& JsonLine::add(std::string_view key, std::int64_t value) {
+  return add_raw(key, std::to_string(value));
+}
 JsonLine& JsonLine::add(std::string_view key, double value) { return add_raw(key, number_text(value)); }
 JsonLine& JsonLine::add(std::string_view key, float value) { return add_raw(key, number_text(value)); }
 JsonLine& JsonLine::add(std::string_view key, bool value) { return add_raw(key, value ? "true" : "false"); }
-JsonLine& JsonLine::add(std::string_view key, std::string_view value) { return add_raw(key, json_string(value)); }
+JsonLine& JsonLine::add(std::string_view key, std::string_view value) {
+  return add_raw(key, json_string(value));
+}
 
 JsonLine& JsonLine::add_raw(std::string_view key, const std::string& value) {
   if (!members_.empty()) members_ += ", ";

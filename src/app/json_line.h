@@ -5,8 +5,8 @@
 
 namespace mindpipe {
 
-/// One JSON object on one line, in the order of adding. Numbers are printed so that reading them back gives the same bits;
-/// JSON has no infinity and no NaN: they become null.
+/// One JSON object on one line, in the order of adding. Numbers are printed so that reading them back gives
+/// the same bits; JSON has no infinity and no NaN: they become null.
 class JsonLine {
  public:
   JsonLine& add(std::string_view key, std::int64_t value);

@@ -35,11 +35,15 @@ std::string value_in(const std::string& path, const std::string& name) {
   return "";
 }
 
-std::int64_t kilobytes_in(const std::string& path, const std::string& name) { return std::atoll(value_in(path, name).c_str()) * 1024; }
+std::int64_t kilobytes_in(const std::string& path, const std::string& name) {
+  return std::atoll(value_in(path, name).c_str()) * 1024;
+}
 
 std::int64_t free_space(const char* path) {
   struct statvfs info {};
-  return statvfs(path, &info) == 0 ? static_cast<std::int64_t>(info.f_bavail) * static_cast<std::int64_t>(info.f_frsize) : 0;
+  return statvfs(path, &info) == 0
+             ? static_cast<std::int64_t>(info.f_bavail) * static_cast<std::int64_t>(info.f_frsize)
+             : 0;
 }
 
 int allowed_processors() {
@@ -52,7 +56,8 @@ int allowed_processors() {
 std::string chosen_huge_pages() {
   const std::string line = first_line_of("/sys/kernel/mm/transparent_hugepage/enabled");
   const auto begin = line.find('['), end = line.find(']');
-  return begin == std::string::npos || end == std::string::npos ? "" : line.substr(begin + 1, end - begin - 1);
+  return begin == std::string::npos || end == std::string::npos ? ""
+                                                                : line.substr(begin + 1, end - begin - 1);
 }
 
 std::string environment(const char* name) {
@@ -84,7 +89,8 @@ Machine look_at_this_machine() {
     m.locked_limit = limit.rlim_cur == RLIM_INFINITY ? -1 : static_cast<std::int64_t>(limit.rlim_cur);
   m.omp_threads = environment("OMP_NUM_THREADS");
   for (char** variable = environ; *variable != nullptr; ++variable)
-    if (std::string_view(*variable).starts_with("OMP_") || std::string_view(*variable).starts_with("GOMP_")) m.omp.emplace_back(*variable);
+    if (std::string_view(*variable).starts_with("OMP_") || std::string_view(*variable).starts_with("GOMP_"))
+      m.omp.emplace_back(*variable);
   std::sort(m.omp.begin(), m.omp.end());
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"})
     if (const int ranks = std::atoi(environment(name).c_str()); ranks > 0) {

@@ -10,7 +10,8 @@
 namespace mindpipe {
 
 int run_verb(const Arguments& arguments) {
-  if (arguments.verb != "train" || arguments.dry_run || arguments.print_config || !arguments.answer.empty()) stop_at_once();
+  if (arguments.verb != "train" || arguments.dry_run || arguments.print_config || !arguments.answer.empty())
+    stop_at_once();
   if (!arguments.answer.empty()) {
     if (launch().rank == 0) print(arguments.answer);
     return 0;

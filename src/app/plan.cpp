@@ -17,7 +17,8 @@ std::string blocks_of(const Outline& outline, int rank) {
   std::string blocks;
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
     if (outline.rank_of(chunk) == rank)
-      blocks += fmt::format("{}{}-{}", blocks.empty() ? "" : ",", outline.first_block[chunk], outline.first_block[chunk + 1] - 1);
+      blocks += fmt::format("{}{}-{}", blocks.empty() ? "" : ",", outline.first_block[chunk],
+                            outline.first_block[chunk + 1] - 1);
   return blocks;
 }
 
@@ -26,7 +27,8 @@ std::string name_of_pass(const Action& action, int chunks) {
                        : action.kind == Kind::backward       ? "B"
                        : action.kind == Kind::backward_input ? "I"
                                                              : "W";
-  return fmt::format("{}{}{}", letter, action.micro_batch, chunks > 1 ? fmt::format(".{}", action.chunk) : "");
+  return fmt::format("{}{}{}", letter, action.micro_batch,
+                     chunks > 1 ? fmt::format(".{}", action.chunk) : "");
 }
 
 /// "F0 F1 B0 ..." of one stage; a backward that is split by blocks counts once.
@@ -35,7 +37,8 @@ std::string passes_of(const std::vector<Action>& list, int chunks) {
   std::string text, newest;
   int passes = 0;
   for (const Action& action : list) {
-    if (action.kind != Kind::forward && !is_backward(action) && action.kind != Kind::backward_weight) continue;
+    if (action.kind != Kind::forward && !is_backward(action) && action.kind != Kind::backward_weight)
+      continue;
     const std::string name = name_of_pass(action, chunks);
     if (name == newest) continue;
     if (++passes <= most) text += " " + name;
@@ -45,8 +48,9 @@ std::string passes_of(const std::vector<Action>& list, int chunks) {
 }
 
 std::string order_text(const PlannedStep& step, const Outline& outline) {
-  std::string text = fmt::format("\npasses of each stage in order (F forward, B backward, I and W its halves; of which micro-batch{})\n",
-                                 outline.chunks > 1 ? ", behind the point of which chunk" : "");
+  std::string text = fmt::format(
+      "\npasses of each stage in order (F forward, B backward, I and W its halves; of which micro-batch{})\n",
+      outline.chunks > 1 ? ", behind the point of which chunk" : "");
   for (std::size_t rank = 0; rank < step.program.ranks.size(); ++rank)
     text += fmt::format("{:<6}{}\n", rank, passes_of(step.program.ranks[rank], outline.chunks));
   return text;
@@ -54,7 +58,8 @@ std::string order_text(const PlannedStep& step, const Outline& outline) {
 
 /// Of one stage: idle time, and what passes spend in sums with the ranks that share their products.
 std::string shares_of(const Timeline& expected, int stage) {
-  const double sums = 100 * static_cast<double>(expected.sums[stage]) / static_cast<double>(std::max<std::int64_t>(expected.step, 1));
+  const double sums = 100 * static_cast<double>(expected.sums[stage]) /
+                      static_cast<double>(std::max<std::int64_t>(expected.step, 1));
   return fmt::format(" {:>6.1f}% {:>6.1f}%", 100 * expected.bubble(stage), sums);
 }
 
@@ -62,7 +67,9 @@ std::string shares_of(const Timeline& expected, int stage) {
 std::string links_text(const Config& config, int ranks) {
   const LinkDescription links = links_on_paper(config);
   if (ranks == 1) return "";
-  const auto one = [](double bytes, double latency) { return fmt::format("{:.3g} GB/s after {}", bytes * 1e-9, human_seconds(latency)); };
+  const auto one = [](double bytes, double latency) {
+    return fmt::format("{:.3g} GB/s after {}", bytes * 1e-9, human_seconds(latency));
+  };
   std::string text = fmt::format("links (device.links): {}", one(links.bytes, links.latency));
   if (ranks > links.ranks_per_node)
     text += fmt::format(" within a node of {} ranks, {} between nodes", links.ranks_per_node,
@@ -73,23 +80,27 @@ std::string links_text(const Config& config, int ranks) {
 std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool simulate) {
   const Outline& outline = plan.outline;
   const Timeline& expected = plan.step.expected;
-  const double step = static_cast<double>(expected.step) * 1e-9, tokens = static_cast<double>(config.train.batch) * config.data.sequence;
+  const double step = static_cast<double>(expected.step) * 1e-9,
+               tokens = static_cast<double>(config.train.batch) * config.data.sequence;
   std::string text =
-      fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n", config.model.kind, plan.parameters, ranks,
-                  ranks == 1 ? "" : "s", to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
+      fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n",
+                  config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s",
+                  to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
   if (simulate)
-    text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} tokens/s\n{}", device_on_paper(config),
-                        human_seconds(step), human_count(tokens / step), links_text(config, ranks));
+    text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} tokens/s\n{}",
+                        device_on_paper(config), human_seconds(step), human_count(tokens / step),
+                        links_text(config, ranks));
   text += '\n';
   std::size_t width = 6;
   for (int rank = 0; rank < outline.stages; ++rank) width = std::max(width, blocks_of(outline, rank).size());
-  text += fmt::format("{:<6} {:<{}}{} {:>6}", "stage", "blocks", width, simulate ? "  bubble  tensor" : "", "tapes");
+  text += fmt::format("{:<6} {:<{}}{} {:>6}", "stage", "blocks", width, simulate ? "  bubble  tensor" : "",
+                      "tapes");
   for (MemoryClass kind : memory_classes) text += fmt::format("{:>13}", name_of(kind));
   text += fmt::format("{:>13}\n", "total");
   const std::vector<int> tapes = peak_tapes(plan.step.program, outline);
   for (int rank = 0; rank < outline.stages; ++rank) {
-    text +=
-        fmt::format("{:<6} {:<{}}{} {:>6}", rank, blocks_of(outline, rank), width, simulate ? shares_of(expected, rank) : "", tapes[rank]);
+    text += fmt::format("{:<6} {:<{}}{} {:>6}", rank, blocks_of(outline, rank), width,
+                        simulate ? shares_of(expected, rank) : "", tapes[rank]);
     std::int64_t total = 0;
     for (std::int64_t bytes : plan.most_memory(rank)) {
       text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));

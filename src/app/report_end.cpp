@@ -29,7 +29,8 @@ double EndReport::median_step() const {
 }
 
 void EndReport::print_table(bool speaks, double operations_per_token) {
-  // One row of times for each stage, brought together by a sum with zeros; of the ranks of a stage the first one speaks.
+  // One row of times for each stage, brought together by a sum with zeros; of the ranks of a stage the first
+  // one speaks.
   const Layout& layout = worker_.layout();
   static_assert(std::has_unique_object_representations_v<TimeSpent>, "a row of integers");
   constexpr std::size_t columns = sizeof(TimeSpent) / sizeof(std::int64_t);
@@ -43,20 +44,24 @@ void EndReport::print_table(bool speaks, double operations_per_token) {
 
   const bool emulated = config_.device.kind == "emulated";
   const double tokens = static_cast<double>(layout.tokens()), median = median_step();
-  std::string text =
-      fmt::format("\n{} steps, last loss {:.4f}; median step {}: {} tokens/s, {:.1f} GFLOP/s by 6N + 6Lhq\n\n", seconds_.size(), last_loss_,
-                  human_seconds(median), human_count(tokens / median), operations_per_token * tokens / median / 1e9);
+  std::string text = fmt::format(
+      "\n{} steps, last loss {:.4f}; median step {}: {} tokens/s, {:.1f} GFLOP/s by 6N + 6Lhq\n\n",
+      seconds_.size(), last_loss_, human_seconds(median), human_count(tokens / median),
+      operations_per_token * tokens / median / 1e9);
   std::vector<double> expected;
   if (emulated)
-    for (int stage = 0; stage < layout.grid.pipeline; ++stage) expected.push_back(worker_.plan().step.expected.bubble(stage));
+    for (int stage = 0; stage < layout.grid.pipeline; ++stage)
+      expected.push_back(worker_.plan().step.expected.bubble(stage));
   if (emulated)
-    text += fmt::format("the simulator expects {} a step; ", human_seconds(static_cast<double>(worker_.plan().step.expected.step) * 1e-9));
+    text += fmt::format("the simulator expects {} a step; ",
+                        human_seconds(static_cast<double>(worker_.plan().step.expected.step) * 1e-9));
   text += table_of(stages, expected);
   const RunFacts facts{layout.micro_batches(),        layout.grid.data,      layout.grid.tensor,
                        config_.schedule.chunks,       config_.schedule.kind, config_.train.zero > 0,
                        !config_.schedule.cuts.empty()};
   for (const std::string& note : advice_on(stages, facts)) text += fmt::format("note: {}\n", note);
-  if (worker_.ledger().total().calls > 0) text += fmt::format("\ntraffic of rank 0\n{}", worker_.ledger().table());
+  if (worker_.ledger().total().calls > 0)
+    text += fmt::format("\ntraffic of rank 0\n{}", worker_.ledger().table());
   print(marked(text));
 }
 

@@ -15,23 +15,27 @@ namespace mindpipe {
 
 namespace {
 
-Coord degrees_of(const Config& config) { return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet}; }
+Coord degrees_of(const Config& config) {
+  return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
+}
 
-/// The configuration with these degrees, or a refusal: what every run goes through before anything is allocated.
+/// The configuration with these degrees, or a refusal: what every run goes through before anything is
+/// allocated.
 Config on_grid(const Config& config, const Coord& shape) {
   Config known = config;
   known.grid = {shape.supernet, shape.pipeline, shape.data, shape.tensor};
   if (known.reproducible.tensor_follows) known.reproducible.tensor = 0;
   if (known.reproducible.data_follows) known.reproducible.data = 0;
   MP_REQUIRE(shape.supernet == 1, Exit::bad_configuration,
-             "grid.supernet is {}, but a {} is one network (lanes train subnets of a supernet); set it to 1", shape.supernet,
-             config.model.kind);
+             "grid.supernet is {}, but a {} is one network (lanes train subnets of a supernet); set it to 1",
+             shape.supernet, config.model.kind);
   known = resolve(known);
   require_grid(known);
   return known;
 }
 
-/// Whether a run could have this shape, by the very checks that it would meet. Memory takes a plan, so it is not asked for ever.
+/// Whether a run could have this shape, by the very checks that it would meet. Memory takes a plan, so it is
+/// not asked for ever.
 GridFits fits(const Config& config) {
   return [config, plans_left = 12](const Coord& shape) mutable {
     try {
@@ -45,8 +49,8 @@ GridFits fits(const Config& config) {
   };
 }
 
-/// What would do in place of a grid that was refused: others of so many ranks, or else the numbers of ranks next to it that have one.
-/// Nothing where nothing would: then it is not the grid's fault.
+/// What would do in place of a grid that was refused: others of so many ranks, or else the numbers of ranks
+/// next to it that have one. Nothing where nothing would: then it is not the grid's fault.
 std::string advice_instead(const Coord& wanted, int ranks, const GridFits& fits) {
   if (const std::vector<Coord> others = nearest_grids(wanted, ranks, fits); !others.empty())
     return fmt::format("; grids of {} ranks that fit: {}", ranks, to_string(others));
@@ -54,7 +58,8 @@ std::string advice_instead(const Coord& wanted, int ranks, const GridFits& fits)
   std::string near;
   const auto is_one = [&](int number) {
     const std::vector<Coord> grids = nearest_grids(wanted, number, fits, 1);
-    if (!grids.empty()) near += fmt::format("{}{} ({})", near.empty() ? "" : " or ", number, to_string(grids.front()));
+    if (!grids.empty())
+      near += fmt::format("{}{} ({})", near.empty() ? "" : " or ", number, to_string(grids.front()));
     return !grids.empty();
   };
   for (int fewer = ranks - 1; fewer >= std::max(1, ranks - far) && !is_one(fewer);) --fewer;
@@ -64,7 +69,8 @@ std::string advice_instead(const Coord& wanted, int ranks, const GridFits& fits)
 
 /// The same for a configuration that is refused before its grid is known.
 std::string advice_instead(const std::string& file, std::vector<std::string> overrides, int ranks) {
-  for (const char* degree : {"grid.supernet=1", "grid.pipeline=1", "grid.data=1", "grid.tensor=1"}) overrides.emplace_back(degree);
+  for (const char* degree : {"grid.supernet=1", "grid.pipeline=1", "grid.data=1", "grid.tensor=1"})
+    overrides.emplace_back(degree);
   try {
     const Config any = read_config(file, overrides);
     return advice_instead(degrees_of(any), ranks, fits(any));
@@ -92,7 +98,8 @@ Config with_grid(const Config& config, int ranks) {
   try {
     return on_grid(config, shape);
   } catch (const Error& error) {
-    const std::string advice = error.code == Exit::bad_configuration ? advice_instead(shape, ranks, fits(config)) : "";
+    const std::string advice =
+        error.code == Exit::bad_configuration ? advice_instead(shape, ranks, fits(config)) : "";
     if (advice.empty()) throw;
     fail(error.code, "{}{}", error.what(), advice);
   }
@@ -107,11 +114,11 @@ Config with_any_grid(const Config& given, int ranks) {
   if (num_ranks(wanted) == ranks) return with_grid(config, ranks);
   config.schedule = {};  // it divides training's work
   const std::vector<Coord> nearest = nearest_grids(wanted, ranks, fits(config), 1);
-  MP_REQUIRE(
-      !nearest.empty(), Exit::bad_configuration,
-      "no grid of {} ranks fits this model, this batch and its logical shards (reproducible); start another number of ranks, one for "
-      "instance",
-      ranks);
+  MP_REQUIRE(!nearest.empty(), Exit::bad_configuration,
+             "no grid of {} ranks fits this model, this batch and its logical shards (reproducible); start "
+             "another number of ranks, one for "
+             "instance",
+             ranks);
   return on_grid(config, nearest.front());
 }
 
@@ -120,7 +127,8 @@ int ranks_of_grid(const Config& config) {
   return std::max(1, g.supernet) * std::max(1, g.pipeline) * std::max(1, g.data) * std::max(1, g.tensor);
 }
 
-Run::Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(const Config&, int), const std::string& roll)
+Run::Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(const Config&, int),
+         const std::string& roll)
     : argc_(arguments.argc),
       argv_(arguments.argv),
       roll_(roll),
@@ -158,7 +166,8 @@ void Run::find_places(int threads) {
   places_ = all_places(session_.world(), place_of_this_rank(threads));
   if (roll_.empty()) return;
   std::vector<std::string> where;
-  for (const RankPlace& place : places_) where.push_back(fmt::format(" on {} (process {})", place.host, place.process));
+  for (const RankPlace& place : places_)
+    where.push_back(fmt::format(" on {} (process {})", place.host, place.process));
   watchdog_->call_roll_in(roll_, where);
 }
 
@@ -166,7 +175,8 @@ void Run::find_places(int threads) {
 std::vector<Coord> Run::neighbours() const {
   std::vector<Coord> ranks;
   for (int rank = 0; rank < session_.size(); ++rank)
-    if (std::string_view(places_[rank].host) == places_[session_.rank()].host) ranks.push_back(coord_at(degrees_of(config_), rank));
+    if (std::string_view(places_[rank].host) == places_[session_.rank()].host)
+      ranks.push_back(coord_at(degrees_of(config_), rank));
   return ranks;
 }
 
@@ -176,14 +186,15 @@ double step_limit(double said, double median_seconds, double seconds_on_paper) {
 }
 
 double Run::step_limit(double median_seconds) const {
-  return mindpipe::step_limit(config_.watchdog.step, median_seconds, static_cast<double>(worker_->plan().step.expected.step) * 1e-9);
+  return mindpipe::step_limit(config_.watchdog.step, median_seconds,
+                              static_cast<double>(worker_->plan().step.expected.step) * 1e-9);
 }
 
 double Run::evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what) {
   const int batches = config_.train.evaluate_batches;
   return finite_loss(*worker_, corpus, batches, what, [&](int batch) {
-    // Copies of the model have nothing to say to each other before the end, and first stages run ahead: all come here, or who is missing
-    // is noticed after minutes, and by each at another time.
+    // Copies of the model have nothing to say to each other before the end, and first stages run ahead: all
+    // come here, or who is missing is noticed after minutes, and by each at another time.
     std::vector<std::int64_t> here{1};
     if (batch > 0) worker_->sum_over_grid(here);
     watchdog_->arm(limit, fmt::format("batch {} of {} of {}", batch + 1, batches, phase), "watchdog.step");
@@ -196,7 +207,8 @@ void Run::make_worker(Purpose purpose) {
   if (mine.device.kind == "cpu") require_sensible(mine.device.threads, places_[session_.rank()]);
   RunPlan plan = make_run_plan(mine, purpose);
   if (mine.device.kind == "cpu") require_fit_here(plan, neighbours(), memory_here());
-  worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports, watchdog_.get());
+  worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports,
+                                     watchdog_.get());
   require_same_arithmetic(world(), worker_->backend().description(), mine.train.precision);
   find_places(worker_->threads());
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));
@@ -205,8 +217,9 @@ void Run::make_worker(Purpose purpose) {
   info("{}: {} parameters on {}; {}", config_.model.kind, w.plan().parameters, to_string(w.layout().grid),
        worker_->backend().description());
   if (!w.carrier().empty()) info("messages between ranks: {}", w.carrier());
-  info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}", w.layout().tensor_shards,
-       w.layout().data_shards, config_.schedule.kind, w.plan().outline.blocks.size(), joined(w.plan().first_block));
+  info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}",
+       w.layout().tensor_shards, w.layout().data_shards, config_.schedule.kind,
+       w.plan().outline.blocks.size(), joined(w.plan().first_block));
   const std::string affinity = affinity_report(places_);
   std::size_t begin = 0;
   while (begin < affinity.size()) {
@@ -227,15 +240,18 @@ namespace {
 
 std::string workspace_text(const RunPlan& plan, int threads) {
   std::string text = fmt::format(
-      "\nworkspace per stage, with {} thread{} a rank (device.threads)\n{:<8}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}\n", threads,
-      threads == 1 ? "" : "s", "stage", "layers", "tensor sums", "zeros", "data sums", "products", "attention", "rotary");
+      "\nworkspace per stage, with {} thread{} a rank "
+      "(device.threads)\n{:<8}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}\n",
+      threads, threads == 1 ? "" : "s", "stage", "layers", "tensor sums", "zeros", "data sums", "products",
+      "attention", "rotary");
   for (std::size_t rank = 0; rank < plan.rooms.size(); ++rank) {
     const RankRoom& room = plan.rooms[rank];
     const Workspace& kernels = room.passes.backend;
     text += fmt::format("{:<8}", rank);
-    for (std::size_t bytes : {room.passes.scratch, room.passes.exchange, room.passes.zeros,
-                              Reductions::parts_ahead * *std::max_element(room.reduction.begin(), room.reduction.end()), kernels.products,
-                              kernels.attention, kernels.rotary})
+    for (std::size_t bytes :
+         {room.passes.scratch, room.passes.exchange, room.passes.zeros,
+          Reductions::parts_ahead * *std::max_element(room.reduction.begin(), room.reduction.end()),
+          kernels.products, kernels.attention, kernels.rotary})
       text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
     text += '\n';
   }
@@ -255,7 +271,8 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
   const int ranks = ranks_of_grid(config);
   Measure measure(config, make_layout(config, {}));
   std::string text = fmt::format(
-      "{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\nblock                        parameters  stage  kept per "
+      "{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\nblock                        "
+      "parameters  stage  kept per "
       "micro-batch\n",
       config.model.kind, plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s");
   bool shared = false;
@@ -266,9 +283,11 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
     const bool shares = measure.stage().use_of(b, block.units[0]) > 0;
     shared = shared || shares;
     text += fmt::format("{:<28} {:>10}{} {:>5}  {:>10}\n", block.name, parameters, shares ? "*" : " ",
-                        plan.outline.rank_of(plan.outline.chunk_of(b)), human_bytes(static_cast<double>(plan.outline.blocks[b].saved)));
+                        plan.outline.rank_of(plan.outline.chunk_of(b)),
+                        human_bytes(static_cast<double>(plan.outline.blocks[b].saved)));
   }
-  text += fmt::format("{}\nmemory per stage\n", shared ? "(* with a table that an earlier block also uses)\n" : "");
+  text += fmt::format("{}\nmemory per stage\n",
+                      shared ? "(* with a table that an earlier block also uses)\n" : "");
   text += fmt::format("{:<8}", "stage");
   for (MemoryClass kind : memory_classes) text += fmt::format("{:>13}", name_of(kind));
   text += fmt::format("{:>13}\n", "total");
@@ -281,14 +300,17 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
     }
     text += fmt::format("{:>13}\n", human_bytes(static_cast<double>(total)));
     if (config.memory.device_limit > 0 && total > config.memory.device_limit)
-      text += fmt::format("  does not fit into memory.device_limit ({})\n", human_bytes(static_cast<double>(config.memory.device_limit)));
+      text += fmt::format("  does not fit into memory.device_limit ({})\n",
+                          human_bytes(static_cast<double>(config.memory.device_limit)));
   }
   text += workspace_text(plan, config.device.threads);
   const ModelConfig& m = config.model;
-  const double formula = 6.0 * static_cast<double>(plan.parameters) + 6.0 * m.layers * m.width * config.data.sequence;
-  text +=
-      fmt::format("\noperations per token, forward and backward of the whole model: {:.4g} counted in its products, {:.4g} by 6N + 6Lhq\n",
-                  plan.operations_per_token, formula);
+  const double formula =
+      6.0 * static_cast<double>(plan.parameters) + 6.0 * m.layers * m.width * config.data.sequence;
+  text += fmt::format(
+      "\noperations per token, forward and backward of the whole model: {:.4g} counted in its products, "
+      "{:.4g} by 6N + 6Lhq\n",
+      plan.operations_per_token, formula);
   return text;
 }
 

@@ -11,27 +11,30 @@
 
 namespace mindpipe {
 
-/// read_config for a job of `ranks` ranks (0: as many as the launcher says). A degree that is refused by itself, because heads do not
-/// divide for instance, is refused with the grids that fit.
+/// read_config for a job of `ranks` ranks (0: as many as the launcher says). A degree that is refused by
+/// itself, because heads do not divide for instance, is refused with the grids that fit.
 Config read_for_ranks(const std::string& file, const std::vector<std::string>& overrides, int ranks);
 
-/// A configuration whose degrees are those of a job of `ranks` ranks; refuses one that does not fit, with the nearest that do.
+/// A configuration whose degrees are those of a job of `ranks` ranks; refuses one that does not fit, with the
+/// nearest that do.
 Config with_grid(const Config& config, int ranks);
-/// For what needs no particular grid: the configuration's own degrees where they fit this job, else the nearest that do. The arithmetic
-/// stays: logical shards are those of the configuration.
+/// For what needs no particular grid: the configuration's own degrees where they fit this job, else the
+/// nearest that do. The arithmetic stays: logical shards are those of the configuration.
 Config with_any_grid(const Config& config, int ranks);
 
-/// What a step may take before the watchdog ends the job: what the user has said; or ten times the median of the steps that are done, or,
-/// before the first, thirty times its price on paper, which may be far off; five minutes at least.
+/// What a step may take before the watchdog ends the job: what the user has said; or ten times the median of
+/// the steps that are done, or, before the first, thirty times its price on paper, which may be far off; five
+/// minutes at least.
 double step_limit(double said, double median_seconds, double seconds_on_paper);
 
-/// What every verb that computes begins with: messages between ranks, the grid, a worker. Collective over the job.
+/// What every verb that computes begins with: messages between ranks, the grid, a worker. Collective over the
+/// job.
 class Run {
  public:
-  /// `on_ranks` gives the configuration of a job of so many ranks, or refuses. In the directory `roll`, if any, the watchdogs of all ranks
-  /// agree on whom to name.
-  Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(const Config& config, int ranks) = with_grid,
-      const std::string& roll = "");
+  /// `on_ranks` gives the configuration of a job of so many ranks, or refuses. In the directory `roll`, if
+  /// any, the watchdogs of all ranks agree on whom to name.
+  Run(const Arguments& arguments, const Config& config,
+      Config (*on_ranks)(const Config& config, int ranks) = with_grid, const std::string& roll = "");
   /// Waits for all ranks to end; one that does not is named, too.
   ~Run();
   Run(const Run&) = delete;
@@ -62,8 +65,8 @@ class Run {
   int argc_;
   char** argv_;
   std::string roll_;
-  std::unique_ptr<Watchdog>
-      watchdog_;  // there before MPI and after it: a rank that never comes to its beginning or end is a rank that hangs, too
+  std::unique_ptr<Watchdog> watchdog_;  // there before MPI and after it: a rank that never comes to its
+                                        // beginning or end is a rank that hangs, too
   MpiSession session_;
   Config config_;
   std::unique_ptr<Worker> worker_;
@@ -73,10 +76,12 @@ class Run {
 /// The product of the degrees; auto counts as 1.
 int ranks_of_grid(const Config& config);
 
-/// The same for planning on one process: where threads are not given, as many as each rank would have if all of them were on this machine.
+/// The same for planning on one process: where threads are not given, as many as each rank would have if all
+/// of them were on this machine.
 Config on_paper(const Config& config, int ranks);
 
-/// What a run would need, on one process, without allocating: parameters per block, memory by class, operations per token.
+/// What a run would need, on one process, without allocating: parameters per block, memory by class,
+/// operations per token.
 std::string dry_run_text(const Config& config, const RunPlan& plan);
 /// Prints it, and fails if the run does not fit into memory.device_limit.
 void dry_run(const Config& config, int ranks);

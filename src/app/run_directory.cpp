@@ -19,13 +19,17 @@ namespace {
 
 File open_metrics(const std::string& path) {
   File file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  MP_REQUIRE(file, Exit::cannot_create, "{}: cannot be created ({}; run.dir must be writable)", path, std::strerror(errno));
+  MP_REQUIRE(file, Exit::cannot_create, "{}: cannot be created ({}; run.dir must be writable)", path,
+             std::strerror(errno));
   return file;
 }
 
 std::string text_of(const Status& status, bool emulated) {
   JsonLine line;
-  line.add("state", status.state).add("step", status.step).add("reason", status.reason).add("checkpoint", status.checkpoint);
+  line.add("state", status.state)
+      .add("step", status.step)
+      .add("reason", status.reason)
+      .add("checkpoint", status.checkpoint);
   if (emulated) line.add("emulated", true);
   return line.text() + "\n";
 }
@@ -36,13 +40,15 @@ void replace_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-/// The same for last words: where a full disk has no room for a new file, the old one's is used, though a reader might see it half written.
+/// The same for last words: where a full disk has no room for a new file, the old one's is used, though a
+/// reader might see it half written.
 void replace_file_at_last(const std::string& path, const std::string& text) noexcept {
   try {
     replace_file(path, text);
   } catch (...) {
     const File file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (file && pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())) [[maybe_unused]]
+    if (file && pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()))
+        [[maybe_unused]]
       const int cut = ftruncate(file.get(), static_cast<off_t>(text.size()));
   }
 }
@@ -53,27 +59,32 @@ bool is_leftover(const std::string& name) {
   if (!name.ends_with(ending)) return false;
   const std::string whole = name.substr(0, name.size() - ending.size());
   const std::string writer = whole.substr(whole.rfind('.') + 1);
-  return writer == "stopped" || (!writer.empty() && writer.find_first_not_of("0123456789") == std::string::npos);
+  return writer == "stopped" ||
+         (!writer.empty() && writer.find_first_not_of("0123456789") == std::string::npos);
 }
 
 /// For who holds the directory, in which nobody else writes.
 void remove_leftovers(const std::string& directory) {
   std::error_code ignored;
-  for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end; entry.increment(ignored))
+  for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end;
+       entry.increment(ignored))
     if (is_leftover(entry->path().filename())) std::filesystem::remove(entry->path(), ignored);
 }
 
 }  // namespace
 
-RunDirectory::RunDirectory(const std::string& directory, bool emulated) : path_(directory), emulated_(emulated) {
-  MP_REQUIRE(!directory.empty(), Exit::bad_configuration, "run.dir is empty (name the directory that the run writes to)");
+RunDirectory::RunDirectory(const std::string& directory, bool emulated)
+    : path_(directory), emulated_(emulated) {
+  MP_REQUIRE(!directory.empty(), Exit::bad_configuration,
+             "run.dir is empty (name the directory that the run writes to)");
   std::error_code problem;
   std::filesystem::create_directories(directory, problem);
   MP_REQUIRE(!problem && std::filesystem::is_directory(directory), Exit::cannot_create,
              "{}: the run directory cannot be created ({}; choose another run.dir)", directory,
              problem ? problem.message() : "a file has this name");
   MP_REQUIRE(access(directory.c_str(), W_OK | X_OK) == 0, Exit::cannot_create,
-             "{}: the run directory is not writable ({}; choose another run.dir)", directory, std::strerror(errno));
+             "{}: the run directory is not writable ({}; choose another run.dir)", directory,
+             std::strerror(errno));
   take_lock(path_of("lock"));
   remove_leftovers(directory);
   leave_at_stop("", "", "", path_of("lock"));
@@ -93,7 +104,9 @@ RunDirectory::~RunDirectory() {
   release_lock(path_of("lock"));
 }
 
-void RunDirectory::replace(const std::string& name, const std::string& text) const { replace_file(path_of(name), text); }
+void RunDirectory::replace(const std::string& name, const std::string& text) const {
+  replace_file(path_of(name), text);
+}
 
 void RunDirectory::write_config(const Config& config) { replace("config.yaml", to_yaml(config)); }
 
@@ -103,21 +116,26 @@ void RunDirectory::write_status(const Status& status) {
     leave_at_stop("", "", "", path_of("lock"));
     return replace("status.json", text_of(status, emulated_));
   }
-  const auto cut_short = [&](const char* reason) { return text_of({"stopped", status.step, reason, status.checkpoint}, emulated_); };
-  const std::string by_launcher =
-      cut_short("the launcher ended the run (SIGTERM): a rank was lost, or the job was asked to end; its output says which");
-  leave_at_stop(path_of("status.json"), cut_short("a signal ended the run at once"), by_launcher, path_of("lock"));
+  const auto cut_short = [&](const char* reason) {
+    return text_of({"stopped", status.step, reason, status.checkpoint}, emulated_);
+  };
+  const std::string by_launcher = cut_short(
+      "the launcher ended the run (SIGTERM): a rank was lost, or the job was asked to end; its output says "
+      "which");
+  leave_at_stop(path_of("status.json"), cut_short("a signal ended the run at once"), by_launcher,
+                path_of("lock"));
   NewFile file(path_of("status.json"));
   const std::string text = text_of(status, emulated_);
   file.write(text.data(), text.size());
   if (launcher_ends_it()) return;  // what it leaves is written already
-  // Another rank may say at any moment that the job failed, or the launcher that it ends, also while this rank is stopped between two of
-  // these lines: that stays.
+  // Another rank may say at any moment that the job failed, or the launcher that it ends, also while this
+  // rank is stopped between two of these lines: that stays.
   file.trade_places();
   const char* const earlier = file.earlier().c_str();
   if (says_running_ && (says(earlier, "failed") || says(earlier, "stopped"))) return file.appear();
   says_running_ = true;
-  if (launcher_ends_it() && !says(path_of("status.json").c_str(), "failed")) replace("status.json", by_launcher);
+  if (launcher_ends_it() && !says(path_of("status.json").c_str(), "failed"))
+    replace("status.json", by_launcher);
 }
 
 void RunDirectory::append_metrics(const JsonLine& line) {
@@ -125,7 +143,8 @@ void RunDirectory::append_metrics(const JsonLine& line) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t written = write(metrics_.get(), text.data() + done, text.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    MP_REQUIRE(written >= 0, Exit::io_error, "{}: writing failed ({}; make room and start again, the run goes on from its last checkpoint)",
+    MP_REQUIRE(written >= 0, Exit::io_error,
+               "{}: writing failed ({}; make room and start again, the run goes on from its last checkpoint)",
                path_of("metrics.jsonl"), std::strerror(errno));
     done += static_cast<std::size_t>(written);
   }

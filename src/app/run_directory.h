@@ -16,8 +16,9 @@ struct Status {
   std::string checkpoint;  ///< the last good one, below the run directory
 };
 
-/// The directory that holds everything a run writes: config.yaml, status.json, metrics.jsonl, checkpoints. Made by rank 0 only, and
-/// locked: a second job that wants the same directory is refused. A lock whose process is dead is taken over.
+/// The directory that holds everything a run writes: config.yaml, status.json, metrics.jsonl, checkpoints.
+/// Made by rank 0 only, and locked: a second job that wants the same directory is refused. A lock whose
+/// process is dead is taken over.
 class RunDirectory {
  public:
   /// Of a run that computes nothing, `emulated`, the status says so.
@@ -30,12 +31,14 @@ class RunDirectory {
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
 
   void write_config(const Config& config);
-  /// Replaces status.json in one move: a reader sees the old one or the new one. That it runs, which comes with every step, waits for no
-  /// device. When the job fails later, the failure's sentence takes the reason's place and the rest stays.
+  /// Replaces status.json in one move: a reader sees the old one or the new one. That it runs, which comes
+  /// with every step, waits for no device. When the job fails later, the failure's sentence takes the
+  /// reason's place and the rest stays.
   void write_status(const Status& status);
   /// Adds one line to metrics.jsonl.
   void append_metrics(const JsonLine& line);
-  /// Drops the lines of metrics.jsonl behind this step, so that a resumed run's file is the uninterrupted run's.
+  /// Drops the lines of metrics.jsonl behind this step, so that a resumed run's file is the uninterrupted
+  /// run's.
   void keep_metrics_through(std::int64_t step);
   /// Whether someone has put a file named STOP into the directory.
   bool stop_asked() const;
@@ -52,8 +55,8 @@ class RunDirectory {
   File metrics_;
 };
 
-/// On a rank that does not hold the directory: when it is the one to say why the job fails, because the holder is stopped or gone, that a
-/// run has failed stands in status.json too.
+/// On a rank that does not hold the directory: when it is the one to say why the job fails, because the
+/// holder is stopped or gone, that a run has failed stands in status.json too.
 class PeerStatus {
  public:
   PeerStatus(const std::string& directory, bool emulated);

@@ -45,17 +45,21 @@ std::optional<LockHolder> read_lock(const std::string& file) {
   auto members = read_json(std::string(std::istreambuf_iterator<char>(in), {}));
   if (!members) return LockHolder{};  // cut short: nobody's
   auto& [texts, integers] = *members;
-  return LockHolder{texts["host"], texts["job"], texts["restart"], static_cast<long>(integers["pid"]), integers["started"]};
+  return LockHolder{texts["host"], texts["job"], texts["restart"], static_cast<long>(integers["pid"]),
+                    integers["started"]};
 }
 
-bool same(const LockHolder& a, const LockHolder& b) { return a.host == b.host && a.pid == b.pid && a.started == b.started; }
+bool same(const LockHolder& a, const LockHolder& b) {
+  return a.host == b.host && a.pid == b.pid && a.started == b.started;
+}
 
 }  // namespace
 
 LockHolder this_process() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
-  return {host, environment("SLURM_JOB_ID"), environment("SLURM_RESTART_COUNT"), static_cast<long>(getpid()), start_of(getpid())};
+  return {host, environment("SLURM_JOB_ID"), environment("SLURM_RESTART_COUNT"), static_cast<long>(getpid()),
+          start_of(getpid())};
 }
 
 bool is_gone(const LockHolder& holder, const LockHolder& us) {
@@ -68,12 +72,15 @@ bool is_gone(const LockHolder& holder, const LockHolder& us) {
 }
 
 void take_lock(const std::string& file) {
-  const File directory(open(std::filesystem::path(file).parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory) flock(directory.get(), LOCK_EX);  // held until this function returns: one at a time looks and writes
+  const File directory(
+      open(std::filesystem::path(file).parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory)
+    flock(directory.get(), LOCK_EX);  // held until this function returns: one at a time looks and writes
   const LockHolder us = this_process();
   if (const auto holder = read_lock(file); holder && !is_gone(*holder, us))
     fail(Exit::cannot_create,
-         "{}: another job holds this run directory (host {}, process {}{}); let it end, choose another run.dir, or remove this file if "
+         "{}: another job holds this run directory (host {}, process {}{}); let it end, choose another "
+         "run.dir, or remove this file if "
          "that job is dead",
          file, holder->host, holder->pid, holder->job.empty() ? "" : ", job " + holder->job);
   NewFile lock(file);

@@ -14,20 +14,25 @@ StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report)
       progress_(0, run.config().train.steps),
       tokens_(static_cast<double>(run.worker().layout().tokens())) {}
 
-void StepLog::add(int step, double seconds, double rate) { begun_.push_back({step, seconds, rate, run_.seconds() - seconds}); }
+void StepLog::add(int step, double seconds, double rate) {
+  begun_.push_back({step, seconds, rate, run_.seconds() - seconds});
+}
 
 const StepLog::Begun& StepLog::of(const StepScalars& scalars) const {
-  MP_CHECK(!begun_.empty() && begun_.front().step == scalars.step, "the scalars of step {} are told out of order", scalars.step + 1);
+  MP_CHECK(!begun_.empty() && begun_.front().step == scalars.step,
+           "the scalars of step {} are told out of order", scalars.step + 1);
   return begun_.front();
 }
 
 void StepLog::judge(const StepScalars& scalars) {
   const Begun& begun = of(scalars);
   if (!std::isfinite(scalars.loss))
-    fail(Exit::diverged, "step {}: the loss is {}; {}", begun.step + 1, number_text(scalars.loss), diagnose(run_.worker()));
+    fail(Exit::diverged, "step {}: the loss is {}; {}", begun.step + 1, number_text(scalars.loss),
+         diagnose(run_.worker()));
   if (!scalars.applied) {
     ++skipped_;
-    warning("step {} changed nothing: {}", begun.step + 1, scalars.valid == 0 ? "no target counts" : "a gradient is not finite");
+    warning("step {} changed nothing: {}", begun.step + 1,
+            scalars.valid == 0 ? "no target counts" : "a gradient is not finite");
   }
   report_.add_step(begun.seconds, scalars);
 }

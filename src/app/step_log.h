@@ -8,8 +8,8 @@
 
 namespace mindpipe {
 
-/// What a run says of its steps: warnings, metrics, progress. Of each once its scalars are known, which may be while later ones are under
-/// way.
+/// What a run says of its steps: warnings, metrics, progress. Of each once its scalars are known, which may
+/// be while later ones are under way.
 class StepLog {
  public:
   /// `directory`: of the rank that writes, else none.
@@ -17,7 +17,8 @@ class StepLog {
 
   /// A step was begun and took so long until the next could be; in order.
   void add(int step, double seconds, double rate);
-  /// Its scalars are known: fails if the loss is not finite, says if nothing changed. Collective, as `diagnose` is.
+  /// Its scalars are known: fails if the loss is not finite, says if nothing changed. Collective, as
+  /// `diagnose` is.
   void judge(const StepScalars& scalars);
   /// Its line.
   void write(const StepScalars& scalars, std::optional<double> validation_loss = {});

@@ -35,7 +35,8 @@ constexpr std::array signals{SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
 
 enum Phase : int { before_steps, in_steps, without_steps };
 volatile std::sig_atomic_t phase = before_steps, last_signal = 0;
-/// Of a job's ranks one speaks; SIGTERM is also how a launcher ends the others when one has failed, and then that one has spoken.
+/// Of a job's ranks one speaks; SIGTERM is also how a launcher ends the others when one has failed, and then
+/// that one has spoken.
 volatile std::sig_atomic_t speaks = 1, is_launched = 0;
 
 /// Of the two the handler reads the one that is not being written.
@@ -65,7 +66,9 @@ const char* name_of(int signal) {
 
 // From here to on_signal: only what a signal's handler may call.
 
-void put(int file, const char* text) { [[maybe_unused]] const ssize_t written = write(file, text, std::strlen(text)); }
+void put(int file, const char* text) {
+  [[maybe_unused]] const ssize_t written = write(file, text, std::strlen(text));
+}
 
 bool is_of_launcher(int signal) { return signal == SIGTERM && is_launched; }
 
@@ -107,7 +110,8 @@ bool waits_for_a_step(int signal) { return signal == SIGUSR1 || signal == SIGUSR
 
 void on_signal(int signal) {
   const bool again = last_signal != 0;
-  if (phase == without_steps || (!waits_for_a_step(signal) && (phase == before_steps || again))) end_at_once(signal);
+  if (phase == without_steps || (!waits_for_a_step(signal) && (phase == before_steps || again)))
+    end_at_once(signal);
   last_signal = signal;
   if (phase == in_steps && is_of_launcher(signal)) {
     const int interrupted = errno;
@@ -115,7 +119,8 @@ void on_signal(int signal) {
     if (current >= 0) leave_text(left_behind[current], left_behind[current].by_launcher);
     errno = interrupted;
   }
-  if (phase == in_steps && !again) say(signal, "", ": stops after this step and saves the weights; SIGINT or SIGTERM stops at once\n");
+  if (phase == in_steps && !again)
+    say(signal, "", ": stops after this step and saves the weights; SIGINT or SIGTERM stops at once\n");
 }
 
 void copy_to(char (&room)[4096], const std::string& text) {
@@ -149,7 +154,8 @@ const char* stop_signal() { return name_of(last_signal); }
 
 bool launcher_ends_it() { return launcher_ends != 0; }
 
-void leave_at_stop(const std::string& path, const std::string& text, const std::string& by_launcher, const std::string& lock) {
+void leave_at_stop(const std::string& path, const std::string& text, const std::string& by_launcher,
+                   const std::string& lock) {
   const int next = current == 0 ? 1 : 0;
   copy_to(left_behind[next].path, path);
   copy_to(left_behind[next].temporary, path.empty() ? "" : path + ".stopped.partial");

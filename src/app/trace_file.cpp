@@ -13,9 +13,10 @@
 namespace mindpipe {
 namespace {
 
-/// Every node has a clock of its own. All ranks leave the same collective at about the same time: what their clocks say then, against
-/// rank 0's, is the shift. Of several such moments the middle one counts. Below a tenth of a second it is taken for the collective's own
-/// spread: ranks of one node share their clock, and clocks of different nodes began to count at different boots.
+/// Every node has a clock of its own. All ranks leave the same collective at about the same time: what their
+/// clocks say then, against rank 0's, is the shift. Of several such moments the middle one counts. Below a
+/// tenth of a second it is taken for the collective's own spread: ranks of one node share their clock, and
+/// clocks of different nodes began to count at different boots.
 std::int64_t shift_to_rank_0(Worker& worker) {
   constexpr std::size_t moments = 5;
   constexpr std::int64_t least = 100'000'000;
@@ -36,8 +37,8 @@ std::int64_t shift_to_rank_0(Worker& worker) {
 
 constexpr std::array<std::string_view, 4> operations{"sum", "sum_scatter", "gather", "maximum"};
 
-/// The tensor sums of one pipeline's stages, [stage][step]: how many they are, then each as four numbers, brought together by sums with
-/// zeros.
+/// The tensor sums of one pipeline's stages, [stage][step]: how many they are, then each as four numbers,
+/// brought together by sums with zeros.
 std::vector<std::vector<std::vector<Recorder::Sum>>> sums_of(Worker& worker, bool here, std::int64_t shift) {
   const Layout& layout = worker.layout();
   const Recorder& recorder = worker.executor().recorder();
@@ -47,14 +48,17 @@ std::vector<std::vector<std::vector<Recorder::Sum>>> sums_of(Worker& worker, boo
     counts[own * steps + step] = static_cast<std::int64_t>(recorder.sums(step).size());
   worker.sum_over_grid(counts, TrafficClass::files);
   std::vector<std::int64_t> rows(4 * std::accumulate(counts.begin(), counts.end(), std::int64_t{0}), 0);
-  std::int64_t* row = rows.data() + 4 * std::accumulate(counts.begin(), counts.begin() + own * steps, std::int64_t{0});
+  std::int64_t* row =
+      rows.data() + 4 * std::accumulate(counts.begin(), counts.begin() + own * steps, std::int64_t{0});
   for (std::size_t step = 0; here && step < steps; ++step)
     for (const Recorder::Sum& sum : recorder.sums(step)) {
-      *row++ = std::find(operations.begin(), operations.end(), std::string_view(sum.operation)) - operations.begin();
+      *row++ = std::find(operations.begin(), operations.end(), std::string_view(sum.operation)) -
+               operations.begin();
       *row++ = sum.start + shift, *row++ = sum.end + shift, *row++ = sum.bytes;
     }
   if (!rows.empty()) worker.sum_over_grid(rows, TrafficClass::files);
-  std::vector<std::vector<std::vector<Recorder::Sum>>> all(stages, std::vector<std::vector<Recorder::Sum>>(steps));
+  std::vector<std::vector<std::vector<Recorder::Sum>>> all(stages,
+                                                           std::vector<std::vector<Recorder::Sum>>(steps));
   row = rows.data();
   for (std::size_t at = 0; at < counts.size(); ++at)
     for (std::int64_t i = 0; i < counts[at]; ++i, row += 4)
@@ -126,12 +130,14 @@ void write_trace(Worker& worker, const std::string& path) {
       for (int stage = 0; stage < layout.grid.pipeline; ++stage) {
         TracedRank& rank = ranks.emplace_back();
         rank.rank = rank_at(layout.grid, {tensor, data, stage, 0});
-        rank.name = fmt::format("{}rank {}: stage {}, data {}, tensor {}", emulated ? "emulated " : "", rank.rank, stage, data, tensor);
+        rank.name = fmt::format("{}rank {}: stage {}, data {}, tensor {}", emulated ? "emulated " : "",
+                                rank.rank, stage, data, tensor);
         rank.sums = sums[stage], rank.bytes = bytes[stage];
         const std::int64_t* row = &rows[first[stage]];
         for (std::size_t step = 0; step < steps; ++step) {
           auto& times = rank.steps.emplace_back();
-          for (std::size_t i = 0; i < program.ranks[stage].size(); ++i, row += 2) times.push_back({row[0], row[1]});
+          for (std::size_t i = 0; i < program.ranks[stage].size(); ++i, row += 2)
+            times.push_back({row[0], row[1]});
         }
       }
       if (data > 0 || tensor > 0) write(",\n");

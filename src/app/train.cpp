@@ -18,7 +18,8 @@ namespace mindpipe {
 namespace {
 
 double model_operations(const Config& config, std::int64_t parameters) {
-  return 6.0 * static_cast<double>(parameters) + 6.0 * config.model.layers * config.model.width * config.data.sequence;
+  return 6.0 * static_cast<double>(parameters) +
+         6.0 * config.model.layers * config.model.width * config.data.sequence;
 }
 
 }  // namespace
@@ -38,14 +39,16 @@ int train(const Arguments& arguments, const Config& given) {
   }
   std::optional<PeerStatus> peer;
   if (!directory) peer.emplace(config.run.dir, config.device.kind == "emulated");
-  Corpus corpus(config.data, Part::train, config.model, config.seed, static_cast<std::int64_t>(config.train.steps) * config.train.batch);
+  Corpus corpus(config.data, Part::train, config.model, config.seed,
+                static_cast<std::int64_t>(config.train.steps) * config.train.batch);
   for (const std::string& line : corpus.describe()) info("train: {}", line);
   std::unique_ptr<Corpus> validation;
   if (!config.data.validation.empty() && config.train.evaluate_every > 0)
     validation = std::make_unique<Corpus>(config.data, Part::validation, config.model, config.seed);
   if (config.checkpoint.every > 0)
     warning(
-        "checkpoint.every is {}, but checkpoints are not written yet: a run that is cut short keeps nothing; its weights are saved when it "
+        "checkpoint.every is {}, but checkpoints are not written yet: a run that is cut short keeps nothing; "
+        "its weights are saved when it "
         "ends or is stopped",
         config.checkpoint.every);
   run.make_worker(Purpose::training);
@@ -67,7 +70,8 @@ int train(const Arguments& arguments, const Config& given) {
     run.watchdog().arm(limit, fmt::format("step {}", step + 1), "watchdog.step");
     const double rate = rate_at(config.optimizer.rate, step, config.train.steps);
     const std::int64_t start = now_ns();
-    std::optional<StepScalars> known = worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, rate);
+    std::optional<StepScalars> known =
+        worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, rate);
     log.add(step, seconds_since(start), rate);
     if (known && known->step < step) {
       log.judge(*known);
@@ -78,13 +82,15 @@ int train(const Arguments& arguments, const Config& given) {
     if (evaluates && !known) known = worker.executor().remaining();
     if (known) log.judge(*known);
     if (evaluates) {
-      validation_loss = run.evaluate(*validation, limit, fmt::format("the evaluation after step {}", step + 1),
-                                     fmt::format("step {}: the validation loss", step + 1));
+      validation_loss =
+          run.evaluate(*validation, limit, fmt::format("the evaluation after step {}", step + 1),
+                       fmt::format("step {}: the validation loss", step + 1));
       info("step {}: validation loss {:.4f}", step + 1, *validation_loss);
     }
-    const bool out_of_time =
-        run.speaks() && config.run.max_walltime > 0 && run.seconds() + 2 * report.median_step() > config.run.max_walltime;
-    std::vector<std::int64_t> stop{(stop_asked() ? 1 : 0) + (directory && directory->stop_asked() ? 1 : 0) + (out_of_time ? 1 : 0)};
+    const bool out_of_time = run.speaks() && config.run.max_walltime > 0 &&
+                             run.seconds() + 2 * report.median_step() > config.run.max_walltime;
+    std::vector<std::int64_t> stop{(stop_asked() ? 1 : 0) + (directory && directory->stop_asked() ? 1 : 0) +
+                                   (out_of_time ? 1 : 0)};
     if (known) log.write(*known, validation_loss);
     worker.sum_over_grid(stop);
     if (stop[0] > 0) {

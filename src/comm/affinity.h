@@ -20,13 +20,14 @@ struct RankPlace {
 RankPlace place_of_this_rank(int threads);
 /// Every rank's place, by rank. Collective over `ranks`.
 std::vector<RankPlace> all_places(MPI_Comm ranks, const RankPlace& mine);
-/// How many threads rank `rank` can have to itself: OMP_NUM_THREADS where the user said so, else its processors divided among the ranks
-/// that may use the same ones.
+/// How many threads rank `rank` can have to itself: OMP_NUM_THREADS where the user said so, else its
+/// processors divided among the ranks that may use the same ones.
 int fair_threads(const std::vector<RankPlace>& places, int rank);
-/// A line for each node, and a warning where ranks by themselves, ranks bound to the same processors, or a node have more threads than
-/// processors.
+/// A line for each node, and a warning where ranks by themselves, ranks bound to the same processors, or a
+/// node have more threads than processors.
 std::string affinity_report(const std::vector<RankPlace>& places);
-/// Refuses so many threads of a rank that they would only wait for each other's turns: more than 16 on each processor it may use.
+/// Refuses so many threads of a rank that they would only wait for each other's turns: more than 16 on each
+/// processor it may use.
 void require_sensible(int threads, const RankPlace& place);
 /// Whether this rank shares processors with more threads than there are of them.
 bool is_crowded(const std::vector<RankPlace>& places, int rank);

@@ -26,24 +26,27 @@ void Channels::use(Transports& transports, std::vector<ChannelName> channels) {
   for (const ChannelName& channel : channels) {
     const bool mine = channel.from == rank_ || channel.to == rank_;
     MpiComm pair;  // the sender is rank 0 of it
-    MPI_CHECK(MPI_Comm_split(comm_.get(), mine ? 0 : MPI_UNDEFINED, channel.from == rank_ ? 0 : 1, pair.receive()));
+    MPI_CHECK(
+        MPI_Comm_split(comm_.get(), mine ? 0 : MPI_UNDEFINED, channel.from == rank_ ? 0 : 1, pair.receive()));
     if (!mine) continue;
     const auto place = [&](int rank) { return world_ranks_[static_cast<std::size_t>(rank)]; };
-    const std::string name = fmt::format("channel {} from rank {} to rank {}", channel.payload, place(channel.from), place(channel.to));
+    const std::string name = fmt::format("channel {} from rank {} to rank {}", channel.payload,
+                                         place(channel.from), place(channel.to));
     queued_[channel] = transports.among(pair.get(), Transports::Use::channel, name);
   }
 }
 
 Channels::Transfer Channels::put(const ChannelName& channel, const Transport::Parcel& parcel) {
   const auto transport = queued_.find(channel);
-  MP_CHECK(transport != queued_.end(), "no channel of payload {} from rank {} to rank {} was asked for", channel.payload, channel.from,
-           channel.to);
+  MP_CHECK(transport != queued_.end(), "no channel of payload {} from rank {} to rank {} was asked for",
+           channel.payload, channel.from, channel.to);
   if (parcel.bytes > 0) transport->second->put({&parcel, 1});
   return next_++;
 }
 
 Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, TrafficClass kind) {
-  MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, rank_, peer);
+  MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, rank_,
+           peer);
   if (is_mutated_message(rank_, peer, payload)) return next_++;
   if (!queued_.empty()) {
     if (ledger_ != nullptr) ledger_->add(axis_, kind, static_cast<std::int64_t>(tensor.bytes()), 0);
@@ -56,10 +59,13 @@ Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, T
 }
 
 Channels::Transfer Channels::receive(int peer, int payload, const Tensor& tensor) {
-  MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, peer, rank_);
+  MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, peer,
+           rank_);
   if (is_mutated_message(peer, rank_, payload)) return next_++;
-  if (!queued_.empty()) return put({peer, rank_, payload}, {Transport::Parcel::Way::receive, tensor.data, tensor.bytes(), 0});
-  Message& message = receives_.emplace_back(Message{next_, peer, payload, TrafficClass::pipeline, tensor.as<std::byte>(), tensor.bytes()});
+  if (!queued_.empty())
+    return put({peer, rank_, payload}, {Transport::Parcel::Way::receive, tensor.data, tensor.bytes(), 0});
+  Message& message = receives_.emplace_back(
+      Message{next_, peer, payload, TrafficClass::pipeline, tensor.as<std::byte>(), tensor.bytes()});
   while (message.begun < message.bytes) begin_part(message, false);
   progress();
   return next_++;
@@ -67,16 +73,20 @@ Channels::Transfer Channels::receive(int peer, int payload, const Tensor& tensor
 
 void Channels::begin_part(Message& message, bool sending) {
   const std::size_t bytes = std::min(part_bytes, message.bytes - message.begun);
-  const Wire::Way way = !sending ? Wire::Way::receive : route_.kind == Route::Kind::counted ? Wire::Way::send_when_met : Wire::Way::send;
-  message.parts.emplace_back(route_, way, message.data + message.begun, bytes, message.peer, message.payload, comm_.get());
+  const Wire::Way way = !sending                              ? Wire::Way::receive
+                        : route_.kind == Route::Kind::counted ? Wire::Way::send_when_met
+                                                              : Wire::Way::send;
+  message.parts.emplace_back(route_, way, message.data + message.begun, bytes, message.peer, message.payload,
+                             comm_.get());
   message.begun += bytes;
 }
 
 void Channels::begin_sends(TrafficClass kind) {
   for (auto message = sends_.begin(); message != sends_.end(); ++message) {
     if (message->kind != kind) continue;
-    const bool behind = std::any_of(
-        sends_.begin(), message, [&](const Message& earlier) { return earlier.same_channel(*message) && earlier.begun < earlier.bytes; });
+    const bool behind = std::any_of(sends_.begin(), message, [&](const Message& earlier) {
+      return earlier.same_channel(*message) && earlier.begun < earlier.bytes;
+    });
     while (!behind && message->begun < message->bytes && message->parts.size() < parts_ahead) {
       if (is_bulk(kind) && !waiting_.gate().open_for(kind)) return;
       begin_part(*message, true);
@@ -87,17 +97,20 @@ void Channels::begin_sends(TrafficClass kind) {
 void Channels::finish_parts(Message& message, bool sending) {
   for (; !message.parts.empty() && message.parts.front().done(); message.parts.pop_front()) {
     const Wire& part = message.parts.front();
-    MP_CHECK(sending || part.received() == part.bytes(),
-             "payload {} from rank {} has {} bytes where {} were expected: the two ends of the channel differ", message.payload,
-             message.peer, part.received(), part.bytes());
+    MP_CHECK(
+        sending || part.received() == part.bytes(),
+        "payload {} from rank {} has {} bytes where {} were expected: the two ends of the channel differ",
+        message.payload, message.peer, part.received(), part.bytes());
     message.arrived += part.bytes();
   }
 }
 
 void Channels::finish(Messages& messages, bool sending) {
   for (auto message = messages.begin(); message != messages.end();) {
-    // Messages of one channel end in order: one that is still on its way to MPI must not be overtaken there by the next.
-    const bool behind = std::any_of(messages.begin(), message, [&](const Message& earlier) { return earlier.same_channel(*message); });
+    // Messages of one channel end in order: one that is still on its way to MPI must not be overtaken there
+    // by the next.
+    const bool behind = std::any_of(messages.begin(), message,
+                                    [&](const Message& earlier) { return earlier.same_channel(*message); });
     if (!behind) finish_parts(*message, sending);
     if (message->arrived < message->bytes) {
       ++message;
@@ -106,7 +119,8 @@ void Channels::finish(Messages& messages, bool sending) {
     if (sending) {
       waiting_.gate().end(message->kind);
       if (ledger_ != nullptr)
-        ledger_->add(axis_, message->kind, static_cast<std::int64_t>(message->bytes), seconds_since(message->start_ns));
+        ledger_->add(axis_, message->kind, static_cast<std::int64_t>(message->bytes),
+                     seconds_since(message->start_ns));
     }
     message = messages.erase(message);
   }
@@ -122,14 +136,16 @@ std::string Channels::describe(Transfer transfer) const {
   for (const auto* list : {&sends_, &receives_})
     for (const Message& message : *list)
       if (message.name == transfer)
-        return fmt::format("message number {}, {} of {} bytes {} rank {}", message.name, message.arrived, message.bytes,
-                           list == &sends_ ? "taken by" : "arrived from", world_ranks_[static_cast<std::size_t>(message.peer)]);
+        return fmt::format("message number {}, {} of {} bytes {} rank {}", message.name, message.arrived,
+                           message.bytes, list == &sends_ ? "taken by" : "arrived from",
+                           world_ranks_[static_cast<std::size_t>(message.peer)]);
   return "a message that is done";
 }
 
 bool Channels::done(Transfer transfer) const {
   const auto is_it = [&](const Message& message) { return message.name == transfer; };
-  return std::none_of(sends_.begin(), sends_.end(), is_it) && std::none_of(receives_.begin(), receives_.end(), is_it);
+  return std::none_of(sends_.begin(), sends_.end(), is_it) &&
+         std::none_of(receives_.begin(), receives_.end(), is_it);
 }
 
 void Channels::wait(Transfer transfer) {

@@ -21,22 +21,25 @@ struct ChannelName {
   auto operator<=>(const ChannelName&) const = default;
 };
 
-/// Directed channels: (from, to, payload) is one first-in-first-out stream of messages of its own, a tag of MPI's.
+/// Directed channels: (from, to, payload) is one first-in-first-out stream of messages of its own, a tag of
+/// MPI's.
 ///
-/// Both ends list the same messages with the same sizes in the same order. Nothing blocks: messages move in `progress`,
-/// in every call that begins one, and in `wait`. Long messages go in parts; a part of a bulk class begins only when no
-/// higher class has something on its way out.
+/// Both ends list the same messages with the same sizes in the same order. Nothing blocks: messages move in
+/// `progress`, in every call that begins one, and in `wait`. Long messages go in parts; a part of a bulk
+/// class begins only when no higher class has something on its way out.
 class Channels {
  public:
   using Transfer = std::int64_t;  ///< names a message that was begun
 
-  /// Collective over `ranks`, which is duplicated; peers are ranks of it. `axis` names the traffic in `ledger` (may be null).
-  /// `route`: how the tensors' bytes travel; a send of a counted tensor ends when its receiver is there.
-  Channels(MPI_Comm ranks, Waiting& waiting, Axis axis = Axis::pipeline, TrafficLedger* ledger = nullptr, const Route& route = {});
+  /// Collective over `ranks`, which is duplicated; peers are ranks of it. `axis` names the traffic in
+  /// `ledger` (may be null). `route`: how the tensors' bytes travel; a send of a counted tensor ends when its
+  /// receiver is there.
+  Channels(MPI_Comm ranks, Waiting& waiting, Axis axis = Axis::pipeline, TrafficLedger* ledger = nullptr,
+           const Route& route = {});
 
-  /// From now on these channels go through transports of their own: a transfer is put into the device's current queue, whole, and is done
-  /// for the host with that. Who calls puts the waits for other queues before and behind it. Collective over the ranks, which name the
-  /// same.
+  /// From now on these channels go through transports of their own: a transfer is put into the device's
+  /// current queue, whole, and is done for the host with that. Who calls puts the waits for other queues
+  /// before and behind it. Collective over the ranks, which name the same.
   void use(Transports& transports, std::vector<ChannelName> channels);
 
   /// Begins to send; `tensor` must stay as it is until the transfer is done.

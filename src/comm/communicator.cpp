@@ -21,7 +21,8 @@ Tensor slice(const Tensor& t, std::int64_t first, std::int64_t count) {
 std::vector<Tensor> equal_parts(const Tensor& values, int ranks) {
   std::vector<Tensor> parts;
   const std::int64_t n = values.count();
-  for (int r = 0; r < ranks; ++r) parts.push_back(slice(values, n * r / ranks, n * (r + 1) / ranks - n * r / ranks));
+  for (int r = 0; r < ranks; ++r)
+    parts.push_back(slice(values, n * r / ranks, n * (r + 1) / ranks - n * r / ranks));
   return parts;
 }
 
@@ -35,7 +36,8 @@ bool has_maximum(DType dtype) { return dtype == DType::f32 || dtype == DType::f6
 
 template <class T>
 void add_on_host(const Tensor& a, const Tensor& b, const Tensor& sum) {
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(a.bytes() / sizeof(T)); ++i) sum.as<T>()[i] = a.as<T>()[i] + b.as<T>()[i];
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(a.bytes() / sizeof(T)); ++i)
+    sum.as<T>()[i] = a.as<T>()[i] + b.as<T>()[i];
 }
 
 }  // namespace
@@ -44,7 +46,8 @@ Communicator::Communicator(Backend& backend, int logical) : backend_(backend), l
   MP_CHECK(logical >= 1, "a communicator over {} logical shards", logical);
 }
 
-Communicator::Communicator(Backend& backend, std::unique_ptr<Group> group, int logical, Axis axis, TrafficLedger* ledger)
+Communicator::Communicator(Backend& backend, std::unique_ptr<Group> group, int logical, Axis axis,
+                           TrafficLedger* ledger)
     : backend_(backend), group_(std::move(group)), logical_(logical), axis_(axis), ledger_(ledger) {
   size_ = group_->size();
   rank_ = group_->rank();
@@ -56,7 +59,8 @@ Communicator::~Communicator() = default;
 
 std::vector<Tensor> Communicator::stacked(std::byte* room, const Tensor& part) const {
   std::vector<Tensor> parts;
-  for (int r = 0; r < size_; ++r) parts.push_back({room + static_cast<std::size_t>(r) * aligned(part.bytes()), {part.count()}, part.dtype});
+  for (int r = 0; r < size_; ++r)
+    parts.push_back({room + static_cast<std::size_t>(r) * aligned(part.bytes()), {part.count()}, part.dtype});
   return parts;
 }
 
@@ -74,7 +78,8 @@ void Communicator::add_on_paper(const Tensor& own) const {
   for (int other = 1; other < size_ && own.count() > 0; ++other) backend_.add(own, own, own);
 }
 
-void Communicator::send_on_paper(const std::vector<Tensor>& parts, bool scatter, bool gather, const char* operation) const {
+void Communicator::send_on_paper(const std::vector<Tensor>& parts, bool scatter, bool gather,
+                                 const char* operation) const {
   if (!on_paper() || !observe_) return;
   std::size_t bytes = 0;
   for (int other = 0; other < size_; ++other)
@@ -82,7 +87,9 @@ void Communicator::send_on_paper(const std::vector<Tensor>& parts, bool scatter,
   observe_({operation, 0, 0, static_cast<std::int64_t>(bytes)});
 }
 
-bool Communicator::alone(const char* operation) const { return size_ == 1 || group_ == nullptr || is_mutated(name_of(axis_), operation); }
+bool Communicator::alone(const char* operation) const {
+  return size_ == 1 || group_ == nullptr || is_mutated(name_of(axis_), operation);
+}
 
 void Communicator::run(Exchange& exchange, const char* operation, TrafficClass kind) {
   ++calls_;
@@ -90,18 +97,25 @@ void Communicator::run(Exchange& exchange, const char* operation, TrafficClass k
   Waiting& waiting = group_->waiting();
   waiting.gate().begin(kind);
   waiting.until([&] { return exchange.advance(); },
-                [&] { return fmt::format("{}.{} number {}: {}", name_of(axis_), operation, calls_, exchange.missing()); });
+                [&] {
+                  return fmt::format("{}.{} number {}: {}", name_of(axis_), operation, calls_,
+                                     exchange.missing());
+                });
   waiting.gate().end(kind);
-  if (ledger_ != nullptr) ledger_->add(axis_, kind, static_cast<std::int64_t>(exchange.bytes_sent()), group_->seconds_since(start));
-  if (observe_ && kind == TrafficClass::tensor) observe_({operation, start, now_ns(), static_cast<std::int64_t>(exchange.bytes_sent())});
+  if (ledger_ != nullptr)
+    ledger_->add(axis_, kind, static_cast<std::int64_t>(exchange.bytes_sent()), group_->seconds_since(start));
+  if (observe_ && kind == TrafficClass::tensor)
+    observe_({operation, start, now_ns(), static_cast<std::int64_t>(exchange.bytes_sent())});
 }
 
 void Communicator::combine_shards(const Tensor& shards, const Tensor& total, const Combine& combine) {
   const int n = local_shards();
-  MP_CHECK(shards.count() == n * total.count() && shards.dtype == total.dtype, "a sum of {} local shards from {} {} to {} {}", n,
-           to_string(shards.shape), name_of(shards.dtype), to_string(total.shape), name_of(total.dtype));
+  MP_CHECK(shards.count() == n * total.count() && shards.dtype == total.dtype,
+           "a sum of {} local shards from {} {} to {} {}", n, to_string(shards.shape), name_of(shards.dtype),
+           to_string(total.shape), name_of(total.dtype));
   if (n == 1) {
-    if (shards.data != total.data) backend_.copy(shards.reshaped({shards.count()}), total.reshaped({total.count()}));
+    if (shards.data != total.data)
+      backend_.copy(shards.reshaped({shards.count()}), total.reshaped({total.count()}));
     return;
   }
   std::vector<Tensor> leaves;
@@ -109,7 +123,8 @@ void Communicator::combine_shards(const Tensor& shards, const Tensor& total, con
   combine_tree(leaves, slice(total, 0, total.count()), combine);
 }
 
-void Communicator::combine_ranks(const Tensor& total, const Combine& combine, const char* operation, TrafficClass kind) {
+void Communicator::combine_ranks(const Tensor& total, const Combine& combine, const char* operation,
+                                 TrafficClass kind) {
   if (size_ == 1) return;
   auto parts = equal_parts(total, size_);
   std::byte* scratch = room(Exchange::scratch_bytes(size_, largest(parts)));
@@ -129,8 +144,8 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
   const std::int64_t count = part.count(), row = count / outer;
   MP_CHECK(count % outer == 0, "a part of {} elements in {} rows", count, outer);
   MP_CHECK(shards.count() == count * size_ * local_shards() && shards.dtype == part.dtype,
-           "a scattered sum of {} local shards from {} {} to {} {}", local_shards(), to_string(shards.shape), name_of(shards.dtype),
-           to_string(part.shape), name_of(part.dtype));
+           "a scattered sum of {} local shards from {} {} to {} {}", local_shards(), to_string(shards.shape),
+           name_of(shards.dtype), to_string(part.shape), name_of(part.dtype));
   const Tensor whole = slice(shards, 0, count * size_);
   combine_shards(shards, whole, add());
   if (size_ == 1) {
@@ -139,12 +154,14 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
   }
   // Parts one after the other: part r is column block r of the rows.
   const bool in_place = outer == 1;
-  const std::size_t part_bytes = aligned(part.bytes()), packed_bytes = in_place ? 0 : static_cast<std::size_t>(size_) * part_bytes;
+  const std::size_t part_bytes = aligned(part.bytes()),
+                    packed_bytes = in_place ? 0 : static_cast<std::size_t>(size_) * part_bytes;
   std::byte* scratch = room(packed_bytes + Exchange::scratch_bytes(size_, part.bytes()));
   const auto parts = in_place ? equal_parts(whole, size_) : stacked(scratch, part);
   if (!in_place)
     for (int r = 0; r < size_; ++r)
-      for (std::int64_t o = 0; o < outer; ++o) backend_.copy(slice(whole, (o * size_ + r) * row, row), slice(parts[r], o * row, row));
+      for (std::int64_t o = 0; o < outer; ++o)
+        backend_.copy(slice(whole, (o * size_ + r) * row, row), slice(parts[r], o * row, row));
   if (on_paper()) add_on_paper(parts[rank_]);
   send_on_paper(parts, true, false, "sum_scatter");
   if (!alone("sum_scatter")) {
@@ -156,14 +173,16 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
 
 void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t outer) {
   const std::int64_t count = part.count(), row = count / outer;
-  MP_CHECK(count % outer == 0 && whole.count() == count * size_ && part.dtype == whole.dtype, "a gather of parts {} {} in {} rows to {} {}",
-           to_string(part.shape), name_of(part.dtype), outer, to_string(whole.shape), name_of(whole.dtype));
+  MP_CHECK(count % outer == 0 && whole.count() == count * size_ && part.dtype == whole.dtype,
+           "a gather of parts {} {} in {} rows to {} {}", to_string(part.shape), name_of(part.dtype), outer,
+           to_string(whole.shape), name_of(whole.dtype));
   if (size_ == 1) {
     if (part.data != whole.data) backend_.copy(slice(part, 0, count), slice(whole, 0, count));
     return;
   }
   const bool in_place = outer == 1;
-  const auto parts = in_place ? equal_parts(whole, size_) : stacked(room(static_cast<std::size_t>(size_) * aligned(part.bytes())), part);
+  const auto parts = in_place ? equal_parts(whole, size_)
+                              : stacked(room(static_cast<std::size_t>(size_) * aligned(part.bytes())), part);
   if (parts[rank_].data != part.data) backend_.copy(slice(part, 0, count), parts[rank_]);
   send_on_paper(parts, false, true, "gather");
   if (!alone("gather")) {
@@ -172,7 +191,8 @@ void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t 
   }
   if (in_place) return;
   for (int r = 0; r < size_; ++r)
-    for (std::int64_t o = 0; o < outer; ++o) backend_.copy(slice(parts[r], o * row, row), slice(whole, (o * size_ + r) * row, row));
+    for (std::int64_t o = 0; o < outer; ++o)
+      backend_.copy(slice(parts[r], o * row, row), slice(whole, (o * size_ + r) * row, row));
 }
 
 void Communicator::broadcast(const Tensor& tensor, int root) {
@@ -183,7 +203,9 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
   const std::int64_t start = now_ns();
   const int place = (rank_ - root + size_) % size_;
   Messages messages(*group_, route());
-  const auto describe = [&] { return fmt::format("{}.broadcast number {}: {}", name_of(axis_), calls_, messages.missing()); };
+  const auto describe = [&] {
+    return fmt::format("{}.broadcast number {}: {}", name_of(axis_), calls_, messages.missing());
+  };
   const int tag = 2 * group_->next_exchange();
   int distance = 1;
   for (; distance < size_; distance *= 2)
@@ -196,7 +218,8 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
     if (place + distance < size_) messages.send(tensor.data, tensor.bytes(), (rank_ + distance) % size_, tag);
   group_->waiting().until([&] { return messages.done(); }, describe);
   if (ledger_ != nullptr)
-    ledger_->add(axis_, TrafficClass::values, static_cast<std::int64_t>(messages.bytes_sent()), group_->seconds_since(start));
+    ledger_->add(axis_, TrafficClass::values, static_cast<std::int64_t>(messages.bytes_sent()),
+                 group_->seconds_since(start));
 }
 
 void Communicator::maximum(const Tensor& values) {
@@ -213,8 +236,8 @@ void Communicator::maximum(const Tensor& shards, const Tensor& largest) {
 void Communicator::sum_scalars(std::span<double> shards) {
   if (shards.empty()) return;
   const auto count = static_cast<std::int64_t>(shards.size()) / local_shards();
-  MP_CHECK(count * local_shards() == static_cast<std::int64_t>(shards.size()), "{} scalars of {} local shards", shards.size(),
-           local_shards());
+  MP_CHECK(count * local_shards() == static_cast<std::int64_t>(shards.size()),
+           "{} scalars of {} local shards", shards.size(), local_shards());
   std::vector<Tensor> leaves;
   for (int s = 0; s < local_shards(); ++s) leaves.push_back({shards.data() + s * count, {count}, DType::f64});
   combine_tree(leaves, leaves[0], add_on_host<double>);
@@ -232,7 +255,8 @@ void Communicator::sum_scalars(const Tensor& values) {
 }
 
 std::size_t Communicator::scalars_bytes(int ranks, std::int64_t count) {
-  return Exchange::scratch_bytes(ranks, static_cast<std::size_t>((count + ranks - 1) / ranks) * sizeof(double));
+  return Exchange::scratch_bytes(ranks,
+                                 static_cast<std::size_t>((count + ranks - 1) / ranks) * sizeof(double));
 }
 
 void Communicator::sum_integers(std::span<std::int64_t> values, TrafficClass kind, std::byte* scratch) {
@@ -241,12 +265,13 @@ void Communicator::sum_integers(std::span<std::int64_t> values, TrafficClass kin
   combine_host(all, add_on_host<std::int64_t>, "sum_integers", kind, scratch);
 }
 
-void Communicator::combine_host(const Tensor& values, const Combine& combine, const char* operation, TrafficClass kind,
-                                std::byte* scratch) {
+void Communicator::combine_host(const Tensor& values, const Combine& combine, const char* operation,
+                                TrafficClass kind, std::byte* scratch) {
   if (alone(operation)) return;
   auto parts = equal_parts(values, size_);
   if (scratch == nullptr) {
-    host_scratch_.resize(std::max(host_scratch_.size(), Exchange::scratch_bytes(size_, largest(parts)) / sizeof(double)));
+    host_scratch_.resize(
+        std::max(host_scratch_.size(), Exchange::scratch_bytes(size_, largest(parts)) / sizeof(double)));
     scratch = reinterpret_cast<std::byte*>(host_scratch_.data());
   }
   Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch, combine);

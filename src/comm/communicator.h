@@ -16,7 +16,8 @@ class Group;
 class Exchange;
 struct Route;
 
-/// One exchange between the ranks that share a product: which it was, when, and what this rank sent. On paper the times are zero.
+/// One exchange between the ranks that share a product: which it was, when, and what this rank sent. On paper
+/// the times are zero.
 struct TensorSum {
   const char* operation = "";
   std::int64_t start = 0, end = 0;  ///< nanoseconds
@@ -30,20 +31,25 @@ struct OnPaper {
 
 /// What a layer sees of the ranks that share its work: the sums over logical shards, whoever computes which.
 ///
-/// The arithmetic is cut into `logical()` shards; this rank computes `local_shards()` of them, from `first_shard()` on.
-/// Every sum follows one binary tree over the logical shards, neighbours first, every node rounded to the dtype, so its bits
-/// are the same for every number of ranks that cuts the tree into whole subtrees. A group of one calls no MPI.
+/// The arithmetic is cut into `logical()` shards; this rank computes `local_shards()` of them, from
+/// `first_shard()` on. Every sum follows one binary tree over the logical shards, neighbours first, every
+/// node rounded to the dtype, so its bits are the same for every number of ranks that cuts the tree into
+/// whole subtrees. A group of one calls no MPI.
 ///
-/// All of it is collective: every rank of the group calls the same functions in the same order with the same shapes.
-/// Shards are used up: what stands in `shards` afterwards is undefined, unless it is the result's own memory.
+/// All of it is collective: every rank of the group calls the same functions in the same order with the same
+/// shapes. Shards are used up: what stands in `shards` afterwards is undefined, unless it is the result's own
+/// memory.
 class Communicator {
  public:
   /// A group of one, which computes all shards itself.
   Communicator(Backend& backend, int logical);
   /// A group that exchanges nothing: for counting what a rank of a larger job would need and send.
-  Communicator(Backend& backend, int logical, OnPaper place) : Communicator(backend, logical) { size_ = place.size, rank_ = place.rank; }
+  Communicator(Backend& backend, int logical, OnPaper place) : Communicator(backend, logical) {
+    size_ = place.size, rank_ = place.rank;
+  }
   /// Ranks of `group`; `axis` names the traffic in `ledger` (may be null). Collective over the group.
-  Communicator(Backend& backend, std::unique_ptr<Group> group, int logical, Axis axis, TrafficLedger* ledger = nullptr);
+  Communicator(Backend& backend, std::unique_ptr<Group> group, int logical, Axis axis,
+               TrafficLedger* ledger = nullptr);
   Communicator(Communicator&&) noexcept;
   ~Communicator();
 
@@ -53,37 +59,43 @@ class Communicator {
   int local_shards() const { return logical_ / size_; }
   int first_shard() const { return rank_ * local_shards(); }
 
-  /// total[...] = tree sum of shards[local][...] over all logical shards. `total` may be the first shard's own memory.
+  /// total[...] = tree sum of shards[local][...] over all logical shards. `total` may be the first shard's
+  /// own memory.
   void sum(const Tensor& shards, const Tensor& total);
-  /// The same sum, seen as [outer][inner] and cut along inner: this rank gets part[outer][inner / size()], its rank's part.
-  /// `part` may overlap the shards.
+  /// The same sum, seen as [outer][inner] and cut along inner: this rank gets part[outer][inner / size()],
+  /// its rank's part. `part` may overlap the shards.
   void sum_scatter(const Tensor& shards, const Tensor& part, std::int64_t outer);
-  /// The inverse of the cut: whole[outer][inner] from every rank's part[outer][inner / size()]. `part` may lie inside `whole`.
+  /// The inverse of the cut: whole[outer][inner] from every rank's part[outer][inner / size()]. `part` may
+  /// lie inside `whole`.
   void gather(const Tensor& part, const Tensor& whole, std::int64_t outer);
   /// Every rank receives what rank `root` holds.
   void broadcast(const Tensor& tensor, int root);
   /// values = the largest of all ranks' values, element by element; f32, or f64 in gradient checks.
   void maximum(const Tensor& values);
-  /// largest[...] = the largest of shards[local][...] over all logical shards; `largest` may be the first shard's own memory; f32 or f64.
+  /// largest[...] = the largest of shards[local][...] over all logical shards; `largest` may be the first
+  /// shard's own memory; f32 or f64.
   void maximum(const Tensor& shards, const Tensor& largest);
 
-  /// shards[local][k]: the scalars of this rank's shards, one shard after the other. Their tree sum over all logical shards
-  /// comes back in the first k.
+  /// shards[local][k]: the scalars of this rank's shards, one shard after the other. Their tree sum over all
+  /// logical shards comes back in the first k.
   void sum_scalars(std::span<double> shards);
-  /// The same of f64 in the backend's memory: total[k] = tree sum of shards[local][k]; `total` may be the first shard's own memory.
+  /// The same of f64 in the backend's memory: total[k] = tree sum of shards[local][k]; `total` may be the
+  /// first shard's own memory.
   void sum_scalars(const Tensor& shards, const Tensor& total);
   /// values = the sum of all ranks' values, in place.
   void sum_scalars(const Tensor& values);
   /// What `reserve` is asked for where a rank exchanges this many f64.
   static std::size_t scalars_bytes(int ranks, std::int64_t count);
-  /// Exact sum over the ranks, in place. `scratch`, unless none, is scalars_bytes(size(), values) for what arrives.
-  void sum_integers(std::span<std::int64_t> values, TrafficClass kind = TrafficClass::scalars, std::byte* scratch = nullptr);
+  /// Exact sum over the ranks, in place. `scratch`, unless none, is scalars_bytes(size(), values) for what
+  /// arrives.
+  void sum_integers(std::span<std::int64_t> values, TrafficClass kind = TrafficClass::scalars,
+                    std::byte* scratch = nullptr);
 
   /// Calls `observe` after every exchange of tensors: the trace and the cost table listen.
   void on_tensor_sum(std::function<void(const TensorSum&)> observe) { observe_ = std::move(observe); }
 
-  /// Takes the room for what arrives in exchanges, as a group on paper that did the same ones says in `scratch_bytes`.
-  /// Without it, the room grows to the largest exchange.
+  /// Takes the room for what arrives in exchanges, as a group on paper that did the same ones says in
+  /// `scratch_bytes`. Without it, the room grows to the largest exchange.
   void reserve(std::size_t bytes) { scratch_.reserve(backend_.memory(), bytes); }
   std::size_t scratch_bytes() const { return scratch_.size(); }
 
@@ -96,18 +108,23 @@ class Communicator {
   using Combine = std::function<void(const Tensor& a, const Tensor& b, const Tensor& sum)>;
   void combine_shards(const Tensor& shards, const Tensor& total, const Combine& combine);
   void combine_ranks(const Tensor& total, const Combine& combine, const char* operation, TrafficClass kind);
-  void combine_host(const Tensor& values, const Combine& combine, const char* operation, TrafficClass kind, std::byte* scratch = nullptr);
+  void combine_host(const Tensor& values, const Combine& combine, const char* operation, TrafficClass kind,
+                    std::byte* scratch = nullptr);
   void run(Exchange& exchange, const char* operation, TrafficClass kind);
   bool alone(const char* operation) const;
   Route route() const;
   bool on_paper() const { return size_ > 1 && group_ == nullptr; }
   /// What a real group's exchange would add up and send on this rank, so that counting prices it.
   void add_on_paper(const Tensor& own) const;
-  void send_on_paper(const std::vector<Tensor>& parts, bool scatter, bool gather, const char* operation) const;
+  void send_on_paper(const std::vector<Tensor>& parts, bool scatter, bool gather,
+                     const char* operation) const;
   Combine add() const;
   Combine larger() const;
-  std::byte* room(std::size_t bytes) { return static_cast<std::byte*>(scratch_.take(backend_.memory(), bytes)); }
-  std::vector<Tensor> stacked(std::byte* room, const Tensor& part) const;  ///< room for every rank's part, one after the other
+  std::byte* room(std::size_t bytes) {
+    return static_cast<std::byte*>(scratch_.take(backend_.memory(), bytes));
+  }
+  std::vector<Tensor> stacked(std::byte* room,
+                              const Tensor& part) const;  ///< room for every rank's part, one after the other
 
   Backend& backend_;
   std::unique_ptr<Group> group_;

@@ -7,7 +7,8 @@
 namespace mindpipe {
 namespace {
 
-constexpr int oldest_version = 22600;  // the first that keeps several communicators of a device in the order of their calls
+constexpr int oldest_version =
+    22600;  // the first that keeps several communicators of a device in the order of their calls
 
 /// A Seat as it travels.
 struct Record {
@@ -26,7 +27,8 @@ std::vector<Seat> all_seats(const World& world, const Seat& mine) {
   write(record.host, mine.host), write(record.gpu, mine.gpu);
   record.version = mine.version;
   std::vector<Record> records(static_cast<std::size_t>(world.size));
-  MPI_CHECK(MPI_Allgather(&record, sizeof record, MPI_BYTE, records.data(), sizeof record, MPI_BYTE, world.comm));
+  MPI_CHECK(
+      MPI_Allgather(&record, sizeof record, MPI_BYTE, records.data(), sizeof record, MPI_BYTE, world.comm));
   std::vector<Seat> seats;
   for (const Record& r : records) seats.push_back({r.host.data(), r.gpu.data(), r.version});
   return seats;
@@ -34,38 +36,47 @@ std::vector<Seat> all_seats(const World& world, const Seat& mine) {
 
 }  // namespace
 
-std::string nccl_version_text(int version) { return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100); }
+std::string nccl_version_text(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
 
 std::string obstacle(std::span<const Seat> seats) {
   std::map<std::pair<std::string, std::string>, std::size_t> rank_on;
   for (std::size_t rank = 0; rank < seats.size(); ++rank) {
     const Seat& seat = seats[rank];
-    if (seat.version == 0) return fmt::format("libnccl.so.2 cannot be opened on {} (rank {})", seat.host, rank);
+    if (seat.version == 0)
+      return fmt::format("libnccl.so.2 cannot be opened on {} (rank {})", seat.host, rank);
     if (seat.version < oldest_version)
-      return fmt::format("NCCL on {} (rank {}) is {}, and {} or newer is needed", seat.host, rank, nccl_version_text(seat.version),
-                         nccl_version_text(oldest_version));
+      return fmt::format("NCCL on {} (rank {}) is {}, and {} or newer is needed", seat.host, rank,
+                         nccl_version_text(seat.version), nccl_version_text(oldest_version));
     if (seat.version != seats[0].version)
-      return fmt::format("NCCL is {} on {} (rank 0), but {} on {} (rank {})", nccl_version_text(seats[0].version), seats[0].host,
-                         nccl_version_text(seat.version), seat.host, rank);
+      return fmt::format("NCCL is {} on {} (rank 0), but {} on {} (rank {})",
+                         nccl_version_text(seats[0].version), seats[0].host, nccl_version_text(seat.version),
+                         seat.host, rank);
     if (seat.gpu.empty()) return fmt::format("rank {} on {} computes on no GPU", rank, seat.host);
     const auto [at, alone] = rank_on.try_emplace({seat.host, seat.gpu}, rank);
-    if (!alone) return fmt::format("ranks {} and {} share GPU {} of {}, which NCCL does not allow", at->second, rank, seat.gpu, seat.host);
+    if (!alone)
+      return fmt::format("ranks {} and {} share GPU {} of {}, which NCCL does not allow", at->second, rank,
+                         seat.gpu, seat.host);
   }
   return "";
 }
 
-DeviceTransports device_transports(const World& world, Backend& backend, Waiting& waiting, const std::string& wish) {
+DeviceTransports device_transports(const World& world, Backend& backend, Waiting& waiting,
+                                   const std::string& wish) {
   if (world.size == 1 || backend.memory().kind() != Memory::Kind::device) return {};
   if (wish == "mpi") return {nullptr, "MPI through pinned memory (device.transport is mpi)"};
   const std::vector<Seat> seats = all_seats(world, {host_name(), bus_place_of_gpu(), nccl_found()});
-  const std::string why_not = nccl_built_with() == 0 ? "this program was built without NCCL" : obstacle(seats);
-  MP_REQUIRE(
-      why_not.empty() || wish == "auto", Exit::bad_configuration,
-      "device.transport is nccl, but {}; start one rank for each GPU with one NCCL of 2.26 or newer everywhere, or leave the setting "
-      "out: messages then go by MPI",
-      why_not);
+  const std::string why_not =
+      nccl_built_with() == 0 ? "this program was built without NCCL" : obstacle(seats);
+  MP_REQUIRE(why_not.empty() || wish == "auto", Exit::bad_configuration,
+             "device.transport is nccl, but {}; start one rank for each GPU with one NCCL of 2.26 or newer "
+             "everywhere, or leave the setting "
+             "out: messages then go by MPI",
+             why_not);
   if (!why_not.empty()) return {nullptr, fmt::format("MPI through pinned memory ({})", why_not)};
-  return {make_nccl_transports(backend, waiting), fmt::format("NCCL {} between {} GPUs", nccl_version_text(seats[0].version), world.size)};
+  return {make_nccl_transports(backend, waiting),
+          fmt::format("NCCL {} between {} GPUs", nccl_version_text(seats[0].version), world.size)};
 }
 
 }  // namespace mindpipe

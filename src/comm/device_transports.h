@@ -17,8 +17,10 @@ struct DeviceTransports {
   std::unique_ptr<Transports> transports;  ///< none: MPI does
   std::string why;                         ///< "NCCL 2.28.9 between 8 GPUs"
 };
-/// `wish`: auto | nccl | mpi. Refuses, with the reason, NCCL where it cannot be. Collective over the job's ranks.
-DeviceTransports device_transports(const World& world, Backend& backend, Waiting& waiting, const std::string& wish);
+/// `wish`: auto | nccl | mpi. Refuses, with the reason, NCCL where it cannot be. Collective over the job's
+/// ranks.
+DeviceTransports device_transports(const World& world, Backend& backend, Waiting& waiting,
+                                   const std::string& wish);
 
 /// What one rank of a job has to offer.
 struct Seat {
@@ -28,8 +30,8 @@ struct Seat {
 /// Why NCCL cannot carry the messages of these ranks; empty: it can.
 std::string obstacle(std::span<const Seat> seats);
 
-/// NCCL's number for its version, 22809 for 2.28.9: what this program was built with (0: without it), and what can be opened here (0:
-/// none).
+/// NCCL's number for its version, 22809 for 2.28.9: what this program was built with (0: without it), and
+/// what can be opened here (0: none).
 int nccl_built_with();
 int nccl_found();
 /// "2.28.9"

@@ -5,11 +5,12 @@ namespace mindpipe {
 void combine_tree(std::span<const Tensor> leaves, const Tensor& root, const Combine& combine) {
   const std::size_t n = leaves.size();
   for (std::size_t stride = 1; stride < n; stride *= 2)
-    for (std::size_t i = 0; i + stride < n; i += 2 * stride) combine(leaves[i], leaves[i + stride], 2 * stride >= n ? root : leaves[i]);
+    for (std::size_t i = 0; i + stride < n; i += 2 * stride)
+      combine(leaves[i], leaves[i + stride], 2 * stride >= n ? root : leaves[i]);
 }
 
-Exchange::Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine, const Route& route,
-                   const Tensor& own)
+Exchange::Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine,
+                   const Route& route, const Tensor& own)
     : group_(&group),
       messages_(group, route),
       halves_(halves),
@@ -17,10 +18,11 @@ Exchange::Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void*
       scratch_(static_cast<std::byte*>(scratch)),
       combine_(std::move(combine)),
       tag_(2 * group.next_exchange()) {
-  MP_CHECK(static_cast<int>(parts_.size()) == group.size(), "an exchange of {} parts in a group of {}", parts_.size(), group.size());
+  MP_CHECK(static_cast<int>(parts_.size()) == group.size(), "an exchange of {} parts in a group of {}",
+           parts_.size(), group.size());
   own_ = own ? own : parts_[group.rank()];
-  MP_CHECK(own_.count() == parts_[group.rank()].count() && (!own || halves == Halves::scatter), "a result of {} elements for a part of {}",
-           own_.count(), parts_[group.rank()].count());
+  MP_CHECK(own_.count() == parts_[group.rank()].count() && (!own || halves == Halves::scatter),
+           "a result of {} elements for a part of {}", own_.count(), parts_[group.rank()].count());
 }
 
 bool Exchange::advance() {

@@ -12,29 +12,32 @@ namespace mindpipe {
 /// sum = a combined with b, a from the lower ranks; `sum` may be a or b.
 using Combine = std::function<void(const Tensor& a, const Tensor& b, const Tensor& sum)>;
 
-/// leaves[0] combined with all others along the one binary tree: neighbours first, an odd one carried up. The root goes to
-/// `root`, which may be any leaf's memory; the other leaves are used up.
+/// leaves[0] combined with all others along the one binary tree: neighbours first, an odd one carried up. The
+/// root goes to `root`, which may be any leaf's memory; the other leaves are used up.
 void combine_tree(std::span<const Tensor> leaves, const Tensor& root, const Combine& combine);
 
 /// The tree sum of one vector between the ranks of a group, as a machine that is pushed on by `advance`.
 ///
-/// The vector is cut into parts, one for each rank. In the first half every rank sends part r to rank r, which combines
-/// what arrives along the tree over ranks; in the second every rank sends its finished part to all. Each half sends
-/// (n-1)/n of the vector per rank and takes one latency. Every rank begins the same exchanges in the same order.
+/// The vector is cut into parts, one for each rank. In the first half every rank sends part r to rank r,
+/// which combines what arrives along the tree over ranks; in the second every rank sends its finished part to
+/// all. Each half sends (n-1)/n of the vector per rank and takes one latency. Every rank begins the same
+/// exchanges in the same order.
 class Exchange {
  public:
   enum class Halves { scatter, gather, both };
 
-  /// parts[r]: rank r's part of this rank's vector (and of the result); sizes are equal on all ranks, and may be zero.
-  /// Making one takes its number in the group's order of exchanges, so all ranks make them in the same order.
-  /// `scratch` holds what arrives before it is combined: scratch_bytes() of it, untouched by others until the end.
-  /// `own`: where this rank's part of the result goes (given: instead of its place in the vector).
-  /// `route`: how the parts' bytes travel.
-  Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine, const Route& route = {},
-           const Tensor& own = {});
+  /// parts[r]: rank r's part of this rank's vector (and of the result); sizes are equal on all ranks, and may
+  /// be zero. Making one takes its number in the group's order of exchanges, so all ranks make them in the
+  /// same order. `scratch` holds what arrives before it is combined: scratch_bytes() of it, untouched by
+  /// others until the end. `own`: where this rank's part of the result goes (given: instead of its place in
+  /// the vector). `route`: how the parts' bytes travel.
+  Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine,
+           const Route& route = {}, const Tensor& own = {});
 
   /// Room for what arrives, when the largest part has `part_bytes`.
-  static std::size_t scratch_bytes(int ranks, std::size_t part_bytes) { return static_cast<std::size_t>(ranks - 1) * aligned(part_bytes); }
+  static std::size_t scratch_bytes(int ranks, std::size_t part_bytes) {
+    return static_cast<std::size_t>(ranks - 1) * aligned(part_bytes);
+  }
 
   /// Goes as far as it can without waiting; true once everything has arrived and left.
   bool advance();

@@ -20,12 +20,15 @@ const char* name_of(Axis axis) {
 }
 
 std::string to_string(const Coord& shape) {
-  return fmt::format("supernet {} x pipeline {} x data {} x tensor {}", shape.supernet, shape.pipeline, shape.data, shape.tensor);
+  return fmt::format("supernet {} x pipeline {} x data {} x tensor {}", shape.supernet, shape.pipeline,
+                     shape.data, shape.tensor);
 }
 
 int num_ranks(const Coord& n) { return n.tensor * n.data * n.pipeline * n.supernet; }
 
-int rank_at(const Coord& n, const Coord& c) { return c.tensor + n.tensor * (c.data + n.data * (c.pipeline + n.pipeline * c.supernet)); }
+int rank_at(const Coord& n, const Coord& c) {
+  return c.tensor + n.tensor * (c.data + n.data * (c.pipeline + n.pipeline * c.supernet));
+}
 
 Coord coord_at(const Coord& n, int rank) {
   Coord c;
@@ -43,7 +46,8 @@ constexpr int most_ranks = 1 << 20;
 /// How far apart two grids are: the factors by which their degrees differ.
 double distance(const Coord& a, const Coord& b) {
   double factor = 1;
-  for (Axis axis : axes) factor *= std::max(a[axis], b[axis]) / static_cast<double>(std::min(a[axis], b[axis]));
+  for (Axis axis : axes)
+    factor *= std::max(a[axis], b[axis]) / static_cast<double>(std::min(a[axis], b[axis]));
   return factor;
 }
 
@@ -54,8 +58,10 @@ std::vector<Coord> nearest_grids(const Coord& wanted, int ranks, const GridFits&
   for (int tensor = 1; tensor <= ranks; ++tensor)
     for (int data = 1; ranks % tensor == 0 && data <= ranks / tensor; ++data)
       for (int pipeline = 1; ranks / tensor % data == 0 && pipeline <= ranks / tensor / data; ++pipeline)
-        if (ranks / tensor / data % pipeline == 0) all.push_back({tensor, data, pipeline, ranks / tensor / data / pipeline});
-  std::stable_sort(all.begin(), all.end(), [&](const Coord& a, const Coord& b) { return distance(a, wanted) < distance(b, wanted); });
+        if (ranks / tensor / data % pipeline == 0)
+          all.push_back({tensor, data, pipeline, ranks / tensor / data / pipeline});
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Coord& a, const Coord& b) { return distance(a, wanted) < distance(b, wanted); });
   for (std::size_t i = 0; i < all.size() && nearest.size() < most; ++i)
     if (!fits || fits(all[i])) nearest.push_back(all[i]);
   return nearest;
@@ -74,23 +80,26 @@ Coord resolve_grid(const Coord& degrees, int ranks, const GridFits& fits) {
   int autos = 0;
   Axis open = Axis::tensor;
   for (Axis axis : axes) {
-    MP_REQUIRE(shape[axis] >= 0 && shape[axis] <= most_ranks, Exit::bad_configuration, "grid.{} is {} (a degree is at least 1, or auto)",
-               name_of(axis), shape[axis]);
+    MP_REQUIRE(shape[axis] >= 0 && shape[axis] <= most_ranks, Exit::bad_configuration,
+               "grid.{} is {} (a degree is at least 1, or auto)", name_of(axis), shape[axis]);
     if (shape[axis] == 0) ++autos, open = axis;
     else product = std::min(product * shape[axis], std::int64_t{most_ranks} * most_ranks);
   }
   MP_REQUIRE(autos <= 1, Exit::bad_configuration,
-             "grid: {} degrees are auto (at most one can follow from the number of ranks); write the others as numbers", autos);
+             "grid: {} degrees are auto (at most one can follow from the number of ranks); write the others "
+             "as numbers",
+             autos);
   if (autos == 1) {
     shape[open] = product <= ranks ? static_cast<int>(ranks / product) : 1;
     MP_REQUIRE(product * shape[open] == ranks, Exit::bad_configuration,
-               "grid.{} is auto, but the other degrees multiply to {} and the job has {} ranks (not a multiple); start a multiple of {} "
+               "grid.{} is auto, but the other degrees multiply to {} and the job has {} ranks (not a "
+               "multiple); start a multiple of {} "
                "ranks; grids of {} ranks that fit: {}",
                name_of(open), product, ranks, product, ranks, to_string(nearest_grids(shape, ranks, fits)));
   }
   MP_REQUIRE(product * (autos == 1 ? shape[open] : 1) == ranks, Exit::bad_configuration,
-             "grid: {} needs {} ranks, but the job has {}; start that many; grids of {} ranks that fit: {}", to_string(shape), product, ranks,
-             ranks, to_string(nearest_grids(shape, ranks, fits)));
+             "grid: {} needs {} ranks, but the job has {}; start that many; grids of {} ranks that fit: {}",
+             to_string(shape), product, ranks, ranks, to_string(nearest_grids(shape, ranks, fits)));
   return shape;
 }
 
@@ -106,7 +115,8 @@ void check_degree(Axis axis, int logical, int degree) {
   for (int n = 1; n <= logical; ++n)
     if (cuts_into_subtrees(logical, n)) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", n);
   fail(Exit::bad_configuration,
-       "grid.{} is {}, but the run's sums have {} logical shards (reproducible.{}), which {} ranks cannot share without other bits; use "
+       "grid.{} is {}, but the run's sums have {} logical shards (reproducible.{}), which {} ranks cannot "
+       "share without other bits; use "
        "one of: {}",
        name_of(axis), degree, logical, name_of(axis), degree, allowed);
 }

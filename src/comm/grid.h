@@ -16,9 +16,14 @@ const char* name_of(Axis axis);
 /// Degrees of parallelism, or a position in them: one integer for each axis.
 struct Coord {
   int tensor = 0, data = 0, pipeline = 0, supernet = 0;
-  int operator[](Axis axis) const { return std::array{tensor, data, pipeline, supernet}[static_cast<int>(axis)]; }
+  int operator[](Axis axis) const {
+    return std::array{tensor, data, pipeline, supernet}[static_cast<int>(axis)];
+  }
   int& operator[](Axis axis) {
-    return axis == Axis::tensor ? tensor : axis == Axis::data ? data : axis == Axis::pipeline ? pipeline : supernet;
+    return axis == Axis::tensor     ? tensor
+           : axis == Axis::data     ? data
+           : axis == Axis::pipeline ? pipeline
+                                    : supernet;
   }
   bool operator==(const Coord&) const = default;
 };
@@ -32,18 +37,20 @@ Coord coord_at(const Coord& shape, int rank);
 /// Whether a run could use these degrees; empty: any.
 using GridFits = std::function<bool(const Coord& shape)>;
 
-/// The grids of `ranks` ranks that fit, at most `most` of them, those first that change the wanted degrees least.
+/// The grids of `ranks` ranks that fit, at most `most` of them, those first that change the wanted degrees
+/// least.
 std::vector<Coord> nearest_grids(const Coord& wanted, int ranks, const GridFits& fits, std::size_t most = 3);
 /// "a; b; c", or that there is none.
 std::string to_string(const std::vector<Coord>& shapes);
 
-/// The degrees of a job of `ranks` ranks: one that is 0 (auto) becomes the rest of the ranks. Fails with exit code 78 and
-/// the nearest grids that fit when the degrees do not multiply to the ranks.
+/// The degrees of a job of `ranks` ranks: one that is 0 (auto) becomes the rest of the ranks. Fails with exit
+/// code 78 and the nearest grids that fit when the degrees do not multiply to the ranks.
 Coord resolve_grid(const Coord& degrees, int ranks, const GridFits& fits = {});
 
 /// Whether `degree` ranks cut the tree over `logical` shards into whole subtrees.
 bool cuts_into_subtrees(int logical, int degree);
-/// Fails with exit code 78 and the degrees that would do unless `degree` ranks can share `logical` shards of this axis.
+/// Fails with exit code 78 and the degrees that would do unless `degree` ranks can share `logical` shards of
+/// this axis.
 void check_degree(Axis axis, int logical, int degree);
 
 }  // namespace mindpipe

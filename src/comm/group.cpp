@@ -27,8 +27,11 @@ std::string ranks_text(std::vector<int> ranks) {
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
   const std::size_t named = ranks.size() > most ? most - 1 : ranks.size() - 1;
-  const std::string last = ranks.size() > most ? fmt::format("{} more", ranks.size() - named) : fmt::format("{}", ranks.back());
-  return fmt::format("ranks {} and {}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(named), ", "), last);
+  const std::string last =
+      ranks.size() > most ? fmt::format("{} more", ranks.size() - named) : fmt::format("{}", ranks.back());
+  return fmt::format("ranks {} and {}",
+                     fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(named), ", "),
+                     last);
 }
 
 }  // namespace
@@ -37,9 +40,11 @@ std::string missing_text(std::vector<int> senders, std::vector<int> receivers) {
   std::string text;
   if (!senders.empty()) text = "nothing from " + ranks_text(senders) + " yet";
   // Of one that has sent nothing it goes without saying that it has taken nothing.
-  std::erase_if(receivers, [&](int rank) { return std::find(senders.begin(), senders.end(), rank) != senders.end(); });
+  std::erase_if(receivers,
+                [&](int rank) { return std::find(senders.begin(), senders.end(), rank) != senders.end(); });
   if (receivers.empty()) return text;
-  const bool one = std::all_of(receivers.begin(), receivers.end(), [&](int rank) { return rank == receivers[0]; });
+  const bool one =
+      std::all_of(receivers.begin(), receivers.end(), [&](int rank) { return rank == receivers[0]; });
   return text + (text.empty() ? "" : "; ") + ranks_text(receivers) +
          (one ? " has not taken what is sent to it" : " have not taken what is sent to them");
 }
@@ -58,13 +63,14 @@ Route route_of(const Memory& memory, const Waiting& waiting) {
 void Messages::begin(Wire::Way way, void* data, std::size_t bytes, int peer, int tag) {
   if (route_.kind == Route::Kind::queued) {
     using Way = Transport::Parcel::Way;
-    if (bytes > 0) parcels_.push_back({way == Wire::Way::receive ? Way::receive : Way::send, data, bytes, peer});
+    if (bytes > 0)
+      parcels_.push_back({way == Wire::Way::receive ? Way::receive : Way::send, data, bytes, peer});
     return;
   }
   for (std::size_t from = 0; from < bytes; from += longest_message)
-    parts_.push_back(
-        {Wire(route_, way, static_cast<std::byte*>(data) + from, std::min(longest_message, bytes - from), peer, tag, group_->comm()),
-         from == 0});
+    parts_.push_back({Wire(route_, way, static_cast<std::byte*>(data) + from,
+                           std::min(longest_message, bytes - from), peer, tag, group_->comm()),
+                      from == 0});
 }
 
 void Messages::send(void* data, std::size_t bytes, int peer, int tag) {
@@ -72,7 +78,9 @@ void Messages::send(void* data, std::size_t bytes, int peer, int tag) {
   begin(Wire::Way::send, data, bytes, peer, tag);
 }
 
-void Messages::receive(void* data, std::size_t bytes, int peer, int tag) { begin(Wire::Way::receive, data, bytes, peer, tag); }
+void Messages::receive(void* data, std::size_t bytes, int peer, int tag) {
+  begin(Wire::Way::receive, data, bytes, peer, tag);
+}
 
 bool Messages::done() {
   if (!parcels_.empty()) route_.transport->put(parcels_);
@@ -88,7 +96,8 @@ bool Messages::done() {
 std::string Messages::missing() const {
   std::vector<int> senders, receivers;
   for (const Part& part : parts_)
-    if (part.wire.pending()) (part.wire.sends() ? receivers : senders).push_back(group_->world_rank(part.wire.peer()));
+    if (part.wire.pending())
+      (part.wire.sends() ? receivers : senders).push_back(group_->world_rank(part.wire.peer()));
   return missing_text(std::move(senders), std::move(receivers));
 }
 

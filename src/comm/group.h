@@ -24,7 +24,9 @@ class Group {
   MPI_Comm comm() const { return comm_.get(); }
   bool queued() const { return transport_ != nullptr; }
   /// What a call took that began at `start_ns`; nothing where only the device knows.
-  double seconds_since(std::int64_t start_ns) const { return queued() ? 0 : mindpipe::seconds_since(start_ns); }
+  double seconds_since(std::int64_t start_ns) const {
+    return queued() ? 0 : mindpipe::seconds_since(start_ns);
+  }
   /// How tensors of this memory travel.
   Route route(const Memory& memory) const;
   Waiting& waiting() const { return waiting_; }
@@ -41,15 +43,16 @@ class Group {
   static constexpr unsigned exchanges_under_way = 8192;  ///< far more than ever are; keeps tags small
 };
 
-/// Which of the job's ranks keep a wait from ending, in words: "nothing from rank 2 yet; ranks 3 and 5 have not taken what is sent to
-/// them".
+/// Which of the job's ranks keep a wait from ending, in words: "nothing from rank 2 yet; ranks 3 and 5 have
+/// not taken what is sent to them".
 std::string missing_text(std::vector<int> senders, std::vector<int> receivers);
 
 /// How bytes of this memory get to another rank by MPI.
 Route route_of(const Memory& memory, const Waiting& waiting);
 
-/// Messages under way, begun together and awaited together. Nothing here blocks. Messages between two ranks of a group that
-/// have the same tag arrive in the order in which they were begun. On the queued route the first call of done() puts them all in.
+/// Messages under way, begun together and awaited together. Nothing here blocks. Messages between two ranks
+/// of a group that have the same tag arrive in the order in which they were begun. On the queued route the
+/// first call of done() puts them all in.
 class Messages {
  public:
   explicit Messages(Group& group, const Route& route = {}) : group_(&group), route_(route) {}

@@ -43,11 +43,12 @@ TrafficLedger::Line TrafficLedger::total() const {
 }
 
 std::string TrafficLedger::table() const {
-  std::string text = fmt::format("{:<10} {:<10} {:>10} {:>14} {:>10} {:>10}\n", "axis", "class", "calls", "MiB sent", "seconds", "MiB/s");
+  std::string text = fmt::format("{:<10} {:<10} {:>10} {:>14} {:>10} {:>10}\n", "axis", "class", "calls",
+                                 "MiB sent", "seconds", "MiB/s");
   const auto row = [&](const char* axis, const char* kind, const Line& line) {
     const double mebibytes = static_cast<double>(line.bytes) / 1048576.0;
-    text += fmt::format("{:<10} {:<10} {:>10} {:>14.3f} {:>10.3f} {:>10.1f}\n", axis, kind, line.calls, mebibytes, line.seconds,
-                        line.seconds > 0 ? mebibytes / line.seconds : 0.0);
+    text += fmt::format("{:<10} {:<10} {:>10} {:>14.3f} {:>10.3f} {:>10.1f}\n", axis, kind, line.calls,
+                        mebibytes, line.seconds, line.seconds > 0 ? mebibytes / line.seconds : 0.0);
   };
   for (Axis axis : axes)
     for (TrafficClass kind : traffic_classes)

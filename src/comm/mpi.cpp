@@ -22,7 +22,8 @@ void mpi_failed(const char* call, const char* file, int line, int code) {
   std::string name = call;
   name = name.substr(0, name.find('('));
   fail(Exit::peer_failed,
-       "{} failed: {} ({}:{}); a rank or the network is gone: see the logs of the other ranks, then start again from the last checkpoint",
+       "{} failed: {} ({}:{}); a rank or the network is gone: see the logs of the other ranks, then start "
+       "again from the last checkpoint",
        name, mpi_error_text(code), file, line);
 }
 
@@ -41,9 +42,10 @@ void MpiCommTraits::release(Raw raw) noexcept {
 
 namespace {
 
-/// A rank that nobody launched has no peers: Open MPI need not start a daemon for it, nor look for networks, which takes it most of a
-/// second; nor make a directory for what peers share, which all such processes of a user would have in one place, where one that ends takes
-/// it from one that begins. What the environment already says is kept.
+/// A rank that nobody launched has no peers: Open MPI need not start a daemon for it, nor look for networks,
+/// which takes it most of a second; nor make a directory for what peers share, which all such processes of a
+/// user would have in one place, where one that ends takes it from one that begins. What the environment
+/// already says is kept.
 void start_light_when_alone() {
   if (launch().launched) return;
   setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
@@ -68,8 +70,10 @@ MpiSession::~MpiSession() {
 
 void abort_job(int exit_code) noexcept {
   int ranks = 1;
-  // A rank that is alone has nobody to take along, and MPI_Abort would talk over the sentence that says what happened.
-  if (mpi_is_up() && MPI_Comm_size(MPI_COMM_WORLD, &ranks) == MPI_SUCCESS && ranks > 1) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  // A rank that is alone has nobody to take along, and MPI_Abort would talk over the sentence that says what
+  // happened.
+  if (mpi_is_up() && MPI_Comm_size(MPI_COMM_WORLD, &ranks) == MPI_SUCCESS && ranks > 1)
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::_Exit(exit_code);
 }
 
@@ -103,7 +107,8 @@ std::string host_name() {
 int local_rank(const World& world) {
   if (world.comm == MPI_COMM_NULL) return 0;
   MpiComm machine;
-  MPI_CHECK(MPI_Comm_split_type(world.comm, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL, machine.receive()));
+  MPI_CHECK(
+      MPI_Comm_split_type(world.comm, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL, machine.receive()));
   int rank = 0;
   MPI_CHECK(MPI_Comm_rank(machine.get(), &rank));
   return rank;

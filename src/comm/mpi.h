@@ -30,7 +30,8 @@ struct World {
   int rank = 0, size = 1;
 };
 
-/// Holds MPI open from its construction to its end; there is one in a process, made in main before anything that uses MPI.
+/// Holds MPI open from its construction to its end; there is one in a process, made in main before anything
+/// that uses MPI.
 class MpiSession {
  public:
   MpiSession(int& argc, char**& argv);
@@ -50,7 +51,8 @@ class MpiSession {
 
 /// Whether MPI is up: initialised and not yet finalized.
 bool mpi_is_up();
-/// Ends every rank of the job with this exit code; without MPI, this process. Callable from any thread, unwinds nothing.
+/// Ends every rank of the job with this exit code; without MPI, this process. Callable from any thread,
+/// unwinds nothing.
 [[noreturn]] void abort_job(int exit_code) noexcept;
 /// The job's numbers of a communicator's ranks, the ones that launchers and people speak of.
 std::vector<int> world_ranks(MPI_Comm ranks);

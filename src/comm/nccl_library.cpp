@@ -40,9 +40,9 @@ std::string Nccl::sentence(ncclResult_t result, const char* call, const std::str
   const char* words = last_words(nullptr);
   return fmt::format("nccl: {} for {} answered '{}'{}; {}", call, what, error_text(result),
                      words == nullptr || *words == '\0' ? "" : fmt::format(" ({})", words),
-                     is_gone(result)
-                         ? "a rank or the network is gone: see the logs of the other ranks, then start again from the last checkpoint"
-                         : "run once more with NCCL_DEBUG=WARN, which says why, and report it");
+                     is_gone(result) ? "a rank or the network is gone: see the logs of the other ranks, then "
+                                       "start again from the last checkpoint"
+                                     : "run once more with NCCL_DEBUG=WARN, which says why, and report it");
 }
 
 void Nccl::refuse(ncclResult_t result, const char* call, const std::string& what) const {

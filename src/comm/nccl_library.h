@@ -5,7 +5,8 @@
 
 namespace mindpipe {
 
-/// The functions of NCCL, found in the library when a job asks for it: a program that computes on processors neither needs nor opens it.
+/// The functions of NCCL, found in the library when a job asks for it: a program that computes on processors
+/// neither needs nor opens it.
 struct Nccl {
   Nccl();
   decltype(&ncclGetVersion) version;
@@ -21,7 +22,8 @@ struct Nccl {
   decltype(&ncclSend) send;
   decltype(&ncclRecv) receive;
 
-  /// Throws a sentence unless a call went well or goes on in the background; `what` is the transport that it was made for.
+  /// Throws a sentence unless a call went well or goes on in the background; `what` is the transport that it
+  /// was made for.
   void require(ncclResult_t result, const char* call, const std::string& what) const {
     if (result != ncclSuccess && result != ncclInProgress) refuse(result, call, what);
   }

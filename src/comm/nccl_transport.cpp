@@ -11,7 +11,8 @@
 namespace mindpipe {
 namespace {
 
-constexpr int few_blocks = 4;  // of threads, at most: what is short or runs beside computing leaves the device to it
+constexpr int few_blocks =
+    4;  // of threads, at most: what is short or runs beside computing leaves the device to it
 
 }  // namespace
 
@@ -26,7 +27,8 @@ class NcclTransports::Link final : public Transport {
     if (handle_ == nullptr) return;
     ncclResult_t state = ncclSuccess;
     // What was put in has run, or never will: the device was waited for, or something broke.
-    if (all_.library_.state(handle_, &state) == ncclSuccess && state == ncclSuccess) all_.library_.destroy(handle_);
+    if (all_.library_.state(handle_, &state) == ncclSuccess && state == ncclSuccess)
+      all_.library_.destroy(handle_);
     else all_.library_.abort(handle_);
   }
   void put(std::span<const Parcel> parcels) override {
@@ -34,7 +36,8 @@ class NcclTransports::Link final : public Transport {
     const Nccl& nccl = all_.library_;
     nccl.require(nccl.group_start(), "ncclGroupStart", name_);
     for (const Parcel& p : parcels)
-      if (p.way == Parcel::Way::send) nccl.require(nccl.send(p.data, p.bytes, ncclUint8, p.peer, handle_, stream), "ncclSend", name_);
+      if (p.way == Parcel::Way::send)
+        nccl.require(nccl.send(p.data, p.bytes, ncclUint8, p.peer, handle_, stream), "ncclSend", name_);
       else nccl.require(nccl.receive(p.data, p.bytes, ncclUint8, p.peer, handle_, stream), "ncclRecv", name_);
     all_.settle(*this, nccl.group_end(), "ncclGroupEnd");
   }
@@ -47,7 +50,8 @@ class NcclTransports::Link final : public Transport {
 };
 
 NcclTransports::NcclTransports(Backend& backend, Waiting& waiting) : backend_(backend), waiting_(waiting) {
-  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);  // read at the first communicator; without it several of them deadlock
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1",
+         1);  // read at the first communicator; without it several of them deadlock
 }
 
 NcclTransports::~NcclTransports() = default;
@@ -79,7 +83,8 @@ std::unique_ptr<Transport> NcclTransports::among(MPI_Comm ranks, Use use, const 
   if (use != Use::sums) config.maxCTAs = few_blocks;
   waiting_.blocked([&] { return fmt::format("the ranks of {}", name); },
                    [&] {
-                     settle(*link, library_.initialize(&link->handle_, size, id, rank, &config), "ncclCommInitRankConfig");
+                     settle(*link, library_.initialize(&link->handle_, size, id, rank, &config),
+                            "ncclCommInitRankConfig");
                      connect(*link, use, rank, size);
                    });
   const std::lock_guard lock(mutex_);
@@ -87,15 +92,18 @@ std::unique_ptr<Transport> NcclTransports::among(MPI_Comm ranks, Use use, const 
   return link;
 }
 
-/// The first messages between two ranks make their connection, and both hosts wait for it: here, and not in a step.
+/// The first messages between two ranks make their connection, and both hosts wait for it: here, and not in a
+/// step.
 void NcclTransports::connect(Link& link, Use use, int rank, int size) {
   Arena room(backend_.memory(), MemoryClass::workspace, 2 * static_cast<std::size_t>(size) * alignment);
   std::vector<Transport::Parcel> parcels;
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
     const auto at = [&](int place) { return room.address_of(static_cast<std::size_t>(place) * alignment); };
-    if (use != Use::channel || rank == 0) parcels.push_back({Transport::Parcel::Way::send, at(peer), 1, peer});
-    if (use != Use::channel || rank == 1) parcels.push_back({Transport::Parcel::Way::receive, at(size + peer), 1, peer});
+    if (use != Use::channel || rank == 0)
+      parcels.push_back({Transport::Parcel::Way::send, at(peer), 1, peer});
+    if (use != Use::channel || rank == 1)
+      parcels.push_back({Transport::Parcel::Way::receive, at(size + peer), 1, peer});
   }
   link.put(parcels);
   backend_.synchronize();
@@ -105,7 +113,9 @@ std::string NcclTransports::trouble() {
   const std::lock_guard lock(mutex_);
   for (const Link* link : alive_) {
     ncclResult_t state = ncclSuccess;
-    if (library_.state(link->handle_, &state) != ncclSuccess || state == ncclSuccess || state == ncclInProgress) continue;
+    if (library_.state(link->handle_, &state) != ncclSuccess || state == ncclSuccess ||
+        state == ncclInProgress)
+      continue;
     return library_.sentence(state, "what goes on in the background", link->name_);
   }
   return "";
@@ -114,7 +124,8 @@ std::string NcclTransports::trouble() {
 std::string bus_place_of_gpu() {
   int device = 0;
   char place[64] = "";
-  if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetPCIBusId(place, sizeof place, device) != cudaSuccess) {
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetPCIBusId(place, sizeof place, device) != cudaSuccess) {
     cudaGetLastError();  // asking is no failure of a later call
     return "";
   }

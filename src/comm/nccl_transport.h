@@ -9,10 +9,12 @@
 
 namespace mindpipe {
 
-/// Transports by NCCL: each is a communicator of NCCL's, so that what goes by one is matched in order and by nothing else.
+/// Transports by NCCL: each is a communicator of NCCL's, so that what goes by one is matched in order and by
+/// nothing else.
 ///
-/// NCCL keeps the operations of all communicators of a GPU in the order of the calls (NCCL_LAUNCH_ORDER_IMPLICIT), so calls come from one
-/// thread. All connections are made when a transport is, so that no later call waits for another host.
+/// NCCL keeps the operations of all communicators of a GPU in the order of the calls
+/// (NCCL_LAUNCH_ORDER_IMPLICIT), so calls come from one thread. All connections are made when a transport is,
+/// so that no later call waits for another host.
 class NcclTransports final : public Transports {
  public:
   NcclTransports(Backend& backend, Waiting& waiting);
@@ -22,7 +24,8 @@ class NcclTransports final : public Transports {
 
  private:
   class Link;
-  /// Waits until a communicator's call has been done; at once, unless NCCL_COMM_BLOCKING=0 puts calls into the background.
+  /// Waits until a communicator's call has been done; at once, unless NCCL_COMM_BLOCKING=0 puts calls into
+  /// the background.
   void settle(const Link& link, ncclResult_t result, const char* call);
   void connect(Link& link, Use use, int rank, int size);
 

@@ -15,7 +15,9 @@ class ProcessGrid {
   const Coord& shape() const { return shape_; }
   const Coord& coord() const { return coord_; }
   int rank() const { return rank_at(shape_, coord_); }
-  MPI_Comm along(Axis axis) const { return along_[static_cast<int>(axis)].get(); }  ///< ranks that differ from this one in `axis` only
+  MPI_Comm along(Axis axis) const {
+    return along_[static_cast<int>(axis)].get();
+  }  ///< ranks that differ from this one in `axis` only
 
  private:
   Coord shape_, coord_;

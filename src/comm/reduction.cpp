@@ -9,7 +9,9 @@ namespace mindpipe {
 namespace {
 
 /// What arrives of one part: less than the part itself but for the rounding of its pieces.
-std::size_t most_arriving(int ranks) { return static_cast<std::size_t>(longest_part(ranks)) + static_cast<std::size_t>(ranks) * alignment; }
+std::size_t most_arriving(int ranks) {
+  return static_cast<std::size_t>(longest_part(ranks)) + static_cast<std::size_t>(ranks) * alignment;
+}
 
 }  // namespace
 
@@ -22,12 +24,14 @@ void Reductions::reserve(std::size_t part_scratch) {
   for (WorkArea& area : scratch_) area.reserve(backend_.memory(), part_scratch);
 }
 
-Reductions::Request Reductions::begin(Exchange::Halves halves, std::vector<Tensor> pieces, const Tensor& own) {
+Reductions::Request Reductions::begin(Exchange::Halves halves, std::vector<Tensor> pieces,
+                                      const Tensor& own) {
   MP_CHECK(static_cast<int>(pieces.size()) == size(), "{} pieces for {} ranks", pieces.size(), size());
   Job job{halves, std::move(pieces), own};
-  const std::size_t arriving = halves == Exchange::Halves::gather ? 0 : Exchange::scratch_bytes(size(), job.pieces[rank()].bytes());
-  MP_CHECK(size() == 1 || arriving <= most_arriving(size()), "{} bytes arrive of one part, where a part brings {} at most", arriving,
-           most_arriving(size()));
+  const std::size_t arriving =
+      halves == Exchange::Halves::gather ? 0 : Exchange::scratch_bytes(size(), job.pieces[rank()].bytes());
+  MP_CHECK(size() == 1 || arriving <= most_arriving(size()),
+           "{} bytes arrive of one part, where a part brings {} at most", arriving, most_arriving(size()));
   job.finished = size() == 1 || is_mutated(name_of(axis_), job.name());
   queue_.push_back(std::move(job));
   progress();
@@ -36,23 +40,29 @@ Reductions::Request Reductions::begin(Exchange::Halves halves, std::vector<Tenso
 
 bool Reductions::may_begin(TrafficClass kind) const {
   if (size() == 1) return true;
-  const bool waits = std::any_of(queue_.begin(), queue_.end(), [](const Job& job) { return !job.finished && !job.exchange; });
+  const bool waits = std::any_of(queue_.begin(), queue_.end(),
+                                 [](const Job& job) { return !job.finished && !job.exchange; });
   return !waits && !free_slots_.empty() && group_->waiting().gate().open_for(kind);
 }
 
 bool Reductions::begin_exchange() {
-  const auto job = std::find_if(queue_.begin(), queue_.end(), [](const Job& j) { return !j.finished && !j.exchange; });
+  const auto job =
+      std::find_if(queue_.begin(), queue_.end(), [](const Job& j) { return !j.finished && !j.exchange; });
   if (job == queue_.end() || free_slots_.empty()) return false;
   job->slot = free_slots_.front();
   free_slots_.pop_front();
   group_->waiting().gate().begin(job->kind());
   const bool adds = job->halves != Exchange::Halves::gather;
-  void* scratch = scratch_[job->slot].take(backend_.memory(), adds ? Exchange::scratch_bytes(size(), job->pieces[rank()].bytes()) : 0);
-  // Counted pieces are not added: the simulator's price of a reduction, which the executor waits for, holds the additions too.
+  void* scratch = scratch_[job->slot].take(
+      backend_.memory(), adds ? Exchange::scratch_bytes(size(), job->pieces[rank()].bytes()) : 0);
+  // Counted pieces are not added: the simulator's price of a reduction, which the executor waits for, holds
+  // the additions too.
   const bool counted = backend_.memory().kind() == Memory::Kind::counted;
-  const Combine combine = counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {})
-                                  : [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
-  job->exchange.emplace(*group_, job->halves, std::move(job->pieces), scratch, combine, group_->route(backend_.memory()), job->own);
+  const Combine combine =
+      counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {})
+              : [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
+  job->exchange.emplace(*group_, job->halves, std::move(job->pieces), scratch, combine,
+                        group_->route(backend_.memory()), job->own);
   return true;
 }
 
@@ -66,7 +76,8 @@ void Reductions::finish_exchanges() {
   for (; !queue_.empty() && queue_.front().finished; queue_.pop_front(), ++finished_) {
     const Job& job = queue_.front();
     if (ledger_ != nullptr && job.exchange)
-      ledger_->add(axis_, job.kind(), static_cast<std::int64_t>(job.exchange->bytes_sent()), group_->seconds_since(job.start_ns));
+      ledger_->add(axis_, job.kind(), static_cast<std::int64_t>(job.exchange->bytes_sent()),
+                   group_->seconds_since(job.start_ns));
   }
 }
 
@@ -92,7 +103,8 @@ void Reductions::wait(Request request) {
 std::string Reductions::describe(Request request) const {
   if (done(request)) return "a reduction that is done";
   const Job& job = queue_[static_cast<std::size_t>(request - finished_)];
-  return fmt::format("{}.{} number {}: {}", name_of(axis_), job.name(), request, job.exchange ? job.exchange->missing() : "has not begun");
+  return fmt::format("{}.{} number {}: {}", name_of(axis_), job.name(), request,
+                     job.exchange ? job.exchange->missing() : "has not begun");
 }
 
 }  // namespace mindpipe

@@ -14,13 +14,14 @@
 
 namespace mindpipe {
 
-/// Sums and gathers between the ranks of a group that go on while the rank computes: begun, moved by `progress`, asked for later.
-/// First in, first out; all ranks of the group begin the same ones in the same order. What is long, the caller begins in parts
-/// (comm/parts.h), a few of which are under way at a time.
+/// Sums and gathers between the ranks of a group that go on while the rank computes: begun, moved by
+/// `progress`, asked for later. First in, first out; all ranks of the group begin the same ones in the same
+/// order. What is long, the caller begins in parts (comm/parts.h), a few of which are under way at a time.
 ///
-/// What is summed is the root of this rank's own subtree of logical shards; the rest of the tree runs over the ranks, every node
-/// rounded to the dtype, as in Communicator. pieces[r] is the piece that rank r owns; sizes are equal on all ranks and may be zero.
-/// Where the group has a transport, messages and additions go into the device's current queue at once, and are done for the host with that.
+/// What is summed is the root of this rank's own subtree of logical shards; the rest of the tree runs over
+/// the ranks, every node rounded to the dtype, as in Communicator. pieces[r] is the piece that rank r owns;
+/// sizes are equal on all ranks and may be zero. Where the group has a transport, messages and additions go
+/// into the device's current queue at once, and are done for the host with that.
 class Reductions {
  public:
   using Request = std::int64_t;  ///< names something that was begun
@@ -29,8 +30,8 @@ class Reductions {
   /// A group of one: everything is done at once.
   explicit Reductions(Backend& backend) : backend_(backend) {}
 
-  /// Takes the room for what arrives of `parts_ahead` parts, of each Exchange::scratch_bytes of this rank's own piece. Without it, the room
-  /// grows to the largest ones.
+  /// Takes the room for what arrives of `parts_ahead` parts, of each Exchange::scratch_bytes of this rank's
+  /// own piece. Without it, the room grows to the largest ones.
   void reserve(std::size_t part_scratch);
 
   int size() const { return group_ ? group_->size() : 1; }
@@ -38,14 +39,18 @@ class Reductions {
 
   /// All pieces = the tree sums of all ranks' pieces.
   Request sum(std::vector<Tensor> pieces) { return begin(Exchange::Halves::both, std::move(pieces), {}); }
-  /// The tree sum of this rank's own piece goes to `own`, or stays in its place; the other pieces stay as they are.
+  /// The tree sum of this rank's own piece goes to `own`, or stays in its place; the other pieces stay as
+  /// they are.
   Request sum_scatter(std::vector<Tensor> pieces, const Tensor& own = {}) {
     return begin(Exchange::Halves::scatter, std::move(pieces), own);
   }
   /// The other ranks' pieces arrive from where they are owned.
-  Request gather(std::vector<Tensor> pieces) { return begin(Exchange::Halves::gather, std::move(pieces), {}); }
+  Request gather(std::vector<Tensor> pieces) {
+    return begin(Exchange::Halves::gather, std::move(pieces), {});
+  }
 
-  /// Whether one more of this class may begin: no higher class has something on its way out, and there is room for what arrives.
+  /// Whether one more of this class may begin: no higher class has something on its way out, and there is
+  /// room for what arrives.
   bool may_begin(TrafficClass kind) const;
   bool done(Request request) const { return request < finished_; }
   /// Moves what can be moved.
@@ -66,9 +71,13 @@ class Reductions {
     bool finished = false;
     std::int64_t start_ns = now_ns();
     const char* name() const {
-      return halves == Exchange::Halves::both ? "sum" : halves == Exchange::Halves::scatter ? "sum_scatter" : "gather";
+      return halves == Exchange::Halves::both      ? "sum"
+             : halves == Exchange::Halves::scatter ? "sum_scatter"
+                                                   : "gather";
     }
-    TrafficClass kind() const { return halves == Exchange::Halves::gather ? TrafficClass::values : TrafficClass::gradients; }
+    TrafficClass kind() const {
+      return halves == Exchange::Halves::gather ? TrafficClass::values : TrafficClass::gradients;
+    }
   };
   Request begin(Exchange::Halves halves, std::vector<Tensor> pieces, const Tensor& own);
   bool begin_exchange();

@@ -53,21 +53,23 @@ std::string names_of(const std::vector<int>& ranks, const std::vector<std::strin
 
 /// What the first of those who wait for this rank says; else the first answer.
 std::string witness_of(int rank, const std::vector<Answer>& answers) {
-  const auto found = std::find_if(answers.begin(), answers.end(), [&](const Answer& answer) { return answer.waits_for(rank); });
+  const auto found = std::find_if(answers.begin(), answers.end(),
+                                  [&](const Answer& answer) { return answer.waits_for(rank); });
   return found == answers.end() ? answers.front().text : found->text;
 }
 
 }  // namespace
 
 bool Answer::waits_for(int other) const {
-  return waits() &&
-         std::regex_search(text.substr(text.find(" has waited ")), std::regex(fmt::format("\\branks? ([0-9]+,? )*(and )?{}\\b", other)));
+  return waits() && std::regex_search(text.substr(text.find(" has waited ")),
+                                      std::regex(fmt::format("\\branks? ([0-9]+,? )*(and )?{}\\b", other)));
 }
 
 bool RollCall::answer(const Answer& mine) const {
   std::error_code problem;
   fs::create_directories(directory_, problem);
-  const int file = open(fmt::format("{}/{}{}.txt", directory_, prefix, mine.rank).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int file = open(fmt::format("{}/{}{}.txt", directory_, prefix, mine.rank).c_str(),
+                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return false;
   const std::string line = mine.text + "\n";
   const bool written = write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
@@ -95,22 +97,27 @@ void RollCall::forget_earlier() const {
 std::string verdict_on(const std::vector<Answer>& answers, const std::vector<std::string>& where) {
   std::vector<int> silent, busy;
   for (int rank = 0; rank < static_cast<int>(where.size()); ++rank) {
-    const auto answer = std::find_if(answers.begin(), answers.end(), [&](const Answer& a) { return a.rank == rank; });
+    const auto answer =
+        std::find_if(answers.begin(), answers.end(), [&](const Answer& a) { return a.rank == rank; });
     if (answer == answers.end()) silent.push_back(rank);
     else if (!answer->waits()) busy.push_back(rank);
   }
   if (!silent.empty())
-    return fmt::format("{} {} not answer (stopped, or the machine hangs: look there first); {}", names_of(silent, where),
-                       silent.size() == 1 ? "does" : "do", witness_of(silent.front(), answers));
+    return fmt::format("{} {} not answer (stopped, or the machine hangs: look there first); {}",
+                       names_of(silent, where), silent.size() == 1 ? "does" : "do",
+                       witness_of(silent.front(), answers));
   if (busy.size() == where.size())
     return fmt::format(
-        "all {} ranks are at work and none waits for long, so the step is too long for this limit, or the machine does other work; {}",
+        "all {} ranks are at work and none waits for long, so the step is too long for this limit, or the "
+        "machine does other work; {}",
         where.size(), answers.front().text);
   if (!busy.empty())
-    return fmt::format("{} {} in no wait while others wait (too slow, or held up by a disk: look there first); {}", names_of(busy, where),
-                       busy.size() == 1 ? "is" : "are", witness_of(busy.front(), answers));
-  return fmt::format("all {} ranks wait for one another, so a message is lost or the step is too long for this limit; {}", where.size(),
-                     answers.front().text);
+    return fmt::format(
+        "{} {} in no wait while others wait (too slow, or held up by a disk: look there first); {}",
+        names_of(busy, where), busy.size() == 1 ? "is" : "are", witness_of(busy.front(), answers));
+  return fmt::format(
+      "all {} ranks wait for one another, so a message is lost or the step is too long for this limit; {}",
+      where.size(), answers.front().text);
 }
 
 }  // namespace mindpipe

@@ -15,13 +15,15 @@ struct Answer {
   bool waits_for(int other) const;
 };
 
-/// Ranks that give a job up call the roll: each answers with a file of its own in a directory that all of them see. Whoever is stopped
-/// cannot answer, so the missing name is the one to look for. No message is sent: those may be what does not work.
+/// Ranks that give a job up call the roll: each answers with a file of its own in a directory that all of
+/// them see. Whoever is stopped cannot answer, so the missing name is the one to look for. No message is
+/// sent: those may be what does not work.
 class RollCall {
  public:
   using Time = std::filesystem::file_time_type;
   /// Answers older than `start` are of an earlier job, and nobody's here.
-  explicit RollCall(std::string directory, Time start = Time::min()) : directory_(std::move(directory)), start_(start) {}
+  explicit RollCall(std::string directory, Time start = Time::min())
+      : directory_(std::move(directory)), start_(start) {}
   /// False if the answer cannot be written.
   bool answer(const Answer& mine) const;
   /// All that have answered, by rank.
@@ -36,8 +38,9 @@ class RollCall {
   Time start_;
 };
 
-/// Whom to look for and why, in a sentence: the ranks that did not answer; or else those that wait for nobody while others wait; or else
-/// that all wait, or that none does. where[r]: " on node7", or nothing. There is at least one answer.
+/// Whom to look for and why, in a sentence: the ranks that did not answer; or else those that wait for nobody
+/// while others wait; or else that all wait, or that none does. where[r]: " on node7", or nothing. There is
+/// at least one answer.
 std::string verdict_on(const std::vector<Answer>& answers, const std::vector<std::string>& where);
 
 }  // namespace mindpipe

@@ -6,8 +6,9 @@
 
 namespace mindpipe {
 
-/// Pinned memory of the host that messages pass through where MPI cannot read the backend's own memory, and the copies there and back. They
-/// run in queues of their own, behind what the compute queue has been given so far. Blocks are kept and used again. One for each rank.
+/// Pinned memory of the host that messages pass through where MPI cannot read the backend's own memory, and
+/// the copies there and back. They run in queues of their own, behind what the compute queue has been given
+/// so far. Blocks are kept and used again. One for each rank.
 class Staging {
  public:
   /// `pinned`: where blocks come from.
@@ -19,8 +20,12 @@ class Staging {
   void give_back(void* block, std::size_t bytes);
 
   /// Both return an event that `finished` answers for.
-  std::uint64_t copy_out(void* from, void* block, std::size_t bytes) { return copy(from, block, bytes, copy_out_queue); }
-  std::uint64_t copy_in(void* block, void* to, std::size_t bytes) { return copy(block, to, bytes, copy_in_queue); }
+  std::uint64_t copy_out(void* from, void* block, std::size_t bytes) {
+    return copy(from, block, bytes, copy_out_queue);
+  }
+  std::uint64_t copy_in(void* block, void* to, std::size_t bytes) {
+    return copy(block, to, bytes, copy_in_queue);
+  }
   bool finished(std::uint64_t event) { return backend_.finished(event); }
 
  private:

@@ -8,7 +8,8 @@
 namespace mindpipe {
 namespace {
 
-constexpr std::int64_t long_wait_ns = 20 * 1000 * 1000;  // a wait that is worth a line in the watchdog's sentence
+constexpr std::int64_t long_wait_ns =
+    20 * 1000 * 1000;  // a wait that is worth a line in the watchdog's sentence
 constexpr std::int64_t describe_again_ns =
     250 * 1000 * 1000;  // of those who are late at first, most come: the line names who is missing now
 

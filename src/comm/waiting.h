@@ -11,11 +11,13 @@ namespace mindpipe {
 class Staging;
 class Watchdog;
 
-/// Lets a rank that computes look after its messages not too often: asking MPI takes a microsecond or two, and kernels may be as short.
+/// Lets a rank that computes look after its messages not too often: asking MPI takes a microsecond or two,
+/// and kernels may be as short.
 class Pace {
  public:
-  /// Calls `look` unless the last one has only just ended. A look takes a sixty-fourth of the time between two, but where it is long: then
-  /// it has moved something, or MPI has yielded the processor to another process, and the next is due soon.
+  /// Calls `look` unless the last one has only just ended. A look takes a sixty-fourth of the time between
+  /// two, but where it is long: then it has moved something, or MPI has yielded the processor to another
+  /// process, and the next is due soon.
   template <class Look>
   void look(Look&& look) {
     const std::int64_t start = now_ns();
@@ -30,8 +32,9 @@ class Pace {
   std::int64_t next_ = 0;
 };
 
-/// How this rank waits for others: it lets its other queues move, spins at first, then sleeps 50 to 200 us at a time when
-/// ranks outnumber processors. A wait that gets long is described to the watchdog. One for each rank.
+/// How this rank waits for others: it lets its other queues move, spins at first, then sleeps 50 to 200 us at
+/// a time when ranks outnumber processors. A wait that gets long is described to the watchdog. One for each
+/// rank.
 class Waiting {
  public:
   using Describe = std::function<std::string()>;
@@ -40,12 +43,13 @@ class Waiting {
   void on_progress(std::function<void()> hook) { hook_ = std::move(hook); }
   /// Whether ranks outnumber processors here, so that a rank that spins takes time from the one it waits for.
   void set_crowded(bool crowded) { crowded_ = crowded; }
-  /// How many turns a crowded rank spins before it sleeps, and how long it sleeps at most. Ranks that only imitate computing, many to a
-  /// processor, spin little.
+  /// How many turns a crowded rank spins before it sleeps, and how long it sleeps at most. Ranks that only
+  /// imitate computing, many to a processor, spin little.
   void set_patience(int spins, int longest_sleep_us) { spins_ = spins, longest_sleep_us_ = longest_sleep_us; }
   void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
 
-  /// Returns once `done()` holds. `describe` says what is waited for; it is asked for only when the wait gets long.
+  /// Returns once `done()` holds. `describe` says what is waited for; it is asked for only when the wait gets
+  /// long.
   template <class Done>
   void until(Done&& done, const Describe& describe) {
     if (done()) return;

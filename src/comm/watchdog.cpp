@@ -16,8 +16,8 @@
 namespace mindpipe {
 namespace {
 
-// A thread that comes so late for its turn was stopped, and the others wait for this rank: they have named it before it wakes
-// (shortest_grace).
+// A thread that comes so late for its turn was stopped, and the others wait for this rank: they have named it
+// before it wakes (shortest_grace).
 constexpr double ask_every = 1;
 constexpr double slept_through = 0.4, shortest_grace = 0.5;
 
@@ -33,7 +33,8 @@ struct Report {
 
   /// Straight to the descriptor: another thread may hold the locks of the streams.
   void say(const std::string& why) const {
-    const std::string sentence = fmt::format("{}: {}; the job ends with exit code {}", what, why, static_cast<int>(Exit::watchdog));
+    const std::string sentence =
+        fmt::format("{}: {}; the job ends with exit code {}", what, why, static_cast<int>(Exit::watchdog));
     const std::string line = "mindpipe-train: " + marked(sentence) + "\n";
     [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
     say_last_words(static_cast<int>(Exit::watchdog), sentence);
@@ -43,7 +44,8 @@ struct Report {
   void call_the_roll() const {
     if (where.size() < 2 || !roll.answer(mine)) return say(mine.text);
     std::vector<Answer> answers;
-    for (const std::int64_t start = now_ns(); seconds_since(start) < grace && answers.size() < where.size(); answers = roll.answers())
+    for (const std::int64_t start = now_ns(); seconds_since(start) < grace && answers.size() < where.size();
+         answers = roll.answers())
       sleep_for(grace / 10);
     if (answers.empty()) return say(mine.text);
     if (answers.front().rank != mine.rank) sleep_for(2 * grace + 4);
@@ -111,7 +113,8 @@ void Watchdog::watch() {
     }
     const double left = limit_ - seconds_since(begun_);
     if (left < -slept_through)
-      begun_ = now_ns();  // this process was stopped itself: the others may still be there, and those who are not end it
+      begun_ = now_ns();  // this process was stopped itself: the others may still be there, and those who are
+                          // not end it
     else if (left <= 0) bark(seconds_since(begun_));
     else changed_.wait_for(lock, std::chrono::duration<double>(trouble_ ? std::min(left, ask_every) : left));
     if (const std::string trouble = trouble_ && armed_ ? trouble_() : ""; !trouble.empty()) report(trouble);
@@ -121,8 +124,8 @@ void Watchdog::watch() {
 /// Several ranks may learn of it: the lowest speaks, and the others have been ended before their turn comes.
 void Watchdog::report(const std::string& trouble) const {
   sleep_for(std::min(2.0, 0.02 * rank_));
-  const std::string sentence = fmt::format("rank {} on {}, in {}: {}; the job ends with exit code {}", rank_, host_name(), phase_, trouble,
-                                           static_cast<int>(Exit::peer_failed));
+  const std::string sentence = fmt::format("rank {} on {}, in {}: {}; the job ends with exit code {}", rank_,
+                                           host_name(), phase_, trouble, static_cast<int>(Exit::peer_failed));
   const std::string line = "mindpipe-train: " + sentence + "\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
   say_last_words(static_cast<int>(Exit::peer_failed), sentence);
@@ -130,17 +133,21 @@ void Watchdog::report(const std::string& trouble) const {
 }
 
 void Watchdog::bark(double seconds) const {
-  // Who has waited for a part of the time only has got what it needed before, and will again: it is at work as far as others go.
+  // Who has waited for a part of the time only has got what it needed before, and will again: it is at work
+  // as far as others go.
   const double waited = waits_for_.empty() ? 0 : seconds_since(waits_since_);
-  const std::string state = waits_for_.empty()     ? "is in no wait: it computes, reads or writes"
-                            : waited < seconds / 2 ? fmt::format("is in no long wait: {:.1f} s so far for {}", waited, waits_for_)
-                                                   : fmt::format("has waited {:.1f} s for {}", waited, waits_for_);
-  const Report report{{rank_, fmt::format("rank {} on {} {}", rank_, host_name(), state)},
-                      fmt::format("watchdog: {} has taken {:.1f} s (limit {:.1f} s, {})", phase_, seconds, limit_, setting_),
-                      RollCall(directory_, start_),
-                      where_,
-                      std::clamp(limit_ / 10, shortest_grace, 30.0)};
-  // A disk that hangs may be why nothing moves, so files are a thread's of their own, which is not waited for without end.
+  const std::string state =
+      waits_for_.empty()     ? "is in no wait: it computes, reads or writes"
+      : waited < seconds / 2 ? fmt::format("is in no long wait: {:.1f} s so far for {}", waited, waits_for_)
+                             : fmt::format("has waited {:.1f} s for {}", waited, waits_for_);
+  const Report report{
+      {rank_, fmt::format("rank {} on {} {}", rank_, host_name(), state)},
+      fmt::format("watchdog: {} has taken {:.1f} s (limit {:.1f} s, {})", phase_, seconds, limit_, setting_),
+      RollCall(directory_, start_),
+      where_,
+      std::clamp(limit_ / 10, shortest_grace, 30.0)};
+  // A disk that hangs may be why nothing moves, so files are a thread's of their own, which is not waited for
+  // without end.
   auto told = std::make_shared<std::promise<void>>();
   const auto answer = told->get_future();
   std::thread([report, told] {
@@ -148,8 +155,9 @@ void Watchdog::bark(double seconds) const {
     told->set_value();
   }).detach();
   if (answer.wait_for(std::chrono::duration<double>(4 * report.grace + 6)) != std::future_status::ready) {
-    const std::string line = fmt::format("mindpipe-train: {}: {}; its files do not answer either; the job ends with exit code {}\n",
-                                         report.what, report.mine.text, static_cast<int>(Exit::watchdog));
+    const std::string line = fmt::format(
+        "mindpipe-train: {}: {}; its files do not answer either; the job ends with exit code {}\n",
+        report.what, report.mine.text, static_cast<int>(Exit::watchdog));
     [[maybe_unused]] const auto written = write(STDERR_FILENO, line.data(), line.size());
   }
   abort_job(static_cast<int>(Exit::watchdog));

@@ -14,14 +14,16 @@ struct Route {
     memory,   ///< MPI reads and writes them where they are
     counted,  ///< not at all: addresses are counted and never followed, messages are real, but empty
     staged,   ///< through pinned memory of the host
-    queued,   ///< by the device itself, in its current queue; a message is done for the host when it has been put in
+    queued,   ///< by the device itself, in its current queue; a message is done for the host when it has been
+              ///< put in
   };
   Kind kind = Kind::memory;
   Staging* staging = nullptr;
   Transport* transport = nullptr;
 };
 
-/// One message on its way between two ranks of an MPI communicator, by any route but the queued one. Nothing blocks.
+/// One message on its way between two ranks of an MPI communicator, by any route but the queued one. Nothing
+/// blocks.
 class Wire {
  public:
   enum class Way : std::uint8_t {

@@ -20,22 +20,24 @@ constexpr std::size_t largest_file = 1 << 20;
 std::string text_of(const std::string& file) {
   std::error_code ignored;
   MP_REQUIRE(!file.empty(), Exit::input_missing, "no configuration is named (give --config FILE)");
-  MP_REQUIRE(!std::filesystem::is_directory(file, ignored), Exit::bad_configuration, "{}: is a directory (name the file in it)", file);
+  MP_REQUIRE(!std::filesystem::is_directory(file, ignored), Exit::bad_configuration,
+             "{}: is a directory (name the file in it)", file);
   errno = 0;
   std::ifstream in(file, std::ios::binary);
   if (!in) {
     const int reason = errno;
-    MP_REQUIRE(reason != EACCES && reason != EPERM, Exit::permission, "{}: may not be read ({}; ask its owner for access)", file,
-               std::strerror(reason));
-    fail(Exit::input_missing, "{}: cannot be opened ({}; check the path, it is taken from the directory of the command)", file,
+    MP_REQUIRE(reason != EACCES && reason != EPERM, Exit::permission,
+               "{}: may not be read ({}; ask its owner for access)", file, std::strerror(reason));
+    fail(Exit::input_missing,
+         "{}: cannot be opened ({}; check the path, it is taken from the directory of the command)", file,
          std::strerror(reason));
   }
   std::string text(largest_file + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   MP_REQUIRE(!in.bad(), Exit::io_error, "{}: reading failed ({})", file, std::strerror(errno));
   text.resize(static_cast<std::size_t>(in.gcount()));
-  MP_REQUIRE(text.size() <= largest_file, Exit::bad_configuration, "{}: is larger than {} (no configuration is)", file,
-             human_bytes(largest_file));
+  MP_REQUIRE(text.size() <= largest_file, Exit::bad_configuration,
+             "{}: is larger than {} (no configuration is)", file, human_bytes(largest_file));
   return text;
 }
 
@@ -45,7 +47,8 @@ class Reader {
   explicit Reader(Config& config) : settings_(settings_of(config)) {
     for (const Setting& setting : settings_) {
       by_key_[setting.key()] = &setting;
-      for (std::size_t dot = setting.key().find('.'); dot != std::string::npos; dot = setting.key().find('.', dot + 1))
+      for (std::size_t dot = setting.key().find('.'); dot != std::string::npos;
+           dot = setting.key().find('.', dot + 1))
         sections_[setting.key().substr(0, dot)] = setting.key();
     }
   }
@@ -54,7 +57,8 @@ class Reader {
     for (const auto& [name, value] : mapping.entries) {
       const std::string key = path.empty() ? name.text : path + "." + name.text;
       MP_REQUIRE(name.text.find('.') == std::string::npos, Exit::bad_configuration,
-                 "{}: {} is one key with a dot in it (in a file, write the section and below it the name; dots are for the command line)",
+                 "{}: {} is one key with a dot in it (in a file, write the section and below it the name; "
+                 "dots are for the command line)",
                  name.where, shown(name));
       if (const auto found = by_key_.find(key); found != by_key_.end()) {
         read(*found->second, value, name.where);
@@ -70,19 +74,22 @@ class Reader {
 
   void read_override(const std::string& override_text) {
     const std::size_t equals = override_text.find('=');
-    MP_REQUIRE(equals != std::string::npos && equals > 0, Exit::usage, "command line: {} is not key=value (like train.steps=20)",
-               quoted_if_needed(override_text));
+    MP_REQUIRE(equals != std::string::npos && equals > 0, Exit::usage,
+               "command line: {} is not key=value (like train.steps=20)", quoted_if_needed(override_text));
     const std::string key = override_text.substr(0, equals), value = override_text.substr(equals + 1);
     const std::string where = "command line";
     MP_REQUIRE(is_utf8(key), Exit::bad_configuration, "{}: a key is not UTF-8 text", where);
     const auto found = by_key_.find(key);
     if (found == by_key_.end()) {
       refuse_unknown(key, where);
-      fail(Exit::bad_configuration, "{}: {} is a section; set one of its settings, like {}", where, key, sections_[key]);
+      fail(Exit::bad_configuration, "{}: {} is a section; set one of its settings, like {}", where, key,
+           sections_[key]);
     }
-    MP_REQUIRE(value.size() <= largest_file, Exit::bad_configuration, "{}: {} is longer than {}", where, key, human_bytes(largest_file));
+    MP_REQUIRE(value.size() <= largest_file, Exit::bad_configuration, "{}: {} is longer than {}", where, key,
+               human_bytes(largest_file));
     Node node;
-    if (found->second->is_text()) {  // the shell has dealt with quotes: a prompt with ": " or "#" in it stays as it is
+    if (found->second
+            ->is_text()) {  // the shell has dealt with quotes: a prompt with ": " or "#" in it stays as it is
       node.kind = Node::Kind::text;
       node.text = value;
       node.where = where;
@@ -95,8 +102,8 @@ class Reader {
 
   void require_all(const std::string& file) const {
     for (const Setting& setting : settings_)
-      MP_REQUIRE(!setting.is_required() || where_.count(setting.key()), Exit::bad_configuration, "{}: {} is missing; add it: {}", file,
-                 setting.key(), setting.meaning());
+      MP_REQUIRE(!setting.is_required() || where_.count(setting.key()), Exit::bad_configuration,
+                 "{}: {} is missing; add it: {}", file, setting.key(), setting.meaning());
   }
 
   std::string origin(const std::string& key, const std::string& file) const {
@@ -149,7 +156,8 @@ Config read_config(const std::string& file, const std::vector<std::string>& over
   MP_REQUIRE(root.kind != Node::Kind::empty, Exit::bad_configuration,
              "{}: is empty (a configuration names at least run.dir and data.train)", file);
   MP_REQUIRE(root.kind == Node::Kind::mapping, Exit::bad_configuration,
-             "{}: is {} (a configuration is a mapping of sections like model: and train:)", file, shown(root));
+             "{}: is {} (a configuration is a mapping of sections like model: and train:)", file,
+             shown(root));
   Config config;
   Reader reader(config);
   reader.read_section(root, "");
@@ -166,9 +174,11 @@ std::string to_yaml(const Config& config) {
   for (const Setting& setting : settings_of(copy)) {
     const std::string& key = setting.key();
     std::size_t begin = 0, depth = 0;
-    for (std::size_t dot = key.find('.'); dot != std::string::npos; begin = dot + 1, dot = key.find('.', begin), ++depth) {
+    for (std::size_t dot = key.find('.'); dot != std::string::npos;
+         begin = dot + 1, dot = key.find('.', begin), ++depth) {
       const std::string prefix = key.substr(0, dot + 1);
-      if (!section.starts_with(prefix)) text += std::string(2 * depth, ' ') + key.substr(begin, dot - begin) + ":\n";
+      if (!section.starts_with(prefix))
+        text += std::string(2 * depth, ' ') + key.substr(begin, dot - begin) + ":\n";
     }
     section = key.substr(0, begin);
     text += std::string(2 * depth, ' ') + key.substr(begin) + ": " + setting.written() + "\n";
@@ -184,7 +194,8 @@ std::string config_help() {
     if (head != section) text += (text.empty() ? "" : "\n") + head + "\n";
     section = head;
     text += fmt::format("  {} = {}\n      {}.\n      Allowed: {}.\n", setting.key(),
-                        setting.is_required() ? "(required)" : setting.written(), setting.meaning(), setting.allowed());
+                        setting.is_required() ? "(required)" : setting.written(), setting.meaning(),
+                        setting.allowed());
   }
   return text;
 }

@@ -5,7 +5,8 @@
 
 namespace mindpipe {
 
-/// What one run is: every setting, resolved. The sections are those of the file; a value here has been checked.
+/// What one run is: every setting, resolved. The sections are those of the file; a value here has been
+/// checked.
 struct RunConfig {
   std::string dir;              ///< the run directory; everything is written below it
   std::string resume = "auto";  ///< auto | never
@@ -57,8 +58,11 @@ struct ScheduleConfig {
 
 struct ReproducibleConfig {  ///< logical shards; 0: the grid's degree
   int tensor = 0, data = 0;
-  bool tensor_follows = false, data_follows = false;  ///< not said but taken from the grid: another grid brings another number
-  bool operator==(const ReproducibleConfig& other) const { return tensor == other.tensor && data == other.data; }
+  bool tensor_follows = false,
+       data_follows = false;  ///< not said but taken from the grid: another grid brings another number
+  bool operator==(const ReproducibleConfig& other) const {
+    return tensor == other.tensor && data == other.data;
+  }
 };
 
 struct TrainConfig {
@@ -110,7 +114,7 @@ struct DeviceConfig {
   std::string description;            ///< emulated: the device to imitate
   LinksConfig links;
   std::string transport = "auto";  ///< cuda: what carries messages between ranks: auto | nccl | mpi
-  std::string kernels;             ///< cuda: a table of algorithms by `doctor --tune`; empty: the library's own choice
+  std::string kernels;  ///< cuda: a table of algorithms by `doctor --tune`; empty: the library's own choice
   bool operator==(const DeviceConfig&) const = default;
 };
 struct WatchdogConfig {
@@ -149,12 +153,13 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-/// Reads a YAML file and dotted overrides ("train.steps=20"), strictly, and resolves it. Every complaint is one sentence with
-/// file, line and key.
+/// Reads a YAML file and dotted overrides ("train.steps=20"), strictly, and resolves it. Every complaint is
+/// one sentence with file, line and key.
 Config read_config(const std::string& file, const std::vector<std::string>& overrides);
 
-/// Puts numbers in place of what was left to the program (mlp_width, key_value_heads, sequence, decay, logical shards) and
-/// refuses settings that contradict each other. Degrees that are still auto are left alone: call it again when they are known.
+/// Puts numbers in place of what was left to the program (mlp_width, key_value_heads, sequence, decay,
+/// logical shards) and refuses settings that contradict each other. Degrees that are still auto are left
+/// alone: call it again when they are known.
 Config resolve(Config config);
 
 /// The configuration as YAML that reads back to the same configuration, bit for bit.

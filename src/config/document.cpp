@@ -25,23 +25,29 @@ class Builder : public YAML::EventHandler {
                "{}: a second document begins here (a configuration is one document; remove '---')", at(mark));
   }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(leaf(mark, Node::Kind::empty, "", anchor)); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(leaf(mark, Node::Kind::empty, "", anchor));
+  }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     fail(Exit::bad_configuration, "{}: an alias (*name) stands here (write the value itself)", at(mark));
   }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& value) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
     Node node = leaf(mark, Node::Kind::text, tag, anchor);
     node.quoted = tag == "!";
     node.text = value;
-    if (!node.quoted && (value == "~" || value == "null" || value == "Null" || value == "NULL" || value.empty()))
+    if (!node.quoted &&
+        (value == "~" || value == "null" || value == "Null" || value == "NULL" || value.empty()))
       node.kind = Node::Kind::empty;
     add(std::move(node));
   }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
     open(leaf(mark, Node::Kind::list, tag, anchor));
   }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     open(leaf(mark, Node::Kind::mapping, tag, anchor));
   }
   void OnMapEnd() override { close(); }
@@ -52,10 +58,13 @@ class Builder : public YAML::EventHandler {
     bool has_key = false;
   };
 
-  std::string at(const YAML::Mark& mark) const { return with_lines_ ? fmt::format("{}:{}", where_, mark.line + 1) : where_; }
+  std::string at(const YAML::Mark& mark) const {
+    return with_lines_ ? fmt::format("{}:{}", where_, mark.line + 1) : where_;
+  }
 
   Node leaf(const YAML::Mark& mark, Node::Kind kind, const std::string& tag, YAML::anchor_t anchor) const {
-    MP_REQUIRE(anchor == 0, Exit::bad_configuration, "{}: an anchor (&name) stands here (write the value where it is used)", at(mark));
+    MP_REQUIRE(anchor == 0, Exit::bad_configuration,
+               "{}: an anchor (&name) stands here (write the value where it is used)", at(mark));
     MP_REQUIRE(tag.empty() || tag == "?" || tag == "!", Exit::bad_configuration,
                "{}: a tag ({}) stands here (types are known; remove the tag)", at(mark), tag);
     Node node;
@@ -65,7 +74,8 @@ class Builder : public YAML::EventHandler {
   }
 
   void open(Node node) {
-    MP_REQUIRE(open_.size() < deepest, Exit::bad_configuration, "{}: nested more than {} deep (no setting is)", node.where, deepest);
+    MP_REQUIRE(open_.size() < deepest, Exit::bad_configuration,
+               "{}: nested more than {} deep (no setting is)", node.where, deepest);
     open_.push_back({std::move(node), {}, false});
   }
 
@@ -94,12 +104,14 @@ class Builder : public YAML::EventHandler {
   }
 
   static void accept_key(const Node& mapping, const Node& key) {
-    MP_REQUIRE(key.kind == Node::Kind::text, Exit::bad_configuration, "{}: {} is used as a key (keys are plain names)", key.where,
-               shown(key));
-    MP_REQUIRE(key.text != "<<", Exit::bad_configuration, "{}: a merge key (<<) stands here (write the settings themselves)", key.where);
+    MP_REQUIRE(key.kind == Node::Kind::text, Exit::bad_configuration,
+               "{}: {} is used as a key (keys are plain names)", key.where, shown(key));
+    MP_REQUIRE(key.text != "<<", Exit::bad_configuration,
+               "{}: a merge key (<<) stands here (write the settings themselves)", key.where);
     for (const auto& [other, value] : mapping.entries)
-      MP_REQUIRE(other.text != key.text, Exit::bad_configuration, "{}: {} is set a second time (the first is at {}; keep one of them)",
-                 key.where, shown(key), other.where);
+      MP_REQUIRE(other.text != key.text, Exit::bad_configuration,
+                 "{}: {} is set a second time (the first is at {}; keep one of them)", key.where, shown(key),
+                 other.where);
   }
 
   std::string where_;
@@ -113,16 +125,21 @@ class Builder : public YAML::EventHandler {
 
 Node parse_document(const std::string& text, const std::string& where, bool with_lines) {
   Builder builder(where, with_lines);
-  const auto nul = std::find_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 && c != '\n' && c != '\t' && c != '\r'; });
-  MP_REQUIRE(nul == text.end(), Exit::bad_configuration, "{}: holds the byte 0x{:02x} (a configuration is text)",
-             with_lines ? fmt::format("{}:{}", where, 1 + std::count(text.begin(), nul, '\n')) : where, static_cast<unsigned char>(*nul));
+  const auto nul = std::find_if(text.begin(), text.end(), [](unsigned char c) {
+    return c < 0x20 && c != '\n' && c != '\t' && c != '\r';
+  });
+  MP_REQUIRE(nul == text.end(), Exit::bad_configuration,
+             "{}: holds the byte 0x{:02x} (a configuration is text)",
+             with_lines ? fmt::format("{}:{}", where, 1 + std::count(text.begin(), nul, '\n')) : where,
+             static_cast<unsigned char>(*nul));
   try {
     std::istringstream in(text);
     YAML::Parser parser(in);
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& problem) {
-    const std::string at = with_lines && !problem.mark.is_null() ? fmt::format("{}:{}", where, problem.mark.line + 1) : where;
+    const std::string at =
+        with_lines && !problem.mark.is_null() ? fmt::format("{}:{}", where, problem.mark.line + 1) : where;
     fail(Exit::bad_configuration, "{}: is not YAML ({})", at, problem.msg);
   }
   return builder.take();

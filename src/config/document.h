@@ -16,8 +16,8 @@ struct Node {
   std::vector<std::pair<Node, Node>> entries;  ///< key and value
 };
 
-/// Reads one YAML document, strictly: no anchors, aliases, tags, merges, second documents, repeated keys or keys that are not
-/// plain names. `where` begins every complaint; with_lines adds the line to it.
+/// Reads one YAML document, strictly: no anchors, aliases, tags, merges, second documents, repeated keys or
+/// keys that are not plain names. `where` begins every complaint; with_lines adds the line to it.
 Node parse_document(const std::string& text, const std::string& where, bool with_lines);
 
 /// A node as a user would write it on one line, shortened.

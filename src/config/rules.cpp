@@ -15,8 +15,10 @@ struct Complaints {
   const Origin& origin;
 
   template <class... Parts>
-  void require(bool holds, const std::string& key, fmt::format_string<Parts...> sentence, Parts&&... parts) const {
-    MP_REQUIRE(holds, Exit::bad_configuration, "{}: {} {}", origin(key), key, fmt::format(sentence, std::forward<Parts>(parts)...));
+  void require(bool holds, const std::string& key, fmt::format_string<Parts...> sentence,
+               Parts&&... parts) const {
+    MP_REQUIRE(holds, Exit::bad_configuration, "{}: {} {}", origin(key), key,
+               fmt::format(sentence, std::forward<Parts>(parts)...));
   }
 };
 
@@ -29,12 +31,16 @@ bool cuts_whole_subtrees(int degree, int shards) {
 }
 
 void check_model(const ModelConfig& m, const Complaints& complain) {
-  complain.require(m.width % m.heads == 0, "model.heads", "is {} and model.width {} (heads divide the width; the nearest width is {})",
-                   m.heads, m.width, std::max(1, (m.width + m.heads / 2) / m.heads) * m.heads);
+  complain.require(m.width % m.heads == 0, "model.heads",
+                   "is {} and model.width {} (heads divide the width; the nearest width is {})", m.heads,
+                   m.width, std::max(1, (m.width + m.heads / 2) / m.heads) * m.heads);
   complain.require(m.heads % m.key_value_heads == 0, "model.key_value_heads",
-                   "is {} and model.heads {} (heads share keys and values in equal groups)", m.key_value_heads, m.heads);
-  complain.require(m.positions != "rotary" || m.width / m.heads % 2 == 0, "model.positions",
-                   "is rotary and a head is {} wide (rotation works on pairs; make model.width / model.heads even)", m.width / m.heads);
+                   "is {} and model.heads {} (heads share keys and values in equal groups)",
+                   m.key_value_heads, m.heads);
+  complain.require(
+      m.positions != "rotary" || m.width / m.heads % 2 == 0, "model.positions",
+      "is rotary and a head is {} wide (rotation works on pairs; make model.width / model.heads even)",
+      m.width / m.heads);
 }
 
 /// A translator is built one way in these; what it would not read is refused rather than passed over.
@@ -43,9 +49,11 @@ void check_translator(const ModelConfig& m, const Complaints& complain) {
   const auto leave_out = [&](bool as_built, const char* key, const std::string& value, const char* what) {
     complain.require(as_built, key, "is {}, but a translator has {} (leave it out)", value, what);
   };
-  leave_out(m.key_value_heads == m.heads, "model.key_value_heads", std::to_string(m.key_value_heads), "as many as model.heads");
+  leave_out(m.key_value_heads == m.heads, "model.key_value_heads", std::to_string(m.key_value_heads),
+            "as many as model.heads");
   leave_out(m.positions == "learned", "model.positions", m.positions, "learned positions");
-  leave_out(m.rotary_base == ModelConfig{}.rotary_base, "model.rotary_base", shortest(m.rotary_base), "learned positions");
+  leave_out(m.rotary_base == ModelConfig{}.rotary_base, "model.rotary_base", shortest(m.rotary_base),
+            "learned positions");
   leave_out(m.tied, "model.tied", "false", "one table for source, target and head");
 }
 
@@ -60,12 +68,14 @@ std::string divisors_near(int number, int wanted) {
 void check_shards(const Config& c, const Complaints& complain) {
   const int shards = c.reproducible.tensor;
   if (shards > 1) {
-    const int common = std::gcd(std::gcd(c.model.heads, c.model.key_value_heads), std::gcd(c.model.mlp_width, c.data.sequence));
+    const int common = std::gcd(std::gcd(c.model.heads, c.model.key_value_heads),
+                                std::gcd(c.model.mlp_width, c.data.sequence));
     const auto divides = [&](int extent, const char* name) {
-      complain.require(
-          extent % shards == 0, c.reproducible.tensor_follows ? "grid.tensor" : "reproducible.tensor",
-          "is {} and {} {} (every logical shard gets an equal part; the nearest that divides heads, mlp_width and sequence is {})", shards,
-          name, extent, divisors_near(common, shards));
+      complain.require(extent % shards == 0,
+                       c.reproducible.tensor_follows ? "grid.tensor" : "reproducible.tensor",
+                       "is {} and {} {} (every logical shard gets an equal part; the nearest that divides "
+                       "heads, mlp_width and sequence is {})",
+                       shards, name, extent, divisors_near(common, shards));
     };
     divides(c.model.heads, "model.heads");
     divides(c.model.key_value_heads, "model.key_value_heads");
@@ -75,7 +85,8 @@ void check_shards(const Config& c, const Complaints& complain) {
   const auto fits = [&](int degree, int logical, const std::string& axis) {
     if (degree == 0 || logical == 0) return;
     complain.require(cuts_whole_subtrees(degree, logical), "grid." + axis,
-                     "is {} and reproducible.{} {} (a degree is 1, all logical shards, or a power of two below them when they are one too)",
+                     "is {} and reproducible.{} {} (a degree is 1, all logical shards, or a power of two "
+                     "below them when they are one too)",
                      degree, axis, logical);
   };
   fits(c.grid.tensor, c.reproducible.tensor, "tensor");
@@ -84,30 +95,36 @@ void check_shards(const Config& c, const Complaints& complain) {
 
 void check_batch(const Config& c, const Complaints& complain) {
   const TrainConfig& t = c.train;
-  complain.require(t.micro_batch <= t.batch, "train.micro_batch", "is {} and train.batch {} (a micro-batch is a part of the batch)",
-                   t.micro_batch, t.batch);
+  complain.require(t.micro_batch <= t.batch, "train.micro_batch",
+                   "is {} and train.batch {} (a micro-batch is a part of the batch)", t.micro_batch, t.batch);
   const std::int64_t unit = std::int64_t{t.micro_batch} * std::max(1, c.reproducible.data);
   const std::int64_t near = std::max<std::int64_t>(1, (t.batch + unit / 2) / unit) * unit;
   if (c.reproducible.data > 1)
     complain.require(t.batch % unit == 0, "train.batch",
-                     "is {}, but must be a multiple of train.micro_batch x reproducible.data = {} x {} (the nearest is {})", t.batch,
-                     t.micro_batch, c.reproducible.data, near);
-  complain.require(t.batch % unit == 0, "train.batch", "is {}, but must be a multiple of train.micro_batch = {} (the nearest is {})",
-                   t.batch, t.micro_batch, near);
+                     "is {}, but must be a multiple of train.micro_batch x reproducible.data = {} x {} (the "
+                     "nearest is {})",
+                     t.batch, t.micro_batch, c.reproducible.data, near);
+  complain.require(t.batch % unit == 0, "train.batch",
+                   "is {}, but must be a multiple of train.micro_batch = {} (the nearest is {})", t.batch,
+                   t.micro_batch, near);
 }
 
 void check_rate(const Config& c, const Complaints& complain) {
   const RateConfig& rate = c.optimizer.rate;
-  complain.require(rate.warmup <= c.train.steps, "optimizer.rate.warmup", "is {} and train.steps {} (the warm-up ends within the run)",
-                   rate.warmup, c.train.steps);
-  complain.require(rate.floor <= rate.peak, "optimizer.rate.floor", "is {} and optimizer.rate.peak {} (the floor is not above the peak)",
-                   shortest(rate.floor), shortest(rate.peak));
+  complain.require(rate.warmup <= c.train.steps, "optimizer.rate.warmup",
+                   "is {} and train.steps {} (the warm-up ends within the run)", rate.warmup, c.train.steps);
+  complain.require(rate.floor <= rate.peak, "optimizer.rate.floor",
+                   "is {} and optimizer.rate.peak {} (the floor is not above the peak)", shortest(rate.floor),
+                   shortest(rate.peak));
   if (rate.kind == "wsd")
-    complain.require(std::int64_t{rate.warmup} + rate.decay <= std::max(1, c.train.steps), "optimizer.rate.decay",
-                     "is {}, warm-up {} and train.steps {} (both parts lie within the run)", rate.decay, rate.warmup, c.train.steps);
+    complain.require(std::int64_t{rate.warmup} + rate.decay <= std::max(1, c.train.steps),
+                     "optimizer.rate.decay",
+                     "is {}, warm-up {} and train.steps {} (both parts lie within the run)", rate.decay,
+                     rate.warmup, c.train.steps);
   if (rate.kind == "linear" || rate.kind == "cosine")
     complain.require(rate.decay >= rate.warmup, "optimizer.rate.decay",
-                     "is {} and optimizer.rate.warmup {} (the floor is reached after the warm-up)", rate.decay, rate.warmup);
+                     "is {} and optimizer.rate.warmup {} (the floor is reached after the warm-up)",
+                     rate.decay, rate.warmup);
 }
 
 void check_grid(const Config& c, const Complaints& complain) {
@@ -117,18 +134,20 @@ void check_grid(const Config& c, const Complaints& complain) {
   if (c.grid.data == 0) automatic.push_back("grid.data");
   if (c.grid.tensor == 0) automatic.push_back("grid.tensor");
   if (automatic.size() > 1)
-    complain.require(false, automatic[1], "is auto, and {} too (at most one degree can be the rest of the ranks)", automatic[0]);
+    complain.require(false, automatic[1],
+                     "is auto, and {} too (at most one degree can be the rest of the ranks)", automatic[0]);
 
   const ScheduleConfig& s = c.schedule;
   const bool chunked = s.kind == "interleaved" || s.kind == "breadth-first";
   complain.require(chunked || s.chunks == 1, "schedule.chunks",
-                   "is {} and schedule.kind {} (only interleaved and breadth-first cut stages into chunks)", s.chunks, s.kind);
+                   "is {} and schedule.kind {} (only interleaved and breadth-first cut stages into chunks)",
+                   s.chunks, s.kind);
   complain.require(std::is_sorted(s.cuts.begin(), s.cuts.end(), std::less_equal<>()), "schedule.cuts",
                    "is [{}] (each cut lies behind the one before)", joined(s.cuts));
   if (!s.cuts.empty() && c.grid.pipeline > 0)
     complain.require(static_cast<int>(s.cuts.size()) == c.grid.pipeline * s.chunks - 1, "schedule.cuts",
-                     "names {} cuts, but {} stages of {} chunks have {}", s.cuts.size(), c.grid.pipeline, s.chunks,
-                     c.grid.pipeline * s.chunks - 1);
+                     "names {} cuts, but {} stages of {} chunks have {}", s.cuts.size(), c.grid.pipeline,
+                     s.chunks, c.grid.pipeline * s.chunks - 1);
 }
 
 }  // namespace
@@ -137,7 +156,9 @@ void fill_in(Config& c) {
   ModelConfig& m = c.model;
   if (m.key_value_heads == 0) m.key_value_heads = m.heads;
   if (m.mlp_width == 0)
-    m.mlp_width = m.mlp == "swiglu" ? static_cast<int>((std::int64_t{m.width} * 8 + 3 * 64 - 1) / (3 * 64) * 64) : 4 * m.width;
+    m.mlp_width = m.mlp == "swiglu"
+                      ? static_cast<int>((std::int64_t{m.width} * 8 + 3 * 64 - 1) / (3 * 64) * 64)
+                      : 4 * m.width;
   if (c.data.sequence == 0) c.data.sequence = m.context;
   RateConfig& rate = c.optimizer.rate;
   if (rate.decay == 0) rate.decay = std::max(1, rate.kind == "wsd" ? c.train.steps / 10 : c.train.steps);
@@ -150,8 +171,9 @@ void check_together(const Config& c, const Origin& origin) {
   const Complaints complain{origin};
   check_model(c.model, complain);
   check_translator(c.model, complain);
-  complain.require(c.data.sequence <= c.model.context, "data.sequence", "is {} and model.context {} (a sample fits the context)",
-                   c.data.sequence, c.model.context);
+  complain.require(c.data.sequence <= c.model.context, "data.sequence",
+                   "is {} and model.context {} (a sample fits the context)", c.data.sequence,
+                   c.model.context);
   check_grid(c, complain);
   check_shards(c, complain);
   check_batch(c, complain);

@@ -42,7 +42,9 @@ std::optional<Number> number_from(std::string_view text) {
 std::string plain_digits(std::string text) {
   std::erase(text, '_');
   std::erase(text, ',');
-  if (const auto point = text.find('.'); point != text.npos && text.find_first_not_of('0', point + 1) == text.npos) text.resize(point);
+  if (const auto point = text.find('.');
+      point != text.npos && text.find_first_not_of('0', point + 1) == text.npos)
+    text.resize(point);
   const auto first = text.find_first_not_of('0');
   if (all_digits(text)) text = first == text.npos ? "0" : text.substr(first);
   return is_plain_integer(text) ? text : "";
@@ -56,7 +58,9 @@ std::string truth_meant(std::string text) {
 }
 
 std::string bound(double value) {
-  return value == static_cast<double>(static_cast<long long>(value)) ? fmt::format("{}", static_cast<long long>(value)) : shortest(value);
+  return value == static_cast<double>(static_cast<long long>(value))
+             ? fmt::format("{}", static_cast<long long>(value))
+             : shortest(value);
 }
 
 }  // namespace
@@ -67,8 +71,8 @@ struct Setting::Reading {
   const Node& node;
 
   [[noreturn]] void refuse(const std::string& meant = "") const {
-    fail(Exit::bad_configuration, "{}: {} is {}; allowed: {}{}", node.where, setting.key_, shown(node), setting.allowed(),
-         meant.empty() ? "" : "; did you mean " + meant + "?");
+    fail(Exit::bad_configuration, "{}: {} is {}; allowed: {}{}", node.where, setting.key_, shown(node),
+         setting.allowed(), meant.empty() ? "" : "; did you mean " + meant + "?");
   }
 
   const std::string& plain() const {
@@ -113,7 +117,8 @@ struct Setting::Reading {
     const auto control = [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; };
     if (!is_utf8(node.text) || std::any_of(node.text.begin(), node.text.end(), control)) refuse();
     if (setting.required_ && node.text.empty()) refuse();
-    if (!setting.words_.empty() && std::find(setting.words_.begin(), setting.words_.end(), node.text) == setting.words_.end()) {
+    if (!setting.words_.empty() &&
+        std::find(setting.words_.begin(), setting.words_.end(), node.text) == setting.words_.end()) {
       std::string lower = node.text;
       for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
       refuse(nearest_spelling(lower, setting.words_).value_or(""));
@@ -136,11 +141,11 @@ struct Setting::Reading {
       if (key.text == "path") path.read(value);
       else if (key.text == "weight") weight.read(value);
       else
-        fail(Exit::bad_configuration, "{}: {}.{} is not a setting (a source has path and weight){}", key.where, setting.key_, key.text,
-             did_you_mean(key.text, {"path", "weight"}));
+        fail(Exit::bad_configuration, "{}: {}.{} is not a setting (a source has path and weight){}",
+             key.where, setting.key_, key.text, did_you_mean(key.text, {"path", "weight"}));
     }
-    MP_REQUIRE(!source.path.empty(), Exit::bad_configuration, "{}: {}.path is missing; add it: where the tokens are", node.where,
-               setting.key_);
+    MP_REQUIRE(!source.path.empty(), Exit::bad_configuration,
+               "{}: {}.path is missing; add it: where the tokens are", node.where, setting.key_);
     return source;
   }
 };
@@ -153,74 +158,96 @@ std::string Setting::allowed() const {
     return text;
   };
   const std::string kind = std::visit(
-      Overloaded{
-          [&](std::uint64_t*) { return std::string("a whole number from 0 to 18446744073709551615"); },
-          [&](double*) { return unit_ == Unit::seconds ? "seconds, or a duration like 23h50m," + range() : "a number" + range(); },
-          [&](std::int64_t*) { return unit_ == Unit::bytes ? std::string("bytes, or a size like 12 GiB") : "a whole number" + range(); },
-          [&](int*) { return "a whole number" + range(); }, [&](bool*) { return std::string("true or false"); },
-          [&](std::string*) { return !words_.empty() ? join(words_, ", ") : std::string(required_ ? "text that is not empty" : "text"); },
-          [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
-          [&](std::vector<DataSource>*) {
-            return std::string("a path without .bin, synthetic:NAME, or a list of these, each perhaps {path: ..., weight: ...}");
-          }},
+      Overloaded{[&](std::uint64_t*) { return std::string("a whole number from 0 to 18446744073709551615"); },
+                 [&](double*) {
+                   return unit_ == Unit::seconds ? "seconds, or a duration like 23h50m," + range()
+                                                 : "a number" + range();
+                 },
+                 [&](std::int64_t*) {
+                   return unit_ == Unit::bytes ? std::string("bytes, or a size like 12 GiB")
+                                               : "a whole number" + range();
+                 },
+                 [&](int*) { return "a whole number" + range(); },
+                 [&](bool*) { return std::string("true or false"); },
+                 [&](std::string*) {
+                   return !words_.empty() ? join(words_, ", ")
+                                          : std::string(required_ ? "text that is not empty" : "text");
+                 },
+                 [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
+                 [&](std::vector<DataSource>*) {
+                   return std::string(
+                       "a path without .bin, synthetic:NAME, or a list of these, each perhaps {path: ..., "
+                       "weight: ...}");
+                 }},
       member_);
   return automatic_ ? "auto or " + kind : kind;
 }
 
 void Setting::read(const Node& node) const {
   const Reading reading{*this, node};
-  MP_REQUIRE(node.kind != Node::Kind::empty, Exit::bad_configuration, "{}: {} has no value; allowed: {}", node.where, key_, allowed());
+  MP_REQUIRE(node.kind != Node::Kind::empty, Exit::bad_configuration, "{}: {} has no value; allowed: {}",
+             node.where, key_, allowed());
   if (automatic_ && node.kind == Node::Kind::text && node.text == "auto") {
     *std::get<int*>(member_) = 0;
     return;
   }
   std::visit(Overloaded{[&](int* member) { *member = reading.whole<int>(); },
                         [&](std::int64_t* member) {
-                          const auto size = unit_ == Unit::bytes && node.kind == Node::Kind::text && !is_plain_integer(node.text)
+                          const auto size = unit_ == Unit::bytes && node.kind == Node::Kind::text &&
+                                                    !is_plain_integer(node.text)
                                                 ? parse_bytes(node.text)
                                                 : std::nullopt;
                           *member = size && node.text[0] != '0' ? *size : reading.whole<std::int64_t>();
                         },
                         [&](std::uint64_t* member) { *member = reading.whole<std::uint64_t>(); },
                         [&](double* member) {
-                          const auto span = unit_ == Unit::seconds && node.kind == Node::Kind::text && !is_plain_number(node.text)
+                          const auto span = unit_ == Unit::seconds && node.kind == Node::Kind::text &&
+                                                    !is_plain_number(node.text)
                                                 ? parse_seconds(node.text)
                                                 : std::nullopt;
                           if (span && !all_digits(node.text)) reading.within(*member = *span);
                           else *member = reading.real();
                         },
-                        [&](bool* member) { *member = reading.truth(); }, [&](std::string* member) { *member = reading.text(); },
+                        [&](bool* member) { *member = reading.truth(); },
+                        [&](std::string* member) { *member = reading.text(); },
                         [&](std::vector<int>* member) {
                           if (node.kind != Node::Kind::list) reading.refuse();
                           member->clear();
-                          for (const Node& item : node.items) member->push_back(Reading{*this, item}.whole<int>());
+                          for (const Node& item : node.items)
+                            member->push_back(Reading{*this, item}.whole<int>());
                         },
                         [&](std::vector<DataSource>* member) {
                           member->clear();
                           if (node.kind != Node::Kind::list) member->push_back(reading.source());
-                          for (const Node& item : node.items) member->push_back(Reading{*this, item}.source());
+                          for (const Node& item : node.items)
+                            member->push_back(Reading{*this, item}.source());
                           if (required_ && member->empty())
-                            fail(Exit::bad_configuration, "{}: {} is an empty list; allowed: {}", node.where, key_, allowed());
+                            fail(Exit::bad_configuration, "{}: {} is an empty list; allowed: {}", node.where,
+                                 key_, allowed());
                         }},
              member_);
 }
 
 std::string Setting::written() const {
   return std::visit(
-      Overloaded{
-          [&](int* member) { return automatic_ && *member == 0 ? std::string("auto") : fmt::format("{}", *member); },
-          [](std::int64_t* member) { return fmt::format("{}", *member); }, [](std::uint64_t* member) { return fmt::format("{}", *member); },
-          [](double* member) { return shortest(*member); }, [](bool* member) { return std::string(*member ? "true" : "false"); },
-          [](std::string* member) { return quoted_if_needed(*member); },
-          [](std::vector<int>* member) { return fmt::format("[{}]", joined(*member)); },
-          [](std::vector<DataSource>* member) {
-            std::vector<std::string> sources;
-            for (const DataSource& source : *member)
-              sources.push_back(source.weight == 1
-                                    ? quoted_if_needed(source.path)
-                                    : fmt::format("{{path: {}, weight: {}}}", quoted_if_needed(source.path), shortest(source.weight)));
-            return fmt::format("[{}]", join(sources, ", "));
-          }},
+      Overloaded{[&](int* member) {
+                   return automatic_ && *member == 0 ? std::string("auto") : fmt::format("{}", *member);
+                 },
+                 [](std::int64_t* member) { return fmt::format("{}", *member); },
+                 [](std::uint64_t* member) { return fmt::format("{}", *member); },
+                 [](double* member) { return shortest(*member); },
+                 [](bool* member) { return std::string(*member ? "true" : "false"); },
+                 [](std::string* member) { return quoted_if_needed(*member); },
+                 [](std::vector<int>* member) { return fmt::format("[{}]", joined(*member)); },
+                 [](std::vector<DataSource>* member) {
+                   std::vector<std::string> sources;
+                   for (const DataSource& source : *member)
+                     sources.push_back(source.weight == 1 ? quoted_if_needed(source.path)
+                                                          : fmt::format("{{path: {}, weight: {}}}",
+                                                                        quoted_if_needed(source.path),
+                                                                        shortest(source.weight)));
+                   return fmt::format("[{}]", join(sources, ", "));
+                 }},
       member_);
 }
 

@@ -10,15 +10,16 @@
 
 namespace mindpipe {
 
-/// One setting: its key, what it may be, what it means, and the member of a Config that holds it. Reading, checking, printing
-/// and documenting all go through the same list of these.
+/// One setting: its key, what it may be, what it means, and the member of a Config that holds it. Reading,
+/// checking, printing and documenting all go through the same list of these.
 class Setting {
  public:
-  using Member =
-      std::variant<int*, std::int64_t*, std::uint64_t*, double*, bool*, std::string*, std::vector<int>*, std::vector<DataSource>*>;
+  using Member = std::variant<int*, std::int64_t*, std::uint64_t*, double*, bool*, std::string*,
+                              std::vector<int>*, std::vector<DataSource>*>;
   enum class Unit { none, bytes, seconds };
 
-  Setting(std::string key, Member member, std::string meaning) : key_(std::move(key)), meaning_(std::move(meaning)), member_(member) {}
+  Setting(std::string key, Member member, std::string meaning)
+      : key_(std::move(key)), meaning_(std::move(meaning)), member_(member) {}
 
   // What it may be, said once in the table.
   Setting from(double least) && {

@@ -40,14 +40,17 @@ template <class... Parts>
 
 }  // namespace mindpipe
 
-/// What a user can get wrong. Always on: MP_REQUIRE(rows > 0, Exit::bad_data, "batch has {} rows (at least 1)", rows)
+/// What a user can get wrong. Always on: MP_REQUIRE(rows > 0, Exit::bad_data, "batch has {} rows (at least
+/// 1)", rows)
 #define MP_REQUIRE(condition, code, ...)                   \
   do {                                                     \
     if (!(condition)) ::mindpipe::fail(code, __VA_ARGS__); \
   } while (false)
 
 /// What only a mistake of ours can break. Always on; says where.
-#define MP_CHECK(condition, ...)                                                                                                 \
-  do {                                                                                                                           \
-    if (!(condition)) ::mindpipe::fail(::mindpipe::Exit::internal, "{}:{}: {}", __FILE__, __LINE__, ::fmt::format(__VA_ARGS__)); \
+#define MP_CHECK(condition, ...)                                                    \
+  do {                                                                              \
+    if (!(condition))                                                               \
+      ::mindpipe::fail(::mindpipe::Exit::internal, "{}:{}: {}", __FILE__, __LINE__, \
+                       ::fmt::format(__VA_ARGS__));                                 \
   } while (false)

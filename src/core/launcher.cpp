@@ -18,8 +18,10 @@ std::optional<int> first_of(std::initializer_list<const char*> names) {
 Launch launch() {
   if (const auto rank = first_of({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}))
     return {true, *rank, first_of({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}).value_or(0)};
-  // A batch script has SLURM_PROCID and SLURM_NTASKS too, and what it starts without srun is alone; only srun counts a step's tasks.
-  if (const auto ranks = first_of({"SLURM_STEP_NUM_TASKS"})) return {true, first_of({"SLURM_PROCID"}).value_or(0), *ranks};
+  // A batch script has SLURM_PROCID and SLURM_NTASKS too, and what it starts without srun is alone; only srun
+  // counts a step's tasks.
+  if (const auto ranks = first_of({"SLURM_STEP_NUM_TASKS"}))
+    return {true, first_of({"SLURM_PROCID"}).value_or(0), *ranks};
   return {};
 }
 

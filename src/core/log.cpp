@@ -59,7 +59,8 @@ void detail::log_line(const char* kind, const std::string& line) {
   write(room + marked(kind + line) + "\n");
 }
 
-Progress::Progress(std::int64_t done, std::int64_t total) : start_(done), total_(total), last_done_(done), clock_start_(now_ns()) {}
+Progress::Progress(std::int64_t done, std::int64_t total)
+    : start_(done), total_(total), last_done_(done), clock_start_(now_ns()) {}
 
 Progress::~Progress() {
   Log& log = the_log();
@@ -77,12 +78,15 @@ void Progress::update(std::int64_t done, const std::string& text) {
   last_done_ = done;
   if (log.rank != 0) return;
   const bool first = last_shown_ == 0, last = done >= total_;
-  if (!first && !last && seconds_since(last_shown_) < (log.terminal ? terminal_interval : plain_interval)) return;
+  if (!first && !last && seconds_since(last_shown_) < (log.terminal ? terminal_interval : plain_interval))
+    return;
   last_shown_ = now_ns();
 
   std::string line = marked(fmt::format("step {}/{} | {}", done, total_, text));
   if (done > start_ && !last)
-    line += " | " + human_seconds(seconds_since(clock_start_) / static_cast<double>(done - start_) * static_cast<double>(total_ - done)) +
+    line += " | " +
+            human_seconds(seconds_since(clock_start_) / static_cast<double>(done - start_) *
+                          static_cast<double>(total_ - done)) +
             " left";
   if (!log.terminal) {
     write(line + "\n");

@@ -29,8 +29,9 @@ void warning(fmt::format_string<Parts...> text, Parts&&... parts) {
   detail::log_line("warning: ", fmt::format(text, std::forward<Parts>(parts)...));
 }
 
-/// How far a run has come: one line that changes in place on a terminal, else a plain line now and then. It measures its own
-/// pace; the first step it is told of only starts the clock, since it carries what happens once.
+/// How far a run has come: one line that changes in place on a terminal, else a plain line now and then. It
+/// measures its own pace; the first step it is told of only starts the clock, since it carries what happens
+/// once.
 class Progress {
  public:
   /// `done` of `total` steps lie behind us.

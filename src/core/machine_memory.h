@@ -11,7 +11,8 @@ struct MemoryLimit {
   std::string name;
 };
 
-/// The files that may limit the memory of a process with this /proc/self/cgroup, from its own group to the root, of either version.
+/// The files that may limit the memory of a process with this /proc/self/cgroup, from its own group to the
+/// root, of either version.
 std::vector<std::string> limit_files(const std::string& groups);
 /// What such a file says, in bytes; 0: no limit ("max", or the first version's enormous number).
 std::int64_t limit_in(const std::string& text);

@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t page = 4096, huge = std::size_t{2} << 20;
 bool is_large(std::size_t bytes) { return bytes >= 2 * huge; }
 
-/// Large blocks are the system's own pages, zero until they are written, and huge ones where there are such: fewer faults at the start,
-/// fewer misses in every product.
+/// Large blocks are the system's own pages, zero until they are written, and huge ones where there are such:
+/// fewer faults at the start, fewer misses in every product.
 void* allocate_host(std::size_t bytes) {
   if (!is_large(bytes)) return std::aligned_alloc(alignment, bytes);
   const std::size_t pages = (bytes + page - 1) / page * page;
@@ -39,15 +39,19 @@ void release_host(void* address, std::size_t bytes) {
 #ifdef MINDPIPE_CUDA
 void* allocate_cuda(Memory::Kind kind, std::size_t bytes) {
   void* address = nullptr;
-  const cudaError_t answer =
-      kind == Memory::Kind::device ? cudaMalloc(&address, bytes) : cudaHostAlloc(&address, bytes, cudaHostAllocPortable);
+  const cudaError_t answer = kind == Memory::Kind::device
+                                 ? cudaMalloc(&address, bytes)
+                                 : cudaHostAlloc(&address, bytes, cudaHostAllocPortable);
   if (answer == cudaSuccess) return address;
   cudaGetLastError();  // answered here; it is not to be found by the next call
   MP_REQUIRE(answer == cudaErrorMemoryAllocation, Exit::bad_configuration,
-             "cuda: no memory of the GPU or for it ({}); look with nvidia-smi, or set device.kind=cpu", cudaGetErrorString(answer));
+             "cuda: no memory of the GPU or for it ({}); look with nvidia-smi, or set device.kind=cpu",
+             cudaGetErrorString(answer));
   return nullptr;
 }
-void release_cuda(Memory::Kind kind, void* address) { kind == Memory::Kind::device ? cudaFree(address) : cudaFreeHost(address); }
+void release_cuda(Memory::Kind kind, void* address) {
+  kind == Memory::Kind::device ? cudaFree(address) : cudaFreeHost(address);
+}
 #else
 void* allocate_cuda(Memory::Kind, std::size_t) {
   fail(Exit::bad_configuration, "this build has no CUDA, so it has no memory of a GPU or for it");
@@ -75,7 +79,9 @@ const char* name_of(MemoryClass kind) {
   return "?";
 }
 
-std::size_t Memory::allocated() const { return std::accumulate(allocated_.begin(), allocated_.end(), std::size_t{0}); }
+std::size_t Memory::allocated() const {
+  return std::accumulate(allocated_.begin(), allocated_.end(), std::size_t{0});
+}
 std::size_t Memory::used() const { return std::accumulate(used_.begin(), used_.end(), std::size_t{0}); }
 
 std::string ledger_of(const std::array<std::int64_t, memory_classes.size()>& bytes) {
@@ -97,19 +103,22 @@ std::string Memory::ledger() const {
 void* Memory::allocate(std::size_t bytes, MemoryClass use) {
   bytes = aligned(bytes);
   if (bytes == 0) return nullptr;
-  MP_CHECK(closed_ == 0, "{} of {} bytes asked for in the middle of a step, where nothing is allocated", name_of(use), bytes);
+  MP_CHECK(closed_ == 0, "{} of {} bytes asked for in the middle of a step, where nothing is allocated",
+           name_of(use), bytes);
   MP_REQUIRE(limit_ == 0 || allocated() + bytes <= limit_, Exit::out_of_memory,
-             "memory: {} needs {:.1f} MiB more, but memory.device_limit is {:.1f} MiB; held so far:\n{}", name_of(use), bytes / 1048576.0,
-             limit_ / 1048576.0, ledger());
+             "memory: {} needs {:.1f} MiB more, but memory.device_limit is {:.1f} MiB; held so far:\n{}",
+             name_of(use), bytes / 1048576.0, limit_ / 1048576.0, ledger());
   void* address = obtain(bytes, use);
   allocated_[static_cast<int>(use)] += bytes;
   return address;
 }
 
 void* Memory::obtain(std::size_t bytes, MemoryClass use) {
-  if (kind_ == Kind::counted) return reinterpret_cast<void*>(std::exchange(next_counted_, next_counted_ + bytes));
+  if (kind_ == Kind::counted)
+    return reinterpret_cast<void*>(std::exchange(next_counted_, next_counted_ + bytes));
   void* address = kind_ == Kind::host ? allocate_host(bytes) : allocate_cuda(kind_, bytes);
-  MP_REQUIRE(address != nullptr, Exit::out_of_memory, "memory: this {} would not give {:.1f} MiB for {}; held so far:\n{}",
+  MP_REQUIRE(address != nullptr, Exit::out_of_memory,
+             "memory: this {} would not give {:.1f} MiB for {}; held so far:\n{}",
              kind_ == Kind::device ? "GPU" : "machine", bytes / 1048576.0, name_of(use), ledger());
   return address;
 }
@@ -125,7 +134,10 @@ void Memory::release(void* address, std::size_t bytes, MemoryClass use) noexcept
 }
 
 Arena::Arena(Memory& memory, MemoryClass use, std::size_t bytes)
-    : memory_(&memory), use_(use), base_(static_cast<std::byte*>(memory.allocate(bytes, use))), size_(aligned(bytes)) {}
+    : memory_(&memory),
+      use_(use),
+      base_(static_cast<std::byte*>(memory.allocate(bytes, use))),
+      size_(aligned(bytes)) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(memory_, other.memory_);
@@ -145,7 +157,8 @@ Arena::~Arena() {
 
 Tensor Arena::take(const Shape& shape, DType dtype) {
   const std::size_t bytes = bytes_for(shape, dtype);
-  MP_CHECK(used_ + bytes <= size_, "the arena for {} is full: {} + {} of {} bytes", name_of(use_), used_, bytes, size_);
+  MP_CHECK(used_ + bytes <= size_, "the arena for {} is full: {} + {} of {} bytes", name_of(use_), used_,
+           bytes, size_);
   Tensor t{base_ + used_, shape, dtype};
   used_ += bytes;
   if (used_ > peak_) {

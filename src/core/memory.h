@@ -10,17 +10,20 @@ namespace mindpipe {
 
 /// What memory is for; the ledger has a line for each.
 enum class MemoryClass { values, gradients, optimizer, activations, boundary, workspace };
-inline constexpr std::array memory_classes{MemoryClass::values,      MemoryClass::gradients, MemoryClass::optimizer,
-                                           MemoryClass::activations, MemoryClass::boundary,  MemoryClass::workspace};
+inline constexpr std::array memory_classes{MemoryClass::values,    MemoryClass::gradients,
+                                           MemoryClass::optimizer, MemoryClass::activations,
+                                           MemoryClass::boundary,  MemoryClass::workspace};
 const char* name_of(MemoryClass kind);
 
 inline constexpr std::size_t alignment = 256;
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-inline std::size_t bytes_for(const Shape& shape, DType dtype) { return aligned(static_cast<std::size_t>(shape.count()) * bytes_of(dtype)); }
+inline std::size_t bytes_for(const Shape& shape, DType dtype) {
+  return aligned(static_cast<std::size_t>(shape.count()) * bytes_of(dtype));
+}
 
-/// Where blocks of memory come from: the host's memory, the memory of the GPU that this thread has chosen (`device`), host memory that
-/// the GPU can reach at full speed (`pinned`), or nowhere (`counted`: sizes are added up and addresses are never followed).
-/// Keeps the ledger by class and refuses to go beyond the limit.
+/// Where blocks of memory come from: the host's memory, the memory of the GPU that this thread has chosen
+/// (`device`), host memory that the GPU can reach at full speed (`pinned`), or nowhere (`counted`: sizes are
+/// added up and addresses are never followed). Keeps the ledger by class and refuses to go beyond the limit.
 class Memory {
  public:
   enum class Kind { host, device, pinned, counted };

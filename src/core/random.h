@@ -6,9 +6,11 @@
 namespace mindpipe {
 
 /// Philox4x32-10 (Salmon et al., SC 2011): four random words, a pure function of counter and key.
-inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
+inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
+                                           std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter[0], b = std::uint64_t{0xCD9E8D57u} * counter[2];
+    const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter[0],
+                        b = std::uint64_t{0xCD9E8D57u} * counter[2];
     counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
                static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
     key[0] += 0x9E3779B9u;
@@ -17,8 +19,9 @@ inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
   return counter;
 }
 
-/// The normal deviate below which a share (word + 1/2) / 2^32 of all lie. One word gives one deviate, and 95 of 100 need no logarithm:
-/// those with |q| <= normal_center_edge are normal_center(q), q being the share less a half.
+/// The normal deviate below which a share (word + 1/2) / 2^32 of all lie. One word gives one deviate, and 95
+/// of 100 need no logarithm: those with |q| <= normal_center_edge are normal_center(q), q being the share
+/// less a half.
 float normal_of(std::uint32_t word);
 
 /// A number for a purpose, derived from its name: a parameter's path, "dropout", "subnet".
@@ -28,12 +31,14 @@ constexpr std::uint64_t purpose_of(std::string_view name) {
   return hash;
 }
 
-/// Randomness is a function, not a state: (seed, purpose, step, sample) name a stream, an element index a word of it.
+/// Randomness is a function, not a state: (seed, purpose, step, sample) name a stream, an element index a
+/// word of it.
 struct RandomStream {
   std::uint64_t seed = 0, purpose = 0;
   std::uint32_t step = 0, sample = 0;
 
-  std::array<std::uint32_t, 2> key() const {  // splitmix64 of both, so that near seeds and purposes are far apart
+  std::array<std::uint32_t, 2> key()
+      const {  // splitmix64 of both, so that near seeds and purposes are far apart
     std::uint64_t z = seed * 0x9E3779B97F4A7C15u + purpose;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -42,7 +47,8 @@ struct RandomStream {
   }
   /// Words 4 block .. 4 block + 3 of the stream.
   std::array<std::uint32_t, 4> words(std::uint64_t block) const {
-    return philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), step, sample}, key());
+    return philox({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), step, sample},
+                  key());
   }
   std::uint32_t word(std::uint64_t element) const { return words(element / 4)[element % 4]; }
   double uniform(std::uint64_t element) const;  ///< in (0, 1)
@@ -51,7 +57,8 @@ struct RandomStream {
     normals(element, 1, 1, &x);
     return x;
   }
-  /// Elements [first, first + count): mean 0 and the given deviation, one word each. kernels/cpu/normals.h is the fast one.
+  /// Elements [first, first + count): mean 0 and the given deviation, one word each. kernels/cpu/normals.h is
+  /// the fast one.
   void normals(std::uint64_t first, std::uint64_t count, float deviation, float* out) const;
 };
 

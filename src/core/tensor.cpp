@@ -40,13 +40,16 @@ Tensor Tensor::at(std::int64_t i) const {
 }
 
 Tensor Tensor::row_range(std::int64_t first, std::int64_t rows) const {
-  MP_CHECK(first >= 0 && first + rows <= shape.rows(), "rows {}..{} of {}", first, first + rows, to_string(shape));
-  Tensor part{static_cast<std::byte*>(data) + first * shape.cols() * bytes_of(dtype), {rows, shape.cols()}, dtype};
+  MP_CHECK(first >= 0 && first + rows <= shape.rows(), "rows {}..{} of {}", first, first + rows,
+           to_string(shape));
+  Tensor part{
+      static_cast<std::byte*>(data) + first * shape.cols() * bytes_of(dtype), {rows, shape.cols()}, dtype};
   return part;
 }
 
 Tensor Tensor::range(std::int64_t first, std::int64_t elements) const {
-  MP_CHECK(first >= 0 && first + elements <= count(), "elements {}..{} of {}", first, first + elements, to_string(shape));
+  MP_CHECK(first >= 0 && first + elements <= count(), "elements {}..{} of {}", first, first + elements,
+           to_string(shape));
   return {static_cast<std::byte*>(data) + first * bytes_of(dtype), {elements}, dtype};
 }
 

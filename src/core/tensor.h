@@ -10,7 +10,9 @@
 namespace mindpipe {
 
 enum class DType : std::uint8_t { f64, f32, bf16, i32, u8 };
-constexpr std::size_t bytes_of(DType t) { return t == DType::f64 ? 8 : t == DType::bf16 ? 2 : t == DType::u8 ? 1 : 4; }
+constexpr std::size_t bytes_of(DType t) {
+  return t == DType::f64 ? 8 : t == DType::bf16 ? 2 : t == DType::u8 ? 1 : 4;
+}
 const char* name_of(DType dtype);
 
 /// Extents, outermost first. At most four, always contiguous: there are no strides to get wrong.

@@ -31,14 +31,16 @@ struct Verdict {
 };
 
 Verdict verdict_of(const std::exception_ptr& problem) {
-  if (!problem) return {static_cast<int>(Exit::internal), "internal error: terminate was called without an exception"};
+  if (!problem)
+    return {static_cast<int>(Exit::internal), "internal error: terminate was called without an exception"};
   try {
     std::rethrow_exception(problem);
   } catch (const Error& error) {
     return {static_cast<int>(error.code), error.what()};
   } catch (const std::bad_alloc&) {
     return {static_cast<int>(Exit::out_of_memory),
-            "out of memory: this machine would not give any more (use fewer ranks per node, a smaller train.micro_batch, or "
+            "out of memory: this machine would not give any more (use fewer ranks per node, a smaller "
+            "train.micro_batch, or "
             "train.recompute=block)"};
   } catch (const std::exception& error) {
     return {static_cast<int>(Exit::internal), std::string("internal error: ") + error.what()};
@@ -47,15 +49,17 @@ Verdict verdict_of(const std::exception_ptr& problem) {
   }
 }
 
-/// Mostly, what fails on one rank fails on all. Each gives those below it the time to say so and the launcher the time to end it; it goes
-/// on, and speaks, when nobody has. A signal may be the launcher's, which kills soon after.
+/// Mostly, what fails on one rank fails on all. Each gives those below it the time to say so and the launcher
+/// the time to end it; it goes on, and speaks, when nobody has. A signal may be the launcher's, which kills
+/// soon after.
 void let_lower_ranks_speak() {
   const int rank = launch().rank;
   if (rank == 0) return;
   const std::int64_t start = now_ns();
   double most = 2 + std::min(8.0, 0.25 * (rank - 1));
   for (double left = most; left > 0; left = most - seconds_since(start))
-    if (usleep(static_cast<useconds_t>(std::min(left, 0.9) * 1e6)) != 0) most = std::max(most, seconds_since(start) + 2.5);
+    if (usleep(static_cast<useconds_t>(std::min(left, 0.9) * 1e6)) != 0)
+      most = std::max(most, seconds_since(start) + 2.5);
 }
 
 void leave_last_words(int code, const std::string& sentence) {
@@ -71,7 +75,8 @@ void leave_last_words(int code, const std::string& sentence) {
     std::_Exit(static_cast<int>(Exit::internal));
   }
   const Verdict verdict = verdict_of(std::current_exception());
-  remove_unfinished_files();  // first: the launcher may end this rank soon, and the last words need the room on a full disk
+  remove_unfinished_files();  // first: the launcher may end this rank soon, and the last words need the room
+                              // on a full disk
   let_lower_ranks_speak();
   const int rank = launch().rank;
   const std::string who = rank == 0 ? "" : "rank " + std::to_string(rank) + ": ";
@@ -90,7 +95,9 @@ void install_terminate_handler() { std::set_terminate(on_terminate); }
 
 void set_abort(void (*abort)(int) noexcept) { abort_hook = abort; }
 
-void set_last_words(std::function<void(int, const std::string&)> last_words) { last_words_hook() = std::move(last_words); }
+void set_last_words(std::function<void(int, const std::string&)> last_words) {
+  last_words_hook() = std::move(last_words);
+}
 
 void say_last_words(int code, const std::string& sentence) {
   if (ending.test_and_set()) return;

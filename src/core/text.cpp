@@ -24,12 +24,14 @@ int edit_distance(std::string_view from, std::string_view to) {
   for (std::size_t i = 1; i <= from.size(); ++i)
     for (std::size_t j = 1; j <= to.size(); ++j) {
       d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (from[i - 1] != to[j - 1])});
-      if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   return d[from.size()][to.size()];
 }
 
-std::optional<std::string> nearest_spelling(std::string_view word, const std::vector<std::string>& candidates) {
+std::optional<std::string> nearest_spelling(std::string_view word,
+                                            const std::vector<std::string>& candidates) {
   if (word.size() > 200) return std::nullopt;
   std::optional<std::string> best;
   int best_distance = std::max(1, static_cast<int>(word.size()) / 3) + 1;
@@ -55,7 +57,8 @@ std::string human_bytes(double bytes) {
     bytes /= 1024;
     unit = larger;
   }
-  return bytes == std::floor(bytes) ? fmt::format("{:.0f} {}", bytes, unit) : fmt::format("{:.1f} {}", bytes, unit);
+  return bytes == std::floor(bytes) ? fmt::format("{:.0f} {}", bytes, unit)
+                                    : fmt::format("{:.1f} {}", bytes, unit);
 }
 
 std::string human_seconds(double seconds) {
@@ -107,8 +110,9 @@ std::optional<double> take_unit(std::string_view& text, const Scale (&scales)[N]
 }  // namespace
 
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
-  static constexpr Scale scales[] = {{"", 1},         {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
-                                     {"TiB", 0x1p40}, {"kB", 1e3}, {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12}};
+  static constexpr Scale scales[] = {{"", 1},         {"B", 1},        {"KiB", 0x1p10}, {"MiB", 0x1p20},
+                                     {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"kB", 1e3},     {"MB", 1e6},
+                                     {"GB", 1e9},     {"TB", 1e12}};
   std::int64_t exact = 0;  // plain digits stay exact beyond 2^53
   const auto end = std::from_chars(text.data(), text.data() + text.size(), exact);
   if (end.ec == std::errc() && end.ptr == text.data() + text.size() && exact >= 0) return exact;
@@ -126,7 +130,8 @@ std::optional<double> parse_seconds(std::string_view text) {
   do {
     const auto number = take_number(text);
     if (!number) return std::nullopt;
-    if (text.empty()) return first ? number : std::nullopt;  // a bare number is seconds only when it stands alone
+    if (text.empty())
+      return first ? number : std::nullopt;  // a bare number is seconds only when it stands alone
     const auto factor = take_unit(text, scales);
     if (!factor) return std::nullopt;
     sum += *number * *factor;

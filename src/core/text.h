@@ -11,11 +11,13 @@ bool all_digits(std::string_view text);
 /// 0, 7, -12: plain digits, so that nothing depends on whose rules read 010, 0x10, 1_000 or 1.0.
 bool is_plain_integer(std::string_view text);
 
-/// Edits that turn one word into the other: a letter put in, taken out, changed, or swapped with its neighbour.
+/// Edits that turn one word into the other: a letter put in, taken out, changed, or swapped with its
+/// neighbour.
 int edit_distance(std::string_view from, std::string_view to);
 
 /// The candidate that `word` was most likely meant to be; nothing when none is near.
-std::optional<std::string> nearest_spelling(std::string_view word, const std::vector<std::string>& candidates);
+std::optional<std::string> nearest_spelling(std::string_view word,
+                                            const std::vector<std::string>& candidates);
 /// "; did you mean steps?", or nothing when no candidate is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 

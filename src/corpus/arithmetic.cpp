@@ -9,22 +9,28 @@
 namespace mindpipe {
 
 std::string in_words(int number) {
-  static constexpr std::array below_twenty{"zero",     "one",     "two",     "three",     "four",     "five",    "six",
-                                           "seven",    "eight",   "nine",    "ten",       "eleven",   "twelve",  "thirteen",
-                                           "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"};
-  static constexpr std::array tens{"", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"};
+  static constexpr std::array below_twenty{"zero",    "one",     "two",       "three",    "four",
+                                           "five",    "six",     "seven",     "eight",    "nine",
+                                           "ten",     "eleven",  "twelve",    "thirteen", "fourteen",
+                                           "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"};
+  static constexpr std::array tens{"",      "",      "twenty",  "thirty", "forty",
+                                   "fifty", "sixty", "seventy", "eighty", "ninety"};
   MP_CHECK(number >= 0 && number < 1000, "{} in words", number);
   if (number < 20) return below_twenty[number];
-  const std::string largest = number < 100 ? tens[number / 10] : fmt::format("{} hundred", below_twenty[number / 100]);
+  const std::string largest =
+      number < 100 ? tens[number / 10] : fmt::format("{} hundred", below_twenty[number / 100]);
   const int rest = number < 100 ? number % 10 : number % 100;
   return rest == 0 ? largest : fmt::format("{} {}", largest, in_words(rest));
 }
 
 Arithmetic::Arithmetic(std::uint64_t seed, Part part)
-    : seed_(seed), purpose_(purpose_of(part == Part::train ? "corpus.arithmetic.train" : "corpus.arithmetic.validation")) {}
+    : seed_(seed),
+      purpose_(purpose_of(part == Part::train ? "corpus.arithmetic.train" : "corpus.arithmetic.validation")) {
+}
 
 std::string Arithmetic::line(std::int64_t document, std::int64_t line) const {
-  const RandomStream stream{seed_, purpose_, static_cast<std::uint32_t>(document >> 32), static_cast<std::uint32_t>(document)};
+  const RandomStream stream{seed_, purpose_, static_cast<std::uint32_t>(document >> 32),
+                            static_cast<std::uint32_t>(document)};
   const auto words = stream.words(static_cast<std::uint64_t>(line));
   const auto below = [&](int word, std::uint64_t n) { return static_cast<int>(words[word] * n >> 32); };
   const auto sentence = [](int a, const char* what, int b, int result) {
@@ -45,21 +51,28 @@ std::string Arithmetic::line(std::int64_t document, std::int64_t line) const {
     }
     default: {
       const int a = below(1, 100), b = below(2, 100);
-      return fmt::format("{} is {} {}.\n", in_words(a), a > b ? "more than" : a < b ? "less than" : "the same as", in_words(b));
+      return fmt::format("{} is {} {}.\n", in_words(a),
+                         a > b   ? "more than"
+                         : a < b ? "less than"
+                                 : "the same as",
+                         in_words(b));
     }
   }
 }
 
-ArithmeticDataset::ArithmeticDataset(std::uint64_t seed, Part part, std::int64_t sequence, std::int64_t vocabulary)
+ArithmeticDataset::ArithmeticDataset(std::uint64_t seed, Part part, std::int64_t sequence,
+                                     std::int64_t vocabulary)
     : arithmetic_(seed, part), part_(part), sequence_(sequence) {
   MP_REQUIRE(vocabulary > 'z', Exit::bad_configuration,
-             "model.vocabulary is {} (synthetic:arithmetic is written in bytes up to {}); set it to 256", vocabulary, int{'z'});
+             "model.vocabulary is {} (synthetic:arithmetic is written in bytes up to {}); set it to 256",
+             vocabulary, int{'z'});
 }
 
 void ArithmeticDataset::sample(std::int64_t index, std::int32_t* tokens) {
   for (std::int64_t done = 0, next = 0; done < sequence_ + 1; ++next) {
     const std::string line = arithmetic_.line(index, next);
-    const std::int64_t take = std::min<std::int64_t>(static_cast<std::int64_t>(line.size()), sequence_ + 1 - done);
+    const std::int64_t take =
+        std::min<std::int64_t>(static_cast<std::int64_t>(line.size()), sequence_ + 1 - done);
     for (std::int64_t i = 0; i < take; ++i) tokens[done + i] = static_cast<unsigned char>(line[i]);
     done += take;
   }

@@ -10,8 +10,8 @@ namespace mindpipe {
 /// A number from 0 to 999 in words: "one hundred forty four".
 std::string in_words(int number);
 
-/// Sums in words, as many as one likes: "twenty seven plus fifteen is forty two." A document is a list of lines without
-/// end; line `line` of document `document` is a function of (seed, part, document, line).
+/// Sums in words, as many as one likes: "twenty seven plus fifteen is forty two." A document is a list of
+/// lines without end; line `line` of document `document` is a function of (seed, part, document, line).
 class Arithmetic {
  public:
   Arithmetic(std::uint64_t seed, Part part);

@@ -6,7 +6,8 @@
 
 namespace mindpipe {
 
-Blend::Blend(std::vector<double> weights) : weights_(std::move(weights)), counts_{std::vector<std::int64_t>(weights_.size(), 0)} {
+Blend::Blend(std::vector<double> weights)
+    : weights_(std::move(weights)), counts_{std::vector<std::int64_t>(weights_.size(), 0)} {
   double sum = 0;
   for (const double w : weights_) sum += w;
   for (double& w : weights_) w /= sum;
@@ -33,7 +34,8 @@ Blend::Choice Blend::at(std::int64_t n) {
   MP_CHECK(n >= 0, "sample {} of a blend", n);
   if (weights_.size() == 1) return {0, n};
   const std::int64_t index = n / page;
-  while (static_cast<std::int64_t>(counts_.size()) <= index) open(static_cast<std::int64_t>(counts_.size()) - 1);
+  while (static_cast<std::int64_t>(counts_.size()) <= index)
+    open(static_cast<std::int64_t>(counts_.size()) - 1);
   if (open_ != index) open(index);
   return choices_[n % page];
 }

@@ -4,8 +4,8 @@
 
 namespace mindpipe {
 
-/// Which of several datasets gives sample n: the one that lags most behind its weight, argmax_i (w_i max(n, 1) - count_i),
-/// the first maximum. A function of n; choices are worked out as far as they are asked for.
+/// Which of several datasets gives sample n: the one that lags most behind its weight, argmax_i (w_i max(n,
+/// 1) - count_i), the first maximum. A function of n; choices are worked out as far as they are asked for.
 class Blend {
  public:
   struct Choice {

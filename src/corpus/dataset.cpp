@@ -8,22 +8,27 @@
 namespace mindpipe {
 
 namespace {
-/// The first round of a seed below 2^32 takes the seed itself, as existing tools do; all others a number derived from it.
+/// The first round of a seed below 2^32 takes the seed itself, as existing tools do; all others a number
+/// derived from it.
 std::uint32_t seed_of_round(std::uint64_t seed, std::int64_t round) {
   if (round == 0 && seed <= 0xffffffffu) return static_cast<std::uint32_t>(seed);
-  return RandomStream{seed, purpose_of("corpus.round"), static_cast<std::uint32_t>(round >> 32), static_cast<std::uint32_t>(round)}.word(0);
+  return RandomStream{seed, purpose_of("corpus.round"), static_cast<std::uint32_t>(round >> 32),
+                      static_cast<std::uint32_t>(round)}
+      .word(0);
 }
 }  // namespace
 
-DocumentDataset::DocumentDataset(std::unique_ptr<Documents> documents, std::int64_t sequence, std::optional<std::uint64_t> seed,
-                                 std::int64_t planned)
+DocumentDataset::DocumentDataset(std::unique_ptr<Documents> documents, std::int64_t sequence,
+                                 std::optional<std::uint64_t> seed, std::int64_t planned)
     : documents_(std::move(documents)), sequence_(sequence), seed_(seed) {
   MP_CHECK(sequence_ > 0, "samples of {} tokens", sequence_);
   for (std::int64_t d = 0; d < documents_->count(); ++d) tokens_ += documents_->length(d);
-  MP_REQUIRE(tokens_ > 0, Exit::bad_data, "{}: the file has no tokens (a sample takes {}); name a file that has some", documents_->name(),
+  MP_REQUIRE(tokens_ > 0, Exit::bad_data,
+             "{}: the file has no tokens (a sample takes {}); name a file that has some", documents_->name(),
              sequence_ + 1);
   MP_REQUIRE(tokens_ > sequence_, Exit::bad_data,
-             "{}: the file has {} tokens (a sample takes {}: data.sequence and one more); shorten data.sequence or take a longer file",
+             "{}: the file has {} tokens (a sample takes {}: data.sequence and one more); shorten "
+             "data.sequence or take a longer file",
              documents_->name(), tokens_, sequence_ + 1);
   if (planned > 0) first_round_ = epochs_for(tokens_, sequence_, planned);
   first_samples_ = (first_round_.count * tokens_ - 1) / sequence_;
@@ -51,8 +56,8 @@ void DocumentDataset::sample(std::int64_t index, std::int32_t* tokens) {
 }
 
 std::string DocumentDataset::describe() const {
-  return fmt::format("{}: {} tokens in {} documents, {} samples an epoch, {}", documents_->name(), tokens_, documents_->count(),
-                     round_samples_, seed_ ? "shuffled" : "in order");
+  return fmt::format("{}: {} tokens in {} documents, {} samples an epoch, {}", documents_->name(), tokens_,
+                     documents_->count(), round_samples_, seed_ ? "shuffled" : "in order");
 }
 
 }  // namespace mindpipe

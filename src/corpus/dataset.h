@@ -19,12 +19,13 @@ class Dataset {
   virtual std::string describe() const = 0;
 };
 
-/// The samples of documents, round after round. A round is one epoch with an order of its own; with `planned` samples the
-/// first round is as many epochs as give them, in the order that existing tools give a run of that many samples.
-/// Without a seed every round is in the order of the file.
+/// The samples of documents, round after round. A round is one epoch with an order of its own; with `planned`
+/// samples the first round is as many epochs as give them, in the order that existing tools give a run of
+/// that many samples. Without a seed every round is in the order of the file.
 class DocumentDataset : public Dataset {
  public:
-  DocumentDataset(std::unique_ptr<Documents> documents, std::int64_t sequence, std::optional<std::uint64_t> seed, std::int64_t planned = 0);
+  DocumentDataset(std::unique_ptr<Documents> documents, std::int64_t sequence,
+                  std::optional<std::uint64_t> seed, std::int64_t planned = 0);
   void sample(std::int64_t index, std::int32_t* tokens) override;
   std::string describe() const override;
 

@@ -12,12 +12,14 @@ class Documents {
   /// Tokens of one document; may be 0.
   virtual std::int64_t length(std::int64_t document) const = 0;
   /// Copies tokens [first, first + tokens) of one document.
-  virtual void read(std::int64_t document, std::int64_t first, std::int64_t tokens, std::int32_t* out) const = 0;
+  virtual void read(std::int64_t document, std::int64_t first, std::int64_t tokens,
+                    std::int32_t* out) const = 0;
   /// The file, for messages and the log.
   virtual std::string name() const = 0;
 };
 
 /// Refuses a token outside [0, vocabulary); a vocabulary of 0 lets every token pass that fits 32 bits.
-void check_token(const std::string& file, std::int64_t document, std::int64_t position, std::int64_t token, std::int64_t vocabulary);
+void check_token(const std::string& file, std::int64_t document, std::int64_t position, std::int64_t token,
+                 std::int64_t vocabulary);
 
 }  // namespace mindpipe

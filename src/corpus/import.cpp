@@ -28,27 +28,33 @@ std::string keys_of(const Json& object) {
 }
 
 /// The text that line `number` of a jsonl file holds under `key`.
-std::string text_of(const std::string& path, std::int64_t number, const std::string& line, const std::string& key) {
+std::string text_of(const std::string& path, std::int64_t number, const std::string& line,
+                    const std::string& key) {
   Json object;
   try {
     object = Json::parse(line);
   } catch (const Json::parse_error& error) {
-    fail(Exit::bad_data, "{}: line {}, byte {}: not valid JSON (expected one object a line, in UTF-8); mend the line or remove it", path,
-         number, error.byte);
+    fail(Exit::bad_data,
+         "{}: line {}, byte {}: not valid JSON (expected one object a line, in UTF-8); mend the line or "
+         "remove it",
+         path, number, error.byte);
   }
-  MP_REQUIRE(object.is_object(), Exit::bad_data, "{}: line {}: the line is of type {} (expected one JSON object a line)", path, number,
+  MP_REQUIRE(object.is_object(), Exit::bad_data,
+             "{}: line {}: the line is of type {} (expected one JSON object a line)", path, number,
              object.type_name());
   const auto found = object.find(key);
   MP_REQUIRE(found != object.end(), Exit::bad_data,
-             "{}: line {}: there is no key '{}' (the keys are: {}); name the one that holds the text", path, number, key, keys_of(object));
-  MP_REQUIRE(found->is_string(), Exit::bad_data, "{}: line {}: '{}' is of type {} (expected string)", path, number, key,
-             found->type_name());
+             "{}: line {}: there is no key '{}' (the keys are: {}); name the one that holds the text", path,
+             number, key, keys_of(object));
+  MP_REQUIRE(found->is_string(), Exit::bad_data, "{}: line {}: '{}' is of type {} (expected string)", path,
+             number, key, found->type_name());
   return found->get<std::string>();
 }
 }  // namespace
 
 TextFormat text_format_of(const std::string& name, const std::string& path) {
-  if (name == "auto") return path.ends_with(".jsonl") || path.ends_with(".json") ? TextFormat::jsonl : TextFormat::text;
+  if (name == "auto")
+    return path.ends_with(".jsonl") || path.ends_with(".json") ? TextFormat::jsonl : TextFormat::text;
   if (name == "text") return TextFormat::text;
   if (name == "paragraphs") return TextFormat::paragraphs;
   if (name == "jsonl") return TextFormat::jsonl;
@@ -74,7 +80,8 @@ void TextImport::end_document() {
 void TextImport::read(const std::string& path, TextFormat format, const std::string& key) {
   std::ifstream file(path, std::ios::binary);
   if (!file) fail_to_open(path, errno, Exit::io_error);
-  MP_REQUIRE(!std::filesystem::is_directory(path), Exit::bad_data, "{}: not an ordinary file; name the file itself", path);
+  MP_REQUIRE(!std::filesystem::is_directory(path), Exit::bad_data,
+             "{}: not an ordinary file; name the file itself", path);
   if (format == TextFormat::text) {
     std::string piece(std::size_t{1} << 16, '\0');
     while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0)

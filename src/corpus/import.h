@@ -11,7 +11,8 @@ enum class TextFormat { text, paragraphs, jsonl };
 /// "text", "paragraphs", "jsonl"; "auto" goes by the file's ending.
 TextFormat text_format_of(const std::string& name, const std::string& path);
 
-/// Reads a file of text piece by piece, one token a byte, into documents. Documents without a byte are left out and counted.
+/// Reads a file of text piece by piece, one token a byte, into documents. Documents without a byte are left
+/// out and counted.
 class TextImport {
  public:
   /// With `end_of_text` every document ends in token 256.

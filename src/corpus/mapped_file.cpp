@@ -18,7 +18,8 @@ struct Descriptor {
 }  // namespace
 
 void fail_to_open(const std::string& path, int error, Exit otherwise) {
-  if (error == ENOENT || error == ENOTDIR) fail(Exit::input_missing, "{}: there is no such file; check the path", path);
+  if (error == ENOENT || error == ENOTDIR)
+    fail(Exit::input_missing, "{}: there is no such file; check the path", path);
   if (error == EACCES || error == EPERM)
     fail(Exit::permission, "{}: permission denied; check the rights of the file and its folders", path);
   fail(otherwise, "{}: {}", path, std::strerror(error));
@@ -30,7 +31,8 @@ void MappedFile::forget(std::size_t first, std::size_t count) const {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t begin = (first + page - 1) / page * page, end = (first + count) / page * page;
   // Where the system does not take the hint, the pages stay until it needs them.
-  if (begin < end) ::madvise(static_cast<std::byte*>(mapping_.get().address) + begin, end - begin, MADV_DONTNEED);
+  if (begin < end)
+    ::madvise(static_cast<std::byte*>(mapping_.get().address) + begin, end - begin, MADV_DONTNEED);
 }
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {

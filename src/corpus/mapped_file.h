@@ -17,12 +17,14 @@ class MappedFile {
   const std::string& path() const { return path_; }
   std::int64_t size() const { return static_cast<std::int64_t>(mapping_.get().bytes); }
   const std::byte* data() const { return static_cast<const std::byte*>(mapping_.get().address); }
-  /// Gives back what has been paged in of bytes [first, first + count), as far as whole pages go; it comes again when it is touched.
+  /// Gives back what has been paged in of bytes [first, first + count), as far as whole pages go; it comes
+  /// again when it is touched.
   void forget(std::size_t first, std::size_t count) const;
   /// The value at a byte offset, which need not be aligned.
   template <class T>
   T at(std::int64_t offset) const {
-    MP_CHECK(offset >= 0 && offset <= size() - static_cast<std::int64_t>(sizeof(T)), "{}: offset {} of {} bytes", path_, offset, size());
+    MP_CHECK(offset >= 0 && offset <= size() - static_cast<std::int64_t>(sizeof(T)),
+             "{}: offset {} of {} bytes", path_, offset, size());
     T value;
     std::memcpy(&value, data() + offset, sizeof value);
     return value;

@@ -6,7 +6,8 @@ namespace mindpipe {
 
 Mersenne::Mersenne(std::uint32_t seed) {
   state_[0] = seed;
-  for (std::uint32_t i = 1; i < 624; ++i) state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+  for (std::uint32_t i = 1; i < 624; ++i)
+    state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
 }
 
 void Mersenne::refill() {

@@ -10,18 +10,21 @@
 namespace mindpipe {
 
 Epochs epochs_for(std::int64_t tokens_per_epoch, std::int64_t sequence, std::int64_t samples) {
-  MP_CHECK(tokens_per_epoch > 0 && sequence > 0 && samples > 0 && samples < std::numeric_limits<std::int64_t>::max() / 4 / sequence,
+  MP_CHECK(tokens_per_epoch > 0 && sequence > 0 && samples > 0 &&
+               samples < std::numeric_limits<std::int64_t>::max() / 4 / sequence,
            "{} samples of {} tokens from {}", samples, sequence, tokens_per_epoch);
   Epochs epochs;
   epochs.count = (samples * sequence + 1 + tokens_per_epoch - 1) / tokens_per_epoch;
   if (epochs.count > 1) {
-    const std::int64_t before = ((epochs.count - 1) * tokens_per_epoch - 1) / sequence, each = (tokens_per_epoch - 1) / sequence;
+    const std::int64_t before = ((epochs.count - 1) * tokens_per_epoch - 1) / sequence,
+                       each = (tokens_per_epoch - 1) / sequence;
     epochs.last_apart = samples - before < static_cast<std::int64_t>(0.8 * static_cast<double>(each));
   }
   return epochs;
 }
 
-SampleOrder::SampleOrder(const Documents& documents, std::int64_t sequence, std::optional<std::uint32_t> seed, Epochs epochs)
+SampleOrder::SampleOrder(const Documents& documents, std::int64_t sequence, std::optional<std::uint32_t> seed,
+                         Epochs epochs)
     : sequence_(sequence) {
   const std::int64_t count = documents.count();
   line_.resize(static_cast<std::size_t>(epochs.count * count));
@@ -41,7 +44,8 @@ SampleOrder::SampleOrder(const Documents& documents, std::int64_t sequence, std:
   samples_ = (tokens - 1) / sequence;
 
   if (random) {
-    const std::int64_t first = epochs.last_apart ? (tokens / epochs.count * (epochs.count - 1) - 1) / sequence : samples_;
+    const std::int64_t first =
+        epochs.last_apart ? (tokens / epochs.count * (epochs.count - 1) - 1) / sequence : samples_;
     shuffle_.resize(static_cast<std::size_t>(samples_));
     std::iota(shuffle_.begin(), shuffle_.end(), std::int64_t{0});
     random->shuffle(shuffle_.data(), first);

@@ -13,12 +13,14 @@ struct Epochs {
   bool last_apart = false;
   bool operator==(const Epochs&) const = default;
 };
-/// The fewest epochs that give `samples`; the last one stands apart when less than 80 % of its samples are needed.
+/// The fewest epochs that give `samples`; the last one stands apart when less than 80 % of its samples are
+/// needed.
 Epochs epochs_for(std::int64_t tokens_per_epoch, std::int64_t sequence, std::int64_t samples);
 
-/// The order of the samples of some epochs. The documents, repeated epoch by epoch and shuffled, make one long line of
-/// tokens; sample k is its tokens [k sequence, (k + 1) sequence], so neighbours share one token; the samples are then
-/// drawn in the order of a second shuffle. All shuffles draw from one stream, in this order.
+/// The order of the samples of some epochs. The documents, repeated epoch by epoch and shuffled, make one
+/// long line of tokens; sample k is its tokens [k sequence, (k + 1) sequence], so neighbours share one token;
+/// the samples are then drawn in the order of a second shuffle. All shuffles draw from one stream, in this
+/// order.
 class SampleOrder {
  public:
   struct Start {
@@ -27,12 +29,14 @@ class SampleOrder {
   };
 
   /// Without a seed nothing is shuffled.
-  SampleOrder(const Documents& documents, std::int64_t sequence, std::optional<std::uint32_t> seed, Epochs epochs = {});
+  SampleOrder(const Documents& documents, std::int64_t sequence, std::optional<std::uint32_t> seed,
+              Epochs epochs = {});
 
   std::int64_t samples() const { return samples_; }
   /// Which sample of the line comes at `index`.
   std::int64_t drawn(std::int64_t index) const { return shuffle_.empty() ? index : shuffle_[index]; }
-  /// Where sample k of the line (or its end, k = samples()) begins: position in the line of documents, token within.
+  /// Where sample k of the line (or its end, k = samples()) begins: position in the line of documents, token
+  /// within.
   Start start(std::int64_t k) const;
   std::int64_t positions() const { return static_cast<std::int64_t>(line_.size()); }
   /// The document at a position of the line.

@@ -12,7 +12,8 @@
 namespace mindpipe {
 
 namespace {
-void write_text(const Arithmetic& arithmetic, const std::string& path, std::int64_t documents, std::int64_t lines) {
+void write_text(const Arithmetic& arithmetic, const std::string& path, std::int64_t documents,
+                std::int64_t lines) {
   UnfinishedFile unfinished(unused(path) + ".unfinished");
   std::ofstream file = create_file(unfinished.path());
   for (std::int64_t d = 0; d < documents; ++d) {
@@ -20,17 +21,19 @@ void write_text(const Arithmetic& arithmetic, const std::string& path, std::int6
     for (std::int64_t line = 0; line < lines; ++line) file << arithmetic.line(d, line);
   }
   file.close();
-  MP_REQUIRE(file.good() && unfinished.becomes(path), Exit::io_error, "{}: writing failed ({}); check the space on the disk", path,
-             std::strerror(errno));
+  MP_REQUIRE(file.good() && unfinished.becomes(path), Exit::io_error,
+             "{}: writing failed ({}); check the space on the disk", path, std::strerror(errno));
 }
 }  // namespace
 
-void write_arithmetic(const std::string& output, std::int64_t documents, std::int64_t lines, std::uint64_t seed) {
+void write_arithmetic(const std::string& output, std::int64_t documents, std::int64_t lines,
+                      std::uint64_t seed) {
   const Arithmetic arithmetic(seed, Part::train);
   if (output.ends_with(".txt")) return write_text(arithmetic, output, documents, lines);
   TokenWriter writer(TokenFile::prefix_of(output), token_type_for(256));
   for (std::int64_t d = 0; d < documents; ++d) {
-    for (std::int64_t line = 0; line < lines; ++line) writer.add(ByteTokenizer::encode(arithmetic.line(d, line)));
+    for (std::int64_t line = 0; line < lines; ++line)
+      writer.add(ByteTokenizer::encode(arithmetic.line(d, line)));
     writer.end_document();
   }
   writer.finish();

@@ -4,10 +4,12 @@ namespace mindpipe {
 
 const char* name_of(Part part) { return part == Part::train ? "train" : "validation"; }
 
-TextFile::TextFile(const std::string& path, Part part, std::int64_t vocabulary) : file_(path), part_(part), vocabulary_(vocabulary) {
+TextFile::TextFile(const std::string& path, Part part, std::int64_t vocabulary)
+    : file_(path), part_(part), vocabulary_(vocabulary) {
   MP_REQUIRE(file_.size() > 0, Exit::bad_data, "{}: the file is empty; name a text", path);
   std::int64_t cut = file_.size() / 10 * 9 + file_.size() % 10 * 9 / 10;
-  if (const void* line_end = std::memchr(file_.data() + cut, '\n', static_cast<std::size_t>(file_.size() - cut))) {
+  if (const void* line_end =
+          std::memchr(file_.data() + cut, '\n', static_cast<std::size_t>(file_.size() - cut))) {
     const std::int64_t next = static_cast<const std::byte*>(line_end) - file_.data() + 1;
     if (next < file_.size()) cut = next;
   }
@@ -16,15 +18,17 @@ TextFile::TextFile(const std::string& path, Part part, std::int64_t vocabulary) 
 }
 
 std::string TextFile::name() const {
-  return fmt::format("{} ({} % of the text)", file_.path(), part_ == Part::train ? "the first 90" : "the last 10");
+  return fmt::format("{} ({} % of the text)", file_.path(),
+                     part_ == Part::train ? "the first 90" : "the last 10");
 }
 
 void TextFile::read(std::int64_t document, std::int64_t first, std::int64_t tokens, std::int32_t* out) const {
-  MP_CHECK(first >= 0 && tokens >= 0 && first + tokens <= length(document), "{}: bytes {} + {} of {}", name(), first, tokens,
-           length(document));
+  MP_CHECK(first >= 0 && tokens >= 0 && first + tokens <= length(document), "{}: bytes {} + {} of {}", name(),
+           first, tokens, length(document));
   for (std::int64_t i = 0; i < tokens; ++i) {
     out[i] = static_cast<std::int32_t>(file_.data()[begin_ + first + i]);
-    if (vocabulary_ > 0 && out[i] >= vocabulary_) check_token(file_.path(), document, begin_ + first + i, out[i], vocabulary_);
+    if (vocabulary_ > 0 && out[i] >= vocabulary_)
+      check_token(file_.path(), document, begin_ + first + i, out[i], vocabulary_);
   }
 }
 

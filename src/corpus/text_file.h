@@ -10,8 +10,8 @@ namespace mindpipe {
 enum class Part { train, validation };
 const char* name_of(Part part);
 
-/// A text as it is, one token a byte, one document in all. A part of it is held out: training reads the first 90 %, up to
-/// the end of a line, validation the rest.
+/// A text as it is, one token a byte, one document in all. A part of it is held out: training reads the first
+/// 90 %, up to the end of a line, validation the rest.
 class TextFile : public Documents {
  public:
   TextFile(const std::string& path, Part part, std::int64_t vocabulary);

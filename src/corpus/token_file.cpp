@@ -42,7 +42,9 @@ std::int64_t bytes_of(TokenType type) {
   }
 }
 
-TokenType token_type_for(std::int64_t vocabulary) { return vocabulary < 65500 ? TokenType::u16 : TokenType::i32; }
+TokenType token_type_for(std::int64_t vocabulary) {
+  return vocabulary < 65500 ? TokenType::u16 : TokenType::i32;
+}
 
 std::string TokenFile::prefix_of(const std::string& path) {
   return path.ends_with(".bin") || path.ends_with(".idx") ? path.substr(0, path.size() - 4) : path;
@@ -58,32 +60,40 @@ TokenFile::TokenFile(const std::string& prefix, std::int64_t vocabulary)
 void TokenFile::check_header() {
   const std::string& path = idx_.path();
   MP_REQUIRE(idx_.size() >= header_bytes, Exit::bad_data,
-             "{}: the file has {} bytes (an index begins with {}); it is truncated or not an index", path, idx_.size(), header_bytes);
+             "{}: the file has {} bytes (an index begins with {}); it is truncated or not an index", path,
+             idx_.size(), header_bytes);
   MP_REQUIRE(std::memcmp(idx_.data(), magic, sizeof magic) == 0, Exit::bad_data,
-             "{}: offset 0: the first nine bytes are not MMIDIDX and two zeros (expected of an index); name a .bin/.idx pair", path);
+             "{}: offset 0: the first nine bytes are not MMIDIDX and two zeros (expected of an index); name "
+             "a .bin/.idx pair",
+             path);
   const auto version = idx_.at<std::uint64_t>(9);
   MP_REQUIRE(version == 1, Exit::bad_data, "{}: offset 9: version {} (expected 1)", path, version);
   const auto type = idx_.at<std::uint8_t>(17);
-  MP_REQUIRE(type >= 1 && type <= 8, Exit::bad_data, "{}: offset 17: dtype {} (expected 1 to 5 or 8)", path, type);
+  MP_REQUIRE(type >= 1 && type <= 8, Exit::bad_data, "{}: offset 17: dtype {} (expected 1 to 5 or 8)", path,
+             type);
   type_ = static_cast<TokenType>(type);
   MP_REQUIRE(type_ != TokenType::f64 && type_ != TokenType::f32, Exit::bad_data,
-             "{}: offset 17: dtype {}, {} (expected 1 to 5 or 8: tokens are whole numbers)", path, type, name_of(type_));
+             "{}: offset 17: dtype {}, {} (expected 1 to 5 or 8: tokens are whole numbers)", path, type,
+             name_of(type_));
 
   const auto sequences = idx_.at<std::uint64_t>(18), boundaries = idx_.at<std::uint64_t>(26);
   const auto rest = static_cast<std::uint64_t>(idx_.size() - header_bytes);
   MP_REQUIRE(sequences <= rest / 12, Exit::bad_data,
-             "{}: offset 18: {} sequences (the file of {} bytes has room for {}); it is truncated or damaged", path, sequences, idx_.size(),
-             rest / 12);
-  MP_REQUIRE(boundaries >= 1, Exit::bad_data, "{}: offset 26: 0 document boundaries (expected documents + 1)", path);
+             "{}: offset 18: {} sequences (the file of {} bytes has room for {}); it is truncated or damaged",
+             path, sequences, idx_.size(), rest / 12);
+  MP_REQUIRE(boundaries >= 1, Exit::bad_data, "{}: offset 26: 0 document boundaries (expected documents + 1)",
+             path);
   const std::uint64_t room = (rest - 12 * sequences) / 8;
   MP_REQUIRE(boundaries <= room, Exit::bad_data,
-             "{}: offset 26: {} document boundaries (the file of {} bytes has room for {}); it is truncated or damaged", path, boundaries,
-             idx_.size(), room);
+             "{}: offset 26: {} document boundaries (the file of {} bytes has room for {}); it is truncated "
+             "or damaged",
+             path, boundaries, idx_.size(), room);
   const std::uint64_t plain = header_bytes + 12 * sequences + 8 * boundaries;
   const auto size = static_cast<std::uint64_t>(idx_.size());
   MP_REQUIRE(size == plain || size == plain + sequences, Exit::bad_data,
-             "{}: the file has {} bytes (expected {}, or {} with modes, for {} sequences and {} document boundaries)", path, size, plain,
-             plain + sequences, sequences, boundaries);
+             "{}: the file has {} bytes (expected {}, or {} with modes, for {} sequences and {} document "
+             "boundaries)",
+             path, size, plain, plain + sequences, sequences, boundaries);
   sequences_ = static_cast<std::int64_t>(sequences);
   boundaries_ = static_cast<std::int64_t>(boundaries);
 }
@@ -92,39 +102,46 @@ void TokenFile::check_sequences() {
   const std::int64_t size = bytes_of(type_);
   for (std::int64_t s = 0; s < sequences_; ++s) {
     const std::int64_t length = sequence_length(s), offset = sequence_offset(s);
-    MP_REQUIRE(length >= 0, Exit::bad_data, "{}: offset {}: sequence {} has length {} (expected 0 or more)", idx_.path(),
-               header_bytes + 4 * s, s, length);
-    MP_REQUIRE(offset >= 0 && offset <= bin_.size() && length <= (bin_.size() - offset) / size, Exit::bad_data,
-               "{}: offset {}: sequence {} lies at byte {} with {} tokens of {} bytes (expected to end within the {} bytes of {})",
-               idx_.path(), header_bytes + 4 * sequences_ + 8 * s, s, offset, length, size, bin_.size(), bin_.path());
+    MP_REQUIRE(length >= 0, Exit::bad_data, "{}: offset {}: sequence {} has length {} (expected 0 or more)",
+               idx_.path(), header_bytes + 4 * s, s, length);
+    MP_REQUIRE(offset >= 0 && offset <= bin_.size() && length <= (bin_.size() - offset) / size,
+               Exit::bad_data,
+               "{}: offset {}: sequence {} lies at byte {} with {} tokens of {} bytes (expected to end "
+               "within the {} bytes of {})",
+               idx_.path(), header_bytes + 4 * sequences_ + 8 * s, s, offset, length, size, bin_.size(),
+               bin_.path());
     tokens_ += length;
     MP_REQUIRE(tokens_ <= bin_.size() / size, Exit::bad_data,
-               "{}: offset {}: {} tokens up to sequence {} (expected at most {}, what {} has room for: sequences do not overlap)",
+               "{}: offset {}: {} tokens up to sequence {} (expected at most {}, what {} has room for: "
+               "sequences do not overlap)",
                idx_.path(), header_bytes + 4 * s, tokens_, s, bin_.size() / size, bin_.path());
   }
 }
 
 void TokenFile::check_documents() const {
   const auto at = [&](std::int64_t d) { return header_bytes + 12 * sequences_ + 8 * d; };
-  MP_REQUIRE(first_sequence(0) == 0, Exit::bad_data, "{}: offset {}: the first document boundary is {} (expected 0)", idx_.path(), at(0),
+  MP_REQUIRE(first_sequence(0) == 0, Exit::bad_data,
+             "{}: offset {}: the first document boundary is {} (expected 0)", idx_.path(), at(0),
              first_sequence(0));
   for (std::int64_t d = 1; d < boundaries_; ++d)
     MP_REQUIRE(first_sequence(d) >= first_sequence(d - 1), Exit::bad_data,
-               "{}: offset {}: document boundary {} is {} (expected {} or more: boundaries ascend)", idx_.path(), at(d), d,
-               first_sequence(d), first_sequence(d - 1));
+               "{}: offset {}: document boundary {} is {} (expected {} or more: boundaries ascend)",
+               idx_.path(), at(d), d, first_sequence(d), first_sequence(d - 1));
   MP_REQUIRE(first_sequence(boundaries_ - 1) == sequences_, Exit::bad_data,
-             "{}: offset {}: the last document boundary is {} (expected {}, the number of sequences)", idx_.path(), at(boundaries_ - 1),
-             first_sequence(boundaries_ - 1), sequences_);
+             "{}: offset {}: the last document boundary is {} (expected {}, the number of sequences)",
+             idx_.path(), at(boundaries_ - 1), first_sequence(boundaries_ - 1), sequences_);
 }
 
 std::int64_t TokenFile::length(std::int64_t document) const {
   std::int64_t total = 0;
-  for (std::int64_t s = first_sequence(document); s < first_sequence(document + 1); ++s) total += sequence_length(s);
+  for (std::int64_t s = first_sequence(document); s < first_sequence(document + 1); ++s)
+    total += sequence_length(s);
   return total;
 }
 
 namespace {
-/// Copies tokens of one type as 32-bit numbers; gives the position of the first that is not in [0, end), or -1.
+/// Copies tokens of one type as 32-bit numbers; gives the position of the first that is not in [0, end), or
+/// -1.
 template <class T>
 std::int64_t widen(const std::byte* from, std::int64_t tokens, std::int64_t end, std::int32_t* out) {
   std::int64_t bad = -1;
@@ -137,7 +154,8 @@ std::int64_t widen(const std::byte* from, std::int64_t tokens, std::int64_t end,
   return bad;
 }
 
-std::int64_t widen(TokenType type, const std::byte* from, std::int64_t tokens, std::int64_t end, std::int32_t* out) {
+std::int64_t widen(TokenType type, const std::byte* from, std::int64_t tokens, std::int64_t end,
+                   std::int32_t* out) {
   switch (type) {
     case TokenType::u8:
       return widen<std::uint8_t>(from, tokens, end, out);
@@ -176,9 +194,10 @@ std::int64_t token_at(TokenType type, const std::byte* from) {
 }
 }  // namespace
 
-void TokenFile::read(std::int64_t document, std::int64_t first, std::int64_t tokens, std::int32_t* out) const {
-  MP_CHECK(document >= 0 && document < count() && first >= 0 && tokens >= 0, "{}: document {} of {}, tokens {} + {}", name(), document,
-           count(), first, tokens);
+void TokenFile::read(std::int64_t document, std::int64_t first, std::int64_t tokens,
+                     std::int32_t* out) const {
+  MP_CHECK(document >= 0 && document < count() && first >= 0 && tokens >= 0,
+           "{}: document {} of {}, tokens {} + {}", name(), document, count(), first, tokens);
   const std::int64_t end = vocabulary_ > 0 ? vocabulary_ : std::int64_t{1} << 31;
   std::int64_t skipped = 0, done = 0;
   for (std::int64_t s = first_sequence(document); s < first_sequence(document + 1) && done < tokens; ++s) {
@@ -187,7 +206,9 @@ void TokenFile::read(std::int64_t document, std::int64_t first, std::int64_t tok
       const std::int64_t take = std::min(length - begin, tokens - done);
       const std::byte* from = bin_.data() + sequence_offset(s) + begin * bytes_of(type_);
       const std::int64_t bad = widen(type_, from, take, end, out + done);
-      if (bad >= 0) check_token(name(), document, skipped + begin + bad, token_at(type_, from + bad * bytes_of(type_)), vocabulary_);
+      if (bad >= 0)
+        check_token(name(), document, skipped + begin + bad, token_at(type_, from + bad * bytes_of(type_)),
+                    vocabulary_);
       done += take;
     }
     skipped += length;

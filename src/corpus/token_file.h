@@ -14,8 +14,9 @@ std::int64_t bytes_of(TokenType type);
 /// The type that files for this vocabulary are written in.
 TokenType token_type_for(std::int64_t vocabulary);
 
-/// A pair `prefix.bin` + `prefix.idx`: raw tokens, and where each sequence and each document begins. Both are mapped;
-/// everything the index says is checked once, against the lengths of the files, when the pair is opened.
+/// A pair `prefix.bin` + `prefix.idx`: raw tokens, and where each sequence and each document begins. Both are
+/// mapped; everything the index says is checked once, against the lengths of the files, when the pair is
+/// opened.
 class TokenFile : public Documents {
  public:
   static constexpr std::int64_t header_bytes = 34;
@@ -35,12 +36,18 @@ class TokenFile : public Documents {
   TokenType type() const { return type_; }
   std::int64_t sequences() const { return sequences_; }
   std::int64_t tokens() const { return tokens_; }
-  std::int64_t sequence_length(std::int64_t sequence) const { return idx_.at<std::int32_t>(header_bytes + 4 * sequence); }
+  std::int64_t sequence_length(std::int64_t sequence) const {
+    return idx_.at<std::int32_t>(header_bytes + 4 * sequence);
+  }
   /// The first sequence of a document; document = count() gives the number of sequences.
-  std::int64_t first_sequence(std::int64_t document) const { return idx_.at<std::int64_t>(header_bytes + 12 * sequences_ + 8 * document); }
+  std::int64_t first_sequence(std::int64_t document) const {
+    return idx_.at<std::int64_t>(header_bytes + 12 * sequences_ + 8 * document);
+  }
 
  private:
-  std::int64_t sequence_offset(std::int64_t sequence) const { return idx_.at<std::int64_t>(header_bytes + 4 * sequences_ + 8 * sequence); }
+  std::int64_t sequence_offset(std::int64_t sequence) const {
+    return idx_.at<std::int64_t>(header_bytes + 4 * sequences_ + 8 * sequence);
+  }
   void check_header();
   void check_sequences();
   void check_documents() const;

@@ -37,8 +37,10 @@ std::ofstream create_file(const std::string& path) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   if (!file) {
     const int error = errno;
-    MP_REQUIRE(error != EACCES && error != EPERM, Exit::permission, "{}: permission denied; choose a folder that you may write to", path);
-    fail(Exit::cannot_create, "{}: the file cannot be created ({}); check that its folder exists", path, std::strerror(error));
+    MP_REQUIRE(error != EACCES && error != EPERM, Exit::permission,
+               "{}: permission denied; choose a folder that you may write to", path);
+    fail(Exit::cannot_create, "{}: the file cannot be created ({}); check that its folder exists", path,
+         std::strerror(error));
   }
   return file;
 }
@@ -52,17 +54,19 @@ TokenWriter::TokenWriter(const std::string& prefix, TokenType type, std::int64_t
   largest(type);
 }
 
-void TokenWriter::write(std::ofstream& file, const std::string& path, const void* data, std::size_t bytes) const {
+void TokenWriter::write(std::ofstream& file, const std::string& path, const void* data,
+                        std::size_t bytes) const {
   file.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-  MP_REQUIRE(file.good(), Exit::io_error, "{}: writing failed ({}); check the space on the disk", path, std::strerror(errno));
+  MP_REQUIRE(file.good(), Exit::io_error, "{}: writing failed ({}); check the space on the disk", path,
+             std::strerror(errno));
 }
 
 void TokenWriter::add(std::span<const std::int32_t> tokens) {
   const std::int64_t end = largest(type_) + 1;
   while (!tokens.empty()) {
     if (open_ == longest_sequence_) end_sequence();
-    const auto part =
-        tokens.first(static_cast<std::size_t>(std::min<std::int64_t>(longest_sequence_ - open_, static_cast<std::int64_t>(tokens.size()))));
+    const auto part = tokens.first(static_cast<std::size_t>(
+        std::min<std::int64_t>(longest_sequence_ - open_, static_cast<std::int64_t>(tokens.size()))));
     const auto size = static_cast<std::size_t>(bytes_of(type_));
     buffer_.resize(part.size() * size);
     for (std::size_t i = 0; i < part.size(); ++i) {
@@ -87,7 +91,8 @@ void TokenWriter::end_document() {
 }
 
 void TokenWriter::finish() {
-  MP_CHECK(open_ == 0 && boundaries_.back() == static_cast<std::int64_t>(lengths_.size()), "{}: finished inside a document", prefix_);
+  MP_CHECK(open_ == 0 && boundaries_.back() == static_cast<std::int64_t>(lengths_.size()),
+           "{}: finished inside a document", prefix_);
   UnfinishedFile unfinished_idx(prefix_ + ".idx.unfinished");
   const std::string& path = unfinished_idx.path();
   std::ofstream idx = create_file(path);
@@ -107,10 +112,10 @@ void TokenWriter::finish() {
   write(idx, path, boundaries_.data(), boundaries_.size() * 8);
   idx.close();
   bin_.close();
-  MP_REQUIRE(!idx.fail() && !bin_.fail(), Exit::io_error, "{}.bin: writing failed ({}); check the space on the disk", prefix_,
-             std::strerror(errno));
-  MP_REQUIRE(unfinished_.becomes(prefix_ + ".bin") && unfinished_idx.becomes(prefix_ + ".idx"), Exit::io_error,
-             "{}.bin and .idx: renaming failed ({})", prefix_, std::strerror(errno));
+  MP_REQUIRE(!idx.fail() && !bin_.fail(), Exit::io_error,
+             "{}.bin: writing failed ({}); check the space on the disk", prefix_, std::strerror(errno));
+  MP_REQUIRE(unfinished_.becomes(prefix_ + ".bin") && unfinished_idx.becomes(prefix_ + ".idx"),
+             Exit::io_error, "{}.bin and .idx: renaming failed ({})", prefix_, std::strerror(errno));
 }
 
 }  // namespace mindpipe

@@ -15,7 +15,9 @@ std::string ByteTokenizer::decode(std::span<const std::int32_t> tokens) {
   text.reserve(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     MP_REQUIRE(tokens[i] >= 0 && tokens[i] <= end_of_text, Exit::bad_data,
-               "token {} is {} (expected 0 to 256: a byte or the end of a text); decode it with the tokenizer that made it", i, tokens[i]);
+               "token {} is {} (expected 0 to 256: a byte or the end of a text); decode it with the "
+               "tokenizer that made it",
+               i, tokens[i]);
     if (tokens[i] != end_of_text) text += static_cast<char>(tokens[i]);
   }
   return text;

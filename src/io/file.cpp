@@ -14,7 +14,8 @@ namespace mindpipe {
 namespace {
 
 [[noreturn]] void cannot_write(const std::string& path, int error) {
-  fail(Exit::io_error, "{}: writing failed: {}; nothing was left under this name, make room or choose another place", path,
+  fail(Exit::io_error,
+       "{}: writing failed: {}; nothing was left under this name, make room or choose another place", path,
        std::strerror(error));
 }
 
@@ -26,14 +27,16 @@ void flush(const File& file, const std::string& path) {
 
 void FileTraits::release(Raw raw) noexcept { ::close(raw); }
 
-NewFile::NewFile(const std::string& path) : path_(path), temporary_(fmt::format("{}.{}.partial", path, ::getpid())) {
+NewFile::NewFile(const std::string& path)
+    : path_(path), temporary_(fmt::format("{}.{}.partial", path, ::getpid())) {
   file_ = File(::open(temporary_.path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file_) {
     const int error = errno;
     const Exit code = error == EACCES || error == EPERM || error == EROFS ? Exit::permission
                       : error == ENOSPC || error == EDQUOT                ? Exit::io_error
                                                                           : Exit::cannot_create;
-    fail(code, "{}: cannot be created: {}; the directory must exist and be writable", path, std::strerror(error));
+    fail(code, "{}: cannot be created: {}; the directory must exist and be writable", path,
+         std::strerror(error));
   }
 }
 
@@ -53,7 +56,8 @@ void NewFile::appear() {
 }
 
 void NewFile::trade_places() {
-  if (::renameat2(AT_FDCWD, temporary_.path().c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0) appear();
+  if (::renameat2(AT_FDCWD, temporary_.path().c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0)
+    appear();
 }
 
 void NewFile::commit() {

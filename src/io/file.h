@@ -19,8 +19,9 @@ class File : public Handle<FileTraits> {
   explicit File(int raw) : Handle(raw) {}
 };
 
-/// A file that appears under its name only when it is whole: written beside it, flushed to the device, renamed.
-/// Let go of without `commit` or `appear`, or by a process that ends before, it leaves nothing behind.
+/// A file that appears under its name only when it is whole: written beside it, flushed to the device,
+/// renamed. Let go of without `commit` or `appear`, or by a process that ends before, it leaves nothing
+/// behind.
 class NewFile {
  public:
   explicit NewFile(const std::string& path);
@@ -29,11 +30,11 @@ class NewFile {
 
   void write(const void* bytes, std::size_t count);
   void commit();
-  /// Without waiting for the device: for what is soon replaced again. A machine that goes down meanwhile may keep the old file or lose
-  /// both.
+  /// Without waiting for the device: for what is soon replaced again. A machine that goes down meanwhile may
+  /// keep the old file or lose both.
   void appear();
-  /// As `appear`, but what stood there is kept as `earlier()` until this object goes, and `appear` brings it back. A file system that
-  /// cannot do this in one move keeps nothing.
+  /// As `appear`, but what stood there is kept as `earlier()` until this object goes, and `appear` brings it
+  /// back. A file system that cannot do this in one move keeps nothing.
   void trade_places();
   const std::string& earlier() const { return temporary_.path(); }
 

@@ -18,7 +18,8 @@
 namespace mindpipe {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the files are little-endian and their bytes are used as they are");
+static_assert(std::endian::native == std::endian::little,
+              "the files are little-endian and their bytes are used as they are");
 using Json = nlohmann::json;
 
 constexpr std::uint64_t largest_header = 100'000'000;
@@ -54,37 +55,44 @@ bool bytes_of_shape(const std::vector<std::int64_t>& shape, StoredType type, std
   return true;
 }
 
-/// Parses the header's JSON. A key that stands twice in one object, or anything nested deeper than a header is, is refused.
+/// Parses the header's JSON. A key that stands twice in one object, or anything nested deeper than a header
+/// is, is refused.
 Json parse_header(const std::string& path, const char* begin, const char* end) {
   std::vector<std::set<std::string>> seen;
   const auto refuse = [&](int depth, Json::parse_event_t event, Json& value) {
-    MP_REQUIRE(depth <= 3, Exit::bad_data, "{}: the header is nested deeper than any safetensors header", path);
+    MP_REQUIRE(depth <= 3, Exit::bad_data, "{}: the header is nested deeper than any safetensors header",
+               path);
     if (event == Json::parse_event_t::object_start) seen.emplace_back();
     if (event == Json::parse_event_t::object_end) seen.pop_back();
     if (event == Json::parse_event_t::key)
-      MP_REQUIRE(seen.back().insert(value.get_ref<const std::string&>()).second, Exit::bad_data, "{}: the header has the key '{}' twice",
-                 path, value.get_ref<const std::string&>());
+      MP_REQUIRE(seen.back().insert(value.get_ref<const std::string&>()).second, Exit::bad_data,
+                 "{}: the header has the key '{}' twice", path, value.get_ref<const std::string&>());
     return true;
   };
   try {
     return Json::parse(begin, end, refuse);
   } catch (const Json::parse_error& error) {
-    fail(Exit::bad_data, "{}: the header is not JSON at byte {} of the file (expected the header of a safetensors file)", path,
-         8 + error.byte);
+    fail(Exit::bad_data,
+         "{}: the header is not JSON at byte {} of the file (expected the header of a safetensors file)",
+         path, 8 + error.byte);
   }
 }
 
 std::uint64_t natural(const std::string& path, const std::string& name, const char* what, const Json& value) {
   MP_REQUIRE(
-      value.is_number_unsigned() && value.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()),
-      Exit::bad_data, "{}: tensor '{}' has {} in its {} (expected a whole number from 0)", path, name, value.dump(), what);
+      value.is_number_unsigned() &&
+          value.get<std::uint64_t>() <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()),
+      Exit::bad_data, "{}: tensor '{}' has {} in its {} (expected a whole number from 0)", path, name,
+      value.dump(), what);
   return value.get<std::uint64_t>();
 }
 
-const Json& member(const std::string& path, const std::string& name, const Json& entry, const char* key, Json::value_t type) {
+const Json& member(const std::string& path, const std::string& name, const Json& entry, const char* key,
+                   Json::value_t type) {
   const auto found = entry.find(key);
-  MP_REQUIRE(found != entry.end() && found->type() == type, Exit::bad_data, "{}: tensor '{}' has no usable '{}' (expected {})", path, name,
-             key, type == Json::value_t::string ? "a text" : "a list");
+  MP_REQUIRE(found != entry.end() && found->type() == type, Exit::bad_data,
+             "{}: tensor '{}' has no usable '{}' (expected {})", path, name, key,
+             type == Json::value_t::string ? "a text" : "a list");
   return *found;
 }
 
@@ -94,15 +102,17 @@ StoredTensor read_entry(const std::string& path, const std::string& name, const 
   StoredTensor tensor;
   tensor.name = name;
   const std::string dtype = member(path, name, entry, "dtype", Json::value_t::string);
-  const auto row = std::find_if(types.begin(), types.end(), [&](const TypeRow& one) { return dtype == one.name; });
-  MP_REQUIRE(row != types.end(), Exit::bad_data, "{}: tensor '{}' has dtype '{}' (known are BOOL, U8 to I64, F16, BF16, F32, F64)", path,
-             name, dtype);
+  const auto row =
+      std::find_if(types.begin(), types.end(), [&](const TypeRow& one) { return dtype == one.name; });
+  MP_REQUIRE(row != types.end(), Exit::bad_data,
+             "{}: tensor '{}' has dtype '{}' (known are BOOL, U8 to I64, F16, BF16, F32, F64)", path, name,
+             dtype);
   tensor.type = row->type;
   for (const Json& extent : member(path, name, entry, "shape", Json::value_t::array))
     tensor.shape.push_back(static_cast<std::int64_t>(natural(path, name, "shape", extent)));
   const Json& offsets = member(path, name, entry, "data_offsets", Json::value_t::array);
-  MP_REQUIRE(offsets.size() == 2, Exit::bad_data, "{}: tensor '{}' has {} data_offsets (expected a begin and an end)", path, name,
-             offsets.size());
+  MP_REQUIRE(offsets.size() == 2, Exit::bad_data,
+             "{}: tensor '{}' has {} data_offsets (expected a begin and an end)", path, name, offsets.size());
   tensor.begin = natural(path, name, "data_offsets", offsets[0]);
   tensor.end = natural(path, name, "data_offsets", offsets[1]);
   return tensor;
@@ -136,15 +146,19 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) { read_h
 void SafetensorsFile::read_header() {
   const std::string& path = file_.path();
   const auto file_bytes = static_cast<std::uint64_t>(file_.size());
-  MP_REQUIRE(file_bytes >= 10, Exit::bad_data, "{}: has {} bytes (a safetensors file has at least 10); is it whole?", path, file_bytes);
+  MP_REQUIRE(file_bytes >= 10, Exit::bad_data,
+             "{}: has {} bytes (a safetensors file has at least 10); is it whole?", path, file_bytes);
   std::uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, file_.data(), 8);
   MP_REQUIRE(header_bytes <= largest_header, Exit::bad_data,
-             "{}: offset 0 gives a header of {} bytes (at most {}); is it a safetensors file?", path, header_bytes, largest_header);
+             "{}: offset 0 gives a header of {} bytes (at most {}); is it a safetensors file?", path,
+             header_bytes, largest_header);
   MP_REQUIRE(header_bytes <= file_bytes - 8, Exit::bad_data,
-             "{}: offset 0 gives a header of {} bytes, and the file has {} after it; is it whole?", path, header_bytes, file_bytes - 8);
+             "{}: offset 0 gives a header of {} bytes, and the file has {} after it; is it whole?", path,
+             header_bytes, file_bytes - 8);
   const char* text = reinterpret_cast<const char*>(file_.data()) + 8;
-  MP_REQUIRE(header_bytes >= 2 && *text == '{', Exit::bad_data, "{}: the header at offset 8 does not begin with '{{'", path);
+  MP_REQUIRE(header_bytes >= 2 && *text == '{', Exit::bad_data,
+             "{}: the header at offset 8 does not begin with '{{'", path);
   const Json header = parse_header(path, text, text + header_bytes);
   data_begins_ = 8 + header_bytes;
   for (const auto& [name, entry] : header.items()) {
@@ -154,7 +168,8 @@ void SafetensorsFile::read_header() {
     }
     MP_REQUIRE(entry.is_object(), Exit::bad_data, "{}: __metadata__ is not a mapping of texts", path);
     for (const auto& [key, value] : entry.items()) {
-      MP_REQUIRE(value.is_string(), Exit::bad_data, "{}: __metadata__ has a value for '{}' that is not a text", path, key);
+      MP_REQUIRE(value.is_string(), Exit::bad_data,
+                 "{}: __metadata__ has a value for '{}' that is not a text", path, key);
       metadata_[key] = value;
     }
   }
@@ -163,21 +178,27 @@ void SafetensorsFile::read_header() {
 
 void SafetensorsFile::check_offsets(std::uint64_t data_bytes) {
   const std::string& path = file_.path();
-  std::sort(tensors_.begin(), tensors_.end(),
-            [](const auto& a, const auto& b) { return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name); });
+  std::sort(tensors_.begin(), tensors_.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
   std::uint64_t reached = 0;
   for (const StoredTensor& tensor : tensors_) {
     std::uint64_t bytes = 0;
-    MP_REQUIRE(bytes_of_shape(tensor.shape, tensor.type, bytes) && tensor.begin <= tensor.end && tensor.end - tensor.begin == bytes,
-               Exit::bad_data, "{}: tensor '{}' takes bytes {} to {} of the data, which is not the size of its shape [{}] of {}", path,
-               tensor.name, tensor.begin, tensor.end, fmt::join(tensor.shape, ","), name_of(tensor.type));
-    MP_REQUIRE(tensor.begin == reached, Exit::bad_data, "{}: tensor '{}' begins at byte {} of the data (expected {}: no hole, no overlap)",
-               path, tensor.name, tensor.begin, reached);
+    MP_REQUIRE(
+        bytes_of_shape(tensor.shape, tensor.type, bytes) && tensor.begin <= tensor.end &&
+            tensor.end - tensor.begin == bytes,
+        Exit::bad_data,
+        "{}: tensor '{}' takes bytes {} to {} of the data, which is not the size of its shape [{}] of {}",
+        path, tensor.name, tensor.begin, tensor.end, fmt::join(tensor.shape, ","), name_of(tensor.type));
+    MP_REQUIRE(tensor.begin == reached, Exit::bad_data,
+               "{}: tensor '{}' begins at byte {} of the data (expected {}: no hole, no overlap)", path,
+               tensor.name, tensor.begin, reached);
     reached = tensor.end;
     index_[tensor.name] = static_cast<std::size_t>(&tensor - tensors_.data());
   }
-  MP_REQUIRE(reached == data_bytes, Exit::bad_data, "{}: the tensors take {} bytes and the file has {} for them; is it whole?", path,
-             reached, data_bytes);
+  MP_REQUIRE(reached == data_bytes, Exit::bad_data,
+             "{}: the tensors take {} bytes and the file has {} for them; is it whole?", path, reached,
+             data_bytes);
 }
 
 const std::string& SafetensorsFile::metadata(const std::string& key) const {
@@ -193,7 +214,8 @@ const StoredTensor* SafetensorsFile::find(const std::string& name) const {
 
 const StoredTensor& SafetensorsFile::tensor(const std::string& name) const {
   const StoredTensor* found = find(name);
-  MP_REQUIRE(found, Exit::bad_data, "{}: has no tensor '{}' among its {}; is it a file of this model?", path(), name, tensors_.size());
+  MP_REQUIRE(found, Exit::bad_data, "{}: has no tensor '{}' among its {}; is it a file of this model?",
+             path(), name, tensors_.size());
   return *found;
 }
 
@@ -210,16 +232,19 @@ void each(const std::byte* from, std::int64_t step, std::int64_t count, Use use)
 }
 
 float from_half(std::uint16_t half) {
-  const std::uint32_t sign = std::uint32_t{half & 0x8000u} << 16, exponent = half >> 10 & 31, fraction = half & 1023;
+  const std::uint32_t sign = std::uint32_t{half & 0x8000u} << 16, exponent = half >> 10 & 31,
+                      fraction = half & 1023;
   if (exponent == 0) return (sign ? -1.0f : 1.0f) * static_cast<float>(fraction) * 0x1p-24f;
   return std::bit_cast<float>(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
 
 }  // namespace
 
-void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count, float* to) const {
-  MP_CHECK(count == 0 || (first >= 0 && first + (count - 1) * step < tensor.count()), "{}: element {} of tensor '{}', which has {}", path(),
-           first + (count - 1) * step, tensor.name, tensor.count());
+void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t first, std::int64_t step,
+                           std::int64_t count, float* to) const {
+  MP_CHECK(count == 0 || (first >= 0 && first + (count - 1) * step < tensor.count()),
+           "{}: element {} of tensor '{}', which has {}", path(), first + (count - 1) * step, tensor.name,
+           tensor.count());
   const std::byte* from = data(tensor) + first * static_cast<std::int64_t>(bytes_of(tensor.type));
   const auto plain = [to](std::int64_t i, auto raw) { to[i] = static_cast<float>(raw); };
   switch (tensor.type) {
@@ -228,10 +253,12 @@ void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t first, std::
       else each<float>(from, step, count, plain);
       return;
     case StoredType::bf16:
-      return each<std::uint16_t>(from, step, count,
-                                 [to](std::int64_t i, std::uint16_t raw) { to[i] = std::bit_cast<float>(std::uint32_t{raw} << 16); });
+      return each<std::uint16_t>(from, step, count, [to](std::int64_t i, std::uint16_t raw) {
+        to[i] = std::bit_cast<float>(std::uint32_t{raw} << 16);
+      });
     case StoredType::f16:
-      return each<std::uint16_t>(from, step, count, [to](std::int64_t i, std::uint16_t raw) { to[i] = from_half(raw); });
+      return each<std::uint16_t>(from, step, count,
+                                 [to](std::int64_t i, std::uint16_t raw) { to[i] = from_half(raw); });
     case StoredType::f64:
       return each<double>(from, step, count, plain);
     case StoredType::u8:
@@ -241,7 +268,8 @@ void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t first, std::
     case StoredType::i64:
       return each<std::int64_t>(from, step, count, plain);
     default:
-      fail(Exit::bad_data, "{}: tensor '{}' has dtype {}, which is not read as numbers here", path(), tensor.name, name_of(tensor.type));
+      fail(Exit::bad_data, "{}: tensor '{}' has dtype {}, which is not read as numbers here", path(),
+           tensor.name, name_of(tensor.type));
   }
 }
 
@@ -256,8 +284,8 @@ std::vector<std::int32_t> SafetensorsFile::integers(const std::string& name) con
   const StoredTensor& found = tensor(name);
   std::vector<std::int32_t> values(static_cast<std::size_t>(found.count()));
   const auto use = [&](std::int64_t i, auto raw) {
-    MP_REQUIRE(std::in_range<std::int32_t>(raw), Exit::bad_data, "{}: tensor '{}' has {} at element {} (expected 32 bits)", path(), name,
-               raw, i);
+    MP_REQUIRE(std::in_range<std::int32_t>(raw), Exit::bad_data,
+               "{}: tensor '{}' has {} at element {} (expected 32 bits)", path(), name, raw, i);
     values[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(raw);
   };
   switch (found.type) {
@@ -274,7 +302,8 @@ std::vector<std::int32_t> SafetensorsFile::integers(const std::string& name) con
       each<std::int64_t>(data(found), 1, found.count(), use);
       break;
     default:
-      fail(Exit::bad_data, "{}: tensor '{}' has dtype {} (expected whole numbers: U8, U16, I32 or I64)", path(), name, name_of(found.type));
+      fail(Exit::bad_data, "{}: tensor '{}' has dtype {} (expected whole numbers: U8, U16, I32 or I64)",
+           path(), name, name_of(found.type));
   }
   return values;
 }
@@ -288,12 +317,13 @@ std::vector<StoredTensor> in_file_order(std::vector<StoredTensor> tensors) {
   std::set<std::string> names;
   std::uint64_t offset = 0;
   for (StoredTensor& tensor : tensors) {
-    MP_CHECK(names.insert(tensor.name).second && tensor.name != "__metadata__", "tensor '{}' cannot be stored under this name again",
-             tensor.name);
+    MP_CHECK(names.insert(tensor.name).second && tensor.name != "__metadata__",
+             "tensor '{}' cannot be stored under this name again", tensor.name);
     MP_CHECK(std::all_of(tensor.shape.begin(), tensor.shape.end(), [](std::int64_t n) { return n >= 0; }),
              "tensor '{}' has a negative extent", tensor.name);
     std::uint64_t bytes = 0;
-    MP_CHECK(bytes_of_shape(tensor.shape, tensor.type, bytes), "tensor '{}' is larger than any memory", tensor.name);
+    MP_CHECK(bytes_of_shape(tensor.shape, tensor.type, bytes), "tensor '{}' is larger than any memory",
+             tensor.name);
     tensor.begin = offset;
     tensor.end = offset += bytes;
   }
@@ -302,9 +332,13 @@ std::vector<StoredTensor> in_file_order(std::vector<StoredTensor> tensors) {
 
 }  // namespace
 
-SafetensorsWriter::SafetensorsWriter(const std::string& path, const std::map<std::string, std::string>& metadata,
+SafetensorsWriter::SafetensorsWriter(const std::string& path,
+                                     const std::map<std::string, std::string>& metadata,
                                      std::vector<StoredTensor> tensors)
-    : path_(path), tensors_(in_file_order(std::move(tensors))), missing_(tensors_.empty() ? 0 : tensors_.back().end), file_(path) {
+    : path_(path),
+      tensors_(in_file_order(std::move(tensors))),
+      missing_(tensors_.empty() ? 0 : tensors_.back().end),
+      file_(path) {
   write_header(metadata);
 }
 
@@ -312,13 +346,14 @@ void SafetensorsWriter::write_header(const std::map<std::string, std::string>& m
   std::string header = "{";
   if (!metadata.empty()) header += fmt::format("\"__metadata__\":{}", Json(metadata).dump());
   for (const StoredTensor& tensor : tensors_)
-    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", header.size() > 1 ? "," : "",
-                          Json(tensor.name).dump(), name_of(tensor.type), fmt::join(tensor.shape, ","), tensor.begin, tensor.end);
+    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                          header.size() > 1 ? "," : "", Json(tensor.name).dump(), name_of(tensor.type),
+                          fmt::join(tensor.shape, ","), tensor.begin, tensor.end);
   header += '}';
   header.resize((header.size() + 7) / 8 * 8, ' ');
   MP_REQUIRE(header.size() <= largest_header, Exit::cannot_create,
-             "{}: {} tensors need a header of {} bytes (at most {}); write several files", path_, tensors_.size(), header.size(),
-             largest_header);
+             "{}: {} tensors need a header of {} bytes (at most {}); write several files", path_,
+             tensors_.size(), header.size(), largest_header);
   const std::uint64_t header_bytes = header.size();
   file_.write(&header_bytes, 8);
   file_.write(header.data(), header.size());
@@ -344,7 +379,8 @@ void write_safetensors(const std::string& path, const std::map<std::string, std:
     data[tensor.name] = tensor.data;
   }
   SafetensorsWriter file(path, metadata, std::move(described));
-  for (const StoredTensor& tensor : file.tensors()) file.write(data.at(tensor.name), tensor.end - tensor.begin);
+  for (const StoredTensor& tensor : file.tensors())
+    file.write(data.at(tensor.name), tensor.end - tensor.begin);
   file.commit();
 }
 

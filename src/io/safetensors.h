@@ -11,7 +11,23 @@
 namespace mindpipe {
 
 /// The element types that safetensors files name, in the order in which its usual writer ranks them.
-enum class StoredType : std::uint8_t { boolean, u8, i8, f8_e5m2, f8_e4m3, i16, u16, f16, bf16, i32, u32, f32, f64, i64, u64 };
+enum class StoredType : std::uint8_t {
+  boolean,
+  u8,
+  i8,
+  f8_e5m2,
+  f8_e4m3,
+  i16,
+  u16,
+  f16,
+  bf16,
+  i32,
+  u32,
+  f32,
+  f64,
+  i64,
+  u64
+};
 const char* name_of(StoredType type);  ///< as in the file: "F32"
 std::size_t bytes_of(StoredType type);
 StoredType stored_type(DType dtype);
@@ -32,17 +48,23 @@ class SafetensorsFile {
 
   const std::string& path() const { return file_.path(); }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  const std::string& metadata(const std::string& key) const;             ///< fails if the file has no such entry
+  const std::string& metadata(const std::string& key) const;  ///< fails if the file has no such entry
   const std::vector<StoredTensor>& tensors() const { return tensors_; }  ///< in the order of their bytes
   const StoredTensor* find(const std::string& name) const;               ///< none: nullptr
-  const StoredTensor& tensor(const std::string& name) const;             ///< fails if the file has no such tensor
+  const StoredTensor& tensor(const std::string& name) const;  ///< fails if the file has no such tensor
 
   /// The tensor's bytes as they lie in the file: aligned to nothing, valid as long as this object.
-  const std::byte* data(const StoredTensor& tensor) const { return file_.data() + data_begins_ + tensor.begin; }
-  /// Elements first, first + step, ... of it, `count` of them, as f32: floating-point (F64 rounded once) or integer ones.
-  void read(const StoredTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count, float* to) const;
+  const std::byte* data(const StoredTensor& tensor) const {
+    return file_.data() + data_begins_ + tensor.begin;
+  }
+  /// Elements first, first + step, ... of it, `count` of them, as f32: floating-point (F64 rounded once) or
+  /// integer ones.
+  void read(const StoredTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count,
+            float* to) const;
   /// What was read of the tensor need not stay in memory.
-  void forget(const StoredTensor& tensor) const { file_.forget(data_begins_ + tensor.begin, tensor.end - tensor.begin); }
+  void forget(const StoredTensor& tensor) const {
+    file_.forget(data_begins_ + tensor.begin, tensor.end - tensor.begin);
+  }
   std::vector<float> floats(const std::string& name) const;
   /// Integer elements that must fit into 32 bits.
   std::vector<std::int32_t> integers(const std::string& name) const;
@@ -58,11 +80,13 @@ class SafetensorsFile {
   std::map<std::string, std::size_t> index_;
 };
 
-/// A safetensors file on its way, which appears whole or not at all: metadata first, then the bytes of the tensors in pieces of any size.
+/// A safetensors file on its way, which appears whole or not at all: metadata first, then the bytes of the
+/// tensors in pieces of any size.
 class SafetensorsWriter {
  public:
   /// Of `tensors` name, type and shape count.
-  SafetensorsWriter(const std::string& path, const std::map<std::string, std::string>& metadata, std::vector<StoredTensor> tensors);
+  SafetensorsWriter(const std::string& path, const std::map<std::string, std::string>& metadata,
+                    std::vector<StoredTensor> tensors);
   /// In the order in which their bytes are to be written: by falling size of their type, then by name.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
   void write(const void* bytes, std::size_t count);

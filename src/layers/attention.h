@@ -14,11 +14,12 @@ struct AttentionSpec {
   std::int64_t cache_rows = 0;  ///< generation: how many positions a cache holds
 };
 
-/// Multi-head attention of a sequence to itself, heads divided over the shards: product to q | k | v, attention, product back.
-/// Saves q | k | v, the sums of its softmax, and its output.
+/// Multi-head attention of a sequence to itself, heads divided over the shards: product to q | k | v,
+/// attention, product back. Saves q | k | v, the sums of its softmax, and its output.
 class SelfAttention final : public Branch {
  public:
-  SelfAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path, const AttentionSpec& spec);
+  SelfAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path,
+                const AttentionSpec& spec);
   Tensor forward(const Tensor& x, const Boundary& in, Tape& tape) override;
   Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) override;
 
@@ -34,10 +35,12 @@ class SelfAttention final : public Branch {
   Linear qkv_, output_;
 };
 
-/// Attention of a sequence to the boundary's memory (an encoder's output), whose padding the batch's source lengths tell.
+/// Attention of a sequence to the boundary's memory (an encoder's output), whose padding the batch's source
+/// lengths tell.
 class CrossAttention final : public Branch {
  public:
-  CrossAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path, const AttentionSpec& spec);
+  CrossAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path,
+                 const AttentionSpec& spec);
   Tensor forward(const Tensor& x, const Boundary& in, Tape& tape) override;
   Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) override;
 

@@ -9,10 +9,12 @@ Param residual_bias(Unit& unit, const std::string& name, std::int64_t width) {
 Boundary ResidualBlock::forward(Boundary in, Tape& tape) {
   const Tensor x = in.activation, y = tape.output(x.shape, x.dtype);
   Tape::Scope scope(tape);
-  const Tensor branch = branch_->forward(in.normed ? in.normed : norm_.forward(x, tape), in, tape), bias = bias_ ? bias_.value() : Tensor{};
+  const Tensor branch = branch_->forward(in.normed ? in.normed : norm_.forward(x, tape), in, tape),
+               bias = bias_ ? bias_.value() : Tensor{};
   const Dropout dropout = dropout_at(context_, dropout_, purpose_, tape);
   if (tape.next_norm != nullptr)
-    return {y, in.memory, tape.next_norm->forward_sum(x, branch, bias, dropout, window_of(context_, x), y, tape)};
+    return {y, in.memory,
+            tape.next_norm->forward_sum(x, branch, bias, dropout, window_of(context_, x), y, tape)};
   context_.backend.residual(x, branch, bias, dropout, window_of(context_, x), y);
   return {y, in.memory};
 }

@@ -5,8 +5,9 @@
 
 namespace mindpipe {
 
-/// What a residual block computes between its norm and its sum: attention, an MLP. `x` is the normed activation; the result is
-/// [samples, rows, width] without its last bias, which the block adds behind the sum over shards.
+/// What a residual block computes between its norm and its sum: attention, an MLP. `x` is the normed
+/// activation; the result is [samples, rows, width] without its last bias, which the block adds behind the
+/// sum over shards.
 class Branch {
  public:
   virtual ~Branch() = default;
@@ -18,7 +19,8 @@ class Branch {
 /// x + dropout(branch(norm(x)) + bias): one element of a model's list.
 class ResidualBlock final : public Layer {
  public:
-  ResidualBlock(const LayerContext& context, Norm norm, std::unique_ptr<Branch> branch, Param bias, double dropout, const std::string& path)
+  ResidualBlock(const LayerContext& context, Norm norm, std::unique_ptr<Branch> branch, Param bias,
+                double dropout, const std::string& path)
       : context_(context),
         norm_(std::move(norm)),
         branch_(std::move(branch)),

@@ -5,8 +5,8 @@
 
 namespace mindpipe {
 
-/// Where an encoder ends and a decoder begins: the normed activation becomes the boundary's memory, and the decoder's embedding the
-/// activation.
+/// Where an encoder ends and a decoder begins: the normed activation becomes the boundary's memory, and the
+/// decoder's embedding the activation.
 class Bridge final : public Layer {
  public:
   Bridge(const LayerContext& context, Norm norm, std::unique_ptr<Layer> embedding)

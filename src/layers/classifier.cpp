@@ -10,7 +10,8 @@ Classifier::Classifier(const LayerContext& context, Unit& table, Unit& unit, con
     : context_(context),
       spec_(spec),
       norm_(context, unit, "final_norm", spec.norm, spec.width, spec.epsilon, spec.norm_offset),
-      table_(token_table(table, context, spec.vocabulary, spec.width, spec.deviation, spec.uses, spec.use, spec.table)) {}
+      table_(token_table(table, context, spec.vocabulary, spec.width, spec.deviation, spec.uses, spec.use,
+                         spec.table)) {}
 
 std::int64_t Classifier::shard_rows() const {
   return padded_vocabulary(spec_.vocabulary, context_.tensor.logical()) / context_.tensor.logical();
@@ -35,7 +36,8 @@ Classifier::Sums Classifier::chunk_sums(const Tensor& x, const Tensor& targets, 
   if (context_.tensor.logical() > 1) context_.tensor.maximum(maxima, c.maximum);
   for (int s = 0; s < shards; ++s) {
     const Tensor p = parts.at(s);
-    context_.backend.row_sums(c.logits.at(s), valid(s), first_column(s), targets, c.maximum, p.at(0), p.at(1), p.at(2));
+    context_.backend.row_sums(c.logits.at(s), valid(s), first_column(s), targets, c.maximum, p.at(0), p.at(1),
+                              p.at(2));
   }
   const Tensor total = parts.at(0);
   if (context_.tensor.logical() > 1) context_.tensor.sum(parts, total);
@@ -46,7 +48,8 @@ Classifier::Sums Classifier::chunk_sums(const Tensor& x, const Tensor& targets, 
 void Classifier::last_logits(const Tensor& normed, Tape& tape) {
   const std::int64_t samples = normed.shape[0], rows = normed.shape[1], width = spec_.width;
   const Tensor last = tape.scratch({samples, width}, normed.dtype);
-  for (std::int64_t i = 0; i < samples; ++i) context_.backend.copy(normed.at(i).row_range(rows - 1, 1).reshaped({width}), last.at(i));
+  for (std::int64_t i = 0; i < samples; ++i)
+    context_.backend.copy(normed.at(i).row_range(rows - 1, 1).reshaped({width}), last.at(i));
   for (int s = 0; s < context_.tensor.local_shards(); ++s)
     context_.backend.linear(last, table_.value(s), {}, Activation::none, {}, tape.logits.at(s));
 }
@@ -69,8 +72,8 @@ Boundary Classifier::forward(Boundary in, Tape& tape) {
     const std::int64_t rows = std::min(context_.token_chunk, n - first);
     const Tensor chunk_targets = targets.range(first, rows);
     const Sums c = chunk_sums(x.row_range(first, rows), chunk_targets, tape);
-    context_.backend.cross_entropy(chunk_targets, c.maximum, c.sums, c.of_target, c.total, tape.label_smoothing, spec_.vocabulary,
-                                   tape.losses.range(first, rows));
+    context_.backend.cross_entropy(chunk_targets, c.maximum, c.sums, c.of_target, c.total,
+                                   tape.label_smoothing, spec_.vocabulary, tape.losses.range(first, rows));
   }
   return in;
 }
@@ -89,12 +92,15 @@ Boundary Classifier::backward(Boundary, Tape& tape) {
     const std::int64_t rows = std::min(context_.token_chunk, n - first);
     const Tensor x_chunk = x.row_range(first, rows), chunk_targets = targets.range(first, rows);
     const Sums c = chunk_sums(x_chunk, chunk_targets, tape);
-    context_.backend.cross_entropy(chunk_targets, c.maximum, c.sums, c.of_target, c.total, tape.label_smoothing, spec_.vocabulary,
-                                   tape.losses.range(first, rows));
+    context_.backend.cross_entropy(chunk_targets, c.maximum, c.sums, c.of_target, c.total,
+                                   tape.label_smoothing, spec_.vocabulary, tape.losses.range(first, rows));
     for (int s = 0; s < shards; ++s) {
-      const Tensor logits = c.logits.at(s), dlogits = logits.dtype == context_.dtype ? logits : tape.scratch(logits.shape, context_.dtype);
-      context_.backend.cross_entropy_backward(logits, valid(s), first_column(s), chunk_targets, c.maximum, c.sums, tape.loss_factor,
-                                              tape.label_smoothing, spec_.vocabulary, dlogits);
+      const Tensor logits = c.logits.at(s), dlogits = logits.dtype == context_.dtype
+                                                          ? logits
+                                                          : tape.scratch(logits.shape, context_.dtype);
+      context_.backend.cross_entropy_backward(logits, valid(s), first_column(s), chunk_targets, c.maximum,
+                                              c.sums, tape.loss_factor, tape.label_smoothing,
+                                              spec_.vocabulary, dlogits);
       context_.backend.linear_backward_input(dlogits, table_.value(s), Activation::none, {},
                                              dwhole.at(s).reshaped({n, spec_.width}).row_range(first, rows));
       context_.backend.linear_backward_weight(dlogits, x_chunk, table_.gradient(s));

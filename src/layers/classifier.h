@@ -13,9 +13,10 @@ struct ClassifierSpec {
   bool norm_offset = true;
 };
 
-/// The end of a language model: final norm, product with the table, softmax and cross-entropy, in chunks of tokens so that the logits
-/// of a micro-batch never exist at once. Forward only norms; backward computes losses and gradients together, chunk by chunk, so that no
-/// product is done twice. When nothing is saved, forward computes the losses (evaluate) or the last position's logits (generate).
+/// The end of a language model: final norm, product with the table, softmax and cross-entropy, in chunks of
+/// tokens so that the logits of a micro-batch never exist at once. Forward only norms; backward computes
+/// losses and gradients together, chunk by chunk, so that no product is done twice. When nothing is saved,
+/// forward computes the losses (evaluate) or the last position's logits (generate).
 class Classifier final : public Layer {
  public:
   Classifier(const LayerContext& context, Unit& table, Unit& unit, const ClassifierSpec& spec);
@@ -30,7 +31,9 @@ class Classifier final : public Layer {
   };
   Sums chunk_sums(const Tensor& x, const Tensor& targets, Tape& tape);
   std::int64_t shard_rows() const;
-  std::int64_t first_column(int shard) const { return (context_.tensor.first_shard() + shard) * shard_rows(); }
+  std::int64_t first_column(int shard) const {
+    return (context_.tensor.first_shard() + shard) * shard_rows();
+  }
   std::int64_t valid(int shard) const;
   void last_logits(const Tensor& normed, Tape& tape);
 

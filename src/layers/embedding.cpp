@@ -7,21 +7,30 @@ std::int64_t padded_vocabulary(std::int64_t vocabulary, int logical_shards) {
   return (vocabulary + unit - 1) / unit * unit;
 }
 
-Param token_table(Unit& table, const LayerContext& context, std::int64_t vocabulary, std::int64_t width, double deviation, int uses,
-                  int use, const std::string& name) {
+Param token_table(Unit& table, const LayerContext& context, std::int64_t vocabulary, std::int64_t width,
+                  double deviation, int uses, int use, const std::string& name) {
   const std::int64_t padded = padded_vocabulary(vocabulary, context.tensor.logical());
-  ParamSpec spec{
-      {{name + ".weight", padded, padded - vocabulary}}, width, Split::out, Form::whole, {Initial::Kind::normal, deviation}, true};
+  ParamSpec spec{{{name + ".weight", padded, padded - vocabulary}},
+                 width,
+                 Split::out,
+                 Form::whole,
+                 {Initial::Kind::normal, deviation},
+                 true};
   spec.uses = uses;
   return table.add(spec, use);
 }
 
-Embedding::Embedding(const LayerContext& context, Unit& table, Unit& positions, const std::string& path, const EmbeddingSpec& spec)
+Embedding::Embedding(const LayerContext& context, Unit& table, Unit& positions, const std::string& path,
+                     const EmbeddingSpec& spec)
     : context_(context), spec_(spec), purpose_(purpose_of(path + ".dropout")) {
   table_ = token_table(table, context, spec.vocabulary, spec.width, spec.deviation, spec.uses, spec.use);
   if (spec.positions > 0)
-    positions_ = positions.add(
-        {{{"positions.weight", spec.positions}}, spec.width, Split::none, Form::positions, {Initial::Kind::normal, spec.deviation}, true});
+    positions_ = positions.add({{{"positions.weight", spec.positions}},
+                                spec.width,
+                                Split::none,
+                                Form::positions,
+                                {Initial::Kind::normal, spec.deviation},
+                                true});
 }
 
 std::int64_t Embedding::first_row(int shard) const {
@@ -36,12 +45,14 @@ Boundary Embedding::forward(Boundary in, Tape& tape) {
   const std::int64_t local_rows = context_.sequence_parallel ? rows / context_.tensor.size() : rows;
   const Tensor y = tape.output({samples, local_rows, spec_.width}, context_.dtype);
   Tape::Scope scope(tape);
-  // Alone, the table is the whole one and its rows are the answer; otherwise each shard gives its rows and zeros.
+  // Alone, the table is the whole one and its rows are the answer; otherwise each shard gives its rows and
+  // zeros.
   const bool alone = context_.tensor.logical() == 1;
-  const Tensor found =
-      alone ? y.reshaped({1, samples, rows, spec_.width}) : tape.scratch({shards, samples, rows, spec_.width}, context_.dtype);
+  const Tensor found = alone ? y.reshaped({1, samples, rows, spec_.width})
+                             : tape.scratch({shards, samples, rows, spec_.width}, context_.dtype);
   for (int s = 0; s < shards; ++s)
-    context_.backend.embedding(ids.reshaped({n}), table_.value(s), first_row(s), found.at(s).reshaped({n, spec_.width}));
+    context_.backend.embedding(ids.reshaped({n}), table_.value(s), first_row(s),
+                               found.at(s).reshaped({n, spec_.width}));
   const Tensor sum = alone ? y : leave(context_, found, tape);
   const Window window = window_of(context_, sum);
   Tensor x = sum;
@@ -68,7 +79,8 @@ Boundary Embedding::backward(Boundary dout, Tape& tape) {
   const Tensor whole = enter_gradient(context_, dy, tape);
   const std::int64_t n = whole.shape[0] * whole.shape[1];
   for (int s = 0; s < context_.tensor.local_shards(); ++s)
-    context_.backend.embedding_backward(ids.reshaped({n}), whole.reshaped({n, spec_.width}), first_row(s), table_.gradient(s));
+    context_.backend.embedding_backward(ids.reshaped({n}), whole.reshaped({n, spec_.width}), first_row(s),
+                                        table_.gradient(s));
   return {{}, dout.memory};
 }
 

@@ -4,7 +4,9 @@ namespace mindpipe {
 namespace {
 
 bool is_cut(const LayerContext& context) { return context.sequence_parallel && context.tensor.size() > 1; }
-Shape whole_shape(const LayerContext& context, const Tensor& x) { return {x.shape[0], x.shape[1] * context.tensor.size(), x.shape[2]}; }
+Shape whole_shape(const LayerContext& context, const Tensor& x) {
+  return {x.shape[0], x.shape[1] * context.tensor.size(), x.shape[2]};
+}
 
 }  // namespace
 
@@ -43,7 +45,8 @@ Tensor leave(const LayerContext& context, const Tensor& shards, Tape& tape) {
 Dropout dropout_at(const LayerContext& context, double probability, std::uint64_t purpose, const Tape& tape) {
   if (tape.mode == Tape::Mode::evaluate || tape.mode == Tape::Mode::generate) probability = 0;
   return {static_cast<float>(probability),
-          {context.seed, purpose, static_cast<std::uint32_t>(tape.batch.step), static_cast<std::uint32_t>(tape.batch.first_sample)}};
+          {context.seed, purpose, static_cast<std::uint32_t>(tape.batch.step),
+           static_cast<std::uint32_t>(tape.batch.first_sample)}};
 }
 
 }  // namespace mindpipe

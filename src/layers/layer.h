@@ -13,9 +13,10 @@ class Norm;
 
 /// What crosses a block or a stage: a small fixed set of tensors. A stage's cut sends those that are there.
 struct Boundary {
-  Tensor activation;   ///< [samples, rows, width]
-  Tensor memory;       ///< an encoder's output; its gradient is f32 and grows from the last reader to the first
-  Tensor normed = {};  ///< the activation behind the next block's norm, where the block before ran both in one pass; never crosses a cut
+  Tensor activation;  ///< [samples, rows, width]
+  Tensor memory;  ///< an encoder's output; its gradient is f32 and grows from the last reader to the first
+  Tensor normed = {};  ///< the activation behind the next block's norm, where the block before ran both in
+                       ///< one pass; never crosses a cut
 };
 
 /// Tokens whose logits exist at once, where the device asks for nothing else.
@@ -28,12 +29,13 @@ struct LayerContext {
   DType dtype = DType::f32;        ///< of values and activations
   bool sequence_parallel = false;  ///< `rows` layers see a part of the sequence
   std::uint64_t seed = 0;
-  std::int64_t token_chunk = usual_token_chunk;  ///< a constant of the arithmetic: weight gradients are added chunk by chunk
+  std::int64_t token_chunk =
+      usual_token_chunk;  ///< a constant of the arithmetic: weight gradients are added chunk by chunk
 };
 
 /// A step of a model: a boundary in, a boundary out. Written once, for every layout.
-/// backward writes the gradient of its input over the gradient it was given (a residual stream is one buffer) and adds (+=) to its
-/// parameters' gradients. It keeps no activations: they go on the tape.
+/// backward writes the gradient of its input over the gradient it was given (a residual stream is one buffer)
+/// and adds (+=) to its parameters' gradients. It keeps no activations: they go on the tape.
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -50,7 +52,8 @@ Window window_of(const LayerContext& context, const Tensor& x);
 Tensor enter(const LayerContext& context, const Tensor& x, Tape& tape);
 /// The same for a gradient, which nobody needs when the layer is done.
 Tensor enter_gradient(const LayerContext& context, const Tensor& dy, Tape& tape);
-/// From shards [local][samples, sequence, width] to the rows of their sum, after a product that is split by `in`: one fixed tree.
+/// From shards [local][samples, sequence, width] to the rows of their sum, after a product that is split by
+/// `in`: one fixed tree.
 Tensor leave(const LayerContext& context, const Tensor& shards, Tape& tape);
 
 /// Randomness of one place in the model.

@@ -2,9 +2,11 @@
 
 namespace mindpipe {
 
-Linear::Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec) : context_(context), split_(spec.split) {
+Linear::Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec)
+    : context_(context), split_(spec.split) {
   const std::int64_t shards = context.tensor.logical();
-  ParamSpec weight{spec.outputs, spec.inputs, spec.split, Form::whole, {Initial::Kind::normal, spec.deviation}, true};
+  ParamSpec weight{
+      spec.outputs, spec.inputs, spec.split, Form::whole, {Initial::Kind::normal, spec.deviation}, true};
   weight.product = true;
   for (Piece& part : weight.parts) part.name += ".weight";
   inputs_ = spec.split == Split::in ? spec.inputs / shards : spec.inputs;
@@ -39,12 +41,14 @@ Tensor Linear::backward(const Tensor& dy, Tape& tape, Activation activation, Ten
   const Tensor x = tape.restore();
   const int shards = local_shards();
   const bool sharded_input = split_ == Split::in, sharded_output = split_ == Split::out;
-  const std::int64_t samples = x.shape[sharded_input ? 1 : 0], rows = x.shape[sharded_input ? 2 : 1], n = samples * rows;
+  const std::int64_t samples = x.shape[sharded_input ? 1 : 0], rows = x.shape[sharded_input ? 2 : 1],
+                     n = samples * rows;
   const Tensor dx = tape.scratch({shards, samples, rows, inputs_}, x.dtype);
   for (int s = 0; s < shards; ++s) {
     const Tensor dy_s = (sharded_output ? dy.at(s) : dy).reshaped({n, outputs_});
     const Tensor x_s = (sharded_input ? x.at(s) : x).reshaped({n, inputs_});
-    context_.backend.linear_backward_input(dy_s, weight_.value(s), activation, before ? before.at(s).reshaped({n, inputs_}) : Tensor{},
+    context_.backend.linear_backward_input(dy_s, weight_.value(s), activation,
+                                           before ? before.at(s).reshaped({n, inputs_}) : Tensor{},
                                            dx.at(s).reshaped({n, inputs_}));
     tape.weight_gradient(dy_s, x_s, weight_, s);
     if (bias_) {

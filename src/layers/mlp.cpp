@@ -10,12 +10,19 @@ Mlp::Mlp(const LayerContext& context, Unit& unit, const std::string& name, const
               spec.gated ? std::vector<Piece>{{name + ".gate", spec.inner}, {name + ".up", spec.inner}}
                          : std::vector<Piece>{{name + ".up", spec.inner}},
               spec.width, Split::out, spec.bias, spec.deviation}),
-      output_(context, unit, {name + ".output", {{name + ".output", spec.width}}, spec.inner, Split::in, false, spec.output_deviation}) {}
+      output_(context, unit,
+              {name + ".output",
+               {{name + ".output", spec.width}},
+               spec.inner,
+               Split::in,
+               false,
+               spec.output_deviation}) {}
 
 Tensor Mlp::forward(const Tensor& x, const Boundary&, Tape& tape) {
   const Tensor whole = enter(context_, x, tape);
   const int shards = context_.tensor.local_shards();
-  const std::int64_t samples = whole.shape[0], rows = whole.shape[1], inner = spec_.inner / context_.tensor.logical();
+  const std::int64_t samples = whole.shape[0], rows = whole.shape[1],
+                     inner = spec_.inner / context_.tensor.logical();
   Tensor before, h;
   if (spec_.gated) {
     before = inner_.forward(whole, tape);
@@ -35,7 +42,8 @@ Tensor Mlp::backward(const Tensor& dy, const Boundary&, Tape& tape) {
   if (spec_.gated) {
     const Tensor dh = output_.backward(dbranch, tape), before = tape.restore();
     dbefore = tape.scratch(before.shape, before.dtype);
-    for (int s = 0; s < context_.tensor.local_shards(); ++s) context_.backend.swiglu_backward(dh.at(s), before.at(s), dbefore.at(s));
+    for (int s = 0; s < context_.tensor.local_shards(); ++s)
+      context_.backend.swiglu_backward(dh.at(s), before.at(s), dbefore.at(s));
   } else {
     dbefore = output_.backward(dbranch, tape, spec_.activation, tape.peek(1));
     tape.restore();

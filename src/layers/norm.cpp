@@ -2,14 +2,16 @@
 
 namespace mindpipe {
 
-Norm::Norm(const LayerContext& context, Unit& unit, const std::string& name, NormKind kind, std::int64_t width, double epsilon, bool offset)
+Norm::Norm(const LayerContext& context, Unit& unit, const std::string& name, NormKind kind,
+           std::int64_t width, double epsilon, bool offset)
     : context_(context), kind_(kind), epsilon_(epsilon) {
   gain_ = unit.add({{{name + ".weight", width}}, 0, Split::none, Form::rows, {Initial::Kind::one}, false});
   if (offset) offset_ = unit.add({{{name + ".bias", width}}, 0, Split::none, Form::rows, {}, false});
 }
 
 Norm::Outputs Norm::outputs_for(const Tensor& x, Tape& tape) {
-  const Outputs out{tape.keep(x.shape, x.dtype), tape.keep({x.rows(), 2}, x.dtype == DType::f64 ? DType::f64 : DType::f32)};
+  const Outputs out{tape.keep(x.shape, x.dtype),
+                    tape.keep({x.rows(), 2}, x.dtype == DType::f64 ? DType::f64 : DType::f32)};
   tape.save(x);
   tape.save(out.statistics);
   return out;
@@ -17,21 +19,23 @@ Norm::Outputs Norm::outputs_for(const Tensor& x, Tape& tape) {
 
 Tensor Norm::forward(const Tensor& x, Tape& tape) {
   const auto [y, statistics] = outputs_for(x, tape);
-  context_.backend.norm(kind_, x, gain_.value(), offset_ ? offset_.value() : Tensor{}, epsilon_, statistics, y);
+  context_.backend.norm(kind_, x, gain_.value(), offset_ ? offset_.value() : Tensor{}, epsilon_, statistics,
+                        y);
   return y;
 }
 
-Tensor Norm::forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout, const Window& window,
-                         const Tensor& sum, Tape& tape) {
+Tensor Norm::forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout,
+                         const Window& window, const Tensor& sum, Tape& tape) {
   const auto [y, statistics] = outputs_for(sum, tape);
-  context_.backend.residual_norm(x, branch, bias, dropout, window, sum, kind_, gain_.value(), offset_ ? offset_.value() : Tensor{},
-                                 epsilon_, statistics, y);
+  context_.backend.residual_norm(x, branch, bias, dropout, window, sum, kind_, gain_.value(),
+                                 offset_ ? offset_.value() : Tensor{}, epsilon_, statistics, y);
   return y;
 }
 
 void Norm::backward(const Tensor& dy, const Tensor& residual, const Tensor& dx, Tape& tape) {
   const Tensor statistics = tape.restore(), x = tape.restore();
-  context_.backend.norm_backward_parameters(kind_, dy, x, statistics, gain_.gradient(), offset_ ? offset_.gradient() : Tensor{});
+  context_.backend.norm_backward_parameters(kind_, dy, x, statistics, gain_.gradient(),
+                                            offset_ ? offset_.gradient() : Tensor{});
   context_.backend.norm_backward_input(kind_, dy, x, gain_.value(), statistics, residual, dx);
 }
 

@@ -4,8 +4,8 @@
 
 namespace mindpipe {
 
-SelfAttention::SelfAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path,
-                             const AttentionSpec& spec)
+SelfAttention::SelfAttention(const LayerContext& context, Unit& unit, const std::string& name,
+                             const std::string& path, const AttentionSpec& spec)
     : context_(context),
       spec_(spec),
       heads_(spec.heads / context.tensor.logical()),
@@ -21,10 +21,15 @@ SelfAttention::SelfAttention(const LayerContext& context, Unit& unit, const std:
             spec.bias,
             spec.deviation}),
       output_(context, unit,
-              {name + ".output", {{name + ".output", spec.width}}, spec.heads * spec.head_width, Split::in, false, spec.output_deviation}) {
-}
+              {name + ".output",
+               {{name + ".output", spec.width}},
+               spec.heads * spec.head_width,
+               Split::in,
+               false,
+               spec.output_deviation}) {}
 
-AttentionQuestion SelfAttention::question(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const {
+AttentionQuestion SelfAttention::question(std::int64_t queries, std::int64_t keys, int shard,
+                                          const Tape& tape) const {
   AttentionQuestion q;
   q.queries = queries, q.keys = keys, q.causal = spec_.causal;
   q.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec_.head_width)));
@@ -35,9 +40,11 @@ AttentionQuestion SelfAttention::question(std::int64_t queries, std::int64_t key
 }
 
 Tensor SelfAttention::extend_cache(const Tensor& qkv, int shard, Tape& tape) {
-  const std::int64_t samples = qkv.shape[0], rows = qkv.shape[1], width = 2 * key_value_heads_ * spec_.head_width,
-                     skip = heads_ * spec_.head_width;
-  const Tensor cache = tape.cache(this, {context_.tensor.local_shards(), samples, spec_.cache_rows, width}, qkv.dtype).at(shard);
+  const std::int64_t samples = qkv.shape[0], rows = qkv.shape[1],
+                     width = 2 * key_value_heads_ * spec_.head_width, skip = heads_ * spec_.head_width;
+  const Tensor cache =
+      tape.cache(this, {context_.tensor.local_shards(), samples, spec_.cache_rows, width}, qkv.dtype)
+          .at(shard);
   const std::size_t element = bytes_of(qkv.dtype);
   for (std::int64_t i = 0; i < samples * rows; ++i) {
     const std::int64_t to = (i / rows) * spec_.cache_rows + tape.position + i % rows;
@@ -52,11 +59,13 @@ Tensor SelfAttention::forward(const Tensor& x, const Boundary&, Tape& tape) {
   const std::int64_t samples = whole.shape[0], rows = whole.shape[1];
   const int shards = context_.tensor.local_shards(), all = heads_ + 2 * key_value_heads_;
   const Tensor qkv = qkv_.forward(whole, tape);
-  const Tensor log_sum = tape.keep({shards, samples, heads_, rows}, context_.dtype == DType::f64 ? DType::f64 : DType::f32);
+  const Tensor log_sum =
+      tape.keep({shards, samples, heads_, rows}, context_.dtype == DType::f64 ? DType::f64 : DType::f32);
   const Tensor out = tape.keep({shards, samples, rows, heads_ * spec_.head_width}, context_.dtype);
   for (int s = 0; s < shards; ++s) {
     const Tensor heads = qkv.at(s).reshaped({samples, rows, all, spec_.head_width});
-    if (spec_.rotary) context_.backend.rotary({heads, 0, heads_ + key_value_heads_}, spec_.rotary_base, tape.position, false);
+    if (spec_.rotary)
+      context_.backend.rotary({heads, 0, heads_ + key_value_heads_}, spec_.rotary_base, tape.position, false);
     Heads k{heads, heads_, key_value_heads_}, v{heads, heads_ + key_value_heads_, key_value_heads_};
     std::int64_t keys = rows;
     if (tape.mode == Tape::Mode::generate) {
@@ -81,14 +90,16 @@ Tensor SelfAttention::backward(const Tensor& dy, const Boundary&, Tape& tape) {
   const int all = heads_ + 2 * key_value_heads_;
   const Tensor dqkv = tape.scratch(qkv.shape, qkv.dtype);
   for (int s = 0; s < context_.tensor.local_shards(); ++s) {
-    const Shape shape{samples, rows, all, spec_.head_width}, out_shape{samples, rows, heads_, spec_.head_width};
+    const Shape shape{samples, rows, all, spec_.head_width},
+        out_shape{samples, rows, heads_, spec_.head_width};
     const Tensor heads = qkv.at(s).reshaped(shape), dheads = dqkv.at(s).reshaped(shape);
     const auto part = [&](const Tensor& t, int first, int count) { return Heads{t, first, count}; };
     const int k = heads_, v = heads_ + key_value_heads_;
-    context_.backend.attention_backward(question(rows, rows, s, tape), part(heads, 0, heads_), part(heads, k, key_value_heads_),
-                                        part(heads, v, key_value_heads_), log_sum.at(s), out.at(s).reshaped(out_shape),
-                                        dout.at(s).reshaped(out_shape), part(dheads, 0, heads_), part(dheads, k, key_value_heads_),
-                                        part(dheads, v, key_value_heads_));
+    context_.backend.attention_backward(question(rows, rows, s, tape), part(heads, 0, heads_),
+                                        part(heads, k, key_value_heads_), part(heads, v, key_value_heads_),
+                                        log_sum.at(s), out.at(s).reshaped(out_shape),
+                                        dout.at(s).reshaped(out_shape), part(dheads, 0, heads_),
+                                        part(dheads, k, key_value_heads_), part(dheads, v, key_value_heads_));
     if (spec_.rotary) context_.backend.rotary({dheads, 0, v}, spec_.rotary_base, 0, true);
   }
   return leave(context_, qkv_.backward(dqkv, tape), tape);

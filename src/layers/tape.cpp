@@ -16,7 +16,8 @@ Tensor Tape::restore() {
 }
 
 Tensor Tape::peek(std::size_t above) const {
-  MP_CHECK(above < saved_.size(), "the tape holds {} tensors (asked for number {} from the top)", saved_.size(), above);
+  MP_CHECK(above < saved_.size(), "the tape holds {} tensors (asked for number {} from the top)",
+           saved_.size(), above);
   return at(saved_[saved_.size() - 1 - above]);
 }
 
@@ -25,7 +26,8 @@ void Tape::weight_gradient(const Tensor& dy, const Tensor& x, const Param& param
     backend_.linear_backward_weight(dy, x, param.gradient(shard));
     return;
   }
-  // The gradient lives in scratch and is gone when the layer returns; what is put off needs a copy that stays.
+  // The gradient lives in scratch and is gone when the layer returns; what is put off needs a copy that
+  // stays.
   const Tensor copy = kept_.take(dy.shape, dy.dtype);
   backend_.copy(dy, copy);
   products_.push_back({place_of(copy), place_of(x), param, shard});
@@ -34,7 +36,8 @@ void Tape::weight_gradient(const Tensor& dy, const Tensor& x, const Param& param
 void Tape::run_weight_gradients(const std::vector<const Unit*>& units) {
   std::vector<Product> later;
   for (const Product& p : products_) {
-    if (!units.empty() && std::find(units.begin(), units.end(), p.param.unit) == units.end()) later.push_back(p);
+    if (!units.empty() && std::find(units.begin(), units.end(), p.param.unit) == units.end())
+      later.push_back(p);
     else backend_.linear_backward_weight(at(p.dy), at(p.x), p.param.gradient(p.shard));
   }
   products_ = std::move(later);

@@ -11,7 +11,8 @@ namespace mindpipe {
 
 class Norm;
 
-/// What a micro-batch brings from outside: token ids and what they should be followed by. Tensors may be none where a stage reads none.
+/// What a micro-batch brings from outside: token ids and what they should be followed by. Tensors may be none
+/// where a stage reads none.
 struct MicroBatch {
   Tensor tokens;          ///< i32 [samples, sequence]
   Tensor targets;         ///< i32 [samples, sequence]; negative: not counted
@@ -25,8 +26,8 @@ struct MicroBatch {
 /// What one micro-batch keeps between forward and backward: last in, first out, empty afterwards.
 class Tape {
  public:
-  /// train: keep and save. discard: a recomputed block's first pass, nothing is saved. replay: its second pass. evaluate: nothing is saved
-  /// or dropped. generate: evaluate, with a cache of keys and values.
+  /// train: keep and save. discard: a recomputed block's first pass, nothing is saved. replay: its second
+  /// pass. evaluate: nothing is saved or dropped. generate: evaluate, with a cache of keys and values.
   enum class Mode : std::uint8_t { train, discard, replay, evaluate, generate };
   enum class WeightGradients : std::uint8_t { now, later };
 
@@ -37,16 +38,19 @@ class Tape {
   Mode mode = Mode::train;
   WeightGradients weight_gradients = WeightGradients::now;
   MicroBatch batch;
-  Norm* next_norm = nullptr;  ///< what reads the block's output next, here and at once: a sum may be normed in the same pass
+  Norm* next_norm = nullptr;  ///< what reads the block's output next, here and at once: a sum may be normed
+                              ///< in the same pass
   double loss_factor = 1;     ///< the constant a backward starts from
   double label_smoothing = 0;
-  Tensor losses;              ///< f32 (f64 in gradient checks) [samples, sequence]: written by the head
-  Tensor logits;              ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
+  Tensor losses;  ///< f32 (f64 in gradient checks) [samples, sequence]: written by the head
+  Tensor logits;  ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
   std::int64_t position = 0;  ///< generate: of the first row
 
   bool saves() const { return mode == Mode::train || mode == Mode::replay; }
   /// A tensor for what backward (or a later layer's backward) reads.
-  Tensor keep(const Shape& shape, DType dtype) { return saves() ? kept_.take(shape, dtype) : scratch_.take(shape, dtype); }
+  Tensor keep(const Shape& shape, DType dtype) {
+    return saves() ? kept_.take(shape, dtype) : scratch_.take(shape, dtype);
+  }
   /// A block's output: it outlives the block, also where the block saves nothing.
   Tensor output(const Shape& shape, DType dtype) { return kept_.take(shape, dtype); }
   /// A tensor that is given back when the enclosing Scope ends.
@@ -54,7 +58,8 @@ class Tape {
 
   void save(const Tensor& t);
   Tensor restore();
-  /// What `restore` would give after `above` other ones: for a backward that needs it before a later layer's backward has run.
+  /// What `restore` would give after `above` other ones: for a backward that needs it before a later layer's
+  /// backward has run.
   Tensor peek(std::size_t above) const;
   std::size_t saved() const { return saved_.size(); }
 

@@ -6,7 +6,9 @@ namespace mindpipe {
 namespace {
 
 constexpr std::int64_t align_elements = alignment / sizeof(float);
-std::int64_t align_count(std::int64_t n) { return (n + align_elements - 1) / align_elements * align_elements; }
+std::int64_t align_count(std::int64_t n) {
+  return (n + align_elements - 1) / align_elements * align_elements;
+}
 
 }  // namespace
 
@@ -42,7 +44,9 @@ Shape Unit::shard_shape(int param) const {
 
 std::int64_t Unit::shard_stride(int param) const { return align_count(shard_shape(param).count()); }
 
-std::int64_t Unit::parts_stride(int param) const { return align_count(shard_shape(param).count() * sequence_parts_); }
+std::int64_t Unit::parts_stride(int param) const {
+  return align_count(shard_shape(param).count() * sequence_parts_);
+}
 
 std::int64_t Unit::parameters() const {
   std::int64_t n = 0;
@@ -58,11 +62,13 @@ void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtyp
     const ParamSpec& spec = params_[i];
     for (const Piece& part : spec.parts)
       MP_REQUIRE(spec.split != Split::out || part.rows % shards.logical == 0, Exit::bad_configuration,
-                 "{}: {} has {} rows, which {} logical tensor shards do not divide", name_, part.name, part.rows, shards.logical);
+                 "{}: {} has {} rows, which {} logical tensor shards do not divide", name_, part.name,
+                 part.rows, shards.logical);
     MP_REQUIRE(spec.split != Split::in || spec.columns % shards.logical == 0, Exit::bad_configuration,
-               "{}: {} has {} columns, which {} logical tensor shards do not divide", name_, spec.parts[0].name, spec.columns,
-               shards.logical);
-    MP_CHECK(spec.uses == 1 || params_.size() == 1, "unit {}: a parameter with {} uses is alone in its unit", name_, spec.uses);
+               "{}: {} has {} columns, which {} logical tensor shards do not divide", name_,
+               spec.parts[0].name, spec.columns, shards.logical);
+    MP_CHECK(spec.uses == 1 || params_.size() == 1, "unit {}: a parameter with {} uses is alone in its unit",
+             name_, spec.uses);
     uses_ = spec.uses;
     offsets_.push_back(flat_count_);
     part_offsets_.push_back(parts_count_);
@@ -71,7 +77,9 @@ void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtyp
   }
 }
 
-std::size_t Unit::accumulator_bytes() const { return aligned((flat_count_ * (1 + levels_) + parts_count_) * bytes_of(gradient_dtype())); }
+std::size_t Unit::accumulator_bytes() const {
+  return aligned((flat_count_ * (1 + levels_) + parts_count_) * bytes_of(gradient_dtype()));
+}
 
 void Unit::allocate_values(Memory& memory) {
   value_arena_ = Arena(memory, MemoryClass::values, value_bytes());
@@ -81,13 +89,15 @@ void Unit::allocate_values(Memory& memory) {
 void Unit::allocate_gradients(Memory& memory) {
   gradient_arena_ = Arena(memory, MemoryClass::gradients, gradient_bytes());
   for (int use = 0; use < uses_; ++use)
-    place_gradients(use, gradient_arena_.take({static_cast<std::int64_t>(accumulator_bytes())}, DType::u8).data);
+    place_gradients(use,
+                    gradient_arena_.take({static_cast<std::int64_t>(accumulator_bytes())}, DType::u8).data);
 }
 
 void Unit::place_gradients(int use, void* memory) {
   accumulators_.resize(uses_), levels_memory_.resize(uses_);
   accumulators_[use] = {memory, {flat_count_ + parts_count_}, gradient_dtype()};
-  levels_memory_[use] = {static_cast<std::byte*>(memory) + accumulators_[use].bytes(), {levels_, flat_count_}, gradient_dtype()};
+  levels_memory_[use] = {
+      static_cast<std::byte*>(memory) + accumulators_[use].bytes(), {levels_, flat_count_}, gradient_dtype()};
 }
 
 Tensor Unit::value(int param, int shard) const {
@@ -101,11 +111,14 @@ Tensor Unit::level(int i, int use) const { return levels_memory_[use].at(i); }
 
 Tensor Unit::sequence_parts(int param, int use) const {
   const std::int64_t elements = shard_shape(param).count();
-  return accumulators_[use].range(flat_count_ + part_offsets_[param], sequence_parts_ * elements).reshaped({sequence_parts_, elements});
+  return accumulators_[use]
+      .range(flat_count_ + part_offsets_[param], sequence_parts_ * elements)
+      .reshaped({sequence_parts_, elements});
 }
 
 Tensor Unit::gradient(int param, int use, int shard) const {
-  MP_CHECK(has_gradients(use) && shard < local_shards(param), "unit {}: gradient {} of shard {}", name_, param, shard);
+  MP_CHECK(has_gradients(use) && shard < local_shards(param), "unit {}: gradient {} of shard {}", name_,
+           param, shard);
   const Shape shape = shard_shape(param);
   if (has_sequence_parts(param)) return sequence_parts(param, use);
   const Tensor root_of_shard = root(use).range(flat_offset(param, shard), shape.count());

@@ -11,9 +11,9 @@ namespace mindpipe {
 /// How a weight [out, in] is divided over the tensor axis. With one logical shard every value means "whole".
 enum class Split : std::uint8_t { none, out, in };
 
-/// How a parameter's gradient comes about over the tensor axis (bits.md 6): every rank alike or its own shard (`whole`), one accumulator
-/// for each T-th of the sequence (`rows`), or rows that only one T-th ever touches (`positions`: a sum with zeros, so one accumulator
-/// does).
+/// How a parameter's gradient comes about over the tensor axis (bits.md 6): every rank alike or its own shard
+/// (`whole`), one accumulator for each T-th of the sequence (`rows`), or rows that only one T-th ever touches
+/// (`positions`: a sum with zeros, so one accumulator does).
 enum class Form : std::uint8_t { whole, rows, positions };
 
 struct Initial {
@@ -21,14 +21,15 @@ struct Initial {
   double deviation = 0;
 };
 
-/// A named piece of a parameter: q, k and v stacked in one weight are three. Rows from `rows - padding` on are padding: they are never
-/// initialised, learned, hashed or saved.
+/// A named piece of a parameter: q, k and v stacked in one weight are three. Rows from `rows - padding` on
+/// are padding: they are never initialised, learned, hashed or saved.
 struct Piece {
   std::string name;
   std::int64_t rows = 0, padding = 0;
 };
 
-/// What a parameter is, before any memory exists. The whole tensor is [rows of all parts, columns], or [rows] when columns is 0.
+/// What a parameter is, before any memory exists. The whole tensor is [rows of all parts, columns], or [rows]
+/// when columns is 0.
 struct ParamSpec {
   std::vector<Piece> parts;
   std::int64_t columns = 0;
@@ -37,7 +38,7 @@ struct ParamSpec {
   Initial initial;
   bool decay = false;
   bool product = false;  ///< its gradient is a product that the tape may put off (zero-bubble schedules)
-  int uses = 1;          ///< places that use it; each has its own accumulator, their roots are added in model order
+  int uses = 1;  ///< places that use it; each has its own accumulator, their roots are added in model order
 
   std::int64_t rows() const;
   std::int64_t width() const { return columns == 0 ? 1 : columns; }
@@ -58,13 +59,14 @@ struct Param {
   int index = 0, use = 0;
   explicit operator bool() const { return unit != nullptr; }
   Tensor value(int shard = 0) const;
-  /// What a backward adds to: the accumulator of this use. `rows` parameters: [parts, elements], one row for each local T-th of the
-  /// sequence.
+  /// What a backward adds to: the accumulator of this use. `rows` parameters: [parts, elements], one row for
+  /// each local T-th of the sequence.
   Tensor gradient(int shard = 0) const;
 };
 
-/// Parameters that travel as one. Their elements lie one after the other, each shard aligned; that flat order is the same for values,
-/// gradients and optimizer state, so that sums, statistics and updates run over flat ranges.
+/// Parameters that travel as one. Their elements lie one after the other, each shard aligned; that flat order
+/// is the same for values, gradients and optimizer state, so that sums, statistics and updates run over flat
+/// ranges.
 class Unit {
  public:
   explicit Unit(std::string name) : name_(std::move(name)) {}
@@ -74,8 +76,9 @@ class Unit {
   /// Before memory exists: declares a parameter, or finds the one of that name (a tied table's second use).
   Param add(const ParamSpec& spec, int use = 0);
 
-  /// Lays the unit out for these shards. `sequence_parts` is the number of T-ths of the sequence whose `rows` accumulators live here,
-  /// `levels` the partial sums of data shards kept beside the accumulator (bits.md 3: log2(D/d)).
+  /// Lays the unit out for these shards. `sequence_parts` is the number of T-ths of the sequence whose `rows`
+  /// accumulators live here, `levels` the partial sums of data shards kept beside the accumulator (bits.md 3:
+  /// log2(D/d)).
   void lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype);
   void allocate_values(Memory& memory);
   /// Accumulators of all uses, in memory of their own.
@@ -98,9 +101,12 @@ class Unit {
 
   /// Flat elements of this rank, shards aligned, one use each: what is updated and what values travel as.
   std::int64_t flat_count() const { return flat_count_; }
-  std::int64_t flat_offset(int param, int shard) const { return offsets_[param] + shard * shard_stride(param); }
+  std::int64_t flat_offset(int param, int shard) const {
+    return offsets_[param] + shard * shard_stride(param);
+  }
   Tensor flat_values() const { return values_; }
-  /// How many places use this unit; each has an accumulator of its own. A parameter with several uses is alone in its unit.
+  /// How many places use this unit; each has an accumulator of its own. A parameter with several uses is
+  /// alone in its unit.
   int uses() const { return uses_; }
   /// The accumulator of one use, in flat order: what is summed over the data axis.
   Tensor root(int use) const;
@@ -108,10 +114,14 @@ class Unit {
   Tensor level(int i, int use) const;
   /// The per-T-th accumulators of a `rows` parameter's use [parts, elements].
   Tensor sequence_parts(int param, int use) const;
-  bool has_sequence_parts(int param) const { return params_[param].form == Form::rows && sequence_parts_ > 1; }
+  bool has_sequence_parts(int param) const {
+    return params_[param].form == Form::rows && sequence_parts_ > 1;
+  }
   /// What the backwards of one use add to, levels excluded: zeroed before the first of them.
   Tensor accumulators(int use) const { return accumulators_[use]; }
-  bool has_gradients(int use) const { return flat_count_ > 0 && use < static_cast<int>(accumulators_.size()) && accumulators_[use]; }
+  bool has_gradients(int use) const {
+    return flat_count_ > 0 && use < static_cast<int>(accumulators_.size()) && accumulators_[use];
+  }
   int levels() const { return levels_; }
 
   std::size_t value_bytes() const { return aligned(flat_count_ * bytes_of(dtype_)); }

@@ -8,7 +8,8 @@
 
 namespace mindpipe {
 
-/// A decoder-only language model, in GPT-2's or Llama's style by options: embedding, (attention, MLP) x layers, classifier.
+/// A decoder-only language model, in GPT-2's or Llama's style by options: embedding, (attention, MLP) x
+/// layers, classifier.
 std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& context) {
   const ModelConfig& m = config.model;
   const int shards = context.tensor.logical();
@@ -17,25 +18,30 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
   require_divisible(m.mlp_width, shards, "model.mlp_width");
   const NormKind norm = m.norm == "rms" ? NormKind::rms : NormKind::layer;
   const bool offset = norm == NormKind::layer && m.bias;
-  // Products that end a residual branch start smaller, so that the stream's variance does not grow with depth (GPT-2).
+  // Products that end a residual branch start smaller, so that the stream's variance does not grow with depth
+  // (GPT-2).
   const double output_deviation = m.initial_deviation / std::sqrt(2.0 * m.layers);
 
   auto model = std::make_unique<GptModel>(m);
   Unit& table = model->add_unit("embedding");
   Unit& positions = model->add_unit("positions");
   const bool learned = m.positions == "learned";
-  model->add_block("embedding",
-                   std::make_unique<Embedding>(context, table, positions, "embedding",
-                                               EmbeddingSpec{m.vocabulary, m.width, learned ? m.context : 0, m.dropout, m.initial_deviation,
-                                                             false, m.tied ? 2 : 1, 0}),
-                   {&table, &positions});
+  model->add_block(
+      "embedding",
+      std::make_unique<Embedding>(context, table, positions, "embedding",
+                                  EmbeddingSpec{m.vocabulary, m.width, learned ? m.context : 0, m.dropout,
+                                                m.initial_deviation, false, m.tied ? 2 : 1, 0}),
+      {&table, &positions});
 
   AttentionSpec attention;
   attention.width = m.width, attention.heads = m.heads, attention.key_value_heads = m.key_value_heads,
   attention.head_width = m.width / m.heads;
-  attention.rotary = !learned, attention.rotary_base = m.rotary_base, attention.bias = m.bias, attention.dropout = m.attention_dropout;
-  attention.deviation = m.initial_deviation, attention.output_deviation = output_deviation, attention.cache_rows = m.context;
-  const MlpSpec mlp{m.width, m.mlp_width, Activation::gelu, m.mlp == "swiglu", m.bias, m.initial_deviation, output_deviation};
+  attention.rotary = !learned, attention.rotary_base = m.rotary_base, attention.bias = m.bias,
+  attention.dropout = m.attention_dropout;
+  attention.deviation = m.initial_deviation, attention.output_deviation = output_deviation,
+  attention.cache_rows = m.context;
+  const MlpSpec mlp{m.width, m.mlp_width,         Activation::gelu, m.mlp == "swiglu",
+                    m.bias,  m.initial_deviation, output_deviation};
 
   const auto add = [&](const std::string& path, const std::string& part, auto make_branch) {
     Unit& unit = model->add_unit(path);
@@ -43,13 +49,15 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
     auto branch = make_branch(unit);
     const Param bias = m.bias ? residual_bias(unit, part + ".output", m.width) : Param{};
     model->add_block(path,
-                     maybe_recomputed(config, std::make_unique<ResidualBlock>(context, normed, std::move(branch), bias, m.dropout, path)),
+                     maybe_recomputed(config, std::make_unique<ResidualBlock>(
+                                                  context, normed, std::move(branch), bias, m.dropout, path)),
                      {&unit});
   };
   for (int i = 0; i < m.layers; ++i) {
     const std::string layer = "layers." + std::to_string(i);
-    add(layer + ".attention", "attention",
-        [&](Unit& unit) { return std::make_unique<SelfAttention>(context, unit, "attention", layer + ".attention", attention); });
+    add(layer + ".attention", "attention", [&](Unit& unit) {
+      return std::make_unique<SelfAttention>(context, unit, "attention", layer + ".attention", attention);
+    });
     add(layer + ".mlp", "mlp", [&](Unit& unit) { return std::make_unique<Mlp>(context, unit, "mlp", mlp); });
   }
 

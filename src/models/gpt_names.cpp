@@ -19,8 +19,10 @@ const Table llama_attention{{"norm", "input_layernorm"},
                             {"attention.k", "self_attn.k_proj"},
                             {"attention.v", "self_attn.v_proj"},
                             {"attention.output", "self_attn.o_proj"}};
-const Table llama_mlp{
-    {"norm", "post_attention_layernorm"}, {"mlp.gate", "mlp.gate_proj"}, {"mlp.up", "mlp.up_proj"}, {"mlp.output", "mlp.down_proj"}};
+const Table llama_mlp{{"norm", "post_attention_layernorm"},
+                      {"mlp.gate", "mlp.gate_proj"},
+                      {"mlp.up", "mlp.up_proj"},
+                      {"mlp.output", "mlp.down_proj"}};
 
 }  // namespace
 
@@ -35,7 +37,8 @@ Model::ExportName GptModel::export_name(const std::string& unit, const std::stri
   const std::size_t second = unit.find('.', 7);
   const std::string number = unit.substr(7, second - 7);
   const bool attention = unit.substr(second + 1) == "attention";
-  const Table& table = gpt2_ ? (attention ? gpt2_attention : gpt2_mlp) : (attention ? llama_attention : llama_mlp);
+  const Table& table =
+      gpt2_ ? (attention ? gpt2_attention : gpt2_mlp) : (attention ? llama_attention : llama_mlp);
   const std::string& name = table.at(stem);
   const std::size_t hash = name.find('#');
   const std::string base = name.substr(0, hash), piece = hash == std::string::npos ? "" : name.substr(hash);

@@ -3,12 +3,13 @@
 
 namespace mindpipe {
 
-/// Names of a gpt's tensors in Hugging Face's files: GPT-2's for learned positions with gelu and biases, else Llama's.
+/// Names of a gpt's tensors in Hugging Face's files: GPT-2's for learned positions with gelu and biases, else
+/// Llama's.
 class GptModel final : public Model {
  public:
   explicit GptModel(const ModelConfig& config)
-      : gpt2_(config.positions == "learned" && config.norm == "layer" && config.mlp == "gelu" && config.bias &&
-              config.key_value_heads == config.heads) {}
+      : gpt2_(config.positions == "learned" && config.norm == "layer" && config.mlp == "gelu" &&
+              config.bias && config.key_value_heads == config.heads) {}
   ExportName export_name(const std::string& unit, const std::string& part) const override;
 
  private:

@@ -11,7 +11,8 @@ Unit& Model::add_unit(const std::string& name) {
   return *units_.back();
 }
 
-void Model::add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units, int use) {
+void Model::add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units,
+                      int use) {
   Block block{name, std::move(layer), {}, use};
   for (Unit* unit : units)
     for (int i = static_cast<int>(units_.size()); i-- > 0;)  // the newest, mostly
@@ -31,7 +32,9 @@ std::int64_t Model::parameters() const {
   return n;
 }
 
-Model::ExportName Model::export_name(const std::string& unit, const std::string& part) const { return {unit + "." + part, false}; }
+Model::ExportName Model::export_name(const std::string& unit, const std::string& part) const {
+  return {unit + "." + part, false};
+}
 
 std::unique_ptr<Layer> maybe_recomputed(const Config& config, std::unique_ptr<Layer> block) {
   if (config.train.recompute != "block") return block;
@@ -42,8 +45,9 @@ void require_divisible(std::int64_t value, int shards, const std::string& key) {
   if (value % shards == 0) return;
   const std::int64_t below = value / shards * shards, above = below + shards;
   fail(Exit::bad_configuration,
-       "{} is {}, which {} logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are {}{}{}", key, value, shards,
-       below > 0 ? std::to_string(below) : "", below > 0 ? " and " : "", above);
+       "{} is {}, which {} logical tensor shards (reproducible.tensor) do not divide; the nearest that fit "
+       "are {}{}{}",
+       key, value, shards, below > 0 ? std::to_string(below) : "", below > 0 ? " and " : "", above);
 }
 
 std::unique_ptr<Model> make_model(const Config& config, const LayerContext& context) {

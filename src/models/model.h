@@ -8,8 +8,9 @@
 
 namespace mindpipe {
 
-/// A model as one would write it for one device: an ordered list of blocks, and the units that hold their parameters, in model order.
-/// Building one takes no memory: a rank builds the whole list and allocates the units of its own blocks.
+/// A model as one would write it for one device: an ordered list of blocks, and the units that hold their
+/// parameters, in model order. Building one takes no memory: a rank builds the whole list and allocates the
+/// units of its own blocks.
 class Model {
  public:
   struct Block {
@@ -22,7 +23,8 @@ class Model {
 
   Unit& add_unit(const std::string& name);
   /// Appends a block whose parameters live in `units`.
-  void add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units, int use = 0);
+  void add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units,
+                 int use = 0);
 
   std::vector<Block>& blocks() { return blocks_; }
   const std::vector<Block>& blocks() const { return blocks_; }
@@ -32,7 +34,8 @@ class Model {
   /// The blocks that use a unit, in model order.
   const std::vector<int>& blocks_of(int unit) const { return blocks_of_[unit]; }
 
-  /// How a tensor of this model is called in files that others read, and whether they store it as [in, out]. Empty: by its own path.
+  /// How a tensor of this model is called in files that others read, and whether they store it as [in, out].
+  /// Empty: by its own path.
   struct ExportName {
     std::string name;
     bool transposed = false;

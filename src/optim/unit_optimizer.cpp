@@ -7,11 +7,13 @@ namespace {
 
 std::int64_t chunks_of(std::int64_t elements) { return (elements + statistics_chunk - 1) / statistics_chunk; }
 
-/// The first edge of a chunk at or behind `flat`: they begin at the tensors' shards and at every statistics_chunk within.
+/// The first edge of a chunk at or behind `flat`: they begin at the tensors' shards and at every
+/// statistics_chunk within.
 std::int64_t edge_from(const Unit& unit, std::int64_t flat) {
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
     for (int s = 0; s < unit.local_shards(p); ++s) {
-      const std::int64_t first = unit.flat_offset(p, s), edge = chunks_of(std::max<std::int64_t>(0, flat - first)) * statistics_chunk;
+      const std::int64_t first = unit.flat_offset(p, s),
+                         edge = chunks_of(std::max<std::int64_t>(0, flat - first)) * statistics_chunk;
       if (edge < unit.shard_shape(p).count()) return first + edge;
     }
   return unit.flat_count();
@@ -32,15 +34,20 @@ std::vector<std::int64_t> part_cuts(const Unit& unit, int parts) {
 }
 
 UnitOptimizer::UnitOptimizer(Unit& unit, const OptimizerConfig& config, int part, int parts)
-    : unit_(unit), config_(config), begin_(part_cut(unit, parts, part)), end_(part_cut(unit, parts, part + 1)) {
+    : unit_(unit),
+      config_(config),
+      begin_(part_cut(unit, parts, part)),
+      end_(part_cut(unit, parts, part + 1)) {
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     first_shards_.push_back(static_cast<int>(first_chunks_.size()));
     const std::int64_t count = unit.shard_shape(p).count();
     for (int s = 0; s < unit.local_shards(p); ++s) {
       first_chunks_.push_back(chunks_);
       const std::int64_t flat = unit.flat_offset(p, s);
-      const std::int64_t begin = std::clamp<std::int64_t>(begin_ - flat, 0, count), end = std::clamp<std::int64_t>(end_ - flat, 0, count);
-      if (begin < end) ranges_.push_back({p, s, flat + begin, begin, end - begin, chunks_ + begin / statistics_chunk});
+      const std::int64_t begin = std::clamp<std::int64_t>(begin_ - flat, 0, count),
+                         end = std::clamp<std::int64_t>(end_ - flat, 0, count);
+      if (begin < end)
+        ranges_.push_back({p, s, flat + begin, begin, end - begin, chunks_ + begin / statistics_chunk});
       chunks_ += chunks_of(count);
     }
   }
@@ -62,14 +69,17 @@ Tensor UnitOptimizer::gradient_part(int use) const {
 }
 
 void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
-  MP_CHECK(unit_.dtype() != DType::f64, "unit {}: f64 is for gradient checks, not for training", unit_.name());
+  MP_CHECK(unit_.dtype() != DType::f64, "unit {}: f64 is for gradient checks, not for training",
+           unit_.name());
   arena_ = Arena(memory, MemoryClass::optimizer, bytes());
   moments_are_zero_ = memory.gives_zeros(bytes());
   const std::int64_t count = end_ - begin_;
   if (count == 0) return;
   gradient_arena_ =
-      Arena(memory, MemoryClass::gradients, gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1)));
-  for (const char one : apart) gradients_apart_.push_back(one != 0 ? gradient_arena_.take({count}, DType::f32) : Tensor{});
+      Arena(memory, MemoryClass::gradients,
+            gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1)));
+  for (const char one : apart)
+    gradients_apart_.push_back(one != 0 ? gradient_arena_.take({count}, DType::f32) : Tensor{});
   if (unit_.dtype() == DType::bf16) master_ = arena_.take({count}, DType::f32);
   if (config_.kind == "adamw" || config_.momentum > 0) first_moment_ = arena_.take({count}, DType::f32);
   if (config_.kind == "adamw") second_moment_ = arena_.take({count}, DType::f32);
@@ -77,7 +87,8 @@ void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
 
 void UnitOptimizer::set_masters(Backend& backend, std::int64_t first, const Tensor& values) {
   const std::int64_t begin = std::max(first, begin_), end = std::min(first + values.count(), end_);
-  if (master_ && begin < end) backend.copy(values.range(begin - first, end - begin), master_.range(begin - begin_, end - begin));
+  if (master_ && begin < end)
+    backend.copy(values.range(begin - first, end - begin), master_.range(begin - begin_, end - begin));
 }
 
 void UnitOptimizer::clear_moments(Backend& backend) {
@@ -88,7 +99,8 @@ void UnitOptimizer::clear_moments(Backend& backend) {
 }
 
 void UnitOptimizer::chunk_squares(Backend& backend, const Tensor& sums) const {
-  for (const FlatRange& range : ranges_) backend.sum_squares(gradient(range), sums.range(range.first_chunk, chunks_of(range.count)));
+  for (const FlatRange& range : ranges_)
+    backend.sum_squares(gradient(range), sums.range(range.first_chunk, chunks_of(range.count)));
 }
 
 std::pair<std::int64_t, std::int64_t> UnitOptimizer::chunks_of_shard(int param, int shard) const {
@@ -103,9 +115,10 @@ void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision
     const Tensor master = master_ ? state(master_, range) : value, rounded = master_ ? value : Tensor{};
     const float decay = unit_.params()[range.param].decay ? static_cast<float>(config_.weight_decay) : 0.0f;
     if (config_.kind == "adamw") {
-      const AdamW rule{static_cast<float>(rate), static_cast<float>(config_.beta1), static_cast<float>(config_.beta2),
-                       static_cast<float>(config_.epsilon), decay};
-      backend.adamw(rule, decision, gradient(range), master, state(first_moment_, range), state(second_moment_, range), rounded);
+      const AdamW rule{static_cast<float>(rate), static_cast<float>(config_.beta1),
+                       static_cast<float>(config_.beta2), static_cast<float>(config_.epsilon), decay};
+      backend.adamw(rule, decision, gradient(range), master, state(first_moment_, range),
+                    state(second_moment_, range), rounded);
     } else {
       const Sgd rule{static_cast<float>(rate), static_cast<float>(config_.momentum), decay, config_.nesterov};
       backend.sgd(rule, decision, gradient(range), master, state(first_moment_, range), rounded);

@@ -8,8 +8,8 @@
 
 namespace mindpipe {
 
-/// Where the flat order of a unit is cut into `parts` for ZeRO: at chunk edges of tensors or between tensors, so that statistics of chunks
-/// stay whole. Part i is [part_cut(i), part_cut(i + 1)).
+/// Where the flat order of a unit is cut into `parts` for ZeRO: at chunk edges of tensors or between tensors,
+/// so that statistics of chunks stay whole. Part i is [part_cut(i), part_cut(i + 1)).
 std::int64_t part_cut(const Unit& unit, int parts, int i);
 std::vector<std::int64_t> part_cuts(const Unit& unit, int parts);
 
@@ -26,24 +26,27 @@ struct FlatRange {
 class UnitOptimizer {
  public:
   UnitOptimizer(Unit& unit, const OptimizerConfig& config, int part, int parts);
-  /// `apart`: for each use, whether this part of its gradient has a place of its own, because the accumulators' memory goes to others
-  /// before the update. Empty: none has.
+  /// `apart`: for each use, whether this part of its gradient has a place of its own, because the
+  /// accumulators' memory goes to others before the update. Empty: none has.
   void allocate(Memory& memory, const std::vector<char>& apart = {});
   std::size_t bytes() const;           ///< of masters and moments
   std::size_t gradient_bytes() const;  ///< of this part of one use's gradient
 
-  /// Copies new values in f32, those of the unit's flat order from element `first` on, into the masters that are kept here.
+  /// Copies new values in f32, those of the unit's flat order from element `first` on, into the masters that
+  /// are kept here.
   void set_masters(Backend& backend, std::int64_t first, const Tensor& values);
   void clear_moments(Backend& backend);  ///< as before the first step
 
-  /// This part of the gradient that one use makes, in flat order: where its sum over data is to be found. Use 0 holds that of all uses in
-  /// the end.
+  /// This part of the gradient that one use makes, in flat order: where its sum over data is to be found. Use
+  /// 0 holds that of all uses in the end.
   Tensor gradient_part(int use) const;
 
-  /// Adds nothing up: writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()] of the whole unit).
+  /// Adds nothing up: writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()] of the
+  /// whole unit).
   void chunk_squares(Backend& backend, const Tensor& sums) const;
   std::int64_t chunks() const { return chunks_; }
-  /// Which of the chunk sums, begin and end, are those of a tensor's local shard: added in f64, in chunk order, they are its square.
+  /// Which of the chunk sums, begin and end, are those of a tensor's local shard: added in f64, in chunk
+  /// order, they are its square.
   std::pair<std::int64_t, std::int64_t> chunks_of_shard(int param, int shard) const;
 
   /// `decision`: of the step (Backend::decide).
@@ -53,12 +56,17 @@ class UnitOptimizer {
   std::int64_t begin() const { return begin_; }  ///< of this part, in the unit's flat order
   std::int64_t end() const { return end_; }
   Unit& unit() const { return unit_; }
-  /// State slots by name, this part's elements in the order of ranges(): "master" (when values are rounded), "m", "v" or "velocity".
+  /// State slots by name, this part's elements in the order of ranges(): "master" (when values are rounded),
+  /// "m", "v" or "velocity".
   std::vector<std::pair<std::string, Tensor>> slots() const;
 
  private:
-  Tensor gradient(const FlatRange& range) const { return gradient_part(0).range(range.flat - begin_, range.count); }
-  Tensor state(const Tensor& slot, const FlatRange& range) const { return slot ? slot.range(range.flat - begin_, range.count) : Tensor{}; }
+  Tensor gradient(const FlatRange& range) const {
+    return gradient_part(0).range(range.flat - begin_, range.count);
+  }
+  Tensor state(const Tensor& slot, const FlatRange& range) const {
+    return slot ? slot.range(range.flat - begin_, range.count) : Tensor{};
+  }
 
   Unit& unit_;
   OptimizerConfig config_;

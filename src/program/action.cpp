@@ -111,7 +111,9 @@ std::string blocks_of(const Action& action) {
                                          : fmt::format("blocks {}..{}", action.first, action.last - 1);
 }
 
-std::string part_of(const Action& action) { return action.parts == 1 ? "" : fmt::format(", part {} of {}", action.part + 1, action.parts); }
+std::string part_of(const Action& action) {
+  return action.parts == 1 ? "" : fmt::format(", part {} of {}", action.part + 1, action.parts);
+}
 
 }  // namespace
 
@@ -120,9 +122,10 @@ std::string to_string(const Action& action) {
   if (is_message(action)) {
     const char* direction = action.kind == Kind::send ? "to" : "from";
     if (action.payload == Payload::unit)
-      return fmt::format("{} gradient of the tied table in block {} {} rank {}{}", name, action.first, direction, action.peer,
-                         part_of(action));
-    return fmt::format("{} {} of micro-batch {} {} rank {}", name, name_of(action.payload), action.micro_batch, direction, action.peer);
+      return fmt::format("{} gradient of the tied table in block {} {} rank {}{}", name, action.first,
+                         direction, action.peer, part_of(action));
+    return fmt::format("{} {} of micro-batch {} {} rank {}", name, name_of(action.payload),
+                       action.micro_batch, direction, action.peer);
   }
   switch (action.kind) {
     case Kind::sum_scalar:

@@ -18,7 +18,8 @@ std::array<std::pair<Payload, std::int64_t>, 2> payloads_of(const BoundaryBytes&
   return {{{Payload::gradient, cut.gradient}, {Payload::memory_gradient, cut.memory_gradient}}};
 }
 
-/// Bytes that one rank sends so that `bytes` are summed over the data axis (or scattered, or gathered: half of that).
+/// Bytes that one rank sends so that `bytes` are summed over the data axis (or scattered, or gathered: half
+/// of that).
 std::int64_t sent_in_group(const Outline& outline, std::int64_t bytes, bool whole_sum) {
   const std::int64_t once = (bytes * (outline.data - 1) + outline.data - 1) / outline.data;
   return whole_sum ? 2 * once : once;
@@ -27,7 +28,8 @@ std::int64_t sent_in_group(const Outline& outline, std::int64_t bytes, bool whol
 /// Writes the list of one rank.
 class Writer {
  public:
-  Writer(const Outline& outline, int rank, const std::vector<Work>& work) : outline_(outline), rank_(rank), work_(work) {}
+  Writer(const Outline& outline, int rank, const std::vector<Work>& work)
+      : outline_(outline), rank_(rank), work_(work) {}
 
   std::vector<Action> write() {
     for (const Work& work : work_) pass(work);
@@ -40,7 +42,8 @@ class Writer {
   void count_sums(Action& action) const {
     if (action.kind == Kind::backward_weight) return;
     for (int block = action.first; block < action.last; ++block) {
-      const TensorSums& sums = action.kind == Kind::forward ? outline_.blocks[block].forward_sums : outline_.blocks[block].backward_sums;
+      const TensorSums& sums = action.kind == Kind::forward ? outline_.blocks[block].forward_sums
+                                                            : outline_.blocks[block].backward_sums;
       action.sums += sums.calls;
       action.bytes += sums.bytes;
     }
@@ -52,7 +55,8 @@ class Writer {
   }
 
   /// Messages for all payloads that cross the cut before block `cut`; returns their places in the list.
-  std::vector<int> messages(Kind kind, const Work& work, int cut, int peer, bool with_forward, std::vector<int> after) {
+  std::vector<int> messages(Kind kind, const Work& work, int cut, int peer, bool with_forward,
+                            std::vector<int> after) {
     std::vector<int> places;
     for (const auto& [payload, bytes] : payloads_of(outline_.cuts[cut], with_forward)) {
       if (bytes == 0) continue;
@@ -76,7 +80,9 @@ class Writer {
     const bool forward = work.kind == Kind::forward, weight = work.kind == Kind::backward_weight;
     const int first = outline_.first_block[work.chunk], last = outline_.first_block[work.chunk + 1];
     const int before = work.chunk + (forward ? -1 : 1), behind = work.chunk + (forward ? 1 : -1);
-    const auto elsewhere = [&](int chunk) { return chunk >= 0 && chunk < outline_.all_chunks() && outline_.rank_of(chunk) != rank_; };
+    const auto elsewhere = [&](int chunk) {
+      return chunk >= 0 && chunk < outline_.all_chunks() && outline_.rank_of(chunk) != rank_;
+    };
 
     std::vector<int> arrived;
     if (!weight && elsewhere(before))
@@ -110,7 +116,8 @@ class Writer {
       done = add(action);
     }
     last_pass_ = done;
-    if (!weight && elsewhere(behind)) messages(Kind::send, work, forward ? last : first, outline_.rank_of(behind), forward, {done});
+    if (!weight && elsewhere(behind))
+      messages(Kind::send, work, forward ? last : first, outline_.rank_of(behind), forward, {done});
   }
 
   void reduce(const Work& work, int block, int done) {
@@ -124,10 +131,13 @@ class Writer {
     action.last = block + 1;
     action.after = {done};
     const std::int64_t bytes = outline_.blocks[block].gradients;
-    reduced_[block] = in_parts(action, sent_in_group(outline_, bytes, !outline_.sharded_optimizer), parts_over_data(bytes));
+    reduced_[block] =
+        in_parts(action, sent_in_group(outline_, bytes, !outline_.sharded_optimizer), parts_over_data(bytes));
   }
 
-  int parts_over_data(std::int64_t bytes) const { return outline_.data > 1 ? parts_of(bytes, outline_.data) : 1; }
+  int parts_over_data(std::int64_t bytes) const {
+    return outline_.data > 1 ? parts_of(bytes, outline_.data) : 1;
+  }
 
   /// Writes a bulk transfer of `bytes` as actions of their own; returns the place of the last.
   int in_parts(Action action, std::int64_t bytes, int parts) {
@@ -156,9 +166,11 @@ class Writer {
         message.payload = Payload::unit;
         message.chunk = chunk;
         message.first = message.last = block;
-        const std::int64_t bytes = outline_.sharded_optimizer ? (table.bytes + outline_.data - 1) / outline_.data : table.bytes;
+        const std::int64_t bytes =
+            outline_.sharded_optimizer ? (table.bytes + outline_.data - 1) / outline_.data : table.bytes;
         message.parts = parts_of(bytes, 0);
-        // What is sent is read until the send ends, and the scalars' first act is to add all uses into the first one's place.
+        // What is sent is read until the send ends, and the scalars' first act is to add all uses into the
+        // first one's place.
         const auto add_parts = [&] {
           const int last = in_parts(message, bytes, message.parts);
           for (int part = message.parts; part-- > 0;) before_scalars.push_back(last - part);
@@ -223,20 +235,24 @@ class Writer {
 }  // namespace
 
 Program assemble(const Outline& outline, const Order& order) {
-  MP_CHECK(static_cast<int>(outline.first_block.size()) == outline.all_chunks() + 1 && outline.first_block.front() == 0 &&
+  MP_CHECK(static_cast<int>(outline.first_block.size()) == outline.all_chunks() + 1 &&
+               outline.first_block.front() == 0 &&
                outline.first_block.back() == static_cast<int>(outline.blocks.size()),
            "{} blocks are not cut into {} chunks", outline.blocks.size(), outline.all_chunks());
-  MP_CHECK(outline.cuts.size() >= outline.blocks.size(), "{} cuts for {} blocks", outline.cuts.size(), outline.blocks.size());
+  MP_CHECK(outline.cuts.size() >= outline.blocks.size(), "{} cuts for {} blocks", outline.cuts.size(),
+           outline.blocks.size());
   for (int chunk = 1; chunk < outline.all_chunks(); ++chunk) {
     const BoundaryBytes& cut = outline.cuts[outline.first_block[chunk]];
-    MP_CHECK(cut.activation + cut.memory > 0 && cut.gradient + cut.memory_gradient > 0, "nothing crosses the cut before block {}",
-             outline.first_block[chunk]);
+    MP_CHECK(cut.activation + cut.memory > 0 && cut.gradient + cut.memory_gradient > 0,
+             "nothing crosses the cut before block {}", outline.first_block[chunk]);
   }
-  MP_CHECK(outline.shards > 0 && outline.micro_batches % outline.shards == 0, "{} micro-batches in {} shards", outline.micro_batches,
-           outline.shards);
-  MP_CHECK(static_cast<int>(order.size()) == outline.stages, "an order of {} ranks for {} stages", order.size(), outline.stages);
+  MP_CHECK(outline.shards > 0 && outline.micro_batches % outline.shards == 0, "{} micro-batches in {} shards",
+           outline.micro_batches, outline.shards);
+  MP_CHECK(static_cast<int>(order.size()) == outline.stages, "an order of {} ranks for {} stages",
+           order.size(), outline.stages);
   Program program;
-  for (int rank = 0; rank < outline.stages; ++rank) program.ranks.push_back(Writer(outline, rank, order[rank]).write());
+  for (int rank = 0; rank < outline.stages; ++rank)
+    program.ranks.push_back(Writer(outline, rank, order[rank]).write());
   return program;
 }
 

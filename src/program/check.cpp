@@ -16,9 +16,11 @@ void check_fields(const Program& program, const Outline& outline, Findings& find
   for (int rank = 0; rank < ranks; ++rank)
     for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
       const Action& action = program.ranks[rank][index];
-      const bool pass = action.kind == Kind::forward || is_backward(action) || action.kind == Kind::backward_weight;
+      const bool pass =
+          action.kind == Kind::forward || is_backward(action) || action.kind == Kind::backward_weight;
       if (action.first < 0 || action.last < action.first || action.last > blocks)
-        findings.add(rank, index, "blocks [{}, {}) are not in the model of {} blocks", action.first, action.last, blocks);
+        findings.add(rank, index, "blocks [{}, {}) are not in the model of {} blocks", action.first,
+                     action.last, blocks);
       if (is_message(action) && (action.peer < 0 || action.peer >= ranks || action.peer == rank))
         findings.add(rank, index, "there is no other rank {} to talk to ({} ranks)", action.peer, ranks);
       if (pass && (action.micro_batch < 0 || action.micro_batch >= outline.micro_batches))
@@ -26,19 +28,23 @@ void check_fields(const Program& program, const Outline& outline, Findings& find
       else if (pass && action.shard != action.micro_batch / outline.micro_batches_of_shard())
         findings.add(rank, index, "micro-batch {} belongs to shard {}, not {}", action.micro_batch,
                      action.micro_batch / outline.micro_batches_of_shard(), action.shard);
-      if (pass && (action.chunk < 0 || action.chunk >= outline.all_chunks() || outline.rank_of(action.chunk) != rank))
+      if (pass &&
+          (action.chunk < 0 || action.chunk >= outline.all_chunks() || outline.rank_of(action.chunk) != rank))
         findings.add(rank, index, "chunk {} does not live here", action.chunk);
-      if (!pass && !is_communication(action) && action.kind != Kind::update) findings.add(rank, index, "has no place in a step");
+      if (!pass && !is_communication(action) && action.kind != Kind::update)
+        findings.add(rank, index, "has no place in a step");
       if (is_collective(action) && action.group == Members::none) findings.add(rank, index, "names no group");
       for (int earlier : action.after)
-        if (earlier < 0 || earlier >= index) findings.add(rank, index, "waits for action {}, which is not an earlier one", earlier);
+        if (earlier < 0 || earlier >= index)
+          findings.add(rank, index, "waits for action {}, which is not an earlier one", earlier);
     }
 }
 
 std::vector<std::string> check(const Program& program, const Outline& outline) {
   Findings findings(program);
   if (static_cast<int>(program.ranks.size()) != outline.stages)
-    return {fmt::format("the program has lists for {} ranks, the pipeline has {} stages", program.ranks.size(), outline.stages)};
+    return {fmt::format("the program has lists for {} ranks, the pipeline has {} stages",
+                        program.ranks.size(), outline.stages)};
   check_fields(program, outline, findings);
   if (!findings.empty()) return findings.take();
   check_communication(program, findings);
@@ -55,7 +61,8 @@ std::vector<std::string> check_memory(const Placement& placement, std::int64_t l
     const RankMemory& memory = placement.ranks[rank];
     if (memory.total() <= limit) continue;
     std::string line = fmt::format("rank {}: needs {} bytes, the limit is {} (", rank, memory.total(), limit);
-    for (MemoryClass kind : memory_classes) line += fmt::format("{} {}, ", name_of(kind), memory.bytes[static_cast<int>(kind)]);
+    for (MemoryClass kind : memory_classes)
+      line += fmt::format("{} {}, ", name_of(kind), memory.bytes[static_cast<int>(kind)]);
     line.resize(line.size() - 2);
     errors.push_back(line + ")");
   }
@@ -63,7 +70,8 @@ std::vector<std::string> check_memory(const Placement& placement, std::int64_t l
 }
 
 void require_sound(const std::vector<std::string>& errors) {
-  MP_CHECK(errors.empty(), "the schedule wrote an unsound program ({} findings), the first: {}", errors.size(), errors.front());
+  MP_CHECK(errors.empty(), "the schedule wrote an unsound program ({} findings), the first: {}",
+           errors.size(), errors.front());
 }
 
 }  // namespace mindpipe

@@ -10,29 +10,35 @@ namespace {
 
 /// Says which message of a channel this is: both ends must agree on it.
 auto identity_of(const Action& action) {
-  return std::tuple(action.step, action.subnet, action.micro_batch, action.shard, action.first, action.last, action.part, action.parts,
-                    action.version, action.bytes, action.payload);
+  return std::tuple(action.step, action.subnet, action.micro_batch, action.shard, action.first, action.last,
+                    action.part, action.parts, action.version, action.bytes, action.payload);
 }
 
-/// The two ends of every message, and the calls of every collective, as the graph has matched them: k-th with k-th.
+/// The two ends of every message, and the calls of every collective, as the graph has matched them: k-th with
+/// k-th.
 void check_partners(const Program& program, const TaskGraph& graph, Findings& findings) {
   for (const Place& place : graph.alone) {
     const Action& action = program.ranks[place.rank][place.index];
     if (is_message(action))
-      findings.add(place.rank, place.index, "rank {} has no {} for it", action.peer, action.kind == Kind::send ? "receive" : "send");
-    else findings.add(place.rank, place.index, "some other member of group {} calls fewer times", name_of(action.group));
+      findings.add(place.rank, place.index, "rank {} has no {} for it", action.peer,
+                   action.kind == Kind::send ? "receive" : "send");
+    else
+      findings.add(place.rank, place.index, "some other member of group {} calls fewer times",
+                   name_of(action.group));
   }
   for (const auto& members : graph.members) {
     const Place first = members[0];
     const Action& one = program.ranks[first.rank][first.index];
     for (std::size_t k = 1; k < members.size(); ++k) {
       const Action& other = program.ranks[members[k].rank][members[k].index];
-      const bool same = is_message(one) ? identity_of(one) == identity_of(other) : one.kind == other.kind && one.bytes == other.bytes;
+      const bool same = is_message(one) ? identity_of(one) == identity_of(other)
+                                        : one.kind == other.kind && one.bytes == other.bytes;
       if (!same)
-        findings.add(first.rank, first.index, "meets action {} of rank {} ({}), which is something else", members[k].index, members[k].rank,
-                     to_string(other));
+        findings.add(first.rank, first.index, "meets action {} of rank {} ({}), which is something else",
+                     members[k].index, members[k].rank, to_string(other));
       else if (one.ticket != other.ticket)
-        findings.add(first.rank, first.index, "has ticket {}, but {} on rank {}", one.ticket, other.ticket, members[k].rank);
+        findings.add(first.rank, first.index, "has ticket {}, but {} on rank {}", one.ticket, other.ticket,
+                     members[k].rank);
     }
   }
 }
@@ -45,7 +51,8 @@ void check_tickets(const Program& program, const TaskGraph& graph, Findings& fin
       const Action& action = program.ranks[rank][index];
       if (!is_communication(action)) continue;
       if (action.ticket <= newest)
-        findings.add(rank, index, "ticket {} comes after ticket {} in the list (they must ascend)", action.ticket, newest);
+        findings.add(rank, index, "ticket {} comes after ticket {} in the list (they must ascend)",
+                     action.ticket, newest);
       newest = std::max(newest, action.ticket);
       const int task = graph.task_of[rank][index];
       if (task_of_ticket.try_emplace(action.ticket, task).first->second != task)
@@ -64,8 +71,8 @@ void check_replay(const Program& program, bool in_ticket_order, Findings& findin
     const auto& task_of = graph.task_of[rank];
     for (int index = 0; index < static_cast<int>(task_of.size()); ++index)
       if (std::binary_search(stuck.begin(), stuck.end(), task_of[index])) {
-        findings.add(rank, index, "never starts: the lists deadlock {} ({} of {} tasks stand still)", rule, stuck.size(),
-                     graph.members.size());
+        findings.add(rank, index, "never starts: the lists deadlock {} ({} of {} tasks stand still)", rule,
+                     stuck.size(), graph.members.size());
         break;
       }
   }

@@ -16,7 +16,8 @@ class Findings {
   explicit Findings(const Program& program) : program_(program) {}
   template <class... Parts>
   void add(int rank, int index, fmt::format_string<Parts...> sentence, Parts&&... parts) {
-    errors_.push_back(fmt::format("rank {}, action {} ({}): {}", rank, index, to_string(program_.ranks[rank][index]),
+    errors_.push_back(fmt::format("rank {}, action {} ({}): {}", rank, index,
+                                  to_string(program_.ranks[rank][index]),
                                   fmt::format(sentence, std::forward<Parts>(parts)...)));
   }
   template <class... Parts>

@@ -37,7 +37,8 @@ class PassChecker {
       if (outline_.rank_of(chunk) != rank_) continue;
       for (int k = 0; k < outline_.micro_batches; ++k) {
         const TapeState& tape = tapes_[{chunk, k}];
-        if (tape.forward < 0) findings_.add_for_rank(rank_, "forward of micro-batch {}, chunk {} is missing", k, chunk);
+        if (tape.forward < 0)
+          findings_.add_for_rank(rank_, "forward of micro-batch {}, chunk {} is missing", k, chunk);
         else if (outline_.training && tape.weight_below != outline_.first_block[chunk])
           findings_.add_for_rank(rank_, "the tape of micro-batch {}, chunk {} is never emptied", k, chunk);
       }
@@ -61,21 +62,24 @@ class PassChecker {
     const int peer = outline_.rank_of(source);
     if (peer == rank_) {
       const TapeState& other = tapes_[{source, action.micro_batch}];
-      const bool made = with_forward ? other.forward >= 0 : other.backward_below == outline_.first_block[source];
+      const bool made =
+          with_forward ? other.forward >= 0 : other.backward_below == outline_.first_block[source];
       if (!made) wrong("runs before chunk {} has made its input", source);
       return;
     }
     const BoundaryBytes& bytes = outline_.cuts[cut];
     using Sized = std::pair<Payload, std::int64_t>;
     const Sized forwards[] = {{Payload::activation, bytes.activation}, {Payload::memory, bytes.memory}};
-    const Sized backwards[] = {{Payload::gradient, bytes.gradient}, {Payload::memory_gradient, bytes.memory_gradient}};
+    const Sized backwards[] = {{Payload::gradient, bytes.gradient},
+                               {Payload::memory_gradient, bytes.memory_gradient}};
     for (const auto& [payload, size] : with_forward ? forwards : backwards) {
       if (size == 0) continue;
       const Message message{payload, cut, action.micro_batch};
       used_[message] = index_;
       const auto& places = receives_[message];
-      const bool waits =
-          std::any_of(places.begin(), places.end(), [&](int place) { return waits_for(action, place) && list_[place].peer == peer; });
+      const bool waits = std::any_of(places.begin(), places.end(), [&](int place) {
+        return waits_for(action, place) && list_[place].peer == peer;
+      });
       if (!waits)
         wrong("does not wait for the {} from rank {}{}", name_of(payload), peer,
               places.empty() ? ", which is received later or never" : "");
@@ -85,7 +89,8 @@ class PassChecker {
   void forward(const Action& action) {
     TapeState& tape = tape_of(action);
     const int first = outline_.first_block[action.chunk], last = outline_.first_block[action.chunk + 1];
-    if (action.first != first || action.last != last) wrong("chunk {} is the blocks [{}, {})", action.chunk, first, last);
+    if (action.first != first || action.last != last)
+      wrong("chunk {} is the blocks [{}, {})", action.chunk, first, last);
     if (tape.forward >= 0) wrong("has run before, as action {}", tape.forward);
     if (action.chunk > 0) needs_input(action, first, action.chunk - 1, true);
     tape.forward = index_;
@@ -96,7 +101,8 @@ class PassChecker {
     TapeState& tape = tape_of(action);
     const int first = outline_.first_block[action.chunk], last = outline_.first_block[action.chunk + 1];
     if (tape.forward < 0) return wrong("runs before its forward");
-    if (action.last != tape.backward_below || action.first < first) return wrong("the tape's top is block {}", tape.backward_below - 1);
+    if (action.last != tape.backward_below || action.first < first)
+      return wrong("the tape's top is block {}", tape.backward_below - 1);
     if (action.last == last) {
       if (action.chunk < outline_.all_chunks() - 1) needs_input(action, last, action.chunk + 1, false);
       if (action.micro_batch != next_input_[action.chunk])
@@ -118,7 +124,8 @@ class PassChecker {
 
   void weight(const Action& action) {
     TapeState& tape = tape_of(action);
-    if (!tape.in_halves || tape.backward_below != outline_.first_block[action.chunk]) return wrong("runs before its backward_input");
+    if (!tape.in_halves || tape.backward_below != outline_.first_block[action.chunk])
+      return wrong("runs before its backward_input");
     if (action.last != tape.weight_below || action.first < outline_.first_block[action.chunk])
       return wrong("the tape's top is block {}", tape.weight_below - 1);
     makes_gradients(action, tape);
@@ -128,16 +135,20 @@ class PassChecker {
     if (action.micro_batch != next_weight_[action.chunk])
       wrong("micro-batch {} is next (gradients of a unit add up in order)", next_weight_[action.chunk]);
     tape.weight_below = action.first;
-    if (action.first == outline_.first_block[action.chunk]) next_weight_[action.chunk] = action.micro_batch + 1;
+    if (action.first == outline_.first_block[action.chunk])
+      next_weight_[action.chunk] = action.micro_batch + 1;
     const bool shard_ends = (action.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
-    if (shard_ends && !action.fold) wrong("shard {} ends here, but its gradients are not folded", action.shard);
+    if (shard_ends && !action.fold)
+      wrong("shard {} ends here, but its gradients are not folded", action.shard);
     if (!shard_ends && action.fold) wrong("folds shard {} before its end", action.shard);
   }
 
   void send(const Action& action) {
     const bool with_forward = action.payload == Payload::activation || action.payload == Payload::memory;
     const TapeState& tape = tape_of(action);
-    const int producer = with_forward ? tape.forward : tape.backward_below == outline_.first_block[action.chunk] ? tape.backward : -1;
+    const int producer = with_forward                                                ? tape.forward
+                         : tape.backward_below == outline_.first_block[action.chunk] ? tape.backward
+                                                                                     : -1;
     if (producer < 0 || !waits_for(action, producer)) wrong("does not wait for the pass that makes it");
   }
 
@@ -154,7 +165,8 @@ class PassChecker {
 }  // namespace
 
 void check_passes(const Program& program, const Outline& outline, Findings& findings) {
-  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) PassChecker(program, outline, rank, findings).run();
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
+    PassChecker(program, outline, rank, findings).run();
 }
 
 }  // namespace mindpipe

@@ -9,7 +9,8 @@
 namespace mindpipe {
 namespace {
 
-/// What lies in a buffer: which cut, micro-batch and direction; who wrote it, who has read it, and who used what lay there before.
+/// What lies in a buffer: which cut, micro-batch and direction; who wrote it, who has read it, and who used
+/// what lay there before.
 struct Occupant {
   int cut = -1, micro_batch = -1;
   bool with_forward = true;
@@ -31,7 +32,8 @@ class SlotChecker {
         else write(index, action.to_slot, action.first, with_forward);
       }
       if (action.kind == Kind::forward || is_backward(action)) pass(index, action);
-      if (action.kind == Kind::forward || is_backward(action) || action.kind == Kind::backward_weight) arena(index, action);
+      if (action.kind == Kind::forward || is_backward(action) || action.kind == Kind::backward_weight)
+        arena(index, action);
     }
   }
 
@@ -39,7 +41,8 @@ class SlotChecker {
   void pass(int index, const Action& action) {
     const bool forward = action.kind == Kind::forward;
     const int first = outline_.first_block[action.chunk], last = outline_.first_block[action.chunk + 1];
-    const int below = action.chunk > 0 ? first : -1, above = action.chunk < outline_.all_chunks() - 1 ? last : -1;
+    const int below = action.chunk > 0 ? first : -1,
+              above = action.chunk < outline_.all_chunks() - 1 ? last : -1;
     const int in_cut = forward ? below : above, out_cut = forward ? above : below;
     if (in_cut >= 0) read(index, action.from_slot, in_cut, forward);
     if (out_cut >= 0 && (forward || action.first == first)) write(index, action.to_slot, out_cut, forward);
@@ -59,7 +62,8 @@ class SlotChecker {
     }
     for (int user : now.users_before)
       if (!ended_(user, index))
-        findings_.add(rank_, index, "writes buffer {} while action {} ({}) may still use it", slot, user, to_string(list_[user]));
+        findings_.add(rank_, index, "writes buffer {} while action {} ({}) may still use it", slot, user,
+                      to_string(list_[user]));
     now.writers.push_back(index);
   }
 
@@ -67,10 +71,12 @@ class SlotChecker {
     if (slot < 0) return findings_.add(rank_, index, "has no buffer to read from");
     Occupant& now = buffers_[slot];
     if (now.identity() != std::tuple(cut, list_[index].micro_batch, with_forward))
-      return findings_.add(rank_, index, "finds something else in buffer {} (micro-batch {} at the cut before block {})", slot,
-                           now.micro_batch, now.cut);
+      return findings_.add(rank_, index,
+                           "finds something else in buffer {} (micro-batch {} at the cut before block {})",
+                           slot, now.micro_batch, now.cut);
     for (int writer : now.writers)
-      if (!ended_(writer, index)) findings_.add(rank_, index, "reads buffer {} before action {} has filled it", slot, writer);
+      if (!ended_(writer, index))
+        findings_.add(rank_, index, "reads buffer {} before action {} has filled it", slot, writer);
     now.readers.push_back(index);
   }
 
@@ -80,8 +86,8 @@ class SlotChecker {
     auto& holder = arenas_.try_emplace(action.slot, std::pair{-1, -1}).first->second;
     if (action.kind == Kind::forward) {
       if (holder.first >= 0)
-        findings_.add(rank_, index, "writes arena {}, which still holds the tape of micro-batch {}, chunk {}", action.slot, holder.second,
-                      holder.first);
+        findings_.add(rank_, index, "writes arena {}, which still holds the tape of micro-batch {}, chunk {}",
+                      action.slot, holder.second, holder.first);
       holder = tape;
     } else if (holder != tape) {
       findings_.add(rank_, index, "looks for its tape in arena {}, which does not hold it", action.slot);
@@ -101,7 +107,8 @@ class SlotChecker {
 }  // namespace
 
 void check_slots(const Program& program, const Outline& outline, Findings& findings) {
-  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) SlotChecker(program, outline, rank, findings).run();
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
+    SlotChecker(program, outline, rank, findings).run();
 }
 
 }  // namespace mindpipe

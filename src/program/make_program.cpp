@@ -25,20 +25,25 @@ double count_of_actions(const Outline& outline, const std::string& schedule) {
   const double passes = (schedule == "zb-h1" ? 3 : 2) + (outline.all_chunks() > 1 ? 4 : 0);
   double count = passes * outline.all_chunks() * outline.micro_batches;
   for (const BlockCost& block : outline.blocks)
-    count += 3 + (outline.data > 1 ? static_cast<double>(block.gradients) / bulk_part_bytes * (outline.sharded_optimizer ? 2 : 1) : 0);
+    count += 3 + (outline.data > 1 ? static_cast<double>(block.gradients) / bulk_part_bytes *
+                                         (outline.sharded_optimizer ? 2 : 1)
+                                   : 0);
   return count;
 }
 
 }  // namespace
 
-PlannedStep make_program(const Outline& outline, const std::string& schedule, const Network& network, std::int64_t memory_limit) {
+PlannedStep make_program(const Outline& outline, const std::string& schedule, const Network& network,
+                         std::int64_t memory_limit) {
   const double count = count_of_actions(outline, schedule);
-  MP_REQUIRE(
-      count <= most_actions, Exit::bad_configuration,
-      "a step of {} micro-batches on {} stages has about {:.2g} actions, sums over data in parts of {} MiB among them, and more than "
-      "{:.2g} cannot be planned; take a larger train.micro_batch, a smaller train.batch, fewer stages or more tensor ranks",
-      outline.micro_batches, outline.stages, count, bulk_part_bytes >> 20, most_actions);
-  Order order = make_order(schedule, outline.stages, outline.micro_batches, outline.micro_batches_of_shard(), ranks_of_chunks(outline));
+  MP_REQUIRE(count <= most_actions, Exit::bad_configuration,
+             "a step of {} micro-batches on {} stages has about {:.2g} actions, sums over data in parts of "
+             "{} MiB among them, and more than "
+             "{:.2g} cannot be planned; take a larger train.micro_batch, a smaller train.batch, fewer stages "
+             "or more tensor ranks",
+             outline.micro_batches, outline.stages, count, bulk_part_bytes >> 20, most_actions);
+  Order order = make_order(schedule, outline.stages, outline.micro_batches, outline.micro_batches_of_shard(),
+                           ranks_of_chunks(outline));
   if (!outline.training)
     for (auto& work : order) std::erase_if(work, [](const Work& one) { return one.kind != Kind::forward; });
   PlannedStep step;
@@ -49,10 +54,10 @@ PlannedStep make_program(const Outline& outline, const std::string& schedule, co
   step.expected = simulate(step.program, durations_of(step.program, outline, network), network);
   require_sound(check(step.program, outline));
   const auto too_large = check_memory(step.placement, memory_limit);
-  MP_REQUIRE(
-      too_large.empty(), Exit::out_of_memory,
-      "{}; the step does not fit (take a smaller train.micro_batch, more stages, train.recompute: block, or raise memory.device_limit)",
-      too_large.front());
+  MP_REQUIRE(too_large.empty(), Exit::out_of_memory,
+             "{}; the step does not fit (take a smaller train.micro_batch, more stages, train.recompute: "
+             "block, or raise memory.device_limit)",
+             too_large.front());
   return step;
 }
 

@@ -17,11 +17,14 @@ struct PlannedStep {
   Network network;  ///< that it was planned for
 };
 
-/// Writes the step of a schedule (gpipe, 1f1b, interleaved, breadth-first, zb-h1), places it, numbers its communication and checks it.
-/// When the outline is not training, only the schedule's forwards are kept. `memory_limit`: bytes of a rank, 0 for none.
-PlannedStep make_program(const Outline& outline, const std::string& schedule, const Network& network = {}, std::int64_t memory_limit = 0);
+/// Writes the step of a schedule (gpipe, 1f1b, interleaved, breadth-first, zb-h1), places it, numbers its
+/// communication and checks it. When the outline is not training, only the schedule's forwards are kept.
+/// `memory_limit`: bytes of a rank, 0 for none.
+PlannedStep make_program(const Outline& outline, const std::string& schedule, const Network& network = {},
+                         std::int64_t memory_limit = 0);
 
-/// What is planned, for people: one line for the step and one for each rank, with its blocks, tapes, bubble and memory.
+/// What is planned, for people: one line for the step and one for each rank, with its blocks, tapes, bubble
+/// and memory.
 std::string summary_of(const PlannedStep& step, const Outline& outline);
 /// The lists themselves, one action a line.
 std::string listing_of(const Program& program);

@@ -4,8 +4,9 @@
 
 namespace mindpipe {
 
-/// Cuts a list of blocks into `chunks` runs so that the costliest is as cheap as possible; of equally good cuts, the earliest.
-/// Returns the first block of every chunk and, at the end, the number of blocks. Refuses more chunks than blocks.
+/// Cuts a list of blocks into `chunks` runs so that the costliest is as cheap as possible; of equally good
+/// cuts, the earliest. Returns the first block of every chunk and, at the end, the number of blocks. Refuses
+/// more chunks than blocks.
 std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks);
 
 /// The same from the configuration's own cuts: the first block of every chunk but the first.

@@ -11,7 +11,9 @@
 
 namespace mindpipe {
 
-std::int64_t RankMemory::total() const { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
+std::int64_t RankMemory::total() const {
+  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
 
 namespace {
 
@@ -22,7 +24,8 @@ struct RingPair {
   auto operator<=>(const RingPair&) const = default;
 };
 RingPair pair_of(const RingKey& key, int rank) {
-  return key.outgoing ? RingPair{rank, key.peer, key.with_forward} : RingPair{key.peer, rank, key.with_forward};
+  return key.outgoing ? RingPair{rank, key.peer, key.with_forward}
+                      : RingPair{key.peer, rank, key.with_forward};
 }
 
 /// The lowest number that is not in use.
@@ -36,7 +39,8 @@ int take_free(std::set<int>& in_use) {
 /// What one micro-batch keeps of a chunk for its backward.
 std::int64_t saved_by(const Outline& outline, int chunk) {
   std::int64_t saved = 0;
-  for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) saved += outline.blocks[block].saved;
+  for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block)
+    saved += outline.blocks[block].saved;
   return saved;
 }
 
@@ -44,7 +48,8 @@ void place_tapes(std::vector<Action>& list, const Outline& outline, RankMemory& 
   std::map<std::pair<int, int>, int> slot_of;
   std::set<int> in_use, seen;
   for (Action& action : list) {
-    if (action.kind != Kind::forward && !is_backward(action) && action.kind != Kind::backward_weight) continue;
+    if (action.kind != Kind::forward && !is_backward(action) && action.kind != Kind::backward_weight)
+      continue;
     const std::pair<int, int> tape{action.chunk, action.micro_batch};
     if (action.kind == Kind::forward) slot_of[tape] = take_free(in_use);
     MP_CHECK(slot_of.count(tape), "{} comes before its forward", to_string(action));
@@ -66,28 +71,34 @@ void grow(BoundaryBytes& buffer, const BoundaryBytes& cut, bool with_forward) {
   }
 }
 
-/// Passes name the buffers they read and write; every piece names what it reads, only the last one what it writes.
+/// Passes name the buffers they read and write; every piece names what it reads, only the last one what it
+/// writes.
 void name_buffers(std::vector<Action>& list, const Crossing& crossing, int slot, bool local) {
   if (crossing.writer >= 0) list[crossing.writer].to_slot = slot;
   for (int reader = crossing.reader; reader >= 0 && reader <= crossing.last_reader; ++reader) {
     Action& action = list[reader];
-    if (action.queue == Queue::compute && action.kind == list[crossing.reader].kind && action.chunk == list[crossing.reader].chunk &&
+    if (action.queue == Queue::compute && action.kind == list[crossing.reader].kind &&
+        action.chunk == list[crossing.reader].chunk &&
         action.micro_batch == list[crossing.reader].micro_batch)
       action.from_slot = slot;
   }
   if (local) return;
-  for (int message : crossing.messages) (list[message].kind == Kind::send ? list[message].slot : list[message].to_slot) = slot;
+  for (int message : crossing.messages)
+    (list[message].kind == Kind::send ? list[message].slot : list[message].to_slot) = slot;
 }
 
 void wait_for(Action& action, int earlier) {
-  if (std::find(action.after.begin(), action.after.end(), earlier) == action.after.end()) action.after.push_back(earlier);
+  if (std::find(action.after.begin(), action.after.end(), earlier) == action.after.end())
+    action.after.push_back(earlier);
   std::sort(action.after.begin(), action.after.end());
 }
 
-/// Hands out buffers between two chunks of one rank by their lifetimes; all in the compute queue, so nothing waits.
-void place_hand_over(std::vector<Action>& list, const std::vector<Crossing>& ring, RankMemory& memory, const Outline& outline,
-                     bool with_forward) {
-  std::vector<std::tuple<int, bool, const Crossing*>> events;  // entry of the list, whether it frees; a pass that does both takes first
+/// Hands out buffers between two chunks of one rank by their lifetimes; all in the compute queue, so nothing
+/// waits.
+void place_hand_over(std::vector<Action>& list, const std::vector<Crossing>& ring, RankMemory& memory,
+                     const Outline& outline, bool with_forward) {
+  std::vector<std::tuple<int, bool, const Crossing*>>
+      events;  // entry of the list, whether it frees; a pass that does both takes first
   for (const Crossing& crossing : ring) {
     events.push_back({crossing.writer, false, &crossing});
     events.push_back({crossing.last_reader, true, &crossing});
@@ -108,8 +119,8 @@ void place_hand_over(std::vector<Action>& list, const std::vector<Crossing>& rin
   }
 }
 
-void place_ring(std::vector<Action>& list, const std::vector<Crossing>& ring, int depth, RankMemory& memory, const Outline& outline,
-                const RingKey& key) {
+void place_ring(std::vector<Action>& list, const std::vector<Crossing>& ring, int depth, RankMemory& memory,
+                const Outline& outline, const RingKey& key) {
   const int base = static_cast<int>(memory.buffers.size());
   depth = std::min<int>(depth, ring.size());
   memory.buffers.resize(base + depth);
@@ -133,7 +144,8 @@ void sum_memory(const Outline& outline, int rank, RankMemory& memory) {
       const BlockCost& cost = outline.blocks[block];
       at(MemoryClass::values) += cost.values;
       if (!outline.sharded_gradients) at(MemoryClass::gradients) += outline.accumulator_bytes(block);
-      else if (const auto place = memory.gradients.find(block); place != memory.gradients.end() && place->second.moves_out)
+      else if (const auto place = memory.gradients.find(block);
+               place != memory.gradients.end() && place->second.moves_out)
         at(MemoryClass::gradients) += (cost.gradients + outline.data - 1) / outline.data;
       at(MemoryClass::optimizer) += cost.optimizer;
       at(MemoryClass::workspace) = std::max(at(MemoryClass::workspace), cost.workspace);
@@ -145,7 +157,8 @@ void sum_memory(const Outline& outline, int rank, RankMemory& memory) {
     at(MemoryClass::boundary) += buffer.activation + buffer.memory + buffer.gradient + buffer.memory_gradient;
 }
 
-/// What a placement is made with: how deep its rings are, and how many sums over data may be under way while slabs are used again.
+/// What a placement is made with: how deep its rings are, and how many sums over data may be under way while
+/// slabs are used again.
 struct Depths {
   std::map<RingPair, int> rings;
   int sums = 0;

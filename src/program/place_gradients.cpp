@@ -23,26 +23,31 @@ std::vector<Life> lives_of(const std::vector<Action>& list, const Outline& outli
   for (int index = 0; index < static_cast<int>(list.size()); ++index) {
     const Action& action = list[index];
     if (is_backward(action) || action.kind == Kind::backward_weight)
-      for (int block = action.first; block < action.last; ++block) first.try_emplace(block, index), fed[block] = index;
+      for (int block = action.first; block < action.last; ++block)
+        first.try_emplace(block, index), fed[block] = index;
     if (action.kind != Kind::reduce) continue;
     const int block = action.first;
     if (lives.empty() || lives.back().block != block) {
       const std::int64_t part = (outline.blocks[block].gradients + outline.data - 1) / outline.data;
-      lives.push_back({block, first.at(block), fed.at(block), index, 0, outline.accumulator_bytes(block), part});
+      lives.push_back(
+          {block, first.at(block), fed.at(block), index, 0, outline.accumulator_bytes(block), part});
     }
     lives.back().reduced = index;
   }
   const int count = static_cast<int>(lives.size());
-  for (int k = 0; k < count; ++k) lives[k].over = under_way < count - k ? lives[k + under_way].fed : std::numeric_limits<int>::max();
+  for (int k = 0; k < count; ++k)
+    lives[k].over = under_way < count - k ? lives[k + under_way].fed : std::numeric_limits<int>::max();
   return lives;
 }
 
 using Slab = std::vector<const Life*>;  ///< who takes turns in it, in order
 
-/// What it costs to let `next` into a slab besides those that are there: a place for the part that has to move out; -1 if they meet.
+/// What it costs to let `next` into a slab besides those that are there: a place for the part that has to
+/// move out; -1 if they meet.
 std::int64_t cost_of_joining(const Slab& slab, const Life& next) {
-  const bool meets =
-      std::any_of(slab.begin(), slab.end(), [&](const Life* there) { return next.first <= there->over && there->first <= next.over; });
+  const bool meets = std::any_of(slab.begin(), slab.end(), [&](const Life* there) {
+    return next.first <= there->over && there->first <= next.over;
+  });
   if (meets) return -1;
   return next.first > slab.back()->first ? slab.back()->part : next.part;
 }
@@ -51,15 +56,18 @@ std::int64_t cost_of_joining(const Slab& slab, const Life& next) {
 std::vector<Slab> take_turns(const std::vector<Life>& lives) {
   std::vector<const Life*> by_size;
   for (const Life& life : lives) by_size.push_back(&life);
-  std::stable_sort(by_size.begin(), by_size.end(), [](const Life* a, const Life* b) { return a->bytes > b->bytes; });
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [](const Life* a, const Life* b) { return a->bytes > b->bytes; });
   std::vector<Slab> slabs;
   for (const Life* life : by_size) {
     Slab* best = nullptr;
     std::int64_t least = life->bytes;
     for (Slab& slab : slabs)
-      if (const std::int64_t cost = cost_of_joining(slab, *life); cost >= 0 && cost < least) best = &slab, least = cost;
+      if (const std::int64_t cost = cost_of_joining(slab, *life); cost >= 0 && cost < least)
+        best = &slab, least = cost;
     if (best == nullptr) best = &slabs.emplace_back();
-    best->insert(std::upper_bound(best->begin(), best->end(), life, [](const Life* a, const Life* b) { return a->first < b->first; }),
+    best->insert(std::upper_bound(best->begin(), best->end(), life,
+                                  [](const Life* a, const Life* b) { return a->first < b->first; }),
                  life);
   }
   return slabs;

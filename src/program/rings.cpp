@@ -25,13 +25,15 @@ class Crossings {
 
 }  // namespace
 
-std::map<RingKey, std::vector<Crossing>> crossings_of(const std::vector<Action>& list, const Outline& outline, int rank) {
+std::map<RingKey, std::vector<Crossing>> crossings_of(const std::vector<Action>& list, const Outline& outline,
+                                                      int rank) {
   Crossings crossings;
   for (int index = 0; index < static_cast<int>(list.size()); ++index) {
     const Action& action = list[index];
     if (is_message(action) && action.payload != Payload::unit) {
       const bool with_forward = action.payload == Payload::activation || action.payload == Payload::memory;
-      crossings.at({action.peer, with_forward, action.kind == Kind::send}, action.first, action.micro_batch).messages.push_back(index);
+      crossings.at({action.peer, with_forward, action.kind == Kind::send}, action.first, action.micro_batch)
+          .messages.push_back(index);
     }
     if (action.kind != Kind::forward && !is_backward(action)) continue;
     const bool forward = action.kind == Kind::forward;

@@ -7,16 +7,18 @@
 
 namespace mindpipe {
 
-/// One boundary on one rank: what one micro-batch sends through one cut. Places are entries of the rank's list, -1 where there is none.
+/// One boundary on one rank: what one micro-batch sends through one cut. Places are entries of the rank's
+/// list, -1 where there is none.
 struct Crossing {
-  int writer = -1;                    ///< the pass whose output this is (its last piece), when it leaves this rank
-  int reader = -1, last_reader = -1;  ///< the pass that takes it in (its first and last piece), when it arrives
-  std::vector<int> messages;          ///< the sends or receives, one for each payload
+  int writer = -1;  ///< the pass whose output this is (its last piece), when it leaves this rank
+  int reader = -1,
+      last_reader = -1;       ///< the pass that takes it in (its first and last piece), when it arrives
+  std::vector<int> messages;  ///< the sends or receives, one for each payload
   int cut = 0;
 };
 
-/// Names a ring on a rank: the neighbour, the direction of travel, and whether it leaves or arrives. A peer equal to the rank itself
-/// is the hand-over between two chunks of one rank.
+/// Names a ring on a rank: the neighbour, the direction of travel, and whether it leaves or arrives. A peer
+/// equal to the rank itself is the hand-over between two chunks of one rank.
 struct RingKey {
   int peer = 0;
   bool with_forward = true, outgoing = true;
@@ -24,6 +26,7 @@ struct RingKey {
 };
 
 /// All crossings of one rank in the order of its list, ring by ring.
-std::map<RingKey, std::vector<Crossing>> crossings_of(const std::vector<Action>& list, const Outline& outline, int rank);
+std::map<RingKey, std::vector<Crossing>> crossings_of(const std::vector<Action>& list, const Outline& outline,
+                                                      int rank);
 
 }  // namespace mindpipe

@@ -12,7 +12,8 @@ namespace mindpipe {
 LinkClass class_of(const Action& action) {
   if (!is_communication(action) && action.sums > 0) return LinkClass::tensor;
   if (action.kind == Kind::sum_scalar) return LinkClass::scalars;
-  if (action.kind == Kind::reduce || action.kind == Kind::gather || action.payload == Payload::unit) return LinkClass::gradients;
+  if (action.kind == Kind::reduce || action.kind == Kind::gather || action.payload == Payload::unit)
+    return LinkClass::gradients;
   if (action.kind == Kind::move) return LinkClass::moves;
   if (action.kind == Kind::fetch || action.kind == Kind::evict) return LinkClass::fetch;
   if (action.kind == Kind::snapshot) return LinkClass::checkpoint;
@@ -21,7 +22,8 @@ LinkClass class_of(const Action& action) {
 
 const Link& Network::of(const Action& action, int rank) const {
   if (is_collective(action)) return action.group == Members::grid ? grid : data;
-  const int from = action.kind == Kind::receive ? action.peer : rank, to = action.kind == Kind::receive ? rank : action.peer;
+  const int from = action.kind == Kind::receive ? action.peer : rank,
+            to = action.kind == Kind::receive ? rank : action.peer;
   const auto special = between.find({from, to});
   return special == between.end() ? message : special->second;
 }
@@ -72,7 +74,11 @@ namespace {
 class Simulation {
  public:
   Simulation(const Program& program, const Durations& durations, const Network& network)
-      : program_(program), durations_(durations), network_(network), graph_(make_task_graph(program)), waits_(graph_.predecessors) {
+      : program_(program),
+        durations_(durations),
+        network_(network),
+        graph_(make_task_graph(program)),
+        waits_(graph_.predecessors) {
     for (const auto& list : program.ranks) {
       line_.spans.emplace_back(list.size());
       line_.started.emplace_back(list.size(), -1);
@@ -108,15 +114,24 @@ class Simulation {
   }
 
  private:
-  const Action& head(int task) const { return program_.ranks[graph_.members[task][0].rank][graph_.members[task][0].index]; }
-  std::int64_t duration(int task) const { return durations_[graph_.members[task][0].rank][graph_.members[task][0].index]; }
+  const Action& head(int task) const {
+    return program_.ranks[graph_.members[task][0].rank][graph_.members[task][0].index];
+  }
+  std::int64_t duration(int task) const {
+    return durations_[graph_.members[task][0].rank][graph_.members[task][0].index];
+  }
 
   /// A pass whose sums meet other traffic runs in stretches: computing, a sum, computing, a sum, ...
-  bool in_stretches(int task) const { return network_.tensor.shared >= 0 && head(task).sums > 0 && !is_communication(head(task)); }
-  bool on_link(int task) const { return in_stretches(task) ? stretch_[task] % 2 == 1 : is_communication(head(task)); }
+  bool in_stretches(int task) const {
+    return network_.tensor.shared >= 0 && head(task).sums > 0 && !is_communication(head(task));
+  }
+  bool on_link(int task) const {
+    return in_stretches(task) ? stretch_[task] % 2 == 1 : is_communication(head(task));
+  }
   int link_of(int task) const {
     if (!on_link(task)) return -1;
-    return in_stretches(task) ? network_.tensor.shared : network_.of(head(task), graph_.members[task][0].rank).shared;
+    return in_stretches(task) ? network_.tensor.shared
+                              : network_.of(head(task), graph_.members[task][0].rank).shared;
   }
   /// Of what is left of a task: the whole, or its next stretch.
   std::int64_t next_end(int task, std::int64_t now) const {
@@ -150,7 +165,8 @@ class Simulation {
   }
 
   void begin(std::vector<int>& ready, std::int64_t now) {
-    std::sort(ready.begin(), ready.end(), [&](int a, int b) { return rank_among_ready(a) < rank_among_ready(b); });
+    std::sort(ready.begin(), ready.end(),
+              [&](int a, int b) { return rank_among_ready(a) < rank_among_ready(b); });
     for (int task : ready) {
       const int link = link_of(task);
       if (link >= 0 && taken_.count(link)) {
@@ -176,7 +192,8 @@ class Simulation {
     for (const Place& member : graph_.members[task]) line_.spans[member.rank][member.index].end = now;
     if (is_communication(head(task))) return;
     line_.busy[place.rank] += now - line_.spans[place.rank][place.index].start;
-    if (head(task).sums > 0 && !in_stretches(task)) line_.sums[place.rank] += std::min(duration(task), network_.tensor_time(head(task)));
+    if (head(task).sums > 0 && !in_stretches(task))
+      line_.sums[place.rank] += std::min(duration(task), network_.tensor_time(head(task)));
   }
 
   /// Lets the next one onto a shared link: the highest class, of these the one that has waited longest.
@@ -186,7 +203,8 @@ class Simulation {
     taken_.erase(link);
     auto& queue = waiting_[link];
     if (queue.empty()) return;
-    const auto next = std::min_element(queue.begin(), queue.end(), [&](int a, int b) { return class_of(head(a)) < class_of(head(b)); });
+    const auto next = std::min_element(queue.begin(), queue.end(),
+                                       [&](int a, int b) { return class_of(head(a)) < class_of(head(b)); });
     ready.push_back(*next);
     queue.erase(next);
   }
@@ -202,7 +220,8 @@ class Simulation {
   std::int64_t started_ = 0;
   std::map<int, int> taken_;
   std::map<int, std::vector<int>> waiting_;
-  std::priority_queue<std::pair<std::int64_t, int>, std::vector<std::pair<std::int64_t, int>>, std::greater<>> ends_;
+  std::priority_queue<std::pair<std::int64_t, int>, std::vector<std::pair<std::int64_t, int>>, std::greater<>>
+      ends_;
 };
 
 }  // namespace
@@ -213,7 +232,8 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
 
 bool frees_tape(const Action& action, const Outline& outline) {
   if (action.kind == Kind::forward) return !outline.training;
-  return (action.kind == Kind::backward || action.kind == Kind::backward_weight) && action.first == outline.first_block[action.chunk];
+  return (action.kind == Kind::backward || action.kind == Kind::backward_weight) &&
+         action.first == outline.first_block[action.chunk];
 }
 
 std::vector<int> peak_tapes(const Program& program, const Outline& outline) {

@@ -14,7 +14,8 @@ namespace mindpipe {
 enum class LinkClass : std::uint8_t { tensor, scalars, pipeline, moves, fetch, gradients, checkpoint };
 LinkClass class_of(const Action& action);
 
-/// How long a message takes: latency + bytes x time for a byte. Messages on links of one `shared` number (0 or more) take turns.
+/// How long a message takes: latency + bytes x time for a byte. Messages on links of one `shared` number (0
+/// or more) take turns.
 struct Link {
   std::int64_t latency = 0;         ///< nanoseconds
   double picoseconds_per_byte = 0;  ///< 100: 10 GB/s; 0: free
@@ -33,11 +34,13 @@ struct Network {
   Link tensor = {};                             ///< sums between ranks that share a product, inside passes
   const Link& of(const Action& action, int rank) const;
   /// How long the sums inside a pass take.
-  std::int64_t tensor_time(const Action& pass) const { return pass.sums * tensor.latency + tensor.carries(pass.bytes); }
+  std::int64_t tensor_time(const Action& pass) const {
+    return pass.sums * tensor.latency + tensor.carries(pass.bytes);
+  }
 };
 
-/// Nanoseconds of every action: [rank][index]; a pass with its sums. A message takes what its send takes. A trace may be put here in place
-/// of the tables.
+/// Nanoseconds of every action: [rank][index]; a pass with its sums. A message takes what its send takes. A
+/// trace may be put here in place of the tables.
 using Durations = std::vector<std::vector<std::int64_t>>;
 Durations durations_of(const Program& program, const Outline& outline, const Network& network);
 
@@ -47,18 +50,21 @@ struct Span {
 
 /// A program in virtual time.
 struct Timeline {
-  bool finished = false;                 ///< false: some actions never start; their spans stay -1
-  std::int64_t step = 0;                 ///< nanoseconds from the first start to the last end
-  std::vector<std::vector<Span>> spans;  ///< [rank][index]
-  std::vector<std::vector<std::int64_t>>
-      started;                     ///< number of an action in the order of all starts, dependencies first; equal on all participants
-  std::vector<std::int64_t> busy;  ///< of each rank's compute queue, tensor sums and their waits for a shared link included
+  bool finished = false;                           ///< false: some actions never start; their spans stay -1
+  std::int64_t step = 0;                           ///< nanoseconds from the first start to the last end
+  std::vector<std::vector<Span>> spans;            ///< [rank][index]
+  std::vector<std::vector<std::int64_t>> started;  ///< number of an action in the order of all starts,
+                                                   ///< dependencies first; equal on all participants
+  std::vector<std::int64_t>
+      busy;  ///< of each rank's compute queue, tensor sums and their waits for a shared link included
   std::vector<std::int64_t> sums;  ///< of these in tensor sums, waits for the link included
-  double bubble(int rank) const { return step == 0 ? 0 : 1 - static_cast<double>(busy[rank]) / static_cast<double>(step); }
+  double bubble(int rank) const {
+    return step == 0 ? 0 : 1 - static_cast<double>(busy[rank]) / static_cast<double>(step);
+  }
 };
 
-/// Runs the lists in virtual time: each queue first in, first out; a message when both its ends are there. The sums of a pass lie
-/// evenly in it; on a shared link each of them takes its turn.
+/// Runs the lists in virtual time: each queue first in, first out; a message when both its ends are there.
+/// The sums of a pass lie evenly in it; on a shared link each of them takes its turn.
 Timeline simulate(const Program& program, const Durations& durations, const Network& network);
 
 /// True for the pass after which its micro-batch's tape is empty.

@@ -14,7 +14,8 @@ void join_messages(const Program& program, TaskGraph& graph) {
     for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
       const Action& action = program.ranks[rank][index];
       if (action.kind == Kind::send) sends[{rank, action.peer, action.payload}].push_back({rank, index});
-      if (action.kind == Kind::receive) receives[{action.peer, rank, action.payload}].push_back({rank, index});
+      if (action.kind == Kind::receive)
+        receives[{action.peer, rank, action.payload}].push_back({rank, index});
     }
   for (auto& [channel, from] : sends) {
     auto& to = receives[channel];
@@ -30,7 +31,8 @@ void join_messages(const Program& program, TaskGraph& graph) {
 
 void join_collectives(const Program& program, TaskGraph& graph) {
   std::vector<std::vector<Place>> calls(
-      program.ranks.size());  // of group grid; those of group data have all members on other lists like this one
+      program.ranks
+          .size());  // of group grid; those of group data have all members on other lists like this one
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
     for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
       const Action& action = program.ranks[rank][index];
@@ -45,7 +47,8 @@ void join_collectives(const Program& program, TaskGraph& graph) {
     for (const auto& of_rank : calls) members.push_back(of_rank[k]);
     graph.members.push_back(members);
   }
-  for (const auto& of_rank : calls) graph.alone.insert(graph.alone.end(), of_rank.begin() + all, of_rank.end());
+  for (const auto& of_rank : calls)
+    graph.alone.insert(graph.alone.end(), of_rank.begin() + all, of_rank.end());
 }
 
 }  // namespace
@@ -84,8 +87,10 @@ TaskGraph make_task_graph(const Program& program, bool in_ticket_order) {
       if (is_communication(list[index])) communication.push_back(index);
     }
     if (!in_ticket_order) continue;
-    std::stable_sort(communication.begin(), communication.end(), [&](int a, int b) { return list[a].ticket < list[b].ticket; });
-    for (std::size_t k = 1; k < communication.size(); ++k) edge(task_of[communication[k - 1]], task_of[communication[k]]);
+    std::stable_sort(communication.begin(), communication.end(),
+                     [&](int a, int b) { return list[a].ticket < list[b].ticket; });
+    for (std::size_t k = 1; k < communication.size(); ++k)
+      edge(task_of[communication[k - 1]], task_of[communication[k]]);
   }
   return graph;
 }

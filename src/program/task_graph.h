@@ -11,8 +11,9 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-/// The actions of all ranks as tasks that start when others have ended: a compute action is one task, a send and its receive are one,
-/// a collective's calls on all ranks of the program are one. A task waits for its members' predecessors in their queues and their `after`.
+/// The actions of all ranks as tasks that start when others have ended: a compute action is one task, a send
+/// and its receive are one, a collective's calls on all ranks of the program are one. A task waits for its
+/// members' predecessors in their queues and their `after`.
 struct TaskGraph {
   std::vector<std::vector<Place>> members;  ///< of each task; a send stands before its receive
   std::vector<std::vector<int>> task_of;    ///< [rank][index]
@@ -21,8 +22,9 @@ struct TaskGraph {
   std::vector<Place> alone;       ///< messages and collectives that have no partner; their tasks never start
 };
 
-/// Matches the k-th send of a channel with its k-th receive, and the k-th call of a group with the k-th calls of its members.
-/// With `in_ticket_order` a communication also waits until all communication of its ranks with smaller tickets has started.
+/// Matches the k-th send of a channel with its k-th receive, and the k-th call of a group with the k-th calls
+/// of its members. With `in_ticket_order` a communication also waits until all communication of its ranks
+/// with smaller tickets has started.
 TaskGraph make_task_graph(const Program& program, bool in_ticket_order = false);
 
 /// Runs the graph without time; returns the tasks that can never start, empty when all end.

@@ -22,11 +22,13 @@ void give_tickets(Program& program, const Timeline& line) {
     std::vector<int> order(list.size()), place_of(list.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](int a, int b) { return started[a] < started[b]; });
-    for (std::size_t place = 0; place < order.size(); ++place) place_of[order[place]] = static_cast<int>(place);
+    for (std::size_t place = 0; place < order.size(); ++place)
+      place_of[order[place]] = static_cast<int>(place);
     std::vector<Action> sorted_list;
     for (int index : order) {
       Action action = std::move(list[index]);
-      if (is_communication(action)) action.ticket = std::lower_bound(sorted.begin(), sorted.end(), started[index]) - sorted.begin();
+      if (is_communication(action))
+        action.ticket = std::lower_bound(sorted.begin(), sorted.end(), started[index]) - sorted.begin();
       for (int& earlier : action.after) earlier = place_of[earlier];
       std::sort(action.after.begin(), action.after.end());
       sorted_list.push_back(std::move(action));

@@ -14,7 +14,8 @@ Order zero_bubble_order(int stages, int micro_batches, int micro_batches_of_shar
     for (int k = 0; k < micro_batches; ++k) {
       list.push_back({Kind::backward_input, stage, k});
       const bool shard_ends = (k + 1) % micro_batches_of_shard == 0;
-      while (weight <= k - (shard_ends ? 0 : kept_back)) list.push_back({Kind::backward_weight, stage, weight++});
+      while (weight <= k - (shard_ends ? 0 : kept_back))
+        list.push_back({Kind::backward_weight, stage, weight++});
       if (ahead < micro_batches) list.push_back({Kind::forward, stage, ahead++});
     }
   }

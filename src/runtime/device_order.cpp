@@ -10,7 +10,9 @@ int DeviceOrder::queue_of(const Action& action) {
   if (is_message(action)) return action.kind == Kind::send ? send_queue : channel_queue;
   // Scalars are sums of what the compute queue has made, for the updates that it runs next.
   if (action.kind == Kind::sum_scalar || action.queue == Queue::compute) return compute_queue;
-  return action.queue == Queue::copy_in ? copy_in_queue : action.queue == Queue::copy_out ? copy_out_queue : group_queue;
+  return action.queue == Queue::copy_in    ? copy_in_queue
+         : action.queue == Queue::copy_out ? copy_out_queue
+                                           : group_queue;
 }
 
 DeviceOrder::DeviceOrder(const std::vector<Action>& list) : places_(list.size()) {
@@ -20,13 +22,15 @@ DeviceOrder::DeviceOrder(const std::vector<Action>& list) : places_(list.size())
     std::map<int, int> last;
     for (int earlier : list[i].after) {
       MP_CHECK(earlier < i, "{} waits for a later action of its list", to_string(list[i]));
-      if (places_[earlier].queue != place.queue) last[places_[earlier].queue] = std::max(last[places_[earlier].queue], earlier);
+      if (places_[earlier].queue != place.queue)
+        last[places_[earlier].queue] = std::max(last[places_[earlier].queue], earlier);
     }
     for (const auto& [queue, earlier] : last) {
       place.after.push_back(earlier);
       places_[earlier].awaited = true;
     }
-    if (place.queue != compute_queue && std::find(queues_.begin(), queues_.end(), place.queue) == queues_.end())
+    if (place.queue != compute_queue &&
+        std::find(queues_.begin(), queues_.end(), place.queue) == queues_.end())
       queues_.push_back(place.queue);
   }
 }

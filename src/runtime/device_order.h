@@ -6,30 +6,34 @@
 
 namespace mindpipe {
 
-/// Keeps the actions of a rank in order on a device that runs behind the host. All are put into the device's queues in list order, so that
-/// every `after` has been put there before, and the host never waits: where an `after` lies in another queue, the action's own queue waits
-/// for the event behind it.
+/// Keeps the actions of a rank in order on a device that runs behind the host. All are put into the device's
+/// queues in list order, so that every `after` has been put there before, and the host never waits: where an
+/// `after` lies in another queue, the action's own queue waits for the event behind it.
 class DeviceOrder {
  public:
   explicit DeviceOrder(const std::vector<Action>& list);
 
-  /// No queue goes on into a step before the compute queue comes to it, and that is behind all queues of the step before: buffers and
-  /// weights are used again, and whoever reads them between two steps does so from the compute queue.
+  /// No queue goes on into a step before the compute queue comes to it, and that is behind all queues of the
+  /// step before: buffers and weights are used again, and whoever reads them between two steps does so from
+  /// the compute queue.
   void begin_step(Backend& backend);
   void end_step(Backend& backend);
-  /// Before an action is put into its queue, and chooses the queue; behind it, and chooses the compute queue again.
+  /// Before an action is put into its queue, and chooses the queue; behind it, and chooses the compute queue
+  /// again.
   void before(Backend& backend, int action);
   void behind(Backend& backend, int action);
 
   int queue(int action) const { return places_[action].queue; }
 
-  /// The queue of the device that runs an action. Messages of a step's passes are short and awaited soon; bulk has a queue of its own.
+  /// The queue of the device that runs an action. Messages of a step's passes are short and awaited soon;
+  /// bulk has a queue of its own.
   static int queue_of(const Action& action);
 
  private:
   struct Place {
     int queue = compute_queue;
-    std::vector<int> after;  ///< of other queues: the last one of each, which all earlier ones of that queue have ended before
+    std::vector<int> after;  ///< of other queues: the last one of each, which all earlier ones of that queue
+                             ///< have ended before
     bool awaited = false;    ///< by another queue
     std::uint64_t event = 0;
   };

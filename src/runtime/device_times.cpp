@@ -18,15 +18,18 @@ void DeviceTimes::begin_step() {
   row.begin = backend_.mark(compute_queue);
 }
 
-/// Marks know times between each other only. The first step began when it was put in, for nothing was under way; each further one, so much
-/// after the one before.
+/// Marks know times between each other only. The first step began when it was put in, for nothing was under
+/// way; each further one, so much after the one before.
 const std::vector<Recorder::Times>& DeviceTimes::take_oldest() {
   const Row& row = rows_[taken_ % kept];
   known_ns_ = taken_ == 0 ? row.put_ns : known_ns_ + backend_.nanoseconds_between(known_mark_, row.begin);
   known_mark_ = row.begin;
   ++taken_;
-  const auto time_of = [&](std::uint64_t mark) { return known_ns_ + backend_.nanoseconds_between(known_mark_, mark); };
-  for (std::size_t i = 0; i < times_.size(); ++i) times_[i] = {time_of(row.actions[i].start), time_of(row.actions[i].end)};
+  const auto time_of = [&](std::uint64_t mark) {
+    return known_ns_ + backend_.nanoseconds_between(known_mark_, mark);
+  };
+  for (std::size_t i = 0; i < times_.size(); ++i)
+    times_[i] = {time_of(row.actions[i].start), time_of(row.actions[i].end)};
   return times_;
 }
 

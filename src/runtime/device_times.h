@@ -7,8 +7,8 @@
 
 namespace mindpipe {
 
-/// When the actions of a rank ran on a device that runs behind the host: marks before and behind each, whose times are asked for a few
-/// steps later, when they have happened.
+/// When the actions of a rank ran on a device that runs behind the host: marks before and behind each, whose
+/// times are asked for a few steps later, when they have happened.
 class DeviceTimes {
  public:
   DeviceTimes(Backend& backend, std::size_t actions);

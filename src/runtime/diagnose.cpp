@@ -6,7 +6,8 @@
 namespace mindpipe {
 namespace {
 
-/// The first place with a count on any rank, and the ranks' counts together; places.size() when there is none.
+/// The first place with a count on any rank, and the ranks' counts together; places.size() when there is
+/// none.
 std::pair<std::size_t, std::int64_t> first_of_all_ranks(Worker& worker, std::vector<std::int64_t> places) {
   worker.sum_over_grid(places);
   const auto found = std::find_if(places.begin(), places.end(), [](std::int64_t count) { return count > 0; });
@@ -23,7 +24,8 @@ std::vector<std::int64_t> bad_weights(Worker& worker) {
     const bool here = std::binary_search(local.begin(), local.end(), u);
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
       counts.push_back(0);
-      for (int s = 0; here && s < unit.local_shards(p); ++s) counts.back() += worker.backend().count_not_finite(unit.value(p, s));
+      for (int s = 0; here && s < unit.local_shards(p); ++s)
+        counts.back() += worker.backend().count_not_finite(unit.value(p, s));
     }
   }
   return counts;
@@ -31,7 +33,8 @@ std::vector<std::int64_t> bad_weights(Worker& worker) {
 
 std::string name_of_tensor(const Model& model, std::size_t place) {
   for (const auto& unit : model.units()) {
-    if (place < unit->params().size()) return fmt::format("{}.{}", unit->name(), unit->params()[place].parts[0].name);
+    if (place < unit->params().size())
+      return fmt::format("{}.{}", unit->name(), unit->params()[place].parts[0].name);
     place -= unit->params().size();
   }
   fail(Exit::internal, "the model has no tensor {} places on", place);
@@ -44,7 +47,8 @@ std::string bad_weight(Worker& worker) {
   return fmt::format("the first that is not finite is the weight {} ({} of its elements, over all ranks); {}",
                      name_of_tensor(worker.stage().model(), weight), elements,
                      worker.plan().purpose == Purpose::reading
-                         ? "it was read like that: take the file of another run, one with a lower optimizer.rate.peak or with train.clip"
+                         ? "it was read like that: take the file of another run, one with a lower "
+                           "optimizer.rate.peak or with train.clip"
                          : "the last update went wrong: lower optimizer.rate.peak or turn on train.clip");
 }
 
@@ -57,17 +61,21 @@ std::string bad_output(Worker& worker) {
   });
   const auto [block, outputs] = first_of_all_ranks(worker, std::move(counts));
   if (outputs == 0) return "";
-  return fmt::format("weights are finite; the first output that is not is that of block {} ({} elements, over all ranks)",
-                     model.blocks()[block].name, outputs);
+  return fmt::format(
+      "weights are finite; the first output that is not is that of block {} ({} elements, over all ranks)",
+      model.blocks()[block].name, outputs);
 }
 
-constexpr const char* nothing_found = "weights and activations are finite; look at the head's logits and at the targets";
+constexpr const char* nothing_found =
+    "weights and activations are finite; look at the head's logits and at the targets";
 
 }  // namespace
 
 std::string diagnose_weights(Worker& worker) {
   const std::string weight = bad_weight(worker);
-  return weight.empty() ? "all weights are finite, but what comes of them is not (mindpipe-train eval names the block)" : weight;
+  return weight.empty()
+             ? "all weights are finite, but what comes of them is not (mindpipe-train eval names the block)"
+             : weight;
 }
 
 std::string diagnose(Worker& worker) {
@@ -76,8 +84,10 @@ std::string diagnose(Worker& worker) {
   return nothing_found;
 }
 
-double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::string& what, const std::function<void(int)>& before) {
-  const double loss = worker.evaluate(corpus, batches, before);  // the same on every rank, so that all go on or all fail
+double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::string& what,
+                   const std::function<void(int)>& before) {
+  const double loss =
+      worker.evaluate(corpus, batches, before);  // the same on every rank, so that all go on or all fail
   if (std::isfinite(loss)) return loss;
   std::string found = bad_weight(worker);
   for (int batch = 0; batch < batches && found.empty(); ++batch) {

@@ -6,15 +6,17 @@
 
 namespace mindpipe {
 
-/// After a loss that is not finite: the first weight, or else the first block's output, of the whole model that is not finite on some rank.
-/// Collective over the grid; every rank gets the same sentence. Outputs are those of the last batch.
+/// After a loss that is not finite: the first weight, or else the first block's output, of the whole model
+/// that is not finite on some rank. Collective over the grid; every rank gets the same sentence. Outputs are
+/// those of the last batch.
 std::string diagnose(Worker& worker);
 /// The part about weights alone, for who has no batch.
 std::string diagnose_weights(Worker& worker);
 
-/// Worker::evaluate for a loss that is reported: one that is not finite is refused, `what` naming it ("the validation loss"), with what
-/// came of which batch. Collective.
-double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::string& what, const std::function<void(int batch)>& before = {});
+/// Worker::evaluate for a loss that is reported: one that is not finite is refused, `what` naming it ("the
+/// validation loss"), with what came of which batch. Collective.
+double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::string& what,
+                   const std::function<void(int batch)>& before = {});
 
 /// "nan", "inf" or "-inf", or the number: a NaN's sign says nothing.
 std::string number_text(double number);

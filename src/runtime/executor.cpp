@@ -4,8 +4,9 @@
 
 namespace mindpipe {
 
-Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires,
-                   const std::vector<std::size_t>& tapes, std::size_t scratch, std::size_t recorded_steps)
+Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan,
+                   Wires wires, const std::vector<std::size_t>& tapes, std::size_t scratch,
+                   std::size_t recorded_steps)
     : stage_(stage),
       replicas_(replicas),
       wires_(wires),
@@ -13,7 +14,8 @@ Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, con
       list_(plan.program.ranks[stage.layout().coord.pipeline]),
       buffer_sizes_(plan.placement.ranks[stage.layout().coord.pipeline].buffers),
       order_(list_),
-      scalars_at_(static_cast<int>(std::find_if(list_.begin(), list_.end(), [](const Action& a) { return a.kind == Kind::sum_scalar; }) -
+      scalars_at_(static_cast<int>(std::find_if(list_.begin(), list_.end(),
+                                                [](const Action& a) { return a.kind == Kind::sum_scalar; }) -
                                    list_.begin())),
       ended_(list_.size()),
       answers_(stage.context().backend, wires.waiting, wires.pinned),
@@ -27,7 +29,8 @@ Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, con
     slots_[i].tape = std::make_unique<Tape>(backend, slots_[i].arena, scratch_);
   }
   for (const BoundaryBytes& b : buffer_sizes_)
-    buffers_.emplace_back(memory, MemoryClass::boundary, std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
+    buffers_.emplace_back(memory, MemoryClass::boundary,
+                          std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
   if (memory.kind() == Memory::Kind::counted)
     for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
       const Span& span = plan.expected.spans[stage.layout().coord.pipeline][i];
@@ -99,7 +102,8 @@ void Executor::walk_in_list_order() {
 
 bool Executor::is_over() const {
   return compute_.next == compute_.actions.size() &&
-         std::all_of(others_.begin(), others_.end(), [](const Line& l) { return l.next == l.actions.size(); });
+         std::all_of(others_.begin(), others_.end(),
+                     [](const Line& l) { return l.next == l.actions.size(); });
 }
 
 /// The host carries the messages: it starts the head of each queue once what the head comes after has ended.
@@ -125,7 +129,8 @@ void Executor::walk_by_heads() {
     if (is_over()) break;
     const auto ready = [&] {
       move_others();
-      return is_over() || (index >= 0 && may_start(list_[index])) || (!ended_[scalars_at_] && may_start(list_[scalars_at_]));
+      return is_over() || (index >= 0 && may_start(list_[index])) ||
+             (!ended_[scalars_at_] && may_start(list_[scalars_at_]));
     };
     const std::int64_t start = now_ns();
     const int reason = awaited(index);
@@ -137,7 +142,8 @@ void Executor::walk_by_heads() {
 void Executor::decide() {
   replicas_.add_uses();
   const std::int64_t valid = replicas_.sum_over_data(input_->valid);
-  replicas_.decide(stage_.has_head() ? losses_ : Tensor{}, valid, 1.0 / static_cast<double>(stage_.layout().tokens()), input_->clip);
+  replicas_.decide(stage_.has_head() ? losses_ : Tensor{}, valid,
+                   1.0 / static_cast<double>(stage_.layout().tokens()), input_->clip);
   answers_.ask(input_->step, valid, replicas_.decision());
 }
 
@@ -154,7 +160,8 @@ void Executor::take_device_times() {
   const std::vector<Recorder::Times>& times = device_times_->take_oldest();
   for (std::size_t i = 0; i < list_.size(); ++i) {
     recorder_.set(ago, i, times[i]);
-    if (order_.queue(static_cast<int>(i)) == compute_queue) work_of(list_[i].kind) += times[i].end - times[i].start;
+    if (order_.queue(static_cast<int>(i)) == compute_queue)
+      work_of(list_[i].kind) += times[i].end - times[i].start;
   }
 }
 
@@ -200,7 +207,9 @@ void Executor::run_compute(int index) {
 /// Sums of counted memory are empty messages; what they would have taken passes at the end of their pass.
 void Executor::wait_for_sums(int index) {
   const std::int64_t until = now_ns() + paper_times_[index];
-  if (list_[index].sums > 0) wires_.waiting.until([&] { return now_ns() >= until; }, [] { return std::string("the time of tensor sums"); });
+  if (list_[index].sums > 0)
+    wires_.waiting.until([&] { return now_ns() >= until; },
+                         [] { return std::string("the time of tensor sums"); });
 }
 
 }  // namespace mindpipe

@@ -32,28 +32,29 @@ struct Wires {
   Channels* channels = nullptr;
   Reductions& reductions;
   Waiting& waiting;
-  /// Whether messages and sums are put into the backend's current queue, as its operations are, and done for the host with that. (So is
-  /// everything where nobody else takes part.)
+  /// Whether messages and sums are put into the backend's current queue, as its operations are, and done for
+  /// the host with that. (So is everything where nobody else takes part.)
   bool queued = false;
   Memory* pinned = nullptr;  ///< of the host, where it may not read the backend's
 };
 
 /// Runs a rank's list of actions. Every queue is strictly first in, first out; nothing is ever chosen.
-/// One thread does everything. Where the host carries the messages, they move in between, from the backend's progress hook and while
-/// waiting; where the device's queues do, the host puts the list into them and waits for nothing.
+/// One thread does everything. Where the host carries the messages, they move in between, from the backend's
+/// progress hook and while waiting; where the device's queues do, the host puts the list into them and waits
+/// for nothing.
 class Executor {
  public:
   /// `tapes`: bytes of each slot's; `scratch`: of the compute queue.
   Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires,
            const std::vector<std::size_t>& tapes, std::size_t scratch, std::size_t recorded_steps = 8);
 
-  /// Gives back what is known once the step is under way: its own scalars where the host may read the device's memory, elsewhere those of
-  /// the step before (of the first: none).
+  /// Gives back what is known once the step is under way: its own scalars where the host may read the
+  /// device's memory, elsewhere those of the step before (of the first: none).
   std::optional<StepScalars> run(const StepInput& input);
   /// The oldest scalars that `run` has not given back, once they are known; none: it has given back all.
   std::optional<StepScalars> remaining() { return answers_.oldest(); }
-  /// Losses of forward passes alone: the sum over micro-batches [first, first + micro_batches) of this rank (on the rank with the head),
-  /// through all stages.
+  /// Losses of forward passes alone: the sum over micro-batches [first, first + micro_batches) of this rank
+  /// (on the rank with the head), through all stages.
   double evaluate(const StepInput& input, int first, int micro_batches);
 
   /// The hook of the backend: moves the other queues, unless that was done a moment ago.
@@ -62,7 +63,8 @@ class Executor {
   }
 
   const std::vector<Action>& list() const { return list_; }
-  /// Bytes that action `index` sends from here (a receive: brings). The list has what one part is on the average of the replicas.
+  /// Bytes that action `index` sends from here (a receive: brings). The list has what one part is on the
+  /// average of the replicas.
   std::int64_t bytes_of(int index);
   /// Both wait for the device, where it runs behind.
   Recorder& recorder();
@@ -134,8 +136,8 @@ class Executor {
   DeviceOrder order_;
   int scalars_at_;
   std::vector<char> ended_;
-  std::vector<std::int64_t>
-      paper_times_;  ///< counted memory: how long the simulator says each message or sum takes, a pass's own sums too; else none
+  std::vector<std::int64_t> paper_times_;  ///< counted memory: how long the simulator says each message or
+                                           ///< sum takes, a pass's own sums too; else none
   bool moving_ = false;
   Pace pace_;  ///< of looks from within the backend's operations
   const StepInput* input_ = nullptr;

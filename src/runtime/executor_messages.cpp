@@ -9,7 +9,8 @@ bool Executor::may_start(const Action& action) const {
   return std::all_of(action.after.begin(), action.after.end(), [&](int i) { return ended_[i] != 0; });
 }
 
-/// All queues but the compute queue, as far as they go without waiting. Called from everywhere, so it does not enter itself.
+/// All queues but the compute queue, as far as they go without waiting. Called from everywhere, so it does
+/// not enter itself.
 void Executor::move_others() {
   if (moving_) return;
   moving_ = true;
@@ -22,7 +23,8 @@ void Executor::move_others() {
   moving_ = false;
 }
 
-/// One turn of a queue; true if its head ended. The sum of scalars is collective and waits: the main loop runs it.
+/// One turn of a queue; true if its head ended. The sum of scalars is collective and waits: the main loop
+/// runs it.
 bool Executor::advance(Line& line) {
   while (begin(line)) {
   }
@@ -34,16 +36,20 @@ bool Executor::advance(Line& line) {
   return true;
 }
 
-/// Starts a queue's head, or the one behind it while the head's messages travel: sums and gathers, which end in order and share nothing.
+/// Starts a queue's head, or the one behind it while the head's messages travel: sums and gathers, which end
+/// in order and share nothing.
 bool Executor::begin(Line& line) {
   const std::size_t at = line.next + line.begun.size(),
-                    most = line.key.queue == Queue::group && paper_times_.empty() ? Reductions::parts_ahead : 1;
+                    most =
+                        line.key.queue == Queue::group && paper_times_.empty() ? Reductions::parts_ahead : 1;
   if (at == line.actions.size() || line.begun.size() == most) return false;
   const int index = line.actions[at];
   const Action& action = list_[index];
   if (action.kind == Kind::sum_scalar || !may_start(action)) return false;
   // No new part begins while a higher class waits.
-  if (is_collective(action) && !wires_.reductions.may_begin(action.kind == Kind::gather ? TrafficClass::values : TrafficClass::gradients))
+  if (is_collective(action) &&
+      !wires_.reductions.may_begin(action.kind == Kind::gather ? TrafficClass::values
+                                                               : TrafficClass::gradients))
     return false;
   recorder_.start(index, now_ns());
   line.begun.push_back({start(action)});
@@ -54,7 +60,8 @@ std::vector<std::int64_t> Executor::start(const Action& action) {
   std::vector<std::int64_t> requests;
   switch (action.kind) {
     case Kind::send: {
-      const TrafficClass traffic = action.payload == Payload::unit ? TrafficClass::gradients : TrafficClass::pipeline;
+      const TrafficClass traffic =
+          action.payload == Payload::unit ? TrafficClass::gradients : TrafficClass::pipeline;
       return {wires_.channels->send(action.peer, channel_of(action.payload), payload_of(action), traffic)};
     }
     case Kind::receive:
@@ -63,17 +70,19 @@ std::vector<std::int64_t> Executor::start(const Action& action) {
       for (int block = action.first; block < action.last; ++block)
         for (const Replicas::Root& root : replicas_.roots_of(block)) {
           auto pieces = replicas_.pieces_of(root.unit, root.gradient, action.part, action.parts);
-          requests.push_back(replicas_.sharded()
-                                 ? wires_.reductions.sum_scatter(std::move(pieces), replicas_.own_piece_of(root, action.part, action.parts))
-                                 : wires_.reductions.sum(std::move(pieces)));
+          requests.push_back(
+              replicas_.sharded()
+                  ? wires_.reductions.sum_scatter(std::move(pieces),
+                                                  replicas_.own_piece_of(root, action.part, action.parts))
+                  : wires_.reductions.sum(std::move(pieces)));
         }
       return requests;
     case Kind::gather:
       for (int block = action.first; block < action.last; ++block)
         for (int unit : replicas_.units_updated_by(block)) {
           if (stage_.unit(unit).flat_count() == 0) continue;  // rotary positions have no table
-          requests.push_back(
-              wires_.reductions.gather(replicas_.pieces_of(unit, stage_.unit(unit).flat_values(), action.part, action.parts)));
+          requests.push_back(wires_.reductions.gather(
+              replicas_.pieces_of(unit, stage_.unit(unit).flat_values(), action.part, action.parts)));
         }
       return requests;
     default:
@@ -91,18 +100,23 @@ std::int64_t Executor::bytes_of(int index) {
   const auto add = [&](int unit, const Tensor& flat, bool scatter, bool gather) {
     const std::vector<Tensor> pieces = replicas_.pieces_of(unit, flat, action.part, action.parts);
     for (int peer = 0; peer < ranks; ++peer)
-      if (peer != own) sent += static_cast<std::int64_t>((scatter ? pieces[peer].bytes() : 0) + (gather ? pieces[own].bytes() : 0));
+      if (peer != own)
+        sent += static_cast<std::int64_t>((scatter ? pieces[peer].bytes() : 0) +
+                                          (gather ? pieces[own].bytes() : 0));
   };
   for (int block = action.first; block < action.last; ++block)
     if (action.kind == Kind::reduce) {
-      for (const Replicas::Root& root : replicas_.roots_of(block)) add(root.unit, root.gradient, true, !replicas_.sharded());
+      for (const Replicas::Root& root : replicas_.roots_of(block))
+        add(root.unit, root.gradient, true, !replicas_.sharded());
     } else {
-      for (int unit : replicas_.units_updated_by(block)) add(unit, stage_.unit(unit).flat_values(), false, true);
+      for (int unit : replicas_.units_updated_by(block))
+        add(unit, stage_.unit(unit).flat_values(), false, true);
     }
   return sent;
 }
 
-/// Messages of counted memory are empty: once all that take part have met, they take as long as the simulator says.
+/// Messages of counted memory are empty: once all that take part have met, they take as long as the simulator
+/// says.
 bool Executor::is_done(Begun& begun, int index) {
   const bool message = is_message(list_[index]);
   const bool met = std::all_of(begun.requests.begin(), begun.requests.end(), [&](std::int64_t request) {

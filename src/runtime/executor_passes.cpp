@@ -13,7 +13,8 @@ Boundary Executor::buffer(int slot, bool gradient) {
   arena.release(0);
   Boundary b;
   b.activation = arena.take(shape, dtype);
-  if (gradient ? bytes.memory_gradient > 0 : bytes.memory > 0) b.memory = arena.take(shape, gradient ? DType::f32 : dtype);
+  if (gradient ? bytes.memory_gradient > 0 : bytes.memory > 0)
+    b.memory = arena.take(shape, gradient ? DType::f32 : dtype);
   return b;
 }
 
@@ -63,7 +64,8 @@ void Executor::backward(const Action& action) {
   if (action.last == outline_.first_block[action.chunk + 1]) {  // whole, or the first piece
     slot.gradient = {};
     slot.scratch_mark = scratch_.mark();
-    tape.weight_gradients = action.kind == Kind::backward ? Tape::WeightGradients::now : Tape::WeightGradients::later;
+    tape.weight_gradients =
+        action.kind == Kind::backward ? Tape::WeightGradients::now : Tape::WeightGradients::later;
     set_micro_batch(tape, *input_, action.micro_batch);
     if (action.from_slot >= 0) {
       slot.gradient = buffer(action.from_slot, true);
@@ -111,15 +113,16 @@ void Executor::compute(const Action& action) {
   const auto made = action.kind == Kind::backward         ? Replicas::Made::all
                     : action.kind == Kind::backward_input ? Replicas::Made::at_once
                                                           : Replicas::Made::later;
-  for (int block = action.first; block < action.last; ++block) replicas_.fold(block, action.micro_batch / per_shard, made);
+  for (int block = action.first; block < action.last; ++block)
+    replicas_.fold(block, action.micro_batch / per_shard, made);
 }
 
 /// Sends or receives a boundary and waits for it.
 void Executor::pass_on(const Boundary& b, int peer, bool send) {
   const auto one = [&](const Tensor& t, Payload payload) {
     if (!t) return;
-    const auto transfer =
-        send ? wires_.channels->send(peer, channel_of(payload), t) : wires_.channels->receive(peer, channel_of(payload), t);
+    const auto transfer = send ? wires_.channels->send(peer, channel_of(payload), t)
+                               : wires_.channels->receive(peer, channel_of(payload), t);
     wires_.channels->wait(transfer);
   };
   one(b.activation, Payload::activation);
@@ -141,8 +144,9 @@ double Executor::evaluate(const StepInput& input, int first_micro_batch, int mic
       set_micro_batch(tape, input, m);
       if (from_elsewhere) {
         between.activation = tape.output(stage_.activation_shape(), stage_.context().dtype);
-        between.memory =
-            stage_.model().blocks()[first].memory_in ? tape.output(stage_.activation_shape(), stage_.context().dtype) : Tensor{};
+        between.memory = stage_.model().blocks()[first].memory_in
+                             ? tape.output(stage_.activation_shape(), stage_.context().dtype)
+                             : Tensor{};
         pass_on(between, outline_.rank_of(chunk - 1), false);
       }
       between = stage_.forward(first, last, between, tape);

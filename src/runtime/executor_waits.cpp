@@ -6,11 +6,13 @@
 namespace mindpipe {
 namespace {
 
-/// An action as those know it who wait for it; whose part is missing is said in ranks of the job, so no other ranks stand here.
+/// An action as those know it who wait for it; whose part is missing is said in ranks of the job, so no other
+/// ranks stand here.
 std::string name_of_wait(const Action& action) {
   if (!is_message(action)) return to_string(action);
-  return action.payload == Payload::unit ? "the gradient of a tied table"
-                                         : fmt::format("{} of micro-batch {}", name_of(action.payload), action.micro_batch);
+  return action.payload == Payload::unit
+             ? "the gradient of a tied table"
+             : fmt::format("{} of micro-batch {}", name_of(action.payload), action.micro_batch);
 }
 
 }  // namespace
@@ -45,13 +47,15 @@ std::int64_t& Executor::wait_for(const Action& awaited) {
   }
 }
 
-/// The message or sum at the bottom of a wait, and whose part of it is missing. What is awaited may itself stand behind others in its queue
-/// or wait for an action of another queue, so this goes down until it meets one that has been started.
+/// The message or sum at the bottom of a wait, and whose part of it is missing. What is awaited may itself
+/// stand behind others in its queue or wait for an action of another queue, so this goes down until it meets
+/// one that has been started.
 std::string Executor::describe_wait(int awaited) const {
   for (std::size_t depth = 0; depth < list_.size(); ++depth) {
     const Action& action = list_[awaited];
-    const auto line =
-        std::find_if(others_.begin(), others_.end(), [&](const Line& l) { return l.key == queue_of(action) && l.next < l.actions.size(); });
+    const auto line = std::find_if(others_.begin(), others_.end(), [&](const Line& l) {
+      return l.key == queue_of(action) && l.next < l.actions.size();
+    });
     if (line == others_.end()) break;
     const int head = line->actions[line->next];
     if (!line->begun.empty()) {
@@ -60,8 +64,9 @@ std::string Executor::describe_wait(int awaited) const {
         return is_message(list_[head]) ? !wires_.channels->done(r) : !wires_.reductions.done(r);
       });
       if (open == requests.end()) return name_of_wait(list_[head]);
-      return fmt::format("{}, {}", name_of_wait(list_[head]),
-                         is_message(list_[head]) ? wires_.channels->describe(*open) : wires_.reductions.describe(*open));
+      return fmt::format(
+          "{}, {}", name_of_wait(list_[head]),
+          is_message(list_[head]) ? wires_.channels->describe(*open) : wires_.reductions.describe(*open));
     }
     const auto& after = list_[head].after;
     const auto earlier = std::find_if(after.begin(), after.end(), [&](int i) { return !ended_[i]; });

@@ -13,13 +13,15 @@ Measure::Room room_of(const Config& config, const Worker& worker) {
   whole.data.sequence = config.model.context;
   Measure measure(whole, make_layout(whole, {}));
   Measure::Room room = measure.evaluation_room(0, static_cast<int>(worker.plan().outline.blocks.size()));
-  room.scratch += bytes_for({config.model.width}, compute_dtype(config));  // the last row, which evaluation does not cut out
+  room.scratch += bytes_for({config.model.width},
+                            compute_dtype(config));  // the last row, which evaluation does not cut out
   return room;
 }
 
 std::size_t cache_bytes(const Config& config) {
   const ModelConfig& m = config.model;
-  return bytes_for({m.context, 2 * m.key_value_heads * (m.width / m.heads)}, compute_dtype(config)) * m.layers;
+  return bytes_for({m.context, 2 * m.key_value_heads * (m.width / m.heads)}, compute_dtype(config)) *
+         m.layers;
 }
 
 }  // namespace
@@ -32,16 +34,19 @@ Generator::Generator(const Config& config, Worker& worker)
       outputs_(worker.memory(), MemoryClass::activations, room_of(config, worker).kept),
       scratch_(worker.memory(), MemoryClass::workspace, room_of(config, worker).scratch),
       inputs_(worker.memory(), MemoryClass::boundary,
-              bytes_for({config.model.context}, DType::i32) + bytes_for({padded_vocabulary(config.model.vocabulary, 1)}, DType::f32)),
+              bytes_for({config.model.context}, DType::i32) +
+                  bytes_for({padded_vocabulary(config.model.vocabulary, 1)}, DType::f32)),
       tape_(worker.backend(), outputs_, scratch_, &caches_) {
-  MP_CHECK(config.reproducible.tensor == 1 && worker.world().size == 1, "generation runs on one rank with one logical shard");
+  MP_CHECK(config.reproducible.tensor == 1 && worker.world().size == 1,
+           "generation runs on one rank with one logical shard");
   tape_.mode = Tape::Mode::generate;
   tape_.logits = inputs_.take({1, 1, padded_vocabulary(config.model.vocabulary, 1)}, DType::f32);
 }
 
 std::vector<float> Generator::append(const std::vector<std::int32_t>& tokens) {
   const auto count = static_cast<std::int64_t>(tokens.size());
-  MP_CHECK(count > 0 && tape_.position + count <= context_, "{} tokens behind {} in a context of {}", count, tape_.position, context_);
+  MP_CHECK(count > 0 && tape_.position + count <= context_, "{} tokens behind {} in a context of {}", count,
+           tape_.position, context_);
   const std::size_t inputs = inputs_.mark(), scratch = scratch_.mark();
   tape_.batch.tokens = inputs_.take({1, count}, DType::i32);
   tape_.batch.samples = 1;
@@ -60,8 +65,9 @@ std::vector<float> Generator::append(const std::vector<std::int32_t>& tokens) {
 std::vector<float> Generator::follow(const std::vector<std::int32_t>& text) {
   if (position() < context_) return append({text.back()});
   restart();
-  return append(
-      {text.end() - std::min<std::int64_t>(static_cast<std::int64_t>(text.size()), std::max<std::int64_t>(1, context_ / 2)), text.end()});
+  return append({text.end() - std::min<std::int64_t>(static_cast<std::int64_t>(text.size()),
+                                                     std::max<std::int64_t>(1, context_ / 2)),
+                 text.end()});
 }
 
 }  // namespace mindpipe

@@ -19,13 +19,16 @@ Layout make_layout(const Config& config, const Coord& coord) {
   layout.sequence = config.data.sequence;
   check_degree(Axis::tensor, layout.tensor_shards, layout.grid.tensor);
   check_degree(Axis::data, layout.data_shards, layout.grid.data);
-  MP_REQUIRE(layout.batch % (layout.data_shards * layout.samples) == 0, Exit::bad_configuration,
-             "train.batch is {}, which {} logical data shards of micro-batches of {} do not divide; the nearest that fits is {}",
-             layout.batch, layout.data_shards, layout.samples,
-             (layout.batch / (layout.data_shards * layout.samples) + 1) * layout.data_shards * layout.samples);
+  MP_REQUIRE(
+      layout.batch % (layout.data_shards * layout.samples) == 0, Exit::bad_configuration,
+      "train.batch is {}, which {} logical data shards of micro-batches of {} do not divide; the nearest "
+      "that fits is {}",
+      layout.batch, layout.data_shards, layout.samples,
+      (layout.batch / (layout.data_shards * layout.samples) + 1) * layout.data_shards * layout.samples);
   MP_REQUIRE(layout.sequence % layout.tensor_shards == 0, Exit::bad_configuration,
-             "data.sequence is {}, which {} logical tensor shards do not divide; the nearest that fits is {}", layout.sequence,
-             layout.tensor_shards, (layout.sequence / layout.tensor_shards + 1) * layout.tensor_shards);
+             "data.sequence is {}, which {} logical tensor shards do not divide; the nearest that fits is {}",
+             layout.sequence, layout.tensor_shards,
+             (layout.sequence / layout.tensor_shards + 1) * layout.tensor_shards);
   return layout;
 }
 
@@ -42,13 +45,17 @@ int threads_of(const Config& config) {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
-DType compute_dtype(const Config& config) { return config.train.precision == "bf16" ? DType::bf16 : DType::f32; }
+DType compute_dtype(const Config& config) {
+  return config.train.precision == "bf16" ? DType::bf16 : DType::f32;
+}
 
 std::int64_t token_chunk(const Config& config) {
   if (config.device.kind != "cuda") return usual_token_chunk;
-  // A GPU is filled by products of many rows, and with every chunk the table's whole gradient is read and written.
+  // A GPU is filled by products of many rows, and with every chunk the table's whole gradient is read and
+  // written.
   constexpr std::int64_t most_bytes_of_logits = std::int64_t{512} << 20, most_tokens = 8192;
-  const auto fitting = static_cast<std::uint64_t>(most_bytes_of_logits / (std::int64_t{4} * config.model.vocabulary));
+  const auto fitting =
+      static_cast<std::uint64_t>(most_bytes_of_logits / (std::int64_t{4} * config.model.vocabulary));
   return std::clamp(static_cast<std::int64_t>(std::bit_floor(fitting)), usual_token_chunk, most_tokens);
 }
 

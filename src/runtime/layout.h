@@ -7,7 +7,8 @@
 
 namespace mindpipe {
 
-/// Who this rank is, and how a step's batch is divided: logical data shard after logical shard, micro-batch after micro-batch.
+/// Who this rank is, and how a step's batch is divided: logical data shard after logical shard, micro-batch
+/// after micro-batch.
 struct Layout {
   Coord grid{1, 1, 1, 1}, coord;
   int tensor_shards = 1, data_shards = 1;  ///< logical: constants of the run
@@ -18,7 +19,8 @@ struct Layout {
   int micro_batches() const { return batch / (grid.data * samples); }  ///< of this rank in a step
   /// The first sample, within the step's batch, of this rank's micro-batch.
   std::int64_t first_sample(int micro_batch) const {
-    return static_cast<std::int64_t>(batch / grid.data) * coord.data + static_cast<std::int64_t>(micro_batch) * samples;
+    return static_cast<std::int64_t>(batch / grid.data) * coord.data +
+           static_cast<std::int64_t>(micro_batch) * samples;
   }
   std::int64_t tokens() const { return batch * sequence; }  ///< of a step
 };

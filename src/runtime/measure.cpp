@@ -37,7 +37,9 @@ Measure::Measure(const Config& config, const Layout& layout)
       pipeline_(backend_, layout.grid.pipeline, OnPaper{layout.grid.pipeline, layout.coord.pipeline}) {
   backend_.tell(*workspace_);
   tensor_.on_tensor_sum([this](const TensorSum& sum) { ++sums_.calls, sums_.bytes += sum.bytes; });
-  const LayerContext context{backend_, tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed, token_chunk(config)};
+  const LayerContext context{
+      backend_,           tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed,
+      token_chunk(config)};
   stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
   require_countable();
   for (auto& unit : model().units()) {
@@ -61,13 +63,14 @@ void Measure::require_countable() const {
                tokens = static_cast<double>(layout_.samples) * static_cast<double>(layout_.sequence),
                state = 20 * parameters / layout_.grid.tensor,  // values, gradients, masters and moments
       activations = tokens * m.layers * 4 * (20.0 * m.width + 4.0 * m.mlp_width);
-  MP_REQUIRE(
-      state + activations <= most_bytes, Exit::out_of_memory,
-      "memory: a model of {:.3g} parameters with {:.3g} tokens in a micro-batch needs about {:.1e} GiB, which no machine has; take a "
-      "smaller model.width, model.layers, train.micro_batch or data.sequence",
-      parameters, tokens, (state + activations) / 0x1p30);
+  MP_REQUIRE(state + activations <= most_bytes, Exit::out_of_memory,
+             "memory: a model of {:.3g} parameters with {:.3g} tokens in a micro-batch needs about {:.1e} "
+             "GiB, which no machine has; take a "
+             "smaller model.width, model.layers, train.micro_batch or data.sequence",
+             parameters, tokens, (state + activations) / 0x1p30);
   MP_REQUIRE(tokens <= most_tokens, Exit::out_of_memory,
-             "memory: a micro-batch of {:.3g} tokens (train.micro_batch x data.sequence) is more than the {:.3g} that can pass at once; "
+             "memory: a micro-batch of {:.3g} tokens (train.micro_batch x data.sequence) is more than the "
+             "{:.3g} that can pass at once; "
              "take a smaller train.micro_batch",
              tokens, most_tokens);
 }
@@ -90,7 +93,8 @@ Boundary Measure::boundary_before(int block, Tape& tape) {
   if (block == 0) return {};
   Boundary in;
   in.activation = tape.output(stage_->activation_shape(), stage_->context().dtype);
-  if (model().blocks()[block].memory_in) in.memory = tape.output(stage_->activation_shape(), stage_->context().dtype);
+  if (model().blocks()[block].memory_in)
+    in.memory = tape.output(stage_->activation_shape(), stage_->context().dtype);
   return in;
 }
 
@@ -108,8 +112,11 @@ void Measure::forget_room() {
 
 /// What was asked for since it was forgotten.
 Measure::Room Measure::room_used() const {
-  return {
-      .kept = kept_.peak(), .scratch = scratch_.peak(), .exchange = tensor_.scratch_bytes(), .zeros = 0, .backend = workspace_->largest()};
+  return {.kept = kept_.peak(),
+          .scratch = scratch_.peak(),
+          .exchange = tensor_.scratch_bytes(),
+          .zeros = 0,
+          .backend = workspace_->largest()};
 }
 
 Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in) {
@@ -119,7 +126,8 @@ Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gr
   tape.weight_gradients = weight_gradients;
   Pass p;
   double start = backend_.seconds();
-  // A recomputed or residual block saves what it was given, so that must lie in the arena, also when it is not counted as this block's.
+  // A recomputed or residual block saves what it was given, so that must lie in the arena, also when it is
+  // not counted as this block's.
   const Boundary in = boundary_before(first, tape);
   const std::size_t copied_in = kept_.mark();
   sums_ = {};
@@ -144,13 +152,15 @@ Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gr
 }
 
 Measure::Room Measure::room(int first, int last) {
-  const auto mode = config_.schedule.kind == "zb-h1" ? Tape::WeightGradients::later : Tape::WeightGradients::now;
+  const auto mode =
+      config_.schedule.kind == "zb-h1" ? Tape::WeightGradients::later : Tape::WeightGradients::now;
   Room room = pass(first, last, mode, true).room;
   forget_room();
   Replicas replicas(*stage_, config_, Groups{tensor_, data_, pipeline_});
   for (int block = first; block < last; ++block) {
     replicas.fold(block, 0);
-    for (int unit : model().blocks()[block].units) room.zeros = std::max(room.zeros, replicas.zeros_bytes(*model().units()[unit]));
+    for (int unit : model().blocks()[block].units)
+      room.zeros = std::max(room.zeros, replicas.zeros_bytes(*model().units()[unit]));
   }
   room.exchange = std::max(room.exchange, tensor_.scratch_bytes());
   return room;
@@ -167,7 +177,8 @@ Measure::Room Measure::evaluation_room(int first, int last) {
 std::vector<ProductCall> Measure::products() {
   std::set<ProductCall> asked;
   backend_.on_product([&](const ProductCall& call) { asked.insert(call); });
-  for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b) pass(b, b + 1, Tape::WeightGradients::now, false);
+  for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b)
+    pass(b, b + 1, Tape::WeightGradients::now, false);
   backend_.on_product({});
   return {asked.begin(), asked.end()};
 }
@@ -182,25 +193,30 @@ Outline Measure::outline() {
     const Pass p = pass(b, b + 1, later ? Tape::WeightGradients::later : Tape::WeightGradients::now, false);
     BlockCost cost;
     cost.forward = nanoseconds(p.forward), cost.backward = nanoseconds(p.backward);
-    cost.backward_input = nanoseconds(p.backward_input), cost.backward_weight = nanoseconds(p.backward_weight);
+    cost.backward_input = nanoseconds(p.backward_input),
+    cost.backward_weight = nanoseconds(p.backward_weight);
     cost.forward_sums = p.forward_sums, cost.backward_sums = p.backward_sums;
     cost.saved = p.room.kept, cost.workspace = p.room.scratch;
     for (int unit : model().blocks()[b].units) {
       const Unit& u = *model().units()[unit];
       cost.values += u.value_bytes();
       cost.gradients += u.flat_count() * 4;
-      cost.sequence_parts += static_cast<std::int64_t>(u.accumulator_bytes()) - u.flat_count() * 4 * (1 + u.levels());
+      cost.sequence_parts +=
+          static_cast<std::int64_t>(u.accumulator_bytes()) - u.flat_count() * 4 * (1 + u.levels());
       cost.optimizer += u.flat_count() * 4 *
                         ((config_.optimizer.kind == "adamw" ? 2
                           : config_.optimizer.momentum > 0  ? 1
                                                             : 0) +
                          (u.dtype() == DType::bf16 ? 1 : 0));
-      cost.clear += nanoseconds(static_cast<double>(u.accumulator_bytes() - u.flat_count() * 4 * u.levels()) / backend_.device().bytes);
+      cost.clear += nanoseconds(static_cast<double>(u.accumulator_bytes() - u.flat_count() * 4 * u.levels()) /
+                                backend_.device().bytes);
       cost.update += nanoseconds(u.flat_count() * 28.0 / backend_.device().bytes);
     }
     outline.blocks.push_back(cost);
     const bool memory = model().blocks()[b].memory_in;
-    outline.cuts.push_back(b == 0 ? BoundaryBytes{} : BoundaryBytes{activation, memory ? activation : 0, activation, memory ? exact : 0});
+    outline.cuts.push_back(
+        b == 0 ? BoundaryBytes{}
+               : BoundaryBytes{activation, memory ? activation : 0, activation, memory ? exact : 0});
   }
   for (int u = 0; u < static_cast<int>(model().units().size()); ++u) {
     const Unit& unit = *model().units()[u];
@@ -217,7 +233,8 @@ Outline Measure::outline() {
 double Measure::operations_per_token() {
   const double before = backend_.operations();
   pass(0, static_cast<int>(model().blocks().size()), Tape::WeightGradients::now, true);
-  return (backend_.operations() - before) * layout_.grid.tensor / static_cast<double>(layout_.samples * layout_.sequence);
+  return (backend_.operations() - before) * layout_.grid.tensor /
+         static_cast<double>(layout_.samples * layout_.sequence);
 }
 
 }  // namespace mindpipe

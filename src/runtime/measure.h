@@ -7,7 +7,8 @@
 
 namespace mindpipe {
 
-/// The device that plans are priced for: the one that is named, else an H200 for cuda and a server's core for cpu.
+/// The device that plans are priced for: the one that is named, else an H200 for cuda and a server's core for
+/// cpu.
 std::string device_on_paper(const Config& config);
 
 /// A model on paper: its blocks priced and its memory counted, without allocating, for any rank of any grid.
@@ -29,11 +30,13 @@ class Measure {
   /// Evaluation: outputs of all blocks in `kept`.
   Room evaluation_room(int first, int last);
 
-  /// Costs of every block, what crosses every cut, tied tables: what schedules and the simulator read. Times are the device's.
+  /// Costs of every block, what crosses every cut, tied tables: what schedules and the simulator read. Times
+  /// are the device's.
   Outline outline();
   /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
   std::vector<ProductCall> products();
-  double operations_per_token();  ///< forward and backward of the whole model, counted on one rank of the tensor group and taken times it
+  double operations_per_token();  ///< forward and backward of the whole model, counted on one rank of the
+                                  ///< tensor group and taken times it
 
   Model& model() { return stage_->model(); }
   Stage& stage() { return *stage_; }

@@ -8,7 +8,9 @@
 namespace mindpipe {
 namespace {
 
-Link link_of(double latency, double bytes_per_second) { return {std::llround(latency * 1e9), 1e12 / bytes_per_second, -1}; }
+Link link_of(double latency, double bytes_per_second) {
+  return {std::llround(latency * 1e9), 1e12 / bytes_per_second, -1};
+}
 
 }  // namespace
 
@@ -20,27 +22,34 @@ LinkDescription links_on_paper(const Config& config) {
   };
   take(said.ranks_per_node, links.ranks_per_node);
   take(said.latency, links.latency), take(said.rate, links.bytes);
-  take(said.latency_between_nodes, links.latency_between_nodes), take(said.rate_between_nodes, links.bytes_between_nodes);
+  take(said.latency_between_nodes, links.latency_between_nodes),
+      take(said.rate_between_nodes, links.bytes_between_nodes);
   return links;
 }
 
 Network network_on_paper(const Config& config) {
   const LinkDescription links = links_on_paper(config);
-  const Link within = link_of(links.latency, links.bytes), between = link_of(links.latency_between_nodes, links.bytes_between_nodes);
-  const std::int64_t tensor = config.grid.tensor, stage = config.grid.data * tensor, ranks = config.grid.pipeline * stage;
+  const Link within = link_of(links.latency, links.bytes),
+             between = link_of(links.latency_between_nodes, links.bytes_between_nodes);
+  const std::int64_t tensor = config.grid.tensor, stage = config.grid.data * tensor,
+                     ranks = config.grid.pipeline * stage;
   const auto node_of = [&](std::int64_t rank) { return rank / links.ranks_per_node; };
   // Groups of `size` ranks that follow each other, the first of them at every multiple of `size`.
   const auto for_groups_of = [&](std::int64_t size) {
     bool inside = true;
-    for (std::int64_t first = 0; first < ranks && inside; first += size) inside = node_of(first) == node_of(first + size - 1);
+    for (std::int64_t first = 0; first < ranks && inside; first += size)
+      inside = node_of(first) == node_of(first + size - 1);
     return inside ? within : between;
   };
   Network network;
-  network.tensor = for_groups_of(tensor), network.data = for_groups_of(stage), network.grid = for_groups_of(ranks);
-  // Two stages share a node where the first rank of the one and the last of the other do; else some of their ranks do not.
+  network.tensor = for_groups_of(tensor), network.data = for_groups_of(stage),
+  network.grid = for_groups_of(ranks);
+  // Two stages share a node where the first rank of the one and the last of the other do; else some of their
+  // ranks do not.
   network.message = network.grid;
   for (int from = 0; from < config.grid.pipeline && node_of(0) != node_of(ranks - 1); ++from)
-    for (int to = from + 1; to < config.grid.pipeline && node_of(from * stage) == node_of((to + 1) * stage - 1); ++to)
+    for (int to = from + 1;
+         to < config.grid.pipeline && node_of(from * stage) == node_of((to + 1) * stage - 1); ++to)
       network.between[{from, to}] = network.between[{to, from}] = within;
   return network;
 }

@@ -5,11 +5,13 @@
 
 namespace mindpipe {
 
-/// What carries messages between ranks in plans: device.links, and what that leaves out the links of the device that plans are priced for.
+/// What carries messages between ranks in plans: device.links, and what that leaves out the links of the
+/// device that plans are priced for.
 LinkDescription links_on_paper(const Config& config);
 
-/// The links between the pipeline ranks of a grid and within its groups. Ranks fill one node after the other in the grid's order, tensor
-/// innermost; lists of ranks that differ in the data or tensor coordinate are equal, so the slowest of them counts.
+/// The links between the pipeline ranks of a grid and within its groups. Ranks fill one node after the other
+/// in the grid's order, tensor innermost; lists of ranks that differ in the data or tensor coordinate are
+/// equal, so the slowest of them counts.
 Network network_on_paper(const Config& config);
 
 }  // namespace mindpipe

@@ -6,13 +6,16 @@
 namespace mindpipe {
 
 /// Whether the host follows addresses of the backend's memory.
-inline bool host_reads(Backend& backend) { return backend.host_may_read() && backend.memory().kind() != Memory::Kind::counted; }
+inline bool host_reads(Backend& backend) {
+  return backend.host_may_read() && backend.memory().kind() != Memory::Kind::counted;
+}
 
-/// Room in which tensors pass, a piece at a time, between files and a backend's memory: the compute queue's scratch, which is empty between
-/// two steps, and as much of the host's where the host does not reach that.
+/// Room in which tensors pass, a piece at a time, between files and a backend's memory: the compute queue's
+/// scratch, which is empty between two steps, and as much of the host's where the host does not reach that.
 class Passage {
  public:
-  Passage(Backend& backend, Arena& scratch, std::size_t bytes) : backend_(backend), scratch_(scratch), mark_(scratch.mark()) {
+  Passage(Backend& backend, Arena& scratch, std::size_t bytes)
+      : backend_(backend), scratch_(scratch), mark_(scratch.mark()) {
     room_ = scratch.take({static_cast<std::int64_t>(bytes)}, DType::u8);
     if (!host_reads(backend)) outside_ = std::make_unique<std::byte[]>(bytes);
   }

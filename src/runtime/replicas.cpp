@@ -20,7 +20,8 @@ Replicas::Replicas(Stage& stage, const Config& config, Groups groups)
 
 void Replicas::allocate(const RankMemory& placed) {
   Memory& memory = stage_.context().backend.memory();
-  for (auto& [unit, optimizer] : optimizers_) optimizer->allocate(memory, parts_apart(stage_.model(), unit, placed));
+  for (auto& [unit, optimizer] : optimizers_)
+    optimizer->allocate(memory, parts_apart(stage_.model(), unit, placed));
   scalars_.emplace(stage_, groups_, optimizers_, sharded());
 }
 
@@ -36,20 +37,24 @@ void Replicas::initialize(std::uint64_t seed, int threads, Passage& passage) {
   for (int index : stage_.local_units()) {
     Unit& unit = stage_.unit(index);
     set_values_in_pieces(backend, unit, optimizer_of(index), passage,
-                         [&](std::int64_t first, std::int64_t count, float* to) { initial_values(unit, seed, threads, first, count, to); });
+                         [&](std::int64_t first, std::int64_t count, float* to) {
+                           initial_values(unit, seed, threads, first, count, to);
+                         });
   }
 }
 
 void Replicas::clear(int block) {
   for (const Root& root : roots_of(block))
-    if (!is_mutated("replicas", "clear")) stage_.context().backend.fill(stage_.unit(root.unit).accumulators(root.use), 0);
+    if (!is_mutated("replicas", "clear"))
+      stage_.context().backend.fill(stage_.unit(root.unit).accumulators(root.use), 0);
 }
 
 std::size_t Replicas::zeros_bytes(const Unit& unit) const {
   std::size_t bytes = 0;
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
     if (unit.params()[p].form == Form::positions && sequence_is_cut())
-      bytes = std::max(bytes, bytes_for({groups_.tensor.local_shards(), unit.shard_shape(p).count()}, unit.gradient_dtype()));
+      bytes = std::max(bytes, bytes_for({groups_.tensor.local_shards(), unit.shard_shape(p).count()},
+                                        unit.gradient_dtype()));
   return bytes;
 }
 
@@ -58,7 +63,8 @@ void Replicas::combine_sequence(Unit& unit, int use) {
   const bool cut = sequence_is_cut();
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     const Form form = unit.params()[p].form;
-    const bool in_parts = form == Form::rows && unit.has_sequence_parts(p), on_ranks = cut && form != Form::whole;
+    const bool in_parts = form == Form::rows && unit.has_sequence_parts(p),
+               on_ranks = cut && form != Form::whole;
     if ((!in_parts && !on_ranks) || is_mutated("replicas", "combine_sequence")) continue;
     const std::int64_t elements = unit.shard_shape(p).count();
     const Tensor root = unit.root(use).range(unit.flat_offset(p, 0), elements);
@@ -69,7 +75,8 @@ void Replicas::combine_sequence(Unit& unit, int use) {
     } else {
       // Every row has one T-th that adds to it; the others give zeros, which no sum rounds.
       const int local = groups_.tensor.local_shards();
-      const Tensor shards{zeros_.take(context.backend.memory(), zeros_bytes(unit)), {local, elements}, root.dtype};
+      const Tensor shards{
+          zeros_.take(context.backend.memory(), zeros_bytes(unit)), {local, elements}, root.dtype};
       context.backend.fill(shards, 0);
       context.backend.copy(root, shards.range(0, elements));
       groups_.tensor.sum(shards, root);
@@ -77,7 +84,8 @@ void Replicas::combine_sequence(Unit& unit, int use) {
   }
 }
 
-/// A binary counter: shard s closes the subtrees that its trailing ones say; the last one closes what is left, small subtrees first.
+/// A binary counter: shard s closes the subtrees that its trailing ones say; the last one closes what is
+/// left, small subtrees first.
 void Replicas::count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements) {
   Backend& backend = stage_.context().backend;
   const Tensor root = unit.root(use).range(first, elements);
@@ -107,7 +115,8 @@ void Replicas::fold(int block, int shard, Made made) {
     } else {
       for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
         if (unit.params()[p].product == (made == Made::later))
-          count_shard(unit, use, shard, unit.flat_offset(p, 0), unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
+          count_shard(unit, use, shard, unit.flat_offset(p, 0),
+                      unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
     }
     if (made == Made::later || shard + 1 == stage_.layout().local_data_shards()) continue;
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
@@ -130,14 +139,16 @@ std::vector<Tensor> Replicas::pieces_of(int unit, const Tensor& flat, int part, 
   const int ranks = groups_.data.size();
   const auto cuts = part_cuts(stage_.unit(unit), ranks * parts);
   std::vector<Tensor> pieces;
-  for (int r = 0; r < ranks; ++r) pieces.push_back(flat.range(cuts[r * parts + part], cuts[r * parts + part + 1] - cuts[r * parts + part]));
+  for (int r = 0; r < ranks; ++r)
+    pieces.push_back(flat.range(cuts[r * parts + part], cuts[r * parts + part + 1] - cuts[r * parts + part]));
   return pieces;
 }
 
 Tensor Replicas::own_piece_of(const Root& root, int part, int parts) const {
   const auto cuts = part_cuts(stage_.unit(root.unit), groups_.data.size() * parts);
   const std::int64_t* own = &cuts[part_ * parts];
-  return optimizers_.at(root.unit)->gradient_part(root.use).range(own[part] - own[0], own[part + 1] - own[part]);
+  return optimizers_.at(root.unit)->gradient_part(root.use).range(own[part] - own[0],
+                                                                  own[part + 1] - own[part]);
 }
 
 Tensor Replicas::shared_part(int block, int part, int parts) const {
@@ -155,7 +166,8 @@ void Replicas::add_uses() {
     const UnitOptimizer& optimizer = *optimizers_.at(index);
     for (int use = 1; use < stage_.unit(index).uses(); ++use) {
       const Tensor sum = optimizer.gradient_part(0);
-      if (sum.count() > 0 && !is_mutated("replicas", "add_uses")) stage_.context().backend.add(sum, optimizer.gradient_part(use), sum);
+      if (sum.count() > 0 && !is_mutated("replicas", "add_uses"))
+        stage_.context().backend.add(sum, optimizer.gradient_part(use), sum);
     }
   }
 }
@@ -184,7 +196,8 @@ std::vector<int> Replicas::units_updated_by(int block) const {
 }
 
 void Replicas::update(int block, double rate) {
-  for (int index : units_updated_by(block)) optimizers_.at(index)->update(stage_.context().backend, rate, decision());
+  for (int index : units_updated_by(block))
+    optimizers_.at(index)->update(stage_.context().backend, rate, decision());
 }
 
 }  // namespace mindpipe

@@ -20,14 +20,16 @@ std::int64_t cost_of(const BlockCost& block) { return block.forward + block.back
 std::vector<int> units_of(const Outline& outline, const Model& model, int rank) {
   std::vector<int> units;
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
-    for (int b = outline.first_block[chunk]; outline.rank_of(chunk) == rank && b < outline.first_block[chunk + 1]; ++b)
+    for (int b = outline.first_block[chunk];
+         outline.rank_of(chunk) == rank && b < outline.first_block[chunk + 1]; ++b)
       units.insert(units.end(), model.blocks()[b].units.begin(), model.blocks()[b].units.end());
   std::sort(units.begin(), units.end());
   units.erase(std::unique(units.begin(), units.end()), units.end());
   return units;
 }
 
-/// A slot's tape is as large as the largest chunk that its list ever puts there; the first slot serves evaluations too.
+/// A slot's tape is as large as the largest chunk that its list ever puts there; the first slot serves
+/// evaluations too.
 RankRoom room_of(const RunPlan& plan, Measure& measure, int rank) {
   const Outline& outline = plan.outline;
   RankRoom room;
@@ -41,11 +43,13 @@ RankRoom room_of(const RunPlan& plan, Measure& measure, int rank) {
     if (plan.purpose == Purpose::reading) continue;
     room.passes.include(trained);
     for (const Action& action : plan.step.program.ranks[rank])
-      if (action.kind == Kind::forward && action.chunk == chunk) room.tapes[action.slot] = std::max(room.tapes[action.slot], trained.kept);
+      if (action.kind == Kind::forward && action.chunk == chunk)
+        room.tapes[action.slot] = std::max(room.tapes[action.slot], trained.kept);
   }
   // Evaluation goes through neighbouring chunks of one rank in one breath.
   if (outline.stages == 1)
-    room.tapes[0] = std::max(room.tapes[0], measure.evaluation_room(0, static_cast<int>(outline.blocks.size())).kept);
+    room.tapes[0] =
+        std::max(room.tapes[0], measure.evaluation_room(0, static_cast<int>(outline.blocks.size())).kept);
   return room;
 }
 
@@ -62,45 +66,54 @@ std::vector<std::size_t> reduction_rooms(const RunPlan& plan, Measure& measure, 
         const auto cuts = part_cuts(unit, outline.data * action.parts);
         for (int d = 0; d < outline.data; ++d)
           for (int piece = d * action.parts; piece < (d + 1) * action.parts; ++piece)
-            rooms[d] = std::max(rooms[d], Exchange::scratch_bytes(outline.data, static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) *
-                                                                                    bytes_of(unit.gradient_dtype())));
+            rooms[d] =
+                std::max(rooms[d], Exchange::scratch_bytes(
+                                       outline.data, static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) *
+                                                         bytes_of(unit.gradient_dtype())));
       }
   }
   return rooms;
 }
 
-ScalarCounts scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, Measure& measure, int rank) {
+ScalarCounts scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, Measure& measure,
+                        int rank) {
   std::int64_t chunks = 0;
   for (int u : units_of(plan.outline, measure.model(), rank))
     chunks += UnitOptimizer(*measure.model().units()[u], config.optimizer, 0, 1).chunks();
   return scalar_counts(layout, measure.model(), chunks, plan.outline.sharded_optimizer);
 }
 
-BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const RunPlan& plan, Measure& measure, int rank, int data_rank) {
+BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const RunPlan& plan, Measure& measure,
+                           int rank, int data_rank) {
   BytesByClass bytes{};
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return bytes[static_cast<int>(kind)]; };
-  const int part = plan.outline.sharded_optimizer ? data_rank : 0, parts = plan.outline.sharded_optimizer ? plan.outline.data : 1;
+  const int part = plan.outline.sharded_optimizer ? data_rank : 0,
+            parts = plan.outline.sharded_optimizer ? plan.outline.data : 1;
   const RankMemory& placed = plan.step.placement.ranks[rank];
-  for (std::int64_t slab : placed.slabs) at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
+  for (std::int64_t slab : placed.slabs)
+    at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
   for (int u : units_of(plan.outline, measure.model(), rank)) {
     Unit& unit = *measure.model().units()[u];
     at(MemoryClass::values) += unit.value_bytes();
     if (plan.purpose == Purpose::reading) continue;
     const UnitOptimizer optimizer(unit, config.optimizer, part, parts);
     const std::vector<char> apart = parts_apart(measure.model(), u, placed);
-    at(MemoryClass::gradients) += placed.slabs.empty()
-                                      ? unit.gradient_bytes()
-                                      : optimizer.gradient_bytes() * static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
+    at(MemoryClass::gradients) +=
+        placed.slabs.empty() ? unit.gradient_bytes()
+                             : optimizer.gradient_bytes() *
+                                   static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
     at(MemoryClass::optimizer) += optimizer.bytes();
   }
   for (std::size_t tape : plan.rooms[rank].tapes) at(MemoryClass::activations) += aligned(tape);
-  at(MemoryClass::workspace) =
-      static_cast<std::int64_t>(plan.rooms[rank].workspace(data_rank) + (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
-  if (plan.purpose == Purpose::training) at(MemoryClass::workspace) += static_cast<std::int64_t>(plan.rooms[rank].scalars.bytes());
+  at(MemoryClass::workspace) = static_cast<std::int64_t>(
+      plan.rooms[rank].workspace(data_rank) + (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
+  if (plan.purpose == Purpose::training)
+    at(MemoryClass::workspace) += static_cast<std::int64_t>(plan.rooms[rank].scalars.bytes());
   for (const BoundaryBytes& b : placed.buffers)
     at(MemoryClass::boundary) += aligned(std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
   at(MemoryClass::boundary) +=
-      input_bytes(config, layout) + bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);
+      input_bytes(config, layout) +
+      bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);
   return bytes;
 }
 
@@ -108,16 +121,19 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
 
 std::size_t RankRoom::workspace(int data_rank) const {
   return aligned(passes.scratch) + aligned(passes.exchange) + aligned(passes.zeros) +
-         Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total() + aligned(scalars.data_exchange()) +
-         aligned(scalars.pipeline_exchange());
+         Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total() +
+         aligned(scalars.data_exchange()) + aligned(scalars.pipeline_exchange());
 }
 
-std::int64_t total_of(const BytesByClass& bytes) { return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}); }
+std::int64_t total_of(const BytesByClass& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
 
 const BytesByClass& RunPlan::most_memory(int pipeline_rank) const {
   const auto& ranks = memory[pipeline_rank];
-  return *std::max_element(ranks.begin(), ranks.end(),
-                           [](const BytesByClass& a, const BytesByClass& b) { return total_of(a) < total_of(b); });
+  return *std::max_element(ranks.begin(), ranks.end(), [](const BytesByClass& a, const BytesByClass& b) {
+    return total_of(a) < total_of(b);
+  });
 }
 
 std::int64_t input_bytes(const Config& config, const Layout& layout) {
@@ -133,9 +149,11 @@ namespace {
 void require_below(const BytesByClass& bytes, int stage, std::int64_t limit, const char* name_of_limit) {
   const std::int64_t total = total_of(bytes);
   MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
-             "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller train.micro_batch, "
+             "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
+             "train.micro_batch, "
              "train.recompute: block, or more stages. Predicted:\n{}",
-             stage, static_cast<double>(total) / 1048576.0, name_of_limit, static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
+             stage, static_cast<double>(total) / 1048576.0, name_of_limit,
+             static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
 }
 
 }  // namespace
@@ -152,20 +170,24 @@ void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, cons
     together += total_of(plan.memory_of(rank));
   }
   MP_REQUIRE(here.bytes == 0 || together <= here.bytes, Exit::out_of_memory,
-             "memory: the {} ranks on this machine will need {:.1f} MiB together, and {} is {:.1f} MiB; start fewer of them on one "
+             "memory: the {} ranks on this machine will need {:.1f} MiB together, and {} is {:.1f} MiB; "
+             "start fewer of them on one "
              "machine, or take a smaller train.micro_batch or train.recompute: block",
-             ranks.size(), static_cast<double>(together) / 1048576.0, here.name, static_cast<double>(here.bytes) / 1048576.0);
+             ranks.size(), static_cast<double>(together) / 1048576.0, here.name,
+             static_cast<double>(here.bytes) / 1048576.0);
 }
 
 namespace {
 
 std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs) {
   const int chunks = config.grid.pipeline * config.schedule.chunks;
-  return config.schedule.cuts.empty() ? balanced_cuts(costs, chunks)
-                                      : manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
+  return config.schedule.cuts.empty()
+             ? balanced_cuts(costs, chunks)
+             : manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
 }
 
-/// What reads passes forward through one tape, whose tensors it sends: of a step's memory that is all it needs.
+/// What reads passes forward through one tape, whose tensors it sends: of a step's memory that is all it
+/// needs.
 void forget_step(RunPlan& plan) {
   for (RankMemory& placed : plan.step.placement.ranks) {
     placed.arenas = 1;
@@ -191,7 +213,8 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
   plan.operations_per_token = measure.operations_per_token();
   Outline& outline = plan.outline;
   outline.stages = stages, outline.chunks = chunks;
-  outline.micro_batches = layout.micro_batches(), outline.shards = layout.local_data_shards(), outline.data = layout.grid.data;
+  outline.micro_batches = layout.micro_batches(), outline.shards = layout.local_data_shards(),
+  outline.data = layout.grid.data;
   outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
   outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
   std::vector<std::int64_t> costs;
@@ -214,7 +237,8 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
     room.passes.exchange = std::max(room.passes.exchange, room.scalars.tensor_exchange());
     if (config.device.kind == "emulated") room.passes.backend = {};  // no operation works in anything
     auto& memory = plan.memory.emplace_back();
-    for (int d = 0; d < outline.data; ++d) memory.push_back(bytes_of_rank(config, layout, plan, measure, rank, d));
+    for (int d = 0; d < outline.data; ++d)
+      memory.push_back(bytes_of_rank(config, layout, plan, measure, rank, d));
   }
   return plan;
 }

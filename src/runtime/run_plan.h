@@ -20,21 +20,25 @@ struct RankRoom {
 
 using BytesByClass = std::array<std::int64_t, memory_classes.size()>;
 
-/// What a run does with its model. One that only reads passes forward: it needs no gradients, no optimizer and no room of a step.
+/// What a run does with its model. One that only reads passes forward: it needs no gradients, no optimizer
+/// and no room of a step.
 enum class Purpose : std::uint8_t { training, reading };
 
-/// A plan of a run, made on paper alike on every rank: how the model is cut, what a step does, what memory it needs.
+/// A plan of a run, made on paper alike on every rank: how the model is cut, what a step does, what memory it
+/// needs.
 struct RunPlan {
   Purpose purpose = Purpose::training;
   Outline outline;
   PlannedStep step;
   std::vector<RankRoom> rooms;  ///< of each pipeline rank
   std::vector<int> first_block;
-  /// What every rank has of scratch for tensors that pass in pieces between it, its neighbours and files (at most 4 MiB).
+  /// What every rank has of scratch for tensors that pass in pieces between it, its neighbours and files (at
+  /// most 4 MiB).
   std::size_t passing = 0;
   double operations_per_token = 0;
   std::int64_t parameters = 0;
-  /// All that a rank will allocate, by pipeline and data rank: parts of the optimizer's state end at edges of tensors, so they differ.
+  /// All that a rank will allocate, by pipeline and data rank: parts of the optimizer's state end at edges of
+  /// tensors, so they differ.
   std::vector<std::vector<BytesByClass>> memory;
   const BytesByClass& memory_of(const Coord& rank) const { return memory[rank.pipeline][rank.data]; }
   /// Of the data rank that needs the most.

@@ -16,10 +16,12 @@ std::vector<std::pair<std::int64_t, std::int64_t>> rows(std::int64_t count, std:
 
 std::size_t ScalarCounts::bytes() const {
   std::size_t bytes = 0;
-  for (const std::int64_t count : {chunks, std::int64_t{micro_batches}, std::int64_t{data_shards}, tensor_shards * tensors, 1 + tensors,
-                                   std::int64_t{2}, std::int64_t{Decision::places}})
+  for (const std::int64_t count :
+       {chunks, std::int64_t{micro_batches}, std::int64_t{data_shards}, tensor_shards * tensors, 1 + tensors,
+        std::int64_t{2}, std::int64_t{Decision::places}})
     bytes += bytes_for({count}, DType::f64);
-  for (const std::int64_t spans : {std::int64_t{micro_batches}, std::int64_t{data_shards}, tensor_shards * tensors, std::int64_t{2}})
+  for (const std::int64_t spans :
+       {std::int64_t{micro_batches}, std::int64_t{data_shards}, tensor_shards * tensors, std::int64_t{2}})
     bytes += bytes_for({spans, 2}, DType::i32);
   return bytes;
 }
@@ -30,11 +32,13 @@ ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_
   for (const auto& unit : model.units()) counts.tensors += static_cast<std::int64_t>(unit->params().size());
   counts.micro_batches = layout.micro_batches(), counts.data_shards = layout.local_data_shards();
   counts.tensor_shards = layout.tensor_shards / layout.grid.tensor;
-  counts.data_ranks = layout.grid.data, counts.tensor_ranks = layout.grid.tensor, counts.pipeline_ranks = layout.grid.pipeline;
+  counts.data_ranks = layout.grid.data, counts.tensor_ranks = layout.grid.tensor,
+  counts.pipeline_ranks = layout.grid.pipeline;
   return counts;
 }
 
-ScalarSums::ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers, bool sharded) : stage_(stage), groups_(groups) {
+ScalarSums::ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers, bool sharded)
+    : stage_(stage), groups_(groups) {
   std::int64_t chunks = 0;
   for (const auto& [unit, optimizer] : optimizers) chunks += optimizer->chunks();
   const Layout& layout = stage.layout();
@@ -106,7 +110,8 @@ void ScalarSums::sum_losses(const Tensor& losses) {
   groups_.data.sum_scalars(of_data_shards_, sums_.range(0, 1));
 }
 
-/// Chunks of a tensor's shard in order, then the tree over shards: one number for each tensor of the whole model.
+/// Chunks of a tensor's shard in order, then the tree over shards: one number for each tensor of the whole
+/// model.
 void ScalarSums::sum_squares(const Optimizers& optimizers) {
   Backend& backend = stage_.context().backend;
   if (counts_.sharded) backend.fill(chunks_, 0);

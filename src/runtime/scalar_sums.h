@@ -17,8 +17,8 @@ struct Groups {
 
 /// How many numbers a step's scalars are made of on one rank.
 struct ScalarCounts {
-  std::int64_t chunks = 0;                                    ///< of this rank's gradients, or what its replicas hold of them
-  std::int64_t tensors = 0;                                   ///< of the whole model
+  std::int64_t chunks = 0;   ///< of this rank's gradients, or what its replicas hold of them
+  std::int64_t tensors = 0;  ///< of the whole model
   int micro_batches = 1, data_shards = 1, tensor_shards = 1;  ///< of this rank
   int data_ranks = 1, tensor_ranks = 1, pipeline_ranks = 1;
   bool sharded = false;  ///< whether replicas hold parts of the gradients
@@ -31,15 +31,16 @@ struct ScalarCounts {
 };
 ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_t chunks, bool sharded);
 
-/// The loss of a step and the square of its gradient, added up on the device in the order that bits.md fixes, and what is decided from
-/// them. Nothing here waits for the device, or brings a number to the host.
+/// The loss of a step and the square of its gradient, added up on the device in the order that bits.md fixes,
+/// and what is decided from them. Nothing here waits for the device, or brings a number to the host.
 class ScalarSums {
  public:
   using Optimizers = std::map<int, std::unique_ptr<UnitOptimizer>>;
   /// Takes its memory; what says which number goes into which sum is known once and for all.
   ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers, bool sharded);
 
-  /// `losses`: of the step [micro_batches, samples, sequence] on the rank that has the head, else none. Collective over the groups.
+  /// `losses`: of the step [micro_batches, samples, sequence] on the rank that has the head, else none.
+  /// Collective over the groups.
   void run(const Optimizers& optimizers, const Tensor& losses, const StepRule& rule);
   const Tensor& decision() const { return decision_; }
 
@@ -52,9 +53,10 @@ class ScalarSums {
   Groups groups_;
   ScalarCounts counts_;
   Arena arena_;
-  Tensor chunks_;                             ///< squares of each chunk of each local unit; zeros for the parts of other ranks
+  Tensor chunks_;  ///< squares of each chunk of each local unit; zeros for the parts of other ranks
   Tensor of_micro_batches_, of_data_shards_;  ///< losses
-  Tensor of_tensor_shards_;  ///< squares [local shards][tensors of the whole model]; exact zeros stand for what other ranks hold
+  Tensor of_tensor_shards_;  ///< squares [local shards][tensors of the whole model]; exact zeros stand for
+                             ///< what other ranks hold
   Tensor sums_;              ///< the loss, then the square of each tensor
   Tensor totals_;            ///< the loss and the square
   Tensor decision_;

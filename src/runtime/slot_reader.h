@@ -9,8 +9,10 @@ namespace mindpipe {
 /// Reads what this rank has of one slot (a value, a master, a moment) of its units as words of f32.
 class SlotReader {
  public:
-  SlotReader(Stage& stage, Replicas& replicas, std::string_view slot) : stage_(stage), replicas_(replicas), slot_(slot) {}
-  /// Words of the flat elements first, first + step, ... of a unit; those that other data ranks have stay as they are.
+  SlotReader(Stage& stage, Replicas& replicas, std::string_view slot)
+      : stage_(stage), replicas_(replicas), slot_(slot) {}
+  /// Words of the flat elements first, first + step, ... of a unit; those that other data ranks have stay as
+  /// they are.
   void read(int unit, std::int64_t first, std::int64_t step, std::int64_t count, std::byte* words);
 
  private:

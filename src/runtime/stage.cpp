@@ -4,12 +4,18 @@
 
 namespace mindpipe {
 
-Stage::Stage(const Config& config, const Layout& layout, const LayerContext& context, std::vector<std::pair<int, int>> ranges)
-    : context_(context), layout_(layout), width_(config.model.width), model_(make_model(config, context)), ranges_(std::move(ranges)) {
+Stage::Stage(const Config& config, const Layout& layout, const LayerContext& context,
+             std::vector<std::pair<int, int>> ranges)
+    : context_(context),
+      layout_(layout),
+      width_(config.model.width),
+      model_(make_model(config, context)),
+      ranges_(std::move(ranges)) {
   const Communicator& tensor = context.tensor;
   const ShardRange shards{tensor.logical(), tensor.local_shards(), tensor.first_shard()};
   const int sequence_parts = context.sequence_parallel ? tensor.local_shards() : tensor.logical();
-  for (auto& unit : model_->units()) unit->lay_out(shards, sequence_parts, levels_for(layout.local_data_shards()), context.dtype);
+  for (auto& unit : model_->units())
+    unit->lay_out(shards, sequence_parts, levels_for(layout.local_data_shards()), context.dtype);
   for (const auto& [first, last] : ranges_)
     for (int block = first; block < last; ++block)
       for (int unit : model_->blocks()[block].units) local_units_.push_back(unit);
@@ -18,7 +24,8 @@ Stage::Stage(const Config& config, const Layout& layout, const LayerContext& con
 }
 
 bool Stage::has_block(int block) const {
-  return std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& range) { return block >= range.first && block < range.second; });
+  return std::any_of(ranges_.begin(), ranges_.end(),
+                     [&](const auto& range) { return block >= range.first && block < range.second; });
 }
 
 bool Stage::counts_here(int unit) const {
@@ -36,18 +43,21 @@ void Stage::allocate_gradients(const RankMemory& placed) {
     for (int unit : local_units_) model_->units()[unit]->allocate_gradients(memory);
     return;
   }
-  for (std::int64_t bytes : placed.slabs) slabs_.emplace_back(memory, MemoryClass::gradients, static_cast<std::size_t>(bytes));
+  for (std::int64_t bytes : placed.slabs)
+    slabs_.emplace_back(memory, MemoryClass::gradients, static_cast<std::size_t>(bytes));
   for (const auto& [block, place] : placed.gradients) {
     Arena& slab = slabs_[place.slab];
     slab.release(0);
     for (int index : model_->blocks()[block].units)
-      unit(index).place_gradients(use_of(block, index),
-                                  slab.take({static_cast<std::int64_t>(unit(index).accumulator_bytes())}, DType::u8).data);
+      unit(index).place_gradients(
+          use_of(block, index),
+          slab.take({static_cast<std::int64_t>(unit(index).accumulator_bytes())}, DType::u8).data);
   }
 }
 
 Shape Stage::activation_shape() const {
-  const std::int64_t rows = context_.sequence_parallel ? layout_.sequence / context_.tensor.size() : layout_.sequence;
+  const std::int64_t rows =
+      context_.sequence_parallel ? layout_.sequence / context_.tensor.size() : layout_.sequence;
   return {layout_.samples, rows, width_};
 }
 
@@ -67,8 +77,10 @@ Boundary Stage::backward(int first, int last, Boundary dout, Tape& tape) {
   Boundary boundary = dout;
   for (int i = last - 1; i >= first; --i) {
     Model::Block& block = model_->blocks()[i];
-    // The last reader of the memory starts its gradient; it is f32 and grows until the block that made the memory takes it.
-    const bool makes_or_reads = block.memory_in || (i + 1 < static_cast<int>(model_->blocks().size()) && model_->blocks()[i + 1].memory_in);
+    // The last reader of the memory starts its gradient; it is f32 and grows until the block that made the
+    // memory takes it.
+    const bool makes_or_reads = block.memory_in || (i + 1 < static_cast<int>(model_->blocks().size()) &&
+                                                    model_->blocks()[i + 1].memory_in);
     if (makes_or_reads && !boundary.memory) {
       boundary.memory = tape.scratch(activation_shape(), DType::f32);
       context_.backend.fill(boundary.memory, 0);
@@ -83,7 +95,8 @@ std::vector<char> parts_apart(const Model& model, int unit, const RankMemory& pl
   if (placed.slabs.empty()) return apart;
   for (int block : model.blocks_of(unit)) {
     const auto place = placed.gradients.find(block);
-    apart[apart.size() > 1 ? model.blocks()[block].use : 0] = place == placed.gradients.end() || place->second.moves_out;
+    apart[apart.size() > 1 ? model.blocks()[block].use : 0] =
+        place == placed.gradients.end() || place->second.moves_out;
   }
   return apart;
 }

@@ -10,11 +10,13 @@
 
 namespace mindpipe {
 
-/// This rank's part of a model: the whole list of blocks, memory for the units of its own, and the passes over ranges of blocks.
+/// This rank's part of a model: the whole list of blocks, memory for the units of its own, and the passes
+/// over ranges of blocks.
 class Stage {
  public:
   /// `ranges`: the blocks [first, last) of each chunk that lives here.
-  Stage(const Config& config, const Layout& layout, const LayerContext& context, std::vector<std::pair<int, int>> ranges);
+  Stage(const Config& config, const Layout& layout, const LayerContext& context,
+        std::vector<std::pair<int, int>> ranges);
 
   Model& model() { return *model_; }
   const Model& model() const { return *model_; }
@@ -29,16 +31,20 @@ class Stage {
   /// Whether this stage speaks for the unit: one with homes on several stages counts where its first use is.
   bool counts_here(int unit) const;
   /// Which of a unit's uses block `block` is.
-  int use_of(int block, int unit) const { return model_->units()[unit]->uses() > 1 ? model_->blocks()[block].use : 0; }
+  int use_of(int block, int unit) const {
+    return model_->units()[unit]->uses() > 1 ? model_->blocks()[block].use : 0;
+  }
 
   void allocate_values();
-  /// Accumulators of the units that live here: each block's in its gradient slab where the step has them, else each unit's own.
+  /// Accumulators of the units that live here: each block's in its gradient slab where the step has them,
+  /// else each unit's own.
   void allocate_gradients(const RankMemory& placed);
 
   /// The shape of an activation that crosses a cut: [samples, rows of this rank, width].
   Shape activation_shape() const;
 
-  /// Blocks [first, last). A first block takes an empty boundary; a memory that no later block reads is dropped.
+  /// Blocks [first, last). A first block takes an empty boundary; a memory that no later block reads is
+  /// dropped.
   Boundary forward(int first, int last, Boundary in, Tape& tape);
   Boundary backward(int first, int last, Boundary dout, Tape& tape);
   /// Called with each block's output: how a loss that is not finite is traced to its block.
@@ -54,8 +60,8 @@ class Stage {
   std::vector<Arena> slabs_;  ///< memory in which the gradients of blocks take turns
 };
 
-/// For each use of a unit, whether this rank's part of its gradient needs a place of its own: when it moves out of its slab, or comes from
-/// another stage, on a rank whose gradients lie in slabs.
+/// For each use of a unit, whether this rank's part of its gradient needs a place of its own: when it moves
+/// out of its slab, or comes from another stage, on a rank whose gradients lie in slabs.
 std::vector<char> parts_apart(const Model& model, int unit, const RankMemory& placed);
 
 }  // namespace mindpipe

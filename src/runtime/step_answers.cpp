@@ -2,7 +2,8 @@
 
 namespace mindpipe {
 
-StepAnswers::StepAnswers(Backend& backend, Waiting& waiting, Memory* pinned) : backend_(backend), waiting_(waiting) {
+StepAnswers::StepAnswers(Backend& backend, Waiting& waiting, Memory* pinned)
+    : backend_(backend), waiting_(waiting) {
   if (pinned == nullptr) return;
   arena_ = Arena(*pinned, MemoryClass::workspace, ring * bytes_for({Decision::places}, DType::f64));
   for (Tensor& slot : pinned_) slot = arena_.take({Decision::places}, DType::f64);
@@ -31,8 +32,9 @@ std::optional<StepScalars> StepAnswers::oldest() {
   const std::int64_t place = told_++ % ring;
   const Question& question = questions_[place];
   if (pinned_[place])
-    waiting_.until([&] { return backend_.finished(question.event); },
-                   [&] { return fmt::format("the device to come to the end of step {}", question.step + 1); });
+    waiting_.until(
+        [&] { return backend_.finished(question.event); },
+        [&] { return fmt::format("the device to come to the end of step {}", question.step + 1); });
   const double* numbers = pinned_[place] ? pinned_[place].as<double>() : question.numbers.data();
   return StepScalars{question.step, numbers[Decision::loss], question.valid, numbers[Decision::gradient_norm],
                      question.valid > 0 && numbers[Decision::skipped] == 0};

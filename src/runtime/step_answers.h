@@ -14,11 +14,12 @@ struct StepScalars {
   double loss = 0;  ///< mean over the valid tokens of the whole batch
   std::int64_t valid = 0;
   double gradient_norm = 0;  ///< of the mean gradient, before clipping
-  bool applied = true;       ///< false: no valid token, or a gradient that is not finite: the step changes nothing
+  bool applied = true;  ///< false: no valid token, or a gradient that is not finite: the step changes nothing
 };
 
-/// How the host learns what was decided on the device: of each step at once where the host may read its memory, and one step late
-/// elsewhere, from a ring of pinned memory, so that it need not wait for the step that it has just put into the queues.
+/// How the host learns what was decided on the device: of each step at once where the host may read its
+/// memory, and one step late elsewhere, from a ring of pinned memory, so that it need not wait for the step
+/// that it has just put into the queues.
 class StepAnswers {
  public:
   /// `pinned`: none where the host may read the backend's memory.
@@ -26,8 +27,8 @@ class StepAnswers {
 
   /// Behind the step's decision in the compute queue: its numbers are wanted.
   void ask(std::int64_t step, std::int64_t valid, const Tensor& decision);
-  /// The answer that is due once a step has been put into the queues: its own, or that of the one before, which the host waits for; so it
-  /// is never more than two steps ahead.
+  /// The answer that is due once a step has been put into the queues: its own, or that of the one before,
+  /// which the host waits for; so it is never more than two steps ahead.
   std::optional<StepScalars> due();
   /// The oldest that was asked for and not taken, waiting for it.
   std::optional<StepScalars> oldest();

@@ -8,8 +8,10 @@
 namespace mindpipe {
 
 Stretch::Row Stretch::row(std::int64_t r) const {
-  const std::int64_t begin = std::max(first, r * piece.columns), end = std::min(first + count, (r + 1) * piece.columns);
-  return {piece.whole_row + r, piece.whole_column + begin - r * piece.columns, end - begin, before + begin - first};
+  const std::int64_t begin = std::max(first, r * piece.columns),
+                     end = std::min(first + count, (r + 1) * piece.columns);
+  return {piece.whole_row + r, piece.whole_column + begin - r * piece.columns, end - begin,
+          before + begin - first};
 }
 
 std::vector<Stretch> stretches(const Unit& unit, std::int64_t first, std::int64_t count) {
@@ -19,13 +21,15 @@ std::vector<Stretch> stretches(const Unit& unit, std::int64_t first, std::int64_
       for (int part = 0; part < static_cast<int>(unit.params()[param].parts.size()); ++part) {
         const PieceOfShard piece = piece_of(unit, param, part, logical_shard(unit, param, s));
         const std::int64_t flat = unit.flat_offset(param, s) + piece.first;
-        const std::int64_t begin = std::max(first, flat), end = std::min(first + count, flat + piece.real_rows * piece.columns);
+        const std::int64_t begin = std::max(first, flat),
+                           end = std::min(first + count, flat + piece.real_rows * piece.columns);
         if (begin < end) all.push_back({param, part, piece, begin - flat, end - begin, begin - first});
       }
   return all;
 }
 
-void initial_values(const Unit& unit, std::uint64_t seed, int threads, std::int64_t first, std::int64_t count, float* flat) {
+void initial_values(const Unit& unit, std::uint64_t seed, int threads, std::int64_t first, std::int64_t count,
+                    float* flat) {
   std::fill_n(flat, count, 0.0f);
   for (const Stretch& stretch : stretches(unit, first, count)) {
     const ParamSpec& spec = unit.params()[stretch.param];
@@ -35,13 +39,14 @@ void initial_values(const Unit& unit, std::uint64_t seed, int threads, std::int6
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (std::int64_t r = stretch.first_row(); r < stretch.end_row(); ++r) {
       const Stretch::Row row = stretch.row(r);
-      draw_normals(stream, row.row * stretch.piece.whole_columns + row.column, row.count, static_cast<float>(spec.initial.deviation),
-                   flat + row.before);
+      draw_normals(stream, row.row * stretch.piece.whole_columns + row.column, row.count,
+                   static_cast<float>(spec.initial.deviation), flat + row.before);
     }
   }
 }
 
-void set_values_in_pieces(Backend& backend, Unit& unit, UnitOptimizer* optimizer, Passage& passage, const GiveValues& give) {
+void set_values_in_pieces(Backend& backend, Unit& unit, UnitOptimizer* optimizer, Passage& passage,
+                          const GiveValues& give) {
   const std::int64_t all = unit.flat_count(), most = passage.most_floats();
   for (std::int64_t first = 0; first < all; first += most) {
     const std::int64_t count = std::min(most, all - first);

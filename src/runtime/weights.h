@@ -11,14 +11,16 @@
 
 namespace mindpipe {
 
-/// What a stretch of a unit's flat order has of one piece of a parameter, in one shard that lives here; padding is left out.
+/// What a stretch of a unit's flat order has of one piece of a parameter, in one shard that lives here;
+/// padding is left out.
 struct Stretch {
   int param = 0, part = 0;
   PieceOfShard piece;
   std::int64_t first = 0, count = 0;  ///< elements of the piece, row by row
   std::int64_t before = 0;            ///< elements of the stretch ahead of them
 
-  /// What it has of one row: `count` elements from (row, column) of the whole piece on, `before` of the stretch ahead of them.
+  /// What it has of one row: `count` elements from (row, column) of the whole piece on, `before` of the
+  /// stretch ahead of them.
   struct Row {
     std::int64_t row = 0, column = 0, count = 0, before = 0;
   };
@@ -29,14 +31,17 @@ struct Stretch {
 /// What elements [first, first + count) of a unit's flat order hold, piece by piece.
 std::vector<Stretch> stretches(const Unit& unit, std::int64_t first, std::int64_t count);
 
-/// Initial values of elements [first, first + count) of a unit's flat order, on this rank, in f32; padding is zero. A function of seed and
-/// names alone.
-void initial_values(const Unit& unit, std::uint64_t seed, int threads, std::int64_t first, std::int64_t count, float* flat);
+/// Initial values of elements [first, first + count) of a unit's flat order, on this rank, in f32; padding is
+/// zero. A function of seed and names alone.
+void initial_values(const Unit& unit, std::uint64_t seed, int threads, std::int64_t first, std::int64_t count,
+                    float* flat);
 
 /// Writes elements [first, first + count) of a unit's flat order, in f32.
 using GiveValues = std::function<void(std::int64_t first, std::int64_t count, float* flat)>;
-/// Sets a unit's values to what `give` says, and its masters with them, as much at a time as may pass; its moments begin at zero.
-void set_values_in_pieces(Backend& backend, Unit& unit, UnitOptimizer* optimizer, Passage& passage, const GiveValues& give);
+/// Sets a unit's values to what `give` says, and its masters with them, as much at a time as may pass; its
+/// moments begin at zero.
+void set_values_in_pieces(Backend& backend, Unit& unit, UnitOptimizer* optimizer, Passage& passage,
+                          const GiveValues& give);
 
 /// What is kept of each element: its value and the optimizer's slots, by name.
 std::vector<std::string_view> state_slots(const Config& config);

@@ -14,7 +14,8 @@ template <class Use>
 void each_piece(const Model& model, Use use) {
   for (int u = 0; u < static_cast<int>(model.units().size()); ++u)
     for (int p = 0; p < static_cast<int>(model.units()[u]->params().size()); ++p)
-      for (int part = 0; part < static_cast<int>(model.units()[u]->params()[p].parts.size()); ++part) use(u, p, part);
+      for (int part = 0; part < static_cast<int>(model.units()[u]->params()[p].parts.size()); ++part)
+        use(u, p, part);
 }
 
 void stack(WholeTensor& tensor, const Model& model, int unit, int param, int part) {
@@ -78,12 +79,22 @@ std::vector<WholeTensor> tensors_for_files(const Model& model) {
   return all;
 }
 
-StoredLines stored_lines(const WholeTensor& tensor, const WholeTensor::Source& source, const Unit& unit, int local_shard) {
-  const PieceOfShard piece = piece_of(unit, source.param, source.part, logical_shard(unit, source.param, local_shard));
-  const std::int64_t flat = unit.flat_offset(source.param, local_shard) + piece.first, row = source.above + piece.whole_row;
+StoredLines stored_lines(const WholeTensor& tensor, const WholeTensor::Source& source, const Unit& unit,
+                         int local_shard) {
+  const PieceOfShard piece =
+      piece_of(unit, source.param, source.part, logical_shard(unit, source.param, local_shard));
+  const std::int64_t flat = unit.flat_offset(source.param, local_shard) + piece.first,
+                     row = source.above + piece.whole_row;
   if (tensor.transposed)
-    return {piece.columns, piece.real_rows, piece.whole_column * tensor.rows + row, tensor.rows, flat, 1, piece.columns};
-  return {piece.real_rows, piece.columns, row * tensor.width() + piece.whole_column, tensor.width(), flat, piece.columns, 1};
+    return {piece.columns, piece.real_rows, piece.whole_column * tensor.rows + row, tensor.rows, flat, 1,
+            piece.columns};
+  return {piece.real_rows,
+          piece.columns,
+          row * tensor.width() + piece.whole_column,
+          tensor.width(),
+          flat,
+          piece.columns,
+          1};
 }
 
 }  // namespace mindpipe

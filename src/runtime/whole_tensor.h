@@ -6,8 +6,9 @@
 
 namespace mindpipe {
 
-/// Where the elements of one named piece of a parameter stand in a shard: `rows` rows of `columns` elements, row r of them from element
-/// `first + r * columns` of the shard on; in the whole piece, from (whole_row + r) * whole_columns + whole_column on.
+/// Where the elements of one named piece of a parameter stand in a shard: `rows` rows of `columns` elements,
+/// row r of them from element `first + r * columns` of the shard on; in the whole piece, from (whole_row + r)
+/// * whole_columns + whole_column on.
 struct PieceOfShard {
   std::int64_t rows = 0, columns = 0, first = 0;
   std::int64_t whole_row = 0, whole_column = 0, whole_columns = 0;
@@ -18,7 +19,8 @@ PieceOfShard piece_of(const Unit& unit, int param, int part, int logical_shard);
 /// Which logical shard a local one is; the only one where the parameter is not split.
 int logical_shard(const Unit& unit, int param, int local_shard);
 
-/// A tensor of a model as others see it, whoever has which of its elements: named pieces of parameters, stacked by rows.
+/// A tensor of a model as others see it, whoever has which of its elements: named pieces of parameters,
+/// stacked by rows.
 struct WholeTensor {
   struct Source {
     int unit = 0, param = 0, part = 0;
@@ -38,12 +40,14 @@ std::vector<WholeTensor> pieces_of(const Model& model);
 /// As files have them, by name.
 std::vector<WholeTensor> tensors_for_files(const Model& model);
 
-/// The elements that one shard has of a whole tensor, line by line as it is stored. Line l of them, of `lines`, begins at element
-/// `first + l * line` of the whole tensor, and at `flat + l * flat_line` of the unit's flat order; it has `length` elements, one after the
-/// other in the whole tensor, `flat_step` apart in the unit.
+/// The elements that one shard has of a whole tensor, line by line as it is stored. Line l of them, of
+/// `lines`, begins at element `first + l * line` of the whole tensor, and at `flat + l * flat_line` of the
+/// unit's flat order; it has `length` elements, one after the other in the whole tensor, `flat_step` apart in
+/// the unit.
 struct StoredLines {
   std::int64_t lines = 0, length = 0, first = 0, line = 0, flat = 0, flat_line = 0, flat_step = 0;
 };
-StoredLines stored_lines(const WholeTensor& tensor, const WholeTensor::Source& source, const Unit& unit, int local_shard);
+StoredLines stored_lines(const WholeTensor& tensor, const WholeTensor::Source& source, const Unit& unit,
+                         int local_shard);
 
 }  // namespace mindpipe

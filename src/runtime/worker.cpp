@@ -17,7 +17,9 @@ Memory::Kind memory_kind(const Config& config) {
   return config.device.kind == "emulated" ? Memory::Kind::counted : Memory::Kind::host;
 }
 
-Coord shape_of(const Config& config) { return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet}; }
+Coord shape_of(const Config& config) {
+  return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
+}
 
 /// Refused before anything is allocated.
 RunPlan fitting(RunPlan plan, const Config& config) {
@@ -29,33 +31,39 @@ RunPlan fitting(RunPlan plan, const Config& config) {
 
 std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
   if (config.device.kind == "emulated")
-    return std::make_unique<EmulatedBackend>(memory, describe_device(device_on_paper(config)), EmulatedBackend::Pace::wait,
+    return std::make_unique<EmulatedBackend>(memory, describe_device(device_on_paper(config)),
+                                             EmulatedBackend::Pace::wait,
                                              500'000 * std::max(1, world.size / 16));
-  if (config.device.kind == "cuda") return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
+  if (config.device.kind == "cuda")
+    return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
   return make_cpu_backend(memory, threads, config.device.instructions);
 }
 
-DeviceTransports make_transports(const Config& config, const World& world, Backend& backend, Waiting& waiting) {
+DeviceTransports make_transports(const Config& config, const World& world, Backend& backend,
+                                 Waiting& waiting) {
   return device_transports(world, backend, waiting, config.device.transport);
 }
 
 std::unique_ptr<Group> Worker::group_along(Axis axis, Transports::Use use, const char* name) {
   auto group = std::make_unique<Group>(grid_->along(axis), waiting_);
   if (carrier_.transports != nullptr)
-    group->use(carrier_.transports->among(grid_->along(axis), use,
-                                          fmt::format("{} of the ranks {}", name, fmt::join(world_ranks(grid_->along(axis)), ", "))));
+    group->use(carrier_.transports->among(
+        grid_->along(axis), use,
+        fmt::format("{} of the ranks {}", name, fmt::join(world_ranks(grid_->along(axis)), ", "))));
   return group;
 }
 
 std::unique_ptr<Communicator> Worker::make_group(Axis axis, int logical, Transports::Use use) {
   if (!grid_ || grid_->shape()[axis] == 1) return std::make_unique<Communicator>(*backend_, logical);
   const std::string name = fmt::format("{} sums", name_of(axis));
-  return std::make_unique<Communicator>(*backend_, group_along(axis, use, name.c_str()), logical, axis, &ledger_);
+  return std::make_unique<Communicator>(*backend_, group_along(axis, use, name.c_str()), logical, axis,
+                                        &ledger_);
 }
 
 /// Every channel of the step's programs gets a transport of its own, before the first step.
 void Worker::connect_stages() {
-  channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_, route_of(memory_, waiting_));
+  channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_,
+                                         route_of(memory_, waiting_));
   if (carrier_.transports == nullptr) return;
   std::set<ChannelName> names;
   const auto& ranks = plan_.step.program.ranks;
@@ -70,8 +78,8 @@ Worker::~Worker() {
   watchdog_->ask(nullptr);
 }
 
-Worker::Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make, const MakeTransports& connect,
-               Watchdog* watchdog)
+Worker::Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make,
+               const MakeTransports& connect, Watchdog* watchdog)
     : config_(config),
       plan_(fitting(std::move(plan), config)),
       world_(world),
@@ -87,24 +95,31 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   }
   const Coord shape = shape_of(config);
   if (world.size > 1) grid_.emplace(world.comm, shape);
-  if (memory_.kind() == Memory::Kind::counted) waiting_.set_patience(50, std::max(200, 200 * world.size / 16));
+  if (memory_.kind() == Memory::Kind::counted)
+    waiting_.set_patience(50, std::max(200, 200 * world.size / 16));
   layout_ = make_layout(config, grid_ ? grid_->coord() : Coord{});
   carrier_ = connect(config, world, *backend_, waiting_);
-  if (carrier_.transports != nullptr && watchdog != nullptr) watchdog->ask([&carrier = *carrier_.transports] { return carrier.trouble(); });
+  if (carrier_.transports != nullptr && watchdog != nullptr)
+    watchdog->ask([&carrier = *carrier_.transports] { return carrier.trouble(); });
   tensor_ = make_group(Axis::tensor, layout_.tensor_shards, Transports::Use::sums);
   data_ = make_group(Axis::data, layout_.data_shards, Transports::Use::scalars);
   pipeline_ = make_group(Axis::pipeline, shape.pipeline, Transports::Use::scalars);
   if (shape.pipeline > 1) connect_stages();
-  reductions_ = shape.data > 1 ? std::make_unique<Reductions>(*backend_, group_along(Axis::data, Transports::Use::sums, "gradient sums"),
-                                                              Axis::data, &ledger_)
-                               : std::make_unique<Reductions>(*backend_);
+  reductions_ = shape.data > 1
+                    ? std::make_unique<Reductions>(
+                          *backend_, group_along(Axis::data, Transports::Use::sums, "gradient sums"),
+                          Axis::data, &ledger_)
+                    : std::make_unique<Reductions>(*backend_);
 
   const int here = layout_.coord.pipeline;
   const RankRoom& room = plan_.rooms[here];
   std::vector<std::pair<int, int>> ranges;
   for (int chunk = 0; chunk < plan_.outline.all_chunks(); ++chunk)
-    if (plan_.outline.rank_of(chunk) == here) ranges.emplace_back(plan_.first_block[chunk], plan_.first_block[chunk + 1]);
-  const LayerContext context{*backend_, *tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed, token_chunk(config)};
+    if (plan_.outline.rank_of(chunk) == here)
+      ranges.emplace_back(plan_.first_block[chunk], plan_.first_block[chunk + 1]);
+  const LayerContext context{
+      *backend_,   *tensor_,           compute_dtype(config), config.train.sequence_parallel,
+      config.seed, token_chunk(config)};
   stage_ = std::make_unique<Stage>(config, layout_, context, ranges);
   stage_->allocate_values();
   const RankMemory& placed = plan_.step.placement.ranks[here];
@@ -120,15 +135,17 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   reductions_->reserve(room.reduction[layout_.coord.data]);
   backend_->reserve(room.passes.backend);
   const bool queued = carrier_.transports != nullptr || (!backend_->host_may_read() && world.size == 1);
-  executor_ = std::make_unique<Executor>(*stage_, *replicas_, plan_.outline, plan_.step,
-                                         Wires{channels_.get(), *reductions_, waiting_, queued, pinned_ ? &*pinned_ : nullptr}, room.tapes,
-                                         room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
+  executor_ = std::make_unique<Executor>(
+      *stage_, *replicas_, plan_.outline, plan_.step,
+      Wires{channels_.get(), *reductions_, waiting_, queued, pinned_ ? &*pinned_ : nullptr}, room.tapes,
+      room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
   if (plan_.purpose == Purpose::training) {
     Passage passage(*backend_, executor_->scratch(), plan_.passing);
     replicas_->initialize(config.seed, threads_, passage);
   }
 
-  input_arena_ = Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
+  input_arena_ =
+      Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
   const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};
   input_.tokens = input_arena_.take(ids, DType::i32);
   input_.targets = input_arena_.take(ids, DType::i32);
@@ -139,11 +156,13 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
 }
 
 StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches) {
-  const std::int64_t samples = micro_batches * layout_.samples, q = layout_.sequence, mine = first_sample + layout_.first_sample(0);
+  const std::int64_t samples = micro_batches * layout_.samples, q = layout_.sequence,
+                     mine = first_sample + layout_.first_sample(0);
   tokens_.resize(samples * q), targets_.resize(samples * q);
   corpus.batch(mine, samples, tokens_.data(), targets_.data());
   if (input_.source) {
-    // A translator learns to turn its target around: the source is the tokens backwards, cut to a length of its own.
+    // A translator learns to turn its target around: the source is the tokens backwards, cut to a length of
+    // its own.
     std::vector<std::int32_t> source(samples * q), lengths(samples);
     for (std::int64_t s = 0; s < samples; ++s) {
       lengths[s] = static_cast<std::int32_t>(q - (mine + s) % (q / 2 + 1));
@@ -160,7 +179,8 @@ StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int mic
   return input_;
 }
 
-std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate) {
+std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::int64_t first_sample,
+                                        double rate) {
   MP_CHECK(plan_.purpose == Purpose::training, "a worker that only reads has no memory for a step");
   StepInput& input = load_batch(corpus, first_sample, layout_.micro_batches());
   input.step = step, input.rate = rate;
@@ -187,7 +207,8 @@ double Worker::evaluate(Corpus& corpus, int batches, const std::function<void(in
   std::vector<std::int64_t> valid{0};
   for (int batch = 0; batch < batches; ++batch) {
     if (before) before(batch);
-    const StepInput& input = load_batch(corpus, static_cast<std::int64_t>(batch) * layout_.batch, layout_.micro_batches());
+    const StepInput& input =
+        load_batch(corpus, static_cast<std::int64_t>(batch) * layout_.batch, layout_.micro_batches());
     for (std::size_t shard = 0; shard < sums.size(); ++shard) {
       const int per_shard = layout_.micro_batches() / layout_.local_data_shards();
       sums[shard] += executor_->evaluate(input, static_cast<int>(shard) * per_shard, per_shard);

@@ -19,45 +19,56 @@
 namespace mindpipe {
 
 /// Makes a rank's backend over its memory.
-using MakeBackend = std::function<std::unique_ptr<Backend>(const Config& config, Memory& memory, int threads, const World& world)>;
+using MakeBackend = std::function<std::unique_ptr<Backend>(const Config& config, Memory& memory, int threads,
+                                                           const World& world)>;
 std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world);
 
 /// Says what carries messages between the ranks' devices.
-using MakeTransports = std::function<DeviceTransports(const Config& config, const World& world, Backend& backend, Waiting& waiting)>;
-DeviceTransports make_transports(const Config& config, const World& world, Backend& backend, Waiting& waiting);
+using MakeTransports = std::function<DeviceTransports(const Config& config, const World& world,
+                                                      Backend& backend, Waiting& waiting)>;
+DeviceTransports make_transports(const Config& config, const World& world, Backend& backend,
+                                 Waiting& waiting);
 
 /// One rank of a run: backend, groups, its part of the model, and the executor over them.
 class Worker {
  public:
   /// Collective over the world. Takes all memory that steps and evaluations work in.
-  /// `watchdog`, unless none, hears what is waited for and asks the transports for trouble; it outlives the worker.
-  Worker(const Config& config, const World& world, Watchdog* watchdog = nullptr, Purpose purpose = Purpose::training)
+  /// `watchdog`, unless none, hears what is waited for and asks the transports for trouble; it outlives the
+  /// worker.
+  Worker(const Config& config, const World& world, Watchdog* watchdog = nullptr,
+         Purpose purpose = Purpose::training)
       : Worker(config, world, make_run_plan(config, purpose), make_backend, make_transports, watchdog) {}
   /// The same with the arenas that `plan` says, which may be larger than needed.
   Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make = make_backend,
          const MakeTransports& connect = make_transports, Watchdog* watchdog = nullptr);
   ~Worker();
 
-  /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus; gives back what is known (Executor::run).
+  /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus; gives back what is
+  /// known (Executor::run).
   std::optional<StepScalars> step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
-  /// Mean loss over batches [0, batches) of the corpus, without dropout. `before` hears of each batch before it begins.
+  /// Mean loss over batches [0, batches) of the corpus, without dropout. `before` hears of each batch before
+  /// it begins.
   double evaluate(Corpus& corpus, int batches, const std::function<void(int batch)>& before = {});
 
-  /// Passes the last batch through the model again and shows every block's output. Collective over the pipeline.
+  /// Passes the last batch through the model again and shows every block's output. Collective over the
+  /// pipeline.
   void inspect(std::function<void(int block, const Boundary& out)> look);
   /// Exact sum over all ranks of the grid. Collective.
   void sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind = TrafficClass::scalars);
-  Communicator& group(Axis axis) { return axis == Axis::tensor ? *tensor_ : axis == Axis::data ? *data_ : *pipeline_; }
+  Communicator& group(Axis axis) {
+    return axis == Axis::tensor ? *tensor_ : axis == Axis::data ? *data_ : *pipeline_;
+  }
 
-  /// SHA-256 over all values and optimizer state as whole tensors of f32 words, slot by slot, in model order: the same on every layout with
-  /// equal bits. Fails where ranks differ in what all of them hold. Collective.
+  /// SHA-256 over all values and optimizer state as whole tensors of f32 words, slot by slot, in model order:
+  /// the same on every layout with equal bits. Fails where ranks differ in what all of them hold. Collective.
   Sha256::Digest state_digest();
   using TakeWords = std::function<void(const std::byte* words, std::size_t bytes)>;
-  /// Hands the weights (masters where values are rounded) as f32 to `take`, piece by piece: the tensors of files, one after the other, as
-  /// they are stored. Collective; every rank takes.
+  /// Hands the weights (masters where values are rounded) as f32 to `take`, piece by piece: the tensors of
+  /// files, one after the other, as they are stored. Collective; every rank takes.
   void gather_weights(const TakeWords& take);
   /// What `load_weights` asks for: elements first, first + step, ... of a tensor as it is stored.
-  using ReadElements = std::function<void(const WholeTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count, float* to)>;
+  using ReadElements = std::function<void(const WholeTensor& tensor, std::int64_t first, std::int64_t step,
+                                          std::int64_t count, float* to)>;
   /// Sets weights, and masters with them, from what `read` gives. Every rank reads its own part for itself.
   void load_weights(const ReadElements& read);
 
@@ -91,7 +102,8 @@ class Worker {
   Memory memory_;
   int threads_;
   std::unique_ptr<Backend> backend_;
-  std::optional<Memory> pinned_;  ///< where the host may not read the backend's memory: what messages pass through
+  std::optional<Memory>
+      pinned_;  ///< where the host may not read the backend's memory: what messages pass through
   std::optional<Staging> staging_;
   Waiting waiting_;
   Watchdog* watchdog_;

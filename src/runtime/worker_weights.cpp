@@ -11,14 +11,15 @@ namespace mindpipe {
 namespace {
 
 /// Of elements [first, first + count) of a whole tensor, as it is stored, those that a shard has.
-void read_lines(SlotReader& reader, int unit, const StoredLines& has, std::int64_t first, std::int64_t count, std::byte* words) {
+void read_lines(SlotReader& reader, int unit, const StoredLines& has, std::int64_t first, std::int64_t count,
+                std::byte* words) {
   for (std::int64_t l = std::max<std::int64_t>(0, (first - has.first) / has.line); l < has.lines; ++l) {
     const std::int64_t line = has.first + l * has.line;
     const std::int64_t begin = std::max(first, line), end = std::min(first + count, line + has.length);
     if (line >= first + count) break;
     if (begin < end)
-      reader.read(unit, has.flat + l * has.flat_line + (begin - line) * has.flat_step, has.flat_step, end - begin,
-                  words + (begin - first) * 4);
+      reader.read(unit, has.flat + l * has.flat_line + (begin - line) * has.flat_step, has.flat_step,
+                  end - begin, words + (begin - first) * 4);
   }
 }
 
@@ -29,20 +30,23 @@ void require_alike(Communicator& group, const std::vector<std::int64_t>& digest)
   std::vector<std::int64_t> sums = digest;
   group.sum_integers(sums, TrafficClass::files);
   for (std::size_t i = 0; i < sums.size(); ++i)
-    MP_CHECK(sums[i] == digest[i] * group.size(), "the ranks of the {} axis hold different copies of the same weights",
-             name_of(group.axis()));
+    MP_CHECK(sums[i] == digest[i] * group.size(),
+             "the ranks of the {} axis hold different copies of the same weights", name_of(group.axis()));
 }
 
 }  // namespace
 
-/// Whether this rank's elements of it are to be taken: one stage of those that have the unit, one rank of those that have all of it.
+/// Whether this rank's elements of it are to be taken: one stage of those that have the unit, one rank of
+/// those that have all of it.
 bool Worker::speaks_for(const WholeTensor::Source& source) {
   if (replicas_->optimizer_of(source.unit) == nullptr || !stage_->counts_here(source.unit)) return false;
   return stage_->unit(source.unit).params()[source.param].split != Split::none || tensor_->rank() == 0;
 }
 
-/// Every rank puts in the words that it speaks for and zeros elsewhere; their sum, two words at a time, is exact whatever they mean.
-void Worker::pass_words(std::string_view slot, const std::vector<WholeTensor>& tensors, const TakeWords& take) {
+/// Every rank puts in the words that it speaks for and zeros elsewhere; their sum, two words at a time, is
+/// exact whatever they mean.
+void Worker::pass_words(std::string_view slot, const std::vector<WholeTensor>& tensors,
+                        const TakeWords& take) {
   std::vector<Communicator*> groups{tensor_.get(), pipeline_.get()};
   // Values are whole on every data rank; state may be in parts, each on one rank.
   if (slot != "value" && replicas_->sharded()) groups.push_back(data_.get());
@@ -52,7 +56,8 @@ void Worker::pass_words(std::string_view slot, const std::vector<WholeTensor>& t
   Passage passage(*backend_, executor_->scratch(), plan_.passing);
   auto* words = passage.host<std::byte>();
   // What arrives in a sum takes as much room as what is summed, and an alignment for each rank.
-  const std::size_t room = ranks == 1 ? passage.bytes() : (passage.bytes() - static_cast<std::size_t>(ranks) * alignment) / 2;
+  const std::size_t room =
+      ranks == 1 ? passage.bytes() : (passage.bytes() - static_cast<std::size_t>(ranks) * alignment) / 2;
   const auto most = static_cast<std::int64_t>(room / 8 * 2);
   std::byte* arriving = words + aligned(static_cast<std::size_t>(most) * 4);
   SlotReader reader(*stage_, *replicas_, slot);
@@ -72,7 +77,8 @@ void Worker::pass_words(std::string_view slot, const std::vector<WholeTensor>& t
         if (!speaks_for(source)) continue;
         const Unit& unit = stage_->unit(source.unit);
         for (int s = 0; s < unit.local_shards(source.param); ++s)
-          read_lines(reader, source.unit, stored_lines(tensor, source, unit, s), first, count, words + filled * 4);
+          read_lines(reader, source.unit, stored_lines(tensor, source, unit, s), first, count,
+                     words + filled * 4);
       }
       first += count, filled += count;
       if (filled == most) pass_on();
@@ -81,7 +87,8 @@ void Worker::pass_words(std::string_view slot, const std::vector<WholeTensor>& t
 }
 
 void Worker::gather_weights(const TakeWords& take) {
-  pass_words(compute_dtype(config_) == DType::f32 ? "value" : "master", tensors_for_files(stage_->model()), take);
+  pass_words(compute_dtype(config_) == DType::f32 ? "value" : "master", tensors_for_files(stage_->model()),
+             take);
 }
 
 void Worker::load_weights(const ReadElements& read) {
@@ -90,25 +97,29 @@ void Worker::load_weights(const ReadElements& read) {
   std::map<std::array<int, 3>, std::pair<const WholeTensor*, std::int64_t>>
       place;  // of each piece: its tensor, and the rows above it there
   for (const WholeTensor& tensor : tensors)
-    for (const WholeTensor::Source& source : tensor.sources) place[{source.unit, source.param, source.part}] = {&tensor, source.above};
+    for (const WholeTensor::Source& source : tensor.sources)
+      place[{source.unit, source.param, source.part}] = {&tensor, source.above};
   for (int u : stage_->local_units()) {
     Unit& unit = stage_->unit(u);
-    set_values_in_pieces(*backend_, unit, replicas_->optimizer_of(u), passage, [&](std::int64_t first, std::int64_t count, float* flat) {
-      std::fill_n(flat, count, 0.0f);
-      for (const Stretch& stretch : stretches(unit, first, count)) {
-        const auto& [tensor, above] = place.at({u, stretch.param, stretch.part});
-        for (std::int64_t r = stretch.first_row(); r < stretch.end_row(); ++r) {
-          const Stretch::Row row = stretch.row(r);
-          const std::int64_t at =
-              tensor->transposed ? row.column * tensor->rows + above + row.row : (above + row.row) * tensor->width() + row.column;
-          read(*tensor, at, tensor->transposed ? tensor->rows : 1, row.count, flat + row.before);
-        }
-      }
-    });
+    set_values_in_pieces(
+        *backend_, unit, replicas_->optimizer_of(u), passage,
+        [&](std::int64_t first, std::int64_t count, float* flat) {
+          std::fill_n(flat, count, 0.0f);
+          for (const Stretch& stretch : stretches(unit, first, count)) {
+            const auto& [tensor, above] = place.at({u, stretch.param, stretch.part});
+            for (std::int64_t r = stretch.first_row(); r < stretch.end_row(); ++r) {
+              const Stretch::Row row = stretch.row(r);
+              const std::int64_t at = tensor->transposed ? row.column * tensor->rows + above + row.row
+                                                         : (above + row.row) * tensor->width() + row.column;
+              read(*tensor, at, tensor->transposed ? tensor->rows : 1, row.count, flat + row.before);
+            }
+          }
+        });
   }
 }
 
-/// Of all state in the parameters that no rank of the tensor group has alone: one speaks for all, so the others' are in no other digest.
+/// Of all state in the parameters that no rank of the tensor group has alone: one speaks for all, so the
+/// others' are in no other digest.
 Sha256::Digest Worker::digest_of_copies() {
   Passage passage(*backend_, executor_->scratch(), plan_.passing);
   auto* words = passage.host<std::byte>();

@@ -27,7 +27,9 @@ std::string label_of(const Action& action) {
 
 class Writer {
  public:
-  void event(const std::string& members) { fmt::format_to(std::back_inserter(text_), "{}{{{}}}", text_.empty() ? "" : ",\n", members); }
+  void event(const std::string& members) {
+    fmt::format_to(std::back_inserter(text_), "{}{{{}}}", text_.empty() ? "" : ",\n", members);
+  }
   std::string take() { return std::move(text_); }
 
  private:
@@ -35,14 +37,19 @@ class Writer {
 };
 
 void name_thread(Writer& out, int pid, int tid, const std::string& name) {
-  out.event(fmt::format(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}})", pid, tid, name));
-  out.event(fmt::format(R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", pid, tid, tid));
+  out.event(fmt::format(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}})",
+                        pid, tid, name));
+  out.event(fmt::format(
+      R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", pid,
+      tid, tid));
 }
 
 void name_process(Writer& out, const TracedRank& rank, const Tracks& tracks) {
-  out.event(fmt::format(R"("ph": "M", "name": "process_name", "pid": {}, "tid": 0, "args": {{"name": "{}"}})", rank.rank, rank.name));
-  out.event(
-      fmt::format(R"("ph": "M", "name": "process_sort_index", "pid": {}, "tid": 0, "args": {{"sort_index": {}}})", rank.rank, rank.rank));
+  out.event(fmt::format(R"("ph": "M", "name": "process_name", "pid": {}, "tid": 0, "args": {{"name": "{}"}})",
+                        rank.rank, rank.name));
+  out.event(fmt::format(
+      R"("ph": "M", "name": "process_sort_index", "pid": {}, "tid": 0, "args": {{"sort_index": {}}})",
+      rank.rank, rank.rank));
   for (std::size_t track = 0; track < tracks.names.size(); ++track)
     name_thread(out, rank.rank, static_cast<int>(track), tracks.names[track]);
 }
@@ -67,7 +74,8 @@ struct FlowEnd {
 /// The ends of messages by (step, from, to, payload), in the order of their channel.
 using FlowEnds = std::map<std::tuple<std::size_t, int, int, Payload>, std::vector<FlowEnd>>;
 
-void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, std::int64_t first_step, std::int64_t zero) {
+void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, std::int64_t first_step,
+                 std::int64_t zero) {
   for (const auto& [channel, from] : sends) {
     const auto to = receives.find(channel);
     const auto& [step, sender, receiver, payload] = channel;
@@ -75,14 +83,18 @@ void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, s
     for (std::size_t k = 0; k < pairs; ++k) {
       const FlowEnd &tail = from[k], &head = to->second[k];
       if (tail.times.end == 0 || head.times.end == 0 || tail.bytes == 0) continue;
-      if (head.times.end < tail.times.start) continue;  // clocks of two nodes, further apart than the message took
-      const std::string both = fmt::format(R"("cat": "message", "name": "{}", "id": "{}.{}.{}.{}.{}.{}")", name_of(payload),
-                                           first_step + static_cast<std::int64_t>(step), tail.pid, head.pid, name_of(payload), receiver, k);
+      if (head.times.end < tail.times.start)
+        continue;  // clocks of two nodes, further apart than the message took
+      const std::string both = fmt::format(R"("cat": "message", "name": "{}", "id": "{}.{}.{}.{}.{}.{}")",
+                                           name_of(payload), first_step + static_cast<std::int64_t>(step),
+                                           tail.pid, head.pid, name_of(payload), receiver, k);
       // An arrow ends inside the slice that it points to, and never before it begins.
-      const std::int64_t begin = tail.times.start, end = std::max({begin, head.times.start, head.times.end - 1});
-      out.event(fmt::format(R"("ph": "s", {}, "pid": {}, "tid": {}, "ts": {})", both, tail.pid, tail.tid, microseconds(begin - zero)));
-      out.event(
-          fmt::format(R"("ph": "f", "bp": "e", {}, "pid": {}, "tid": {}, "ts": {})", both, head.pid, head.tid, microseconds(end - zero)));
+      const std::int64_t begin = tail.times.start,
+                         end = std::max({begin, head.times.start, head.times.end - 1});
+      out.event(fmt::format(R"("ph": "s", {}, "pid": {}, "tid": {}, "ts": {})", both, tail.pid, tail.tid,
+                            microseconds(begin - zero)));
+      out.event(fmt::format(R"("ph": "f", "bp": "e", {}, "pid": {}, "tid": {}, "ts": {})", both, head.pid,
+                            head.tid, microseconds(end - zero)));
     }
   }
 }
@@ -90,18 +102,22 @@ void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, s
 }  // namespace
 
 std::string chrome_begin(const std::string& device) {
-  return fmt::format("{{\"displayTimeUnit\": \"ms\", \"otherData\": {{\"device\": \"{}\"}}, \"traceEvents\": [\n", device);
+  return fmt::format(
+      "{{\"displayTimeUnit\": \"ms\", \"otherData\": {{\"device\": \"{}\"}}, \"traceEvents\": [\n", device);
 }
 
-std::string chrome_events(const Program& program, const std::vector<TracedRank>& ranks, std::int64_t first_step, std::int64_t zero) {
-  MP_CHECK(ranks.size() == program.ranks.size(), "a trace of {} ranks with {} lists", ranks.size(), program.ranks.size());
+std::string chrome_events(const Program& program, const std::vector<TracedRank>& ranks,
+                          std::int64_t first_step, std::int64_t zero) {
+  MP_CHECK(ranks.size() == program.ranks.size(), "a trace of {} ranks with {} lists", ranks.size(),
+           program.ranks.size());
   Writer out;
   FlowEnds sends, receives;
   for (std::size_t place = 0; place < ranks.size(); ++place) {
     const TracedRank& rank = ranks[place];
     const auto& list = program.ranks[place];
     for (const auto& times : rank.steps)
-      MP_CHECK(times.size() == list.size(), "times of {} actions for a list of {}", times.size(), list.size());
+      MP_CHECK(times.size() == list.size(), "times of {} actions for a list of {}", times.size(),
+               list.size());
     const Tracks tracks = tracks_of(list, rank.steps);
     name_process(out, rank, tracks);
     write_sums(out, rank, static_cast<int>(tracks.names.size()), first_step, zero);
@@ -111,17 +127,22 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
         const Recorder::Times& times = rank.steps[step][i];
         const int thread = tracks.of[step][i], stage = static_cast<int>(place);
         const std::int64_t bytes = rank.bytes.empty() ? action.bytes : rank.bytes[i];
-        if (action.kind == Kind::send) sends[{step, stage, action.peer, action.payload}].push_back({rank.rank, thread, times, bytes});
-        if (action.kind == Kind::receive) receives[{step, action.peer, stage, action.payload}].push_back({rank.rank, thread, times, bytes});
+        if (action.kind == Kind::send)
+          sends[{step, stage, action.peer, action.payload}].push_back({rank.rank, thread, times, bytes});
+        if (action.kind == Kind::receive)
+          receives[{step, action.peer, stage, action.payload}].push_back({rank.rank, thread, times, bytes});
         if (times.end == 0) continue;
-        std::string args = fmt::format(R"("step": {}, "action": {})", first_step + static_cast<std::int64_t>(step), i);
+        std::string args =
+            fmt::format(R"("step": {}, "action": {})", first_step + static_cast<std::int64_t>(step), i);
         if (action.micro_batch >= 0) args += fmt::format(R"(, "micro_batch": {})", action.micro_batch);
-        if (action.last > action.first) args += fmt::format(R"(, "blocks": "{}..{}")", action.first, action.last - 1);
+        if (action.last > action.first)
+          args += fmt::format(R"(, "blocks": "{}..{}")", action.first, action.last - 1);
         if (action.parts > 1) args += fmt::format(R"(, "part": "{} of {}")", action.part + 1, action.parts);
         if (bytes > 0 || is_message(action)) args += fmt::format(R"(, "bytes": {})", bytes);
-        out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}})",
-                              label_of(action), name_of(action.kind), rank.rank, thread, microseconds(times.start - zero),
-                              microseconds(times.end - times.start), args));
+        out.event(fmt::format(
+            R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}})",
+            label_of(action), name_of(action.kind), rank.rank, thread, microseconds(times.start - zero),
+            microseconds(times.end - times.start), args));
       }
     }
   }

@@ -4,7 +4,8 @@
 
 namespace mindpipe {
 
-/// Start and end of every action of the last steps: a program with its times filled in. A ring of whole steps, made once.
+/// Start and end of every action of the last steps: a program with its times filled in. A ring of whole
+/// steps, made once.
 class Recorder {
  public:
   struct Times {
@@ -15,7 +16,8 @@ class Recorder {
     const char* operation = "";
     std::int64_t start = 0, end = 0, bytes = 0;
   };
-  Recorder(std::size_t actions, std::size_t steps) : actions_(actions), times_(actions * steps), sums_(steps), steps_(steps) {}
+  Recorder(std::size_t actions, std::size_t steps)
+      : actions_(actions), times_(actions * steps), sums_(steps), steps_(steps) {}
 
   void begin_step(std::int64_t step) {
     place_ = static_cast<std::size_t>(count_++ % static_cast<std::int64_t>(steps_));
@@ -28,13 +30,15 @@ class Recorder {
   void end(int action, std::int64_t at) { times_[row_ + action].end = at; }
   /// Of an action of the step that began `ago` steps before the last, if it is still held.
   void set(std::size_t ago, std::size_t action, const Times& times) {
-    if (ago < held()) times_[(static_cast<std::size_t>(count_) - 1 - ago) % steps_ * actions_ + action] = times;
+    if (ago < held())
+      times_[(static_cast<std::size_t>(count_) - 1 - ago) % steps_ * actions_ + action] = times;
   }
   void add(const Sum& sum) { sums_[place_].push_back(sum); }
 
   /// Steps that are still held, oldest first: at most `steps` of them.
   std::size_t held() const {
-    return static_cast<std::size_t>(count_ < static_cast<std::int64_t>(steps_) ? count_ : static_cast<std::int64_t>(steps_));
+    return static_cast<std::size_t>(
+        count_ < static_cast<std::int64_t>(steps_) ? count_ : static_cast<std::int64_t>(steps_));
   }
   std::int64_t first_held_step() const { return last_step_ - static_cast<std::int64_t>(held()) + 1; }
   const Times& times(std::size_t held_index, std::size_t action) const {

@@ -8,19 +8,22 @@ namespace mindpipe {
 namespace {
 
 // From which share of the steps on a finding is worth a sentence.
-constexpr double much_bubble = 0.15, much_tensor = 0.10, much_data = 0.05, much_copy = 0.05, much_update = 0.20, much_other = 0.10,
-                 much_scalars = 0.10;
+constexpr double much_bubble = 0.15, much_tensor = 0.10, much_data = 0.05, much_copy = 0.05,
+                 much_update = 0.20, much_other = 0.10, much_scalars = 0.10;
 constexpr double uneven = 1.15;  // the busiest stage against the mean of all
 
-double share(std::int64_t part, std::int64_t whole) { return whole <= 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole); }
+double share(std::int64_t part, std::int64_t whole) {
+  return whole <= 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
 double percent(double share) { return 100 * share; }
 
 TimeSpent sum_of(const std::vector<TimeSpent>& stages) {
   TimeSpent sum;
   for (const TimeSpent& s : stages)
     for (std::int64_t TimeSpent::*time :
-         {&TimeSpent::forward, &TimeSpent::backward, &TimeSpent::update, &TimeSpent::scalars, &TimeSpent::wait_pipeline,
-          &TimeSpent::wait_data, &TimeSpent::wait_tensor, &TimeSpent::wait_copy, &TimeSpent::wait_scalars, &TimeSpent::steps})
+         {&TimeSpent::forward, &TimeSpent::backward, &TimeSpent::update, &TimeSpent::scalars,
+          &TimeSpent::wait_pipeline, &TimeSpent::wait_data, &TimeSpent::wait_tensor, &TimeSpent::wait_copy,
+          &TimeSpent::wait_scalars, &TimeSpent::steps})
       sum.*time += s.*time;
   return sum;
 }
@@ -30,11 +33,14 @@ std::string uneven_stages(const std::vector<TimeSpent>& stages, const RunFacts& 
   std::int64_t all = 0;
   for (const TimeSpent& s : stages) all += passes(s);
   const auto busiest =
-      std::max_element(stages.begin(), stages.end(), [&](const TimeSpent& a, const TimeSpent& b) { return passes(a) < passes(b); });
-  const double ratio = all == 0 ? 1 : static_cast<double>(passes(*busiest)) * static_cast<double>(stages.size()) / static_cast<double>(all);
+      std::max_element(stages.begin(), stages.end(),
+                       [&](const TimeSpent& a, const TimeSpent& b) { return passes(a) < passes(b); });
+  const double ratio = all == 0 ? 1
+                                : static_cast<double>(passes(*busiest)) * static_cast<double>(stages.size()) /
+                                      static_cast<double>(all);
   if (ratio <= uneven) return "";
-  return fmt::format("stage {} computes {:.0f} % more than the mean of the stages, and all wait for it; {}", busiest - stages.begin(),
-                     percent(ratio - 1),
+  return fmt::format("stage {} computes {:.0f} % more than the mean of the stages, and all wait for it; {}",
+                     busiest - stages.begin(), percent(ratio - 1),
                      facts.own_cuts ? "give it fewer blocks in schedule.cuts, or leave schedule.cuts out"
                                     : "give it fewer blocks with schedule.cuts, or take fewer stages");
 }
@@ -45,8 +51,10 @@ std::string bubble(const TimeSpent& all, int stages, const RunFacts& facts) {
   if (waits <= much_bubble) return "";
   std::string what = fmt::format("stages wait for each other {:.0f} % of the time; ", percent(waits));
   if (facts.micro_batches < 4 * stages)
-    what += fmt::format("more than {} micro-batches a step would fill the pipeline (a smaller train.micro_batch or a larger train.batch)",
-                        facts.micro_batches);
+    what += fmt::format(
+        "more than {} micro-batches a step would fill the pipeline (a smaller train.micro_batch or a larger "
+        "train.batch)",
+        facts.micro_batches);
   else what += "with this many micro-batches fewer stages and a larger grid.data would waste less";
   if (facts.schedule == "1f1b" || facts.schedule == "gpipe")
     what += "; schedule.kind: zb-h1, or interleaved with schedule.chunks: 2, shortens what is left";
@@ -57,15 +65,21 @@ std::string bubble(const TimeSpent& all, int stages, const RunFacts& facts) {
 
 std::string table_of(const std::vector<TimeSpent>& stages, const std::vector<double>& expected) {
   std::string text = "share of the steps' time, in percent\n";
-  text += "                                           | waiting for                                       |\n";
-  text += "stage    forward  backward  update scalars | pipeline    data  tensor    copy scalars    other |  bubble";
+  text +=
+      "                                           | waiting for                                       |\n";
+  text +=
+      "stage    forward  backward  update scalars | pipeline    data  tensor    copy scalars    other |  "
+      "bubble";
   text += expected.empty() ? "\n" : "  simulated\n";
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const TimeSpent& s = stages[i];
     const auto of = [&](std::int64_t time) { return percent(share(time, s.steps)); };
-    text += fmt::format("{:<7} {:>8.1f} {:>9.1f} {:>7.1f} {:>7.1f} | {:>8.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>8.1f} | {:>7.1f}", i,
-                        of(s.forward), of(s.backward), of(s.update), of(s.scalars), of(s.wait_pipeline), of(s.wait_data), of(s.wait_tensor),
-                        of(s.wait_copy), of(s.wait_scalars), of(s.steps - s.work() - s.waiting()), percent(s.bubble()));
+    text += fmt::format(
+        "{:<7} {:>8.1f} {:>9.1f} {:>7.1f} {:>7.1f} | {:>8.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>8.1f} | "
+        "{:>7.1f}",
+        i, of(s.forward), of(s.backward), of(s.update), of(s.scalars), of(s.wait_pipeline), of(s.wait_data),
+        of(s.wait_tensor), of(s.wait_copy), of(s.wait_scalars), of(s.steps - s.work() - s.waiting()),
+        percent(s.bubble()));
     text += expected.empty() ? "\n" : fmt::format(" {:>10.1f}\n", percent(expected[i]));
   }
   return text;
@@ -83,26 +97,37 @@ std::vector<std::string> advice_on(const std::vector<TimeSpent>& stages, const R
     add(bubble(all, static_cast<int>(stages.size()), facts));
   }
   if (const double tensor = share(all.wait_tensor, all.steps); facts.tensor > 1 && tensor > much_tensor)
-    add(fmt::format(
-        "passes wait {:.0f} % of the time for tensor sums; a smaller grid.tensor{} exchanges less, and its ranks should share a node",
-        percent(tensor), facts.data == 1 ? " with a larger grid.data" : ""));
-  if (const double data = share(all.wait_data, all.steps); facts.data > 1 && data > much_data)
     add(
-        fmt::format("sums of gradients stand still {:.0f} % of the time with nothing left to compute beside them; more micro-batches (a "
-                    "larger train.batch){} hide them",
-                    percent(data), stages.size() > 1 && facts.schedule != "breadth-first" ? ", or schedule.kind: breadth-first," : ""));
+        fmt::format("passes wait {:.0f} % of the time for tensor sums; a smaller grid.tensor{} exchanges "
+                    "less, and its ranks should share a node",
+                    percent(tensor), facts.data == 1 ? " with a larger grid.data" : ""));
+  if (const double data = share(all.wait_data, all.steps); facts.data > 1 && data > much_data)
+    add(fmt::format(
+        "sums of gradients stand still {:.0f} % of the time with nothing left to compute beside them; more "
+        "micro-batches (a "
+        "larger train.batch){} hide them",
+        percent(data),
+        stages.size() > 1 && facts.schedule != "breadth-first" ? ", or schedule.kind: breadth-first," : ""));
   if (const double copy = share(all.wait_copy, all.steps); copy > much_copy)
-    add(fmt::format("{:.0f} % of the time passes with waiting for copies between memories; raise memory.device_limit, or take more stages",
+    add(
+        fmt::format("{:.0f} % of the time passes with waiting for copies between memories; raise "
+                    "memory.device_limit, or take more stages",
                     percent(copy)));
   if (const double update = share(all.update, all.steps); update > much_update)
-    add(fmt::format("updates take {:.0f} % of the time; {}a larger train.batch updates less often for the same tokens", percent(update),
-                    facts.data > 1 && !facts.sharded_optimizer ? "train.zero: 1 shares them among the replicas; " : ""));
-  if (const double scalars = share(all.scalars + (stages.size() == 1 ? all.wait_scalars : 0), all.steps); scalars > much_scalars)
-    add(fmt::format("the gradient's norm and the sums of scalars take {:.0f} % of the time; a larger train.batch needs them less often",
+    add(fmt::format(
+        "updates take {:.0f} % of the time; {}a larger train.batch updates less often for the same tokens",
+        percent(update),
+        facts.data > 1 && !facts.sharded_optimizer ? "train.zero: 1 shares them among the replicas; " : ""));
+  if (const double scalars = share(all.scalars + (stages.size() == 1 ? all.wait_scalars : 0), all.steps);
+      scalars > much_scalars)
+    add(
+        fmt::format("the gradient's norm and the sums of scalars take {:.0f} % of the time; a larger "
+                    "train.batch needs them less often",
                     percent(scalars)));
   if (const double other = share(all.steps - all.work() - all.waiting(), all.steps); other > much_other)
     add(
-        fmt::format("{:.0f} % of the time goes to nothing of these (filling gradients with zeros, messages begun, ranks that share a "
+        fmt::format("{:.0f} % of the time goes to nothing of these (filling gradients with zeros, messages "
+                    "begun, ranks that share a "
                     "processor); fewer ranks on this machine or a larger "
                     "train.micro_batch make it less",
                     percent(other)));

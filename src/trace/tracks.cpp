@@ -11,7 +11,8 @@ namespace mindpipe {
 namespace {
 
 std::string name_of_queue(const QueueKey& key) {
-  if (key.queue == Queue::channel) return fmt::format("{} {} stage {}", name_of(key.payload), key.outgoing ? "to" : "from", key.peer);
+  if (key.queue == Queue::channel)
+    return fmt::format("{} {} stage {}", name_of(key.payload), key.outgoing ? "to" : "from", key.peer);
   if (key.queue == Queue::group) return fmt::format("{} group", name_of(key.group));
   return name_of(key.queue);
 }
@@ -28,7 +29,8 @@ std::vector<int> lanes_of(const std::vector<Recorder::Times>& slices) {
   std::vector<std::int64_t> ended;  // when each lane's last slice did
   for (std::size_t i : order) {
     if (slices[i].end == 0) continue;
-    const auto free = std::find_if(ended.begin(), ended.end(), [&](std::int64_t end) { return end <= slices[i].start; });
+    const auto free =
+        std::find_if(ended.begin(), ended.end(), [&](std::int64_t end) { return end <= slices[i].start; });
     lanes[i] = static_cast<int>(free - ended.begin());
     if (free == ended.end()) ended.push_back(slices[i].end);
     else *free = slices[i].end;
@@ -42,14 +44,17 @@ Tracks tracks_of(const std::vector<Action>& list, const std::vector<std::vector<
   Tracks tracks;
   tracks.of.assign(steps.size(), std::vector<int>(list.size()));
   for (const auto& [key, actions] : queues) {
-    std::vector<Recorder::Times> slices;  // of all steps: one may begin before the step before it has ended everywhere
+    std::vector<Recorder::Times>
+        slices;  // of all steps: one may begin before the step before it has ended everywhere
     for (const auto& times : steps)
       for (std::size_t i : actions) slices.push_back(times[i]);
     const std::vector<int> lanes = lanes_of(slices);
-    const int first = static_cast<int>(tracks.names.size()), most = lanes.empty() ? 0 : *std::max_element(lanes.begin(), lanes.end());
+    const int first = static_cast<int>(tracks.names.size()),
+              most = lanes.empty() ? 0 : *std::max_element(lanes.begin(), lanes.end());
     for (int lane = 0; lane <= most; ++lane)
       tracks.names.push_back(name_of_queue(key) + (lane == 0 ? "" : fmt::format(", lane {}", lane + 1)));
-    for (std::size_t k = 0; k < lanes.size(); ++k) tracks.of[k / actions.size()][actions[k % actions.size()]] = first + lanes[k];
+    for (std::size_t k = 0; k < lanes.size(); ++k)
+      tracks.of[k / actions.size()][actions[k % actions.size()]] = first + lanes[k];
   }
   return tracks;
 }

@@ -15,7 +15,8 @@ std::string refusal(const std::string& precision) {
   MPI_CHECK(MPI_Comm_rank(world.comm, &world.rank));
   MPI_CHECK(MPI_Comm_size(world.comm, &world.size));
   try {
-    require_same_arithmetic(world, world.rank == 0 ? "cpu: avx512+bf16, 2 threads" : "cpu: avx512, 1 thread", precision);
+    require_same_arithmetic(world, world.rank == 0 ? "cpu: avx512+bf16, 2 threads" : "cpu: avx512, 1 thread",
+                            precision);
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::bad_configuration);
     MPI_CHECK(MPI_Barrier(world.comm));  // the others wait there for the job to be ended
@@ -30,7 +31,9 @@ TEST(Agreement, OnAUnitForBf16IsAskedForInBf16Only) {
   MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
   const std::string sentence = refusal("bf16");
   if (rank == 0) EXPECT_EQ(sentence, "");
-  else EXPECT_THAT(sentence, testing::HasSubstr("its instruction set is cpu: avx512 here and cpu: avx512+bf16 on rank 0"));
+  else
+    EXPECT_THAT(sentence,
+                testing::HasSubstr("its instruction set is cpu: avx512 here and cpu: avx512+bf16 on rank 0"));
 }
 
 }  // namespace

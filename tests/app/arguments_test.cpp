@@ -37,7 +37,8 @@ TEST(Arguments, TrainIsTheVerbWhenNoneIsNamed) {
 }
 
 TEST(Arguments, OverridesAndOptionsMayStandInAnyOrder) {
-  const Arguments a = parse({"generate", "generate.prompt=To be, or # not: \"x\"", "--config=gpt.yaml", "generate.tokens=5"});
+  const Arguments a =
+      parse({"generate", "generate.prompt=To be, or # not: \"x\"", "--config=gpt.yaml", "generate.tokens=5"});
   EXPECT_EQ(a.verb, "generate");
   EXPECT_THAT(a.overrides, ElementsAre("generate.prompt=To be, or # not: \"x\"", "generate.tokens=5"));
   EXPECT_THAT(parse({"train.steps=3", "--config", "x"}).overrides, ElementsAre("train.steps=3"));
@@ -46,7 +47,8 @@ TEST(Arguments, OverridesAndOptionsMayStandInAnyOrder) {
 TEST(Arguments, ReadsEachVerbsOptions) {
   EXPECT_TRUE(parse({"train", "--config", "x", "--dry-run"}).dry_run);
   EXPECT_TRUE(parse({"--config", "x", "--print-config"}).print_config);
-  EXPECT_THAT(parse({"--config", "x", "--max-walltime", "23h50m"}).overrides, ElementsAre("run.max_walltime=23h50m"));
+  EXPECT_THAT(parse({"--config", "x", "--max-walltime", "23h50m"}).overrides,
+              ElementsAre("run.max_walltime=23h50m"));
   const Arguments plan = parse({"plan", "--config", "x", "--simulate", "--ranks", "64"});
   EXPECT_TRUE(plan.simulate);
   EXPECT_EQ(plan.ranks, 64);
@@ -80,27 +82,39 @@ TEST(Arguments, AnswersWithoutAConfiguration) {
 }
 
 TEST(Arguments, RefusesWithASentence) {
-  EXPECT_EQ(complaint({}), "command line: nothing is asked for (mindpipe-train --config FILE trains, --help shows the rest)");
-  EXPECT_EQ(complaint({"tarin", "--config", "x"}),
-            "command line: tarin is not a verb (train, eval, generate, plan, data, doctor); did you mean train?");
+  EXPECT_EQ(
+      complaint({}),
+      "command line: nothing is asked for (mindpipe-train --config FILE trains, --help shows the rest)");
+  EXPECT_EQ(
+      complaint({"tarin", "--config", "x"}),
+      "command line: tarin is not a verb (train, eval, generate, plan, data, doctor); did you mean train?");
   EXPECT_EQ(complaint({"doctor", "--tune", "table"}),
             "command line: --config FILE is missing (doctor --tune needs one; configs/ holds examples)");
   EXPECT_EQ(complaint({"doctor", "--config", "x"}),
-            "command line: a configuration is read only by doctor --tune TABLE; doctor alone examines this machine");
+            "command line: a configuration is read only by doctor --tune TABLE; doctor alone examines this "
+            "machine");
   EXPECT_EQ(complaint({"gpt.yaml"}), "command line: gpt.yaml is not a verb; did you mean --config gpt.yaml?");
-  EXPECT_EQ(complaint({"train"}), "command line: --config FILE is missing (train needs one; configs/ holds examples)");
-  EXPECT_EQ(complaint({"--confg", "x"}), "command line: --confg is not an option of train; did you mean --config?");
-  EXPECT_EQ(complaint({"--config", "x", "steps"}), "command line: steps is not key=value (like train.steps=20)");
-  EXPECT_EQ(complaint({"eval", "--config", "x", "--dry-run"}), "command line: --dry-run is not an option of eval");
+  EXPECT_EQ(complaint({"train"}),
+            "command line: --config FILE is missing (train needs one; configs/ holds examples)");
+  EXPECT_EQ(complaint({"--confg", "x"}),
+            "command line: --confg is not an option of train; did you mean --config?");
+  EXPECT_EQ(complaint({"--config", "x", "steps"}),
+            "command line: steps is not key=value (like train.steps=20)");
+  EXPECT_EQ(complaint({"eval", "--config", "x", "--dry-run"}),
+            "command line: --dry-run is not an option of eval");
   EXPECT_THAT(complaint({"--config"}), HasSubstr("command line: --config"));
   EXPECT_THAT(complaint({"plan", "--config", "x", "--ranks", "0"}), HasSubstr("command line: --ranks"));
   EXPECT_THAT(complaint({"plan", "--config", "x", "--ranks", "many"}), HasSubstr("command line: "));
   for (const char* number : {"040", "0x20", "+8", "8.0", "4'0"})
-    EXPECT_THAT(complaint({"plan", "--config", "x", "--ranks", number}), HasSubstr("is not an integer in plain digits"));
+    EXPECT_THAT(complaint({"plan", "--config", "x", "--ranks", number}),
+                HasSubstr("is not an integer in plain digits"));
   for (const char* seed : {"-3", "99999999999999999999999"})
-    EXPECT_THAT(complaint({"data", "synthesize", "arithmetic", "--output", "out", std::string("--seed=") + seed}),
-                HasSubstr(std::string(seed) + "' is not a seed"));
-  EXPECT_EQ(parse({"data", "synthesize", "arithmetic", "--output", "out", "--seed", "18446744073709551615"}).data.seed, UINT64_MAX);
+    EXPECT_THAT(
+        complaint({"data", "synthesize", "arithmetic", "--output", "out", std::string("--seed=") + seed}),
+        HasSubstr(std::string(seed) + "' is not a seed"));
+  EXPECT_EQ(parse({"data", "synthesize", "arithmetic", "--output", "out", "--seed", "18446744073709551615"})
+                .data.seed,
+            UINT64_MAX);
   EXPECT_THAT(complaint({"data"}), HasSubstr("command line: "));
   EXPECT_THAT(complaint({"data", "import"}), HasSubstr("command line: "));
   EXPECT_THAT(complaint({"--config", "x", "--config", "y"}), HasSubstr("command line: "));

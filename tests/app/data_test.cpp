@@ -15,7 +15,8 @@ TEST(Data, WhatIsImportedCanBeInspected) {
   const Folder folder;
   write_file(folder / "in.jsonl", "{\"body\": \"one\"}\n{\"body\": \"\"}\n{\"body\": \"three\"}\n");
   EXPECT_THAT(import_text(folder / "in.jsonl", folder / "out.bin", "auto", "body", true),
-              EndsWith(" 10 tokens in 2 documents from " + (folder / "in.jsonl") + " (1 without text left out); the vocabulary is 257"));
+              EndsWith(" 10 tokens in 2 documents from " + (folder / "in.jsonl") +
+                       " (1 without text left out); the vocabulary is 257"));
   const std::string lines = inspect(folder / "out", 5);
   EXPECT_THAT(lines, HasSubstr("out.bin: uint16, 10 tokens, 2 sequences, 2 documents\n"));
   EXPECT_THAT(lines, HasSubstr("tokens 101 to 256 among the first 10\n"));
@@ -25,19 +26,23 @@ TEST(Data, WhatIsImportedCanBeInspected) {
 TEST(Data, AnImportWithoutTextLeavesNoFile) {
   const Folder folder;
   write_file(folder / "in.txt", "");
-  expect_error(Exit::bad_data, "in.txt: the file has no text", [&] { import_text(folder / "in.txt", folder / "out"); });
+  expect_error(Exit::bad_data, "in.txt: the file has no text",
+               [&] { import_text(folder / "in.txt", folder / "out"); });
   EXPECT_FALSE(std::filesystem::exists(folder / "out.bin"));
 }
 
 TEST(Data, SumsAreMadeFromASeed) {
   const Folder folder;
-  EXPECT_THAT(synthesize("arithmetic", folder / "a", 3, 9), EndsWith("a: 3 documents of 16 lines from seed 9"));
+  EXPECT_THAT(synthesize("arithmetic", folder / "a", 3, 9),
+              EndsWith("a: 3 documents of 16 lines from seed 9"));
   synthesize("synthetic:arithmetic", folder / "b", 3, 9);
   synthesize("arithmetic", folder / "c", 3, 10);
   EXPECT_EQ(read_file(folder / "a.bin"), read_file(folder / "b.bin"));
   EXPECT_NE(read_file(folder / "a.bin"), read_file(folder / "c.bin"));
-  expect_error(Exit::usage, "there is no corpus 'poems' to make", [&] { synthesize("poems", folder / "d", 1, 1); });
-  expect_error(Exit::usage, "0 documents of 16 lines (both must be 1 or more)", [&] { synthesize("arithmetic", folder / "d", 0, 1); });
+  expect_error(Exit::usage, "there is no corpus 'poems' to make",
+               [&] { synthesize("poems", folder / "d", 1, 1); });
+  expect_error(Exit::usage, "0 documents of 16 lines (both must be 1 or more)",
+               [&] { synthesize("arithmetic", folder / "d", 0, 1); });
 }
 
 }  // namespace

@@ -32,12 +32,15 @@ std::string advice(const Machine& machine, const std::string& name) {
   return all;
 }
 
-TEST(Doctor, HasNothingToSayAboutASoundMachine) { EXPECT_THAT(report(examine(sound())), HasSubstr("Nothing to do.\n")); }
+TEST(Doctor, HasNothingToSayAboutASoundMachine) {
+  EXPECT_THAT(report(examine(sound())), HasSubstr("Nothing to do.\n"));
+}
 
 TEST(Doctor, SaysWhatToDoAboutEachThing) {
   Machine m = sound();
   m.allowed = 1;
-  EXPECT_THAT(advice(m, "affinity"), StartsWith("all threads of a rank share one processor: start with mpirun --bind-to none"));
+  EXPECT_THAT(advice(m, "affinity"),
+              StartsWith("all threads of a rank share one processor: start with mpirun --bind-to none"));
   m.omp_threads = "8";
   EXPECT_THAT(advice(m, "affinity"), StartsWith("OMP_NUM_THREADS=8 threads share 1 processors"));
   m = sound();

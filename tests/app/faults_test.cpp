@@ -19,7 +19,8 @@
 
 #include "core/clock.h"
 
-// What becomes of a whole job under mpirun: when it ends, and when one of its ranks fails, is stopped or is killed in the middle of a run.
+// What becomes of a whole job under mpirun: when it ends, and when one of its ranks fails, is stopped or is
+// killed in the middle of a run.
 namespace mindpipe {
 namespace {
 
@@ -51,19 +52,22 @@ class Job {
   Job(const std::string& name, std::string settings, const std::string& verb = "train")
       : root_(fs::temp_directory_path() / ("mindpipe_faults_" + std::to_string(getpid()) + "_" + name)) {
     fs::create_directories(root_);
-    std::ofstream(root_ / "job.yaml") << "run: {dir: " << (root_ / "run").string()
-                                      << "}\n"
-                                         "model: {kind: gpt, layers: 1, width: 32, heads: 4, context: 16, vocabulary: 256}\n"
-                                         "data: {train: [" MINDPIPE_SOURCE_DIR
-                                         "/data/alice.txt]}\n"
-                                         "train: {steps: 50000, batch: 4, micro_batch: 1}\n"
-                                         "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
-                                         "watchdog: {step: 4s}\n"
-                                         "device: {threads: 1}\n";
+    std::ofstream(root_ / "job.yaml")
+        << "run: {dir: " << (root_ / "run").string()
+        << "}\n"
+           "model: {kind: gpt, layers: 1, width: 32, heads: 4, context: 16, vocabulary: 256}\n"
+           "data: {train: [" MINDPIPE_SOURCE_DIR
+           "/data/alice.txt]}\n"
+           "train: {steps: 50000, batch: 4, micro_batch: 1}\n"
+           "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
+           "watchdog: {step: 4s}\n"
+           "device: {threads: 1}\n";
     const std::string file = (root_ / "job.yaml").string();
-    for (std::size_t at = settings.find('@'); at != std::string::npos; at = settings.find('@')) settings.replace(at, 1, file);
-    const std::string command = "exec " MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh 4 " MINDPIPE_BINARY " " + verb + " --config " + file + " " +
-                                settings + " </dev/null >" + (root_ / "output").string() + " 2>&1";
+    for (std::size_t at = settings.find('@'); at != std::string::npos; at = settings.find('@'))
+      settings.replace(at, 1, file);
+    const std::string command = "exec " MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh 4 " MINDPIPE_BINARY " " +
+                                verb + " --config " + file + " " + settings + " </dev/null >" +
+                                (root_ / "output").string() + " 2>&1";
     launcher_ = fork();
     if (launcher_ == 0) execl("/bin/bash", "bash", "-c", command.c_str(), nullptr);
   }
@@ -86,7 +90,8 @@ class Job {
     std::vector<pid_t> found;
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const pid_t process = std::atoi(entry.path().filename().c_str());
-      if (process > 0 && contents(entry.path() / "cmdline").find(root_.string() + "/") != std::string::npos) found.push_back(process);
+      if (process > 0 && contents(entry.path() / "cmdline").find(root_.string() + "/") != std::string::npos)
+        found.push_back(process);
     }
     return found;
   }
@@ -95,7 +100,8 @@ class Job {
     const std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + '\0';
     int sent = 0;
     for (pid_t process : processes())
-      if (contents(fs::path("/proc") / std::to_string(process) / "environ").find(variable) != std::string::npos)
+      if (contents(fs::path("/proc") / std::to_string(process) / "environ").find(variable) !=
+          std::string::npos)
         sent += kill(process, number) == 0 ? 1 : 0;
     return sent;
   }
@@ -139,8 +145,10 @@ TEST(Faults, AStoppedRankEndsTheJobWith81AndOneSentenceThatNamesIt) {
   const std::vector<Case> cases{
       {"tensor", "grid.tensor=4", 2, "for tensor\\.[a-z_]+ number [0-9]+: [^\n]*ranks? [^\n]*2"},
       {"data", "grid.data=4", 0, "for (data|reduce|gather)[^\n]*: [^\n]*ranks? [^\n]*0"},
-      {"pipeline", "grid.pipeline=4", 3, "for (activation|gradient|the gradient|pipeline\\.)[^\n]*ranks? [^\n]*3"},
-      {"mixed", "grid.pipeline=2 grid.tensor=2", 1, "for (tensor|pipeline|activation|gradient|the gradient)[^\n]*ranks? [^\n]*1"},
+      {"pipeline", "grid.pipeline=4", 3,
+       "for (activation|gradient|the gradient|pipeline\\.)[^\n]*ranks? [^\n]*3"},
+      {"mixed", "grid.pipeline=2 grid.tensor=2", 1,
+       "for (tensor|pipeline|activation|gradient|the gradient)[^\n]*ranks? [^\n]*1"},
   };
   std::vector<std::unique_ptr<Job>> jobs;  // the next one starts while this one waits for its watchdog
   for (const Case& c : cases) jobs.push_back(struck(c, SIGSTOP));
@@ -152,12 +160,16 @@ TEST(Faults, AStoppedRankEndsTheJobWith81AndOneSentenceThatNamesIt) {
     const std::string silent = "rank " + std::to_string(cases[i].rank) + " on ";
     EXPECT_EQ(job.exit_code(), 81) << text;
     EXPECT_EQ(occurrences(text, "watchdog:"), 1) << text;
-    EXPECT_THAT(text, ContainsRegex("watchdog: step [0-9]+ has taken [4-9]\\.[0-9] s \\(limit 4\\.0 s, watchdog\\.step\\): " + silent +
-                                    "[^ ]+ \\(process [0-9]+\\) does not answer"));
-    EXPECT_THAT(text, ContainsRegex("rank [0-9] on [^ ]+ has waited [3-9]\\.[0-9] s " + std::string(cases[i].waited)));
+    EXPECT_THAT(text,
+                ContainsRegex(
+                    "watchdog: step [0-9]+ has taken [4-9]\\.[0-9] s \\(limit 4\\.0 s, watchdog\\.step\\): " +
+                    silent + "[^ ]+ \\(process [0-9]+\\) does not answer"));
+    EXPECT_THAT(text, ContainsRegex("rank [0-9] on [^ ]+ has waited [3-9]\\.[0-9] s " +
+                                    std::string(cases[i].waited)));
     EXPECT_THAT(text, HasSubstr("the job ends with exit code 81"));
     for (int rank = 0; rank < 4; ++rank)
-      EXPECT_EQ(fs::exists(job.run() / "log" / ("watchdog-" + std::to_string(rank) + ".txt")), rank != cases[i].rank);
+      EXPECT_EQ(fs::exists(job.run() / "log" / ("watchdog-" + std::to_string(rank) + ".txt")),
+                rank != cases[i].rank);
     const auto status = nlohmann::json::parse(contents(job.run() / "status.json"));
     EXPECT_EQ(status["state"], "failed");
     EXPECT_THAT(status["reason"].get<std::string>(), HasSubstr(silent));
@@ -173,29 +185,36 @@ TEST(Faults, ARankThatStopsWhileTheJobStartsIsNamed) {
   ASSERT_TRUE(holds_within(40, [&] { return job.exit_code().has_value(); })) << job.output();
   EXPECT_EQ(job.exit_code(), 81) << job.output();
   EXPECT_EQ(occurrences(job.output(), "watchdog:"), 1) << job.output();
+  EXPECT_THAT(
+      job.output(),
+      ContainsRegex(
+          "watchdog: start has taken [4-9]\\.[0-9] s \\(limit 4\\.0 s, watchdog\\.start\\): rank 2 (on [^ ]+ "
+          "\\(process [0-9]+\\) )?does not answer"));
   EXPECT_THAT(job.output(),
-              ContainsRegex("watchdog: start has taken [4-9]\\.[0-9] s \\(limit 4\\.0 s, watchdog\\.start\\): rank 2 (on [^ ]+ "
-                            "\\(process [0-9]+\\) )?does not answer"));
-  EXPECT_THAT(job.output(), ContainsRegex("rank [0-9] on [^ ]+ has waited [2-9]\\.[0-9] s for all ranks to "));
+              ContainsRegex("rank [0-9] on [^ ]+ has waited [2-9]\\.[0-9] s for all ranks to "));
   EXPECT_TRUE(holds_within(5, [&] { return job.processes().empty(); })) << "processes are left";
 }
 
 constexpr const char* long_evaluation =
     " data.validation=[" MINDPIPE_SOURCE_DIR "/data/alice.txt] watchdog.step=3s train.evaluate_batches=";
 
-/// The job ends with one sentence that names the silent rank; its limit is of one batch, though the evaluation has thousands.
+/// The job ends with one sentence that names the silent rank; its limit is of one batch, though the
+/// evaluation has thousands.
 void expect_named(Job& job, int rank, const std::string& phase) {
   ASSERT_TRUE(holds_within(20, [&] { return job.exit_code().has_value(); })) << job.output();
   EXPECT_EQ(job.exit_code(), 81) << job.output();
   EXPECT_EQ(occurrences(job.output(), "watchdog:"), 1) << job.output();
-  EXPECT_THAT(job.output(), ContainsRegex("watchdog: " + phase + " has taken [3-6]\\.[0-9] s \\(limit 3\\.0 s, watchdog\\.step\\): rank " +
-                                          std::to_string(rank) + " on [^ ]+ \\(process [0-9]+\\) does not answer"));
+  EXPECT_THAT(job.output(),
+              ContainsRegex("watchdog: " + phase +
+                            " has taken [3-6]\\.[0-9] s \\(limit 3\\.0 s, watchdog\\.step\\): rank " +
+                            std::to_string(rank) + " on [^ ]+ \\(process [0-9]+\\) does not answer"));
 }
 
 TEST(Faults, ARankThatStopsDuringAnEvaluationIsNamed) {
   Job job("evaluation", "grid.data=4 train.evaluate_every=1" + std::string(long_evaluation) + "100000");
   ASSERT_TRUE(holds_within(60, [&] { return job.is_ready() || job.exit_code(); })) << job.output();
-  std::this_thread::sleep_for(std::chrono::seconds(1));  // the first step takes a few milliseconds, the evaluation minutes
+  std::this_thread::sleep_for(
+      std::chrono::seconds(1));  // the first step takes a few milliseconds, the evaluation minutes
   job.signal(3, SIGSTOP);
   expect_named(job, 3, "(batch [0-9]+ of 100000 of the evaluation after )?step 1");
 }
@@ -209,33 +228,42 @@ TEST(Faults, EvalNamesTheRankThatStops) {
   std::this_thread::sleep_for(std::chrono::seconds(1));
   job.signal(3, SIGSTOP);
   expect_named(job, 3, "batch [0-9]+ of 100000 of the evaluation");
-  EXPECT_TRUE(fs::exists(trained.run() / "log/eval/watchdog-0.txt")) << "apart from what a training says in the same directory";
+  EXPECT_TRUE(fs::exists(trained.run() / "log/eval/watchdog-0.txt"))
+      << "apart from what a training says in the same directory";
 }
 
 TEST(Faults, ARankThatStopsAtTheEndIsNamed) {
-  Job job("end", "grid.data=5 train.batch=5 train.steps=1 watchdog.start=4s : -np 1 env LD_PRELOAD=" MINDPIPE_STOPS_AT_THE_END
-                 " " MINDPIPE_BINARY " train --config @ grid.data=5 train.batch=5 train.steps=1 watchdog.start=4s");
+  Job job("end",
+          "grid.data=5 train.batch=5 train.steps=1 watchdog.start=4s : -np 1 env "
+          "LD_PRELOAD=" MINDPIPE_STOPS_AT_THE_END " " MINDPIPE_BINARY
+          " train --config @ grid.data=5 train.batch=5 train.steps=1 watchdog.start=4s");
   ASSERT_TRUE(holds_within(60, [&] { return job.exit_code().has_value(); })) << job.output();
   EXPECT_EQ(job.exit_code(), 81) << job.output();
   EXPECT_EQ(occurrences(job.output(), "watchdog:"), 1) << job.output();
-  EXPECT_THAT(job.output(),
-              ContainsRegex("watchdog: end has taken [4-9]\\.[0-9] s \\(limit 4\\.0 s, watchdog\\.start\\): rank 4 on [^ ]+ "
-                            "\\(process [0-9]+\\) does not answer [^\n]*; rank 0 on [^ ]+ has waited [3-9]\\.[0-9] s for all ranks "
-                            "to end \\(MPI_Finalize\\)"));
+  EXPECT_THAT(
+      job.output(),
+      ContainsRegex(
+          "watchdog: end has taken [4-9]\\.[0-9] s \\(limit 4\\.0 s, watchdog\\.start\\): rank 4 on [^ ]+ "
+          "\\(process [0-9]+\\) does not answer [^\n]*; rank 0 on [^ ]+ has waited [3-9]\\.[0-9] s for all "
+          "ranks "
+          "to end \\(MPI_Finalize\\)"));
   EXPECT_EQ(nlohmann::json::parse(contents(job.run() / "status.json"))["state"], "done") << "all was saved";
 }
 
 TEST(Faults, AKilledRankEndsTheJobWithinTenSeconds) {
-  for (const Case& c :
-       {Case{"tensor", "grid.tensor=4", 1, ""}, Case{"data", "grid.data=4", 3, ""}, Case{"pipeline", "grid.pipeline=4", 0, ""}}) {
+  for (const Case& c : {Case{"tensor", "grid.tensor=4", 1, ""}, Case{"data", "grid.data=4", 3, ""},
+                        Case{"pipeline", "grid.pipeline=4", 0, ""}}) {
     SCOPED_TRACE(c.name);
     const auto job = struck(c, SIGKILL);
-    EXPECT_TRUE(holds_within(10, [&] { return job->exit_code() && job->processes().empty(); })) << job->output();
+    EXPECT_TRUE(holds_within(10, [&] { return job->exit_code() && job->processes().empty(); }))
+        << job->output();
     EXPECT_EQ(job->exit_code(), 128 + SIGKILL) << job->output();
-    EXPECT_THAT(job->output(), ContainsRegex("process rank " + std::to_string(c.rank) + " .*exited on signal 9"));
+    EXPECT_THAT(job->output(),
+                ContainsRegex("process rank " + std::to_string(c.rank) + " .*exited on signal 9"));
     const auto status = nlohmann::json::parse(contents(job->run() / "status.json"));
     EXPECT_EQ(status["state"], c.rank == 0 ? "running" : "stopped") << "nobody could write for rank 0";
-    EXPECT_THAT(status["reason"].get<std::string>(), HasSubstr(c.rank == 0 ? "" : "(SIGTERM): a rank was lost, or "));
+    EXPECT_THAT(status["reason"].get<std::string>(),
+                HasSubstr(c.rank == 0 ? "" : "(SIGTERM): a rank was lost, or "));
     EXPECT_GT(status["step"], 0);
   }
 }
@@ -248,14 +276,17 @@ TEST(Jobs, TheirLedgerTellsTrafficFromWhatIsBroughtTogetherForFiles) {
 }
 
 TEST(Jobs, WhatAnEmulatedJobLeavesSaysSo) {
-  Job job("emulated", "grid.pipeline=2 grid.data=2 train.steps=2 device.kind=emulated device.description=instant");
+  Job job("emulated",
+          "grid.pipeline=2 grid.data=2 train.steps=2 device.kind=emulated device.description=instant");
   ASSERT_TRUE(holds_within(60, [&] { return job.exit_code().has_value(); })) << job.output();
   EXPECT_EQ(job.exit_code(), 0) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("emulated: traffic of rank 0"));
   std::istringstream lines(job.output());
-  for (std::string line; std::getline(lines, line);) EXPECT_TRUE(line.empty() || line.starts_with("emulated: ")) << line;
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(line.empty() || line.starts_with("emulated: ")) << line;
   EXPECT_EQ(nlohmann::json::parse(contents(job.run() / "status.json"))["emulated"], true);
-  EXPECT_EQ(nlohmann::json::parse(contents(job.run() / "trace.json"))["otherData"]["device"], "emulated: instant");
+  EXPECT_EQ(nlohmann::json::parse(contents(job.run() / "trace.json"))["otherData"]["device"],
+            "emulated: instant");
 }
 
 TEST(Faults, WhatFailsOnAllRanksIsSaidOnceAndWhatFailsOnOneIsNotLost) {
@@ -265,14 +296,20 @@ TEST(Faults, WhatFailsOnAllRanksIsSaidOnceAndWhatFailsOnOneIsNotLost) {
     const char* text;
   };
   for (const Failure& f : std::vector<Failure>{
-           {"input", "grid.data=4 data.train=[/no/such/file.txt]", 66, "mindpipe-train: /no/such/file.txt: there is no such file"},
-           {"memory", "grid.tensor=4 memory.device_limit=1000", 71, "mindpipe-train: memory: a rank of stage 0 will need"},
-           {"loss", "grid.pipeline=4 optimizer.rate.peak=1000000 train.clip=0", 79, ": the loss is (nan|inf); .*first"},
+           {"input", "grid.data=4 data.train=[/no/such/file.txt]", 66,
+            "mindpipe-train: /no/such/file.txt: there is no such file"},
+           {"memory", "grid.tensor=4 memory.device_limit=1000", 71,
+            "mindpipe-train: memory: a rank of stage 0 will need"},
+           {"loss", "grid.pipeline=4 optimizer.rate.peak=1000000 train.clip=0", 79,
+            ": the loss is (nan|inf); .*first"},
            {"one", "train.batch=5 grid.data=5 : -np 1 " MINDPIPE_BINARY " train --config /no/such.yaml", 66,
             "mindpipe-train: rank 4: /no/such.yaml: "},
            {"unlike",
-            "train.batch=8 : -np 4 " MINDPIPE_BINARY " train --config @ train.batch=8 grid.data=4 grid.tensor=2 grid.pipeline=auto", 78,
-            "mindpipe-train: rank 4: this rank, on [^ ]+, does not run what rank 0 runs: grid.pipeline is auto here and 1 on rank 0, "
+            "train.batch=8 : -np 4 " MINDPIPE_BINARY
+            " train --config @ train.batch=8 grid.data=4 grid.tensor=2 grid.pipeline=auto",
+            78,
+            "mindpipe-train: rank 4: this rank, on [^ ]+, does not run what rank 0 runs: grid.pipeline is "
+            "auto here and 1 on rank 0, "
             "grid.data "
             "is 4 "
             "here and 1 on rank 0, grid.tensor is 2 here and 1 on rank 0[,;]"},

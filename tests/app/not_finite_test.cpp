@@ -32,20 +32,26 @@ class NotFinite : public TheProgram {
 TEST_F(NotFinite, AWeightIsNamedByEvalOnEveryLayoutAndByGenerateBeforeItWritesAToken) {
   ASSERT_EQ(tiny("").code, 0);
   spoil("transformer.h.0.mlp.c_proj.weight", std::numeric_limits<float>::quiet_NaN());
-  constexpr const char* named = "; the first that is not finite is the weight layers.0.mlp.mlp.output.weight (";
+  constexpr const char* named =
+      "; the first that is not finite is the weight layers.0.mlp.mlp.output.weight (";
   const std::string eval = std::string(MINDPIPE_BINARY) + " eval --config " + (root_ / "tiny.yaml").string();
-  for (const std::string& command : {eval, MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh 4 " + eval + " grid.tensor=2 grid.pipeline=2",
-                                     MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh 2 " + eval + " grid.data=2"}) {
+  for (const std::string& command :
+       {eval, MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh 4 " + eval + " grid.tensor=2 grid.pipeline=2",
+        MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh 2 " + eval + " grid.data=2"}) {
     const Answer refused = run_command(command);
     EXPECT_EQ(refused.code, 79) << command << refused.text;
     EXPECT_THAT(refused.text, HasSubstr(std::string("the validation loss is nan") + named)) << command;
     EXPECT_THAT(refused.text, Not(HasSubstr("validation_loss"))) << command;
   }
-  for (const char* rule : {"generate.temperature=0", "generate.temperature=1", "generate.top_k=3", "generate.top_p=0.5"}) {
-    const Answer written = run_command("(" + generate_command() + " " + rule + " 2>" + (root_ / "words").string() + ")");
+  for (const char* rule :
+       {"generate.temperature=0", "generate.temperature=1", "generate.top_k=3", "generate.top_p=0.5"}) {
+    const Answer written =
+        run_command("(" + generate_command() + " " + rule + " 2>" + (root_ / "words").string() + ")");
     EXPECT_EQ(written.code, 79) << rule;
     EXPECT_EQ(written.text, "Alice") << rule;
-    EXPECT_THAT(read("words"), HasSubstr(std::string("token 1 of the text cannot be drawn: a logit is nan") + named)) << rule;
+    EXPECT_THAT(read("words"),
+                HasSubstr(std::string("token 1 of the text cannot be drawn: a logit is nan") + named))
+        << rule;
   }
 }
 
@@ -54,17 +60,20 @@ TEST_F(NotFinite, TheBlockIsNamedWhereWeightsAreFinite) {
   spoil("transformer.h.0.attn.c_attn.weight", 3e38F);
   const Answer refused = tiny("train.evaluate_batches=2", "eval");
   EXPECT_EQ(refused.code, 79) << refused.text;
-  EXPECT_THAT(refused.text,
-              HasSubstr("in batch 1 of 2, weights are finite; the first output that is not is that of block layers.0.attention ("));
+  EXPECT_THAT(refused.text, HasSubstr("in batch 1 of 2, weights are finite; the first output that is not is "
+                                      "that of block layers.0.attention ("));
   const Answer written = run_command(generate_command());
   EXPECT_EQ(written.code, 79) << written.text;
   EXPECT_THAT(written.text, HasSubstr("all weights are finite, but what comes of them is not"));
 }
 
 TEST_F(NotFinite, AnEvaluationAmongStepsEndsTheTraining) {
-  const Answer diverged = tiny("optimizer.rate.peak=1000000 train.clip=0 train.steps=1 train.evaluate_every=1");
+  const Answer diverged =
+      tiny("optimizer.rate.peak=1000000 train.clip=0 train.steps=1 train.evaluate_every=1");
   EXPECT_EQ(diverged.code, 79) << diverged.text;
-  EXPECT_THAT(diverged.text, HasSubstr("step 1: the validation loss is nan; in batch 1 of 1, weights are finite; the first output"));
+  EXPECT_THAT(
+      diverged.text,
+      HasSubstr("step 1: the validation loss is nan; in batch 1 of 1, weights are finite; the first output"));
   EXPECT_EQ(nlohmann::json::parse(read("run/status.json"))["state"], "failed");
   EXPECT_FALSE(fs::exists(root_ / "run/model.safetensors"));
 }

@@ -29,24 +29,34 @@ TEST(StepLimit, LeavesALongStepTheTimeThatItNeeds) {
 }
 
 TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
-  const std::string text = plan_text(config("gpt2-124m", {"grid.pipeline=4", "grid.data=2", "grid.tensor=1"}), 8, true);
+  const std::string text =
+      plan_text(config("gpt2-124m", {"grid.pipeline=4", "grid.data=2", "grid.tensor=1"}), 8, true);
   EXPECT_THAT(text, HasSubstr("8 ranks (supernet 1 x pipeline 4 x data 2 x tensor 1)"));
   EXPECT_THAT(text, ContainsRegex("step [0-9]+[^,]*, [0-9.]+[kM]? tokens/s")) << text;
   EXPECT_THAT(text, HasSubstr("\nlinks (device.links): 10 GB/s after 2.0 us\n")) << text;
   EXPECT_EQ(lines_of(text), 5 + 4) << text;
-  EXPECT_THAT(text, ContainsRegex("\n3 +[0-9]+-[0-9]+ +[0-9.]+% +[0-9.]+% +1 ")) << "the last stage of 1f1b holds one tape\n" << text;
-  EXPECT_THAT(text, ContainsRegex("\n0 +0-[0-9]+ +[0-9.]+% +[0-9.]+% +4 ")) << "the first holds as many as there are stages\n" << text;
+  EXPECT_THAT(text, ContainsRegex("\n3 +[0-9]+-[0-9]+ +[0-9.]+% +[0-9.]+% +1 "))
+      << "the last stage of 1f1b holds one tape\n"
+      << text;
+  EXPECT_THAT(text, ContainsRegex("\n0 +0-[0-9]+ +[0-9.]+% +[0-9.]+% +4 "))
+      << "the first holds as many as there are stages\n"
+      << text;
 }
 
 TEST(Plan, WithoutSimulationItTellsOrderAndMemoryAndNoTimes) {
-  const std::string text = plan_text(config("gpt-tiny", {"grid.pipeline=2", "train.batch=8", "train.micro_batch=2"}), 2, false);
+  const std::string text =
+      plan_text(config("gpt-tiny", {"grid.pipeline=2", "train.batch=8", "train.micro_batch=2"}), 2, false);
   EXPECT_THAT(text, HasSubstr("\n0      F0 F1 B0 F2 B1 F3 B2 B3\n"));
   EXPECT_THAT(text, HasSubstr("\n1      F0 B0 F1 B1 F2 B2 F3 B3\n"));
   for (const char* word : {"tapes", "activations", "total"}) EXPECT_THAT(text, HasSubstr(word));
-  for (const char* word : {"bubble", "tokens/s", "simulated"}) EXPECT_THAT(text, testing::Not(HasSubstr(word)));
-  EXPECT_THAT(plan_text(config("gpt-tiny", {"grid.pipeline=2", "schedule.kind=zb-h1"}), 2, false), HasSubstr(" F0 F1 I0 "));
-  EXPECT_THAT(plan_text(config("gpt-tiny", {"grid.pipeline=2", "schedule.kind=interleaved", "schedule.chunks=2"}), 2, false),
-              HasSubstr(" F0.0 F1.0 F0.2 "));
+  for (const char* word : {"bubble", "tokens/s", "simulated"})
+    EXPECT_THAT(text, testing::Not(HasSubstr(word)));
+  EXPECT_THAT(plan_text(config("gpt-tiny", {"grid.pipeline=2", "schedule.kind=zb-h1"}), 2, false),
+              HasSubstr(" F0 F1 I0 "));
+  EXPECT_THAT(
+      plan_text(config("gpt-tiny", {"grid.pipeline=2", "schedule.kind=interleaved", "schedule.chunks=2"}), 2,
+                false),
+      HasSubstr(" F0.0 F1.0 F0.2 "));
 }
 
 TEST(Plan, ForAGpuIsPricedForOne) {
@@ -54,21 +64,28 @@ TEST(Plan, ForAGpuIsPricedForOne) {
                     core = plan_text(config("gpt2-124m", {"grid.data=1"}), 1, true);
   EXPECT_THAT(gpu, HasSubstr("for the device h200 (device.description)"));
   EXPECT_THAT(core, HasSubstr("for the device core (device.description)"));
-  EXPECT_THAT(plan_text(config("gpt2-124m", {"device.kind=cuda", "device.description=a100", "grid.data=1"}), 1, true), HasSubstr("a100"));
+  EXPECT_THAT(
+      plan_text(config("gpt2-124m", {"device.kind=cuda", "device.description=a100", "grid.data=1"}), 1, true),
+      HasSubstr("a100"));
   const auto step = [](const Config& c) { return make_run_plan(on_paper(c, 1)).step.expected.step; };
-  EXPECT_LT(100 * step(config("gpt2-124m", {"device.kind=cuda", "grid.data=1"})), step(config("gpt2-124m", {"grid.data=1"})));
+  EXPECT_LT(100 * step(config("gpt2-124m", {"device.kind=cuda", "grid.data=1"})),
+            step(config("gpt2-124m", {"grid.data=1"})));
 }
 
 TEST(Plan, IsPricedForTheLinksOfTheConfiguration) {
   const auto text = [](std::vector<std::string> more) {
-    more.insert(more.end(), {"device.kind=cuda", "grid.pipeline=2", "grid.data=8", "train.batch=64", "train.micro_batch=2"});
+    more.insert(more.end(), {"device.kind=cuda", "grid.pipeline=2", "grid.data=8", "train.batch=64",
+                             "train.micro_batch=2"});
     return plan_text(config("gpt2-124m", more), 16, true);
   };
-  EXPECT_THAT(text({}),
-              HasSubstr("links (device.links): 350 GB/s after 8.0 us within a node of 8 ranks, 45 GB/s after 15.0 us between nodes\n"));
-  const std::vector<std::string> slow{"device.links.ranks_per_node=4", "device.links.rate_between_nodes=1.25e9",
+  EXPECT_THAT(text({}), HasSubstr("links (device.links): 350 GB/s after 8.0 us within a node of 8 ranks, 45 "
+                                  "GB/s after 15.0 us between nodes\n"));
+  const std::vector<std::string> slow{"device.links.ranks_per_node=4",
+                                      "device.links.rate_between_nodes=1.25e9",
                                       "device.links.latency_between_nodes=5e-5"};
-  EXPECT_THAT(text(slow), HasSubstr("350 GB/s after 8.0 us within a node of 4 ranks, 1.25 GB/s after 50.0 us between nodes\n"));
+  EXPECT_THAT(
+      text(slow),
+      HasSubstr("350 GB/s after 8.0 us within a node of 4 ranks, 1.25 GB/s after 50.0 us between nodes\n"));
 }
 
 TEST(Plan, MoreMicroBatchesShrinkTheBubble) {
@@ -84,10 +101,12 @@ TEST(Plan, TellsTheShareOfTensorSums) {
     const RunPlan plan = make_run_plan(c);
     return static_cast<double>(plan.step.expected.sums[0]) / static_cast<double>(plan.step.expected.step);
   };
-  const Config whole = resolve(config("gpt-tiny", {"grid.tensor=1"})), shared = resolve(config("gpt-tiny", {"grid.tensor=2"}));
+  const Config whole = resolve(config("gpt-tiny", {"grid.tensor=1"})),
+               shared = resolve(config("gpt-tiny", {"grid.tensor=2"}));
   EXPECT_EQ(share(whole), 0);
   EXPECT_GT(share(shared), 0);
-  EXPECT_THAT(plan_text(whole, 1, true), ContainsRegex("bubble +tensor +tapes .*\n0 +[0-9]+-[0-9]+ +0.0% +0.0% +1 "));
+  EXPECT_THAT(plan_text(whole, 1, true),
+              ContainsRegex("bubble +tensor +tapes .*\n0 +[0-9]+-[0-9]+ +0.0% +0.0% +1 "));
   EXPECT_THAT(plan_text(shared, 2, true), HasSubstr(fmt::format(" {:.1f}%", 100 * share(shared))));
 }
 
@@ -101,13 +120,17 @@ void expect_offers(const Config& c, int ranks, int least) {
     text = error.what();
   }
   int offered = 0;
-  for (std::size_t at = text.find("that fit: "); (at = text.find("supernet ", at)) != std::string::npos; ++offered, ++at) {
+  for (std::size_t at = text.find("that fit: "); (at = text.find("supernet ", at)) != std::string::npos;
+       ++offered, ++at) {
     Config other = c;
-    const int found = std::sscanf(&text[at], "supernet %d x pipeline %d x data %d x tensor %d", &other.grid.supernet, &other.grid.pipeline,
-                                  &other.grid.data, &other.grid.tensor);
+    const int found =
+        std::sscanf(&text[at], "supernet %d x pipeline %d x data %d x tensor %d", &other.grid.supernet,
+                    &other.grid.pipeline, &other.grid.data, &other.grid.tensor);
     ASSERT_EQ(found, 4) << text;
-    other.reproducible = {c.reproducible.tensor_follows ? 0 : c.reproducible.tensor, c.reproducible.data_follows ? 0 : c.reproducible.data};
-    EXPECT_NO_THROW(require_fit(make_run_plan(on_paper(resolve(other), ranks)), c.memory.device_limit)) << &text[at];
+    other.reproducible = {c.reproducible.tensor_follows ? 0 : c.reproducible.tensor,
+                          c.reproducible.data_follows ? 0 : c.reproducible.data};
+    EXPECT_NO_THROW(require_fit(make_run_plan(on_paper(resolve(other), ranks)), c.memory.device_limit))
+        << &text[at];
   }
   EXPECT_GE(offered, least) << text;
 }
@@ -116,8 +139,10 @@ TEST(Plan, OffersOnlyGridsThatARunWouldAccept) {
   expect_offers(config("gpt-tiny", {"grid.pipeline=3"}), 4, 2);    // 2 x 2 shards
   expect_offers(config("gpt2-1.5b", {"grid.pipeline=3"}), 8, 1);   // 25 heads
   expect_offers(config("gpt-tiny", {"grid.pipeline=16"}), 16, 1);  // 10 blocks
-  expect_offers(config("gpt-tiny", {"grid.pipeline=3", "reproducible.tensor=auto", "reproducible.data=auto"}), 4, 3);
-  expect_offers(config("gpt-tiny", {"grid.pipeline=3", "memory.device_limit=25MiB"}), 2, 1);  // two stages, or half the products
+  expect_offers(config("gpt-tiny", {"grid.pipeline=3", "reproducible.tensor=auto", "reproducible.data=auto"}),
+                4, 3);
+  expect_offers(config("gpt-tiny", {"grid.pipeline=3", "memory.device_limit=25MiB"}), 2,
+                1);  // two stages, or half the products
 }
 
 TEST(Plan, OffersGridsAlsoWhereADegreeIsRefusedByItself) {
@@ -133,7 +158,8 @@ TEST(Plan, OffersGridsAlsoWhereADegreeIsRefusedByItself) {
   EXPECT_THAT(heads, HasSubstr("grid.tensor is 3 and model.heads 4"));
   EXPECT_THAT(heads, HasSubstr("; grids of 3 ranks that fit: supernet 1 x pipeline 3 x data 1 x tensor 1"));
   EXPECT_THAT(refusal({"grid.tensor=3"}, 3), HasSubstr("grids of 3 ranks that fit: "));
-  EXPECT_THAT(refusal({"grid.tensor=3", "model.heads=5"}, 3), Not(HasSubstr("that fit"))) << "not the grid's fault";
+  EXPECT_THAT(refusal({"grid.tensor=3", "model.heads=5"}, 3), Not(HasSubstr("that fit")))
+      << "not the grid's fault";
 }
 
 TEST(Plan, SaysWhichNumbersOfRanksHaveAGridWhereNoneOfThisNumberFits) {
@@ -146,24 +172,29 @@ TEST(Plan, SaysWhichNumbersOfRanksHaveAGridWhereNoneOfThisNumberFits) {
     return "";
   };
   const std::string text = refusal(config("gpt-tiny", {"grid.pipeline=auto"}), 11);
-  EXPECT_THAT(text, ContainsRegex("; no grid of 11 ranks fits: start [0-9]+ \\(supernet 1 x .*\\) or [0-9]+ \\(supernet 1 x "));
+  EXPECT_THAT(
+      text, ContainsRegex(
+                "; no grid of 11 ranks fits: start [0-9]+ \\(supernet 1 x .*\\) or [0-9]+ \\(supernet 1 x "));
   for (std::size_t at = text.find(": start "); at != std::string::npos; at = text.find(") or ", at + 1)) {
     const std::string offered = text.substr(text.find_first_of("0123456789", at));
     Coord shape;
     int number = 0;
-    ASSERT_EQ(std::sscanf(offered.c_str(), "%d (supernet %d x pipeline %d x data %d x tensor %d", &number, &shape.supernet, &shape.pipeline,
-                          &shape.data, &shape.tensor),
+    ASSERT_EQ(std::sscanf(offered.c_str(), "%d (supernet %d x pipeline %d x data %d x tensor %d", &number,
+                          &shape.supernet, &shape.pipeline, &shape.data, &shape.tensor),
               5)
         << text;
     EXPECT_EQ(num_ranks(shape), number);
-    EXPECT_EQ(refusal(config("gpt-tiny", {fmt::format("grid.pipeline={}", shape.pipeline), fmt::format("grid.data={}", shape.data),
+    EXPECT_EQ(refusal(config("gpt-tiny", {fmt::format("grid.pipeline={}", shape.pipeline),
+                                          fmt::format("grid.data={}", shape.data),
                                           fmt::format("grid.tensor={}", shape.tensor)}),
                       number),
               "");
   }
 }
 
-TEST(Plan, RefusesRanksThatTheGridCannotUse) { EXPECT_THROW(plan_text(config("gpt-tiny", {"grid.pipeline=3"}), 4, true), Error); }
+TEST(Plan, RefusesRanksThatTheGridCannotUse) {
+  EXPECT_THROW(plan_text(config("gpt-tiny", {"grid.pipeline=3"}), 4, true), Error);
+}
 
 /// A laptop answers at once, for any size: planning must not grow with the square of anything.
 TEST(Plan, IsReadyInLessThanASecondAlsoForLargeModelsAndManyMicroBatches) {
@@ -179,7 +210,10 @@ TEST(Plan, IsReadyInLessThanASecondAlsoForLargeModelsAndManyMicroBatches) {
   EXPECT_LT(seconds(config("gpt2-124m"), 8), 0.9);
   EXPECT_LT(seconds(config("llama-8b"), 64), 0.9);
   EXPECT_LT(seconds(config("gpt-tiny", {"model.width=1048576", "model.layers=100"}), 1), 0.9);
-  EXPECT_LT(seconds(config("gpt-tiny", {"grid.pipeline=2", "train.batch=1024", "train.micro_batch=1", "schedule.kind=zb-h1"}), 2), 0.9);
+  EXPECT_LT(seconds(config("gpt-tiny", {"grid.pipeline=2", "train.batch=1024", "train.micro_batch=1",
+                                        "schedule.kind=zb-h1"}),
+                    2),
+            0.9);
 }
 
 }  // namespace

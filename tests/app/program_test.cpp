@@ -21,7 +21,9 @@ using testing::HasSubstr;
 double children_seconds() {
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage);
-  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; };
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -37,7 +39,8 @@ TEST_F(TheProgram, TrainsEvaluatesGeneratesAndLeavesEverythingInItsRunDirectory)
   const Answer evaluated = tiny("", "eval");
   ASSERT_EQ(evaluated.code, 0) << evaluated.text;
   EXPECT_THAT(evaluated.text, HasSubstr("\"validation_loss\": "));
-  const Answer once = tiny("generate.temperature=0", "generate"), again = tiny("generate.temperature=0", "generate");
+  const Answer once = tiny("generate.temperature=0", "generate"),
+               again = tiny("generate.temperature=0", "generate");
   ASSERT_EQ(once.code, 0) << once.text;
   EXPECT_THAT(once.text, HasSubstr("Alice"));
   EXPECT_EQ(once.text, again.text);
@@ -54,7 +57,8 @@ TEST_F(TheProgram, AStartThatFailsLeavesWhatAnEarlierRunHasWritten) {
 TEST_F(TheProgram, TheResolvedConfigurationRunsAgainAsItIsWithTheSameBits) {
   ASSERT_EQ(tiny("").code, 0);
   const std::vector<double> first = losses("run");
-  const Answer again = run("--config " + (root_ / "run/config.yaml").string() + " run.dir=" + (root_ / "again").string());
+  const Answer again =
+      run("--config " + (root_ / "run/config.yaml").string() + " run.dir=" + (root_ / "again").string());
   ASSERT_EQ(again.code, 0) << again.text;
   EXPECT_EQ(losses("again"), first);
 }
@@ -78,13 +82,16 @@ TEST_F(TheProgram, OperationsATokenAreThoseOfTheWholeModelOnEveryGrid) {
 }
 
 TEST_F(TheProgram, WhatDoesNotFitIsRefusedWithTheLedgerAndCode71AlsoByADryRun) {
-  for (const char* how : {"memory.device_limit=100000", "memory.device_limit=100000 --dry-run", "plan", "plan --simulate"}) {
+  for (const char* how :
+       {"memory.device_limit=100000", "memory.device_limit=100000 --dry-run", "plan", "plan --simulate"}) {
     const bool plans = std::string(how).starts_with("plan");
     const Answer refused = plans ? tiny("memory.device_limit=100000", how) : tiny(how);
     EXPECT_EQ(refused.code, 71) << how << refused.text;
-    for (const char* text : {"memory.device_limit is", "values", "gradients", "optimizer", "activations", "boundary", "workspace", "total"})
+    for (const char* text : {"memory.device_limit is", "values", "gradients", "optimizer", "activations",
+                             "boundary", "workspace", "total"})
       EXPECT_THAT(refused.text, HasSubstr(text)) << how;
-    EXPECT_EQ(refused.text.find("memory per stage") != std::string::npos, std::string(how).find("--dry-run") != std::string::npos);
+    EXPECT_EQ(refused.text.find("memory per stage") != std::string::npos,
+              std::string(how).find("--dry-run") != std::string::npos);
     EXPECT_EQ(refused.text.find("tapes") != std::string::npos, plans) << how;
     EXPECT_EQ(refused.text.find("bubble") != std::string::npos, std::string(how) == "plan --simulate") << how;
   }
@@ -108,8 +115,11 @@ TEST_F(TheProgram, WhatNoMachineHoldsIsRefusedAtOnceWithCode71) {
 
 TEST_F(TheProgram, EvalTakesTheRanksThatThereAreAndGenerateOne) {
   ASSERT_EQ(tiny("reproducible.tensor=2").code, 0);
-  const auto loss = [&](const Answer& answer) { return answer.text.substr(answer.text.find("{\"validation_loss")); };
-  const Answer alone = tiny("reproducible.tensor=2", "eval"), meant_for_four = tiny("grid.tensor=2 grid.pipeline=2", "eval");
+  const auto loss = [&](const Answer& answer) {
+    return answer.text.substr(answer.text.find("{\"validation_loss"));
+  };
+  const Answer alone = tiny("reproducible.tensor=2", "eval"),
+               meant_for_four = tiny("grid.tensor=2 grid.pipeline=2", "eval");
   ASSERT_EQ(alone.code, 0) << alone.text;
   ASSERT_EQ(meant_for_four.code, 0) << meant_for_four.text;
   EXPECT_EQ(loss(alone), loss(meant_for_four)) << "the same shards, the same bits";
@@ -136,15 +146,18 @@ TEST_F(TheProgram, ASignalBeforeTheFirstStepEndsEveryVerbAtOnceWithCode75) {
     EXPECT_THAT(text, HasSubstr("stopped at once by SIG" + signal)) << command;
   };
   for (const std::string verb : {"train", "train --dry-run", "eval", "generate", "plan"})
-    for (const std::string signal : {"TERM", "INT"}) stopped(signal, binary + " " + verb + " --config " + config);
+    for (const std::string signal : {"TERM", "INT"})
+      stopped(signal, binary + " " + verb + " --config " + config);
   stopped("USR1", binary + " train --dry-run --config " + config);
-  stopped("TERM", binary + " data synthesize arithmetic --documents 1000000000 --output " + (root_ / "large").string());
+  stopped("TERM", binary + " data synthesize arithmetic --documents 1000000000 --output " +
+                      (root_ / "large").string());
   EXPECT_FALSE(fs::exists(root_ / "large.bin.unfinished"));
 }
 
 TEST_F(TheProgram, SigtermAmongStepsSavesTheWeightsAndEndsWithCode75) {
-  const Answer stopped = tiny("train.steps=1000000 & pid=$!; until [ -s " + (root_ / "run/metrics.jsonl").string() +
-                              " ] || ! kill -0 $pid; do sleep 0.1; done; kill -TERM $pid; wait $pid");
+  const Answer stopped =
+      tiny("train.steps=1000000 & pid=$!; until [ -s " + (root_ / "run/metrics.jsonl").string() +
+           " ] || ! kill -0 $pid; do sleep 0.1; done; kill -TERM $pid; wait $pid");
   EXPECT_EQ(stopped.code, 75) << stopped.text;
   EXPECT_EQ(nlohmann::json::parse(read("run/status.json"))["state"], "stopped");
   EXPECT_TRUE(fs::exists(root_ / "run/model.safetensors"));
@@ -176,19 +189,24 @@ TEST_F(TheProgram, RefusesWhatCannotBeRightInOneSentenceWithItsExitCode) {
 }
 
 TEST_F(TheProgram, ThreadsThatWouldOnlyWaitForEachOtherAreRefusedWhereTheyWouldCompute) {
-  if (std::thread::hardware_concurrency() >= 256) GTEST_SKIP() << "this machine has processors for as many threads as can be asked for";
+  if (std::thread::hardware_concurrency() >= 256)
+    GTEST_SKIP() << "this machine has processors for as many threads as can be asked for";
   for (const char* verb : {"train", "eval", "generate"}) {
     const Answer refused = tiny("device.threads=4096", verb);
     EXPECT_EQ(refused.code, 78) << verb << refused.text;
-    EXPECT_THAT(refused.text, HasSubstr("device.threads (or OMP_NUM_THREADS) is 4096, but a rank on ")) << verb;
+    EXPECT_THAT(refused.text, HasSubstr("device.threads (or OMP_NUM_THREADS) is 4096, but a rank on "))
+        << verb;
   }
   EXPECT_EQ(tiny("--dry-run device.threads=4096").code, 0);
   EXPECT_EQ(tiny("device.threads=4096", "plan --simulate").code, 0);
-  EXPECT_EQ(tiny("device.threads=4096 device.kind=emulated device.description=core train.evaluate_every=0").code, 0);
+  EXPECT_EQ(
+      tiny("device.threads=4096 device.kind=emulated device.description=core train.evaluate_every=0").code,
+      0);
 }
 
 TEST_F(TheProgram, ALossThatIsNotFiniteNamesTheTensorAndExitsWith79) {
-  const Answer diverged = tiny("optimizer.rate.peak=1000000 train.clip=0 train.steps=20 train.evaluate_every=0");
+  const Answer diverged =
+      tiny("optimizer.rate.peak=1000000 train.clip=0 train.steps=20 train.evaluate_every=0");
   EXPECT_EQ(diverged.code, 79) << diverged.text;
   EXPECT_THAT(diverged.text, HasSubstr("the loss is"));
   EXPECT_THAT(diverged.text, HasSubstr("first"));
@@ -196,7 +214,8 @@ TEST_F(TheProgram, ALossThatIsNotFiniteNamesTheTensorAndExitsWith79) {
 }
 
 TEST_F(TheProgram, AloneNeedsNoDirectoryOfOpenMpisThatRunsBesideItShare) {
-  const Answer answer = run_command("TMPDIR=/dev/null " MINDPIPE_BINARY " --config " + (root_ / "tiny.yaml").string());
+  const Answer answer =
+      run_command("TMPDIR=/dev/null " MINDPIPE_BINARY " --config " + (root_ / "tiny.yaml").string());
   EXPECT_EQ(answer.code, 0) << answer.text;
 }
 

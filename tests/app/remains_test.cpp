@@ -13,12 +13,14 @@ using testing::Not;
 
 class Remains : public TheProgram {
  protected:
-  /// The training on a disk of so many KiB of its own that is gone afterwards, and what stands on it at the end.
+  /// The training on a disk of so many KiB of its own that is gone afterwards, and what stands on it at the
+  /// end.
   Answer on_small_disk(int kibibytes, const std::string& settings) const {
     const std::string run = (root_ / "run").string();
-    return run_command("mkdir -p " + run + " && unshare -rm bash -c 'mount -t tmpfs -o size=" + std::to_string(kibibytes) + "k none " +
-                       run + " || exit 99; " MINDPIPE_BINARY " --config " + (root_ / "tiny.yaml").string() + " " + settings +
-                       "; rc=$?; ls " + run + "; cat " + run + "/status.json; exit $rc'");
+    return run_command(
+        "mkdir -p " + run + " && unshare -rm bash -c 'mount -t tmpfs -o size=" + std::to_string(kibibytes) +
+        "k none " + run + " || exit 99; " MINDPIPE_BINARY " --config " + (root_ / "tiny.yaml").string() +
+        " " + settings + "; rc=$?; ls " + run + "; cat " + run + "/status.json; exit $rc'");
   }
   std::vector<std::string> files_in(const std::string& folder) const {
     std::vector<std::string> names;
@@ -30,8 +32,10 @@ class Remains : public TheProgram {
 constexpr int refused_by_the_machine = 99;
 
 TEST_F(Remains, WeightsThatCannotBeWrittenLeaveNothing) {
-  // Longer than any file of the run but the weights; the shell's limit is in KiB, and a write beyond it fails as one on a full disk does.
-  const Answer full = run_command("trap \"\" XFSZ; ulimit -f 40; " MINDPIPE_BINARY " --config " + (root_ / "tiny.yaml").string());
+  // Longer than any file of the run but the weights; the shell's limit is in KiB, and a write beyond it fails
+  // as one on a full disk does.
+  const Answer full = run_command("trap \"\" XFSZ; ulimit -f 40; " MINDPIPE_BINARY " --config " +
+                                  (root_ / "tiny.yaml").string());
   EXPECT_EQ(full.code, 74) << full.text;
   EXPECT_THAT(full.text, ContainsRegex("model.safetensors: writing failed: .*nothing was left"));
   EXPECT_THAT(files_in("run"), Not(testing::Contains(HasSubstr("partial"))));
@@ -48,7 +52,8 @@ TEST_F(Remains, AFullDiskHasRoomForTheReason) {
   EXPECT_THAT(at_the_weights.text, Not(HasSubstr(".partial\n")));
   const Answer among_steps = on_small_disk(40, "train.steps=5000 train.evaluate_every=0");
   EXPECT_EQ(among_steps.code, 74) << among_steps.text;
-  EXPECT_THAT(among_steps.text, HasSubstr("\n{\"state\": \"failed\", ")) << "written over the old one, where there is no room for another";
+  EXPECT_THAT(among_steps.text, HasSubstr("\n{\"state\": \"failed\", "))
+      << "written over the old one, where there is no room for another";
   EXPECT_THAT(among_steps.text, Not(HasSubstr(".partial\n")));
 }
 
@@ -69,8 +74,9 @@ TEST_F(Remains, AnImportThatFailsLeavesNothingAndOneThatWorksEndsItsLine) {
   EXPECT_EQ(imported.code, 0) << imported.text;
   EXPECT_THAT(imported.text, testing::EndsWith("the vocabulary is 256\n"));
   EXPECT_THAT(files_in("texts"), testing::UnorderedElementsAre("out.bin", "out.idx"));
-  EXPECT_THAT(run("data synthesize arithmetic --documents 3 --output " + (root_ / "texts/sums.txt").string()).text,
-              testing::EndsWith("\n"));
+  EXPECT_THAT(
+      run("data synthesize arithmetic --documents 3 --output " + (root_ / "texts/sums.txt").string()).text,
+      testing::EndsWith("\n"));
 }
 
 TEST_F(Remains, OfAProcessThatWasKilledAreRemovedByTheNextRun) {

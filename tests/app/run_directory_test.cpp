@@ -29,7 +29,9 @@ std::string text_of(const std::string& path) {
 
 class RunDirectories : public testing::Test {
  protected:
-  RunDirectories() : dir_(fs::temp_directory_path() / ("mindpipe_run_" + std::to_string(getpid()))) { fs::remove_all(dir_); }
+  RunDirectories() : dir_(fs::temp_directory_path() / ("mindpipe_run_" + std::to_string(getpid()))) {
+    fs::remove_all(dir_);
+  }
   ~RunDirectories() override { fs::remove_all(dir_); }
   std::string path(const std::string& name) const { return dir_ / name; }
 
@@ -49,8 +51,9 @@ class RunDirectories : public testing::Test {
 TEST_F(RunDirectories, SayThatARunWasEmulated) {
   RunDirectory run(dir_, true);
   run.write_status({"done", 3, "", ""});
-  EXPECT_EQ(text_of(run.path_of("status.json")),
-            "{\"state\": \"done\", \"step\": 3, \"reason\": \"\", \"checkpoint\": \"\", \"emulated\": true}\n");
+  EXPECT_EQ(
+      text_of(run.path_of("status.json")),
+      "{\"state\": \"done\", \"step\": 3, \"reason\": \"\", \"checkpoint\": \"\", \"emulated\": true}\n");
 }
 
 TEST_F(RunDirectories, HoldConfigurationStatusAndMetrics) {
@@ -65,16 +68,20 @@ TEST_F(RunDirectories, HoldConfigurationStatusAndMetrics) {
   run.write_status({"running", 3, "", ""});
   run.write_status({"stopped", 4, "SIGUSR1", "checkpoints/step-4"});
   EXPECT_EQ(text_of(run.path_of("status.json")),
-            "{\"state\": \"stopped\", \"step\": 4, \"reason\": \"SIGUSR1\", \"checkpoint\": \"checkpoints/step-4\"}\n");
+            "{\"state\": \"stopped\", \"step\": 4, \"reason\": \"SIGUSR1\", \"checkpoint\": "
+            "\"checkpoints/step-4\"}\n");
 
-  run.append_metrics(JsonLine().add("step", 1).add("loss", 0.1).add("norm", 0.1f).add("rate", 3e-4).add("bad", 0.0 / 0.0));
+  run.append_metrics(
+      JsonLine().add("step", 1).add("loss", 0.1).add("norm", 0.1f).add("rate", 3e-4).add("bad", 0.0 / 0.0));
   run.append_metrics(JsonLine().add("step", 2).add("name", "a\"\\\n\x01"));
   const std::string metrics = text_of(run.path_of("metrics.jsonl"));
-  EXPECT_EQ(metrics,
-            "{\"step\": 1, \"loss\": 0.1, \"norm\": 0.1, \"rate\": 3e-04, \"bad\": null}\n{\"step\": 2, \"name\": "
-            "\"a\\\"\\\\\\u000a\\u0001\"}\n");
+  EXPECT_EQ(
+      metrics,
+      "{\"step\": 1, \"loss\": 0.1, \"norm\": 0.1, \"rate\": 3e-04, \"bad\": null}\n{\"step\": 2, \"name\": "
+      "\"a\\\"\\\\\\u000a\\u0001\"}\n");
   EXPECT_EQ(nlohmann::json::parse(metrics.substr(metrics.find('\n') + 1))["name"], "a\"\\\n\x01");
-  for (const auto& entry : fs::directory_iterator(run.path())) EXPECT_THAT(entry.path().string(), testing::Not(HasSubstr("partial")));
+  for (const auto& entry : fs::directory_iterator(run.path()))
+    EXPECT_THAT(entry.path().string(), testing::Not(HasSubstr("partial")));
 }
 
 TEST_F(RunDirectories, ForgetTheMetricsBehindTheStepThatIsResumed) {
@@ -84,7 +91,8 @@ TEST_F(RunDirectories, ForgetTheMetricsBehindTheStepThatIsResumed) {
   run.keep_metrics_through(3);
   run.append_metrics(JsonLine().add("step", 4));
   EXPECT_EQ(text_of(path("metrics.jsonl")), "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n{\"step\": 4}\n");
-  std::ofstream(path("metrics.jsonl"), std::ios::app) << "{\"step\": 5}";  // whole, but its end of line never came
+  std::ofstream(path("metrics.jsonl"), std::ios::app)
+      << "{\"step\": 5}";  // whole, but its end of line never came
   run.keep_metrics_through(9);
   EXPECT_EQ(text_of(path("metrics.jsonl")), "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n{\"step\": 4}\n");
 }
@@ -136,10 +144,12 @@ TEST(RunLock, IsJudgedByHostProcessAndJob) {
 }
 
 TEST_F(RunDirectories, SayWhyTheyCannotBe) {
-  EXPECT_THAT(complaint("/proc/nowhere/run"), HasSubstr("/proc/nowhere/run: the run directory cannot be created ("));
+  EXPECT_THAT(complaint("/proc/nowhere/run"),
+              HasSubstr("/proc/nowhere/run: the run directory cannot be created ("));
   fs::create_directories(dir_);
   std::ofstream(path("file")) << "x";
-  EXPECT_THAT(complaint(path("file")), HasSubstr("the run directory cannot be created (Not a directory; choose another run.dir)"));
+  EXPECT_THAT(complaint(path("file")),
+              HasSubstr("the run directory cannot be created (Not a directory; choose another run.dir)"));
 }
 
 TEST_F(RunDirectories, ReportAFullDisk) {
@@ -166,7 +176,8 @@ TEST_F(RunDirectories, SayWhyTheJobFailed) {
   };
   EXPECT_EXIT(fail_in_a_run(), testing::ExitedWithCode(79), "the loss is not finite");
   EXPECT_EQ(text_of(path("status.json")),
-            "{\"state\": \"failed\", \"step\": 7, \"reason\": \"the loss is not finite\", \"checkpoint\": \"checkpoints/step-5\"}\n");
+            "{\"state\": \"failed\", \"step\": 7, \"reason\": \"the loss is not finite\", \"checkpoint\": "
+            "\"checkpoints/step-5\"}\n");
   EXPECT_FALSE(fs::exists(path("lock")));
 }
 
@@ -175,11 +186,13 @@ TEST_F(RunDirectories, SayWhyTheJobFailedAlsoWhereNoNewFileCanBe) {
     install_terminate_handler();
     RunDirectory run(dir_);
     run.write_status({"running", 7, std::string(200, 'x'), ""});
-    fs::create_directory(path("status.json." + std::to_string(getpid()) + ".partial"));  // where the new file would be
+    fs::create_directory(
+        path("status.json." + std::to_string(getpid()) + ".partial"));  // where the new file would be
     fail(Exit::io_error, "disk full");
   };
   EXPECT_EXIT(fail_in_a_run(), testing::ExitedWithCode(74), "disk full");
-  EXPECT_EQ(text_of(path("status.json")), "{\"state\": \"failed\", \"step\": 7, \"reason\": \"disk full\", \"checkpoint\": \"\"}\n");
+  EXPECT_EQ(text_of(path("status.json")),
+            "{\"state\": \"failed\", \"step\": 7, \"reason\": \"disk full\", \"checkpoint\": \"\"}\n");
 }
 
 TEST_F(RunDirectories, KeepTheFailureOfAnotherRankWhenTheLauncherThenEndsTheHolder) {
@@ -199,13 +212,15 @@ TEST_F(RunDirectories, KeepTheFailureOfAnotherRankWhenTheLauncherThenEndsTheHold
       },
       testing::ExitedWithCode(75), "");
   EXPECT_EQ(text_of(path("status.json")),
-            "{\"state\": \"failed\", \"step\": 7, \"reason\": \"rank 1: the loss is not finite\", \"checkpoint\": \"\"}\n");
+            "{\"state\": \"failed\", \"step\": 7, \"reason\": \"rank 1: the loss is not finite\", "
+            "\"checkpoint\": \"\"}\n");
   EXPECT_FALSE(fs::exists(path("lock")));
 }
 
 TEST_F(RunDirectories, GoOnWithNoStepAfterTheFailureOfAnotherRankButBeginARunAfterOne) {
   RunDirectory run(dir_);
-  const std::string failed = "{\"state\": \"failed\", \"step\": 7, \"reason\": \"rank 1: lost\", \"checkpoint\": \"\"}\n";
+  const std::string failed =
+      "{\"state\": \"failed\", \"step\": 7, \"reason\": \"rank 1: lost\", \"checkpoint\": \"\"}\n";
   std::ofstream(path("status.json")) << failed;  // of the run before
   run.write_status({});
   EXPECT_THAT(text_of(path("status.json")), testing::HasSubstr("running"));

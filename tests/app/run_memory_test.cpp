@@ -14,7 +14,8 @@
 #include <sstream>
 #include <string>
 
-// The memory of whole runs, from the first sentence to the saved weights, against what a dry run says of them.
+// The memory of whole runs, from the first sentence to the saved weights, against what a dry run says of
+// them.
 namespace mindpipe {
 namespace {
 
@@ -22,15 +23,17 @@ namespace fs = std::filesystem;
 
 class MemoryOfRuns : public testing::Test {
  protected:
-  MemoryOfRuns() : root_(fs::temp_directory_path() / ("mindpipe_memory_of_runs_" + std::to_string(getpid()))) {
+  MemoryOfRuns()
+      : root_(fs::temp_directory_path() / ("mindpipe_memory_of_runs_" + std::to_string(getpid()))) {
     fs::create_directories(root_);
-    std::ofstream(root_ / "run.yaml") << "run: {dir: " << (root_ / "run").string()
-                                      << "}\n"
-                                         "model: {kind: gpt, layers: 1, width: 64, heads: 2, context: 32, vocabulary: 50257}\n"
-                                         "data: {train: [\"synthetic:arithmetic\"]}\n"
-                                         "train: {steps: 2, batch: 4, micro_batch: 2}\n"
-                                         "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
-                                         "device: {threads: 1}\n";
+    std::ofstream(root_ / "run.yaml")
+        << "run: {dir: " << (root_ / "run").string()
+        << "}\n"
+           "model: {kind: gpt, layers: 1, width: 64, heads: 2, context: 32, vocabulary: 50257}\n"
+           "data: {train: [\"synthetic:arithmetic\"]}\n"
+           "train: {steps: 2, batch: 4, micro_batch: 2}\n"
+           "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
+           "device: {threads: 1}\n";
   }
   ~MemoryOfRuns() override { fs::remove_all(root_); }
 
@@ -47,26 +50,35 @@ class MemoryOfRuns : public testing::Test {
   double predicted(const std::string& settings, int ranks) const {
     const std::string command = program("--dry-run --ranks " + std::to_string(ranks) + " " + settings);
     EXPECT_EQ(std::system((command + " >" + (root_ / "output").string() + " 2>&1").c_str()), 0) << output();
-    const std::string text = output(), table = text.substr(text.find("memory per stage"), text.find("workspace per stage"));
+    const std::string text = output(),
+                      table = text.substr(text.find("memory per stage"), text.find("workspace per stage"));
     double most = 0;
     const std::regex total(R"(\n\d+ .* ([0-9.]+) (K|M|G)iB(?=\n))");
     for (std::sregex_iterator line(table.begin(), table.end(), total), end; line != end; ++line)
-      most = std::max(most, std::stod((*line)[1]) * std::exp2((*line)[2] == "K" ? 10 : (*line)[2] == "M" ? 20 : 30));
+      most = std::max(most, std::stod((*line)[1]) * std::exp2((*line)[2] == "K"   ? 10
+                                                              : (*line)[2] == "M" ? 20
+                                                                                  : 30));
     return most;
   }
 
   /// The most that was ever resident of the largest process, in bytes.
   double resident(const std::string& settings, int ranks) const {
-    const std::string launcher = ranks == 1 ? "" : MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh " + std::to_string(ranks) + " ";
-    // A process counts what it was before its exec, too: so it is not this one's child but a shell's, which leaves it to this one.
+    const std::string launcher =
+        ranks == 1 ? "" : MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh " + std::to_string(ranks) + " ";
+    // A process counts what it was before its exec, too: so it is not this one's child but a shell's, which
+    // leaves it to this one.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     const std::string started = (root_ / "process").string();
-    EXPECT_EQ(std::system((launcher + program(settings) + " >" + (root_ / "output").string() + " 2>&1 & echo $! >" + started).c_str()), 0);
+    EXPECT_EQ(std::system((launcher + program(settings) + " >" + (root_ / "output").string() +
+                           " 2>&1 & echo $! >" + started)
+                              .c_str()),
+              0);
     pid_t process = 0, ended = 0;
     std::ifstream(started) >> process;
     int status = 0;
     double most = 0;
-    for (rusage usage{}; (ended = wait4(-1, &status, 0, &usage)) > 0;) {  // MPI leaves a process of its own behind, for a moment
+    for (rusage usage{}; (ended = wait4(-1, &status, 0, &usage)) >
+                         0;) {  // MPI leaves a process of its own behind, for a moment
       if (ended != process) continue;
       EXPECT_EQ(status, 0) << output();
       most = static_cast<double>(usage.ru_maxrss) * 1024;
@@ -75,13 +87,15 @@ class MemoryOfRuns : public testing::Test {
     return most;
   }
 
-  /// What is not of the model (code, MPI, threads) is taken from a run of the same layout that has next to none.
+  /// What is not of the model (code, MPI, threads) is taken from a run of the same layout that has next to
+  /// none.
   void expect_as_predicted(const std::string& settings, int ranks = 1) const {
     const std::string narrow = settings + " model.width=16 model.vocabulary=256 model.mlp_width=32";
     const double expected = predicted(settings, ranks) - predicted(narrow, ranks);
     const double seen = resident(settings, ranks) - resident(narrow, ranks);
     EXPECT_GT(expected, 20 * 0x1p20) << settings;
-    EXPECT_NEAR(seen / expected, 1, 0.05) << settings << ": " << seen << " bytes more, " << expected << " predicted";
+    EXPECT_NEAR(seen / expected, 1, 0.05)
+        << settings << ": " << seen << " bytes more, " << expected << " predicted";
   }
 
   fs::path root_;
@@ -93,7 +107,8 @@ TEST_F(MemoryOfRuns, IsAsPredictedWhereOneTableIsMostOfTheModel) {
 }
 TEST_F(MemoryOfRuns, IsAsPredictedWhereBlocksAreMostOfTheModelAndItIsEvaluated) {
   expect_as_predicted(
-      "model.layers=4 model.width=256 model.vocabulary=512 data.validation=[\"synthetic:arithmetic\"] train.evaluate_every=1 "
+      "model.layers=4 model.width=256 model.vocabulary=512 data.validation=[\"synthetic:arithmetic\"] "
+      "train.evaluate_every=1 "
       "train.evaluate_batches=1");
 }
 TEST_F(MemoryOfRuns, IsAsPredictedOnTwoRanks) {

@@ -10,14 +10,16 @@
 namespace mindpipe {
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+constexpr float nan = std::numeric_limits<float>::quiet_NaN(),
+                infinity = std::numeric_limits<float>::infinity();
 
 TEST(Sample, KnowsLogitsThatNothingCanBeDrawnFrom) {
   EXPECT_FALSE(unfit_to_draw({1, 2, 3}));
   EXPECT_FALSE(unfit_to_draw({-infinity, 2, -infinity})) << "a token that cannot be leaves the others";
   EXPECT_EQ(unfit_to_draw({1, infinity, 3}), infinity);
   EXPECT_EQ(unfit_to_draw({-infinity, -infinity}), -infinity);
-  for (const std::vector<float>& logits : {std::vector<float>{nan, 1}, {1, nan}, {infinity - infinity, -infinity}})
+  for (const std::vector<float>& logits :
+       {std::vector<float>{nan, 1}, {1, nan}, {infinity - infinity, -infinity}})
     EXPECT_TRUE(std::isnan(unfit_to_draw(logits).value()));
 }
 

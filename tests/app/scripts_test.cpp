@@ -46,7 +46,8 @@ TEST(CheckLayers, PassesWhatKeepsTheOrder) {
   House house;
   house.write("src/comm/mpi.h", "#include <mpi.h>\n#include \"core/check.h\"\nMPI_Comm world;\n");
   house.write("src/layers/norm.cpp",
-              "#include \"backend.h\"\n#include \"comm/mpi.h\"  // MPI_Comm stands in a comment\nauto text = \"MPI_Abort, YAML::Node\";\n");
+              "#include \"backend.h\"\n#include \"comm/mpi.h\"  // MPI_Comm stands in a comment\nauto text = "
+              "\"MPI_Abort, YAML::Node\";\n");
   EXPECT_EQ(house.check(), std::pair(std::string(), 0));
 }
 

@@ -33,8 +33,10 @@ TEST(StopRequestDeathTest, BeforeTheFirstStepSigtermEndsAtOnceAndSigusr1IsKeptFo
 
 TEST(StopRequestDeathTest, WithoutStepsEverySignalEndsAtOnceAlsoOneThatCameBefore) {
   for (const int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP})
-    EXPECT_EXIT((install_stop_signals(), stop_at_once(), std::raise(signal)), stopped, "stopped at once by SIG");
-  EXPECT_EXIT((install_stop_signals(), std::raise(SIGUSR1), stop_at_once()), stopped, "stopped at once by SIGUSR1\n");
+    EXPECT_EXIT((install_stop_signals(), stop_at_once(), std::raise(signal)), stopped,
+                "stopped at once by SIG");
+  EXPECT_EXIT((install_stop_signals(), std::raise(SIGUSR1), stop_at_once()), stopped,
+              "stopped at once by SIGUSR1\n");
 }
 
 TEST(StopRequestDeathTest, AmongStepsTheFirstSignalWaitsForTheStepAndASecondSigtermDoesNot) {
@@ -46,8 +48,10 @@ TEST(StopRequestDeathTest, AmongStepsTheFirstSignalWaitsForTheStepAndASecondSigt
         std::_Exit(stop_asked() && stop_signal() == std::string("SIGTERM") ? 3 : 4);
       },
       testing::ExitedWithCode(3), "SIGTERM: stops after this step");
-  EXPECT_EXIT((install_stop_signals(), stop_after_step(), std::raise(SIGUSR1), std::raise(SIGTERM)), stopped, "SIGTERM, the second signal");
-  EXPECT_EXIT((install_stop_signals(), stop_after_step(), std::raise(SIGUSR1), std::raise(SIGUSR1), std::_Exit(stop_asked() ? 3 : 4)),
+  EXPECT_EXIT((install_stop_signals(), stop_after_step(), std::raise(SIGUSR1), std::raise(SIGTERM)), stopped,
+              "SIGTERM, the second signal");
+  EXPECT_EXIT((install_stop_signals(), stop_after_step(), std::raise(SIGUSR1), std::raise(SIGUSR1),
+               std::_Exit(stop_asked() ? 3 : 4)),
               testing::ExitedWithCode(3), "")
       << "a batch system may send it to the job and to its step";
 }
@@ -102,15 +106,18 @@ TEST(StopRequestDeathTest, ALaunchersSigtermLeavesItsOwnStatusAmongTheStepsAtOnc
   EXPECT_EXIT((prepare("running"), std::raise(SIGTERM)), stopped, "^$");
   EXPECT_EQ(contents(status), "launcher");
   EXPECT_FALSE(fs::exists(lock));
-  EXPECT_EXIT((prepare("running"), stop_after_step(), std::raise(SIGINT), std::_Exit(launcher_ends_it() ? 4 : 3)),
-              testing::ExitedWithCode(3), "SIGINT");
+  EXPECT_EXIT(
+      (prepare("running"), stop_after_step(), std::raise(SIGINT), std::_Exit(launcher_ends_it() ? 4 : 3)),
+      testing::ExitedWithCode(3), "SIGINT");
   EXPECT_EQ(contents(status), "running");
-  EXPECT_EXIT((prepare("running"), stop_after_step(), std::raise(SIGTERM), std::_Exit(launcher_ends_it() ? 3 : 4)),
-              testing::ExitedWithCode(3), "^$");
+  EXPECT_EXIT(
+      (prepare("running"), stop_after_step(), std::raise(SIGTERM), std::_Exit(launcher_ends_it() ? 3 : 4)),
+      testing::ExitedWithCode(3), "^$");
   EXPECT_EQ(contents(status), "launcher");
   EXPECT_TRUE(fs::exists(lock)) << "the step goes on, and may end";
   const std::string failed = "{\"state\": \"failed\", \"step\": 1}";
-  EXPECT_EXIT((prepare(failed), stop_after_step(), std::raise(SIGTERM), std::_Exit(3)), testing::ExitedWithCode(3), "^$");
+  EXPECT_EXIT((prepare(failed), stop_after_step(), std::raise(SIGTERM), std::_Exit(3)),
+              testing::ExitedWithCode(3), "^$");
   EXPECT_EQ(contents(status), failed);
   fs::remove_all(root);
 }

@@ -24,22 +24,27 @@ class TheProgram : public testing::Test {
  protected:
   TheProgram() : root_(fs::temp_directory_path() / ("mindpipe_program_" + std::to_string(getpid()))) {
     fs::create_directories(root_);
-    std::ofstream(root_ / "tiny.yaml") << "seed: 3\n"
-                                          "run: {dir: "
-                                       << (root_ / "run").string()
-                                       << "}\n"
-                                          "model: {kind: gpt, layers: 1, width: 32, heads: 2, context: 32, vocabulary: 256}\n"
-                                          "data: {train: [" MINDPIPE_SOURCE_DIR "/data/alice.txt], validation: [" MINDPIPE_SOURCE_DIR
-                                          "/data/alice.txt]}\n"
-                                          "train: {steps: 4, batch: 4, micro_batch: 2, evaluate_every: 2, evaluate_batches: 1}\n"
-                                          "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
-                                          "generate: {prompt: \"Alice\", tokens: 20}\n"
-                                          "device: {threads: 1}\n";
+    std::ofstream(root_ / "tiny.yaml")
+        << "seed: 3\n"
+           "run: {dir: "
+        << (root_ / "run").string()
+        << "}\n"
+           "model: {kind: gpt, layers: 1, width: 32, heads: 2, context: 32, vocabulary: 256}\n"
+           "data: {train: [" MINDPIPE_SOURCE_DIR "/data/alice.txt], validation: [" MINDPIPE_SOURCE_DIR
+           "/data/alice.txt]}\n"
+           "train: {steps: 4, batch: 4, micro_batch: 2, evaluate_every: 2, evaluate_batches: 1}\n"
+           "optimizer: {kind: adamw, rate: {kind: constant, peak: 1.0e-3}}\n"
+           "generate: {prompt: \"Alice\", tokens: 20}\n"
+           "device: {threads: 1}\n";
   }
   ~TheProgram() override { fs::remove_all(root_); }
 
-  Answer run(const std::string& arguments) const { return run_command(std::string(MINDPIPE_BINARY) + " " + arguments); }
-  std::string generate_command() const { return std::string(MINDPIPE_BINARY) + " generate --config " + (root_ / "tiny.yaml").string(); }
+  Answer run(const std::string& arguments) const {
+    return run_command(std::string(MINDPIPE_BINARY) + " " + arguments);
+  }
+  std::string generate_command() const {
+    return std::string(MINDPIPE_BINARY) + " generate --config " + (root_ / "tiny.yaml").string();
+  }
   Answer run_command(const std::string& command) const {
     std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
     std::string text;

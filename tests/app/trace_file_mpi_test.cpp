@@ -55,7 +55,9 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
   ASSERT_EQ(actions.size(), 8u) << "four ranks, two steps";
   for (const auto& [at, count] : actions) {
     EXPECT_TRUE(at.second == 2 || at.second == 3) << "the last steps, counted from one";
-    EXPECT_EQ(count, worker.plan().step.program.ranks[coord_at(worker.layout().grid, at.first).pipeline].size()) << "rank " << at.first;
+    EXPECT_EQ(count,
+              worker.plan().step.program.ranks[coord_at(worker.layout().grid, at.first).pipeline].size())
+        << "rank " << at.first;
   }
   std::size_t sends = 0;
   for (const auto& list : worker.plan().step.program.ranks)
@@ -70,8 +72,10 @@ using Sent = std::map<std::tuple<int, Axis, TrafficClass>, std::int64_t>;
 /// What the ledgers of all ranks say of the traffic that a list of actions causes; on rank 0.
 Sent ledgers_of(const World& world, Worker& worker) {
   Sent sent;
-  for (const auto& [axis, kind] : {std::pair(Axis::data, TrafficClass::gradients), std::pair(Axis::data, TrafficClass::values),
-                                   std::pair(Axis::pipeline, TrafficClass::pipeline), std::pair(Axis::pipeline, TrafficClass::gradients)}) {
+  for (const auto& [axis, kind] :
+       {std::pair(Axis::data, TrafficClass::gradients), std::pair(Axis::data, TrafficClass::values),
+        std::pair(Axis::pipeline, TrafficClass::pipeline),
+        std::pair(Axis::pipeline, TrafficClass::gradients)}) {
     const std::int64_t own = worker.ledger().of(axis, kind).bytes;
     std::vector<std::int64_t> all(static_cast<std::size_t>(world.size));
     MPI_Gather(&own, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, 0, world.comm);
@@ -92,7 +96,8 @@ Sent slices_of(const nlohmann::json& file, int step) {
     if (kind == "reduce") sent[{event["pid"], Axis::data, TrafficClass::gradients}] += bytes;
     if (kind == "gather") sent[{event["pid"], Axis::data, TrafficClass::values}] += bytes;
     if (kind == "send")
-      sent[{event["pid"], Axis::pipeline, name.find("unit") == std::string::npos ? TrafficClass::pipeline : TrafficClass::gradients}] +=
+      sent[{event["pid"], Axis::pipeline,
+            name.find("unit") == std::string::npos ? TrafficClass::pipeline : TrafficClass::gradients}] +=
           bytes;
   }
   return sent;
@@ -104,11 +109,13 @@ TEST(TraceFile, OfReplicasHasSoundTracksAndSaysWhatEveryRankSent) {
   struct Case {
     int vocabulary, zero;
   };
-  // A table of ten megabytes goes in parts, two of which travel at a time; one of a single chunk is the first replica's alone.
+  // A table of ten megabytes goes in parts, two of which travel at a time; one of a single chunk is the first
+  // replica's alone.
   for (const auto& [vocabulary, zero] : {Case{40064, 0}, Case{40064, 2}, Case{256, 1}}) {
     Config c;
     c.run.dir = "unused";
-    c.model.layers = 2, c.model.width = 64, c.model.heads = 4, c.model.context = 32, c.model.vocabulary = vocabulary;
+    c.model.layers = 2, c.model.width = 64, c.model.heads = 4, c.model.context = 32,
+    c.model.vocabulary = vocabulary;
     c.data.train = {{"synthetic:arithmetic", 1}};
     c.grid.pipeline = c.grid.data = 2;
     c.train.batch = 8, c.train.micro_batch = 2, c.train.zero = zero;
@@ -122,8 +129,8 @@ TEST(TraceFile, OfReplicasHasSoundTracksAndSaysWhatEveryRankSent) {
       worker.step(corpus, step, 0, 1e-3);
     }
     const Sent expected = ledgers_of(world, worker);
-    const std::filesystem::path path =
-        std::filesystem::temp_directory_path() / ("trace_tracks_mpi_test." + std::to_string(getppid()) + ".json");
+    const std::filesystem::path path = std::filesystem::temp_directory_path() /
+                                       ("trace_tracks_mpi_test." + std::to_string(getppid()) + ".json");
     write_trace(worker, path.string());
     if (world.rank != 0) continue;
     const nlohmann::json file = nlohmann::json::parse(std::ifstream(path));
@@ -177,7 +184,8 @@ TEST(TraceFile, HoldsTheTensorSumsOfEveryRank) {
   for (const auto& [at, count] : sums) {
     int planned = 0;
     std::int64_t sent = 0;
-    for (const Action& action : worker.plan().step.program.ranks[coord_at(worker.layout().grid, at.first).pipeline])
+    for (const Action& action :
+         worker.plan().step.program.ranks[coord_at(worker.layout().grid, at.first).pipeline])
       if (!is_communication(action)) planned += action.sums, sent += action.bytes;
     EXPECT_EQ(count, planned) << "rank " << at.first;
     EXPECT_EQ(bytes.at(at), sent) << "rank " << at.first;

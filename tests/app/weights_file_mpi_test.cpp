@@ -13,7 +13,8 @@
 #include "core/random.h"
 #include "io/safetensors.h"
 
-// The file of weights that a run leaves: which layout trained and how much of it passed at once is not to be seen in it.
+// The file of weights that a run leaves: which layout trained and how much of it passed at once is not to be
+// seen in it.
 namespace mindpipe {
 namespace {
 
@@ -24,9 +25,11 @@ Config small_config(bool llama) {
   Config config;
   config.run.dir = "unused";
   config.seed = 5;
-  config.model.layers = 2, config.model.width = 48, config.model.heads = 4, config.model.context = 24, config.model.vocabulary = 125;
+  config.model.layers = 2, config.model.width = 48, config.model.heads = 4, config.model.context = 24,
+  config.model.vocabulary = 125;
   if (llama) {
-    config.model.positions = "rotary", config.model.norm = "rms", config.model.mlp = "swiglu", config.model.bias = false;
+    config.model.positions = "rotary", config.model.norm = "rms", config.model.mlp = "swiglu",
+    config.model.bias = false;
     config.model.tied = false, config.model.key_value_heads = 2, config.model.mlp_width = 112;
   }
   config.data.train = {{"synthetic:arithmetic", 1}};
@@ -101,8 +104,9 @@ TEST_F(WeightsFile, HasTheSameBytesOnEveryLayoutHoweverLittlePassesAtOnce) {
         read_weights(other, path("of all"));
         save_weights(other, path("read"));
         if (world.rank != 0) continue;
-        const std::string where = fmt::format("{} pipeline {} data {} tensor {}, {} bytes at once", llama ? "llama in bf16" : "gpt2 in f32",
-                                              grid.pipeline, grid.data, grid.tensor, passing);
+        const std::string where = fmt::format("{} pipeline {} data {} tensor {}, {} bytes at once",
+                                              llama ? "llama in bf16" : "gpt2 in f32", grid.pipeline,
+                                              grid.data, grid.tensor, passing);
         ASSERT_GT(bytes("alone").size(), 100'000u);
         EXPECT_TRUE(bytes("of all") == bytes("alone")) << where;
         EXPECT_TRUE(bytes("read") == bytes("alone")) << where;
@@ -125,18 +129,22 @@ TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
       reader.waiting().set_crowded(true);
       read_weights(reader, path("trained"));
       EXPECT_EQ(reader.evaluate(corpus, 2), trained.evaluate(corpus, 2)) << precision;
-      const auto held = [&](MemoryClass kind) { return static_cast<std::int64_t>(reader.memory().allocated(kind)); };
+      const auto held = [&](MemoryClass kind) {
+        return static_cast<std::int64_t>(reader.memory().allocated(kind));
+      };
       EXPECT_EQ(held(MemoryClass::gradients), 0);
       EXPECT_EQ(held(MemoryClass::optimizer), 0);
       for (const MemoryClass kind : memory_classes)
-        EXPECT_EQ(held(kind), reader.plan().memory_of(reader.layout().coord)[static_cast<int>(kind)]) << name_of(kind);
+        EXPECT_EQ(held(kind), reader.plan().memory_of(reader.layout().coord)[static_cast<int>(kind)])
+            << name_of(kind);
       EXPECT_ANY_THROW(reader.step(corpus, 0, 0, 1e-2));
     }
 }
 
 TEST_F(WeightsFile, HoldsEachElementWhereTransformersLooksForIt) {
   Config config = small_config(false);
-  config.grid.tensor = world.size == 2 ? 2 : 1, config.grid.pipeline = world.size == 2 ? 1 : 2, config.grid.data = world.size == 2 ? 1 : 2;
+  config.grid.tensor = world.size == 2 ? 2 : 1, config.grid.pipeline = world.size == 2 ? 1 : 2,
+  config.grid.data = world.size == 2 ? 1 : 2;
   Worker worker = with_passage_of(few, resolve(config), world);
   save_weights(worker, path("initial"));
   if (world.rank != 0) return;
@@ -148,13 +156,16 @@ TEST_F(WeightsFile, HoldsEachElementWhereTransformersLooksForIt) {
   const char* thirds[] = {"layers.1.attention.attention.q.weight", "layers.1.attention.attention.k.weight",
                           "layers.1.attention.attention.v.weight"};
   const std::vector<float> stacked = file.floats("transformer.h.1.attn.c_attn.weight");
-  EXPECT_THAT(file.tensor("transformer.h.1.attn.c_attn.weight").shape, testing::ElementsAre(width, 3 * width));
+  EXPECT_THAT(file.tensor("transformer.h.1.attn.c_attn.weight").shape,
+              testing::ElementsAre(width, 3 * width));
   for (std::int64_t in = 0; in < width; ++in)
     for (std::int64_t out = 0; out < 3 * width; ++out)
-      ASSERT_FLOAT_EQ(stacked[in * 3 * width + out], drawn(thirds[out / width], out % width * width + in)) << in << ", " << out;
+      ASSERT_FLOAT_EQ(stacked[in * 3 * width + out], drawn(thirds[out / width], out % width * width + in))
+          << in << ", " << out;
   const std::vector<float> table = file.floats("transformer.wte.weight");
   ASSERT_EQ(table.size(), static_cast<std::size_t>(125 * width)) << "padding is not saved";
-  for (std::int64_t i = 0; i < 125 * width; ++i) ASSERT_FLOAT_EQ(table[i], drawn("embedding.embedding.weight", i)) << i;
+  for (std::int64_t i = 0; i < 125 * width; ++i)
+    ASSERT_FLOAT_EQ(table[i], drawn("embedding.embedding.weight", i)) << i;
 }
 
 }  // namespace

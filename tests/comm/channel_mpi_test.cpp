@@ -34,7 +34,8 @@ struct ChannelTest : ::testing::Test {
   }
   Channels channels() { return Channels(MPI_COMM_WORLD, waiting, Axis::pipeline, &ledger); }
 
-  /// Begins all of this rank's messages in an order of its own that keeps each channel's, and waits in another.
+  /// Begins all of this rank's messages in an order of its own that keeps each channel's, and waits in
+  /// another.
   void exchange(std::vector<Message> messages, unsigned seed) {
     Channels channels = this->channels();
     std::mt19937 random(seed + static_cast<unsigned>(rank));
@@ -44,12 +45,14 @@ struct ChannelTest : ::testing::Test {
     std::vector<std::vector<Message*>> streams;
     for (Message& m : messages) {
       if (m.from != rank && m.to != rank) continue;
-      const bool fresh = streams.empty() || std::tie(streams.back()[0]->from, streams.back()[0]->to, streams.back()[0]->payload) !=
-                                                std::tie(m.from, m.to, m.payload);
+      const bool fresh =
+          streams.empty() || std::tie(streams.back()[0]->from, streams.back()[0]->to,
+                                      streams.back()[0]->payload) != std::tie(m.from, m.to, m.payload);
       if (fresh) streams.emplace_back();
       streams.back().push_back(&m);
       if (m.from == rank)
-        for (std::size_t i = 0; i < m.bytes.size(); ++i) m.bytes[i] = content(m.from, m.to, m.payload, m.number, i);
+        for (std::size_t i = 0; i < m.bytes.size(); ++i)
+          m.bytes[i] = content(m.from, m.to, m.payload, m.number, i);
     }
     std::vector<std::size_t> next(streams.size()), order;
     for (std::size_t s = 0; s < streams.size(); ++s) order.insert(order.end(), streams[s].size(), s);
@@ -57,7 +60,8 @@ struct ChannelTest : ::testing::Test {
     std::vector<Message*> begun;
     for (std::size_t s : order) {
       Message& m = *streams[s][next[s]++];
-      m.transfer = m.from == rank ? channels.send(m.to, m.payload, m.tensor(), m.kind) : channels.receive(m.from, m.payload, m.tensor());
+      m.transfer = m.from == rank ? channels.send(m.to, m.payload, m.tensor(), m.kind)
+                                  : channels.receive(m.from, m.payload, m.tensor());
       begun.push_back(&m);
     }
     std::shuffle(begun.begin(), begun.end(), random);
@@ -65,9 +69,10 @@ struct ChannelTest : ::testing::Test {
     EXPECT_EQ(channels.under_way(), 0u);
     for (Message* m : begun) {
       std::size_t wrong = 0;
-      for (std::size_t i = 0; i < m->bytes.size(); ++i) wrong += m->bytes[i] != content(m->from, m->to, m->payload, m->number, i);
-      EXPECT_EQ(wrong, 0u) << "message " << m->number << " from " << m->from << " to " << m->to << " payload " << m->payload << ", "
-                           << m->bytes.size() << " bytes";
+      for (std::size_t i = 0; i < m->bytes.size(); ++i)
+        wrong += m->bytes[i] != content(m->from, m->to, m->payload, m->number, i);
+      EXPECT_EQ(wrong, 0u) << "message " << m->number << " from " << m->from << " to " << m->to << " payload "
+                           << m->payload << ", " << m->bytes.size() << " bytes";
     }
   }
 };
@@ -77,7 +82,8 @@ TEST_F(ChannelTest, ManyMessagesInBothDirectionsKeepTheOrderOfTheirChannel) {
   for (int from = 0; from < ranks; ++from)
     for (int to : {(from + 1) % ranks, (from + ranks - 1) % ranks})
       for (int payload = 0; payload < 3; ++payload)
-        for (int number = 0; number < 40 && (ranks > 2 || to == (from + 1) % ranks || payload > 0); ++number) {
+        for (int number = 0; number < 40 && (ranks > 2 || to == (from + 1) % ranks || payload > 0);
+             ++number) {
           if (ranks == 2 && std::any_of(messages.begin(), messages.end(), [&](const Message& m) {
                 return m.from == from && m.to == to && m.payload == payload && m.number == number;
               }))
@@ -96,8 +102,10 @@ TEST_F(ChannelTest, BulkAndSmallMessagesInterleaveInAnyOrder) {
       for (int from = 0; from < ranks; ++from) {
         const int to = (from + 1 + static_cast<int>(random() % static_cast<unsigned>(ranks - 1))) % ranks;
         const bool bulk = random() % 4 == 0;
-        messages.push_back({from, to, bulk ? 3 : 0, number, bulk ? TrafficClass::moves : TrafficClass::pipeline,
-                            std::vector<std::uint8_t>(bulk ? bulk_part_bytes + random() % bulk_part_bytes : random() % 70000)});
+        messages.push_back({from, to, bulk ? 3 : 0, number,
+                            bulk ? TrafficClass::moves : TrafficClass::pipeline,
+                            std::vector<std::uint8_t>(bulk ? bulk_part_bytes + random() % bulk_part_bytes
+                                                           : random() % 70000)});
       }
     exchange(std::move(messages), seed);
   }
@@ -108,7 +116,8 @@ TEST_F(ChannelTest, NeighboursThatBothSendFirstDoNotDeadlock) {
   const std::size_t size = 1 << 20;  // beyond what MPI buffers
   std::vector<std::uint8_t> out(size, static_cast<std::uint8_t>(rank)), in(size);
   const int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
-  const Tensor sent{out.data(), {static_cast<std::int64_t>(size)}, DType::u8}, got{in.data(), {static_cast<std::int64_t>(size)}, DType::u8};
+  const Tensor sent{out.data(), {static_cast<std::int64_t>(size)}, DType::u8},
+      got{in.data(), {static_cast<std::int64_t>(size)}, DType::u8};
   const auto send = channels.send(right, 0, sent);
   const auto receive = channels.receive(left, 0, got);
   channels.wait(receive);
@@ -142,7 +151,9 @@ TEST_F(ChannelTest, EndsThatDifferInSizeAreNoticed) {
       channels.wait(channels.receive(0, 0, tensor(1000)));
       ADD_FAILURE() << "accepted";
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("payload 0 from rank 0 has 500 bytes where 1000 were expected"), std::string::npos)
+      EXPECT_NE(
+          std::string(error.what()).find("payload 0 from rank 0 has 500 bytes where 1000 were expected"),
+          std::string::npos)
           << error.what();
     }
   }
@@ -156,7 +167,8 @@ TEST_F(ChannelTest, NoBulkPartBeginsWhileAHigherClassIsOnItsWay) {
   EXPECT_TRUE(gate.open_for(TrafficClass::tensor));
   EXPECT_TRUE(gate.open_for(TrafficClass::scalars));
   std::this_thread::sleep_for(std::chrono::milliseconds(6));
-  EXPECT_TRUE(gate.open_for(TrafficClass::gradients)) << "a higher class that waits for a late peer does not use the link";
+  EXPECT_TRUE(gate.open_for(TrafficClass::gradients))
+      << "a higher class that waits for a late peer does not use the link";
   gate.end(TrafficClass::tensor);
   gate.begin(TrafficClass::pipeline);
   EXPECT_FALSE(gate.open_for(TrafficClass::moves));
@@ -167,7 +179,8 @@ TEST_F(ChannelTest, NoBulkPartBeginsWhileAHigherClassIsOnItsWay) {
 TEST_F(ChannelTest, ASmallMessageOvertakesABulkOne) {
   Channels channels = this->channels();
   std::vector<std::uint8_t> large(6 * bulk_part_bytes), small(100);
-  const Tensor bulk{large.data(), {static_cast<std::int64_t>(large.size())}, DType::u8}, quick{small.data(), {100}, DType::u8};
+  const Tensor bulk{large.data(), {static_cast<std::int64_t>(large.size())}, DType::u8},
+      quick{small.data(), {100}, DType::u8};
   if (rank == 0) {
     const auto slow = channels.send(1, 3, bulk, TrafficClass::moves);
     const auto fast = channels.send(1, 0, quick);

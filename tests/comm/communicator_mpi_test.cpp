@@ -44,7 +44,8 @@ struct CommunicatorTest : ::testing::Test {
   }
 };
 
-void expect_tree_sum(const Tensor& total, int logical, std::int64_t count, std::int64_t offset, const std::string& what) {
+void expect_tree_sum(const Tensor& total, int logical, std::int64_t count, std::int64_t offset,
+                     const std::string& what) {
   for (std::int64_t i = 0; i < total.count(); i += std::max<std::int64_t>(1, count / 997))
     ASSERT_EQ(value_of(total, i), tree_sum(total.dtype, 0, logical, offset + i)) << what << " element " << i;
 }
@@ -57,7 +58,8 @@ TEST_F(CommunicatorTest, SumHasTheBitsOfTheTreeForEveryDegree) {
         Block shards({group.local_shards(), count}, dtype), elsewhere({count}, dtype);
         fill_leaves(shards.tensor, group.first_shard(), group.local_shards());
         group.sum(shards.tensor, elsewhere.tensor);
-        expect_tree_sum(elsewhere.tensor, logical, count, 0, fmt::format("T = {}, {}, {} elements", logical, name_of(dtype), count));
+        expect_tree_sum(elsewhere.tensor, logical, count, 0,
+                        fmt::format("T = {}, {}, {} elements", logical, name_of(dtype), count));
 
         fill_leaves(shards.tensor, group.first_shard(), group.local_shards());
         group.sum(shards.tensor, shards.tensor.at(0));
@@ -72,12 +74,14 @@ TEST_F(CommunicatorTest, ScatterAndGatherAreTheSum) {
       for (std::int64_t outer : {1, 3}) {
         Communicator group = communicator(logical);
         const std::int64_t row = 77, inner = row * ranks, count = outer * inner;
-        Block shards({group.local_shards(), outer, inner}, dtype), part({outer, row}, dtype), whole({outer, inner}, dtype);
+        Block shards({group.local_shards(), outer, inner}, dtype), part({outer, row}, dtype),
+            whole({outer, inner}, dtype);
         fill_leaves(shards.tensor, group.first_shard(), group.local_shards());
         group.sum_scatter(shards.tensor, part.tensor, outer);
         for (std::int64_t o = 0; o < outer; ++o)
           for (std::int64_t i = 0; i < row; ++i)
-            ASSERT_EQ(value_of(part.tensor, o * row + i), tree_sum(dtype, 0, logical, o * inner + group.rank() * row + i))
+            ASSERT_EQ(value_of(part.tensor, o * row + i),
+                      tree_sum(dtype, 0, logical, o * inner + group.rank() * row + i))
                 << "part " << group.rank();
         group.gather(part.tensor, whole.tensor, outer);
         expect_tree_sum(whole.tensor, logical, count, 0, "gathered");
@@ -91,7 +95,8 @@ TEST_F(CommunicatorTest, APartMayLieInTheMemoryItComesFrom) {
     const std::int64_t inner = 5 * ranks;
     Block memory({group.local_shards(), outer, inner}, DType::f32);
     fill_leaves(memory.tensor, group.first_shard(), group.local_shards());
-    const Tensor whole{memory.tensor.data, {outer, inner}, DType::f32}, part{memory.tensor.data, {outer, 5}, DType::f32};
+    const Tensor whole{memory.tensor.data, {outer, inner}, DType::f32},
+        part{memory.tensor.data, {outer, 5}, DType::f32};
     group.sum_scatter(memory.tensor, part, outer);
     group.gather(part, whole, outer);
     expect_tree_sum(whole, logical, outer * inner, 0, "in place");
@@ -127,7 +132,8 @@ TEST_F(CommunicatorTest, BroadcastMaximumAndScalarsReachEveryRank) {
     for (int s = 0; s < logical; ++s) level.push_back(scalar(s, i));
     while (level.size() > 1) {
       std::vector<double> next;
-      for (std::size_t k = 0; k < level.size(); k += 2) next.push_back(k + 1 < level.size() ? level[k] + level[k + 1] : level[k]);
+      for (std::size_t k = 0; k < level.size(); k += 2)
+        next.push_back(k + 1 < level.size() ? level[k] + level[k + 1] : level[k]);
       level = next;
     }
     EXPECT_EQ(scalars[i], level[0]);
@@ -146,7 +152,8 @@ TEST_F(CommunicatorTest, TheLedgerHoldsTheVolumesOfTheFormulas) {
   const auto sent = [&](TrafficClass kind) { return ledger.of(Axis::tensor, kind).bytes; };
 
   group.sum(shards.tensor, shards.tensor);
-  EXPECT_EQ(sent(TrafficClass::tensor), 2 * (n - 1) * 16 * 2) << "a sum sends 2 (n-1)/n of its bytes from every rank";
+  EXPECT_EQ(sent(TrafficClass::tensor), 2 * (n - 1) * 16 * 2)
+      << "a sum sends 2 (n-1)/n of its bytes from every rank";
   ledger.clear();
   group.sum_scatter(shards.tensor, part.tensor, 1);
   EXPECT_EQ(sent(TrafficClass::tensor), (n - 1) * 16 * 2);
@@ -156,7 +163,8 @@ TEST_F(CommunicatorTest, TheLedgerHoldsTheVolumesOfTheFormulas) {
   EXPECT_EQ(ledger.of(Axis::tensor, TrafficClass::tensor).calls, n > 1 ? 1 : 0);
   ledger.clear();
   group.sum(uneven.tensor, uneven.tensor);
-  EXPECT_EQ(sum_over_ranks(sent(TrafficClass::tensor)), 2 * (n - 1) * odd * 4) << "over the group, whatever the size";
+  EXPECT_EQ(sum_over_ranks(sent(TrafficClass::tensor)), 2 * (n - 1) * odd * 4)
+      << "over the group, whatever the size";
   ledger.clear();
   std::vector<double> scalars(3);
   group.sum_scalars(scalars);
@@ -212,9 +220,10 @@ TEST_F(CommunicatorTest, EveryMutatedCollectiveIsNoticedAndNoOther) {
     set_mutation(name);
     const auto mutated = results();
     for (std::size_t i = 0; i < right.size(); ++i) {
-      const bool cannot_tell =
-          (rank == ranks - 1 && mutated[i].first == "tensor.maximum") || (rank == 0 && mutated[i].first == "tensor.broadcast");
-      if (mutated[i].first == name && !cannot_tell) EXPECT_NE(mutated[i].second, right[i].second) << name << " on rank " << rank;
+      const bool cannot_tell = (rank == ranks - 1 && mutated[i].first == "tensor.maximum") ||
+                               (rank == 0 && mutated[i].first == "tensor.broadcast");
+      if (mutated[i].first == name && !cannot_tell)
+        EXPECT_NE(mutated[i].second, right[i].second) << name << " on rank " << rank;
       else EXPECT_EQ(mutated[i].second, right[i].second) << mutated[i].first << " without " << name;
     }
   }

@@ -17,7 +17,9 @@ std::vector<Seat> four_seats() {
           {"birch", "0000:43:00.0", 22809}};
 }
 
-TEST(DeviceTransports, RanksWithAGpuEachAndOneNcclNeedNoMpiForTheirMessages) { EXPECT_EQ(obstacle(four_seats()), ""); }
+TEST(DeviceTransports, RanksWithAGpuEachAndOneNcclNeedNoMpiForTheirMessages) {
+  EXPECT_EQ(obstacle(four_seats()), "");
+}
 
 TEST(DeviceTransports, WhatStandsInTheWayIsNamed) {
   auto seats = four_seats();

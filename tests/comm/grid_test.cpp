@@ -44,14 +44,18 @@ TEST(Grid, OneAutoDegreeIsTheRestOfTheRanks) {
 TEST(Grid, DegreesThatDoNotFitAreRefusedWithTheNearestThatDo) {
   const auto [text, code] = failure([] { resolve_grid({2, 2, 2, 1}, 4); });
   EXPECT_EQ(code, 78);
-  EXPECT_THAT(text, HasSubstr("grid: supernet 1 x pipeline 2 x data 2 x tensor 2 needs 8 ranks, but the job has 4; start that many; grids "
+  EXPECT_THAT(text, HasSubstr("grid: supernet 1 x pipeline 2 x data 2 x tensor 2 needs 8 ranks, but the job "
+                              "has 4; start that many; grids "
                               "of 4 ranks that fit: "));
   EXPECT_THAT(text, HasSubstr("supernet 1 x pipeline 2 x data 2 x tensor 1"));
   EXPECT_THAT(text, HasSubstr("supernet 1 x pipeline 1 x data 2 x tensor 2"));
 
   const auto [rest, rest_code] = failure([] { resolve_grid({2, 0, 2, 1}, 6); });
   EXPECT_EQ(rest_code, 78);
-  EXPECT_THAT(rest, HasSubstr("grid.data is auto, but the other degrees multiply to 4 and the job has 6 ranks (not a multiple)"));
+  EXPECT_THAT(
+      rest,
+      HasSubstr(
+          "grid.data is auto, but the other degrees multiply to 4 and the job has 6 ranks (not a multiple)"));
 
   EXPECT_THAT(failure([] { resolve_grid({0, 0, 1, 1}, 4); }).first, HasSubstr("2 degrees are auto"));
   EXPECT_THAT(failure([] { resolve_grid({-1, 1, 1, 1}, 1); }).first, HasSubstr("grid.tensor is -1"));
@@ -61,10 +65,17 @@ TEST(Grid, DegreesThatDoNotFitAreRefusedWithTheNearestThatDo) {
 TEST(Grid, OnlyGridsThatFitAreOffered) {
   const auto fits = [](const Coord& shape) { return shape.supernet == 1 && shape.tensor == 1; };
   const auto text = failure([&] { resolve_grid({2, 2, 2, 1}, 4, fits); }).first;
-  EXPECT_THAT(text, HasSubstr("grids of 4 ranks that fit: supernet 1 x pipeline 2 x data 2 x tensor 1; supernet 1 x pipeline"));
-  for (const Coord& shape : nearest_grids({2, 2, 2, 1}, 12, fits, 100)) EXPECT_TRUE(fits(shape) && num_ranks(shape) == 12);
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "grids of 4 ranks that fit: supernet 1 x pipeline 2 x data 2 x tensor 1; supernet 1 x pipeline"));
+  for (const Coord& shape : nearest_grids({2, 2, 2, 1}, 12, fits, 100))
+    EXPECT_TRUE(fits(shape) && num_ranks(shape) == 12);
   EXPECT_EQ(nearest_grids({2, 2, 2, 1}, 12, fits, 100).size(), 6u) << "the divisors of 12";
-  EXPECT_THAT(failure([] { resolve_grid({2, 2, 2, 1}, 4, [](const Coord&) { return false; }); }).first, HasSubstr("fit: none"));
+  EXPECT_THAT(failure([] {
+                resolve_grid({2, 2, 2, 1}, 4, [](const Coord&) { return false; });
+              }).first,
+              HasSubstr("fit: none"));
 }
 
 TEST(Grid, DegreesCutTheTreeIntoWholeSubtrees) {
@@ -76,7 +87,8 @@ TEST(Grid, DegreesCutTheTreeIntoWholeSubtrees) {
   EXPECT_FALSE(cuts_into_subtrees(6, 3));
   const auto [text, code] = failure([] { check_degree(Axis::data, 8, 3); });
   EXPECT_EQ(code, 78);
-  EXPECT_THAT(text, HasSubstr("grid.data is 3, but the run's sums have 8 logical shards (reproducible.data)"));
+  EXPECT_THAT(text,
+              HasSubstr("grid.data is 3, but the run's sums have 8 logical shards (reproducible.data)"));
   EXPECT_THAT(text, HasSubstr("use one of: 1, 2, 4, 8"));
 }
 

@@ -35,7 +35,8 @@ TEST_F(GroupOfOne, SumFollowsTheTreeForEveryCountOfShards) {
       for (const Tensor& to : {total.tensor, shards.tensor.at(0)}) {
         fill_leaves(shards.tensor, 0, logical);
         group.sum(shards.tensor, to);
-        for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(value_of(to, i), tree_sum(dtype, 0, logical, i)) << logical << " shards";
+        for (std::int64_t i = 0; i < count; ++i)
+          ASSERT_EQ(value_of(to, i), tree_sum(dtype, 0, logical, i)) << logical << " shards";
       }
       EXPECT_EQ(group.scratch_bytes(), 0u);
     }

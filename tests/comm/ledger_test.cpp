@@ -48,11 +48,15 @@ TEST(Affinity, OneLineForEachNodeAndNoWarningWhenAllIsWell) {
 
 TEST(Affinity, WarnsOfMoreThreadsThanProcessors) {
   const std::vector<RankPlace> bound = {place("a", 4, 0, 1), place("a", 4, 1, 1)};
-  EXPECT_THAT(affinity_report(bound), HasSubstr("warning: ranks 0, 1 on a run 4 threads each but may use 1 processor (all its threads "
-                                                "share them); start with mpirun --bind-to none"));
-  const std::vector<RankPlace> crowded = {place("a", 1, 0, 2), place("a", 1, 0, 2), place("a", 1, 0, 2), place("b", 1, 0, 2)};
+  EXPECT_THAT(
+      affinity_report(bound),
+      HasSubstr("warning: ranks 0, 1 on a run 4 threads each but may use 1 processor (all its threads "
+                "share them); start with mpirun --bind-to none"));
+  const std::vector<RankPlace> crowded = {place("a", 1, 0, 2), place("a", 1, 0, 2), place("a", 1, 0, 2),
+                                          place("b", 1, 0, 2)};
   EXPECT_THAT(affinity_report(crowded), HasSubstr("warning: a has 3 threads on 2 processors"));
-  EXPECT_THAT(affinity_report(crowded), HasSubstr("start fewer ranks there\n")) << "no rank can have fewer threads than one";
+  EXPECT_THAT(affinity_report(crowded), HasSubstr("start fewer ranks there\n"))
+      << "no rank can have fewer threads than one";
   const std::vector<RankPlace> eager = {place("a", 2, 0, 2), place("a", 2, 0, 2)};
   EXPECT_THAT(affinity_report(eager), HasSubstr("start fewer ranks there, or set device.threads=1\n"));
   EXPECT_TRUE(is_crowded(crowded, 1));
@@ -64,22 +68,27 @@ TEST(Affinity, SaysOnceForRanksAlikeWhatHelpsWhereTheMachineHasNoMoreProcessors)
   for (RankPlace& p : places) p.processors_there = 2;
   EXPECT_EQ(affinity_report(places),
             "a: 2 ranks (0 to 1), 2 processors, 6 threads; on 0-1\n"
-            "warning: ranks 0, 1 on a run 3 threads each but may use 2 processors, all of that machine (all its threads share them); set "
+            "warning: ranks 0, 1 on a run 3 threads each but may use 2 processors, all of that machine (all "
+            "its threads share them); set "
             "device.threads=1, or start fewer ranks there\n"
             "b: 1 rank (2), 2 processors, 3 threads; on 0-1\n"
-            "warning: rank 2 on b runs 3 threads but may use 2 processors, all of that machine (all its threads share them); set "
+            "warning: rank 2 on b runs 3 threads but may use 2 processors, all of that machine (all its "
+            "threads share them); set "
             "device.threads=2\n");
   places.back().processors_there = 4;
-  EXPECT_THAT(affinity_report(places),
-              HasSubstr("rank 2 on b runs 3 threads but may use 2 processors (all its threads share them); start with "
-                        "mpirun --bind-to none or srun --cpus-per-task=3, or set device.threads=2\n"));
+  EXPECT_THAT(
+      affinity_report(places),
+      HasSubstr(
+          "rank 2 on b runs 3 threads but may use 2 processors (all its threads share them); start with "
+          "mpirun --bind-to none or srun --cpus-per-task=3, or set device.threads=2\n"));
 }
 
 TEST(Affinity, WarnsOfRanksThatShareAProcessorWhileOthersAreIdle) {
   const std::vector<RankPlace> places = {place("a", 1, 0, 1), place("a", 1, 0, 1), place("a", 1, 1, 7)};
-  EXPECT_THAT(affinity_report(places),
-              HasSubstr("warning: on a, the ranks 0, 1 have 2 threads on 1 processor (0): ranks will wait for each "
-                        "other's turns; start with mpirun --bind-to none\n"));
+  EXPECT_THAT(
+      affinity_report(places),
+      HasSubstr("warning: on a, the ranks 0, 1 have 2 threads on 1 processor (0): ranks will wait for each "
+                "other's turns; start with mpirun --bind-to none\n"));
   EXPECT_TRUE(is_crowded(places, 0));
   EXPECT_FALSE(is_crowded(places, 2));
   const std::vector<RankPlace> apart = {place("a", 1, 0, 1), place("a", 1, 1, 1), place("a", 6, 2, 6)};

@@ -25,7 +25,11 @@ Mutation& mutation() {
 
 void set_mutation(std::string_view name, int number) { mutation() = {std::string(name), number, {}}; }
 const std::map<std::string, int>& mutable_calls() { return mutation().calls; }
-bool is_mutated(std::string_view axis, std::string_view operation) { return mutation().leaves_out(fmt::format("{}.{}", axis, operation)); }
-bool is_mutated_message(int from, int to, int payload) { return mutation().leaves_out(fmt::format("message.{}.{}>{}", payload, from, to)); }
+bool is_mutated(std::string_view axis, std::string_view operation) {
+  return mutation().leaves_out(fmt::format("{}.{}", axis, operation));
+}
+bool is_mutated_message(int from, int to, int payload) {
+  return mutation().leaves_out(fmt::format("message.{}.{}>{}", payload, from, to));
+}
 
 }  // namespace mindpipe

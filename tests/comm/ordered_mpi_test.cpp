@@ -24,7 +24,9 @@ struct Task {
   Kind kind = Kind::message;
   int vector = 0, from = 0, to = 0, payload = 0;
   bool involves(int rank) const { return kind != Kind::message || from == rank || to == rank; }
-  int stream() const { return kind == Kind::message ? 2 + payload * 16 + from * 4 + to : static_cast<int>(kind) - 1; }
+  int stream() const {
+    return kind == Kind::message ? 2 + payload * 16 + from * 4 + to : static_cast<int>(kind) - 1;
+  }
 };
 
 std::vector<Task> drawn_tasks(int seed, int count, int ranks) {
@@ -73,7 +75,8 @@ class Station {
   Station() {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
-    auto tensor = std::make_unique<Group>(MPI_COMM_WORLD, waiting_), data = std::make_unique<Group>(MPI_COMM_WORLD, waiting_);
+    auto tensor = std::make_unique<Group>(MPI_COMM_WORLD, waiting_),
+         data = std::make_unique<Group>(MPI_COMM_WORLD, waiting_);
     tensor->use(transports_.among(MPI_COMM_WORLD, Transports::Use::sums, "tensor sums"));
     data->use(transports_.among(MPI_COMM_WORLD, Transports::Use::sums, "data sums"));
     tensor_.emplace(backend_, std::move(tensor), ranks_, Axis::tensor);
@@ -127,7 +130,8 @@ class Station {
     last_[task.vector] = backend_.record(queue);
   }
   void take_in(const Task& task) {
-    const Tensor arrived = arrived_.emplace_back(Shape{length}, DType::f32).tensor, &vector = vectors_[task.vector].tensor;
+    const Tensor arrived = arrived_.emplace_back(Shape{length}, DType::f32).tensor,
+                 &vector = vectors_[task.vector].tensor;
     backend_.use_queue(channel_queue);
     channels_->receive(task.from, task.payload, arrived);
     backend_.use_queue(compute_queue);
@@ -136,7 +140,8 @@ class Station {
   }
   std::vector<Tensor> pieces_of(const Tensor& vector) const {
     std::vector<Tensor> pieces;
-    for (int r = 0; r < ranks_; ++r) pieces.push_back(vector.range(length * r / ranks_, length * (r + 1) / ranks_ - length * r / ranks_));
+    for (int r = 0; r < ranks_; ++r)
+      pieces.push_back(vector.range(length * r / ranks_, length * (r + 1) / ranks_ - length * r / ranks_));
     return pieces;
   }
   static int world_rank() {
@@ -174,8 +179,9 @@ TEST(OrderedTransport, AnyOrderThatAllRanksKeepGivesTheBitsOfOneAfterTheOther) {
       if (static_cast<int>(i) % 3 == seed % 3) station.look();
     }
     station.run_to_the_end();
-    EXPECT_GE(station.messages_started(),
-              std::count_if(tasks.begin(), tasks.end(), [&](const Task& t) { return t.involves(station.rank()); }));
+    EXPECT_GE(station.messages_started(), std::count_if(tasks.begin(), tasks.end(), [&](const Task& t) {
+                return t.involves(station.rank());
+              }));
     expect_values(station, one_after_the_other(tasks, station.ranks()), seed);
   }
 }
@@ -223,7 +229,8 @@ TEST(OrderedTransport, EndsThatDoNotMeanTheSameMessageAreFoundAndNamed) {
     said = error.what();
   }
   const bool takes_part = station.rank() <= 1;
-  EXPECT_THAT(said, ::testing::HasSubstr(takes_part ? "channel 0 from rank 0 to rank 1, number 0: rank" : ""));
+  EXPECT_THAT(said,
+              ::testing::HasSubstr(takes_part ? "channel 0 from rank 0 to rank 1, number 0: rank" : ""));
 }
 
 }  // namespace

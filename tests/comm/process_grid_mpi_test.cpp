@@ -54,7 +54,8 @@ TEST(ProcessGrid, PlacesOfAllRanksAreKnownEverywhere) {
   for (int r = 0; r < ranks; ++r) EXPECT_EQ(places[r].threads, 100 + r);
   EXPECT_TRUE(is_crowded(places, rank));
   EXPECT_THAT(affinity_report(places),
-              ::testing::HasSubstr(fmt::format("warning: rank {} on {} runs {} threads but may use", rank, host_name(), 100 + rank)));
+              ::testing::HasSubstr(fmt::format("warning: rank {} on {} runs {} threads but may use", rank,
+                                               host_name(), 100 + rank)));
 }
 
 TEST(Mpi, ErrorsBecomeSentences) {

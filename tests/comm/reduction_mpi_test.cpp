@@ -22,17 +22,22 @@ struct ReductionTest : ::testing::Test {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     waiting.set_crowded(ranks > 2);
   }
-  Reductions reductions() { return {backend, std::make_unique<Group>(MPI_COMM_WORLD, waiting), Axis::data, &ledger}; }
+  Reductions reductions() {
+    return {backend, std::make_unique<Group>(MPI_COMM_WORLD, waiting), Axis::data, &ledger};
+  }
   std::vector<std::int64_t> equal_bounds(std::int64_t count) const {
     std::vector<std::int64_t> bounds;
     for (int r = 0; r <= ranks; ++r) bounds.push_back(count * r / ranks);
     return bounds;
   }
-  /// Part `part` of `parts` of a slab: of every rank's own elements [bounds[r], bounds[r + 1]) the same share.
-  static std::vector<Tensor> pieces(const Tensor& slab, const std::vector<std::int64_t>& bounds, int part = 0, int parts = 1) {
+  /// Part `part` of `parts` of a slab: of every rank's own elements [bounds[r], bounds[r + 1]) the same
+  /// share.
+  static std::vector<Tensor> pieces(const Tensor& slab, const std::vector<std::int64_t>& bounds, int part = 0,
+                                    int parts = 1) {
     std::vector<Tensor> all;
     for (std::size_t r = 0; r + 1 < bounds.size(); ++r) {
-      const std::int64_t count = bounds[r + 1] - bounds[r], first = count * part / parts, last = count * (part + 1) / parts;
+      const std::int64_t count = bounds[r + 1] - bounds[r], first = count * part / parts,
+                         last = count * (part + 1) / parts;
       all.push_back(slab.range(bounds[r] + first, last - first));
     }
     return all;
@@ -42,7 +47,8 @@ struct ReductionTest : ::testing::Test {
   Reductions::Request sum(Reductions& reductions, const Tensor& slab) const {
     const int parts = parts_of(static_cast<std::int64_t>(slab.bytes()), ranks);
     Reductions::Request last = -1;
-    for (int part = 0; part < parts; ++part) last = reductions.sum(pieces(slab, equal_bounds(slab.count()), part, parts));
+    for (int part = 0; part < parts; ++part)
+      last = reductions.sum(pieces(slab, equal_bounds(slab.count()), part, parts));
     return last;
   }
   std::int64_t bytes_over_ranks(TrafficClass kind) const {
@@ -62,7 +68,8 @@ TEST_F(ReductionTest, SeveralInFlightFinishInOrderWithTheBitsOfTheTree) {
   std::vector<Block> slabs;
   for (std::int64_t size : sizes) {
     slabs.emplace_back(Shape{size}, DType::f32);
-    for (std::int64_t i = 0; i<size; i += size> 100'000 ? 1 + size / 997 : 1) set_value(slabs.back().tensor, i, leaf(rank, i));
+    for (std::int64_t i = 0; i<size; i += size> 100'000 ? 1 + size / 997 : 1)
+      set_value(slabs.back().tensor, i, leaf(rank, i));
   }
   std::vector<Reductions::Request> requests;
   for (Block& slab : slabs) requests.push_back(sum(reductions, slab.tensor));
@@ -70,7 +77,8 @@ TEST_F(ReductionTest, SeveralInFlightFinishInOrderWithTheBitsOfTheTree) {
   while (finished < requests.size()) {  // computation would stand here
     reductions.progress();
     while (finished < requests.size() && reductions.done(requests[finished])) ++finished;
-    for (std::size_t later = finished; later < requests.size(); ++later) EXPECT_FALSE(reductions.done(requests[later]));
+    for (std::size_t later = finished; later < requests.size(); ++later)
+      EXPECT_FALSE(reductions.done(requests[later]));
   }
   for (Block& slab : slabs) {
     const std::int64_t size = slab.tensor.count(), stride = size > 100'000 ? 1 + size / 997 : 1;
@@ -82,7 +90,8 @@ TEST_F(ReductionTest, SeveralInFlightFinishInOrderWithTheBitsOfTheTree) {
 TEST_F(ReductionTest, ScatterThenGatherWithBoundsOfAnyKindIsTheSum) {
   Reductions reductions = this->reductions();
   const std::int64_t count = 1003;
-  std::vector<std::vector<std::int64_t>> cuts = {{}, std::vector<std::int64_t>(static_cast<std::size_t>(ranks + 1), count)};
+  std::vector<std::vector<std::int64_t>> cuts = {
+      {}, std::vector<std::int64_t>(static_cast<std::size_t>(ranks + 1), count)};
   cuts[1][0] = 0;  // rank 0 owns all
   cuts[0] = equal_bounds(count);
   cuts.push_back(equal_bounds(count));
@@ -108,8 +117,10 @@ TEST_F(ReductionTest, OneOwnerOfALargeSlabStaysWithinTheScratch) {
   reductions.reserve(Exchange::scratch_bytes(ranks, static_cast<std::size_t>(longest_part(ranks) / ranks)));
   const Memory::Closed closed(memory);
   const int parts = parts_of(count * 4 * ranks, ranks);  // its piece is the whole, on every rank
-  for (int part = 0; part < parts; ++part) reductions.wait(reductions.sum_scatter(pieces(slab.tensor, bounds, part, parts)));
-  for (std::int64_t i = 0; rank == 0 && i < count; i += 4999) ASSERT_EQ(value_of(slab.tensor, i), tree_sum(DType::f32, 0, ranks, i));
+  for (int part = 0; part < parts; ++part)
+    reductions.wait(reductions.sum_scatter(pieces(slab.tensor, bounds, part, parts)));
+  for (std::int64_t i = 0; rank == 0 && i < count; i += 4999)
+    ASSERT_EQ(value_of(slab.tensor, i), tree_sum(DType::f32, 0, ranks, i));
 }
 
 TEST_F(ReductionTest, TheVolumesAreThoseOfTheFormulas) {
@@ -130,7 +141,8 @@ TEST_F(ReductionTest, TheVolumesAreThoseOfTheFormulas) {
 TEST_F(ReductionTest, ReductionsMoveWhileATensorSumWaits) {
   if (ranks < 2) GTEST_SKIP() << "a group of one waits for nobody";
   Reductions reductions = this->reductions();
-  Communicator tensor(backend, std::make_unique<Group>(MPI_COMM_WORLD, waiting), ranks, Axis::tensor, &ledger);
+  Communicator tensor(backend, std::make_unique<Group>(MPI_COMM_WORLD, waiting), ranks, Axis::tensor,
+                      &ledger);
   waiting.on_progress([&] { reductions.progress(); });
   backend.on_progress([&] { reductions.progress(); });
   const std::int64_t count = 400'000;
@@ -143,7 +155,8 @@ TEST_F(ReductionTest, ReductionsMoveWhileATensorSumWaits) {
     expect_sum(activation.tensor, 0, 1001);
   }
   reductions.wait(request);
-  for (std::int64_t i = 0; i < count; i += 997) ASSERT_EQ(value_of(slab.tensor, i), tree_sum(DType::f32, 0, ranks, i));
+  for (std::int64_t i = 0; i < count; i += 997)
+    ASSERT_EQ(value_of(slab.tensor, i), tree_sum(DType::f32, 0, ranks, i));
 }
 
 TEST_F(ReductionTest, AMutatedReductionIsNoticed) {

@@ -33,11 +33,13 @@ struct StagingTest : ::testing::Test {
 };
 
 TEST_F(StagingTest, SumsHaveTheBitsOfTheTreeAlsoWhenTheyFollowEachOther) {
-  Communicator group(backend, this->group(), 4, Axis::tensor), one_each(backend, this->group(), ranks, Axis::tensor);
+  Communicator group(backend, this->group(), 4, Axis::tensor),
+      one_each(backend, this->group(), ranks, Axis::tensor);
   const std::int64_t row = 77, inner = row * ranks, outer = 3, count = outer * inner;
   for (DType dtype : {DType::f32, DType::bf16}) {
     Block shards({group.local_shards(), outer, inner}, dtype), total({outer, inner}, dtype),
-        again({group.local_shards(), outer, inner}, dtype), part({outer, row}, dtype), whole({outer, inner}, dtype);
+        again({group.local_shards(), outer, inner}, dtype), part({outer, row}, dtype),
+        whole({outer, inner}, dtype);
     fill_leaves(shards.tensor, group.first_shard(), group.local_shards());
     fill_leaves(again.tensor, group.first_shard(), group.local_shards());
     group.sum(shards.tensor, total.tensor);
@@ -85,7 +87,9 @@ TEST_F(StagingTest, AChannelKeepsItsOrderAndItsBytes) {
   for (auto transfer : transfers) channels.wait(transfer);
   for (int m = 0; m < messages; ++m)
     for (std::int64_t i = 0; i < count; i += 1009)
-      ASSERT_EQ(value_of(in[m].tensor, i), static_cast<float>(before * 1000 + m * 10) + static_cast<float>(i % 7)) << "message " << m;
+      ASSERT_EQ(value_of(in[m].tensor, i),
+                static_cast<float>(before * 1000 + m * 10) + static_cast<float>(i % 7))
+          << "message " << m;
 }
 
 TEST_F(StagingTest, ReductionsGoOnBehindAndUseTheirBlocksAgain) {
@@ -96,11 +100,13 @@ TEST_F(StagingTest, ReductionsGoOnBehindAndUseTheirBlocksAgain) {
     std::vector<Tensor> pieces;
     for (int r = 0; r < ranks; ++r)
       pieces.push_back(
-          slab.tensor.range(slab.tensor.count() * r / ranks, slab.tensor.count() * (r + 1) / ranks - slab.tensor.count() * r / ranks));
+          slab.tensor.range(slab.tensor.count() * r / ranks,
+                            slab.tensor.count() * (r + 1) / ranks - slab.tensor.count() * r / ranks));
     for (std::int64_t i = 0; i < slab.tensor.count(); i += 1013) set_value(slab.tensor, i, leaf(rank, i));
     reductions.wait(reductions.sum(pieces));
     backend.synchronize();
-    for (std::int64_t i = 0; i < slab.tensor.count(); i += 1013) ASSERT_EQ(value_of(slab.tensor, i), tree_sum(DType::f32, 0, ranks, i));
+    for (std::int64_t i = 0; i < slab.tensor.count(); i += 1013)
+      ASSERT_EQ(value_of(slab.tensor, i), tree_sum(DType::f32, 0, ranks, i));
     if (round == 0) pinned_bytes = pinned.allocated();
   }
   EXPECT_GT(pinned_bytes, 0u);

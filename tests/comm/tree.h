@@ -12,7 +12,8 @@ namespace mindpipe {
 struct Block {
   std::vector<double> memory;
   Tensor tensor;
-  Block(const Shape& shape, DType dtype) : memory(static_cast<std::size_t>(shape.count()) + 32), tensor{memory.data(), shape, dtype} {}
+  Block(const Shape& shape, DType dtype)
+      : memory(static_cast<std::size_t>(shape.count()) + 32), tensor{memory.data(), shape, dtype} {}
   Block(const Block&) = delete;
   Block(Block&& other) = default;
 };
@@ -36,8 +37,8 @@ inline void fill_leaves(const Tensor& shards, int first_shard, int count) {
     for (std::int64_t i = 0; i < each; ++i) set_value(shards, s * each + i, leaf(first_shard + s, i));
 }
 
-/// The tree's root for element `i` over shards [first, first + count), written down as the definition: the left subtree is
-/// the largest power of two below the count; every node is rounded to the dtype.
+/// The tree's root for element `i` over shards [first, first + count), written down as the definition: the
+/// left subtree is the largest power of two below the count; every node is rounded to the dtype.
 inline float tree_sum(DType dtype, int first, int count, std::int64_t i) {
   const auto rounded = [&](float x) { return dtype == DType::bf16 ? widened(rounded_bf16(x)) : x; };
   if (count == 1) return rounded(leaf(first, i));

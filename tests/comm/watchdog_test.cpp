@@ -45,7 +45,8 @@ TEST(WatchdogDeathTest, TakesAShortWaitForWork) {
         watchdog.waits_for("tensor.sum: nothing from rank 2 yet", now_ns());
         std::this_thread::sleep_for(std::chrono::seconds(20));
       },
-      ::testing::ExitedWithCode(81), "rank 3 on .* is in no long wait: 0.[0-9] s so far for tensor.sum: nothing from rank 2 yet");
+      ::testing::ExitedWithCode(81),
+      "rank 3 on .* is in no long wait: 0.[0-9] s so far for tensor.sum: nothing from rank 2 yet");
 }
 
 TEST(WatchdogDeathTest, EndsTheProcessWithASentenceWhenNothingMoves) {
@@ -58,7 +59,8 @@ TEST(WatchdogDeathTest, EndsTheProcessWithASentenceWhenNothingMoves) {
         std::this_thread::sleep_for(std::chrono::seconds(20));
       },
       ::testing::ExitedWithCode(81),
-      "mindpipe-train: watchdog: step 7 has taken 0.[0-9] s \\(limit 0.1 s, watchdog.step\\): rank 3 on .* has waited 0.[0-9] s "
+      "mindpipe-train: watchdog: step 7 has taken 0.[0-9] s \\(limit 0.1 s, watchdog.step\\): rank 3 on .* "
+      "has waited 0.[0-9] s "
       "for tensor.sum: nothing from rank 2 yet; the job ends with exit code 81");
 }
 
@@ -67,7 +69,8 @@ TEST(WatchdogDeathTest, EndsTheProcessWhenSomethingHasGoneWrongInTheBackground) 
   EXPECT_EXIT(
       {
         Watchdog watchdog(2);
-        watchdog.ask([calls = 0]() mutable { return std::string(++calls < 2 ? "" : "nccl: the other end is gone"); });
+        watchdog.ask(
+            [calls = 0]() mutable { return std::string(++calls < 2 ? "" : "nccl: the other end is gone"); });
         watchdog.arm(100, "step 7", "watchdog.step");
         std::this_thread::sleep_for(std::chrono::seconds(20));
       },
@@ -78,7 +81,8 @@ TEST(WatchdogDeathTest, EndsTheProcessWhenSomethingHasGoneWrongInTheBackground) 
 TEST(WatchdogDeathTest, CallsTheRollWhereTheRanksShareADirectory) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const std::filesystem::path directory =
-      std::filesystem::path(::testing::TempDir()) / "watchdog_roll";  // the same for the child, which begins this test again
+      std::filesystem::path(::testing::TempDir()) /
+      "watchdog_roll";  // the same for the child, which begins this test again
   EXPECT_EXIT(
       {
         Watchdog watchdog(0);
@@ -87,7 +91,8 @@ TEST(WatchdogDeathTest, CallsTheRollWhereTheRanksShareADirectory) {
         std::this_thread::sleep_for(std::chrono::seconds(20));
       },
       ::testing::ExitedWithCode(81),
-      "rank 1 on birch does not answer .*; rank 0 on .* is in no wait.*what each rank waited for: .*watchdog-\\*.txt");
+      "rank 1 on birch does not answer .*; rank 0 on .* is in no wait.*what each rank waited for: "
+      ".*watchdog-\\*.txt");
   EXPECT_THAT(contents((directory / "watchdog-0.txt").string()), HasSubstr("rank 0 on "));
   std::filesystem::remove_all(directory);
 }
@@ -115,15 +120,18 @@ TEST(WatchdogChild, WaitsForARankThatHasStopped) {
 
 TEST(Watchdog, AStoppedPeerEndsTheJobWith81WithinTheLimit) {
   const std::string log = ::testing::TempDir() + "watchdog_job.log";
-  const std::string command =
-      fmt::format("MINDPIPE_WATCHDOG_CHILD=1 timeout -k 1 40 {}/tests/run_mpi.sh 2 {} --gtest_filter='WatchdogChild.*' >{} 2>&1",
-                  MINDPIPE_SOURCE_DIR, std::filesystem::read_symlink("/proc/self/exe").string(), log);
+  const std::string command = fmt::format(
+      "MINDPIPE_WATCHDOG_CHILD=1 timeout -k 1 40 {}/tests/run_mpi.sh 2 {} --gtest_filter='WatchdogChild.*' "
+      ">{} 2>&1",
+      MINDPIPE_SOURCE_DIR, std::filesystem::read_symlink("/proc/self/exe").string(), log);
   const std::int64_t start = now_ns();
   const int status = std::system(command.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 81) << contents(log);
   EXPECT_LT(seconds_since(start), 20) << contents(log);
   EXPECT_THAT(contents(log), HasSubstr("watchdog: step 2 has taken "));
-  EXPECT_THAT(contents(log), HasSubstr(" s for tensor.sum number 2: nothing from rank 1 yet; the job ends with exit code 81"));
+  EXPECT_THAT(
+      contents(log),
+      HasSubstr(" s for tensor.sum number 2: nothing from rank 1 yet; the job ends with exit code 81"));
   std::filesystem::remove(log);
 }
 

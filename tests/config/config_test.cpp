@@ -21,7 +21,8 @@ using testing::StartsWith;
 class File {
  public:
   explicit File(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() / ("mindpipe_config_" + std::to_string(getpid()) + ".yaml")) {
+      : path_(std::filesystem::temp_directory_path() /
+              ("mindpipe_config_" + std::to_string(getpid()) + ".yaml")) {
     std::ofstream(path_, std::ios::binary) << text;
   }
   ~File() { std::filesystem::remove(path_); }
@@ -38,7 +39,8 @@ Config read(const std::string& text, const std::vector<std::string>& overrides =
 }
 
 /// The sentence without the file's name: ":3: model.layers is ...".
-std::string complaint(const std::string& text, const std::vector<std::string>& overrides = {}, Exit code = Exit::bad_configuration) {
+std::string complaint(const std::string& text, const std::vector<std::string>& overrides = {},
+                      Exit code = Exit::bad_configuration) {
   const File file(text);
   try {
     read_config(file.path(), overrides);
@@ -52,11 +54,14 @@ std::string complaint(const std::string& text, const std::vector<std::string>& o
   return "";
 }
 std::string complaint_of(const std::string& line) { return complaint(enough + line); }
-std::string override_complaint(const std::string& text, Exit code = Exit::bad_configuration) { return complaint(enough, {text}, code); }
+std::string override_complaint(const std::string& text, Exit code = Exit::bad_configuration) {
+  return complaint(enough, {text}, code);
+}
 
 TEST(Config, ReadsWhatIsWrittenAndLeavesTheRestAtItsDefault) {
   const Config c = read(
-      "model: {layers: 3, width: 96, heads: 6, bias: false}\noptimizer: {rate: {peak: 1.0e-3}, beta2: 0.999}\nseed: "
+      "model: {layers: 3, width: 96, heads: 6, bias: false}\noptimizer: {rate: {peak: 1.0e-3}, beta2: "
+      "0.999}\nseed: "
       "18446744073709551615\n");
   EXPECT_EQ(c.model.layers, 3);
   EXPECT_EQ(c.model.width, 96);
@@ -91,18 +96,21 @@ TEST(Config, ReadsSourcesInEveryForm) {
   EXPECT_EQ(train("a"), (std::vector<DataSource>{{"a", 1}}));
   EXPECT_EQ(train("synthetic:arithmetic"), (std::vector<DataSource>{{"synthetic:arithmetic", 1}}));
   EXPECT_EQ(train("[a, {path: b, weight: 0.25}]"), (std::vector<DataSource>{{"a", 1}, {"b", 0.25}}));
-  EXPECT_EQ(read("", {"data.train=[x/a,{path: b, weight: 2}]"}).data.train, (std::vector<DataSource>{{"x/a", 1}, {"b", 2}}));
+  EXPECT_EQ(read("", {"data.train=[x/a,{path: b, weight: 2}]"}).data.train,
+            (std::vector<DataSource>{{"x/a", 1}, {"b", 2}}));
   EXPECT_EQ(complaint(run + "data: {train: []}\n").substr(0, 34), ":2: data.train is an empty list; a");
   EXPECT_EQ(complaint(run + "data:\n  train:\n    - {path: a, wieght: 2}\n"),
             ":4: data.train.wieght is not a setting (a source has path and weight); did you mean weight?");
   EXPECT_EQ(complaint(run + "data: {train: [{path: a, weight: 0}]}\n"),
             ":2: data.train.weight is '0'; allowed: a number above 0 to 1000000000");
-  EXPECT_EQ(complaint(run + "data: {train: [{weight: 1}]}\n"), ":2: data.train.path is missing; add it: where the tokens are");
+  EXPECT_EQ(complaint(run + "data: {train: [{weight: 1}]}\n"),
+            ":2: data.train.path is missing; add it: where the tokens are");
 }
 
 TEST(Config, OverridesCountLast) {
-  const Config c = read("train: {steps: 5}\n",
-                        {"train.steps=20", "grid.tensor=auto", "run.max_walltime=1h30m", "memory.device_limit=2 GiB", "train.steps=21"});
+  const Config c =
+      read("train: {steps: 5}\n", {"train.steps=20", "grid.tensor=auto", "run.max_walltime=1h30m",
+                                   "memory.device_limit=2 GiB", "train.steps=21"});
   EXPECT_EQ(c.train.steps, 21);
   EXPECT_EQ(c.grid.tensor, 0);
   EXPECT_EQ(c.run.max_walltime, 5400);
@@ -130,73 +138,109 @@ TEST(Config, PrintsWhatReadsBackToTheSameConfiguration) {
   c.grid.data = c.reproducible.data = 0;
   const Config back = read_config(File(to_yaml(c)).path(), {});
   EXPECT_EQ(back, c) << to_yaml(c);
-  EXPECT_EQ(std::bit_cast<std::uint64_t>(back.optimizer.rate.peak), std::bit_cast<std::uint64_t>(c.optimizer.rate.peak));
+  EXPECT_EQ(std::bit_cast<std::uint64_t>(back.optimizer.rate.peak),
+            std::bit_cast<std::uint64_t>(c.optimizer.rate.peak));
 }
 
 TEST(Config, NamesUnknownKeysWithTheNearestSpelling) {
-  EXPECT_EQ(complaint_of("model:\n  layer: 3\n"), ":4: model.layer is not a setting; did you mean model.layers?");
+  EXPECT_EQ(complaint_of("model:\n  layer: 3\n"),
+            ":4: model.layer is not a setting; did you mean model.layers?");
   EXPECT_EQ(complaint_of("modle: {layers: 3}\n"), ":3: modle is not a setting; did you mean model?");
   EXPECT_EQ(complaint_of("steps: 3\n"), ":3: steps is not a setting; did you mean train.steps?");
-  EXPECT_EQ(complaint_of("model: {batch: 3}\n"), ":3: model.batch is not a setting; did you mean train.batch?");
+  EXPECT_EQ(complaint_of("model: {batch: 3}\n"),
+            ":3: model.batch is not a setting; did you mean train.batch?");
   EXPECT_EQ(complaint_of("xyzzyx: 3\n"), ":3: xyzzyx is not a setting (--help-config lists all of them)");
-  EXPECT_THAT(complaint_of("model.layers: 3\n"), StartsWith(":3: 'model.layers' is one key with a dot in it"));
-  EXPECT_EQ(override_complaint("train.stepz=3"), "command line: train.stepz is not a setting; did you mean train.steps?");
-  EXPECT_EQ(override_complaint("train=3"), "command line: train is a section; set one of its settings, like train.evaluate_batches");
-  EXPECT_EQ(override_complaint("trian", Exit::usage), "command line: trian is not key=value (like train.steps=20)");
+  EXPECT_THAT(complaint_of("model.layers: 3\n"),
+              StartsWith(":3: 'model.layers' is one key with a dot in it"));
+  EXPECT_EQ(override_complaint("train.stepz=3"),
+            "command line: train.stepz is not a setting; did you mean train.steps?");
+  EXPECT_EQ(override_complaint("train=3"),
+            "command line: train is a section; set one of its settings, like train.evaluate_batches");
+  EXPECT_EQ(override_complaint("trian", Exit::usage),
+            "command line: trian is not key=value (like train.steps=20)");
 }
 
 TEST(Config, RefusesWrongTypes) {
-  EXPECT_EQ(complaint_of("model:\n  layers: four\n"), ":4: model.layers is 'four'; allowed: a whole number from 1 to 100000");
-  EXPECT_EQ(complaint_of("model: {layers: [3]}\n"), ":3: model.layers is a list; allowed: a whole number from 1 to 100000");
-  EXPECT_EQ(complaint_of("model: {layers: }\n"), ":3: model.layers has no value; allowed: a whole number from 1 to 100000");
-  EXPECT_EQ(complaint_of("model: {layers: null}\n"), ":3: model.layers has no value; allowed: a whole number from 1 to 100000");
-  EXPECT_THAT(complaint_of("model: {layers: \"12\"}\n"),
-              HasSubstr("model.layers is \"12\"; allowed: a whole number from 1 to 100000; did you mean 12?"));
-  EXPECT_THAT(complaint_of("model: 4\n"), StartsWith(":3: model is '4'; it is a section, with settings like model."));
-  EXPECT_THAT(complaint_of("model:\n"), StartsWith(":3: model is empty; it is a section, with settings like model."));
+  EXPECT_EQ(complaint_of("model:\n  layers: four\n"),
+            ":4: model.layers is 'four'; allowed: a whole number from 1 to 100000");
+  EXPECT_EQ(complaint_of("model: {layers: [3]}\n"),
+            ":3: model.layers is a list; allowed: a whole number from 1 to 100000");
+  EXPECT_EQ(complaint_of("model: {layers: }\n"),
+            ":3: model.layers has no value; allowed: a whole number from 1 to 100000");
+  EXPECT_EQ(complaint_of("model: {layers: null}\n"),
+            ":3: model.layers has no value; allowed: a whole number from 1 to 100000");
+  EXPECT_THAT(
+      complaint_of("model: {layers: \"12\"}\n"),
+      HasSubstr("model.layers is \"12\"; allowed: a whole number from 1 to 100000; did you mean 12?"));
+  EXPECT_THAT(complaint_of("model: 4\n"),
+              StartsWith(":3: model is '4'; it is a section, with settings like model."));
+  EXPECT_THAT(complaint_of("model:\n"),
+              StartsWith(":3: model is empty; it is a section, with settings like model."));
   EXPECT_THAT(complaint_of("model: [1]\n"), StartsWith(":3: model is a list; it is a section"));
-  EXPECT_THAT(complaint_of("schedule: {cuts: 3}\n"), HasSubstr("schedule.cuts is '3'; allowed: a list of whole numbers from 1"));
+  EXPECT_THAT(complaint_of("schedule: {cuts: 3}\n"),
+              HasSubstr("schedule.cuts is '3'; allowed: a list of whole numbers from 1"));
   EXPECT_THAT(complaint("run: {dir: \"\"}\n"), HasSubstr("run.dir is \"\"; allowed: text that is not empty"));
-  EXPECT_THAT(complaint("- a\n"), EndsWith("is a list (a configuration is a mapping of sections like model: and train:)"));
+  EXPECT_THAT(complaint("- a\n"),
+              EndsWith("is a list (a configuration is a mapping of sections like model: and train:)"));
 }
 
 TEST(Config, ReadsIntegersInPlainDigitsOnly) {
-  const auto layers = [](const std::string& value) { return complaint_of("model: {layers: " + value + "}\n"); };
+  const auto layers = [](const std::string& value) {
+    return complaint_of("model: {layers: " + value + "}\n");
+  };
   EXPECT_THAT(layers("010"), EndsWith("did you mean 10?"));
   EXPECT_THAT(layers("1_000"), EndsWith("did you mean 1000?"));
   EXPECT_THAT(layers("1.0"), EndsWith("did you mean 1?"));
   for (const char* wrong : {"0x10", "1e2", "+3", "1.5", ".inf", "0o7", "99999999999999999999", "1 2", "0b1"})
-    EXPECT_THAT(layers(wrong), HasSubstr(std::string("model.layers is '") + wrong + "'; allowed: a whole number")) << wrong;
+    EXPECT_THAT(layers(wrong),
+                HasSubstr(std::string("model.layers is '") + wrong + "'; allowed: a whole number"))
+        << wrong;
 }
 
 TEST(Config, ReadsNumbersWithoutInfinityOrNan) {
-  for (const char* wrong : {".inf", "-.inf", ".nan", "inf", "nan", "1e999", "1e-999", "1.", ".5", "0x1p3", "1e", "1_0.0", "infinity"})
-    EXPECT_THAT(complaint_of(std::string("optimizer: {rate: {peak: ") + wrong + "}}\n"), HasSubstr("optimizer.rate.peak is '")) << wrong;
+  for (const char* wrong : {".inf", "-.inf", ".nan", "inf", "nan", "1e999", "1e-999", "1.", ".5", "0x1p3",
+                            "1e", "1_0.0", "infinity"})
+    EXPECT_THAT(complaint_of(std::string("optimizer: {rate: {peak: ") + wrong + "}}\n"),
+                HasSubstr("optimizer.rate.peak is '"))
+        << wrong;
   EXPECT_EQ(read("optimizer: {rate: {peak: 3}}\n").optimizer.rate.peak, 3);
   EXPECT_EQ(read("optimizer: {rate: {peak: 3.5E-2}}\n").optimizer.rate.peak, 0.035);
 }
 
 TEST(Config, ReadsTruthValuesInTwoWordsOnly) {
-  EXPECT_THAT(complaint_of("model: {bias: yes}\n"), EndsWith("model.bias is 'yes'; allowed: true or false; did you mean true?"));
+  EXPECT_THAT(complaint_of("model: {bias: yes}\n"),
+              EndsWith("model.bias is 'yes'; allowed: true or false; did you mean true?"));
   for (const char* wrong : {"no", "on", "off", "True", "FALSE", "1", "0", "\"true\""})
-    EXPECT_THAT(complaint_of(std::string("model: {bias: ") + wrong + "}\n"), HasSubstr("allowed: true or false")) << wrong;
+    EXPECT_THAT(complaint_of(std::string("model: {bias: ") + wrong + "}\n"),
+                HasSubstr("allowed: true or false"))
+        << wrong;
 }
 
 TEST(Config, RefusesValuesOutOfRange) {
-  EXPECT_EQ(complaint_of("model: {layers: 0}\n"), ":3: model.layers is '0'; allowed: a whole number from 1 to 100000");
-  EXPECT_EQ(complaint_of("model: {vocabulary: -5}\n"), ":3: model.vocabulary is '-5'; allowed: a whole number from 1 to 16777216");
-  EXPECT_EQ(complaint_of("model: {dropout: 1}\n"), ":3: model.dropout is '1'; allowed: a number from 0 to below 1");
-  EXPECT_EQ(complaint_of("generate: {top_p: 0}\n"), ":3: generate.top_p is '0'; allowed: a number above 0 to 1");
+  EXPECT_EQ(complaint_of("model: {layers: 0}\n"),
+            ":3: model.layers is '0'; allowed: a whole number from 1 to 100000");
+  EXPECT_EQ(complaint_of("model: {vocabulary: -5}\n"),
+            ":3: model.vocabulary is '-5'; allowed: a whole number from 1 to 16777216");
+  EXPECT_EQ(complaint_of("model: {dropout: 1}\n"),
+            ":3: model.dropout is '1'; allowed: a number from 0 to below 1");
+  EXPECT_EQ(complaint_of("generate: {top_p: 0}\n"),
+            ":3: generate.top_p is '0'; allowed: a number above 0 to 1");
   EXPECT_EQ(complaint_of("schedule: {kind: 1f1B}\n"),
-            ":3: schedule.kind is '1f1B'; allowed: gpipe, 1f1b, interleaved, breadth-first, zb-h1; did you mean 1f1b?");
-  EXPECT_EQ(complaint_of("grid: {tensor: 0}\n"), ":3: grid.tensor is '0'; allowed: auto or a whole number from 1 to 1048576");
-  EXPECT_THAT(complaint_of("seed: -1\n"), HasSubstr("seed is '-1'; allowed: a whole number from 0 to 18446744073709551615"));
-  EXPECT_EQ(override_complaint("checkpoint.keep=1"), "command line: checkpoint.keep is '1'; allowed: a whole number from 2 to 1073741824");
+            ":3: schedule.kind is '1f1B'; allowed: gpipe, 1f1b, interleaved, breadth-first, zb-h1; did you "
+            "mean 1f1b?");
+  EXPECT_EQ(complaint_of("grid: {tensor: 0}\n"),
+            ":3: grid.tensor is '0'; allowed: auto or a whole number from 1 to 1048576");
+  EXPECT_THAT(complaint_of("seed: -1\n"),
+              HasSubstr("seed is '-1'; allowed: a whole number from 0 to 18446744073709551615"));
+  EXPECT_EQ(override_complaint("checkpoint.keep=1"),
+            "command line: checkpoint.keep is '1'; allowed: a whole number from 2 to 1073741824");
 }
 
 TEST(Config, RefusesWhatYamlAllowsAndAConfigurationDoesNot) {
-  EXPECT_THAT(complaint_of("model: {layers: 3, layers: 4}\n"), StartsWith(":3: 'layers' is set a second time (the first is at "));
-  EXPECT_THAT(complaint_of("model: {layers: 3}\nmodel: {width: 4}\n"), StartsWith(":4: 'model' is set a second time"));
+  EXPECT_THAT(complaint_of("model: {layers: 3, layers: 4}\n"),
+              StartsWith(":3: 'layers' is set a second time (the first is at "));
+  EXPECT_THAT(complaint_of("model: {layers: 3}\nmodel: {width: 4}\n"),
+              StartsWith(":4: 'model' is set a second time"));
   EXPECT_THAT(complaint_of("model: &a {layers: 3}\n"), StartsWith(":3: an anchor"));
   EXPECT_THAT(complaint_of("model: {layers: &a 3, heads: *a}\n"), StartsWith(":3: an anchor"));
   EXPECT_THAT(complaint_of("model: {layers: !!int 3}\n"), StartsWith(":3: a tag"));
@@ -220,23 +264,26 @@ TEST(Config, SaysWhatIsWrongWithTheFile) {
     }
     return std::string("accepted");
   };
-  EXPECT_EQ(
-      sentence("/nowhere/gpt.yaml", Exit::input_missing),
-      "/nowhere/gpt.yaml: cannot be opened (No such file or directory; check the path, it is taken from the directory of the command)");
+  EXPECT_EQ(sentence("/nowhere/gpt.yaml", Exit::input_missing),
+            "/nowhere/gpt.yaml: cannot be opened (No such file or directory; check the path, it is taken "
+            "from the directory of the command)");
   EXPECT_EQ(sentence("/tmp", Exit::bad_configuration), "/tmp: is a directory (name the file in it)");
-  EXPECT_EQ(sentence("/dev/zero", Exit::bad_configuration), "/dev/zero: is larger than 1 MiB (no configuration is)");
+  EXPECT_EQ(sentence("/dev/zero", Exit::bad_configuration),
+            "/dev/zero: is larger than 1 MiB (no configuration is)");
   EXPECT_EQ(complaint(""), ": is empty (a configuration names at least run.dir and data.train)");
   EXPECT_EQ(complaint("# nothing\n"), ": is empty (a configuration names at least run.dir and data.train)");
   EXPECT_EQ(complaint("run: {dir: d}\n"), ": data.train is missing; add it: what to train on");
   if (geteuid() == 0) return;  // root may read everything
   const File file(enough);
   std::filesystem::permissions(file.path(), std::filesystem::perms::none);
-  EXPECT_EQ(sentence(file.path(), Exit::permission), file.path() + ": may not be read (Permission denied; ask its owner for access)");
+  EXPECT_EQ(sentence(file.path(), Exit::permission),
+            file.path() + ": may not be read (Permission denied; ask its owner for access)");
 }
 
 TEST(Config, HelpNamesEverySettingWithRangeAndDefault) {
   const std::string help = config_help();
-  EXPECT_THAT(help, HasSubstr("model.dropout = 0\n      probability that an element of a residual branch is dropped.\n      Allowed: a "
+  EXPECT_THAT(help, HasSubstr("model.dropout = 0\n      probability that an element of a residual branch is "
+                              "dropped.\n      Allowed: a "
                               "number from 0 to below 1.\n"));
   EXPECT_THAT(help, HasSubstr("run.dir = (required)"));
 }

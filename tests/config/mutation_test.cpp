@@ -19,9 +19,10 @@ std::string text_of(const std::string& path) {
 
 /// A text with a few bytes changed, dropped, doubled or replaced by what YAML finds remarkable.
 std::string mutated(std::string text, std::uint32_t number) {
-  static const char* const pieces[] = {"&a", "*a", "!!int ", "<<: ", "---\n", "...\n", "? ",   "- ",   "[",    "]",   "{",
-                                       "}",  "\"", "'",      "|\n",  ">\n",   "#",     "%",    "@",    "`",    ": ",  ", ",
-                                       "\t", "\r", "\xff",   "~",    "-1",    "1e999", ".nan", "0x1f", "null", "auto"};
+  static const char* const pieces[] = {"&a",   "*a", "!!int ", "<<: ",  "---\n", "...\n", "? ",   "- ",
+                                       "[",    "]",  "{",      "}",     "\"",    "'",     "|\n",  ">\n",
+                                       "#",    "%",  "@",      "`",     ": ",    ", ",    "\t",   "\r",
+                                       "\xff", "~",  "-1",     "1e999", ".nan",  "0x1f",  "null", "auto"};
   const RandomStream random{7, purpose_of("mutation"), 0, number};
   std::uint64_t next = 0;
   const auto below = [&](std::size_t n) { return n == 0 ? 0 : random.word(next++) % n; };
@@ -48,11 +49,13 @@ std::string mutated(std::string text, std::uint32_t number) {
   return text;
 }
 
-/// Whatever is done to a file, it is read or refused with one sentence and a code that says whose fault it is.
+/// Whatever is done to a file, it is read or refused with one sentence and a code that says whose fault it
+/// is.
 TEST(Mutations, AreReadOrRefusedWithASentence) {
   const char* asked = std::getenv("MINDPIPE_MUTATIONS");
   const std::uint32_t count = asked ? static_cast<std::uint32_t>(std::atol(asked)) : 500;
-  const std::string file = std::filesystem::temp_directory_path() / ("mindpipe_mutation_" + std::to_string(getpid()) + ".yaml");
+  const std::string file =
+      std::filesystem::temp_directory_path() / ("mindpipe_mutation_" + std::to_string(getpid()) + ".yaml");
   const std::string tiny = text_of(MINDPIPE_SOURCE_DIR "/configs/gpt-tiny.yaml"),
                     llama = text_of(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml");
   ASSERT_FALSE(tiny.empty() || llama.empty());

@@ -30,40 +30,57 @@ std::string complaint_after(Change change) {
 
 TEST(Rules, HeadsDivideTheWidth) {
   EXPECT_EQ(complaint_after([](Config& c) { c.model.heads = 5; }),
-            "configuration: model.heads is 5 and model.width 128 (heads divide the width; the nearest width is 130)");
+            "configuration: model.heads is 5 and model.width 128 (heads divide the width; the nearest width "
+            "is 130)");
   EXPECT_EQ(complaint_after([](Config& c) { c.model.key_value_heads = 3; }),
-            "configuration: model.key_value_heads is 3 and model.heads 4 (heads share keys and values in equal groups)");
-  EXPECT_EQ(complaint_after([](Config& c) { c.model.width = c.model.heads = 4, c.model.positions = "rotary"; }),
-            "configuration: model.positions is rotary and a head is 1 wide (rotation works on pairs; make model.width / model.heads even)");
+            "configuration: model.key_value_heads is 3 and model.heads 4 (heads share keys and values in "
+            "equal groups)");
+  EXPECT_EQ(
+      complaint_after([](Config& c) { c.model.width = c.model.heads = 4, c.model.positions = "rotary"; }),
+      "configuration: model.positions is rotary and a head is 1 wide (rotation works on pairs; make "
+      "model.width / model.heads even)");
 }
 
 TEST(Rules, ATranslatorIsNotGivenWhatItWouldNotRead) {
-  const auto translator = [](auto change) { return complaint_after([&](Config& c) { c.model.kind = "translator", change(c.model); }); };
-  EXPECT_EQ(translator([](ModelConfig& m) { m.positions = "rotary"; }),
-            "configuration: model.positions is rotary, but a translator has learned positions (leave it out)");
-  EXPECT_EQ(translator([](ModelConfig& m) { m.rotary_base = 5000; }),
-            "configuration: model.rotary_base is 5000, but a translator has learned positions (leave it out)");
+  const auto translator = [](auto change) {
+    return complaint_after([&](Config& c) { c.model.kind = "translator", change(c.model); });
+  };
+  EXPECT_EQ(
+      translator([](ModelConfig& m) { m.positions = "rotary"; }),
+      "configuration: model.positions is rotary, but a translator has learned positions (leave it out)");
+  EXPECT_EQ(
+      translator([](ModelConfig& m) { m.rotary_base = 5000; }),
+      "configuration: model.rotary_base is 5000, but a translator has learned positions (leave it out)");
   EXPECT_EQ(translator([](ModelConfig& m) { m.key_value_heads = 2; }),
-            "configuration: model.key_value_heads is 2, but a translator has as many as model.heads (leave it out)");
+            "configuration: model.key_value_heads is 2, but a translator has as many as model.heads (leave "
+            "it out)");
   EXPECT_EQ(translator([](ModelConfig& m) { m.tied = false; }),
-            "configuration: model.tied is false, but a translator has one table for source, target and head (leave it out)");
-  EXPECT_EQ(translator([](ModelConfig& m) { m.norm = "rms", m.mlp = "swiglu", m.bias = false, m.key_value_heads = 4; }), "accepted")
+            "configuration: model.tied is false, but a translator has one table for source, target and head "
+            "(leave it out)");
+  EXPECT_EQ(translator([](ModelConfig& m) {
+              m.norm = "rms", m.mlp = "swiglu", m.bias = false, m.key_value_heads = 4;
+            }),
+            "accepted")
       << "what it reads, and what it has anyway";
 }
 
 TEST(Rules, OptimizerStateAndGradientsMayBeShardedOverDataAlsoWhereThereIsOneReplica) {
-  for (int zero : {0, 1, 2}) EXPECT_EQ(complaint_after([&](Config& c) { c.train.zero = zero; }), "accepted") << zero;
+  for (int zero : {0, 1, 2})
+    EXPECT_EQ(complaint_after([&](Config& c) { c.train.zero = zero; }), "accepted") << zero;
 }
 
 TEST(Rules, TheBatchIsMicroBatchesOfEveryLogicalShard) {
-  EXPECT_EQ(
-      complaint_after([](Config& c) { c.reproducible.data = 3; }),
-      "configuration: train.batch is 32, but must be a multiple of train.micro_batch x reproducible.data = 4 x 3 (the nearest is 36)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.reproducible.data = 3; }),
+            "configuration: train.batch is 32, but must be a multiple of train.micro_batch x "
+            "reproducible.data = 4 x 3 (the nearest is 36)");
   EXPECT_EQ(complaint_after([](Config& c) { c.train.micro_batch = 5; }),
-            "configuration: train.batch is 32, but must be a multiple of train.micro_batch = 5 (the nearest is 30)");
-  EXPECT_EQ(complaint_after([](Config& c) { c.train.micro_batch = 64; }),
-            "configuration: train.micro_batch is 64 and train.batch 32 (a micro-batch is a part of the batch)");
-  EXPECT_EQ(complaint_after([](Config& c) { c.train.batch = 30, c.grid.data = 0, c.train.micro_batch = 5; }), "accepted");
+            "configuration: train.batch is 32, but must be a multiple of train.micro_batch = 5 (the nearest "
+            "is 30)");
+  EXPECT_EQ(
+      complaint_after([](Config& c) { c.train.micro_batch = 64; }),
+      "configuration: train.micro_batch is 64 and train.batch 32 (a micro-batch is a part of the batch)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.train.batch = 30, c.grid.data = 0, c.train.micro_batch = 5; }),
+            "accepted");
 }
 
 TEST(Rules, TheSequenceFitsTheContext) {
@@ -72,25 +89,30 @@ TEST(Rules, TheSequenceFitsTheContext) {
 }
 
 TEST(Rules, TheRateFitsTheRun) {
-  EXPECT_EQ(complaint_after([](Config& c) { c.optimizer.rate.warmup = 101; }),
-            "configuration: optimizer.rate.warmup is 101 and train.steps 100 (the warm-up ends within the run)");
+  EXPECT_EQ(
+      complaint_after([](Config& c) { c.optimizer.rate.warmup = 101; }),
+      "configuration: optimizer.rate.warmup is 101 and train.steps 100 (the warm-up ends within the run)");
   EXPECT_EQ(complaint_after([](Config& c) { c.optimizer.rate.floor = 1; }),
-            "configuration: optimizer.rate.floor is 1 and optimizer.rate.peak 3e-04 (the floor is not above the peak)");
+            "configuration: optimizer.rate.floor is 1 and optimizer.rate.peak 3e-04 (the floor is not above "
+            "the peak)");
   EXPECT_EQ(complaint_after([](Config& c) { c.optimizer.rate.kind = "wsd", c.optimizer.rate.warmup = 95; }),
-            "configuration: optimizer.rate.decay is 10, warm-up 95 and train.steps 100 (both parts lie within the run)");
+            "configuration: optimizer.rate.decay is 10, warm-up 95 and train.steps 100 (both parts lie "
+            "within the run)");
   EXPECT_EQ(complaint_after([](Config& c) { c.train.steps = 0; }), "accepted");
 }
 
 TEST(Rules, OneDegreeMayBeAuto) {
   EXPECT_EQ(complaint_after([](Config& c) { c.grid.data = 0; }), "accepted");
   EXPECT_EQ(complaint_after([](Config& c) { c.grid.data = c.grid.pipeline = 0; }),
-            "configuration: grid.data is auto, and grid.pipeline too (at most one degree can be the rest of the ranks)");
+            "configuration: grid.data is auto, and grid.pipeline too (at most one degree can be the rest of "
+            "the ranks)");
 }
 
 TEST(Rules, DegreesHoldWholeSubtreesOfTheLogicalShards) {
   const auto tensor = [](int degree, int shards) {
     return complaint_after([&](Config& c) {
-      c.grid.tensor = degree, c.reproducible.tensor = shards, c.model.width = 192, c.model.heads = 12, c.data.sequence = 192;
+      c.grid.tensor = degree, c.reproducible.tensor = shards, c.model.width = 192, c.model.heads = 12,
+      c.data.sequence = 192;
     });
   };
   for (auto [degree, shards] : {std::pair{1, 4}, {2, 4}, {4, 4}, {1, 3}, {3, 3}, {6, 6}})
@@ -98,24 +120,26 @@ TEST(Rules, DegreesHoldWholeSubtreesOfTheLogicalShards) {
   for (auto [degree, shards] : {std::pair{4, 2}, {3, 4}, {2, 6}, {3, 6}})
     EXPECT_THAT(tensor(degree, shards), testing::HasSubstr("grid.tensor is")) << degree << " of " << shards;
   EXPECT_EQ(tensor(2, 6),
-            "configuration: grid.tensor is 2 and reproducible.tensor 6 (a degree is 1, all logical shards, or a power of two below them "
+            "configuration: grid.tensor is 2 and reproducible.tensor 6 (a degree is 1, all logical shards, "
+            "or a power of two below them "
             "when they are one too)");
 }
 
 TEST(Rules, LogicalShardsGetEqualParts) {
-  EXPECT_EQ(
-      complaint_after([](Config& c) { c.reproducible.tensor = 8; }),
-      "configuration: reproducible.tensor is 8 and model.heads 4 (every logical shard gets an equal part; the nearest that divides heads, "
-      "mlp_width and sequence is 4)");
-  EXPECT_EQ(
-      complaint_after([](Config& c) { c.reproducible.tensor = 4, c.data.sequence = 254; }),
-      "configuration: reproducible.tensor is 4 and data.sequence 254 (every logical shard gets an equal part; the nearest that divides "
-      "heads, mlp_width and sequence is 2)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.reproducible.tensor = 8; }),
+            "configuration: reproducible.tensor is 8 and model.heads 4 (every logical shard gets an equal "
+            "part; the nearest that divides heads, "
+            "mlp_width and sequence is 4)");
+  EXPECT_EQ(complaint_after([](Config& c) { c.reproducible.tensor = 4, c.data.sequence = 254; }),
+            "configuration: reproducible.tensor is 4 and data.sequence 254 (every logical shard gets an "
+            "equal part; the nearest that divides "
+            "heads, mlp_width and sequence is 2)");
 }
 
 TEST(Rules, CutsMatchTheStages) {
   EXPECT_EQ(complaint_after([](Config& c) { c.schedule.chunks = 2; }),
-            "configuration: schedule.chunks is 2 and schedule.kind 1f1b (only interleaved and breadth-first cut stages into chunks)");
+            "configuration: schedule.chunks is 2 and schedule.kind 1f1b (only interleaved and breadth-first "
+            "cut stages into chunks)");
   EXPECT_EQ(complaint_after([](Config& c) {
               c.grid.pipeline = 3, c.schedule.cuts = {2, 2};
             }),
@@ -134,7 +158,8 @@ TEST(Rules, WhatIsAskedForIsNamed) {
   EXPECT_EQ(complaint_after([](Config& c) { c.device.kernels = "products.txt"; }),
             "configuration: device.kernels names algorithms for a GPU, but device.kind is not cuda");
   EXPECT_EQ(complaint_after([](Config& c) { c.device.transport = "nccl"; }),
-            "configuration: device.transport is nccl, which carries messages between GPUs, but device.kind is not cuda");
+            "configuration: device.transport is nccl, which carries messages between GPUs, but device.kind "
+            "is not cuda");
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// What a process with these variables, and no others of any launcher, is told.
 Launch launch_in(const Environment& variables) {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
-                           "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS"})
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
+                           "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS"})
     unsetenv(name);
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   return launch();
@@ -40,10 +40,15 @@ TEST(Launch, IsToldByMpirunAndBySrunWithAndWithoutPmix) {
   expect(launch_in({{"PMIX_RANK", "1"}}), true, 1, 0);
 }
 
-TEST(Launch, ABatchScriptLaunchesNothingByItself) { expect(launch_in({{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}}), false, 0, 1); }
+TEST(Launch, ABatchScriptLaunchesNothingByItself) {
+  expect(launch_in({{"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}}), false, 0, 1);
+}
 
 TEST(Launch, MpirunWithinAStepOfSlurmCountsItsOwnRanks) {
-  expect(launch_in({{"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}, {"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "6"}}),
+  expect(launch_in({{"SLURM_STEP_NUM_TASKS", "1"},
+                    {"SLURM_PROCID", "0"},
+                    {"OMPI_COMM_WORLD_RANK", "5"},
+                    {"OMPI_COMM_WORLD_SIZE", "6"}}),
          true, 5, 6);
 }
 

@@ -11,7 +11,8 @@ namespace {
 TEST(Memory, TheLedgerCountsByClassAndForgetsWhatIsReleased) {
   Memory memory(Memory::Kind::host);
   {
-    const Arena values(memory, MemoryClass::values, 1000), more(memory, MemoryClass::values, 1), work(memory, MemoryClass::workspace, 300);
+    const Arena values(memory, MemoryClass::values, 1000), more(memory, MemoryClass::values, 1),
+        work(memory, MemoryClass::workspace, 300);
     EXPECT_EQ(memory.allocated(MemoryClass::values), 1024u + 256u);
     EXPECT_EQ(memory.allocated(), 1024u + 256u + 512u);
   }
@@ -27,7 +28,8 @@ TEST(Memory, ALargeBlockIsZeroAlsoWhereAnotherLayBefore) {
     Arena arena(memory, MemoryClass::optimizer, bytes);
     const Tensor all = arena.take({static_cast<std::int64_t>(bytes)}, DType::u8);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(all.data) % (std::size_t{2} << 20), 0u);
-    for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(all.as<std::uint8_t>()[i], 0) << "byte " << i << " of block " << turn;
+    for (std::size_t i = 0; i < bytes; ++i)
+      ASSERT_EQ(all.as<std::uint8_t>()[i], 0) << "byte " << i << " of block " << turn;
     std::memset(all.data, 7, arena.size());
   }
 }
@@ -40,13 +42,15 @@ TEST(Memory, BeyondTheLimitTheSentenceNamesTheClassTheLimitAndTheLedger) {
     FAIL() << "200 KiB more fitted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::out_of_memory);
-    EXPECT_THAT(error.what(), testing::HasSubstr("activations needs 0.2 MiB more, but memory.device_limit is 1.0 MiB"));
+    EXPECT_THAT(error.what(),
+                testing::HasSubstr("activations needs 0.2 MiB more, but memory.device_limit is 1.0 MiB"));
   }
 }
 
 TEST(Memory, CountedMemoryTakesNothingAndKeepsAddressesApart) {
   Memory memory(Memory::Kind::counted);
-  Arena one(memory, MemoryClass::values, std::size_t{1} << 44), two(memory, MemoryClass::values, std::size_t{1} << 44);
+  Arena one(memory, MemoryClass::values, std::size_t{1} << 44),
+      two(memory, MemoryClass::values, std::size_t{1} << 44);
   EXPECT_NE(one.take({4}, DType::f32).data, two.take({4}, DType::f32).data);
   EXPECT_EQ(memory.allocated(), std::size_t{2} << 44);
 }
@@ -73,7 +77,8 @@ TEST(Memory, WhatWasEverUsedIsAddedUpByClassHoweverLargeTheArenasAre) {
   kept.release(0);
   kept.take({10}, DType::f32);
   other.take({1}, DType::u8);
-  EXPECT_EQ(memory.used(MemoryClass::activations), 512u + 256u) << "a mark does not sink when memory is given back";
+  EXPECT_EQ(memory.used(MemoryClass::activations), 512u + 256u)
+      << "a mark does not sink when memory is given back";
   work.take({200}, DType::f32);
   EXPECT_EQ(memory.used(), 512u + 256u + 1024u);
   work = Arena();

@@ -12,7 +12,8 @@ TEST(Random, PhiloxGivesTheKnownAnswersOfItsAuthors) {  // Random123's kat_vecto
   using Four = std::array<std::uint32_t, 4>;
   EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (Four{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   constexpr std::uint32_t ones = 0xffffffff;
-  EXPECT_EQ(philox({ones, ones, ones, ones}, {ones, ones}), (Four{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox({ones, ones, ones, ones}, {ones, ones}),
+            (Four{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}),
             (Four{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
@@ -43,7 +44,8 @@ TEST(Random, NormalsHaveTheMomentsAndTailsOfTheNormalDistribution) {
 
 TEST(Random, StreamsOfOtherNamesStepsAndSamplesDiffer) {
   const RandomStream stream{1, 2, 3, 4};
-  for (const RandomStream& other : {RandomStream{2, 2, 3, 4}, RandomStream{1, 3, 3, 4}, RandomStream{1, 2, 4, 4}, RandomStream{1, 2, 3, 5}})
+  for (const RandomStream& other : {RandomStream{2, 2, 3, 4}, RandomStream{1, 3, 3, 4},
+                                    RandomStream{1, 2, 4, 4}, RandomStream{1, 2, 3, 5}})
     EXPECT_NE(stream.words(0), other.words(0));
 }
 

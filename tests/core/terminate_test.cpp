@@ -17,7 +17,8 @@
 namespace mindpipe {
 namespace {
 
-/// Fails as main would: nothing catches it. gtest would catch what a test's body throws; a noexcept function stops that.
+/// Fails as main would: nothing catches it. gtest would catch what a test's body throws; a noexcept function
+/// stops that.
 template <class Failure>
 void fail_uncaught(Failure failure) noexcept {
   install_terminate_handler();
@@ -25,13 +26,15 @@ void fail_uncaught(Failure failure) noexcept {
 }
 
 TEST(TerminateDeathTest, PrintsTheSentenceAndLeavesWithItsCode) {
-  EXPECT_EXIT(fail_uncaught([] { fail(Exit::bad_data, "corpus.bin: token {} is outside the vocabulary", 7); }), testing::ExitedWithCode(65),
-              "^mindpipe-train: corpus.bin: token 7 is outside the vocabulary\n$");
+  EXPECT_EXIT(
+      fail_uncaught([] { fail(Exit::bad_data, "corpus.bin: token {} is outside the vocabulary", 7); }),
+      testing::ExitedWithCode(65), "^mindpipe-train: corpus.bin: token 7 is outside the vocabulary\n$");
 }
 
 TEST(TerminateDeathTest, NamesMemoryAndUnknownFailures) {
   EXPECT_EXIT(fail_uncaught([] { throw std::bad_alloc(); }), testing::ExitedWithCode(71), "out of memory");
-  EXPECT_EXIT(fail_uncaught([] { throw std::runtime_error("odd"); }), testing::ExitedWithCode(1), "internal error: odd");
+  EXPECT_EXIT(fail_uncaught([] { throw std::runtime_error("odd"); }), testing::ExitedWithCode(1),
+              "internal error: odd");
   EXPECT_EXIT(fail_uncaught([] { throw 3; }), testing::ExitedWithCode(1), "unknown type");
 }
 
@@ -44,12 +47,13 @@ TEST(TerminateDeathTest, EndsTheJobThroughTheAbortThatWasSet) {
 }
 
 TEST(TerminateDeathTest, HasLastWords) {
-  EXPECT_EXIT(
-      fail_uncaught([] {
-        set_last_words([](int code, const std::string& sentence) { std::fprintf(stderr, "last words: %d %s", code, sentence.c_str()); });
-        fail(Exit::io_error, "disk full");
-      }),
-      testing::ExitedWithCode(74), "disk full\nlast words: 74 disk full");
+  EXPECT_EXIT(fail_uncaught([] {
+                set_last_words([](int code, const std::string& sentence) {
+                  std::fprintf(stderr, "last words: %d %s", code, sentence.c_str());
+                });
+                fail(Exit::io_error, "disk full");
+              }),
+              testing::ExitedWithCode(74), "disk full\nlast words: 74 disk full");
 }
 
 TEST(TerminateDeathTest, RemovesUnfinishedFilesBeforeTheLastWords) {
@@ -57,7 +61,9 @@ TEST(TerminateDeathTest, RemovesUnfinishedFilesBeforeTheLastWords) {
   std::ofstream(file.path()) << "half";
   EXPECT_EXIT(fail_uncaught([] {
                 set_last_words([](int, const std::string&) {
-                  std::fputs(std::ifstream(testing::TempDir() + "mindpipe_terminate.partial") ? "there" : "gone", stderr);
+                  std::fputs(
+                      std::ifstream(testing::TempDir() + "mindpipe_terminate.partial") ? "there" : "gone",
+                      stderr);
                 });
                 fail(Exit::io_error, "disk full");
               }),

@@ -38,7 +38,8 @@ TEST(Durations, AreReadAndShown) {
   EXPECT_EQ(parse_seconds("23h50m"), 85800);
   EXPECT_EQ(parse_seconds("90"), 90);
   EXPECT_EQ(parse_seconds("1.5 h"), 5400);
-  for (const char* wrong : {"", "h", "5x", "1h 5", "-3s"}) EXPECT_EQ(parse_seconds(wrong), std::nullopt) << wrong;
+  for (const char* wrong : {"", "h", "5x", "1h 5", "-3s"})
+    EXPECT_EQ(parse_seconds(wrong), std::nullopt) << wrong;
   EXPECT_EQ(human_seconds(3725), "1 h 02 min");
   EXPECT_EQ(human_seconds(185), "3 min 05 s");
   EXPECT_EQ(human_seconds(0.0045), "4.5 ms");
@@ -46,12 +47,14 @@ TEST(Durations, AreReadAndShown) {
 
 TEST(Numbers, ReadBackToTheSameBits) {
   for (double number : {0.1, 3e-4, 1e-5, 1.0 / 3, 1.7976931348623157e308, -0.0, 1e22})
-    EXPECT_EQ(std::bit_cast<std::uint64_t>(std::stod(shortest(number))), std::bit_cast<std::uint64_t>(number)) << number;
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(std::stod(shortest(number))), std::bit_cast<std::uint64_t>(number))
+        << number;
 }
 
 TEST(Utf8, AcceptsTextAndRefusesBrokenBytes) {
   EXPECT_TRUE(is_utf8("Grüße, 世界 🌍"));
-  for (const char* wrong : {"\xff", "\xc0\x80", "\xe4\xb8", "\xed\xa0\x80", "\xf5\x80\x80\x80"}) EXPECT_FALSE(is_utf8(wrong));
+  for (const char* wrong : {"\xff", "\xc0\x80", "\xe4\xb8", "\xed\xa0\x80", "\xf5\x80\x80\x80"})
+    EXPECT_FALSE(is_utf8(wrong));
 }
 
 }  // namespace

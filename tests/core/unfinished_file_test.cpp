@@ -49,7 +49,8 @@ TEST_F(UnfinishedFiles, ThatCannotGetTheirNameAreStillUnfinished) {
 
 TEST_F(UnfinishedFiles, AreRemovedAllAtOnceAndNoneThatIsDone) {
   UnfinishedFile first(folder_ + "first");
-  std::optional<UnfinishedFile> second(std::in_place, folder_ + "second"), third(std::in_place, folder_ + "third");
+  std::optional<UnfinishedFile> second(std::in_place, folder_ + "second"),
+      third(std::in_place, folder_ + "third");
   for (const char* name : {"first", "second", "third"}) make(name);
   ASSERT_TRUE(second->becomes(folder_ + "kept"));
   second.reset();

@@ -30,7 +30,8 @@ Batch batch(Corpus& corpus, std::int64_t first, std::int64_t samples) {
   return out;
 }
 /// A pair of one document with tokens first, first + 1 ...
-std::string write_counting(const Folder& folder, const std::string& name, std::int32_t first, std::int32_t tokens) {
+std::string write_counting(const Folder& folder, const std::string& name, std::int32_t first,
+                           std::int32_t tokens) {
   TokenWriter writer(folder / name, TokenType::u16);
   for (std::int32_t t = 0; t < tokens; ++t) writer.add({{first + t}});
   writer.end_document();
@@ -48,7 +49,10 @@ TEST(Corpus, TheTargetIsTheTokenThatComesNext) {
 
 TEST(Corpus, APartOfABatchIsThatPartOfTheBatch) {
   const Folder folder;
-  const DataConfig data{{{alice, 3}, {"synthetic:arithmetic", 1}, {write_counting(folder, "count", 0, 100), 0.5}}, {{alice, 1}}, 7};
+  const DataConfig data{
+      {{alice, 3}, {"synthetic:arithmetic", 1}, {write_counting(folder, "count", 0, 100), 0.5}},
+      {{alice, 1}},
+      7};
   for (const Part part : {Part::train, Part::validation}) {
     Corpus one(data, part, small_model(8), 5), other(data, part, small_model(8), 5);
     for (const std::int64_t first : {0, 4090, 100000}) {
@@ -84,15 +88,20 @@ TEST(Corpus, ATextHoldsItsLastTenthOut) {
   const std::string seen = ByteTokenizer::decode(batch(train, 0, 90).tokens);  // one round
   for (int line = 0; line < 90; ++line) EXPECT_THAT(seen, HasSubstr(fmt::format("line {:02}", line)));
   EXPECT_THAT(seen, testing::Not(HasSubstr("line 91")));
-  EXPECT_THAT(train.describe().at(0),
-              HasSubstr("lines.txt (the first 90 % of the text): 728 tokens in 1 documents, 90 samples an epoch, shuffled"));
-  EXPECT_THAT(validation.describe().at(0),
-              HasSubstr("lines.txt (the last 10 % of the text): 72 tokens in 1 documents, 8 samples an epoch, in order"));
+  EXPECT_THAT(train.describe().at(0), HasSubstr("lines.txt (the first 90 % of the text): 728 tokens in 1 "
+                                                "documents, 90 samples an epoch, shuffled"));
+  EXPECT_THAT(
+      validation.describe().at(0),
+      HasSubstr(
+          "lines.txt (the last 10 % of the text): 72 tokens in 1 documents, 8 samples an epoch, in order"));
 }
 
 TEST(Corpus, SourcesAreBlendedByWeight) {
   const Folder folder;
-  const DataConfig data{{{write_counting(folder, "low", 0, 100), 2}, {write_counting(folder, "high", 100, 100) + ".bin", 1}}, {}, 4};
+  const DataConfig data{
+      {{write_counting(folder, "low", 0, 100), 2}, {write_counting(folder, "high", 100, 100) + ".bin", 1}},
+      {},
+      4};
   Corpus corpus(data, Part::train, small_model(), 3);
   const Batch out = batch(corpus, 0, 30);
   int high = 0;
@@ -107,28 +116,37 @@ TEST(Corpus, TheContextIsTheSequenceUnlessOneIsGiven) {
 
 TEST(Corpus, RefusesWhatCannotBeTrainedOn) {
   const Folder folder;
-  const auto with = [](const std::string& path, int sequence = 4, double weight = 1) { return DataConfig{{{path, weight}}, {}, sequence}; };
+  const auto with = [](const std::string& path, int sequence = 4, double weight = 1) {
+    return DataConfig{{{path, weight}}, {}, sequence};
+  };
   const auto open = [](const DataConfig& data, const ModelConfig& model = small_model()) {
     return [=] { Corpus(data, Part::train, model, 1); };
   };
   write_file(folder / "empty.txt", "");
   write_file(folder / "short.txt", "ab\n");
-  expect_error(Exit::bad_configuration, "data.sequence is 5 (model.context is 4, and no sequence may be longer)", open(with(alice, 5)));
+  expect_error(Exit::bad_configuration,
+               "data.sequence is 5 (model.context is 4, and no sequence may be longer)",
+               open(with(alice, 5)));
   expect_error(Exit::bad_configuration, "data.train names no source", open({}));
   expect_error(Exit::bad_configuration, "the weight of x is 0 (must be above 0)", open(with("x", 4, 0)));
-  expect_error(Exit::bad_configuration, "synthetic:poems is not a corpus that the program can make", open(with("synthetic:poems")));
-  expect_error(Exit::bad_configuration, "model.vocabulary is 100 (synthetic:arithmetic is written in bytes up to 122)",
+  expect_error(Exit::bad_configuration, "synthetic:poems is not a corpus that the program can make",
+               open(with("synthetic:poems")));
+  expect_error(Exit::bad_configuration,
+               "model.vocabulary is 100 (synthetic:arithmetic is written in bytes up to 122)",
                open(with("synthetic:arithmetic"), small_model(4, 100)));
   expect_error(Exit::bad_data, "empty.txt: the file is empty", open(with(folder / "empty.txt")));
-  expect_error(Exit::bad_data, "short.txt (the first 90 % of the text): the file has 2 tokens (a sample takes 5",
+  expect_error(Exit::bad_data,
+               "short.txt (the first 90 % of the text): the file has 2 tokens (a sample takes 5",
                open(with(folder / "short.txt")));
   expect_error(Exit::input_missing, "absent.txt: there is no such file", open(with(folder / "absent.txt")));
   expect_error(Exit::input_missing, "absent.idx: there is no such file", open(with(folder / "absent")));
-  expect_error(Exit::bad_data, "pair.bin: the file has 9 tokens (a sample takes 10", open(with(write_golden(folder), 9), small_model(9)));
+  expect_error(Exit::bad_data, "pair.bin: the file has 9 tokens (a sample takes 10",
+               open(with(write_golden(folder), 9), small_model(9)));
   TokenWriter(folder / "none", TokenType::u16).finish();
   expect_error(Exit::bad_data, "none.bin: the file has no tokens", open(with(folder / "none")));
   Corpus corpus(with(alice), Part::train, small_model(), 1);
-  expect_error(Exit::bad_configuration, "a batch of 0 samples was asked for", [&] { corpus.batch(0, 0, nullptr, nullptr); });
+  expect_error(Exit::bad_configuration, "a batch of 0 samples was asked for",
+               [&] { corpus.batch(0, 0, nullptr, nullptr); });
   Corpus narrow(with(alice), Part::train, small_model(4, 50), 1);
   expect_error(Exit::bad_data, "alice.txt: document 0, position ", [&] { batch(narrow, 0, 1); });
 }

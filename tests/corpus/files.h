@@ -34,7 +34,8 @@ class Folder {
 
 inline std::string from_hex(std::string_view hex) {
   std::string bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
   return bytes;
 }
 inline void write_file(const std::string& path, const std::string& bytes) {
@@ -52,7 +53,8 @@ inline const std::string golden_idx = from_hex(
     "020000000300000001000000000000000000000006000000000000000a000000000000001000"
     "0000000000000000000000000000010000000000000003000000000000000400000000000000");
 inline const std::string golden_bin = from_hex("010002000300040005000600070008000900");
-inline std::string write_golden(const Folder& folder, const std::string& idx = golden_idx, const std::string& bin = golden_bin) {
+inline std::string write_golden(const Folder& folder, const std::string& idx = golden_idx,
+                                const std::string& bin = golden_bin) {
   write_file(folder / "pair.idx", idx);
   write_file(folder / "pair.bin", bin);
   return folder / "pair";
@@ -84,7 +86,8 @@ void expect_error(Exit code, const std::string& part, Action action) {
     ADD_FAILURE() << "no error; expected: " << part;
   } catch (const Error& error) {
     EXPECT_EQ(static_cast<int>(error.code), static_cast<int>(code)) << error.what();
-    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what() << "\nexpected: " << part;
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
+        << error.what() << "\nexpected: " << part;
   }
 }
 

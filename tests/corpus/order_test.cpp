@@ -25,7 +25,8 @@ std::vector<std::int64_t> line(const SampleOrder& order) {
 }
 std::string starts(const SampleOrder& order) {
   std::string text;
-  for (std::int64_t k = 0; k <= order.samples(); ++k) text += fmt::format("({},{})", order.start(k).position, order.start(k).offset);
+  for (std::int64_t k = 0; k <= order.samples(); ++k)
+    text += fmt::format("({},{})", order.start(k).position, order.start(k).offset);
   return text;
 }
 std::vector<std::int64_t> drawn(const SampleOrder& order) {
@@ -44,14 +45,16 @@ TEST(SampleOrder, OneEpochIsTheGoldenOne) {
 TEST(SampleOrder, TwoEpochsTogetherAreTheGoldenOnes) {
   const SampleOrder order(five, 4, 1234, {2, false});
   EXPECT_THAT(line(order), ElementsAre(2, 2, 4, 1, 0, 3, 4, 0, 1, 3));
-  EXPECT_EQ(starts(order), "(0,0)(0,4)(0,8)(1,0)(1,4)(1,8)(2,0)(2,4)(2,8)(4,0)(4,4)(6,0)(6,4)(6,8)(7,3)(8,0)");
+  EXPECT_EQ(starts(order),
+            "(0,0)(0,4)(0,8)(1,0)(1,4)(1,8)(2,0)(2,4)(2,8)(4,0)(4,4)(6,0)(6,4)(6,8)(7,3)(8,0)");
   EXPECT_THAT(drawn(order), ElementsAre(7, 12, 2, 3, 1, 14, 5, 4, 0, 8, 6, 13, 11, 10, 9));
 }
 
 TEST(SampleOrder, TwoEpochsWithTheLastApartAreTheGoldenOnes) {
   const SampleOrder order(five, 4, 1234, {2, true});
   EXPECT_THAT(line(order), ElementsAre(4, 0, 1, 2, 3, 3, 2, 1, 0, 4));
-  EXPECT_EQ(starts(order), "(0,0)(0,4)(0,8)(1,3)(2,0)(3,1)(3,5)(3,9)(5,0)(6,3)(6,7)(6,11)(8,0)(8,4)(9,1)(9,5)");
+  EXPECT_EQ(starts(order),
+            "(0,0)(0,4)(0,8)(1,3)(2,0)(3,1)(3,5)(3,9)(5,0)(6,3)(6,7)(6,11)(8,0)(8,4)(9,1)(9,5)");
   EXPECT_THAT(drawn(order), ElementsAre(5, 0, 3, 4, 2, 6, 1, 12, 8, 10, 14, 7, 13, 9, 11));
 }
 
@@ -101,11 +104,13 @@ std::string run_numpy(const std::string& program) {
 }
 
 TEST(Mersenne, ShufflesAsNumpyDoes) {
-  const std::vector<std::pair<std::uint32_t, int>> cases{{0, 1}, {1, 2}, {1234, 5}, {4294967295u, 1000}, {77, 65537}};
+  const std::vector<std::pair<std::uint32_t, int>> cases{
+      {0, 1}, {1, 2}, {1234, 5}, {4294967295u, 1000}, {77, 65537}};
   std::string program = "import numpy, zlib\nfor s, n in [";
   for (const auto& [seed, n] : cases) program += fmt::format("({},{}),", seed, n);
   program +=
-      "]:\n a = numpy.arange(n, dtype=numpy.int64); r = numpy.random.RandomState(s); r.shuffle(a); b = numpy.arange(7); r.shuffle(b)\n"
+      "]:\n a = numpy.arange(n, dtype=numpy.int64); r = numpy.random.RandomState(s); r.shuffle(a); b = "
+      "numpy.arange(7); r.shuffle(b)\n"
       " h = 0\n for x in list(a) + list(b): h = (h * 31 + int(x)) % 1000000007\n print(h)\n";
   const std::string theirs = run_numpy(program);
   if (theirs.empty()) GTEST_SKIP() << "/usr/bin/python3 has no numpy to compare with";
@@ -162,10 +167,12 @@ TEST(DocumentDataset, FollowsTheGoldenOrder) {
 }
 
 TEST(DocumentDataset, EveryRoundHasAnOrderOfItsOwnThatDependsOnNothingElse) {
-  DocumentDataset forward(std::make_unique<Counted>(five), 4, 1234), jumping(std::make_unique<Counted>(five), 4, 1234);
+  DocumentDataset forward(std::make_unique<Counted>(five), 4, 1234),
+      jumping(std::make_unique<Counted>(five), 4, 1234);
   std::vector<std::vector<std::int32_t>> there(70, std::vector<std::int32_t>(5));
   for (int i = 0; i < 70; ++i) forward.sample(i, there[i].data());
-  EXPECT_NE(std::vector(there.begin(), there.begin() + 7), std::vector(there.begin() + 7, there.begin() + 14));
+  EXPECT_NE(std::vector(there.begin(), there.begin() + 7),
+            std::vector(there.begin() + 7, there.begin() + 14));
   std::vector<std::int32_t> tokens(5);
   for (const int i : {69, 3, 33, 0, 14, 13, 7, 6, 68}) {
     jumping.sample(i, tokens.data());
@@ -183,9 +190,10 @@ TEST(DocumentDataset, APlannedRunHasTheOrderOfAllItsEpochs) {
 }
 
 TEST(DocumentDataset, RefusesDocumentsShorterThanOneSample) {
-  expect_error(Exit::bad_data, "counted: the file has 4 tokens (a sample takes 5: data.sequence and one more)", [] {
-    DocumentDataset(std::make_unique<Counted>(std::vector<std::int64_t>{3, 0, 1}), 4, 1);
-  });
+  expect_error(Exit::bad_data,
+               "counted: the file has 4 tokens (a sample takes 5: data.sequence and one more)", [] {
+                 DocumentDataset(std::make_unique<Counted>(std::vector<std::int64_t>{3, 0, 1}), 4, 1);
+               });
   expect_error(Exit::bad_data, "counted: the file has no tokens (a sample takes 5)",
                [] { DocumentDataset(std::make_unique<Counted>(std::vector<std::int64_t>{}), 4, 1); });
 }

@@ -17,8 +17,8 @@ namespace {
 using testing::ElementsAre;
 
 /// The documents that a file of text is imported as, read back from the pair.
-std::vector<std::string> imported(const std::string& text, const std::string& format, const std::string& key = "text",
-                                  bool end_of_text = false) {
+std::vector<std::string> imported(const std::string& text, const std::string& format,
+                                  const std::string& key = "text", bool end_of_text = false) {
   const Folder folder;
   write_file(folder / "in", text);
   TokenWriter writer(folder / "out", TokenType::u16);
@@ -42,7 +42,9 @@ TEST(ByteTokenizer, GivesEveryByteBack) {
   EXPECT_EQ(tokens[200], 200);
   EXPECT_EQ(ByteTokenizer::decode(tokens), bytes);
   EXPECT_EQ(ByteTokenizer::decode(std::vector<std::int32_t>{'a', 256, 'b'}), "ab");
-  expect_error(Exit::bad_data, "token 1 is 257 (expected 0 to 256", [] { ByteTokenizer::decode(std::vector<std::int32_t>{1, 257}); });
+  expect_error(Exit::bad_data, "token 1 is 257 (expected 0 to 256", [] {
+    ByteTokenizer::decode(std::vector<std::int32_t>{1, 257});
+  });
   EXPECT_FALSE(ByteTokenizer::has_end_of_text(256));
   EXPECT_TRUE(ByteTokenizer::has_end_of_text(257));
 }
@@ -54,7 +56,9 @@ TEST(TextImport, ATextIsOneDocument) {
   EXPECT_THAT(imported("", "text"), ElementsAre());
 }
 
-TEST(TextImport, BlankLinesDivideParagraphs) { EXPECT_THAT(imported("\n\na\nb\n\n \t\r\nc", "paragraphs"), ElementsAre("a\nb\n", "c")); }
+TEST(TextImport, BlankLinesDivideParagraphs) {
+  EXPECT_THAT(imported("\n\na\nb\n\n \t\r\nc", "paragraphs"), ElementsAre("a\nb\n", "c"));
+}
 
 TEST(TextImport, EachLineOfJsonIsADocument) {
   const std::string lines = R"({"text":"one","n":1})"
@@ -75,9 +79,12 @@ TEST(TextImport, NamesTheLineThatIsWrong) {
                [&] { imported(good + "\n[1]", "jsonl"); });
   expect_error(Exit::bad_data, "in: line 2: there is no key 'text' (the keys are: a, b)",
                [&] { imported(good + R"({"b":1,"a":2})", "jsonl"); });
-  expect_error(Exit::bad_data, "in: line 1: 'text' is of type number (expected string)", [&] { imported(R"({"text":1})", "jsonl"); });
-  expect_error(Exit::bad_data, "in: line 1, byte 10: not valid JSON", [&] { imported("{\"text\":\"\xff\"}", "jsonl"); });
-  expect_error(Exit::usage, "there is no format 'xml'; choose auto, text, paragraphs or jsonl", [&] { imported("", "xml"); });
+  expect_error(Exit::bad_data, "in: line 1: 'text' is of type number (expected string)",
+               [&] { imported(R"({"text":1})", "jsonl"); });
+  expect_error(Exit::bad_data, "in: line 1, byte 10: not valid JSON",
+               [&] { imported("{\"text\":\"\xff\"}", "jsonl"); });
+  expect_error(Exit::usage, "there is no format 'xml'; choose auto, text, paragraphs or jsonl",
+               [&] { imported("", "xml"); });
   EXPECT_EQ(text_format_of("auto", "a.jsonl"), TextFormat::jsonl);
   EXPECT_EQ(text_format_of("auto", "a.txt"), TextFormat::text);
 }
@@ -86,25 +93,29 @@ TEST(TextImport, RefusesWhatIsNotThere) {
   const Folder folder;
   TokenWriter writer(folder / "out", TokenType::u16);
   TextImport import(writer, false);
-  expect_error(Exit::input_missing, "absent: there is no such file", [&] { import.read(folder / "absent", TextFormat::text, ""); });
-  expect_error(Exit::bad_data, "not an ordinary file", [&] { import.read(folder / "", TextFormat::text, ""); });
+  expect_error(Exit::input_missing, "absent: there is no such file",
+               [&] { import.read(folder / "absent", TextFormat::text, ""); });
+  expect_error(Exit::bad_data, "not an ordinary file",
+               [&] { import.read(folder / "", TextFormat::text, ""); });
 }
 
 TEST(Inspect, TellsWhatAPairHolds) {
   const Folder folder;
   const std::string pair = write_golden(folder);
-  EXPECT_EQ(inspect_file(pair + ".idx", 4), pair +
-                                                ".bin: uint16, 9 tokens, 4 sequences, 3 documents\n"
-                                                "tokens in a document: documents\n"
-                                                "           1 - 1            1\n"
-                                                "           2 - 3            1\n"
-                                                "           4 - 7            1\n"
-                                                "tokens 1 to 9 among the first 9\nfirst tokens: 1 2 3 4\nas text: \\x01\\x02\\x03\\x04\n");
+  EXPECT_EQ(inspect_file(pair + ".idx", 4),
+            pair +
+                ".bin: uint16, 9 tokens, 4 sequences, 3 documents\n"
+                "tokens in a document: documents\n"
+                "           1 - 1            1\n"
+                "           2 - 3            1\n"
+                "           4 - 7            1\n"
+                "tokens 1 to 9 among the first 9\nfirst tokens: 1 2 3 4\nas text: \\x01\\x02\\x03\\x04\n");
   write_file(folder / "a.txt", "twelve bytes");
-  EXPECT_EQ(inspect_file(folder / "a.txt", 6),
-            folder / "a.txt" +
-                ": text, 12 bytes: 10 for training, 2 held out for validation\n"
-                "tokens 32 to 121 among the first 10\nfirst tokens: 116 119 101 108 118 101\nas text: twelve\n");
+  EXPECT_EQ(
+      inspect_file(folder / "a.txt", 6),
+      folder / "a.txt" +
+          ": text, 12 bytes: 10 for training, 2 held out for validation\n"
+          "tokens 32 to 121 among the first 10\nfirst tokens: 116 119 101 108 118 101\nas text: twelve\n");
   EXPECT_EQ(printable(std::vector<std::int32_t>{'a', '\n', 255, 256, 300}), "a\\n\\xff<end><300>");
 }
 
@@ -120,8 +131,8 @@ TEST(Arithmetic, SpellsNumbers) {
 /// Reads the sum back: the number words up to the next other word.
 int number(std::istringstream& words, std::string& next) {
   std::vector<std::string> spelled;
-  while (words >> next && next != "plus" && next != "minus" && next != "times" && next != "is" && next != "more" && next != "less" &&
-         next != "the")
+  while (words >> next && next != "plus" && next != "minus" && next != "times" && next != "is" &&
+         next != "more" && next != "less" && next != "the")
     spelled.push_back(next);
   std::string joined;
   for (const auto& word : spelled) joined += joined.empty() ? word : ' ' + word;
@@ -157,7 +168,8 @@ TEST(Arithmetic, EveryLineIsTrue) {
 }
 
 TEST(Arithmetic, ASampleIsTheBeginningOfItsDocument) {
-  ArithmeticDataset dataset(7, Part::train, 50, 256), shorter(7, Part::train, 20, 256), other(7, Part::validation, 50, 256);
+  ArithmeticDataset dataset(7, Part::train, 50, 256), shorter(7, Part::train, 20, 256),
+      other(7, Part::validation, 50, 256);
   std::vector<std::int32_t> tokens(51), fewer(21), held_out(51);
   const std::int64_t far = (std::int64_t{1} << 40) + 3;
   dataset.sample(far, tokens.data());
@@ -176,14 +188,17 @@ TEST(Arithmetic, IsWrittenAsTextOrAsTokens) {
   write_arithmetic(folder / "sums.txt", 2, 3, 7);
   write_arithmetic(folder / "sums", 2, 3, 7);
   const Arithmetic arithmetic(7, Part::train);
-  const auto document = [&](int d) { return arithmetic.line(d, 0) + arithmetic.line(d, 1) + arithmetic.line(d, 2); };
+  const auto document = [&](int d) {
+    return arithmetic.line(d, 0) + arithmetic.line(d, 1) + arithmetic.line(d, 2);
+  };
   EXPECT_EQ(read_file(folder / "sums.txt"), document(0) + "\n" + document(1));
   const TokenFile file(folder / "sums", 256);
   ASSERT_EQ(file.count(), 2);
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(file.length(1)));
   file.read(1, 0, file.length(1), tokens.data());
   EXPECT_EQ(ByteTokenizer::decode(tokens), document(1));
-  expect_error(Exit::cannot_create, "sums.txt: the file exists already", [&] { write_arithmetic(folder / "sums.txt", 1, 1, 1); });
+  expect_error(Exit::cannot_create, "sums.txt: the file exists already",
+               [&] { write_arithmetic(folder / "sums.txt", 1, 1, 1); });
 }
 
 }  // namespace

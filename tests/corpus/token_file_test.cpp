@@ -52,14 +52,16 @@ TEST(TokenFile, ReadsAnIndexWithModes) {
 }
 
 TEST(TokenFile, ReadsEveryWholeNumberType) {
-  for (const TokenType type : {TokenType::u8, TokenType::i8, TokenType::i16, TokenType::i32, TokenType::i64, TokenType::u16}) {
+  for (const TokenType type :
+       {TokenType::u8, TokenType::i8, TokenType::i16, TokenType::i32, TokenType::i64, TokenType::u16}) {
     const Folder folder;
     const auto size = static_cast<std::size_t>(bytes_of(type));
     std::string bin;
     for (char token = 1; token <= 9; ++token) bin += token + std::string(size - 1, '\0');
     std::string idx = golden_idx;
     idx[17] = static_cast<char>(type);
-    for (int s = 0; s < 4; ++s) idx[34 + 16 + 8 * s] = static_cast<char>(idx[34 + 16 + 8 * s] / 2 * static_cast<int>(size));
+    for (int s = 0; s < 4; ++s)
+      idx[34 + 16 + 8 * s] = static_cast<char>(idx[34 + 16 + 8 * s] / 2 * static_cast<int>(size));
     const TokenFile file(write_golden(folder, idx, bin), 10);
     EXPECT_THAT(whole(file, 1), ElementsAre(4, 5, 6, 7, 8)) << name_of(type);
   }
@@ -118,7 +120,8 @@ TEST(TokenWriter, RefusesToOverwriteAndToWriteNowhere) {
 
 TEST(TokenFile, RefusesWhatIsNotThere) {
   const Folder folder;
-  expect_error(Exit::input_missing, "absent.idx: there is no such file", [&] { TokenFile(folder / "absent"); });
+  expect_error(Exit::input_missing, "absent.idx: there is no such file",
+               [&] { TokenFile(folder / "absent"); });
   write_file(folder / "lone.idx", golden_idx);
   expect_error(Exit::input_missing, "lone.bin: there is no such file", [&] { TokenFile(folder / "lone"); });
   std::filesystem::create_directory(folder / "folder.idx");
@@ -129,8 +132,11 @@ TEST(TokenFile, RefusesATruncatedIndex) {
   expect_refused("", "the file has 0 bytes (an index begins with 34)");
   expect_refused(golden_idx.substr(0, 33), "the file has 33 bytes (an index begins with 34)");
   expect_refused(golden_idx.substr(0, 60), "offset 18: 4 sequences (the file of 60 bytes has room for 2)");
-  expect_refused(golden_idx.substr(0, 113), "offset 26: 4 document boundaries (the file of 113 bytes has room for 3)");
-  expect_refused(golden_idx + "x", "the file has 115 bytes (expected 114, or 118 with modes, for 4 sequences and 4 document boundaries)");
+  expect_refused(golden_idx.substr(0, 113),
+                 "offset 26: 4 document boundaries (the file of 113 bytes has room for 3)");
+  expect_refused(
+      golden_idx + "x",
+      "the file has 115 bytes (expected 114, or 118 with modes, for 4 sequences and 4 document boundaries)");
 }
 
 TEST(TokenFile, RefusesAnotherKindOfFile) {
@@ -138,23 +144,30 @@ TEST(TokenFile, RefusesAnotherKindOfFile) {
   expect_refused(changed(9, "02"), "offset 9: version 2 (expected 1)");
   expect_refused(changed(17, "00"), "offset 17: dtype 0 (expected 1 to 5 or 8)");
   expect_refused(changed(17, "09"), "offset 17: dtype 9 (expected 1 to 5 or 8)");
-  expect_refused(changed(17, "07"), "offset 17: dtype 7, float32 (expected 1 to 5 or 8: tokens are whole numbers)");
+  expect_refused(changed(17, "07"),
+                 "offset 17: dtype 7, float32 (expected 1 to 5 or 8: tokens are whole numbers)");
 }
 
 TEST(TokenFile, RefusesCountsThatWouldTakeAllMemory) {
-  expect_refused(changed(18, "ffffffffffffffff"), "offset 18: 18446744073709551615 sequences (the file of 114 bytes has room for 6)");
+  expect_refused(changed(18, "ffffffffffffffff"),
+                 "offset 18: 18446744073709551615 sequences (the file of 114 bytes has room for 6)");
   expect_refused(changed(26, "ffffffffffffff7f"),
                  "offset 26: 9223372036854775807 document boundaries (the file of 114 bytes has room for 4)");
-  expect_refused(changed(26, "0000000000000000"), "offset 26: 0 document boundaries (expected documents + 1)");
+  expect_refused(changed(26, "0000000000000000"),
+                 "offset 26: 0 document boundaries (expected documents + 1)");
 }
 
 TEST(TokenFile, RefusesSequencesThatLieOutsideTheFile) {
   expect_refused(changed(38, "ffffffff"), "offset 38: sequence 1 has length -1 (expected 0 or more)");
   expect_refused(changed(46, "02000000"),
-                 "offset 74: sequence 3 lies at byte 16 with 2 tokens of 2 bytes (expected to end within the 18 bytes of ");
-  expect_refused(changed(50, "feffffffffffffff"), "offset 50: sequence 0 lies at byte -2 with 3 tokens of 2 bytes");
-  expect_refused(changed(50, "ffffffffffffff7f"), "offset 50: sequence 0 lies at byte 9223372036854775807 with 3 tokens");
-  expect_refused(changed(46, "03000000").replace(74, 1, 1, '\0'), "offset 46: 11 tokens up to sequence 3 (expected at most 9, what ");
+                 "offset 74: sequence 3 lies at byte 16 with 2 tokens of 2 bytes (expected to end within the "
+                 "18 bytes of ");
+  expect_refused(changed(50, "feffffffffffffff"),
+                 "offset 50: sequence 0 lies at byte -2 with 3 tokens of 2 bytes");
+  expect_refused(changed(50, "ffffffffffffff7f"),
+                 "offset 50: sequence 0 lies at byte 9223372036854775807 with 3 tokens");
+  expect_refused(changed(46, "03000000").replace(74, 1, 1, '\0'),
+                 "offset 46: 11 tokens up to sequence 3 (expected at most 9, what ");
   const Folder folder;
   expect_error(Exit::bad_data, "offset 74: sequence 3 lies at byte 16",
                [&] { TokenFile(write_golden(folder, golden_idx, golden_bin.substr(0, 17))); });
@@ -162,9 +175,12 @@ TEST(TokenFile, RefusesSequencesThatLieOutsideTheFile) {
 
 TEST(TokenFile, RefusesBoundariesThatDoNotAscend) {
   expect_refused(changed(82, "01"), "offset 82: the first document boundary is 1 (expected 0)");
-  expect_refused(changed(98, "00"), "offset 98: document boundary 2 is 0 (expected 1 or more: boundaries ascend)");
-  expect_refused(changed(106, "03"), "offset 106: the last document boundary is 3 (expected 4, the number of sequences)");
-  expect_refused(changed(90, "ffffffffffffffff"), "offset 90: document boundary 1 is -1 (expected 0 or more: boundaries ascend)");
+  expect_refused(changed(98, "00"),
+                 "offset 98: document boundary 2 is 0 (expected 1 or more: boundaries ascend)");
+  expect_refused(changed(106, "03"),
+                 "offset 106: the last document boundary is 3 (expected 4, the number of sequences)");
+  expect_refused(changed(90, "ffffffffffffffff"),
+                 "offset 90: document boundary 1 is -1 (expected 0 or more: boundaries ascend)");
 }
 
 TEST(TokenFile, RefusesATokenBeyondTheVocabularyWhenItIsRead) {
@@ -172,7 +188,8 @@ TEST(TokenFile, RefusesATokenBeyondTheVocabularyWhenItIsRead) {
   const TokenFile file(write_golden(folder), 7);
   std::vector<std::int32_t> tokens(5);
   file.read(1, 0, 3, tokens.data());
-  expect_error(Exit::bad_data, "pair.bin: document 1, position 3: token 7 (expected 0 to 6, the vocabulary has 7)",
+  expect_error(Exit::bad_data,
+               "pair.bin: document 1, position 3: token 7 (expected 0 to 6, the vocabulary has 7)",
                [&] { file.read(1, 0, 5, tokens.data()); });
   std::string idx = changed(17, "03");
   const Folder other;

@@ -113,7 +113,8 @@ TEST_F(Safetensors, AnEmptyFileAndAScalarAreLegal) {
 }
 
 TEST_F(Safetensors, TensorsMayStandInAnyOrderAndUnaligned) {
-  put(with_header(R"({"z":{"dtype":"F32","shape":[1],"data_offsets":[1,5]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})") +
+  put(with_header(
+          R"({"z":{"dtype":"F32","shape":[1],"data_offsets":[1,5]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})") +
       "\x05" + std::string("\0\0\x80\x3f", 4));
   const SafetensorsFile file(path());
   EXPECT_THAT(file.floats("z"), ElementsAre(1));
@@ -124,7 +125,8 @@ TEST_F(Safetensors, HalfPrecisionIsReadExactly) {
   const std::uint16_t half[] = {0x3C00, 0xC000, 0x0001, 0x8000, 0x7BFF, 0x7C00, 0x03FF, 0x0400};
   write_safetensors(path(), {}, {{"x", StoredType::f16, {8}, half}});
   EXPECT_THAT(SafetensorsFile(path()).floats("x"),
-              ElementsAre(1, -2, 0x1p-24f, -0.0f, 65504, std::numeric_limits<float>::infinity(), 1023 * 0x1p-24f, 0x1p-14f));
+              ElementsAre(1, -2, 0x1p-24f, -0.0f, 65504, std::numeric_limits<float>::infinity(),
+                          1023 * 0x1p-24f, 0x1p-14f));
 }
 
 TEST_F(Safetensors, NamesOfAnyTextComeBack) {
@@ -138,8 +140,10 @@ TEST_F(Safetensors, NamesOfAnyTextComeBack) {
 
 TEST_F(Safetensors, BrokenSizesAreNamed) {
   EXPECT_THAT(complaint(""), HasSubstr("has 0 bytes (a safetensors file has at least 10)"));
-  EXPECT_THAT(complaint(std::string(12, '\xff')), HasSubstr("a header of 18446744073709551615 bytes (at most 100000000)"));
-  EXPECT_THAT(complaint(std::string("\x10\0\0\0\0\0\0\0{}", 10)), HasSubstr("a header of 16 bytes, and the file has 2 after it"));
+  EXPECT_THAT(complaint(std::string(12, '\xff')),
+              HasSubstr("a header of 18446744073709551615 bytes (at most 100000000)"));
+  EXPECT_THAT(complaint(std::string("\x10\0\0\0\0\0\0\0{}", 10)),
+              HasSubstr("a header of 16 bytes, and the file has 2 after it"));
   EXPECT_THAT(complaint_about_header(" {}"), HasSubstr("does not begin with '{'"));
   EXPECT_THAT(complaint_about_header("{}", 3), HasSubstr("the tensors take 0 bytes and the file has 3"));
 }
@@ -152,38 +156,49 @@ TEST_F(Safetensors, BrokenHeadersAreNamed) {
   EXPECT_THAT(complaint_about_header("{\"x\":}"), HasSubstr("is not JSON at byte 14 of the file"));
   EXPECT_THAT(complaint_about_header("{} {}"), HasSubstr("is not JSON"));
   EXPECT_THAT(complaint_about_header("{\"\xff\":{}}"), HasSubstr("is not JSON"));
-  EXPECT_THAT(complaint_about_header(entry(R"("F31")", "[2]", "[0,8]"), 8), HasSubstr("tensor 'x' has dtype 'F31'"));
-  EXPECT_THAT(complaint_about_header(entry("3", "[2]", "[0,8]"), 8), HasSubstr("tensor 'x' has no usable 'dtype' (expected a text)"));
-  EXPECT_THAT(complaint_about_header(entry(R"("F32")", "2", "[0,8]"), 8), HasSubstr("tensor 'x' has no usable 'shape' (expected a list)"));
-  EXPECT_THAT(complaint_about_header(entry(R"("F32")", "[-2]", "[0,8]"), 8), HasSubstr("tensor 'x' has -2 in its shape"));
-  EXPECT_THAT(complaint_about_header(entry(R"("F32")", "[2.0]", "[0,8]"), 8), HasSubstr("tensor 'x' has 2.0 in its shape"));
-  EXPECT_THAT(complaint_about_header(entry(R"("F32")", "[9223372036854775808]", "[0,8]"), 8), HasSubstr("in its shape"));
+  EXPECT_THAT(complaint_about_header(entry(R"("F31")", "[2]", "[0,8]"), 8),
+              HasSubstr("tensor 'x' has dtype 'F31'"));
+  EXPECT_THAT(complaint_about_header(entry("3", "[2]", "[0,8]"), 8),
+              HasSubstr("tensor 'x' has no usable 'dtype' (expected a text)"));
+  EXPECT_THAT(complaint_about_header(entry(R"("F32")", "2", "[0,8]"), 8),
+              HasSubstr("tensor 'x' has no usable 'shape' (expected a list)"));
+  EXPECT_THAT(complaint_about_header(entry(R"("F32")", "[-2]", "[0,8]"), 8),
+              HasSubstr("tensor 'x' has -2 in its shape"));
+  EXPECT_THAT(complaint_about_header(entry(R"("F32")", "[2.0]", "[0,8]"), 8),
+              HasSubstr("tensor 'x' has 2.0 in its shape"));
+  EXPECT_THAT(complaint_about_header(entry(R"("F32")", "[9223372036854775808]", "[0,8]"), 8),
+              HasSubstr("in its shape"));
   EXPECT_THAT(complaint_about_header(entry(R"("F32")", "[4611686018427387905,4]", "[0,16]"), 16),
               HasSubstr("is not the size of its shape"));
-  EXPECT_THAT(complaint_about_header(entry(R"("F32")", "[3]", "[0,8]"), 8),
-              HasSubstr("tensor 'x' takes bytes 0 to 8 of the data, which is not the size of its shape [3] of F32"));
+  EXPECT_THAT(
+      complaint_about_header(entry(R"("F32")", "[3]", "[0,8]"), 8),
+      HasSubstr("tensor 'x' takes bytes 0 to 8 of the data, which is not the size of its shape [3] of F32"));
   EXPECT_THAT(complaint_about_header(entry(R"("F32")", "[0]", "[8,0]"), 8), HasSubstr("takes bytes 8 to 0"));
   EXPECT_THAT(complaint_about_header(entry(R"("F32")", "[2]", "[0]"), 8), HasSubstr("has 1 data_offsets"));
   EXPECT_THAT(complaint_about_header(R"({"x":{"dtype":"F32","shape":[2]}})", 8),
               HasSubstr("not described by dtype, shape and data_offsets alone"));
   EXPECT_THAT(complaint_about_header(R"({"x":[]})"), HasSubstr("tensor 'x' is not described"));
-  EXPECT_THAT(complaint_about_header(R"({"__metadata__":{"a":1}})"), HasSubstr("a value for 'a' that is not a text"));
+  EXPECT_THAT(complaint_about_header(R"({"__metadata__":{"a":1}})"),
+              HasSubstr("a value for 'a' that is not a text"));
   EXPECT_THAT(complaint_about_header(R"({"__metadata__":"a"})"), HasSubstr("not a mapping"));
   EXPECT_THAT(complaint_about_header(R"({"x":)" + std::string(100'000, '[')), HasSubstr("nested deeper"));
 }
 
 TEST_F(Safetensors, DuplicatesHolesAndOverlapsAreRefused) {
   const auto two = [](const std::string& second, int begin, int end) {
-    return R"({"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},")" + second + R"(":{"dtype":"U8","shape":[4],"data_offsets":[)" +
-           std::to_string(begin) + "," + std::to_string(end) + "]}}";
+    return R"({"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},")" + second +
+           R"(":{"dtype":"U8","shape":[4],"data_offsets":[)" + std::to_string(begin) + "," +
+           std::to_string(end) + "]}}";
   };
   EXPECT_EQ(complaint_about_header(two("y", 4, 8), 8), "");
   EXPECT_THAT(complaint_about_header(two("x", 4, 8), 8), HasSubstr("the header has the key 'x' twice"));
-  EXPECT_THAT(complaint_about_header(R"({"x":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}})"), HasSubstr("'dtype' twice"));
+  EXPECT_THAT(complaint_about_header(R"({"x":{"dtype":"U8","dtype":"U8","shape":[0],"data_offsets":[0,0]}})"),
+              HasSubstr("'dtype' twice"));
   EXPECT_THAT(complaint_about_header(two("y", 5, 9), 9),
               HasSubstr("tensor 'y' begins at byte 5 of the data (expected 4: no hole, no overlap)"));
   EXPECT_THAT(complaint_about_header(two("y", 3, 7), 8), HasSubstr("tensor 'y' begins at byte 3"));
-  EXPECT_THAT(complaint_about_header(two("y", 4, 8), 7), HasSubstr("the tensors take 8 bytes and the file has 7"));
+  EXPECT_THAT(complaint_about_header(two("y", 4, 8), 7),
+              HasSubstr("the tensors take 8 bytes and the file has 7"));
 }
 
 TEST_F(Safetensors, WhatIsNotThereIsNamed) {
@@ -200,7 +215,8 @@ TEST_F(Safetensors, WhatIsNotThereIsNamed) {
   };
   EXPECT_THAT(sentence([&] { file.tensor("d"); }), HasSubstr("has no tensor 'd' among its 4"));
   EXPECT_THAT(sentence([&] { file.metadata("d"); }), HasSubstr("__metadata__ has no 'd'"));
-  EXPECT_THAT(sentence([&] { file.integers("a.matrix"); }), HasSubstr("has dtype F32 (expected whole numbers"));
+  EXPECT_THAT(sentence([&] { file.integers("a.matrix"); }),
+              HasSubstr("has dtype F32 (expected whole numbers"));
   try {
     SafetensorsFile missing(path("missing"));
     FAIL();
@@ -248,7 +264,8 @@ TEST_F(Safetensors, PiecesOfAnySizeMakeTheSameFileAndOnlyAWholeOneAppears) {
   const std::string whole = bytes_of_file(path()), data = whole.substr(whole.size() - 44);
   for (const std::size_t most : {1, 7, 30}) {
     SafetensorsWriter file(path("pieces"), {{"format", "pt"}}, tensors);
-    for (std::size_t first = 0; first < data.size(); first += most) file.write(data.data() + first, std::min(most, data.size() - first));
+    for (std::size_t first = 0; first < data.size(); first += most)
+      file.write(data.data() + first, std::min(most, data.size() - first));
     EXPECT_THROW(file.write(data.data(), 1), Error) << "more than the tensors have";
     file.commit();
     EXPECT_EQ(bytes_of_file(path("pieces")), whole);
@@ -303,7 +320,8 @@ TEST_F(Safetensors, MutatedFilesAreReadOrRefusedButNeverBelieved) {
       const SafetensorsFile file(put(bad));
       std::size_t sum = 0;
       for (const StoredTensor& tensor : file.tensors())
-        for (std::uint64_t byte = 0; byte < tensor.end - tensor.begin; ++byte) sum += static_cast<unsigned char>(file.data(tensor)[byte]);
+        for (std::uint64_t byte = 0; byte < tensor.end - tensor.begin; ++byte)
+          sum += static_cast<unsigned char>(file.data(tensor)[byte]);
       EXPECT_LE(sum, 255 * bad.size());
     } catch (const Error& error) {
       EXPECT_EQ(error.code, Exit::bad_data) << error.what();
@@ -315,22 +333,28 @@ TEST_F(Safetensors, MutatedFilesAreReadOrRefusedButNeverBelieved) {
 
 /// An interpreter that imports `safetensors` and `numpy`; empty if there is none.
 std::string python_with_safetensors() {
-  std::vector<std::string> candidates{MINDPIPE_SOURCE_DIR "/.venv-peers/bin/python", "/tmp/peers/venv/bin/python", "python3"};
+  std::vector<std::string> candidates{MINDPIPE_SOURCE_DIR "/.venv-peers/bin/python",
+                                      "/tmp/peers/venv/bin/python", "python3"};
   if (const char* chosen = std::getenv("MINDPIPE_PEER_PYTHON")) candidates.insert(candidates.begin(), chosen);
   for (const std::string& python : candidates)
-    if (std::system((python + " -c 'import numpy, safetensors.numpy' >/dev/null 2>&1").c_str()) == 0) return python;
+    if (std::system((python + " -c 'import numpy, safetensors.numpy' >/dev/null 2>&1").c_str()) == 0)
+      return python;
   return "";
 }
 
 TEST_F(Safetensors, PythonReadsWhatWeWriteAndTheReverse) {
   const std::string python = python_with_safetensors();
-  if (python.empty()) GTEST_SKIP() << "no interpreter here has the package 'safetensors' (make bench-peers installs it)";
+  if (python.empty())
+    GTEST_SKIP() << "no interpreter here has the package 'safetensors' (make bench-peers installs it)";
   const float x[] = {0.25f, -3};
   const std::int32_t n[] = {1, 2, 3};
-  write_safetensors(path(), {{"who", "mindpipe"}}, {{"x", StoredType::f32, {1, 2}, x}, {"n", StoredType::i32, {3}, n}});
+  write_safetensors(path(), {{"who", "mindpipe"}},
+                    {{"x", StoredType::f32, {1, 2}, x}, {"n", StoredType::i32, {3}, n}});
   std::ofstream(path("script.py"))
-      << "import sys, numpy\nfrom safetensors import safe_open\nfrom safetensors.numpy import load_file, save_file\n"
-         "t = load_file(sys.argv[1])\nassert safe_open(sys.argv[1], 'numpy').metadata() == {'who': 'mindpipe'}\n"
+      << "import sys, numpy\nfrom safetensors import safe_open\nfrom safetensors.numpy import load_file, "
+         "save_file\n"
+         "t = load_file(sys.argv[1])\nassert safe_open(sys.argv[1], 'numpy').metadata() == {'who': "
+         "'mindpipe'}\n"
          "assert t['x'].tolist() == [[0.25, -3.0]] and t['x'].dtype == numpy.float32\n"
          "assert t['n'].tolist() == [1, 2, 3] and t['n'].dtype == numpy.int32\n"
          "t['d'] = numpy.array(2.5)\nsave_file(t, sys.argv[2], {'who': 'python'})\n";

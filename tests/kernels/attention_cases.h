@@ -17,19 +17,22 @@ struct Owned {
   Tensor tensor;
 
   Owned(const Shape& shape, DType dtype)
-      : memory(static_cast<std::size_t>(shape.count()) * bytes_of(dtype)), tensor{memory.data(), shape, dtype} {}
+      : memory(static_cast<std::size_t>(shape.count()) * bytes_of(dtype)),
+        tensor{memory.data(), shape, dtype} {}
   Owned(Owned&&) = default;
 
   double operator[](std::int64_t i) const {
     if (tensor.dtype == DType::f64) return tensor.as<double>()[i];
     if (tensor.dtype == DType::f32) return static_cast<double>(tensor.as<float>()[i]);
-    return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(tensor.as<std::uint16_t>()[i]) << 16));
+    return static_cast<double>(
+        std::bit_cast<float>(static_cast<std::uint32_t>(tensor.as<std::uint16_t>()[i]) << 16));
   }
   void set(std::int64_t i, double value) {
     if (tensor.dtype == DType::f64) tensor.as<double>()[i] = value;
     else if (tensor.dtype == DType::f32) tensor.as<float>()[i] = static_cast<float>(value);
     else
-      tensor.as<std::uint16_t>()[i] = static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(static_cast<float>(value)) + 0x8000u) >> 16);
+      tensor.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(
+          (std::bit_cast<std::uint32_t>(static_cast<float>(value)) + 0x8000u) >> 16);
   }
 };
 
@@ -43,7 +46,8 @@ struct Case {
   float scale = 0.3f;
 };
 
-/// The question of a case with all its operands: q lies in a tensor of its own with a foreign head before it, k and v share one.
+/// The question of a case with all its operands: q lies in a tensor of its own with a foreign head before it,
+/// k and v share one.
 struct Asked {
   Case c;
   DType dtype;
@@ -75,7 +79,8 @@ struct Asked {
   }
   static void fill(Owned& t, const char* name) {
     const RandomStream stream{1, purpose_of(name), 0, 0};
-    for (std::int64_t i = 0; i < t.tensor.count(); ++i) t.set(i, stream.normal(static_cast<std::uint64_t>(i)));
+    for (std::int64_t i = 0; i < t.tensor.count(); ++i)
+      t.set(i, stream.normal(static_cast<std::uint64_t>(i)));
   }
   /// The same heads of another tensor.
   static Heads in(Owned& t, Heads heads) {
@@ -90,14 +95,15 @@ struct Asked {
     run_attention(isa, threads, scratch, question, query_heads(), k(), v(), log_sum.tensor, out.tensor);
   }
   void backward(Isa isa, int threads = 1) {
-    run_attention_backward(isa, threads, scratch, question, query_heads(), k(), v(), log_sum.tensor, out.tensor, dout.tensor,
-                           in(dq, query_heads()), in(dkv, k()), in(dkv, v()));
+    run_attention_backward(isa, threads, scratch, question, query_heads(), k(), v(), log_sum.tensor,
+                           out.tensor, dout.tensor, in(dq, query_heads()), in(dkv, k()), in(dkv, v()));
   }
   /// What a kernel of both passes is called with; every element that they have to write begins as NaN.
   AttentionCall call_of_both() {
-    for (Owned* written : {&out, &log_sum, &dq, &dkv}) std::memset(written->memory.data(), 0xff, written->memory.size());
-    return attention_backward_call(question, query_heads(), k(), v(), log_sum.tensor, out.tensor, dout.tensor, in(dq, query_heads()),
-                                   in(dkv, k()), in(dkv, v()));
+    for (Owned* written : {&out, &log_sum, &dq, &dkv})
+      std::memset(written->memory.data(), 0xff, written->memory.size());
+    return attention_backward_call(question, query_heads(), k(), v(), log_sum.tensor, out.tensor, dout.tensor,
+                                   in(dq, query_heads()), in(dkv, k()), in(dkv, v()));
   }
   std::int64_t q_at(std::int64_t s, std::int64_t i, std::int64_t h) const {
     return ((s * (c.queries + c.spare_rows) + i) * (c.heads + 1) + 1 + h) * c.width;
@@ -105,7 +111,9 @@ struct Asked {
   std::int64_t k_at(std::int64_t s, std::int64_t j, std::int64_t h) const {
     return ((s * (c.keys + c.spare_rows) + j) * 2 * c.key_heads + h) * c.width;
   }
-  std::int64_t out_at(std::int64_t s, std::int64_t i, std::int64_t h) const { return ((s * c.queries + i) * c.heads + h) * c.width; }
+  std::int64_t out_at(std::int64_t s, std::int64_t i, std::int64_t h) const {
+    return ((s * c.queries + i) * c.heads + h) * c.width;
+  }
 };
 
 /// The same in double, by the book.
@@ -113,7 +121,10 @@ struct Reference {
   std::vector<double> out, log_sum, dq, dkv;
 
   explicit Reference(const Asked& a)
-      : out(a.out.tensor.count()), log_sum(a.log_sum.tensor.count()), dq(a.q.tensor.count()), dkv(a.kv.tensor.count()) {
+      : out(a.out.tensor.count()),
+        log_sum(a.log_sum.tensor.count()),
+        dq(a.q.tensor.count()),
+        dkv(a.kv.tensor.count()) {
     const Case& c = a.c;
     for (std::int64_t s = 0; s < c.samples; ++s)
       for (std::int64_t h = 0; h < c.heads; ++h)
@@ -134,7 +145,9 @@ struct Reference {
       sum += p[j] = std::exp(static_cast<double>(c.scale) * dot);
       const auto element = static_cast<std::uint64_t>(((c.head_offset + h) * c.queries + i) * c.keys + j);
       if (c.dropout > 0)
-        keep[j] = stream.word(element) >= static_cast<double>(c.dropout) * 0x1p32 ? 1 / (1 - static_cast<double>(c.dropout)) : 0;
+        keep[j] = stream.word(element) >= static_cast<double>(c.dropout) * 0x1p32
+                      ? 1 / (1 - static_cast<double>(c.dropout))
+                      : 0;
     }
     if (sum == 0) return;
     log_sum[(s * c.heads + h) * c.queries + i] = std::log(sum);
@@ -173,7 +186,8 @@ inline double difference(const Owned& got, const std::vector<double>& expected) 
 }
 
 /// The largest difference relative to the largest value (at least 1), over `count` heads of the first rows.
-inline double difference_of_heads(const Owned& got, const std::vector<double>& want, std::int64_t rows, int first, int count) {
+inline double difference_of_heads(const Owned& got, const std::vector<double>& want, std::int64_t rows,
+                                  int first, int count) {
   const Shape& shape = got.tensor.shape;
   double worst = 0, largest = 1;
   for (std::int64_t s = 0; s < shape[0]; ++s)
@@ -192,17 +206,58 @@ inline const Case cases[] = {
     {.name = "one query", .queries = 1, .keys = 1},
     {.name = "odd", .queries = 7, .keys = 7, .causal = true},
     {.name = "causal 33", .queries = 33, .keys = 33, .width = 24, .causal = true},
-    {.name = "causal 130", .samples = 1, .queries = 130, .keys = 130, .heads = 1, .key_heads = 1, .width = 64, .causal = true},
-    {.name = "causal 200", .samples = 1, .queries = 200, .keys = 200, .heads = 2, .key_heads = 1, .width = 16, .causal = true},
-    {.name = "wide", .samples = 1, .queries = 65, .keys = 65, .heads = 1, .key_heads = 1, .width = 128, .scale = 0.1f},
-    {.name = "width 80", .samples = 1, .queries = 33, .keys = 65, .heads = 1, .key_heads = 1, .width = 80, .scale = 0.1f},
+    {.name = "causal 130",
+     .samples = 1,
+     .queries = 130,
+     .keys = 130,
+     .heads = 1,
+     .key_heads = 1,
+     .width = 64,
+     .causal = true},
+    {.name = "causal 200",
+     .samples = 1,
+     .queries = 200,
+     .keys = 200,
+     .heads = 2,
+     .key_heads = 1,
+     .width = 16,
+     .causal = true},
+    {.name = "wide",
+     .samples = 1,
+     .queries = 65,
+     .keys = 65,
+     .heads = 1,
+     .key_heads = 1,
+     .width = 128,
+     .scale = 0.1f},
+    {.name = "width 80",
+     .samples = 1,
+     .queries = 33,
+     .keys = 65,
+     .heads = 1,
+     .key_heads = 1,
+     .width = 80,
+     .scale = 0.1f},
     {.name = "cross", .queries = 33, .keys = 130, .heads = 3, .key_heads = 3, .width = 24},
     {.name = "cross, fewer keys", .queries = 130, .keys = 33, .width = 8},
     {.name = "padded", .samples = 4, .queries = 65, .keys = 65, .width = 24, .lengths = {65, 1, 0, 34}},
-    {.name = "padded and causal", .samples = 3, .queries = 65, .keys = 130, .width = 8, .causal = true, .lengths = {130, 0, 3}},
+    {.name = "padded and causal",
+     .samples = 3,
+     .queries = 65,
+     .keys = 130,
+     .width = 8,
+     .causal = true,
+     .lengths = {130, 0, 3}},
     {.name = "rows before any key", .queries = 33, .keys = 7, .causal = true},
     {.name = "grouped", .queries = 33, .keys = 33, .heads = 6, .key_heads = 2, .width = 8, .causal = true},
-    {.name = "dropout", .queries = 33, .keys = 36, .heads = 2, .key_heads = 1, .width = 24, .dropout = 0.3f, .head_offset = 3},
+    {.name = "dropout",
+     .queries = 33,
+     .keys = 36,
+     .heads = 2,
+     .key_heads = 1,
+     .width = 24,
+     .dropout = 0.3f,
+     .head_offset = 3},
     {.name = "dropout, odd keys", .queries = 65, .keys = 65, .width = 8, .causal = true, .dropout = 0.1f},
     {.name = "dropout, 1 key beyond a tile",
      .samples = 1,
@@ -222,9 +277,21 @@ inline const Case cases[] = {
      .causal = true,
      .spare_rows = 9,
      .scale = 0.125f},
-    {.name = "few", .samples = 3, .queries = 3, .keys = 77, .width = 24, .causal = true, .lengths = {77, 0, 75}},
+    {.name = "few",
+     .samples = 3,
+     .queries = 3,
+     .keys = 77,
+     .width = 24,
+     .causal = true,
+     .lengths = {77, 0, 75}},
     {.name = "four before any key", .queries = 4, .keys = 2, .width = 80, .causal = true, .scale = 0.1f},
-    {.name = "short", .queries = 5, .keys = 300, .width = 16, .causal = true, .lengths = {300, 211}, .spare_rows = 3},
+    {.name = "short",
+     .queries = 5,
+     .keys = 300,
+     .width = 16,
+     .causal = true,
+     .lengths = {300, 211},
+     .spare_rows = 3},
 };
 
 inline bool same_bits(const Owned& a, const Owned& b) { return a.memory == b.memory; }

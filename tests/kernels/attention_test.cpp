@@ -62,13 +62,14 @@ TEST(Attention, AgreesWithTheReferenceInBf16) {
 
 TEST(Attention, GradientsAreCentralDifferences) {
   for (const Case& c :
-       {Case{.name = "causal", .samples = 1, .queries = 9, .keys = 11, .heads = 4, .causal = true}, Case{.name = "padded with dropout",
-                                                                                                    .queries = 5,
-                                                                                                    .keys = 6,
-                                                                                                    .key_heads = 1,
-                                                                                                    .lengths = {4, 6},
-                                                                                                    .dropout = 0.25f,
-                                                                                                    .head_offset = 1}}) {
+       {Case{.name = "causal", .samples = 1, .queries = 9, .keys = 11, .heads = 4, .causal = true},
+        Case{.name = "padded with dropout",
+        .queries = 5,
+        .keys = 6,
+        .key_heads = 1,
+        .lengths = {4, 6},
+        .dropout = 0.25f,
+        .head_offset = 1}}) {
     SCOPED_TRACE(c.name);
     Asked asked(c, DType::f64);
     loss(asked);
@@ -96,8 +97,8 @@ TEST(Attention, BitsDoNotDependOnThreads) {
         Asked more(c, dtype);
         more.forward(isa, threads);
         more.backward(isa, threads);
-        EXPECT_TRUE(same_bits(one.out, more.out) && same_bits(one.log_sum, more.log_sum) && same_bits(one.dq, more.dq) &&
-                    same_bits(one.dkv, more.dkv));
+        EXPECT_TRUE(same_bits(one.out, more.out) && same_bits(one.log_sum, more.log_sum) &&
+                    same_bits(one.dq, more.dq) && same_bits(one.dkv, more.dkv));
       }
     }
 }
@@ -107,12 +108,13 @@ void copy_head(const Owned& source, std::int64_t from, Owned& target, std::int64
   const Shape &a = source.tensor.shape, &b = target.tensor.shape;
   const std::size_t bytes = static_cast<std::size_t>(a[3]) * bytes_of(source.tensor.dtype);
   for (std::int64_t row = 0; row < b[0] * b[1]; ++row)
-    std::memcpy(target.tensor.as<std::byte>() + (row * b[2] + to) * bytes, source.tensor.as<std::byte>() + (row * a[2] + from) * bytes,
-                bytes);
+    std::memcpy(target.tensor.as<std::byte>() + (row * b[2] + to) * bytes,
+                source.tensor.as<std::byte>() + (row * a[2] + from) * bytes, bytes);
 }
 /// Whether head `i` of one operand has the bits of head `j` of another.
 bool same_head(const Owned& a, std::int64_t i, const Owned& b, std::int64_t j) {
-  Owned x({a.tensor.shape[0], a.tensor.shape[1], 1, a.tensor.shape[3]}, a.tensor.dtype), y(x.tensor.shape, a.tensor.dtype);
+  Owned x({a.tensor.shape[0], a.tensor.shape[1], 1, a.tensor.shape[3]}, a.tensor.dtype),
+      y(x.tensor.shape, a.tensor.dtype);
   copy_head(a, i, x, 0);
   copy_head(b, j, y, 0);
   return same_bits(x, y);
@@ -148,11 +150,14 @@ TEST(Attention, AShardOfHeadsAloneHasTheBitsOfTheWhole) {
         alone.forward(isa);
         alone.backward(isa);
         for (int h = 0; h < 2; ++h) {
-          EXPECT_TRUE(same_head(whole.out, 2 * shard + h, alone.out, h)) << name_of(isa) << " out of shard " << shard;
-          EXPECT_TRUE(same_head(whole.dq, 1 + 2 * shard + h, alone.dq, 1 + h)) << name_of(isa) << " dq of shard " << shard;
+          EXPECT_TRUE(same_head(whole.out, 2 * shard + h, alone.out, h))
+              << name_of(isa) << " out of shard " << shard;
+          EXPECT_TRUE(same_head(whole.dq, 1 + 2 * shard + h, alone.dq, 1 + h))
+              << name_of(isa) << " dq of shard " << shard;
         }
         EXPECT_TRUE(same_head(whole.dkv, shard, alone.dkv, 0)) << name_of(isa) << " dk of shard " << shard;
-        EXPECT_TRUE(same_head(whole.dkv, 3 + shard, alone.dkv, 1)) << name_of(isa) << " dv of shard " << shard;
+        EXPECT_TRUE(same_head(whole.dkv, 3 + shard, alone.dkv, 1))
+            << name_of(isa) << " dv of shard " << shard;
       }
     }
 }
@@ -173,7 +178,8 @@ TEST(Attention, ASampleAloneHasTheBitsOfTheWhole) {
     std::memcpy(alone.q.memory.data(), whole.q.tensor.at(s).data, alone.q.memory.size());
     std::memcpy(alone.kv.memory.data(), whole.kv.tensor.at(s).data, alone.kv.memory.size());
     std::memcpy(alone.dout.memory.data(), whole.dout.tensor.at(s).data, alone.dout.memory.size());
-    alone.question.dropout.stream.sample = whole.question.dropout.stream.sample + static_cast<std::uint32_t>(s);
+    alone.question.dropout.stream.sample =
+        whole.question.dropout.stream.sample + static_cast<std::uint32_t>(s);
     alone.forward(isa);
     alone.backward(isa);
     EXPECT_EQ(std::memcmp(alone.out.memory.data(), whole.out.tensor.at(s).data, alone.out.memory.size()), 0);
@@ -188,13 +194,15 @@ TEST(Attention, KeysBeyondTheLengthMayHoldAnything) {
     SCOPED_TRACE(name_of(dtype));
     Asked clean(c, dtype), dirty(c, dtype);
     for (std::int64_t s = 0; s < c.samples; ++s)
-      for (std::int64_t e = dirty.k_at(s, c.lengths[static_cast<std::size_t>(s)], 0); e < dirty.k_at(s + 1, 0, 0); ++e)
+      for (std::int64_t e = dirty.k_at(s, c.lengths[static_cast<std::size_t>(s)], 0);
+           e < dirty.k_at(s + 1, 0, 0); ++e)
         dirty.kv.set(e, std::nan(""));
     for (Asked* asked : {&clean, &dirty}) {
       asked->forward(instruction_sets().back());
       asked->backward(instruction_sets().back());
     }
-    EXPECT_TRUE(same_bits(clean.out, dirty.out) && same_bits(clean.dq, dirty.dq) && same_bits(clean.dkv, dirty.dkv));
+    EXPECT_TRUE(same_bits(clean.out, dirty.out) && same_bits(clean.dq, dirty.dq) &&
+                same_bits(clean.dkv, dirty.dkv));
   }
 }
 
@@ -202,12 +210,14 @@ TEST(Attention, ANotANumberIsNotLost) {
   for (Isa isa : instruction_sets())
     for (std::int64_t queries : {2, 33})
       for (int operand = 0; operand < 3; ++operand) {
-        Asked asked({.samples = 1, .queries = queries, .keys = 33, .heads = 1, .key_heads = 1, .width = 16}, DType::f32);
+        Asked asked({.samples = 1, .queries = queries, .keys = 33, .heads = 1, .key_heads = 1, .width = 16},
+                    DType::f32);
         if (operand == 0) asked.q.set(asked.q_at(0, 1, 0), std::nan(""));
         if (operand == 1) asked.kv.set(asked.k_at(0, 20, 0), std::nan(""));
         if (operand == 2) asked.kv.set(asked.k_at(0, 20, 1), std::nan(""));
         asked.forward(isa);
-        EXPECT_TRUE(std::isnan(asked.out[asked.out_at(0, 1, 0)])) << name_of(isa) << ", " << queries << " queries, operand " << operand;
+        EXPECT_TRUE(std::isnan(asked.out[asked.out_at(0, 1, 0)]))
+            << name_of(isa) << ", " << queries << " queries, operand " << operand;
       }
 }
 
@@ -228,7 +238,9 @@ TEST(Attention, UnequalGroupsAreRefused) {
     asked.forward(Isa::baseline);
     FAIL() << "3 query heads on 2 key heads were accepted";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("3 query heads on 2 key and 2 value heads (equal groups are needed)"), std::string::npos)
+    EXPECT_NE(
+        std::string(error.what()).find("3 query heads on 2 key and 2 value heads (equal groups are needed)"),
+        std::string::npos)
         << error.what();
   }
 }

@@ -13,7 +13,8 @@ const std::vector<std::int32_t> targets{0, 36, -1, 12, 20, 0};  // one row is ig
 struct Softmax {
   DType dtype;
   Operand ids = Operand::tokens(targets);
-  Operand maximum{{rows}, dtype}, sums{{rows}, dtype}, of_target{{rows}, dtype}, total{{rows}, dtype}, losses{{rows}, dtype};
+  Operand maximum{{rows}, dtype}, sums{{rows}, dtype}, of_target{{rows}, dtype}, total{{rows}, dtype},
+      losses{{rows}, dtype};
 
   explicit Softmax(DType type) : dtype(type) {}
   void forward(const Cpu& cpu, const Tensor& logits, std::int64_t valid, double smoothing) {
@@ -44,11 +45,13 @@ TEST(Classifier, LossesAndGradientsMatchTheReference) {
         const auto want = reference::cross_entropy(logits.values(), cols, valid, targets, smoothing, 0.25);
         expect_close(softmax.losses, want.losses, 4);
         Operand dlogits = Operand::random({rows, cols}, compute, "stale");
-        cpu->cross_entropy_backward(logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.25, smoothing, valid, dlogits);
+        cpu->cross_entropy_backward(logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.25,
+                                    smoothing, valid, dlogits);
         expect_close(dlogits, want.dlogits);
         if (compute != DType::bf16) {
           Operand in_place = logits.copy();
-          cpu->cross_entropy_backward(in_place, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.25, smoothing, valid, in_place);
+          cpu->cross_entropy_backward(in_place, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.25,
+                                      smoothing, valid, in_place);
           EXPECT_TRUE(same_bits(dlogits, in_place));
         }
       }
@@ -62,7 +65,8 @@ TEST(Classifier, GradientIsTheSlopeOfTheLoss) {
   Softmax softmax(DType::f64);
   Operand dlogits({rows, cols}, DType::f64);
   softmax.forward(cpu, logits, valid, 0.1);
-  cpu->cross_entropy_backward(logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 1, 0.1, valid, dlogits);
+  cpu->cross_entropy_backward(logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 1, 0.1, valid,
+                              dlogits);
   for (std::int64_t i : {0, 5, 36, 37, 39, 41, 76, 85, 172, 239}) {
     const double middle = logits[i], h = 1e-5;
     const auto loss_at = [&](double value) {
@@ -78,7 +82,8 @@ TEST(Classifier, GradientIsTheSlopeOfTheLoss) {
 TEST(Classifier, ShardsOfTheVocabularyAddUpToTheWhole) {
   for (DType dtype : {DType::f64, DType::f32}) {
     const Cpu cpu;
-    const std::int64_t cols = 16, vocabulary = 40;  // shards of 16, 16 and 8 columns that count, and one of none
+    const std::int64_t cols = 16,
+                       vocabulary = 40;  // shards of 16, 16 and 8 columns that count, and one of none
     const Operand whole = Operand::random({rows, vocabulary}, dtype, "logits", 3);
     const auto want = reference::cross_entropy(whole.values(), vocabulary, vocabulary, targets, 0.1, 1);
     std::vector<Operand> shards;
@@ -92,12 +97,14 @@ TEST(Classifier, ShardsOfTheVocabularyAddUpToTheWhole) {
         shards.back().set(i, i % cols < valid ? whole[i / cols * vocabulary + s * cols + i % cols] : 77);
       cpu->row_maximum(shards.back(), valid, softmax.back().maximum);
       for (std::int64_t n = 0; n < rows; ++n)
-        all.maximum.set(n, s == 0 ? softmax[0].maximum[n] : std::max(all.maximum[n], softmax.back().maximum[n]));
+        all.maximum.set(n,
+                        s == 0 ? softmax[0].maximum[n] : std::max(all.maximum[n], softmax.back().maximum[n]));
     }
     for (std::int64_t s = 0; s < 4; ++s) {
       Softmax& part = softmax[static_cast<std::size_t>(s)];
-      cpu->row_sums(shards[static_cast<std::size_t>(s)], std::clamp<std::int64_t>(vocabulary - s * cols, 0, cols), s * cols, all.ids,
-                    all.maximum, part.sums, part.of_target, part.total);
+      cpu->row_sums(shards[static_cast<std::size_t>(s)],
+                    std::clamp<std::int64_t>(vocabulary - s * cols, 0, cols), s * cols, all.ids, all.maximum,
+                    part.sums, part.of_target, part.total);
       cpu->add(all.sums, part.sums, all.sums);
       cpu->add(all.of_target, part.of_target, all.of_target);
       cpu->add(all.total, part.total, all.total);
@@ -107,17 +114,21 @@ TEST(Classifier, ShardsOfTheVocabularyAddUpToTheWhole) {
     for (std::int64_t s = 0; s < 4; ++s) {
       const std::int64_t valid = std::clamp<std::int64_t>(vocabulary - s * cols, 0, cols);
       Operand& shard = shards[static_cast<std::size_t>(s)];
-      cpu->cross_entropy_backward(shard, valid, s * cols, all.ids, all.maximum, all.sums, 1, 0.1, vocabulary, shard);
+      cpu->cross_entropy_backward(shard, valid, s * cols, all.ids, all.maximum, all.sums, 1, 0.1, vocabulary,
+                                  shard);
       for (std::int64_t i = 0; i < rows * cols; ++i)
-        EXPECT_NEAR(shard[i], i % cols < valid ? want.dlogits[reference::at(i / cols * vocabulary + s * cols + i % cols)] : 0,
-                    tolerance_of(dtype));
+        EXPECT_NEAR(
+            shard[i],
+            i % cols < valid ? want.dlogits[reference::at(i / cols * vocabulary + s * cols + i % cols)] : 0,
+            tolerance_of(dtype));
     }
   }
 }
 
 TEST(Classifier, AnIgnoredRowHasNoLossAndNoGradientEvenIfItIsNotANumber) {
   const Cpu cpu;
-  Operand logits = logits_with_padding(20, 20, DType::f32), dlogits = Operand::random({rows, 20}, DType::f32, "stale");
+  Operand logits = logits_with_padding(20, 20, DType::f32),
+          dlogits = Operand::random({rows, 20}, DType::f32, "stale");
   for (std::int64_t j = 40; j < 60; ++j) logits.set(j, std::nan(""));
   Softmax softmax(DType::f32);
   softmax.forward(cpu, logits, 20, 0);
@@ -146,10 +157,11 @@ TEST(Classifier, ThreadsAndNeighbouringRowsDoNotChangeABit) {
     Softmax softmax(dtype);
     softmax.forward(cpu, logits, valid, 0.1);
     Operand dlogits({rows, cols}, compute);
-    cpu->cross_entropy_backward(logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.5, 0.1, valid, dlogits);
+    cpu->cross_entropy_backward(logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.5, 0.1, valid,
+                                dlogits);
     for (std::int64_t n : {0, 4}) {
-      Operand row({1, cols}, dtype, 3), maximum({1}, dtype), sums({1}, dtype), of_target({1}, dtype), total({1}, dtype),
-          d({1, cols}, compute, 1);
+      Operand row({1, cols}, dtype, 3), maximum({1}, dtype), sums({1}, dtype), of_target({1}, dtype),
+          total({1}, dtype), d({1, cols}, compute, 1);
       std::memcpy(row.tensor().data, logits.tensor().row_range(n, 1).data, row.tensor().bytes());
       const Operand id = Operand::tokens({targets[static_cast<std::size_t>(n)]});
       cpu->row_maximum(row, valid, maximum);
@@ -159,6 +171,7 @@ TEST(Classifier, ThreadsAndNeighbouringRowsDoNotChangeABit) {
       EXPECT_EQ(total[0], softmax.total[n]);
       EXPECT_TRUE(same_bits(d, dlogits.tensor().row_range(n, 1)));
     }
-    return std::vector<Operand>{softmax.maximum, softmax.sums, softmax.of_target, softmax.total, softmax.losses, dlogits};
+    return std::vector<Operand>{softmax.maximum, softmax.sums,   softmax.of_target,
+                                softmax.total,   softmax.losses, dlogits};
   });
 }

@@ -5,4 +5,5 @@
 #include "kernels/cuda_cases/tokens.h"
 #include "kernels/cuda_cases/updates.h"
 
-/// Every operation that the GPU does by kernels of our own, against the CPU. Included behind a class Cuda (shared.h says what it has).
+/// Every operation that the GPU does by kernels of our own, against the CPU. Included behind a class Cuda
+/// (shared.h says what it has).

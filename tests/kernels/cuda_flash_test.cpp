@@ -6,7 +6,8 @@
 #include "cuda/device/flash_forward.h"
 #include "kernels/attention_cases.h"
 
-/// The GPU's attention kernels, walked through on the host: everything but the fragments of the tensor cores is the code that the GPU runs.
+/// The GPU's attention kernels, walked through on the host: everything but the fragments of the tensor cores
+/// is the code that the GPU runs.
 using namespace mindpipe;
 using namespace mindpipe::testing;
 using namespace mindpipe::cuda;
@@ -14,7 +15,8 @@ using flash::Bf16;
 
 namespace {
 
-/// work(tile, head, sample, shared memory) for each block of a grid; shared memory begins as garbage, as it does on a GPU.
+/// work(tile, head, sample, shared memory) for each block of a grid; shared memory begins as garbage, as it
+/// does on a GPU.
 template <class Shared, class Work>
 void for_every_block(std::int64_t tiles, std::int64_t heads, std::int64_t samples, const Work& work) {
   const auto memory = std::make_unique<Shared>();
@@ -30,11 +32,13 @@ template <class T>
 void forward_on_host(const AttentionCall& call) {
   flash::with_padded_width(call.width, [&](auto padded) {
     constexpr int width = decltype(padded)::value, rows = flash::tile_rows<T, width>;
-    const bool sixteens = flash::in_sixteens(call.q, call.width, sizeof(T)) && flash::in_sixteens(call.k, call.width, sizeof(T));
-    for_every_block<flash::ForwardTiles<T, rows, width>>((call.queries + rows - 1) / rows, call.query_heads, call.samples,
-                                                         [&](int tile, int head, int sample, auto& shared) {
-                                                           flash::forward_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
-                                                         });
+    const bool sixteens = flash::in_sixteens(call.q, call.width, sizeof(T)) &&
+                          flash::in_sixteens(call.k, call.width, sizeof(T));
+    for_every_block<flash::ForwardTiles<T, rows, width>>(
+        (call.queries + rows - 1) / rows, call.query_heads, call.samples,
+        [&](int tile, int head, int sample, auto& shared) {
+          flash::forward_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
+        });
   });
 }
 template <class T>
@@ -42,15 +46,17 @@ void backward_on_host(const AttentionCall& call) {
   flash::with_padded_width(call.width, [&](auto padded) {
     constexpr int width = decltype(padded)::value, rows = flash::tile_rows<T, width>;
     using Tiles = flash::BackwardTiles<T, rows, width>;
-    const bool sixteens = flash::in_sixteens(call.q, call.width, sizeof(T)) && flash::in_sixteens(call.k, call.width, sizeof(T)) &&
+    const bool sixteens = flash::in_sixteens(call.q, call.width, sizeof(T)) &&
+                          flash::in_sixteens(call.k, call.width, sizeof(T)) &&
                           flash::in_sixteens(call.dout, call.width, sizeof(T));
     for_every_block<Tiles>((call.queries + rows - 1) / rows, call.query_heads, call.samples,
                            [&](int tile, int head, int sample, auto& shared) {
                              flash::query_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
                            });
-    for_every_block<Tiles>((call.keys + rows - 1) / rows, call.key_heads, call.samples, [&](int tile, int head, int sample, auto& shared) {
-      flash::key_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
-    });
+    for_every_block<Tiles>((call.keys + rows - 1) / rows, call.key_heads, call.samples,
+                           [&](int tile, int head, int sample, auto& shared) {
+                             flash::key_block<T, rows, width>(call, tile, head, sample, sixteens, shared);
+                           });
   });
 }
 
@@ -94,7 +100,14 @@ const Case wide_cases[] = {
      .width = 13,
      .causal = true,
      .lengths = {70, 11}},
-    {.name = "whole tiles", .samples = 1, .queries = 128, .keys = 128, .heads = 2, .key_heads = 2, .width = 64, .causal = true},
+    {.name = "whole tiles",
+     .samples = 1,
+     .queries = 128,
+     .keys = 128,
+     .heads = 2,
+     .key_heads = 2,
+     .width = 64,
+     .causal = true},
 };
 
 void expect_near_the_reference(const Case& c, DType dtype, double out_tolerance, double gradient_tolerance) {
@@ -134,16 +147,19 @@ TEST(CudaFlash, TheDropoutMaskIsTheProcessors) {
   Asked on_cpu(c, DType::f32), on_gpu(c, DType::f32);
   on_cpu.forward(Isa::baseline);
   answer(on_gpu);
-  for (std::int64_t i = 0; i < on_cpu.out.tensor.count(); ++i) ASSERT_NEAR(on_gpu.out[i], on_cpu.out[i], 2e-6) << i;
+  for (std::int64_t i = 0; i < on_cpu.out.tensor.count(); ++i)
+    ASSERT_NEAR(on_gpu.out[i], on_cpu.out[i], 2e-6) << i;
 }
 
 TEST(CudaFlash, RowsBeyondTheQuestionStayAsTheyAre) {
-  const Case c{.name = "spare rows", .queries = 33, .keys = 45, .width = 24, .lengths = {45, 7}, .spare_rows = 4};
+  const Case c{
+      .name = "spare rows", .queries = 33, .keys = 45, .width = 24, .lengths = {45, 7}, .spare_rows = 4};
   for (DType dtype : {DType::f32, DType::bf16}) {
     Asked asked(c, dtype);
     answer(asked);
     for (std::int64_t s = 0; s < c.samples; ++s) {
-      for (std::int64_t e = asked.k_at(s, c.keys, 0); e < asked.k_at(s + 1, 0, 0); ++e) ASSERT_TRUE(std::isnan(asked.dkv[e]));
+      for (std::int64_t e = asked.k_at(s, c.keys, 0); e < asked.k_at(s + 1, 0, 0); ++e)
+        ASSERT_TRUE(std::isnan(asked.dkv[e]));
       for (std::int64_t row = 0; row < c.queries + c.spare_rows; ++row)
         ASSERT_TRUE(std::isnan(asked.dq[asked.q_at(s, row, -1)])) << "the head beside";
     }
@@ -155,17 +171,21 @@ TEST(CudaFlash, KeysBeyondTheLengthMayHoldAnything) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     Asked clean(c, dtype), dirty(c, dtype);
     for (std::int64_t s = 0; s < c.samples; ++s)
-      for (std::int64_t e = dirty.k_at(s, c.lengths[static_cast<std::size_t>(s)], 0); e < dirty.k_at(s + 1, 0, 0); ++e)
+      for (std::int64_t e = dirty.k_at(s, c.lengths[static_cast<std::size_t>(s)], 0);
+           e < dirty.k_at(s + 1, 0, 0); ++e)
         dirty.kv.set(e, std::nan(""));
     answer(clean);
     answer(dirty);
-    EXPECT_TRUE(same_bits(clean.out, dirty.out) && same_bits(clean.dq, dirty.dq) && same_bits(clean.dkv, dirty.dkv)) << name_of(dtype);
+    EXPECT_TRUE(same_bits(clean.out, dirty.out) && same_bits(clean.dq, dirty.dq) &&
+                same_bits(clean.dkv, dirty.dkv))
+        << name_of(dtype);
   }
 }
 
 TEST(CudaFlash, ANotANumberIsNotLost) {
   for (int operand = 0; operand < 3; ++operand) {
-    Asked asked({.samples = 1, .queries = 33, .keys = 33, .heads = 1, .key_heads = 1, .width = 16}, DType::f32);
+    Asked asked({.samples = 1, .queries = 33, .keys = 33, .heads = 1, .key_heads = 1, .width = 16},
+                DType::f32);
     if (operand == 0) asked.q.set(asked.q_at(0, 1, 0), std::nan(""));
     if (operand == 1) asked.kv.set(asked.k_at(0, 20, 0), std::nan(""));
     if (operand == 2) asked.kv.set(asked.k_at(0, 20, 1), std::nan(""));

@@ -6,8 +6,8 @@
 
 #include "cuda/device/tile_sums.h"
 
-/// The tensor core's fragments, against a model of a warp written from the PTX manual: which lane holds what of mma.m16n8k16 and of
-/// ldmatrix.x2.trans.
+/// The tensor core's fragments, against a model of a warp written from the PTX manual: which lane holds what
+/// of mma.m16n8k16 and of ldmatrix.x2.trans.
 using mindpipe::cuda::flash::Bf16;
 using mindpipe::cuda::flash::FragmentSums;
 
@@ -34,7 +34,9 @@ struct Model {
   static inline std::array<std::vector<const Bf16*>, 32> loads;
 
   static int lane() { return current; }
-  static std::uint32_t pair(const Bf16* at) { return static_cast<std::uint32_t>(at[0]) | static_cast<std::uint32_t>(at[1]) << 16; }
+  static std::uint32_t pair(const Bf16* at) {
+    return static_cast<std::uint32_t>(at[0]) | static_cast<std::uint32_t>(at[1]) << 16;
+  }
   static void multiply(float* c, const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
     products[static_cast<std::size_t>(current)].push_back({{a[0], a[1], a[2], a[3]}, b0, b1, c});
   }
@@ -43,12 +45,13 @@ struct Model {
     loads[static_cast<std::size_t>(current)].push_back(row);
   }
 
-  /// ldmatrix .x2 .trans: matrix i has its rows at the addresses of lanes 8 i .. 8 i + 7; lane l gets elements (2 (l % 4), l / 4) and (2 (l
-  /// % 4) + 1, l / 4).
+  /// ldmatrix .x2 .trans: matrix i has its rows at the addresses of lanes 8 i .. 8 i + 7; lane l gets
+  /// elements (2 (l % 4), l / 4) and (2 (l % 4) + 1, l / 4).
   static std::uint32_t loaded(std::uint32_t number, int lane, int matrix) {
     const auto row = [&](int r) { return loads[static_cast<std::size_t>(8 * matrix + r)][number]; };
     const int first = 2 * (lane % 4), col = lane / 4;
-    return static_cast<std::uint32_t>(row(first)[col]) | static_cast<std::uint32_t>(row(first + 1)[col]) << 16;
+    return static_cast<std::uint32_t>(row(first)[col]) | static_cast<std::uint32_t>(row(first + 1)[col])
+                                                             << 16;
   }
   /// mma.m16n8k16: the manual's groupID = lane >> 2, threadID_in_group = lane % 4.
   static void run() {
@@ -58,18 +61,21 @@ struct Model {
         const Asked& asked = products[static_cast<std::size_t>(lane)][number];
         const int group = lane >> 2, thread = lane % 4;
         for (int i = 0; i < 8; ++i) {  // a_i
-          const int row = i < 2 || (4 <= i && i < 6) ? group : group + 8, col = thread * 2 + (i & 1) + (i < 4 ? 0 : 8);
+          const int row = i < 2 || (4 <= i && i < 6) ? group : group + 8,
+                    col = thread * 2 + (i & 1) + (i < 4 ? 0 : 8);
           a[row][col] = half_of(asked.a[static_cast<std::size_t>(i / 2)], i & 1);
         }
         for (int i = 0; i < 4; ++i) {  // b_i
           const std::uint32_t word = i < 2 ? asked.b0 : asked.b1;
-          b[thread * 2 + (i & 1) + (i < 2 ? 0 : 8)][group] = half_of(columns ? loaded(word, lane, i / 2) : word, i & 1);
+          b[thread * 2 + (i & 1) + (i < 2 ? 0 : 8)][group] =
+              half_of(columns ? loaded(word, lane, i / 2) : word, i & 1);
         }
       }
       for (int lane = 0; lane < 32; ++lane)
         for (int i = 0; i < 4; ++i) {  // c_i
           const int row = i < 2 ? lane >> 2 : (lane >> 2) + 8, col = lane % 4 * 2 + (i & 1);
-          for (int k = 0; k < 16; ++k) products[static_cast<std::size_t>(lane)][number].c[i] += a[row][k] * b[k][col];
+          for (int k = 0; k < 16; ++k)
+            products[static_cast<std::size_t>(lane)][number].c[i] += a[row][k] * b[k][col];
         }
     }
     for (auto& of_lane : products) of_lane.clear();
@@ -91,7 +97,8 @@ std::vector<Bf16> numbers(int count, int seed) {
   return made;
 }
 
-/// add(sums) on every lane; then each element that a lane holds is want(row, col), and each of 16 x cols is held once.
+/// add(sums) on every lane; then each element that a lane holds is want(row, col), and each of 16 x cols is
+/// held once.
 template <class Add, class Want>
 void expect_product(bool columns, const Add& add, const Want& want) {
   Model::columns = columns;
@@ -106,7 +113,8 @@ void expect_product(bool columns, const Add& add, const Want& want) {
     for (int i = 0; i < FragmentSums<Model, cols>::count; ++i) {
       const int row = FragmentSums<Model, cols>::row_of(i), col = FragmentSums<Model, cols>::col_of(i);
       ++held[row][col];
-      EXPECT_EQ(warp[static_cast<std::size_t>(Model::current)].value[i], want(row, col)) << "row " << row << ", column " << col;
+      EXPECT_EQ(warp[static_cast<std::size_t>(Model::current)].value[i], want(row, col))
+          << "row " << row << ", column " << col;
     }
   for (const auto& row : held)
     for (int times : row) EXPECT_EQ(times, 1);
@@ -119,7 +127,8 @@ TEST(CudaFragments, RowsTimesRowsAreTheProduct) {
       [&](int row, int col) {
         float sum = 0;
         for (int d = 0; d < depth; ++d)
-          sum += widened(a[static_cast<std::size_t>(row * pitch + d)]) * widened(b[static_cast<std::size_t>(col * pitch + d)]);
+          sum += widened(a[static_cast<std::size_t>(row * pitch + d)]) *
+                 widened(b[static_cast<std::size_t>(col * pitch + d)]);
         return sum;
       });
 }
@@ -131,7 +140,8 @@ TEST(CudaFragments, RowsTimesColumnsAreTheProduct) {
       [&](int row, int col) {
         float sum = 0;
         for (int d = 0; d < depth; ++d)
-          sum += widened(a[static_cast<std::size_t>(row * pitch + d)]) * widened(b[static_cast<std::size_t>(d * wide_pitch + col)]);
+          sum += widened(a[static_cast<std::size_t>(row * pitch + d)]) *
+                 widened(b[static_cast<std::size_t>(d * wide_pitch + col)]);
         return sum;
       });
 }

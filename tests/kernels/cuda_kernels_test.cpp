@@ -11,7 +11,8 @@ class Cuda : public ::testing::Test {
 
  protected:
   void SetUp() override {
-    if (mindpipe::gpu_count() == 0) GTEST_SKIP() << "no GPU that this process may use: " << mindpipe::gpu_devices();
+    if (mindpipe::gpu_count() == 0)
+      GTEST_SKIP() << "no GPU that this process may use: " << mindpipe::gpu_devices();
     if (pairing_) return;
     pairing_ = std::make_unique<mindpipe::testing::Pairing>();
     pairing_->gpu = mindpipe::make_cuda_backend(pairing_->memory, 0);

@@ -6,7 +6,8 @@
 #include "kernels/attention_cases.h"
 #include "kernels/operand.h"
 
-/// Products and attention on a GPU, where there is one: against the CPU, and against themselves at other addresses.
+/// Products and attention on a GPU, where there is one: against the CPU, and against themselves at other
+/// addresses.
 using namespace mindpipe;
 using namespace mindpipe::testing;
 
@@ -20,11 +21,12 @@ class CudaLibrary : public ::testing::Test {
   }
   void TearDown() override { blocks_.clear(); }
 
-  /// A copy in the GPU's memory, or none of none. Each lies `skew` bytes (a multiple of 16) further from an aligned address than the one
-  /// before.
+  /// A copy in the GPU's memory, or none of none. Each lies `skew` bytes (a multiple of 16) further from an
+  /// aligned address than the one before.
   Tensor copied(const Tensor& host, std::size_t skew = 0) {
     if (!host) return {};
-    const Arena& block = blocks_.emplace_back(memory_, MemoryClass::workspace, host.bytes() + blocks_.size() * skew);
+    const Arena& block =
+        blocks_.emplace_back(memory_, MemoryClass::workspace, host.bytes() + blocks_.size() * skew);
     const Tensor there{block.address_of(blocks_.size() * skew - skew), host.shape, host.dtype};
     gpu_->upload(host.data, there);
     return there;
@@ -43,14 +45,18 @@ class CudaLibrary : public ::testing::Test {
 struct Sizes {
   std::int64_t n, k, m;
 };
-const Sizes shapes[] = {{64, 32, 48}, {33, 40, 24}, {1, 768, 64}, {17, 13, 7}, {130, 256, 512}, {200, 64, 1000}, {96, 768, 3072}};
+const Sizes shapes[] = {{64, 32, 48},    {33, 40, 24},    {1, 768, 64},   {17, 13, 7},
+                        {130, 256, 512}, {200, 64, 1000}, {96, 768, 3072}};
 
-double product_tolerance(DType dtype) { return dtype == DType::f64 ? 1e-12 : dtype == DType::f32 ? 1e-5 : 1e-2; }
+double product_tolerance(DType dtype) {
+  return dtype == DType::f64 ? 1e-12 : dtype == DType::f32 ? 1e-5 : 1e-2;
+}
 
 void expect_close_to(const Operand& got, const Operand& want, double tolerance) {
   ASSERT_EQ(got.count(), want.count());
   for (std::int64_t i = 0; i < want.count(); ++i)
-    ASSERT_NEAR(got[i], want[i], tolerance * std::max(1.0, std::abs(want[i]))) << "element " << i << " of " << want.count();
+    ASSERT_NEAR(got[i], want[i], tolerance * std::max(1.0, std::abs(want[i])))
+        << "element " << i << " of " << want.count();
 }
 
 /// All operands of a product, sums being of size 1, on the host.
@@ -70,11 +76,14 @@ TEST_F(CudaLibrary, LinearIsThatOfTheProcessor) {
       for (DType result : {dtype, wide_of(dtype)})
         for (Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::silu})
           for (int with = 0; with < 4; ++with) {
-            SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}, bias {}, before {}", s.n, s.k, s.m, name_of(dtype),
-                                     name_of(result), static_cast<int>(activation), with & 1, with & 2));
+            SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}, bias {}, before {}", s.n, s.k,
+                                     s.m, name_of(dtype), name_of(result), static_cast<int>(activation),
+                                     with & 1, with & 2));
             blocks_.clear();
-            Operand y({s.n, s.m}, result), before({s.n, s.m}, result), got(y.tensor().shape, result), got_before(y.tensor().shape, result);
-            const Tensor bias = (with & 1) != 0 ? f.bias.tensor() : Tensor{}, kept = (with & 2) != 0 ? before.tensor() : Tensor{};
+            Operand y({s.n, s.m}, result), before({s.n, s.m}, result), got(y.tensor().shape, result),
+                got_before(y.tensor().shape, result);
+            const Tensor bias = (with & 1) != 0 ? f.bias.tensor() : Tensor{},
+                         kept = (with & 2) != 0 ? before.tensor() : Tensor{};
             cpu_->linear(f.x, f.w, bias, activation, kept, y);
             const Tensor there = copied(got), there_before = copied(kept);
             gpu_->linear(copied(f.x), copied(f.w), copied(bias), activation, there_before, there);
@@ -92,9 +101,10 @@ TEST_F(CudaLibrary, GradientsOfLinearAreThoseOfTheProcessor) {
     for (DType dtype : number_types) {
       const Factors f(s, dtype);
       for (DType result : {dtype, wide_of(dtype)})
-        for (Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
-          SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}", s.n, s.k, s.m, name_of(dtype), name_of(result),
-                                   static_cast<int>(activation)));
+        for (Activation activation :
+             {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
+          SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}", s.n, s.k, s.m, name_of(dtype),
+                                   name_of(result), static_cast<int>(activation)));
           blocks_.clear();
           const Operand before = Operand::random({s.n, s.k}, dtype, "before");
           Operand dx({s.n, s.k}, result), got(dx.tensor().shape, result);
@@ -131,8 +141,10 @@ TEST_F(CudaLibrary, AShardHasTheSameBitsWhereverItLies) {
         std::vector<Operand> y, dx, dw;
         for (std::size_t skew : {0, 16, 48, 256}) {
           blocks_.clear();
-          const Tensor x = copied(f.x, skew), w = copied(f.w, skew), dy = copied(f.dy, skew), bias = copied(f.bias, skew);
-          const Tensor y_there = copied(y.emplace_back(Shape{s.n, s.m}, dtype), skew), before = copied(y.back(), skew),
+          const Tensor x = copied(f.x, skew), w = copied(f.w, skew), dy = copied(f.dy, skew),
+                       bias = copied(f.bias, skew);
+          const Tensor y_there = copied(y.emplace_back(Shape{s.n, s.m}, dtype), skew),
+                       before = copied(y.back(), skew),
                        dx_there = copied(dx.emplace_back(Shape{s.n, s.k}, dtype), skew),
                        dw_there = copied(dw.emplace_back(Shape{s.m, s.k}, DType::f32), skew);
           gpu_->linear(x, w, bias, activation, activation == Activation::none ? Tensor{} : before, y_there);
@@ -141,7 +153,8 @@ TEST_F(CudaLibrary, AShardHasTheSameBitsWhereverItLies) {
           fetch(y_there, y.back());
           fetch(dx_there, dx.back());
           fetch(dw_there, dw.back());
-          EXPECT_TRUE(same_bits(y.front(), y.back()) && same_bits(dx.front(), dx.back()) && same_bits(dw.front(), dw.back()))
+          EXPECT_TRUE(same_bits(y.front(), y.back()) && same_bits(dx.front(), dx.back()) &&
+                      same_bits(dw.front(), dw.back()))
               << name_of(dtype) << ", " << skew << " bytes further";
         }
       }
@@ -159,19 +172,23 @@ struct Answer {
 class CudaAttention : public CudaLibrary {
  protected:
   Answer asked_there(Asked& a, std::size_t skew) {
-    for (Owned* written : {&a.out, &a.log_sum, &a.dq, &a.dkv}) std::memset(written->memory.data(), 0xff, written->memory.size());
-    Answer there{copied(a.q.tensor, skew),   copied(a.kv.tensor, skew), copied(a.dout.tensor, skew), copied(a.log_sum.tensor, skew),
-                 copied(a.out.tensor, skew), copied(a.dq.tensor, skew), copied(a.dkv.tensor, skew),  a.question};
+    for (Owned* written : {&a.out, &a.log_sum, &a.dq, &a.dkv})
+      std::memset(written->memory.data(), 0xff, written->memory.size());
+    Answer there{copied(a.q.tensor, skew),    copied(a.kv.tensor, skew),
+                 copied(a.dout.tensor, skew), copied(a.log_sum.tensor, skew),
+                 copied(a.out.tensor, skew),  copied(a.dq.tensor, skew),
+                 copied(a.dkv.tensor, skew),  a.question};
     there.question.key_lengths = copied(a.question.key_lengths);
     return there;
   }
   static Heads part(const Tensor& tensor, const Heads& of) { return {tensor, of.first, of.count}; }
   /// Both passes by the backend, or by our own kernels.
   void run(Asked& a, const Answer& t, bool own) {
-    const Heads q = part(t.q, a.query_heads()), k = part(t.kv, a.k()), v = part(t.kv, a.v()), dq = part(t.dq, a.query_heads()),
-                dk = part(t.dkv, a.k()), dv = part(t.dkv, a.v());
+    const Heads q = part(t.q, a.query_heads()), k = part(t.kv, a.k()), v = part(t.kv, a.v()),
+                dq = part(t.dq, a.query_heads()), dk = part(t.dkv, a.k()), dv = part(t.dkv, a.v());
     if (own) {
-      const AttentionCall call = attention_backward_call(t.question, q, k, v, t.log_sum, t.out, t.dout, dq, dk, dv);
+      const AttentionCall call =
+          attention_backward_call(t.question, q, k, v, t.log_sum, t.out, t.dout, dq, dk, dv);
       gpu_->synchronize();
       ASSERT_EQ(cuda::flash_forward(call, a.dtype == DType::bf16, nullptr), cudaSuccess);
       ASSERT_EQ(cuda::flash_backward(call, a.dtype == DType::bf16, nullptr), cudaSuccess);
@@ -180,13 +197,14 @@ class CudaAttention : public CudaLibrary {
       gpu_->attention(t.question, q, k, v, t.log_sum, t.out);
       gpu_->attention_backward(t.question, q, k, v, t.log_sum, t.out, t.dout, dq, dk, dv);
     }
-    for (const auto& [from, to] : {std::pair(t.out, a.out.tensor), std::pair(t.log_sum, a.log_sum.tensor), std::pair(t.dq, a.dq.tensor),
-                                   std::pair(t.dkv, a.dkv.tensor)})
+    for (const auto& [from, to] : {std::pair(t.out, a.out.tensor), std::pair(t.log_sum, a.log_sum.tensor),
+                                   std::pair(t.dq, a.dq.tensor), std::pair(t.dkv, a.dkv.tensor)})
       fetch(from, to);
   }
 };
 
-/// Larger than those of the CPU's tests: several tiles, training's shapes, padding with whole and empty samples.
+/// Larger than those of the CPU's tests: several tiles, training's shapes, padding with whole and empty
+/// samples.
 const Case large_cases[] = {
     {.name = "GPT-2's heads",
      .samples = 2,
@@ -215,7 +233,14 @@ const Case large_cases[] = {
      .width = 64,
      .lengths = {192, 1, 0, 100},
      .scale = 0.125f},
-    {.name = "cross 64", .samples = 2, .queries = 96, .keys = 300, .heads = 2, .key_heads = 2, .width = 64, .scale = 0.125f},
+    {.name = "cross 64",
+     .samples = 2,
+     .queries = 96,
+     .keys = 300,
+     .heads = 2,
+     .key_heads = 2,
+     .width = 64,
+     .scale = 0.125f},
     {.name = "lower right",
      .samples = 2,
      .queries = 64,
@@ -253,8 +278,10 @@ class CudaAttentionCases : public CudaAttention {
         const Tolerance t = tolerance_of_attention(dtype);
         EXPECT_LE(difference(asked.out, reference.out), t.out);
         EXPECT_LE(difference(asked.log_sum, reference.log_sum), t.log_sum);
-        EXPECT_LE(difference_of_heads(asked.dq, reference.dq, c.queries, 1, static_cast<int>(c.heads)), t.gradient);
-        EXPECT_LE(difference_of_heads(asked.dkv, reference.dkv, c.keys, 0, static_cast<int>(2 * c.key_heads)), t.gradient);
+        EXPECT_LE(difference_of_heads(asked.dq, reference.dq, c.queries, 1, static_cast<int>(c.heads)),
+                  t.gradient);
+        EXPECT_LE(difference_of_heads(asked.dkv, reference.dkv, c.keys, 0, static_cast<int>(2 * c.key_heads)),
+                  t.gradient);
       }
   }
 
@@ -268,7 +295,9 @@ class CudaAttentionCases : public CudaAttention {
   }
 };
 
-TEST_F(CudaAttentionCases, TheBackendsChoiceAgreesWithTheBook) { check({DType::f64, DType::f32, DType::bf16}, false); }
+TEST_F(CudaAttentionCases, TheBackendsChoiceAgreesWithTheBook) {
+  check({DType::f64, DType::f32, DType::bf16}, false);
+}
 TEST_F(CudaAttentionCases, OurOwnKernelsAgreeWithTheBook) { check({DType::f32, DType::bf16}, true); }
 
 TEST_F(CudaAttention, BitsDoNotDependOnAddressesOrOnTheRun) {
@@ -281,8 +310,8 @@ TEST_F(CudaAttention, BitsDoNotDependOnAddressesOrOnTheRun) {
         blocks_.clear();
         Asked again(c, dtype);
         run(again, asked_there(again, skew), false);
-        EXPECT_TRUE(same_bits(first.out, again.out) && same_bits(first.log_sum, again.log_sum) && same_bits(first.dq, again.dq) &&
-                    same_bits(first.dkv, again.dkv));
+        EXPECT_TRUE(same_bits(first.out, again.out) && same_bits(first.log_sum, again.log_sum) &&
+                    same_bits(first.dq, again.dq) && same_bits(first.dkv, again.dkv));
       }
     }
 }

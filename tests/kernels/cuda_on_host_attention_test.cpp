@@ -29,7 +29,8 @@ TEST(CudaAttentionInF64, AgreesWithTheBook) {
     EXPECT_LE(difference(asked.out, reference.out), 1e-13);
     EXPECT_LE(difference(asked.log_sum, reference.log_sum), 1e-13);
     EXPECT_LE(difference_of_heads(asked.dq, reference.dq, c.queries, 1, static_cast<int>(c.heads)), 1e-13);
-    EXPECT_LE(difference_of_heads(asked.dkv, reference.dkv, c.keys, 0, static_cast<int>(2 * c.key_heads)), 1e-13);
+    EXPECT_LE(difference_of_heads(asked.dkv, reference.dkv, c.keys, 0, static_cast<int>(2 * c.key_heads)),
+              1e-13);
   }
 }
 
@@ -38,7 +39,8 @@ TEST(CudaAttentionInF64, RowsBeyondTheQuestionStayAsTheyAre) {
   Asked asked(c, DType::f64);
   answer(asked);
   for (std::int64_t s = 0; s < c.samples; ++s) {
-    for (std::int64_t e = asked.k_at(s, c.keys, 0); e < asked.k_at(s + 1, 0, 0); ++e) ASSERT_TRUE(std::isnan(asked.dkv[e]));
+    for (std::int64_t e = asked.k_at(s, c.keys, 0); e < asked.k_at(s + 1, 0, 0); ++e)
+      ASSERT_TRUE(std::isnan(asked.dkv[e]));
     for (std::int64_t row = 0; row < c.queries + c.spare_rows; ++row)
       ASSERT_TRUE(std::isnan(asked.dq[asked.q_at(s, row, -1)])) << "the head beside";
   }

@@ -6,18 +6,21 @@
 #include "cuda/error.h"
 #include "kernels/mirror.h"
 
-/// The GPU backend's own kernels on the host: every thread of every block, in two orders, on the runtime of tests/kernels/cuda_on_host.
+/// The GPU backend's own kernels on the host: every thread of every block, in two orders, on the runtime of
+/// tests/kernels/cuda_on_host.
 using namespace mindpipe;
 
 /// Its products and attention are the CPU's.
 class GpuOnHost final : public GpuOperations {
  public:
   GpuOnHost(Memory& memory, Backend& cpu) : GpuOperations(memory, 0), cpu_(cpu) {}
-  void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation, const Tensor& before, const Tensor& y) override {
+  void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
+              const Tensor& before, const Tensor& y) override {
     synchronize();
     cpu_.linear(x, w, bias, activation, before, y);
   }
-  void linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before, const Tensor& dx) override {
+  void linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before,
+                             const Tensor& dx) override {
     synchronize();
     cpu_.linear_backward_input(dy, w, activation, before, dx);
   }
@@ -25,13 +28,14 @@ class GpuOnHost final : public GpuOperations {
     synchronize();
     cpu_.linear_backward_weight(dy, x, dw);
   }
-  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
-                 const Tensor& out) override {
+  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
+                 const Tensor& log_sum, const Tensor& out) override {
     synchronize();
     cpu_.attention(question, q, k, v, log_sum, out);
   }
-  void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum,
-                          const Tensor& out, const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) override {
+  void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
+                          const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq,
+                          const Heads& dk, const Heads& dv) override {
     synchronize();
     cpu_.attention_backward(question, q, k, v, log_sum, out, dout, dq, dk, dv);
   }
@@ -87,10 +91,13 @@ void mark_groups(int* marks, std::int64_t count, bool wide) {
   cuda::for_group<4>(count, wide, [&](std::int64_t i, auto ending) { mark(marks + i, ending); });
 }
 void mark_row_groups(int* marks, std::int64_t rows, std::int64_t cols, bool wide) {
-  cuda::for_row_group<4>(rows, cols, wide, [&](std::int64_t n, std::int64_t j, auto ending) { mark(marks + n * cols + j, ending); });
+  cuda::for_row_group<4>(rows, cols, wide, [&](std::int64_t n, std::int64_t j, auto ending) {
+    mark(marks + n * cols + j, ending);
+  });
 }
 void mark_groups_of_block(const float* from, int* marks, std::int64_t count, bool wide) {
-  cuda::for_groups_of_block<64, 4>(from, count, wide, [&](std::int64_t i, auto, auto ending) { mark(marks + i, ending); });
+  cuda::for_groups_of_block<64, 4>(from, count, wide,
+                                   [&](std::int64_t i, auto, auto ending) { mark(marks + i, ending); });
 }
 
 }  // namespace
@@ -99,13 +106,15 @@ TEST(GpuMemory, WhenItRunsOutTheLedgerSaysWhoHoldsIt) {
   Memory memory(Memory::Kind::device);
   const Arena values(memory, MemoryClass::values, 3 << 20);
   Exit code = Exit::done;
-  const std::string text = error_of([&] { memory.allocate(std::size_t{2} << 30, MemoryClass::activations); }, &code);
+  const std::string text =
+      error_of([&] { memory.allocate(std::size_t{2} << 30, MemoryClass::activations); }, &code);
   EXPECT_EQ(code, Exit::out_of_memory);
   EXPECT_THAT(text, ::testing::HasSubstr("this GPU would not give 2048.0 MiB for activations"));
   EXPECT_THAT(text, ::testing::ContainsRegex("values +3.0 MiB"));
   EXPECT_EQ(cudaGetLastError(), cudaSuccess) << "the failure has been told and is not left for the next call";
   Memory limited(Memory::Kind::device, 1 << 20);
-  EXPECT_THAT(error_of([&] { limited.allocate(2 << 20, MemoryClass::values); }), ::testing::HasSubstr("memory.device_limit is 1.0 MiB"));
+  EXPECT_THAT(error_of([&] { limited.allocate(2 << 20, MemoryClass::values); }),
+              ::testing::HasSubstr("memory.device_limit is 1.0 MiB"));
 }
 
 TEST(GpuMemory, IsTakenAsPredicted) {
@@ -119,11 +128,13 @@ TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
   const Maker make{pairing(), DType::bf16, 0};
   const Window window{.samples = 2, .rows = 3, .first = 0, .whole = 3};
   const Shape shape{2, 3, 64};
-  const Mirror x = make.random(shape, "x"), y = make.empty(shape), normed = make.empty(shape), both = make.random({2, 3, 128}, "both"),
-               gain = make.random({64}, "gain"), statistics = make.wide({6, 2}, "statistics"), dgain = make.wide({1, 64}, "dgain"),
+  const Mirror x = make.random(shape, "x"), y = make.empty(shape), normed = make.empty(shape),
+               both = make.random({2, 3, 128}, "both"), gain = make.random({64}, "gain"),
+               statistics = make.wide({6, 2}, "statistics"), dgain = make.wide({1, 64}, "dgain"),
                tokens(pairing(), Operand::tokens({1, 2, 2, 0, 9, 1})), table = make.random({4, 64}, "table"),
-               dtable = make.wide({4, 64}, "dtable"), logits = make.wide({6, 64}, "logits"), rows = make.empty_wide({6}),
-               heads = make.random({2, 3, 4, 16}, "heads"), m = make.wide({384}, "m"), sums(pairing(), Operand({1}, DType::f64)),
+               dtable = make.wide({4, 64}, "dtable"), logits = make.wide({6, 64}, "logits"),
+               rows = make.empty_wide({6}), heads = make.random({2, 3, 4, 16}, "heads"),
+               m = make.wide({384}, "m"), sums(pairing(), Operand({1}, DType::f64)),
                spans(pairing(), Operand::tokens({0, 384})), totals(pairing(), Operand({2}, DType::f64)),
                decision(pairing(), Operand({Decision::places}, DType::f64));
   Backend& gpu = *pairing().gpu;
@@ -135,18 +146,23 @@ TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
   gpu.mark(0);
   gpu.embedding(tokens.device(), table.device(), 0, x.device());
   gpu.add_positions(x.device(), table.device(), window, 0, y.device());
-  gpu.residual_norm(x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer, gain.device(), gain.device(), 1e-5,
-                    statistics.device(), normed.device());
+  gpu.residual_norm(x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer,
+                    gain.device(), gain.device(), 1e-5, statistics.device(), normed.device());
   gpu.norm(NormKind::rms, x.device(), gain.device(), {}, 1e-5, statistics.device(), normed.device());
   gpu.rotary({heads.device(), 0, 4}, 10000, 0, false);
   gpu.swiglu(both.device(), y.device());
   gpu.row_maximum(logits.device(), 60, rows.device());
-  gpu.row_sums(logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), rows.device(), rows.device());
-  gpu.cross_entropy(tokens.device(), rows.device(), rows.device(), rows.device(), rows.device(), 0, 60, rows.device());
-  gpu.cross_entropy_backward(logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), 1, 0, 60, logits.device());
+  gpu.row_sums(logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), rows.device(),
+               rows.device());
+  gpu.cross_entropy(tokens.device(), rows.device(), rows.device(), rows.device(), rows.device(), 0, 60,
+                    rows.device());
+  gpu.cross_entropy_backward(logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), 1, 0, 60,
+                             logits.device());
   gpu.swiglu_backward(y.device(), both.device(), both.device());
-  gpu.norm_backward_input(NormKind::layer, y.device(), x.device(), gain.device(), statistics.device(), {}, normed.device());
-  gpu.norm_backward_parameters(NormKind::layer, y.device(), x.device(), statistics.device(), dgain.device(), dgain.device());
+  gpu.norm_backward_input(NormKind::layer, y.device(), x.device(), gain.device(), statistics.device(), {},
+                          normed.device());
+  gpu.norm_backward_parameters(NormKind::layer, y.device(), x.device(), statistics.device(), dgain.device(),
+                               dgain.device());
   gpu.bias_backward(y.device(), dgain.device());
   gpu.dropout(x.device(), drop, window, x.device());
   gpu.embedding_backward(tokens.device(), y.device(), 0, dtable.device());
@@ -174,11 +190,14 @@ TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
 
 TEST(GpuErrors, SayWhatWasCalledWhatCameBackAndWhatToDo) {
   Exit code = Exit::done;
-  EXPECT_THAT(error_of([] { MP_CUDA(cudaErrorNoKernelImageForDevice); }, &code), ::testing::HasSubstr("make cuda"));
+  EXPECT_THAT(error_of([] { MP_CUDA(cudaErrorNoKernelImageForDevice); }, &code),
+              ::testing::HasSubstr("make cuda"));
   EXPECT_EQ(code, Exit::bad_configuration);
-  EXPECT_THAT(error_of([] { MP_CUDA(cudaErrorMemoryAllocation); }, &code), ::testing::HasSubstr("train.micro_batch"));
+  EXPECT_THAT(error_of([] { MP_CUDA(cudaErrorMemoryAllocation); }, &code),
+              ::testing::HasSubstr("train.micro_batch"));
   EXPECT_EQ(code, Exit::out_of_memory);
-  EXPECT_THAT(error_of([] { MP_CUDA(cudaErrorInvalidValue); }, &code), ::testing::HasSubstr("compute-sanitizer"));
+  EXPECT_THAT(error_of([] { MP_CUDA(cudaErrorInvalidValue); }, &code),
+              ::testing::HasSubstr("compute-sanitizer"));
   EXPECT_EQ(code, Exit::internal);
 }
 
@@ -205,8 +224,10 @@ TEST(Launch, EveryElementBelongsToOneThread) {
         std::vector<int> want(flat.size());
         std::fill_n(want.begin(), count, 1);
         cuda::launch(stream, cuda::grid_of_groups(count, 4), mark_groups, flat.data(), count, wide);
-        cuda::launch(stream, cuda::grid_of_row_groups(rows, cols, 4), mark_row_groups, in_rows.data(), rows, cols, wide && cols % 4 == 0);
-        cuda::launch(stream, cuda::Grid{1, 64}, mark_groups_of_block, numbers.data(), in_block.data(), count, wide);
+        cuda::launch(stream, cuda::grid_of_row_groups(rows, cols, 4), mark_row_groups, in_rows.data(), rows,
+                     cols, wide && cols % 4 == 0);
+        cuda::launch(stream, cuda::Grid{1, 64}, mark_groups_of_block, numbers.data(), in_block.data(), count,
+                     wide);
         MP_CUDA(cudaStreamSynchronize(stream));
         EXPECT_EQ(flat, want) << rows << " x " << cols;
         EXPECT_EQ(in_rows, want) << rows << " x " << cols;

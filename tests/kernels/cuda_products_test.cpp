@@ -11,7 +11,8 @@
 #include "cuda/product_key.h"
 #include "cuda/tuned_table.h"
 
-/// What stands between Backend's products and cuBLASLt, without a GPU: layouts, epilogues, alignments, the table of algorithms.
+/// What stands between Backend's products and cuBLASLt, without a GPU: layouts, epilogues, alignments, the
+/// table of algorithms.
 using namespace mindpipe;
 using namespace mindpipe::cuda;
 using ::testing::HasSubstr;
@@ -28,13 +29,15 @@ std::string complaint_of(const std::function<void()>& work) {
 }
 
 /// Element (row, col) of op(matrix), read off memory as cuBLASLt does.
-double element(const ColumnMatrix& matrix, const std::vector<double>& memory, std::int64_t row, std::int64_t col) {
+double element(const ColumnMatrix& matrix, const std::vector<double>& memory, std::int64_t row,
+               std::int64_t col) {
   if (matrix.transposed) std::swap(row, col);
   return memory[static_cast<std::size_t>(col * matrix.leading + row)];
 }
 
 /// d = op(a) op(b), or d += it: the definition in cuBLASLt's documentation.
-void multiply(const ProductLayout& layout, const std::vector<double>& a, const std::vector<double>& b, std::vector<double>& d) {
+void multiply(const ProductLayout& layout, const std::vector<double>& a, const std::vector<double>& b,
+              std::vector<double>& d) {
   const std::int64_t depth = layout.a.transposed ? layout.a.rows : layout.a.cols;
   ASSERT_EQ(depth, layout.b.transposed ? layout.b.cols : layout.b.rows);
   ASSERT_EQ(layout.d.rows, layout.a.transposed ? layout.a.cols : layout.a.rows);
@@ -42,7 +45,8 @@ void multiply(const ProductLayout& layout, const std::vector<double>& a, const s
   for (std::int64_t col = 0; col < layout.d.cols; ++col)
     for (std::int64_t row = 0; row < layout.d.rows; ++row) {
       double sum = 0;
-      for (std::int64_t i = 0; i < depth; ++i) sum += element(layout.a, a, row, i) * element(layout.b, b, i, col);
+      for (std::int64_t i = 0; i < depth; ++i)
+        sum += element(layout.a, a, row, i) * element(layout.b, b, i, col);
       double& to = d[static_cast<std::size_t>(col * layout.d.leading + row)];
       to = layout.accumulate ? to + sum : sum;
     }
@@ -58,7 +62,9 @@ std::vector<double> numbers(std::int64_t count, int seed) {
 struct RowMajor {
   const std::vector<double>& memory;
   std::int64_t cols;
-  double operator()(std::int64_t i, std::int64_t j) const { return memory[static_cast<std::size_t>(i * cols + j)]; }
+  double operator()(std::int64_t i, std::int64_t j) const {
+    return memory[static_cast<std::size_t>(i * cols + j)];
+  }
 };
 
 TEST(CudaProducts, TheLayoutsComputeOurProductsTransposed) {
@@ -68,8 +74,10 @@ TEST(CudaProducts, TheLayoutsComputeOurProductsTransposed) {
   auto y = numbers(n * m, 4), dx = numbers(n * k, 5), dw = numbers(m * k, 6);
   const auto dw_before = dw;
   multiply(layout_of({ProductKind::forward, DType::f32, DType::f32, Epilogue::none, n, k, m}), w, x, y);
-  multiply(layout_of({ProductKind::backward_input, DType::f32, DType::f32, Epilogue::none, n, k, m}), w, dy, dx);
-  multiply(layout_of({ProductKind::backward_weight, DType::f32, DType::f32, Epilogue::none, n, k, m}), x, dy, dw);
+  multiply(layout_of({ProductKind::backward_input, DType::f32, DType::f32, Epilogue::none, n, k, m}), w, dy,
+           dx);
+  multiply(layout_of({ProductKind::backward_weight, DType::f32, DType::f32, Epilogue::none, n, k, m}), x, dy,
+           dw);
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t j = 0; j < m; ++j) {
       double sum = 0;
@@ -96,15 +104,19 @@ TEST(CudaProducts, AnAlignmentHoldsForEveryShardOfATensor) {
       const int alignment = alignment_of(elements, dtype);
       for (std::int64_t shard = 0; shard < 9; ++shard)
         EXPECT_EQ(shard * elements * static_cast<std::int64_t>(bytes_of(dtype)) % alignment, 0);
-      EXPECT_TRUE(alignment == 16 || elements * static_cast<std::int64_t>(bytes_of(dtype)) % (2 * alignment) != 0) << "it could be wider";
+      EXPECT_TRUE(alignment == 16 ||
+                  elements * static_cast<std::int64_t>(bytes_of(dtype)) % (2 * alignment) != 0)
+          << "it could be wider";
     }
   EXPECT_EQ(alignment_of(3, DType::bf16), 2);
   EXPECT_EQ(alignment_of(768 * 768, DType::bf16), 16);
 }
 
 TEST(CudaProducts, OnlyWhatTheLibraryComputesInF32IsFused) {
-  const auto forward = [](Activation a, std::optional<DType> bias, std::optional<DType> before, DType y, std::int64_t m = 64) {
-    return epilogue_of({ProductKind::forward, y == DType::f64 ? y : DType::bf16, y, a, bias, before, 32, 16, m});
+  const auto forward = [](Activation a, std::optional<DType> bias, std::optional<DType> before, DType y,
+                          std::int64_t m = 64) {
+    return epilogue_of(
+        {ProductKind::forward, y == DType::f64 ? y : DType::bf16, y, a, bias, before, 32, 16, m});
   };
   const auto backward = [](Activation a, std::optional<DType> before, DType dx, std::int64_t k) {
     return epilogue_of({ProductKind::backward_input, DType::bf16, dx, a, {}, before, 32, k, 16});
@@ -117,9 +129,11 @@ TEST(CudaProducts, OnlyWhatTheLibraryComputesInF32IsFused) {
   EXPECT_EQ(forward(Activation::gelu, bf16, {}, bf16), Epilogue::gelu_bias);
   EXPECT_EQ(forward(Activation::relu, f32, {}, f32), Epilogue::relu_bias);
   EXPECT_EQ(forward(Activation::silu, bf16, bf16, bf16), std::nullopt) << "the library has no SiLU";
-  EXPECT_EQ(forward(Activation::relu, bf16, bf16, bf16), std::nullopt) << "the library keeps a mask, not what went in";
+  EXPECT_EQ(forward(Activation::relu, bf16, bf16, bf16), std::nullopt)
+      << "the library keeps a mask, not what went in";
   EXPECT_EQ(forward(Activation::none, f32, {}, bf16), std::nullopt) << "its bias has the result's dtype";
-  EXPECT_EQ(forward(Activation::gelu, bf16, bf16, bf16, 63), std::nullopt) << "its leading dimension is a multiple of 8";
+  EXPECT_EQ(forward(Activation::gelu, bf16, bf16, bf16, 63), std::nullopt)
+      << "its leading dimension is a multiple of 8";
   EXPECT_EQ(forward(Activation::gelu, bf16, {}, bf16, 63), Epilogue::gelu_bias);
   EXPECT_EQ(backward(Activation::none, {}, bf16, 63), Epilogue::none);
   EXPECT_EQ(backward(Activation::gelu, bf16, bf16, 64), Epilogue::gelu_backward);
@@ -139,20 +153,23 @@ TEST(CudaProducts, SumsThatNeedAnotherPassFitIntoTheirMemory) {
 }
 
 TEST(CudaProducts, AKeyIsWrittenAndReadAgain) {
-  const ProductKey key{ProductKind::backward_input, DType::bf16, DType::bf16, Epilogue::gelu_backward, 8192, 768, 3072};
+  const ProductKey key{
+      ProductKind::backward_input, DType::bf16, DType::bf16, Epilogue::gelu_backward, 8192, 768, 3072};
   EXPECT_EQ(to_string(key), "backward_input bf16 bf16 gelu_backward 8192 768 3072");
   EXPECT_EQ(product_key_of(to_string(key)), key);
   for (const char* wrong :
-       {"", "forward bf16 bf16 none 1 2", "forward bf16 bf16 none 1 2 3 4", "backward bf16 bf16 none 1 2 3", "forward i32 bf16 none 1 2 3",
-        "forward bf16 bf16 tanh 1 2 3", "forward bf16 bf16 none 0 2 3", "forward bf16 bf16 none a 2 3"})
+       {"", "forward bf16 bf16 none 1 2", "forward bf16 bf16 none 1 2 3 4", "backward bf16 bf16 none 1 2 3",
+        "forward i32 bf16 none 1 2 3", "forward bf16 bf16 tanh 1 2 3", "forward bf16 bf16 none 0 2 3",
+        "forward bf16 bf16 none a 2 3"})
     EXPECT_EQ(product_key_of(wrong), std::nullopt) << wrong;
 }
 
 TunedTable small_table() {
   TunedTable table{"NVIDIA H200", 130100, {}};
-  table.algorithms[{ProductKind::forward, DType::bf16, DType::bf16, Epilogue::bias, 64, 32, 16}] = {1, 2, 3, 0xfedcba9876543210,
-                                                                                                    5, 6, 7, 8};
-  table.algorithms[{ProductKind::backward_weight, DType::bf16, DType::f32, Epilogue::none, 64, 32, 16}] = {9, 0, 0, 0, 0, 0, 0, ~0ull};
+  table.algorithms[{ProductKind::forward, DType::bf16, DType::bf16, Epilogue::bias, 64, 32, 16}] = {
+      1, 2, 3, 0xfedcba9876543210, 5, 6, 7, 8};
+  table.algorithms[{ProductKind::backward_weight, DType::bf16, DType::f32, Epilogue::none, 64, 32, 16}] = {
+      9, 0, 0, 0, 0, 0, 0, ~0ull};
   return table;
 }
 
@@ -168,27 +185,36 @@ TEST(CudaProducts, ATableIsWrittenAndReadAgain) {
 }
 
 TEST(CudaProducts, ATableThatIsNoneIsRefusedWithItsLine) {
-  const std::string head = "mindpipe-products 1\ngpu X\nlibrary 1\n",
-                    words =
-                        " : 0000000000000001 0000000000000000 0000000000000000 0000000000000000 0000000000000000 "
-                        "0000000000000000 0000000000000000 0000000000000000\n",
-                    line = "forward bf16 bf16 none 1 2 3" + words;
-  const auto complaint = [](const std::string& text) { return complaint_of([&] { read_tuned_table(text, "table.txt"); }); };
+  const std::string
+      head = "mindpipe-products 1\ngpu X\nlibrary 1\n",
+      words =
+          " : 0000000000000001 0000000000000000 0000000000000000 0000000000000000 0000000000000000 "
+          "0000000000000000 0000000000000000 0000000000000000\n",
+      line = "forward bf16 bf16 none 1 2 3" + words;
+  const auto complaint = [](const std::string& text) {
+    return complaint_of([&] { read_tuned_table(text, "table.txt"); });
+  };
   EXPECT_EQ(complaint(head + line), "no complaint");
-  EXPECT_THAT(complaint("<html>\n"), HasSubstr("device.kernels: table.txt, line 1: 'mindpipe-products 1' is expected, not '<html>'; write "
-                                               "it anew with mindpipe-train doctor --tune"));
+  EXPECT_THAT(
+      complaint("<html>\n"),
+      HasSubstr("device.kernels: table.txt, line 1: 'mindpipe-products 1' is expected, not '<html>'; write "
+                "it anew with mindpipe-train doctor --tune"));
   EXPECT_THAT(complaint(""), HasSubstr("the table is cut off"));
   EXPECT_THAT(complaint("mindpipe-products 1\nlibrary 3\n"), HasSubstr("line 2: 'gpu ...' is expected"));
-  EXPECT_THAT(complaint("mindpipe-products 1\ngpu X\nlibrary new\n"), HasSubstr("line 3: 'new' is no version"));
+  EXPECT_THAT(complaint("mindpipe-products 1\ngpu X\nlibrary new\n"),
+              HasSubstr("line 3: 'new' is no version"));
   EXPECT_THAT(complaint(head + "forward bf16\n"), HasSubstr("line 4: 'forward bf16' names no product"));
-  EXPECT_THAT(complaint(head + "forward bf16 bf16 none 1 2 3 : 01\n"), HasSubstr("eight words of sixteen hexadecimal digits"));
-  EXPECT_THAT(complaint(head + line + line), HasSubstr("line 5: 'forward bf16 bf16 none 1 2 3' stands there twice"));
+  EXPECT_THAT(complaint(head + "forward bf16 bf16 none 1 2 3 : 01\n"),
+              HasSubstr("eight words of sixteen hexadecimal digits"));
+  EXPECT_THAT(complaint(head + line + line),
+              HasSubstr("line 5: 'forward bf16 bf16 none 1 2 3' stands there twice"));
 }
 
 TEST(CudaProducts, ATableOfAnotherMachineIsRefused) {
   require_fit(small_table(), "t", "NVIDIA H200", 130100);
-  EXPECT_THAT(complaint_of([] { require_fit(small_table(), "t", "NVIDIA A100", 130100); }),
-              HasSubstr("t was made on an NVIDIA H200 with cuBLASLt 130100, this is an NVIDIA A100 with 130100"));
+  EXPECT_THAT(
+      complaint_of([] { require_fit(small_table(), "t", "NVIDIA A100", 130100); }),
+      HasSubstr("t was made on an NVIDIA H200 with cuBLASLt 130100, this is an NVIDIA A100 with 130100"));
   EXPECT_THAT(complaint_of([] { require_fit(small_table(), "t", "NVIDIA H200", 130200); }),
               HasSubstr("this is an NVIDIA H200 with 130200"));
 }
@@ -210,9 +236,12 @@ TEST(CudaProducts, ActivationsAreThoseOfTheProcessor) {
     EXPECT_EQ(activated(Curve::relu, x), x < 0 ? 0 : x);
     EXPECT_EQ(activated(Curve::none, x), x);
     for (Curve curve : {Curve::gelu, Curve::silu}) {
-      const double step = 1e-6, slope = (activated(curve, x + step) - activated(curve, x - step)) / (2 * step);
+      const double step = 1e-6,
+                   slope = (activated(curve, x + step) - activated(curve, x - step)) / (2 * step);
       EXPECT_NEAR(derivative_at(curve, x), slope, 1e-7) << x;
-      EXPECT_NEAR(static_cast<double>(derivative_at(curve, static_cast<float>(x))), derivative_at(curve, x), 3e-6) << x;
+      EXPECT_NEAR(static_cast<double>(derivative_at(curve, static_cast<float>(x))), derivative_at(curve, x),
+                  3e-6)
+          << x;
     }
   }
   for (Curve curve : {Curve::gelu, Curve::silu, Curve::relu}) {

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t odd_sizes[] = {1, 7, 16, 33, 1000};
 
-const Dropout some_dropout{.probability = 0.3f, .stream = {.seed = 5, .purpose = purpose_of("dropout"), .step = 9, .sample = 40}};
+const Dropout some_dropout{.probability = 0.3f,
+                           .stream = {.seed = 5, .purpose = purpose_of("dropout"), .step = 9, .sample = 40}};
 
 std::string error_of(const std::function<void()>& action) {
   try {
@@ -46,17 +47,21 @@ TEST(Elementwise, AddsAndAccumulates) {
 
 TEST(Elementwise, RoundsToBf16ToTheNearestAndTiesToEven) {
   const std::pair<std::uint32_t, std::uint16_t> cases[] = {
-      {0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82}, {0xbf818000, 0xbf82}, {0x7f7fffff, 0x7f80},
-      {0x7f800000, 0x7f80}, {0xff800000, 0xff80}, {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x00008000, 0x0000}, {0x7f800001, 0x7fc0}};
+      {0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82},
+      {0xbf818000, 0xbf82}, {0x7f7fffff, 0x7f80}, {0x7f800000, 0x7f80}, {0xff800000, 0xff80},
+      {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x00008000, 0x0000}, {0x7f800001, 0x7fc0}};
   for (Isa isa : instruction_sets()) {
     Operand x({17}, DType::f32), y({17}, DType::bf16), back({17}, DType::f32);
-    for (std::size_t i = 0; i < 17; ++i) x.tensor().as<std::uint32_t>()[i] = cases[i % std::size(cases)].first;
+    for (std::size_t i = 0; i < 17; ++i)
+      x.tensor().as<std::uint32_t>()[i] = cases[i % std::size(cases)].first;
     Cpu cpu(1, name_of(isa));
     cpu->convert(x, y);
     cpu->convert(y, back);
     for (std::size_t i = 0; i < 17; ++i) {
-      EXPECT_EQ(y.tensor().as<std::uint16_t>()[i], cases[i % std::size(cases)].second) << name_of(isa) << " " << i;
-      EXPECT_EQ(back.tensor().as<std::uint32_t>()[i], static_cast<std::uint32_t>(cases[i % std::size(cases)].second) << 16);
+      EXPECT_EQ(y.tensor().as<std::uint16_t>()[i], cases[i % std::size(cases)].second)
+          << name_of(isa) << " " << i;
+      EXPECT_EQ(back.tensor().as<std::uint32_t>()[i],
+                static_cast<std::uint32_t>(cases[i % std::size(cases)].second) << 16);
     }
   }
 }
@@ -75,7 +80,8 @@ TEST(Elementwise, ConvertsBetweenAllNumberTypes) {
 TEST(Elementwise, SwigluAndItsGradientMatchTheReference) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     for (std::int64_t cols : odd_sizes) {
-      const Operand gate_up = Operand::random({3, 2 * cols}, dtype, "gate_up", 3), dy = Operand::random({3, cols}, dtype, "dy");
+      const Operand gate_up = Operand::random({3, 2 * cols}, dtype, "gate_up", 3),
+                    dy = Operand::random({3, cols}, dtype, "dy");
       Operand y({3, cols}, dtype), d({3, 2 * cols}, dtype);
       cpu->swiglu(gate_up, y);
       cpu->swiglu_backward(dy, gate_up, d);
@@ -102,10 +108,12 @@ TEST(Dropout, TheVectorPhiloxIsTheScalarOne) {
   MaskRows mask;
   mask.key[0] = stream.key()[0], mask.key[1] = stream.key()[1], mask.step = stream.step;
   for (Isa isa : instruction_sets())
-    for (std::uint64_t block : {std::uint64_t{0}, std::uint64_t{5}, (std::uint64_t{1} << 32) - 7, std::uint64_t{1} << 40}) {
+    for (std::uint64_t block :
+         {std::uint64_t{0}, std::uint64_t{5}, (std::uint64_t{1} << 32) - 7, std::uint64_t{1} << 40}) {
       std::uint32_t words[128];
       MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).draw(mask, stream.sample, block, 2, words);
-      for (std::uint64_t i = 0; i < 128; ++i) ASSERT_EQ(words[i], stream.word(4 * block + i)) << name_of(isa) << " word " << i;
+      for (std::uint64_t i = 0; i < 128; ++i)
+        ASSERT_EQ(words[i], stream.word(4 * block + i)) << name_of(isa) << " word " << i;
     }
 }
 
@@ -114,11 +122,14 @@ TEST(Normals, TheVectorOnesAreTheScalarOnes) {
   const RandomWords words{{stream.key()[0], stream.key()[1]}, stream.step, stream.sample};
   std::vector<float> many(5000), expected(many.size());
   for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{62}, (std::uint64_t{1} << 34) - 5})
-    for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{64}, std::uint64_t{333}, std::uint64_t{5000}}) {
+    for (const std::uint64_t count :
+         {std::uint64_t{1}, std::uint64_t{64}, std::uint64_t{333}, std::uint64_t{5000}}) {
       stream.normals(first, count, 0.02f, expected.data());
       for (Isa isa : instruction_sets()) {
-        MINDPIPE_PICK_KERNELS(isa, random_kernels).normals(words, normal_of, first, count, 0.02f, many.data());
-        for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(many[i], expected[i]) << name_of(isa) << " element " << first + i;
+        MINDPIPE_PICK_KERNELS(isa, random_kernels)
+            .normals(words, normal_of, first, count, 0.02f, many.data());
+        for (std::uint64_t i = 0; i < count; ++i)
+          ASSERT_EQ(many[i], expected[i]) << name_of(isa) << " element " << first + i;
       }
     }
 }
@@ -143,7 +154,8 @@ TEST(Dropout, MatchesTheDocumentedMask) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     for (std::int64_t cols : {5, 64, 301, 517}) {
       const Window window{.samples = 2, .rows = 3, .first = 4, .whole = 9};
-      const Operand x = Operand::random({2, 3, cols}, dtype, "x"), branch = Operand::random({2, 3, cols}, dtype, "branch"),
+      const Operand x = Operand::random({2, 3, cols}, dtype, "x"),
+                    branch = Operand::random({2, 3, cols}, dtype, "branch"),
                     bias = Operand::random({cols}, dtype, "bias");
       const std::vector<double> mask = reference::mask(some_dropout, window, cols);
       std::vector<double> dropped = x.values(), plain = x.values(), biased = x.values(), without = x.values();
@@ -182,7 +194,8 @@ TEST(Dropout, AWindowOfTheSequenceGetsTheVeryMaskOfTheWhole) {
         later.stream.sample += static_cast<std::uint32_t>(sample);
         cpu->dropout(x.tensor().row_range(sample * whole_rows + first, 3), later,
                      {.samples = 1, .rows = 3, .first = first, .whole = whole_rows}, y);
-        EXPECT_TRUE(same_bits(y, whole.tensor().row_range(sample * whole_rows + first, 3))) << sample << " " << first;
+        EXPECT_TRUE(same_bits(y, whole.tensor().row_range(sample * whole_rows + first, 3)))
+            << sample << " " << first;
       }
   });
 }
@@ -249,12 +262,15 @@ TEST(CpuBackend, CallsTheHookAfterEveryOperation) {
 TEST(CpuBackend, RefusesOperandsThatDoNotFit) {
   const Cpu cpu;
   const Operand a({8}, DType::f32), shorter({7}, DType::f32), other({8}, DType::bf16), ids({8}, DType::i32);
-  EXPECT_THAT(error_of([&] { cpu->add(a, shorter, a); }), ::testing::HasSubstr("add: b is [7] (8 elements are needed)"));
-  EXPECT_THAT(error_of([&] { cpu->add(a, other, a); }), ::testing::HasSubstr("add: b is bf16 (f32 is needed)"));
+  EXPECT_THAT(error_of([&] { cpu->add(a, shorter, a); }),
+              ::testing::HasSubstr("add: b is [7] (8 elements are needed)"));
+  EXPECT_THAT(error_of([&] { cpu->add(a, other, a); }),
+              ::testing::HasSubstr("add: b is bf16 (f32 is needed)"));
   EXPECT_THAT(error_of([&] { cpu->add(ids, ids, ids); }), ::testing::HasSubstr("no arithmetic on i32"));
   const Window window{.samples = 1, .rows = 1, .first = 0, .whole = 1};
   EXPECT_THAT(error_of([&] { cpu->dropout(a, {.probability = 1, .stream = {}}, window, a); }),
               ::testing::HasSubstr("dropout: probability 1"));
-  EXPECT_THAT(error_of([&] { cpu->dropout(a, some_dropout, {.samples = 1, .rows = 1, .first = 1, .whole = 1}, a); }),
-              ::testing::HasSubstr("rows 1..2 of a sequence of 1"));
+  EXPECT_THAT(
+      error_of([&] { cpu->dropout(a, some_dropout, {.samples = 1, .rows = 1, .first = 1, .whole = 1}, a); }),
+      ::testing::HasSubstr("rows 1..2 of a sequence of 1"));
 }

@@ -27,7 +27,8 @@ TEST(Embedding, CopiesRowsAndGivesZerosOutsideTheTable) {
       const std::int64_t row = ids[static_cast<std::size_t>(n)] - first_row;
       const bool inside = row >= 0 && row < table_rows;
       outside += !inside;
-      for (std::int64_t j = 0; j < cols; ++j) ASSERT_EQ(y[n * cols + j], inside ? table[row * cols + j] : 0.0);
+      for (std::int64_t j = 0; j < cols; ++j)
+        ASSERT_EQ(y[n * cols + j], inside ? table[row * cols + j] : 0.0);
     }
     EXPECT_GT(outside, 0);
   });
@@ -35,8 +36,10 @@ TEST(Embedding, CopiesRowsAndGivesZerosOutsideTheTable) {
 
 TEST(Embedding, TwoShardsOfTheTableAddUpToTheWhole) {
   const Cpu cpu;
-  const Operand table = Operand::random({24, 9}, DType::f32, "table"), tokens = Operand::tokens(some_tokens(40));
-  Operand whole({40, 9}, DType::f32), low({40, 9}, DType::f32), high({40, 9}, DType::f32), sum({40, 9}, DType::f32);
+  const Operand table = Operand::random({24, 9}, DType::f32, "table"),
+                tokens = Operand::tokens(some_tokens(40));
+  Operand whole({40, 9}, DType::f32), low({40, 9}, DType::f32), high({40, 9}, DType::f32),
+      sum({40, 9}, DType::f32);
   cpu->embedding(tokens, table, 0, whole);
   cpu->embedding(tokens, table.tensor().row_range(0, 12), 0, low);
   cpu->embedding(tokens, table.tensor().row_range(12, 12), 12, high);
@@ -55,7 +58,8 @@ TEST(Embedding, GradientRowsAreAddedInTokenOrder) {
       for (std::int64_t n = 0; n < 301; ++n) {
         const std::int64_t row = ids[static_cast<std::size_t>(n)] - first_row;
         if (row < 0 || row >= table_rows) continue;
-        for (std::int64_t j = 0; j < cols; ++j) want.tensor().as<float>()[row * cols + j] += static_cast<float>(dy[n * cols + j]);
+        for (std::int64_t j = 0; j < cols; ++j)
+          want.tensor().as<float>()[row * cols + j] += static_cast<float>(dy[n * cols + j]);
       }
       Cpu(1, name_of(isa))->embedding_backward(tokens, dy, first_row, dtable);
       EXPECT_TRUE(same_bits(dtable, want)) << name_of(isa) << " " << name_of(dtype);
@@ -66,8 +70,10 @@ TEST(Positions, AreThoseOfTheWholeSequence) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     const std::int64_t cols = 21, samples = 2, rows = 3;
     const Window window{.samples = samples, .rows = rows, .first = 4, .whole = 8};
-    const Operand x = Operand::random({samples, rows, cols}, dtype, "x"), positions = Operand::random({12, cols}, dtype, "positions");
-    Operand y({samples, rows, cols}, dtype), dpositions = Operand::random({12, cols}, wide_of(dtype), "dpositions");
+    const Operand x = Operand::random({samples, rows, cols}, dtype, "x"),
+                  positions = Operand::random({12, cols}, dtype, "positions");
+    Operand y({samples, rows, cols}, dtype),
+        dpositions = Operand::random({12, cols}, wide_of(dtype), "dpositions");
     std::vector<double> want = x.values(), dwant = dpositions.values();
     for (std::int64_t i = 0; i < x.count(); ++i) {
       const std::int64_t row = 2 + 4 + i / cols % rows;
@@ -87,16 +93,20 @@ TEST(Positions, AreThoseOfTheWholeSequence) {
 TEST(Positions, OutsideTheTableAreRefused) {
   const Cpu cpu;
   const Operand x({1, 3, 4}, DType::f32), positions({6, 4}, DType::f32);
-  EXPECT_THROW(cpu->add_positions(x, positions, {.samples = 1, .rows = 3, .first = 4, .whole = 8}, 0, x), Error);
+  EXPECT_THROW(cpu->add_positions(x, positions, {.samples = 1, .rows = 3, .first = 4, .whole = 8}, 0, x),
+               Error);
 }
 
 TEST(Embedding, ThreadsDoNotChangeABit) {
   expect_same_bits_on_threads([](const Cpu& cpu, DType dtype) {
     const std::int64_t cols = 517, rows = 120;
     const Window window{.samples = 2, .rows = rows, .first = 0, .whole = rows};
-    const Operand tokens = Operand::tokens(some_tokens(2 * rows)), table = Operand::random({table_rows, cols}, dtype, "table"),
-                  positions = Operand::random({rows, cols}, dtype, "positions"), dy = Operand::random({2, rows, cols}, dtype, "dy");
-    std::vector<Operand> out{Operand({2, rows, cols}, dtype), Operand({2, rows, cols}, dtype), Operand({table_rows, cols}, wide_of(dtype)),
+    const Operand tokens = Operand::tokens(some_tokens(2 * rows)),
+                  table = Operand::random({table_rows, cols}, dtype, "table"),
+                  positions = Operand::random({rows, cols}, dtype, "positions"),
+                  dy = Operand::random({2, rows, cols}, dtype, "dy");
+    std::vector<Operand> out{Operand({2, rows, cols}, dtype), Operand({2, rows, cols}, dtype),
+                             Operand({table_rows, cols}, wide_of(dtype)),
                              Operand({rows, cols}, wide_of(dtype))};
     cpu->embedding(tokens, table, first_row, out[0]);
     cpu->add_positions(dy, positions, window, 0, out[1]);

@@ -67,7 +67,8 @@ TEST_F(EmulatedTest, SleepsRatherThanSpins) {
   const std::clock_t start = std::clock();
   backend.add(t, t, t);
   backend.synchronize();
-  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 0.06) << "64 ranks live on two processors";
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 0.06)
+      << "64 ranks live on two processors";
 }
 
 TEST_F(EmulatedTest, NamesTheDevicesItKnows) {
@@ -76,7 +77,8 @@ TEST_F(EmulatedTest, NamesTheDevicesItKnows) {
     describe_device("h100");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("bundled devices: h200, a100, core, instant"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("bundled devices: h200, a100, core, instant"), std::string::npos)
+        << error.what();
   }
 }
 

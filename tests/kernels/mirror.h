@@ -11,13 +11,16 @@ struct Pairing {
   std::unique_ptr<Backend> gpu;
 };
 
-/// A tensor on the host and its copy in the other memory, `skew` elements away from an aligned address, between guards.
+/// A tensor on the host and its copy in the other memory, `skew` elements away from an aligned address,
+/// between guards.
 class Mirror {
  public:
-  Mirror(Pairing& pairing, Operand operand, std::size_t skew = 0) : pairing_(&pairing), host_(std::move(operand)), skew_(skew) {
+  Mirror(Pairing& pairing, Operand operand, std::size_t skew = 0)
+      : pairing_(&pairing), host_(std::move(operand)), skew_(skew) {
     raw_.resize(guard + skew_ * bytes_of(host_.dtype()) + host_.tensor().bytes() + guard);
     for (std::size_t i = 0; i < raw_.size(); ++i)
-      raw_[i] = std::byte{i % 2 == 0 ? std::uint8_t{0xbf} : std::uint8_t{0xff}};  // a NaN that even "+= 0" changes
+      raw_[i] =
+          std::byte{i % 2 == 0 ? std::uint8_t{0xbf} : std::uint8_t{0xff}};  // a NaN that even "+= 0" changes
     std::memcpy(raw_.data() + offset(), host_.tensor().data, host_.tensor().bytes());
     block_ = Arena(pairing.memory, MemoryClass::workspace, raw_.size());
     whole_ = block_.take({static_cast<std::int64_t>(raw_.size())}, DType::u8);
@@ -38,7 +41,8 @@ class Mirror {
     const std::size_t bytes = host_.tensor().bytes();
     for (std::size_t i = 0; i < now.size(); ++i)
       if (i < offset() || i >= offset() + bytes) {
-        EXPECT_EQ(now[i], raw_[i]) << "byte " << static_cast<std::int64_t>(i - offset()) << " beside a tensor of " << bytes;
+        EXPECT_EQ(now[i], raw_[i]) << "byte " << static_cast<std::int64_t>(i - offset())
+                                   << " beside a tensor of " << bytes;
       }
     Operand result(host_.tensor().shape, host_.dtype());
     std::memcpy(result.tensor().data, now.data() + offset(), bytes);
@@ -74,7 +78,8 @@ inline void expect_agreement(const Mirror& mirror, double slack = 1) {
   }
 }
 
-/// run(backend, of) on both, where of(mirror) is the tensor of that side; then both have the same in every output.
+/// run(backend, of) on both, where of(mirror) is the tensor of that side; then both have the same in every
+/// output.
 template <class Run>
 void on_both(Pairing& pairing, const std::vector<const Mirror*>& outputs, double slack, const Run& run) {
   run(*pairing.cpu.backend, [](const Mirror& m) { return m.host(); });

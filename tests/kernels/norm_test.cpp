@@ -27,7 +27,8 @@ TEST(Norm, ForwardMatchesTheReference) {
         Operand y({3, cols}, dtype), statistics({3, 2}, wide_of(dtype));
         const bool with_offset = kind == NormKind::layer;
         cpu->norm(kind, x, gain, with_offset ? offset.tensor() : Tensor{}, epsilon, statistics, y);
-        const auto want = reference::norm(kind, x.values(), gain.values(), with_offset ? offset.values() : std::vector<double>{}, epsilon);
+        const auto want = reference::norm(kind, x.values(), gain.values(),
+                                          with_offset ? offset.values() : std::vector<double>{}, epsilon);
         expect_close(statistics, want.statistics, 4);
         expect_close(y, want.y, dtype == DType::bf16 ? 1 : cols == 1 ? 400 : 4);
       }
@@ -40,14 +41,18 @@ TEST(Norm, OfASumInOnePassHasTheBitsOfOneAfterTheOther) {
     const Window window{.samples = 2, .rows = 11, .first = 3, .whole = 20};
     for (NormKind kind : kinds)
       for (std::int64_t cols : {5, 64, 301}) {
-        const Operand x = rows_off_center({2, 11, cols}, dtype), branch = Operand::random({2, 11, cols}, dtype, "branch"),
-                      bias = Operand::random({cols}, dtype, "bias"), gain = Operand::random({cols}, dtype, "gain"),
+        const Operand x = rows_off_center({2, 11, cols}, dtype),
+                      branch = Operand::random({2, 11, cols}, dtype, "branch"),
+                      bias = Operand::random({cols}, dtype, "bias"),
+                      gain = Operand::random({cols}, dtype, "gain"),
                       offset = Operand::random({cols}, dtype, "offset");
         Operand sum({2, 11, cols}, dtype), statistics({22, 2}, wide_of(dtype)), y({2, 11, cols}, dtype);
-        Operand sum_at_once({2, 11, cols}, dtype), statistics_at_once({22, 2}, wide_of(dtype)), y_at_once({2, 11, cols}, dtype);
+        Operand sum_at_once({2, 11, cols}, dtype), statistics_at_once({22, 2}, wide_of(dtype)),
+            y_at_once({2, 11, cols}, dtype);
         cpu->residual(x, branch, bias, dropout, window, sum);
         cpu->norm(kind, sum, gain, offset, epsilon, statistics, y);
-        cpu->residual_norm(x, branch, bias, dropout, window, sum_at_once, kind, gain, offset, epsilon, statistics_at_once, y_at_once);
+        cpu->residual_norm(x, branch, bias, dropout, window, sum_at_once, kind, gain, offset, epsilon,
+                           statistics_at_once, y_at_once);
         EXPECT_TRUE(same_bits(sum, sum_at_once));
         EXPECT_TRUE(same_bits(statistics, statistics_at_once));
         EXPECT_TRUE(same_bits(y, y_at_once));
@@ -60,9 +65,12 @@ TEST(Norm, BackwardMatchesTheReference) {
     for (NormKind kind : kinds)
       for (std::int64_t cols : {3, 16, 31, 770}) {
         const Operand x = rows_off_center({2, 3, cols}, dtype), gain = Operand::random({cols}, dtype, "gain"),
-                      dy = Operand::random({2, 3, cols}, dtype, "dy"), residual = Operand::random({2, 3, cols}, dtype, "residual");
-        Operand y({2, 3, cols}, dtype), statistics({6, 2}, wide_of(dtype)), dx({2, 3, cols}, dtype), with_residual = residual.copy();
-        Operand dgain = Operand::random({1, cols}, wide_of(dtype), "dgain"), doffset({1, cols}, wide_of(dtype));
+                      dy = Operand::random({2, 3, cols}, dtype, "dy"),
+                      residual = Operand::random({2, 3, cols}, dtype, "residual");
+        Operand y({2, 3, cols}, dtype), statistics({6, 2}, wide_of(dtype)), dx({2, 3, cols}, dtype),
+            with_residual = residual.copy();
+        Operand dgain = Operand::random({1, cols}, wide_of(dtype), "dgain"),
+                doffset({1, cols}, wide_of(dtype));
         auto want = reference::norm_backward(kind, dy.values(), x.values(), gain.values(), epsilon);
         for (std::int64_t j = 0; j < cols; ++j) want.dgain[reference::at(j)] += dgain[j];
         cpu->norm(kind, x, gain, {}, epsilon, statistics, y);
@@ -83,7 +91,8 @@ TEST(Norm, GradientOfTheInputIsTheSlopeOfTheForward) {
   const std::int64_t cols = 7;
   for (NormKind kind : kinds) {
     Operand x = rows_off_center({1, cols}, DType::f64);
-    const Operand gain = Operand::random({cols}, DType::f64, "gain"), dy = Operand::random({1, cols}, DType::f64, "dy");
+    const Operand gain = Operand::random({cols}, DType::f64, "gain"),
+                  dy = Operand::random({1, cols}, DType::f64, "dy");
     Operand y({1, cols}, DType::f64), statistics({1, 2}, DType::f64), dx({1, cols}, DType::f64);
     const auto objective = [&] {
       cpu->norm(kind, x, gain, {}, epsilon, statistics, y);
@@ -108,16 +117,19 @@ TEST(Norm, ARowAloneHasTheBitsItHasAmongOthers) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     const std::int64_t cols = 197;
     const Operand x = rows_off_center({5, cols}, dtype), gain = Operand::random({cols}, dtype, "gain"),
-                  offset = Operand::random({cols}, dtype, "offset"), dy = Operand::random({5, cols}, dtype, "dy");
+                  offset = Operand::random({cols}, dtype, "offset"),
+                  dy = Operand::random({5, cols}, dtype, "dy");
     Operand y({5, cols}, dtype), statistics({5, 2}, wide_of(dtype)), dx({5, cols}, dtype);
     cpu->norm(NormKind::layer, x, gain, offset, epsilon, statistics, y);
     cpu->norm_backward_input(NormKind::layer, dy, x, gain, statistics, {}, dx);
     const Shape one{1, cols}, pair{1, 2};
     for (std::int64_t n : {0, 3}) {
-      Operand row(one, dtype, 5), of_row(one, dtype, 7), row_statistics(pair, wide_of(dtype), 1), row_dx(one, dtype, 3);
+      Operand row(one, dtype, 5), of_row(one, dtype, 7), row_statistics(pair, wide_of(dtype), 1),
+          row_dx(one, dtype, 3);
       std::memcpy(row.tensor().data, x.tensor().row_range(n, 1).data, row.tensor().bytes());
       cpu->norm(NormKind::layer, row, gain, offset, epsilon, row_statistics, of_row);
-      cpu->norm_backward_input(NormKind::layer, dy.tensor().row_range(n, 1), row, gain, row_statistics, {}, row_dx);
+      cpu->norm_backward_input(NormKind::layer, dy.tensor().row_range(n, 1), row, gain, row_statistics, {},
+                               row_dx);
       EXPECT_TRUE(same_bits(of_row, y.tensor().row_range(n, 1)));
       EXPECT_TRUE(same_bits(row_statistics, statistics.tensor().row_range(n, 1)));
       EXPECT_TRUE(same_bits(row_dx, dx.tensor().row_range(n, 1)));
@@ -145,7 +157,8 @@ TEST(ColumnSums, BiasGradientIsAFoldInRowOrderPartByPart) {
 TEST(ColumnSums, APartOfTheSequenceAloneGivesTheBitsOfItsPart) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     const std::int64_t rows = 40, cols = 83, parts = 4, in_part = rows / parts;
-    const Operand dy = Operand::random({1, rows, cols}, dtype, "dy"), x = Operand::random({1, rows, cols}, dtype, "x"),
+    const Operand dy = Operand::random({1, rows, cols}, dtype, "dy"),
+                  x = Operand::random({1, rows, cols}, dtype, "x"),
                   statistics = Operand::random({rows, 2}, wide_of(dtype), "statistics");
     const DType sum = wide_of(dtype);
     Operand db({parts, cols}, sum), dgain({parts, cols}, sum), doffset({parts, cols}, sum);
@@ -153,9 +166,11 @@ TEST(ColumnSums, APartOfTheSequenceAloneGivesTheBitsOfItsPart) {
     cpu->norm_backward_parameters(NormKind::layer, dy, x, statistics, dgain, doffset);
     for (std::int64_t p = 0; p < parts; ++p) {
       Operand db_alone({1, cols}, sum), dgain_alone({1, cols}, sum), doffset_alone({1, cols}, sum);
-      const Tensor dy_part = dy.tensor().row_range(p * in_part, in_part), x_part = x.tensor().row_range(p * in_part, in_part);
+      const Tensor dy_part = dy.tensor().row_range(p * in_part, in_part),
+                   x_part = x.tensor().row_range(p * in_part, in_part);
       cpu->bias_backward(dy_part, db_alone);
-      cpu->norm_backward_parameters(NormKind::layer, dy_part, x_part, statistics.tensor().row_range(p * in_part, in_part), dgain_alone,
+      cpu->norm_backward_parameters(NormKind::layer, dy_part, x_part,
+                                    statistics.tensor().row_range(p * in_part, in_part), dgain_alone,
                                     doffset_alone);
       EXPECT_TRUE(same_bits(db_alone, db.tensor().row_range(p, 1)));
       EXPECT_TRUE(same_bits(dgain_alone, dgain.tensor().row_range(p, 1)));
@@ -189,9 +204,10 @@ TEST(Rotary, TurnsPairsByTheirPositionAndBack) {
     for (std::int64_t n = 0; n < samples * rows; ++n)
       for (std::int64_t h = first; h < first + count; ++h)
         for (std::int64_t i = 0; i < width / 2; ++i) {
-          const std::size_t low = reference::at((n * heads + h) * width + i), high = low + reference::at(width / 2);
-          const double angle =
-              static_cast<double>(position + n % rows) * std::pow(10000, -2.0 * static_cast<double>(i) / static_cast<double>(width));
+          const std::size_t low = reference::at((n * heads + h) * width + i),
+                            high = low + reference::at(width / 2);
+          const double angle = static_cast<double>(position + n % rows) *
+                               std::pow(10000, -2.0 * static_cast<double>(i) / static_cast<double>(width));
           const double a = want[low], b = want[high];
           want[low] = a * std::cos(angle) - b * std::sin(angle);
           want[high] = b * std::cos(angle) + a * std::sin(angle);

@@ -17,7 +17,8 @@ TEST(Shares, EveryPieceIsDoneOnce) {
         EXPECT_LT(thread, threads);
         ++done[piece];
       });
-      for (int piece = 0; piece < pieces; ++piece) EXPECT_EQ(done[piece], 1) << threads << " threads, " << pieces << " pieces";
+      for (int piece = 0; piece < pieces; ++piece)
+        EXPECT_EQ(done[piece], 1) << threads << " threads, " << pieces << " pieces";
     }
 }
 

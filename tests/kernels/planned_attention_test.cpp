@@ -7,7 +7,8 @@ namespace {
 
 AttentionCall some_call() {
   AttentionCall call;
-  call.samples = 2, call.query_heads = 4, call.key_heads = 2, call.queries = 128, call.keys = 128, call.width = 64;
+  call.samples = 2, call.query_heads = 4, call.key_heads = 2, call.queries = 128, call.keys = 128,
+  call.width = 64;
   return call;
 }
 
@@ -51,7 +52,8 @@ TEST(PlannedAttention, ABackwardMayKeepTheGradientOfAllProbabilitiesUpToFiveGibi
   EXPECT_GT(PlannedAttention(call, true).most_bytes(), probabilities);
   EXPECT_LT(PlannedAttention(call, true).most_bytes(), 1.3 * probabilities);
   EXPECT_LT(PlannedAttention(call, false).most_bytes(), 0.01 * probabilities);
-  call.samples = 1, call.query_heads = 32, call.key_heads = 8, call.queries = call.keys = 8192, call.width = 128;
+  call.samples = 1, call.query_heads = 32, call.key_heads = 8, call.queries = call.keys = 8192,
+  call.width = 128;
   EXPECT_GT(PlannedAttention(call, true).most_bytes(), 32.0 * 8192 * 8192 * 2) << "Llama 8B";
   call.samples = 8;
   EXPECT_EQ(PlannedAttention(call, true).most_bytes(), std::size_t{5} << 30);

@@ -21,12 +21,15 @@ std::vector<Engine> engines() {
   std::vector<Engine> all;
   for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
     const std::string set = name_of(isa), lacking = processor_has(isa) ? "" : set;
-    all.push_back({"pairs_model_" + set, Rule::pairs, isa, &MINDPIPE_PICK_KERNELS(isa, pair_model_kernels), lacking});
-    all.push_back({"tiles_model_" + set, Rule::tiles, isa, &MINDPIPE_PICK_KERNELS(isa, amx_model_kernels), lacking});
+    all.push_back(
+        {"pairs_model_" + set, Rule::pairs, isa, &MINDPIPE_PICK_KERNELS(isa, pair_model_kernels), lacking});
+    all.push_back(
+        {"tiles_model_" + set, Rule::tiles, isa, &MINDPIPE_PICK_KERNELS(isa, amx_model_kernels), lacking});
   }
-  all.push_back(
-      {"pairs", Rule::pairs, Isa::avx512, &avx512::pair_kernels, processor_has(Isa::avx512_bf16) ? "" : "products of bf16 pairs"});
-  all.push_back({"tiles", Rule::tiles, Isa::avx512, &avx512::amx_kernels, processor_has(Isa::avx512_amx) ? "" : "AMX tiles"});
+  all.push_back({"pairs", Rule::pairs, Isa::avx512, &avx512::pair_kernels,
+                 processor_has(Isa::avx512_bf16) ? "" : "products of bf16 pairs"});
+  all.push_back({"tiles", Rule::tiles, Isa::avx512, &avx512::amx_kernels,
+                 processor_has(Isa::avx512_amx) ? "" : "AMX tiles"});
   return all;
 }
 void PrintTo(const Engine& engine, std::ostream* to) { *to << engine.name; }
@@ -68,8 +71,8 @@ TEST_P(Bf16Products, equal_their_definition_bit_for_bit) {
             if (bf16_out) want = from_bf16(to_bf16(want));
             wrong += bits(want) != bits(given.c.at(i, j));
           }
-        EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", " << rows << " x " << cols << " x " << depth
-                            << (bf16_out ? " into bf16" : " into f32");
+        EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", " << rows << " x " << cols << " x "
+                            << depth << (bf16_out ? " into bf16" : " into f32");
       }
 }
 
@@ -82,15 +85,17 @@ TEST_P(Bf16Products, have_the_same_bits_on_any_number_of_threads_and_in_passes_o
     EXPECT_EQ(one.c.full, other.c.full);
     const std::int64_t i = 1043, j = 34;
     const float old = Values(rows, cols, false, 5).at(i, j);
-    EXPECT_EQ(bits(one.c.at(i, j)), bits(one.sum(i, j, rule(), old) + (form == Form::forward ? one.bias.at(j) : 0.0f)));
+    EXPECT_EQ(bits(one.c.at(i, j)),
+              bits(one.sum(i, j, rule(), old) + (form == Form::forward ? one.bias.at(j) : 0.0f)));
   }
 }
 
 TEST_P(Bf16Products, count_denormal_numbers_as_zero) {
   Case given(Form::forward, 3, 5, 40, true, false);
   given.product.bias = {};
-  for (std::int64_t p = 0; p < 40; ++p) given.a.half[p] = 0x0070;   // below 2^-126
-  for (std::int64_t p = 40; p < 80; ++p) given.a.half[p] = 0x0100;  // 2^-125, whose products with 2^-9 are too small
+  for (std::int64_t p = 0; p < 40; ++p) given.a.half[p] = 0x0070;  // below 2^-126
+  for (std::int64_t p = 40; p < 80; ++p)
+    given.a.half[p] = 0x0100;  // 2^-125, whose products with 2^-9 are too small
   for (std::int64_t p = 0; p < 40; ++p) given.b.half[p] = 0x3b00;
   run(kernels(), given.product, 1);
   for (std::int64_t j = 0; j < 5; ++j) EXPECT_EQ(given.c.at(0, j), 0.0f);
@@ -100,8 +105,10 @@ TEST_P(Bf16Products, count_denormal_numbers_as_zero) {
 
 TEST_P(Bf16Products, end_as_the_other_products_do) {
   for (Curve curve : {Curve::relu, Curve::gelu, Curve::silu}) {
-    Case given(Form::forward, 35, 41, 1, true, true, curve), same = given;  // of depth one both engines have the same sums
-    same.product.a.data = same.a.data(), same.product.b.data = same.b.data(), same.product.bias = same.bias.view();
+    Case given(Form::forward, 35, 41, 1, true, true, curve),
+        same = given;  // of depth one both engines have the same sums
+    same.product.a.data = same.a.data(), same.product.b.data = same.b.data(),
+    same.product.bias = same.bias.view();
     same.product.c = same.c.view(), same.product.before = same.before.view();
     run(kernels(), given.product, 2);
     run(MINDPIPE_PICK_KERNELS(GetParam().isa, product_kernels), same.product, 1);
@@ -110,7 +117,8 @@ TEST_P(Bf16Products, end_as_the_other_products_do) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, Bf16Products, testing::ValuesIn(engines()), [](const auto& engine) { return engine.param.name; });
+INSTANTIATE_TEST_SUITE_P(Engines, Bf16Products, testing::ValuesIn(engines()),
+                         [](const auto& engine) { return engine.param.name; });
 
 }  // namespace
 }  // namespace mindpipe

@@ -38,13 +38,16 @@ struct Fenced {
   static constexpr std::size_t page = 4096;
   static std::size_t pages(std::size_t count) { return (count * sizeof(T) + page - 1) / page * page; }
   T* allocate(std::size_t count) {
-    void* block = mmap(nullptr, pages(count) + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* block =
+        mmap(nullptr, pages(count) + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) throw std::bad_alloc();
     char* fence = static_cast<char*>(block) + pages(count);
     mprotect(fence, page, PROT_NONE);
     return reinterpret_cast<T*>(fence) - count;
   }
-  void deallocate(T* block, std::size_t count) { munmap(reinterpret_cast<char*>(block + count) - pages(count), pages(count) + page); }
+  void deallocate(T* block, std::size_t count) {
+    munmap(reinterpret_cast<char*>(block + count) - pages(count), pages(count) + page);
+  }
   bool operator==(const Fenced&) const { return true; }
 };
 template <class T>
@@ -111,12 +114,14 @@ inline std::uint32_t bits(float x) {
 }
 
 inline void run(const ProductKernels& kernels, const Product& product, int threads) {
-  const std::size_t bytes = product_workspace(kernels, product.rows, product.cols, product.depth, threads), beyond = 4096;
+  const std::size_t bytes = product_workspace(kernels, product.rows, product.cols, product.depth, threads),
+                    beyond = 4096;
   std::vector<char> memory(bytes + 64 + beyond, 0x7f);  // garbage that would show
   void* start = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
   run_product(kernels, product, threads, start);
   const char* end = static_cast<const char*>(start) + bytes;
-  EXPECT_TRUE(std::all_of(end, end + beyond - 64, [](char c) { return c == 0x7f; })) << "wrote beyond its workspace";
+  EXPECT_TRUE(std::all_of(end, end + beyond - 64, [](char c) { return c == 0x7f; }))
+      << "wrote beyond its workspace";
 }
 
 enum class Form { forward, backward_input, backward_weight };
@@ -127,7 +132,8 @@ struct Case {
   Values a, b, bias, before, c;
   Product product;
 
-  Case(Form f, std::int64_t rows, std::int64_t cols, std::int64_t depth, bool bf16, bool bf16_out, Curve curve = Curve::none)
+  Case(Form f, std::int64_t rows, std::int64_t cols, std::int64_t depth, bool bf16, bool bf16_out,
+       Curve curve = Curve::none)
       : form(f),
         a(f == Form::backward_weight ? depth : rows, f == Form::backward_weight ? rows : depth, bf16, 1),
         b(f == Form::forward ? cols : depth, f == Form::forward ? depth : cols, bf16, 2),
@@ -144,7 +150,9 @@ struct Case {
     if (form == Form::forward) product.bias = bias.view();
     if (form != Form::backward_weight && curve != Curve::none) product.before = before.view();
   }
-  float a_at(std::int64_t i, std::int64_t p) const { return form == Form::backward_weight ? a.at(p, i) : a.at(i, p); }
+  float a_at(std::int64_t i, std::int64_t p) const {
+    return form == Form::backward_weight ? a.at(p, i) : a.at(i, p);
+  }
   float b_at(std::int64_t j, std::int64_t p) const { return form == Form::forward ? b.at(j, p) : b.at(p, j); }
   float sum(std::int64_t i, std::int64_t j, Rule rule, float old) const {
     return chain(

@@ -24,8 +24,9 @@ class Products : public testing::TestWithParam<Isa> {
 };
 
 TEST_P(Products, equal_their_definition_bit_for_bit) {
-  constexpr std::int64_t sizes[][3] = {{1, 1, 1},     {1, 70, 300},  {3, 17, 5}, {14, 32, 256}, {29, 33, 257}, {7, 47, 770},
-                                       {31, 530, 18}, {45, 96, 512}, {2, 15, 0}, {4, 100, 523}, {2, 64, 31}};
+  constexpr std::int64_t sizes[][3] = {{1, 1, 1},     {1, 70, 300},  {3, 17, 5},    {14, 32, 256},
+                                       {29, 33, 257}, {7, 47, 770},  {31, 530, 18}, {45, 96, 512},
+                                       {2, 15, 0},    {4, 100, 523}, {2, 64, 31}};
   for (Form form : {Form::forward, Form::backward_input, Form::backward_weight})
     for (const auto& [rows, cols, depth] : sizes)
       for (int types = 0; types < 3; ++types) {  // f32; bf16; bf16 into f32
@@ -42,8 +43,8 @@ TEST_P(Products, equal_their_definition_bit_for_bit) {
             if (given.c.bf16) want = from_bf16(to_bf16(want));
             wrong += bits(want) != bits(given.c.at(i, j));
           }
-        EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", " << rows << " x " << cols << " x " << depth << ", types " << types
-                            << ", " << threads << " threads";
+        EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", " << rows << " x " << cols << " x "
+                            << depth << ", types " << types << ", " << threads << " threads";
       }
 }
 
@@ -58,22 +59,24 @@ TEST_P(Products, have_the_same_bits_on_any_number_of_threads_and_in_passes_of_ma
       EXPECT_EQ(one.c.full, other.c.full) << threads << " threads";
     }
     const std::int64_t i = 2043, j = 66;
-    EXPECT_EQ(bits(one.c.at(i, j)),
-              bits(one.sum(i, j, rule(), Values(2061, 67, false, 5).at(i, j)) + (form == Form::forward ? one.bias.at(j) : 0.0f)));
+    EXPECT_EQ(bits(one.c.at(i, j)), bits(one.sum(i, j, rule(), Values(2061, 67, false, 5).at(i, j)) +
+                                         (form == Form::forward ? one.bias.at(j) : 0.0f)));
   }
 }
 
 TEST_P(Products, give_a_tile_alone_the_bits_that_it_has_inside_the_whole) {
   const std::int64_t rows = 61, cols = 103, depth = 523;
   for (Form form : {Form::forward, Form::backward_input, Form::backward_weight}) {
-    Case whole(form, rows, cols, depth, false, false, form == Form::backward_weight ? Curve::none : Curve::gelu);
+    Case whole(form, rows, cols, depth, false, false,
+               form == Form::backward_weight ? Curve::none : Curve::gelu);
     Values inside = whole.c, inside_before = whole.before;
     Product product = whole.product;
     product.c = inside.view();
     if (product.before.data) product.before = inside_before.view();
     run(GetParam(), product, 2);
     for (const auto& [first_row, last_row, first_col, last_col] :
-         {std::array{0, 1, 0, 103}, std::array{5, 19, 31, 64}, std::array{60, 61, 102, 103}, std::array{13, 50, 1, 99}}) {
+         {std::array{0, 1, 0, 103}, std::array{5, 19, 31, 64}, std::array{60, 61, 102, 103},
+          std::array{13, 50, 1, 99}}) {
       const std::int64_t r = last_row - first_row, c = last_col - first_col;
       Case alone = whole;
       alone.c = Values(r, c, false, 9);
@@ -84,8 +87,10 @@ TEST_P(Products, give_a_tile_alone_the_bits_that_it_has_inside_the_whole) {
           alone.before.full[i * c + j] = whole.before.at(first_row + i, first_col + j);
         }
       alone.product.rows = r, alone.product.cols = c;
-      alone.product.a.data = alone.a.full.data() + first_row * (alone.product.a.depth_first ? 1 : alone.product.a.stride);
-      alone.product.b.data = alone.b.full.data() + first_col * (alone.product.b.depth_first ? 1 : alone.product.b.stride);
+      alone.product.a.data =
+          alone.a.full.data() + first_row * (alone.product.a.depth_first ? 1 : alone.product.a.stride);
+      alone.product.b.data =
+          alone.b.full.data() + first_col * (alone.product.b.depth_first ? 1 : alone.product.b.stride);
       alone.product.c = alone.c.view();
       if (alone.product.bias.data) alone.product.bias.data = alone.bias.full.data() + first_col;
       if (alone.product.before.data) alone.product.before = alone.before.view();
@@ -96,7 +101,8 @@ TEST_P(Products, give_a_tile_alone_the_bits_that_it_has_inside_the_whole) {
           wrong += bits(alone.c.at(i, j)) != bits(inside.at(first_row + i, first_col + j));
           wrong += bits(alone.before.at(i, j)) != bits(inside_before.at(first_row + i, first_col + j));
         }
-      EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", rows " << first_row << " to " << last_row;
+      EXPECT_EQ(wrong, 0) << "form " << static_cast<int>(form) << ", rows " << first_row << " to "
+                          << last_row;
     }
   }
 }
@@ -104,7 +110,8 @@ TEST_P(Products, give_a_tile_alone_the_bits_that_it_has_inside_the_whole) {
 double curve_of(Curve curve, double x) {
   if (curve == Curve::relu) return x < 0 ? 0 : x;
   if (curve == Curve::silu) return x / (1 + std::exp(-x));
-  return curve == Curve::gelu ? 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) : x;
+  return curve == Curve::gelu ? 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)))
+                              : x;
 }
 
 TEST_P(Products, activate_the_f32_value_and_keep_what_went_in) {
@@ -129,7 +136,8 @@ TEST_P(Products, multiply_the_input_gradient_by_the_slope_of_the_activation) {
     for (std::int64_t i = 0; i < 19; ++i)
       for (std::int64_t j = 0; j < 41; ++j) {
         const double x = given.before.at(i, j), h = 1e-5;
-        const double want = given.sum(i, j, rule(), 0) * (curve_of(curve, x + h) - curve_of(curve, x - h)) / (2 * h);
+        const double want =
+            given.sum(i, j, rule(), 0) * (curve_of(curve, x + h) - curve_of(curve, x - h)) / (2 * h);
         EXPECT_NEAR(given.c.at(i, j), want, std::abs(want) * 1e-5 + 1e-5) << x;
       }
   }

@@ -11,7 +11,8 @@ namespace {
 
 const std::vector<double> first_parameters{1.0, -2.0, 0.25, 0.0}, first_gradients{0.5, -1.25, 3.0, 0.001};
 
-/// Four parameters over three steps whose gradients grow and change sign; `count` repeats them, so that vectors and their tails are met.
+/// Four parameters over three steps whose gradients grow and change sign; `count` repeats them, so that
+/// vectors and their tails are met.
 struct Trajectory {
   std::int64_t count;
   DType dtype;
@@ -24,7 +25,8 @@ struct Trajectory {
   void run(const Step& step) {
     for (int t = 0; t < 3; ++t) {
       for (std::int64_t i = 0; i < count; ++i)
-        gradient.set(i, 2 * first_gradients[static_cast<std::size_t>(i % 4)] * (t + 1) * (t % 2 == 0 ? 1 : -0.5));
+        gradient.set(
+            i, 2 * first_gradients[static_cast<std::size_t>(i % 4)] * (t + 1) * (t % 2 == 0 ? 1 : -0.5));
       step(t + 1);
     }
   }
@@ -45,7 +47,9 @@ TEST(Update, AdamwGoesWherePyTorchGoes) {
       for (std::int64_t count : {4, 55}) {
         const Cpu cpu(1, name_of(isa));
         Trajectory path(count, dtype);
-        path.run([&](std::int64_t step) { cpu->adamw(rule, decided(rule, step, 0.5), path.gradient, path.master, path.m, path.v, {}); });
+        path.run([&](std::int64_t step) {
+          cpu->adamw(rule, decided(rule, step, 0.5), path.gradient, path.master, path.m, path.v, {});
+        });
         path.expect({0.8862098556660553, -1.8629549024356298, 0.15365089549507097, -0.09046724729509686});
       }
 }
@@ -62,7 +66,8 @@ TEST(Update, SgdGoesWherePyTorchGoes) {
         Trajectory path(55, dtype);
         const Sgd rule{.rate = 0.0625f, .momentum = momentum, .decay = 0.125f, .nesterov = nesterov};
         path.run([&](std::int64_t) {
-          cpu->sgd(rule, decided({}, 1, 0.5), path.gradient, path.master, momentum == 0 ? Tensor{} : path.v.tensor(), {});
+          cpu->sgd(rule, decided({}, 1, 0.5), path.gradient, path.master,
+                   momentum == 0 ? Tensor{} : path.v.tensor(), {});
         });
         path.expect(want);
       }
@@ -73,8 +78,8 @@ TEST(Update, TheValueIsTheMasterRounded) {
     const DType state = wide_of(dtype);
     const std::int64_t count = 1003;
     const Operand gradient = Operand::random({count}, state, "gradient");
-    Operand master = Operand::random({count}, state, "master"), m({count}, state), v({count}, state), value({count}, dtype),
-            rounded({count}, dtype);
+    Operand master = Operand::random({count}, state, "master"), m({count}, state), v({count}, state),
+            value({count}, dtype), rounded({count}, dtype);
     cpu->adamw({.rate = 0.01f}, decided({}, 1), gradient, master, m, v, value);
     cpu->convert(master, rounded);
     EXPECT_TRUE(same_bits(value, rounded));
@@ -88,13 +93,17 @@ TEST(Update, APartOfAParameterAloneGetsTheBitsItHasInTheWhole) {
   for (Isa isa : instruction_sets()) {
     const Cpu cpu(1, name_of(isa));
     const std::int64_t count = 999, first = 101, part = 77;
-    const Operand gradient = Operand::random({count, 1}, DType::f32, "gradient"), start = Operand::random({count, 1}, DType::f32, "master");
+    const Operand gradient = Operand::random({count, 1}, DType::f32, "gradient"),
+                  start = Operand::random({count, 1}, DType::f32, "master");
     Operand master = start.copy(), m({count, 1}, DType::f32), v({count, 1}, DType::f32);
-    Operand part_master({part, 1}, DType::f32, 1), part_m({part, 1}, DType::f32, 2), part_v({part, 1}, DType::f32, 3);
-    std::memcpy(part_master.tensor().data, start.tensor().row_range(first, part).data, part_master.tensor().bytes());
+    Operand part_master({part, 1}, DType::f32, 1), part_m({part, 1}, DType::f32, 2),
+        part_v({part, 1}, DType::f32, 3);
+    std::memcpy(part_master.tensor().data, start.tensor().row_range(first, part).data,
+                part_master.tensor().bytes());
     for (std::int64_t step : {1, 2}) {
       cpu->adamw({.rate = 0.01f}, decided({}, step), gradient, master, m, v, {});
-      cpu->adamw({.rate = 0.01f}, decided({}, step), gradient.tensor().row_range(first, part), part_master, part_m, part_v, {});
+      cpu->adamw({.rate = 0.01f}, decided({}, step), gradient.tensor().row_range(first, part), part_master,
+                 part_m, part_v, {});
     }
     EXPECT_TRUE(same_bits(part_master, master.tensor().row_range(first, part))) << name_of(isa);
     EXPECT_TRUE(same_bits(part_v, v.tensor().row_range(first, part)));
@@ -106,8 +115,8 @@ TEST(Update, ThreadsDoNotChangeABit) {
     const DType state = wide_of(dtype);
     const std::int64_t count = 3 * statistics_chunk + 17;
     const Operand gradient = Operand::random({count}, state, "gradient");
-    std::vector<Operand> out{Operand::random({count}, state, "master"), Operand({count}, state), Operand({count}, state),
-                             Operand({count}, dtype), Operand({4}, DType::f64)};
+    std::vector<Operand> out{Operand::random({count}, state, "master"), Operand({count}, state),
+                             Operand({count}, state), Operand({count}, dtype), Operand({4}, DType::f64)};
     cpu->adamw({.rate = 0.01f}, decided({}, 1), gradient, out[0], out[1], out[2], out[3]);
     cpu->sum_squares(gradient, out[4]);
     return out;
@@ -122,7 +131,8 @@ TEST(Statistics, SumsOfSquaresAreByChunk) {
     cpu->sum_squares(x, sums);
     for (std::int64_t c = 0; c < 3; ++c) {
       double want = 0;
-      for (std::int64_t i = c * statistics_chunk; i < std::min(count, (c + 1) * statistics_chunk); ++i) want += x[i] * x[i];
+      for (std::int64_t i = c * statistics_chunk; i < std::min(count, (c + 1) * statistics_chunk); ++i)
+        want += x[i] * x[i];
       EXPECT_NEAR(sums[c] / want, 1, dtype == DType::f64 ? 1e-12 : 2e-6);
     }
     Operand last({1}, DType::f64);
@@ -152,7 +162,8 @@ TEST(Update, AStepThatIsSkippedChangesNothing) {
     const std::int64_t count = 103;
     Operand skipped = decided({}, 1);
     skipped.set(Decision::skipped, 1);
-    const Operand gradient = Operand::random({count}, state, "gradient"), start = Operand::random({count}, state, "master");
+    const Operand gradient = Operand::random({count}, state, "gradient"),
+                  start = Operand::random({count}, state, "master");
     const Operand master = start.copy(), m = start.copy(), v = start.copy(), value({count}, dtype);
     cpu->adamw({.rate = 0.01f, .decay = 0.1f}, skipped, gradient, master, m, v, value);
     cpu->sgd({.rate = 0.01f, .momentum = 0.9f, .decay = 0.1f}, skipped, gradient, master, v, value);
@@ -168,7 +179,8 @@ struct Decided {
   double operator()(Decision::Place place) const { return decision[place]; }
   void step(double loss, double squares, double valid, double clip = 0) {
     sums.set(0, loss), sums.set(1, squares);
-    cpu->decide({.loss_factor = 1.0 / 64, .valid = valid, .clip = clip, .beta1 = 0.75f, .beta2 = 0.875f}, sums, decision);
+    cpu->decide({.loss_factor = 1.0 / 64, .valid = valid, .clip = clip, .beta1 = 0.75f, .beta2 = 0.875f},
+                sums, decision);
   }
 };
 
@@ -210,7 +222,8 @@ TEST(Decide, CountsOnlyStepsThatAreApplied) {
 TEST(Statistics, SpansAreAddedInOrder) {
   for (DType dtype : {DType::f64, DType::f32}) {
     const Cpu cpu;
-    const Operand x = Operand::random({1000}, dtype, "x"), spans = Operand::tokens({0, 1000, 5, 5, 3, 7, 999, 1000});
+    const Operand x = Operand::random({1000}, dtype, "x"),
+                  spans = Operand::tokens({0, 1000, 5, 5, 3, 7, 999, 1000});
     const Operand totals({4}, DType::f64);
     cpu->sum_spans(x, spans.tensor().reshaped({4, 2}), totals);
     double all = 0;

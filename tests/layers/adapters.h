@@ -23,14 +23,17 @@ class NormLayer final : public Layer {
 
 class BranchLayer final : public Layer {
  public:
-  BranchLayer(const LayerContext& context, std::unique_ptr<Branch> branch) : context_(context), branch_(std::move(branch)) {}
+  BranchLayer(const LayerContext& context, std::unique_ptr<Branch> branch)
+      : context_(context), branch_(std::move(branch)) {}
   Boundary forward(Boundary in, Tape& tape) override {
     const Tensor y = tape.output(in.activation.shape, in.activation.dtype);
     Tape::Scope scope(tape);
     context_.backend.copy(branch_->forward(in.activation, in, tape), y);
     return {y, in.memory};
   }
-  Boundary backward(Boundary dout, Tape& tape) override { return {branch_->backward(dout.activation, dout, tape), dout.memory}; }
+  Boundary backward(Boundary dout, Tape& tape) override {
+    return {branch_->backward(dout.activation, dout, tape), dout.memory};
+  }
 
  private:
   LayerContext context_;
@@ -64,7 +67,8 @@ class LinearLayer final : public Layer {
     const Tensor y = tape.output({shape[0], shape[1], outputs()}, x.dtype);
     Tape::Scope scope(tape);
     if (spec_.split == Split::in) {
-      const Tensor shards = tape.keep({linear_.local_shards(), shape[0], shape[1], shape[2] / linear_.local_shards()}, x.dtype);
+      const Tensor shards =
+          tape.keep({linear_.local_shards(), shape[0], shape[1], shape[2] / linear_.local_shards()}, x.dtype);
       cut(context_, x, shards);
       context_.backend.copy(leave(context_, linear_.forward(shards, tape), tape), y);
     } else {
@@ -79,7 +83,8 @@ class LinearLayer final : public Layer {
     if (spec_.split == Split::in) {
       join(context_, linear_.backward(dy, tape), dx);
     } else {
-      const Tensor shards = tape.scratch({linear_.local_shards(), shape[0], shape[1], shape[2] / linear_.local_shards()}, dy.dtype);
+      const Tensor shards = tape.scratch(
+          {linear_.local_shards(), shape[0], shape[1], shape[2] / linear_.local_shards()}, dy.dtype);
       cut(context_, dy, shards);
       const Tensor found = linear_.backward(shards, tape);
       // A split map's shards are parts of a sum, an undivided one's single shard is all of it.
@@ -99,10 +104,12 @@ class LinearLayer final : public Layer {
   Linear linear_;
 };
 
-/// Two undivided linear maps with an activation between them, fused into the first one's forward and the second one's backward.
+/// Two undivided linear maps with an activation between them, fused into the first one's forward and the
+/// second one's backward.
 class ActivatedPair final : public Layer {
  public:
-  ActivatedPair(const LayerContext& context, Unit& unit, std::int64_t width, std::int64_t inner, Activation activation)
+  ActivatedPair(const LayerContext& context, Unit& unit, std::int64_t width, std::int64_t inner,
+                Activation activation)
       : activation_(activation),
         first_(context, unit, {"first", {{"first", inner}}, width, Split::none, true}),
         second_(context, unit, {"second", {{"second", width}}, inner, Split::none, true}) {}

@@ -8,14 +8,16 @@ namespace {
 
 Subject::Build self_attention(const AttentionSpec& spec) {
   return [=](Subject& s) {
-    s.add(std::make_unique<BranchLayer>(s.context(),
-                                        std::make_unique<SelfAttention>(s.context(), s.unit("unit"), "attention", "path", spec)));
+    s.add(std::make_unique<BranchLayer>(
+        s.context(),
+        std::make_unique<SelfAttention>(s.context(), s.unit("unit"), "attention", "path", spec)));
   };
 }
 
 Subject::Build cross_attention(const AttentionSpec& spec) {
   return [=](Subject& s) {
-    s.add(std::make_unique<BranchLayer>(s.context(), std::make_unique<CrossAttention>(s.context(), s.unit("unit"), "cross", "path", spec)));
+    s.add(std::make_unique<BranchLayer>(
+        s.context(), std::make_unique<CrossAttention>(s.context(), s.unit("unit"), "cross", "path", spec)));
   };
 }
 
@@ -83,8 +85,9 @@ TEST(CrossAttentionGradients, OfTwoReadersAddUpInTheMemory) {
   setting.memory = true;
   check_gradients(setting, [](Subject& s) {
     for (const char* name : {"first", "second"})
-      s.add(std::make_unique<BranchLayer>(s.context(),
-                                          std::make_unique<CrossAttention>(s.context(), s.unit(name), "cross", name, four_heads())));
+      s.add(std::make_unique<BranchLayer>(
+          s.context(),
+          std::make_unique<CrossAttention>(s.context(), s.unit(name), "cross", name, four_heads())));
   });
 }
 

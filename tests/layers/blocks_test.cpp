@@ -9,10 +9,12 @@
 namespace mindpipe::testing {
 namespace {
 
-std::unique_ptr<Layer> block(Subject& s, const std::string& name, std::unique_ptr<Branch> branch, double dropout) {
+std::unique_ptr<Layer> block(Subject& s, const std::string& name, std::unique_ptr<Branch> branch,
+                             double dropout) {
   Unit& unit = s.unit(name);
   Norm norm(s.context(), unit, "norm", NormKind::layer, 16, 1e-5, true);
-  return std::make_unique<ResidualBlock>(s.context(), norm, std::move(branch), residual_bias(unit, "output", 16), dropout, name);
+  return std::make_unique<ResidualBlock>(s.context(), norm, std::move(branch),
+                                         residual_bias(unit, "output", 16), dropout, name);
 }
 
 /// The blocks of a decoder's layer: self-attention, cross-attention when there is a memory, MLP.
@@ -25,19 +27,25 @@ Subject::Build layer(double dropout, bool recompute) {
     };
     AttentionSpec spec = four_heads();
     spec.dropout = dropout;
-    add("attention", std::make_unique<SelfAttention>(s.context(), s.unit("attention"), "attention", "attention", spec));
-    if (s.setting().memory) add("cross", std::make_unique<CrossAttention>(s.context(), s.unit("cross"), "cross", "cross", spec));
-    add("mlp", std::make_unique<Mlp>(s.context(), s.unit("mlp"), "mlp", MlpSpec{16, 24, Activation::gelu, false, true}));
+    add("attention",
+        std::make_unique<SelfAttention>(s.context(), s.unit("attention"), "attention", "attention", spec));
+    if (s.setting().memory)
+      add("cross", std::make_unique<CrossAttention>(s.context(), s.unit("cross"), "cross", "cross", spec));
+    add("mlp", std::make_unique<Mlp>(s.context(), s.unit("mlp"), "mlp",
+                                     MlpSpec{16, 24, Activation::gelu, false, true}));
   };
 }
 
 /// An encoder's end, and a decoder's reader of its memory.
 void bridge(Subject& s) {
   Unit& unit = s.unit("bridge");
-  auto embedding =
-      std::make_unique<Embedding>(s.context(), s.unit("table"), unit, "bridge", EmbeddingSpec{s.setting().vocabulary, 16, 8, 0.1, 0.02});
-  s.add(std::make_unique<Bridge>(s.context(), Norm(s.context(), unit, "norm", NormKind::layer, 16, 1e-5, true), std::move(embedding)));
-  s.add(block(s, "cross", std::make_unique<CrossAttention>(s.context(), s.unit("cross"), "cross", "cross", four_heads()), 0));
+  auto embedding = std::make_unique<Embedding>(s.context(), s.unit("table"), unit, "bridge",
+                                               EmbeddingSpec{s.setting().vocabulary, 16, 8, 0.1, 0.02});
+  s.add(std::make_unique<Bridge>(
+      s.context(), Norm(s.context(), unit, "norm", NormKind::layer, 16, 1e-5, true), std::move(embedding)));
+  s.add(block(s, "cross",
+              std::make_unique<CrossAttention>(s.context(), s.unit("cross"), "cross", "cross", four_heads()),
+              0));
 }
 
 TEST(BlockGradients, OfAttentionAndMlp) { check_gradients({}, layer(0, false)); }
@@ -68,7 +76,8 @@ TEST(Recompute, GivesTheBitsOfThePlainBlock) {
       for (bool memory : {false, true})
         for (auto when : {Tape::WeightGradients::now, Tape::WeightGradients::later}) {
           Setting setting;
-          setting.dtype = dtype, setting.shards = shards, setting.memory = memory, setting.weight_gradients = when;
+          setting.dtype = dtype, setting.shards = shards, setting.memory = memory,
+          setting.weight_gradients = when;
           Subject plain(setting, layer(0.2, false)), recomputed(setting, layer(0.2, true));
           EXPECT_EQ(plain.loss(), recomputed.loss());
           EXPECT_TRUE(plain.gradients() == recomputed.gradients())
@@ -79,7 +88,8 @@ TEST(Recompute, GivesTheBitsOfThePlainBlock) {
 /// A block whose backward has a mistake: its input's gradient with the wrong sign.
 class Flipped final : public Layer {
  public:
-  Flipped(const LayerContext& context, std::unique_ptr<Layer> layer) : context_(context), layer_(std::move(layer)) {}
+  Flipped(const LayerContext& context, std::unique_ptr<Layer> layer)
+      : context_(context), layer_(std::move(layer)) {}
   Boundary forward(Boundary in, Tape& tape) override { return layer_->forward(in, tape); }
   Boundary backward(Boundary dout, Tape& tape) override {
     const Boundary din = layer_->backward(dout, tape);
@@ -95,8 +105,10 @@ class Flipped final : public Layer {
 TEST(GradientCheck, FindsAFlippedSignInABlockAndNamesWhatItSpoils) {
   Subject subject({}, [](Subject& s) {
     for (const char* name : {"first", "second", "third"}) {
-      auto made =
-          block(s, name, std::make_unique<Mlp>(s.context(), s.unit(name), "mlp", MlpSpec{16, 24, Activation::gelu, false, true}), 0);
+      auto made = block(s, name,
+                        std::make_unique<Mlp>(s.context(), s.unit(name), "mlp",
+                                              MlpSpec{16, 24, Activation::gelu, false, true}),
+                        0);
       if (std::string(name) == "second") s.add(std::make_unique<Flipped>(s.context(), std::move(made)));
       else s.add(std::move(made));
     }

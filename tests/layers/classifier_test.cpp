@@ -29,8 +29,10 @@ void tied(Subject& s) {
   const std::int64_t vocabulary = s.setting().vocabulary;
   s.add(std::make_unique<Embedding>(s.context(), s.unit("table"), s.unit("positions"), "embedding",
                                     EmbeddingSpec{vocabulary, 16, 8, 0, 0.02, false, 2, 0}));
-  s.add(std::make_unique<LinearLayer>(s.context(), s.unit("map"), LinearSpec{"map", {{"map", 16}}, 16, Split::out, true}));
-  s.add(std::make_unique<Classifier>(s.context(), s.unit("table"), s.unit("head"), ClassifierSpec{vocabulary, 16, 0.02, 2, 1}));
+  s.add(std::make_unique<LinearLayer>(s.context(), s.unit("map"),
+                                      LinearSpec{"map", {{"map", 16}}, 16, Split::out, true}));
+  s.add(std::make_unique<Classifier>(s.context(), s.unit("table"), s.unit("head"),
+                                     ClassifierSpec{vocabulary, 16, 0.02, 2, 1}));
 }
 
 TEST(ClassifierGradients, OfATableAndItsNorm) {
@@ -44,7 +46,9 @@ TEST(ClassifierGradients, WithSmoothedLabels) {
   check_gradients(setting, classifier(NormKind::layer, true));
 }
 
-TEST(ClassifierGradients, WhereAShardHasNoWords) { check_gradients(words(70), classifier(NormKind::rms, false)); }
+TEST(ClassifierGradients, WhereAShardHasNoWords) {
+  check_gradients(words(70), classifier(NormKind::rms, false));
+}
 
 TEST(ClassifierGradients, OverMoreTokensThanAChunkHolds) {
   Setting setting = words(64);

@@ -8,7 +8,8 @@ namespace {
 Setting tokens_only() {
   Setting setting;
   setting.activation = false;
-  setting.vocabulary = 300;  // padded to 320, 384 and 512 rows: the last of four shards has rows of padding only
+  setting.vocabulary =
+      300;  // padded to 320, 384 and 512 rows: the last of four shards has rows of padding only
   setting.rows = 16;
   return setting;
 }
@@ -39,7 +40,8 @@ TEST(EmbeddingGradients, AreTheSameBitsForEveryNumberOfShards) {
     const Whole alone = Subject(setting, embedding(16, 0.1)).gradients();
     for (int shards : {2, 4}) {
       setting.shards = shards;
-      EXPECT_TRUE(Subject(setting, embedding(16, 0.1)).gradients() == alone) << shards << " shards in " << name_of(dtype);
+      EXPECT_TRUE(Subject(setting, embedding(16, 0.1)).gradients() == alone)
+          << shards << " shards in " << name_of(dtype);
     }
   }
 }

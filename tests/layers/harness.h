@@ -13,27 +13,33 @@
 #include "core/random.h"
 #include "layers/layer.h"
 
-/// What tests of layers share: a network of any layers on T logical shards of one rank, whose parameters and inputs are set, and whose
-/// gradients are read, as whole tensors. Whatever T is, the same names hold the same numbers.
+/// What tests of layers share: a network of any layers on T logical shards of one rank, whose parameters and
+/// inputs are set, and whose gradients are read, as whole tensors. Whatever T is, the same names hold the
+/// same numbers.
 namespace mindpipe::testing {
 
-/// Whole tensors by name: "unit.piece" for parameters, "input.activation" and "input.memory" for what goes in.
+/// Whole tensors by name: "unit.piece" for parameters, "input.activation" and "input.memory" for what goes
+/// in.
 using Whole = std::map<std::string, std::vector<double>>;
 
 inline double read(const Tensor& t, std::int64_t i) {
   if (t.dtype == DType::f64) return t.as<double>()[i];
   if (t.dtype == DType::f32) return static_cast<double>(t.as<float>()[i]);
-  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(t.as<std::uint16_t>()[i]) << 16));
+  return static_cast<double>(
+      std::bit_cast<float>(static_cast<std::uint32_t>(t.as<std::uint16_t>()[i]) << 16));
 }
 
 /// Where a network computes: a backend, and what kind of memory it works in.
 struct Device {
   Memory::Kind memory = Memory::Kind::host;
-  std::function<std::unique_ptr<Backend>(Memory&)> make = [](Memory& memory) { return make_cpu_backend(memory, 1, "auto"); };
+  std::function<std::unique_ptr<Backend>(Memory&)> make = [](Memory& memory) {
+    return make_cpu_backend(memory, 1, "auto");
+  };
 };
 
 /// Normal numbers, a function of the name.
-inline std::vector<double> normals(const std::string& name, std::int64_t count, double deviation, double mean = 0) {
+inline std::vector<double> normals(const std::string& name, std::int64_t count, double deviation,
+                                   double mean = 0) {
   std::vector<float> numbers(count);
   RandomStream{11, purpose_of(name)}.normals(0, count, static_cast<float>(deviation), numbers.data());
   std::vector<double> made(numbers.begin(), numbers.end());
@@ -60,8 +66,9 @@ struct Setting {
   bool sources = false;     ///< source tokens (as long as the tokens) and lengths
   double label_smoothing = 0;
   Tape::WeightGradients weight_gradients = Tape::WeightGradients::now;
-  double step = 3e-4;                         ///< of differences; smaller where a function has kinks
-  std::vector<std::string> without_gradient;  ///< tensors whose gradient is zero in exact arithmetic: the bias of keys
+  double step = 3e-4;  ///< of differences; smaller where a function has kinks
+  std::vector<std::string>
+      without_gradient;  ///< tensors whose gradient is zero in exact arithmetic: the bias of keys
 };
 
 class Subject {
@@ -86,11 +93,13 @@ class Subject {
       unit->allocate_gradients(memory_);
       fill_values(*unit);
     }
-    if (setting.activation) values["input.activation"] = normals("input.activation", activation_shape().count(), 1);
+    if (setting.activation)
+      values["input.activation"] = normals("input.activation", activation_shape().count(), 1);
     if (setting.memory) values["input.memory"] = normals("input.memory", memory_shape().count(), 1);
   }
 
-  // -- for builders -------------------------------------------------------------------------------------------------
+  // -- for builders
+  // -------------------------------------------------------------------------------------------------
   const Setting& setting() const { return setting_; }
   const LayerContext& context() const { return context_; }
   Unit& unit(const std::string& name) {
@@ -109,7 +118,8 @@ class Subject {
     owned_.push_back(std::move(layer));
   }
 
-  // -- for checks -----------------------------------------------------------------------------------------------------
+  // -- for checks
+  // -----------------------------------------------------------------------------------------------------
   Whole values;
   /// Puts `values[name]` where the layers read it; inputs are read at every forward anyway.
   void write(const std::string& name) {
@@ -131,7 +141,8 @@ class Subject {
     const Boundary out = forward(false);
     long double sum = 0;
     if (setting_.classifier) return sum_of_losses();
-    for (const auto& [t, name] : {std::pair{out.activation, "loss.activation"}, std::pair{out.memory, "loss.memory"}}) {
+    for (const auto& [t, name] :
+         {std::pair{out.activation, "loss.activation"}, std::pair{out.memory, "loss.memory"}}) {
       if (!t) continue;
       const auto weights = normals(name, t.count(), 1), numbers = all(t);
       for (std::int64_t i = 0; i < t.count(); ++i) sum += static_cast<long double>(weights[i]) * numbers[i];
@@ -153,7 +164,8 @@ class Subject {
     }
     for (std::size_t i = steps_.size(); i-- > 0;) {
       // The last reader starts the memory's gradient.
-      if (steps_[i].made_memory && !dout.memory) backend_->fill(dout.memory = tape_.scratch(steps_[i].memory_shape, gradient_dtype()), 0);
+      if (steps_[i].made_memory && !dout.memory)
+        backend_->fill(dout.memory = tape_.scratch(steps_[i].memory_shape, gradient_dtype()), 0);
       dout = steps_[i].layer->backward(dout, tape_);
     }
     EXPECT_EQ(tape_.saved(), 0u) << "every backward takes what its forward saved";
@@ -187,7 +199,8 @@ class Subject {
   void put_all(const Tensor& t, const std::vector<double>& numbers) {
     ASSERT_EQ(t.count(), static_cast<std::int64_t>(numbers.size()));
     std::vector<std::byte> bytes(t.bytes());
-    host_->convert({const_cast<double*>(numbers.data()), {t.count()}, DType::f64}, {bytes.data(), {t.count()}, t.dtype});
+    host_->convert({const_cast<double*>(numbers.data()), {t.count()}, DType::f64},
+                   {bytes.data(), {t.count()}, t.dtype});
     backend_->upload(bytes.data(), t);
   }
   std::vector<double> all(const Tensor& t) const {
@@ -199,7 +212,8 @@ class Subject {
     return numbers;
   }
 
-  /// visit_one(shard, element in the shard, element of the whole piece, is padding) for all elements of a piece on all shards.
+  /// visit_one(shard, element in the shard, element of the whole piece, is padding) for all elements of a
+  /// piece on all shards.
   template <class F>
   void visit(const Place& place, const F& visit_one) const {
     const ParamSpec& spec = place.unit->params()[place.param];
@@ -212,8 +226,10 @@ class Subject {
     for (int s = 0; s < place.unit->local_shards(place.param); ++s)
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t c = 0; c < columns; ++c) {
-          const std::int64_t whole_row = cut_rows > 1 ? s * rows + r : r, whole_column = cut_columns > 1 ? s * columns + c : c;
-          visit_one(s, (above + r) * columns + c, whole_row * spec.width() + whole_column, whole_row >= piece.rows - piece.padding);
+          const std::int64_t whole_row = cut_rows > 1 ? s * rows + r : r,
+                             whole_column = cut_columns > 1 ? s * columns + c : c;
+          visit_one(s, (above + r) * columns + c, whole_row * spec.width() + whole_column,
+                    whole_row >= piece.rows - piece.padding);
         }
   }
 
@@ -223,8 +239,10 @@ class Subject {
       for (int part = 0; part < static_cast<int>(spec.parts.size()); ++part) {
         const Piece& piece = spec.parts[part];
         const std::string name = unit.name() + "." + piece.name;
-        const bool gain = spec.initial.kind == Initial::Kind::one, product = spec.split != Split::none || spec.product;
-        const double deviation = product && spec.columns > 0 ? 1.5 / std::sqrt(static_cast<double>(spec.columns)) : 0.3;
+        const bool gain = spec.initial.kind == Initial::Kind::one,
+                   product = spec.split != Split::none || spec.product;
+        const double deviation =
+            product && spec.columns > 0 ? 1.5 / std::sqrt(static_cast<double>(spec.columns)) : 0.3;
         values[name] = normals(name, (piece.rows - piece.padding) * spec.width(), deviation, gain ? 1 : 0);
         places_[name] = {&unit, param, part};
         write(name);
@@ -241,7 +259,8 @@ class Subject {
         shards.push_back(all(place.unit->gradient(place.param, use, shard)));
       visit(place, [&](int shard, std::int64_t element, std::int64_t whole_element, bool padding) {
         const auto count = static_cast<std::int64_t>(shards[shard].size());
-        const std::int64_t parts = spec.form == Form::rows ? place.unit->gradient(place.param, use, shard).shape[0] : 1;
+        const std::int64_t parts =
+            spec.form == Form::rows ? place.unit->gradient(place.param, use, shard).shape[0] : 1;
         for (std::int64_t at = element; at < count; at += count / parts) {
           const double g = shards[shard][at];
           if (!padding) sum[whole_element] += g;
@@ -256,12 +275,14 @@ class Subject {
     const Setting& s = setting_;
     MicroBatch& batch = tape_.batch;
     batch.samples = s.samples, batch.first_sample = 3, batch.step = 2;
-    tape_.label_smoothing = s.label_smoothing, tape_.loss_factor = 0.25, tape_.weight_gradients = s.weight_gradients;
+    tape_.label_smoothing = s.label_smoothing, tape_.loss_factor = 0.25,
+    tape_.weight_gradients = s.weight_gradients;
     const Shape shape{s.samples, s.rows};
     const auto ids = [&](const std::string& name) {
       std::vector<std::int32_t> drawn(shape.count());
       const RandomStream stream{3, purpose_of(name)};
-      for (std::size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<std::int32_t>(stream.word(i) % s.vocabulary);
+      for (std::size_t i = 0; i < drawn.size(); ++i)
+        drawn[i] = static_cast<std::int32_t>(stream.word(i) % s.vocabulary);
       return drawn;
     };
     const auto there = [&](const std::vector<std::int32_t>& numbers, const Shape& of) {
@@ -279,7 +300,8 @@ class Subject {
     if (s.sources) {
       if (s.vocabulary > 0) batch.source = there(ids("source"), shape);
       std::vector<std::int32_t> lengths;
-      for (std::int64_t i = 0; i < s.samples; ++i) lengths.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(5 - 2 * i, 0)));
+      for (std::int64_t i = 0; i < s.samples; ++i)
+        lengths.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(5 - 2 * i, 0)));
       batch.source_lengths = there(lengths, {s.samples});
     }
   }
@@ -287,8 +309,10 @@ class Subject {
   Boundary forward(bool for_backward) {
     tape_.mode = Tape::Mode::train;
     Boundary b;
-    if (setting_.activation) put_all(b.activation = tape_.output(activation_shape(), setting_.dtype), values["input.activation"]);
-    if (setting_.memory) put_all(b.memory = tape_.output(memory_shape(), setting_.dtype), values["input.memory"]);
+    if (setting_.activation)
+      put_all(b.activation = tape_.output(activation_shape(), setting_.dtype), values["input.activation"]);
+    if (setting_.memory)
+      put_all(b.memory = tape_.output(memory_shape(), setting_.dtype), values["input.memory"]);
     for (Step& step : steps_) {
       if (!step.memory_in) b.memory = {};
       // A classifier that saves finds its losses only on the way back.

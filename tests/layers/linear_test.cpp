@@ -6,7 +6,8 @@ namespace {
 
 Subject::Build linear(Split split, bool bias) {
   return [=](Subject& s) {
-    s.add(std::make_unique<LinearLayer>(s.context(), s.unit("unit"), LinearSpec{"map", {{"map", 24}}, 16, split, bias}));
+    s.add(std::make_unique<LinearLayer>(s.context(), s.unit("unit"),
+                                        LinearSpec{"map", {{"map", 24}}, 16, split, bias}));
   };
 }
 
@@ -25,12 +26,15 @@ TEST(LinearGradients, OfAMapDividedByItsInputs) { check_gradients({}, linear(Spl
 TEST(LinearGradients, ThroughEveryActivation) {
   for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
     const Setting setting = activation == Activation::relu ? Setting::for_relu() : Setting{};
-    check_gradients(setting, [=](Subject& s) { s.add(std::make_unique<ActivatedPair>(s.context(), s.unit("unit"), 16, 8, activation)); });
+    check_gradients(setting, [=](Subject& s) {
+      s.add(std::make_unique<ActivatedPair>(s.context(), s.unit("unit"), 16, 8, activation));
+    });
   }
 }
 
 TEST(LinearGradients, DifferInRoundingOnlyBetweenShards) {
-  for (Split split : {Split::none, Split::out, Split::in}) check_rounding({}, linear(split, split != Split::in));
+  for (Split split : {Split::none, Split::out, Split::in})
+    check_rounding({}, linear(split, split != Split::in));
 }
 
 TEST(Linear, RefusesABiasBehindASum) { EXPECT_THROW(Subject({}, linear(Split::in, true)), Error); }

@@ -8,7 +8,8 @@ namespace {
 
 Subject::Build mlp(const MlpSpec& spec) {
   return [=](Subject& s) {
-    s.add(std::make_unique<BranchLayer>(s.context(), std::make_unique<Mlp>(s.context(), s.unit("unit"), "mlp", spec)));
+    s.add(std::make_unique<BranchLayer>(s.context(),
+                                        std::make_unique<Mlp>(s.context(), s.unit("unit"), "mlp", spec)));
   };
 }
 

@@ -5,7 +5,9 @@ namespace mindpipe::testing {
 namespace {
 
 Subject::Build norm(NormKind kind, bool offset) {
-  return [=](Subject& s) { s.add(std::make_unique<NormLayer>(Norm(s.context(), s.unit("unit"), "norm", kind, 16, 1e-5, offset))); };
+  return [=](Subject& s) {
+    s.add(std::make_unique<NormLayer>(Norm(s.context(), s.unit("unit"), "norm", kind, 16, 1e-5, offset)));
+  };
 }
 
 TEST(NormGradients, OfALayerNorm) {

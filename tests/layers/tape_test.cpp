@@ -32,7 +32,8 @@ struct TapeTest : ::testing::Test {
 };
 
 TEST_F(TapeTest, GivesBackWhatWasSavedLastInFirstOut) {
-  const Tensor a = tape.keep({2, 3}, DType::f32), b = tape.keep({5}, DType::bf16), c = tape.keep({1, 2, 3, 4}, DType::f64);
+  const Tensor a = tape.keep({2, 3}, DType::f32), b = tape.keep({5}, DType::bf16),
+               c = tape.keep({1, 2, 3, 4}, DType::f64);
   for (const Tensor& t : {a, b, c}) tape.save(t);
   EXPECT_EQ(tape.saved(), 3u);
   EXPECT_EQ(tape.peek(0).data, c.data);
@@ -53,7 +54,9 @@ TEST_F(TapeTest, FindsABackwardWithoutItsForward) {
   EXPECT_THROW(tape.peek(0), Error);
 }
 
-TEST_F(TapeTest, RefusesToSaveWhatLiesInScratch) { EXPECT_THROW(tape.save(tape.scratch({4}, DType::f32)), Error); }
+TEST_F(TapeTest, RefusesToSaveWhatLiesInScratch) {
+  EXPECT_THROW(tape.save(tape.scratch({4}, DType::f32)), Error);
+}
 
 TEST_F(TapeTest, SavesNothingWhereNobodyGoesBack) {
   for (Tape::Mode mode : {Tape::Mode::discard, Tape::Mode::evaluate, Tape::Mode::generate}) {
@@ -97,7 +100,8 @@ TEST_F(TapeTest, PutsProductsOffAndRunsThemInTheOrderOfHanding) {
   const auto gradient = [&] { return *param.gradient().as<float>(); };
   for (auto when : {Tape::WeightGradients::now, Tape::WeightGradients::later}) {
     tape.weight_gradients = when;
-    for (const auto& [order, sum] : std::vector<std::pair<std::vector<float>, float>>{{{1, 1e8f, -1e8f}, 0}, {{1e8f, -1e8f, 1}, 1}}) {
+    for (const auto& [order, sum] :
+         std::vector<std::pair<std::vector<float>, float>>{{{1, 1e8f, -1e8f}, 0}, {{1e8f, -1e8f, 1}, 1}}) {
       backend->fill(unit->accumulators(0), 0);
       hand(order);
       if (when == Tape::WeightGradients::later) {
@@ -146,7 +150,8 @@ TEST_F(TapeTest, KeepsOneCacheForEachLayerForAWholeGeneration) {
   EXPECT_NE(tape.cache(&other, {4, 8}, DType::f32).data, cache.data);
   tape.clear();
   EXPECT_EQ(tape.cache(&one, {4, 8}, DType::f32).data, cache.data) << "a prompt is read in several passes";
-  EXPECT_THROW(Tape(*backend, kept, scratch).cache(&one, {4, 8}, DType::f32), Error) << "a tape of training has no room for caches";
+  EXPECT_THROW(Tape(*backend, kept, scratch).cache(&one, {4, 8}, DType::f32), Error)
+      << "a tape of training has no room for caches";
 }
 
 /// Takes what it saves back only once: as a forward whose backward forgets a tensor would.

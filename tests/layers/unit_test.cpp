@@ -15,7 +15,10 @@ struct UnitTest : ::testing::Test {
 
   /// q | k | v of 8 rows each cut by rows, a weight cut by columns, a bias of form `rows`.
   static void describe(Unit& unit) {
-    unit.add({.parts = {{"q.weight", 8}, {"k.weight", 8}, {"v.weight", 8}}, .columns = 5, .split = Split::out, .initial = {}});
+    unit.add({.parts = {{"q.weight", 8}, {"k.weight", 8}, {"v.weight", 8}},
+              .columns = 5,
+              .split = Split::out,
+              .initial = {}});
     unit.add({.parts = {{"output.weight", 6}}, .columns = 8, .split = Split::in, .initial = {}});
     unit.add({.parts = {{"output.bias", 6}}, .form = Form::rows, .initial = {}});
   }
@@ -79,7 +82,8 @@ TEST_F(UnitTest, KeepsAnAccumulatorForEachPartOfTheSequenceOfARowsParameter) {
   EXPECT_EQ(bias.shape, (Shape{4, 6}));
   EXPECT_EQ(bias.dtype, DType::f32) << "gradients are f32 for bf16 values";
   EXPECT_EQ(bias.data, unit.sequence_parts(2, 0).data);
-  EXPECT_GE(distance(unit.root(0), bias), unit.flat_count()) << "behind the root that the parts are summed to";
+  EXPECT_GE(distance(unit.root(0), bias), unit.flat_count())
+      << "behind the root that the parts are summed to";
   EXPECT_LE(distance(unit.root(0), bias) + bias.count(), unit.accumulators(0).count());
   unit.lay_out({1, 1, 0}, 1, 0, DType::f32);
   unit.allocate_gradients(memory);
@@ -89,7 +93,8 @@ TEST_F(UnitTest, KeepsAnAccumulatorForEachPartOfTheSequenceOfARowsParameter) {
 
 TEST_F(UnitTest, FindsATiedTableAgainAndKeepsItsUsesApart) {
   Unit unit("embedding");
-  const ParamSpec spec{.parts = {{"embedding.weight", 128, 28}}, .columns = 4, .split = Split::out, .initial = {}, .uses = 3};
+  const ParamSpec spec{
+      .parts = {{"embedding.weight", 128, 28}}, .columns = 4, .split = Split::out, .initial = {}, .uses = 3};
   const Param first = unit.add(spec, 0), second = unit.add(spec, 1), third = unit.add(spec, 2);
   EXPECT_EQ(unit.params().size(), 1u);
   unit.lay_out({2, 2, 0}, 2, 2, DType::f32);
@@ -97,7 +102,8 @@ TEST_F(UnitTest, FindsATiedTableAgainAndKeepsItsUsesApart) {
   unit.allocate_gradients(memory);
   EXPECT_EQ(first.value(1).data, third.value(1).data);
   EXPECT_EQ(unit.uses(), 3);
-  EXPECT_EQ(distance(first.gradient(), second.gradient()), unit.flat_count() * 3) << "each use has levels of its own behind it";
+  EXPECT_EQ(distance(first.gradient(), second.gradient()), unit.flat_count() * 3)
+      << "each use has levels of its own behind it";
   EXPECT_EQ(distance(second.gradient(1), third.gradient(1)), unit.flat_count() * 3);
   EXPECT_EQ(unit.parameters(), 100 * 4) << "a shared table counts once, its padding not at all";
 }
@@ -114,7 +120,8 @@ TEST_F(UnitTest, KeepsPartialSumsOfDataShardsBesideTheAccumulators) {
   const Tensor accumulators = unit.accumulators(0);
   for (int level = 0; level < 3; ++level) {
     EXPECT_EQ(unit.level(level, 0).count(), unit.flat_count());
-    EXPECT_GE(distance(accumulators, unit.level(level, 0)), accumulators.count()) << "zeroing the accumulators leaves the levels alone";
+    EXPECT_GE(distance(accumulators, unit.level(level, 0)), accumulators.count())
+        << "zeroing the accumulators leaves the levels alone";
   }
   EXPECT_EQ(distance(unit.level(0, 0), unit.level(1, 0)), unit.flat_count());
 }
@@ -140,7 +147,8 @@ TEST_F(UnitTest, RefusesShardsThatDoNotDivideAParameter) {
     FAIL() << "three shards of eight rows";
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::bad_configuration);
-    EXPECT_THAT(error.what(), HasSubstr("unit: q.weight has 8 rows, which 3 logical tensor shards do not divide"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("unit: q.weight has 8 rows, which 3 logical tensor shards do not divide"));
   }
 }
 

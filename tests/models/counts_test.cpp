@@ -34,7 +34,8 @@ TEST_F(OnPaperModels, HaveAsManyParametersAsTheirPapersSay) {
 
 TEST_F(OnPaperModels, HaveTheSameParametersForEveryNumberOfShards) {
   const Config config = read("gpt2-124m.yaml");
-  for (int shards : {1, 2, 4}) EXPECT_EQ(make(config, shards)->parameters(), 124439808) << shards << " shards: padding does not count";
+  for (int shards : {1, 2, 4})
+    EXPECT_EQ(make(config, shards)->parameters(), 124439808) << shards << " shards: padding does not count";
 }
 
 TEST_F(OnPaperModels, AreListsOfBlocksInOrderWithTheirUnits) {
@@ -58,7 +59,8 @@ TEST_F(OnPaperModels, SendAMemoryFromTheBridgeToItsLastReaderOnly) {
   std::string carried;
   for (const Model::Block& block : model->blocks())
     if (block.memory_in) carried += block.name + " ";
-  EXPECT_EQ(carried, "decoder.0.attention decoder.0.cross decoder.0.mlp decoder.1.attention decoder.1.cross ");
+  EXPECT_EQ(carried,
+            "decoder.0.attention decoder.0.cross decoder.0.mlp decoder.1.attention decoder.1.cross ");
 }
 
 /// Names of all tensors in files for others; pieces that are stacked there lose their number.
@@ -76,9 +78,10 @@ std::multiset<std::string> export_names(const Model& model, std::set<std::string
 
 TEST_F(OnPaperModels, ExportTheNamesOfGpt2) {
   std::set<std::string> transposed;
-  const auto names = export_names(*make(read("gpt2-124m.yaml", {"model.layers=2", "model.tied=false"}), 1), &transposed);
-  std::multiset<std::string> expected{"transformer.wte.weight", "transformer.wpe.weight", "transformer.ln_f.weight",
-                                      "transformer.ln_f.bias", "lm_head.weight"};
+  const auto names =
+      export_names(*make(read("gpt2-124m.yaml", {"model.layers=2", "model.tied=false"}), 1), &transposed);
+  std::multiset<std::string> expected{"transformer.wte.weight", "transformer.wpe.weight",
+                                      "transformer.ln_f.weight", "transformer.ln_f.bias", "lm_head.weight"};
   std::set<std::string> expected_transposed;
   for (const std::string layer : {"transformer.h.0.", "transformer.h.1."}) {
     for (const std::string stem : {"ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj"})
@@ -98,8 +101,9 @@ TEST_F(OnPaperModels, ExportTheNamesOfLlama) {
   const auto names = export_names(*make(read("llama-8b.yaml", {"model.layers=2"}), 8), &transposed);
   std::multiset<std::string> expected{"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"};
   for (const std::string layer : {"model.layers.0.", "model.layers.1."})
-    for (const std::string stem : {"input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-                                   "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
+    for (const std::string stem :
+         {"input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+          "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
       expected.insert(layer + stem + ".weight");
   EXPECT_EQ(names, expected);
   EXPECT_TRUE(transposed.empty());
@@ -113,10 +117,11 @@ TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
           for (bool tied : {false, true})
             for (const char* kind : {"gpt", "translator"}) {
               Config config;
-              config.model.kind = kind, config.model.layers = 12, config.model.positions = positions, config.model.norm = norm,
-              config.model.mlp = mlp;
+              config.model.kind = kind, config.model.layers = 12, config.model.positions = positions,
+              config.model.norm = norm, config.model.mlp = mlp;
               config.model.bias = bias, config.model.tied = tied;
-              if (std::string(kind) == "translator") config.model.positions = "learned", config.model.tied = true;
+              if (std::string(kind) == "translator")
+                config.model.positions = "learned", config.model.tied = true;
               const auto names = export_names(*make(resolve(config), 1));
               for (const std::string& name : names) EXPECT_EQ(names.count(name), 1u) << name;
             }
@@ -132,16 +137,17 @@ TEST_F(OnPaperModels, RefuseHeadsThatTheShardsDoNotDivideAndNameTheNearestThatFi
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::bad_configuration);
     EXPECT_STREQ(error.what(),
-                 "model.heads is 5, which 2 logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are 4 and 6");
+                 "model.heads is 5, which 2 logical tensor shards (reproducible.tensor) do not divide; the "
+                 "nearest that fit are 4 and 6");
   }
   config.model.heads = 4, config.model.key_value_heads = 1;
   try {
     make(config, 2);
     FAIL() << "one head of keys and values over two shards";
   } catch (const Error& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "model.key_value_heads is 1, which 2 logical tensor shards (reproducible.tensor) do not divide; the nearest that fit are 2");
+    EXPECT_STREQ(error.what(),
+                 "model.key_value_heads is 1, which 2 logical tensor shards (reproducible.tensor) do not "
+                 "divide; the nearest that fit are 2");
   }
   config.model.key_value_heads = 4, config.model.mlp_width = 129;
   EXPECT_THROW(make(config, 2), Error);

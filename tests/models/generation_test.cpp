@@ -12,13 +12,16 @@ namespace {
 class Speaker {
  public:
   Speaker(const Config& config, int shards)
-      : config_(config), tensor_(*backend_, shards), model_(make_model(config, {*backend_, tensor_, DType::f64, false, 1})) {
+      : config_(config),
+        tensor_(*backend_, shards),
+        model_(make_model(config, {*backend_, tensor_, DType::f64, false, 1})) {
     for (auto& unit : model_->units()) {
       unit->lay_out({shards, shards, 0}, shards, 0, DType::f64);
       unit->allocate_values(memory_);
       std::vector<float> numbers(unit->flat_count());
       RandomStream{3, purpose_of(unit->name())}.normals(0, numbers.size(), 0.3f, numbers.data());
-      for (std::size_t i = 0; i < numbers.size(); ++i) unit->flat_values().as<double>()[i] = static_cast<double>(numbers[i]);
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        unit->flat_values().as<double>()[i] = static_cast<double>(numbers[i]);
     }
   }
 
@@ -58,7 +61,8 @@ Config small(bool llama) {
   ModelConfig& m = config.model;
   m.layers = 2, m.width = 32, m.heads = 8, m.context = 12, m.vocabulary = 100;
   m.dropout = m.attention_dropout = 0.5;  // nothing is dropped when nobody learns
-  if (llama) m.positions = "rotary", m.norm = "rms", m.mlp = "swiglu", m.bias = m.tied = false, m.key_value_heads = 4;
+  if (llama)
+    m.positions = "rotary", m.norm = "rms", m.mlp = "swiglu", m.bias = m.tied = false, m.key_value_heads = 4;
   return resolve(config);
 }
 
@@ -73,9 +77,11 @@ TEST(Generation, GivesTheSameLogitsForATextReadAtOnceAndInPieces) {
       ASSERT_GT(largest, 0.1);
       for (const std::vector<int>& pieces : {std::vector{5, 1, 2}, std::vector{1, 1, 1, 1, 1, 1, 1, 1}}) {
         const auto in_pieces = speaker.logits(tokens, pieces);
-        for (std::size_t i = 0; i < at_once.size(); ++i) ASSERT_NEAR(in_pieces[i], at_once[i], 1e-12 * largest) << "word " << i;
+        for (std::size_t i = 0; i < at_once.size(); ++i)
+          ASSERT_NEAR(in_pieces[i], at_once[i], 1e-12 * largest) << "word " << i;
       }
-      EXPECT_NE(speaker.logits({6, 99, 0, 17, 17, 42, 63, 8}, {4, 4}), at_once) << "the first token is not forgotten";
+      EXPECT_NE(speaker.logits({6, 99, 0, 17, 17, 42, 63, 8}, {4, 4}), at_once)
+          << "the first token is not forgotten";
     }
 }
 

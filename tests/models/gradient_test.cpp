@@ -37,10 +37,13 @@ TEST(Models, GiveEqualBitsWhenRecomputedOrPutOff) {
         const Whole plain = Subject(setting, model_of(config)).gradients();
         Config recomputed = config;
         recomputed.train.recompute = "block";
-        EXPECT_TRUE(Subject(setting, model_of(recomputed)).gradients() == plain) << config.model.kind << " recomputed, " << name_of(dtype);
+        EXPECT_TRUE(Subject(setting, model_of(recomputed)).gradients() == plain)
+            << config.model.kind << " recomputed, " << name_of(dtype);
         setting.weight_gradients = Tape::WeightGradients::later;
-        EXPECT_TRUE(Subject(setting, model_of(config)).gradients() == plain) << config.model.kind << " put off, " << name_of(dtype);
-        EXPECT_TRUE(Subject(setting, model_of(recomputed)).gradients() == plain) << config.model.kind << " both, " << name_of(dtype);
+        EXPECT_TRUE(Subject(setting, model_of(config)).gradients() == plain)
+            << config.model.kind << " put off, " << name_of(dtype);
+        EXPECT_TRUE(Subject(setting, model_of(recomputed)).gradients() == plain)
+            << config.model.kind << " both, " << name_of(dtype);
       }
 }
 

@@ -23,12 +23,14 @@ inline Subject::Build model_of(Config config) {
   };
 }
 
-/// Tensors without a gradient: the biases of keys, which softmax does not feel where no rotation comes in between.
+/// Tensors without a gradient: the biases of keys, which softmax does not feel where no rotation comes in
+/// between.
 inline std::vector<std::string> key_biases(const Config& config) {
   std::vector<std::string> names;
   for (int i = 0; i < config.model.layers; ++i) {
     const std::string n = std::to_string(i);
-    for (const char* unit : {"layers.", "encoder.", "decoder."}) names.push_back(unit + n + ".attention.attention.k.bias");
+    for (const char* unit : {"layers.", "encoder.", "decoder."})
+      names.push_back(unit + n + ".attention.attention.k.bias");
     names.push_back("decoder." + n + ".cross.cross.k.bias");
   }
   return names;
@@ -49,8 +51,8 @@ inline Config gpt2() { return small("gpt"); }
 inline Config llama() {
   Config config = small("gpt");
   ModelConfig& m = config.model;
-  m.positions = "rotary", m.norm = "rms", m.mlp = "swiglu", m.bias = false, m.tied = false, m.width = 32, m.heads = 8,
-  m.key_value_heads = 4;
+  m.positions = "rotary", m.norm = "rms", m.mlp = "swiglu", m.bias = false, m.tied = false, m.width = 32,
+  m.heads = 8, m.key_value_heads = 4;
   return config;
 }
 

@@ -15,7 +15,8 @@ RateConfig rule(const std::string& kind, int decay = steps) { return {kind, peak
 
 TEST(Rate, WarmUpRisesInEqualStepsAndEndsAtThePeak) {
   for (const char* kind : {"constant", "linear", "cosine", "inverse_sqrt", "wsd"})
-    for (int step = 0; step < warmup; ++step) EXPECT_DOUBLE_EQ(rate_at(rule(kind, 20), step, steps), peak * (step + 1) / warmup) << kind;
+    for (int step = 0; step < warmup; ++step)
+      EXPECT_DOUBLE_EQ(rate_at(rule(kind, 20), step, steps), peak * (step + 1) / warmup) << kind;
 }
 
 TEST(Rate, TheRunBeginsAtThePeakWithoutWarmUp) {
@@ -32,15 +33,19 @@ TEST(Rate, AConstantStaysAtThePeak) {
 
 TEST(Rate, LinearFallsInEqualStepsToTheFloor) {
   for (int step = warmup; step <= steps; ++step)
-    EXPECT_NEAR(rate_at(rule("linear"), step, steps), peak + (low - peak) * (step - warmup) / (steps - warmup), 1e-15) << step;
+    EXPECT_NEAR(rate_at(rule("linear"), step, steps),
+                peak + (low - peak) * (step - warmup) / (steps - warmup), 1e-15)
+        << step;
   EXPECT_DOUBLE_EQ(rate_at(rule("linear"), 10 * steps, steps), low);
 }
 
 TEST(Rate, CosineFallsAsHalfACosineToTheFloorWhereDecayEnds) {
   for (const int decay : {60, 100, 150})
     for (int step = warmup; step <= 2 * steps; ++step) {
-      const double angle = std::numbers::pi * std::min(1.0, static_cast<double>(step - warmup) / (decay - warmup));
-      EXPECT_NEAR(rate_at(rule("cosine", decay), step, steps), low + (peak - low) * (1 + std::cos(angle)) / 2, 1e-15)
+      const double angle =
+          std::numbers::pi * std::min(1.0, static_cast<double>(step - warmup) / (decay - warmup));
+      EXPECT_NEAR(rate_at(rule("cosine", decay), step, steps), low + (peak - low) * (1 + std::cos(angle)) / 2,
+                  1e-15)
           << decay << " " << step;
     }
 }
@@ -48,7 +53,8 @@ TEST(Rate, CosineFallsAsHalfACosineToTheFloorWhereDecayEnds) {
 TEST(Rate, InverseSquareRootHalvesWhenTheStepsQuadrupleAndStopsAtTheFloor) {
   const RateConfig r = rule("inverse_sqrt");
   for (int step = warmup; step < 20 * warmup; ++step)
-    EXPECT_NEAR(rate_at(r, step, steps), peak * std::sqrt(static_cast<double>(warmup) / (step + 1)), 1e-15) << step;
+    EXPECT_NEAR(rate_at(r, step, steps), peak * std::sqrt(static_cast<double>(warmup) / (step + 1)), 1e-15)
+        << step;
   EXPECT_DOUBLE_EQ(rate_at(r, 4 * warmup - 1, steps), peak / 2);
   EXPECT_DOUBLE_EQ(rate_at(r, warmup - 1, steps), peak);
   EXPECT_DOUBLE_EQ(rate_at(r, 1'000'000'000, steps), low);
@@ -57,7 +63,8 @@ TEST(Rate, InverseSquareRootHalvesWhenTheStepsQuadrupleAndStopsAtTheFloor) {
 TEST(Rate, WarmUpStableDecayFallsOverTheLastStepsOnly) {
   const RateConfig r = rule("wsd", 20);
   for (int step = warmup; step <= 80; ++step) EXPECT_EQ(rate_at(r, step, steps), peak) << step;
-  for (int step = 80; step <= steps; ++step) EXPECT_NEAR(rate_at(r, step, steps), peak + (low - peak) * (step - 80) / 20, 1e-15) << step;
+  for (int step = 80; step <= steps; ++step)
+    EXPECT_NEAR(rate_at(r, step, steps), peak + (low - peak) * (step - 80) / 20, 1e-15) << step;
 }
 
 TEST(Rate, ARunThatIsAllWarmUpNeverLeavesIt) {

@@ -11,14 +11,16 @@
 namespace mindpipe {
 namespace {
 
-/// A unit of a split matrix of several chunks, a vector and a whole matrix, in two local shards, filled with numbers of its own.
+/// A unit of a split matrix of several chunks, a vector and a whole matrix, in two local shards, filled with
+/// numbers of its own.
 struct Sample {
   Memory memory{Memory::Kind::host};
   std::unique_ptr<Backend> backend = make_cpu_backend(memory, 1, "auto");
   Unit unit{"layers.0.mlp"};
 
   explicit Sample(DType dtype) {
-    unit.add({{{"up.weight", 400}}, 250, Split::out, Form::whole, {}, true});  // shards of 50,000: chunks of 16,384 x 3 and a rest
+    unit.add({{{"up.weight", 400}}, 250, Split::out, Form::whole, {}, true});  // shards of 50,000: chunks of
+                                                                               // 16,384 x 3 and a rest
     unit.add({{{"up.bias", 400}}, 0, Split::out, Form::whole, {}, false});
     unit.add({{{"table.weight", 300}}, 131, Split::none, Form::whole, {}, true});  // 39,300
     unit.lay_out({2, 2, 0}, 1, 0, dtype);
@@ -46,8 +48,10 @@ struct Decided {
   Tensor of(int step, double factor) {
     const OptimizerConfig config = optimizer_of("adamw");
     numbers[Decision::gradient_factor] = factor;
-    numbers[Decision::first_correction] = 1 - std::pow(static_cast<double>(static_cast<float>(config.beta1)), step);
-    numbers[Decision::second_correction] = 1 / std::sqrt(1 - std::pow(static_cast<double>(static_cast<float>(config.beta2)), step));
+    numbers[Decision::first_correction] =
+        1 - std::pow(static_cast<double>(static_cast<float>(config.beta1)), step);
+    numbers[Decision::second_correction] =
+        1 / std::sqrt(1 - std::pow(static_cast<double>(static_cast<float>(config.beta2)), step));
     return {numbers.data(), {Decision::places}, DType::f64};
   }
 };
@@ -94,7 +98,8 @@ TEST(UnitOptimizer, PartsAreCutAtChunkEdgesOrBetweenTensors) {
   std::set<std::int64_t> allowed{unit.flat_count()};
   for (int p = 0; p < 3; ++p)
     for (int s = 0; s < unit.local_shards(p); ++s)
-      for (std::int64_t e = 0; e < unit.shard_shape(p).count(); e += statistics_chunk) allowed.insert(unit.flat_offset(p, s) + e);
+      for (std::int64_t e = 0; e < unit.shard_shape(p).count(); e += statistics_chunk)
+        allowed.insert(unit.flat_offset(p, s) + e);
   for (int parts : {1, 2, 3, 4, 7, 8, 16, 64}) {
     const std::vector<std::int64_t> cuts = part_cuts(unit, parts);
     ASSERT_EQ(static_cast<int>(cuts.size()), parts + 1);
@@ -103,7 +108,8 @@ TEST(UnitOptimizer, PartsAreCutAtChunkEdgesOrBetweenTensors) {
     EXPECT_TRUE(std::is_sorted(cuts.begin(), cuts.end()));
     for (std::int64_t cut : cuts) EXPECT_EQ(allowed.count(cut), 1u) << parts << " parts: " << cut;
     // No part is larger than an equal one by more than a chunk.
-    for (int i = 0; i < parts; ++i) EXPECT_LE(cuts[i + 1] - cuts[i], unit.flat_count() / parts + statistics_chunk + 1);
+    for (int i = 0; i < parts; ++i)
+      EXPECT_LE(cuts[i + 1] - cuts[i], unit.flat_count() / parts + statistics_chunk + 1);
   }
 }
 
@@ -123,7 +129,8 @@ TEST(UnitOptimizer, EveryElementIsInOnePart) {
     for (int p = 0; p < 3; ++p)
       for (int s = 0; s < unit.local_shards(p); ++s) {
         const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
-        EXPECT_TRUE(std::all_of(found.begin() + first, found.begin() + first + count, [](int n) { return n == 1; }))
+        EXPECT_TRUE(
+            std::all_of(found.begin() + first, found.begin() + first + count, [](int n) { return n == 1; }))
             << parts << " parts, tensor " << p << ", shard " << s;
       }
   }
@@ -133,8 +140,10 @@ TEST(UnitOptimizer, UpdatesInPartsAreTheUpdateOfTheWholeBitForBit) {
   for (const char* kind : {"adamw", "sgd"})
     for (DType dtype : {DType::f32, DType::bf16}) {
       const auto whole = updated(kind, dtype, 1);
-      EXPECT_EQ(whole.size(), std::string(kind) == "adamw" ? (dtype == DType::bf16 ? 4u : 3u) : (dtype == DType::bf16 ? 3u : 2u));
-      for (int parts : {2, 3, 8, 64}) EXPECT_EQ(updated(kind, dtype, parts), whole) << kind << ", " << parts << " parts";
+      EXPECT_EQ(whole.size(), std::string(kind) == "adamw" ? (dtype == DType::bf16 ? 4u : 3u)
+                                                           : (dtype == DType::bf16 ? 3u : 2u));
+      for (int parts : {2, 3, 8, 64})
+        EXPECT_EQ(updated(kind, dtype, parts), whole) << kind << ", " << parts << " parts";
     }
 }
 
@@ -150,7 +159,8 @@ TEST(UnitOptimizer, SumsOfChunksMakeTheSameSquaresInAnyNumberOfParts) {
     for (int part = 0; part < parts; ++part) {
       UnitOptimizer optimizer(unit, optimizer_of("adamw"), part, parts);
       std::vector<double> of_part(first.chunks(), 0.0);
-      optimizer.chunk_squares(*sample.backend, {of_part.data(), {static_cast<std::int64_t>(of_part.size())}, DType::f64});
+      optimizer.chunk_squares(*sample.backend,
+                              {of_part.data(), {static_cast<std::int64_t>(of_part.size())}, DType::f64});
       for (std::int64_t i = 0; i < first.chunks(); ++i) {
         EXPECT_TRUE(of_part[i] == 0 || sums[i] == 0) << "chunk " << i << " is summed by two parts";
         sums[i] += of_part[i];

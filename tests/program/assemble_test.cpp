@@ -23,22 +23,29 @@ std::vector<std::string> texts_of(const std::vector<Action>& list, Queue queue) 
 TEST(Assemble, ASmall1f1bReadsAsExpected) {
   const Program program = assemble(equal_stages(2, 2), one_forward_one_backward_order(2, 2));
   EXPECT_THAT(texts_of(program.ranks[0], Queue::compute),
-              ElementsAre("forward of micro-batch 0, block 0", "forward of micro-batch 1, block 0", "backward of micro-batch 0, block 0",
-                          "backward of micro-batch 1, block 0", "update block 0"));
+              ElementsAre("forward of micro-batch 0, block 0", "forward of micro-batch 1, block 0",
+                          "backward of micro-batch 0, block 0", "backward of micro-batch 1, block 0",
+                          "update block 0"));
   EXPECT_THAT(texts_of(program.ranks[1], Queue::channel),
-              ElementsAre("receive activation of micro-batch 0 from rank 0", "send gradient of micro-batch 0 to rank 0",
-                          "receive activation of micro-batch 1 from rank 0", "send gradient of micro-batch 1 to rank 0"));
-  EXPECT_THAT(texts_of(program.ranks[1], Queue::group), ElementsAre("reduce block 1 over data", "sum_scalar over grid"));
+              ElementsAre("receive activation of micro-batch 0 from rank 0",
+                          "send gradient of micro-batch 0 to rank 0",
+                          "receive activation of micro-batch 1 from rank 0",
+                          "send gradient of micro-batch 1 to rank 0"));
+  EXPECT_THAT(texts_of(program.ranks[1], Queue::group),
+              ElementsAre("reduce block 1 over data", "sum_scalar over grid"));
 }
 
 TEST(Assemble, TheLastBackwardIsSplitByBlockAndReducedPieceByPiece) {
   const Program program = assemble(equal_stages(1, 2, 1, {}, 3), gpipe_order(1, 2));
   std::vector<std::string> texts;
   for (const Action& action : program.ranks[0]) texts.push_back(to_string(action));
-  EXPECT_THAT(texts, ElementsAre("forward of micro-batch 0, blocks 0..2", "forward of micro-batch 1, blocks 0..2",
-                                 "backward of micro-batch 0, blocks 0..2", "backward of micro-batch 1, block 2", "reduce block 2 over data",
-                                 "backward of micro-batch 1, block 1", "reduce block 1 over data", "backward of micro-batch 1, block 0",
-                                 "reduce block 0 over data", "sum_scalar over grid", "update block 0", "update block 1", "update block 2"));
+  EXPECT_THAT(texts,
+              ElementsAre("forward of micro-batch 0, blocks 0..2", "forward of micro-batch 1, blocks 0..2",
+                          "backward of micro-batch 0, blocks 0..2", "backward of micro-batch 1, block 2",
+                          "reduce block 2 over data", "backward of micro-batch 1, block 1",
+                          "reduce block 1 over data", "backward of micro-batch 1, block 0",
+                          "reduce block 0 over data", "sum_scalar over grid", "update block 0",
+                          "update block 1", "update block 2"));
 }
 
 TEST(Assemble, GradientsAreFoldedAtTheEndOfEachShard) {
@@ -109,7 +116,8 @@ TEST(Assemble, EncoderMemoryCrossesItsCutsBothWays) {
   const Program program = make_program(outline, "1f1b").program;
   const auto counts = [&](int rank, Kind kind, Payload payload) {
     int count = 0;
-    for (const Action& action : program.ranks[rank]) count += action.kind == kind && action.payload == payload;
+    for (const Action& action : program.ranks[rank])
+      count += action.kind == kind && action.payload == payload;
     return count;
   };
   EXPECT_EQ(counts(1, Kind::send, Payload::activation), 0);
@@ -137,8 +145,8 @@ TEST(Assemble, AnEvaluationHasForwardsAndScalarsOnly) {
       int forwards = 0, others = 0;
       for (const Action& action : list) {
         forwards += action.kind == Kind::forward;
-        others +=
-            action.kind != Kind::forward && action.kind != Kind::send && action.kind != Kind::receive && action.kind != Kind::sum_scalar;
+        others += action.kind != Kind::forward && action.kind != Kind::send && action.kind != Kind::receive &&
+                  action.kind != Kind::sum_scalar;
       }
       EXPECT_EQ(forwards, 4 * outline.chunks) << schedule;
       EXPECT_EQ(others, 0) << schedule;
@@ -149,28 +157,31 @@ TEST(Assemble, AnEvaluationHasForwardsAndScalarsOnly) {
 
 TEST(Assemble, ListsReadAsLines) {
   const PlannedStep step = make_program(equal_stages(2, 1), "1f1b");
-  EXPECT_EQ(listing_of(step.program),
-            "rank 0\n"
-            "  0 [compute] forward of micro-batch 0, block 0 | slot 0 to 1\n"
-            "  1 [channel] send activation of micro-batch 0 to rank 1 | slot 1 | 8 bytes | ticket 0 | after 0\n"
-            "  2 [channel] receive gradient of micro-batch 0 from rank 1 | to 0 | 8 bytes | ticket 1\n"
-            "  3 [compute] backward of micro-batch 0, block 0, clears, folds shard 0 | slot 0 from 0 | after 2\n"
-            "  4 [group] reduce block 0 over data | ticket 3 | after 3\n"
-            "  5 [group] sum_scalar over grid | 24 bytes | ticket 4 | after 3 4\n"
-            "  6 [compute] update block 0 | after 5\n"
-            "rank 1\n"
-            "  0 [channel] receive activation of micro-batch 0 from rank 0 | to 1 | 8 bytes | ticket 0\n"
-            "  1 [compute] forward of micro-batch 0, block 1 | slot 0 from 1 | after 0\n"
-            "  2 [compute] backward of micro-batch 0, block 1, clears, folds shard 0 | slot 0 to 0\n"
-            "  3 [channel] send gradient of micro-batch 0 to rank 0 | slot 0 | 8 bytes | ticket 1 | after 2\n"
-            "  4 [group] reduce block 1 over data | ticket 2 | after 2\n"
-            "  5 [group] sum_scalar over grid | 24 bytes | ticket 4 | after 2 4\n"
-            "  6 [compute] update block 1 | after 5\n");
+  EXPECT_EQ(
+      listing_of(step.program),
+      "rank 0\n"
+      "  0 [compute] forward of micro-batch 0, block 0 | slot 0 to 1\n"
+      "  1 [channel] send activation of micro-batch 0 to rank 1 | slot 1 | 8 bytes | ticket 0 | after 0\n"
+      "  2 [channel] receive gradient of micro-batch 0 from rank 1 | to 0 | 8 bytes | ticket 1\n"
+      "  3 [compute] backward of micro-batch 0, block 0, clears, folds shard 0 | slot 0 from 0 | after 2\n"
+      "  4 [group] reduce block 0 over data | ticket 3 | after 3\n"
+      "  5 [group] sum_scalar over grid | 24 bytes | ticket 4 | after 3 4\n"
+      "  6 [compute] update block 0 | after 5\n"
+      "rank 1\n"
+      "  0 [channel] receive activation of micro-batch 0 from rank 0 | to 1 | 8 bytes | ticket 0\n"
+      "  1 [compute] forward of micro-batch 0, block 1 | slot 0 from 1 | after 0\n"
+      "  2 [compute] backward of micro-batch 0, block 1, clears, folds shard 0 | slot 0 to 0\n"
+      "  3 [channel] send gradient of micro-batch 0 to rank 0 | slot 0 | 8 bytes | ticket 1 | after 2\n"
+      "  4 [group] reduce block 1 over data | ticket 2 | after 2\n"
+      "  5 [group] sum_scalar over grid | 24 bytes | ticket 4 | after 2 4\n"
+      "  6 [compute] update block 1 | after 5\n");
   EXPECT_EQ(summary_of(step, equal_stages(2, 1)),
             "step: 2 stages x 1 chunks, 1 micro-batches, expected 0.006 ms\n"
-            "stage 0: blocks 0..0, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, activations 100, boundary 16, "
+            "stage 0: blocks 0..0, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, "
+            "activations 100, boundary 16, "
             "workspace 0)\n"
-            "stage 1: blocks 1..1, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, activations 100, boundary 16, "
+            "stage 1: blocks 1..1, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, "
+            "activations 100, boundary 16, "
             "workspace 0)\n");
 }
 

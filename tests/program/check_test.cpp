@@ -29,7 +29,8 @@ Program unchecked(const Outline& outline, const Order& order) {
 
 int find(const std::vector<Action>& list, Kind kind, int nth = 0, Payload payload = Payload::none) {
   for (int i = 0; i < static_cast<int>(list.size()); ++i)
-    if (list[i].kind == kind && (payload == Payload::none || list[i].payload == payload) && nth-- == 0) return i;
+    if (list[i].kind == kind && (payload == Payload::none || list[i].payload == payload) && nth-- == 0)
+      return i;
   ADD_FAILURE() << "no such action: " << name_of(kind);
   return 0;
 }
@@ -41,7 +42,8 @@ void swap_places(std::vector<Action>& list, int a, int b) {
     for (int& earlier : action.after) earlier = earlier == a ? b : earlier == b ? a : earlier;
 }
 
-/// An order for any placement: at each moment every rank runs what is ready, backwards first, with at most `tapes` open.
+/// An order for any placement: at each moment every rank runs what is ready, backwards first, with at most
+/// `tapes` open.
 Order greedy_order(const Outline& outline, int tapes) {
   const int chunks = outline.all_chunks();
   Order order(outline.stages);
@@ -57,13 +59,15 @@ Order greedy_order(const Outline& outline, int tapes) {
             backwards[chunk] < (chunk == chunks - 1 ? seen_forwards[chunk] : seen_backwards[chunk + 1]))
           best = chunk;
       for (int chunk = chunks - 1; chunk >= 0 && best < 0; --chunk)
-        if (outline.rank_of(chunk) == rank && forwards[chunk] < (chunk == 0 ? outline.micro_batches : seen_forwards[chunk - 1]) &&
+        if (outline.rank_of(chunk) == rank &&
+            forwards[chunk] < (chunk == 0 ? outline.micro_batches : seen_forwards[chunk - 1]) &&
             (chunk > 0 || open[rank] < tapes)) {
           best = chunk;
           forward = true;
         }
       if (best < 0) continue;
-      order[rank].push_back({forward ? Kind::forward : Kind::backward, best, forward ? forwards[best] : backwards[best]});
+      order[rank].push_back(
+          {forward ? Kind::forward : Kind::backward, best, forward ? forwards[best] : backwards[best]});
       ++(forward ? forwards : backwards)[best];
       open[rank] += forward ? 1 : -1;
       moved = true;
@@ -81,7 +85,8 @@ TEST_P(CheckOfZero, EverySchedulePassesOnEverySize) {
         for (int v = 1; v <= (has_chunks(schedule) ? 3 : 1); ++v) {
           Outline outline = with_everything(equal_stages(p, m, v, {}, p < 4 ? 2 : 1));
           outline.sharded_optimizer = GetParam() > 0, outline.sharded_gradients = GetParam() > 1;
-          EXPECT_NO_THROW(make_program(outline, schedule)) << schedule << " p " << p << " m " << m << " v " << v;
+          EXPECT_NO_THROW(make_program(outline, schedule))
+              << schedule << " p " << p << " m " << m << " v " << v;
         }
 }
 
@@ -93,7 +98,8 @@ TEST(Check, VPlacementPasses) {
       Outline outline = equal_stages(p, m, 2);
       outline.placement = ChunkPlacement::v;
       EXPECT_NO_THROW(make_program(outline, "breadth-first")) << p << ' ' << m;
-      EXPECT_THAT(check(unchecked(outline, greedy_order(outline, 2 * p)), outline), IsEmpty()) << p << ' ' << m;
+      EXPECT_THAT(check(unchecked(outline, greedy_order(outline, 2 * p)), outline), IsEmpty())
+          << p << ' ' << m;
     }
 }
 
@@ -102,7 +108,9 @@ TEST(Check, SlowLinksChangeTicketsNotSoundness) {
   network.message = {700, 90000, 0};
   network.data = {2000, 50000, 0};
   for (const std::string& schedule : all_schedules())
-    EXPECT_NO_THROW(make_program(with_everything(equal_stages(4, 6, has_chunks(schedule) ? 2 : 1, {}, 2)), schedule, network)) << schedule;
+    EXPECT_NO_THROW(make_program(with_everything(equal_stages(4, 6, has_chunks(schedule) ? 2 : 1, {}, 2)),
+                                 schedule, network))
+        << schedule;
 }
 
 TEST(Check, CommunicationInTheComputeQueueDeadlocks) {
@@ -113,7 +121,9 @@ TEST(Check, CommunicationInTheComputeQueueDeadlocks) {
       for (auto& list : program.ranks)
         for (Action& action : list)
           if (is_message(action)) action.queue = Queue::compute;
-      EXPECT_THAT(check(program, outline), Contains(HasSubstr("never starts: the lists deadlock with free channels"))) << p << ' ' << m;
+      EXPECT_THAT(check(program, outline),
+                  Contains(HasSubstr("never starts: the lists deadlock with free channels")))
+          << p << ' ' << m;
     }
 }
 
@@ -121,7 +131,8 @@ TEST(Check, SwappedTicketsAreFound) {
   const Outline outline = equal_stages(4, 8);
   Program program = unchecked(outline, one_forward_one_backward_order(4, 8));
   std::vector<Action>& list = program.ranks[1];
-  const int a = find(list, Kind::receive, 2, Payload::activation), b = find(list, Kind::send, 2, Payload::activation);
+  const int a = find(list, Kind::receive, 2, Payload::activation),
+            b = find(list, Kind::send, 2, Payload::activation);
   std::swap(list[a].ticket, list[b].ticket);
   const auto errors = check(program, outline);
   EXPECT_THAT(errors, Contains(HasSubstr("has ticket ")));
@@ -129,7 +140,8 @@ TEST(Check, SwappedTicketsAreFound) {
 }
 
 TEST(Check, NaturalListOrderAsTicketsIsCyclic) {
-  // Each rank numbers its own communication in the order of its list, as a program without global tickets would do.
+  // Each rank numbers its own communication in the order of its list, as a program without global tickets
+  // would do.
   const Outline outline = equal_stages(4, 8);
   Program program = assemble(outline, one_forward_one_backward_order(4, 8));
   for (auto& list : program.ranks) {
@@ -137,21 +149,22 @@ TEST(Check, NaturalListOrderAsTicketsIsCyclic) {
     for (Action& action : list)
       if (is_communication(action)) action.ticket = next++;
   }
-  EXPECT_THAT(check(program, outline), Contains(HasSubstr("never starts: the lists deadlock in ticket order")));
+  EXPECT_THAT(check(program, outline),
+              Contains(HasSubstr("never starts: the lists deadlock in ticket order")));
 }
 
 TEST(Check, AReceiveAfterItsReaderIsFound) {
   const Outline outline = equal_stages(2, 4);
   Program program = unchecked(outline, one_forward_one_backward_order(2, 4));
   std::vector<Action>& list = program.ranks[1];
-  const int receive = find(list, Kind::receive, 1, Payload::activation), forward = find(list, Kind::forward, 1);
+  const int receive = find(list, Kind::receive, 1, Payload::activation),
+            forward = find(list, Kind::forward, 1);
   for (int i = receive; i < forward; ++i) swap_places(list, i, i + 1);
   EXPECT_THAT(check(program, outline), Contains(HasSubstr("which is not an earlier one")));
   for (Action& action : list) std::erase_if(action.after, [&](int earlier) { return earlier == forward; });
   const auto errors = check(program, outline);
-  EXPECT_THAT(errors,
-              Contains(HasSubstr(
-                  "(forward of micro-batch 1, block 1): does not wait for the activation from rank 0, which is received later or never")));
+  EXPECT_THAT(errors, Contains(HasSubstr("(forward of micro-batch 1, block 1): does not wait for the "
+                                         "activation from rank 0, which is received later or never")));
 }
 
 TEST(Check, OneChannelForActivationsAndGradientsIsFoundInAVPlacement) {
@@ -170,8 +183,8 @@ TEST(Check, ABackwardOutOfOrderIsFound) {
   std::vector<Action>& list = program.ranks[0];
   const int first = find(list, Kind::backward);
   swap_places(list, first, first + 1);
-  EXPECT_THAT(check(program, outline),
-              Contains("rank 0, action 3 (backward of micro-batch 1, block 0): micro-batch 0 is next (backwards of a unit ascend)"));
+  EXPECT_THAT(check(program, outline), Contains("rank 0, action 3 (backward of micro-batch 1, block 0): "
+                                                "micro-batch 0 is next (backwards of a unit ascend)"));
 }
 
 TEST(Check, ABufferReusedWhileItIsSentIsFound) {
@@ -180,8 +193,9 @@ TEST(Check, ABufferReusedWhileItIsSentIsFound) {
   std::vector<Action>& list = program.ranks[0];
   const int forward = find(list, Kind::forward, 2), send = find(list, Kind::send);
   ASSERT_TRUE(std::erase(list[forward].after, send));
-  EXPECT_THAT(check(program, outline), Contains(HasSubstr("(forward of micro-batch 2, block 0): writes buffer 2 while action 2 (send "
-                                                          "activation of micro-batch 0 to rank 1) may still use it")));
+  EXPECT_THAT(check(program, outline),
+              Contains(HasSubstr("(forward of micro-batch 2, block 0): writes buffer 2 while action 2 (send "
+                                 "activation of micro-batch 0 to rank 1) may still use it")));
 }
 
 TEST(Check, AReceiveIntoABufferThatIsStillReadIsFound) {
@@ -221,7 +235,8 @@ TEST(Check, EveryMissingWaitIsFound) {
         const std::vector<int> waits = list[index].after;
         for (int earlier : waits) {
           std::erase(list[index].after, earlier);
-          EXPECT_FALSE(check(program, outline).empty()) << schedule << ": " << line_of(list[index], index) << " without " << earlier;
+          EXPECT_FALSE(check(program, outline).empty())
+              << schedule << ": " << line_of(list[index], index) << " without " << earlier;
           list[index].after = waits;
         }
       }
@@ -236,7 +251,8 @@ TEST(Check, AWrongFoldIsFound) {
   list[find(list, Kind::backward, 1)].fold = false;
   list[find(list, Kind::backward, 2)].fold = true;
   EXPECT_THAT(check(program, outline),
-              ElementsAre(HasSubstr("shard 0 ends here, but its gradients are not folded"), HasSubstr("folds shard 1 before its end")));
+              ElementsAre(HasSubstr("shard 0 ends here, but its gradients are not folded"),
+                          HasSubstr("folds shard 1 before its end")));
 }
 
 TEST(Check, WorkBetweenThePiecesOfABackwardIsFound) {
@@ -251,7 +267,8 @@ TEST(Check, WorkBetweenThePiecesOfABackwardIsFound) {
   list.insert(list.begin() + next + 1, piece);
   for (Action& action : list)
     for (int& earlier : action.after) earlier += earlier > next;
-  EXPECT_THAT(check(program, outline), Contains(HasSubstr("something else runs between the pieces of one backward")));
+  EXPECT_THAT(check(program, outline),
+              Contains(HasSubstr("something else runs between the pieces of one backward")));
 }
 
 TEST(Check, ABlockThatIsUpdatedTwiceIsFound) {
@@ -271,14 +288,16 @@ TEST(Check, ATicketOfTwoTasksIsFound) {
   Action &one = program.ranks[0].back(), &other = program.ranks[1].back();
   ASSERT_TRUE(one.kind == Kind::gather && other.kind == Kind::gather);
   one.ticket = other.ticket = std::max(one.ticket, other.ticket);
-  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("ticket " + std::to_string(one.ticket) + " is given twice")));
+  EXPECT_THAT(check(program, outline),
+              ElementsAre(HasSubstr("ticket " + std::to_string(one.ticket) + " is given twice")));
 }
 
 TEST(Check, AKindOfAnotherDayIsRefused) {
   const Outline outline = equal_stages(1, 1);
   Program program = unchecked(outline, gpipe_order(1, 1));
   program.ranks[0][0].kind = Kind::evict;
-  EXPECT_THAT(check(program, outline), ElementsAre("rank 0, action 0 (evict of micro-batch 0, block 0): has no place in a step"));
+  EXPECT_THAT(check(program, outline),
+              ElementsAre("rank 0, action 0 (evict of micro-batch 0, block 0): has no place in a step"));
 }
 
 TEST(Check, TooMuchMemoryIsRefusedWithTheSums) {
@@ -288,8 +307,11 @@ TEST(Check, TooMuchMemoryIsRefusedWithTheSums) {
     FAIL() << "nothing was refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::out_of_memory);
-    EXPECT_THAT(error.what(), HasSubstr("rank 0: needs 592 bytes, the limit is 500 (values 40, gradients 40, optimizer 80, activations "
-                                        "400, boundary 32, workspace 0)"));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr(
+            "rank 0: needs 592 bytes, the limit is 500 (values 40, gradients 40, optimizer 80, activations "
+            "400, boundary 32, workspace 0)"));
     EXPECT_THAT(error.what(), HasSubstr("take a smaller train.micro_batch"));
   }
 }
@@ -305,9 +327,11 @@ TEST(Check, WhatAScheduleCannotDoIsRefused) {
     return std::string("nothing was refused");
   };
   EXPECT_EQ(refusal("1f1b", 2),
-            "schedule.chunks is 2, but schedule 1f1b runs one chunk on each stage (set schedule.chunks to 1, or take interleaved or "
+            "schedule.chunks is 2, but schedule 1f1b runs one chunk on each stage (set schedule.chunks to 1, "
+            "or take interleaved or "
             "breadth-first)");
-  EXPECT_EQ(refusal("1f2b", 1), "schedule.kind is '1f2b' (it can be gpipe, 1f1b, interleaved, breadth-first or zb-h1)");
+  EXPECT_EQ(refusal("1f2b", 1),
+            "schedule.kind is '1f2b' (it can be gpipe, 1f1b, interleaved, breadth-first or zb-h1)");
 }
 
 }  // namespace

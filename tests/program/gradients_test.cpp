@@ -45,17 +45,20 @@ TEST(ShardedGradients, AChunkThatIsReducedMakesRoomForTheNext) {
   const Outline outline = equal_stages(2, 4, 2, {}, 3);
   const PlannedStep step = make_program(with_sharded_gradients(outline), "breadth-first");
   for (int rank : {0, 1}) {
-    EXPECT_EQ(step.placement.ranks[rank].slabs.size(), 4u) << "a chunk's, and one whose sum is still under way";
+    EXPECT_EQ(step.placement.ranks[rank].slabs.size(), 4u)
+        << "a chunk's, and one whose sum is still under way";
     EXPECT_EQ(gradient_bytes(step, rank), 4 * 40 + 2 * 20);
   }
-  EXPECT_EQ(gradient_bytes(make_program(with_sharded_gradients(outline, 4), "breadth-first")), 4 * 40 + 2 * 10);
+  EXPECT_EQ(gradient_bytes(make_program(with_sharded_gradients(outline, 4), "breadth-first")),
+            4 * 40 + 2 * 10);
 }
 
 TEST(ShardedGradients, NothingIsSavedAndNothingLostWhereAllLiveAtOnce) {
   for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
     const PlannedStep step = make_program(with_sharded_gradients(equal_stages(2, 4, 1, {}, 3)), schedule);
     EXPECT_EQ(gradient_bytes(step), 3 * 40) << schedule;
-    for (const auto& [block, place] : step.placement.ranks[0].gradients) EXPECT_FALSE(place.moves_out) << schedule << ' ' << block;
+    for (const auto& [block, place] : step.placement.ranks[0].gradients)
+      EXPECT_FALSE(place.moves_out) << schedule << ' ' << block;
   }
 }
 
@@ -108,7 +111,8 @@ TEST(ShardedGradients, EveryMissingWaitIsFound) {
         for (int earlier : waits) {
           waits_for_sums += is_backward(list[index]) && list[earlier].kind == Kind::reduce;
           std::erase(list[index].after, earlier);
-          EXPECT_FALSE(check(program, outline).empty()) << schedule << ": " << line_of(list[index], index) << " without " << earlier;
+          EXPECT_FALSE(check(program, outline).empty())
+              << schedule << ": " << line_of(list[index], index) << " without " << earlier;
           list[index].after = waits;
         }
       }
@@ -127,20 +131,23 @@ TEST_F(Controls, ASlabWrittenWhileASumStillReadsItIsFound) {
   ASSERT_EQ(backward.after.size(), 1u);
   ASSERT_EQ(list[backward.after[0]].kind, Kind::reduce);
   backward.after.clear();
-  EXPECT_THAT(check(program, outline),
-              ElementsAre(HasSubstr("writes gradient slab 0 while the sum of block 3 over data may still read it")));
+  EXPECT_THAT(
+      check(program, outline),
+      ElementsAre(HasSubstr("writes gradient slab 0 while the sum of block 3 over data may still read it")));
 }
 
 TEST_F(Controls, APartThatStaysInASlabThatOthersWriteIsFound) {
   list[find_last(list, Kind::reduce, 3)].to_slot = -1;
   EXPECT_THAT(check(program, outline),
-              ElementsAre(HasSubstr("writes gradient slab 0, where this rank's part of block 3 stays until its update")));
+              ElementsAre(HasSubstr(
+                  "writes gradient slab 0, where this rank's part of block 3 stays until its update")));
 }
 
 TEST_F(Controls, TwoBlocksInOneSlabAtOnceAreFound) {
   for (Action& action : list)
     if (action.kind == Kind::reduce) action.slot = 0;
-  EXPECT_THAT(check(program, outline), Contains(HasSubstr("while the sum of block 3 over data may still read it")));
+  EXPECT_THAT(check(program, outline),
+              Contains(HasSubstr("while the sum of block 3 over data may still read it")));
 }
 
 TEST_F(Controls, AReturnToASlabThatOthersHaveTakenIsFound) {

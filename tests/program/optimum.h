@@ -6,17 +6,24 @@
 
 namespace mindpipe {
 
-/// The shortest step that any order of the passes can reach on equal stages with free traffic and no limit on tapes: all orders are
-/// tried, in the order of their starts, and given up when the work that is left cannot beat the best. For small sizes only.
+/// The shortest step that any order of the passes can reach on equal stages with free traffic and no limit on
+/// tapes: all orders are tried, in the order of their starts, and given up when the work that is left cannot
+/// beat the best. For small sizes only.
 class Optimum {
  public:
   /// Times are of one chunk; `weight` 0: the backward is not split.
-  Optimum(int stages, int chunks, int micro_batches, std::int64_t forward, std::int64_t backward, std::int64_t weight)
-      : stages_(stages), micro_batches_(micro_batches), time_{forward, backward, weight}, free_at_(stages, 0), chunks_(stages * chunks) {
+  Optimum(int stages, int chunks, int micro_batches, std::int64_t forward, std::int64_t backward,
+          std::int64_t weight)
+      : stages_(stages),
+        micro_batches_(micro_batches),
+        time_{forward, backward, weight},
+        free_at_(stages, 0),
+        chunks_(stages * chunks) {
     for (Chunk& chunk : chunks_)
       for (auto& ends : chunk.ends) ends.assign(micro_batches, 0);
     left_ = static_cast<int>(chunks_.size()) * micro_batches * (weight > 0 ? 3 : 2);
-    for (int stage = 0; stage < stages; ++stage) free_at_[stage] = stage * forward;  // its first input comes no earlier
+    for (int stage = 0; stage < stages; ++stage)
+      free_at_[stage] = stage * forward;  // its first input comes no earlier
   }
   std::int64_t step() {
     extend(0);
@@ -37,18 +44,21 @@ class Optimum {
 
   std::int64_t left(int stage, Pass pass) const {
     int passes = 0;
-    for (std::size_t chunk = stage; chunk < chunks_.size(); chunk += stages_) passes += micro_batches_ - chunks_[chunk].done[pass];
+    for (std::size_t chunk = stage; chunk < chunks_.size(); chunk += stages_)
+      passes += micro_batches_ - chunks_[chunk].done[pass];
     return passes * time_[pass];
   }
 
-  /// No order of what is left ends before: a stage has to run its own, and behind its last backward lie those of the stages before it, of
-  /// which the first still owes the weights.
+  /// No order of what is left ends before: a stage has to run its own, and behind its last backward lie those
+  /// of the stages before it, of which the first still owes the weights.
   std::int64_t bound() const {
     std::int64_t bound = 0;
     for (int stage = 0; stage < stages_; ++stage) {
-      const std::int64_t weights = left(stage, weight), backwards = left(stage, backward), passes = left(stage, forward) + backwards;
+      const std::int64_t weights = left(stage, weight), backwards = left(stage, backward),
+                         passes = left(stage, forward) + backwards;
       bound = std::max(bound, free_at_[stage] + passes + weights);
-      if (backwards > 0) bound = std::max(bound, free_at_[stage] + passes + stage * time_[backward] + time_[weight]);
+      if (backwards > 0)
+        bound = std::max(bound, free_at_[stage] + passes + stage * time_[backward] + time_[weight]);
     }
     return bound;
   }
@@ -77,7 +87,8 @@ class Optimum {
         std::int64_t start = free_at_[chunk % stages_];
         if (may_run(chunk, pass, start) && start >= newest_start) choices.push_back({start, chunk, pass});
       }
-    std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) { return a.start < b.start; });
+    std::stable_sort(choices.begin(), choices.end(),
+                     [](const Choice& a, const Choice& b) { return a.start < b.start; });
     for (const Choice& choice : choices) {
       Chunk& chunk = chunks_[choice.chunk];
       std::int64_t& free_at = free_at_[choice.chunk % stages_];

@@ -30,7 +30,9 @@ TEST(Partition, EqualBlocksAreCutEvenly) {
   EXPECT_THAT(balanced_cuts({1, 2, 3}, 3), ElementsAre(0, 1, 2, 3));
 }
 
-TEST(Partition, OfEquallyGoodCutsTheEarliestIsTaken) { EXPECT_THAT(balanced_cuts({1, 1, 1, 1, 1}, 2), ElementsAre(0, 2, 5)); }
+TEST(Partition, OfEquallyGoodCutsTheEarliestIsTaken) {
+  EXPECT_THAT(balanced_cuts({1, 1, 1, 1, 1}, 2), ElementsAre(0, 2, 5));
+}
 
 TEST(Partition, CostsCountNotBlocks) {
   EXPECT_THAT(balanced_cuts({1, 1, 1, 1, 1, 9}, 2), ElementsAre(0, 5, 6));
@@ -66,7 +68,8 @@ TEST(Partition, MoreStagesThanBlocksAreRefused) {
   EXPECT_EQ(refusal_of([] {
               balanced_cuts({1, 1, 1}, 4);
             }),
-            "the model has 3 blocks, which cannot fill 4 chunks of a pipeline (stages x chunks; take a smaller grid.pipeline or "
+            "the model has 3 blocks, which cannot fill 4 chunks of a pipeline (stages x chunks; take a "
+            "smaller grid.pipeline or "
             "schedule.chunks)");
 }
 
@@ -74,7 +77,10 @@ TEST(Partition, ManualCutsAreTakenAsTheyAre) {
   EXPECT_THAT(manual_cuts({1, 4}, 6, 3), ElementsAre(0, 1, 4, 6));
   EXPECT_THAT(refusal_of([] { manual_cuts({1}, 6, 3); }),
               HasSubstr("schedule.cuts has 1 entries (a pipeline of 3 chunks, stages x chunks, has 2 cuts)"));
-  EXPECT_THAT(refusal_of([] { manual_cuts({4, 4}, 6, 3); }), HasSubstr("schedule.cuts names block 4 after block 4"));
+  EXPECT_THAT(refusal_of([] {
+                manual_cuts({4, 4}, 6, 3);
+              }),
+              HasSubstr("schedule.cuts names block 4 after block 4"));
   EXPECT_THAT(refusal_of([] {
                 manual_cuts({1, 6}, 6, 3);
               }),

@@ -33,10 +33,11 @@ std::vector<std::string> texts_of(const std::vector<Action>& list, Kind kind) {
 TEST(Parts, OfASumOrAGatherAreActionsOfTheirOwnWithTickets) {
   const Program program = make_program(with_a_large_block(equal_stages(1, 2, 1, {}, 2)), "1f1b").program;
   EXPECT_THAT(texts_of(program.ranks[0], Kind::reduce),
-              ElementsAre("reduce block 1 over data", "reduce block 0 over data, part 1 of 3", "reduce block 0 over data, part 2 of 3",
-                          "reduce block 0 over data, part 3 of 3"));
+              ElementsAre("reduce block 1 over data", "reduce block 0 over data, part 1 of 3",
+                          "reduce block 0 over data, part 2 of 3", "reduce block 0 over data, part 3 of 3"));
   EXPECT_THAT(texts_of(program.ranks[0], Kind::gather),
-              ElementsAre("gather block 0 over data, part 1 of 2", "gather block 0 over data, part 2 of 2", "gather block 1 over data"));
+              ElementsAre("gather block 0 over data, part 1 of 2", "gather block 0 over data, part 2 of 2",
+                          "gather block 1 over data"));
   std::int64_t ticket = -1;
   for (const Action& action : program.ranks[0])
     if (is_communication(action)) {
@@ -90,7 +91,8 @@ TEST(Parts, LetAMessageOfAHigherClassThrough) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (list[i].kind == Kind::reduce && list[i].first == 3) ends.push_back(step.expected.spans[1][i].end);
     if (list[i].kind == Kind::backward && list[i].first == 2) made = step.expected.spans[1][i].end;
-    if (list[i].kind == Kind::send && list[i].payload == Payload::gradient) sent = step.expected.spans[1][i].end;
+    if (list[i].kind == Kind::send && list[i].payload == Payload::gradient)
+      sent = step.expected.spans[1][i].end;
   }
   ASSERT_EQ(ends.size(), 4u);
   EXPECT_LT(made, ends[0]);
@@ -121,7 +123,8 @@ TEST_F(PartControls, APartOutOfTurnOrTwiceIsFound) {
 TEST_F(PartControls, AMissingLastPartIsFound) {
   for (int place : sums())
     if (list[place].part == 2) list[place].part = list[place].parts = 1, list[place].first = 1;
-  EXPECT_THAT(check(program, outline), Contains(HasSubstr("the gradients of block 0 are never summed over data, or not all of them")));
+  EXPECT_THAT(check(program, outline),
+              Contains(HasSubstr("the gradients of block 0 are never summed over data, or not all of them")));
 }
 
 TEST_F(PartControls, ASlabWrittenBeforeTheLastPartHasReadItIsFound) {
@@ -132,7 +135,8 @@ TEST_F(PartControls, ASlabWrittenBeforeTheLastPartHasReadItIsFound) {
   for (Action& action : program.ranks[0])
     if (is_backward(action))
       for (int& earlier : action.after)
-        if (program.ranks[0][earlier].kind == Kind::reduce && program.ranks[0][earlier].part == 2) --earlier;  // the part before
+        if (program.ranks[0][earlier].kind == Kind::reduce && program.ranks[0][earlier].part == 2)
+          --earlier;  // the part before
   EXPECT_THAT(check(program, outline), Contains(HasSubstr("may still read it")));
 }
 
@@ -150,7 +154,8 @@ TEST_F(PartControls, EveryMissingPartOfATiedTableIsFound) {
         std::erase(action.after, left_out);
         for (int& earlier : action.after) earlier -= earlier > left_out;
       }
-      EXPECT_FALSE(check(program, outline).empty()) << "rank " << rank << " without " << line_of(sound.ranks[rank][left_out], left_out);
+      EXPECT_FALSE(check(program, outline).empty())
+          << "rank " << rank << " without " << line_of(sound.ranks[rank][left_out], left_out);
     }
 }
 

@@ -8,7 +8,9 @@
 namespace mindpipe {
 namespace {
 
-std::int64_t bytes_of(const RankMemory& memory, MemoryClass kind) { return memory.bytes[static_cast<int>(kind)]; }
+std::int64_t bytes_of(const RankMemory& memory, MemoryClass kind) {
+  return memory.bytes[static_cast<int>(kind)];
+}
 
 TEST(Place, OneArenaForEachTapeInFlight) {
   for (const std::string& schedule : all_schedules())
@@ -18,7 +20,8 @@ TEST(Place, OneArenaForEachTapeInFlight) {
       const auto held = peak_tapes(step.program, outline);
       for (int rank = 0; rank < 4; ++rank) {
         EXPECT_EQ(step.placement.ranks[rank].arenas, held[rank]) << schedule << ' ' << m;
-        EXPECT_EQ(bytes_of(step.placement.ranks[rank], MemoryClass::activations), held[rank] * 100) << schedule;
+        EXPECT_EQ(bytes_of(step.placement.ranks[rank], MemoryClass::activations), held[rank] * 100)
+            << schedule;
       }
     }
 }
@@ -27,7 +30,8 @@ TEST(Place, RingsOfTwoAreEnoughFor1f1bAndGpipe) {
   for (const char* schedule : {"gpipe", "1f1b", "zb-h1"})
     for (int m : {2, 5, 16}) {
       const PlannedStep step = make_program(equal_stages(6, m), schedule);
-      EXPECT_EQ(step.placement.ranks[0].buffers.size(), 4u) << schedule << ": activations leave, gradients arrive";
+      EXPECT_EQ(step.placement.ranks[0].buffers.size(), 4u)
+          << schedule << ": activations leave, gradients arrive";
       EXPECT_EQ(step.placement.ranks[3].buffers.size(), 8u) << schedule;
     }
 }
@@ -52,9 +56,11 @@ TEST(Place, BuffersNeverSlowAStepDown) {
       for (Action& action : list)
         std::erase_if(action.after, [&](int earlier) {
           const Kind before = list[earlier].kind;
-          return (action.kind == Kind::receive && before != Kind::receive) || (action.queue == Queue::compute && before == Kind::send);
+          return (action.kind == Kind::receive && before != Kind::receive) ||
+                 (action.queue == Queue::compute && before == Kind::send);
         });
-    EXPECT_LE(two.expected.step, simulate(other, durations_of(other, outline, {}), {}).step * 1.006) << schedule;
+    EXPECT_LE(two.expected.step, simulate(other, durations_of(other, outline, {}), {}).step * 1.006)
+        << schedule;
   }
 }
 
@@ -76,7 +82,9 @@ TEST(Place, GradientsOfSeveralShardsNeedTheCountersAccumulators) {
   Outline outline = equal_stages(1, 8);
   for (const auto& [shards, accumulators] : {std::pair{1, 1}, {2, 2}, {4, 3}, {8, 4}}) {
     outline.shards = shards;
-    EXPECT_EQ(bytes_of(make_program(outline, "1f1b").placement.ranks[0], MemoryClass::gradients), 40 * accumulators) << shards;
+    EXPECT_EQ(bytes_of(make_program(outline, "1f1b").placement.ranks[0], MemoryClass::gradients),
+              40 * accumulators)
+        << shards;
   }
 }
 

@@ -12,8 +12,10 @@ struct StageTimes {
   std::int64_t forward = 1000, backward = 2000, backward_input = 1000, backward_weight = 1000;
 };
 
-/// A pipeline of equal stages with free traffic: `blocks_per_chunk` blocks in every chunk that share the stage's time evenly.
-inline Outline equal_stages(int stages, int micro_batches, int chunks = 1, StageTimes times = {}, int blocks_per_chunk = 1) {
+/// A pipeline of equal stages with free traffic: `blocks_per_chunk` blocks in every chunk that share the
+/// stage's time evenly.
+inline Outline equal_stages(int stages, int micro_batches, int chunks = 1, StageTimes times = {},
+                            int blocks_per_chunk = 1) {
   Outline outline;
   outline.stages = stages;
   outline.chunks = chunks;
@@ -32,11 +34,13 @@ inline Outline equal_stages(int stages, int micro_batches, int chunks = 1, Stage
     outline.blocks.push_back(cost);
     outline.cuts.push_back({8, 0, 8, 0});
   }
-  for (int chunk = 0; chunk <= stages * chunks; ++chunk) outline.first_block.push_back(chunk * blocks_per_chunk);
+  for (int chunk = 0; chunk <= stages * chunks; ++chunk)
+    outline.first_block.push_back(chunk * blocks_per_chunk);
   return outline;
 }
 
-/// What else a step can have: encoder memory through the last cuts, a tied table, a sharded optimizer, two data shards, uneven blocks.
+/// What else a step can have: encoder memory through the last cuts, a tied table, a sharded optimizer, two
+/// data shards, uneven blocks.
 inline Outline with_everything(Outline outline) {
   const int blocks = static_cast<int>(outline.blocks.size());
   outline.tied = {{{0, blocks - 1}, 40}};
@@ -55,6 +59,8 @@ inline const std::vector<std::string>& all_schedules() {
   static const std::vector<std::string> names{"gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1"};
   return names;
 }
-inline bool has_chunks(const std::string& schedule) { return schedule == "interleaved" || schedule == "breadth-first"; }
+inline bool has_chunks(const std::string& schedule) {
+  return schedule == "interleaved" || schedule == "breadth-first";
+}
 
 }  // namespace mindpipe

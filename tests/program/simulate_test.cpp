@@ -13,7 +13,9 @@
 namespace mindpipe {
 namespace {
 
-std::int64_t step_of(const std::string& schedule, const Outline& outline) { return make_program(outline, schedule).expected.step; }
+std::int64_t step_of(const std::string& schedule, const Outline& outline) {
+  return make_program(outline, schedule).expected.step;
+}
 
 TEST(Simulate, GpipeAnd1f1bTakeTheKnownTimes) {
   const int known[][3] = {{2, 4, 15}, {4, 4, 21}, {4, 8, 33}, {4, 32, 105}, {8, 8, 45}, {8, 32, 117}};
@@ -24,8 +26,10 @@ TEST(Simulate, GpipeAnd1f1bTakeTheKnownTimes) {
 }
 
 TEST(Simulate, BubbleSharesAreTheKnownOnes) {
-  for (int rank = 0; rank < 4; ++rank) EXPECT_NEAR(make_program(equal_stages(4, 8), "1f1b").expected.bubble(rank), 3.0 / 11, 1e-12);
-  for (int rank = 0; rank < 8; ++rank) EXPECT_NEAR(make_program(equal_stages(8, 32), "1f1b").expected.bubble(rank), 7.0 / 39, 1e-12);
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_NEAR(make_program(equal_stages(4, 8), "1f1b").expected.bubble(rank), 3.0 / 11, 1e-12);
+  for (int rank = 0; rank < 8; ++rank)
+    EXPECT_NEAR(make_program(equal_stages(8, 32), "1f1b").expected.bubble(rank), 7.0 / 39, 1e-12);
 }
 
 TEST(Simulate, ChunksShrinkTheBubble) {
@@ -67,12 +71,15 @@ TEST(Simulate, TapesHeldAreTheTables) {
         const Outline outline = equal_stages(p, m);
         const auto held = peak_tapes(make_program(outline, schedule).program, outline);
         for (int i = 0; i < p; ++i) {
-          const int expected = schedule == std::string("gpipe") ? m : schedule == std::string("1f1b") ? std::min(m, p - i) : std::min(m, p);
+          const int expected = schedule == std::string("gpipe")  ? m
+                               : schedule == std::string("1f1b") ? std::min(m, p - i)
+                                                                 : std::min(m, p);
           EXPECT_EQ(held[i], expected) << schedule << " p " << p << " m " << m << " stage " << i;
         }
       }
       const Outline outline = equal_stages(p, m, 2);
-      EXPECT_EQ(peak_tapes(make_program(outline, "breadth-first").program, outline), std::vector<int>(p, 2 * m));
+      EXPECT_EQ(peak_tapes(make_program(outline, "breadth-first").program, outline),
+                std::vector<int>(p, 2 * m));
       if (m % p == 0 && m > p) {
         EXPECT_EQ(peak_tapes(make_program(outline, "interleaved").program, outline)[0], 2 * p + p - 1);
       }
@@ -80,13 +87,17 @@ TEST(Simulate, TapesHeldAreTheTables) {
 }
 
 TEST(Simulate, NoOrderBeats1f1b) {
-  const auto best = [](int p, int m, StageTimes times) { return Optimum(p, 1, m, times.forward, times.backward, 0).step(); };
+  const auto best = [](int p, int m, StageTimes times) {
+    return Optimum(p, 1, m, times.forward, times.backward, 0).step();
+  };
   for (int p = 1; p <= 8; ++p)
-    for (int m = 1; m <= 16; ++m) EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), best(p, m, {})) << p << ' ' << m;
+    for (int m = 1; m <= 16; ++m)
+      EXPECT_EQ(step_of("1f1b", equal_stages(p, m)), best(p, m, {})) << p << ' ' << m;
   for (const StageTimes& times : {StageTimes{1000, 1000}, {1000, 3000}, {2000, 1000}})
     for (int p = 1; p <= 5; ++p)
       for (int m = 1; m <= 8; ++m)
-        EXPECT_EQ(step_of("1f1b", equal_stages(p, m, 1, times)), best(p, m, times)) << p << ' ' << m << ' ' << times.backward;
+        EXPECT_EQ(step_of("1f1b", equal_stages(p, m, 1, times)), best(p, m, times))
+            << p << ' ' << m << ' ' << times.backward;
 }
 
 TEST(Simulate, NoOrderBeatsBreadthFirstNorInterleavedWhereMicroBatchesAreFewOrDivide) {
@@ -109,7 +120,8 @@ TEST(Simulate, NoOrderBeatsBreadthFirstNorInterleavedWhereMicroBatchesAreFewOrDi
 TEST(Simulate, NoOrderBeatsZeroBubble) {
   for (int p = 1; p <= 5; ++p)
     for (int m = 1; m <= (p == 5 ? 3 : 8); ++m)
-      EXPECT_EQ(step_of("zb-h1", equal_stages(p, m)), Optimum(p, 1, m, 1000, 1000, 1000).step()) << p << ' ' << m;
+      EXPECT_EQ(step_of("zb-h1", equal_stages(p, m)), Optimum(p, 1, m, 1000, 1000, 1000).step())
+          << p << ' ' << m;
 }
 
 TEST(Simulate, SlowTrafficTakesTime) {
@@ -135,7 +147,8 @@ TEST(Simulate, ReductionsStartWhileTheLastBackwardGoesOn) {
   Outline outline = equal_stages(1, 2, 1, {1000, 2000, 1000, 1000}, 2);
   outline.data = 2;
   Network network;
-  network.data = {0, 10000, -1};  // 40 bytes, of which 40 are sent: 400 ns for a block; its half of a backward takes 1000
+  network.data = {
+      0, 10000, -1};  // 40 bytes, of which 40 are sent: 400 ns for a block; its half of a backward takes 1000
   const PlannedStep step = make_program(outline, "1f1b", network);
   EXPECT_EQ(step.expected.step, 6000 + 400);
 }

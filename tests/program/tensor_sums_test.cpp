@@ -16,7 +16,8 @@ using testing::HasSubstr;
 Span span_of(const PlannedStep& step, int rank, Kind kind, int nth = 0, Payload payload = Payload::none) {
   const auto& list = step.program.ranks[rank];
   for (std::size_t i = 0; i < list.size(); ++i)
-    if (list[i].kind == kind && (payload == Payload::none || list[i].payload == payload) && nth-- == 0) return step.expected.spans[rank][i];
+    if (list[i].kind == kind && (payload == Payload::none || list[i].payload == payload) && nth-- == 0)
+      return step.expected.spans[rank][i];
   ADD_FAILURE() << "no such action";
   return {};
 }
@@ -73,14 +74,16 @@ TEST(TensorSums, WaitForAMessageThatHasASharedLink) {
   const PlannedStep step = make_program(outline, "gpipe", network);
   EXPECT_EQ(span_of(step, 0, Kind::forward, 0).end, 1000 + 100);
   EXPECT_EQ(span_of(step, 0, Kind::send, 0, Payload::activation).end, 1100 + 1500);
-  EXPECT_EQ(span_of(step, 0, Kind::forward, 1).end, 2600 + 100) << "computed at 2100, the link is free at 2600";
+  EXPECT_EQ(span_of(step, 0, Kind::forward, 1).end, 2600 + 100)
+      << "computed at 2100, the link is free at 2600";
   EXPECT_EQ(step.expected.sums[0], 100 + 500 + 100) << "waits for the link are the sums'";
   EXPECT_EQ(span_of(step, 0, Kind::send, 1, Payload::activation).end, 2700 + 1500);
 }
 
 /// Of what waits for a link a sum goes first: passes wait for it.
 TEST(TensorSums, GoBeforeAllOtherTraffic) {
-  // The last two blocks' gradients are reduced one after the other, 1000 ns each, while the block before computes and sums.
+  // The last two blocks' gradients are reduced one after the other, 1000 ns each, while the block before
+  // computes and sums.
   Outline outline = equal_stages(1, 1, 1, {3000, 3000, 1500, 1500}, 3);
   outline.data = 2;
   for (BlockCost& block : outline.blocks) block.gradients = 1500;
@@ -88,7 +91,8 @@ TEST(TensorSums, GoBeforeAllOtherTraffic) {
   Network network = with_tensor({0, 1000, 0});
   network.data = {0, 1000, 0};  // a sum of 1500 bytes sends as many
   const PlannedStep step = make_program(outline, "1f1b", network);
-  // Backwards end at 4000 and 5000; the reductions run from 4000 and 5500; block 0 is computed at 6000, its sum waits until 7000.
+  // Backwards end at 4000 and 5000; the reductions run from 4000 and 5500; block 0 is computed at 6000, its
+  // sum waits until 7000.
   EXPECT_EQ(span_of(step, 0, Kind::reduce, 0).end, 5500);
   EXPECT_EQ(span_of(step, 0, Kind::reduce, 1).end, 7000);
   EXPECT_EQ(span_of(step, 0, Kind::backward, 2).end, 7100);
@@ -103,7 +107,8 @@ TEST(TensorSums, SeveralInAPassLetMessagesThroughInBetween) {
   Network network = with_tensor({0, 1000, 0});
   network.message = {0, 1000, 0};
   const PlannedStep step = make_program(outline, "gpipe", network);
-  // Four times 250 ns of computing and a sum of 100; the first micro-batch's message goes while the second one computes.
+  // Four times 250 ns of computing and a sum of 100; the first micro-batch's message goes while the second
+  // one computes.
   EXPECT_EQ(span_of(step, 0, Kind::forward, 0).end, 1400);
   EXPECT_EQ(span_of(step, 0, Kind::send, 0, Payload::activation).end, 1500);
   EXPECT_EQ(span_of(step, 0, Kind::forward, 1).end, 2800) << "nothing was in its way";

@@ -6,7 +6,8 @@
 namespace mindpipe {
 namespace {
 
-// A rank that has its processor to itself is not told to give it away whenever it asks for messages, as the ranks of other tests are.
+// A rank that has its processor to itself is not told to give it away whenever it asks for messages, as the
+// ranks of other tests are.
 const int not_told_to_yield = setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
 
 World world_here() {

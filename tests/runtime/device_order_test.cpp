@@ -8,8 +8,8 @@
 namespace mindpipe {
 namespace {
 
-/// Compute writes a buffer, a message carries it away, bulk adds to what arrived: each time in other buffers of a ring of two, which are
-/// used again as the lists of a pipeline do it.
+/// Compute writes a buffer, a message carries it away, bulk adds to what arrived: each time in other buffers
+/// of a ring of two, which are used again as the lists of a pipeline do it.
 std::vector<Action> ring_of_two(int rounds) {
   std::vector<Action> list;
   for (int round = 0; round < rounds; ++round) {

@@ -16,7 +16,8 @@ using testing::HasSubstr;
 
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// A pipeline of two stages, the rest replicas, that has seen one batch; blocks: embedding, 3 x (attention, mlp), head.
+/// A pipeline of two stages, the rest replicas, that has seen one batch; blocks: embedding, 3 x (attention,
+/// mlp), head.
 class Diagnosis : public testing::Test {
  protected:
   Diagnosis() {
@@ -67,7 +68,9 @@ TEST_F(Diagnosis, NamesTheFirstBlockThoughEveryLaterOneIsNotFiniteEither) {
   EXPECT_THAT(sentence(), HasSubstr("that of block layers.0.mlp ("));
 }
 
-TEST_F(Diagnosis, FindsNothingWhereNothingIs) { EXPECT_THAT(sentence(), HasSubstr("weights and activations are finite")); }
+TEST_F(Diagnosis, FindsNothingWhereNothingIs) {
+  EXPECT_THAT(sentence(), HasSubstr("weights and activations are finite"));
+}
 
 TEST(NumberText, ANanHasNoSign) {
   EXPECT_EQ(number_text(-std::numeric_limits<double>::quiet_NaN()), "nan");

@@ -32,13 +32,16 @@ int measured(Call&& call) {
 }  // namespace
 
 extern "C" {
-int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
   return measured([&] { return PMPI_Isend(data, count, type, to, tag, comm, request); });
 }
-int MPI_Issend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Issend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+               MPI_Request* request) {
   return measured([&] { return PMPI_Issend(data, count, type, to, tag, comm, request); });
 }
-int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+              MPI_Request* request) {
   return measured([&] { return PMPI_Irecv(data, count, type, from, tag, comm, request); });
 }
 int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
@@ -88,7 +91,8 @@ double measured_bubble(Worker& worker) {
       if (list[i].queue == Queue::compute) busy += times.end - times.start;
       from = std::min(from, times.start), to = std::max(to, times.end);
     }
-    MPI_Allreduce(MPI_IN_PLACE, &from, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);  // ranks of one node share their clock
+    MPI_Allreduce(MPI_IN_PLACE, &from, 1, MPI_INT64_T, MPI_MIN,
+                  MPI_COMM_WORLD);  // ranks of one node share their clock
     MPI_Allreduce(MPI_IN_PLACE, &to, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
     bubbles.push_back(1 - static_cast<double>(busy) / static_cast<double>(to - from));
   }
@@ -96,16 +100,17 @@ double measured_bubble(Worker& worker) {
   return bubbles[bubbles.size() / 2];
 }
 
-/// The promise holds on a machine that runs nothing else: stages sleep instead of computing, but must wake up in time. So that another
-/// process that takes the processors for a moment does not fail the test, up to seven stretches of five steps are measured and one must
-/// hold on all ranks; the three points stay.
+/// The promise holds on a machine that runs nothing else: stages sleep instead of computing, but must wake up
+/// in time. So that another process that takes the processors for a moment does not fail the test, up to
+/// seven stretches of five steps are measured and one must hold on all ranks; the three points stay.
 TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
   if (world.size > 4 && !all_layouts()) GTEST_SKIP() << "8 and 16 stages: make test-bubbles";
   for (const std::string schedule : {"1f1b", "gpipe", "interleaved", "breadth-first", "zb-h1"}) {
     Config c = emulated(world.size);
     c.model.layers = 2 * world.size, c.model.width = 192, c.model.context = 128;  // forward of a stage: 7 ms
     c.train.micro_batch = 4, c.train.batch = 4 * 2 * world.size;
-    c.schedule.kind = schedule, c.schedule.chunks = schedule == "interleaved" || schedule == "breadth-first" ? 2 : 1;
+    c.schedule.kind = schedule,
+    c.schedule.chunks = schedule == "interleaved" || schedule == "breadth-first" ? 2 : 1;
     c.trace.steps = 5;
     c = resolve(c);
     Worker worker(c, world);
@@ -122,13 +127,17 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
     for (int attempt = 0; attempt < 7; ++attempt) {
       for (int step = 0; step < (attempt == 0 ? 6 : 5); ++step) worker.step(corpus, step, 0, 1e-3);
       measured = measured_bubble(worker);
-      off = static_cast<double>(over_ranks(std::llround(1e6 * std::abs(measured - expected.bubble(here))), MPI_MAX)) * 1e-6;
+      off = static_cast<double>(
+                over_ranks(std::llround(1e6 * std::abs(measured - expected.bubble(here))), MPI_MAX)) *
+            1e-6;
       if (off <= 0.03) break;
     }
-    EXPECT_LE(off, 0.03) << schedule << " on rank " << here << ": bubble " << measured << ", simulated " << expected.bubble(here);
+    EXPECT_LE(off, 0.03) << schedule << " on rank " << here << ": bubble " << measured << ", simulated "
+                         << expected.bubble(here);
     if (world.rank == 0)
-      std::printf("%-14s %2d stages: bubble of stage 0 %.4f, simulated %.4f; farthest off of all stages %.4f\n", schedule.c_str(),
-                  world.size, measured, expected.bubble(0), off);
+      std::printf(
+          "%-14s %2d stages: bubble of stage 0 %.4f, simulated %.4f; farthest off of all stages %.4f\n",
+          schedule.c_str(), world.size, measured, expected.bubble(0), off);
   }
 }
 
@@ -157,16 +166,22 @@ TEST_F(Emulated, AnyGridRunsWithRealMessagesAndNoMemory) {
     EXPECT_EQ(worker.memory().kind(), Memory::Kind::counted);
     // The ledger tells of the messages as they would be, not of the empty ones that travel.
     const std::int64_t one = 2 * 32 * 64 * 4 / (c.train.sequence_parallel ? grid.tensor : 1);
-    const int cuts = (worker.layout().coord.pipeline + 1 < grid.pipeline) + (worker.layout().coord.pipeline > 0);
-    EXPECT_EQ(worker.ledger().of(Axis::pipeline, TrafficClass::pipeline).bytes, 2 * cuts * worker.layout().micro_batches() * one)
+    const int cuts =
+        (worker.layout().coord.pipeline + 1 < grid.pipeline) + (worker.layout().coord.pipeline > 0);
+    EXPECT_EQ(worker.ledger().of(Axis::pipeline, TrafficClass::pipeline).bytes,
+              2 * cuts * worker.layout().micro_batches() * one)
         << to_string(grid);
-    EXPECT_EQ(worker.ledger().of(Axis::tensor, TrafficClass::tensor).bytes > 0, grid.tensor > 1) << to_string(grid);
+    EXPECT_EQ(worker.ledger().of(Axis::tensor, TrafficClass::tensor).bytes > 0, grid.tensor > 1)
+        << to_string(grid);
     // Of a small unit one rank may own all, and send nothing.
-    EXPECT_EQ(over_ranks(worker.ledger().of(Axis::data, TrafficClass::gradients).bytes, MPI_SUM) > 0, grid.data > 1) << to_string(grid);
+    EXPECT_EQ(over_ranks(worker.ledger().of(Axis::data, TrafficClass::gradients).bytes, MPI_SUM) > 0,
+              grid.data > 1)
+        << to_string(grid);
   }
 }
 
-/// Messages between ranks that share a product are empty here; the time that the simulator gives them passes all the same.
+/// Messages between ranks that share a product are empty here; the time that the simulator gives them passes
+/// all the same.
 TEST_F(Emulated, TensorSumsTakeTheirTime) {
   if (world.size != 2) GTEST_SKIP();
   Config c = emulated(1);
@@ -181,12 +196,14 @@ TEST_F(Emulated, TensorSumsTakeTheirTime) {
   EXPECT_GT(expected.sums[0], 0);
   EXPECT_GE(worker.executor().spent().wait_tensor, steps * expected.sums[0]);
   std::size_t sums = 0;
-  for (const Action& action : worker.executor().list()) sums += static_cast<std::size_t>(is_communication(action) ? 0 : action.sums);
+  for (const Action& action : worker.executor().list())
+    sums += static_cast<std::size_t>(is_communication(action) ? 0 : action.sums);
   EXPECT_EQ(worker.executor().recorder().sums(0).size(), sums);
 }
 
-/// Processor time of a rank outside of MPI, on a device that computes in no time; what layers ask of it is still called. What reading the
-/// clock around each MPI call costs outside of what it reads, one reading, is not the executor's.
+/// Processor time of a rank outside of MPI, on a device that computes in no time; what layers ask of it is
+/// still called. What reading the clock around each MPI call costs outside of what it reads, one reading, is
+/// not the executor's.
 TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
   if (world.size != 2) GTEST_SKIP();
   Config c = emulated(2);
@@ -218,8 +235,8 @@ TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
   }
   EXPECT_LE(best, 20) << "microseconds an action";
   if (world.rank == 0)
-    std::printf("own cost of the executor: %.2f us an action, %ld actions a step, %ld MPI calls\n", best, static_cast<long>(actions),
-                static_cast<long>(mpi_calls));
+    std::printf("own cost of the executor: %.2f us an action, %ld actions a step, %ld MPI calls\n", best,
+                static_cast<long>(actions), static_cast<long>(mpi_calls));
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ std::vector<Case> cases() {
 
 std::vector<std::int32_t> some_tokens(const Config& config, std::int64_t count) {
   std::vector<std::int32_t> tokens;
-  for (std::int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<std::int32_t>((i * i * 7 + 3 * i + 1) % config.model.vocabulary));
+  for (std::int64_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<std::int32_t>((i * i * 7 + 3 * i + 1) % config.model.vocabulary));
   return tokens;
 }
 
@@ -53,7 +54,8 @@ TEST(Generator, CachedKeysAndValuesAnswerLikeTheWholeTextFedAgain) {
       const std::vector<float> again = whole.append({tokens.begin(), tokens.begin() + i + 1});
       ASSERT_EQ(step.size(), static_cast<std::size_t>(config.model.vocabulary));
       EXPECT_GT(largest(again), 0.1) << name;
-      EXPECT_LT(farthest(step, again), (config.train.precision == "bf16" ? 2e-2 : 1e-5) * largest(again)) << name << ", position " << i;
+      EXPECT_LT(farthest(step, again), (config.train.precision == "bf16" ? 2e-2 : 1e-5) * largest(again))
+          << name << ", position " << i;
     }
   }
 }
@@ -69,7 +71,8 @@ TEST(Generator, AContextIsFilledByPiecesOfAnyLength) {
       Generator pieces(config, worker);
       pieces.append({tokens.begin(), tokens.begin() + first});
       const std::vector<float> logits = pieces.append({tokens.begin() + first, tokens.end()});
-      EXPECT_LT(farthest(logits, expected), (config.train.precision == "bf16" ? 2e-2 : 1e-5) * largest(expected))
+      EXPECT_LT(farthest(logits, expected),
+                (config.train.precision == "bf16" ? 2e-2 : 1e-5) * largest(expected))
           << name << ", cut at " << first;
     }
   }

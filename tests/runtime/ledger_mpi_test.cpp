@@ -18,7 +18,8 @@ World all_ranks() {
 /// A model whose tensors are whole multiples of 64 in every shard, in chunks of about as many blocks.
 Config wide(Style style, const GridConfig& grid, const char* schedule = "1f1b") {
   Config c = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data), 2);
-  c.model.width = c.reproducible.tensor == 4 ? 256 : 128, c.model.mlp_width = 2 * c.model.width, c.model.heads = 4;
+  c.model.width = c.reproducible.tensor == 4 ? 256 : 128, c.model.mlp_width = 2 * c.model.width,
+  c.model.heads = 4;
   c.model.key_value_heads = style == Style::llama && c.reproducible.tensor == 2 ? 2 : 4;
   c.grid = grid;
   c.schedule.kind = schedule, c.schedule.chunks = schedule == std::string("interleaved") ? 2 : 1;
@@ -27,8 +28,8 @@ Config wide(Style style, const GridConfig& grid, const char* schedule = "1f1b") 
   return c;
 }
 
-/// The tensor sums of one step: what the trace has is what the ledger has, and what the plan's passes say but for the sums over T-ths of
-/// the sequence, which come once for each shard.
+/// The tensor sums of one step: what the trace has is what the ledger has, and what the plan's passes say but
+/// for the sums over T-ths of the sequence, which come once for each shard.
 void compare_sums(Worker& worker, const Config& config) {
   const TrafficLedger::Line& sent = worker.ledger().of(Axis::tensor, TrafficClass::tensor);
   const Recorder& recorder = worker.executor().recorder();
@@ -46,17 +47,19 @@ void compare_sums(Worker& worker, const Config& config) {
   EXPECT_EQ(planned_bytes, sent.bytes) << describe(config);
 }
 
-/// How often this rank calls in a step: once for each message of its list, each sum and gather of a unit's part, and each scalar; tensor
-/// sums are counted by `compare_sums`.
+/// How often this rank calls in a step: once for each message of its list, each sum and gather of a unit's
+/// part, and each scalar; tensor sums are counted by `compare_sums`.
 std::map<std::pair<Axis, TrafficClass>, std::int64_t> expected_calls(Worker& worker) {
   const Coord& grid = worker.layout().grid;
   std::map<std::pair<Axis, TrafficClass>, std::int64_t> calls;
   for (const Action& action : worker.executor().list()) {
     if (action.kind == Kind::send)
-      ++calls[{Axis::pipeline, action.payload == Payload::unit ? TrafficClass::gradients : TrafficClass::pipeline}];
+      ++calls[{Axis::pipeline,
+               action.payload == Payload::unit ? TrafficClass::gradients : TrafficClass::pipeline}];
     if (grid.data == 1) continue;
     if (action.kind == Kind::reduce)
-      calls[{Axis::data, TrafficClass::gradients}] += static_cast<std::int64_t>(worker.replicas().roots_of(action.first).size());
+      calls[{Axis::data, TrafficClass::gradients}] +=
+          static_cast<std::int64_t>(worker.replicas().roots_of(action.first).size());
     if (action.kind == Kind::gather)
       for (int unit : worker.replicas().units_updated_by(action.first))
         calls[{Axis::data, TrafficClass::values}] += worker.stage().unit(unit).flat_count() > 0;
@@ -67,7 +70,8 @@ std::map<std::pair<Axis, TrafficClass>, std::int64_t> expected_calls(Worker& wor
   return calls;
 }
 
-/// A step on all ranks beside the formulas: every line of each rank's own ledger, those that have to be empty too.
+/// A step on all ranks beside the formulas: every line of each rank's own ledger, those that have to be empty
+/// too.
 void compare(const Config& given) {
   const Config config = resolve(given);
   const World world = all_ranks();
@@ -87,8 +91,10 @@ void compare(const Config& given) {
       MPI_Allgather(&line.bytes, 1, MPI_INT64_T, of_ranks.data(), 1, MPI_INT64_T, world.comm);
       const auto [bytes, of_replicas] = expected[{axis, kind}];
       std::int64_t sent = of_replicas ? 0 : line.bytes;
-      for (here.data = 0; of_replicas && here.data < config.grid.data; ++here.data) sent += of_ranks[rank_at(worker.layout().grid, here)];
-      EXPECT_EQ(sent, bytes) << name_of(axis) << " " << name_of(kind) << " of rank " << world.rank << ": " << describe(config);
+      for (here.data = 0; of_replicas && here.data < config.grid.data; ++here.data)
+        sent += of_ranks[rank_at(worker.layout().grid, here)];
+      EXPECT_EQ(sent, bytes) << name_of(axis) << " " << name_of(kind) << " of rank " << world.rank << ": "
+                             << describe(config);
       if (kind != TrafficClass::tensor) {
         EXPECT_EQ(line.calls, (calls[{axis, kind}]))
             << name_of(axis) << " " << name_of(kind) << " of rank " << world.rank << ": " << describe(config);
@@ -121,7 +127,8 @@ TEST_P(Ledger, IsTheVolumeOfTheFormulasExactly) {
     };
     try_one("f32", 0, false), try_one("bf16", 1, false), try_one("f32", 2, false);
     try_one("bf16", 0, true), try_one("f32", 1, true), try_one("bf16", 2, true, true);
-    try_one("f32", 0, false, true), try_one("bf16", 0, false, false, "zb-h1"), try_one("f32", 1, false, false, "interleaved");
+    try_one("f32", 0, false, true), try_one("bf16", 0, false, false, "zb-h1"),
+        try_one("f32", 1, false, false, "interleaved");
     if (grid.data == 1) try_one("bf16", 0, true, true), try_one("f32", 0, true, false, "interleaved");
   }
   if (all_ranks().rank == 0) std::printf("%d steps counted\n", cases);

@@ -30,14 +30,21 @@ struct MemoryOfRanks : ::testing::Test {
       add({1, 1, 1, 2}, [](Config& c) { c.train.sequence_parallel = true, c.train.precision = "bf16"; });
       add({1, 1, 2, 1}, [](Config& c) { c.train.zero = 1; });
       add({1, 1, 2, 1}, [](Config& c) { c.train.zero = 2, c.model.tied = false; });
-      add({1, 1, 2, 1}, [](Config& c) { c.reproducible = {2, 4}, c.train.recompute = "block", c.train.batch = 16; });
+      add({1, 1, 2, 1}, [](Config& c) {
+        c.reproducible = {2, 4}, c.train.recompute = "block", c.train.batch = 16;
+      });
       add({1, 2, 1, 1}, [](Config&) {});
       add({1, 2, 1, 1}, [](Config& c) { c.schedule.kind = "interleaved", c.schedule.chunks = 2; });
     } else {
-      add({1, 2, 1, 2}, [](Config& c) { c.train.sequence_parallel = true, c.schedule.kind = "interleaved", c.schedule.chunks = 2; });
-      add({1, 1, 2, 2},
-          [](Config& c) { c.train.zero = 1, c.train.sequence_parallel = true, c.train.precision = "bf16", c.model.positions = "rotary"; });
-      add({1, 2, 2, 1}, [](Config& c) { c.train.zero = 2, c.schedule.kind = "breadth-first", c.schedule.chunks = 2; });
+      add({1, 2, 1, 2}, [](Config& c) {
+        c.train.sequence_parallel = true, c.schedule.kind = "interleaved", c.schedule.chunks = 2;
+      });
+      add({1, 1, 2, 2}, [](Config& c) {
+        c.train.zero = 1, c.train.sequence_parallel = true, c.train.precision = "bf16",
+        c.model.positions = "rotary";
+      });
+      add({1, 2, 2, 1},
+          [](Config& c) { c.train.zero = 2, c.schedule.kind = "breadth-first", c.schedule.chunks = 2; });
       add({1, 4, 1, 1}, [](Config& c) { c.train.recompute = "block"; });
       add({1, 2, 1, 2}, [](Config& c) { c.model.kind = "translator", c.schedule.kind = "zb-h1"; });
       add({1, 1, 1, 4}, [](Config& c) { c.train.sequence_parallel = true, c.model.attention_dropout = 0; });
@@ -46,9 +53,10 @@ struct MemoryOfRanks : ::testing::Test {
   }
 
   static std::string describe(const Config& c) {
-    return fmt::format("{} pipeline {} data {} tensor {} {} zero {}{} recompute {} {}", c.model.kind, c.grid.pipeline, c.grid.data,
-                       c.grid.tensor, c.schedule.kind, c.train.zero, c.train.sequence_parallel ? " sequence parallel" : "",
-                       c.train.recompute, c.train.precision);
+    return fmt::format("{} pipeline {} data {} tensor {} {} zero {}{} recompute {} {}", c.model.kind,
+                       c.grid.pipeline, c.grid.data, c.grid.tensor, c.schedule.kind, c.train.zero,
+                       c.train.sequence_parallel ? " sequence parallel" : "", c.train.recompute,
+                       c.train.precision);
   }
 };
 
@@ -70,18 +78,22 @@ TEST_F(MemoryOfRanks, ARunThatIsGivenExactlyThePredictionFinishes) {
       config.memory.device_limit = std::max(config.memory.device_limit, total_of(plan.most_memory(stage)));
     Worker worker(config, world, plan);
     worker.waiting().set_crowded(true);
-    EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated()), total_of(plan.memory_of(worker.layout().coord))) << describe(config);
+    EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated()),
+              total_of(plan.memory_of(worker.layout().coord)))
+        << describe(config);
     train_a_little(worker);
   }
 }
 
 TEST_F(MemoryOfRanks, EveryRankRefusesWhatDoesNotFitOnOneAndThePredictionWasRight) {
   Config config = small_run();
-  config.grid.pipeline = world.size, config.schedule.cuts = world.size == 2 ? std::vector<int>{2} : std::vector<int>{2, 4, 6};
+  config.grid.pipeline = world.size,
+  config.schedule.cuts = world.size == 2 ? std::vector<int>{2} : std::vector<int>{2, 4, 6};
   config = resolve(config);
   const RunPlan plan = make_run_plan(config);
   std::int64_t largest = 0;
-  for (int stage = 0; stage < world.size; ++stage) largest = std::max(largest, total_of(plan.most_memory(stage)));
+  for (int stage = 0; stage < world.size; ++stage)
+    largest = std::max(largest, total_of(plan.most_memory(stage)));
   Config limited = config;
   limited.memory.device_limit = largest - 1;
   EXPECT_LT(total_of(plan.most_memory(world.size - 1)) * 4, largest * 5) << "no other stage is smaller";
@@ -104,7 +116,8 @@ TEST_F(MemoryOfRanks, APredictionWithoutTheRoomForExchangesIsNoticed) {
   config = resolve(config);
   const RunPlan plan = make_run_plan(config);
   RunPlan wrong = plan;
-  wrong.memory[0][0][static_cast<int>(MemoryClass::workspace)] -= static_cast<std::int64_t>(aligned(plan.rooms[0].passes.exchange));
+  wrong.memory[0][0][static_cast<int>(MemoryClass::workspace)] -=
+      static_cast<std::int64_t>(aligned(plan.rooms[0].passes.exchange));
   wrong.rooms[0].passes.exchange = 0;
   {
     Worker worker(config, world, with_room(plan, 1.3));
@@ -120,7 +133,8 @@ TEST_F(MemoryOfRanks, APredictionWithoutTheRoomForExchangesIsNoticed) {
 TEST_F(MemoryOfRanks, EveryProcessGrowsByWhatWasPredicted) {
   const std::vector<Config> wide = layouts(wide_run()), wordy = layouts(wordy_run());
   std::vector<Config> all;
-  for (int i : world.size == 2 ? std::vector<int>{1, 2, 6} : std::vector<int>{0, 1, 3}) all.push_back(wide[i]);
+  for (int i : world.size == 2 ? std::vector<int>{1, 2, 6} : std::vector<int>{0, 1, 3})
+    all.push_back(wide[i]);
   if (world.size == 2) all.insert(all.end(), {wordy[0], wordy[2]});
   for (const Config& config : all)
     EXPECT_EQ(growth_complaint(config, world, make_run_plan(config)), "")

@@ -4,11 +4,13 @@
 #include "runtime/predicted.h"
 #include "runtime/resident.h"
 
-// The ledger that a dry run predicts, against what a run on one rank takes; memory_mpi_test.cpp does the same for several.
+// The ledger that a dry run predicts, against what a run on one rank takes; memory_mpi_test.cpp does the same
+// for several.
 namespace mindpipe {
 namespace {
 
-/// With arenas given 30 % too much, used is what was predicted; with arenas as predicted, and not a byte beyond, the run ends.
+/// With arenas given 30 % too much, used is what was predicted; with arenas as predicted, and not a byte
+/// beyond, the run ends.
 void expect_as_predicted(Config config) {
   config.device.threads = 2;
   config = resolve(config);
@@ -55,7 +57,8 @@ TEST(PredictedMemory, BeyondTheLimitIsRefusedWithTheLedgerBeforeAnythingIsTaken)
     FAIL() << "a run that needs " << total_of(plan.memory[0][0]) << " bytes was given fewer";
   } catch (const Error& error) {
     EXPECT_EQ(error.code, Exit::out_of_memory);
-    for (const char* text : {"memory.device_limit", "values", "gradients", "optimizer", "activations", "boundary", "workspace", "total"})
+    for (const char* text : {"memory.device_limit", "values", "gradients", "optimizer", "activations",
+                             "boundary", "workspace", "total"})
       EXPECT_THAT(error.what(), testing::HasSubstr(text));
   }
   EXPECT_LT(resident_bytes() - before, total_of(plan.memory[0][0]) / 100);
@@ -86,13 +89,15 @@ TEST(PredictedMemory, IsWhatTheProcessGrowsBy) {
     for (const char* precision : {"f32", "bf16"}) {
       config.train.precision = precision;
       config = resolve(config);
-      EXPECT_EQ(growth_complaint(config, World{}, make_run_plan(config)), "") << config.model.vocabulary << " words, " << precision;
+      EXPECT_EQ(growth_complaint(config, World{}, make_run_plan(config)), "")
+          << config.model.vocabulary << " words, " << precision;
     }
 }
 
 TEST(PredictedMemory, OfABillionParametersTakesNextToNothing) {
   Config config = wide_run();
-  config.model.layers = 20, config.model.width = 2048, config.model.heads = 16, config.model.mlp_width = 8192, config.model.context = 1024;
+  config.model.layers = 20, config.model.width = 2048, config.model.heads = 16, config.model.mlp_width = 8192,
+  config.model.context = 1024;
   config.grid = {1, 4, 2, 2}, config.train.batch = 64;
   config = resolve(config);
   const std::int64_t before = high_water_after_reset();

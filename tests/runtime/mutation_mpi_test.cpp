@@ -35,24 +35,31 @@ Config config_of(const Case& c) {
 
 std::string name_of(const ::testing::TestParamInfo<Case>& info) {
   const auto& [grid, options, style] = info.param;
-  const char* more = options == Case::sequence ? "sequence_" : options == Case::zero ? "zero_" : options == Case::zero2 ? "zero2_" : "";
+  const char* more = options == Case::sequence ? "sequence_"
+                     : options == Case::zero   ? "zero_"
+                     : options == Case::zero2  ? "zero2_"
+                                               : "";
   return fmt::format("{}x{}x{}_{}{}", grid.pipeline, grid.data, grid.tensor, more, mindpipe::name_of(style));
 }
 
 /// Everything that can be left out.
 std::vector<std::string> all_mutations() {
-  std::vector<std::string> names{"replicas.fold", "replicas.combine_sequence", "replicas.add_uses", "replicas.clear"};
+  std::vector<std::string> names{"replicas.fold", "replicas.combine_sequence", "replicas.add_uses",
+                                 "replicas.clear"};
   for (const char* axis : {"tensor", "data", "pipeline"})
     for (const char* operation : {"sum", "sum_scatter", "gather", "maximum", "sum_scalars", "sum_integers"})
       names.push_back(fmt::format("{}.{}", axis, operation));
-  for (Payload payload : {Payload::activation, Payload::memory, Payload::gradient, Payload::memory_gradient, Payload::unit})
-    for (const char* way : {"0>1", "1>0"}) names.push_back(fmt::format("message.{}.{}", static_cast<int>(payload), way));
+  for (Payload payload :
+       {Payload::activation, Payload::memory, Payload::gradient, Payload::memory_gradient, Payload::unit})
+    for (const char* way : {"0>1", "1>0"})
+      names.push_back(fmt::format("message.{}.{}", static_cast<int>(payload), way));
   return names;
 }
 
 class Mutations : public ::testing::TestWithParam<Case> {
  protected:
-  /// A step; then one with the mutation, an evaluation and the digest of the state. Where they differ from one rank's, as text.
+  /// A step; then one with the mutation, an evaluation and the digest of the state. Where they differ from
+  /// one rank's, as text.
   std::string noticed(const std::string& name, int number) {
     Worker worker(config, world);
     share_processors(worker);
@@ -95,20 +102,24 @@ TEST_P(Mutations, OfEachCallAloneAreNoticedAndNothingElseIs) {
   for (const auto& [name, count] : counts) {
     said += fmt::format(" {} x {}", count, name);
     for (int number = 0; number < count; ++number)
-      EXPECT_NE(noticed(name, number), "") << name << " number " << number << " of " << count << " can be left out without a test failing";
+      EXPECT_NE(noticed(name, number), "")
+          << name << " number " << number << " of " << count << " can be left out without a test failing";
   }
   if (world.rank == 0) std::printf("left out, one at a time:%s\n", said.c_str());
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Mutations,
-                         ::testing::Values(Case{on_tensor}, Case{on_tensor, Case::sequence}, Case{on_data}, Case{on_data, Case::zero},
-                                           Case{on_data, Case::zero2}, Case{on_pipeline}, Case{on_tensor, Case::none, Style::translator},
-                                           Case{on_tensor, Case::sequence, Style::llama},
-                                           Case{on_tensor, Case::sequence, Style::translator}, Case{on_data, Case::none, Style::llama},
-                                           Case{on_data, Case::zero2, Style::translator}, Case{on_pipeline, Case::none, Style::llama},
-                                           Case{on_pipeline, Case::none, Style::translator}, Case{{1, 2, 2, 1}, Case::zero2},
-                                           Case{{1, 2, 1, 2}, Case::sequence}, Case{{1, 1, 2, 2}, Case::zero, Style::llama}),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Of, Mutations,
+    ::testing::Values(Case{on_tensor}, Case{on_tensor, Case::sequence}, Case{on_data},
+                      Case{on_data, Case::zero}, Case{on_data, Case::zero2}, Case{on_pipeline},
+                      Case{on_tensor, Case::none, Style::translator},
+                      Case{on_tensor, Case::sequence, Style::llama},
+                      Case{on_tensor, Case::sequence, Style::translator},
+                      Case{on_data, Case::none, Style::llama}, Case{on_data, Case::zero2, Style::translator},
+                      Case{on_pipeline, Case::none, Style::llama},
+                      Case{on_pipeline, Case::none, Style::translator}, Case{{1, 2, 2, 1}, Case::zero2},
+                      Case{{1, 2, 1, 2}, Case::sequence}, Case{{1, 1, 2, 2}, Case::zero, Style::llama}),
+    name_of);
 
 /// SHA-256 of all weights as they are written to a file.
 Sha256::Digest digest_of_file(Worker& worker) {
@@ -120,8 +131,9 @@ Sha256::Digest digest_of_file(Worker& worker) {
 TEST(Mutation, OfWhatIsWrittenToAFileIsNoticed) {
   const World world = all_ranks();
   if (world.size != 2) GTEST_SKIP() << "for two ranks";
-  for (const auto& [c, axis] :
-       {std::pair{Case{on_tensor}, "tensor"}, {Case{on_pipeline}, "pipeline"}, {Case{on_data, Case::zero}, "data"}}) {
+  for (const auto& [c, axis] : {std::pair{Case{on_tensor}, "tensor"},
+                                {Case{on_pipeline}, "pipeline"},
+                                {Case{on_data, Case::zero}, "data"}}) {
     Config config = config_of(c);
     config.train.precision = "bf16";  // masters, which lie in parts
     Worker one(alone(config), {}), worker(config, world);

@@ -46,7 +46,8 @@ TEST(NetworkOnPaper, StagesOfOneNodeAreNeighbours) {
       if (from != to) {
         EXPECT_EQ(is_within(between(network, from, to)), from / 2 == to / 2) << from << " to " << to;
       }
-  const Network uneven = network_on_paper(on_nodes_of_four({1, 4, 3, 1}));  // a stage of three, the second one on two nodes
+  const Network uneven =
+      network_on_paper(on_nodes_of_four({1, 4, 3, 1}));  // a stage of three, the second one on two nodes
   EXPECT_FALSE(is_within(between(uneven, 0, 1)));
   EXPECT_FALSE(is_within(uneven.data));
 }
@@ -70,7 +71,8 @@ TEST(NetworkOnPaper, AStepOnSlowLinksTakesLonger) {
   for (const GridConfig& grid : {GridConfig{1, 8, 1, 1}, {1, 1, 8, 1}, {1, 1, 2, 4}}) {
     const Config c = on_nodes_of_four(grid);
     EXPECT_GT(step(c, 1e6), 2 * step(c, 1e8)) << grid.pipeline << ' ' << grid.data << ' ' << grid.tensor;
-    EXPECT_EQ(step(on_nodes_of_four({1, 2, 2, 1}), 1e6), step(on_nodes_of_four({1, 2, 2, 1}), 1e8)) << "one node";
+    EXPECT_EQ(step(on_nodes_of_four({1, 2, 2, 1}), 1e6), step(on_nodes_of_four({1, 2, 2, 1}), 1e8))
+        << "one node";
   }
 }
 

@@ -4,7 +4,8 @@
 #include "late_backend.h"
 #include "runtime/predicted.h"
 
-// On a device that runs behind the host a step is put into its queues and nothing else: no wait, no download, no memory taken.
+// On a device that runs behind the host a step is put into its queues and nothing else: no wait, no download,
+// no memory taken.
 namespace mindpipe {
 namespace {
 
@@ -12,16 +13,18 @@ namespace {
 struct LateWorker {
   LateBackend* device = nullptr;
   std::unique_ptr<Worker> worker;
-  std::vector<std::string> halts;      ///< in the step under way
-  std::vector<std::int64_t> asked_at;  ///< how much had been issued when the host asked how far the device has come
+  std::vector<std::string> halts;  ///< in the step under way
+  std::vector<std::int64_t>
+      asked_at;  ///< how much had been issued when the host asked how far the device has come
 
   explicit LateWorker(const Config& config) {
-    worker = std::make_unique<Worker>(config, World{}, make_run_plan(config),
-                                      [this](const Config& c, Memory& memory, int threads, const World& world) {
-                                        auto late = std::make_unique<LateBackend>(make_backend(c, memory, threads, world), 0);
-                                        device = late.get();
-                                        return late;
-                                      });
+    worker = std::make_unique<Worker>(
+        config, World{}, make_run_plan(config),
+        [this](const Config& c, Memory& memory, int threads, const World& world) {
+          auto late = std::make_unique<LateBackend>(make_backend(c, memory, threads, world), 0);
+          device = late.get();
+          return late;
+        });
     device->on_halt([this](const std::string& call) {
       if (call == "finished") asked_at.push_back(device->issued());
       else halts.push_back(call);
@@ -53,7 +56,8 @@ TEST(NoWait, AStepIsPutIntoTheQueuesAndNothingElse) {
       EXPECT_THAT(late.halts, testing::IsEmpty()) << "step " << step;
       // It asks for the answer of the step before, once all of this one is in the queues.
       EXPECT_EQ(late.asked_at.empty(), step == 0);
-      for (const std::int64_t issued : late.asked_at) EXPECT_EQ(issued, late.device->issued()) << "step " << step;
+      for (const std::int64_t issued : late.asked_at)
+        EXPECT_EQ(issued, late.device->issued()) << "step " << step;
       ASSERT_EQ(known.has_value(), step > 0);
       if (known) {
         EXPECT_EQ(known->step, step - 1);
@@ -135,7 +139,8 @@ TEST(NoWait, AnswersAreThoseOfADeviceThatIsNeverLate) {
       if (const auto known = late.step(corpus, step)) of_late.push_back(*known);
     of_late.push_back(late.worker->executor().remaining().value());
     for (int step = 0; step < 4; ++step) {
-      const StepScalars wanted = prompt.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3).value();
+      const StepScalars wanted =
+          prompt.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3).value();
       EXPECT_EQ(of_late[step].loss, wanted.loss) << step;
       EXPECT_EQ(of_late[step].gradient_norm, wanted.gradient_norm) << step;
       EXPECT_EQ(of_late[step].valid, wanted.valid) << step;

@@ -8,13 +8,14 @@
 
 #include "runtime/recorder_cost.h"
 
-// What a message that is awaited in the background takes from the rank that computes. Two stages: rank 0, on one processor, runs the
-// forward of the only micro-batch while its receive of the gradient stands open; rank 1, which cannot begin before that has ended, waits.
-// The same step is run with the executor's own hook in the backend and with none, turn about.
+// What a message that is awaited in the background takes from the rank that computes. Two stages: rank 0, on
+// one processor, runs the forward of the only micro-batch while its receive of the gradient stands open; rank
+// 1, which cannot begin before that has ended, waits. The same step is run with the executor's own hook in
+// the backend and with none, turn about.
 namespace mindpipe {
 
-/// Processor time of this thread between the first receive and the first send of a step, and how often MPI was asked in between: of rank 0,
-/// the forward. One for each program that includes this.
+/// Processor time of this thread between the first receive and the first send of a step, and how often MPI
+/// was asked in between: of rank 0, the forward. One for each program that includes this.
 struct ForwardWatch {
   enum class Stage : std::uint8_t { off, before, inside, behind };
   Stage stage = Stage::off;
@@ -41,12 +42,14 @@ inline ForwardWatch forward_watch;
 }  // namespace mindpipe
 
 extern "C" {
-int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+              MPI_Request* request) {
   const int code = PMPI_Irecv(data, count, type, from, tag, comm, request);
   mindpipe::forward_watch.receives();
   return code;
 }
-int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
   mindpipe::forward_watch.sends();
   return PMPI_Isend(data, count, type, to, tag, comm, request);
 }
@@ -80,14 +83,16 @@ struct ShareLeft {
 
 inline std::string to_string(const ShareLeft& share) {
   return fmt::format(
-      "forward of {:.1f} ms in operations of {:.1f} us, width {}: {:.3f} of the rate while a receive is open, {:.0f} looks (load {:.1f})",
+      "forward of {:.1f} ms in operations of {:.1f} us, width {}: {:.3f} of the rate while a receive is "
+      "open, {:.0f} looks (load {:.1f})",
       share.milliseconds, share.operation, share.width, share.share, share.looks, share.load);
 }
 
 /// Two stages of which the first does nearly all, its operations as long as `width` makes them.
 class OpenReceive {
  public:
-  OpenReceive(const World& world, int width) : width_(width), config_(make_config(width)), worker_(config_, world) {
+  OpenReceive(const World& world, int width)
+      : width_(width), config_(make_config(width)), worker_(config_, world) {
     stay_on_processor(world.rank);
     worker_.waiting().set_crowded(true);
   }
@@ -104,7 +109,8 @@ class OpenReceive {
       ForwardWatch seen[2];
       for (int turn = 0; turn < 2; ++turn) {
         const bool with_hook = (turn == 0) == (pair % 2 == 0);
-        seen[with_hook] = forward_of(feeder, with_hook ? Hook([this] { worker_.executor().look_around(); }) : Hook());
+        seen[with_hook] =
+            forward_of(feeder, with_hook ? Hook([this] { worker_.executor().look_around(); }) : Hook());
       }
       if (worker_.world().rank != 0) continue;
       MP_CHECK(seen[0].stage == ForwardWatch::Stage::behind, "a step began no receive before its first send");

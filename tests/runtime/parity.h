@@ -43,20 +43,25 @@ struct Outcome {
 
 /// Where two outcomes differ first, as text; empty when every bit is the same.
 inline std::string difference(const Outcome& got, const Outcome& wanted) {
-  const auto same = [](double a, double b) { return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b); };
+  const auto same = [](double a, double b) {
+    return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+  };
   for (std::size_t i = 0; i < wanted.losses.size(); ++i) {
-    if (!same(got.losses[i], wanted.losses[i])) return fmt::format("loss of step {}: {} and not {}", i, got.losses[i], wanted.losses[i]);
+    if (!same(got.losses[i], wanted.losses[i]))
+      return fmt::format("loss of step {}: {} and not {}", i, got.losses[i], wanted.losses[i]);
     if (!same(got.norms[i], wanted.norms[i]))
       return fmt::format("gradient norm of step {}: {} and not {}", i, got.norms[i], wanted.norms[i]);
   }
-  if (!same(got.evaluation, wanted.evaluation)) return fmt::format("evaluation: {} and not {}", got.evaluation, wanted.evaluation);
+  if (!same(got.evaluation, wanted.evaluation))
+    return fmt::format("evaluation: {} and not {}", got.evaluation, wanted.evaluation);
   if (got.state != wanted.state)
-    return fmt::format("SHA-256 of weights and state: {} and not {}", to_string(got.state), to_string(wanted.state));
+    return fmt::format("SHA-256 of weights and state: {} and not {}", to_string(got.state),
+                       to_string(wanted.state));
   return {};
 }
 
-/// Samples that are a function of (step, place in the batch): unequal numbers of targets that count, one sample without any,
-/// one whose source is all padding.
+/// Samples that are a function of (step, place in the batch): unequal numbers of targets that count, one
+/// sample without any, one whose source is all padding.
 class Feed {
  public:
   /// `device`: where the samples have to lie, if not in the host's memory.
@@ -75,12 +80,16 @@ class Feed {
   }
 
   const StepInput& at(int step) {
-    const std::int64_t q = layout_.sequence, samples = static_cast<std::int64_t>(layout_.micro_batches()) * layout_.samples;
+    const std::int64_t q = layout_.sequence,
+                       samples = static_cast<std::int64_t>(layout_.micro_batches()) * layout_.samples;
     input_.valid = 0;
     for (std::int64_t i = 0; i < samples; ++i) {
       const std::int64_t sample = layout_.first_sample(0) + i;
-      const RandomStream stream{7, purpose_of("feed"), static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(sample)};
-      const auto token = [&](std::int64_t at) { return static_cast<std::int32_t>(stream.word(at) % vocabulary_); };
+      const RandomStream stream{7, purpose_of("feed"), static_cast<std::uint32_t>(step),
+                                static_cast<std::uint32_t>(sample)};
+      const auto token = [&](std::int64_t at) {
+        return static_cast<std::int32_t>(stream.word(at) % vocabulary_);
+      };
       const std::int64_t ignored = sample % 4 == 1 ? q : stream.word(1000) % q;
       for (std::int64_t j = 0; j < q; ++j) {
         drawn_.tokens.as<std::int32_t>()[i * q + j] = token(j);
@@ -89,10 +98,12 @@ class Feed {
       }
       input_.valid += q - ignored;
       if (translator_)
-        drawn_.source_lengths.as<std::int32_t>()[i] = sample % 3 == 2 ? 0 : static_cast<std::int32_t>(1 + stream.word(3000) % q);
+        drawn_.source_lengths.as<std::int32_t>()[i] =
+            sample % 3 == 2 ? 0 : static_cast<std::int32_t>(1 + stream.word(3000) % q);
     }
     if (device_ != nullptr)
-      for (auto tensor : {&StepInput::tokens, &StepInput::targets, &StepInput::source, &StepInput::source_lengths})
+      for (auto tensor :
+           {&StepInput::tokens, &StepInput::targets, &StepInput::source, &StepInput::source_lengths})
         if (drawn_.*tensor) device_->upload((drawn_.*tensor).data, input_.*tensor);
     input_.step = step, input_.rate = 0.01 / (1 + step);
     input_.clip = clip_, input_.label_smoothing = smoothing_;
@@ -119,13 +130,15 @@ class Feed {
   StepInput drawn_, input_;  ///< the same tensors where there is no device
 };
 
-/// Some steps of a worker, then an evaluation: the same loop for one rank and for many. `before` is told each step.
-inline void train_some(Worker& worker, int steps, Outcome& outcome, const std::function<void(int)>& before = {}) {
+/// Some steps of a worker, then an evaluation: the same loop for one rank and for many. `before` is told each
+/// step.
+inline void train_some(Worker& worker, int steps, Outcome& outcome,
+                       const std::function<void(int)>& before = {}) {
   Feed feed(worker.config(), worker.layout(), worker.backend().host_may_read() ? nullptr : &worker.backend());
   const auto keep = [&](const std::optional<StepScalars>& known) {
     if (!known) return;
-    MP_CHECK(known->step == static_cast<std::int64_t>(outcome.losses.size()), "step {} is answered as number {}", known->step,
-             outcome.losses.size());
+    MP_CHECK(known->step == static_cast<std::int64_t>(outcome.losses.size()),
+             "step {} is answered as number {}", known->step, outcome.losses.size());
     outcome.losses.push_back(known->loss);
     outcome.norms.push_back(known->gradient_norm);
   };
@@ -163,7 +176,9 @@ inline Outcome outcome_of(const Config& config, const World& world, int steps) {
 }
 
 enum class Style { gpt2, llama, translator };
-inline const char* name_of(Style style) { return style == Style::gpt2 ? "gpt2" : style == Style::llama ? "llama" : "translator"; }
+inline const char* name_of(Style style) {
+  return style == Style::gpt2 ? "gpt2" : style == Style::llama ? "llama" : "translator";
+}
 
 /// What MINDPIPE_TEST_DEVICE names: cpu, or cuda to try several ranks on a GPU that they share.
 inline std::string device_of_tests() {
@@ -186,19 +201,22 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   c.model.heads = tensor == 6 ? 12 : three ? 6 : tensor == 8 ? 16 : 8;
   c.model.key_value_heads = style == Style::llama ? c.model.heads / 2 : 0;
   c.model.mlp_width = three ? 72 : 64;
-  c.model.layers = style == Style::translator ? std::max(1, (blocks - 3 + 4) / 5) : std::max(1, (blocks - 2 + 1) / 2);
+  c.model.layers =
+      style == Style::translator ? std::max(1, (blocks - 3 + 4) / 5) : std::max(1, (blocks - 2 + 1) / 2);
   c.model.vocabulary = 101;
   c.model.context = three ? 24 : 16;
   c.data.sequence = three ? 12 : 16;
   c.model.dropout = 0.1, c.model.attention_dropout = 0.2;
   c.model.initial_deviation = 0.2;
   if (style == Style::llama)
-    c.model.positions = "rotary", c.model.norm = "rms", c.model.mlp = "swiglu", c.model.bias = false, c.model.tied = false;
+    c.model.positions = "rotary", c.model.norm = "rms", c.model.mlp = "swiglu", c.model.bias = false,
+    c.model.tied = false;
   c.reproducible = {tensor, data};
   c.train.micro_batch = 2, c.train.batch = 2 * of_shard * data;
   c.train.clip = 0.5, c.train.label_smoothing = 0.1;
   c.device.kind = device_of_tests();
-  if (c.device.kind == "cuda") c.model.width = 8 * c.model.heads;  // what its libraries take, and need not leave to our own kernels
+  if (c.device.kind == "cuda")
+    c.model.width = 8 * c.model.heads;  // what its libraries take, and need not leave to our own kernels
   c.device.threads = 1;
   return c;
 }

@@ -38,11 +38,23 @@ inline std::vector<GridConfig> grids_of(int ranks) {
 
 /// How many options each dimension has.
 inline Choice options_of(int ranks) {
-  return {static_cast<int>(grids_of(ranks).size()), static_cast<int>(schedules.size()), 3, 2, 3, 2, 2, 3, 2, 2, 2};
+  return {static_cast<int>(grids_of(ranks).size()),
+          static_cast<int>(schedules.size()),
+          3,
+          2,
+          3,
+          2,
+          2,
+          3,
+          2,
+          2,
+          2};
 }
 
 /// Logical shards of an axis of this degree: as many, twice as many, or three.
-inline int logical_shards(int degree, int option) { return option == 0 ? degree : option == 1 ? 2 * degree : 3; }
+inline int logical_shards(int degree, int option) {
+  return option == 0 ? degree : option == 1 ? 2 * degree : 3;
+}
 
 inline bool is_possible(const Choice& choice, int ranks) {
   const GridConfig grid = grids_of(ranks)[choice[grid_at]];
@@ -53,19 +65,23 @@ inline bool is_possible(const Choice& choice, int ranks) {
   return true;
 }
 
-/// The configuration of a choice. Stages are uneven by hand where cuts_at says so: every chunk but the last is one block.
+/// The configuration of a choice. Stages are uneven by hand where cuts_at says so: every chunk but the last
+/// is one block.
 inline Config config_of(const Choice& choice, int ranks) {
   const GridConfig grid = grids_of(ranks)[choice[grid_at]];
   const std::string schedule = schedules[choice[schedule_at]];
-  const int chunks = schedule == "interleaved" || schedule == "breadth-first" ? 2 : 1, all = grid.pipeline * chunks;
+  const int chunks = schedule == "interleaved" || schedule == "breadth-first" ? 2 : 1,
+            all = grid.pipeline * chunks;
   Config c = tiny(static_cast<Style>(choice[style_at]), logical_shards(grid.tensor, choice[shards_at]),
-                  logical_shards(grid.data, choice[shards_at]), choice[accumulation_at] == 0 ? 1 : 3, std::max(8, all));
+                  logical_shards(grid.data, choice[shards_at]), choice[accumulation_at] == 0 ? 1 : 3,
+                  std::max(8, all));
   c.grid = grid;
   c.schedule.kind = schedule, c.schedule.chunks = chunks;
   if (choice[cuts_at] == 1)
     for (int i = 1; i < all; ++i) c.schedule.cuts.push_back(i);
   c.train.precision = choice[precision_at] == 0 ? "f32" : "bf16";
-  if (c.device.kind == "cuda" && c.train.precision == "bf16") c.model.attention_dropout = 0;  // else its library is never asked
+  if (c.device.kind == "cuda" && c.train.precision == "bf16")
+    c.model.attention_dropout = 0;  // else its library is never asked
   c.train.zero = choice[zero_at];
   c.train.sequence_parallel = choice[sequence_at] == 1;
   c.train.recompute = choice[recompute_at] == 1 ? "block" : "none";
@@ -82,10 +98,11 @@ inline Config alone(Config c) {
 }
 
 inline std::string describe(const Config& c) {
-  return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {} {}, {}, batch {}, zero {}{}{}", c.grid.pipeline, c.grid.data,
-                     c.grid.tensor, c.reproducible.data, c.reproducible.tensor, c.schedule.kind,
-                     c.schedule.cuts.empty() ? "" : " cut unevenly", c.model.kind, c.model.tied ? "tied" : "untied", c.train.precision,
-                     c.optimizer.kind, c.train.batch, c.train.zero, c.train.sequence_parallel ? ", sequence parallel" : "",
+  return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {} {}, {}, batch {}, zero {}{}{}",
+                     c.grid.pipeline, c.grid.data, c.grid.tensor, c.reproducible.data, c.reproducible.tensor,
+                     c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly", c.model.kind,
+                     c.model.tied ? "tied" : "untied", c.train.precision, c.optimizer.kind, c.train.batch,
+                     c.train.zero, c.train.sequence_parallel ? ", sequence parallel" : "",
                      c.train.recompute == "block" ? ", recomputed" : "");
 }
 
@@ -98,8 +115,9 @@ inline std::vector<Choice> covering_choices(int ranks) {
   return covering<dimensions>(possible);
 }
 
-/// Every combination of grid, schedule, model, precision, ZeRO, sequence parallelism and recomputation; shards, cuts, batch and
-/// optimizer are drawn for each by a hash, so that they go round with no other dimension.
+/// Every combination of grid, schedule, model, precision, ZeRO, sequence parallelism and recomputation;
+/// shards, cuts, batch and optimizer are drawn for each by a hash, so that they go round with no other
+/// dimension.
 inline std::vector<Choice> all_choices(int ranks) {
   std::vector<Choice> chosen;
   Choice options = options_of(ranks);

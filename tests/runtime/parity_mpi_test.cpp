@@ -49,7 +49,8 @@ class References {
   std::map<std::string, Config> configs_;
 };
 
-/// All layouts (MINDPIPE_ALL_LAYOUTS=1), or one in so many of all, mixed (a larger number); 0: a covering choice.
+/// All layouts (MINDPIPE_ALL_LAYOUTS=1), or one in so many of all, mixed (a larger number); 0: a covering
+/// choice.
 int layouts_wished() {
   const char* wish = std::getenv("MINDPIPE_ALL_LAYOUTS");
   return wish == nullptr ? 0 : std::atoi(wish);
@@ -72,17 +73,20 @@ std::vector<Config> some_cases(std::size_t first, std::size_t stride) {
   const int ranks = all_ranks().size;
   const std::vector<Choice> choices = covering_choices(ranks);
   std::vector<Config> configs;
-  for (std::size_t i = first; i<choices.size(); i += ranks> 4 ? 3 * stride : stride) configs.push_back(config_of(choices[i], ranks));
+  for (std::size_t i = first; i<choices.size(); i += ranks> 4 ? 3 * stride : stride)
+    configs.push_back(config_of(choices[i], ranks));
   return configs;
 }
 
-/// Waits for some microseconds after each block, different ones each time, so that ranks meet in ever other orders.
+/// Waits for some microseconds after each block, different ones each time, so that ranks meet in ever other
+/// orders.
 Outcome outcome_of_the_unsteady(const Config& config, const World& world, int steps) {
   Worker worker(config, world);
   share_processors(worker);
   std::uint32_t turn = 0;
   worker.stage().after_block = [&](int, const Boundary&) {
-    const std::uint32_t word = RandomStream{3, purpose_of("unsteady"), static_cast<std::uint32_t>(world.rank), 0}.word(turn++);
+    const std::uint32_t word =
+        RandomStream{3, purpose_of("unsteady"), static_cast<std::uint32_t>(world.rank), 0}.word(turn++);
     std::this_thread::sleep_for(std::chrono::microseconds(word % 4 == 0 ? word % 2000 : 0));
   };
   Outcome outcome;
@@ -91,11 +95,13 @@ Outcome outcome_of_the_unsteady(const Config& config, const World& world, int st
   return outcome;
 }
 
-/// On a device that runs behind the host and whose memory neither the host nor MPI may read: as a GPU that ranks share.
+/// On a device that runs behind the host and whose memory neither the host nor MPI may read: as a GPU that
+/// ranks share.
 Outcome outcome_of_the_late(const Config& config, const World& world, int steps) {
-  Worker worker(config, world, make_run_plan(config), [](const Config& c, Memory& memory, int threads, const World& ranks) {
-    return std::make_unique<LateBackend>(make_backend(c, memory, threads, ranks), ranks.rank);
-  });
+  Worker worker(config, world, make_run_plan(config),
+                [](const Config& c, Memory& memory, int threads, const World& ranks) {
+                  return std::make_unique<LateBackend>(make_backend(c, memory, threads, ranks), ranks.rank);
+                });
   share_processors(worker);
   Outcome outcome;
   train_some(worker, steps, outcome);
@@ -103,7 +109,8 @@ Outcome outcome_of_the_late(const Config& config, const World& world, int steps)
   return outcome;
 }
 
-/// On devices that carry their messages themselves, in the one order that NCCL needs, and run behind the host: as GPUs of their own.
+/// On devices that carry their messages themselves, in the one order that NCCL needs, and run behind the
+/// host: as GPUs of their own.
 Outcome outcome_of_the_queued(const Config& config, const World& world, int steps) {
   LateBackend* device = nullptr;
   Worker worker(
@@ -114,8 +121,9 @@ Outcome outcome_of_the_queued(const Config& config, const World& world, int step
         return late;
       },
       [&](const Config&, const World& ranks, Backend&, Waiting&) {
-        return ranks.size == 1 ? DeviceTransports{}
-                               : DeviceTransports{std::make_unique<OrderedTransports>(*device, ranks.comm), "on paper"};
+        return ranks.size == 1
+                   ? DeviceTransports{}
+                   : DeviceTransports{std::make_unique<OrderedTransports>(*device, ranks.comm), "on paper"};
       });
   share_processors(worker);
   worker.waiting().on_progress([&] { device->look(); });  // a device goes on while its host waits
@@ -152,7 +160,8 @@ bool on_all_ranks(bool here) {
   return all == 1;
 }
 
-void compare(const std::vector<Config>& tried, std::size_t left_out, int steps, const Run& run, const Run& run_alone) {
+void compare(const std::vector<Config>& tried, std::size_t left_out, int steps, const Run& run,
+             const Run& run_alone) {
   const World world = all_ranks();
   const References references(tried, run_alone, steps);
   const bool chatty = std::getenv("MINDPIPE_SAY_LAYOUTS") != nullptr;
@@ -168,10 +177,14 @@ void compare(const std::vector<Config>& tried, std::size_t left_out, int steps, 
     ++done, failed += on_all_ranks(learns && different.empty()) ? 0 : 1;
     if (world.rank == 0) progress.show(done, failed);
   }
-  if (world.rank == 0) std::printf("%d ranks: %zu layouts passed, %zu failed, %zu skipped\n", world.size, done - failed, failed, left_out);
+  if (world.rank == 0)
+    std::printf("%d ranks: %zu layouts passed, %zu failed, %zu skipped\n", world.size, done - failed, failed,
+                left_out);
 }
 
-Outcome outcome_of_steps(const Config& config, const World& world, int steps) { return outcome_of(config, world, steps); }
+Outcome outcome_of_steps(const Config& config, const World& world, int steps) {
+  return outcome_of(config, world, steps);
+}
 
 TEST(Parity, EveryLayoutGivesTheBitsOfOneRank) {
   std::size_t left_out = 0;
@@ -179,9 +192,13 @@ TEST(Parity, EveryLayoutGivesTheBitsOfOneRank) {
   compare(tried, left_out, steps_of_tests(10), outcome_of_steps, outcome_of_steps);
 }
 
-TEST(Parity, RanksThatMeetInOtherOrdersGetTheSameBits) { compare(some_cases(0, 3), 0, 4, outcome_of_the_unsteady, outcome_of_steps); }
+TEST(Parity, RanksThatMeetInOtherOrdersGetTheSameBits) {
+  compare(some_cases(0, 3), 0, 4, outcome_of_the_unsteady, outcome_of_steps);
+}
 
-TEST(Parity, ADeviceThatIsAlwaysLateGetsTheSameBits) { compare(some_cases(2, 4), 0, 4, outcome_of_the_late, outcome_of_steps); }
+TEST(Parity, ADeviceThatIsAlwaysLateGetsTheSameBits) {
+  compare(some_cases(2, 4), 0, 4, outcome_of_the_late, outcome_of_steps);
+}
 
 TEST(Parity, DevicesThatCarryTheirMessagesThemselvesGetTheSameBits) {
   const int ranks = all_ranks().size;
@@ -194,12 +211,14 @@ TEST(Parity, DevicesThatCarryTheirMessagesThemselvesGetTheSameBits) {
 
 /// As the program does it: samples of a corpus, steps and evaluations of a worker.
 Outcome outcome_from_a_corpus(const Config& config, const World& world, int steps) {
-  Corpus corpus(config.data, Part::train, config.model, config.seed), validation(config.data, Part::validation, config.model, config.seed);
+  Corpus corpus(config.data, Part::train, config.model, config.seed),
+      validation(config.data, Part::validation, config.model, config.seed);
   Worker worker(config, world);
   share_processors(worker);
   Outcome outcome;
   for (int step = 0; step < steps; ++step) {
-    const auto at_once = worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 0.01);
+    const auto at_once =
+        worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 0.01);
     const StepScalars scalars = at_once ? *at_once : worker.executor().remaining().value();
     outcome.losses.push_back(scalars.loss), outcome.norms.push_back(scalars.gradient_norm);
     outcome.evaluation = worker.evaluate(validation, 2);
@@ -217,8 +236,8 @@ TEST(Parity, StepsOnACorpusAndEvaluationsBetweenThemHaveTheSameBits) {
   compare(configs, 0, 4, outcome_from_a_corpus, outcome_from_a_corpus);
 }
 
-/// Tables that ZeRO cuts within a tensor and messages that go in parts; more tokens than the classifier takes at once and than a product's
-/// tile has; plain gradient descent.
+/// Tables that ZeRO cuts within a tensor and messages that go in parts; more tokens than the classifier takes
+/// at once and than a product's tile has; plain gradient descent.
 TEST(Parity, LargeAndLongCasesAreNoException) {
   const int ranks = all_ranks().size;
   if (ranks == 3) GTEST_SKIP() << "grids of a power of two";
@@ -228,12 +247,14 @@ TEST(Parity, LargeAndLongCasesAreNoException) {
     for (Style style : {Style::gpt2, Style::translator}) {
       Config large = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data));
       large.grid = grid;
-      large.model.vocabulary = style == Style::gpt2 ? 40001 : 1031, large.train.zero = style == Style::gpt2 ? 2 : 1;
+      large.model.vocabulary = style == Style::gpt2 ? 40001 : 1031,
+      large.train.zero = style == Style::gpt2 ? 2 : 1;
       configs.push_back(resolve(large));
       Config lengthy = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data), 2);
       lengthy.grid = grid;
       lengthy.model.context = lengthy.data.sequence = 168;
-      lengthy.train.sequence_parallel = style == Style::gpt2, lengthy.train.precision = style == Style::gpt2 ? "bf16" : "f32";
+      lengthy.train.sequence_parallel = style == Style::gpt2,
+      lengthy.train.precision = style == Style::gpt2 ? "bf16" : "f32";
       lengthy.optimizer.kind = "sgd";
       configs.push_back(resolve(lengthy));
     }

@@ -6,8 +6,8 @@
 namespace mindpipe {
 namespace {
 
-/// Shards of tensor and data, samples and micro-batches of a shard, model, precision, optimizer, and whether gradients are clipped and
-/// labels smoothed.
+/// Shards of tensor and data, samples and micro-batches of a shard, model, precision, optimizer, and whether
+/// gradients are clipped and labels smoothed.
 enum {
   plain_tensor,
   plain_data,
@@ -24,24 +24,28 @@ using PlainChoice = std::array<int, plain_dimensions>;
 Config plain_config(const PlainChoice& choice) {
   static constexpr std::array tensor_shards{1, 2, 3, 4, 6, 8};
   const int data_shards = choice[plain_data] + 1, micro_batches = choice[plain_micro_batches] + 1;
-  Config c = tiny(static_cast<Style>(choice[plain_style]), tensor_shards[static_cast<std::size_t>(choice[plain_tensor])], data_shards);
+  Config c = tiny(static_cast<Style>(choice[plain_style]),
+                  tensor_shards[static_cast<std::size_t>(choice[plain_tensor])], data_shards);
   c.train.micro_batch = choice[plain_samples] + 1;
   c.train.batch = c.train.micro_batch * micro_batches * data_shards;
   c.train.precision = choice[plain_precision] == 0 ? "f32" : "bf16";
   c.optimizer.kind = choice[plain_optimizer] == 0 ? "adamw" : "sgd";
-  c.optimizer.momentum = choice[plain_optimizer] == 1 ? 0 : 0.9, c.optimizer.nesterov = choice[plain_optimizer] == 3;
+  c.optimizer.momentum = choice[plain_optimizer] == 1 ? 0 : 0.9,
+  c.optimizer.nesterov = choice[plain_optimizer] == 3;
   if (choice[plain_clip] == 1) c.train.clip = 0, c.train.label_smoothing = 0;
   return resolve(c);
 }
 
 TEST(Parity, OneRankGivesTheBitsOfAPlainLoop) {
   std::vector<PlainChoice> choices;
-  for_each_choice<plain_dimensions>({6, 8, 2, 3, 3, 2, 4, 2}, [&](const PlainChoice& choice) { choices.push_back(choice); });
+  for_each_choice<plain_dimensions>({6, 8, 2, 3, 3, 2, 4, 2},
+                                    [&](const PlainChoice& choice) { choices.push_back(choice); });
   choices = covering<plain_dimensions>(choices);
   for (const PlainChoice& choice : choices) {
     const Config config = plain_config(choice);
     const Outcome plain = PlainLoop(config).run(10);
-    EXPECT_TRUE(std::isfinite(plain.losses.back()) && plain.losses.back() != plain.losses.front()) << describe(config);
+    EXPECT_TRUE(std::isfinite(plain.losses.back()) && plain.losses.back() != plain.losses.front())
+        << describe(config);
     EXPECT_EQ(difference(outcome_of(config, {}, 10), plain), "") << describe(config);
   }
   std::printf("%zu cases of 10 steps\n", choices.size());
@@ -60,7 +64,8 @@ TEST(Parity, AnotherSeedOrClipOrShardGivesOtherBits) {
   EXPECT_EQ(difference(outcome_of(config, {}, 2), outcome), "");
   Config seed = config, clip = config, shards = config;
   seed.seed = 12, clip.train.clip = 0.4, shards.reproducible.tensor = 1;
-  for (const Config& other : {seed, clip, shards}) EXPECT_NE(outcome_of(resolve(other), {}, 2).state, outcome.state);
+  for (const Config& other : {seed, clip, shards})
+    EXPECT_NE(outcome_of(resolve(other), {}, 2).state, outcome.state);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace mindpipe {
 
-/// Training as one would write it without a program, an executor or groups: blocks one after the other, sums as plain loops.
-/// What a worker does on any layout must have the bits of this.
+/// Training as one would write it without a program, an executor or groups: blocks one after the other, sums
+/// as plain loops. What a worker does on any layout must have the bits of this.
 class PlainLoop {
  public:
   explicit PlainLoop(const Config& config)
@@ -23,7 +23,8 @@ class PlainLoop {
         scratch_(memory_, MemoryClass::workspace, 16 << 20),
         feed_(config, layout_) {
     for (auto& unit : model_->units()) {
-      unit->lay_out({layout_.tensor_shards, layout_.tensor_shards, 0}, layout_.tensor_shards, 0, context_.dtype);
+      unit->lay_out({layout_.tensor_shards, layout_.tensor_shards, 0}, layout_.tensor_shards, 0,
+                    context_.dtype);
       unit->allocate_values(memory_);
       unit->allocate_gradients(memory_);
       State& state = states_.emplace_back();
@@ -39,7 +40,8 @@ class PlainLoop {
     for (int s = 0; s < steps; ++s) step(s, outcome);
     const StepInput& input = feed_.at(steps);
     std::vector<Floats64> sums;
-    for (int shard = 0; shard < layout_.data_shards; ++shard) sums.push_back({pass_of_shard(input, shard, false)});
+    for (int shard = 0; shard < layout_.data_shards; ++shard)
+      sums.push_back({pass_of_shard(input, shard, false)});
     outcome.evaluation = tree(sums)[0];
     outcome.state = digest();
     return outcome;
@@ -59,14 +61,17 @@ class PlainLoop {
       std::vector<Vector> above;
       for (std::size_t i = 0; i < leaves.size(); i += 2) {
         above.push_back(leaves[i]);
-        for (std::size_t k = 0; i + 1 < leaves.size() && k < leaves[i].size(); ++k) above.back()[k] = leaves[i][k] + leaves[i + 1][k];
+        for (std::size_t k = 0; i + 1 < leaves.size() && k < leaves[i].size(); ++k)
+          above.back()[k] = leaves[i][k] + leaves[i + 1][k];
       }
       leaves = above;
     }
     return leaves[0];
   }
 
-  static Tensor view(Floats& floats, std::int64_t first, std::int64_t count) { return {floats.data() + first, {count}, DType::f32}; }
+  static Tensor view(Floats& floats, std::int64_t first, std::int64_t count) {
+    return {floats.data() + first, {count}, DType::f32};
+  }
 
   void round_values(Unit& unit, State& state) {
     const Tensor masters = view(state.master, 0, unit.flat_count());
@@ -100,7 +105,8 @@ class PlainLoop {
       }
       Boundary d;
       for (int i = static_cast<int>(blocks.size()) - 1; training && i >= 0; --i) {
-        const bool reads = blocks[i].memory_in || (i + 1 < static_cast<int>(blocks.size()) && blocks[i + 1].memory_in);
+        const bool reads =
+            blocks[i].memory_in || (i + 1 < static_cast<int>(blocks.size()) && blocks[i + 1].memory_in);
         if (reads && !d.memory) {
           d.memory = scratch_.take({layout_.samples, layout_.sequence, config_.model.width}, DType::f32);
           backend_->fill(d.memory, 0);
@@ -157,16 +163,19 @@ class PlainLoop {
         for (std::size_t i = 0; i < whole.size(); ++i) whole[i] += more[i];
       }
       gradients.push_back(whole);
-      for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p) squares += tensor_squares(*units[u], p, gradients.back());
+      for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p)
+        squares += tensor_squares(*units[u], p, gradients.back());
     }
     const double tokens = static_cast<double>(input.valid);
-    double factor = 1 / (1.0 / static_cast<double>(layout_.tokens()) * tokens);  // undoes the constant that backward started from
+    double factor = 1 / (1.0 / static_cast<double>(layout_.tokens()) *
+                         tokens);  // undoes the constant that backward started from
     const double norm = std::sqrt(squares) * factor;
     if (input.clip > 0 && norm > input.clip) factor *= input.clip / (norm + 1e-6);
     outcome.losses.push_back(tree(losses)[0] / tokens);
     outcome.norms.push_back(norm);
     ++applied_;
-    for (std::size_t u = 0; u < units.size(); ++u) update(*units[u], states_[u], gradients[u], static_cast<float>(factor), input.rate);
+    for (std::size_t u = 0; u < units.size(); ++u)
+      update(*units[u], states_[u], gradients[u], static_cast<float>(factor), input.rate);
   }
 
   double tensor_squares(Unit& unit, int param, Floats& gradient) {
@@ -185,22 +194,27 @@ class PlainLoop {
 
   void update(Unit& unit, State& state, Floats& gradient, float factor, double given_rate) {
     const OptimizerConfig& o = config_.optimizer;
-    const float rate = static_cast<float>(given_rate), beta1 = static_cast<float>(o.beta1), beta2 = static_cast<float>(o.beta2);
+    const float rate = static_cast<float>(given_rate), beta1 = static_cast<float>(o.beta1),
+                beta2 = static_cast<float>(o.beta2);
     std::array<double, Decision::places> numbers{};
     numbers[Decision::gradient_factor] = factor;
-    numbers[Decision::first_correction] = 1 - std::pow(static_cast<double>(beta1), static_cast<double>(applied_));
-    numbers[Decision::second_correction] = 1 / std::sqrt(1 - std::pow(static_cast<double>(beta2), static_cast<double>(applied_)));
+    numbers[Decision::first_correction] =
+        1 - std::pow(static_cast<double>(beta1), static_cast<double>(applied_));
+    numbers[Decision::second_correction] =
+        1 / std::sqrt(1 - std::pow(static_cast<double>(beta2), static_cast<double>(applied_)));
     const Tensor decision{numbers.data(), {Decision::places}, DType::f64};
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
       const float decay = unit.params()[p].decay ? static_cast<float>(o.weight_decay) : 0.0f;
       for (int s = 0; s < unit.local_shards(p); ++s) {
         const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
-        const Tensor dw = view(gradient, first, count), master = view(state.master, first, count), m = view(state.m, first, count);
+        const Tensor dw = view(gradient, first, count), master = view(state.master, first, count),
+                     m = view(state.m, first, count);
         if (o.kind == "adamw")
-          backend_->adamw({rate, beta1, beta2, static_cast<float>(o.epsilon), decay}, decision, dw, master, m, view(state.v, first, count),
-                          {});
+          backend_->adamw({rate, beta1, beta2, static_cast<float>(o.epsilon), decay}, decision, dw, master, m,
+                          view(state.v, first, count), {});
         else
-          backend_->sgd({rate, static_cast<float>(o.momentum), decay, o.nesterov}, decision, dw, master, o.momentum > 0 ? m : Tensor{}, {});
+          backend_->sgd({rate, static_cast<float>(o.momentum), decay, o.nesterov}, decision, dw, master,
+                        o.momentum > 0 ? m : Tensor{}, {});
       }
     }
     round_values(unit, state);
@@ -219,7 +233,10 @@ class PlainLoop {
           else word = std::uint32_t{unit.flat_values().as<std::uint16_t>()[i]} << 16;
           values[i] = std::bit_cast<float>(word);
         }
-        const Floats& flat = slot == "value" ? values : slot == "master" ? state.master : slot == "v" ? state.v : state.m;
+        const Floats& flat = slot == "value"    ? values
+                             : slot == "master" ? state.master
+                             : slot == "v"      ? state.v
+                                                : state.m;
         for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
           for (int part = 0; part < static_cast<int>(unit.params()[p].parts.size()); ++part) {
             const Piece& whole = unit.params()[p].parts[part];
@@ -227,7 +244,8 @@ class PlainLoop {
             for (int s = 0; s < unit.local_shards(p); ++s) {
               const PieceOfShard piece = piece_of(unit, p, part, s);
               for (std::int64_t r = 0; r < piece.real_rows; ++r)
-                std::copy_n(flat.data() + unit.flat_offset(p, s) + piece.first + r * piece.columns, piece.columns,
+                std::copy_n(flat.data() + unit.flat_offset(p, s) + piece.first + r * piece.columns,
+                            piece.columns,
                             tensor.data() + (piece.whole_row + r) * piece.whole_columns + piece.whole_column);
             }
             sha.add(tensor.data(), tensor.size() * sizeof(float));

@@ -3,8 +3,8 @@
 #include "runtime/parity.h"
 #include "workspace_on_paper.h"
 
-// A library of the GPU plans an attention before it runs, which takes memory and waits for the device: every form that a run will ask has
-// to be known before its first step.
+// A library of the GPU plans an attention before it runs, which takes memory and waits for the device: every
+// form that a run will ask has to be known before its first step.
 namespace mindpipe {
 namespace {
 
@@ -30,11 +30,13 @@ std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
   config.device.kind = "emulated", config.device.description = "instant";
   config = resolve(config);
   GpuWorkspace asked;
-  Worker worker(config, {}, make_run_plan(config, purpose), [&](const Config&, Memory& memory, int, const World&) {
-    auto device = std::make_unique<EmulatedBackend>(memory, describe_device("instant"), EmulatedBackend::Pace::count);
-    device->tell(asked);
-    return device;
-  });
+  Worker worker(config, {}, make_run_plan(config, purpose),
+                [&](const Config&, Memory& memory, int, const World&) {
+                  auto device = std::make_unique<EmulatedBackend>(memory, describe_device("instant"),
+                                                                  EmulatedBackend::Pace::count);
+                  device->tell(asked);
+                  return device;
+                });
   Corpus corpus(config.data, Part::train, config.model, config.seed);
   for (int step = 0; purpose == Purpose::training && step < 2; ++step) worker.step(corpus, step, 0, 1e-3);
   worker.evaluate(corpus, 1);

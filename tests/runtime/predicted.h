@@ -8,12 +8,13 @@ namespace mindpipe {
 
 inline BytesByClass used_by(const Memory& memory) {
   BytesByClass bytes{};
-  for (MemoryClass kind : memory_classes) bytes[static_cast<int>(kind)] = static_cast<std::int64_t>(memory.used(kind));
+  for (MemoryClass kind : memory_classes)
+    bytes[static_cast<int>(kind)] = static_cast<std::int64_t>(memory.used(kind));
   return bytes;
 }
 
-/// Where a prediction is more than 5 % from what was used: of the total, and of each class that is at least a hundredth of it. Empty:
-/// nowhere.
+/// Where a prediction is more than 5 % from what was used: of the total, and of each class that is at least a
+/// hundredth of it. Empty: nowhere.
 inline std::string complaint(const BytesByClass& predicted, const BytesByClass& used) {
   std::string text;
   const auto compare = [&](const char* name, std::int64_t expected, std::int64_t seen) {
@@ -22,48 +23,55 @@ inline std::string complaint(const BytesByClass& predicted, const BytesByClass& 
   };
   for (MemoryClass kind : memory_classes) {
     const int i = static_cast<int>(kind);
-    if (std::max(predicted[i], used[i]) * 100 >= total_of(used)) compare(name_of(kind), predicted[i], used[i]);
+    if (std::max(predicted[i], used[i]) * 100 >= total_of(used))
+      compare(name_of(kind), predicted[i], used[i]);
   }
   compare("total", total_of(predicted), total_of(used));
   return text;
 }
 
-/// The plan with `factor` times the room in every arena whose size is a prediction. (Those of units and inputs are laid out, not
-/// predicted.)
+/// The plan with `factor` times the room in every arena whose size is a prediction. (Those of units and
+/// inputs are laid out, not predicted.)
 inline RunPlan with_room(RunPlan plan, double factor) {
   const auto grow = [&](auto& bytes) {
-    bytes = static_cast<std::decay_t<decltype(bytes)>>(aligned(static_cast<std::size_t>(static_cast<double>(bytes) * factor)));
+    bytes = static_cast<std::decay_t<decltype(bytes)>>(
+        aligned(static_cast<std::size_t>(static_cast<double>(bytes) * factor)));
   };
   for (RankRoom& room : plan.rooms) {
     for (std::size_t& tape : room.tapes) grow(tape);
-    for (std::size_t* bytes : {&room.passes.scratch, &room.passes.exchange, &room.passes.zeros, &room.passes.backend.products,
-                               &room.passes.backend.attention, &room.passes.backend.rotary})
+    for (std::size_t* bytes :
+         {&room.passes.scratch, &room.passes.exchange, &room.passes.zeros, &room.passes.backend.products,
+          &room.passes.backend.attention, &room.passes.backend.rotary})
       grow(*bytes);
     for (std::size_t& bytes : room.reduction) grow(bytes);
   }
   for (RankMemory& rank : plan.step.placement.ranks)
     for (BoundaryBytes& buffer : rank.buffers)
-      for (std::int64_t* bytes : {&buffer.activation, &buffer.memory, &buffer.gradient, &buffer.memory_gradient}) grow(*bytes);
+      for (std::int64_t* bytes :
+           {&buffer.activation, &buffer.memory, &buffer.gradient, &buffer.memory_gradient})
+        grow(*bytes);
   return plan;
 }
 
-/// Some steps, an evaluation, the weights on their way to a file, and their digest: all that a training run does.
+/// Some steps, an evaluation, the weights on their way to a file, and their digest: all that a training run
+/// does.
 inline void train_a_little(Worker& worker, int steps = 3) {
   const Config& config = worker.config();
   Corpus corpus(config.data, Part::train, config.model, config.seed);
-  for (int step = 0; step < steps; ++step) worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3);
+  for (int step = 0; step < steps; ++step)
+    worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3);
   worker.evaluate(corpus, 1);
   worker.gather_weights([](const std::byte*, std::size_t) {});
   worker.state_digest();
 }
 
-/// Attention and MLP have one size, so that both parts of a sum over data that may be on their way come to be the largest, however they
-/// overlap.
+/// Attention and MLP have one size, so that both parts of a sum over data that may be on their way come to be
+/// the largest, however they overlap.
 inline Config small_run() {
   Config config;
   config.run.dir = "unused";
-  config.model.layers = 4, config.model.width = 128, config.model.mlp_width = 256, config.model.heads = 4, config.model.context = 64,
-  config.model.vocabulary = 300;
+  config.model.layers = 4, config.model.width = 128, config.model.mlp_width = 256, config.model.heads = 4,
+  config.model.context = 64, config.model.vocabulary = 300;
   config.data.train = {{"synthetic:arithmetic", 1}};
   config.train.batch = 8, config.train.micro_batch = 2, config.train.steps = 3;
   config.model.dropout = config.model.attention_dropout = 0.1;
@@ -73,8 +81,8 @@ inline Config small_run() {
 
 inline Config llama_run() {
   Config config = small_run();
-  config.model.positions = "rotary", config.model.norm = "rms", config.model.mlp = "swiglu", config.model.bias = false,
-  config.model.tied = false;
+  config.model.positions = "rotary", config.model.norm = "rms", config.model.mlp = "swiglu",
+  config.model.bias = false, config.model.tied = false;
   config.model.key_value_heads = 2, config.train.precision = "bf16";
   return config;
 }

@@ -24,12 +24,17 @@ TEST(Products, OfAConfigurationAreListedForTuning) {
   const std::int64_t n = 2 * 24;  // tokens of a micro-batch
   using enum DType;
   using Kind = ProductCall::Kind;
-  EXPECT_THAT(products, Contains(ProductCall{Kind::forward, bf16, bf16, Activation::none, bf16, {}, n, 48, 144}))
+  EXPECT_THAT(products,
+              Contains(ProductCall{Kind::forward, bf16, bf16, Activation::none, bf16, {}, n, 48, 144}))
       << "queries, keys and values";
-  EXPECT_THAT(products, Contains(ProductCall{Kind::forward, bf16, bf16, Activation::gelu, bf16, bf16, n, 48, 192})) << "the MLP's first";
-  EXPECT_THAT(products, Contains(ProductCall{Kind::backward_input, bf16, bf16, Activation::gelu, {}, bf16, n, 192, 48}))
+  EXPECT_THAT(products,
+              Contains(ProductCall{Kind::forward, bf16, bf16, Activation::gelu, bf16, bf16, n, 48, 192}))
+      << "the MLP's first";
+  EXPECT_THAT(products,
+              Contains(ProductCall{Kind::backward_input, bf16, bf16, Activation::gelu, {}, bf16, n, 192, 48}))
       << "the gradient behind its activation";
-  EXPECT_THAT(products, Contains(ProductCall{Kind::backward_weight, bf16, f32, Activation::none, {}, {}, n, 48, 192}));
+  EXPECT_THAT(products,
+              Contains(ProductCall{Kind::backward_weight, bf16, f32, Activation::none, {}, {}, n, 48, 192}));
   EXPECT_THAT(products, Not(Contains(Field(&ProductCall::operands, f32))));
 }
 
@@ -37,8 +42,10 @@ TEST(Products, HaveTheShapesOfALogicalShard) {
   Config config = gpt2_style();
   config.reproducible.tensor = 2;
   const std::vector<ProductCall> products = products_of(config);
-  EXPECT_THAT(products,
-              Contains(ProductCall{ProductCall::Kind::forward, DType::f32, DType::f32, Activation::none, DType::f32, {}, 48, 48, 72}));
+  EXPECT_THAT(
+      products,
+      Contains(ProductCall{
+          ProductCall::Kind::forward, DType::f32, DType::f32, Activation::none, DType::f32, {}, 48, 48, 72}));
   EXPECT_THAT(products, Each(Field(&ProductCall::operands, DType::f32)));
 }
 

@@ -7,7 +7,8 @@ namespace mindpipe {
 
 /// Runs a command of the shell, its output thrown away unless it is wanted; true if it exits 0.
 inline bool runs(const std::string& command, bool quiet = true) {
-  return std::system((command + (quiet ? " > /dev/null 2>&1" : "")).c_str()) == 0;  // NOLINT: a test's own words
+  return std::system((command + (quiet ? " > /dev/null 2>&1" : "")).c_str()) ==
+         0;  // NOLINT: a test's own words
 }
 
 /// An interpreter that imports these modules ("torch, numpy"); empty when there is none.

@@ -14,19 +14,21 @@ inline double processor_seconds() {
 }
 
 inline double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
   return values[values.size() / 2];
 }
 
 struct RecorderCost {
-  int actions = 0;          ///< of a step
-  double action_ns = 0;     ///< of an action, the mean of all queues
-  double recording_ns = 0;  ///< of it: both clock readings, both entries, its part of making room for the step
+  int actions = 0;       ///< of a step
+  double action_ns = 0;  ///< of an action, the mean of all queues
+  double recording_ns =
+      0;  ///< of it: both clock readings, both entries, its part of making room for the step
   double share() const { return recording_ns / action_ns; }
 };
 
-/// The smallest model of the tests, on this rank alone: its actions are as short as those of a training get. Medians of steps that are run
-/// and steps that are only recorded, turn about, by processor time.
+/// The smallest model of the tests, on this rank alone: its actions are as short as those of a training get.
+/// Medians of steps that are run and steps that are only recorded, turn about, by processor time.
 inline RecorderCost recorder_cost(int steps) {
   Config config = small_config();
   config.train.micro_batch = 1;
@@ -45,17 +47,19 @@ inline RecorderCost recorder_cost(int steps) {
     const double between = processor_seconds();
     for (std::size_t again = 0; again < held; ++again) {  // else it would be too short beside the clock
       recorder.begin_step(step);
-      for (int action = 0; action < cost.actions; ++action) recorder.start(action, now_ns()), recorder.end(action, now_ns());
+      for (int action = 0; action < cost.actions; ++action)
+        recorder.start(action, now_ns()), recorder.end(action, now_ns());
     }
     run.push_back(between - start), recorded.push_back((processor_seconds() - between) / held);
   }
-  cost.action_ns = median(run) / cost.actions * 1e9, cost.recording_ns = median(recorded) / cost.actions * 1e9;
+  cost.action_ns = median(run) / cost.actions * 1e9,
+  cost.recording_ns = median(recorded) / cost.actions * 1e9;
   return cost;
 }
 
 inline std::string to_string(const RecorderCost& cost) {
-  return fmt::format("recording takes {:.0f} ns of an action of {:.1f} us ({} actions a step): {:.2f} %", cost.recording_ns,
-                     cost.action_ns * 1e-3, cost.actions, 100 * cost.share());
+  return fmt::format("recording takes {:.0f} ns of an action of {:.1f} us ({} actions a step): {:.2f} %",
+                     cost.recording_ns, cost.action_ns * 1e-3, cost.actions, 100 * cost.share());
 }
 
 }  // namespace mindpipe

@@ -27,7 +27,8 @@ inline Config gpt2_style() { return small_config(); }
 inline Config llama_style() {
   Config config = small_config();
   config.model.positions = "rotary", config.model.norm = "rms", config.model.mlp = "swiglu";
-  config.model.bias = false, config.model.tied = false, config.model.key_value_heads = 2, config.model.mlp_width = 112;
+  config.model.bias = false, config.model.tied = false, config.model.key_value_heads = 2,
+  config.model.mlp_width = 112;
   return config;
 }
 
@@ -73,10 +74,12 @@ class Feeder {
     return at_once ? *at_once : worker_.executor().remaining().value();
   }
   const StepInput& load(int step, double rate) {
-    const std::int32_t *tokens = &batches_.tokens[step * batches_.per_step()], *targets = &batches_.targets[step * batches_.per_step()];
+    const std::int32_t *tokens = &batches_.tokens[step * batches_.per_step()],
+                       *targets = &batches_.targets[step * batches_.per_step()];
     worker_.backend().upload(tokens, input_.tokens);
     worker_.backend().upload(targets, input_.targets);
-    input_.valid = std::count_if(targets, targets + batches_.per_step(), [](std::int32_t t) { return t >= 0; });
+    input_.valid =
+        std::count_if(targets, targets + batches_.per_step(), [](std::int32_t t) { return t >= 0; });
     input_.step = step, input_.rate = rate;
     return input_;
   }

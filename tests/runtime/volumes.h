@@ -9,8 +9,8 @@
 
 namespace mindpipe {
 
-/// A model as one would write its sizes down: elements of each tensor, and what one micro-batch sends. Extents are multiples of 64 in every
-/// logical shard, so nothing is padded but the vocabulary.
+/// A model as one would write its sizes down: elements of each tensor, and what one micro-batch sends.
+/// Extents are multiples of 64 in every logical shard, so nothing is padded but the vocabulary.
 class Sizes {
  public:
   struct Table {
@@ -18,17 +18,23 @@ class Sizes {
     std::vector<int> blocks;  ///< that use it
   };
   struct Block {
-    std::vector<std::int64_t> cut, whole;   ///< tensors cut into logical tensor shards; tensors that every tensor rank holds
-    std::int64_t halves = 0, replayed = 0;  ///< gathers and scatters of an activation (a sum is one of each); again when recomputed
+    std::vector<std::int64_t> cut,
+        whole;  ///< tensors cut into logical tensor shards; tensors that every tensor rank holds
+    std::int64_t halves = 0, replayed = 0;  ///< gathers and scatters of an activation (a sum is one of each);
+                                            ///< again when recomputed
   };
   std::vector<Block> blocks;
   std::vector<Table> tables;               ///< cut by vocabulary
   int first_reader = 0, last_reader = -1;  ///< blocks that read an encoder's memory
 
   explicit Sizes(const Config& c)
-      : bias_(c.model.bias), sequence_parallel_(c.train.sequence_parallel), h_(c.model.width), layers_(c.model.layers) {
+      : bias_(c.model.bias),
+        sequence_parallel_(c.train.sequence_parallel),
+        h_(c.model.width),
+        layers_(c.model.layers) {
     const ModelConfig& m = c.model;
-    const std::int64_t unit = 64 * c.reproducible.tensor, rows = (m.vocabulary + unit - 1) / unit * unit, table = rows * h_;
+    const std::int64_t unit = 64 * c.reproducible.tensor, rows = (m.vocabulary + unit - 1) / unit * unit,
+                       table = rows * h_;
     heads_ = m.width / m.heads, inner_ = m.mlp_width, inner_rows_ = (m.mlp == "swiglu" ? 2 : 1) * inner_;
     if (m.kind == "translator") {
       translator(m.context);
@@ -73,8 +79,8 @@ class Sizes {
     blocks.push_back({{}, {}, 4, 2});
     norm(), product(h_ + 2 * key_width), closing_product(h_);
   }
-  /// Sums its output, the gradient of its queries and that of the memory; where the sequence is cut, its forward gathers two inputs and its
-  /// backward but one.
+  /// Sums its output, the gradient of its queries and that of the memory; where the sequence is cut, its
+  /// forward gathers two inputs and its backward but one.
   void cross_attention() {
     blocks.push_back({{}, {}, 6, sequence_parallel_ ? 3 : 2});
     norm(), product(h_), product(2 * h_), closing_product(h_);
@@ -101,14 +107,15 @@ class Sizes {
 
 struct Volume {
   std::int64_t bytes = 0;
-  /// Of all ranks that differ in their data coordinate only, together: pieces are cut at edges of chunks of statistics, so that the ranks'
-  /// own shares follow from no formula.
+  /// Of all ranks that differ in their data coordinate only, together: pieces are cut at edges of chunks of
+  /// statistics, so that the ranks' own shares follow from no formula.
   bool of_replicas = false;
   bool operator==(const Volume&) const = default;
 };
 using TrafficLines = std::map<std::pair<Axis, TrafficClass>, Volume>;
 
-/// What rank `rank` of `ranks` sends when they sum `n` doubles in parts as equal as they can be: the others' parts, and its own to all.
+/// What rank `rank` of `ranks` sends when they sum `n` doubles in parts as equal as they can be: the others'
+/// parts, and its own to all.
 inline std::int64_t bytes_of_scalars(std::int64_t n, std::int64_t ranks, std::int64_t rank) {
   if (ranks == 1) return 0;
   const std::int64_t own = n * (rank + 1) / ranks - n * rank / ranks;
@@ -124,37 +131,46 @@ inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
                      micro_batches = c.train.batch / c.train.micro_batch / d;
   const bool sequence = c.train.sequence_parallel, recomputed = c.train.recompute == "block";
   const auto rank_of = [&](int block) {
-    return (std::upper_bound(c.schedule.cuts.begin(), c.schedule.cuts.end(), block) - c.schedule.cuts.begin()) % p;
+    return (std::upper_bound(c.schedule.cuts.begin(), c.schedule.cuts.end(), block) -
+            c.schedule.cuts.begin()) %
+           p;
   };
-  const auto chunks = [&](std::int64_t elements) { return (elements + statistics_chunk - 1) / statistics_chunk; };
+  const auto chunks = [&](std::int64_t elements) {
+    return (elements + statistics_chunk - 1) / statistics_chunk;
+  };
 
-  // Of this rank: elements of gradients that are summed and of values that are gathered, over data; chunks of statistics; elements that
-  // every tensor rank holds; a tied table's gradients for other stages.
+  // Of this rank: elements of gradients that are summed and of values that are gathered, over data; chunks of
+  // statistics; elements that every tensor rank holds; a tied table's gradients for other stages.
   std::int64_t reduced = 0, gathered = 0, squares = 0, whole = 0, tied = 0, halves = 0;
   for (int i = 0; i <= sizes.last(); ++i) {
     if (rank_of(i) != here.pipeline) continue;
     const Sizes::Block& block = sizes.blocks[i];
     halves += block.halves + (recomputed ? block.replayed : 0);
-    for (std::int64_t n : block.cut) reduced += n / t, gathered += n / t, squares += shards / t * chunks(n / shards);
+    for (std::int64_t n : block.cut)
+      reduced += n / t, gathered += n / t, squares += shards / t * chunks(n / shards);
     for (std::int64_t n : block.whole) whole += n, reduced += n, gathered += n, squares += chunks(n);
   }
   for (const Sizes::Table& table : sizes.tables) {
     std::set<std::int64_t> homes;
     for (int block : table.blocks) homes.insert(rank_of(block));
-    const std::int64_t uses = std::count_if(table.blocks.begin(), table.blocks.end(), [&](int b) { return rank_of(b) == here.pipeline; });
+    const std::int64_t uses = std::count_if(table.blocks.begin(), table.blocks.end(),
+                                            [&](int b) { return rank_of(b) == here.pipeline; });
     if (uses == 0) continue;
-    reduced += uses * table.elements / t, gathered += table.elements / t, squares += shards / t * chunks(table.elements / shards);
+    reduced += uses * table.elements / t, gathered += table.elements / t,
+        squares += shards / t * chunks(table.elements / shards);
     tied += uses * (static_cast<std::int64_t>(homes.size()) - 1) * table.elements / t;
   }
 
   TrafficLines lines;
-  // A gather sends each rank's part to t - 1 others, as a scatter does; the softmax adds a maximum and three sums of every token, f32.
+  // A gather sends each rank's part to t - 1 others, as a scatter does; the softmax adds a maximum and three
+  // sums of every token, f32.
   const std::int64_t softmax = rank_of(sizes.last()) == here.pipeline ? 2 * 4 * f32 * tokens : 0;
   std::int64_t& sums = lines[{Axis::tensor, TrafficClass::tensor}].bytes;
   sums = micro_batches * (t - 1) * (halves * e * activation + softmax) / t;
   // Where the sequence is cut, what sees rows only is summed once for each logical data shard.
   if (sequence) sums += c.reproducible.data / d * 2 * (t - 1) * f32 * whole / t;
-  std::int64_t crossing = 0;  // an activation forth and its gradient back, and a memory whose gradient is f32 on the wire too
+  std::int64_t crossing =
+      0;  // an activation forth and its gradient back, and a memory whose gradient is f32 on the wire too
   for (int cut : c.schedule.cuts) {
     const std::int64_t from = rank_of(cut - 1), to = rank_of(cut);
     if (from == to) continue;
@@ -166,9 +182,11 @@ inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   lines[{Axis::pipeline, TrafficClass::gradients}] = {f32 * tied, zero > 0};
   // Of two replicas that keep nothing apart each sends as much as the other, however the pieces are cut.
   const bool alike = zero == 0 && d <= 2;
-  lines[{Axis::data, TrafficClass::gradients}] = {(zero > 0 ? 1 : 2) * (d - 1) * f32 * reduced / (alike ? d : 1), !alike};
+  lines[{Axis::data, TrafficClass::gradients}] = {
+      (zero > 0 ? 1 : 2) * (d - 1) * f32 * reduced / (alike ? d : 1), !alike};
   lines[{Axis::data, TrafficClass::values}] = {zero > 0 ? (d - 1) * e * gathered : 0, true};
-  // Loss and valid tokens; where gradients are cut among the replicas, the squares of all chunks of statistics.
+  // Loss and valid tokens; where gradients are cut among the replicas, the squares of all chunks of
+  // statistics.
   lines[{Axis::data, TrafficClass::scalars}] = {2 * bytes_of_scalars(1, d, here.data) +
                                                 (zero > 0 ? bytes_of_scalars(squares, d, here.data) : 0)};
   lines[{Axis::tensor, TrafficClass::scalars}] = {bytes_of_scalars(sizes.tensors(), t, here.tensor)};

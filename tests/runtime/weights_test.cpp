@@ -10,10 +10,12 @@ using namespace mindpipe;
 
 namespace {
 
-/// Rank 1 of 2 with two of four logical shards: split both ways, joined of several parts, padded, and not split.
+/// Rank 1 of 2 with two of four logical shards: split both ways, joined of several parts, padded, and not
+/// split.
 void describe(Unit& unit) {
   const Initial drawn{.kind = Initial::Kind::normal, .deviation = 0.5};
-  unit.add({.parts = {{"q.weight", 8}, {"k.weight", 8}}, .columns = 5, .split = Split::out, .initial = drawn});
+  unit.add(
+      {.parts = {{"q.weight", 8}, {"k.weight", 8}}, .columns = 5, .split = Split::out, .initial = drawn});
   unit.add({.parts = {{"output.weight", 6}}, .columns = 8, .split = Split::in, .initial = drawn});
   unit.add({.parts = {{"table.weight", 128, 28}}, .columns = 3, .split = Split::out, .initial = drawn});
   unit.add({.parts = {{"norm.weight", 7}}, .initial = {.kind = Initial::Kind::one}});

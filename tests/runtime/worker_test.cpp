@@ -26,7 +26,8 @@ History history_of(const Config& config, int steps = 4) {
   Worker worker(config, {});
   History history;
   for (int step = 0; step < steps; ++step) {
-    const StepScalars scalars = worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
+    const StepScalars scalars =
+        worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
     history.losses.push_back(scalars.loss), history.norms.push_back(scalars.gradient_norm);
   }
   history.state = worker.state_digest();
@@ -37,7 +38,8 @@ TEST(TokenChunk, IsThatOfTheDeviceAndItsLogitsStayBelowHalfAGibibyte) {
   Config config = gpt2_style();
   EXPECT_EQ(token_chunk(config), usual_token_chunk);
   config.device.kind = "cuda";
-  for (const auto& [vocabulary, tokens] : std::vector<std::pair<int, int>>{{256, 8192}, {50257, 2048}, {128'256, 1024}, {3'000'000, 256}}) {
+  for (const auto& [vocabulary, tokens] :
+       std::vector<std::pair<int, int>>{{256, 8192}, {50257, 2048}, {128'256, 1024}, {3'000'000, 256}}) {
     config.model.vocabulary = vocabulary;
     EXPECT_EQ(token_chunk(config), tokens) << vocabulary;
   }
@@ -49,8 +51,10 @@ TEST(Worker, TwoOfThemInOneProcessTrainAlikeBitForBit) {
     Corpus corpus(config.data, Part::train, config.model, config.seed);
     Worker a(config, {}), b(config, {});
     for (int step = 0; step < 4; ++step) {  // step by step in turn, so that shared state would show
-      const StepScalars of_a = a.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
-      const StepScalars of_b = b.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
+      const StepScalars of_a =
+          a.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
+      const StepScalars of_b =
+          b.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
       EXPECT_EQ(of_a.loss, of_b.loss) << step;
       EXPECT_EQ(of_a.gradient_norm, of_b.gradient_norm) << step;
     }

@@ -13,7 +13,8 @@ struct Zero : ::testing::Test {
     MPI_Comm_rank(world.comm, &world.rank);
     MPI_Comm_size(world.comm, &world.size);
   }
-  /// Two replicas of as many stages as there are ranks for; blocks of about equal size, larger than a chunk of statistics.
+  /// Two replicas of as many stages as there are ranks for; blocks of about equal size, larger than a chunk
+  /// of statistics.
   Config wide(const char* schedule, int chunks, int of_shard) const {
     Config c = tiny(Style::llama, 1, 2, of_shard, 10);
     c.model.width = 128, c.model.mlp_width = 256, c.model.heads = 4;
@@ -23,9 +24,12 @@ struct Zero : ::testing::Test {
   }
 };
 
-std::int64_t gradients_of(const RunPlan& plan, int stage) { return plan.most_memory(stage)[static_cast<int>(MemoryClass::gradients)]; }
+std::int64_t gradients_of(const RunPlan& plan, int stage) {
+  return plan.most_memory(stage)[static_cast<int>(MemoryClass::gradients)];
+}
 
-/// What a rank has allocated for gradients once it has run, against the plan of the same and against that of ZeRO 1.
+/// What a rank has allocated for gradients once it has run, against the plan of the same and against that of
+/// ZeRO 1.
 TEST_F(Zero, ShardedGradientsTakeWhatThePlanSaysAndLessThanWholeOnes) {
   for (const auto& [schedule, chunks, of_shard, most] :
        {std::tuple{"1f1b", 1, 1, 0.80}, {"breadth-first", 2, 2, 0.90}, {"1f1b", 1, 3, 1.0}}) {
@@ -40,12 +44,15 @@ TEST_F(Zero, ShardedGradientsTakeWhatThePlanSaysAndLessThanWholeOnes) {
     const std::int64_t planned = gradients_of(worker.plan(), stage);
     // Of a unit's parts the largest is planned for; this rank's may be a chunk of statistics smaller.
     EXPECT_LE(static_cast<std::int64_t>(worker.memory().allocated(MemoryClass::gradients)), planned);
-    EXPECT_GE(static_cast<double>(worker.memory().allocated(MemoryClass::gradients)), 0.9 * static_cast<double>(planned));
+    EXPECT_GE(static_cast<double>(worker.memory().allocated(MemoryClass::gradients)),
+              0.9 * static_cast<double>(planned));
     Config whole = c;
     whole.train.zero = 1;
-    const double share = static_cast<double>(planned) / static_cast<double>(gradients_of(make_run_plan(whole), stage));
+    const double share =
+        static_cast<double>(planned) / static_cast<double>(gradients_of(make_run_plan(whole), stage));
     EXPECT_LE(share, most) << describe(c) << ", stage " << stage;
-    if (world.rank == 0) std::printf("gradients of ZeRO 2: %.2f of those of ZeRO 1 (%s)\n", share, describe(c).c_str());
+    if (world.rank == 0)
+      std::printf("gradients of ZeRO 2: %.2f of those of ZeRO 1 (%s)\n", share, describe(c).c_str());
   }
 }
 

@@ -23,19 +23,23 @@ struct Traced {
   std::vector<TracedRank> ranks;
   Json file;
 
-  explicit Traced(const Outline& outline, const std::string& schedule) : plan(make_program(outline, schedule, {{100, 0, -1}, {}, {}, {}})) {
+  explicit Traced(const Outline& outline, const std::string& schedule)
+      : plan(make_program(outline, schedule, {{100, 0, -1}, {}, {}, {}})) {
     for (int rank = 0; rank < outline.stages; ++rank) {
       TracedRank& traced = ranks.emplace_back();
       traced.rank = 10 + rank, traced.name = "rank " + std::to_string(10 + rank);
       for (int step = 0; step < 2; ++step) {
         auto& times = traced.steps.emplace_back();
         for (const Span& span : plan.expected.spans[rank])
-          times.push_back({zero + step * plan.expected.step + span.start, zero + step * plan.expected.step + span.end});
+          times.push_back(
+              {zero + step * plan.expected.step + span.start, zero + step * plan.expected.step + span.end});
       }
     }
     write();
   }
-  void write() { file = Json::parse(chrome_begin("cpu") + chrome_events(plan.program, ranks, 7, zero) + chrome_end); }
+  void write() {
+    file = Json::parse(chrome_begin("cpu") + chrome_events(plan.program, ranks, 7, zero) + chrome_end);
+  }
   std::vector<Json> events(const std::string& phase) const {
     std::vector<Json> found;
     for (const Json& event : file["traceEvents"])
@@ -49,7 +53,11 @@ TEST(ChromeTrace, EveryActionOfEveryStepIsOneCompleteEvent) {
   std::map<std::tuple<int, int, int>, Json> found;  // by rank, step, action
   for (const Json& event : traced.events("X")) {
     const Json& args = event["args"];
-    ASSERT_TRUE(found.emplace(std::tuple(event["pid"].get<int>(), args["step"].get<int>(), args["action"].get<int>()), event).second)
+    ASSERT_TRUE(
+        found
+            .emplace(std::tuple(event["pid"].get<int>(), args["step"].get<int>(), args["action"].get<int>()),
+                     event)
+            .second)
         << event;
   }
   std::size_t actions = 0;
@@ -83,16 +91,19 @@ TEST(ChromeTrace, QueuesAreThreadsWithNamesAndTheirEventsFollowEachOther) {
   EXPECT_EQ((names.at({11, 0})), "compute");
   std::set<std::string> all;
   for (const auto& [thread, name] : names) all.insert(name);
-  EXPECT_TRUE(all.count("activation to stage 1") && all.count("gradient from stage 1") && all.count("activation from stage 0"))
+  EXPECT_TRUE(all.count("activation to stage 1") && all.count("gradient from stage 1") &&
+              all.count("activation from stage 0"))
       << traced.file.dump(1).substr(0, 2000);
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> spans;
   for (const Json& event : traced.events("X")) {
     EXPECT_TRUE(names.count({event["pid"], event["tid"]})) << event;
-    spans[{event["pid"], event["tid"]}].emplace_back(event["ts"], event["ts"].get<double>() + event["dur"].get<double>());
+    spans[{event["pid"], event["tid"]}].emplace_back(event["ts"],
+                                                     event["ts"].get<double>() + event["dur"].get<double>());
   }
   for (auto& [thread, of_queue] : spans) {
     std::sort(of_queue.begin(), of_queue.end());
-    for (std::size_t i = 1; i < of_queue.size(); ++i) EXPECT_LE(of_queue[i - 1].second, of_queue[i].first + 1e-6) << names.at(thread);
+    for (std::size_t i = 1; i < of_queue.size(); ++i)
+      EXPECT_LE(of_queue[i - 1].second, of_queue[i].first + 1e-6) << names.at(thread);
   }
 }
 
@@ -123,10 +134,13 @@ TEST(ChromeTrace, PartsThatTravelAtATimeHaveTracksOfTheirOwn) {
 TEST(Lanes, AreTheLowestThatAreFree) {
   using Times = std::vector<Recorder::Times>;
   EXPECT_EQ(lanes_of({}), std::vector<int>{});
-  EXPECT_EQ(lanes_of(Times{{1, 5}, {5, 9}, {9, 9}, {9, 12}}), (std::vector<int>{0, 0, 0, 0})) << "one after the other";
+  EXPECT_EQ(lanes_of(Times{{1, 5}, {5, 9}, {9, 9}, {9, 12}}), (std::vector<int>{0, 0, 0, 0}))
+      << "one after the other";
   EXPECT_EQ(lanes_of(Times{{1, 9}, {2, 4}, {4, 12}, {9, 10}}), (std::vector<int>{0, 1, 1, 0}));
-  EXPECT_EQ(lanes_of(Times{{8, 12}, {1, 9}, {2, 10}}), (std::vector<int>{2, 0, 1})) << "in the order of their starts";
-  EXPECT_EQ(lanes_of(Times{{1, 9}, {5, 0}, {9, 10}}), (std::vector<int>{0, 0, 0})) << "what never ended is not drawn";
+  EXPECT_EQ(lanes_of(Times{{8, 12}, {1, 9}, {2, 10}}), (std::vector<int>{2, 0, 1}))
+      << "in the order of their starts";
+  EXPECT_EQ(lanes_of(Times{{1, 9}, {5, 0}, {9, 10}}), (std::vector<int>{0, 0, 0}))
+      << "what never ended is not drawn";
 }
 
 TEST(ChromeTrace, TensorSumsHaveATrackOfTheirOwn) {
@@ -158,7 +172,8 @@ TEST(ChromeTrace, EveryMessageIsAnArrowFromItsSendToItsReceive) {
     for (const auto& list : traced.plan.program.ranks)
       for (const Action& action : list) sends += action.kind == Kind::send;
     std::map<std::string, Json> tails;
-    for (const Json& event : traced.events("s")) ASSERT_TRUE(tails.emplace(event["id"], event).second) << event;
+    for (const Json& event : traced.events("s"))
+      ASSERT_TRUE(tails.emplace(event["id"], event).second) << event;
     EXPECT_EQ(tails.size(), 2 * sends) << schedule;
     std::set<std::string> heads;
     for (const Json& head : traced.events("f")) {

@@ -33,13 +33,15 @@ TEST(Advice, ARunThatComputesAllTheTimeGetsNone) {
 TEST(Advice, AnEmptyPipelineWantsMoreMicroBatchesUnlessItHasMany) {
   TimeSpent t = good();
   t.forward = 20, t.backward = 40, t.wait_pipeline = 20, t.wait_scalars = 10;
-  EXPECT_THAT(advice_on({t, t}, facts_of(4)),
-              ElementsAre(HasSubstr("stages wait for each other 30 % of the time; more than 4 micro-batches")));
+  EXPECT_THAT(
+      advice_on({t, t}, facts_of(4)),
+      ElementsAre(HasSubstr("stages wait for each other 30 % of the time; more than 4 micro-batches")));
   EXPECT_THAT(advice_on({t, t}, facts_of(8)), ElementsAre(HasSubstr("fewer stages")));
   RunFacts filled = facts_of(4);
   filled.schedule = "zb-h1";
   EXPECT_THAT(advice_on({t, t}, filled).front(), testing::Not(HasSubstr("zb-h1")));
-  EXPECT_THAT(advice_on({t}, facts_of(4)), testing::Not(testing::Contains(HasSubstr("stages wait")))) << "one stage has nobody to wait for";
+  EXPECT_THAT(advice_on({t}, facts_of(4)), testing::Not(testing::Contains(HasSubstr("stages wait"))))
+      << "one stage has nobody to wait for";
 }
 
 TEST(Advice, AStageThatComputesMoreThanOthersByFifteenPercentIsNamed) {
@@ -60,14 +62,17 @@ TEST(Advice, AStageThatComputesMoreThanOthersByFifteenPercentIsNamed) {
 TEST(Advice, EachWaitHasItsSentence) {
   TimeSpent t = good();
   t.forward = 20, t.wait_tensor = 12;
-  EXPECT_THAT(advice_on({t}, facts_of(8, 1, 2)), ElementsAre(HasSubstr("passes wait 12 % of the time for tensor sums")));
+  EXPECT_THAT(advice_on({t}, facts_of(8, 1, 2)),
+              ElementsAre(HasSubstr("passes wait 12 % of the time for tensor sums")));
   EXPECT_THAT(advice_on({t}, facts_of(8, 1, 1)), IsEmpty());
   t = good(), t.forward = 20, t.wait_data = 10;
-  EXPECT_THAT(advice_on({t}, facts_of(8, 2)), ElementsAre(HasSubstr("sums of gradients stand still 10 % of the time")));
+  EXPECT_THAT(advice_on({t}, facts_of(8, 2)),
+              ElementsAre(HasSubstr("sums of gradients stand still 10 % of the time")));
   t = good(), t.forward = 20, t.wait_copy = 10;
   EXPECT_THAT(advice_on({t}, facts_of()), ElementsAre(HasSubstr("copies between memories")));
   t = good(), t.forward = 5, t.update = 30;
-  EXPECT_THAT(advice_on({t}, facts_of()), ElementsAre(HasSubstr("updates take 30 % of the time; a larger train.batch")));
+  EXPECT_THAT(advice_on({t}, facts_of()),
+              ElementsAre(HasSubstr("updates take 30 % of the time; a larger train.batch")));
   EXPECT_THAT(advice_on({t}, facts_of(8, 2)), ElementsAre(HasSubstr("train.zero: 1")));
   t = good(), t.forward = 10, t.scalars = 21;
   EXPECT_THAT(advice_on({t}, facts_of()), ElementsAre(HasSubstr("gradient's norm")));
@@ -80,9 +85,8 @@ TEST(Table, ALineForEachStageAddsUpToAHundred) {
   EXPECT_NEAR(t.bubble(), 0.05, 1e-12);
   const std::string text = table_of({t, t}, {0.04, 0.06});
   EXPECT_THAT(text, HasSubstr("simulated"));
-  EXPECT_THAT(
-      text,
-      HasSubstr("0           30.0      60.0     5.0     1.0 |      2.0     0.0     0.0     0.0     0.0      2.0 |     5.0        4.0\n"))
+  EXPECT_THAT(text, HasSubstr("0           30.0      60.0     5.0     1.0 |      2.0     0.0     0.0     0.0 "
+                              "    0.0      2.0 |     5.0        4.0\n"))
       << text;
   EXPECT_THAT(table_of({t}, {}), testing::Not(HasSubstr("simulated")));
 }

@@ -22,9 +22,11 @@ MINDPIPE_INLINE Vector gelu(Vector x) {
 MINDPIPE_INLINE Vector gelu_derivative(Vector x) {
   x = max(broadcast(-30.0f), min(broadcast(30.0f), x));
   const Vector square = x * x;
-  const Vector u = broadcast(detail::gelu_slope) * x * multiply_add(square, broadcast(detail::gelu_cube), broadcast(1.0f));
+  const Vector u =
+      broadcast(detail::gelu_slope) * x * multiply_add(square, broadcast(detail::gelu_cube), broadcast(1.0f));
   const Vector s = sigmoid(u);
-  const Vector slope = broadcast(detail::gelu_slope) * multiply_add(square, broadcast(3 * detail::gelu_cube), broadcast(1.0f));
+  const Vector slope =
+      broadcast(detail::gelu_slope) * multiply_add(square, broadcast(3 * detail::gelu_cube), broadcast(1.0f));
   return multiply_add(x * slope, s * (broadcast(1.0f) - s), s);
 }
 /// x / (1 + exp(-x))

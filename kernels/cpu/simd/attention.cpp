@@ -7,11 +7,13 @@ namespace mindpipe::MINDPIPE_ISA {
 
 namespace {
 
-std::size_t forward_scratch(const AttentionCall& call) { return few::fits(call) ? few::scratch_bytes(call) : tile::forward_scratch(call); }
+std::size_t forward_scratch(const AttentionCall& call) {
+  return few::fits(call) ? few::scratch_bytes(call) : tile::forward_scratch(call);
+}
 
 template <class T>
-void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query,
-             void* scratch) {
+void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query,
+             std::int64_t last_query, void* scratch) {
   if (few::fits(call)) few::forward<T>(call, sample, head, scratch);
   else tile::forward<T>(call, sample, head, first_query, last_query, scratch);
 }

@@ -18,7 +18,9 @@ inline std::int64_t visible_to(const AttentionCall& call, std::int64_t query, st
   return n < 0 ? 0 : n < length ? n : length;
 }
 
-inline std::int64_t key_head_of(const AttentionCall& call, std::int64_t head) { return head * call.key_heads / call.query_heads; }
+inline std::int64_t key_head_of(const AttentionCall& call, std::int64_t head) {
+  return head * call.key_heads / call.query_heads;
+}
 
 /// Where the query's row of the dropout mask begins.
 inline std::uint64_t mask_row(const AttentionCall& call, std::int64_t head, std::int64_t query) {
@@ -26,7 +28,8 @@ inline std::uint64_t mask_row(const AttentionCall& call, std::int64_t head, std:
 }
 
 template <class T>
-T* row_of(const HeadsView& view, const AttentionCall& call, std::int64_t sample, std::int64_t row, std::int64_t head) {
+T* row_of(const HeadsView& view, const AttentionCall& call, std::int64_t sample, std::int64_t row,
+          std::int64_t head) {
   return static_cast<T*>(view.data) + sample * view.sample + row * view.row + head * call.width;
 }
 

@@ -6,7 +6,8 @@
 namespace mindpipe::MINDPIPE_ISA::tile {
 
 /// Words 4 block .. 4 block + 3 of the stream for sixteen queries at once, each with a block of its own.
-inline void draw_blocks(const AttentionCall& call, std::uint32_t sample, const std::uint64_t* block, std::uint32_t (*words)[lanes]) {
+inline void draw_blocks(const AttentionCall& call, std::uint32_t sample, const std::uint64_t* block,
+                        std::uint32_t (*words)[lanes]) {
 #if MINDPIPE_ISA_LEVEL == 2
   // a 32-bit word in each 64-bit lane; what a product leaves above it is ignored by the next
   __m512i c0[2], c1[2], c2[2], c3[2];
@@ -34,11 +35,13 @@ inline void draw_blocks(const AttentionCall& call, std::uint32_t sample, const s
   const __m512i* const drawn[4] = {c0, c1, c2, c3};
   for (int word = 0; word < 4; ++word)
     for (int half = 0; half < 2; ++half)
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(words[word] + half * 8), _mm512_cvtepi64_epi32(drawn[word][half]));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(words[word] + half * 8),
+                          _mm512_cvtepi64_epi32(drawn[word][half]));
 #else
   const std::uint32_t step = call.step, key0 = call.key[0], key1 = call.key[1];
   for (int lane = 0; lane < lanes; ++lane) {
-    std::uint32_t c0 = static_cast<std::uint32_t>(block[lane]), c1 = static_cast<std::uint32_t>(block[lane] >> 32), c2 = step, c3 = sample;
+    std::uint32_t c0 = static_cast<std::uint32_t>(block[lane]),
+                  c1 = static_cast<std::uint32_t>(block[lane] >> 32), c2 = step, c3 = sample;
     std::uint32_t k0 = key0, k1 = key1;
 #pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
@@ -58,7 +61,9 @@ inline void draw_blocks(const AttentionCall& call, std::uint32_t sample, const s
 #endif
 }
 
-MINDPIPE_INLINE Integers load_words(const std::uint32_t* words) { return load(reinterpret_cast<const std::int32_t*>(words)); }
+MINDPIPE_INLINE Integers load_words(const std::uint32_t* words) {
+  return load(reinterpret_cast<const std::int32_t*>(words));
+}
 
 /// The lanes with this bit.
 template <int bit>
@@ -72,27 +77,30 @@ MINDPIPE_INLINE Mask below(Integers a, std::uint32_t b) {
   return {{{_mm512_cmplt_epu32_mask(a.part[0].v, _mm512_set1_epi32(static_cast<int>(b)))}}};
 #else
   const Vector high = to_floats(shift_right<16>(a)), low = to_floats(a & broadcast_integer(0xffff));
-  const Vector difference =
-      (high - broadcast(static_cast<float>(b >> 16))) * broadcast(131072.0f) + (low - broadcast(static_cast<float>(b & 0xffff)));
+  const Vector difference = (high - broadcast(static_cast<float>(b >> 16))) * broadcast(131072.0f) +
+                            (low - broadcast(static_cast<float>(b & 0xffff)));
   return less(difference, zero());
 #endif
 }
 
-/// factors[keys][queries] = 0 or 1 / (1 - p), for the keys from first_key on that each sixteen queries from first_query on see.
-/// The elements of a query's row follow each other along the keys; where keys are no multiple of 4, queries begin at different
-/// words of a block, hence the phases.
-inline void draw_factors(const AttentionCall& call, const Extent& extent, std::int64_t sample, std::int64_t head, std::int64_t first_query,
-                         std::int64_t first_key, float* factors) {
+/// factors[keys][queries] = 0 or 1 / (1 - p), for the keys from first_key on that each sixteen queries from
+/// first_query on see. The elements of a query's row follow each other along the keys; where keys are no
+/// multiple of 4, queries begin at different words of a block, hence the phases.
+inline void draw_factors(const AttentionCall& call, const Extent& extent, std::int64_t sample,
+                         std::int64_t head, std::int64_t first_query, std::int64_t first_key,
+                         float* factors) {
   alignas(64) std::uint32_t words[keys + 8][lanes];
   alignas(64) std::uint64_t block[lanes];
   alignas(64) std::int32_t phase[lanes];
   const float kept = static_cast<float>(call.kept_scale);
-  const std::uint32_t threshold = call.threshold, stream_sample = call.sample + static_cast<std::uint32_t>(sample);
+  const std::uint32_t threshold = call.threshold,
+                      stream_sample = call.sample + static_cast<std::uint32_t>(sample);
   for (int first = 0; first < extent.columns; first += lanes) {
     const int rows = seen_by(extent, first + lanes - 1);
     std::int32_t phases = 0;
     for (int lane = 0; lane < lanes; ++lane) {
-      const std::uint64_t element = mask_row(call, head, first_query + first + lane) + static_cast<std::uint64_t>(first_key);
+      const std::uint64_t element =
+          mask_row(call, head, first_query + first + lane) + static_cast<std::uint64_t>(first_key);
       block[lane] = element / 4;
       phase[lane] = static_cast<std::int32_t>(element % 4);
       phases |= phase[lane];

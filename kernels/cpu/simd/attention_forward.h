@@ -21,17 +21,22 @@ struct Carver {
 };
 
 /// How the diagonal crosses the tile of keys from first_key on.
-inline Extent extent_of(const AttentionCall& call, std::int64_t first_query, int columns, std::int64_t first_key, std::int64_t seen) {
-  const std::int64_t rows = seen - first_key, diagonal = first_query + call.keys - call.queries + 1 - first_key;
+inline Extent extent_of(const AttentionCall& call, std::int64_t first_query, int columns,
+                        std::int64_t first_key, std::int64_t seen) {
+  const std::int64_t rows = seen - first_key,
+                     diagonal = first_query + call.keys - call.queries + 1 - first_key;
   Extent extent;
   extent.rows = static_cast<int>(rows < keys ? rows : keys);
   extent.columns = columns;
-  extent.diagonal = !call.causal || diagonal > keys ? keys : diagonal < -queries ? -queries : static_cast<int>(diagonal);
+  extent.diagonal = !call.causal || diagonal > keys ? keys
+                    : diagonal < -queries           ? -queries
+                                                    : static_cast<int>(diagonal);
   return extent;
 }
 
-/// Keys and values of one head as strips, tile by tile: each tile is packed when it is first asked for, and kept for the queries that
-/// follow. Packed, they also spread over all sets of the caches; rows of a head, a power of two apart, do not.
+/// Keys and values of one head as strips, tile by tile: each tile is packed when it is first asked for, and
+/// kept for the queries that follow. Packed, they also spread over all sets of the caches; rows of a head, a
+/// power of two apart, do not.
 struct PackedKeys {
   float *k, *v;
   bool keep = true;         ///< false: for one tile of queries, all tiles of keys take the same place
@@ -39,16 +44,16 @@ struct PackedKeys {
 };
 /// Packs the tile from first_key on, if it is not there yet, and says where in k and v it begins.
 template <class T>
-std::int64_t pack_keys(const AttentionCall& call, std::int64_t sample, std::int64_t key_head, std::int64_t first_key, std::int64_t length,
-                       PackedKeys& to) {
+std::int64_t pack_keys(const AttentionCall& call, std::int64_t sample, std::int64_t key_head,
+                       std::int64_t first_key, std::int64_t length, PackedKeys& to) {
   const std::int64_t tile = first_key / keys, rest = length - first_key;
   const int width = static_cast<int>(call.width), rows = static_cast<int>(rest < keys ? rest : keys);
   const std::int64_t at = to.keep ? tile * strips_of(width) * lanes * keys : 0;
   if (tile < to.packed) return at;
-  pack_strips<keys>(row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, rows, round_up(rows, block_rows), width,
-                    to.k + at);
-  pack_strips<keys>(row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, rows, round_up(rows, block_rows), width,
-                    to.v + at);
+  pack_strips<keys>(row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, rows,
+                    round_up(rows, block_rows), width, to.k + at);
+  pack_strips<keys>(row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, rows,
+                    round_up(rows, block_rows), width, to.v + at);
   to.packed = tile + 1;
   return at;
 }
@@ -78,15 +83,18 @@ inline std::size_t forward_scratch(const AttentionCall& call) {
 /// out = softmax(scale q k^T) v for a tile of queries, over tiles of keys in order:
 /// sums = sums * correction + p v, and in the end out = sums / sum, log_sum = scale maximum + log(sum).
 template <class T>
-void forward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, ForwardTiles& t) {
+void forward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query,
+                  ForwardTiles& t) {
   const int width = static_cast<int>(call.width);
-  const int columns = static_cast<int>(call.queries - first_query < queries ? call.queries - first_query : queries),
+  const int columns =
+                static_cast<int>(call.queries - first_query < queries ? call.queries - first_query : queries),
             padded = round_up(columns, 32);
   const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head),
                      seen = visible_to(call, first_query + columns - 1, length);
   const float c = static_cast<float>(call.scale) * log2_of_e;
 
-  pack_strips<queries>(row_of<const T>(call.q, call, sample, first_query, head), call.q.row, columns, padded, width, t.q);
+  pack_strips<queries>(row_of<const T>(call.q, call, sample, first_query, head), call.q.row, columns, padded,
+                       width, t.q);
   transpose_strips(t.q, padded, width, t.q_across);
   std::memset(t.out, 0, static_cast<std::size_t>(strips_of(width) * lanes * queries) * sizeof(float));
   for (int i = 0; i < queries; i += lanes) {
@@ -101,24 +109,28 @@ void forward_tile(const AttentionCall& call, std::int64_t sample, std::int64_t h
     softmax_step(extent, c, t.factors, t.scores, t.maximum, t.sum, t.correction);
     add_over_keys<Start::scaled_sum>(extent, width, t.scores, t.keys.v + at, t.correction, t.out);
   }
-  float* log_sum = static_cast<float*>(call.log_sum) + (sample * call.query_heads + head) * call.queries + first_query;
+  float* log_sum =
+      static_cast<float*>(call.log_sum) + (sample * call.query_heads + head) * call.queries + first_query;
   for (int i = 0; i < columns; i += lanes) {
     const Vector sum = load(t.sum + i);
     const Mask empty = equal(sum, zero());
     store(t.correction + i, select(empty, zero(), broadcast(1.0f) / sum));
-    const Vector result = multiply_add(load(t.maximum + i), broadcast(static_cast<float>(call.scale)), log(sum));
+    const Vector result =
+        multiply_add(load(t.maximum + i), broadcast(static_cast<float>(call.scale)), log(sum));
     store(log_sum + i, select(empty, zero(), result), columns - i);
   }
-  unpack_strips<queries>(t.out, t.correction, true, columns, width, row_of<T>(call.out, call, sample, first_query, head), call.out.row);
+  unpack_strips<queries>(t.out, t.correction, true, columns, width,
+                         row_of<T>(call.out, call, sample, first_query, head), call.out.row);
 }
 
 template <class T>
-void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query,
-             void* scratch) {
+void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query,
+             std::int64_t last_query, void* scratch) {
   ForwardTiles t;
   lay_out(call, scratch, t);
   t.keys.keep = last_query - first_query > queries;
-  for (; first_query < last_query; first_query += queries) forward_tile<T>(call, sample, head, first_query, t);
+  for (; first_query < last_query; first_query += queries)
+    forward_tile<T>(call, sample, head, first_query, t);
 }
 
 }  // namespace mindpipe::MINDPIPE_ISA::tile

@@ -7,8 +7,8 @@ namespace mindpipe::MINDPIPE_ISA::tile {
 
 MINDPIPE_INLINE int strips_of(std::int64_t width) { return static_cast<int>((width + lanes - 1) / lanes); }
 
-/// Rows [0, rows) of a head into strips of `tile_rows` rows; zeros in columns beyond `width` and in rows up to `padded`.
-/// Rows of a head lie far apart, beyond what the processor fetches ahead by itself.
+/// Rows [0, rows) of a head into strips of `tile_rows` rows; zeros in columns beyond `width` and in rows up
+/// to `padded`. Rows of a head lie far apart, beyond what the processor fetches ahead by itself.
 template <int tile_rows, class T>
 void pack_strips(const T* from, std::int64_t row_stride, int rows, int padded, int width, float* to) {
   constexpr int ahead = 12;
@@ -39,7 +39,8 @@ inline void transpose_strips(const float* from, int rows, int width, float* to) 
 
 /// Strips times `factors` of their rows (or one for all) into rows [0, rows) of a head.
 template <int tile_rows, class T>
-void unpack_strips(const float* from, const float* factors, bool factor_of_row, int rows, int width, T* to, std::int64_t row_stride) {
+void unpack_strips(const float* from, const float* factors, bool factor_of_row, int rows, int width, T* to,
+                   std::int64_t row_stride) {
   for (int i = 0; i < rows; ++i, to += row_stride) {
     const Vector factor = broadcast(factors[factor_of_row ? i : 0]);
     const float* at = from + i * lanes;
@@ -53,7 +54,8 @@ void unpack_strips(const float* from, const float* factors, bool factor_of_row, 
 
 template <class T>
 void clear_rows(T* to, std::int64_t row_stride, std::int64_t rows, std::int64_t width) {
-  for (std::int64_t i = 0; i < rows; ++i) std::memset(to + i * row_stride, 0, static_cast<std::size_t>(width) * sizeof(T));
+  for (std::int64_t i = 0; i < rows; ++i)
+    std::memset(to + i * row_stride, 0, static_cast<std::size_t>(width) * sizeof(T));
 }
 
 }  // namespace mindpipe::MINDPIPE_ISA::tile

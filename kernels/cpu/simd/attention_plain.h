@@ -2,12 +2,13 @@
 #include "cpu/simd/attention_call.h"
 #include "cpu/simd/number.h"
 
-/// Attention as one would write it down, a row of scores at a time: for gradient checks in f64, and to be compared with.
+/// Attention as one would write it down, a row of scores at a time: for gradient checks in f64, and to be
+/// compared with.
 namespace mindpipe::MINDPIPE_ISA::plain {
 
 inline double kept_factor(const AttentionCall& call, std::uint32_t sample, std::uint64_t element) {
-  std::uint32_t c0 = static_cast<std::uint32_t>(element / 4), c1 = static_cast<std::uint32_t>(element / 4 >> 32), c2 = call.step,
-                c3 = sample;
+  std::uint32_t c0 = static_cast<std::uint32_t>(element / 4),
+                c1 = static_cast<std::uint32_t>(element / 4 >> 32), c2 = call.step, c3 = sample;
   std::uint32_t k0 = call.key[0], k1 = call.key[1];
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53u} * c0, b = std::uint64_t{0xCD9E8D57u} * c2;
@@ -23,17 +24,20 @@ inline double kept_factor(const AttentionCall& call, std::uint32_t sample, std::
 }
 
 /// D: 1 without dropout, else 0 or 1 / (1 - p) for each key of the row
-inline void draw_row(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t query, std::int64_t count,
-                     double* factor) {
+inline void draw_row(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t query,
+                     std::int64_t count, double* factor) {
   const std::uint64_t first = mask_row(call, head, query);
   const std::uint32_t stream_sample = call.sample + static_cast<std::uint32_t>(sample);
   for (std::int64_t j = 0; j < count; ++j)
-    factor[j] = call.threshold == 0 ? 1.0 : kept_factor(call, stream_sample, first + static_cast<std::uint64_t>(j));
+    factor[j] =
+        call.threshold == 0 ? 1.0 : kept_factor(call, stream_sample, first + static_cast<std::uint64_t>(j));
 }
 
-/// p[j] = exp(scale q.k[j] - log_sum) for j < count; returns log_sum = log(sum exp(scale q.k)), 0 where the row sees no key
+/// p[j] = exp(scale q.k[j] - log_sum) for j < count; returns log_sum = log(sum exp(scale q.k)), 0 where the
+/// row sees no key
 template <class T>
-double probabilities(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t query, std::int64_t count, double* p) {
+double probabilities(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t query,
+                     std::int64_t count, double* p) {
   if (count == 0) return 0;
   const T* q = row_of<const T>(call.q, call, sample, query, head);
   const std::int64_t key_head = key_head_of(call, head);
@@ -41,7 +45,8 @@ double probabilities(const AttentionCall& call, std::int64_t sample, std::int64_
   for (std::int64_t j = 0; j < count; ++j) {
     const T* k = row_of<const T>(call.k, call, sample, j, key_head);
     double dot = 0;
-    for (std::int64_t c = 0; c < call.width; ++c) dot += static_cast<double>(widen(q[c])) * static_cast<double>(widen(k[c]));
+    for (std::int64_t c = 0; c < call.width; ++c)
+      dot += static_cast<double>(widen(q[c])) * static_cast<double>(widen(k[c]));
     p[j] = call.scale * dot;
     maximum = j == 0 || p[j] > maximum ? p[j] : maximum;
   }
@@ -62,8 +67,8 @@ inline constexpr std::int64_t tile_queries = 16;
 
 /// out = (P D) v
 template <class T>
-void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query, std::int64_t last_query,
-             void* scratch) {
+void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t first_query,
+             std::int64_t last_query, void* scratch) {
   double *p = static_cast<double*>(scratch), *factor = p + call.keys, *sum = factor + call.keys;
   const std::int64_t length = length_of(call, sample), key_head = key_head_of(call, head);
   for (std::int64_t i = first_query; i < last_query; ++i) {
@@ -73,7 +78,8 @@ void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, 
     for (std::int64_t c = 0; c < call.width; ++c) sum[c] = 0;
     for (std::int64_t j = 0; j < count; ++j) {
       const T* v = row_of<const T>(call.v, call, sample, j, key_head);
-      for (std::int64_t c = 0; c < call.width; ++c) sum[c] += p[j] * factor[j] * static_cast<double>(widen(v[c]));
+      for (std::int64_t c = 0; c < call.width; ++c)
+        sum[c] += p[j] * factor[j] * static_cast<double>(widen(v[c]));
     }
     T* out = row_of<T>(call.out, call, sample, i, head);
     for (std::int64_t c = 0; c < call.width; ++c) put(out[c], sum[c]);
@@ -86,7 +92,8 @@ void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, 
 /// dP = (dout v^T) D, dS = P (dP - sum(P dP)); dv += (P D)^T dout, dq = scale dS k, dk += scale dS^T q
 template <class T>
 void backward(const AttentionCall& call, std::int64_t sample, std::int64_t key_head, void* scratch) {
-  double *p = static_cast<double*>(scratch), *factor = p + call.keys, *dp = factor + call.keys, *sum = dp + call.keys;
+  double *p = static_cast<double*>(scratch), *factor = p + call.keys, *dp = factor + call.keys,
+         *sum = dp + call.keys;
   double *dk = sum + call.width, *dv = dk + call.keys * call.width;
   for (std::int64_t e = 0; e < 2 * call.keys * call.width; ++e) dk[e] = 0;
   const std::int64_t length = length_of(call, sample), group = call.query_heads / call.key_heads;
@@ -95,12 +102,14 @@ void backward(const AttentionCall& call, std::int64_t sample, std::int64_t key_h
       const std::int64_t count = visible_to(call, i, length);
       probabilities<T>(call, sample, head, i, count, p);
       draw_row(call, sample, head, i, count, factor);
-      const T *dout = row_of<const T>(call.dout, call, sample, i, head), *q = row_of<const T>(call.q, call, sample, i, head);
+      const T *dout = row_of<const T>(call.dout, call, sample, i, head),
+              *q = row_of<const T>(call.q, call, sample, i, head);
       double mean = 0;
       for (std::int64_t j = 0; j < count; ++j) {
         const T* v = row_of<const T>(call.v, call, sample, j, key_head);
         double dot = 0;
-        for (std::int64_t c = 0; c < call.width; ++c) dot += static_cast<double>(widen(dout[c])) * static_cast<double>(widen(v[c]));
+        for (std::int64_t c = 0; c < call.width; ++c)
+          dot += static_cast<double>(widen(dout[c])) * static_cast<double>(widen(v[c]));
         dp[j] = dot * factor[j];
         mean += p[j] * dp[j];
       }

@@ -1,7 +1,8 @@
 #pragma once
 #include "cpu/simd/attention_forward.h"
 
-/// A few queries on many keys, as in generation: bound by reading the keys once, so nothing is packed and a row of scores is kept.
+/// A few queries on many keys, as in generation: bound by reading the keys once, so nothing is packed and a
+/// row of scores is kept.
 namespace mindpipe::MINDPIPE_ISA::few {
 
 using namespace tile;
@@ -47,7 +48,8 @@ void score_keys(const T* k, std::int64_t row_stride, int count, int width, const
   for (int j = 0; j < count; ++j, k += row_stride) {
     fetch(k + ahead * row_stride, width);
     Vector total = zero();
-    for (int first = 0; first < width; first += lanes) total = multiply_add(load_strip(k, first, width), load(q + first), total);
+    for (int first = 0; first < width; first += lanes)
+      total = multiply_add(load_strip(k, first, width), load(q + first), total);
     scores[j] = sum(total);
   }
 }
@@ -67,7 +69,8 @@ inline float soften(float* scores, std::int64_t count, float c, float& maximum) 
     store(scores + j, p);
   }
   if (rest > 0) {
-    const Vector p = select(first_lanes(rest), power_of_2(multiply_add(load(scores + whole), factor, offset)), zero());
+    const Vector p =
+        select(first_lanes(rest), power_of_2(multiply_add(load(scores + whole), factor, offset)), zero());
     total = total + p;
     store(scores + whole, p);
   }
@@ -82,7 +85,8 @@ void add_values(const T* v, std::int64_t row_stride, int count, int width, const
     Vector chain[4] = {load(out + first), zero(), zero(), zero()};
     for (int j = 0; j < count; j += 4)
       for (int u = 0; u < 4 && j + u < count; ++u)
-        chain[u] = multiply_add(broadcast(p[j + u]), load_strip(v + (j + u) * row_stride, first, width), chain[u]);
+        chain[u] =
+            multiply_add(broadcast(p[j + u]), load_strip(v + (j + u) * row_stride, first, width), chain[u]);
     store(out + first, (chain[0] + chain[1]) + (chain[2] + chain[3]));
   }
 }
@@ -98,7 +102,8 @@ void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, 
   const float scale = static_cast<float>(call.scale);
   for (std::int64_t i = 0; i < call.queries; ++i)
     for (int first = 0; first < width; first += lanes) {
-      store(rows.q + i * rows.columns + first, load_strip(row_of<const T>(call.q, call, sample, i, head), first, width));
+      store(rows.q + i * rows.columns + first,
+            load_strip(row_of<const T>(call.q, call, sample, i, head), first, width));
       store(rows.out + i * rows.columns + first, zero());
     }
   const auto for_each_block = [&](const auto& work) {
@@ -109,8 +114,8 @@ void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, 
       }
   };
   for_each_block([&](std::int64_t i, std::int64_t j, int count) {
-    score_keys(row_of<const T>(call.k, call, sample, j, key_head), call.k.row, count, width, rows.q + i * rows.columns,
-               rows.scores + i * rows.row + j);
+    score_keys(row_of<const T>(call.k, call, sample, j, key_head), call.k.row, count, width,
+               rows.q + i * rows.columns, rows.scores + i * rows.row + j);
   });
   float sums[most_queries];
   for (std::int64_t i = 0; i < call.queries; ++i) {
@@ -118,11 +123,12 @@ void forward(const AttentionCall& call, std::int64_t sample, std::int64_t head, 
     float maximum = 0;
     sums[i] = count == 0 ? 0 : soften(rows.scores + i * rows.row, count, scale * log2_of_e, maximum);
     const Vector log_sum = multiply_add(broadcast(maximum), broadcast(scale), log(broadcast(sums[i])));
-    store(static_cast<float*>(call.log_sum) + (sample * call.query_heads + head) * call.queries + i, count == 0 ? zero() : log_sum, 1);
+    store(static_cast<float*>(call.log_sum) + (sample * call.query_heads + head) * call.queries + i,
+          count == 0 ? zero() : log_sum, 1);
   }
   for_each_block([&](std::int64_t i, std::int64_t j, int count) {
-    add_values(row_of<const T>(call.v, call, sample, j, key_head), call.v.row, count, width, rows.scores + i * rows.row + j,
-               rows.out + i * rows.columns);
+    add_values(row_of<const T>(call.v, call, sample, j, key_head), call.v.row, count, width,
+               rows.scores + i * rows.row + j, rows.out + i * rows.columns);
   });
   for (std::int64_t i = 0; i < call.queries; ++i) {
     const Vector factor = sums[i] == 0 ? zero() : broadcast(1.0f) / broadcast(sums[i]);

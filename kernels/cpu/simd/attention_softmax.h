@@ -4,8 +4,8 @@
 /// The softmax of score tiles [keys][queries], down the rows, a column of sixteen queries at a time.
 namespace mindpipe::MINDPIPE_ISA::tile {
 
-/// 2^x: exactly 1 at 0, exactly 0 below -126, so that no denormal slows the products; NaN stays NaN; huge from 127 on.
-/// 2^r for |r| <= 1/2 is the polynomial of degree 5 with the smallest relative error, 9.2e-8.
+/// 2^x: exactly 1 at 0, exactly 0 below -126, so that no denormal slows the products; NaN stays NaN; huge
+/// from 127 on. 2^r for |r| <= 1/2 is the polynomial of degree 5 with the smallest relative error, 9.2e-8.
 MINDPIPE_INLINE Vector power_of_2(Vector x) {
   const Mask none = less(x, broadcast(-126.0f));
 #if MINDPIPE_ISA_LEVEL == 2
@@ -33,17 +33,24 @@ MINDPIPE_INLINE Vector power_of_2(Vector x) {
 /// What a maximum begins with; a row whose maximum is still this saw no key.
 constexpr float lowest = -1e30f;
 
-/// Rows of a column of sixteen queries: below `whole` all of them see the key, from there to `end` some, beyond none.
+/// Rows of a column of sixteen queries: below `whole` all of them see the key, from there to `end` some,
+/// beyond none.
 struct Column {
   int whole, end;
 };
-MINDPIPE_INLINE Column column_of(const Extent& extent, int first) { return {seen_by(extent, first), seen_by(extent, first + lanes - 1)}; }
+MINDPIPE_INLINE Column column_of(const Extent& extent, int first) {
+  return {seen_by(extent, first), seen_by(extent, first + lanes - 1)};
+}
 /// The lanes whose query does not see key j.
-MINDPIPE_INLINE Mask blind(const Extent& extent, int first, int j) { return first_lanes(j - first - extent.diagonal + 1); }
+MINDPIPE_INLINE Mask blind(const Extent& extent, int first, int j) {
+  return first_lanes(j - first - extent.diagonal + 1);
+}
 
-/// One step of the online softmax with c = scale log2(e): m' = max(m, column of s), correction = 2^(c m - c m'), p = 2^(c s - c m'),
-/// sum = sum correction + column of p; then p times the dropout factors, which the sum does not see. p takes the place of s.
-inline void softmax_step(const Extent& extent, float c, const float* dropout, float* s, float* maximum, float* sum, float* correction) {
+/// One step of the online softmax with c = scale log2(e): m' = max(m, column of s), correction = 2^(c m - c
+/// m'), p = 2^(c s - c m'), sum = sum correction + column of p; then p times the dropout factors, which the
+/// sum does not see. p takes the place of s.
+inline void softmax_step(const Extent& extent, float c, const float* dropout, float* s, float* maximum,
+                         float* sum, float* correction) {
   const int padded = round_up(extent.rows, block_rows);
   for (int first = 0; first < extent.columns; first += lanes) {
     const Column column = column_of(extent, first);
@@ -54,7 +61,9 @@ inline void softmax_step(const Extent& extent, float c, const float* dropout, fl
     for (; j + 4 <= column.whole; j += 4)
       for (int u = 0; u < 4; ++u) highest[u] = max(load(at + (j + u) * queries), highest[u]);
     for (; j < column.whole; ++j) highest[0] = max(load(at + j * queries), highest[0]);
-    for (; j < column.end; ++j) highest[0] = max(select(blind(extent, first, j), broadcast(lowest), load(at + j * queries)), highest[0]);
+    for (; j < column.end; ++j)
+      highest[0] =
+          max(select(blind(extent, first, j), broadcast(lowest), load(at + j * queries)), highest[0]);
     const Vector after = max(max(highest[0], highest[1]), max(highest[2], highest[3]));
 
     const Vector factor = broadcast(c), offset = negate(after * factor);
@@ -75,8 +84,8 @@ inline void softmax_step(const Extent& extent, float c, const float* dropout, fl
 }
 
 /// p = 2^(c s - log2 of sum), ds = p (dp D - delta) into dp, p D into s: D are the dropout factors, or 1
-inline void softmax_backward(const Extent& extent, float c, const float* dropout, const float* log2_sum, const float* delta, float* s,
-                             float* dp) {
+inline void softmax_backward(const Extent& extent, float c, const float* dropout, const float* log2_sum,
+                             const float* delta, float* s, float* dp) {
   const int padded = round_up(extent.rows, block_rows);
   for (int first = 0; first < extent.columns; first += lanes) {
     const Column column = column_of(extent, first);
@@ -84,7 +93,8 @@ inline void softmax_backward(const Extent& extent, float c, const float* dropout
     const Vector factor = broadcast(c), offset = negate(load(log2_sum + first)), mean = load(delta + first);
     int j = 0;
     for (; j < column.end; ++j) {
-      Vector p = power_of_2(multiply_add(load(at + j * queries), factor, offset)), d = load(gradient + j * queries);
+      Vector p = power_of_2(multiply_add(load(at + j * queries), factor, offset)),
+             d = load(gradient + j * queries);
       if (j >= column.whole) p = select(blind(extent, first, j), zero(), p);
       Vector kept = p;
       if (dropout != nullptr) {

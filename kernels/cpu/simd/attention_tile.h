@@ -3,7 +3,8 @@
 
 /// Products of tiles by register blocks. Two layouts, both with strides known when compiling:
 ///   strips: a matrix as strips of 16 columns, each [rows of the tile][16]: q, k, v, dout and sums of them;
-///   across: [keys][queries of the tile]: scores, so that a softmax goes down the rows, sixteen queries at a time.
+///   across: [keys][queries of the tile]: scores, so that a softmax goes down the rows, sixteen queries at a
+///   time.
 /// An element of a product is one chain of multiply-adds in ascending order, whichever block it falls into.
 namespace mindpipe::MINDPIPE_ISA::tile {
 
@@ -27,11 +28,13 @@ MINDPIPE_INLINE FloatPart multiply_add_part(FloatPart a, FloatPart b, FloatPart 
 /// Where a block's sums begin: at zero, at c, or at c times a factor of its row.
 enum class Start { zero, sum, scaled_sum };
 
-/// c[m][n] = start + sum over steps of a[m][step] b[step][n], for block_rows rows and `width` registers of columns. The steps come in
-/// segments of 16, the last of which may be short, a going on by a_segment; with a single segment `last` is any number.
-/// Columns beyond the first 16 lie b_strip and c_strip further.
-template <Start start, int width, int a_row, int a_step, int a_segment, int b_step, int b_strip, int c_row, int c_strip>
-__attribute__((noinline)) void block(const float* a, int segments, std::int64_t last, const float* b, const float* factors, float* c) {
+/// c[m][n] = start + sum over steps of a[m][step] b[step][n], for block_rows rows and `width` registers of
+/// columns. The steps come in segments of 16, the last of which may be short, a going on by a_segment; with a
+/// single segment `last` is any number. Columns beyond the first 16 lie b_strip and c_strip further.
+template <Start start, int width, int a_row, int a_step, int a_segment, int b_step, int b_strip, int c_row,
+          int c_strip>
+__attribute__((noinline)) void block(const float* a, int segments, std::int64_t last, const float* b,
+                                     const float* factors, float* c) {
   FloatPart sum[block_rows][width];
 #pragma GCC unroll 16
   for (int m = 0; m < block_rows; ++m)
@@ -41,7 +44,8 @@ __attribute__((noinline)) void block(const float* a, int segments, std::int64_t 
       const float* at = c + m * c_row + column / lanes * c_strip + column % lanes;
       if constexpr (start == Start::zero) sum[m][n].v = MINDPIPE_MM(setzero_ps)();
       else sum[m][n].v = MINDPIPE_MM(loadu_ps)(at);
-      if constexpr (start == Start::scaled_sum) sum[m][n].v = MINDPIPE_MM(mul_ps)(sum[m][n].v, MINDPIPE_MM(set1_ps)(factors[m]));
+      if constexpr (start == Start::scaled_sum)
+        sum[m][n].v = MINDPIPE_MM(mul_ps)(sum[m][n].v, MINDPIPE_MM(set1_ps)(factors[m]));
     }
   for (int segment = 0; segment < segments; ++segment, a += a_segment) {
     const std::int64_t count = segment + 1 < segments ? lanes : last;
@@ -49,7 +53,8 @@ __attribute__((noinline)) void block(const float* a, int segments, std::int64_t 
     for (std::int64_t step = 0; step < count; ++step, from += a_step, b += b_step) {
       FloatPart right[width];
 #pragma GCC unroll 4
-      for (int n = 0; n < width; ++n) right[n].v = MINDPIPE_MM(loadu_ps)(b + n * part_lanes / lanes * b_strip + n * part_lanes % lanes);
+      for (int n = 0; n < width; ++n)
+        right[n].v = MINDPIPE_MM(loadu_ps)(b + n * part_lanes / lanes * b_strip + n * part_lanes % lanes);
 #pragma GCC unroll 16
       for (int m = 0; m < block_rows; ++m) {
         const FloatPart left{MINDPIPE_MM(set1_ps)(from[m * a_row])};
@@ -78,9 +83,13 @@ struct Extent {
 MINDPIPE_INLINE int clamp(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
 MINDPIPE_INLINE int round_up(int x, int to) { return (x + to - 1) / to * to; }
 /// Keys that query i sees.
-MINDPIPE_INLINE int seen_by(const Extent& extent, int i) { return clamp(i + extent.diagonal, 0, extent.rows); }
+MINDPIPE_INLINE int seen_by(const Extent& extent, int i) {
+  return clamp(i + extent.diagonal, 0, extent.rows);
+}
 /// The first query that sees key j.
-MINDPIPE_INLINE int first_to_see(const Extent& extent, int j) { return clamp(j - extent.diagonal + 1, 0, extent.columns); }
+MINDPIPE_INLINE int first_to_see(const Extent& extent, int j) {
+  return clamp(j - extent.diagonal + 1, 0, extent.columns);
+}
 
 /// scores[keys][queries] = left(strips) right[width][queries]: blocks that no query sees are left out
 inline void scores(const Extent& extent, int width, const float* left, const float* right, float* result) {
@@ -91,18 +100,19 @@ inline void scores(const Extent& extent, int width, const float* left, const flo
     for (int row = 0; row < rows; row += block_rows) {
       float* at = result + row * queries + column;
       if (half)
-        block<Start::zero, 1, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(left + row * lanes, segments, last, right + column,
-                                                                                      nullptr, at);
+        block<Start::zero, 1, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(
+            left + row * lanes, segments, last, right + column, nullptr, at);
       else
-        block<Start::zero, 2, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(left + row * lanes, segments, last, right + column,
-                                                                                      nullptr, at);
+        block<Start::zero, 2, lanes, 1, keys * lanes, queries, lanes, queries, lanes>(
+            left + row * lanes, segments, last, right + column, nullptr, at);
     }
   }
 }
 
 /// sums(strips of queries) = sums factors[queries] + weights[keys][queries]^T right(strips of keys)
 template <Start start>
-void add_over_keys(const Extent& extent, int width, const float* weights, const float* right, const float* factors, float* sums) {
+void add_over_keys(const Extent& extent, int width, const float* weights, const float* right,
+                   const float* factors, float* sums) {
   for (int column = 0; column < width; column += panel) {
     const bool half = part_lanes == lanes && width - column <= lanes;
     const float* b = right + column / lanes * (keys * lanes) + column % lanes;
@@ -112,14 +122,18 @@ void add_over_keys(const Extent& extent, int width, const float* weights, const 
       if (count == 0) continue;
       const float* factor = start == Start::scaled_sum ? factors + row : nullptr;
       if (half)
-        block<start, 1, 1, queries, 0, lanes, keys * lanes, lanes, queries * lanes>(weights + row, 1, count, b, factor, c + row * lanes);
-      else block<start, 2, 1, queries, 0, lanes, keys * lanes, lanes, queries * lanes>(weights + row, 1, count, b, factor, c + row * lanes);
+        block<start, 1, 1, queries, 0, lanes, keys * lanes, lanes, queries * lanes>(
+            weights + row, 1, count, b, factor, c + row * lanes);
+      else
+        block<start, 2, 1, queries, 0, lanes, keys * lanes, lanes, queries * lanes>(
+            weights + row, 1, count, b, factor, c + row * lanes);
     }
   }
 }
 
 /// sums(strips of keys) += weights[keys][queries] right(strips of queries)
-inline void add_over_queries(const Extent& extent, int width, const float* weights, const float* right, float* sums) {
+inline void add_over_queries(const Extent& extent, int width, const float* weights, const float* right,
+                             float* sums) {
   for (int column = 0; column < width; column += panel) {
     const bool half = part_lanes == lanes && width - column <= lanes;
     const float* b = right + column / lanes * (queries * lanes) + column % lanes;
@@ -129,11 +143,11 @@ inline void add_over_queries(const Extent& extent, int width, const float* weigh
       if (count == 0) continue;
       const float* a = weights + row * queries + first;
       if (half)
-        block<Start::sum, 1, queries, 1, 0, lanes, queries * lanes, lanes, keys * lanes>(a, 1, count, b + first * lanes, nullptr,
-                                                                                         c + row * lanes);
+        block<Start::sum, 1, queries, 1, 0, lanes, queries * lanes, lanes, keys * lanes>(
+            a, 1, count, b + first * lanes, nullptr, c + row * lanes);
       else
-        block<Start::sum, 2, queries, 1, 0, lanes, queries * lanes, lanes, keys * lanes>(a, 1, count, b + first * lanes, nullptr,
-                                                                                         c + row * lanes);
+        block<Start::sum, 2, queries, 1, 0, lanes, queries * lanes, lanes, keys * lanes>(
+            a, 1, count, b + first * lanes, nullptr, c + row * lanes);
     }
   }
 }

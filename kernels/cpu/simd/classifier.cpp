@@ -22,15 +22,16 @@ void row_maximum(const void* logits, const LogitShard& shard, void* maximum, int
   for (int64_t n = first; n < last; ++n) {
     const T* row = static_cast<const T*>(logits) + n * shard.cols;
     V most = lowest;
-    for_lanes<T>(shard.valid, [&](int64_t j, auto part) { most = max(only(read(row + j, part), lowest, part), most); });
+    for_lanes<T>(shard.valid,
+                 [&](int64_t j, auto part) { most = max(only(read(row + j, part), lowest, part), most); });
     static_cast<T*>(maximum)[n] = largest(most);
   }
 }
 
 /// sums = sum exp(x - maximum), total = sum x, of_target = x[target]
 template <class T>
-void row_sums(const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, void* sums, void* of_target,
-              void* total, int64_t first, int64_t last) {
+void row_sums(const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum,
+              void* sums, void* of_target, void* total, int64_t first, int64_t last) {
   using V = Lanes<T>;
   const V nothing = all<V>(0);
   for (int64_t n = first; n < last; ++n) {
@@ -57,8 +58,9 @@ void row_sums(const void* logits, const LogitShard& shard, const std::int32_t* t
 
 /// From is the logits' type, To the gradient's; a row may be overwritten by its own gradient.
 template <class From, class To>
-void backward(const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, const void* sums,
-              double factor, double uniform, double of_target, void* dlogits, int64_t first, int64_t last) {
+void backward(const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum,
+              const void* sums, double factor, double uniform, double of_target, void* dlogits, int64_t first,
+              int64_t last) {
   using V = Lanes<From>;
   const V less = all<V>(uniform), nothing = all<V>(0);
   for (int64_t n = first; n < last; ++n) {
@@ -66,10 +68,14 @@ void backward(const void* logits, const LogitShard& shard, const std::int32_t* t
     To* out = static_cast<To*>(dlogits) + n * shard.cols;
     const int64_t valid = targets[n] < 0 ? 0 : shard.valid, column = column_of(targets[n], shard);
     const From logit_of_target = column < 0 ? From(0) : row[column];
-    const V top = all<V>(static_cast<const From*>(maximum)[n]), scale = all<V>(factor / static_cast<const From*>(sums)[n]);
-    for_lanes<From>(valid, [&](int64_t j, auto part) { write(out + j, exp(read(row + j, part) - top) * scale - less, part); });
+    const V top = all<V>(static_cast<const From*>(maximum)[n]),
+            scale = all<V>(factor / static_cast<const From*>(sums)[n]);
+    for_lanes<From>(valid, [&](int64_t j, auto part) {
+      write(out + j, exp(read(row + j, part) - top) * scale - less, part);
+    });
     for_lanes<From>(shard.cols - valid, [&](int64_t j, auto part) { write(out + valid + j, nothing, part); });
-    if (column >= 0) write(out + column, exp(all<V>(logit_of_target) - top) * scale - less - all<V>(of_target), Part{1});
+    if (column >= 0)
+      write(out + column, exp(all<V>(logit_of_target) - top) * scale - less - all<V>(of_target), Part{1});
   }
 }
 

@@ -50,11 +50,13 @@ void swiglu(const void* gate_up, void* y, int64_t cols, int64_t first, int64_t l
 
 /// s = 1 / (1 + exp(-g)); dg = dy u s (1 + g (1 - s)), du = dy g s
 template <class T>
-void swiglu_backward(const void* dy, const void* gate_up, void* dgate_up, int64_t cols, int64_t first, int64_t last) {
+void swiglu_backward(const void* dy, const void* gate_up, void* dgate_up, int64_t cols, int64_t first,
+                     int64_t last) {
   using V = Lanes<T>;
   const V one = all<V>(1);
   for (int64_t n = first; n < last; ++n) {
-    const T *gate = static_cast<const T*>(gate_up) + n * 2 * cols, *up = gate + cols, *d = static_cast<const T*>(dy) + n * cols;
+    const T *gate = static_cast<const T*>(gate_up) + n * 2 * cols, *up = gate + cols,
+            *d = static_cast<const T*>(dy) + n * cols;
     T *dgate = static_cast<T*>(dgate_up) + n * 2 * cols, *dup = dgate + cols;
     for_lanes<T>(cols, [&](int64_t j, auto part) {
       const V g = read(gate + j, part), w = read(d + j, part), u = read(up + j, part);
@@ -65,7 +67,8 @@ void swiglu_backward(const void* dy, const void* gate_up, void* dgate_up, int64_
   }
 }
 
-void draw(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, int64_t groups, std::uint32_t* words) {
+void draw(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, int64_t groups,
+          std::uint32_t* words) {
   const PhiloxStream stream{{mask.key[0], mask.key[1]}, mask.step, sample};
   for (int64_t g = 0; g < groups; ++g)
     philox_words(stream, block + static_cast<std::uint64_t>(g * philox_group), words + g * 4 * philox_group);
@@ -74,7 +77,8 @@ void draw(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, int64
 constexpr int64_t strip = 256;                                ///< columns whose words are drawn at once
 constexpr int64_t words_room = strip + 2 * 4 * philox_group;  ///< a strip may begin inside a block
 
-/// Calls work(n, j, count, words) for strips of columns of rows [first, last): element j + i of row n has words[i].
+/// Calls work(n, j, count, words) for strips of columns of rows [first, last): element j + i of row n has
+/// words[i].
 template <class Work>
 void with_words(const MaskRows& mask, int64_t first, int64_t last, const Work& work) {
   alignas(64) std::uint32_t words[words_room];
@@ -93,8 +97,10 @@ void with_words(const MaskRows& mask, int64_t first, int64_t last, const Work& w
 
 /// y = x + mask (branch + bias) / (1 - p)
 template <class T>
-void residual(const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y, int64_t first, int64_t last) {
-  const T *px = static_cast<const T*>(x), *pb = static_cast<const T*>(branch), *offset = static_cast<const T*>(bias);
+void residual(const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y,
+              int64_t first, int64_t last) {
+  const T *px = static_cast<const T*>(x), *pb = static_cast<const T*>(branch),
+          *offset = static_cast<const T*>(bias);
   T* py = static_cast<T*>(y);
   using A = Wide<T>;
   const A scale = static_cast<A>(mask.scale);
@@ -105,7 +111,8 @@ void residual(const void* x, const void* branch, const void* bias, const MaskRow
       const int64_t row = n * cols;
       if (offset != nullptr) {
 #pragma GCC ivdep
-        for (int64_t j = 0; j < cols; ++j) put(py[row + j], widen(px[row + j]) + (widen(pb[row + j]) + widen(offset[j])));
+        for (int64_t j = 0; j < cols; ++j)
+          put(py[row + j], widen(px[row + j]) + (widen(pb[row + j]) + widen(offset[j])));
       } else {
 #pragma GCC ivdep
         for (int64_t j = 0; j < cols; ++j) put(py[row + j], widen(px[row + j]) + widen(pb[row + j]));

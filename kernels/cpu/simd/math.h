@@ -19,7 +19,9 @@ MINDPIPE_INLINE Vector exp_tail(Vector r) {
   return multiply_add(p, r, broadcast(0.5f));
 }
 /// 2^n for -126 <= n <= 127
-MINDPIPE_INLINE Vector power_of_2(Integers n) { return floats_of_bits(shift_left<23>(n + broadcast_integer(127))); }
+MINDPIPE_INLINE Vector power_of_2(Integers n) {
+  return floats_of_bits(shift_left<23>(n + broadcast_integer(127)));
+}
 /// x = n log(2) + r
 MINDPIPE_INLINE Vector reduce(Vector x, Integers& n) {
   n = to_integers(x * broadcast(log2_of_e));
@@ -49,7 +51,8 @@ MINDPIPE_INLINE Vector tanh(Vector x) {
   return copy_sign(e / (e + broadcast(2.0f)), x);
 }
 
-/// log(x) = e log(2) + log(m) with sqrt(1/2) <= m < sqrt(2), log(m) by the series of atanh(s), s = (m - 1) / (m + 1)
+/// log(x) = e log(2) + log(m) with sqrt(1/2) <= m < sqrt(2), log(m) by the series of atanh(s), s = (m - 1) /
+/// (m + 1)
 MINDPIPE_INLINE Vector log(Vector x) {
   const Mask tiny = less(x, broadcast(1.17549435e-38f));
   const Vector scaled = select(tiny, x * broadcast(8388608.0f), x);
@@ -68,7 +71,8 @@ MINDPIPE_INLINE Vector log(Vector x) {
   const Vector infinity = floats_of_bits(broadcast_integer(0x7f800000));
   r = select(equal(x, infinity), x, r);
   r = select(equal(x, zero()), negate(infinity), r);
-  return select(less(x, zero()), floats_of_bits(broadcast_integer(0x7fc00000)), select(not_a_number(x), x, r));
+  return select(less(x, zero()), floats_of_bits(broadcast_integer(0x7fc00000)),
+                select(not_a_number(x), x, r));
 }
 
 }  // namespace mindpipe::MINDPIPE_ISA

@@ -7,11 +7,11 @@ namespace {
 
 using std::int64_t;
 
-/// mean = sum x / cols (0 for rms), variance = sum (x - mean)^2 / cols, in two passes; y = (x - mean) / sqrt(variance + epsilon) gain +
-/// offset
+/// mean = sum x / cols (0 for rms), variance = sum (x - mean)^2 / cols, in two passes; y = (x - mean) /
+/// sqrt(variance + epsilon) gain + offset
 template <class T>
-void forward(bool rms, const void* x, const void* gain, const void* offset, double epsilon, void* statistics, void* y, int64_t cols,
-             int64_t first, int64_t last) {
+void forward(bool rms, const void* x, const void* gain, const void* offset, double epsilon, void* statistics,
+             void* y, int64_t cols, int64_t first, int64_t last) {
   using V = Lanes<T>;
   using A = Wide<T>;
   const T *g = static_cast<const T*>(gain), *b = static_cast<const T*>(offset);
@@ -37,16 +37,21 @@ void forward(bool rms, const void* x, const void* gain, const void* offset, doub
     const V scale = all<V>(inverse);
     if (b != nullptr)
       for_lanes<T>(cols, [&](int64_t j, auto part) {
-        write(out + j, multiply_add((read(in + j, part) - center) * scale, read(g + j, part), read(b + j, part)), part);
+        write(out + j,
+              multiply_add((read(in + j, part) - center) * scale, read(g + j, part), read(b + j, part)),
+              part);
       });
-    else for_lanes<T>(cols, [&](int64_t j, auto part) { write(out + j, (read(in + j, part) - center) * scale * read(g + j, part), part); });
+    else
+      for_lanes<T>(cols, [&](int64_t j, auto part) {
+        write(out + j, (read(in + j, part) - center) * scale * read(g + j, part), part);
+      });
   }
 }
 
 /// With h = (x - mean) r and w = dy gain: dx = residual + r (w - mean(w) - h mean(w h)); rms has no mean(w)
 template <class T>
-void backward_input(bool rms, const void* dy, const void* x, const void* gain, const void* statistics, const void* residual, void* dx,
-                    int64_t cols, int64_t first, int64_t last) {
+void backward_input(bool rms, const void* dy, const void* x, const void* gain, const void* statistics,
+                    const void* residual, void* dx, int64_t cols, int64_t first, int64_t last) {
   using V = Lanes<T>;
   using A = Wide<T>;
   const T* g = static_cast<const T*>(gain);
@@ -60,7 +65,8 @@ void backward_input(bool rms, const void* dy, const void* x, const void* gain, c
       plain = plain + w;
       crossed = multiply_add(w, (read(in + j, part) - center) * scale, crossed);
     });
-    const V mean_plain = all<V>(rms ? A(0) : sum(plain) / static_cast<A>(cols)), mean_crossed = all<V>(sum(crossed) / static_cast<A>(cols));
+    const V mean_plain = all<V>(rms ? A(0) : sum(plain) / static_cast<A>(cols)),
+            mean_crossed = all<V>(sum(crossed) / static_cast<A>(cols));
     T* out = static_cast<T*>(dx) + n * cols;
     const auto through = [&](int64_t j, auto part) {
       const V h = (read(in + j, part) - center) * scale;
@@ -68,15 +74,16 @@ void backward_input(bool rms, const void* dy, const void* x, const void* gain, c
     };
     if (residual != nullptr) {
       const T* past = static_cast<const T*>(residual) + n * cols;
-      for_lanes<T>(cols, [&](int64_t j, auto part) { write(out + j, read(past + j, part) + through(j, part), part); });
+      for_lanes<T>(
+          cols, [&](int64_t j, auto part) { write(out + j, read(past + j, part) + through(j, part), part); });
     } else {
       for_lanes<T>(cols, [&](int64_t j, auto part) { write(out + j, through(j, part), part); });
     }
   }
 }
 
-constexpr int64_t rows_at_once =
-    8;  ///< a block of rows is read once from memory, strip after strip; more of them are more streams than prefetchers follow
+constexpr int64_t rows_at_once = 8;  ///< a block of rows is read once from memory, strip after strip; more of
+                                     ///< them are more streams than prefetchers follow
 
 /// Calls body(first row of a sample, rows, part index) for blocks of rows, parts and samples in order.
 template <class Body>
@@ -89,7 +96,8 @@ void for_row_blocks(const RowParts& shape, const Body& body) {
     }
 }
 
-/// Walks columns [first, last) by strips of `wide` vectors, then by single ones: body(column, how many as a type, Whole or Part).
+/// Walks columns [first, last) by strips of `wide` vectors, then by single ones: body(column, how many as a
+/// type, Whole or Part).
 template <int vectors>
 struct Strip {};
 template <class T, class Body>
@@ -118,14 +126,16 @@ void column_sums(const void* dy, void* db, const RowParts& shape, int64_t first,
   for_row_blocks(shape, [&](int64_t row, int64_t rows, int64_t part) {
     const T* d = static_cast<const T*>(dy) + row * shape.cols;
     Wide<T>* out = static_cast<Wide<T>*>(db) + part * shape.cols;
-    for_strips<T>(first, last, [&](int64_t j, auto strip, auto ending) { add_rows(d + j, rows, shape.cols, out + j, strip, ending); });
+    for_strips<T>(first, last, [&](int64_t j, auto strip, auto ending) {
+      add_rows(d + j, rows, shape.cols, out + j, strip, ending);
+    });
   });
 }
 
 /// dgain[part, j] += dy (x - mean) r, doffset[part, j] += dy, a row at a time
 template <bool with_offset, class T, int vectors, class Ending>
-void add_norm_rows(const T* dy, const T* x, const Wide<T>* statistics, int64_t rows, int64_t cols, Wide<T>* dgain, Wide<T>* doffset,
-                   Strip<vectors>, Ending part) {
+void add_norm_rows(const T* dy, const T* x, const Wide<T>* statistics, int64_t rows, int64_t cols,
+                   Wide<T>* dgain, Wide<T>* doffset, Strip<vectors>, Ending part) {
   using V = Lanes<T>;
   constexpr int width = LanesOf<T>::count;
   V gain[vectors], offset[vectors];
@@ -148,8 +158,8 @@ void add_norm_rows(const T* dy, const T* x, const Wide<T>* statistics, int64_t r
 }
 
 template <class T>
-void backward_parameters(const void* dy, const void* x, const void* statistics, void* dgain, void* doffset, const RowParts& shape,
-                         int64_t first, int64_t last) {
+void backward_parameters(const void* dy, const void* x, const void* statistics, void* dgain, void* doffset,
+                         const RowParts& shape, int64_t first, int64_t last) {
   for_row_blocks(shape, [&](int64_t row, int64_t rows, int64_t part) {
     const int64_t cols = shape.cols;
     const T *d = static_cast<const T*>(dy) + row * cols, *in = static_cast<const T*>(x) + row * cols;
@@ -171,8 +181,8 @@ void backward_parameters(const void* dy, const void* x, const void* statistics, 
 
 /// (a, b) -> (a cos - b sin, b cos + a sin)
 template <class T>
-void rotary(void* data, const double* cosines, const double* sines, int64_t table_rows, int64_t heads, int64_t head, int64_t count,
-            int64_t width, bool inverse, int64_t first, int64_t last) {
+void rotary(void* data, const double* cosines, const double* sines, int64_t table_rows, int64_t heads,
+            int64_t head, int64_t count, int64_t width, bool inverse, int64_t first, int64_t last) {
   using A = Wide<T>;
   const int64_t half = width / 2;
   const A sign = inverse ? A(-1) : A(1);
@@ -182,7 +192,8 @@ void rotary(void* data, const double* cosines, const double* sines, int64_t tabl
       T *low = static_cast<T*>(data) + (n * heads + h) * width, *high = low + half;
 #pragma GCC ivdep
       for (int64_t i = 0; i < half; ++i) {
-        const A a = widen(low[i]), b = widen(high[i]), cosine = static_cast<A>(c[i]), sine = sign * static_cast<A>(s[i]);
+        const A a = widen(low[i]), b = widen(high[i]), cosine = static_cast<A>(c[i]),
+                sine = sign * static_cast<A>(s[i]);
         put(low[i], a * cosine - b * sine);
         put(high[i], b * cosine + a * sine);
       }

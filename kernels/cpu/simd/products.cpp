@@ -10,7 +10,7 @@ void run_singles(const Product& product, const ProductPart& part, void* workspac
 }  // namespace products
 
 extern const ProductKernels product_kernels;
-const ProductKernels product_kernels{products::tile_rows, products::tile_cols, products::workspace_bytes<depth_block>,
-                                     products::run_singles};
+const ProductKernels product_kernels{products::tile_rows, products::tile_cols,
+                                     products::workspace_bytes<depth_block>, products::run_singles};
 
 }  // namespace mindpipe::MINDPIPE_ISA

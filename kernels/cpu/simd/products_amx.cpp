@@ -5,15 +5,18 @@
 #include "cpu/simd/products_units.h"
 #include "cpu/simd/transpose.h"
 
-/// The bf16 product engine for processors with tiles: both factors are packed into tiles, and a block of 32 x 32 sums is built in four of
-/// them. As in products.cpp a thread packs a strip of b once per block of depth and lets panels of a walk over it; sums wait in memory
-/// between blocks and go on from there, so that the depth of a block does not show in the bits.
+/// The bf16 product engine for processors with tiles: both factors are packed into tiles, and a block of 32 x
+/// 32 sums is built in four of them. As in products.cpp a thread packs a strip of b once per block of depth
+/// and lets panels of a walk over it; sums wait in memory between blocks and go on from there, so that the
+/// depth of a block does not show in the bits.
 namespace mindpipe::MINDPIPE_ISA {
 namespace products {
 
-constexpr int side = 32, tile_depth = 32, tile_pairs = 16 * 16;  // of a pair of tiles; of a tile; pairs of bf16 in a tile
+constexpr int side = 32, tile_depth = 32,
+              tile_pairs = 16 * 16;  // of a pair of tiles; of a tile; pairs of bf16 in a tile
 constexpr int amx_depth = 512, amx_strip = 1024, amx_rows = 1024;
-constexpr int amx_chunks = amx_depth / tile_depth, amx_col_panels = amx_strip / side, amx_row_panels = amx_rows / side;
+constexpr int amx_chunks = amx_depth / tile_depth, amx_col_panels = amx_strip / side,
+              amx_row_panels = amx_rows / side;
 
 /// A panel of 32 rows of a factor, `amx_depth` deep: [chunk][upper, lower][16 rows of 16 pairs]
 struct TilePanel {
@@ -27,29 +30,33 @@ struct AmxWorkspace {
   alignas(64) float tiles[amx_row_panels][amx_col_panels][side * side];
 };
 
-/// One tile of a factor's rows [0, count) and depths [0, depth) from `from` on: a row of the tile is a row of the factor (as the left
-/// operand wants it) or, where `turned`, a pair of depths (as the right one does).
+/// One tile of a factor's rows [0, count) and depths [0, depth) from `from` on: a row of the tile is a row of
+/// the factor (as the left operand wants it) or, where `turned`, a pair of depths (as the right one does).
 template <bool turned>
 void pack_tile(const Factor& factor, const std::uint16_t* from, int count, int depth, float* to) {
   Vector row[lanes];
   if (factor.depth_first) {
-    for (int q = 0; q < lanes; ++q) row[q] = PairSlots::across(from + 2 * q * factor.stride, factor.stride, depth - 2 * q, count);
+    for (int q = 0; q < lanes; ++q)
+      row[q] = PairSlots::across(from + 2 * q * factor.stride, factor.stride, depth - 2 * q, count);
   } else {
-    for (int i = 0; i < lanes; ++i) row[i] = i < count ? PairSlots::along(from + i * factor.stride, depth) : zero();
+    for (int i = 0; i < lanes; ++i)
+      row[i] = i < count ? PairSlots::along(from + i * factor.stride, depth) : zero();
   }
   if (turned != factor.depth_first) transpose(row);
   for (int i = 0; i < lanes; ++i) store(to + i * lanes, row[i]);
 }
 
 template <bool turned>
-void pack_panel(const Factor& factor, std::int64_t first_row, int rows, std::int64_t first_depth, int depth, TilePanel& to) {
+void pack_panel(const Factor& factor, std::int64_t first_row, int rows, std::int64_t first_depth, int depth,
+                TilePanel& to) {
   const auto* data = static_cast<const std::uint16_t*>(factor.data);
   for (int chunk = 0; chunk * tile_depth < depth; ++chunk)
     for (int half = 0; half < 2; ++half) {
       const std::int64_t row = first_row + half * lanes, p = first_depth + chunk * tile_depth;
       const int left = depth - chunk * tile_depth;
-      pack_tile<turned>(factor, data + (factor.depth_first ? p * factor.stride + row : row * factor.stride + p), rows - half * lanes,
-                        left < tile_depth ? left : tile_depth, to.pairs[chunk][half]);
+      pack_tile<turned>(factor,
+                        data + (factor.depth_first ? p * factor.stride + row : row * factor.stride + p),
+                        rows - half * lanes, left < tile_depth ? left : tile_depth, to.pairs[chunk][half]);
     }
 }
 
@@ -97,7 +104,8 @@ template <class Unit>
 void run_amx_strip(Unit& unit, const Product& product, const ProductPart& part, AmxWorkspace& work) {
   const auto panels = [](std::int64_t count) { return static_cast<int>((count + side - 1) / side); };
   const auto at_most_side = [](std::int64_t count) { return static_cast<int>(count < side ? count : side); };
-  const int row_panels = panels(part.last_row - part.first_row), col_panels = panels(part.last_col - part.first_col);
+  const int row_panels = panels(part.last_row - part.first_row),
+            col_panels = panels(part.last_col - part.first_col);
   const std::int64_t all_chunks = (product.depth + tile_depth - 1) / tile_depth;
   const std::int64_t blocks = all_chunks == 0 ? 1 : (all_chunks + amx_chunks - 1) / amx_chunks;
   for (std::int64_t block = 0; block < blocks; ++block) {
@@ -137,7 +145,8 @@ void run_amx(const Product& product, const ProductPart& part, void* workspace) {
                          last_col = part.first_col + panels * (strip + 1) / strips * side;
       run_amx_strip(unit, product,
                     {part.first_row + pass * amx_rows, last_row < part.last_row ? last_row : part.last_row,
-                     part.first_col + panels * strip / strips * side, last_col < part.last_col ? last_col : part.last_col},
+                     part.first_col + panels * strip / strips * side,
+                     last_col < part.last_col ? last_col : part.last_col},
                     *static_cast<AmxWorkspace*>(workspace));
     }
 }
@@ -151,7 +160,8 @@ std::size_t amx_workspace_bytes(std::int64_t rows, std::int64_t depth) {
 }  // namespace products
 
 extern const ProductKernels amx_kernels, amx_model_kernels;
-const ProductKernels amx_kernels{products::side, products::side, products::amx_workspace_bytes, products::run_amx<products::TileUnit>};
+const ProductKernels amx_kernels{products::side, products::side, products::amx_workspace_bytes,
+                                 products::run_amx<products::TileUnit>};
 const ProductKernels amx_model_kernels{products::side, products::side, products::amx_workspace_bytes,
                                        products::run_amx<products::TileModel>};
 

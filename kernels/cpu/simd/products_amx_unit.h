@@ -2,11 +2,12 @@
 #include <cstdint>
 #include <cstring>
 
-/// Eight tiles of 16 rows of 64 bytes and the product of bf16 tiles. Two units of the same semantics: the processor's, and one in plain
-/// C++.
+/// Eight tiles of 16 rows of 64 bytes and the product of bf16 tiles. Two units of the same semantics: the
+/// processor's, and one in plain C++.
 namespace mindpipe::MINDPIPE_ISA::products {
 
-/// The unit of the processor (AMX). Written as instructions, because they must not move across accesses to memory.
+/// The unit of the processor (AMX). Written as instructions, because they must not move across accesses to
+/// memory.
 struct TileUnit {
   struct alignas(64) Setting {
     std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -40,8 +41,8 @@ struct TileUnit {
   }
 };
 
-/// The same in plain C++, as the processor's manual has it: an even and an odd chain of multiply-adds from zero, then c += even + odd;
-/// denormal numbers count as zero wherever they appear.
+/// The same in plain C++, as the processor's manual has it: an even and an odd chain of multiply-adds from
+/// zero, then c += even + odd; denormal numbers count as zero wherever they appear.
 class TileModel {
  public:
   template <int t>

@@ -25,14 +25,15 @@ MINDPIPE_INLINE void store_to(const MatrixView& view, std::int64_t at, Vector x,
 
 /// forward: z = sum + bias; before = z; c = curve(z). backward: c = sum * curve'(before)
 template <Curve curve>
-inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col,
-                        int cols) {
+inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row,
+                        int rows, std::int64_t col, int cols) {
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < cols; j += lanes) {
       const std::int64_t at = (row + i) * product.cols + col + j;
       Vector z = load(tile + i * tile_stride + j);
       if (product.backward) {
-        if (curve != Curve::none) z = z * activation_derivative(curve, load_from(product.before, at, cols - j));
+        if (curve != Curve::none)
+          z = z * activation_derivative(curve, load_from(product.before, at, cols - j));
       } else {
         if (product.bias.data) z = z + load_from(product.bias, col + j, cols - j);
         if (curve != Curve::none) {
@@ -44,9 +45,10 @@ inline void finish_tile(const Product& product, const float* tile, int tile_stri
     }
 }
 
-/// Sends the sums in `tile` (rows of tile_stride floats) to rows [row, row + rows), columns [col, col + cols) of c.
-inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col,
-                        int cols) {
+/// Sends the sums in `tile` (rows of tile_stride floats) to rows [row, row + rows), columns [col, col + cols)
+/// of c.
+inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row,
+                        int rows, std::int64_t col, int cols) {
   switch (product.curve) {
     case Curve::none:
       return finish_tile<Curve::none>(product, tile, tile_stride, row, rows, col, cols);
@@ -60,14 +62,16 @@ inline void finish_tile(const Product& product, const float* tile, int tile_stri
 }
 
 /// tile = old values of c
-inline void fetch_tile(const Product& product, float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col, int cols) {
+inline void fetch_tile(const Product& product, float* tile, int tile_stride, std::int64_t row, int rows,
+                       std::int64_t col, int cols) {
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < cols; j += lanes)
       store(tile + i * tile_stride + j, load_from(product.c, (row + i) * product.cols + col + j, cols - j));
 }
 
 /// tile = old values of c + tile
-inline void add_old(const Product& product, float* tile, int tile_stride, std::int64_t row, int rows, std::int64_t col, int cols) {
+inline void add_old(const Product& product, float* tile, int tile_stride, std::int64_t row, int rows,
+                    std::int64_t col, int cols) {
   for (int i = 0; i < rows; ++i)
     for (int j = 0; j < cols; j += lanes) {
       float* to = tile + i * tile_stride + j;

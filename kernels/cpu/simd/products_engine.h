@@ -4,9 +4,10 @@
 #include "cpu/simd/products_pack.h"
 #include "cpu/simd/products_thin.h"
 
-/// The product engine of the vector units, over a Unit (products_units.h). A thread takes a strip of columns and, for each block of depth,
-/// packs its part of b once into a slab that stays in the second cache, then walks over panels of `tile_rows` rows of a: each is copied
-/// into the first cache and meets all of the slab's panels of `tile_cols` columns. Sums wait in tiles of their own between blocks of depth.
+/// The product engine of the vector units, over a Unit (products_units.h). A thread takes a strip of columns
+/// and, for each block of depth, packs its part of b once into a slab that stays in the second cache, then
+/// walks over panels of `tile_rows` rows of a: each is copied into the first cache and meets all of the
+/// slab's panels of `tile_cols` columns. Sums wait in tiles of their own between blocks of depth.
 namespace mindpipe::MINDPIPE_ISA::products {
 
 #if MINDPIPE_ISA_LEVEL == 2
@@ -20,26 +21,30 @@ constexpr int tile_cols = tile_vectors * lanes;
 constexpr int strip_panels = strip_cols / tile_cols;
 constexpr int most_rows = 2048;  // of a pass: its waiting sums fit the third cache
 constexpr int most_row_panels = (most_rows + tile_rows - 1) / tile_rows;
-constexpr int block_slots = depth_block;                             // a slot is one depth or more
-constexpr int a_stride = block_slots + lanes;                        // rows of a panel start in different sets of the cache
+constexpr int block_slots = depth_block;       // a slot is one depth or more
+constexpr int a_stride = block_slots + lanes;  // rows of a panel start in different sets of the cache
 constexpr int a_width = tile_rows > 8 ? 16 : tile_rows > 4 ? 8 : 2;  // of a depth-first panel
-constexpr int most_a_panels = 4;                                     // of a depth-first a, packed at once to read long runs
+constexpr int most_a_panels = 4;  // of a depth-first a, packed at once to read long runs
 constexpr int tile_size = tile_rows * tile_cols;
 
 /// One thread's memory. Of the tiles, only those of the rows there are; one where depth is a single block.
 struct Workspace {
   alignas(64) float slab[strip_panels][block_slots * tile_cols];
-  alignas(64) float a[most_a_panels][(tile_rows * a_stride > a_width * block_slots ? tile_rows * a_stride : a_width * block_slots) + lanes];
+  alignas(64) float a[most_a_panels][(tile_rows * a_stride > a_width * block_slots ? tile_rows * a_stride
+                                                                                   : a_width * block_slots) +
+                                     lanes];
   alignas(64) float tiles[most_row_panels][strip_panels][tile_size];
 };
 
-/// Memory that will be read soon: a line at `at` and one `second` bytes beyond, then both `step` bytes further, 16 times.
+/// Memory that will be read soon: a line at `at` and one `second` bytes beyond, then both `step` bytes
+/// further, 16 times.
 struct Ahead {
   const char* at;
   std::int64_t step, second;
 };
 
-/// tile = (add ? tile : 0) + the chain over slots of a(i) and b(j); slot s of a(i) lies at a[i * a_stride + s], or a[s * a_width + i]
+/// tile = (add ? tile : 0) + the chain over slots of a(i) and b(j); slot s of a(i) lies at a[i * a_stride +
+/// s], or a[s * a_width + i]
 template <class Arithmetic, int rows, bool depth_first>
 void multiply(const float* a, const float* b, int slots, float* tile, bool add, Ahead of_a, Ahead of_c) {
   Vector sum[rows][tile_vectors];
@@ -63,7 +68,8 @@ void multiply(const float* a, const float* b, int slots, float* tile, bool add, 
   };
   int left = slots;
   for (; left >= 16; left -= 16) {
-    constexpr int locality = depth_first ? 2 : 3;  // depths lie far apart, often in one set of the first cache
+    constexpr int locality =
+        depth_first ? 2 : 3;  // depths lie far apart, often in one set of the first cache
     __builtin_prefetch(of_a.at, 0, locality);
     __builtin_prefetch(of_a.at + of_a.second, 0, locality);
     __builtin_prefetch(of_c.at);
@@ -117,13 +123,15 @@ struct RowPanels {
 /// How many of sixteen lanes there are, of so many that are left.
 inline int clipped(std::int64_t left) { return static_cast<int>(left < lanes ? left : lanes); }
 
-/// Packs panel r of a; of a depth-first factor the next ones too, in groups of most_a_panels. Returns where panel r lies.
+/// Packs panel r of a; of a depth-first factor the next ones too, in groups of most_a_panels. Returns where
+/// panel r lies.
 template <class Unit>
-const float* pack_a(const Factor& a, std::int64_t all_rows, const RowPanels& panels, int r, std::int64_t first_depth, int depth,
-                    Workspace& work) {
+const float* pack_a(const Factor& a, std::int64_t all_rows, const RowPanels& panels, int r,
+                    std::int64_t first_depth, int depth, Workspace& work) {
   const auto* from = static_cast<const typename Unit::Value*>(a.data);
   if (!a.depth_first) {
-    pack_rows<Unit>(from + panels.row(r) * a.stride + first_depth, a.stride, panels.height(r), depth, work.a[0], a_stride);
+    pack_rows<Unit>(from + panels.row(r) * a.stride + first_depth, a.stride, panels.height(r), depth,
+                    work.a[0], a_stride);
     return work.a[0];
   }
   const int place = r % most_a_panels;
@@ -139,16 +147,18 @@ const float* pack_a(const Factor& a, std::int64_t all_rows, const RowPanels& pan
   }
   return work.a[place];
 }
-/// Packs panels first .. last-1 of the strip that begins at `col`: of a depth-first factor several at once, to read long runs.
+/// Packs panels first .. last-1 of the strip that begins at `col`: of a depth-first factor several at once,
+/// to read long runs.
 template <class Unit>
-void pack_b(const Factor& b, std::int64_t col, std::int64_t last_col, int first, int last, std::int64_t first_depth, int depth,
-            Workspace& work) {
+void pack_b(const Factor& b, std::int64_t col, std::int64_t last_col, int first, int last,
+            std::int64_t first_depth, int depth, Workspace& work) {
   const auto* from = static_cast<const typename Unit::Value*>(b.data);
   if (!b.depth_first) {
     for (int c = first; c < last; ++c) {
       const std::int64_t at = col + c * tile_cols, left = last_col - at;
-      pack_transposed<Unit, tile_cols>(from + at * b.stride + first_depth, b.stride, static_cast<int>(left < tile_cols ? left : tile_cols),
-                                       depth, work.slab[c]);
+      pack_transposed<Unit, tile_cols>(from + at * b.stride + first_depth, b.stride,
+                                       static_cast<int>(left < tile_cols ? left : tile_cols), depth,
+                                       work.slab[c]);
     }
     return;
   }
@@ -162,20 +172,24 @@ void pack_b(const Factor& b, std::int64_t col, std::int64_t last_col, int first,
       }
 }
 
-/// What the tile (r, c) of `col_panels` in a row can fetch ahead of panels of a to come: of the next panel a row, or two;
-/// of the next group of depth-first panels sixteen depths, in two pairs of neighbouring lines each.
+/// What the tile (r, c) of `col_panels` in a row can fetch ahead of panels of a to come: of the next panel a
+/// row, or two; of the next group of depth-first panels sixteen depths, in two pairs of neighbouring lines
+/// each.
 template <class Unit>
-Ahead ahead_of_a(const Factor& a, const RowPanels& panels, int r, int c, int col_panels, std::int64_t first_depth, int depth) {
+Ahead ahead_of_a(const Factor& a, const RowPanels& panels, int r, int c, int col_panels,
+                 std::int64_t first_depth, int depth) {
   constexpr std::int64_t bytes = sizeof(typename Unit::Value);
   const char* from = static_cast<const char*>(a.data);
   if (a.depth_first) {
     const int place = r % most_a_panels, next = r - place + most_a_panels;
     if (next >= panels.count) return {from, 0, 0};
     const int p = depth * (place * col_panels + c) / (col_panels * most_a_panels);
-    return {from + ((first_depth + p) * a.stride + panels.row(next)) * bytes, Unit::depths * a.stride * bytes, 128};
+    return {from + ((first_depth + p) * a.stride + panels.row(next)) * bytes, Unit::depths * a.stride * bytes,
+            128};
   }
   if (r + 1 == panels.count) return {from, 0, 0};
-  const int height = panels.height(r + 1), first = c * height / col_panels, second = (c + 1) * height / col_panels - 1;
+  const int height = panels.height(r + 1), first = c * height / col_panels,
+            second = (c + 1) * height / col_panels - 1;
   return {from + ((panels.row(r + 1) + first) * a.stride + first_depth) * bytes, 16 * Unit::depths * bytes,
           second > first ? a.stride * bytes : 0};
 }
@@ -183,7 +197,8 @@ Ahead ahead_of_a(const Factor& a, const RowPanels& panels, int r, int c, int col
 /// The part of c that a tile covers.
 inline Ahead ahead_of_c(const Product& product, std::int64_t row, std::int64_t col) {
   const std::int64_t bytes = product.c.bf16 ? 2 : 4;
-  return {static_cast<const char*>(product.c.data) + (row * product.cols + col) * bytes, product.cols * bytes, (tile_cols - 1) * bytes};
+  return {static_cast<const char*>(product.c.data) + (row * product.cols + col) * bytes, product.cols * bytes,
+          (tile_cols - 1) * bytes};
 }
 
 /// Few rows, and whole squares of b to turn.
@@ -212,20 +227,22 @@ void run_strip(const Product& product, const ProductPart& part, Workspace& work)
         const int width = static_cast<int>(part.last_col - col < tile_cols ? part.last_col - col : tile_cols);
         const bool in_place = thin && width == tile_cols;
         if (r == 0 && c % packed_at_once == 0 && !in_place)
-          pack_b<Unit>(product.b, part.first_col, part.last_col, c, c + packed_at_once < col_panels ? c + packed_at_once : col_panels,
-                       first_depth, depth, work);
+          pack_b<Unit>(product.b, part.first_col, part.last_col, c,
+                       c + packed_at_once < col_panels ? c + packed_at_once : col_panels, first_depth, depth,
+                       work);
         float* tile = blocks == 1 ? work.tiles[0][0] : work.tiles[r][c];
         const bool old = block == 0 && product.accumulate;
         const Ahead of_a = ahead_of_a<Unit>(product.a, panels, r, c, col_panels, first_depth, depth);
-        const Ahead of_c =
-            old || blocks == 1 ? ahead_of_c(product, row, col) : Ahead{reinterpret_cast<const char*>(tile), tile_cols * 4, 64};
+        const Ahead of_c = old || blocks == 1 ? ahead_of_c(product, row, col)
+                                              : Ahead{reinterpret_cast<const char*>(tile), tile_cols * 4, 64};
         if (in_place)
           thin_table<tile_vectors, Unit>[height - 1](
-              a, a_stride, static_cast<const typename Unit::Value*>(product.b.data) + col * product.b.stride + first_depth,
+              a, a_stride,
+              static_cast<const typename Unit::Value*>(product.b.data) + col * product.b.stride + first_depth,
               product.b.stride, depth, tile, block > 0);
         else
-          table<typename Unit::Arithmetic>.with[product.a.depth_first][height](a, work.slab[c], slots_of<Unit>(depth), tile, block > 0,
-                                                                               of_a, of_c);
+          table<typename Unit::Arithmetic>.with[product.a.depth_first][height](
+              a, work.slab[c], slots_of<Unit>(depth), tile, block > 0, of_a, of_c);
         if (old) add_old(product, tile, tile_cols, row, height, col, width);
         if (block == blocks - 1) finish_tile(product, tile, tile_cols, row, height, col, width);
       }
@@ -242,10 +259,11 @@ void run(const Product& product, const ProductPart& part, void* workspace) {
   for (std::int64_t pass = 0; pass < passes; ++pass)
     for (std::int64_t strip = 0; strip < strips; ++strip) {
       const std::int64_t last = part.first_col + panels * (strip + 1) / strips * tile_cols;
-      run_strip<Unit>(product,
-                      {part.first_row + rows * pass / passes, part.first_row + rows * (pass + 1) / passes,
-                       part.first_col + panels * strip / strips * tile_cols, last < part.last_col ? last : part.last_col},
-                      *static_cast<Workspace*>(workspace));
+      run_strip<Unit>(
+          product,
+          {part.first_row + rows * pass / passes, part.first_row + rows * (pass + 1) / passes,
+           part.first_col + panels * strip / strips * tile_cols, last < part.last_col ? last : part.last_col},
+          *static_cast<Workspace*>(workspace));
     }
 }
 

@@ -10,16 +10,21 @@ constexpr int slots_of(std::int64_t depth) {
   return static_cast<int>((depth + Unit::depths - 1) / Unit::depths);
 }
 
-/// to[i * to_stride + s] = slot s of row i: what is contiguous stays so. Writes whole vectors, but none begins behind the last slot.
+/// to[i * to_stride + s] = slot s of row i: what is contiguous stays so. Writes whole vectors, but none
+/// begins behind the last slot.
 template <class Unit>
-inline void pack_rows(const typename Unit::Value* from, std::int64_t stride, int rows, int depth, float* to, int to_stride) {
+inline void pack_rows(const typename Unit::Value* from, std::int64_t stride, int rows, int depth, float* to,
+                      int to_stride) {
   for (int i = 0; i < rows; ++i, from += stride, to += to_stride)
-    for (int p = 0; p < depth; p += lanes * Unit::depths) store(to + p / Unit::depths, Unit::along(from + p, depth - p));
+    for (int p = 0; p < depth; p += lanes * Unit::depths)
+      store(to + p / Unit::depths, Unit::along(from + p, depth - p));
 }
 
-/// to[s * width + j] = slot s of row j for j < count, 0 for the other j < width: sixteen by sixteen through registers.
+/// to[s * width + j] = slot s of row j for j < count, 0 for the other j < width: sixteen by sixteen through
+/// registers.
 template <class Unit, int width>
-inline void pack_transposed(const typename Unit::Value* from, std::int64_t stride, int count, int depth, float* to) {
+inline void pack_transposed(const typename Unit::Value* from, std::int64_t stride, int count, int depth,
+                            float* to) {
   static_assert(width % lanes == 0);
   constexpr int whole = lanes * Unit::depths;
   for (int j = 0; j < width; j += lanes)
@@ -30,7 +35,8 @@ inline void pack_transposed(const typename Unit::Value* from, std::int64_t strid
 #pragma GCC unroll 16
         for (int i = 0; i < lanes; ++i) square[i] = Unit::along(from + (j + i) * stride + p, whole);
       } else {
-        for (int i = 0; i < lanes; ++i) square[i] = j + i < count ? Unit::along(from + (j + i) * stride + p, deep) : zero();
+        for (int i = 0; i < lanes; ++i)
+          square[i] = j + i < count ? Unit::along(from + (j + i) * stride + p, deep) : zero();
       }
       transpose(square);
       float* target = to + static_cast<std::int64_t>(p / Unit::depths) * width + j;

@@ -3,7 +3,8 @@
 namespace mindpipe::MINDPIPE_ISA {
 
 template <class Arithmetic>
-constexpr ProductKernels pairs{products::tile_rows, products::tile_cols, products::workspace_bytes<2 * depth_block>,
+constexpr ProductKernels pairs{products::tile_rows, products::tile_cols,
+                               products::workspace_bytes<2 * depth_block>,
                                products::run<products::Pairs<Arithmetic>>};
 
 #if MINDPIPE_ISA_LEVEL == 2

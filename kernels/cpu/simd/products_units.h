@@ -3,8 +3,8 @@
 
 #include "cpu/simd/vector.h"
 
-/// A packed factor of a product consists of slots of 32 bits. A unit says what a slot holds, how slots are read from a factor, and how a
-/// slot of a meets sixteen of b.
+/// A packed factor of a product consists of slots of 32 bits. A unit says what a slot holds, how slots are
+/// read from a factor, and how a slot of a meets sixteen of b.
 namespace mindpipe::MINDPIPE_ISA::products {
 
 struct MultiplyAdd {
@@ -18,14 +18,17 @@ struct Singles {
   using Arithmetic = MultiplyAdd;
   static constexpr int depths = 1;
   /// Sixteen slots of a row, zero from `depth` on.
-  static MINDPIPE_INLINE Vector along(const T* row, int depth) { return depth >= lanes ? load(row) : load(row, depth); }
+  static MINDPIPE_INLINE Vector along(const T* row, int depth) {
+    return depth >= lanes ? load(row) : load(row, depth);
+  }
   /// A slot of each of sixteen rows of a depth-first factor, zero from row `count` on.
   static MINDPIPE_INLINE Vector across(const T* row, std::int64_t, int, int count) {
     return count >= lanes ? load(row) : count > 0 ? load(row, count) : zero();
   }
 };
 
-/// A slot is two neighbouring depths in bf16, the first in the lower half; beyond the last depth there are zeros.
+/// A slot is two neighbouring depths in bf16, the first in the lower half; beyond the last depth there are
+/// zeros.
 struct PairSlots {
   using Value = std::uint16_t;
   static constexpr int depths = 2;
@@ -37,7 +40,9 @@ struct PairSlots {
   }
   static MINDPIPE_INLINE Vector across(const std::uint16_t* row, std::int64_t stride, int depth, int count) {
     if (count <= 0 || depth <= 0) return zero();
-    const auto read = [&](const std::uint16_t* from) { return bits_of(count >= lanes ? load(from) : load(from, count)); };
+    const auto read = [&](const std::uint16_t* from) {
+      return bits_of(count >= lanes ? load(from) : load(from, count));
+    };
     const Integers first = shift_right<16>(read(row));
     return floats_of_bits(depth > 1 ? first | read(row + stride) : first);
   }
@@ -48,7 +53,8 @@ struct Pairs : PairSlots {
 };
 
 #if MINDPIPE_ISA_LEVEL == 2
-/// The processor's own (AVX512_BF16). Written as an instruction: no flag of the compiler's that the rest of AVX-512 does without.
+/// The processor's own (AVX512_BF16). Written as an instruction: no flag of the compiler's that the rest of
+/// AVX-512 does without.
 struct PairInstruction {
   static MINDPIPE_INLINE Vector meet(Vector a, Vector b, Vector sum) {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.part[0].v) : "v"(b.part[0].v), "v"(a.part[0].v));
@@ -57,8 +63,8 @@ struct PairInstruction {
 };
 #endif
 
-/// The same in plain C++, as the processors' manuals have it: a multiply-add of the second depths, then one of the first; denormal numbers
-/// count as zero wherever they appear.
+/// The same in plain C++, as the processors' manuals have it: a multiply-add of the second depths, then one
+/// of the first; denormal numbers count as zero wherever they appear.
 struct PairModel {
   static __attribute__((noinline)) Vector meet(Vector a, Vector b, Vector sum) {
     float to[lanes];
@@ -67,7 +73,8 @@ struct PairModel {
     std::memcpy(of_b, &b, sizeof b);
     store(to, sum);
     for (int i = 0; i < lanes; ++i) {
-      const float odd = flushed(__builtin_fmaf(value(of_a[i] & 0xffff0000u), value(of_b[i] & 0xffff0000u), flushed(to[i])));
+      const float odd =
+          flushed(__builtin_fmaf(value(of_a[i] & 0xffff0000u), value(of_b[i] & 0xffff0000u), flushed(to[i])));
       to[i] = flushed(__builtin_fmaf(value(of_a[i] << 16), value(of_b[i] << 16), odd));
     }
     return load(to);

@@ -12,8 +12,8 @@ struct RandomWords {
 
 struct RandomKernels {
   /// Deviates of elements [first, first + count); `tail` gives those that are rare.
-  void (*normals)(const RandomWords& stream, float (*tail)(std::uint32_t), std::uint64_t first, std::uint64_t count, float deviation,
-                  float* out);
+  void (*normals)(const RandomWords& stream, float (*tail)(std::uint32_t), std::uint64_t first,
+                  std::uint64_t count, float deviation, float* out);
 };
 MINDPIPE_DECLARE_KERNELS(RandomKernels, random_kernels)
 

@@ -78,7 +78,9 @@ template <class V>
 MINDPIPE_INLINE V only(V a, V, Whole) {
   return a;
 }
-MINDPIPE_INLINE Vector only(Vector a, Vector otherwise, Part part) { return select(first_lanes(part.count), a, otherwise); }
+MINDPIPE_INLINE Vector only(Vector a, Vector otherwise, Part part) {
+  return select(first_lanes(part.count), a, otherwise);
+}
 MINDPIPE_INLINE Single only(Single a, Single, Part) { return a; }
 
 /// Calls body(i, Whole or Part) for the vectors of a row of `count` numbers of type T.

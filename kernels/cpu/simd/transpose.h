@@ -13,12 +13,16 @@ MINDPIPE_INLINE void transpose(Vector row[lanes]) {
   }
   for (int i = 0; i < 16; i += 4)
     for (int j = 0; j < 2; ++j) {  // b[i + c]: column c of each 4-lane group, rows i .. i+3
-      b[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
-      b[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
+      b[i + 2 * j] =
+          _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
+      b[i + 2 * j + 1] =
+          _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a[i + j]), _mm512_castps_pd(a[i + 2 + j])));
     }
   for (int c = 0; c < 4; ++c) {
-    const __m512 low02 = _mm512_shuffle_f32x4(b[c], b[4 + c], 0x88), low13 = _mm512_shuffle_f32x4(b[c], b[4 + c], 0xdd);
-    const __m512 high02 = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0x88), high13 = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0xdd);
+    const __m512 low02 = _mm512_shuffle_f32x4(b[c], b[4 + c], 0x88),
+                 low13 = _mm512_shuffle_f32x4(b[c], b[4 + c], 0xdd);
+    const __m512 high02 = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0x88),
+                 high13 = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0xdd);
     row[c].part[0].v = _mm512_shuffle_f32x4(low02, high02, 0x88);
     row[8 + c].part[0].v = _mm512_shuffle_f32x4(low02, high02, 0xdd);
     row[4 + c].part[0].v = _mm512_shuffle_f32x4(low13, high13, 0x88);
@@ -48,8 +52,10 @@ MINDPIPE_INLINE Square transposed(const Vector* row, int at) {
     r.row[4 + c].v = _mm256_permute2f128_ps(b[c], b[4 + c], 0x31);
   }
 #else
-  const __m128 a0 = _mm_unpacklo_ps(row[0].part[at].v, row[1].part[at].v), a1 = _mm_unpackhi_ps(row[0].part[at].v, row[1].part[at].v);
-  const __m128 a2 = _mm_unpacklo_ps(row[2].part[at].v, row[3].part[at].v), a3 = _mm_unpackhi_ps(row[2].part[at].v, row[3].part[at].v);
+  const __m128 a0 = _mm_unpacklo_ps(row[0].part[at].v, row[1].part[at].v),
+               a1 = _mm_unpackhi_ps(row[0].part[at].v, row[1].part[at].v);
+  const __m128 a2 = _mm_unpacklo_ps(row[2].part[at].v, row[3].part[at].v),
+               a3 = _mm_unpackhi_ps(row[2].part[at].v, row[3].part[at].v);
   r.row[0].v = _mm_movelh_ps(a0, a2);
   r.row[1].v = _mm_movehl_ps(a2, a0);
   r.row[2].v = _mm_movelh_ps(a1, a3);

@@ -25,8 +25,12 @@ void sum_squares(const void* x, int64_t count, int64_t chunk, double* sums, int6
 }
 
 /// An exponent of all ones.
-inline bool not_finite(double x) { return (__builtin_bit_cast(std::uint64_t, x) & 0x7ff0000000000000u) == 0x7ff0000000000000u; }
-inline bool not_finite(float x) { return (__builtin_bit_cast(std::uint32_t, x) & 0x7f800000u) == 0x7f800000u; }
+inline bool not_finite(double x) {
+  return (__builtin_bit_cast(std::uint64_t, x) & 0x7ff0000000000000u) == 0x7ff0000000000000u;
+}
+inline bool not_finite(float x) {
+  return (__builtin_bit_cast(std::uint32_t, x) & 0x7f800000u) == 0x7f800000u;
+}
 inline bool not_finite(bf16 x) { return (x & 0x7f80u) == 0x7f80u; }
 
 template <class T>
@@ -43,22 +47,26 @@ int64_t count_not_finite(const void* x, int64_t first, int64_t last) {
   return found;
 }
 
-/// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
+/// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate / (1 - b1^t) m / (sqrt(v) /
+/// sqrt(1 - b2^t) + epsilon)
 template <class T, bool with_value>
-void adamw_pass(const AdamWStep& step, const double* decision, const Wide<T>* gradient, Wide<T>* master, Wide<T>* m, Wide<T>* v, T* value,
-                int64_t first, int64_t last) {
+void adamw_pass(const AdamWStep& step, const double* decision, const Wide<T>* gradient, Wide<T>* master,
+                Wide<T>* m, Wide<T>* v, T* value, int64_t first, int64_t last) {
   using A = Wide<T>;
   const A factor = static_cast<A>(decision[Decision::gradient_factor]), keep = static_cast<A>(step.keep),
-          beta1 = static_cast<A>(step.beta1), beta2 = static_cast<A>(step.beta2), one_less_beta1 = static_cast<A>(step.one_less_beta1),
+          beta1 = static_cast<A>(step.beta1), beta2 = static_cast<A>(step.beta2),
+          one_less_beta1 = static_cast<A>(step.one_less_beta1),
           one_less_beta2 = static_cast<A>(step.one_less_beta2),
           step_size = static_cast<A>(step.rate / decision[Decision::first_correction]),
-          deviation_factor = static_cast<A>(decision[Decision::second_correction]), epsilon = static_cast<A>(step.epsilon);
+          deviation_factor = static_cast<A>(decision[Decision::second_correction]),
+          epsilon = static_cast<A>(step.epsilon);
 #pragma GCC ivdep
   for (int64_t i = first; i < last; ++i) {
     const A g = gradient[i] * factor;
     const A first_moment = beta1 * m[i] + one_less_beta1 * g;
     const A second_moment = beta2 * v[i] + one_less_beta2 * g * g;
-    const A p = master[i] * keep - step_size * (first_moment / (square_root(second_moment) * deviation_factor + epsilon));
+    const A p = master[i] * keep -
+                step_size * (first_moment / (square_root(second_moment) * deviation_factor + epsilon));
     m[i] = first_moment;
     v[i] = second_moment;
     master[i] = p;
@@ -67,18 +75,18 @@ void adamw_pass(const AdamWStep& step, const double* decision, const Wide<T>* gr
 }
 
 template <class T>
-void adamw(const AdamWStep& step, const double* decision, const void* gradient, void* master, void* m, void* v, void* value, int64_t first,
-           int64_t last) {
+void adamw(const AdamWStep& step, const double* decision, const void* gradient, void* master, void* m,
+           void* v, void* value, int64_t first, int64_t last) {
   using A = Wide<T>;
   const auto pass = value != nullptr ? adamw_pass<T, true> : adamw_pass<T, false>;
-  pass(step, decision, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(m), static_cast<A*>(v),
-       static_cast<T*>(value), first, last);
+  pass(step, decision, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(m),
+       static_cast<A*>(v), static_cast<T*>(value), first, last);
 }
 
 /// g += decay p; v = momentum v + g; p -= rate v, or with nesterov: p -= rate (g + momentum v)
 template <class T, bool with_velocity, bool with_value>
-void sgd_pass(const SgdStep& step, const double* decision, const Wide<T>* gradient, Wide<T>* master, Wide<T>* velocity, T* value,
-              int64_t first, int64_t last) {
+void sgd_pass(const SgdStep& step, const double* decision, const Wide<T>* gradient, Wide<T>* master,
+              Wide<T>* velocity, T* value, int64_t first, int64_t last) {
   using A = Wide<T>;
   const A factor = static_cast<A>(decision[Decision::gradient_factor]), rate = static_cast<A>(step.rate),
           momentum = static_cast<A>(step.momentum), decay = static_cast<A>(step.decay);
@@ -99,14 +107,14 @@ void sgd_pass(const SgdStep& step, const double* decision, const Wide<T>* gradie
 }
 
 template <class T>
-void sgd(const SgdStep& step, const double* decision, const void* gradient, void* master, void* velocity, void* value, int64_t first,
-         int64_t last) {
+void sgd(const SgdStep& step, const double* decision, const void* gradient, void* master, void* velocity,
+         void* value, int64_t first, int64_t last) {
   using A = Wide<T>;
   const auto with = value != nullptr ? sgd_pass<T, true, true> : sgd_pass<T, true, false>;
   const auto without = value != nullptr ? sgd_pass<T, false, true> : sgd_pass<T, false, false>;
   const auto pass = velocity != nullptr ? with : without;
-  pass(step, decision, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(velocity), static_cast<T*>(value), first,
-       last);
+  pass(step, decision, static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(velocity),
+       static_cast<T*>(value), first, last);
 }
 
 }  // namespace

@@ -123,7 +123,8 @@ MINDPIPE_INLINE Vector multiply_add(Vector a, Vector b, Vector c) {
 #endif
 }
 
-// -- integers and bits ---------------------------------------------------------------------------------------------
+// -- integers and bits
+// ---------------------------------------------------------------------------------------------
 MINDPIPE_INLINE Integers bits_of(Vector a) {
   Integers r;
   static_assert(sizeof r == sizeof a);
@@ -161,17 +162,23 @@ MINDPIPE_INLINE Integers shift_right_signed(Integers a) {
   for (int i = 0; i < parts; ++i) a.part[i].v = MINDPIPE_MM(srai_epi32)(a.part[i].v, count);
   return a;
 }
-MINDPIPE_INLINE Vector absolute(Vector a) { return floats_of_bits(bits_of(a) & broadcast_integer(0x7fffffff)); }
+MINDPIPE_INLINE Vector absolute(Vector a) {
+  return floats_of_bits(bits_of(a) & broadcast_integer(0x7fffffff));
+}
 MINDPIPE_INLINE Vector negate(Vector a) { return floats_of_bits(bits_of(a) ^ broadcast_integer(INT32_MIN)); }
 /// The size of a with the sign of b.
 MINDPIPE_INLINE Vector copy_sign(Vector a, Vector b) {
-  return floats_of_bits((bits_of(a) & broadcast_integer(0x7fffffff)) | (bits_of(b) & broadcast_integer(INT32_MIN)));
+  return floats_of_bits((bits_of(a) & broadcast_integer(0x7fffffff)) |
+                        (bits_of(b) & broadcast_integer(INT32_MIN)));
 }
 
-// -- comparisons: false where an operand is NaN, except not_a_number ---------------------------------------------------
+// -- comparisons: false where an operand is NaN, except not_a_number
+// ---------------------------------------------------
 #if MINDPIPE_ISA_LEVEL == 2
-#define MINDPIPE_COMPARE(name, predicate, intrinsic) \
-  MINDPIPE_INLINE Mask name(Vector a, Vector b) { return {{{_mm512_cmp_ps_mask(a.part[0].v, b.part[0].v, predicate)}}}; }
+#define MINDPIPE_COMPARE(name, predicate, intrinsic)                      \
+  MINDPIPE_INLINE Mask name(Vector a, Vector b) {                         \
+    return {{{_mm512_cmp_ps_mask(a.part[0].v, b.part[0].v, predicate)}}}; \
+  }
 #elif MINDPIPE_ISA_LEVEL == 1
 #define MINDPIPE_COMPARE(name, predicate, intrinsic)                                                  \
   MINDPIPE_INLINE Mask name(Vector a, Vector b) {                                                     \
@@ -204,25 +211,30 @@ MINDPIPE_INLINE Vector select(Mask mask, Vector a, Vector b) {
 #elif MINDPIPE_ISA_LEVEL == 1
     a.part[i].v = _mm256_blendv_ps(b.part[i].v, a.part[i].v, mask.part[i].v);
 #else
-    a.part[i].v = _mm_or_ps(_mm_and_ps(mask.part[i].v, a.part[i].v), _mm_andnot_ps(mask.part[i].v, b.part[i].v));
+    a.part[i].v =
+        _mm_or_ps(_mm_and_ps(mask.part[i].v, a.part[i].v), _mm_andnot_ps(mask.part[i].v, b.part[i].v));
 #endif
   }
   return a;
 }
-MINDPIPE_INLINE Integers select(Mask mask, Integers a, Integers b) { return bits_of(select(mask, floats_of_bits(a), floats_of_bits(b))); }
+MINDPIPE_INLINE Integers select(Mask mask, Integers a, Integers b) {
+  return bits_of(select(mask, floats_of_bits(a), floats_of_bits(b)));
+}
 /// Lanes 0 .. count-1.
 MINDPIPE_INLINE Mask first_lanes(int count) {
 #if MINDPIPE_ISA_LEVEL == 2
   return {{{static_cast<__mmask16>(count >= lanes ? 0xffffu : (1u << count) - 1)}}};
 #else
-  alignas(64) static const std::int32_t ones_then_zeros[2 * lanes] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+  alignas(64) static const std::int32_t ones_then_zeros[2 * lanes] = {-1, -1, -1, -1, -1, -1, -1, -1,
+                                                                      -1, -1, -1, -1, -1, -1, -1, -1};
   Mask r;
   std::memcpy(&r, ones_then_zeros + lanes - (count > lanes ? lanes : count), sizeof r);
   return r;
 #endif
 }
 
-// -- memory: addresses need no alignment; the lanes beyond `count` of a partial load are zero ---------------------------
+// -- memory: addresses need no alignment; the lanes beyond `count` of a partial load are zero
+// ---------------------------
 MINDPIPE_INLINE Vector load(const float* from) {
   Vector r;
   for (int i = 0; i < parts; ++i) r.part[i].v = MINDPIPE_MM(loadu_ps)(from + i * part_lanes);
@@ -256,7 +268,8 @@ MINDPIPE_INLINE void store(float* to, Vector a, int count) {
 #endif
 }
 
-// -- bf16: the upper half of a float; stores round to nearest, ties to even, and keep NaN --------------------------------
+// -- bf16: the upper half of a float; stores round to nearest, ties to even, and keep NaN
+// --------------------------------
 MINDPIPE_INLINE Vector load(const std::uint16_t* from) {
   Vector r;
 #if MINDPIPE_ISA_LEVEL == 2
@@ -308,7 +321,8 @@ MINDPIPE_INLINE void store(std::uint16_t* to, Vector a, int count) {
   std::memcpy(to, whole, sizeof(std::uint16_t) * static_cast<unsigned>(count > lanes ? lanes : count));
 }
 
-// -- across lanes: always by the tree (i, i+8), (i, i+4), (i, i+2), (0, 1) ------------------------------------------------
+// -- across lanes: always by the tree (i, i+8), (i, i+4), (i, i+2), (0, 1)
+// ------------------------------------------------
 #if MINDPIPE_ISA_LEVEL == 2
 #define MINDPIPE_TO_EIGHT(op, a)                                                                         \
   const __m256 low = _mm512_castps512_ps256(a.part[0].v), high = _mm512_extractf32x8_ps(a.part[0].v, 1), \
@@ -320,7 +334,8 @@ MINDPIPE_INLINE void store(std::uint16_t* to, Vector a, int count) {
   const __m128 four = _mm_##op##_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
 #else
 #define MINDPIPE_TO_EIGHT(op, a) \
-  const __m128 four = _mm_##op##_ps(_mm_##op##_ps(a.part[0].v, a.part[2].v), _mm_##op##_ps(a.part[1].v, a.part[3].v));
+  const __m128 four =            \
+      _mm_##op##_ps(_mm_##op##_ps(a.part[0].v, a.part[2].v), _mm_##op##_ps(a.part[1].v, a.part[3].v));
 #endif
 MINDPIPE_INLINE float sum(Vector a) {
   MINDPIPE_TO_EIGHT(add, a)

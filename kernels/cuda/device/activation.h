@@ -2,7 +2,8 @@
 #include "calls.h"
 #include "cuda/device/block.h"
 
-/// What follows the sums of a product where the library cannot be asked for it. Formulas as in cpu/simd/activation.h.
+/// What follows the sums of a product where the library cannot be asked for it. Formulas as in
+/// cpu/simd/activation.h.
 namespace mindpipe::cuda {
 
 MINDPIPE_DEVICE float exponential_of(float x) { return expf(x); }

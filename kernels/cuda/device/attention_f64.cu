@@ -18,13 +18,16 @@ struct Place {
 };
 __device__ inline Place place_of_thread(std::int64_t samples, std::int64_t heads, std::int64_t rows) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * block + threadIdx.x;
-  return {static_cast<int>(i / rows / heads), static_cast<int>(i / rows % heads), static_cast<int>(i % rows), i < samples * heads * rows};
+  return {static_cast<int>(i / rows / heads), static_cast<int>(i / rows % heads), static_cast<int>(i % rows),
+          i < samples * heads * rows};
 }
 
-__device__ inline const double* row_of(const HeadsView& view, const AttentionCall& call, int sample, int row, int head) {
+__device__ inline const double* row_of(const HeadsView& view, const AttentionCall& call, int sample, int row,
+                                       int head) {
   return flash::row_of<const double>(view, call, sample, row, head);
 }
-__device__ inline double* row_to(const HeadsView& view, const AttentionCall& call, int sample, int row, int head) {
+__device__ inline double* row_to(const HeadsView& view, const AttentionCall& call, int sample, int row,
+                                 int head) {
   return flash::row_of<double>(view, call, sample, row, head);
 }
 __device__ inline double dot(const double* a, const double* b, std::int64_t count) {
@@ -43,7 +46,8 @@ __device__ inline void scale(double* x, double factor, std::int64_t count) {
 /// D of one pair: 1 without dropout, else 0 or 1 / (1 - p).
 __device__ inline double kept_factor(const AttentionCall& call, int sample, int head, int query, int key) {
   if (call.threshold == 0) return 1;
-  const auto element = static_cast<std::uint64_t>(((call.head_offset + head) * call.queries + query) * call.keys + key);
+  const auto element =
+      static_cast<std::uint64_t>(((call.head_offset + head) * call.queries + query) * call.keys + key);
   std::uint32_t words[4];
   flash::draw(call, static_cast<std::uint32_t>(sample), element / 4, words);
   return words[element % 4] >= call.threshold ? call.kept_scale : 0;
@@ -53,17 +57,21 @@ __device__ inline std::int64_t log_sum_at(const AttentionCall& call, int sample,
 }
 __device__ inline double log_sum_of(const AttentionCall& call, int sample, int head, int query) {
   const std::int64_t at = log_sum_at(call, sample, head, query);
-  return call.log_sum_is_f64 ? static_cast<const double*>(call.log_sum)[at] : static_cast<const float*>(call.log_sum)[at];
+  return call.log_sum_is_f64 ? static_cast<const double*>(call.log_sum)[at]
+                             : static_cast<const float*>(call.log_sum)[at];
 }
 
 /// out = sum of exp(s - max) D v / sum of exp(s - max), s = scale q k; log_sum = max + log(sum)
 __global__ void forward_rows(AttentionCall call) {
   const Place at = place_of_thread(call.samples, call.query_heads, call.queries);
   if (!at.there) return;
-  const int key_head = flash::key_head_of(call, at.head), seen = flash::visible_to(call, at.row, flash::length_of(call, at.sample));
+  const int key_head = flash::key_head_of(call, at.head),
+            seen = flash::visible_to(call, at.row, flash::length_of(call, at.sample));
   const double* q = row_of(call.q, call, at.sample, at.row, at.head);
   double* out = row_to(call.out, call, at.sample, at.row, at.head);
-  const auto score = [&](int key) { return call.scale * dot(q, row_of(call.k, call, at.sample, key, key_head), call.width); };
+  const auto score = [&](int key) {
+    return call.scale * dot(q, row_of(call.k, call, at.sample, key, key_head), call.width);
+  };
   double highest = 0, sum = 0;
   for (int key = 0; key < seen; ++key) {
     const double s = score(key);
@@ -73,7 +81,8 @@ __global__ void forward_rows(AttentionCall call) {
   for (int key = 0; key < seen; ++key) {
     const double p = exponential(score(key) - highest);
     sum += p;
-    add(out, p * kept_factor(call, at.sample, at.head, at.row, key), row_of(call.v, call, at.sample, key, key_head), call.width);
+    add(out, p * kept_factor(call, at.sample, at.head, at.row, key),
+        row_of(call.v, call, at.sample, key, key_head), call.width);
   }
   if (seen > 0) scale(out, 1 / sum, call.width);
   const double log_sum = seen > 0 ? highest + log(sum) : 0;
@@ -88,7 +97,8 @@ struct Pair {
 };
 __device__ inline Pair pair_of(const AttentionCall& call, int sample, int head, int query, int key) {
   const int key_head = flash::key_head_of(call, head);
-  const double *q = row_of(call.q, call, sample, query, head), *dout = row_of(call.dout, call, sample, query, head);
+  const double *q = row_of(call.q, call, sample, query, head),
+               *dout = row_of(call.dout, call, sample, query, head);
   const double p = exponential(call.scale * dot(q, row_of(call.k, call, sample, key, key_head), call.width) -
                                log_sum_of(call, sample, head, query)),
                factor = kept_factor(call, sample, head, query, key);
@@ -100,11 +110,13 @@ __device__ inline Pair pair_of(const AttentionCall& call, int sample, int head, 
 __global__ void query_rows(AttentionCall call) {
   const Place at = place_of_thread(call.samples, call.query_heads, call.queries);
   if (!at.there) return;
-  const int key_head = flash::key_head_of(call, at.head), seen = flash::visible_to(call, at.row, flash::length_of(call, at.sample));
+  const int key_head = flash::key_head_of(call, at.head),
+            seen = flash::visible_to(call, at.row, flash::length_of(call, at.sample));
   double* dq = row_to(call.dq, call, at.sample, at.row, at.head);
   for (std::int64_t i = 0; i < call.width; ++i) dq[i] = 0;
   for (int key = 0; key < seen; ++key)
-    add(dq, pair_of(call, at.sample, at.head, at.row, key).gradient, row_of(call.k, call, at.sample, key, key_head), call.width);
+    add(dq, pair_of(call, at.sample, at.head, at.row, key).gradient,
+        row_of(call.k, call, at.sample, key, key_head), call.width);
   scale(dq, call.scale, call.width);
 }
 
@@ -112,8 +124,10 @@ __global__ void query_rows(AttentionCall call) {
 __global__ void key_rows(AttentionCall call) {
   const Place at = place_of_thread(call.samples, call.key_heads, call.keys);
   if (!at.there) return;
-  const int length = flash::length_of(call, at.sample), group = static_cast<int>(call.query_heads / call.key_heads);
-  double *dk = row_to(call.dk, call, at.sample, at.row, at.head), *dv = row_to(call.dv, call, at.sample, at.row, at.head);
+  const int length = flash::length_of(call, at.sample),
+            group = static_cast<int>(call.query_heads / call.key_heads);
+  double *dk = row_to(call.dk, call, at.sample, at.row, at.head),
+         *dv = row_to(call.dv, call, at.sample, at.row, at.head);
   for (std::int64_t i = 0; i < call.width; ++i) dk[i] = dv[i] = 0;
   for (int head = at.head * group; head < (at.head + 1) * group; ++head)
     for (int query = 0; query < static_cast<int>(call.queries); ++query) {

@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <cstring>
 
-/// A block of threads, as kernels see it that are written in strides: on the device 256 threads in warps of 32; on the host one thread that
-/// walks through everything the 256 would do, so that such a kernel can be compared with the CPU's arithmetic where there is no GPU.
+/// A block of threads, as kernels see it that are written in strides: on the device 256 threads in warps of
+/// 32; on the host one thread that walks through everything the 256 would do, so that such a kernel can be
+/// compared with the CPU's arithmetic where there is no GPU.
 #ifdef __CUDACC__
 #define MINDPIPE_DEVICE __device__ __forceinline__
 #define MINDPIPE_UNROLL _Pragma("unroll")
@@ -63,7 +64,8 @@ MINDPIPE_DEVICE void put(float& to, float x) { to = x; }
 MINDPIPE_DEVICE void put(Bf16& to, float x) {
   std::uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
-  to = x != x ? static_cast<Bf16>(bits >> 16 | 0x40u) : static_cast<Bf16>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+  to = x != x ? static_cast<Bf16>(bits >> 16 | 0x40u)
+              : static_cast<Bf16>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
 }  // namespace mindpipe::cuda::flash

@@ -2,8 +2,8 @@
 
 #include "cuda/device/row_team.h"
 
-/// A block takes a row of logits: thread t takes groups t, t + 512, ... of it, lanes apart, then all are joined by neighbours. The row's
-/// length alone decides the order.
+/// A block takes a row of logits: thread t takes groups t, t + 512, ... of it, lanes apart, then all are
+/// joined by neighbours. The row's length alone decides the order.
 namespace mindpipe::cuda {
 namespace {
 
@@ -16,18 +16,20 @@ __device__ inline int64_t column_of(std::int32_t target, const LogitShard& shard
 }
 
 template <class T>
-__global__ void __launch_bounds__(row_threads) maximum_rows(const T* logits, LogitShard shard, T* maximum, bool wide) {
+__global__ void __launch_bounds__(row_threads)
+    maximum_rows(const T* logits, LogitShard shard, T* maximum, bool wide) {
   constexpr int size = lanes<T>;
   __shared__ T room[most_warps];
   const int64_t n = blockIdx.x;
   const T* row = logits + n * shard.cols;
   const Largest largest{};
   T most = -static_cast<T>(INFINITY);
-  for_groups_of_block<row_threads, size>(row, shard.valid, wide, [&](int64_t, const Group<T, size>& x, auto ending) {
+  for_groups_of_block<row_threads, size>(row, shard.valid, wide,
+                                         [&](int64_t, const Group<T, size>& x, auto ending) {
 #pragma unroll
-    for (int k = 0; k < size; ++k)
-      if (there(ending, k)) most = largest(most, x.x[k]);
-  });
+                                           for (int k = 0; k < size; ++k)
+                                             if (there(ending, k)) most = largest(most, x.x[k]);
+                                         });
   most = join_team(most, row_threads, room, largest);
   if (threadIdx.x == 0) maximum[n] = most;
 }
@@ -35,21 +37,23 @@ __global__ void __launch_bounds__(row_threads) maximum_rows(const T* logits, Log
 /// sums = sum exp(x - maximum), total = sum x, of_target = x[target]
 template <class T>
 __global__ void __launch_bounds__(row_threads)
-    sum_rows(const T* logits, LogitShard shard, const std::int32_t* targets, const T* maximum, T* sums, T* of_target, T* total, bool wide) {
+    sum_rows(const T* logits, LogitShard shard, const std::int32_t* targets, const T* maximum, T* sums,
+             T* of_target, T* total, bool wide) {
   constexpr int size = lanes<T>;
   __shared__ Pair<T> room[most_warps];
   const int64_t n = blockIdx.x;
   const T* row = logits + n * shard.cols;
   const T top = maximum[n];
   Group<T, size> exponentials{}, plain{};
-  for_groups_of_block<row_threads, size>(row, shard.valid, wide, [&](int64_t, const Group<T, size>& x, auto ending) {
+  for_groups_of_block<row_threads, size>(row, shard.valid, wide,
+                                         [&](int64_t, const Group<T, size>& x, auto ending) {
 #pragma unroll
-    for (int k = 0; k < size; ++k)
-      if (there(ending, k)) {
-        exponentials.x[k] += exponential(x.x[k] - top);
-        plain.x[k] += x.x[k];
-      }
-  });
+                                           for (int k = 0; k < size; ++k)
+                                             if (there(ending, k)) {
+                                               exponentials.x[k] += exponential(x.x[k] - top);
+                                               plain.x[k] += x.x[k];
+                                             }
+                                         });
   const Pair<T> both = join_team(Pair<T>{sum_of(exponentials), sum_of(plain)}, row_threads, room, Sum{});
   if (threadIdx.x != 0) return;
   const int64_t column = column_of(targets[n], shard);
@@ -63,13 +67,15 @@ __global__ void loss_rows(LossCall call, T* losses, int64_t rows) {
   const int64_t n = thread_index();
   if (n >= rows) return;
   const auto at = [&](const void* numbers) { return static_cast<double>(static_cast<const T*>(numbers)[n]); };
-  const double loss = at(call.maximum) + log(at(call.sums)) - call.of_logit * at(call.of_target) - call.uniform * at(call.total);
+  const double loss = at(call.maximum) + log(at(call.sums)) - call.of_logit * at(call.of_target) -
+                      call.uniform * at(call.total);
   losses[n] = call.targets[n] < 0 ? T(0) : static_cast<T>(loss);
 }
 
 /// A row may be overwritten by its own gradient: a thread writes only what it alone has read.
 template <class To>
-__global__ void __launch_bounds__(row_threads) gradient_rows(LogitGradient call, LogitShard shard, To* dlogits, bool wide) {
+__global__ void __launch_bounds__(row_threads)
+    gradient_rows(LogitGradient call, LogitShard shard, To* dlogits, bool wide) {
   using From = Wide<To>;
   constexpr int size = lanes<From>;
   const int64_t n = blockIdx.x;
@@ -79,16 +85,19 @@ __global__ void __launch_bounds__(row_threads) gradient_rows(LogitGradient call,
   const int64_t valid = target < 0 ? 0 : shard.valid, column = column_of(target, shard);
   const From top = static_cast<const From*>(call.maximum)[n], less = static_cast<From>(call.uniform),
              of_target = static_cast<From>(call.of_target),
-             scale = static_cast<From>(call.factor / static_cast<double>(static_cast<const From*>(call.sums)[n]));
-  for_groups_of_block<row_threads, size>(row, shard.cols, wide, [&](int64_t j, const Group<From, size>& x, auto ending) {
-    Group<From, size> d{};
+             scale =
+                 static_cast<From>(call.factor / static_cast<double>(static_cast<const From*>(call.sums)[n]));
+  for_groups_of_block<row_threads, size>(row, shard.cols, wide,
+                                         [&](int64_t j, const Group<From, size>& x, auto ending) {
+                                           Group<From, size> d{};
 #pragma unroll
-    for (int k = 0; k < size; ++k) {
-      if (j + k < valid) d.x[k] = exponential(x.x[k] - top) * scale - less;
-      if (j + k == column) d.x[k] -= of_target;
-    }
-    store(out + j, d, ending);
-  });
+                                           for (int k = 0; k < size; ++k) {
+                                             if (j + k < valid)
+                                               d.x[k] = exponential(x.x[k] - top) * scale - less;
+                                             if (j + k == column) d.x[k] -= of_target;
+                                           }
+                                           store(out + j, d, ending);
+                                         });
 }
 
 /// Calls work with a number of the logits' type.
@@ -100,20 +109,23 @@ void with_logit(int slot, const Work& work) {
 
 }  // namespace
 
-void row_maximum(int slot, const void* logits, const LogitShard& shard, void* maximum, int64_t rows, cudaStream_t stream) {
+void row_maximum(int slot, const void* logits, const LogitShard& shard, void* maximum, int64_t rows,
+                 cudaStream_t stream) {
   with_logit(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, Grid{rows, row_threads}, maximum_rows<T>, static_cast<const T*>(logits), shard, static_cast<T*>(maximum),
-           aligned(logits) && whole_rows<T>(shard.cols));
+    launch(stream, Grid{rows, row_threads}, maximum_rows<T>, static_cast<const T*>(logits), shard,
+           static_cast<T*>(maximum), aligned(logits) && whole_rows<T>(shard.cols));
   });
 }
 
-void row_sums(int slot, const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, void* sums,
-              void* of_target, void* total, int64_t rows, cudaStream_t stream) {
+void row_sums(int slot, const void* logits, const LogitShard& shard, const std::int32_t* targets,
+              const void* maximum, void* sums, void* of_target, void* total, int64_t rows,
+              cudaStream_t stream) {
   with_logit(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, Grid{rows, row_threads}, sum_rows<T>, static_cast<const T*>(logits), shard, targets, static_cast<const T*>(maximum),
-           static_cast<T*>(sums), static_cast<T*>(of_target), static_cast<T*>(total), aligned(logits) && whole_rows<T>(shard.cols));
+    launch(stream, Grid{rows, row_threads}, sum_rows<T>, static_cast<const T*>(logits), shard, targets,
+           static_cast<const T*>(maximum), static_cast<T*>(sums), static_cast<T*>(of_target),
+           static_cast<T*>(total), aligned(logits) && whole_rows<T>(shard.cols));
   });
 }
 
@@ -124,8 +136,8 @@ void cross_entropy(int slot, const LossCall& call, void* losses, int64_t rows, c
   });
 }
 
-void cross_entropy_backward(int slot, const LogitGradient& call, const LogitShard& shard, void* dlogits, int64_t rows,
-                            cudaStream_t stream) {
+void cross_entropy_backward(int slot, const LogitGradient& call, const LogitShard& shard, void* dlogits,
+                            int64_t rows, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using To = decltype(number);
     launch(stream, Grid{rows, row_threads}, gradient_rows<To>, call, shard, static_cast<To*>(dlogits),

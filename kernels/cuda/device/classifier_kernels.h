@@ -3,12 +3,15 @@
 
 #include "calls.h"
 
-/// Starts kernels on operands that have been checked. `slot` is the dtype of the logits, f64 or f32; of `backward`, that of the gradient.
+/// Starts kernels on operands that have been checked. `slot` is the dtype of the logits, f64 or f32; of
+/// `backward`, that of the gradient.
 namespace mindpipe::cuda {
 
-void row_maximum(int slot, const void* logits, const LogitShard& shard, void* maximum, std::int64_t rows, cudaStream_t stream);
-void row_sums(int slot, const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum, void* sums,
-              void* of_target, void* total, std::int64_t rows, cudaStream_t stream);
+void row_maximum(int slot, const void* logits, const LogitShard& shard, void* maximum, std::int64_t rows,
+                 cudaStream_t stream);
+void row_sums(int slot, const void* logits, const LogitShard& shard, const std::int32_t* targets,
+              const void* maximum, void* sums, void* of_target, void* total, std::int64_t rows,
+              cudaStream_t stream);
 /// losses = maximum + log(sum) - of_target' target logit - uniform total, 0 where the target is negative
 struct LossCall {
   const std::int32_t* targets;
@@ -22,7 +25,7 @@ struct LogitGradient {
   const void *logits, *maximum, *sums;
   double factor, uniform, of_target;
 };
-void cross_entropy_backward(int slot, const LogitGradient& call, const LogitShard& shard, void* dlogits, std::int64_t rows,
-                            cudaStream_t stream);
+void cross_entropy_backward(int slot, const LogitGradient& call, const LogitShard& shard, void* dlogits,
+                            std::int64_t rows, cudaStream_t stream);
 
 }  // namespace mindpipe::cuda

@@ -3,15 +3,16 @@
 #include "cuda/device/group.h"
 #include "cuda/device/norm_kernels.h"
 
-/// Sums over rows in two steps, without atomics. A part's rows, sample after sample, are cut into chunks; a warp adds a chunk's rows in
-/// order for a strip of columns; then the chunks' sums are added, eight runs of them in order, and the runs in order. The cut depends on
-/// how many rows the part has, so that a part alone has the bits that it has beside others.
+/// Sums over rows in two steps, without atomics. A part's rows, sample after sample, are cut into chunks; a
+/// warp adds a chunk's rows in order for a strip of columns; then the chunks' sums are added, eight runs of
+/// them in order, and the runs in order. The cut depends on how many rows the part has, so that a part alone
+/// has the bits that it has beside others.
 namespace mindpipe::cuda {
 namespace {
 
 constexpr int least_rows = 32, most_chunks = 256;  ///< of a chunk; of a part
-constexpr int warps = 4;                           ///< of a block of the first step, each with a chunk of its own
-constexpr int runs = 8;                            ///< of chunks, in the second step
+constexpr int warps = 4;  ///< of a block of the first step, each with a chunk of its own
+constexpr int runs = 8;   ///< of chunks, in the second step
 constexpr int rows_at_once = 8;
 
 __host__ __device__ inline int64_t rows_of_part(const RowParts& shape, int64_t part) {
@@ -21,7 +22,9 @@ __host__ __device__ inline int64_t chunk_rows(int64_t rows) {
   const int64_t even = (rows + most_chunks - 1) / most_chunks;
   return even < least_rows ? least_rows : even;
 }
-__host__ __device__ inline int64_t chunks_of(int64_t rows) { return (rows + chunk_rows(rows) - 1) / chunk_rows(rows); }
+__host__ __device__ inline int64_t chunks_of(int64_t rows) {
+  return (rows + chunk_rows(rows) - 1) / chunk_rows(rows);
+}
 /// Chunks of the part that has most.
 inline int64_t most_chunks_of(const RowParts& shape) {
   int64_t most = 0;
@@ -47,8 +50,8 @@ inline constexpr int column_lanes = static_cast<int>(sizeof(T) < 8 ? 8 / sizeof(
 
 /// Rows [row, row + rows) of dy, added one after the other to `plain` (and to `scaled`).
 template <bool with_norm, class T, int size, class Ending>
-__device__ inline void add_rows(const Columns<T>& in, int64_t row, int64_t rows, int64_t column, Group<Wide<T>, size>& plain,
-                                Group<Wide<T>, size>& scaled, Ending ending) {
+__device__ inline void add_rows(const Columns<T>& in, int64_t row, int64_t rows, int64_t column,
+                                Group<Wide<T>, size>& plain, Group<Wide<T>, size>& scaled, Ending ending) {
   using A = Wide<T>;
   const auto add_some = [&](auto how_many) {
     constexpr int some = decltype(how_many)::value;
@@ -72,7 +75,8 @@ __device__ inline void add_rows(const Columns<T>& in, int64_t row, int64_t rows,
       if constexpr (with_norm) {
         const auto h = widened(x[i]);
 #pragma unroll
-        for (int k = 0; k < size; ++k) scaled.x[k] = multiply_add(d.x[k], (h.x[k] - mean[i]) * inverse[i], scaled.x[k]);
+        for (int k = 0; k < size; ++k)
+          scaled.x[k] = multiply_add(d.x[k], (h.x[k] - mean[i]) * inverse[i], scaled.x[k]);
       }
     }
     row += some;
@@ -84,12 +88,14 @@ __device__ inline void add_rows(const Columns<T>& in, int64_t row, int64_t rows,
 
 /// sums[part, chunk, column of the pass]: one warp adds a chunk.
 template <bool with_norm, class T>
-__global__ void __launch_bounds__(32 * warps) chunk_sums(Columns<T> in, Wide<T>* scaled_sums, Wide<T>* plain_sums, bool wide) {
+__global__ void __launch_bounds__(32 * warps)
+    chunk_sums(Columns<T> in, Wide<T>* scaled_sums, Wide<T>* plain_sums, bool wide) {
   constexpr int size = column_lanes<T>;
   const RowParts& shape = in.shape;
   const int64_t part = blockIdx.z, chunk = static_cast<int64_t>(blockIdx.y) * warps + threadIdx.x / 32;
   const int64_t j = (static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x % 32) * size;
-  const int64_t begin = part * shape.rows / shape.parts, of_sample = rows_of_part(shape, part), all = shape.samples * of_sample;
+  const int64_t begin = part * shape.rows / shape.parts, of_sample = rows_of_part(shape, part),
+                all = shape.samples * of_sample;
   const int64_t each = chunk_rows(all), last = (chunk + 1) * each < all ? (chunk + 1) * each : all;
   if (j >= in.count || chunk * each >= all) return;
   const auto add_chunk = [&](auto ending) {
@@ -97,7 +103,8 @@ __global__ void __launch_bounds__(32 * warps) chunk_sums(Columns<T> in, Wide<T>*
     for (int64_t t = chunk * each; t < last;) {
       const int64_t sample = t / of_sample, in_sample = t - sample * of_sample;
       const int64_t rows = of_sample - in_sample < last - t ? of_sample - in_sample : last - t;
-      add_rows<with_norm>(in, sample * shape.rows + begin + in_sample, rows, in.first + j, plain, scaled, ending);
+      add_rows<with_norm>(in, sample * shape.rows + begin + in_sample, rows, in.first + j, plain, scaled,
+                          ending);
       t += rows;
     }
     const int64_t at = (part * in.chunks + chunk) * in.count + j;
@@ -115,7 +122,8 @@ __global__ void __launch_bounds__(32 * runs)
   __shared__ A of_run[runs][32];
   const int64_t part = blockIdx.y, j = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x % 32;
   const int run = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t chunks = chunks_of(shape.samples * rows_of_part(shape, part)), each = (chunks + runs - 1) / runs;
+  const int64_t chunks = chunks_of(shape.samples * rows_of_part(shape, part)),
+                each = (chunks + runs - 1) / runs;
   const int64_t last = (run + 1) * each < chunks ? (run + 1) * each : chunks;
   A sum = 0;
   if (j < count) {
@@ -130,30 +138,42 @@ __global__ void __launch_bounds__(32 * runs)
 }
 
 template <class T>
-void sum_columns(const void* dy, const void* x, const void* statistics, Wide<T>* scaled_total, Wide<T>* plain_total, const RowParts& shape,
-                 void* workspace, std::size_t bytes, cudaStream_t stream) {
+void sum_columns(const void* dy, const void* x, const void* statistics, Wide<T>* scaled_total,
+                 Wide<T>* plain_total, const RowParts& shape, void* workspace, std::size_t bytes,
+                 cudaStream_t stream) {
   using A = Wide<T>;
   constexpr int size = column_lanes<T>;
-  const int64_t chunks = most_chunks_of(shape), outputs = (scaled_total != nullptr) + (plain_total != nullptr);
+  const int64_t chunks = most_chunks_of(shape),
+                outputs = (scaled_total != nullptr) + (plain_total != nullptr);
   if (chunks == 0 || shape.cols == 0) return;
-  const int64_t fitting = static_cast<int64_t>(bytes / sizeof(A)) / (outputs * shape.parts * chunks) / 64 * 64;
+  const int64_t fitting =
+      static_cast<int64_t>(bytes / sizeof(A)) / (outputs * shape.parts * chunks) / 64 * 64;
   for (int64_t first = 0; first < shape.cols; first += fitting) {
     const int64_t count = shape.cols - first < fitting ? shape.cols - first : fitting;
     A* scaled = static_cast<A*>(workspace);
-    A* plain = plain_total == nullptr ? nullptr : scaled_total == nullptr ? scaled : scaled + shape.parts * chunks * count;
-    const Columns<T> in{
-        static_cast<const T*>(dy), static_cast<const T*>(x), static_cast<const A*>(statistics), shape, first, count, chunks};
+    A* plain = plain_total == nullptr    ? nullptr
+               : scaled_total == nullptr ? scaled
+                                         : scaled + shape.parts * chunks * count;
+    const Columns<T> in{static_cast<const T*>(dy),
+                        static_cast<const T*>(x),
+                        static_cast<const A*>(statistics),
+                        shape,
+                        first,
+                        count,
+                        chunks};
     const bool wide = aligned(dy, x, workspace) && whole_rows<T>(shape.cols) && count % size == 0;
     const Grid grid{blocks_for(count, 32 * size), 32 * warps, blocks_for(chunks, warps), shape.parts};
     const Grid columns{blocks_for(count, 32), 32 * runs, shape.parts};
     if (scaled_total != nullptr) {
       launch(stream, grid, chunk_sums<true, T>, in, scaled, plain, wide);
-      launch(stream, columns, add_chunks<A>, static_cast<const A*>(scaled), scaled_total, shape, first, count, chunks);
+      launch(stream, columns, add_chunks<A>, static_cast<const A*>(scaled), scaled_total, shape, first, count,
+             chunks);
     } else {
       launch(stream, grid, chunk_sums<false, T>, in, static_cast<A*>(nullptr), plain, wide);
     }
     if (plain_total != nullptr)
-      launch(stream, columns, add_chunks<A>, static_cast<const A*>(plain), plain_total, shape, first, count, chunks);
+      launch(stream, columns, add_chunks<A>, static_cast<const A*>(plain), plain_total, shape, first, count,
+             chunks);
   }
 }
 
@@ -163,18 +183,21 @@ std::size_t column_sums_workspace(const RowParts& shape) {
   return static_cast<std::size_t>(2 * shape.parts * most_chunks_of(shape) * 64) * sizeof(double);
 }
 
-void column_sums(int slot, const void* dy, void* db, const RowParts& shape, void* workspace, std::size_t bytes, cudaStream_t stream) {
+void column_sums(int slot, const void* dy, void* db, const RowParts& shape, void* workspace,
+                 std::size_t bytes, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     sum_columns<T>(dy, nullptr, nullptr, nullptr, static_cast<Wide<T>*>(db), shape, workspace, bytes, stream);
   });
 }
 
-void norm_backward_parameters(int slot, const void* dy, const void* x, const void* statistics, void* dgain, void* doffset,
-                              const RowParts& shape, void* workspace, std::size_t bytes, cudaStream_t stream) {
+void norm_backward_parameters(int slot, const void* dy, const void* x, const void* statistics, void* dgain,
+                              void* doffset, const RowParts& shape, void* workspace, std::size_t bytes,
+                              cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    sum_columns<T>(dy, x, statistics, static_cast<Wide<T>*>(dgain), static_cast<Wide<T>*>(doffset), shape, workspace, bytes, stream);
+    sum_columns<T>(dy, x, statistics, static_cast<Wide<T>*>(dgain), static_cast<Wide<T>*>(doffset), shape,
+                   workspace, bytes, stream);
   });
 }
 

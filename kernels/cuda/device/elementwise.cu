@@ -22,7 +22,8 @@ __global__ void maximum_groups(const T* a, const T* b, T* largest, int64_t count
     auto one = load<lanes<T>>(a + i, ending);
     const auto other = load<lanes<T>>(b + i, ending);
 #pragma unroll
-    for (int k = 0; k < lanes<T>; ++k) one.x[k] = one.x[k] > other.x[k] || one.x[k] != one.x[k] ? one.x[k] : other.x[k];
+    for (int k = 0; k < lanes<T>; ++k)
+      one.x[k] = one.x[k] > other.x[k] || one.x[k] != one.x[k] ? one.x[k] : other.x[k];
     store(largest + i, one, ending);
   });
 }
@@ -45,7 +46,8 @@ constexpr int convert_size = lanes<From> > lanes<To> ? lanes<From> : lanes<To>;
 template <class From, class To>
 __global__ void convert_groups(const From* x, To* y, int64_t count, bool wide) {
   constexpr int size = convert_size<From, To>;
-  for_group<size>(count, wide, [&](int64_t i, auto ending) { store(y + i, load<size>(x + i, ending), ending); });
+  for_group<size>(count, wide,
+                  [&](int64_t i, auto ending) { store(y + i, load<size>(x + i, ending), ending); });
 }
 
 template <class Bits>
@@ -71,7 +73,8 @@ __global__ void swiglu_groups(const T* gate_up, T* y, int64_t rows, int64_t cols
 
 /// s = 1 / (1 + exp(-g)); dg = dy u s (1 + g (1 - s)), du = dy g s
 template <class T>
-__global__ void swiglu_backward_groups(const T* dy, const T* gate_up, T* dgate_up, int64_t rows, int64_t cols, bool wide) {
+__global__ void swiglu_backward_groups(const T* dy, const T* gate_up, T* dgate_up, int64_t rows, int64_t cols,
+                                       bool wide) {
   using A = Wide<T>;
   for_row_group<lanes<T>>(rows, cols, wide, [&](int64_t n, int64_t j, auto ending) {
     const int64_t low = 2 * n * cols + j, high = low + cols;
@@ -114,24 +117,24 @@ __global__ void dropout_groups(const T* x, MaskRows mask, T* y, int64_t rows, bo
 void add(int slot, const void* a, const void* b, void* sum, int64_t count, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, grid_of_groups(count, lanes<T>), add_groups<T>, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(sum),
-           count, aligned(a, b, sum));
+    launch(stream, grid_of_groups(count, lanes<T>), add_groups<T>, static_cast<const T*>(a),
+           static_cast<const T*>(b), static_cast<T*>(sum), count, aligned(a, b, sum));
   });
 }
 
 void maximum(int slot, const void* a, const void* b, void* largest, int64_t count, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, grid_of_groups(count, lanes<T>), maximum_groups<T>, static_cast<const T*>(a), static_cast<const T*>(b),
-           static_cast<T*>(largest), count, aligned(a, b, largest));
+    launch(stream, grid_of_groups(count, lanes<T>), maximum_groups<T>, static_cast<const T*>(a),
+           static_cast<const T*>(b), static_cast<T*>(largest), count, aligned(a, b, largest));
   });
 }
 
 void accumulate(int slot, const void* part, void* total, int64_t count, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, grid_of_groups(count, lanes<Wide<T>>), accumulate_groups<T>, static_cast<const T*>(part), static_cast<Wide<T>*>(total),
-           count, aligned(part, total));
+    launch(stream, grid_of_groups(count, lanes<Wide<T>>), accumulate_groups<T>, static_cast<const T*>(part),
+           static_cast<Wide<T>*>(total), count, aligned(part, total));
   });
 }
 
@@ -140,8 +143,8 @@ void convert(int from, int to, const void* x, void* y, int64_t count, cudaStream
     with_number(to, [&](auto target) {
       using From = decltype(source);
       using To = decltype(target);
-      launch(stream, grid_of_groups(count, convert_size<From, To>), convert_groups<From, To>, static_cast<const From*>(x),
-             static_cast<To*>(y), count, aligned(x, y));
+      launch(stream, grid_of_groups(count, convert_size<From, To>), convert_groups<From, To>,
+             static_cast<const From*>(x), static_cast<To*>(y), count, aligned(x, y));
     });
   });
 }
@@ -149,7 +152,8 @@ void convert(int from, int to, const void* x, void* y, int64_t count, cudaStream
 void fill(int size, std::uint64_t bits, void* x, int64_t count, cudaStream_t stream) {
   const auto with = [&](auto pattern) {
     using Bits = decltype(pattern);
-    launch(stream, grid_of_groups(count, lanes<Bits>), fill_groups<Bits>, pattern, static_cast<Bits*>(x), count, aligned(x));
+    launch(stream, grid_of_groups(count, lanes<Bits>), fill_groups<Bits>, pattern, static_cast<Bits*>(x),
+           count, aligned(x));
   };
   if (size == 1) with(static_cast<std::uint8_t>(bits));
   else if (size == 2) with(static_cast<std::uint16_t>(bits));
@@ -160,24 +164,27 @@ void fill(int size, std::uint64_t bits, void* x, int64_t count, cudaStream_t str
 void swiglu(int slot, const void* gate_up, void* y, int64_t rows, int64_t cols, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_groups<T>, static_cast<const T*>(gate_up), static_cast<T*>(y), rows,
-           cols, aligned(gate_up, y) && whole_rows<T>(cols));
+    launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_groups<T>, static_cast<const T*>(gate_up),
+           static_cast<T*>(y), rows, cols, aligned(gate_up, y) && whole_rows<T>(cols));
   });
 }
 
-void swiglu_backward(int slot, const void* dy, const void* gate_up, void* dgate_up, int64_t rows, int64_t cols, cudaStream_t stream) {
+void swiglu_backward(int slot, const void* dy, const void* gate_up, void* dgate_up, int64_t rows,
+                     int64_t cols, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_backward_groups<T>, static_cast<const T*>(dy),
-           static_cast<const T*>(gate_up), static_cast<T*>(dgate_up), rows, cols, aligned(dy, gate_up, dgate_up) && whole_rows<T>(cols));
+    launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_backward_groups<T>,
+           static_cast<const T*>(dy), static_cast<const T*>(gate_up), static_cast<T*>(dgate_up), rows, cols,
+           aligned(dy, gate_up, dgate_up) && whole_rows<T>(cols));
   });
 }
 
-void residual(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y, int64_t rows,
-              cudaStream_t stream) {
+void residual(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y,
+              int64_t rows, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    const Residual<T> sum{static_cast<const T*>(x), static_cast<const T*>(branch), static_cast<const T*>(bias), mask, static_cast<T*>(y)};
+    const Residual<T> sum{static_cast<const T*>(x), static_cast<const T*>(branch),
+                          static_cast<const T*>(bias), mask, static_cast<T*>(y)};
     launch(stream, grid_of_row_groups(rows, mask.cols, lanes<T>), residual_groups<T>, sum, rows,
            aligned(x, branch, bias, y) && whole_rows<T>(mask.cols));
   });
@@ -186,8 +193,8 @@ void residual(int slot, const void* x, const void* branch, const void* bias, con
 void dropout(int slot, const void* x, const MaskRows& mask, void* y, int64_t rows, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, grid_of_row_groups(rows, mask.cols, lanes<T>), dropout_groups<T>, static_cast<const T*>(x), mask, static_cast<T*>(y),
-           rows, aligned(x, y) && whole_rows<T>(mask.cols));
+    launch(stream, grid_of_row_groups(rows, mask.cols, lanes<T>), dropout_groups<T>, static_cast<const T*>(x),
+           mask, static_cast<T*>(y), rows, aligned(x, y) && whole_rows<T>(mask.cols));
   });
 }
 

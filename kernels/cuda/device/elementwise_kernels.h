@@ -12,11 +12,12 @@ void accumulate(int slot, const void* part, void* total, std::int64_t count, cud
 void convert(int from, int to, const void* x, void* y, std::int64_t count, cudaStream_t stream);
 /// Elements of `size` bytes (1, 2, 4 or 8), each with these bits.
 void fill(int size, std::uint64_t bits, void* x, std::int64_t count, cudaStream_t stream);
-void swiglu(int slot, const void* gate_up, void* y, std::int64_t rows, std::int64_t cols, cudaStream_t stream);
-void swiglu_backward(int slot, const void* dy, const void* gate_up, void* dgate_up, std::int64_t rows, std::int64_t cols,
-                     cudaStream_t stream);
-void residual(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y, std::int64_t rows,
-              cudaStream_t stream);
+void swiglu(int slot, const void* gate_up, void* y, std::int64_t rows, std::int64_t cols,
+            cudaStream_t stream);
+void swiglu_backward(int slot, const void* dy, const void* gate_up, void* dgate_up, std::int64_t rows,
+                     std::int64_t cols, cudaStream_t stream);
+void residual(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y,
+              std::int64_t rows, cudaStream_t stream);
 void dropout(int slot, const void* x, const MaskRows& mask, void* y, std::int64_t rows, cudaStream_t stream);
 
 }  // namespace mindpipe::cuda

@@ -7,7 +7,8 @@ namespace {
 
 /// Bits of elements are copied, whatever they mean.
 template <class Bits>
-__global__ void embedding_groups(const std::int32_t* tokens, const Bits* table, TableShape shape, Bits* y, int64_t rows, bool wide) {
+__global__ void embedding_groups(const std::int32_t* tokens, const Bits* table, TableShape shape, Bits* y,
+                                 int64_t rows, bool wide) {
   constexpr int size = lanes<Bits>;
   for_row_group<size>(rows, shape.cols, wide, [&](int64_t n, int64_t j, auto ending) {
     const int64_t row = tokens[n] - shape.first_row;
@@ -50,11 +51,12 @@ __global__ void position_gradient_groups(const T* dy, PositionCall call, Wide<T>
 
 constexpr int tokens_at_once = 8;
 
-/// A warp stands at a place of the sorted tokens, for a strip of columns. If a table row begins there, it adds the row's tokens one after
-/// the other, eight of them in flight; otherwise another warp does.
+/// A warp stands at a place of the sorted tokens, for a strip of columns. If a table row begins there, it
+/// adds the row's tokens one after the other, eight of them in flight; otherwise another warp does.
 template <class T>
 __global__ void __launch_bounds__(group_threads)
-    add_token_rows(SortedTokens sorted, const T* dy, TableShape shape, Wide<T>* dtable, int64_t n, bool wide) {
+    add_token_rows(SortedTokens sorted, const T* dy, TableShape shape, Wide<T>* dtable, int64_t n,
+                   bool wide) {
   using A = Wide<T>;
   constexpr int size = lanes<T>;
   const int64_t place = static_cast<int64_t>(blockIdx.x) * (group_threads / 32) + threadIdx.x / 32;
@@ -69,7 +71,8 @@ __global__ void __launch_bounds__(group_threads)
       Raw<T, size> raw[tokens_at_once];
       bool mine[tokens_at_once];
 #pragma unroll
-      for (int i = 0; i < tokens_at_once; ++i) {  // without a branch: what is not this row's reads a token that is, and is not used
+      for (int i = 0; i < tokens_at_once;
+           ++i) {  // without a branch: what is not this row's reads a token that is, and is not used
         const int64_t at = begin + i < n ? begin + i : n - 1;
         mine[i] = begin + i < n && sorted.row[at] == row;
         raw[i] = fetch<size>(dy + sorted.token[mine[i] ? at : place] * shape.cols + j, ending);
@@ -91,40 +94,46 @@ __global__ void __launch_bounds__(group_threads)
 
 }  // namespace
 
-void embedding(int size, const std::int32_t* tokens, const void* table, const TableShape& shape, void* y, int64_t n, cudaStream_t stream) {
+void embedding(int size, const std::int32_t* tokens, const void* table, const TableShape& shape, void* y,
+               int64_t n, cudaStream_t stream) {
   const auto with = [&](auto element) {
     using Bits = decltype(element);
-    launch(stream, grid_of_row_groups(n, shape.cols, lanes<Bits>), embedding_groups<Bits>, tokens, static_cast<const Bits*>(table), shape,
-           static_cast<Bits*>(y), n, aligned(table, y) && whole_rows<Bits>(shape.cols));
+    launch(stream, grid_of_row_groups(n, shape.cols, lanes<Bits>), embedding_groups<Bits>, tokens,
+           static_cast<const Bits*>(table), shape, static_cast<Bits*>(y), n,
+           aligned(table, y) && whole_rows<Bits>(shape.cols));
   };
   if (size == 2) with(std::uint16_t{});
   else if (size == 4) with(std::uint32_t{});
   else with(std::uint64_t{});
 }
 
-void add_positions(int slot, const void* x, const void* positions, const PositionCall& call, void* y, cudaStream_t stream) {
+void add_positions(int slot, const void* x, const void* positions, const PositionCall& call, void* y,
+                   cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, grid_of_row_groups(call.samples * call.rows, call.cols, lanes<T>), add_position_groups<T>, static_cast<const T*>(x),
-           static_cast<const T*>(positions), call, static_cast<T*>(y), aligned(x, positions, y) && whole_rows<T>(call.cols));
+    launch(stream, grid_of_row_groups(call.samples * call.rows, call.cols, lanes<T>), add_position_groups<T>,
+           static_cast<const T*>(x), static_cast<const T*>(positions), call, static_cast<T*>(y),
+           aligned(x, positions, y) && whole_rows<T>(call.cols));
   });
 }
 
-void positions_backward(int slot, const void* dy, const PositionCall& call, void* dpositions, cudaStream_t stream) {
+void positions_backward(int slot, const void* dy, const PositionCall& call, void* dpositions,
+                        cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, grid_of_row_groups(call.rows, call.cols, lanes<Wide<T>>), position_gradient_groups<T>, static_cast<const T*>(dy), call,
-           static_cast<Wide<T>*>(dpositions), aligned(dy, dpositions) && whole_rows<T>(call.cols));
+    launch(stream, grid_of_row_groups(call.rows, call.cols, lanes<Wide<T>>), position_gradient_groups<T>,
+           static_cast<const T*>(dy), call, static_cast<Wide<T>*>(dpositions),
+           aligned(dy, dpositions) && whole_rows<T>(call.cols));
   });
 }
 
-void add_by_row(int slot, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable, int64_t n,
-                cudaStream_t stream) {
+void add_by_row(int slot, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable,
+                int64_t n, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     const Grid grid{blocks_for(n, group_threads / 32), group_threads, blocks_for(shape.cols, 32 * lanes<T>)};
-    launch(stream, grid, add_token_rows<T>, sorted, static_cast<const T*>(dy), shape, static_cast<Wide<T>*>(dtable), n,
-           aligned(dy, dtable) && whole_rows<T>(shape.cols));
+    launch(stream, grid, add_token_rows<T>, sorted, static_cast<const T*>(dy), shape,
+           static_cast<Wide<T>*>(dtable), n, aligned(dy, dtable) && whole_rows<T>(shape.cols));
   });
 }
 

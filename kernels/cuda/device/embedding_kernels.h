@@ -12,18 +12,20 @@ struct TableShape {
   std::int64_t rows, cols, first_row;
 };
 /// y[n] = table[tokens[n]], zeros where that is no row; elements of `size` bytes (2, 4 or 8).
-void embedding(int size, const std::int32_t* tokens, const void* table, const TableShape& shape, void* y, std::int64_t n,
-               cudaStream_t stream);
+void embedding(int size, const std::int32_t* tokens, const void* table, const TableShape& shape, void* y,
+               std::int64_t n, cudaStream_t stream);
 
 /// Rows of [samples, rows, cols] beside positions [first, first + rows) of a table.
 struct PositionCall {
   std::int64_t samples, rows, cols, first;
 };
-void add_positions(int slot, const void* x, const void* positions, const PositionCall& call, void* y, cudaStream_t stream);
-void positions_backward(int slot, const void* dy, const PositionCall& call, void* dpositions, cudaStream_t stream);
+void add_positions(int slot, const void* x, const void* positions, const PositionCall& call, void* y,
+                   cudaStream_t stream);
+void positions_backward(int slot, const void* dy, const PositionCall& call, void* dpositions,
+                        cudaStream_t stream);
 
-/// Tokens in order of their table row, in each row in the order of their coming. Rows are counted within the table; what has no row there
-/// is last.
+/// Tokens in order of their table row, in each row in the order of their coming. Rows are counted within the
+/// table; what has no row there is last.
 struct SortedTokens {
   const std::uint32_t *row, *token;
 };
@@ -31,9 +33,10 @@ struct SortedTokens {
 std::size_t sort_workspace(std::int64_t n);
 /// At most most_sorted tokens at a time.
 inline constexpr std::int64_t most_sorted = std::int64_t{1} << 20;
-SortedTokens sort_tokens(const std::int32_t* tokens, std::int64_t n, const TableShape& shape, void* workspace, cudaStream_t stream);
+SortedTokens sort_tokens(const std::int32_t* tokens, std::int64_t n, const TableShape& shape, void* workspace,
+                         cudaStream_t stream);
 /// dtable[row] += dy[token] for every token of the row, one after the other. dtable is f32, f64 beside f64.
-void add_by_row(int slot, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable, std::int64_t n,
-                cudaStream_t stream);
+void add_by_row(int slot, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable,
+                std::int64_t n, cudaStream_t stream);
 
 }  // namespace mindpipe::cuda

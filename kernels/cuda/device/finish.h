@@ -6,7 +6,8 @@
 /// What follows the sums of a product where the library cannot be asked for it.
 namespace mindpipe::cuda {
 
-/// A matrix of sums in f32, f64 where the result is f64, and what becomes of it. Slots are dtypes: f64, f32, bf16; none is a null pointer.
+/// A matrix of sums in f32, f64 where the result is f64, and what becomes of it. Slots are dtypes: f64, f32,
+/// bf16; none is a null pointer.
 struct Finish {
   const void* sums;
   void* result;  ///< may be `sums`

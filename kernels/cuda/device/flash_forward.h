@@ -13,10 +13,12 @@ struct ForwardTiles {
   std::uint8_t kept[rows][rows];
 };
 
-/// One step of the online softmax for each row: m' = max(m, row of s), correction = 2^(c m - c m'), p = 2^(c s - c m'), sum = sum
-/// correction + row of p, c = scale log2(e); then p times the dropout factors, which the sum does not see. A warp takes every eighth row.
+/// One step of the online softmax for each row: m' = max(m, row of s), correction = 2^(c m - c m'), p = 2^(c
+/// s - c m'), sum = sum correction + row of p, c = scale log2(e); then p times the dropout factors, which the
+/// sum does not see. A warp takes every eighth row.
 template <class T, int rows, int width>
-MINDPIPE_DEVICE void softmax_step(const AttentionCall& call, int first_query, int first_key, int length, ForwardTiles<T, rows, width>& t) {
+MINDPIPE_DEVICE void softmax_step(const AttentionCall& call, int first_query, int first_key, int length,
+                                  ForwardTiles<T, rows, width>& t) {
   const float c = static_cast<float>(call.scale) * log2_of_e, factor = static_cast<float>(call.kept_scale);
   for (int i = 0; i < warps_of_thread; ++i)
     for (int row = warp_of(i); row < rows; row += block_warps) {
@@ -41,16 +43,18 @@ MINDPIPE_DEVICE void softmax_step(const AttentionCall& call, int first_query, in
     }
 }
 
-/// out = softmax(scale q k^T) v for a tile of queries, over tiles of keys in order: sums = sums correction + p v, in the end out = sums /
-/// sum, log_sum = scale maximum + log(sum). A row that sees no key gives zeros.
+/// out = softmax(scale q k^T) v for a tile of queries, over tiles of keys in order: sums = sums correction +
+/// p v, in the end out = sums / sum, log_sum = scale maximum + log(sum). A row that sees no key gives zeros.
 template <class T, int rows, int width>
 MINDPIPE_DEVICE void forward_block(const AttentionCall& call, int tile, int head, int sample, bool sixteens,
                                    ForwardTiles<T, rows, width>& t) {
-  const int first_query = tile * rows, queries = static_cast<int>(call.queries), columns = static_cast<int>(call.width),
-            key_head = key_head_of(call, head);
-  const int length = length_of(call, sample), in_use = queries - first_query < rows ? queries - first_query : rows;
+  const int first_query = tile * rows, queries = static_cast<int>(call.queries),
+            columns = static_cast<int>(call.width), key_head = key_head_of(call, head);
+  const int length = length_of(call, sample),
+            in_use = queries - first_query < rows ? queries - first_query : rows;
   const int seen = visible_to(call, first_query + in_use - 1, length);
-  load<T, rows, width>(t.q, row_of<const T>(call.q, call, sample, first_query, head), call.q.row, in_use, columns, sixteens);
+  load<T, rows, width>(t.q, row_of<const T>(call.q, call, sample, first_query, head), call.q.row, in_use,
+                       columns, sixteens);
   for (int i = thread(); i < rows; i += threads()) {
     t.maximum[i] = -1e30f;
     t.sum[i] = 0;
@@ -61,8 +65,10 @@ MINDPIPE_DEVICE void forward_block(const AttentionCall& call, int tile, int head
   for (int first_key = 0; first_key < seen; first_key += rows) {
     const int count = length - first_key < rows ? length - first_key : rows;
     sync();  // the tiles before have been read
-    load<T, rows, width>(t.k, row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, count, columns, sixteens);
-    load<T, rows, width>(t.v, row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, count, columns, sixteens);
+    load<T, rows, width>(t.k, row_of<const T>(call.k, call, sample, first_key, key_head), call.k.row, count,
+                         columns, sixteens);
+    load<T, rows, width>(t.v, row_of<const T>(call.v, call, sample, first_key, key_head), call.v.row, count,
+                         columns, sixteens);
     if (call.threshold != 0) draw_mask<rows>(call, sample, head, first_query, first_key, t.kept);
     sync();
     BlockSums<T, rows, rows> scores;
@@ -78,7 +84,8 @@ MINDPIPE_DEVICE void forward_block(const AttentionCall& call, int tile, int head
   sync();
   T* to = row_of<T>(call.out, call, sample, first_query, head);
   out.each([&](int row, int col, float value) {
-    if (row < in_use && col < columns) put(to[row * call.out.row + col], t.sum[row] == 0 ? 0.0f : value / t.sum[row]);
+    if (row < in_use && col < columns)
+      put(to[row * call.out.row + col], t.sum[row] == 0 ? 0.0f : value / t.sum[row]);
   });
   for (int row = thread(); row < in_use; row += threads())
     *log_sum_of(call, sample, head, first_query + row) =

@@ -8,12 +8,14 @@ namespace mindpipe::cuda::flash {
 
 /// Starts a kernel whose blocks work in `Shared`, one for each tile, head and sample.
 template <class Shared>
-cudaError_t start(void (*kernel)(AttentionCall, bool), std::int64_t tiles, std::int64_t heads, const AttentionCall& call, bool sixteens,
-                  cudaStream_t stream) {
+cudaError_t start(void (*kernel)(AttentionCall, bool), std::int64_t tiles, std::int64_t heads,
+                  const AttentionCall& call, bool sixteens, cudaStream_t stream) {
   if (call.samples == 0) return cudaSuccess;
-  cudaError_t answer = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sizeof(Shared)));
+  cudaError_t answer = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            static_cast<int>(sizeof(Shared)));
   if (answer != cudaSuccess) return answer;
-  const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(heads), static_cast<unsigned>(call.samples));
+  const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(heads),
+                  static_cast<unsigned>(call.samples));
   kernel<<<grid, block_threads, sizeof(Shared), stream>>>(call, sixteens);
   return cudaGetLastError();
 }

@@ -4,7 +4,8 @@
 #include "attention_views.h"
 #include "cuda/device/tile_sums.h"
 
-/// What the attention kernels of this folder share: what a query sees, how a tile gets into shared memory, and the dropout mask of one.
+/// What the attention kernels of this folder share: what a query sees, how a tile gets into shared memory,
+/// and the dropout mask of one.
 namespace mindpipe::cuda::flash {
 
 inline constexpr float log2_of_e = 1.44269504f;
@@ -12,7 +13,8 @@ inline constexpr float log2_of_e = 1.44269504f;
 /// Rows of a tile: what fits into shared memory, and into 99 KiB of it but for f32 heads wider than 128.
 template <class T, int width>
 inline constexpr int tile_rows = sizeof(T) == 2 && width <= 128 ? 64 : 32;
-/// Heads are padded with zeros to one of three widths: visit(std::integral_constant<int, 64 | 128 | 256>). At most `widest`.
+/// Heads are padded with zeros to one of three widths: visit(std::integral_constant<int, 64 | 128 | 256>). At
+/// most `widest`.
 inline constexpr int widest = 256;
 template <class Visit>
 void with_padded_width(std::int64_t width, const Visit& visit) {
@@ -36,7 +38,9 @@ MINDPIPE_DEVICE int visible_to(const AttentionCall& call, int query, int length)
   return n < 0 ? 0 : n < length ? n : length;
 }
 MINDPIPE_DEVICE int clamp(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
-MINDPIPE_DEVICE int key_head_of(const AttentionCall& call, int head) { return static_cast<int>(head * call.key_heads / call.query_heads); }
+MINDPIPE_DEVICE int key_head_of(const AttentionCall& call, int head) {
+  return static_cast<int>(head * call.key_heads / call.query_heads);
+}
 
 template <class T>
 MINDPIPE_DEVICE T* row_of(const HeadsView& view, const AttentionCall& call, int sample, int row, int head) {
@@ -52,12 +56,15 @@ struct alignas(16) Sixteen {
 /// Whether rows of this view can be read in sixteens of bytes.
 inline bool in_sixteens(const HeadsView& view, std::int64_t width, std::size_t element) {
   const auto whole = [&](std::int64_t n) { return n * static_cast<std::int64_t>(element) % 16 == 0; };
-  return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && whole(view.sample) && whole(view.row) && whole(width);
+  return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && whole(view.sample) && whole(view.row) &&
+         whole(width);
 }
 
-/// The first `count` rows of a head into a tile, zeros around them: what lies beyond may be anything, even NaN.
+/// The first `count` rows of a head into a tile, zeros around them: what lies beyond may be anything, even
+/// NaN.
 template <class T, int rows, int cols>
-MINDPIPE_DEVICE void load(T (&to)[rows][cols + tile_pad<T>], const T* from, std::int64_t row_stride, int count, int width, bool sixteens) {
+MINDPIPE_DEVICE void load(T (&to)[rows][cols + tile_pad<T>], const T* from, std::int64_t row_stride,
+                          int count, int width, bool sixteens) {
   constexpr int step = tile_pad<T>;
   for (int i = thread(); i < rows * cols / step; i += threads()) {
     const int row = i / (cols / step), col = i % (cols / step) * step;
@@ -72,7 +79,8 @@ MINDPIPE_DEVICE void load(T (&to)[rows][cols + tile_pad<T>], const T* from, std:
 }
 
 /// Words 4 block .. 4 block + 3 of the dropout stream of a sample: core/random.h's philox.
-MINDPIPE_DEVICE void draw(const AttentionCall& call, std::uint32_t sample, std::uint64_t block, std::uint32_t (&c)[4]) {
+MINDPIPE_DEVICE void draw(const AttentionCall& call, std::uint32_t sample, std::uint64_t block,
+                          std::uint32_t (&c)[4]) {
   c[0] = static_cast<std::uint32_t>(block);
   c[1] = static_cast<std::uint32_t>(block >> 32);
   c[2] = call.step;
@@ -90,15 +98,16 @@ MINDPIPE_DEVICE void draw(const AttentionCall& call, std::uint32_t sample, std::
   }
 }
 
-/// kept[query][key] of a tile: 1 where the probability is kept. A row's elements follow each other along the keys, four of them to a block
-/// of the stream, which need not begin where the tile does.
+/// kept[query][key] of a tile: 1 where the probability is kept. A row's elements follow each other along the
+/// keys, four of them to a block of the stream, which need not begin where the tile does.
 template <int rows>
-MINDPIPE_DEVICE void draw_mask(const AttentionCall& call, int sample, int head, int first_query, int first_key,
-                               std::uint8_t (&kept)[rows][rows]) {
+MINDPIPE_DEVICE void draw_mask(const AttentionCall& call, int sample, int head, int first_query,
+                               int first_key, std::uint8_t (&kept)[rows][rows]) {
   constexpr int blocks = rows / 4 + 1;
   for (int i = thread(); i < rows * blocks; i += threads()) {
     const int row = i / blocks;
-    const auto first = static_cast<std::uint64_t>(((call.head_offset + head) * call.queries + first_query + row) * call.keys + first_key);
+    const auto first = static_cast<std::uint64_t>(
+        ((call.head_offset + head) * call.queries + first_query + row) * call.keys + first_key);
     std::uint32_t words[4];
     draw(call, static_cast<std::uint32_t>(sample), first / 4 + static_cast<std::uint64_t>(i % blocks), words);
     const int col = i % blocks * 4 - static_cast<int>(first % 4);

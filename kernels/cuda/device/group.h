@@ -2,8 +2,9 @@
 #include "cuda/device/number.h"
 #include "cuda/launch.h"
 
-/// Memory in groups of neighbouring elements: a thread reads and writes 16 bytes at a time where addresses allow it, and otherwise the same
-/// elements one by one. Which thread computes which element never depends on addresses.
+/// Memory in groups of neighbouring elements: a thread reads and writes 16 bytes at a time where addresses
+/// allow it, and otherwise the same elements one by one. Which thread computes which element never depends on
+/// addresses.
 namespace mindpipe::cuda {
 
 /// Elements in one access of 16 bytes.
@@ -51,8 +52,8 @@ __device__ inline void move(const T* from, T* to, Part part) {
     if (k < part.count) to[k] = from[k];
 }
 
-/// The same to memory that other threads read. A plain assignment of a whole piece is split into four stores of 4 bytes where the compiler
-/// has joined it with the other ending.
+/// The same to memory that other threads read. A plain assignment of a whole piece is split into four stores
+/// of 4 bytes where the compiler has joined it with the other ending.
 template <int size, class T>
 __device__ inline void write(const T* from, T* to, Whole) {
   using Piece = typename PieceOf<static_cast<int>(size * sizeof(T))>::Type;
@@ -65,7 +66,8 @@ __device__ inline void write(const T* from, T* to, Part part) {
   move<size>(from, to, part);
 }
 
-/// A group as it lies in memory: what has been asked for and is not used yet, so that a thread can have much on its way at once.
+/// A group as it lies in memory: what has been asked for and is not used yet, so that a thread can have much
+/// on its way at once.
 template <class T, int size>
 struct Raw {
   alignas(16) T x[size];
@@ -120,13 +122,17 @@ __device__ inline int64_t quotient(int64_t a, int64_t b) {
 inline constexpr int group_threads = 256;
 
 /// Threads for `count` elements in groups of `size`, one group each.
-inline Grid grid_of_groups(int64_t count, int size) { return {blocks_for(blocks_for(count, size), group_threads), group_threads}; }
+inline Grid grid_of_groups(int64_t count, int size) {
+  return {blocks_for(blocks_for(count, size), group_threads), group_threads};
+}
 /// The same for the rows of a matrix: a group lies in one row.
 inline Grid grid_of_row_groups(int64_t rows, int64_t cols, int size) {
   return {blocks_for(rows * blocks_for(cols, size), group_threads), group_threads};
 }
 
-__device__ inline int64_t thread_index() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ inline int64_t thread_index() {
+  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
 
 /// In a grid of groups: calls body(first element, Whole or Part) for this thread's group, if it has one.
 template <int size, class Body>
@@ -136,7 +142,8 @@ __device__ inline void for_group(int64_t count, bool aligned, const Body& body) 
   if (aligned && count - i >= size) body(i, Whole{});
   else body(i, Part{static_cast<int>(count - i < size ? count - i : size)});
 }
-/// In a grid of row groups: calls body(row, first column, Whole or Part). `aligned` also says that rows are whole groups.
+/// In a grid of row groups: calls body(row, first column, Whole or Part). `aligned` also says that rows are
+/// whole groups.
 template <int size, class Body>
 __device__ inline void for_row_group(int64_t rows, int64_t cols, bool aligned, const Body& body) {
   const int64_t index = thread_index(), in_row = (cols + size - 1) / size;
@@ -146,8 +153,8 @@ __device__ inline void for_row_group(int64_t rows, int64_t cols, bool aligned, c
   else body(row, j, Part{static_cast<int>(cols - j < size ? cols - j : size)});
 }
 
-/// In a block of `threads`: calls body(first element, group, Whole or Part) for groups t, t + threads, ... of thread t, in order; four are
-/// on their way at once.
+/// In a block of `threads`: calls body(first element, group, Whole or Part) for groups t, t + threads, ... of
+/// thread t, in order; four are on their way at once.
 template <int threads, int size, class T, class Body>
 __device__ inline void for_groups_of_block(const T* from, int64_t count, bool aligned, const Body& body) {
   constexpr int64_t stride = threads * size;
@@ -168,7 +175,8 @@ __device__ inline void for_groups_of_block(const T* from, int64_t count, bool al
   }
 }
 
-/// Whether rows of this many columns are whole groups, so that wide accesses may begin at each of them if they may at the first.
+/// Whether rows of this many columns are whole groups, so that wide accesses may begin at each of them if
+/// they may at the first.
 template <class T>
 bool whole_rows(int64_t cols) {
   return cols % lanes<T> == 0;

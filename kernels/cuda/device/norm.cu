@@ -6,8 +6,8 @@
 namespace mindpipe::cuda {
 namespace {
 
-/// Where the rows of a norm come from: memory, or a sum that is written on the way. `fetch_at` asks memory, `first` makes numbers of the
-/// answer, and `again` reads what `first` gave, by the same thread.
+/// Where the rows of a norm come from: memory, or a sum that is written on the way. `fetch_at` asks memory,
+/// `first` makes numbers of the answer, and `again` reads what `first` gave, by the same thread.
 template <class T>
 struct StoredRows {
   template <int size>
@@ -37,7 +37,8 @@ struct SummedRows {
     return residual.template fetch_at<size>(n, j, ending);
   }
   template <int size, class Ending>
-  __device__ Group<Wide<T>, size> first(const Fetched<size>& fetched, int64_t n, int64_t j, Ending ending) const {
+  __device__ Group<Wide<T>, size> first(const Fetched<size>& fetched, int64_t n, int64_t j,
+                                        Ending ending) const {
     return residual.template sum_at<size>(fetched, n, j, ending);
   }
   template <int size, class Ending>
@@ -56,8 +57,9 @@ struct NormPart {
   int64_t rows, cols;
 };
 
-/// mean = sum x / cols (0 for rms), variance = sum (x - mean)^2 / cols, y = (x - mean) / sqrt(variance + epsilon) gain + offset. The row
-/// stays in registers between the passes; where it does not fit, it is read again.
+/// mean = sum x / cols (0 for rms), variance = sum (x - mean)^2 / cols, y = (x - mean) / sqrt(variance +
+/// epsilon) gain + offset. The row stays in registers between the passes; where it does not fit, it is read
+/// again.
 template <class T, bool in_registers, class Rows>
 __global__ void __launch_bounds__(most_threads) norm_rows(Rows rows, NormPart<T> norm, int threads) {
   using A = Wide<T>;
@@ -67,7 +69,9 @@ __global__ void __launch_bounds__(most_threads) norm_rows(Rows rows, NormPart<T>
   const A cols = static_cast<A>(norm.cols);
   typename Rows::template Fetched<size> fetched[in_registers ? held_groups : 1];
   Group<A, size> row[in_registers ? held_groups : 1], total{};
-  const auto fetch_group = [&](int v, int64_t j, auto ending) { fetched[v] = rows.template fetch_at<size>(team.row, j, ending); };
+  const auto fetch_group = [&](int v, int64_t j, auto ending) {
+    fetched[v] = rows.template fetch_at<size>(team.row, j, ending);
+  };
   if constexpr (in_registers) team.walk<in_registers, size>(norm.cols, fetch_group);
   team.walk<in_registers, size>(norm.cols, [&](int v, int64_t j, auto ending) {
     if constexpr (!in_registers) fetch_group(v, j, ending);
@@ -89,7 +93,8 @@ __global__ void __launch_bounds__(most_threads) norm_rows(Rows rows, NormPart<T>
       total.x[k] = multiply_add(d, d, total.x[k]);
     }
   });
-  const A inverse = A(1) / square_root(join_team(sum_of(total), threads, room[1], Sum{}) / cols + norm.epsilon);
+  const A inverse =
+      A(1) / square_root(join_team(sum_of(total), threads, room[1], Sum{}) / cols + norm.epsilon);
   if (team.there && team.rank == 0) {
     norm.statistics[2 * team.row] = mean;
     norm.statistics[2 * team.row + 1] = inverse;
@@ -128,7 +133,8 @@ __global__ void __launch_bounds__(most_threads) norm_gradient_rows(NormGradient<
   constexpr int size = lanes<T>;
   __shared__ Pair<A> room[most_warps];
   const Team team(threads, norm.rows);
-  const A mean = team.there ? norm.statistics[2 * team.row] : A(0), inverse = team.there ? norm.statistics[2 * team.row + 1] : A(0);
+  const A mean = team.there ? norm.statistics[2 * team.row] : A(0),
+          inverse = team.there ? norm.statistics[2 * team.row + 1] : A(0);
   const int64_t begin = team.row * norm.cols;
   constexpr int groups = in_registers ? held_groups : 1;
   Raw<T, size> dy[groups], x[groups], past[groups];
@@ -159,7 +165,8 @@ __global__ void __launch_bounds__(most_threads) norm_gradient_rows(NormGradient<
     }
   });
   const Pair<A> sums = join_team(Pair<A>{sum_of(plain), sum_of(crossed)}, threads, room, Sum{});
-  const A cols = static_cast<A>(norm.cols), mean_plain = norm.rms ? A(0) : sums.a / cols, mean_crossed = sums.b / cols;
+  const A cols = static_cast<A>(norm.cols), mean_plain = norm.rms ? A(0) : sums.a / cols,
+          mean_crossed = sums.b / cols;
   team.walk<in_registers, size>(norm.cols, [&](int v, int64_t j, auto ending) {
     if constexpr (!in_registers) fetch_group(v, j, ending), widen_group(v, j, ending);
     Group<A, size> d;
@@ -191,7 +198,8 @@ void start(const Rows& rows, const NormCall& call, bool wide, cudaStream_t strea
   const TeamShape team = team_for(call.cols, lanes<T>);
   const Grid grid = grid_of_teams(call.rows, team);
   if constexpr (sizeof(T) < 8) {
-    if (wide && held(call.cols, lanes<T>)) return launch(stream, grid, norm_rows<T, true, Rows>, rows, part_of<T>(call), team.threads);
+    if (wide && held(call.cols, lanes<T>))
+      return launch(stream, grid, norm_rows<T, true, Rows>, rows, part_of<T>(call), team.threads);
   }
   launch(stream, grid, norm_rows<T, false, Rows>, rows, part_of<T>(call), team.threads);
 }
@@ -201,22 +209,25 @@ void start(const Rows& rows, const NormCall& call, bool wide, cudaStream_t strea
 void norm(int slot, const void* x, const NormCall& call, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    start<T>(StoredRows<T>{static_cast<const T*>(x), call.cols}, call, aligned(x, call.gain, call.offset, call.y), stream);
+    start<T>(StoredRows<T>{static_cast<const T*>(x), call.cols}, call,
+             aligned(x, call.gain, call.offset, call.y), stream);
   });
 }
 
-void residual_norm(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* sum, const NormCall& call,
-                   cudaStream_t stream) {
+void residual_norm(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask,
+                   void* sum, const NormCall& call, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    const Residual<T> residual{static_cast<const T*>(x), static_cast<const T*>(branch), static_cast<const T*>(bias), mask,
-                               static_cast<T*>(sum)};
-    start<T>(SummedRows<T>{residual}, call, aligned(x, branch, bias, sum, call.gain, call.offset, call.y), stream);
+    const Residual<T> residual{static_cast<const T*>(x), static_cast<const T*>(branch),
+                               static_cast<const T*>(bias), mask, static_cast<T*>(sum)};
+    start<T>(SummedRows<T>{residual}, call, aligned(x, branch, bias, sum, call.gain, call.offset, call.y),
+             stream);
   });
 }
 
-void norm_backward_input(int slot, bool rms, const void* dy, const void* x, const void* gain, const void* statistics, const void* residual,
-                         void* dx, int64_t rows, int64_t cols, cudaStream_t stream) {
+void norm_backward_input(int slot, bool rms, const void* dy, const void* x, const void* gain,
+                         const void* statistics, const void* residual, void* dx, int64_t rows, int64_t cols,
+                         cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     const NormGradient<T> norm{rms,

@@ -15,18 +15,21 @@ struct NormCall {
 };
 void norm(int slot, const void* x, const NormCall& call, cudaStream_t stream);
 /// `sum` = x + dropout(branch + bias), and its norm.
-void residual_norm(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* sum, const NormCall& call,
-                   cudaStream_t stream);
-void norm_backward_input(int slot, bool rms, const void* dy, const void* x, const void* gain, const void* statistics, const void* residual,
-                         void* dx, std::int64_t rows, std::int64_t cols, cudaStream_t stream);
+void residual_norm(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask,
+                   void* sum, const NormCall& call, cudaStream_t stream);
+void norm_backward_input(int slot, bool rms, const void* dy, const void* x, const void* gain,
+                         const void* statistics, const void* residual, void* dx, std::int64_t rows,
+                         std::int64_t cols, cudaStream_t stream);
 
 /// Workspace that sums over rows need at least; with more they take fewer passes.
 std::size_t column_sums_workspace(const RowParts& shape);
 /// db[parts, cols] += column sums of dy
-void column_sums(int slot, const void* dy, void* db, const RowParts& shape, void* workspace, std::size_t bytes, cudaStream_t stream);
+void column_sums(int slot, const void* dy, void* db, const RowParts& shape, void* workspace,
+                 std::size_t bytes, cudaStream_t stream);
 /// dgain += column sums of dy (x - mean) / deviation, doffset (may be none) += those of dy
-void norm_backward_parameters(int slot, const void* dy, const void* x, const void* statistics, void* dgain, void* doffset,
-                              const RowParts& shape, void* workspace, std::size_t bytes, cudaStream_t stream);
+void norm_backward_parameters(int slot, const void* dy, const void* x, const void* statistics, void* dgain,
+                              void* doffset, const RowParts& shape, void* workspace, std::size_t bytes,
+                              cudaStream_t stream);
 
 inline constexpr int widest_rotary = 512;  ///< width of a head
 /// base^(-2i/width) for each pair of a head.

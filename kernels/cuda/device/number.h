@@ -3,8 +3,9 @@
 
 #include <cstdint>
 
-/// Numbers in device code. Everything in cuda/device is plain C++ but for the words of the CUDA runtime, and each element is computed by
-/// the same instructions wherever it lies: products are fused only where `multiply_add` says so.
+/// Numbers in device code. Everything in cuda/device is plain C++ but for the words of the CUDA runtime, and
+/// each element is computed by the same instructions wherever it lies: products are fused only where
+/// `multiply_add` says so.
 namespace mindpipe::cuda {
 
 using std::int64_t;

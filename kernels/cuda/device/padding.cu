@@ -8,9 +8,11 @@ namespace {
 
 using flash::Bf16;
 
-/// Zeros from row `first_of(sample)` on, a block for each row of heads. `when_empty`: only of samples without a key, and then from row 0.
+/// Zeros from row `first_of(sample)` on, a block for each row of heads. `when_empty`: only of samples without
+/// a key, and then from row 0.
 __global__ void clear_rows(AttentionCall call, HeadsView view, std::int64_t heads, bool when_empty) {
-  const int row = static_cast<int>(blockIdx.x), sample = static_cast<int>(blockIdx.y), length = flash::length_of(call, sample);
+  const int row = static_cast<int>(blockIdx.x), sample = static_cast<int>(blockIdx.y),
+            length = flash::length_of(call, sample);
   if (when_empty ? length > 0 : row < length) return;
   Bf16* to = flash::row_of<Bf16>(view, call, sample, row, 0);
   for (std::int64_t i = threadIdx.x; i < heads * call.width; i += blockDim.x) to[i] = 0;
@@ -19,7 +21,8 @@ __global__ void clear_rows(AttentionCall call, HeadsView view, std::int64_t head
 __global__ void clear_log_sums(AttentionCall call) {
   const int query = static_cast<int>(blockIdx.x), sample = static_cast<int>(blockIdx.y);
   if (flash::length_of(call, sample) > 0) return;
-  for (int head = static_cast<int>(threadIdx.x); head < call.query_heads; head += static_cast<int>(blockDim.x))
+  for (int head = static_cast<int>(threadIdx.x); head < call.query_heads;
+       head += static_cast<int>(blockDim.x))
     *flash::log_sum_of(call, sample, head, query) = 0;
 }
 

@@ -11,12 +11,13 @@ struct Words {
 
 /// Words 4 block .. 4 block + 3 of the stream {.., sample}.
 __device__ inline Words philox(const MaskRows& mask, std::uint32_t sample, std::uint64_t block) {
-  std::uint32_t c0 = static_cast<std::uint32_t>(block), c1 = static_cast<std::uint32_t>(block >> 32), c2 = mask.step, c3 = sample;
+  std::uint32_t c0 = static_cast<std::uint32_t>(block), c1 = static_cast<std::uint32_t>(block >> 32),
+                c2 = mask.step, c3 = sample;
   std::uint32_t k0 = mask.key[0], k1 = mask.key[1];
 #pragma unroll
   for (int round = 0; round < 10; ++round) {
-    const std::uint32_t a_low = 0xD2511F53u * c0, a_high = __umulhi(0xD2511F53u, c0), b_low = 0xCD9E8D57u * c2,
-                        b_high = __umulhi(0xCD9E8D57u, c2);
+    const std::uint32_t a_low = 0xD2511F53u * c0, a_high = __umulhi(0xD2511F53u, c0),
+                        b_low = 0xCD9E8D57u * c2, b_high = __umulhi(0xCD9E8D57u, c2);
     c0 = b_high ^ c1 ^ k0;
     c1 = b_low;
     c2 = a_high ^ c3 ^ k1;
@@ -28,7 +29,8 @@ __device__ inline Words philox(const MaskRows& mask, std::uint32_t sample, std::
 }
 
 /// One word; for elements that do not begin a block.
-__device__ inline std::uint32_t philox_word(const MaskRows& mask, std::uint32_t sample, std::uint64_t element) {
+__device__ inline std::uint32_t philox_word(const MaskRows& mask, std::uint32_t sample,
+                                            std::uint64_t element) {
   const Words words = philox(mask, sample, element / 4);
   const unsigned i = static_cast<unsigned>(element % 4);
   return i == 0 ? words.w[0] : i == 1 ? words.w[1] : i == 2 ? words.w[2] : words.w[3];
@@ -51,7 +53,8 @@ struct Kept {
       }
     } else {
 #pragma unroll
-      for (int k = 0; k < size; ++k) keep[k] = philox_word(mask, sample, element + static_cast<std::uint64_t>(k)) >= mask.threshold;
+      for (int k = 0; k < size; ++k)
+        keep[k] = philox_word(mask, sample, element + static_cast<std::uint64_t>(k)) >= mask.threshold;
     }
   }
 };

@@ -22,7 +22,8 @@ struct Residual {
   }
   /// Writes the sum of what was fetched there, and returns it as it was rounded.
   template <int size, class Ending>
-  __device__ Group<Wide<T>, size> sum_at(const Fetched<size>& fetched, int64_t n, int64_t j, Ending ending) const {
+  __device__ Group<Wide<T>, size> sum_at(const Fetched<size>& fetched, int64_t n, int64_t j,
+                                         Ending ending) const {
     using A = Wide<T>;
     auto sum = widened(fetched.x), added = widened(fetched.branch);
     if (bias != nullptr) {

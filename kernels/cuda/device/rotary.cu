@@ -10,7 +10,8 @@ template <class T>
 inline constexpr int pair_lanes = static_cast<int>(8 / sizeof(T));  ///< pairs of a thread
 constexpr int heads_at_once = 4;
 
-/// (a, b) -> (a cos - b sin, b cos + a sin). A thread works out the angles of a few pairs of one row, in f64, and turns them in every head.
+/// (a, b) -> (a cos - b sin, b cos + a sin). A thread works out the angles of a few pairs of one row, in f64,
+/// and turns them in every head.
 template <class T>
 __global__ void rotary_pairs(RotaryCall call, const __grid_constant__ Frequencies frequencies, bool wide) {
   using A = Wide<T>;
@@ -50,7 +51,8 @@ __global__ void rotary_pairs(RotaryCall call, const __grid_constant__ Frequencie
       low += heads * call.width;
     };
     int64_t left = call.count;
-    for (; left >= heads_at_once; left -= heads_at_once) turn_heads(std::integral_constant<int, heads_at_once>{});
+    for (; left >= heads_at_once; left -= heads_at_once)
+      turn_heads(std::integral_constant<int, heads_at_once>{});
     for (; left > 0; --left) turn_heads(std::integral_constant<int, 1>{});
   });
 }
@@ -62,7 +64,8 @@ void rotary(int slot, const RotaryCall& call, const Frequencies& frequencies, cu
     using T = decltype(number);
     constexpr int size = pair_lanes<T>;
     const int64_t half = call.width / 2;
-    launch(stream, grid_of_row_groups(call.n, half, size), rotary_pairs<T>, call, frequencies, aligned(call.data) && half % size == 0);
+    launch(stream, grid_of_row_groups(call.n, half, size), rotary_pairs<T>, call, frequencies,
+           aligned(call.data) && half % size == 0);
   });
 }
 

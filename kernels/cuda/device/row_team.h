@@ -1,8 +1,9 @@
 #pragma once
 #include "cuda/device/group.h"
 
-/// Threads that work on one row together. How many is a function of the row's length alone, and so is which element each of them takes
-/// and in which order their sums are added: a row has the same bits beside any others.
+/// Threads that work on one row together. How many is a function of the row's length alone, and so is which
+/// element each of them takes and in which order their sums are added: a row has the same bits beside any
+/// others.
 namespace mindpipe::cuda {
 
 inline constexpr int held_groups = 4;     ///< groups of a row that a thread keeps in registers
@@ -22,7 +23,9 @@ inline TeamShape team_for(int64_t cols, int size) {
 inline bool held(int64_t cols, int size) {
   return cols % size == 0 && cols <= static_cast<int64_t>(team_for(cols, size).threads) * held_groups * size;
 }
-inline Grid grid_of_teams(int64_t rows, TeamShape team) { return {blocks_for(rows, team.rows), team.threads * team.rows}; }
+inline Grid grid_of_teams(int64_t rows, TeamShape team) {
+  return {blocks_for(rows, team.rows), team.threads * team.rows};
+}
 
 /// This thread's place in its team.
 struct Team {
@@ -37,7 +40,8 @@ struct Team {
             threadIdx.x / static_cast<unsigned>(threads_of_a_row)),
         there(row < rows) {}
 
-  /// Calls body(v, first column, Whole or Part) for this thread's groups of the row; where the row is held, v counts to held_groups.
+  /// Calls body(v, first column, Whole or Part) for this thread's groups of the row; where the row is held, v
+  /// counts to held_groups.
   template <bool in_registers, int size, class Body>
   __device__ void walk(int64_t cols, const Body& body) const {
     if (!there) return;
@@ -64,8 +68,12 @@ __device__ inline Pair<A> operator+(Pair<A> x, Pair<A> y) {
   return {x.a + y.a, x.b + y.b};
 }
 
-__device__ inline float from_lane_across(float x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
-__device__ inline double from_lane_across(double x, int distance) { return __shfl_xor_sync(0xffffffffu, x, distance); }
+__device__ inline float from_lane_across(float x, int distance) {
+  return __shfl_xor_sync(0xffffffffu, x, distance);
+}
+__device__ inline double from_lane_across(double x, int distance) {
+  return __shfl_xor_sync(0xffffffffu, x, distance);
+}
 __device__ inline int64_t from_lane_across(int64_t x, int distance) {
   return static_cast<int64_t>(__shfl_xor_sync(0xffffffffu, static_cast<long long>(x), distance));
 }
@@ -99,8 +107,8 @@ __device__ inline V join_warp(V x, const Join& join) {
   return x;
 }
 
-/// The values of a team's threads joined: the same bits in every thread. All threads of the block come here; `room` holds a value for each
-/// warp of the block and is used once in a kernel.
+/// The values of a team's threads joined: the same bits in every thread. All threads of the block come here;
+/// `room` holds a value for each warp of the block and is used once in a kernel.
 template <class V, class Join>
 __device__ inline V join_team(V x, int team, V* room, const Join& join) {
   x = join_warp(x, join);

@@ -1,9 +1,9 @@
 #include "cuda/device/embedding_kernels.h"
 #include "cuda/device/group.h"
 
-/// Sorting by 8 bits of the row at a time, the lowest first, so that equal ones keep their order. A warp has a chunk of tokens: it counts
-/// digits, the counts of all chunks are summed up, and it moves its tokens to their places, 32 at a time. Whole numbers only, and no
-/// atomics.
+/// Sorting by 8 bits of the row at a time, the lowest first, so that equal ones keep their order. A warp has
+/// a chunk of tokens: it counts digits, the counts of all chunks are summed up, and it moves its tokens to
+/// their places, 32 at a time. Whole numbers only, and no atomics.
 namespace mindpipe::cuda {
 namespace {
 
@@ -16,7 +16,8 @@ struct Counters {
   std::uint32_t of[digits];
 };
 
-/// How many lanes before this one have the same digit, and how many have it in all. Lanes without a token ask for a digit that none has.
+/// How many lanes before this one have the same digit, and how many have it in all. Lanes without a token ask
+/// for a digit that none has.
 struct Peers {
   int before, all;
 };
@@ -25,7 +26,8 @@ __device__ inline Peers peers_of(int digit) {
   return {__popc(same & ((1u << (threadIdx.x % 32)) - 1)), __popc(same)};
 }
 
-/// Calls body(index, digit) for the tokens of this warp's chunk, 32 side by side; digit -1 where there is none.
+/// Calls body(index, digit) for the tokens of this warp's chunk, 32 side by side; digit -1 where there is
+/// none.
 template <class Body>
 __device__ inline void for_tokens(const std::uint32_t* rows, int64_t n, int shift, const Body& body) {
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * sort_chunk;
@@ -34,7 +36,8 @@ __device__ inline void for_tokens(const std::uint32_t* rows, int64_t n, int shif
 }
 
 /// rows[i] = the table row of token i, or `rows` where it has none
-__global__ void find_rows(const std::int32_t* tokens, TableShape shape, std::uint32_t* rows, std::uint32_t* order, int64_t n) {
+__global__ void find_rows(const std::int32_t* tokens, TableShape shape, std::uint32_t* rows,
+                          std::uint32_t* order, int64_t n) {
   const int64_t i = thread_index();
   if (i >= n) return;
   const int64_t row = tokens[i] - shape.first_row;
@@ -43,7 +46,8 @@ __global__ void find_rows(const std::int32_t* tokens, TableShape shape, std::uin
 }
 
 /// counts[digit, chunk]
-__global__ void __launch_bounds__(32) count_digits(const std::uint32_t* rows, int64_t n, int shift, std::uint32_t* counts) {
+__global__ void __launch_bounds__(32)
+    count_digits(const std::uint32_t* rows, int64_t n, int shift, std::uint32_t* counts) {
   __shared__ Counters mine;
   for (int d = static_cast<int>(threadIdx.x); d < digits; d += 32) mine.of[d] = 0;
   __syncwarp();
@@ -52,7 +56,8 @@ __global__ void __launch_bounds__(32) count_digits(const std::uint32_t* rows, in
     if (digit >= 0 && peers.before == 0) mine.of[digit] += static_cast<std::uint32_t>(peers.all);
     __syncwarp();
   });
-  for (int d = static_cast<int>(threadIdx.x); d < digits; d += 32) counts[d * static_cast<int64_t>(gridDim.x) + blockIdx.x] = mine.of[d];
+  for (int d = static_cast<int>(threadIdx.x); d < digits; d += 32)
+    counts[d * static_cast<int64_t>(gridDim.x) + blockIdx.x] = mine.of[d];
 }
 
 /// counts[i] = sum of counts before i; one block walks over all
@@ -82,10 +87,12 @@ __global__ void __launch_bounds__(scan_threads) sum_up(std::uint32_t* counts, in
 }
 
 /// Moves the chunk's tokens to where the sums say, in their order.
-__global__ void __launch_bounds__(32) move_tokens(const std::uint32_t* rows, const std::uint32_t* order, int64_t n, int shift,
-                                                  const std::uint32_t* starts, std::uint32_t* moved_rows, std::uint32_t* moved_order) {
+__global__ void __launch_bounds__(32)
+    move_tokens(const std::uint32_t* rows, const std::uint32_t* order, int64_t n, int shift,
+                const std::uint32_t* starts, std::uint32_t* moved_rows, std::uint32_t* moved_order) {
   __shared__ Counters next;
-  for (int d = static_cast<int>(threadIdx.x); d < digits; d += 32) next.of[d] = starts[d * static_cast<int64_t>(gridDim.x) + blockIdx.x];
+  for (int d = static_cast<int>(threadIdx.x); d < digits; d += 32)
+    next.of[d] = starts[d * static_cast<int64_t>(gridDim.x) + blockIdx.x];
   __syncwarp();
   for_tokens(rows, n, shift, [&](int64_t i, int digit) {
     const Peers peers = peers_of(digit);
@@ -105,20 +112,26 @@ std::size_t list_bytes(int64_t n) { return static_cast<std::size_t>(blocks_for(n
 
 }  // namespace
 
-std::size_t sort_workspace(int64_t n) { return 4 * list_bytes(n) + list_bytes(digits * blocks_for(n, sort_chunk)); }
+std::size_t sort_workspace(int64_t n) {
+  return 4 * list_bytes(n) + list_bytes(digits * blocks_for(n, sort_chunk));
+}
 
-SortedTokens sort_tokens(const std::int32_t* tokens, int64_t n, const TableShape& shape, void* workspace, cudaStream_t stream) {
+SortedTokens sort_tokens(const std::int32_t* tokens, int64_t n, const TableShape& shape, void* workspace,
+                         cudaStream_t stream) {
   const auto list = [&](int i) {
-    return reinterpret_cast<std::uint32_t*>(static_cast<char*>(workspace) + static_cast<std::size_t>(i) * list_bytes(n));
+    return reinterpret_cast<std::uint32_t*>(static_cast<char*>(workspace) +
+                                            static_cast<std::size_t>(i) * list_bytes(n));
   };
-  std::uint32_t *rows = list(0), *order = list(1), *other_rows = list(2), *other_order = list(3), *counts = list(4);
+  std::uint32_t *rows = list(0), *order = list(1), *other_rows = list(2), *other_order = list(3),
+                *counts = list(4);
   launch(stream, grid_of_groups(n, 1), find_rows, tokens, shape, rows, order, n);
   const int64_t chunks = blocks_for(n, sort_chunk);
   for (int shift = 0; shift < 32 && shape.rows >> shift != 0; shift += 8) {
     launch(stream, Grid{chunks, 32}, count_digits, static_cast<const std::uint32_t*>(rows), n, shift, counts);
     launch(stream, Grid{1, scan_threads}, sum_up, counts, digits * chunks);
-    launch(stream, Grid{chunks, 32}, move_tokens, static_cast<const std::uint32_t*>(rows), static_cast<const std::uint32_t*>(order), n,
-           shift, static_cast<const std::uint32_t*>(counts), other_rows, other_order);
+    launch(stream, Grid{chunks, 32}, move_tokens, static_cast<const std::uint32_t*>(rows),
+           static_cast<const std::uint32_t*>(order), n, shift, static_cast<const std::uint32_t*>(counts),
+           other_rows, other_order);
     std::uint32_t* kept = rows;
     rows = other_rows, other_rows = kept;
     kept = order;

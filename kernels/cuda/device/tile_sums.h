@@ -1,10 +1,12 @@
 #pragma once
 #include "cuda/device/block.h"
 
-/// Products of tiles in shared memory, summed in registers: bf16 by the tensor cores (mma.sync), f32 by multiply-adds.
+/// Products of tiles in shared memory, summed in registers: bf16 by the tensor cores (mma.sync), f32 by
+/// multiply-adds.
 namespace mindpipe::cuda::flash {
 
-/// A row of a tile begins 16 bytes behind the end of the one before: rows of one column then lie in different banks.
+/// A row of a tile begins 16 bytes behind the end of the one before: rows of one column then lie in different
+/// banks.
 template <class T>
 inline constexpr int tile_pad = 16 / static_cast<int>(sizeof(T));
 template <class T, int rows, int cols>
@@ -15,9 +17,9 @@ using Tile = T[rows][cols + tile_pad<T>];
 template <class T, int cols>
 struct WarpSums;
 
-/// By fragments of mma m16n8k16: lane 4 g + t holds c at rows g and g + 8, columns 2t and 2t + 1 of each eight. `Core` is the tensor core
-/// of a warp, or a model of one: lane(), pair(two numbers), multiply(c, a, b0, b1), and load_columns(row, b0, b1), where lanes 0 to 15 name
-/// the rows of 16 x 8 numbers.
+/// By fragments of mma m16n8k16: lane 4 g + t holds c at rows g and g + 8, columns 2t and 2t + 1 of each
+/// eight. `Core` is the tensor core of a warp, or a model of one: lane(), pair(two numbers), multiply(c, a,
+/// b0, b1), and load_columns(row, b0, b1), where lanes 0 to 15 name the rows of 16 x 8 numbers.
 template <class Core, int cols>
 struct FragmentSums {
   static_assert(cols % 8 == 0);
@@ -41,14 +43,16 @@ struct FragmentSums {
   template <int depth>
   MINDPIPE_DEVICE void add_rows(const Bf16* a, int a_pitch, const Bf16* b, int b_pitch) {
     static_assert(depth % 16 == 0);
-    const Bf16* right = b + Core::lane() / 4 * b_pitch + Core::lane() % 4 * 2;  // depths 2t, 2t + 1 of column g
+    const Bf16* right =
+        b + Core::lane() / 4 * b_pitch + Core::lane() % 4 * 2;  // depths 2t, 2t + 1 of column g
     MINDPIPE_UNROLL
     for (int d = 0; d < depth; d += 16) {
       std::uint32_t left[4];
       load_left(a + d, a_pitch, left);
       MINDPIPE_UNROLL
       for (int n = 0; n < cols / 8; ++n)
-        Core::multiply(value + 4 * n, left, Core::pair(right + n * 8 * b_pitch + d), Core::pair(right + n * 8 * b_pitch + d + 8));
+        Core::multiply(value + 4 * n, left, Core::pair(right + n * 8 * b_pitch + d),
+                       Core::pair(right + n * 8 * b_pitch + d + 8));
     }
   }
   template <int depth>
@@ -72,15 +76,23 @@ struct FragmentSums {
 #ifdef __CUDA_ARCH__
 struct TensorCore {
   static MINDPIPE_DEVICE int lane() { return flash::lane(); }
-  static MINDPIPE_DEVICE std::uint32_t pair(const Bf16* at) { return *reinterpret_cast<const std::uint32_t*>(at); }
-  static MINDPIPE_DEVICE void multiply(float* c, const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  static MINDPIPE_DEVICE std::uint32_t pair(const Bf16* at) {
+    return *reinterpret_cast<const std::uint32_t*>(at);
+  }
+  static MINDPIPE_DEVICE void multiply(float* c, const std::uint32_t (&a)[4], std::uint32_t b0,
+                                       std::uint32_t b1) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};\n"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   }
   static MINDPIPE_DEVICE void load_columns(const Bf16* row, std::uint32_t& b0, std::uint32_t& b1) {
     const auto at = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n" : "=r"(b0), "=r"(b1) : "r"(at) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n"
+                 : "=r"(b0), "=r"(b1)
+                 : "r"(at)
+                 : "memory");
   }
 };
 template <int cols>
@@ -108,7 +120,8 @@ struct WarpSums<float, cols> {
       MINDPIPE_UNROLL
       for (int j = 0; j < count / rows; ++j) {
         float& c = value[r * (count / rows) + j];
-        c = fmaf(left.w, right[j][3], fmaf(left.z, right[j][2], fmaf(left.y, right[j][1], fmaf(left.x, right[j][0], c))));
+        c = fmaf(left.w, right[j][3],
+                 fmaf(left.z, right[j][2], fmaf(left.y, right[j][1], fmaf(left.x, right[j][0], c))));
       }
     }
   }
@@ -152,20 +165,23 @@ struct WarpSums {
   template <int depth>
   MINDPIPE_DEVICE void add_rows(const T* a, int a_pitch, const T* b, int b_pitch) {
     for (int i = 0; i < count; ++i)
-      for (int d = 0; d < depth; ++d) value[i] = fmaf(widen(a[row_of(i) * a_pitch + d]), widen(b[col_of(i) * b_pitch + d]), value[i]);
+      for (int d = 0; d < depth; ++d)
+        value[i] = fmaf(widen(a[row_of(i) * a_pitch + d]), widen(b[col_of(i) * b_pitch + d]), value[i]);
   }
   template <int depth>
   MINDPIPE_DEVICE void add_cols(const T* a, int a_pitch, const T* b, int b_pitch) {
     for (int r = 0; r < 16; ++r)
       for (int d = 0; d < depth; ++d) {
         const float left = widen(a[r * a_pitch + d]);
-        for (int c = 0; c < cols; ++c) value[r * cols + c] = fmaf(left, widen(b[d * b_pitch + c]), value[r * cols + c]);
+        for (int c = 0; c < cols; ++c)
+          value[r * cols + c] = fmaf(left, widen(b[d * b_pitch + c]), value[r * cols + c]);
       }
   }
 };
 #endif
 
-/// How the warps of a block share a tile of `rows` x cols: sixteen rows each, and an equal part of the columns.
+/// How the warps of a block share a tile of `rows` x cols: sixteen rows each, and an equal part of the
+/// columns.
 template <int rows>
 struct WarpGrid {
   static_assert(rows % 16 == 0 && block_warps % (rows / 16) == 0);
@@ -186,7 +202,8 @@ struct BlockSums {
   }
   /// += a[rows][depth] b[cols][depth]^T
   template <int depth>
-  MINDPIPE_DEVICE void add_rows(const T (&a)[rows][depth + tile_pad<T>], const T (&b)[cols][depth + tile_pad<T>]) {
+  MINDPIPE_DEVICE void add_rows(const T (&a)[rows][depth + tile_pad<T>],
+                                const T (&b)[cols][depth + tile_pad<T>]) {
     MINDPIPE_UNROLL
     for (int i = 0; i < warps_of_thread; ++i)
       of[i].template add_rows<depth>(a[WarpGrid<rows>::first_row(warp_of(i))], depth + tile_pad<T>,
@@ -194,20 +211,24 @@ struct BlockSums {
   }
   /// += a[rows][depth] b[depth][cols]
   template <int depth>
-  MINDPIPE_DEVICE void add_cols(const T (&a)[rows][depth + tile_pad<T>], const T (&b)[depth][cols + tile_pad<T>]) {
+  MINDPIPE_DEVICE void add_cols(const T (&a)[rows][depth + tile_pad<T>],
+                                const T (&b)[depth][cols + tile_pad<T>]) {
     MINDPIPE_UNROLL
     for (int i = 0; i < warps_of_thread; ++i)
       of[i].template add_cols<depth>(a[WarpGrid<rows>::first_row(warp_of(i))], depth + tile_pad<T>,
                                      b[0] + WarpGrid<rows>::first_col(warp_of(i), cols), cols + tile_pad<T>);
   }
-  /// visit(row, col, value) of every element that this thread holds; in the same order for sums of the same extents
+  /// visit(row, col, value) of every element that this thread holds; in the same order for sums of the same
+  /// extents
   template <class Visit>
   MINDPIPE_DEVICE void each(const Visit& visit) {
     MINDPIPE_UNROLL
     for (int i = 0; i < warps_of_thread; ++i) {
-      const int row = WarpGrid<rows>::first_row(warp_of(i)), col = WarpGrid<rows>::first_col(warp_of(i), cols);
+      const int row = WarpGrid<rows>::first_row(warp_of(i)),
+                col = WarpGrid<rows>::first_col(warp_of(i), cols);
       MINDPIPE_UNROLL
-      for (int e = 0; e < Warp::count; ++e) visit(row + Warp::row_of(e), col + Warp::col_of(e), of[i].value[e]);
+      for (int e = 0; e < Warp::count; ++e)
+        visit(row + Warp::row_of(e), col + Warp::col_of(e), of[i].value[e]);
     }
   }
   /// visit(row, col, value, other) beside sums of the same extents
@@ -215,9 +236,11 @@ struct BlockSums {
   MINDPIPE_DEVICE void each(BlockSums& other, const Visit& visit) {
     MINDPIPE_UNROLL
     for (int i = 0; i < warps_of_thread; ++i) {
-      const int row = WarpGrid<rows>::first_row(warp_of(i)), col = WarpGrid<rows>::first_col(warp_of(i), cols);
+      const int row = WarpGrid<rows>::first_row(warp_of(i)),
+                col = WarpGrid<rows>::first_col(warp_of(i), cols);
       MINDPIPE_UNROLL
-      for (int e = 0; e < Warp::count; ++e) visit(row + Warp::row_of(e), col + Warp::col_of(e), of[i].value[e], other.of[i].value[e]);
+      for (int e = 0; e < Warp::count; ++e)
+        visit(row + Warp::row_of(e), col + Warp::col_of(e), of[i].value[e], other.of[i].value[e]);
     }
   }
 };

@@ -5,33 +5,39 @@
 namespace mindpipe::cuda {
 namespace {
 
-/// sums[c] = sum x^2 over chunk c, one block for each: a thread takes every 256th group, its lanes apart, then all are joined by
-/// neighbours.
+/// sums[c] = sum x^2 over chunk c, one block for each: a thread takes every 256th group, its lanes apart,
+/// then all are joined by neighbours.
 template <class T>
-__global__ void __launch_bounds__(group_threads) sum_squares_chunks(const T* x, int64_t count, int64_t chunk, double* sums, bool wide) {
+__global__ void __launch_bounds__(group_threads)
+    sum_squares_chunks(const T* x, int64_t count, int64_t chunk, double* sums, bool wide) {
   using A = Wide<T>;
   constexpr int size = lanes<T>;
   __shared__ A room[most_warps];
-  const int64_t begin = static_cast<int64_t>(blockIdx.x) * chunk, here = count - begin < chunk ? count - begin : chunk;
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * chunk,
+                here = count - begin < chunk ? count - begin : chunk;
   Group<A, size> total{};
-  for_groups_of_block<group_threads, size>(x + begin, here, wide, [&](int64_t, const Group<A, size>& a, auto) {
+  for_groups_of_block<group_threads, size>(x + begin, here, wide,
+                                           [&](int64_t, const Group<A, size>& a, auto) {
 #pragma unroll
-    for (int k = 0; k < size; ++k) total.x[k] = multiply_add(a.x[k], a.x[k], total.x[k]);
-  });
+                                             for (int k = 0; k < size; ++k)
+                                               total.x[k] = multiply_add(a.x[k], a.x[k], total.x[k]);
+                                           });
   const A sum = join_team(sum_of(total), group_threads, room, Sum{});
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
 /// Whole numbers may be added in any order, so here an atomic addition has the same bits as any other.
 template <class T>
-__global__ void __launch_bounds__(group_threads) count_groups(const T* x, int64_t count, unsigned long long* found, bool wide) {
+__global__ void __launch_bounds__(group_threads)
+    count_groups(const T* x, int64_t count, unsigned long long* found, bool wide) {
   constexpr int size = lanes<T>;
   __shared__ int64_t room[most_warps];
   int64_t here = 0;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * group_threads * size;
   for (int64_t i = thread_index() * size; i < count; i += stride) {
-    const auto a = wide && count - i >= size ? load<size>(x + i, Whole{})
-                                             : load<size>(x + i, Part{static_cast<int>(count - i < size ? count - i : size)});
+    const auto a = wide && count - i >= size
+                       ? load<size>(x + i, Whole{})
+                       : load<size>(x + i, Part{static_cast<int>(count - i < size ? count - i : size)});
 #pragma unroll
     for (int k = 0; k < size; ++k) here += not_finite(a.x[k]) ? 1 : 0;
   }
@@ -39,14 +45,17 @@ __global__ void __launch_bounds__(group_threads) count_groups(const T* x, int64_
   if (threadIdx.x == 0 && here != 0) atomicAdd(found, static_cast<unsigned long long>(here));
 }
 
-/// totals[s] = x[begin] + ... + x[end - 1], a block for each span: all threads fetch, one adds, so that the order is that of the elements.
+/// totals[s] = x[begin] + ... + x[end - 1], a block for each span: all threads fetch, one adds, so that the
+/// order is that of the elements.
 template <class T>
-__global__ void __launch_bounds__(group_threads) sum_spans_in_order(const T* x, const std::int32_t* spans, double* totals) {
+__global__ void __launch_bounds__(group_threads)
+    sum_spans_in_order(const T* x, const std::int32_t* spans, double* totals) {
   __shared__ double fetched[group_threads];
   const int begin = spans[2 * blockIdx.x], end = spans[2 * blockIdx.x + 1];
   double total = 0;
   for (int from = begin; from < end; from += group_threads) {
-    const int here = end - from < group_threads ? end - from : group_threads, i = static_cast<int>(threadIdx.x);
+    const int here = end - from < group_threads ? end - from : group_threads,
+              i = static_cast<int>(threadIdx.x);
     if (i < here) fetched[i] = static_cast<double>(x[from + i]);
     __syncthreads();
     for (int k = 0; i == 0 && k < here; ++k) total += fetched[k];
@@ -66,10 +75,12 @@ struct AdamWIn {
   double rate;
 };
 
-/// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
+/// p *= 1 - rate decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= rate / (1 - b1^t) m / (sqrt(v) /
+/// sqrt(1 - b2^t) + epsilon)
 template <class T>
-__global__ void __launch_bounds__(group_threads) adamw_groups(AdamWIn<Wide<T>> step, const double* decision, const Wide<T>* gradient,
-                                                              Wide<T>* master, Wide<T>* m, Wide<T>* v, T* value, int64_t count, bool wide) {
+__global__ void __launch_bounds__(group_threads)
+    adamw_groups(AdamWIn<Wide<T>> step, const double* decision, const Wide<T>* gradient, Wide<T>* master,
+                 Wide<T>* m, Wide<T>* v, T* value, int64_t count, bool wide) {
   using A = Wide<T>;
   constexpr int size = lanes<A>;
   if (decision[Decision::skipped] != 0) return;
@@ -78,13 +89,15 @@ __global__ void __launch_bounds__(group_threads) adamw_groups(AdamWIn<Wide<T>> s
           deviation_factor = static_cast<A>(decision[Decision::second_correction]);
   for_group<size>(count, wide, [&](int64_t i, auto ending) {
     const auto g = load<size>(gradient + i, ending);
-    auto p = load<size>(master + i, ending), first = load<size>(m + i, ending), second = load<size>(v + i, ending);
+    auto p = load<size>(master + i, ending), first = load<size>(m + i, ending),
+         second = load<size>(v + i, ending);
 #pragma unroll
     for (int k = 0; k < size; ++k) {
       const A slope = g.x[k] * factor;
       first.x[k] = step.beta1 * first.x[k] + step.one_less_beta1 * slope;
       second.x[k] = step.beta2 * second.x[k] + step.one_less_beta2 * slope * slope;
-      p.x[k] = p.x[k] * step.keep - step_size * (first.x[k] / (square_root(second.x[k]) * deviation_factor + step.epsilon));
+      p.x[k] = p.x[k] * step.keep -
+               step_size * (first.x[k] / (square_root(second.x[k]) * deviation_factor + step.epsilon));
     }
     store(m + i, first, ending);
     store(v + i, second, ending);
@@ -100,8 +113,9 @@ struct SgdIn {
 
 /// g += decay p; v = momentum v + g; p -= rate v, or with nesterov: p -= rate (g + momentum v)
 template <class T>
-__global__ void __launch_bounds__(group_threads) sgd_groups(SgdIn<Wide<T>> step, const double* decision, const Wide<T>* gradient,
-                                                            Wide<T>* master, Wide<T>* velocity, T* value, int64_t count, bool wide) {
+__global__ void __launch_bounds__(group_threads)
+    sgd_groups(SgdIn<Wide<T>> step, const double* decision, const Wide<T>* gradient, Wide<T>* master,
+               Wide<T>* velocity, T* value, int64_t count, bool wide) {
   using A = Wide<T>;
   constexpr int size = lanes<A>;
   if (decision[Decision::skipped] != 0) return;
@@ -133,12 +147,13 @@ constexpr int64_t most_counting_blocks = 2048;  ///< enough to fill a GPU; each 
 void sum_squares(int slot, const void* x, int64_t count, int64_t chunk, double* sums, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
-    launch(stream, Grid{blocks_for(count, chunk), group_threads}, sum_squares_chunks<T>, static_cast<const T*>(x), count, chunk, sums,
-           aligned(x));
+    launch(stream, Grid{blocks_for(count, chunk), group_threads}, sum_squares_chunks<T>,
+           static_cast<const T*>(x), count, chunk, sums, aligned(x));
   });
 }
 
-void count_not_finite(int slot, const void* x, int64_t count, unsigned long long* found, cudaStream_t stream) {
+void count_not_finite(int slot, const void* x, int64_t count, unsigned long long* found,
+                      cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     Grid grid = grid_of_groups(count, lanes<T>);
@@ -147,9 +162,11 @@ void count_not_finite(int slot, const void* x, int64_t count, unsigned long long
   });
 }
 
-void sum_spans(int slot, const void* x, const std::int32_t* spans, double* totals, int64_t count, cudaStream_t stream) {
+void sum_spans(int slot, const void* x, const std::int32_t* spans, double* totals, int64_t count,
+               cudaStream_t stream) {
   const Grid grid{count, group_threads};
-  if (slot == 0) launch(stream, grid, sum_spans_in_order<double>, static_cast<const double*>(x), spans, totals);
+  if (slot == 0)
+    launch(stream, grid, sum_spans_in_order<double>, static_cast<const double*>(x), spans, totals);
   else launch(stream, grid, sum_spans_in_order<float>, static_cast<const float*>(x), spans, totals);
 }
 
@@ -157,8 +174,8 @@ void decide(const StepRule& rule, const double* sums, double* decision, cudaStre
   launch(stream, Grid{1, 32}, decide_alone, rule, sums, decision);
 }
 
-void adamw(int slot, const AdamWStep& step, const double* decision, const void* gradient, void* master, void* m, void* v, void* value,
-           int64_t count, cudaStream_t stream) {
+void adamw(int slot, const AdamWStep& step, const double* decision, const void* gradient, void* master,
+           void* m, void* v, void* value, int64_t count, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     using A = Wide<T>;
@@ -169,20 +186,22 @@ void adamw(int slot, const AdamWStep& step, const double* decision, const void* 
                         static_cast<A>(step.one_less_beta2),
                         static_cast<A>(step.epsilon),
                         step.rate};
-    launch(stream, grid_of_groups(count, lanes<A>), adamw_groups<T>, in, decision, static_cast<const A*>(gradient), static_cast<A*>(master),
-           static_cast<A*>(m), static_cast<A*>(v), static_cast<T*>(value), count, aligned(gradient, master, m, v, value));
+    launch(stream, grid_of_groups(count, lanes<A>), adamw_groups<T>, in, decision,
+           static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(m), static_cast<A*>(v),
+           static_cast<T*>(value), count, aligned(gradient, master, m, v, value));
   });
 }
 
-void sgd(int slot, const SgdStep& step, const double* decision, const void* gradient, void* master, void* velocity, void* value,
-         int64_t count, cudaStream_t stream) {
+void sgd(int slot, const SgdStep& step, const double* decision, const void* gradient, void* master,
+         void* velocity, void* value, int64_t count, cudaStream_t stream) {
   with_number(slot, [&](auto number) {
     using T = decltype(number);
     using A = Wide<T>;
-    const SgdIn<A> in{static_cast<A>(step.rate), static_cast<A>(step.momentum), static_cast<A>(step.decay), step.nesterov ? A(1) : A(0),
-                      step.nesterov ? static_cast<A>(step.momentum) : A(1)};
-    launch(stream, grid_of_groups(count, lanes<A>), sgd_groups<T>, in, decision, static_cast<const A*>(gradient), static_cast<A*>(master),
-           static_cast<A*>(velocity), static_cast<T*>(value), count, aligned(gradient, master, velocity, value));
+    const SgdIn<A> in{static_cast<A>(step.rate), static_cast<A>(step.momentum), static_cast<A>(step.decay),
+                      step.nesterov ? A(1) : A(0), step.nesterov ? static_cast<A>(step.momentum) : A(1)};
+    launch(stream, grid_of_groups(count, lanes<A>), sgd_groups<T>, in, decision,
+           static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(velocity),
+           static_cast<T*>(value), count, aligned(gradient, master, velocity, value));
   });
 }
 

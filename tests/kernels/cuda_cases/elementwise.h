@@ -8,9 +8,10 @@ TEST_F(Cuda, AddsAndAccumulates) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
     for (std::int64_t n : {1, 7, 8, 2049, 5000}) {
-      const Mirror a = make.random({n}, "a"), b = make.random({n}, "b"), sum = make.empty({n}), total = make.wide({n}, "total"),
-                   in_place = make.random({n}, "c");
-      const Mirror one = make.wide({n}, "one"), other = make.wide({n}, "other"), largest = make.empty_wide({n});
+      const Mirror a = make.random({n}, "a"), b = make.random({n}, "b"), sum = make.empty({n}),
+                   total = make.wide({n}, "total"), in_place = make.random({n}, "c");
+      const Mirror one = make.wide({n}, "one"), other = make.wide({n}, "other"),
+                   largest = make.empty_wide({n});
       on_both(pairing(), {&sum, &total, &in_place, &largest}, 1, [&](Backend& backend, auto of) {
         backend.maximum(of(one), of(other), of(largest));
         backend.add(of(a), of(b), of(sum));
@@ -27,7 +28,8 @@ TEST_F(Cuda, ConvertsAndFills) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     const Maker make{pairing(), dtype, skew};
     const Mirror x = make.random({4099}, "x");
-    const Mirror f64(pairing(), Operand({4099}, DType::f64), skew), f32(pairing(), Operand({4099}, DType::f32), skew),
+    const Mirror f64(pairing(), Operand({4099}, DType::f64), skew),
+        f32(pairing(), Operand({4099}, DType::f32), skew),
         bf16(pairing(), Operand({4099}, DType::bf16), skew);
     const Mirror filled = make.empty({1003});
     on_both(pairing(), {&f64, &f32, &bf16, &filled}, 0, [&](Backend& backend, auto of) {
@@ -60,8 +62,8 @@ TEST_F(Cuda, Swiglu) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
     for (std::int64_t cols : {1, 7, 64, 301}) {
-      const Mirror gate_up = make.random({9, 2 * cols}, "gate_up", 3), dy = make.random({9, cols}, "dy"), y = make.empty({9, cols}),
-                   d = make.empty({9, 2 * cols});
+      const Mirror gate_up = make.random({9, 2 * cols}, "gate_up", 3), dy = make.random({9, cols}, "dy"),
+                   y = make.empty({9, cols}), d = make.empty({9, 2 * cols});
       on_both(pairing(), {&y, &d}, 4, [&](Backend& backend, auto of) {
         backend.swiglu(of(gate_up), of(y));
         backend.swiglu_backward(of(dy), of(gate_up), of(d));
@@ -79,21 +81,25 @@ TEST_F(Cuda, DropoutHasTheMaskOfTheCpu) {
     const Window window{.samples = 2, .rows = 3, .first = 4, .whole = 9};
     for (std::int64_t cols : {5, 64, 301, 520}) {
       const Shape shape{2, 3, cols};
-      const Mirror x = make.random(shape, "x"), branch = make.random(shape, "branch"), bias = make.random({cols}, "bias"),
-                   none(pairing(), Operand({1}, dtype));
-      const Mirror dropped = make.empty(shape), plain = make.empty(shape), biased = make.empty(shape), without = make.empty(shape),
-                   copied = make.empty(shape), in_place = make.random(shape, "in place");
-      on_both(pairing(), {&dropped, &plain, &biased, &without, &copied, &in_place}, 1, [&](Backend& backend, auto of) {
-        backend.dropout(of(x), drop, window, of(dropped));
-        backend.dropout(of(x), {}, window, of(copied));
-        backend.residual(of(x), of(branch), {}, drop, window, of(plain));
-        backend.residual(of(x), of(branch), of(bias), drop, window, of(biased));
-        backend.residual(of(x), of(branch), of(bias), {}, window, of(without));
-        backend.residual(of(in_place), of(branch), of(bias), drop, window, of(in_place));
-      });
+      const Mirror x = make.random(shape, "x"), branch = make.random(shape, "branch"),
+                   bias = make.random({cols}, "bias"), none(pairing(), Operand({1}, dtype));
+      const Mirror dropped = make.empty(shape), plain = make.empty(shape), biased = make.empty(shape),
+                   without = make.empty(shape), copied = make.empty(shape),
+                   in_place = make.random(shape, "in place");
+      on_both(pairing(), {&dropped, &plain, &biased, &without, &copied, &in_place}, 1,
+              [&](Backend& backend, auto of) {
+                backend.dropout(of(x), drop, window, of(dropped));
+                backend.dropout(of(x), {}, window, of(copied));
+                backend.residual(of(x), of(branch), {}, drop, window, of(plain));
+                backend.residual(of(x), of(branch), of(bias), drop, window, of(biased));
+                backend.residual(of(x), of(branch), of(bias), {}, window, of(without));
+                backend.residual(of(in_place), of(branch), of(bias), drop, window, of(in_place));
+              });
       const Operand got = dropped.fetched();
-      for (std::int64_t i = 0; i < x.count(); ++i) EXPECT_EQ(got[i] == 0, dropped.on_host()[i] == 0) << "element " << i;
-      for (Operand& o : fetched({&dropped, &plain, &biased, &without, &copied, &in_place})) all.push_back(std::move(o));
+      for (std::int64_t i = 0; i < x.count(); ++i)
+        EXPECT_EQ(got[i] == 0, dropped.on_host()[i] == 0) << "element " << i;
+      for (Operand& o : fetched({&dropped, &plain, &biased, &without, &copied, &in_place}))
+        all.push_back(std::move(o));
     }
     return all;
   });

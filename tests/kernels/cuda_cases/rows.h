@@ -4,7 +4,8 @@
 /// Norms, sums over rows, rotations.
 
 namespace mindpipe::testing {
-/// Columns of rows that a warp holds, a block holds, that are no whole groups, and that are too long for a block's registers.
+/// Columns of rows that a warp holds, a block holds, that are no whole groups, and that are too long for a
+/// block's registers.
 inline constexpr std::int64_t row_lengths[] = {1, 5, 64, 770, 1032, 4104, 16400};
 }  // namespace mindpipe::testing
 
@@ -15,16 +16,19 @@ TEST_F(Cuda, NormOfRowsOfAnyLength) {
     for (NormKind kind : {NormKind::layer, NormKind::rms})
       for (std::int64_t cols : row_lengths) {
         const std::int64_t rows = cols < 100 ? 7 : 3;
-        const Mirror x = make.random({rows, cols}, "x", 2), gain = make.random({cols}, "gain"), offset = make.random({cols}, "offset"),
-                     dy = make.random({rows, cols}, "dy");
-        const Mirror statistics = make.empty_wide({rows, 2}), y = make.empty({rows, cols}), dx = make.empty({rows, cols}),
-                     in_place = make.random({rows, cols}, "residual");
+        const Mirror x = make.random({rows, cols}, "x", 2), gain = make.random({cols}, "gain"),
+                     offset = make.random({cols}, "offset"), dy = make.random({rows, cols}, "dy");
+        const Mirror statistics = make.empty_wide({rows, 2}), y = make.empty({rows, cols}),
+                     dx = make.empty({rows, cols}), in_place = make.random({rows, cols}, "residual");
         const bool with_offset = kind == NormKind::layer;
-        on_both(pairing(), {&statistics, &y, &dx, &in_place}, cols == 1 ? 1000 : 8, [&](Backend& backend, auto of) {
-          backend.norm(kind, of(x), of(gain), with_offset ? of(offset) : Tensor{}, 1e-5, of(statistics), of(y));
-          backend.norm_backward_input(kind, of(dy), of(x), of(gain), of(statistics), {}, of(dx));
-          backend.norm_backward_input(kind, of(dy), of(x), of(gain), of(statistics), of(in_place), of(in_place));
-        });
+        on_both(pairing(), {&statistics, &y, &dx, &in_place}, cols == 1 ? 1000 : 8,
+                [&](Backend& backend, auto of) {
+                  backend.norm(kind, of(x), of(gain), with_offset ? of(offset) : Tensor{}, 1e-5,
+                               of(statistics), of(y));
+                  backend.norm_backward_input(kind, of(dy), of(x), of(gain), of(statistics), {}, of(dx));
+                  backend.norm_backward_input(kind, of(dy), of(x), of(gain), of(statistics), of(in_place),
+                                              of(in_place));
+                });
         for (Operand& o : fetched({&statistics, &y, &dx, &in_place})) all.push_back(std::move(o));
       }
     return all;
@@ -38,17 +42,19 @@ TEST_F(Cuda, ResidualNormIsTheSumAndItsNorm) {
     const Window window{.samples = 2, .rows = 2, .first = 3, .whole = 9};
     for (std::int64_t cols : row_lengths) {
       const Shape shape{2, 2, cols};
-      const Mirror x = make.random(shape, "x", 2), branch = make.random(shape, "branch"), bias = make.random({cols}, "bias"),
-                   gain = make.random({cols}, "gain");
+      const Mirror x = make.random(shape, "x", 2), branch = make.random(shape, "branch"),
+                   bias = make.random({cols}, "bias"), gain = make.random({cols}, "gain");
       const Mirror sum = make.empty(shape), statistics = make.empty_wide({4, 2}), y = make.empty(shape);
       on_both(pairing(), {&sum, &statistics, &y}, cols == 1 ? 4000 : 16, [&](Backend& backend, auto of) {
-        backend.residual_norm(of(x), of(branch), of(bias), drop, window, of(sum), NormKind::layer, of(gain), {}, 1e-5, of(statistics),
-                              of(y));
+        backend.residual_norm(of(x), of(branch), of(bias), drop, window, of(sum), NormKind::layer, of(gain),
+                              {}, 1e-5, of(statistics), of(y));
       });
       // The very bits of one after the other.
-      const Mirror sum_alone = make.empty(shape), statistics_alone = make.empty_wide({4, 2}), y_alone = make.empty(shape);
+      const Mirror sum_alone = make.empty(shape), statistics_alone = make.empty_wide({4, 2}),
+                   y_alone = make.empty(shape);
       pairing().gpu->residual(x.device(), branch.device(), bias.device(), drop, window, sum_alone.device());
-      pairing().gpu->norm(NormKind::layer, sum_alone.device(), gain.device(), {}, 1e-5, statistics_alone.device(), y_alone.device());
+      pairing().gpu->norm(NormKind::layer, sum_alone.device(), gain.device(), {}, 1e-5,
+                          statistics_alone.device(), y_alone.device());
       EXPECT_TRUE(same_bits(sum.fetched(), sum_alone.fetched()));
       EXPECT_TRUE(same_bits(statistics.fetched(), statistics_alone.fetched()));
       EXPECT_TRUE(same_bits(y.fetched(), y_alone.fetched()));
@@ -62,17 +68,22 @@ TEST_F(Cuda, ARowHasTheSameBitsBesideOthersAndAlone) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (std::int64_t cols : {64, 776, 1032}) {
       const Maker make{pairing(), dtype, 0};
-      const Mirror x = make.random({6, cols}, "x"), gain = make.random({cols}, "gain"), dy = make.random({6, cols}, "dy");
-      const Mirror statistics = make.empty_wide({6, 2}), y = make.empty({6, cols}), dx = make.empty({6, cols});
+      const Mirror x = make.random({6, cols}, "x"), gain = make.random({cols}, "gain"),
+                   dy = make.random({6, cols}, "dy");
+      const Mirror statistics = make.empty_wide({6, 2}), y = make.empty({6, cols}),
+                   dx = make.empty({6, cols});
       Backend& gpu = *pairing().gpu;
-      gpu.norm(NormKind::layer, x.device(), gain.device(), gain.device(), 1e-5, statistics.device(), y.device());
-      gpu.norm_backward_input(NormKind::layer, dy.device(), x.device(), gain.device(), statistics.device(), {}, dx.device());
+      gpu.norm(NormKind::layer, x.device(), gain.device(), gain.device(), 1e-5, statistics.device(),
+               y.device());
+      gpu.norm_backward_input(NormKind::layer, dy.device(), x.device(), gain.device(), statistics.device(),
+                              {}, dx.device());
       for (std::int64_t n : {0, 3, 5}) {
-        const Mirror statistics_alone = make.empty_wide({1, 2}), y_alone = make.empty({1, cols}), dx_alone = make.empty({1, cols});
-        gpu.norm(NormKind::layer, x.device().row_range(n, 1), gain.device(), gain.device(), 1e-5, statistics_alone.device(),
-                 y_alone.device());
-        gpu.norm_backward_input(NormKind::layer, dy.device().row_range(n, 1), x.device().row_range(n, 1), gain.device(),
-                                statistics_alone.device(), {}, dx_alone.device());
+        const Mirror statistics_alone = make.empty_wide({1, 2}), y_alone = make.empty({1, cols}),
+                     dx_alone = make.empty({1, cols});
+        gpu.norm(NormKind::layer, x.device().row_range(n, 1), gain.device(), gain.device(), 1e-5,
+                 statistics_alone.device(), y_alone.device());
+        gpu.norm_backward_input(NormKind::layer, dy.device().row_range(n, 1), x.device().row_range(n, 1),
+                                gain.device(), statistics_alone.device(), {}, dx_alone.device());
         EXPECT_TRUE(same_bits(y_alone.fetched(), y.fetched().tensor().row_range(n, 1)));
         EXPECT_TRUE(same_bits(dx_alone.fetched(), dx.fetched().tensor().row_range(n, 1)));
       }
@@ -86,17 +97,21 @@ TEST_F(Cuda, SumsOverRowsPartByPart) {
     struct Case {
       std::int64_t samples, rows, cols, parts;
     };
-    for (const Case& c : {Case{1, 1, 5, 1}, Case{2, 74, 136, 2}, Case{3, 40, 33, 4}, Case{1, 700, 8, 1}, Case{1, 9000, 12, 1}}) {
+    for (const Case& c : {Case{1, 1, 5, 1}, Case{2, 74, 136, 2}, Case{3, 40, 33, 4}, Case{1, 700, 8, 1},
+                          Case{1, 9000, 12, 1}}) {
       const Shape shape{c.samples, c.rows, c.cols}, sums{c.parts, c.cols};
       const Mirror dy = make.random(shape, "dy"), x = make.random(shape, "x"),
                    statistics = make.wide({c.samples * c.rows, 2}, "statistics");
-      const Mirror db = make.wide(sums, "db"), dgain = make.wide(sums, "dgain"), doffset = make.wide(sums, "doffset"),
-                   dgain_only = make.wide(sums, "only");
-      on_both(pairing(), {&db, &dgain, &doffset, &dgain_only}, 4.0 * static_cast<double>(c.rows), [&](Backend& backend, auto of) {
-        backend.bias_backward(of(dy), of(db));
-        backend.norm_backward_parameters(NormKind::layer, of(dy), of(x), of(statistics), of(dgain), of(doffset));
-        backend.norm_backward_parameters(NormKind::rms, of(dy), of(x), of(statistics), of(dgain_only), {});
-      });
+      const Mirror db = make.wide(sums, "db"), dgain = make.wide(sums, "dgain"),
+                   doffset = make.wide(sums, "doffset"), dgain_only = make.wide(sums, "only");
+      on_both(pairing(), {&db, &dgain, &doffset, &dgain_only}, 4.0 * static_cast<double>(c.rows),
+              [&](Backend& backend, auto of) {
+                backend.bias_backward(of(dy), of(db));
+                backend.norm_backward_parameters(NormKind::layer, of(dy), of(x), of(statistics), of(dgain),
+                                                 of(doffset));
+                backend.norm_backward_parameters(NormKind::rms, of(dy), of(x), of(statistics), of(dgain_only),
+                                                 {});
+              });
       for (Operand& o : fetched({&db, &dgain, &doffset, &dgain_only})) all.push_back(std::move(o));
     }
     return all;
@@ -122,7 +137,8 @@ TEST_F(Cuda, RotaryTurnsHeadsAndBack) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
     for (std::int64_t width : {2, 6, 64}) {
-      const Mirror turned = make.random({2, 5, 4, width}, "heads"), back = make.random({2, 5, 4, width}, "heads");
+      const Mirror turned = make.random({2, 5, 4, width}, "heads"),
+                   back = make.random({2, 5, 4, width}, "heads");
       on_both(pairing(), {&turned, &back}, 2, [&](Backend& backend, auto of) {
         backend.rotary({of(turned), 1, 2}, 10000, 3, false);
         backend.rotary({of(back), 0, 4}, 500, 70000, true);

@@ -11,7 +11,9 @@ inline Operand some_tokens(std::int64_t n, std::int64_t first, std::int64_t rows
   for (std::int64_t i = 0; i < n; ++i) {
     const std::uint32_t word = stream.word(static_cast<std::uint64_t>(i));
     ids.push_back(static_cast<std::int32_t>(
-        word % 3 == 0 ? first + 2 : static_cast<std::int64_t>(word % static_cast<std::uint32_t>(rows + 20)) + first - 10));
+        word % 3 == 0
+            ? first + 2
+            : static_cast<std::int64_t>(word % static_cast<std::uint32_t>(rows + 20)) + first - 10));
   }
   return Operand::tokens(ids);
 }
@@ -24,9 +26,10 @@ TEST_F(Cuda, EmbeddingAndItsGradientInTheOrderOfTheTokens) {
     struct Case {
       std::int64_t n, rows, cols, first;
     };
-    for (const Case& c : {Case{1, 3, 1, 0}, Case{37, 5, 13, 100}, Case{2100, 300, 24, 0}, Case{64, 70000, 8, 12}}) {
-      const Mirror tokens(pairing(), some_tokens(c.n, c.first, c.rows)), table = make.random({c.rows, c.cols}, "table"),
-                                                                         dy = make.random({c.n, c.cols}, "dy");
+    for (const Case& c :
+         {Case{1, 3, 1, 0}, Case{37, 5, 13, 100}, Case{2100, 300, 24, 0}, Case{64, 70000, 8, 12}}) {
+      const Mirror tokens(pairing(), some_tokens(c.n, c.first, c.rows)),
+          table = make.random({c.rows, c.cols}, "table"), dy = make.random({c.n, c.cols}, "dy");
       const Mirror y = make.empty({c.n, c.cols}), dtable = make.wide({c.rows, c.cols}, "dtable");
       on_both(pairing(), {&y, &dtable}, 1, [&](Backend& backend, auto of) {
         backend.embedding(of(tokens), of(table), c.first, of(y));
@@ -46,8 +49,8 @@ TEST_F(Cuda, Positions) {
     const Maker make{pairing(), dtype, skew};
     const Window window{.samples = 3, .rows = 4, .first = 2, .whole = 8};
     for (std::int64_t cols : {1, 24, 77}) {
-      const Mirror x = make.random({3, 4, cols}, "x"), positions = make.random({12, cols}, "positions"), y = make.empty({3, 4, cols}),
-                   d = make.wide({12, cols}, "d");
+      const Mirror x = make.random({3, 4, cols}, "x"), positions = make.random({12, cols}, "positions"),
+                   y = make.empty({3, 4, cols}), d = make.wide({12, cols}, "d");
       on_both(pairing(), {&y, &d}, 1, [&](Backend& backend, auto of) {
         backend.add_positions(of(x), of(positions), window, 5, of(y));
         backend.positions_backward(of(x), window, 5, of(d));
@@ -67,21 +70,28 @@ TEST_F(Cuda, ClassifierOverAShardOfTheVocabulary) {
     };
     for (const Case& c : {Case{1, 1, 0}, Case{64, 50, 64}, Case{2500, 2499, 0}, Case{4352, 4300, 128}}) {
       const std::int64_t rows = 5;
-      const Mirror targets(pairing(),
-                           Operand::tokens({static_cast<std::int32_t>(c.first), -1, static_cast<std::int32_t>(c.first + c.valid - 1),
-                                            static_cast<std::int32_t>(c.first + c.valid), 0}));
-      const Mirror logits = make.wide({rows, c.cols}, "logits"), maximum = make.empty_wide({rows}), sums = make.empty_wide({rows}),
-                   of_target = make.empty_wide({rows}), total = make.empty_wide({rows}), losses = make.empty_wide({rows}),
+      const Mirror targets(pairing(), Operand::tokens({static_cast<std::int32_t>(c.first), -1,
+                                                       static_cast<std::int32_t>(c.first + c.valid - 1),
+                                                       static_cast<std::int32_t>(c.first + c.valid), 0}));
+      const Mirror logits = make.wide({rows, c.cols}, "logits"), maximum = make.empty_wide({rows}),
+                   sums = make.empty_wide({rows}), of_target = make.empty_wide({rows}),
+                   total = make.empty_wide({rows}), losses = make.empty_wide({rows}),
                    dlogits = make.empty({rows, c.cols}), in_place = make.wide({rows, c.cols}, "logits");
-      on_both(pairing(), {&maximum, &sums, &of_target, &total, &losses, &dlogits, &in_place}, 64, [&](Backend& backend, auto of) {
-        backend.row_maximum(of(logits), c.valid, of(maximum));
-        backend.row_sums(of(logits), c.valid, c.first, of(targets), of(maximum), of(sums), of(of_target), of(total));
-        backend.cross_entropy(of(targets), of(maximum), of(sums), of(of_target), of(total), 0.1, 4300, of(losses));
-        backend.cross_entropy_backward(of(logits), c.valid, c.first, of(targets), of(maximum), of(sums), 3.0, 0.1, 4300, of(dlogits));
-        backend.cross_entropy_backward(of(in_place), c.valid, c.first, of(targets), of(maximum), of(sums), 3.0, 0.1, 4300, of(in_place));
-      });
+      on_both(pairing(), {&maximum, &sums, &of_target, &total, &losses, &dlogits, &in_place}, 64,
+              [&](Backend& backend, auto of) {
+                backend.row_maximum(of(logits), c.valid, of(maximum));
+                backend.row_sums(of(logits), c.valid, c.first, of(targets), of(maximum), of(sums),
+                                 of(of_target), of(total));
+                backend.cross_entropy(of(targets), of(maximum), of(sums), of(of_target), of(total), 0.1, 4300,
+                                      of(losses));
+                backend.cross_entropy_backward(of(logits), c.valid, c.first, of(targets), of(maximum),
+                                               of(sums), 3.0, 0.1, 4300, of(dlogits));
+                backend.cross_entropy_backward(of(in_place), c.valid, c.first, of(targets), of(maximum),
+                                               of(sums), 3.0, 0.1, 4300, of(in_place));
+              });
       EXPECT_TRUE(same_bits(maximum.fetched(), maximum.on_host()));
-      for (Operand& o : fetched({&maximum, &sums, &of_target, &total, &losses, &dlogits, &in_place})) all.push_back(std::move(o));
+      for (Operand& o : fetched({&maximum, &sums, &of_target, &total, &losses, &dlogits, &in_place}))
+        all.push_back(std::move(o));
     }
     return all;
   });

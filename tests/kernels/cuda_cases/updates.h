@@ -8,11 +8,13 @@ TEST_F(Cuda, SumsOfSquaresByChunks) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
     for (std::int64_t n : {1, 16384, 40003}) {
-      const Mirror x = make.random({n}, "x"), sums(pairing(), Operand({(n + statistics_chunk - 1) / statistics_chunk}, DType::f64));
+      const Mirror x = make.random({n}, "x"),
+                   sums(pairing(), Operand({(n + statistics_chunk - 1) / statistics_chunk}, DType::f64));
       pairing().cpu->sum_squares(x.host(), sums.host());
       pairing().gpu->sum_squares(x.device(), sums.device());
       const Operand got = sums.fetched();
-      for (std::int64_t i = 0; i < got.count(); ++i) EXPECT_NEAR(got[i], sums.on_host()[i], 1e-5 * sums.on_host()[i]);
+      for (std::int64_t i = 0; i < got.count(); ++i)
+        EXPECT_NEAR(got[i], sums.on_host()[i], 1e-5 * sums.on_host()[i]);
       all.push_back(got);
     }
     return all;
@@ -39,22 +41,24 @@ TEST_F(Cuda, Updates) {
     const Maker make{pairing(), dtype, skew};
     Operand squares = Operand::random({n}, wide_of(dtype), "v", 1, skew);
     for (std::int64_t i = 0; i < n; ++i) squares.set(i, squares[i] * squares[i]);
-    const Mirror g = make.wide({n}, "g"), master = make.wide({n}, "p"), m = make.wide({n}, "m"), v(pairing(), squares, skew),
-                 value = make.empty({n});
-    const Mirror master_alone = make.wide({n}, "p"), m_alone = make.wide({n}, "m"), v_alone(pairing(), squares, skew);
-    const Mirror sgd_master = make.wide({n}, "p"), velocity = make.wide({n}, "velocity"), sgd_value = make.empty({n}),
-                 plain_master = make.wide({n}, "p");
+    const Mirror g = make.wide({n}, "g"), master = make.wide({n}, "p"), m = make.wide({n}, "m"),
+                 v(pairing(), squares, skew), value = make.empty({n});
+    const Mirror master_alone = make.wide({n}, "p"), m_alone = make.wide({n}, "m"),
+                 v_alone(pairing(), squares, skew);
+    const Mirror sgd_master = make.wide({n}, "p"), velocity = make.wide({n}, "velocity"),
+                 sgd_value = make.empty({n}), plain_master = make.wide({n}, "p");
     Operand skipped = decided({}, 3, 0.7);
     skipped.set(Decision::skipped, 1);
     const Mirror made(pairing(), decided({}, 3, 0.7)), none(pairing(), skipped);
-    const std::vector<const Mirror*> outputs{&master,  &m,          &v,        &value,     &master_alone, &m_alone,
-                                             &v_alone, &sgd_master, &velocity, &sgd_value, &plain_master};
+    const std::vector<const Mirror*> outputs{&master,       &m,         &v,           &value,
+                                             &master_alone, &m_alone,   &v_alone,     &sgd_master,
+                                             &velocity,     &sgd_value, &plain_master};
     on_both(pairing(), outputs, 4, [&](Backend& backend, auto of) {
       const AdamW rule{.rate = 0.01f, .decay = 0.1f};
       backend.adamw(rule, of(made), of(g), of(master), of(m), of(v), of(value));
       backend.adamw(rule, of(made), of(g), of(master_alone), of(m_alone), of(v_alone), {});
-      backend.sgd({.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f, .nesterov = true}, of(made), of(g), of(sgd_master), of(velocity),
-                  of(sgd_value));
+      backend.sgd({.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f, .nesterov = true}, of(made), of(g),
+                  of(sgd_master), of(velocity), of(sgd_value));
       backend.sgd({.rate = 0.1f}, of(made), of(g), of(plain_master), {}, {});
       backend.adamw(rule, of(none), of(g), of(sgd_master), of(velocity), of(plain_master), of(sgd_value));
       backend.sgd({.rate = 0.1f}, of(none), of(g), of(plain_master), {}, {});
@@ -67,8 +71,10 @@ TEST_F(Cuda, AddsSpansInOrderAndDecidesAsTheCpuDoes) {
   for_orders([&] {
     for (DType dtype : {DType::f64, DType::f32}) {
       const Mirror x(pairing(), Operand::random({1700}, dtype, "losses")),
-          spans(pairing(), Operand::tokens({0, 1700, 9, 9, 300, 813, 5, 6})), totals(pairing(), Operand({4}, DType::f64));
-      on_both(pairing(), {}, 1, [&](Backend& backend, auto of) { backend.sum_spans(of(x), of(spans), of(totals)); });
+          spans(pairing(), Operand::tokens({0, 1700, 9, 9, 300, 813, 5, 6})),
+          totals(pairing(), Operand({4}, DType::f64));
+      on_both(pairing(), {}, 1,
+              [&](Backend& backend, auto of) { backend.sum_spans(of(x), of(spans), of(totals)); });
       EXPECT_TRUE(same_bits(totals.fetched(), totals.on_host())) << name_of(dtype);
     }
     const Mirror decision(pairing(), Operand({Decision::places}, DType::f64));
@@ -78,7 +84,8 @@ TEST_F(Cuda, AddsSpansInOrderAndDecidesAsTheCpuDoes) {
       numbers.set(0, loss), numbers.set(1, squares);
       const Mirror sums(pairing(), numbers);
       on_both(pairing(), {&decision}, 1, [&](Backend& backend, auto of) {
-        backend.decide({.loss_factor = 1.0 / 64, .valid = valid, .clip = 3, .beta1 = 0.9f, .beta2 = 0.999f}, of(sums), of(decision));
+        backend.decide({.loss_factor = 1.0 / 64, .valid = valid, .clip = 3, .beta1 = 0.9f, .beta2 = 0.999f},
+                       of(sums), of(decision));
       });
     }
   });

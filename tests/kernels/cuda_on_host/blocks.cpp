@@ -7,7 +7,8 @@
 
 #include "cuda_runtime.h"
 
-/// Kernels: blocks one after the other, the threads of a block as fibers that give way where they wait for each other.
+/// Kernels: blocks one after the other, the threads of a block as fibers that give way where they wait for
+/// each other.
 dim3 gridDim, blockDim, blockIdx, threadIdx;
 
 namespace on_host {
@@ -47,7 +48,8 @@ struct Block {
   unsigned threads = 0, begun = 0;
 } block;
 
-/// Takes threads until none is left to begin; a fiber that waits keeps its thread, and another begins the next.
+/// Takes threads until none is left to begin; a fiber that waits keeps its thread, and another begins the
+/// next.
 void run_threads() {
   while (true) {
     while (block.begun < block.threads) {
@@ -106,7 +108,8 @@ void run_block(const std::function<void()>& body) {
     while (block.begun < block.threads) resume(idle_fiber()), moved = true;
     for (std::size_t i = 0; i < block.fibers.size(); ++i) {
       Fiber& fiber = *block.fibers[backwards ? block.fibers.size() - 1 - i : i];
-      if (fiber.waits_at != nullptr && fiber.waits_at->held > fiber.meeting_number) resume(fiber), moved = true;
+      if (fiber.waits_at != nullptr && fiber.waits_at->held > fiber.meeting_number)
+        resume(fiber), moved = true;
     }
   }
   for (const auto& fiber : block.fibers)
@@ -130,8 +133,9 @@ const std::uint64_t* exchange(std::uint64_t own) {
 
 cudaError_t enqueue(const cudaLaunchConfig_t& config, std::function<void()> body) {
   const dim3 blocks = config.gridDim, threads = config.blockDim;
-  const bool fits = blocks.x > 0 && blocks.x <= 0x7fffffffu && blocks.y > 0 && blocks.y <= 65535 && blocks.z > 0 && blocks.z <= 65535 &&
-                    threads.x > 0 && threads.x <= 1024 && threads.x % 32 == 0 && threads.y == 1 && threads.z == 1;
+  const bool fits = blocks.x > 0 && blocks.x <= 0x7fffffffu && blocks.y > 0 && blocks.y <= 65535 &&
+                    blocks.z > 0 && blocks.z <= 65535 && threads.x > 0 && threads.x <= 1024 &&
+                    threads.x % 32 == 0 && threads.y == 1 && threads.z == 1;
   if (!fits) return refuse();
   put(config.stream, [=] {
     gridDim = blocks, blockDim = threads;

@@ -1,4 +1,5 @@
-// What checks operands and starts kernels, and the memory of the GPU, compiled for the runtime of this folder.
+// What checks operands and starts kernels, and the memory of the GPU, compiled for the runtime of this
+// folder.
 #ifndef MINDPIPE_CUDA
 #define MINDPIPE_CUDA
 #endif

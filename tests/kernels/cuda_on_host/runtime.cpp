@@ -6,7 +6,8 @@
 #include <memory>
 #include <vector>
 
-/// Memory, streams and events. Work in a stream is left until somebody waits for it, so that what is used too early is not there yet.
+/// Memory, streams and events. Work in a stream is left until somebody waits for it, so that what is used too
+/// early is not there yet.
 namespace {
 
 cudaError_t last_error = cudaSuccess;
@@ -93,8 +94,12 @@ cudaError_t refuse() { return answer(cudaErrorInvalidConfiguration); }
 int allocations_and_waits() { return halts; }
 }  // namespace on_host
 
-const char* cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : "an error of the runtime on the host"; }
-const char* cudaGetErrorString(cudaError_t error) { return error == cudaErrorMemoryAllocation ? "out of memory" : "no GPU is here"; }
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaSuccess ? "cudaSuccess" : "an error of the runtime on the host";
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : "no GPU is here";
+}
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
@@ -110,7 +115,8 @@ cudaError_t cudaDeviceSynchronize() {
 }
 
 cudaError_t cudaMalloc(void** address, std::size_t bytes) {
-  if (bytes > std::size_t{1} << 30) return answer(cudaErrorMemoryAllocation);  // the size of the GPU that is played here
+  if (bytes > std::size_t{1} << 30)
+    return answer(cudaErrorMemoryAllocation);  // the size of the GPU that is played here
   return give(address, bytes);
 }
 cudaError_t cudaFree(void* address) {
@@ -120,12 +126,15 @@ cudaError_t cudaFree(void* address) {
 cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned) { return give(address, bytes); }
 cudaError_t cudaFreeHost(void* address) { return cudaFree(address); }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
   const Place source = place_of(from, bytes), target = place_of(to, bytes);
   if (source == Place::beyond || target == Place::beyond) return answer(cudaErrorInvalidValue);
-  if (kind == cudaMemcpyDeviceToDevice && (source != Place::known || target != Place::known)) return answer(cudaErrorInvalidValue);
+  if (kind == cudaMemcpyDeviceToDevice && (source != Place::known || target != Place::known))
+    return answer(cudaErrorInvalidValue);
   if (source == Place::ordinary) {  // is staged before the call returns
-    auto staged = std::make_shared<std::vector<char>>(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
+    auto staged = std::make_shared<std::vector<char>>(static_cast<const char*>(from),
+                                                      static_cast<const char*>(from) + bytes);
     on_host::put(stream, [=] { std::memcpy(to, staged->data(), bytes); });
   } else {
     on_host::put(stream, [=] { std::memmove(to, from, bytes); });
@@ -139,7 +148,9 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -5, cudaSuccess; }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return *least = 0, *greatest = -5, cudaSuccess;
+}
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
   streams().push_back(*stream = new CUstream_st);
   return cudaSuccess;
@@ -188,4 +199,6 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEve
   *milliseconds = std::chrono::duration<float, std::milli>(then->time - first->time).count();
   return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return answer(event->happened < event->recorded ? cudaErrorNotReady : cudaSuccess); }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return answer(event->happened < event->recorded ? cudaErrorNotReady : cudaSuccess);
+}
