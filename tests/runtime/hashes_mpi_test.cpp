@@ -1,0 +1,71 @@
+// ranks: 1 2 4 8
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "runtime/parity_cases.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr int runs_of_each = 10;
+
+/// Covering choices with the instruction set that every supported processor has.
+std::vector<Config> runs_of(int ranks) {
+  const std::vector<Choice> choices = covering_choices(ranks);
+  std::vector<Config> runs;
+  for (int i = 0; i < runs_of_each; ++i) {
+    Config c = config_of(choices[static_cast<std::size_t>(i) * choices.size() / runs_of_each], ranks);
+    c.device.instructions = "avx2";
+    c.model.vocabulary = 257;
+    c.data.train = c.data.validation = {{"synthetic:arithmetic", 1}};
+    runs.push_back(resolve(c));
+  }
+  return runs;
+}
+
+/// SHA-256 of losses, gradient norms, evaluations, weights and optimizer state of two steps.
+Sha256::Digest hash_of(const Config& config, const World& world) {
+  Worker worker(config, world);
+  share_processors(worker);
+  Outcome outcome;
+  train_some(worker, 2, outcome);
+  outcome.state = worker.state_digest();
+  Corpus validation(config.data, Part::validation, config.model, config.seed);
+  std::vector<std::uint64_t> words = outcome.words();
+  words.push_back(std::bit_cast<std::uint64_t>(worker.evaluate(validation, 2)));
+  Sha256 sha;
+  sha.add(reinterpret_cast<const std::byte*>(words.data()), words.size() * sizeof(std::uint64_t));
+  return sha.end();
+}
+
+/// The lines of tests/golden/parity_hashes.txt for this number of ranks.
+std::vector<std::string> golden_lines(const std::string& beginning) {
+  std::ifstream file(MINDPIPE_SOURCE_DIR "/tests/golden/parity_hashes.txt");
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind(beginning, 0) == 0) lines.push_back(line);
+  return lines;
+}
+
+/// MINDPIPE_SAY_HASHES=1 prints the lines as the file has them.
+TEST(Hashes, RunsHaveTheBitsThatTheyHadWhenTheFileWasMade) {
+  World world{MPI_COMM_WORLD};
+  MPI_Comm_rank(world.comm, &world.rank);
+  MPI_Comm_size(world.comm, &world.size);
+  const std::string beginning = fmt::format("{} ranks, ", world.size);
+  const std::vector<std::string> wanted = golden_lines(beginning);
+  std::vector<std::string> got;
+  for (const Config& config : runs_of(world.size)) {
+    const Sha256::Digest hash = hash_of(config, world.size == 1 ? World{} : world);
+    got.push_back(fmt::format("{}{}: {}", beginning, describe(config), to_string(hash)));
+    if (world.rank == 0 && std::getenv("MINDPIPE_SAY_HASHES") != nullptr)
+      std::printf("%s\n", got.back().c_str());
+  }
+  EXPECT_EQ(got, wanted);
+}
+
+}  // namespace
+}  // namespace mindpipe
