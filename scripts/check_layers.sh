@@ -5,7 +5,7 @@ set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 find src kernels \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z | xargs -0 awk '
   BEGIN {
-    count = split("core config kernels comm layers supernet models corpus program optim trace io runtime plan app main", order, " ")
+    count = split("core config kernels comm layers supernet models corpus program optim trace io state plan runtime app main", order, " ")
     for (i = 1; i <= count; ++i) level[order[i]] = i
     home["MPI_[A-Z]"] = "^src/(comm|io)/"
     home["nccl[A-Z]"] = "^src/comm/"

@@ -8,7 +8,7 @@
 
 namespace mindpipe::bench {
 
-Many Room::empty(const Shape& shape, DType dtype) {
+Many Footprint::empty(const Shape& shape, DType dtype) {
   Many all;
   for (int set = 0; set < sets; ++set) {
     Arena& block = blocks_.emplace_back(backend_.memory(), MemoryClass::workspace, bytes_for(shape, dtype));
@@ -17,7 +17,7 @@ Many Room::empty(const Shape& shape, DType dtype) {
   return all;
 }
 
-Many Room::normal(const Shape& shape, DType dtype, double deviation) {
+Many Footprint::normal(const Shape& shape, DType dtype, double deviation) {
   constexpr std::int64_t drawn = std::int64_t{1}
                                  << 20;  // again and again: no kernel is faster on numbers that come twice
   std::vector<float> numbers(static_cast<std::size_t>(std::min(drawn, shape.count())));
@@ -37,13 +37,13 @@ Many Room::normal(const Shape& shape, DType dtype, double deviation) {
   return all;
 }
 
-Many Room::constant(const Shape& shape, DType dtype, double value) {
+Many Footprint::constant(const Shape& shape, DType dtype, double value) {
   const Many all = empty(shape, dtype);
   for (const Tensor& t : all) backend_.fill(t, value);
   return all;
 }
 
-Many Room::ids(std::int64_t count, std::int64_t below) {
+Many Footprint::ids(std::int64_t count, std::int64_t below) {
   const RandomStream stream{.seed = 1, .purpose = purpose_of("ids")};
   std::vector<std::int32_t> drawn(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < drawn.size(); ++i)
@@ -73,7 +73,7 @@ std::vector<Kernel> attention_of(const Sizes& s) {
       of_sums{s.samples, s.heads, s.sequence};
   const int heads = static_cast<int>(s.heads);
   const auto part = [heads](const Tensor& t, int which) { return Heads{t, which * heads, heads}; };
-  const auto forward = [=](Room& room) -> Call {
+  const auto forward = [=](Footprint& room) -> Call {
     const Many qkv = room.normal(packed, s.dtype), out = room.empty(plain, s.dtype),
                log_sum = room.empty(of_sums, DType::f32);
     return [=, &room](int i) {
@@ -81,7 +81,7 @@ std::vector<Kernel> attention_of(const Sizes& s) {
                                out[i]);
     };
   };
-  const auto backward = [=](Room& room) -> Call {
+  const auto backward = [=](Footprint& room) -> Call {
     const Many qkv = room.normal(packed, s.dtype), out = room.empty(plain, s.dtype),
                log_sum = room.empty(of_sums, DType::f32), dout = room.normal(plain, s.dtype),
                dqkv = room.empty(packed, s.dtype);
@@ -101,7 +101,7 @@ std::vector<Kernel> attention_of(const Sizes& s) {
 std::vector<Kernel> updates_of(const Sizes& s) {
   const std::int64_t count = s.parameters();
   const std::string shape = fmt::format("{} parameters", count);
-  const auto adamw = [=](Room& room) -> Call {
+  const auto adamw = [=](Footprint& room) -> Call {
     const Many g = room.normal({count}, DType::f32, 1e-3), master = room.normal({count}, DType::f32),
                m = room.normal({count}, DType::f32), v = room.constant({count}, DType::f32, 1e-4),
                value = room.empty({count}, s.dtype);
@@ -113,12 +113,12 @@ std::vector<Kernel> updates_of(const Sizes& s) {
                            s.dtype == DType::f32 ? Tensor{} : value[i]);
     };
   };
-  const auto squares = [=](Room& room) -> Call {
+  const auto squares = [=](Footprint& room) -> Call {
     const Many g = room.normal({count}, DType::f32),
                sums = room.empty({(count + statistics_chunk - 1) / statistics_chunk}, DType::f64);
     return [=, &room](int i) { room.backend().sum_squares(g[i], sums[i]); };
   };
-  const auto zero = [=](Room& room) -> Call {
+  const auto zero = [=](Footprint& room) -> Call {
     const Many g = room.empty({count}, DType::f32);
     return [=, &room](int i) { room.backend().fill(g[i], 0); };
   };
@@ -135,7 +135,7 @@ Kernel large_product(std::int64_t extent, DType dtype) {
           1,
           2 * std::pow(of(extent), 3),
           3 * of(extent * extent) * element(dtype),
-          [=](Room& room) -> Call {
+          [=](Footprint& room) -> Call {
             const Many x = room.normal(square, dtype),
                        w = room.normal(square, dtype, 1 / std::sqrt(of(extent))),
                        y = room.empty(square, dtype);
@@ -145,7 +145,7 @@ Kernel large_product(std::int64_t extent, DType dtype) {
 
 Kernel large_copy(std::int64_t bytes) {
   const Shape shape{bytes / 4};
-  return {"copy", fmt::format("{} MiB", bytes >> 20), 1, 0, 2 * of(bytes), [=](Room& room) -> Call {
+  return {"copy", fmt::format("{} MiB", bytes >> 20), 1, 0, 2 * of(bytes), [=](Footprint& room) -> Call {
             const Many from = room.normal(shape, DType::f32), to = room.empty(shape, DType::f32);
             return [=, &room](int i) { room.backend().copy(from[i], to[i]); };
           }};
@@ -153,7 +153,7 @@ Kernel large_copy(std::int64_t bytes) {
 
 double seconds_of(const Kernel& kernel, Backend& backend, double least_seconds) {
   constexpr int rounds = 5;
-  Room room(backend);
+  Footprint room(backend);
   const Call call = kernel.prepare(room);
   const auto timed = [&](int count) {
     backend.synchronize();

@@ -26,9 +26,9 @@ using Many = std::vector<Tensor>;
 inline constexpr int sets = 3;
 
 /// Operands of one kernel; given back when it goes.
-class Room {
+class Footprint {
  public:
-  explicit Room(Backend& backend) : backend_(backend) {}
+  explicit Footprint(Backend& backend) : backend_(backend) {}
   Many empty(const Shape& shape, DType dtype);
   Many normal(const Shape& shape, DType dtype, double deviation = 1);
   Many constant(const Shape& shape, DType dtype, double value);
@@ -48,7 +48,7 @@ using Call = std::function<void(int set)>;
 struct Kernel {
   std::string name, shape;
   double calls = 1, operations = 0, bytes = 0;
-  std::function<Call(Room&)> prepare;
+  std::function<Call(Footprint&)> prepare;
 };
 
 inline double of(std::int64_t n) { return static_cast<double>(n); }

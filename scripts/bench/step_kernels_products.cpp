@@ -23,7 +23,7 @@ Kernel forward(const std::string& name, double calls, const Extents& e, bool bia
           calls,
           operations(e),
           bytes(e, dtype, dtype, result) + (kept ? of(e.n) * of(e.m) * element(result) : 0),
-          [=](Room& room) -> Call {
+          [=](Footprint& room) -> Call {
             const Many x = room.normal({e.n, e.k}, dtype),
                        w = room.normal({e.m, e.k}, dtype, 1 / std::sqrt(of(e.k))),
                        b = room.normal({e.m}, dtype), y = room.empty({e.n, e.m}, result),
@@ -42,7 +42,7 @@ Kernel input_gradient(const std::string& name, double calls, const Extents& e, A
           calls,
           operations(e),
           bytes(e, dtype, dtype, dtype) + (kept ? of(e.n) * of(e.k) * element(dtype) : 0),
-          [=](Room& room) -> Call {
+          [=](Footprint& room) -> Call {
             const Many dy = room.normal({e.n, e.m}, dtype),
                        w = room.normal({e.m, e.k}, dtype, 1 / std::sqrt(of(e.m))),
                        dx = room.empty({e.n, e.k}, dtype),
@@ -59,7 +59,7 @@ Kernel weight_gradient(const std::string& name, double calls, const Extents& e, 
           calls,
           operations(e),
           bytes(e, dtype, DType::f32, dtype) + of(e.k) * of(e.m) * 4,
-          [=](Room& room) -> Call {
+          [=](Footprint& room) -> Call {
             const Many dy = room.normal({e.n, e.m}, dtype), x = room.normal({e.n, e.k}, dtype),
                        dw = room.constant({e.m, e.k}, DType::f32, 0);
             return [=, &room](int i) { room.backend().linear_backward_weight(dy[i], x[i], dw[i]); };

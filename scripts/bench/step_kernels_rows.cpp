@@ -13,7 +13,7 @@ std::vector<Kernel> norms_of(const Sizes& s) {
   const double one = of(n) * of(w) * element(s.dtype), statistics = 8 * of(n), layers = of(s.layers);
   const DType dtype = s.dtype;
   const Window window{.samples = s.samples, .rows = s.sequence, .first = 0, .whole = s.sequence};
-  const auto sum_and_norm = [=](Room& room) -> Call {
+  const auto sum_and_norm = [=](Footprint& room) -> Call {
     const Many x = room.normal(shape, dtype), branch = room.normal(shape, dtype),
                bias = room.normal({w}, dtype), gain = room.normal({w}, dtype), y = room.empty(shape, dtype),
                sums = room.empty({n, 2}, DType::f32), normed = room.empty(shape, dtype);
@@ -22,14 +22,14 @@ std::vector<Kernel> norms_of(const Sizes& s) {
                                    bias[i], 1e-5, sums[i], normed[i]);
     };
   };
-  const auto input = [=](Room& room) -> Call {
+  const auto input = [=](Footprint& room) -> Call {
     const Many x = room.normal(shape, dtype), dy = room.normal(shape, dtype), gain = room.normal({w}, dtype),
                sums = room.constant({n, 2}, DType::f32, 1), dx = room.normal(shape, dtype);
     return [=, &room](int i) {
       room.backend().norm_backward_input(NormKind::layer, dy[i], x[i], gain[i], sums[i], dx[i], dx[i]);
     };
   };
-  const auto parameters = [=](Room& room) -> Call {
+  const auto parameters = [=](Footprint& room) -> Call {
     const Many x = room.normal(shape, dtype), dy = room.normal(shape, dtype),
                sums = room.constant({n, 2}, DType::f32, 1), dgain = room.constant({1, w}, DType::f32, 0),
                doffset = room.constant({1, w}, DType::f32, 0);
@@ -48,7 +48,7 @@ Kernel bias_gradient(const Sizes& s, std::int64_t cols, double calls) {
           calls,
           0,
           of(s.rows()) * of(cols) * element(s.dtype),
-          [=](Room& room) -> Call {
+          [=](Footprint& room) -> Call {
             const Many dy = room.normal({s.samples, s.sequence, cols}, s.dtype),
                        db = room.constant({1, cols}, DType::f32, 0);
             return [=, &room](int i) { room.backend().bias_backward(dy[i], db[i]); };
@@ -61,17 +61,17 @@ std::vector<Kernel> embedding_of(const Sizes& s) {
   const Window window{.samples = s.samples, .rows = s.sequence, .first = 0, .whole = s.sequence};
   const std::string text = fmt::format("{} x {} of {}", n, w, s.vocabulary);
   const double one = of(n) * of(w) * element(s.dtype);
-  const auto find = [=](Room& room) -> Call {
+  const auto find = [=](Footprint& room) -> Call {
     const Many ids = room.ids(n, s.vocabulary), table = room.normal({s.vocabulary, w}, s.dtype),
                y = room.empty({n, w}, s.dtype);
     return [=, &room](int i) { room.backend().embedding(ids[i], table[i], 0, y[i]); };
   };
-  const auto gradient = [=](Room& room) -> Call {
+  const auto gradient = [=](Footprint& room) -> Call {
     const Many ids = room.ids(n, s.vocabulary), dy = room.normal({n, w}, s.dtype),
                dtable = room.constant({s.vocabulary, w}, DType::f32, 0);
     return [=, &room](int i) { room.backend().embedding_backward(ids[i], dy[i], 0, dtable[i]); };
   };
-  const auto positions = [=](Room& room) -> Call {
+  const auto positions = [=](Footprint& room) -> Call {
     const Many dy = room.normal({s.samples, s.sequence, w}, s.dtype),
                d = room.constant({s.sequence, w}, DType::f32, 0);
     return [=, &room](int i) { room.backend().positions_backward(dy[i], window, 0, d[i]); };
@@ -88,11 +88,11 @@ std::vector<Kernel> softmax_of(const Sizes& s) {
   const std::int64_t n = std::min(s.token_chunk, s.rows()), m = s.vocabulary;
   const double calls = of(s.rows()) / of(n), logits = of(n) * of(m) * 4;
   const std::string text = fmt::format("{} x {}", n, m);
-  const auto maximum = [=](Room& room) -> Call {
+  const auto maximum = [=](Footprint& room) -> Call {
     const Many x = room.normal({n, m}, DType::f32), most = room.empty({n}, DType::f32);
     return [=, &room](int i) { room.backend().row_maximum(x[i], m, most[i]); };
   };
-  const auto sums = [=](Room& room) -> Call {
+  const auto sums = [=](Footprint& room) -> Call {
     const Many x = room.normal({n, m}, DType::f32), ids = room.ids(n, m),
                most = room.constant({n}, DType::f32, 5), sum = room.empty({n}, DType::f32),
                target = room.empty({n}, DType::f32), total = room.empty({n}, DType::f32);
@@ -100,7 +100,7 @@ std::vector<Kernel> softmax_of(const Sizes& s) {
       room.backend().row_sums(x[i], m, 0, ids[i], most[i], sum[i], target[i], total[i]);
     };
   };
-  const auto gradient = [=](Room& room) -> Call {
+  const auto gradient = [=](Footprint& room) -> Call {
     const Many x = room.normal({n, m}, DType::f32), ids = room.ids(n, m),
                most = room.constant({n}, DType::f32, 5), sum = room.constant({n}, DType::f32, of(m)),
                d = room.empty({n, m}, s.dtype);

@@ -14,13 +14,13 @@ int eval(const Arguments& arguments, const Config& given) {
   Run run(arguments, given, with_any_grid,
           given.run.dir + "/log/eval");  // beside the roll of a training that may be going on there
   const Config& config = run.config();
-  if (run.speaks()) run.watchdog().forget_earlier_rolls();
+  if (run.is_rank_0()) run.watchdog().forget_earlier_rolls();
   Corpus corpus(config.data, Part::validation, config.model, config.seed);
   for (const std::string& line : corpus.describe()) info("validation: {}", line);
   run.make_worker(Purpose::reading);
   read_weights(run.worker(), config.run.dir + "/model.safetensors");
   const double loss = run.evaluate(corpus, run.step_limit(), "the evaluation", "the validation loss");
-  if (run.speaks())
+  if (run.is_rank_0())
     print(JsonLine().add("validation_loss", loss).add("batches", config.train.evaluate_batches).text() +
           "\n");
   return 0;

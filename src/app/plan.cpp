@@ -8,7 +8,7 @@
 #include "app/verbs.h"
 #include "core/launcher.h"
 #include "core/text.h"
-#include "runtime/network_on_paper.h"
+#include "plan/network_on_paper.h"
 
 namespace mindpipe {
 namespace {
@@ -23,10 +23,10 @@ std::string blocks_of(const Outline& outline, int rank) {
 }
 
 std::string name_of_pass(const Action& action, int chunks) {
-  const char* letter = action.kind == Kind::forward          ? "F"
-                       : action.kind == Kind::backward       ? "B"
-                       : action.kind == Kind::backward_input ? "I"
-                                                             : "W";
+  const char* letter = action.kind == ActionKind::forward          ? "F"
+                       : action.kind == ActionKind::backward       ? "B"
+                       : action.kind == ActionKind::backward_input ? "I"
+                                                                   : "W";
   return fmt::format("{}{}{}", letter, action.micro_batch,
                      chunks > 1 ? fmt::format(".{}", action.chunk) : "");
 }
@@ -37,7 +37,8 @@ std::string passes_of(const std::vector<Action>& list, int chunks) {
   std::string text, newest;
   int passes = 0;
   for (const Action& action : list) {
-    if (action.kind != Kind::forward && !is_backward(action) && action.kind != Kind::backward_weight)
+    if (action.kind != ActionKind::forward && !is_backward(action) &&
+        action.kind != ActionKind::backward_weight)
       continue;
     const std::string name = name_of_pass(action, chunks);
     if (name == newest) continue;

@@ -28,9 +28,9 @@ double EndReport::median_step() const {
   return sorted[sorted.size() / 2];
 }
 
-void EndReport::print_table(bool speaks, double operations_per_token) {
+void EndReport::print_table(bool is_rank_0, double operations_per_token) {
   // One row of times for each stage, brought together by a sum with zeros; of the ranks of a stage the first
-  // one speaks.
+  // one is_rank_0.
   const Layout& layout = worker_.layout();
   static_assert(std::has_unique_object_representations_v<TimeSpent>, "a row of integers");
   constexpr std::size_t columns = sizeof(TimeSpent) / sizeof(std::int64_t);
@@ -38,7 +38,7 @@ void EndReport::print_table(bool speaks, double operations_per_token) {
   if (layout.coord.tensor == 0 && layout.coord.data == 0)
     std::memcpy(&rows[layout.coord.pipeline * columns], &worker_.executor().spent(), sizeof(TimeSpent));
   worker_.sum_over_grid(rows);
-  if (!speaks || seconds_.empty()) return;
+  if (!is_rank_0 || seconds_.empty()) return;
   std::vector<TimeSpent> stages(layout.grid.pipeline);
   std::memcpy(static_cast<void*>(stages.data()), rows.data(), stages.size() * sizeof(TimeSpent));
 

@@ -212,7 +212,7 @@ void Run::make_worker(Purpose purpose) {
   require_same_arithmetic(world(), worker_->backend().description(), mine.train.precision);
   find_places(worker_->threads());
   worker_->waiting().set_crowded(is_crowded(places_, session_.rank()));
-  if (!speaks()) return;
+  if (!is_rank_0()) return;
   const Worker& w = *worker_;
   info("{}: {} parameters on {}; {}", config_.model.kind, w.plan().parameters, to_string(w.layout().grid),
        worker_->backend().description());
@@ -245,7 +245,7 @@ std::string workspace_text(const RunPlan& plan, int threads) {
       threads, threads == 1 ? "" : "s", "stage", "layers", "tensor sums", "zeros", "data sums", "products",
       "attention", "rotary");
   for (std::size_t rank = 0; rank < plan.rooms.size(); ++rank) {
-    const RankRoom& room = plan.rooms[rank];
+    const RankFootprint& room = plan.rooms[rank];
     const Workspace& kernels = room.passes.backend;
     text += fmt::format("{:<8}", rank);
     for (std::size_t bytes :
@@ -269,7 +269,7 @@ void dry_run(const Config& given, int ranks) {
 
 std::string dry_run_text(const Config& config, const RunPlan& plan) {
   const int ranks = ranks_of_grid(config);
-  Measure measure(config, make_layout(config, {}));
+  CostModel measure(config, make_layout(config, {}));
   std::string text = fmt::format(
       "{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\nblock                        "
       "parameters  stage  kept per "

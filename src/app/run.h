@@ -43,7 +43,7 @@ class Run {
   const Config& config() const { return config_; }
   Worker& worker() { return *worker_; }
   Watchdog& watchdog() { return *watchdog_; }
-  bool speaks() const { return session_.rank() == 0; }
+  bool is_rank_0() const { return session_.rank() == 0; }
   World world() const { return {session_.world(), session_.rank(), session_.size()}; }
   /// Builds this rank's part; says what was built.
   void make_worker(Purpose purpose);

@@ -35,9 +35,9 @@ constexpr std::array signals{SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
 
 enum Phase : int { before_steps, in_steps, without_steps };
 volatile std::sig_atomic_t phase = before_steps, last_signal = 0;
-/// Of a job's ranks one speaks; SIGTERM is also how a launcher ends the others when one has failed, and then
-/// that one has spoken.
-volatile std::sig_atomic_t speaks = 1, is_launched = 0;
+/// Of a job's ranks one is_rank_0; SIGTERM is also how a launcher ends the others when one has failed, and
+/// then that one has spoken.
+volatile std::sig_atomic_t is_rank_0 = 1, is_launched = 0;
 
 /// Of the two the handler reads the one that is not being written.
 struct LeftBehind {
@@ -73,7 +73,7 @@ void put(int file, const char* text) {
 bool is_of_launcher(int signal) { return signal == SIGTERM && is_launched; }
 
 void say(int signal, const char* before, const char* after) {
-  if (!speaks || is_of_launcher(signal)) return;
+  if (!is_rank_0 || is_of_launcher(signal)) return;
   put(STDERR_FILENO, before);
   put(STDERR_FILENO, name_of(signal));
   put(STDERR_FILENO, after);
@@ -131,7 +131,7 @@ void copy_to(char (&room)[4096], const std::string& text) {
 }  // namespace
 
 void install_stop_signals() {
-  speaks = launch().rank == 0;
+  is_rank_0 = launch().rank == 0;
   is_launched = launch().launched;
   struct sigaction action {};
   action.sa_handler = on_signal;

@@ -32,7 +32,7 @@ int train(const Arguments& arguments, const Config& given) {
   Run run(arguments, given, with_grid, given.run.dir + "/log");
   const Config& config = run.config();
   std::unique_ptr<RunDirectory> directory;
-  if (run.speaks()) {
+  if (run.is_rank_0()) {
     directory = std::make_unique<RunDirectory>(config.run.dir, config.device.kind == "emulated");
     run.watchdog().forget_earlier_rolls();
     directory->write_status({});
@@ -57,7 +57,7 @@ int train(const Arguments& arguments, const Config& given) {
     directory->keep_metrics_through(0);
     directory->write_config(config);
   }
-  if (run.speaks()) info("memory of this rank:\n{}", worker.memory().ledger());
+  if (run.is_rank_0()) info("memory of this rank:\n{}", worker.memory().ledger());
   info("ready after {}", human_seconds(run.seconds()));
 
   EndReport report(config, worker);
@@ -87,7 +87,7 @@ int train(const Arguments& arguments, const Config& given) {
                        fmt::format("step {}: the validation loss", step + 1));
       info("step {}: validation loss {:.4f}", step + 1, *validation_loss);
     }
-    const bool out_of_time = run.speaks() && config.run.max_walltime > 0 &&
+    const bool out_of_time = run.is_rank_0() && config.run.max_walltime > 0 &&
                              run.seconds() + 2 * report.median_step() > config.run.max_walltime;
     std::vector<std::int64_t> stop{(stop_asked() ? 1 : 0) + (directory && directory->stop_asked() ? 1 : 0) +
                                    (out_of_time ? 1 : 0)};
@@ -113,7 +113,7 @@ int train(const Arguments& arguments, const Config& given) {
     write_trace(worker, config.run.dir + "/trace.json");
     info("trace of the last steps: {}/trace.json (ui.perfetto.dev opens it)", config.run.dir);
   }
-  report.print_table(run.speaks(), model_operations(config, worker.plan().parameters));
+  report.print_table(run.is_rank_0(), model_operations(config, worker.plan().parameters));
   if (!stopped.empty()) {
     info("{}; the weights are saved, but no checkpoint to go on from: a requeued job begins again", stopped);
     if (directory) directory->forget_stop();

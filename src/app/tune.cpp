@@ -3,13 +3,13 @@
 #include "app/run.h"
 #include "app/verbs.h"
 #include "io/file.h"
-#include "runtime/measure.h"
+#include "plan/cost_model.h"
 
 namespace mindpipe {
 
 int tune(const Arguments& arguments, const Config& given) {
   const Config config = with_grid(given, ranks_of_grid(given));
-  Measure measure(config, make_layout(config, {}));
+  CostModel measure(config, make_layout(config, {}));
   const std::string table =
       tuned_products(measure.products(), 0, [](const std::string& line) { print(line + "\n"); });
   NewFile file(arguments.tune);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/mutation.h"
+#include "comm/fault_points.h"
 
 namespace mindpipe {
 namespace {

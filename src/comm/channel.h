@@ -8,9 +8,9 @@
 
 #include "comm/ledger.h"
 #include "comm/mpi.h"
-#include "comm/parts.h"
 #include "comm/waiting.h"
 #include "comm/wire.h"
+#include "core/bulk_parts.h"
 #include "core/tensor.h"
 
 namespace mindpipe {

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "comm/exchange.h"
+#include "comm/fault_points.h"
 #include "comm/group.h"
 #include "comm/ledger.h"
-#include "comm/mutation.h"
 #include "core/clock.h"
 
 namespace mindpipe {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "comm/mutation.h"
-#include "comm/parts.h"
+#include "comm/fault_points.h"
+#include "core/bulk_parts.h"
 
 namespace mindpipe {
 namespace {

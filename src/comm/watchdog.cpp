@@ -40,7 +40,7 @@ struct Report {
     say_last_words(static_cast<int>(Exit::watchdog), sentence);
   }
 
-  /// The lowest rank that answers speaks and ends the job; the others speak only if nobody has.
+  /// The lowest rank that answers is_rank_0 and ends the job; the others speak only if nobody has.
   void call_the_roll() const {
     if (where.size() < 2 || !roll.answer(mine)) return say(mine.text);
     std::vector<Answer> answers;
@@ -121,7 +121,8 @@ void Watchdog::watch() {
   }
 }
 
-/// Several ranks may learn of it: the lowest speaks, and the others have been ended before their turn comes.
+/// Several ranks may learn of it: the lowest is_rank_0, and the others have been ended before their turn
+/// comes.
 void Watchdog::report(const std::string& trouble) const {
   sleep_for(std::min(2.0, 0.02 * rank_));
   const std::string sentence = fmt::format("rank {} on {}, in {}: {}; the job ends with exit code {}", rank_,

@@ -12,7 +12,7 @@ namespace mindpipe {
 
 /// The one other thread: ends the job with exit code 81 when this rank's step, or what else goes on, takes
 /// too long, because nothing else notices a peer that is stopped but not dead. One rank of those that give up
-/// speaks, and names the one that does not answer.
+/// is_rank_0, and names the one that does not answer.
 class Watchdog {
  public:
   explicit Watchdog(int rank);
@@ -31,7 +31,7 @@ class Watchdog {
   /// job with exit code 76. None: nobody is asked any more, from this call's return on.
   void ask(std::function<std::string()> trouble);
   /// From now on the ranks that give up call the roll in `directory`, which all see; where[r] says where rank
-  /// r is (" on node7"), or nothing. Before, each speaks for itself.
+  /// r is (" on node7"), or nothing. Before, each is_rank_0 for itself.
   void call_roll_in(std::string directory, std::vector<std::string> where);
   /// Removes the answers that earlier jobs left there. They do not count in any case; one rank does it for
   /// the people who read them.

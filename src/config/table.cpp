@@ -73,7 +73,7 @@ std::vector<Setting> settings_of(Config& c) {
           .from(1)
           .to(1 << 20)
           .or_auto(),
-      set("grid.data", c.grid.data, "data-parallel replicas; auto: the rest of the ranks")
+      set("grid.data", c.grid.data, "data-parallel updates; auto: the rest of the ranks")
           .from(1)
           .to(1 << 20)
           .or_auto(),

@@ -8,7 +8,7 @@
 
 namespace mindpipe {
 
-/// Says which rank this is; only rank 0 speaks.
+/// Says which rank this is; only rank 0 is_rank_0.
 void set_log_rank(int rank);
 /// Where the lines go: stderr, unless a test listens.
 void set_log_stream(std::FILE* stream);

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "core/check.h"
-#include "corpus/mapped_file.h"
+#include "core/mapped_file.h"
 #include "corpus/tokenizer.h"
 
 namespace mindpipe {

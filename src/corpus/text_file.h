@@ -1,8 +1,8 @@
 #pragma once
 #include <string>
 
+#include "core/mapped_file.h"
 #include "corpus/documents.h"
-#include "corpus/mapped_file.h"
 
 namespace mindpipe {
 

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/mapped_file.h"
 #include "corpus/documents.h"
-#include "corpus/mapped_file.h"
 
 namespace mindpipe {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/mapped_file.h"
 #include "core/tensor.h"
-#include "corpus/mapped_file.h"
 #include "io/file.h"
 
 namespace mindpipe {

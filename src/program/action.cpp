@@ -4,41 +4,41 @@
 
 namespace mindpipe {
 
-const char* name_of(Kind kind) {
+const char* name_of(ActionKind kind) {
   switch (kind) {
-    case Kind::forward:
+    case ActionKind::forward:
       return "forward";
-    case Kind::backward:
+    case ActionKind::backward:
       return "backward";
-    case Kind::backward_input:
+    case ActionKind::backward_input:
       return "backward_input";
-    case Kind::backward_weight:
+    case ActionKind::backward_weight:
       return "backward_weight";
-    case Kind::update:
+    case ActionKind::update:
       return "update";
-    case Kind::send:
+    case ActionKind::send:
       return "send";
-    case Kind::receive:
+    case ActionKind::receive:
       return "receive";
-    case Kind::reduce:
+    case ActionKind::reduce:
       return "reduce";
-    case Kind::gather:
+    case ActionKind::gather:
       return "gather";
-    case Kind::move:
+    case ActionKind::move:
       return "move";
-    case Kind::sum_scalar:
+    case ActionKind::sum_scalar:
       return "sum_scalar";
-    case Kind::fetch:
+    case ActionKind::fetch:
       return "fetch";
-    case Kind::evict:
+    case ActionKind::evict:
       return "evict";
-    case Kind::stash:
+    case ActionKind::stash:
       return "stash";
-    case Kind::unstash:
+    case ActionKind::unstash:
       return "unstash";
-    case Kind::load:
+    case ActionKind::load:
       return "load";
-    case Kind::snapshot:
+    case ActionKind::snapshot:
       return "snapshot";
   }
   return "?";
@@ -98,7 +98,7 @@ QueueKey queue_of(const Action& action) {
   if (action.queue == Queue::channel) {
     key.peer = action.peer;
     key.payload = action.payload;
-    key.outgoing = action.kind == Kind::send;
+    key.outgoing = action.kind == ActionKind::send;
   }
   if (action.queue == Queue::group) key.group = action.group;
   return key;
@@ -120,7 +120,7 @@ std::string part_of(const Action& action) {
 std::string to_string(const Action& action) {
   const std::string name = name_of(action.kind);
   if (is_message(action)) {
-    const char* direction = action.kind == Kind::send ? "to" : "from";
+    const char* direction = action.kind == ActionKind::send ? "to" : "from";
     if (action.payload == Payload::unit)
       return fmt::format("{} gradient of the tied table in block {} {} rank {}{}", name, action.first,
                          direction, action.peer, part_of(action));
@@ -128,12 +128,12 @@ std::string to_string(const Action& action) {
                        action.micro_batch, direction, action.peer);
   }
   switch (action.kind) {
-    case Kind::sum_scalar:
+    case ActionKind::sum_scalar:
       return fmt::format("{} over {}", name, name_of(action.group));
-    case Kind::reduce:
-    case Kind::gather:
+    case ActionKind::reduce:
+    case ActionKind::gather:
       return fmt::format("{} {} over {}{}", name, blocks_of(action), name_of(action.group), part_of(action));
-    case Kind::update:
+    case ActionKind::update:
       return fmt::format("{} {}", name, blocks_of(action));
     default:
       return fmt::format("{} of micro-batch {}, {}", name, action.micro_batch, blocks_of(action));

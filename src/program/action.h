@@ -7,7 +7,7 @@
 namespace mindpipe {
 
 /// What one entry of a rank's list does. Those after `sum_scalar` belong to swapping, moving and checkpoints.
-enum class Kind : std::uint8_t {
+enum class ActionKind : std::uint8_t {
   forward,
   backward,
   backward_input,
@@ -35,7 +35,7 @@ enum class Payload : std::uint8_t { none, activation, memory, gradient, memory_g
 /// grid.
 enum class Members : std::uint8_t { none, data, grid };
 
-const char* name_of(Kind kind);
+const char* name_of(ActionKind kind);
 const char* name_of(Queue queue);
 const char* name_of(Payload payload);
 const char* name_of(Members group);
@@ -85,7 +85,7 @@ const char* name_of(Members group);
 /// - `ticket`: equal on all participants and ascending in every list; whoever has no tags (NCCL) starts
 /// communication in this order.
 struct Action {
-  Kind kind = Kind::forward;
+  ActionKind kind = ActionKind::forward;
   Queue queue = Queue::compute;
   int step = 0, subnet = 0, shard = 0, micro_batch = -1;
   int chunk = -1, first = 0, last = 0;
@@ -123,14 +123,15 @@ struct QueueKey {
 QueueKey queue_of(const Action& action);
 
 inline bool is_message(const Action& action) {
-  return action.kind == Kind::send || action.kind == Kind::receive;
+  return action.kind == ActionKind::send || action.kind == ActionKind::receive;
 }
 inline bool is_collective(const Action& action) {
-  return action.kind == Kind::reduce || action.kind == Kind::gather || action.kind == Kind::sum_scalar;
+  return action.kind == ActionKind::reduce || action.kind == ActionKind::gather ||
+         action.kind == ActionKind::sum_scalar;
 }
 inline bool is_communication(const Action& action) { return is_message(action) || is_collective(action); }
 inline bool is_backward(const Action& action) {
-  return action.kind == Kind::backward || action.kind == Kind::backward_input;
+  return action.kind == ActionKind::backward || action.kind == ActionKind::backward_input;
 }
 
 /// "receive activation of micro-batch 3 from rank 1"

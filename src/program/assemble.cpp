@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 
-#include "comm/parts.h"
+#include "core/bulk_parts.h"
 #include "core/check.h"
 
 namespace mindpipe {
@@ -40,10 +40,10 @@ class Writer {
  private:
   /// What the ranks that share a product exchange inside a pass.
   void count_sums(Action& action) const {
-    if (action.kind == Kind::backward_weight) return;
+    if (action.kind == ActionKind::backward_weight) return;
     for (int block = action.first; block < action.last; ++block) {
-      const TensorSums& sums = action.kind == Kind::forward ? outline_.blocks[block].forward_sums
-                                                            : outline_.blocks[block].backward_sums;
+      const TensorSums& sums = action.kind == ActionKind::forward ? outline_.blocks[block].forward_sums
+                                                                  : outline_.blocks[block].backward_sums;
       action.sums += sums.calls;
       action.bytes += sums.bytes;
     }
@@ -55,7 +55,7 @@ class Writer {
   }
 
   /// Messages for all payloads that cross the cut before block `cut`; returns their places in the list.
-  std::vector<int> messages(Kind kind, const Work& work, int cut, int peer, bool with_forward,
+  std::vector<int> messages(ActionKind kind, const Work& work, int cut, int peer, bool with_forward,
                             std::vector<int> after) {
     std::vector<int> places;
     for (const auto& [payload, bytes] : payloads_of(outline_.cuts[cut], with_forward)) {
@@ -77,7 +77,7 @@ class Writer {
   }
 
   void pass(const Work& work) {
-    const bool forward = work.kind == Kind::forward, weight = work.kind == Kind::backward_weight;
+    const bool forward = work.kind == ActionKind::forward, weight = work.kind == ActionKind::backward_weight;
     const int first = outline_.first_block[work.chunk], last = outline_.first_block[work.chunk + 1];
     const int before = work.chunk + (forward ? -1 : 1), behind = work.chunk + (forward ? 1 : -1);
     const auto elsewhere = [&](int chunk) {
@@ -86,7 +86,8 @@ class Writer {
 
     std::vector<int> arrived;
     if (!weight && elsewhere(before))
-      arrived = messages(Kind::receive, work, forward ? first : last, outline_.rank_of(before), forward, {});
+      arrived =
+          messages(ActionKind::receive, work, forward ? first : last, outline_.rank_of(before), forward, {});
 
     Action action;
     action.kind = work.kind;
@@ -94,7 +95,7 @@ class Writer {
     action.micro_batch = work.micro_batch;
     action.shard = work.micro_batch / outline_.micro_batches_of_shard();
     action.after = arrived;
-    const bool makes_gradients = work.kind == Kind::backward || weight;
+    const bool makes_gradients = work.kind == ActionKind::backward || weight;
     action.clears = !forward && !weight && work.micro_batch == 0;
     action.fold = makes_gradients && (work.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
 
@@ -117,13 +118,13 @@ class Writer {
     }
     last_pass_ = done;
     if (!weight && elsewhere(behind))
-      messages(Kind::send, work, forward ? last : first, outline_.rank_of(behind), forward, {done});
+      messages(ActionKind::send, work, forward ? last : first, outline_.rank_of(behind), forward, {done});
   }
 
   void reduce(const Work& work, int block, int done) {
     if (outline_.blocks[block].values == 0) return;
     Action action;
-    action.kind = Kind::reduce;
+    action.kind = ActionKind::reduce;
     action.queue = Queue::group;
     action.group = Members::data;
     action.chunk = work.chunk;
@@ -177,7 +178,7 @@ class Writer {
         };
         if (owner == rank_) {
           MP_CHECK(reduced_.count(block), "block {} uses a tied table but has no parameters", block);
-          message.kind = Kind::send;
+          message.kind = ActionKind::send;
           message.after = {reduced_.at(block)};
           for (int rank : ranks) {
             if (rank == rank_) continue;
@@ -185,7 +186,7 @@ class Writer {
             add_parts();
           }
         } else {
-          message.kind = Kind::receive;
+          message.kind = ActionKind::receive;
           message.peer = owner;
           add_parts();
         }
@@ -199,7 +200,7 @@ class Writer {
     before_scalars.push_back(last_pass_);
     if (outline_.training) exchange_tied(before_scalars);
     Action scalars;
-    scalars.kind = Kind::sum_scalar;
+    scalars.kind = ActionKind::sum_scalar;
     scalars.queue = Queue::group;
     scalars.group = Members::grid;
     scalars.payload = Payload::scalar;
@@ -209,7 +210,7 @@ class Writer {
     const int scalars_at = add(scalars);
     for (const auto& [block, place] : reduced_) {
       Action update;
-      update.kind = Kind::update;
+      update.kind = ActionKind::update;
       update.chunk = list_[place].chunk;
       update.first = block;
       update.last = block + 1;
@@ -217,7 +218,7 @@ class Writer {
       const int updated = add(update);
       if (!outline_.sharded_optimizer) continue;
       Action gather = list_[place];
-      gather.kind = Kind::gather;
+      gather.kind = ActionKind::gather;
       gather.after = {updated};
       const std::int64_t bytes = outline_.blocks[block].values;
       in_parts(gather, sent_in_group(outline_, bytes, false), parts_over_data(bytes));

@@ -2,7 +2,7 @@
 #include <map>
 #include <tuple>
 
-#include "program/check_parts.h"
+#include "program/checker_parts.h"
 #include "program/task_graph.h"
 
 namespace mindpipe {
@@ -21,7 +21,7 @@ void check_partners(const Program& program, const TaskGraph& graph, Findings& fi
     const Action& action = program.ranks[place.rank][place.index];
     if (is_message(action))
       findings.add(place.rank, place.index, "rank {} has no {} for it", action.peer,
-                   action.kind == Kind::send ? "receive" : "send");
+                   action.kind == ActionKind::send ? "receive" : "send");
     else
       findings.add(place.rank, place.index, "some other member of group {} calls fewer times",
                    name_of(action.group));

@@ -1,7 +1,7 @@
 #include <map>
 #include <set>
 
-#include "program/check_parts.h"
+#include "program/checker_parts.h"
 #include "program/ended_before.h"
 
 namespace mindpipe {
@@ -19,19 +19,19 @@ class GradientChecker {
   GradientChecker(const Program& program, const Outline& outline, int rank, Findings& findings)
       : list_(program.ranks[rank]), outline_(outline), rank_(rank), findings_(findings), ended_(list_) {
     for (const Action& action : list_)
-      if (action.kind == Kind::reduce) slab_of_.try_emplace(action.first, action.slot);
+      if (action.kind == ActionKind::reduce) slab_of_.try_emplace(action.first, action.slot);
   }
 
   void run() {
     for (int index = 0; index < static_cast<int>(list_.size()); ++index) {
       const Action& action = list_[index];
-      if (is_backward(action) || action.kind == Kind::backward_weight) {
+      if (is_backward(action) || action.kind == ActionKind::backward_weight) {
         for (int block = action.first; block < action.last; ++block)
           if (outline_.blocks[block].values > 0) adds(index, block);
       } else if (action.clears) {
         findings_.add(rank_, index, "adds to no gradients that it could zero");
       }
-      if (action.kind == Kind::reduce && outline_.sharded_gradients) reduces(index, action);
+      if (action.kind == ActionKind::reduce && outline_.sharded_gradients) reduces(index, action);
     }
   }
 

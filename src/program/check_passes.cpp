@@ -2,7 +2,7 @@
 #include <map>
 #include <tuple>
 
-#include "program/check_parts.h"
+#include "program/checker_parts.h"
 
 namespace mindpipe {
 namespace {
@@ -25,12 +25,12 @@ class PassChecker {
   void run() {
     for (index_ = 0; index_ < static_cast<int>(list_.size()); ++index_) {
       const Action& action = list_[index_];
-      if (action.kind == Kind::forward) forward(action);
+      if (action.kind == ActionKind::forward) forward(action);
       if (is_backward(action)) backward(action);
-      if (action.kind == Kind::backward_weight) weight(action);
+      if (action.kind == ActionKind::backward_weight) weight(action);
       if (action.queue == Queue::compute) newest_compute_ = index_;
-      if (action.kind == Kind::send && action.payload != Payload::unit) send(action);
-      if (action.kind == Kind::receive && action.payload != Payload::unit)
+      if (action.kind == ActionKind::send && action.payload != Payload::unit) send(action);
+      if (action.kind == ActionKind::receive && action.payload != Payload::unit)
         receives_[{action.payload, action.first, action.micro_batch}].push_back(index_);
     }
     for (int chunk = 0; chunk < outline_.all_chunks(); ++chunk) {
@@ -107,7 +107,7 @@ class PassChecker {
       if (action.chunk < outline_.all_chunks() - 1) needs_input(action, last, action.chunk + 1, false);
       if (action.micro_batch != next_input_[action.chunk])
         wrong("micro-batch {} is next (backwards of a unit ascend)", next_input_[action.chunk]);
-      tape.in_halves = action.kind == Kind::backward_input;
+      tape.in_halves = action.kind == ActionKind::backward_input;
       if (tape.in_halves && next_weight_[action.chunk] < action.shard * outline_.micro_batches_of_shard())
         wrong("the weight gradients of shard {} are not complete", action.shard - 1);
     } else if (list_[tape.backward].kind != action.kind) {

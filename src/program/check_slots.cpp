@@ -2,7 +2,7 @@
 #include <map>
 #include <tuple>
 
-#include "program/check_parts.h"
+#include "program/checker_parts.h"
 #include "program/ended_before.h"
 #include "program/simulate.h"
 
@@ -28,18 +28,19 @@ class SlotChecker {
       const Action& action = list_[index];
       if (is_message(action) && action.payload != Payload::unit) {
         const bool with_forward = action.payload == Payload::activation || action.payload == Payload::memory;
-        if (action.kind == Kind::send) read(index, action.slot, action.first, with_forward);
+        if (action.kind == ActionKind::send) read(index, action.slot, action.first, with_forward);
         else write(index, action.to_slot, action.first, with_forward);
       }
-      if (action.kind == Kind::forward || is_backward(action)) pass(index, action);
-      if (action.kind == Kind::forward || is_backward(action) || action.kind == Kind::backward_weight)
+      if (action.kind == ActionKind::forward || is_backward(action)) pass(index, action);
+      if (action.kind == ActionKind::forward || is_backward(action) ||
+          action.kind == ActionKind::backward_weight)
         arena(index, action);
     }
   }
 
  private:
   void pass(int index, const Action& action) {
-    const bool forward = action.kind == Kind::forward;
+    const bool forward = action.kind == ActionKind::forward;
     const int first = outline_.first_block[action.chunk], last = outline_.first_block[action.chunk + 1];
     const int below = action.chunk > 0 ? first : -1,
               above = action.chunk < outline_.all_chunks() - 1 ? last : -1;
@@ -84,7 +85,7 @@ class SlotChecker {
     if (action.slot < 0) return findings_.add(rank_, index, "has no arena");
     const std::pair<int, int> tape{action.chunk, action.micro_batch};
     auto& holder = arenas_.try_emplace(action.slot, std::pair{-1, -1}).first->second;
-    if (action.kind == Kind::forward) {
+    if (action.kind == ActionKind::forward) {
       if (holder.first >= 0)
         findings_.add(rank_, index, "writes arena {}, which still holds the tape of micro-batch {}, chunk {}",
                       action.slot, holder.second, holder.first);

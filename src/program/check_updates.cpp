@@ -2,7 +2,7 @@
 #include <map>
 #include <set>
 
-#include "program/check_parts.h"
+#include "program/checker_parts.h"
 
 namespace mindpipe {
 namespace {
@@ -33,36 +33,36 @@ void check_rank(const Program& program, const Outline& outline, int rank, Findin
   for (int index = 0; index < static_cast<int>(list.size()); ++index) {
     const Action& action = list[index];
     UpdatePath& path = paths[action.first];
-    const bool pass =
-        action.kind == Kind::forward || is_backward(action) || action.kind == Kind::backward_weight;
+    const bool pass = action.kind == ActionKind::forward || is_backward(action) ||
+                      action.kind == ActionKind::backward_weight;
     if (pass) last_pass = index;
-    if (action.kind == Kind::backward || action.kind == Kind::backward_weight)
+    if (action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight)
       for (int block = action.first; block < action.last; ++block) paths[block].last_backward = index;
     switch (action.kind) {
-      case Kind::reduce:
+      case ActionKind::reduce:
         check_part(list, rank, index, path.reduce, findings);
         if (path.last_backward < 0 || !waits_for(action, path.last_backward))
           findings.add(rank, index, "does not wait for the block's backward");
         path.reduce = index;
         break;
-      case Kind::send:
+      case ActionKind::send:
         if (action.payload == Payload::unit &&
             (!is_whole(list, path.reduce) || !waits_for(action, path.reduce)))
           findings.add(rank, index, "does not wait for its sum over data");
         [[fallthrough]];
-      case Kind::receive:
+      case ActionKind::receive:
         if (action.payload == Payload::unit) exchanged.push_back(index);
         break;
-      case Kind::sum_scalar:
+      case ActionKind::sum_scalar:
         scalars.push_back(index);
         break;
-      case Kind::update:
+      case ActionKind::update:
         if (path.update >= 0) findings.add(rank, index, "is updated a second time");
         if (scalars.empty() || !waits_for(action, scalars.back()))
           findings.add(rank, index, "does not wait for the scalars");
         path.update = index;
         break;
-      case Kind::gather:
+      case ActionKind::gather:
         if (path.update < 0 || !waits_for(action, path.update))
           findings.add(rank, index, "does not wait for the update");
         check_part(list, rank, index, path.gather, findings);
@@ -111,7 +111,7 @@ void check_tied(const Program& program, const Outline& outline, Findings& findin
         std::set<int> arrive;
         int parts = 1;
         for (const Action& action : list)
-          if (action.kind == Kind::receive && action.payload == Payload::unit && action.first == use &&
+          if (action.kind == ActionKind::receive && action.payload == Payload::unit && action.first == use &&
               action.peer == owner)
             arrive.insert(action.part), parts = action.parts;
         if (static_cast<int>(arrive.size()) != parts)

@@ -8,17 +8,17 @@ Order interleaved_order(int stages, int chunks, int micro_batches) {
   const int padded = (micro_batches + stages - 1) / stages * stages, total = padded * chunks;
   Order order(stages);
   for (int stage = 0; stage < stages; ++stage) {
-    const auto add = [&](Kind kind, int k) {
+    const auto add = [&](ActionKind kind, int k) {
       const int group = k / (stages * chunks), within = k % (stages * chunks);
-      const int row = kind == Kind::forward ? within / stages : chunks - 1 - within / stages;
+      const int row = kind == ActionKind::forward ? within / stages : chunks - 1 - within / stages;
       const int micro_batch = group * stages + within % stages;
       if (micro_batch < micro_batches) order[stage].push_back({kind, row * stages + stage, micro_batch});
     };
     const int ahead = std::min(total, 2 * (stages - stage - 1) + (chunks - 1) * stages);
-    for (int k = 0; k < ahead; ++k) add(Kind::forward, k);
+    for (int k = 0; k < ahead; ++k) add(ActionKind::forward, k);
     for (int k = 0; k < total; ++k) {
-      if (ahead + k < total) add(Kind::forward, ahead + k);
-      add(Kind::backward, k);
+      if (ahead + k < total) add(ActionKind::forward, ahead + k);
+      add(ActionKind::backward, k);
     }
   }
   return order;

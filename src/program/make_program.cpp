@@ -1,9 +1,9 @@
 #include "program/make_program.h"
 
-#include "comm/parts.h"
+#include "core/bulk_parts.h"
 #include "core/check.h"
 #include "program/assemble.h"
-#include "program/check.h"
+#include "program/checker.h"
 #include "program/order.h"
 #include "program/tickets.h"
 
@@ -45,7 +45,8 @@ PlannedStep make_program(const Outline& outline, const std::string& schedule, co
   Order order = make_order(schedule, outline.stages, outline.micro_batches, outline.micro_batches_of_shard(),
                            ranks_of_chunks(outline));
   if (!outline.training)
-    for (auto& work : order) std::erase_if(work, [](const Work& one) { return one.kind != Kind::forward; });
+    for (auto& work : order)
+      std::erase_if(work, [](const Work& one) { return one.kind != ActionKind::forward; });
   PlannedStep step;
   step.network = network;
   step.program = assemble(outline, order);

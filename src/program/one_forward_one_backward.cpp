@@ -9,10 +9,10 @@ Order one_forward_one_backward_order(int stages, int micro_batches) {
   for (int stage = 0; stage < stages; ++stage) {
     auto& list = order[stage];
     int ahead = std::min(micro_batches, stages - stage);
-    for (int k = 0; k < ahead; ++k) list.push_back({Kind::forward, stage, k});
+    for (int k = 0; k < ahead; ++k) list.push_back({ActionKind::forward, stage, k});
     for (int k = 0; k < micro_batches; ++k) {
-      list.push_back({Kind::backward, stage, k});
-      if (ahead < micro_batches) list.push_back({Kind::forward, stage, ahead++});
+      list.push_back({ActionKind::backward, stage, k});
+      if (ahead < micro_batches) list.push_back({ActionKind::forward, stage, ahead++});
     }
   }
   return order;

@@ -8,7 +8,7 @@ namespace mindpipe {
 
 /// One piece of work in a schedule: this kind of pass, of this chunk of the model, on this micro-batch.
 struct Work {
-  Kind kind = Kind::forward;
+  ActionKind kind = ActionKind::forward;
   int chunk = 0, micro_batch = 0;
   bool operator==(const Work&) const = default;
 };

@@ -22,10 +22,10 @@ std::vector<Life> lives_of(const std::vector<Action>& list, const Outline& outli
   std::vector<Life> lives;
   for (int index = 0; index < static_cast<int>(list.size()); ++index) {
     const Action& action = list[index];
-    if (is_backward(action) || action.kind == Kind::backward_weight)
+    if (is_backward(action) || action.kind == ActionKind::backward_weight)
       for (int block = action.first; block < action.last; ++block)
         first.try_emplace(block, index), fed[block] = index;
-    if (action.kind != Kind::reduce) continue;
+    if (action.kind != ActionKind::reduce) continue;
     const int block = action.first;
     if (lives.empty() || lives.back().block != block) {
       const std::int64_t part = (outline.blocks[block].gradients + outline.data - 1) / outline.data;
@@ -98,7 +98,7 @@ void place_gradients(std::vector<Action>& list, const Outline& outline, int unde
   int next_place = 0;
   std::map<int, int> places;
   for (Action& action : list) {
-    if (action.kind != Kind::reduce) continue;
+    if (action.kind != ActionKind::reduce) continue;
     const GradientPlace& place = memory.gradients.at(action.first);
     action.slot = place.slab;
     if (!place.moves_out) continue;

@@ -32,11 +32,12 @@ std::map<RingKey, std::vector<Crossing>> crossings_of(const std::vector<Action>&
     const Action& action = list[index];
     if (is_message(action) && action.payload != Payload::unit) {
       const bool with_forward = action.payload == Payload::activation || action.payload == Payload::memory;
-      crossings.at({action.peer, with_forward, action.kind == Kind::send}, action.first, action.micro_batch)
+      crossings
+          .at({action.peer, with_forward, action.kind == ActionKind::send}, action.first, action.micro_batch)
           .messages.push_back(index);
     }
-    if (action.kind != Kind::forward && !is_backward(action)) continue;
-    const bool forward = action.kind == Kind::forward;
+    if (action.kind != ActionKind::forward && !is_backward(action)) continue;
+    const bool forward = action.kind == ActionKind::forward;
     const int first = outline.first_block[action.chunk], last = outline.first_block[action.chunk + 1];
     const int in_cut = forward ? first : last, out_cut = forward ? last : first;
     const bool enters = forward ? action.chunk > 0 : action.chunk < outline.all_chunks() - 1;

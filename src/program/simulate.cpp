@@ -11,19 +11,20 @@ namespace mindpipe {
 
 LinkClass class_of(const Action& action) {
   if (!is_communication(action) && action.sums > 0) return LinkClass::tensor;
-  if (action.kind == Kind::sum_scalar) return LinkClass::scalars;
-  if (action.kind == Kind::reduce || action.kind == Kind::gather || action.payload == Payload::unit)
+  if (action.kind == ActionKind::sum_scalar) return LinkClass::scalars;
+  if (action.kind == ActionKind::reduce || action.kind == ActionKind::gather ||
+      action.payload == Payload::unit)
     return LinkClass::gradients;
-  if (action.kind == Kind::move) return LinkClass::moves;
-  if (action.kind == Kind::fetch || action.kind == Kind::evict) return LinkClass::fetch;
-  if (action.kind == Kind::snapshot) return LinkClass::checkpoint;
+  if (action.kind == ActionKind::move) return LinkClass::moves;
+  if (action.kind == ActionKind::fetch || action.kind == ActionKind::evict) return LinkClass::fetch;
+  if (action.kind == ActionKind::snapshot) return LinkClass::checkpoint;
   return LinkClass::pipeline;
 }
 
 const Link& Network::of(const Action& action, int rank) const {
   if (is_collective(action)) return action.group == Members::grid ? grid : data;
-  const int from = action.kind == Kind::receive ? action.peer : rank,
-            to = action.kind == Kind::receive ? rank : action.peer;
+  const int from = action.kind == ActionKind::receive ? action.peer : rank,
+            to = action.kind == ActionKind::receive ? rank : action.peer;
   const auto special = between.find({from, to});
   return special == between.end() ? message : special->second;
 }
@@ -42,19 +43,19 @@ Durations durations_of(const Program& program, const Outline& outline, const Net
           const BlockCost& cost = outline.blocks[block];
           if (action.clears) time += cost.clear;
           switch (action.kind) {
-            case Kind::forward:
+            case ActionKind::forward:
               time += cost.forward;
               break;
-            case Kind::backward:
+            case ActionKind::backward:
               time += cost.backward;
               break;
-            case Kind::backward_input:
+            case ActionKind::backward_input:
               time += cost.backward_input;
               break;
-            case Kind::backward_weight:
+            case ActionKind::backward_weight:
               time += cost.backward_weight;
               break;
-            case Kind::update:
+            case ActionKind::update:
               time += cost.update;
               break;
             default:
@@ -231,8 +232,8 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
 }
 
 bool frees_tape(const Action& action, const Outline& outline) {
-  if (action.kind == Kind::forward) return !outline.training;
-  return (action.kind == Kind::backward || action.kind == Kind::backward_weight) &&
+  if (action.kind == ActionKind::forward) return !outline.training;
+  return (action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight) &&
          action.first == outline.first_block[action.chunk];
 }
 
@@ -241,7 +242,7 @@ std::vector<int> peak_tapes(const Program& program, const Outline& outline) {
   for (const auto& list : program.ranks) {
     int held = 0, peak = 0;
     for (const Action& action : list) {
-      if (action.kind == Kind::forward) peak = std::max(peak, ++held);
+      if (action.kind == ActionKind::forward) peak = std::max(peak, ++held);
       if (frees_tape(action, outline)) --held;
     }
     peaks.push_back(peak);

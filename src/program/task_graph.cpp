@@ -13,8 +13,9 @@ void join_messages(const Program& program, TaskGraph& graph) {
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
     for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
       const Action& action = program.ranks[rank][index];
-      if (action.kind == Kind::send) sends[{rank, action.peer, action.payload}].push_back({rank, index});
-      if (action.kind == Kind::receive)
+      if (action.kind == ActionKind::send)
+        sends[{rank, action.peer, action.payload}].push_back({rank, index});
+      if (action.kind == ActionKind::receive)
         receives[{action.peer, rank, action.payload}].push_back({rank, index});
     }
   for (auto& [channel, from] : sends) {

@@ -7,9 +7,9 @@ namespace mindpipe {
 
 int DeviceOrder::queue_of(const Action& action) {
   if (is_message(action) && action.payload == Payload::unit) return group_queue;
-  if (is_message(action)) return action.kind == Kind::send ? send_queue : channel_queue;
+  if (is_message(action)) return action.kind == ActionKind::send ? send_queue : channel_queue;
   // Scalars are sums of what the compute queue has made, for the updates that it runs next.
-  if (action.kind == Kind::sum_scalar || action.queue == Queue::compute) return compute_queue;
+  if (action.kind == ActionKind::sum_scalar || action.queue == Queue::compute) return compute_queue;
   return action.queue == Queue::copy_in    ? copy_in_queue
          : action.queue == Queue::copy_out ? copy_out_queue
                                            : group_queue;

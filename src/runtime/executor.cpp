@@ -4,19 +4,20 @@
 
 namespace mindpipe {
 
-Executor::Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan,
+Executor::Executor(Stage& stage, GradientUpdates& updates, const Outline& outline, const PlannedStep& plan,
                    Wires wires, const std::vector<std::size_t>& tapes, std::size_t scratch,
                    std::size_t recorded_steps)
     : stage_(stage),
-      replicas_(replicas),
+      updates_(updates),
       wires_(wires),
       outline_(outline),
       list_(plan.program.ranks[stage.layout().coord.pipeline]),
       buffer_sizes_(plan.placement.ranks[stage.layout().coord.pipeline].buffers),
       order_(list_),
-      scalars_at_(static_cast<int>(std::find_if(list_.begin(), list_.end(),
-                                                [](const Action& a) { return a.kind == Kind::sum_scalar; }) -
-                                   list_.begin())),
+      scalars_at_(
+          static_cast<int>(std::find_if(list_.begin(), list_.end(),
+                                        [](const Action& a) { return a.kind == ActionKind::sum_scalar; }) -
+                           list_.begin())),
       ended_(list_.size()),
       answers_(stage.context().backend, wires.waiting, wires.pinned),
       recorder_(list_.size(), recorded_steps) {
@@ -140,18 +141,18 @@ void Executor::walk_by_heads() {
 }
 
 void Executor::decide() {
-  replicas_.add_uses();
-  const std::int64_t valid = replicas_.sum_over_data(input_->valid);
-  replicas_.decide(stage_.has_head() ? losses_ : Tensor{}, valid,
-                   1.0 / static_cast<double>(stage_.layout().tokens()), input_->clip);
-  answers_.ask(input_->step, valid, replicas_.decision());
+  updates_.add_uses();
+  const std::int64_t valid = updates_.sum_over_data(input_->valid);
+  updates_.decide(stage_.has_head() ? losses_ : Tensor{}, valid,
+                  1.0 / static_cast<double>(stage_.layout().tokens()), input_->clip);
+  answers_.ask(input_->step, valid, updates_.decision());
 }
 
-std::int64_t& Executor::work_of(Kind kind) {
-  return kind == Kind::forward      ? spent_.forward
-         : kind == Kind::update     ? spent_.update
-         : kind == Kind::sum_scalar ? spent_.scalars
-                                    : spent_.backward;
+std::int64_t& Executor::work_of(ActionKind kind) {
+  return kind == ActionKind::forward      ? spent_.forward
+         : kind == ActionKind::update     ? spent_.update
+         : kind == ActionKind::sum_scalar ? spent_.scalars
+                                          : spent_.backward;
 }
 
 /// Messages and sums run beside the compute queue, so what it waits for is not told apart: it is the rest.
@@ -197,7 +198,7 @@ void Executor::run_compute(int index) {
   }
   const std::int64_t end = now_ns();
   recorder_.end(index, end);
-  const Kind kind = list_[index].kind;
+  const ActionKind kind = list_[index].kind;
   // The only waits inside a pass are those of its tensor sums.
   const std::int64_t inside = waited_ns() - waited;
   spent_.wait_tensor += inside;

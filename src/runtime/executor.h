@@ -7,12 +7,12 @@
 
 #include "comm/channel.h"
 #include "comm/reduction.h"
+#include "plan/cost_model.h"
 #include "program/make_program.h"
 #include "runtime/device_order.h"
 #include "runtime/device_times.h"
-#include "runtime/measure.h"
-#include "runtime/replicas.h"
 #include "runtime/step_answers.h"
+#include "state/gradient_updates.h"
 #include "trace/recorder.h"
 #include "trace/summary.h"
 
@@ -45,8 +45,9 @@ struct Wires {
 class Executor {
  public:
   /// `tapes`: bytes of each slot's; `scratch`: of the compute queue.
-  Executor(Stage& stage, Replicas& replicas, const Outline& outline, const PlannedStep& plan, Wires wires,
-           const std::vector<std::size_t>& tapes, std::size_t scratch, std::size_t recorded_steps = 8);
+  Executor(Stage& stage, GradientUpdates& updates, const Outline& outline, const PlannedStep& plan,
+           Wires wires, const std::vector<std::size_t>& tapes, std::size_t scratch,
+           std::size_t recorded_steps = 8);
 
   /// Gives back what is known once the step is under way: its own scalars where the host may read the
   /// device's memory, elsewhere those of the step before (of the first: none).
@@ -64,7 +65,7 @@ class Executor {
 
   const std::vector<Action>& list() const { return list_; }
   /// Bytes that action `index` sends from here (a receive: brings). The list has what one part is on the
-  /// average of the replicas.
+  /// average of the updates.
   std::int64_t bytes_of(int index);
   /// Both wait for the device, where it runs behind.
   Recorder& recorder();
@@ -99,7 +100,7 @@ class Executor {
   void run_compute(int index);
   void decide();
   void take_device_times();
-  std::int64_t& work_of(Kind kind);
+  std::int64_t& work_of(ActionKind kind);
   bool is_over() const;
   bool may_start(const Action& action) const;
   void move_others();
@@ -122,7 +123,7 @@ class Executor {
   std::string describe_wait(int awaited) const;
 
   Stage& stage_;
-  Replicas& replicas_;
+  GradientUpdates& updates_;
   Wires wires_;
   Outline outline_;
   std::vector<Action> list_;

@@ -45,11 +45,11 @@ bool Executor::begin(Line& line) {
   if (at == line.actions.size() || line.begun.size() == most) return false;
   const int index = line.actions[at];
   const Action& action = list_[index];
-  if (action.kind == Kind::sum_scalar || !may_start(action)) return false;
+  if (action.kind == ActionKind::sum_scalar || !may_start(action)) return false;
   // No new part begins while a higher class waits.
   if (is_collective(action) &&
-      !wires_.reductions.may_begin(action.kind == Kind::gather ? TrafficClass::values
-                                                               : TrafficClass::gradients))
+      !wires_.reductions.may_begin(action.kind == ActionKind::gather ? TrafficClass::values
+                                                                     : TrafficClass::gradients))
     return false;
   recorder_.start(index, now_ns());
   line.begun.push_back({start(action)});
@@ -59,30 +59,29 @@ bool Executor::begin(Line& line) {
 std::vector<std::int64_t> Executor::start(const Action& action) {
   std::vector<std::int64_t> requests;
   switch (action.kind) {
-    case Kind::send: {
+    case ActionKind::send: {
       const TrafficClass traffic =
           action.payload == Payload::unit ? TrafficClass::gradients : TrafficClass::pipeline;
       return {wires_.channels->send(action.peer, channel_of(action.payload), payload_of(action), traffic)};
     }
-    case Kind::receive:
+    case ActionKind::receive:
       return {wires_.channels->receive(action.peer, channel_of(action.payload), payload_of(action))};
-    case Kind::reduce:
+    case ActionKind::reduce:
       for (int block = action.first; block < action.last; ++block)
-        for (const Replicas::Root& root : replicas_.roots_of(block)) {
-          auto pieces = replicas_.pieces_of(root.unit, root.gradient, action.part, action.parts);
-          requests.push_back(
-              replicas_.sharded()
-                  ? wires_.reductions.sum_scatter(std::move(pieces),
-                                                  replicas_.own_piece_of(root, action.part, action.parts))
-                  : wires_.reductions.sum(std::move(pieces)));
+        for (const GradientUpdates::Root& root : updates_.roots_of(block)) {
+          auto pieces = updates_.pieces_of(root.unit, root.gradient, action.part, action.parts);
+          requests.push_back(updates_.sharded() ? wires_.reductions.sum_scatter(
+                                                      std::move(pieces),
+                                                      updates_.own_piece_of(root, action.part, action.parts))
+                                                : wires_.reductions.sum(std::move(pieces)));
         }
       return requests;
-    case Kind::gather:
+    case ActionKind::gather:
       for (int block = action.first; block < action.last; ++block)
-        for (int unit : replicas_.units_updated_by(block)) {
+        for (int unit : updates_.units_updated_by(block)) {
           if (stage_.unit(unit).flat_count() == 0) continue;  // rotary positions have no table
           requests.push_back(wires_.reductions.gather(
-              replicas_.pieces_of(unit, stage_.unit(unit).flat_values(), action.part, action.parts)));
+              updates_.pieces_of(unit, stage_.unit(unit).flat_values(), action.part, action.parts)));
         }
       return requests;
     default:
@@ -94,22 +93,22 @@ std::vector<std::int64_t> Executor::start(const Action& action) {
 std::int64_t Executor::bytes_of(int index) {
   const Action& action = list_[index];
   if (action.payload == Payload::unit) return static_cast<std::int64_t>(payload_of(action).bytes());
-  if (action.kind != Kind::reduce && action.kind != Kind::gather) return action.bytes;
+  if (action.kind != ActionKind::reduce && action.kind != ActionKind::gather) return action.bytes;
   const int ranks = wires_.reductions.size(), own = wires_.reductions.rank();
   std::int64_t sent = 0;
   const auto add = [&](int unit, const Tensor& flat, bool scatter, bool gather) {
-    const std::vector<Tensor> pieces = replicas_.pieces_of(unit, flat, action.part, action.parts);
+    const std::vector<Tensor> pieces = updates_.pieces_of(unit, flat, action.part, action.parts);
     for (int peer = 0; peer < ranks; ++peer)
       if (peer != own)
         sent += static_cast<std::int64_t>((scatter ? pieces[peer].bytes() : 0) +
                                           (gather ? pieces[own].bytes() : 0));
   };
   for (int block = action.first; block < action.last; ++block)
-    if (action.kind == Kind::reduce) {
-      for (const Replicas::Root& root : replicas_.roots_of(block))
-        add(root.unit, root.gradient, true, !replicas_.sharded());
+    if (action.kind == ActionKind::reduce) {
+      for (const GradientUpdates::Root& root : updates_.roots_of(block))
+        add(root.unit, root.gradient, true, !updates_.sharded());
     } else {
-      for (int unit : replicas_.units_updated_by(block))
+      for (int unit : updates_.units_updated_by(block))
         add(unit, stage_.unit(unit).flat_values(), false, true);
     }
   return sent;
@@ -128,7 +127,7 @@ bool Executor::is_done(Begun& begun, int index) {
 }
 
 Tensor Executor::payload_of(const Action& action) {
-  const int slot = action.kind == Kind::send ? action.slot : action.to_slot;
+  const int slot = action.kind == ActionKind::send ? action.slot : action.to_slot;
   switch (action.payload) {
     case Payload::activation:
       return buffer(slot, false).activation;
@@ -139,7 +138,7 @@ Tensor Executor::payload_of(const Action& action) {
     case Payload::memory_gradient:
       return buffer(slot, true).memory;
     case Payload::unit:
-      return replicas_.shared_part(action.first, action.part, action.parts);
+      return updates_.shared_part(action.first, action.part, action.parts);
     default:
       MP_CHECK(false, "no message carries {}", to_string(action));
       return {};

@@ -65,7 +65,7 @@ void Executor::backward(const Action& action) {
     slot.gradient = {};
     slot.scratch_mark = scratch_.mark();
     tape.weight_gradients =
-        action.kind == Kind::backward ? Tape::WeightGradients::now : Tape::WeightGradients::later;
+        action.kind == ActionKind::backward ? Tape::WeightGradients::now : Tape::WeightGradients::later;
     set_micro_batch(tape, *input_, action.micro_batch);
     if (action.from_slot >= 0) {
       slot.gradient = buffer(action.from_slot, true);
@@ -81,28 +81,28 @@ void Executor::backward(const Action& action) {
     copy(slot.gradient, to);
   }
   scratch_.release(slot.scratch_mark);
-  if (action.kind == Kind::backward) tape.clear();
+  if (action.kind == ActionKind::backward) tape.clear();
 }
 
 void Executor::compute(const Action& action) {
-  for (int block = action.first; action.clears && block < action.last; ++block) replicas_.clear(block);
+  for (int block = action.first; action.clears && block < action.last; ++block) updates_.clear(block);
   switch (action.kind) {
-    case Kind::forward:
+    case ActionKind::forward:
       forward(action);
       return;
-    case Kind::backward:
-    case Kind::backward_input:
+    case ActionKind::backward:
+    case ActionKind::backward_input:
       backward(action);
       break;
-    case Kind::backward_weight: {
+    case ActionKind::backward_weight: {
       std::vector<const Unit*> units;
       for (int block = action.first; block < action.last; ++block)
         for (int unit : stage_.model().blocks()[block].units) units.push_back(&stage_.unit(unit));
       slots_[action.slot].tape->run_weight_gradients(units);
       break;
     }
-    case Kind::update:
-      for (int block = action.first; block < action.last; ++block) replicas_.update(block, input_->rate);
+    case ActionKind::update:
+      for (int block = action.first; block < action.last; ++block) updates_.update(block, input_->rate);
       return;
     default:
       MP_CHECK(false, "the compute queue does not run {}", to_string(action));
@@ -110,11 +110,11 @@ void Executor::compute(const Action& action) {
   const Layout& layout = stage_.layout();
   const int per_shard = layout.micro_batches() / layout.local_data_shards();
   if ((action.micro_batch + 1) % per_shard != 0) return;
-  const auto made = action.kind == Kind::backward         ? Replicas::Made::all
-                    : action.kind == Kind::backward_input ? Replicas::Made::at_once
-                                                          : Replicas::Made::later;
+  const auto made = action.kind == ActionKind::backward         ? GradientUpdates::Made::all
+                    : action.kind == ActionKind::backward_input ? GradientUpdates::Made::at_once
+                                                                : GradientUpdates::Made::later;
   for (int block = action.first; block < action.last; ++block)
-    replicas_.fold(block, action.micro_batch / per_shard, made);
+    updates_.fold(block, action.micro_batch / per_shard, made);
 }
 
 /// Sends or receives a boundary and waits for it.

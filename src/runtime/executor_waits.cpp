@@ -34,13 +34,13 @@ int Executor::awaited(int compute_head) const {
 
 std::int64_t& Executor::wait_for(const Action& awaited) {
   switch (awaited.kind) {
-    case Kind::reduce:
-    case Kind::gather:
+    case ActionKind::reduce:
+    case ActionKind::gather:
       return spent_.wait_data;
-    case Kind::fetch:
-    case Kind::evict:
-    case Kind::stash:
-    case Kind::unstash:
+    case ActionKind::fetch:
+    case ActionKind::evict:
+    case ActionKind::stash:
+    case ActionKind::unstash:
       return spent_.wait_copy;
     default:
       return spent_.wait_pipeline;

@@ -8,11 +8,12 @@ namespace mindpipe {
 namespace {
 
 /// What passes over a whole context need; outputs of all blocks live side by side.
-Measure::Room room_of(const Config& config, const Worker& worker) {
+CostModel::Footprint footprint_of(const Config& config, const Worker& worker) {
   Config whole = config;
   whole.data.sequence = config.model.context;
-  Measure measure(whole, make_layout(whole, {}));
-  Measure::Room room = measure.evaluation_room(0, static_cast<int>(worker.plan().outline.blocks.size()));
+  CostModel measure(whole, make_layout(whole, {}));
+  CostModel::Footprint room =
+      measure.evaluation_footprint(0, static_cast<int>(worker.plan().outline.blocks.size()));
   room.scratch += bytes_for({config.model.width},
                             compute_dtype(config));  // the last row, which evaluation does not cut out
   return room;
@@ -31,8 +32,8 @@ Generator::Generator(const Config& config, Worker& worker)
       vocabulary_(config.model.vocabulary),
       context_(config.model.context),
       caches_(worker.memory(), MemoryClass::activations, cache_bytes(config)),
-      outputs_(worker.memory(), MemoryClass::activations, room_of(config, worker).kept),
-      scratch_(worker.memory(), MemoryClass::workspace, room_of(config, worker).scratch),
+      outputs_(worker.memory(), MemoryClass::activations, footprint_of(config, worker).kept),
+      scratch_(worker.memory(), MemoryClass::workspace, footprint_of(config, worker).scratch),
       inputs_(worker.memory(), MemoryClass::boundary,
               bytes_for({config.model.context}, DType::i32) +
                   bytes_for({padded_vocabulary(config.model.vocabulary, 1)}, DType::f32)),

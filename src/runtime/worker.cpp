@@ -7,7 +7,7 @@
 #include "comm/group.h"
 #include "comm/watchdog.h"
 #include "emulated/emulated_backend.h"
-#include "runtime/weights.h"
+#include "state/weights.h"
 
 namespace mindpipe {
 namespace {
@@ -69,7 +69,8 @@ void Worker::connect_stages() {
   const auto& ranks = plan_.step.program.ranks;
   for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank)
     for (const Action& action : ranks[rank])
-      if (action.kind == Kind::send) names.insert({rank, action.peer, static_cast<int>(action.payload)});
+      if (action.kind == ActionKind::send)
+        names.insert({rank, action.peer, static_cast<int>(action.payload)});
   channels_->use(*carrier_.transports, {names.begin(), names.end()});
 }
 
@@ -112,7 +113,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
                     : std::make_unique<Reductions>(*backend_);
 
   const int here = layout_.coord.pipeline;
-  const RankRoom& room = plan_.rooms[here];
+  const RankFootprint& room = plan_.rooms[here];
   std::vector<std::pair<int, int>> ranges;
   for (int chunk = 0; chunk < plan_.outline.all_chunks(); ++chunk)
     if (plan_.outline.rank_of(chunk) == here)
@@ -123,12 +124,12 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   stage_ = std::make_unique<Stage>(config, layout_, context, ranges);
   stage_->allocate_values();
   const RankMemory& placed = plan_.step.placement.ranks[here];
-  replicas_ = std::make_unique<Replicas>(*stage_, config, Groups{*tensor_, *data_, *pipeline_});
+  updates_ = std::make_unique<GradientUpdates>(*stage_, config, Groups{*tensor_, *data_, *pipeline_});
   if (plan_.purpose == Purpose::training) {
     stage_->allocate_gradients(placed);
-    replicas_->allocate(placed);
+    updates_->allocate(placed);
   }
-  replicas_->reserve(room.passes.zeros);
+  updates_->reserve(room.passes.zeros);
   tensor_->reserve(room.passes.exchange);
   data_->reserve(room.scalars.data_exchange());
   pipeline_->reserve(room.scalars.pipeline_exchange());
@@ -136,12 +137,12 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   backend_->reserve(room.passes.backend);
   const bool queued = carrier_.transports != nullptr || (!backend_->host_may_read() && world.size == 1);
   executor_ = std::make_unique<Executor>(
-      *stage_, *replicas_, plan_.outline, plan_.step,
+      *stage_, *updates_, plan_.outline, plan_.step,
       Wires{channels_.get(), *reductions_, waiting_, queued, pinned_ ? &*pinned_ : nullptr}, room.tapes,
       room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
   if (plan_.purpose == Purpose::training) {
-    Passage passage(*backend_, executor_->scratch(), plan_.passing);
-    replicas_->initialize(config.seed, threads_, passage);
+    StagingBuffer passage(*backend_, executor_->scratch(), plan_.passing);
+    updates_->initialize(config.seed, threads_, passage);
   }
 
   input_arena_ =

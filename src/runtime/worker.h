@@ -12,9 +12,9 @@
 #include "comm/staging.h"
 #include "core/sha256.h"
 #include "corpus/corpus.h"
+#include "plan/run_plan.h"
 #include "runtime/executor.h"
-#include "runtime/run_plan.h"
-#include "runtime/whole_tensor.h"
+#include "state/whole_tensor.h"
 
 namespace mindpipe {
 
@@ -78,7 +78,7 @@ class Worker {
   Backend& backend() { return *backend_; }
   Memory& memory() { return memory_; }
   Stage& stage() { return *stage_; }
-  Replicas& replicas() { return *replicas_; }
+  GradientUpdates& updates() { return *updates_; }
   Executor& executor() { return *executor_; }
   TrafficLedger& ledger() { return ledger_; }
   Waiting& waiting() { return waiting_; }
@@ -115,7 +115,7 @@ class Worker {
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<Reductions> reductions_;
   std::unique_ptr<Stage> stage_;
-  std::unique_ptr<Replicas> replicas_;
+  std::unique_ptr<GradientUpdates> updates_;
   std::unique_ptr<Executor> executor_;
   Arena input_arena_;
   StepInput input_;

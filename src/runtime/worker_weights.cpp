@@ -3,15 +3,15 @@
 #include <cstring>
 #include <map>
 
-#include "runtime/slot_reader.h"
-#include "runtime/weights.h"
 #include "runtime/worker.h"
+#include "state/state_reader.h"
+#include "state/weights.h"
 
 namespace mindpipe {
 namespace {
 
 /// Of elements [first, first + count) of a whole tensor, as it is stored, those that a shard has.
-void read_lines(SlotReader& reader, int unit, const StoredLines& has, std::int64_t first, std::int64_t count,
+void read_lines(StateReader& reader, int unit, const StoredLines& has, std::int64_t first, std::int64_t count,
                 std::byte* words) {
   for (std::int64_t l = std::max<std::int64_t>(0, (first - has.first) / has.line); l < has.lines; ++l) {
     const std::int64_t line = has.first + l * has.line;
@@ -39,7 +39,7 @@ void require_alike(Communicator& group, const std::vector<std::int64_t>& digest)
 /// Whether this rank's elements of it are to be taken: one stage of those that have the unit, one rank of
 /// those that have all of it.
 bool Worker::speaks_for(const WholeTensor::Source& source) {
-  if (replicas_->optimizer_of(source.unit) == nullptr || !stage_->counts_here(source.unit)) return false;
+  if (updates_->optimizer_of(source.unit) == nullptr || !stage_->counts_here(source.unit)) return false;
   return stage_->unit(source.unit).params()[source.param].split != Split::none || tensor_->rank() == 0;
 }
 
@@ -49,18 +49,18 @@ void Worker::pass_words(std::string_view slot, const std::vector<WholeTensor>& t
                         const TakeWords& take) {
   std::vector<Communicator*> groups{tensor_.get(), pipeline_.get()};
   // Values are whole on every data rank; state may be in parts, each on one rank.
-  if (slot != "value" && replicas_->sharded()) groups.push_back(data_.get());
+  if (slot != "value" && updates_->sharded()) groups.push_back(data_.get());
   int ranks = 1;
   for (Communicator* group : groups) ranks = std::max(ranks, group->size());
 
-  Passage passage(*backend_, executor_->scratch(), plan_.passing);
+  StagingBuffer passage(*backend_, executor_->scratch(), plan_.passing);
   auto* words = passage.host<std::byte>();
   // What arrives in a sum takes as much room as what is summed, and an alignment for each rank.
   const std::size_t room =
       ranks == 1 ? passage.bytes() : (passage.bytes() - static_cast<std::size_t>(ranks) * alignment) / 2;
   const auto most = static_cast<std::int64_t>(room / 8 * 2);
   std::byte* arriving = words + aligned(static_cast<std::size_t>(most) * 4);
-  SlotReader reader(*stage_, *replicas_, slot);
+  StateReader reader(*stage_, *updates_, slot);
   std::int64_t filled = 0;
   const auto pass_on = [&] {
     std::memset(words + filled * 4, 0, filled % 2 * 4);
@@ -92,7 +92,7 @@ void Worker::gather_weights(const TakeWords& take) {
 }
 
 void Worker::load_weights(const ReadElements& read) {
-  Passage passage(*backend_, executor_->scratch(), plan_.passing);
+  StagingBuffer passage(*backend_, executor_->scratch(), plan_.passing);
   const std::vector<WholeTensor> tensors = tensors_for_files(stage_->model());
   std::map<std::array<int, 3>, std::pair<const WholeTensor*, std::int64_t>>
       place;  // of each piece: its tensor, and the rows above it there
@@ -102,7 +102,7 @@ void Worker::load_weights(const ReadElements& read) {
   for (int u : stage_->local_units()) {
     Unit& unit = stage_->unit(u);
     set_values_in_pieces(
-        *backend_, unit, replicas_->optimizer_of(u), passage,
+        *backend_, unit, updates_->optimizer_of(u), passage,
         [&](std::int64_t first, std::int64_t count, float* flat) {
           std::fill_n(flat, count, 0.0f);
           for (const Stretch& stretch : stretches(unit, first, count)) {
@@ -121,11 +121,11 @@ void Worker::load_weights(const ReadElements& read) {
 /// Of all state in the parameters that no rank of the tensor group has alone: one speaks for all, so the
 /// others' are in no other digest.
 Sha256::Digest Worker::digest_of_copies() {
-  Passage passage(*backend_, executor_->scratch(), plan_.passing);
+  StagingBuffer passage(*backend_, executor_->scratch(), plan_.passing);
   auto* words = passage.host<std::byte>();
   Sha256 sha;
   for (const std::string_view slot : state_slots(config_)) {
-    SlotReader reader(*stage_, *replicas_, slot);
+    StateReader reader(*stage_, *updates_, slot);
     for (int u : stage_->local_units()) {
       const Unit& unit = stage_->unit(u);
       for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {

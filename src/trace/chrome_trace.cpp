@@ -127,9 +127,9 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
         const Recorder::Times& times = rank.steps[step][i];
         const int thread = tracks.of[step][i], stage = static_cast<int>(place);
         const std::int64_t bytes = rank.bytes.empty() ? action.bytes : rank.bytes[i];
-        if (action.kind == Kind::send)
+        if (action.kind == ActionKind::send)
           sends[{step, stage, action.peer, action.payload}].push_back({rank.rank, thread, times, bytes});
-        if (action.kind == Kind::receive)
+        if (action.kind == ActionKind::receive)
           receives[{step, action.peer, stage, action.payload}].push_back({rank.rank, thread, times, bytes});
         if (times.end == 0) continue;
         std::string args =

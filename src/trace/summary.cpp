@@ -117,7 +117,7 @@ std::vector<std::string> advice_on(const std::vector<TimeSpent>& stages, const R
     add(fmt::format(
         "updates take {:.0f} % of the time; {}a larger train.batch updates less often for the same tokens",
         percent(update),
-        facts.data > 1 && !facts.sharded_optimizer ? "train.zero: 1 shares them among the replicas; " : ""));
+        facts.data > 1 && !facts.sharded_optimizer ? "train.zero: 1 shares them among the updates; " : ""));
   if (const double scalars = share(all.scalars + (stages.size() == 1 ? all.wait_scalars : 0), all.steps);
       scalars > much_scalars)
     add(

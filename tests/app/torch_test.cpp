@@ -172,7 +172,7 @@ Answer answer_of(const Task& task, const std::string& precision) {
       Unit& unit = worker.stage().unit(index);
       if (unit.flat_count() == 0) continue;
       if (unit.dtype() == DType::f32) worker.backend().copy(unit.root(0), unit.flat_values());
-      for (const auto& [name, slot] : worker.replicas().optimizer_of(index)->slots())
+      for (const auto& [name, slot] : worker.updates().optimizer_of(index)->slots())
         if (name == "master") worker.backend().copy(unit.root(0), slot);
     }
     save_weights(worker, task.folder / "gradients.safetensors");

@@ -61,7 +61,8 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
   }
   std::size_t sends = 0;
   for (const auto& list : worker.plan().step.program.ranks)
-    sends += std::count_if(list.begin(), list.end(), [](const Action& a) { return a.kind == Kind::send; });
+    sends +=
+        std::count_if(list.begin(), list.end(), [](const Action& a) { return a.kind == ActionKind::send; });
   EXPECT_EQ(arrows.size(), sends * 2 * 2) << "of two replicas and two steps";
   for (const auto& [id, open] : arrows) EXPECT_EQ(open, 0) << id;
 }

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/fault_points.h"
 #include "comm/group.h"
 #include "comm/ledger.h"
-#include "comm/mutation.h"
 #include "tree.h"
 
 namespace mindpipe {

@@ -2,8 +2,8 @@
 #include <mpi.h>
 
 #include "comm/communicator.h"
+#include "comm/fault_points.h"
 #include "comm/mpi.h"
-#include "comm/mutation.h"
 #include "tree.h"
 
 namespace mindpipe {

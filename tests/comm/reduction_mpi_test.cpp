@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "comm/communicator.h"
-#include "comm/mutation.h"
-#include "comm/parts.h"
+#include "comm/fault_points.h"
+#include "core/bulk_parts.h"
 #include "tree.h"
 
 namespace mindpipe {

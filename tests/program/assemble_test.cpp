@@ -65,7 +65,7 @@ TEST(Assemble, MicroBatchesGoShardByShard) {
   outline.shards = 3;
   const PlannedStep step = make_program(outline, "1f1b");
   for (const Action& action : step.program.ranks[0])
-    if (action.kind == Kind::forward) {
+    if (action.kind == ActionKind::forward) {
       EXPECT_EQ(action.shard, action.micro_batch / 2);
     }
 }
@@ -74,8 +74,8 @@ TEST(Assemble, MicroBatchesGoShardByShard) {
 std::map<std::string, std::int64_t> sent_by(const std::vector<Action>& list) {
   std::map<std::string, std::int64_t> sent;
   for (const Action& action : list)
-    if (action.kind == Kind::send || is_collective(action))
-      sent[action.kind == Kind::send ? name_of(action.payload) : name_of(action.kind)] += action.bytes;
+    if (action.kind == ActionKind::send || is_collective(action))
+      sent[action.kind == ActionKind::send ? name_of(action.payload) : name_of(action.kind)] += action.bytes;
   return sent;
 }
 
@@ -114,19 +114,19 @@ TEST(Assemble, EncoderMemoryCrossesItsCutsBothWays) {
   outline.cuts[2] = {0, 32, 0, 64};   // between encoder and decoder: memory alone
   outline.cuts[3] = {8, 32, 16, 64};  // inside the decoder
   const Program program = make_program(outline, "1f1b").program;
-  const auto counts = [&](int rank, Kind kind, Payload payload) {
+  const auto counts = [&](int rank, ActionKind kind, Payload payload) {
     int count = 0;
     for (const Action& action : program.ranks[rank])
       count += action.kind == kind && action.payload == payload;
     return count;
   };
-  EXPECT_EQ(counts(1, Kind::send, Payload::activation), 0);
-  EXPECT_EQ(counts(1, Kind::send, Payload::memory), 2);
-  EXPECT_EQ(counts(1, Kind::receive, Payload::memory_gradient), 2);
-  EXPECT_EQ(counts(2, Kind::send, Payload::activation), 2);
-  EXPECT_EQ(counts(2, Kind::send, Payload::memory), 2);
-  EXPECT_EQ(counts(3, Kind::send, Payload::memory_gradient), 2);
-  EXPECT_EQ(counts(0, Kind::receive, Payload::memory_gradient), 0);
+  EXPECT_EQ(counts(1, ActionKind::send, Payload::activation), 0);
+  EXPECT_EQ(counts(1, ActionKind::send, Payload::memory), 2);
+  EXPECT_EQ(counts(1, ActionKind::receive, Payload::memory_gradient), 2);
+  EXPECT_EQ(counts(2, ActionKind::send, Payload::activation), 2);
+  EXPECT_EQ(counts(2, ActionKind::send, Payload::memory), 2);
+  EXPECT_EQ(counts(3, ActionKind::send, Payload::memory_gradient), 2);
+  EXPECT_EQ(counts(0, ActionKind::receive, Payload::memory_gradient), 0);
 }
 
 TEST(Assemble, ThePaddingOfInterleavedIsLeftOut) {
@@ -144,9 +144,9 @@ TEST(Assemble, AnEvaluationHasForwardsAndScalarsOnly) {
     for (const auto& list : step.program.ranks) {
       int forwards = 0, others = 0;
       for (const Action& action : list) {
-        forwards += action.kind == Kind::forward;
-        others += action.kind != Kind::forward && action.kind != Kind::send && action.kind != Kind::receive &&
-                  action.kind != Kind::sum_scalar;
+        forwards += action.kind == ActionKind::forward;
+        others += action.kind != ActionKind::forward && action.kind != ActionKind::send &&
+                  action.kind != ActionKind::receive && action.kind != ActionKind::sum_scalar;
       }
       EXPECT_EQ(forwards, 4 * outline.chunks) << schedule;
       EXPECT_EQ(others, 0) << schedule;

@@ -1,4 +1,4 @@
-#include "program/check.h"
+#include "program/checker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Program unchecked(const Outline& outline, const Order& order) {
   return program;
 }
 
-int find(const std::vector<Action>& list, Kind kind, int nth = 0, Payload payload = Payload::none) {
+int find(const std::vector<Action>& list, ActionKind kind, int nth = 0, Payload payload = Payload::none) {
   for (int i = 0; i < static_cast<int>(list.size()); ++i)
     if (list[i].kind == kind && (payload == Payload::none || list[i].payload == payload) && nth-- == 0)
       return i;
@@ -66,8 +66,8 @@ Order greedy_order(const Outline& outline, int tapes) {
           forward = true;
         }
       if (best < 0) continue;
-      order[rank].push_back(
-          {forward ? Kind::forward : Kind::backward, best, forward ? forwards[best] : backwards[best]});
+      order[rank].push_back({forward ? ActionKind::forward : ActionKind::backward, best,
+                             forward ? forwards[best] : backwards[best]});
       ++(forward ? forwards : backwards)[best];
       open[rank] += forward ? 1 : -1;
       moved = true;
@@ -131,8 +131,8 @@ TEST(Check, SwappedTicketsAreFound) {
   const Outline outline = equal_stages(4, 8);
   Program program = unchecked(outline, one_forward_one_backward_order(4, 8));
   std::vector<Action>& list = program.ranks[1];
-  const int a = find(list, Kind::receive, 2, Payload::activation),
-            b = find(list, Kind::send, 2, Payload::activation);
+  const int a = find(list, ActionKind::receive, 2, Payload::activation),
+            b = find(list, ActionKind::send, 2, Payload::activation);
   std::swap(list[a].ticket, list[b].ticket);
   const auto errors = check(program, outline);
   EXPECT_THAT(errors, Contains(HasSubstr("has ticket ")));
@@ -157,8 +157,8 @@ TEST(Check, AReceiveAfterItsReaderIsFound) {
   const Outline outline = equal_stages(2, 4);
   Program program = unchecked(outline, one_forward_one_backward_order(2, 4));
   std::vector<Action>& list = program.ranks[1];
-  const int receive = find(list, Kind::receive, 1, Payload::activation),
-            forward = find(list, Kind::forward, 1);
+  const int receive = find(list, ActionKind::receive, 1, Payload::activation),
+            forward = find(list, ActionKind::forward, 1);
   for (int i = receive; i < forward; ++i) swap_places(list, i, i + 1);
   EXPECT_THAT(check(program, outline), Contains(HasSubstr("which is not an earlier one")));
   for (Action& action : list) std::erase_if(action.after, [&](int earlier) { return earlier == forward; });
@@ -181,7 +181,7 @@ TEST(Check, ABackwardOutOfOrderIsFound) {
   const Outline outline = equal_stages(1, 3);
   Program program = unchecked(outline, gpipe_order(1, 3));
   std::vector<Action>& list = program.ranks[0];
-  const int first = find(list, Kind::backward);
+  const int first = find(list, ActionKind::backward);
   swap_places(list, first, first + 1);
   EXPECT_THAT(check(program, outline), Contains("rank 0, action 3 (backward of micro-batch 1, block 0): "
                                                 "micro-batch 0 is next (backwards of a unit ascend)"));
@@ -191,7 +191,7 @@ TEST(Check, ABufferReusedWhileItIsSentIsFound) {
   const Outline outline = equal_stages(2, 6);
   Program program = unchecked(outline, gpipe_order(2, 6));
   std::vector<Action>& list = program.ranks[0];
-  const int forward = find(list, Kind::forward, 2), send = find(list, Kind::send);
+  const int forward = find(list, ActionKind::forward, 2), send = find(list, ActionKind::send);
   ASSERT_TRUE(std::erase(list[forward].after, send));
   EXPECT_THAT(check(program, outline),
               Contains(HasSubstr("(forward of micro-batch 2, block 0): writes buffer 2 while action 2 (send "
@@ -202,7 +202,7 @@ TEST(Check, AReceiveIntoABufferThatIsStillReadIsFound) {
   const Outline outline = equal_stages(2, 6);
   Program program = unchecked(outline, gpipe_order(2, 6));
   std::vector<Action>& list = program.ranks[1];
-  list[find(list, Kind::receive, 2)].after.clear();
+  list[find(list, ActionKind::receive, 2)].after.clear();
   EXPECT_THAT(check(program, outline), Contains(HasSubstr("may still use it")));
 }
 
@@ -248,8 +248,8 @@ TEST(Check, AWrongFoldIsFound) {
   outline.shards = 2;
   Program program = make_program(outline, "1f1b").program;
   std::vector<Action>& list = program.ranks[0];
-  list[find(list, Kind::backward, 1)].fold = false;
-  list[find(list, Kind::backward, 2)].fold = true;
+  list[find(list, ActionKind::backward, 1)].fold = false;
+  list[find(list, ActionKind::backward, 2)].fold = true;
   EXPECT_THAT(check(program, outline),
               ElementsAre(HasSubstr("shard 0 ends here, but its gradients are not folded"),
                           HasSubstr("folds shard 1 before its end")));
@@ -260,7 +260,7 @@ TEST(Check, WorkBetweenThePiecesOfABackwardIsFound) {
   Program program = unchecked(outline, one_forward_one_backward_order(1, 2));
   std::vector<Action>& list = program.ranks[0];
   // Cuts the first backward into two pieces, with the next forward between them.
-  const int backward = find(list, Kind::backward), next = find(list, Kind::forward, 1);
+  const int backward = find(list, ActionKind::backward), next = find(list, ActionKind::forward, 1);
   ASSERT_EQ(next, backward + 1);
   Action piece = list[backward];
   list[backward].first = piece.last = 1;
@@ -275,7 +275,7 @@ TEST(Check, ABlockThatIsUpdatedTwiceIsFound) {
   const Outline outline = equal_stages(1, 2);
   Program program = unchecked(outline, gpipe_order(1, 2));
   std::vector<Action>& list = program.ranks[0];
-  const Action update = list[find(list, Kind::update)];
+  const Action update = list[find(list, ActionKind::update)];
   list.push_back(update);
   EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("is updated a second time")));
 }
@@ -286,7 +286,7 @@ TEST(Check, ATicketOfTwoTasksIsFound) {
   Program program = unchecked(outline, gpipe_order(2, 2));
   // Each list ends with a gather of its own, so tickets ascend in both all the same.
   Action &one = program.ranks[0].back(), &other = program.ranks[1].back();
-  ASSERT_TRUE(one.kind == Kind::gather && other.kind == Kind::gather);
+  ASSERT_TRUE(one.kind == ActionKind::gather && other.kind == ActionKind::gather);
   one.ticket = other.ticket = std::max(one.ticket, other.ticket);
   EXPECT_THAT(check(program, outline),
               ElementsAre(HasSubstr("ticket " + std::to_string(one.ticket) + " is given twice")));
@@ -295,7 +295,7 @@ TEST(Check, ATicketOfTwoTasksIsFound) {
 TEST(Check, AKindOfAnotherDayIsRefused) {
   const Outline outline = equal_stages(1, 1);
   Program program = unchecked(outline, gpipe_order(1, 1));
-  program.ranks[0][0].kind = Kind::evict;
+  program.ranks[0][0].kind = ActionKind::evict;
   EXPECT_THAT(check(program, outline),
               ElementsAre("rank 0, action 0 (evict of micro-batch 0, block 0): has no place in a step"));
 }

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "program/assemble.h"
-#include "program/check.h"
+#include "program/checker.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
 
@@ -23,7 +23,7 @@ std::int64_t gradient_bytes(const PlannedStep& step, int rank = 0) {
   return step.placement.ranks[rank].bytes[static_cast<int>(MemoryClass::gradients)];
 }
 
-int find_last(const std::vector<Action>& list, Kind kind, int block) {
+int find_last(const std::vector<Action>& list, ActionKind kind, int block) {
   for (int i = static_cast<int>(list.size()); i-- > 0;)
     if (list[i].kind == kind && list[i].first == block) return i;
   ADD_FAILURE() << "no " << name_of(kind) << " of block " << block;
@@ -36,7 +36,7 @@ TEST(ShardedGradients, OneMicroBatchNeedsTwoSlabsAndThePartsThatMovedOut) {
   EXPECT_EQ(gradient_bytes(step), 2 * 40 + 4 * 20) << "the last two blocks leave their parts where they are";
   std::vector<int> slabs, places;
   for (const Action& action : step.program.ranks[0])
-    if (action.kind == Kind::reduce) slabs.push_back(action.slot), places.push_back(action.to_slot);
+    if (action.kind == ActionKind::reduce) slabs.push_back(action.slot), places.push_back(action.to_slot);
   EXPECT_THAT(slabs, ElementsAre(0, 1, 0, 1, 0, 1));
   EXPECT_THAT(places, ElementsAre(0, 1, 2, 3, -1, -1));
 }
@@ -109,7 +109,7 @@ TEST(ShardedGradients, EveryMissingWaitIsFound) {
       for (int index = 0; index < static_cast<int>(list.size()); ++index) {
         const std::vector<int> waits = list[index].after;
         for (int earlier : waits) {
-          waits_for_sums += is_backward(list[index]) && list[earlier].kind == Kind::reduce;
+          waits_for_sums += is_backward(list[index]) && list[earlier].kind == ActionKind::reduce;
           std::erase(list[index].after, earlier);
           EXPECT_FALSE(check(program, outline).empty())
               << schedule << ": " << line_of(list[index], index) << " without " << earlier;
@@ -127,9 +127,9 @@ struct Controls : ::testing::Test {
 };
 
 TEST_F(Controls, ASlabWrittenWhileASumStillReadsItIsFound) {
-  Action& backward = list[find_last(list, Kind::backward, 1)];
+  Action& backward = list[find_last(list, ActionKind::backward, 1)];
   ASSERT_EQ(backward.after.size(), 1u);
-  ASSERT_EQ(list[backward.after[0]].kind, Kind::reduce);
+  ASSERT_EQ(list[backward.after[0]].kind, ActionKind::reduce);
   backward.after.clear();
   EXPECT_THAT(
       check(program, outline),
@@ -137,7 +137,7 @@ TEST_F(Controls, ASlabWrittenWhileASumStillReadsItIsFound) {
 }
 
 TEST_F(Controls, APartThatStaysInASlabThatOthersWriteIsFound) {
-  list[find_last(list, Kind::reduce, 3)].to_slot = -1;
+  list[find_last(list, ActionKind::reduce, 3)].to_slot = -1;
   EXPECT_THAT(check(program, outline),
               ElementsAre(HasSubstr(
                   "writes gradient slab 0, where this rank's part of block 3 stays until its update")));
@@ -145,7 +145,7 @@ TEST_F(Controls, APartThatStaysInASlabThatOthersWriteIsFound) {
 
 TEST_F(Controls, TwoBlocksInOneSlabAtOnceAreFound) {
   for (Action& action : list)
-    if (action.kind == Kind::reduce) action.slot = 0;
+    if (action.kind == ActionKind::reduce) action.slot = 0;
   EXPECT_THAT(check(program, outline),
               Contains(HasSubstr("while the sum of block 3 over data may still read it")));
 }
@@ -154,7 +154,7 @@ TEST_F(Controls, AReturnToASlabThatOthersHaveTakenIsFound) {
   outline.micro_batches = 2;
   program = make_program(outline, "1f1b").program;
   for (Action& action : program.ranks[0])
-    if (action.kind == Kind::reduce) action.slot = 0;
+    if (action.kind == ActionKind::reduce) action.slot = 0;
   EXPECT_THAT(check(program, outline), Contains(HasSubstr("which block 3 has taken over")));
 }
 

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/parts.h"
-#include "program/check.h"
+#include "core/bulk_parts.h"
+#include "program/checker.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
 
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 constexpr std::int64_t mebibyte = 1 << 20;
 
-/// Two replicas; block 0 has 10 MiB of gradients, three parts, and half of that in values, two.
+/// Two updates; block 0 has 10 MiB of gradients, three parts, and half of that in values, two.
 Outline with_a_large_block(Outline outline) {
   outline.data = 2;
   outline.sharded_optimizer = true;
@@ -23,7 +23,7 @@ Outline with_a_large_block(Outline outline) {
   return outline;
 }
 
-std::vector<std::string> texts_of(const std::vector<Action>& list, Kind kind) {
+std::vector<std::string> texts_of(const std::vector<Action>& list, ActionKind kind) {
   std::vector<std::string> texts;
   for (const Action& action : list)
     if (action.kind == kind) texts.push_back(to_string(action));
@@ -32,10 +32,10 @@ std::vector<std::string> texts_of(const std::vector<Action>& list, Kind kind) {
 
 TEST(Parts, OfASumOrAGatherAreActionsOfTheirOwnWithTickets) {
   const Program program = make_program(with_a_large_block(equal_stages(1, 2, 1, {}, 2)), "1f1b").program;
-  EXPECT_THAT(texts_of(program.ranks[0], Kind::reduce),
+  EXPECT_THAT(texts_of(program.ranks[0], ActionKind::reduce),
               ElementsAre("reduce block 1 over data", "reduce block 0 over data, part 1 of 3",
                           "reduce block 0 over data, part 2 of 3", "reduce block 0 over data, part 3 of 3"));
-  EXPECT_THAT(texts_of(program.ranks[0], Kind::gather),
+  EXPECT_THAT(texts_of(program.ranks[0], ActionKind::gather),
               ElementsAre("gather block 0 over data, part 1 of 2", "gather block 0 over data, part 2 of 2",
                           "gather block 1 over data"));
   std::int64_t ticket = -1;
@@ -54,9 +54,9 @@ TEST(Parts, HaveTheVolumeOfTheWhole) {
     std::int64_t reduced = 0, gathered = 0, sent = 0;
     const PlannedStep step = make_program(outline, "1f1b");
     for (const Action& action : step.program.ranks[0]) {
-      if (action.kind == Kind::reduce) reduced += action.bytes;
-      if (action.kind == Kind::gather) gathered += action.bytes;
-      if (action.kind == Kind::send && action.payload == Payload::unit) sent += action.bytes;
+      if (action.kind == ActionKind::reduce) reduced += action.bytes;
+      if (action.kind == ActionKind::gather) gathered += action.bytes;
+      if (action.kind == ActionKind::send && action.payload == Payload::unit) sent += action.bytes;
       if (action.queue == Queue::group || action.payload == Payload::unit) {
         EXPECT_LE(action.bytes, bulk_part_bytes) << to_string(action);
       }
@@ -89,9 +89,10 @@ TEST(Parts, LetAMessageOfAHigherClassThrough) {
   std::vector<std::int64_t> ends;
   std::int64_t made = 0, sent = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i].kind == Kind::reduce && list[i].first == 3) ends.push_back(step.expected.spans[1][i].end);
-    if (list[i].kind == Kind::backward && list[i].first == 2) made = step.expected.spans[1][i].end;
-    if (list[i].kind == Kind::send && list[i].payload == Payload::gradient)
+    if (list[i].kind == ActionKind::reduce && list[i].first == 3)
+      ends.push_back(step.expected.spans[1][i].end);
+    if (list[i].kind == ActionKind::backward && list[i].first == 2) made = step.expected.spans[1][i].end;
+    if (list[i].kind == ActionKind::send && list[i].payload == Payload::gradient)
       sent = step.expected.spans[1][i].end;
   }
   ASSERT_EQ(ends.size(), 4u);
@@ -107,7 +108,8 @@ struct PartControls : ::testing::Test {
   std::vector<int> sums() const {
     std::vector<int> places;
     for (int i = 0; i < static_cast<int>(program.ranks[0].size()); ++i)
-      if (program.ranks[0][i].kind == Kind::reduce && program.ranks[0][i].first == 0) places.push_back(i);
+      if (program.ranks[0][i].kind == ActionKind::reduce && program.ranks[0][i].first == 0)
+        places.push_back(i);
     return places;
   }
 };
@@ -135,7 +137,7 @@ TEST_F(PartControls, ASlabWrittenBeforeTheLastPartHasReadItIsFound) {
   for (Action& action : program.ranks[0])
     if (is_backward(action))
       for (int& earlier : action.after)
-        if (program.ranks[0][earlier].kind == Kind::reduce && program.ranks[0][earlier].part == 2)
+        if (program.ranks[0][earlier].kind == ActionKind::reduce && program.ranks[0][earlier].part == 2)
           --earlier;  // the part before
   EXPECT_THAT(check(program, outline), Contains(HasSubstr("may still read it")));
 }

@@ -55,9 +55,9 @@ TEST(Place, BuffersNeverSlowAStepDown) {
     for (auto& list : other.ranks)
       for (Action& action : list)
         std::erase_if(action.after, [&](int earlier) {
-          const Kind before = list[earlier].kind;
-          return (action.kind == Kind::receive && before != Kind::receive) ||
-                 (action.queue == Queue::compute && before == Kind::send);
+          const ActionKind before = list[earlier].kind;
+          return (action.kind == ActionKind::receive && before != ActionKind::receive) ||
+                 (action.queue == Queue::compute && before == ActionKind::send);
         });
     EXPECT_LE(two.expected.step, simulate(other, durations_of(other, outline, {}), {}).step * 1.006)
         << schedule;
@@ -72,7 +72,7 @@ TEST(Place, AVHandsItsMiddleOverWithoutMessages) {
     if (is_message(action)) {
       EXPECT_EQ(action.peer, 1);
     }
-    if (action.kind == Kind::forward) {
+    if (action.kind == ActionKind::forward) {
       EXPECT_TRUE(action.from_slot >= 0 && action.to_slot >= 0) << to_string(action);
     }
   }

@@ -158,7 +158,7 @@ TEST(Simulate, MeasuredDurationsReplaceTheTable) {
   const PlannedStep step = make_program(outline, "1f1b");
   Durations measured = durations_of(step.program, outline, {});
   for (std::size_t i = 0; i < measured[1].size(); ++i)
-    if (step.program.ranks[1][i].kind == Kind::forward) measured[1][i] += 250;
+    if (step.program.ranks[1][i].kind == ActionKind::forward) measured[1][i] += 250;
   EXPECT_EQ(simulate(step.program, measured, {}).step, step.expected.step + 500);
 }
 

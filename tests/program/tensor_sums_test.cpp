@@ -13,7 +13,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// The span of the n-th action of a kind on a rank.
-Span span_of(const PlannedStep& step, int rank, Kind kind, int nth = 0, Payload payload = Payload::none) {
+Span span_of(const PlannedStep& step, int rank, ActionKind kind, int nth = 0,
+             Payload payload = Payload::none) {
   const auto& list = step.program.ranks[rank];
   for (std::size_t i = 0; i < list.size(); ++i)
     if (list[i].kind == kind && (payload == Payload::none || list[i].payload == payload) && nth-- == 0)
@@ -33,7 +34,8 @@ TEST(TensorSums, AreTimeOfTheirPassLatencyAndBytes) {
   outline.blocks[0].forward_sums = {2, 100}, outline.blocks[0].backward_sums = {1, 50};
   for (int shared : {-1, 0}) {
     const PlannedStep step = make_program(outline, "1f1b", with_tensor({10, 1000, shared}));
-    const Span forward = span_of(step, 0, Kind::forward), backward = span_of(step, 0, Kind::backward);
+    const Span forward = span_of(step, 0, ActionKind::forward),
+               backward = span_of(step, 0, ActionKind::backward);
     EXPECT_EQ(forward.end - forward.start, 1000 + 2 * 10 + 100) << shared;
     EXPECT_EQ(backward.end - backward.start, 2000 + 10 + 50) << shared;
     EXPECT_THAT(step.expected.sums, ElementsAre(2 * 10 + 100 + 10 + 50)) << shared;
@@ -50,12 +52,12 @@ TEST(TensorSums, OfABlockAreThoseOfItsPasses) {
     int sums = 0;
     std::int64_t bytes = 0;
     for (const Action& action : program.ranks[0]) {
-      if (action.kind == Kind::forward) {
+      if (action.kind == ActionKind::forward) {
         EXPECT_EQ(action.sums, 3);
         EXPECT_EQ(action.bytes, 130);
       }
       if (is_backward(action)) sums += action.sums, bytes += action.bytes;
-      if (action.kind == Kind::backward_weight) {
+      if (action.kind == ActionKind::backward_weight) {
         EXPECT_EQ(action.sums, 0) << "what crosses ranks is in the input's half";
       }
     }
@@ -72,12 +74,12 @@ TEST(TensorSums, WaitForAMessageThatHasASharedLink) {
   Network network = with_tensor({0, 1000, 0});
   network.message = {0, 1000, 0};
   const PlannedStep step = make_program(outline, "gpipe", network);
-  EXPECT_EQ(span_of(step, 0, Kind::forward, 0).end, 1000 + 100);
-  EXPECT_EQ(span_of(step, 0, Kind::send, 0, Payload::activation).end, 1100 + 1500);
-  EXPECT_EQ(span_of(step, 0, Kind::forward, 1).end, 2600 + 100)
+  EXPECT_EQ(span_of(step, 0, ActionKind::forward, 0).end, 1000 + 100);
+  EXPECT_EQ(span_of(step, 0, ActionKind::send, 0, Payload::activation).end, 1100 + 1500);
+  EXPECT_EQ(span_of(step, 0, ActionKind::forward, 1).end, 2600 + 100)
       << "computed at 2100, the link is free at 2600";
   EXPECT_EQ(step.expected.sums[0], 100 + 500 + 100) << "waits for the link are the sums'";
-  EXPECT_EQ(span_of(step, 0, Kind::send, 1, Payload::activation).end, 2700 + 1500);
+  EXPECT_EQ(span_of(step, 0, ActionKind::send, 1, Payload::activation).end, 2700 + 1500);
 }
 
 /// Of what waits for a link a sum goes first: passes wait for it.
@@ -93,11 +95,11 @@ TEST(TensorSums, GoBeforeAllOtherTraffic) {
   const PlannedStep step = make_program(outline, "1f1b", network);
   // Backwards end at 4000 and 5000; the reductions run from 4000 and 5500; block 0 is computed at 6000, its
   // sum waits until 7000.
-  EXPECT_EQ(span_of(step, 0, Kind::reduce, 0).end, 5500);
-  EXPECT_EQ(span_of(step, 0, Kind::reduce, 1).end, 7000);
-  EXPECT_EQ(span_of(step, 0, Kind::backward, 2).end, 7100);
+  EXPECT_EQ(span_of(step, 0, ActionKind::reduce, 0).end, 5500);
+  EXPECT_EQ(span_of(step, 0, ActionKind::reduce, 1).end, 7000);
+  EXPECT_EQ(span_of(step, 0, ActionKind::backward, 2).end, 7100);
   outline.data = 1;
-  EXPECT_EQ(span_of(make_program(outline, "1f1b", network), 0, Kind::backward, 2).end, 6100);
+  EXPECT_EQ(span_of(make_program(outline, "1f1b", network), 0, ActionKind::backward, 2).end, 6100);
 }
 
 TEST(TensorSums, SeveralInAPassLetMessagesThroughInBetween) {
@@ -109,9 +111,9 @@ TEST(TensorSums, SeveralInAPassLetMessagesThroughInBetween) {
   const PlannedStep step = make_program(outline, "gpipe", network);
   // Four times 250 ns of computing and a sum of 100; the first micro-batch's message goes while the second
   // one computes.
-  EXPECT_EQ(span_of(step, 0, Kind::forward, 0).end, 1400);
-  EXPECT_EQ(span_of(step, 0, Kind::send, 0, Payload::activation).end, 1500);
-  EXPECT_EQ(span_of(step, 0, Kind::forward, 1).end, 2800) << "nothing was in its way";
+  EXPECT_EQ(span_of(step, 0, ActionKind::forward, 0).end, 1400);
+  EXPECT_EQ(span_of(step, 0, ActionKind::send, 0, Payload::activation).end, 1500);
+  EXPECT_EQ(span_of(step, 0, ActionKind::forward, 1).end, 2800) << "nothing was in its way";
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ std::vector<Action> ring_of_two(int rounds) {
   std::vector<Action> list;
   for (int round = 0; round < rounds; ++round) {
     Action write, carry, add;
-    write.kind = Kind::forward;
-    carry.kind = Kind::send, carry.queue = Queue::channel, carry.payload = Payload::activation;
-    add.kind = Kind::reduce, add.queue = Queue::group;
+    write.kind = ActionKind::forward;
+    carry.kind = ActionKind::send, carry.queue = Queue::channel, carry.payload = Payload::activation;
+    add.kind = ActionKind::reduce, add.queue = Queue::group;
     if (round >= 2) write.after = {3 * (round - 2) + 1}, carry.after = {3 * (round - 2) + 2};
     carry.after.push_back(3 * round);
     add.after = {3 * round + 1};

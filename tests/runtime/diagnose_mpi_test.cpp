@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// A pipeline of two stages, the rest replicas, that has seen one batch; blocks: embedding, 3 x (attention,
+/// A pipeline of two stages, the rest updates, that has seen one batch; blocks: embedding, 3 x (attention,
 /// mlp), head.
 class Diagnosis : public testing::Test {
  protected:

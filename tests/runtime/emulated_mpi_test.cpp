@@ -120,7 +120,7 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
     const int here = worker.layout().coord.pipeline;
     std::int64_t forward = 0;
     for (std::size_t i = 0; i < worker.executor().list().size(); ++i)
-      if (worker.executor().list()[i].kind == Kind::forward)
+      if (worker.executor().list()[i].kind == ActionKind::forward)
         forward = std::max(forward, expected.spans[here][i].end - expected.spans[here][i].start);
     EXPECT_GE(forward * c.schedule.chunks, 4'000'000);
     double off = 1, measured = 0;

@@ -53,15 +53,15 @@ std::map<std::pair<Axis, TrafficClass>, std::int64_t> expected_calls(Worker& wor
   const Coord& grid = worker.layout().grid;
   std::map<std::pair<Axis, TrafficClass>, std::int64_t> calls;
   for (const Action& action : worker.executor().list()) {
-    if (action.kind == Kind::send)
+    if (action.kind == ActionKind::send)
       ++calls[{Axis::pipeline,
                action.payload == Payload::unit ? TrafficClass::gradients : TrafficClass::pipeline}];
     if (grid.data == 1) continue;
-    if (action.kind == Kind::reduce)
+    if (action.kind == ActionKind::reduce)
       calls[{Axis::data, TrafficClass::gradients}] +=
-          static_cast<std::int64_t>(worker.replicas().roots_of(action.first).size());
-    if (action.kind == Kind::gather)
-      for (int unit : worker.replicas().units_updated_by(action.first))
+          static_cast<std::int64_t>(worker.updates().roots_of(action.first).size());
+    if (action.kind == ActionKind::gather)
+      for (int unit : worker.updates().units_updated_by(action.first))
         calls[{Axis::data, TrafficClass::values}] += worker.stage().unit(unit).flat_count() > 0;
   }
   if (grid.data > 1) calls[{Axis::data, TrafficClass::scalars}] = worker.config().train.zero > 0 ? 3 : 2;

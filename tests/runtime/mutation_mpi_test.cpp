@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include "comm/mutation.h"
+#include "comm/fault_points.h"
 #include "runtime/parity_cases.h"
 
 namespace mindpipe {
@@ -44,8 +44,8 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 
 /// Everything that can be left out.
 std::vector<std::string> all_mutations() {
-  std::vector<std::string> names{"replicas.fold", "replicas.combine_sequence", "replicas.add_uses",
-                                 "replicas.clear"};
+  std::vector<std::string> names{"gradients.fold", "gradients.combine_sequence", "gradients.add_uses",
+                                 "gradients.clear"};
   for (const char* axis : {"tensor", "data", "pipeline"})
     for (const char* operation : {"sum", "sum_scatter", "gather", "maximum", "sum_scalars", "sum_integers"})
       names.push_back(fmt::format("{}.{}", axis, operation));

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "runtime/parity.h"
-#include "runtime/weights.h"
+#include "state/weights.h"
 
 namespace mindpipe {
 

@@ -37,7 +37,7 @@ inline RunPlan with_room(RunPlan plan, double factor) {
     bytes = static_cast<std::decay_t<decltype(bytes)>>(
         aligned(static_cast<std::size_t>(static_cast<double>(bytes) * factor)));
   };
-  for (RankRoom& room : plan.rooms) {
+  for (RankFootprint& room : plan.rooms) {
     for (std::size_t& tape : room.tapes) grow(tape);
     for (std::size_t* bytes :
          {&room.passes.scratch, &room.passes.exchange, &room.passes.zeros, &room.passes.backend.products,

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/measure.h"
+#include "plan/cost_model.h"
 #include "runtime/small_models.h"
 
 using ::testing::Contains;
@@ -14,7 +14,7 @@ namespace {
 
 std::vector<ProductCall> products_of(Config config) {
   config = resolve(config);
-  return Measure(config, make_layout(config, {})).products();
+  return CostModel(config, make_layout(config, {})).products();
 }
 
 TEST(Products, OfAConfigurationAreListedForTuning) {

@@ -185,7 +185,7 @@ inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   lines[{Axis::data, TrafficClass::gradients}] = {
       (zero > 0 ? 1 : 2) * (d - 1) * f32 * reduced / (alike ? d : 1), !alike};
   lines[{Axis::data, TrafficClass::values}] = {zero > 0 ? (d - 1) * e * gathered : 0, true};
-  // Loss and valid tokens; where gradients are cut among the replicas, the squares of all chunks of
+  // Loss and valid tokens; where gradients are cut among the updates, the squares of all chunks of
   // statistics.
   lines[{Axis::data, TrafficClass::scalars}] = {2 * bytes_of_scalars(1, d, here.data) +
                                                 (zero > 0 ? bytes_of_scalars(squares, d, here.data) : 0)};

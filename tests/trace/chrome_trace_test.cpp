@@ -115,7 +115,7 @@ TEST(ChromeTrace, PartsThatTravelAtATimeHaveTracksOfTheirOwn) {
       Recorder::Times* before = nullptr;
       for (std::size_t i = 0; i < times.size(); ++i) {
         const Action& action = traced.plan.program.ranks[rank][i];
-        if (action.queue != Queue::group || action.kind == Kind::sum_scalar) continue;
+        if (action.queue != Queue::group || action.kind == ActionKind::sum_scalar) continue;
         times[i].start = before == nullptr ? times[i].start - 40 : before->start + 20;
         times[i].end = times[i].start + 30;
         before = &times[i];
@@ -170,7 +170,7 @@ TEST(ChromeTrace, EveryMessageIsAnArrowFromItsSendToItsReceive) {
     const Traced traced(with_everything(equal_stages(3, 6, has_chunks(schedule) ? 2 : 1)), schedule);
     std::size_t sends = 0;
     for (const auto& list : traced.plan.program.ranks)
-      for (const Action& action : list) sends += action.kind == Kind::send;
+      for (const Action& action : list) sends += action.kind == ActionKind::send;
     std::map<std::string, Json> tails;
     for (const Json& event : traced.events("s"))
       ASSERT_TRUE(tails.emplace(event["id"], event).second) << event;
@@ -194,7 +194,7 @@ TEST(ChromeTrace, AnActionThatNeverRanIsLeftOut) {
   Traced traced(equal_stages(2, 2), "1f1b");
   const std::size_t before = traced.events("X").size(), arrows = traced.events("f").size();
   int send = 0;
-  while (traced.plan.program.ranks[0][send].kind != Kind::send) ++send;
+  while (traced.plan.program.ranks[0][send].kind != ActionKind::send) ++send;
   traced.ranks[0].steps[1][send] = {};
   traced.write();
   EXPECT_EQ(traced.events("X").size(), before - 1);

@@ -1,4 +1,4 @@
-#include "runtime/whole_tensor.h"
+#include "state/whole_tensor.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "comm/mutation.h"
+#include "comm/fault_points.h"
 
 #include <fmt/core.h>
 

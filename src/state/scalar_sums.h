@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "optim/unit_optimizer.h"
-#include "runtime/stage.h"
+#include "state/stage.h"
 
 namespace mindpipe {
 

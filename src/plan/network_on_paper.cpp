@@ -1,9 +1,9 @@
-#include "runtime/network_on_paper.h"
+#include "plan/network_on_paper.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/measure.h"
+#include "plan/cost_model.h"
 
 namespace mindpipe {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/scalar_sums.h"
+#include "state/scalar_sums.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "runtime/layout.h"
+#include "state/layout.h"
 
 #include <sched.h>
 

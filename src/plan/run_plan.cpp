@@ -1,12 +1,12 @@
-#include "runtime/run_plan.h"
+#include "plan/run_plan.h"
 
 #include <algorithm>
 #include <numeric>
 
 #include "comm/reduction.h"
+#include "plan/network_on_paper.h"
 #include "program/partition.h"
-#include "runtime/network_on_paper.h"
-#include "runtime/replicas.h"
+#include "state/gradient_updates.h"
 
 namespace mindpipe {
 namespace {
@@ -30,36 +30,37 @@ std::vector<int> units_of(const Outline& outline, const Model& model, int rank) 
 
 /// A slot's tape is as large as the largest chunk that its list ever puts there; the first slot serves
 /// evaluations too.
-RankRoom room_of(const RunPlan& plan, Measure& measure, int rank) {
+RankFootprint footprint_of(const RunPlan& plan, CostModel& measure, int rank) {
   const Outline& outline = plan.outline;
-  RankRoom room;
+  RankFootprint room;
   room.tapes.resize(plan.step.placement.ranks[rank].arenas);
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
     const int first = outline.first_block[chunk], last = outline.first_block[chunk + 1];
-    const Measure::Room trained = measure.room(first, last), evaluated = measure.evaluation_room(first, last);
+    const CostModel::Footprint trained = measure.room(first, last),
+                               evaluated = measure.evaluation_footprint(first, last);
     room.passes.include(evaluated);
     room.tapes[0] = std::max(room.tapes[0], evaluated.kept);
     if (plan.purpose == Purpose::reading) continue;
     room.passes.include(trained);
     for (const Action& action : plan.step.program.ranks[rank])
-      if (action.kind == Kind::forward && action.chunk == chunk)
+      if (action.kind == ActionKind::forward && action.chunk == chunk)
         room.tapes[action.slot] = std::max(room.tapes[action.slot], trained.kept);
   }
   // Evaluation goes through neighbouring chunks of one rank in one breath.
   if (outline.stages == 1)
-    room.tapes[0] =
-        std::max(room.tapes[0], measure.evaluation_room(0, static_cast<int>(outline.blocks.size())).kept);
+    room.tapes[0] = std::max(room.tapes[0],
+                             measure.evaluation_footprint(0, static_cast<int>(outline.blocks.size())).kept);
   return room;
 }
 
 /// What arrives of one part of a sum over data, the largest of all that the list has, on each data rank.
-std::vector<std::size_t> reduction_rooms(const RunPlan& plan, Measure& measure, int rank) {
+std::vector<std::size_t> reduction_rooms(const RunPlan& plan, CostModel& measure, int rank) {
   const Outline& outline = plan.outline;
   std::vector<std::size_t> rooms(outline.data, 0);
   if (outline.data == 1) return rooms;
   for (const Action& action : plan.step.program.ranks[rank]) {
-    if (action.kind != Kind::reduce || action.part > 0) continue;
+    if (action.kind != ActionKind::reduce || action.part > 0) continue;
     for (int block = action.first; block < action.last; ++block)
       for (int u : measure.model().blocks()[block].units) {
         const Unit& unit = *measure.model().units()[u];
@@ -75,7 +76,7 @@ std::vector<std::size_t> reduction_rooms(const RunPlan& plan, Measure& measure, 
   return rooms;
 }
 
-ScalarCounts scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, Measure& measure,
+ScalarCounts scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& measure,
                         int rank) {
   std::int64_t chunks = 0;
   for (int u : units_of(plan.outline, measure.model(), rank))
@@ -83,8 +84,8 @@ ScalarCounts scalars_of(const Config& config, const Layout& layout, const RunPla
   return scalar_counts(layout, measure.model(), chunks, plan.outline.sharded_optimizer);
 }
 
-BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const RunPlan& plan, Measure& measure,
-                           int rank, int data_rank) {
+BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const RunPlan& plan,
+                           CostModel& measure, int rank, int data_rank) {
   BytesByClass bytes{};
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return bytes[static_cast<int>(kind)]; };
   const int part = plan.outline.sharded_optimizer ? data_rank : 0,
@@ -119,7 +120,7 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
 
 }  // namespace
 
-std::size_t RankRoom::workspace(int data_rank) const {
+std::size_t RankFootprint::workspace(int data_rank) const {
   return aligned(passes.scratch) + aligned(passes.exchange) + aligned(passes.zeros) +
          Reductions::parts_ahead * aligned(reduction[data_rank]) + passes.backend.total() +
          aligned(scalars.data_exchange()) + aligned(scalars.pipeline_exchange());
@@ -198,14 +199,14 @@ void forget_step(RunPlan& plan) {
 }  // namespace
 
 void require_grid(const Config& config) {
-  Measure measure(config, make_layout(config, {}));
+  CostModel measure(config, make_layout(config, {}));
   cuts_of(config, std::vector<std::int64_t>(measure.model().blocks().size(), 1));
 }
 
 RunPlan make_run_plan(const Config& config, Purpose purpose) {
   const int stages = config.grid.pipeline, chunks = config.schedule.chunks;
   const Layout layout = make_layout(config, {});
-  Measure measure(config, layout);
+  CostModel measure(config, layout);
   RunPlan plan;
   plan.purpose = purpose;
   plan.outline = measure.outline();
@@ -226,8 +227,8 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
 
   plan.passing = most_passing;
   for (int rank = 0; rank < stages; ++rank) {
-    plan.rooms.push_back(room_of(plan, measure, rank));
-    RankRoom& room = plan.rooms.back();
+    plan.rooms.push_back(footprint_of(plan, measure, rank));
+    RankFootprint& room = plan.rooms.back();
     room.reduction = reduction_rooms(plan, measure, rank);
     room.scalars = scalars_of(config, layout, plan, measure, rank);
     // Besides a piece, a sum over a group works in an alignment for each of its ranks.

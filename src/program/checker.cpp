@@ -1,9 +1,9 @@
-#include "program/check.h"
+#include "program/checker.h"
 
 #include <algorithm>
 
 #include "core/check.h"
-#include "program/check_parts.h"
+#include "program/checker_parts.h"
 
 namespace mindpipe {
 
@@ -16,8 +16,8 @@ void check_fields(const Program& program, const Outline& outline, Findings& find
   for (int rank = 0; rank < ranks; ++rank)
     for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
       const Action& action = program.ranks[rank][index];
-      const bool pass =
-          action.kind == Kind::forward || is_backward(action) || action.kind == Kind::backward_weight;
+      const bool pass = action.kind == ActionKind::forward || is_backward(action) ||
+                        action.kind == ActionKind::backward_weight;
       if (action.first < 0 || action.last < action.first || action.last > blocks)
         findings.add(rank, index, "blocks [{}, {}) are not in the model of {} blocks", action.first,
                      action.last, blocks);
@@ -31,7 +31,7 @@ void check_fields(const Program& program, const Outline& outline, Findings& find
       if (pass &&
           (action.chunk < 0 || action.chunk >= outline.all_chunks() || outline.rank_of(action.chunk) != rank))
         findings.add(rank, index, "chunk {} does not live here", action.chunk);
-      if (!pass && !is_communication(action) && action.kind != Kind::update)
+      if (!pass && !is_communication(action) && action.kind != ActionKind::update)
         findings.add(rank, index, "has no place in a step");
       if (is_collective(action) && action.group == Members::none) findings.add(rank, index, "names no group");
       for (int earlier : action.after)

@@ -1,4 +1,4 @@
-#include "runtime/weights.h"
+#include "state/weights.h"
 
 #include <gtest/gtest.h>
 

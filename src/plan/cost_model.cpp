@@ -1,4 +1,4 @@
-#include "runtime/measure.h"
+#include "plan/cost_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,7 @@ std::string device_on_paper(const Config& config) {
   return config.device.kind == "cuda" ? "h200" : "core";
 }
 
-Measure::Measure(const Config& config, const Layout& layout)
+CostModel::CostModel(const Config& config, const Layout& layout)
     : config_(config),
       layout_(layout),
       memory_(Memory::Kind::counted),
@@ -57,7 +57,7 @@ Measure::Measure(const Config& config, const Layout& layout)
 }
 
 /// Refuses what no machine will ever hold, before sizes are added up.
-void Measure::require_countable() const {
+void CostModel::require_countable() const {
   const ModelConfig& m = config_.model;
   const double parameters = static_cast<double>(stage_->model().parameters()),
                tokens = static_cast<double>(layout_.samples) * static_cast<double>(layout_.sequence),
@@ -76,12 +76,12 @@ void Measure::require_countable() const {
 }
 
 /// All passes of a step together stay below the 292 years that 64 bits can hold.
-std::int64_t Measure::nanoseconds(double seconds) const {
+std::int64_t CostModel::nanoseconds(double seconds) const {
   const double passes = static_cast<double>(stage_->model().blocks().size()) * layout_.micro_batches();
   return std::llround(std::min(seconds * 1e9, 0x1p59 / passes));
 }
 
-Tape Measure::make_tape() {
+Tape CostModel::make_tape() {
   Tape tape(backend_, kept_, scratch_);
   tape.batch = batch_;
   tape.losses = losses_;
@@ -89,7 +89,7 @@ Tape Measure::make_tape() {
 }
 
 /// What enters `block`, kept as a stage keeps what it received; nothing before the first block.
-Boundary Measure::boundary_before(int block, Tape& tape) {
+Boundary CostModel::boundary_before(int block, Tape& tape) {
   if (block == 0) return {};
   Boundary in;
   in.activation = tape.output(stage_->activation_shape(), stage_->context().dtype);
@@ -98,20 +98,20 @@ Boundary Measure::boundary_before(int block, Tape& tape) {
   return in;
 }
 
-void Measure::Room::include(const Room& other) {
+void CostModel::Footprint::include(const Footprint& other) {
   kept = std::max(kept, other.kept), scratch = std::max(scratch, other.scratch);
   exchange = std::max(exchange, other.exchange), zeros = std::max(zeros, other.zeros);
   backend.include(other.backend);
 }
 
-void Measure::forget_room() {
+void CostModel::forget_footprint() {
   for (Arena* arena : {&kept_, &scratch_, &outside_}) arena->forget();
   workspace_->forget();
   tensor_.reserve(0);
 }
 
 /// What was asked for since it was forgotten.
-Measure::Room Measure::room_used() const {
+CostModel::Footprint CostModel::footprint_used() const {
   return {.kept = kept_.peak(),
           .scratch = scratch_.peak(),
           .exchange = tensor_.scratch_bytes(),
@@ -119,8 +119,9 @@ Measure::Room Measure::room_used() const {
           .backend = workspace_->largest()};
 }
 
-Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in) {
-  forget_room();
+CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weight_gradients,
+                                bool with_copy_in) {
+  forget_footprint();
   Tape tape = make_tape();
   Tape other(backend_, outside_, scratch_);
   tape.weight_gradients = weight_gradients;
@@ -146,35 +147,35 @@ Measure::Pass Measure::pass(int first, int last, Tape::WeightGradients weight_gr
   tape.run_weight_gradients();
   p.backward_weight = backend_.seconds() - start;
   p.backward = p.backward_input + p.backward_weight;
-  p.room = room_used();
+  p.room = footprint_used();
   if (!with_copy_in) p.room.kept -= copied_in;
   return p;
 }
 
-Measure::Room Measure::room(int first, int last) {
+CostModel::Footprint CostModel::room(int first, int last) {
   const auto mode =
       config_.schedule.kind == "zb-h1" ? Tape::WeightGradients::later : Tape::WeightGradients::now;
-  Room room = pass(first, last, mode, true).room;
-  forget_room();
-  Replicas replicas(*stage_, config_, Groups{tensor_, data_, pipeline_});
+  Footprint room = pass(first, last, mode, true).room;
+  forget_footprint();
+  GradientUpdates updates(*stage_, config_, Groups{tensor_, data_, pipeline_});
   for (int block = first; block < last; ++block) {
-    replicas.fold(block, 0);
+    updates.fold(block, 0);
     for (int unit : model().blocks()[block].units)
-      room.zeros = std::max(room.zeros, replicas.zeros_bytes(*model().units()[unit]));
+      room.zeros = std::max(room.zeros, updates.zeros_bytes(*model().units()[unit]));
   }
   room.exchange = std::max(room.exchange, tensor_.scratch_bytes());
   return room;
 }
 
-Measure::Room Measure::evaluation_room(int first, int last) {
-  forget_room();
+CostModel::Footprint CostModel::evaluation_footprint(int first, int last) {
+  forget_footprint();
   Tape tape = make_tape();
   tape.mode = Tape::Mode::evaluate;
   stage_->forward(first, last, boundary_before(first, tape), tape);
-  return room_used();
+  return footprint_used();
 }
 
-std::vector<ProductCall> Measure::products() {
+std::vector<ProductCall> CostModel::products() {
   std::set<ProductCall> asked;
   backend_.on_product([&](const ProductCall& call) { asked.insert(call); });
   for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b)
@@ -183,7 +184,7 @@ std::vector<ProductCall> Measure::products() {
   return {asked.begin(), asked.end()};
 }
 
-Outline Measure::outline() {
+Outline CostModel::outline() {
   Outline outline;
   const bool later = config_.schedule.kind == "zb-h1";
   const int blocks = static_cast<int>(model().blocks().size());
@@ -230,7 +231,7 @@ Outline Measure::outline() {
   return outline;
 }
 
-double Measure::operations_per_token() {
+double CostModel::operations_per_token() {
   const double before = backend_.operations();
   pass(0, static_cast<int>(model().blocks().size()), Tape::WeightGradients::now, true);
   return (backend_.operations() - before) * layout_.grid.tensor /

@@ -12,16 +12,16 @@ inline bool host_reads(Backend& backend) {
 
 /// Room in which tensors pass, a piece at a time, between files and a backend's memory: the compute queue's
 /// scratch, which is empty between two steps, and as much of the host's where the host does not reach that.
-class Passage {
+class StagingBuffer {
  public:
-  Passage(Backend& backend, Arena& scratch, std::size_t bytes)
+  StagingBuffer(Backend& backend, Arena& scratch, std::size_t bytes)
       : backend_(backend), scratch_(scratch), mark_(scratch.mark()) {
     room_ = scratch.take({static_cast<std::int64_t>(bytes)}, DType::u8);
     if (!host_reads(backend)) outside_ = std::make_unique<std::byte[]>(bytes);
   }
-  Passage(const Passage&) = delete;
-  Passage& operator=(const Passage&) = delete;
-  ~Passage() { scratch_.release(mark_); }
+  StagingBuffer(const StagingBuffer&) = delete;
+  StagingBuffer& operator=(const StagingBuffer&) = delete;
+  ~StagingBuffer() { scratch_.release(mark_); }
 
   std::size_t bytes() const { return room_.bytes(); }
   std::int64_t most_floats() const { return static_cast<std::int64_t>(bytes() / sizeof(float)); }

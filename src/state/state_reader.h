@@ -2,15 +2,15 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/replicas.h"
+#include "state/gradient_updates.h"
 
 namespace mindpipe {
 
 /// Reads what this rank has of one slot (a value, a master, a moment) of its units as words of f32.
-class SlotReader {
+class StateReader {
  public:
-  SlotReader(Stage& stage, Replicas& replicas, std::string_view slot)
-      : stage_(stage), replicas_(replicas), slot_(slot) {}
+  StateReader(Stage& stage, GradientUpdates& updates, std::string_view slot)
+      : stage_(stage), updates_(updates), slot_(slot) {}
   /// Words of the flat elements first, first + step, ... of a unit; those that other data ranks have stay as
   /// they are.
   void read(int unit, std::int64_t first, std::int64_t step, std::int64_t count, std::byte* words);
@@ -19,7 +19,7 @@ class SlotReader {
   void open(int unit);
 
   Stage& stage_;
-  Replicas& replicas_;
+  GradientUpdates& updates_;
   std::string_view slot_;
   int unit_ = -1;  ///< the one that the rest is about
   DType dtype_ = DType::f32;

@@ -9,7 +9,7 @@ namespace mindpipe {
 
 #ifdef MINDPIPE_MUTATIONS
 /// For tests of the tests, in their build only: the named collective ("tensor.sum", "data.sum_scatter"),
-/// message ("message.1.0>1": payload 1 from rank 0 to rank 1) or step of a sum ("replicas.fold") is left out
+/// message ("message.1.0>1": payload 1 from rank 0 to rank 1) or step of a sum ("gradients.fold") is left out
 /// on this rank, so that a test which does not notice is known to be blind. `number`: only that call of those
 /// that follow, from 0; -1: all. An empty name, the default, leaves nothing out.
 void set_mutation(std::string_view name, int number = -1);

@@ -1,13 +1,13 @@
-#include "runtime/replicas.h"
+#include "state/gradient_updates.h"
 
 #include <algorithm>
 
-#include "comm/mutation.h"
-#include "runtime/weights.h"
+#include "comm/fault_points.h"
+#include "state/weights.h"
 
 namespace mindpipe {
 
-Replicas::Replicas(Stage& stage, const Config& config, Groups groups)
+GradientUpdates::GradientUpdates(Stage& stage, const Config& config, Groups groups)
     : stage_(stage),
       config_(config),
       groups_(groups),
@@ -18,20 +18,20 @@ Replicas::Replicas(Stage& stage, const Config& config, Groups groups)
     optimizers_[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, part_, parts_);
 }
 
-void Replicas::allocate(const RankMemory& placed) {
+void GradientUpdates::allocate(const RankMemory& placed) {
   Memory& memory = stage_.context().backend.memory();
   for (auto& [unit, optimizer] : optimizers_)
     optimizer->allocate(memory, parts_apart(stage_.model(), unit, placed));
   scalars_.emplace(stage_, groups_, optimizers_, sharded());
 }
 
-std::size_t Replicas::optimizer_bytes() const {
+std::size_t GradientUpdates::optimizer_bytes() const {
   std::size_t bytes = 0;
   for (const auto& [unit, optimizer] : optimizers_) bytes += optimizer->bytes();
   return bytes;
 }
 
-void Replicas::initialize(std::uint64_t seed, int threads, Passage& passage) {
+void GradientUpdates::initialize(std::uint64_t seed, int threads, StagingBuffer& passage) {
   Backend& backend = stage_.context().backend;
   if (backend.memory().kind() == Memory::Kind::counted) return;
   for (int index : stage_.local_units()) {
@@ -43,13 +43,13 @@ void Replicas::initialize(std::uint64_t seed, int threads, Passage& passage) {
   }
 }
 
-void Replicas::clear(int block) {
+void GradientUpdates::clear(int block) {
   for (const Root& root : roots_of(block))
-    if (!is_mutated("replicas", "clear"))
+    if (!is_mutated("gradients", "clear"))
       stage_.context().backend.fill(stage_.unit(root.unit).accumulators(root.use), 0);
 }
 
-std::size_t Replicas::zeros_bytes(const Unit& unit) const {
+std::size_t GradientUpdates::zeros_bytes(const Unit& unit) const {
   std::size_t bytes = 0;
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
     if (unit.params()[p].form == Form::positions && sequence_is_cut())
@@ -58,14 +58,14 @@ std::size_t Replicas::zeros_bytes(const Unit& unit) const {
   return bytes;
 }
 
-void Replicas::combine_sequence(Unit& unit, int use) {
+void GradientUpdates::combine_sequence(Unit& unit, int use) {
   const LayerContext& context = stage_.context();
   const bool cut = sequence_is_cut();
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     const Form form = unit.params()[p].form;
     const bool in_parts = form == Form::rows && unit.has_sequence_parts(p),
                on_ranks = cut && form != Form::whole;
-    if ((!in_parts && !on_ranks) || is_mutated("replicas", "combine_sequence")) continue;
+    if ((!in_parts && !on_ranks) || is_mutated("gradients", "combine_sequence")) continue;
     const std::int64_t elements = unit.shard_shape(p).count();
     const Tensor root = unit.root(use).range(unit.flat_offset(p, 0), elements);
     if (in_parts) {
@@ -86,12 +86,12 @@ void Replicas::combine_sequence(Unit& unit, int use) {
 
 /// A binary counter: shard s closes the subtrees that its trailing ones say; the last one closes what is
 /// left, small subtrees first.
-void Replicas::count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements) {
+void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements) {
   Backend& backend = stage_.context().backend;
   const Tensor root = unit.root(use).range(first, elements);
   const auto level_at = [&](int level) { return unit.level(level, use).range(first, elements); };
   const auto add = [&](int level) {
-    if (!is_mutated("replicas", "fold")) backend.add(level_at(level), root, root);
+    if (!is_mutated("gradients", "fold")) backend.add(level_at(level), root, root);
   };
   int level = 0;
   for (; (shard >> level) & 1; ++level) add(level);
@@ -104,7 +104,7 @@ void Replicas::count_shard(Unit& unit, int use, int shard, std::int64_t first, s
     if ((shard >> level) & 1) add(level);
 }
 
-void Replicas::fold(int block, int shard, Made made) {
+void GradientUpdates::fold(int block, int shard, Made made) {
   for (int index : stage_.model().blocks()[block].units) {
     Unit& unit = stage_.unit(index);
     const int use = stage_.use_of(block, index);
@@ -124,7 +124,7 @@ void Replicas::fold(int block, int shard, Made made) {
   }
 }
 
-std::vector<Replicas::Root> Replicas::roots_of(int block) {
+std::vector<GradientUpdates::Root> GradientUpdates::roots_of(int block) {
   std::vector<Root> roots;
   for (int index : stage_.model().blocks()[block].units) {
     Unit& unit = stage_.unit(index);
@@ -135,7 +135,7 @@ std::vector<Replicas::Root> Replicas::roots_of(int block) {
   return roots;
 }
 
-std::vector<Tensor> Replicas::pieces_of(int unit, const Tensor& flat, int part, int parts) const {
+std::vector<Tensor> GradientUpdates::pieces_of(int unit, const Tensor& flat, int part, int parts) const {
   const int ranks = groups_.data.size();
   const auto cuts = part_cuts(stage_.unit(unit), ranks * parts);
   std::vector<Tensor> pieces;
@@ -144,14 +144,14 @@ std::vector<Tensor> Replicas::pieces_of(int unit, const Tensor& flat, int part, 
   return pieces;
 }
 
-Tensor Replicas::own_piece_of(const Root& root, int part, int parts) const {
+Tensor GradientUpdates::own_piece_of(const Root& root, int part, int parts) const {
   const auto cuts = part_cuts(stage_.unit(root.unit), groups_.data.size() * parts);
   const std::int64_t* own = &cuts[part_ * parts];
   return optimizers_.at(root.unit)->gradient_part(root.use).range(own[part] - own[0],
                                                                   own[part + 1] - own[part]);
 }
 
-Tensor Replicas::shared_part(int block, int part, int parts) const {
+Tensor GradientUpdates::shared_part(int block, int part, int parts) const {
   for (int index : stage_.model().blocks()[block].units) {
     if (stage_.unit(index).uses() == 1) continue;
     const Tensor whole = optimizers_.at(index)->gradient_part(stage_.use_of(block, index));
@@ -161,30 +161,30 @@ Tensor Replicas::shared_part(int block, int part, int parts) const {
   fail(Exit::internal, "block {} shares no unit", block);
 }
 
-void Replicas::add_uses() {
+void GradientUpdates::add_uses() {
   for (int index : stage_.local_units()) {
     const UnitOptimizer& optimizer = *optimizers_.at(index);
     for (int use = 1; use < stage_.unit(index).uses(); ++use) {
       const Tensor sum = optimizer.gradient_part(0);
-      if (sum.count() > 0 && !is_mutated("replicas", "add_uses"))
+      if (sum.count() > 0 && !is_mutated("gradients", "add_uses"))
         stage_.context().backend.add(sum, optimizer.gradient_part(use), sum);
     }
   }
 }
 
-std::int64_t Replicas::sum_over_data(std::int64_t value) {
+std::int64_t GradientUpdates::sum_over_data(std::int64_t value) {
   std::vector<std::int64_t> one{value};
   groups_.data.sum_integers(one);
   return one[0];
 }
 
-void Replicas::decide(const Tensor& losses, std::int64_t valid, double loss_factor, double clip) {
+void GradientUpdates::decide(const Tensor& losses, std::int64_t valid, double loss_factor, double clip) {
   scalars_->run(optimizers_, losses,
                 {loss_factor, static_cast<double>(valid), clip, static_cast<float>(config_.optimizer.beta1),
                  static_cast<float>(config_.optimizer.beta2)});
 }
 
-std::vector<int> Replicas::units_updated_by(int block) const {
+std::vector<int> GradientUpdates::units_updated_by(int block) const {
   std::vector<int> units;
   for (int index : stage_.model().blocks()[block].units) {
     const std::vector<int>& uses = stage_.model().blocks_of(index);
@@ -195,7 +195,7 @@ std::vector<int> Replicas::units_updated_by(int block) const {
   return units;
 }
 
-void Replicas::update(int block, double rate) {
+void GradientUpdates::update(int block, double rate) {
   for (int index : units_updated_by(block))
     optimizers_.at(index)->update(stage_.context().backend, rate, decision());
 }

@@ -6,7 +6,7 @@
 
 #include "models/model.h"
 #include "program/place.h"
-#include "runtime/layout.h"
+#include "state/layout.h"
 
 namespace mindpipe {
 
@@ -28,7 +28,8 @@ class Stage {
   /// Indices of the units that live here, in model order.
   const std::vector<int>& local_units() const { return local_units_; }
   Unit& unit(int index) { return *model_->units()[index]; }
-  /// Whether this stage speaks for the unit: one with homes on several stages counts where its first use is.
+  /// Whether this stage is_rank_0 for the unit: one with homes on several stages counts where its first use
+  /// is.
   bool counts_here(int unit) const;
   /// Which of a unit's uses block `block` is.
   int use_of(int block, int unit) const {

@@ -1,4 +1,4 @@
-#include "runtime/slot_reader.h"
+#include "state/state_reader.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,7 +13,7 @@ std::int64_t steps_to(std::int64_t bound, std::int64_t first, std::int64_t step)
 
 }  // namespace
 
-void SlotReader::open(int index) {
+void StateReader::open(int index) {
   if (index == unit_) return;
   unit_ = index;
   begin_ = end_ = 0;
@@ -21,9 +21,9 @@ void SlotReader::open(int index) {
   if (slot_ == "value") {
     tensor = stage_.unit(index).flat_values();
   } else {  // an empty part has no state of its own, and its neighbours have all of it
-    for (const auto& [name, part] : replicas_.optimizer_of(index)->slots())
+    for (const auto& [name, part] : updates_.optimizer_of(index)->slots())
       if (name == slot_) tensor = part;
-    begin_ = replicas_.optimizer_of(index)->begin();
+    begin_ = updates_.optimizer_of(index)->begin();
   }
   end_ = begin_ + tensor.count();
   dtype_ = tensor.dtype;
@@ -35,7 +35,8 @@ void SlotReader::open(int index) {
   data_ = copy_.data();
 }
 
-void SlotReader::read(int unit, std::int64_t first, std::int64_t step, std::int64_t count, std::byte* words) {
+void StateReader::read(int unit, std::int64_t first, std::int64_t step, std::int64_t count,
+                       std::byte* words) {
   open(unit);
   const std::int64_t last = std::min(count, steps_to(end_, first, step));
   std::int64_t i = steps_to(begin_, first, step);

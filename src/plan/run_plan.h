@@ -3,16 +3,16 @@
 #include <vector>
 
 #include "core/machine_memory.h"
+#include "plan/cost_model.h"
 #include "program/make_program.h"
-#include "runtime/measure.h"
-#include "runtime/scalar_sums.h"
+#include "state/scalar_sums.h"
 
 namespace mindpipe {
 
 /// How large the arenas of one pipeline rank are, beside those of its units.
-struct RankRoom {
+struct RankFootprint {
   std::vector<std::size_t> tapes;      ///< of each slot
-  Measure::Room passes;                ///< the largest of all its chunks
+  CostModel::Footprint passes;         ///< the largest of all its chunks
   std::vector<std::size_t> reduction;  ///< what arrives of one part of a sum over data, on each data rank
   ScalarCounts scalars;
   std::size_t workspace(int data_rank) const;  ///< all working memory but that of the scalars
@@ -30,7 +30,7 @@ struct RunPlan {
   Purpose purpose = Purpose::training;
   Outline outline;
   PlannedStep step;
-  std::vector<RankRoom> rooms;  ///< of each pipeline rank
+  std::vector<RankFootprint> rooms;  ///< of each pipeline rank
   std::vector<int> first_block;
   /// What every rank has of scratch for tensors that pass in pieces between it, its neighbours and files (at
   /// most 4 MiB).

@@ -6,8 +6,8 @@
 
 #include "config/config.h"
 #include "optim/unit_optimizer.h"
-#include "runtime/passage.h"
-#include "runtime/whole_tensor.h"
+#include "state/staging_buffer.h"
+#include "state/whole_tensor.h"
 
 namespace mindpipe {
 
@@ -40,7 +40,7 @@ void initial_values(const Unit& unit, std::uint64_t seed, int threads, std::int6
 using GiveValues = std::function<void(std::int64_t first, std::int64_t count, float* flat)>;
 /// Sets a unit's values to what `give` says, and its masters with them, as much at a time as may pass; its
 /// moments begin at zero.
-void set_values_in_pieces(Backend& backend, Unit& unit, UnitOptimizer* optimizer, Passage& passage,
+void set_values_in_pieces(Backend& backend, Unit& unit, UnitOptimizer* optimizer, StagingBuffer& passage,
                           const GiveValues& give);
 
 /// What is kept of each element: its value and the optimizer's slots, by name.

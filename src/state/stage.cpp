@@ -1,4 +1,4 @@
-#include "runtime/stage.h"
+#include "state/stage.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/network_on_paper.h"
-#include "runtime/run_plan.h"
+#include "plan/network_on_paper.h"
+#include "plan/run_plan.h"
 #include "runtime/small_models.h"
 
 namespace mindpipe {

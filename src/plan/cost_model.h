@@ -3,7 +3,7 @@
 
 #include "emulated/emulated_backend.h"
 #include "program/outline.h"
-#include "runtime/replicas.h"
+#include "state/gradient_updates.h"
 
 namespace mindpipe {
 
@@ -12,23 +12,23 @@ namespace mindpipe {
 std::string device_on_paper(const Config& config);
 
 /// A model on paper: its blocks priced and its memory counted, without allocating, for any rank of any grid.
-class Measure {
+class CostModel {
  public:
-  Measure(const Config& config, const Layout& layout);
+  CostModel(const Config& config, const Layout& layout);
 
   /// What passes over a range of blocks work in, one micro-batch at a time.
-  struct Room {
-    std::size_t kept = 0;             ///< on a tape
-    std::size_t scratch = 0;          ///< of the compute queue
-    std::size_t exchange = 0;         ///< of the tensor group: what arrives before it is added
-    std::size_t zeros = 0;            ///< of Replicas
-    Workspace backend;                ///< of kernels and libraries
-    void include(const Room& other);  ///< the larger of each
+  struct Footprint {
+    std::size_t kept = 0;                  ///< on a tape
+    std::size_t scratch = 0;               ///< of the compute queue
+    std::size_t exchange = 0;              ///< of the tensor group: what arrives before it is added
+    std::size_t zeros = 0;                 ///< of GradientUpdates
+    Workspace backend;                     ///< of kernels and libraries
+    void include(const Footprint& other);  ///< the larger of each
   };
   /// Forward, backward, and the sums over T-ths of the sequence that follow a data shard's last backward.
-  Room room(int first, int last);
+  Footprint room(int first, int last);
   /// Evaluation: outputs of all blocks in `kept`.
-  Room evaluation_room(int first, int last);
+  Footprint evaluation_footprint(int first, int last);
 
   /// Costs of every block, what crosses every cut, tied tables: what schedules and the simulator read. Times
   /// are the device's.
@@ -45,11 +45,11 @@ class Measure {
   struct Pass {
     double forward = 0, backward = 0, backward_input = 0, backward_weight = 0;
     TensorSums forward_sums, backward_sums;
-    Room room;
+    Footprint room;
   };
   Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
-  void forget_room();
-  Room room_used() const;
+  void forget_footprint();
+  Footprint footprint_used() const;
   void require_countable() const;
   std::int64_t nanoseconds(double seconds) const;
   Tape make_tape();

@@ -4,20 +4,20 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/passage.h"
-#include "runtime/scalar_sums.h"
+#include "state/scalar_sums.h"
+#include "state/staging_buffer.h"
 
 namespace mindpipe {
 
 /// Gradients of this rank's units from accumulators to updates: the sums over T-ths of the sequence, data
 /// shards, replicas and uses, each in the order that bits.md fixes; masters and moments, whole or this rank's
 /// part (ZeRO).
-class Replicas {
+class GradientUpdates {
  public:
-  Replicas(Stage& stage, const Config& config, Groups groups);
+  GradientUpdates(Stage& stage, const Config& config, Groups groups);
   void allocate(const RankMemory& placed);
   /// First values from the seed, a piece at a time; collective over nobody.
-  void initialize(std::uint64_t seed, int threads, Passage& passage);
+  void initialize(std::uint64_t seed, int threads, StagingBuffer& passage);
 
   /// Zeroes what the backwards of a block add to.
   void clear(int block);

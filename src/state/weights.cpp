@@ -1,4 +1,4 @@
-#include "runtime/weights.h"
+#include "state/weights.h"
 
 #include <algorithm>
 
@@ -45,7 +45,7 @@ void initial_values(const Unit& unit, std::uint64_t seed, int threads, std::int6
   }
 }
 
-void set_values_in_pieces(Backend& backend, Unit& unit, UnitOptimizer* optimizer, Passage& passage,
+void set_values_in_pieces(Backend& backend, Unit& unit, UnitOptimizer* optimizer, StagingBuffer& passage,
                           const GiveValues& give) {
   const std::int64_t all = unit.flat_count(), most = passage.most_floats();
   for (std::int64_t first = 0; first < all; first += most) {
