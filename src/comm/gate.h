@@ -2,8 +2,8 @@
 #include <array>
 #include <cstdint>
 
-#include "comm/ledger.h"
 #include "core/clock.h"
+#include "core/traffic_class.h"
 
 namespace mindpipe {
 

@@ -4,26 +4,6 @@
 
 namespace mindpipe {
 
-const char* name_of(TrafficClass kind) {
-  switch (kind) {
-    case TrafficClass::scalars:
-      return "scalars";
-    case TrafficClass::tensor:
-      return "tensor";
-    case TrafficClass::pipeline:
-      return "pipeline";
-    case TrafficClass::moves:
-      return "moves";
-    case TrafficClass::values:
-      return "values";
-    case TrafficClass::gradients:
-      return "gradients";
-    case TrafficClass::files:
-      return "files";
-  }
-  return "?";
-}
-
 void TrafficLedger::add(Axis axis, TrafficClass kind, std::int64_t bytes, double seconds) {
   Line& line = lines_[static_cast<int>(axis)][static_cast<int>(kind)];
   ++line.calls;

@@ -4,16 +4,9 @@
 #include <string>
 
 #include "comm/grid.h"
+#include "core/traffic_class.h"
 
 namespace mindpipe {
-
-/// What traffic is for, highest class first: a lower class begins no new part while a higher one waits.
-/// `files` is what ranks bring together to be written: weights, the trace.
-enum class TrafficClass { scalars, tensor, pipeline, moves, values, gradients, files };
-inline constexpr std::array traffic_classes{
-    TrafficClass::scalars, TrafficClass::tensor,    TrafficClass::pipeline, TrafficClass::moves,
-    TrafficClass::values,  TrafficClass::gradients, TrafficClass::files};
-const char* name_of(TrafficClass kind);
 
 /// What this rank sent: calls, bytes and seconds for each axis and class.
 class TrafficLedger {
