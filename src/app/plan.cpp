@@ -37,9 +37,7 @@ std::string passes_of(const std::vector<Action>& list, int chunks) {
   std::string text, newest;
   int passes = 0;
   for (const Action& action : list) {
-    if (action.kind != ActionKind::forward && !is_backward(action) &&
-        action.kind != ActionKind::backward_weight)
-      continue;
+    if (!is_pass(action)) continue;
     const std::string name = name_of_pass(action, chunks);
     if (name == newest) continue;
     if (++passes <= most) text += " " + name;
@@ -80,7 +78,7 @@ std::string links_text(const Config& config, int ranks) {
 
 std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool simulate) {
   const Outline& outline = plan.outline;
-  const Timeline& expected = plan.step.expected;
+  const Timeline& expected = plan.training.expected;
   const double step = static_cast<double>(expected.step) * 1e-9,
                tokens = static_cast<double>(config.train.batch) * config.data.sequence;
   std::string text =
@@ -98,7 +96,7 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
                       "tapes");
   for (MemoryClass kind : memory_classes) text += fmt::format("{:>13}", name_of(kind));
   text += fmt::format("{:>13}\n", "total");
-  const std::vector<int> tapes = peak_tapes(plan.step.program, outline);
+  const std::vector<int> tapes = peak_tapes(plan.training.program, outline);
   for (int rank = 0; rank < outline.stages; ++rank) {
     text += fmt::format("{:<6} {:<{}}{} {:>6}", rank, blocks_of(outline, rank), width,
                         simulate ? shares_of(expected, rank) : "", tapes[rank]);
@@ -109,7 +107,7 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
     }
     text += fmt::format("{:>13}\n", human_bytes(static_cast<double>(total)));
   }
-  return simulate ? text : text + order_text(plan.step, outline);
+  return simulate ? text : text + order_text(plan.training, outline);
 }
 
 }  // namespace

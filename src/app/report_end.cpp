@@ -36,7 +36,7 @@ void EndReport::print_table(bool is_rank_0, double operations_per_token) {
   constexpr std::size_t columns = sizeof(TimeSpent) / sizeof(std::int64_t);
   std::vector<std::int64_t> rows(layout.grid.pipeline * columns, 0);
   if (layout.coord.tensor == 0 && layout.coord.data == 0)
-    std::memcpy(&rows[layout.coord.pipeline * columns], &worker_.executor().spent(), sizeof(TimeSpent));
+    std::memcpy(&rows[layout.coord.pipeline * columns], &worker_.executor().spent(worker_.training()), sizeof(TimeSpent));
   worker_.sum_over_grid(rows);
   if (!is_rank_0 || seconds_.empty()) return;
   std::vector<TimeSpent> stages(layout.grid.pipeline);
@@ -51,10 +51,10 @@ void EndReport::print_table(bool is_rank_0, double operations_per_token) {
   std::vector<double> expected;
   if (emulated)
     for (int stage = 0; stage < layout.grid.pipeline; ++stage)
-      expected.push_back(worker_.plan().step.expected.bubble(stage));
+      expected.push_back(worker_.plan().training.expected.bubble(stage));
   if (emulated)
     text += fmt::format("the simulator expects {} a step; ",
-                        human_seconds(static_cast<double>(worker_.plan().step.expected.step) * 1e-9));
+                        human_seconds(static_cast<double>(worker_.plan().training.expected.step) * 1e-9));
   text += table_of(stages, expected);
   const RunFacts facts{layout.micro_batches(),        layout.grid.data,      layout.grid.tensor,
                        config_.schedule.chunks,       config_.schedule.kind, config_.train.zero > 0,

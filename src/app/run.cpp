@@ -187,7 +187,7 @@ double step_limit(double said, double median_seconds, double seconds_on_paper) {
 
 double Run::step_limit(double median_seconds) const {
   return mindpipe::step_limit(config_.watchdog.step, median_seconds,
-                              static_cast<double>(worker_->plan().step.expected.step) * 1e-9);
+                              static_cast<double>(worker_->plan().expected().step) * 1e-9);
 }
 
 double Run::evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what) {
@@ -219,7 +219,7 @@ void Run::make_worker(Purpose purpose) {
   if (!w.carrier().empty()) info("messages between ranks: {}", w.carrier());
   info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}",
        w.layout().tensor_shards, w.layout().data_shards, config_.schedule.kind,
-       w.plan().outline.blocks.size(), joined(w.plan().first_block));
+       w.plan().outline.blocks.size(), joined(w.plan().outline.first_block));
   const std::string affinity = affinity_report(places_);
   std::size_t begin = 0;
   while (begin < affinity.size()) {
@@ -276,15 +276,15 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
       "micro-batch\n",
       config.model.kind, plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s");
   bool shared = false;
-  for (int b = 0; b < static_cast<int>(plan.outline.blocks.size()); ++b) {
+  for (int b = 0; b < plan.outline.all_blocks(); ++b) {
     const Model::Block& block = measure.model().blocks()[b];
     std::int64_t parameters = 0;
     for (int unit : block.units) parameters += measure.model().units()[unit]->parameters();
-    const bool shares = measure.stage().use_of(b, block.units[0]) > 0;
+    const bool shares = measure.stage().use_of({block.units[0], b}) > 0;
     shared = shared || shares;
     text += fmt::format("{:<28} {:>10}{} {:>5}  {:>10}\n", block.name, parameters, shares ? "*" : " ",
-                        plan.outline.rank_of(plan.outline.chunk_of(b)),
-                        human_bytes(static_cast<double>(plan.outline.blocks[b].saved)));
+                        plan.outline.rank_of_block(b),
+                        human_bytes(static_cast<double>(plan.outline.cost(b).saved)));
   }
   text += fmt::format("{}\nmemory per stage\n",
                       shared ? "(* with a table that an earlier block also uses)\n" : "");

@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 4> operations{"sum", "sum_scatter", "gath
 /// brought together by sums with zeros.
 std::vector<std::vector<std::vector<Recorder::Sum>>> sums_of(Worker& worker, bool here, std::int64_t shift) {
   const Layout& layout = worker.layout();
-  const Recorder& recorder = worker.executor().recorder();
+  const Recorder& recorder = worker.executor().recorder(worker.training());
   const std::size_t steps = recorder.held(), stages = layout.grid.pipeline, own = layout.coord.pipeline;
   std::vector<std::int64_t> counts(stages * steps, 0);
   for (std::size_t step = 0; here && step < steps; ++step)
@@ -71,9 +71,9 @@ std::vector<std::vector<std::int64_t>> bytes_of(Worker& worker, bool here) {
   const Layout& layout = worker.layout();
   std::vector<std::vector<std::int64_t>> all;
   for (int stage = 0; stage < layout.grid.pipeline; ++stage) {
-    std::vector<std::int64_t>& bytes = all.emplace_back(worker.plan().step.program.ranks[stage].size(), 0);
+    std::vector<std::int64_t>& bytes = all.emplace_back(worker.plan().training.program.ranks[stage].size(), 0);
     for (std::size_t i = 0; here && stage == layout.coord.pipeline && i < bytes.size(); ++i)
-      bytes[i] = worker.executor().bytes_of(static_cast<int>(i));
+      bytes[i] = worker.executor().actions().bytes_of(worker.training().list[i]);
     worker.sum_over_grid(bytes, TrafficClass::files);
   }
   return all;
@@ -83,8 +83,8 @@ std::vector<std::vector<std::int64_t>> bytes_of(Worker& worker, bool here) {
 
 void write_trace(Worker& worker, const std::string& path) {
   const Layout& layout = worker.layout();
-  Recorder& recorder = worker.executor().recorder();
-  const Program& program = worker.plan().step.program;
+  const Recorder& recorder = worker.executor().recorder(worker.training());
+  const Program& program = worker.plan().training.program;
   const std::size_t steps = recorder.held();
   if (steps == 0) return;
   const std::int64_t shift = shift_to_rank_0(worker);

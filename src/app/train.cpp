@@ -79,7 +79,7 @@ int train(const Arguments& arguments, const Config& given) {
     }
     std::optional<double> validation_loss;
     const bool evaluates = validation && (step + 1) % config.train.evaluate_every == 0;
-    if (evaluates && !known) known = worker.executor().remaining();
+    if (evaluates && !known) known = worker.remaining();
     if (known) log.judge(*known);
     if (evaluates) {
       validation_loss =
@@ -100,7 +100,7 @@ int train(const Arguments& arguments, const Config& given) {
     }
   }
   run.watchdog().arm(config.watchdog.start, "end", "watchdog.start");
-  if (const std::optional<StepScalars> last = worker.executor().remaining()) {
+  if (const std::optional<StepScalars> last = worker.remaining()) {
     log.judge(*last);
     log.write(*last);
   }

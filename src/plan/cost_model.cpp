@@ -152,26 +152,27 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
   return p;
 }
 
-CostModel::Footprint CostModel::room(int first, int last) {
+CostModel::Footprint CostModel::training_footprint(int first, int last) {
   const auto mode =
       config_.schedule.kind == "zb-h1" ? Tape::WeightGradients::later : Tape::WeightGradients::now;
   Footprint room = pass(first, last, mode, true).room;
   forget_footprint();
   GradientUpdates updates(*stage_, config_, Groups{tensor_, data_, pipeline_});
-  for (int block = first; block < last; ++block) {
-    updates.fold(block, 0);
-    for (int unit : model().blocks()[block].units)
+  for (int block = first; block < last; ++block)
+    for (int unit : model().blocks()[block].units) {
+      if (model().units()[unit]->flat_count() == 0) continue;
+      updates.fold({unit, block}, 0);
       room.zeros = std::max(room.zeros, updates.zeros_bytes(*model().units()[unit]));
-  }
+    }
   room.exchange = std::max(room.exchange, tensor_.scratch_bytes());
   return room;
 }
 
 CostModel::Footprint CostModel::evaluation_footprint(int first, int last) {
   forget_footprint();
-  Tape tape = make_tape();
+  Tape tape = make_tape(), arrived(backend_, outside_, scratch_);
   tape.mode = Tape::Mode::evaluate;
-  stage_->forward(first, last, boundary_before(first, tape), tape);
+  stage_->forward(first, last, boundary_before(first, arrived), tape);
   return footprint_used();
 }
 
@@ -184,49 +185,43 @@ std::vector<ProductCall> CostModel::products() {
   return {asked.begin(), asked.end()};
 }
 
+UnitCost CostModel::cost_of(const Unit& unit) const {
+  const std::int64_t gradients = unit.flat_count() * 4, accumulators = unit.accumulator_bytes();
+  const int moments = config_.optimizer.kind == "adamw" ? 2 : config_.optimizer.momentum > 0 ? 1 : 0;
+  UnitCost cost;
+  cost.values = unit.value_bytes();
+  cost.gradients = gradients;
+  cost.sequence_parts = accumulators - gradients * (1 + unit.levels());
+  cost.state = gradients * (moments + (unit.dtype() == DType::bf16 ? 1 : 0));
+  cost.clear =
+      nanoseconds(static_cast<double>(accumulators - gradients * unit.levels()) / backend_.device().bytes);
+  cost.update = nanoseconds(unit.flat_count() * 28.0 / backend_.device().bytes);
+  return cost;
+}
+
 Outline CostModel::outline() {
   Outline outline;
-  const bool later = config_.schedule.kind == "zb-h1";
-  const int blocks = static_cast<int>(model().blocks().size());
+  for (const auto& unit : model().units()) outline.units.push_back(cost_of(*unit));
+  const auto mode =
+      config_.schedule.kind == "zb-h1" ? Tape::WeightGradients::later : Tape::WeightGradients::now;
   const std::int64_t activation = bytes_for(stage_->activation_shape(), stage_->context().dtype),
                      exact = bytes_for(stage_->activation_shape(), DType::f32);
-  for (int b = 0; b < blocks; ++b) {
-    const Pass p = pass(b, b + 1, later ? Tape::WeightGradients::later : Tape::WeightGradients::now, false);
+  for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b) {
+    const Pass p = pass(b, b + 1, mode, false);
     BlockCost cost;
-    cost.forward = nanoseconds(p.forward), cost.backward = nanoseconds(p.backward);
-    cost.backward_input = nanoseconds(p.backward_input),
+    cost.forward = nanoseconds(p.forward);
+    cost.backward = nanoseconds(p.backward);
+    cost.backward_input = nanoseconds(p.backward_input);
     cost.backward_weight = nanoseconds(p.backward_weight);
-    cost.forward_sums = p.forward_sums, cost.backward_sums = p.backward_sums;
-    cost.saved = p.room.kept, cost.workspace = p.room.scratch;
-    for (int unit : model().blocks()[b].units) {
-      const Unit& u = *model().units()[unit];
-      cost.values += u.value_bytes();
-      cost.gradients += u.flat_count() * 4;
-      cost.sequence_parts +=
-          static_cast<std::int64_t>(u.accumulator_bytes()) - u.flat_count() * 4 * (1 + u.levels());
-      cost.optimizer += u.flat_count() * 4 *
-                        ((config_.optimizer.kind == "adamw" ? 2
-                          : config_.optimizer.momentum > 0  ? 1
-                                                            : 0) +
-                         (u.dtype() == DType::bf16 ? 1 : 0));
-      cost.clear += nanoseconds(static_cast<double>(u.accumulator_bytes() - u.flat_count() * 4 * u.levels()) /
-                                backend_.device().bytes);
-      cost.update += nanoseconds(u.flat_count() * 28.0 / backend_.device().bytes);
-    }
-    outline.blocks.push_back(cost);
-    const bool memory = model().blocks()[b].memory_in;
+    cost.forward_sums = p.forward_sums;
+    cost.backward_sums = p.backward_sums;
+    cost.saved = p.room.kept;
+    cost.workspace = p.room.scratch;
+    outline.add_block(cost, model().blocks()[b].units);
+    const bool encoded = model().blocks()[b].memory_in;
     outline.cuts.push_back(
         b == 0 ? BoundaryBytes{}
-               : BoundaryBytes{activation, memory ? activation : 0, activation, memory ? exact : 0});
-  }
-  for (int u = 0; u < static_cast<int>(model().units().size()); ++u) {
-    const Unit& unit = *model().units()[u];
-    if (unit.uses() == 1) continue;
-    TiedTable table{{}, unit.flat_count() * 4};
-    for (int b = 0; b < blocks; ++b)
-      for (int of_block : model().blocks()[b].units)
-        if (of_block == u) table.blocks.push_back(b);
-    outline.tied.push_back(table);
+               : BoundaryBytes{activation, encoded ? activation : 0, activation, encoded ? exact : 0});
   }
   return outline;
 }

@@ -26,11 +26,11 @@ class CostModel {
     void include(const Footprint& other);  ///< the larger of each
   };
   /// Forward, backward, and the sums over T-ths of the sequence that follow a data shard's last backward.
-  Footprint room(int first, int last);
-  /// Evaluation: outputs of all blocks in `kept`.
+  Footprint training_footprint(int first, int last);
+  /// Evaluation: outputs of all blocks in `kept`; what enters the first lies elsewhere.
   Footprint evaluation_footprint(int first, int last);
 
-  /// Costs of every block, what crosses every cut, tied tables: what schedules and the simulator read. Times
+  /// Costs of every block and unit, and what crosses every cut: what schedules and the simulator read. Times
   /// are the device's.
   Outline outline();
   /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
@@ -52,6 +52,7 @@ class CostModel {
   Footprint footprint_used() const;
   void require_countable() const;
   std::int64_t nanoseconds(double seconds) const;
+  UnitCost cost_of(const Unit& unit) const;
   Tape make_tape();
   Boundary boundary_before(int block, Tape& tape);
 

@@ -6,6 +6,7 @@
 #include "comm/reduction.h"
 #include "plan/network_on_paper.h"
 #include "program/partition.h"
+#include "program/share_buffers.h"
 #include "state/gradient_updates.h"
 
 namespace mindpipe {
@@ -14,104 +15,97 @@ namespace {
 // A longer piece of a file takes no less time; a shorter one would be all latency.
 constexpr std::size_t most_passing = std::size_t{4} << 20, least_passing = std::size_t{256} << 10;
 
-std::int64_t cost_of(const BlockCost& block) { return block.forward + block.backward; }
-
-/// The units of a pipeline rank, in model order.
-std::vector<int> units_of(const Outline& outline, const Model& model, int rank) {
-  std::vector<int> units;
-  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
-    for (int b = outline.first_block[chunk];
-         outline.rank_of(chunk) == rank && b < outline.first_block[chunk + 1]; ++b)
-      units.insert(units.end(), model.blocks()[b].units.begin(), model.blocks()[b].units.end());
-  std::sort(units.begin(), units.end());
-  units.erase(std::unique(units.begin(), units.end()), units.end());
-  return units;
-}
-
-/// A slot's tape is as large as the largest chunk that its list ever puts there; the first slot serves
-/// evaluations too.
-RankFootprint footprint_of(const RunPlan& plan, CostModel& measure, int rank) {
+/// A slot's tape is as large as the largest chunk that its list ever puts there; an evaluation has the first
+/// slot, whose tape it needs for one chunk at a time.
+RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
   const Outline& outline = plan.outline;
+  const bool trains = plan.purpose == Purpose::training;
   RankFootprint room;
-  room.tapes.resize(plan.step.placement.ranks[rank].arenas);
+  room.tapes.resize(trains ? plan.training.placement.ranks[rank].arenas : 1);
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
     const int first = outline.first_block[chunk], last = outline.first_block[chunk + 1];
-    const CostModel::Footprint trained = measure.room(first, last),
-                               evaluated = measure.evaluation_footprint(first, last);
+    const CostModel::Footprint evaluated = costs.evaluation_footprint(first, last);
     room.passes.include(evaluated);
     room.tapes[0] = std::max(room.tapes[0], evaluated.kept);
-    if (plan.purpose == Purpose::reading) continue;
+    if (!trains) continue;
+    const CostModel::Footprint trained = costs.training_footprint(first, last);
     room.passes.include(trained);
-    for (const Action& action : plan.step.program.ranks[rank])
+    for (const Action& action : plan.training.program.ranks[rank])
       if (action.kind == ActionKind::forward && action.chunk == chunk)
         room.tapes[action.slot] = std::max(room.tapes[action.slot], trained.kept);
   }
-  // Evaluation goes through neighbouring chunks of one rank in one breath.
-  if (outline.stages == 1)
-    room.tapes[0] = std::max(room.tapes[0],
-                             measure.evaluation_footprint(0, static_cast<int>(outline.blocks.size())).kept);
+  const auto include = [&](const std::vector<BoundaryBytes>& buffers) {
+    room.buffers.resize(std::max(room.buffers.size(), buffers.size()), 0);
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      room.buffers[i] = std::max(room.buffers[i], static_cast<std::size_t>(bytes_of(buffers[i])));
+  };
+  include(plan.evaluation.placement.ranks[rank].buffers);
+  if (trains) include(plan.training.placement.ranks[rank].buffers);
   return room;
 }
 
 /// What arrives of one part of a sum over data, the largest of all that the list has, on each data rank.
-std::vector<std::size_t> reduction_rooms(const RunPlan& plan, CostModel& measure, int rank) {
-  const Outline& outline = plan.outline;
-  std::vector<std::size_t> rooms(outline.data, 0);
-  if (outline.data == 1) return rooms;
-  for (const Action& action : plan.step.program.ranks[rank]) {
+std::vector<std::size_t> reduction_rooms(const RunPlan& plan, CostModel& costs, int rank) {
+  const int data = plan.outline.data;
+  std::vector<std::size_t> rooms(data, 0);
+  if (data == 1 || plan.purpose == Purpose::reading) return rooms;
+  for (const Action& action : plan.training.program.ranks[rank]) {
     if (action.kind != ActionKind::reduce || action.part > 0) continue;
-    for (int block = action.first; block < action.last; ++block)
-      for (int u : measure.model().blocks()[block].units) {
-        const Unit& unit = *measure.model().units()[u];
-        const auto cuts = part_cuts(unit, outline.data * action.parts);
-        for (int d = 0; d < outline.data; ++d)
-          for (int piece = d * action.parts; piece < (d + 1) * action.parts; ++piece)
-            rooms[d] =
-                std::max(rooms[d], Exchange::scratch_bytes(
-                                       outline.data, static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) *
-                                                         bytes_of(unit.gradient_dtype())));
-      }
+    const Unit& unit = *costs.model().units()[action.unit];
+    const auto cuts = part_cuts(unit, data * action.parts);
+    for (int piece = 0; piece < data * action.parts; ++piece) {
+      const auto bytes =
+          static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) * bytes_of(unit.gradient_dtype());
+      std::size_t& room = rooms[piece / action.parts];
+      room = std::max(room, Exchange::scratch_bytes(data, bytes));
+    }
   }
   return rooms;
 }
 
-ScalarCounts scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& measure,
+ScalarCounts scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& costs,
                         int rank) {
+  const bool trains = plan.purpose == Purpose::training;
   std::int64_t chunks = 0;
-  for (int u : units_of(plan.outline, measure.model(), rank))
-    chunks += UnitOptimizer(*measure.model().units()[u], config.optimizer, 0, 1).chunks();
-  return scalar_counts(layout, measure.model(), chunks, plan.outline.sharded_optimizer);
+  for (int u : plan.outline.units_of_rank(rank))
+    if (trains) chunks += UnitOptimizer(*costs.model().units()[u], config.optimizer, 0, 1).chunks();
+  return scalar_counts(layout, costs.model(), chunks, trains && plan.outline.sharded_optimizer, trains);
 }
 
-BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const RunPlan& plan,
-                           CostModel& measure, int rank, int data_rank) {
+/// Adds what training keeps of a unit: its gradients, masters and moments.
+void add_trained_unit(BytesByClass& bytes, const Config& config, const RunPlan& plan, CostModel& costs,
+                      int rank, int data_rank, int unit) {
+  const RankMemory& placed = plan.training.placement.ranks[rank];
+  const bool sharded = plan.outline.sharded_optimizer;
+  Unit& of_model = *costs.model().units()[unit];
+  const UnitOptimizer optimizer(of_model, config.optimizer, sharded ? data_rank : 0,
+                                sharded ? plan.outline.data : 1);
+  const std::vector<char> apart = parts_apart(costs.model(), unit, placed);
+  const auto parts = static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
+  bytes[static_cast<int>(MemoryClass::gradients)] +=
+      placed.slabs.empty() ? of_model.gradient_bytes() : optimizer.gradient_bytes() * parts;
+  bytes[static_cast<int>(MemoryClass::optimizer)] += optimizer.bytes();
+}
+
+BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& costs,
+                           int rank, int data_rank) {
   BytesByClass bytes{};
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return bytes[static_cast<int>(kind)]; };
-  const int part = plan.outline.sharded_optimizer ? data_rank : 0,
-            parts = plan.outline.sharded_optimizer ? plan.outline.data : 1;
-  const RankMemory& placed = plan.step.placement.ranks[rank];
-  for (std::int64_t slab : placed.slabs)
-    at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
-  for (int u : units_of(plan.outline, measure.model(), rank)) {
-    Unit& unit = *measure.model().units()[u];
-    at(MemoryClass::values) += unit.value_bytes();
-    if (plan.purpose == Purpose::reading) continue;
-    const UnitOptimizer optimizer(unit, config.optimizer, part, parts);
-    const std::vector<char> apart = parts_apart(measure.model(), u, placed);
-    at(MemoryClass::gradients) +=
-        placed.slabs.empty() ? unit.gradient_bytes()
-                             : optimizer.gradient_bytes() *
-                                   static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
-    at(MemoryClass::optimizer) += optimizer.bytes();
+  const bool trains = plan.purpose == Purpose::training;
+  for (int unit : plan.outline.units_of_rank(rank)) {
+    at(MemoryClass::values) += plan.outline.units[unit].values;
+    if (trains) add_trained_unit(bytes, config, plan, costs, rank, data_rank, unit);
   }
-  for (std::size_t tape : plan.rooms[rank].tapes) at(MemoryClass::activations) += aligned(tape);
-  at(MemoryClass::workspace) = static_cast<std::int64_t>(
-      plan.rooms[rank].workspace(data_rank) + (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
-  if (plan.purpose == Purpose::training)
-    at(MemoryClass::workspace) += static_cast<std::int64_t>(plan.rooms[rank].scalars.bytes());
-  for (const BoundaryBytes& b : placed.buffers)
-    at(MemoryClass::boundary) += aligned(std::max(b.activation + b.memory, b.gradient + b.memory_gradient));
+  if (trains)
+    for (std::int64_t slab : plan.training.placement.ranks[rank].slabs)
+      at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
+  const RankFootprint& room = plan.rooms[rank];
+  for (std::size_t tape : room.tapes) at(MemoryClass::activations) += aligned(tape);
+  at(MemoryClass::workspace) =
+      static_cast<std::int64_t>(room.workspace(data_rank) + room.scalars.bytes() +
+                                (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
+  for (std::size_t buffer : room.buffers) at(MemoryClass::boundary) += aligned(buffer);
   at(MemoryClass::boundary) +=
       input_bytes(config, layout) +
       bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);
@@ -187,50 +181,48 @@ std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& 
              : manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
 }
 
-/// What reads passes forward through one tape, whose tensors it sends: of a step's memory that is all it
-/// needs.
-void forget_step(RunPlan& plan) {
-  for (RankMemory& placed : plan.step.placement.ranks) {
-    placed.arenas = 1;
-    placed.buffers.clear(), placed.slabs.clear(), placed.gradients.clear();
-  }
-}
-
 }  // namespace
 
 void require_grid(const Config& config) {
-  CostModel measure(config, make_layout(config, {}));
-  cuts_of(config, std::vector<std::int64_t>(measure.model().blocks().size(), 1));
+  CostModel costs(config, make_layout(config, {}));
+  cuts_of(config, std::vector<std::int64_t>(costs.model().blocks().size(), 1));
 }
 
 RunPlan make_run_plan(const Config& config, Purpose purpose) {
   const int stages = config.grid.pipeline, chunks = config.schedule.chunks;
   const Layout layout = make_layout(config, {});
-  CostModel measure(config, layout);
+  CostModel costs(config, layout);
   RunPlan plan;
   plan.purpose = purpose;
-  plan.outline = measure.outline();
-  plan.parameters = measure.model().parameters();
-  plan.operations_per_token = measure.operations_per_token();
+  plan.outline = costs.outline();
+  plan.parameters = costs.model().parameters();
+  plan.operations_per_token = costs.operations_per_token();
   Outline& outline = plan.outline;
   outline.stages = stages, outline.chunks = chunks;
   outline.micro_batches = layout.micro_batches(), outline.shards = layout.local_data_shards(),
   outline.data = layout.grid.data;
   outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
   outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
-  std::vector<std::int64_t> costs;
-  for (const BlockCost& block : outline.blocks) costs.push_back(cost_of(block));
-  outline.first_block = cuts_of(config, costs);
-  plan.first_block = outline.first_block;
-  plan.step = make_program(outline, config.schedule.kind, network_on_paper(config));
-  if (purpose == Purpose::reading) forget_step(plan);
+  outline.rank_of_chunk = looped_chunks(stages, chunks);
+  std::vector<std::int64_t> passes;
+  for (int block = 0; block < outline.all_blocks(); ++block)
+    passes.push_back(outline.cost(block).forward + outline.cost(block).backward);
+  outline.first_block = cuts_of(config, passes);
+  Outline forward_only = outline;
+  forward_only.training = false;
+  const Network network = network_on_paper(config);
+  plan.evaluation = make_program(forward_only, config.schedule.kind, network);
+  if (purpose == Purpose::training) {
+    plan.training = make_program(outline, config.schedule.kind, network);
+    share_buffers(plan.evaluation, plan.training.placement);
+  }
 
   plan.passing = most_passing;
   for (int rank = 0; rank < stages; ++rank) {
-    plan.rooms.push_back(footprint_of(plan, measure, rank));
+    plan.rooms.push_back(footprint_of(plan, costs, rank));
     RankFootprint& room = plan.rooms.back();
-    room.reduction = reduction_rooms(plan, measure, rank);
-    room.scalars = scalars_of(config, layout, plan, measure, rank);
+    room.reduction = reduction_rooms(plan, costs, rank);
+    room.scalars = scalars_of(config, layout, plan, costs, rank);
     // Besides a piece, a sum over a group works in an alignment for each of its ranks.
     const auto degree = static_cast<std::size_t>(std::max({stages, outline.data, layout.grid.tensor}));
     room.passes.scratch = std::max(room.passes.scratch, least_passing + degree * alignment);
@@ -239,7 +231,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
     if (config.device.kind == "emulated") room.passes.backend = {};  // no operation works in anything
     auto& memory = plan.memory.emplace_back();
     for (int d = 0; d < outline.data; ++d)
-      memory.push_back(bytes_of_rank(config, layout, plan, measure, rank, d));
+      memory.push_back(bytes_of_rank(config, layout, plan, costs, rank, d));
   }
   return plan;
 }

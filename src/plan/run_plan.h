@@ -12,6 +12,7 @@ namespace mindpipe {
 /// How large the arenas of one pipeline rank are, beside those of its units.
 struct RankFootprint {
   std::vector<std::size_t> tapes;      ///< of each slot
+  std::vector<std::size_t> buffers;    ///< boundary buffers
   CostModel::Footprint passes;         ///< the largest of all its chunks
   std::vector<std::size_t> reduction;  ///< what arrives of one part of a sum over data, on each data rank
   ScalarCounts scalars;
@@ -20,18 +21,20 @@ struct RankFootprint {
 
 using BytesByClass = std::array<std::int64_t, memory_classes.size()>;
 
-/// What a run does with its model. One that only reads passes forward: it needs no gradients, no optimizer
-/// and no room of a step.
+/// What a run does with its model. One that only reads passes forward: no training step is planned, and it
+/// needs no gradients and no optimizer.
 enum class Purpose : std::uint8_t { training, reading };
 
-/// A plan of a run, made on paper alike on every rank: how the model is cut, what a step does, what memory it
-/// needs.
+/// A plan of a run, made on paper alike on every rank: how the model is cut, what a step and an evaluation
+/// do, what memory they need together.
 struct RunPlan {
   Purpose purpose = Purpose::training;
   Outline outline;
-  PlannedStep step;
+  PlannedStep training;              ///< a step; empty where the purpose is reading
+  PlannedStep evaluation;            ///< of one batch
+  /// How long the run's work, a step or else an evaluation, should take.
+  const Timeline& expected() const { return (purpose == Purpose::training ? training : evaluation).expected; }
   std::vector<RankFootprint> rooms;  ///< of each pipeline rank
-  std::vector<int> first_block;
   /// What every rank has of scratch for tensors that pass in pieces between it, its neighbours and files (at
   /// most 4 MiB).
   std::size_t passing = 0;
@@ -41,7 +44,7 @@ struct RunPlan {
   /// tensors, so they differ.
   std::vector<std::vector<BytesByClass>> memory;
   const BytesByClass& memory_of(const Coord& rank) const { return memory[rank.pipeline][rank.data]; }
-  /// Of the data rank that needs the most.
+  /// The memory of the data rank that needs the most.
   const BytesByClass& most_memory(int pipeline_rank) const;
 };
 std::int64_t total_of(const BytesByClass& bytes);

@@ -4,78 +4,20 @@
 
 namespace mindpipe {
 
-const char* name_of(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::forward:
-      return "forward";
-    case ActionKind::backward:
-      return "backward";
-    case ActionKind::backward_input:
-      return "backward_input";
-    case ActionKind::backward_weight:
-      return "backward_weight";
-    case ActionKind::update:
-      return "update";
-    case ActionKind::send:
-      return "send";
-    case ActionKind::receive:
-      return "receive";
-    case ActionKind::reduce:
-      return "reduce";
-    case ActionKind::gather:
-      return "gather";
-    case ActionKind::move:
-      return "move";
-    case ActionKind::sum_scalar:
-      return "sum_scalar";
-    case ActionKind::fetch:
-      return "fetch";
-    case ActionKind::evict:
-      return "evict";
-    case ActionKind::stash:
-      return "stash";
-    case ActionKind::unstash:
-      return "unstash";
-    case ActionKind::load:
-      return "load";
-    case ActionKind::snapshot:
-      return "snapshot";
-  }
-  return "?";
-}
-
-const char* name_of(Queue queue) {
-  switch (queue) {
-    case Queue::compute:
-      return "compute";
-    case Queue::copy_in:
-      return "copy_in";
-    case Queue::copy_out:
-      return "copy_out";
-    case Queue::channel:
-      return "channel";
-    case Queue::group:
-      return "group";
-  }
-  return "?";
-}
-
 const char* name_of(Payload payload) {
   switch (payload) {
     case Payload::none:
       return "none";
     case Payload::activation:
       return "activation";
-    case Payload::memory:
-      return "memory";
+    case Payload::encoder_output:
+      return "encoder output";
     case Payload::gradient:
       return "gradient";
-    case Payload::memory_gradient:
-      return "memory gradient";
-    case Payload::unit:
-      return "unit";
-    case Payload::scalar:
-      return "scalar";
+    case Payload::encoder_output_gradient:
+      return "encoder output gradient";
+    case Payload::unit_gradient:
+      return "unit gradient";
   }
   return "?";
 }
@@ -93,15 +35,10 @@ const char* name_of(Members group) {
 }
 
 QueueKey queue_of(const Action& action) {
-  QueueKey key;
-  key.queue = action.queue;
-  if (action.queue == Queue::channel) {
-    key.peer = action.peer;
-    key.payload = action.payload;
-    key.outgoing = action.kind == ActionKind::send;
-  }
-  if (action.queue == Queue::group) key.group = action.group;
-  return key;
+  if (action.queue == Queue::compute) return {};
+  if (is_message(action))
+    return {action.queue, action.peer, action.payload, action.kind == ActionKind::send, Members::none};
+  return {action.queue, -1, Payload::none, false, action.group};
 }
 
 namespace {
@@ -115,29 +52,39 @@ std::string part_of(const Action& action) {
   return action.parts == 1 ? "" : fmt::format(", part {} of {}", action.part + 1, action.parts);
 }
 
+std::string message_text(const Action& action) {
+  const char *name = name_of(action.kind), *direction = action.kind == ActionKind::send ? "to" : "from";
+  if (action.payload == Payload::unit_gradient)
+    return fmt::format("{} gradient of unit {} in block {} {} rank {}{}", name, action.unit, action.first,
+                       direction, action.peer, part_of(action));
+  return fmt::format("{} {} of micro-batch {} {} rank {}", name, name_of(action.payload), action.micro_batch,
+                     direction, action.peer);
+}
+
 }  // namespace
 
 std::string to_string(const Action& action) {
-  const std::string name = name_of(action.kind);
-  if (is_message(action)) {
-    const char* direction = action.kind == ActionKind::send ? "to" : "from";
-    if (action.payload == Payload::unit)
-      return fmt::format("{} gradient of the tied table in block {} {} rank {}{}", name, action.first,
-                         direction, action.peer, part_of(action));
-    return fmt::format("{} {} of micro-batch {} {} rank {}", name, name_of(action.payload),
-                       action.micro_batch, direction, action.peer);
-  }
+  const char* name = name_of(action.kind);
   switch (action.kind) {
+    case ActionKind::forward:
+    case ActionKind::backward:
+    case ActionKind::backward_input:
+    case ActionKind::backward_weight:
+      return fmt::format("{} of micro-batch {}, {}", name, action.micro_batch, blocks_of(action));
+    case ActionKind::send:
+    case ActionKind::receive:
+      return message_text(action);
+    case ActionKind::reduce:
+      return fmt::format("{} unit {} in block {} over {}{}", name, action.unit, action.first,
+                         name_of(action.group), part_of(action));
+    case ActionKind::gather:
+      return fmt::format("{} unit {} over {}{}", name, action.unit, name_of(action.group), part_of(action));
+    case ActionKind::update:
+      return fmt::format("{} unit {}", name, action.unit);
     case ActionKind::sum_scalar:
       return fmt::format("{} over {}", name, name_of(action.group));
-    case ActionKind::reduce:
-    case ActionKind::gather:
-      return fmt::format("{} {} over {}{}", name, blocks_of(action), name_of(action.group), part_of(action));
-    case ActionKind::update:
-      return fmt::format("{} {}", name, blocks_of(action));
-    default:
-      return fmt::format("{} of micro-batch {}, {}", name, action.micro_batch, blocks_of(action));
   }
+  return name;
 }
 
 std::string line_of(const Action& action, int index) {

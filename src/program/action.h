@@ -1,12 +1,19 @@
 #pragma once
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "core/queue.h"
+#include "core/traffic_class.h"
+#include "program/outline.h"
 
 namespace mindpipe {
 
-/// What one entry of a rank's list does. Those after `sum_scalar` belong to swapping, moving and checkpoints.
+/// What one entry of a rank's list does. A new kind needs a row in `traits_of`; the compiler then names every
+/// switch that has to know it.
 enum class ActionKind : std::uint8_t {
   forward,
   backward,
@@ -17,26 +24,60 @@ enum class ActionKind : std::uint8_t {
   receive,
   reduce,
   gather,
-  move,
   sum_scalar,
-  fetch,
-  evict,
-  stash,
-  unstash,
-  load,
-  snapshot,
 };
-/// `channel`: one queue for each (peer, direction, payload). `group`: one queue for each group.
-enum class Queue : std::uint8_t { compute, copy_in, copy_out, channel, group };
-/// What a message is. Activation and memory (the encoder's output) travel with the forwards, their gradients
-/// with the backwards.
-enum class Payload : std::uint8_t { none, activation, memory, gradient, memory_gradient, unit, scalar };
-/// Who takes part in a collective: the ranks that differ from this one only on the data axis, or all of the
-/// grid.
+
+/// What a message is. Activation and encoder output travel with the forwards, their gradients with the
+/// backwards; a unit's gradient goes from one of its homes to another at the end of the step.
+enum class Payload : std::uint8_t {
+  none,
+  activation,
+  encoder_output,
+  gradient,
+  encoder_output_gradient,
+  unit_gradient
+};
+
+/// Who takes part in a collective: the ranks that differ from this one only on the data axis, or all ranks of
+/// the grid.
 enum class Members : std::uint8_t { none, data, grid };
 
-const char* name_of(ActionKind kind);
-const char* name_of(Queue queue);
+/// What holds for all actions of a kind.
+struct ActionTraits {
+  const char* name;
+  Queue queue;           ///< where its actions run
+  TrafficClass traffic;  ///< of what they send; for a pass, of the sums inside it
+  enum Role : std::uint8_t { pass, unit_work, message, collective } role;
+};
+constexpr ActionTraits traits_of(ActionKind kind) {
+  using enum ActionKind;
+  using enum ActionTraits::Role;
+  switch (kind) {
+    case forward:
+      return {"forward", Queue::compute, TrafficClass::tensor, pass};
+    case backward:
+      return {"backward", Queue::compute, TrafficClass::tensor, pass};
+    case backward_input:
+      return {"backward_input", Queue::compute, TrafficClass::tensor, pass};
+    case backward_weight:
+      return {"backward_weight", Queue::compute, TrafficClass::tensor, pass};
+    case update:
+      return {"update", Queue::compute, TrafficClass::tensor, unit_work};
+    case send:
+      return {"send", Queue::send, TrafficClass::pipeline, message};
+    case receive:
+      return {"receive", Queue::receive, TrafficClass::pipeline, message};
+    case reduce:
+      return {"reduce", Queue::bulk, TrafficClass::gradients, collective};
+    case gather:
+      return {"gather", Queue::bulk, TrafficClass::values, collective};
+    case sum_scalar:
+      return {"sum_scalar", Queue::compute, TrafficClass::scalars, collective};
+  }
+  return {"?", Queue::compute, TrafficClass::files, unit_work};
+}
+
+inline const char* name_of(ActionKind kind) { return traits_of(kind).name; }
 const char* name_of(Payload payload);
 const char* name_of(Members group);
 
@@ -44,74 +85,81 @@ const char* name_of(Members group);
 ///
 /// What an executor must know:
 /// - A list is the step of one pipeline rank; ranks that differ only in their tensor or data coordinate run
-/// equal lists. `shard` is
-///   counted within the rank (the logical shard is data coordinate x shards + shard), `micro_batch` within
-///   the rank's step (0 .. m-1, shard after shard, so its place in the shard is micro_batch mod (m /
-///   shards)).
+///   equal lists. `shard` is counted within the rank (the logical shard is data coordinate x shards + shard),
+///   `micro_batch` within the rank's step (0 .. m-1, shard after shard, so its place in the shard is
+///   micro_batch mod (m / shards)).
 /// - Keep one cursor for each queue (`queue_of`). The head of a queue starts when the action before it in
-/// that queue has ended and
-///   all of its `after` have ended; never choose otherwise. A step has ended when all queues are empty.
+/// that
+///   queue has ended and all of its `after` have ended; never choose otherwise. A step has ended when all
+///   queues are empty.
 /// - forward, backward: blocks [first, last) of chunk `chunk` on micro-batch `micro_batch`, with the tape of
-/// arena `slot`. What
-///   enters is in boundary buffer `from_slot`, what leaves goes to boundary buffer `to_slot` (-1: the batch,
-///   or the loss). A buffer holds all payloads of one boundary; when neighbouring chunks are on one rank the
-///   same buffer is written by one and read by the other, and there are no messages.
+///   arena `slot`. What enters is in boundary buffer `from_slot`, what leaves goes to boundary buffer
+///   `to_slot` (-1: the batch, or the loss). A buffer holds all payloads of one boundary; when neighbouring
+///   chunks are on one rank the same buffer is written by one and read by the other, and there are no
+///   messages.
 /// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the
-/// other: all name `from_slot`,
-///   which the first one reads (it may be overwritten until the last has ended); the last one names and
-///   writes `to_slot`; what passes between the pieces is the executor's.
+///   other: all name `from_slot`, which the first one reads (it may be overwritten until the last has ended);
+///   the last one names and writes `to_slot`; what passes between the pieces is the executor's.
 /// - A forward's tape fills `slot` until its last backward has ended; in an evaluation (no backwards) until
-/// the forward itself has ended.
+///   the forward itself has ended.
 /// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then
-/// is `slot` free.
+///   is `slot` free.
 /// - `clears`: the first to add to the gradients of its blocks, which are zeroed before.
 /// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`: add them to the
-/// binary counter.
+///   binary counter.
 /// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first` is the
-/// block that the cut
-///   precedes. With payload `unit` (a tied table): the gradient of the use in block `first`, reduced over
-///   data; without buffers: the runtime owns one place for each use, and after the last of these receives
-///   adds all uses in model order (uses on one rank need no message).
-/// - reduce: sum the gradients of blocks [first, last) over group `data` (a sum_scatter when the optimizer is
-/// sharded). When gradients
-///   are sharded, the accumulators of its block lie in slab `slot`, and this rank's part of the sum moves out
-///   to place `to_slot`, or stays where it is until the update (-1) because nobody else comes to the slab.
-/// - Bulk transfers (reduce, gather, messages of payload `unit`) come in `parts` of at most 4 MiB, each an
-/// entry of its own: part k is the
-///   k-th share of every rank's piece. They end in order; an executor may begin the one behind a queue's head
-///   ahead of time, when its `after` have ended, and begins none while a higher class has traffic on its way.
-///   sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: blocks [first,
-///   last), own part only when sharded; then gather their values over `data`. A group of one does nothing.
+///   block that the cut precedes. With payload `unit_gradient`: the gradient of `unit` from its use in block
+///   `first`, summed over data; without buffers: the runtime owns one place for each use, and after the last
+///   of these receives adds all uses in model order (uses on one rank need no message).
+/// - reduce: sum the gradient of `unit` from its use in block `first` over group `data` (a sum_scatter when
+/// the
+///   optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slot`, and this rank's
+///   part of the sum moves out to place `to_slot`, or stays where it is until the update (-1) because nobody
+///   else comes to the slab.
+/// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts` of at most 4 MiB,
+///   each an entry of its own: part k is the k-th share of every rank's piece. They end in order; an executor
+///   may begin the one behind a queue's head ahead of time, when its `after` have ended, and begins none
+///   while a higher class has traffic on its way.
+/// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own part
+/// only
+///   when sharded; then gather its values over `data`. A group of one does nothing.
 /// - `ticket`: equal on all participants and ascending in every list; whoever has no tags (NCCL) starts
-/// communication in this order.
+///   communication in this order.
 struct Action {
   ActionKind kind = ActionKind::forward;
   Queue queue = Queue::compute;
-  int step = 0, subnet = 0, shard = 0, micro_batch = -1;
+  int shard = 0, micro_batch = -1;
   int chunk = -1, first = 0, last = 0;
+  int unit = -1;
   int peer = -1;
   Members group = Members::none;
   Payload payload = Payload::none;
   int part = 0, parts = 1;
-  int version = 0;  ///< of the unit that is read or made
-  int slot = -1;    ///< arena (compute), boundary buffer (send) or gradient slab (reduce)
+  int slot = -1;  ///< arena (passes), boundary buffer (send) or gradient slab (reduce)
   int from_slot = -1, to_slot = -1;
   bool clears = false, fold = false;
   int sums = 0;  ///< inside a pass: how many times the ranks that share its products meet
   std::int64_t bytes =
-      0;  ///< what this rank sends (in a pass: in those sums) or receives, for the ledger and the simulator
+      0;  ///< what this rank sends (a pass: in its sums) or receives, for ledger and simulator
   std::int64_t ticket = -1;
   std::vector<int> after;  ///< earlier entries of this list that must have ended, on other queues
 
   bool operator==(const Action&) const = default;
 };
+/// An action of a kind, in the queue of its kind.
+inline Action action_of(ActionKind kind) {
+  Action action;
+  action.kind = kind;
+  action.queue = traits_of(kind).queue;
+  return action;
+}
 
 /// A step, written down: `ranks[i]` is the list of pipeline rank i.
 struct Program {
   std::vector<std::vector<Action>> ranks;
 };
 
-/// Names one queue of a rank.
+/// Names one queue of a rank: messages of each (peer, direction, payload) have their own, so has each group.
 struct QueueKey {
   Queue queue = Queue::compute;
   int peer = -1;
@@ -122,22 +170,49 @@ struct QueueKey {
 };
 QueueKey queue_of(const Action& action);
 
-inline bool is_message(const Action& action) {
-  return action.kind == ActionKind::send || action.kind == ActionKind::receive;
+inline bool has_role(const Action& action, ActionTraits::Role role) {
+  return traits_of(action.kind).role == role;
 }
-inline bool is_collective(const Action& action) {
-  return action.kind == ActionKind::reduce || action.kind == ActionKind::gather ||
-         action.kind == ActionKind::sum_scalar;
-}
+inline bool is_pass(const Action& action) { return has_role(action, ActionTraits::pass); }
+inline bool is_message(const Action& action) { return has_role(action, ActionTraits::message); }
+inline bool is_collective(const Action& action) { return has_role(action, ActionTraits::collective); }
 inline bool is_communication(const Action& action) { return is_message(action) || is_collective(action); }
 inline bool is_backward(const Action& action) {
   return action.kind == ActionKind::backward || action.kind == ActionKind::backward_input;
 }
+/// A message between two passes: it crosses a cut of the model.
+inline bool crosses_cut(const Action& action) {
+  return is_message(action) && action.payload != Payload::unit_gradient;
+}
+/// An action on the parameters, or a gradient, of `unit`.
+inline bool names_unit(const Action& action) {
+  return has_role(action, ActionTraits::unit_work) || traits_of(action.kind).queue == Queue::bulk ||
+         action.payload == Payload::unit_gradient;
+}
+/// Makes gradients of parameters: a whole backward, or the half that was put off.
+inline bool makes_gradients(const Action& action) {
+  return action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight;
+}
+/// Who goes first where what an action sends shares a link with others.
+inline TrafficClass class_of(const Action& action) {
+  return action.payload == Payload::unit_gradient ? TrafficClass::gradients : traits_of(action.kind).traffic;
+}
+
+inline bool travels_forward(Payload payload) {
+  return payload == Payload::activation || payload == Payload::encoder_output;
+}
+/// The payloads that travel one way through a cut, with their sizes; a size of 0 does not cross it.
+inline std::array<std::pair<Payload, std::int64_t>, 2> payloads_of(const BoundaryBytes& cut, bool forward) {
+  if (forward)
+    return {{{Payload::activation, cut.activation}, {Payload::encoder_output, cut.encoder_output}}};
+  return {
+      {{Payload::gradient, cut.gradient}, {Payload::encoder_output_gradient, cut.encoder_output_gradient}}};
+}
 
 /// "receive activation of micro-batch 3 from rank 1"
 std::string to_string(const Action& action);
-/// All of it on one line: "17 [compute] forward of micro-batch 3, blocks 2..4 | slot 1, from 0, to 3 | after
-/// 12 16"
+/// An action on one line:
+/// "17 [compute] forward of micro-batch 3, blocks 2..4 | slot 1, from 0, to 3 | after 12 16"
 std::string line_of(const Action& action, int index);
 
 }  // namespace mindpipe

@@ -1,7 +1,6 @@
 #include "program/assemble.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "core/bulk_parts.h"
@@ -11,12 +10,6 @@ namespace mindpipe {
 namespace {
 
 constexpr std::int64_t bytes_of_scalars = 3 * 8;  // loss, valid tokens, squares of the gradient
-
-/// The payloads that travel one way through a cut, with their sizes.
-std::array<std::pair<Payload, std::int64_t>, 2> payloads_of(const BoundaryBytes& cut, bool with_forward) {
-  if (with_forward) return {{{Payload::activation, cut.activation}, {Payload::memory, cut.memory}}};
-  return {{{Payload::gradient, cut.gradient}, {Payload::memory_gradient, cut.memory_gradient}}};
-}
 
 /// Bytes that one rank sends so that `bytes` are summed over the data axis (or scattered, or gathered: half
 /// of that).
@@ -40,10 +33,12 @@ class Writer {
  private:
   /// What the ranks that share a product exchange inside a pass.
   void count_sums(Action& action) const {
+    action.sums = 0;
+    action.bytes = 0;
     if (action.kind == ActionKind::backward_weight) return;
     for (int block = action.first; block < action.last; ++block) {
-      const TensorSums& sums = action.kind == ActionKind::forward ? outline_.blocks[block].forward_sums
-                                                                  : outline_.blocks[block].backward_sums;
+      const BlockCost& cost = outline_.cost(block);
+      const TensorSums& sums = action.kind == ActionKind::forward ? cost.forward_sums : cost.backward_sums;
       action.sums += sums.calls;
       action.bytes += sums.bytes;
     }
@@ -55,14 +50,12 @@ class Writer {
   }
 
   /// Messages for all payloads that cross the cut before block `cut`; returns their places in the list.
-  std::vector<int> messages(ActionKind kind, const Work& work, int cut, int peer, bool with_forward,
+  std::vector<int> messages(ActionKind kind, const Work& work, int cut, int peer, bool forward,
                             std::vector<int> after) {
     std::vector<int> places;
-    for (const auto& [payload, bytes] : payloads_of(outline_.cuts[cut], with_forward)) {
+    for (const auto& [payload, bytes] : payloads_of(outline_.cuts[cut], forward)) {
       if (bytes == 0) continue;
-      Action message;
-      message.kind = kind;
-      message.queue = Queue::channel;
+      Action message = action_of(kind);
       message.chunk = work.chunk;
       message.micro_batch = work.micro_batch;
       message.shard = work.micro_batch / outline_.micro_batches_of_shard();
@@ -83,56 +76,51 @@ class Writer {
     const auto elsewhere = [&](int chunk) {
       return chunk >= 0 && chunk < outline_.all_chunks() && outline_.rank_of(chunk) != rank_;
     };
-
-    std::vector<int> arrived;
+    Action action = action_of(work.kind);
     if (!weight && elsewhere(before))
-      arrived =
+      action.after =
           messages(ActionKind::receive, work, forward ? first : last, outline_.rank_of(before), forward, {});
-
-    Action action;
-    action.kind = work.kind;
     action.chunk = work.chunk;
     action.micro_batch = work.micro_batch;
     action.shard = work.micro_batch / outline_.micro_batches_of_shard();
-    action.after = arrived;
-    const bool makes_gradients = work.kind == ActionKind::backward || weight;
     action.clears = !forward && !weight && work.micro_batch == 0;
-    action.fold = makes_gradients && (work.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
-
-    int done = -1;
-    if (makes_gradients && work.micro_batch == outline_.micro_batches - 1) {
-      for (int block = last - 1; block >= first; --block) {
-        action.first = block;
-        action.last = block + 1;
-        action.sums = 0, action.bytes = 0;
-        count_sums(action);
-        done = add(action);
-        action.after.clear();
-        reduce(work, block, done);
-      }
+    action.fold = makes_gradients(action) && (work.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
+    action.first = first;
+    action.last = last;
+    if (makes_gradients(action) && work.micro_batch == outline_.micro_batches - 1) {
+      by_blocks(action);
     } else {
-      action.first = first;
-      action.last = last;
       count_sums(action);
-      done = add(action);
+      last_pass_ = add(action);
     }
-    last_pass_ = done;
     if (!weight && elsewhere(behind))
-      messages(ActionKind::send, work, forward ? last : first, outline_.rank_of(behind), forward, {done});
+      messages(ActionKind::send, work, forward ? last : first, outline_.rank_of(behind), forward,
+               {last_pass_});
   }
 
-  void reduce(const Work& work, int block, int done) {
-    if (outline_.blocks[block].values == 0) return;
-    Action action;
-    action.kind = ActionKind::reduce;
-    action.queue = Queue::group;
+  /// The last backward block by block, so that sums over data start while it goes on.
+  void by_blocks(Action action) {
+    const int first = action.first, last = action.last;
+    for (int block = last - 1; block >= first; --block) {
+      action.first = block;
+      action.last = block + 1;
+      count_sums(action);
+      last_pass_ = add(action);
+      action.after.clear();
+      for (const UnitUse& use : outline_.uses_in(block, block + 1)) reduce(use, action.chunk);
+    }
+  }
+
+  void reduce(const UnitUse& use, int chunk) {
+    Action action = action_of(ActionKind::reduce);
     action.group = Members::data;
-    action.chunk = work.chunk;
-    action.first = block;
-    action.last = block + 1;
-    action.after = {done};
-    const std::int64_t bytes = outline_.blocks[block].gradients;
-    reduced_[block] =
+    action.chunk = chunk;
+    action.unit = use.unit;
+    action.first = use.block;
+    action.last = use.block + 1;
+    action.after = {last_pass_};
+    const std::int64_t bytes = outline_.units[use.unit].gradients;
+    reduced_[use] =
         in_parts(action, sent_in_group(outline_, bytes, !outline_.sharded_optimizer), parts_over_data(bytes));
   }
 
@@ -151,78 +139,59 @@ class Writer {
     return last;
   }
 
-  /// Each rank that uses a tied table gets the gradient of every other use, to add them all in model order.
-  void exchange_tied(std::vector<int>& before_scalars) {
-    for (const TiedTable& table : outline_.tied) {
-      std::vector<int> ranks;
-      for (int block : table.blocks) {
-        const int rank = outline_.rank_of(outline_.chunk_of(block));
-        if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) ranks.push_back(rank);
-      }
-      if (std::find(ranks.begin(), ranks.end(), rank_) == ranks.end()) continue;
-      for (int block : table.blocks) {
-        const int chunk = outline_.chunk_of(block), owner = outline_.rank_of(chunk);
-        Action message;
-        message.queue = Queue::channel;
-        message.payload = Payload::unit;
-        message.chunk = chunk;
-        message.first = message.last = block;
-        const std::int64_t bytes =
-            outline_.sharded_optimizer ? (table.bytes + outline_.data - 1) / outline_.data : table.bytes;
-        message.parts = parts_of(bytes, 0);
+  /// Each home of a unit gets the gradient of every use elsewhere, to add them all in model order.
+  void exchange(int unit, std::vector<int>& before_scalars) {
+    const std::vector<int> homes = outline_.homes_of(unit);
+    const std::int64_t all = outline_.units[unit].gradients,
+                       bytes = outline_.sharded_optimizer ? (all + outline_.data - 1) / outline_.data : all;
+    for (int block : outline_.units[unit].blocks) {
+      const int chunk = outline_.chunk_of(block), owner = outline_.rank_of(chunk);
+      const bool sends = owner == rank_;
+      Action message = action_of(sends ? ActionKind::send : ActionKind::receive);
+      message.queue = Queue::bulk;
+      message.payload = Payload::unit_gradient;
+      message.chunk = chunk;
+      message.unit = unit;
+      message.first = message.last = block;
+      if (sends) message.after = {reduced_.at({unit, block})};
+      for (int home : homes) {
+        if (sends ? home == rank_ : home != rank_) continue;
+        message.peer = sends ? home : owner;
         // What is sent is read until the send ends, and the scalars' first act is to add all uses into the
         // first one's place.
-        const auto add_parts = [&] {
-          const int last = in_parts(message, bytes, message.parts);
-          for (int part = message.parts; part-- > 0;) before_scalars.push_back(last - part);
-        };
-        if (owner == rank_) {
-          MP_CHECK(reduced_.count(block), "block {} uses a tied table but has no parameters", block);
-          message.kind = ActionKind::send;
-          message.after = {reduced_.at(block)};
-          for (int rank : ranks) {
-            if (rank == rank_) continue;
-            message.peer = rank;
-            add_parts();
-          }
-        } else {
-          message.kind = ActionKind::receive;
-          message.peer = owner;
-          add_parts();
-        }
+        const int parts = parts_of(bytes, 0), last = in_parts(message, bytes, parts);
+        for (int part = parts; part-- > 0;) before_scalars.push_back(last - part);
       }
     }
   }
 
+  void update(int unit, int scalars) {
+    Action action = action_of(ActionKind::update);
+    action.unit = unit;
+    action.after = {scalars};
+    const int updated = add(action);
+    if (!outline_.sharded_optimizer) return;
+    Action gather = action_of(ActionKind::gather);
+    gather.group = Members::data;
+    gather.unit = unit;
+    gather.after = {updated};
+    const std::int64_t bytes = outline_.units[unit].values;
+    in_parts(gather, sent_in_group(outline_, bytes, false), parts_over_data(bytes));
+  }
+
   void finish() {
+    const std::vector<int> units = outline_.training ? outline_.units_of_rank(rank_) : std::vector<int>{};
     std::vector<int> before_scalars;
-    for (const auto& [block, place] : reduced_) before_scalars.push_back(place);
+    for (const auto& [use, place] : reduced_) before_scalars.push_back(place);
     before_scalars.push_back(last_pass_);
-    if (outline_.training) exchange_tied(before_scalars);
-    Action scalars;
-    scalars.kind = ActionKind::sum_scalar;
-    scalars.queue = Queue::group;
+    for (int unit : units) exchange(unit, before_scalars);
+    Action scalars = action_of(ActionKind::sum_scalar);
     scalars.group = Members::grid;
-    scalars.payload = Payload::scalar;
     scalars.bytes = outline_.stages * outline_.data > 1 ? bytes_of_scalars : 0;
     scalars.after = before_scalars;
     std::sort(scalars.after.begin(), scalars.after.end());
     const int scalars_at = add(scalars);
-    for (const auto& [block, place] : reduced_) {
-      Action update;
-      update.kind = ActionKind::update;
-      update.chunk = list_[place].chunk;
-      update.first = block;
-      update.last = block + 1;
-      update.after = {scalars_at};
-      const int updated = add(update);
-      if (!outline_.sharded_optimizer) continue;
-      Action gather = list_[place];
-      gather.kind = ActionKind::gather;
-      gather.after = {updated};
-      const std::int64_t bytes = outline_.blocks[block].values;
-      in_parts(gather, sent_in_group(outline_, bytes, false), parts_over_data(bytes));
-    }
+    for (int unit : units) update(unit, scalars_at);
   }
 
   const Outline& outline_;
@@ -230,21 +199,20 @@ class Writer {
   const std::vector<Work>& work_;
   std::vector<Action> list_;
   int last_pass_ = -1;
-  std::map<int, int> reduced_;  // block -> place of its reduce, the last part
+  std::map<UnitUse, int> reduced_;  // the place of its reduce, the last part
 };
 
 }  // namespace
 
 Program assemble(const Outline& outline, const Order& order) {
   MP_CHECK(static_cast<int>(outline.first_block.size()) == outline.all_chunks() + 1 &&
-               outline.first_block.front() == 0 &&
-               outline.first_block.back() == static_cast<int>(outline.blocks.size()),
+               outline.first_block.front() == 0 && outline.first_block.back() == outline.all_blocks(),
            "{} blocks are not cut into {} chunks", outline.blocks.size(), outline.all_chunks());
-  MP_CHECK(outline.cuts.size() >= outline.blocks.size(), "{} cuts for {} blocks", outline.cuts.size(),
-           outline.blocks.size());
+  MP_CHECK(static_cast<int>(outline.cuts.size()) >= outline.all_blocks(), "{} cuts for {} blocks",
+           outline.cuts.size(), outline.blocks.size());
   for (int chunk = 1; chunk < outline.all_chunks(); ++chunk) {
     const BoundaryBytes& cut = outline.cuts[outline.first_block[chunk]];
-    MP_CHECK(cut.activation + cut.memory > 0 && cut.gradient + cut.memory_gradient > 0,
+    MP_CHECK(cut.activation + cut.encoder_output > 0 && cut.gradient + cut.encoder_output_gradient > 0,
              "nothing crosses the cut before block {}", outline.first_block[chunk]);
   }
   MP_CHECK(outline.shards > 0 && outline.micro_batches % outline.shards == 0, "{} micro-batches in {} shards",

@@ -10,8 +10,8 @@ namespace {
 
 /// Says which message of a channel this is: both ends must agree on it.
 auto identity_of(const Action& action) {
-  return std::tuple(action.step, action.subnet, action.micro_batch, action.shard, action.first, action.last,
-                    action.part, action.parts, action.version, action.bytes, action.payload);
+  return std::tuple(action.micro_batch, action.shard, action.first, action.last, action.unit, action.part,
+                    action.parts, action.bytes, action.payload);
 }
 
 /// The two ends of every message, and the calls of every collective, as the graph has matched them: k-th with
@@ -31,8 +31,9 @@ void check_partners(const Program& program, const TaskGraph& graph, Findings& fi
     const Action& one = program.ranks[first.rank][first.index];
     for (std::size_t k = 1; k < members.size(); ++k) {
       const Action& other = program.ranks[members[k].rank][members[k].index];
-      const bool same = is_message(one) ? identity_of(one) == identity_of(other)
-                                        : one.kind == other.kind && one.bytes == other.bytes;
+      const bool same = is_message(one)
+                            ? identity_of(one) == identity_of(other)
+                            : one.kind == other.kind && one.unit == other.unit && one.bytes == other.bytes;
       if (!same)
         findings.add(first.rank, first.index, "meets action {} of rank {} ({}), which is something else",
                      members[k].index, members[k].rank, to_string(other));

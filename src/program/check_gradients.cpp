@@ -7,27 +7,29 @@
 namespace mindpipe {
 namespace {
 
-/// Who is in a slab: its block, the last part of its sum over data, and whether this rank's part of the sum
+/// Whose gradient is in a slab, the last part of its sum over data, and whether this rank's part of the sum
 /// has moved out.
 struct Holder {
-  int block = -1, reduce = -1;  // -1: some parts are yet to come
+  UnitUse use{-1, -1};
+  int reduce = -1;  // -1: some parts are yet to come
   bool moves_out = false;
 };
+
+std::string text_of(const UnitUse& use) { return fmt::format("unit {} in block {}", use.unit, use.block); }
 
 class GradientChecker {
  public:
   GradientChecker(const Program& program, const Outline& outline, int rank, Findings& findings)
       : list_(program.ranks[rank]), outline_(outline), rank_(rank), findings_(findings), ended_(list_) {
     for (const Action& action : list_)
-      if (action.kind == ActionKind::reduce) slab_of_.try_emplace(action.first, action.slot);
+      if (action.kind == ActionKind::reduce) slab_of_.try_emplace(use_of(action), action.slot);
   }
 
   void run() {
     for (int index = 0; index < static_cast<int>(list_.size()); ++index) {
       const Action& action = list_[index];
-      if (is_backward(action) || action.kind == ActionKind::backward_weight) {
-        for (int block = action.first; block < action.last; ++block)
-          if (outline_.blocks[block].values > 0) adds(index, block);
+      if (is_pass(action) && action.kind != ActionKind::forward) {
+        for (const UnitUse& use : outline_.uses_in(action.first, action.last)) adds(index, use);
       } else if (action.clears) {
         findings_.add(rank_, index, "adds to no gradients that it could zero");
       }
@@ -36,37 +38,39 @@ class GradientChecker {
   }
 
  private:
-  void adds(int index, int block) {
-    const bool first = begun_.insert(block).second;
+  static UnitUse use_of(const Action& reduce) { return {reduce.unit, reduce.first}; }
+
+  void adds(int index, const UnitUse& use) {
+    const bool first = begun_.insert(use).second;
     if (first && !list_[index].clears)
-      findings_.add(rank_, index, "adds to gradients of block {} that nobody has zeroed", block);
+      findings_.add(rank_, index, "adds to the gradient of {} that nobody has zeroed", text_of(use));
     if (!first && list_[index].clears)
-      findings_.add(rank_, index, "zeroes gradients of block {} that others have added to", block);
-    const auto slab = slab_of_.find(block);
+      findings_.add(rank_, index, "zeroes the gradient of {} that others have added to", text_of(use));
+    const auto slab = slab_of_.find(use);
     if (!outline_.sharded_gradients || slab == slab_of_.end()) return;
     Holder& holder = holders_[slab->second];
-    if (holder.block == block) return;
+    if (holder.use == use) return;
+    const bool taken = holder.use.unit >= 0;
     if (!first)
-      findings_.add(rank_, index, "adds to gradients of block {} in slab {}, which block {} has taken over",
-                    block, slab->second, holder.block);
-    else if (holder.block >= 0 && (holder.reduce < 0 || !ended_(holder.reduce, index)))
+      findings_.add(rank_, index, "adds to the gradient of {} in slab {}, which {} has taken over",
+                    text_of(use), slab->second, text_of(holder.use));
+    else if (taken && (holder.reduce < 0 || !ended_(holder.reduce, index)))
+      findings_.add(rank_, index, "writes gradient slab {} while the sum of {} over data may still read it",
+                    slab->second, text_of(holder.use));
+    else if (taken && !holder.moves_out)
       findings_.add(rank_, index,
-                    "writes gradient slab {} while the sum of block {} over data may still read it",
-                    slab->second, holder.block);
-    else if (holder.block >= 0 && !holder.moves_out)
-      findings_.add(rank_, index,
-                    "writes gradient slab {}, where this rank's part of block {} stays until its update",
-                    slab->second, holder.block);
-    holder = {block};
+                    "writes gradient slab {}, where this rank's part of {} stays until its update",
+                    slab->second, text_of(holder.use));
+    holder = {use};
   }
 
   void reduces(int index, const Action& action) {
     if (action.slot < 0) return findings_.add(rank_, index, "names no gradient slab");
-    if (action.slot != slab_of_.at(action.first))
+    if (action.slot != slab_of_.at(use_of(action)))
       findings_.add(rank_, index, "names another gradient slab than the parts before it");
     Holder& holder = holders_[action.slot];
-    if (holder.block != action.first)
-      return findings_.add(rank_, index, "finds the gradients of block {} in slab {}", holder.block,
+    if (holder.use != use_of(action))
+      return findings_.add(rank_, index, "finds the gradient of {} in slab {}", text_of(holder.use),
                            action.slot);
     if (action.part + 1 == action.parts) holder.reduce = index;
     holder.moves_out = action.to_slot >= 0;
@@ -77,9 +81,9 @@ class GradientChecker {
   int rank_;
   Findings& findings_;
   EndedBefore ended_;
-  std::map<int, int> slab_of_;
+  std::map<UnitUse, int> slab_of_;
   std::map<int, Holder> holders_;
-  std::set<int> begun_;
+  std::set<UnitUse> begun_;
 };
 
 }  // namespace

@@ -29,8 +29,8 @@ class PassChecker {
       if (is_backward(action)) backward(action);
       if (action.kind == ActionKind::backward_weight) weight(action);
       if (action.queue == Queue::compute) newest_compute_ = index_;
-      if (action.kind == ActionKind::send && action.payload != Payload::unit) send(action);
-      if (action.kind == ActionKind::receive && action.payload != Payload::unit)
+      if (action.kind == ActionKind::send && crosses_cut(action)) send(action);
+      if (action.kind == ActionKind::receive && crosses_cut(action))
         receives_[{action.payload, action.first, action.micro_batch}].push_back(index_);
     }
     for (int chunk = 0; chunk < outline_.all_chunks(); ++chunk) {
@@ -68,11 +68,7 @@ class PassChecker {
       return;
     }
     const BoundaryBytes& bytes = outline_.cuts[cut];
-    using Sized = std::pair<Payload, std::int64_t>;
-    const Sized forwards[] = {{Payload::activation, bytes.activation}, {Payload::memory, bytes.memory}};
-    const Sized backwards[] = {{Payload::gradient, bytes.gradient},
-                               {Payload::memory_gradient, bytes.memory_gradient}};
-    for (const auto& [payload, size] : with_forward ? forwards : backwards) {
+    for (const auto& [payload, size] : payloads_of(bytes, with_forward)) {
       if (size == 0) continue;
       const Message message{payload, cut, action.micro_batch};
       used_[message] = index_;
@@ -144,7 +140,7 @@ class PassChecker {
   }
 
   void send(const Action& action) {
-    const bool with_forward = action.payload == Payload::activation || action.payload == Payload::memory;
+    const bool with_forward = travels_forward(action.payload);
     const TapeState& tape = tape_of(action);
     const int producer = with_forward                                                ? tape.forward
                          : tape.backward_below == outline_.first_block[action.chunk] ? tape.backward

@@ -26,15 +26,13 @@ class SlotChecker {
   void run() {
     for (int index = 0; index < static_cast<int>(list_.size()); ++index) {
       const Action& action = list_[index];
-      if (is_message(action) && action.payload != Payload::unit) {
-        const bool with_forward = action.payload == Payload::activation || action.payload == Payload::memory;
+      if (crosses_cut(action)) {
+        const bool with_forward = travels_forward(action.payload);
         if (action.kind == ActionKind::send) read(index, action.slot, action.first, with_forward);
         else write(index, action.to_slot, action.first, with_forward);
       }
       if (action.kind == ActionKind::forward || is_backward(action)) pass(index, action);
-      if (action.kind == ActionKind::forward || is_backward(action) ||
-          action.kind == ActionKind::backward_weight)
-        arena(index, action);
+      if (is_pass(action)) arena(index, action);
     }
   }
 

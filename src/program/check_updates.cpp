@@ -7,11 +7,6 @@
 namespace mindpipe {
 namespace {
 
-/// The entries that a rank's update passes through, for each block.
-struct UpdatePath {
-  int last_backward = -1, reduce = -1, update = -1, gather = -1;  ///< of the parts the newest
-};
-
 /// Parts come one after the other, each once; `newest` is the one before, if there is one.
 void check_part(const std::vector<Action>& list, int rank, int index, int newest, Findings& findings) {
   const Action& action = list[index];
@@ -25,109 +20,152 @@ bool is_whole(const std::vector<Action>& list, int newest) {
   return newest >= 0 && list[newest].part + 1 == list[newest].parts;
 }
 
-void check_rank(const Program& program, const Outline& outline, int rank, Findings& findings) {
-  const auto& list = program.ranks[rank];
-  std::map<int, UpdatePath> paths;
-  std::vector<int> scalars, exchanged;  // of a tied table
-  int last_pass = -1;
-  for (int index = 0; index < static_cast<int>(list.size()); ++index) {
-    const Action& action = list[index];
-    UpdatePath& path = paths[action.first];
-    const bool pass = action.kind == ActionKind::forward || is_backward(action) ||
-                      action.kind == ActionKind::backward_weight;
-    if (pass) last_pass = index;
-    if (action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight)
-      for (int block = action.first; block < action.last; ++block) paths[block].last_backward = index;
+/// Follows the units of one rank through its list: the gradient of every use is made, summed over data, and
+/// exchanged with the unit's other homes; then the unit is updated once, and gathered.
+class UpdateChecker {
+ public:
+  UpdateChecker(const Program& program, const Outline& outline, int rank, Findings& findings)
+      : list_(program.ranks[rank]), outline_(outline), rank_(rank), findings_(findings) {}
+
+  void run() {
+    for (int index = 0; index < static_cast<int>(list_.size()); ++index) see(index);
+    if (scalars_.size() != 1)
+      return findings_.add_for_rank(rank_, "{} sums of scalars in a step (there is one)", scalars_.size());
+    check_scalars();
+    if (!outline_.training) return;
+    for (int unit : outline_.units_of_rank(rank_)) check_unit(unit);
+    for (const auto& [unit, path] : units_)
+      if (!is_home(unit))
+        findings_.add(rank_, std::max(path.update, path.gather), "unit {} does not live here", unit);
+  }
+
+ private:
+  /// Entries of the list that a use's gradient passes through; of parts the newest.
+  struct UsePath {
+    int last_backward = -1, reduce = -1;
+    std::map<int, int> arrived;  ///< from elsewhere: parts, and how many there are
+  };
+  /// Entries of the list at which a unit is updated and gathered; of parts the newest.
+  struct UnitPath {
+    int update = -1, gather = -1;
+  };
+
+  bool waits(int index, int earlier) const { return waits_for(list_[index], earlier); }
+  bool is_home(int unit) const {
+    const std::vector<int> homes = outline_.homes_of(unit);
+    return std::binary_search(homes.begin(), homes.end(), rank_);
+  }
+
+  void see(int index) {
+    const Action& action = list_[index];
+    if (is_pass(action)) last_pass_ = index;
+    if (makes_gradients(action))
+      for (const UnitUse& use : outline_.uses_in(action.first, action.last)) uses_[use].last_backward = index;
+    if (action.payload == Payload::unit_gradient) return exchange(index);
     switch (action.kind) {
       case ActionKind::reduce:
-        check_part(list, rank, index, path.reduce, findings);
-        if (path.last_backward < 0 || !waits_for(action, path.last_backward))
-          findings.add(rank, index, "does not wait for the block's backward");
-        path.reduce = index;
-        break;
-      case ActionKind::send:
-        if (action.payload == Payload::unit &&
-            (!is_whole(list, path.reduce) || !waits_for(action, path.reduce)))
-          findings.add(rank, index, "does not wait for its sum over data");
-        [[fallthrough]];
-      case ActionKind::receive:
-        if (action.payload == Payload::unit) exchanged.push_back(index);
-        break;
+        return reduce(index);
       case ActionKind::sum_scalar:
-        scalars.push_back(index);
-        break;
+        scalars_.push_back(index);
+        return;
       case ActionKind::update:
-        if (path.update >= 0) findings.add(rank, index, "is updated a second time");
-        if (scalars.empty() || !waits_for(action, scalars.back()))
-          findings.add(rank, index, "does not wait for the scalars");
-        path.update = index;
-        break;
+        return update(index);
       case ActionKind::gather:
-        if (path.update < 0 || !waits_for(action, path.update))
-          findings.add(rank, index, "does not wait for the update");
-        check_part(list, rank, index, path.gather, findings);
-        path.gather = index;
-        break;
-      default:
-        break;
+        return gather(index);
+      case ActionKind::forward:
+      case ActionKind::backward:
+      case ActionKind::backward_input:
+      case ActionKind::backward_weight:
+      case ActionKind::send:
+      case ActionKind::receive:
+        return;
     }
   }
-  if (scalars.size() != 1)
-    return findings.add_for_rank(rank, "{} sums of scalars in a step (there is one)", scalars.size());
-  const Action& scalar = list[scalars[0]];
-  const std::set<int> waited_for(scalar.after.begin(), scalar.after.end());
-  if (!waited_for.count(last_pass)) findings.add(rank, scalars[0], "does not wait for the last pass");
-  for (int message : exchanged)
-    if (!waited_for.count(message))
-      findings.add(rank, scalars[0], "does not wait for the tied table's gradient (action {})", message);
-  for (int chunk = 0; outline.training && chunk < outline.all_chunks(); ++chunk) {
-    if (outline.rank_of(chunk) != rank) continue;
-    for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) {
-      if (outline.blocks[block].values == 0) continue;
-      const UpdatePath& path = paths[block];
-      if (!is_whole(list, path.reduce))
-        findings.add_for_rank(
-            rank, "the gradients of block {} are never summed over data, or not all of them", block);
-      else if (path.reduce < path.last_backward)
-        findings.add(rank, path.reduce, "comes before the block's last backward");
-      else if (!waited_for.count(path.reduce))
-        findings.add(rank, scalars[0], "does not wait for the sum of block {}", block);
-      if (path.update < 0) findings.add_for_rank(rank, "block {} is never updated", block);
-      if (outline.sharded_optimizer && !is_whole(list, path.gather))
-        findings.add_for_rank(rank, "the values of block {} are never gathered, or not all of them", block);
-    }
-  }
-}
 
-/// Every rank that uses a tied table gets the gradients of all uses elsewhere.
-void check_tied(const Program& program, const Outline& outline, Findings& findings) {
-  for (const TiedTable& table : outline.tied)
-    for (int here : table.blocks)
-      for (int use : table.blocks) {
-        const int rank = outline.rank_of(outline.chunk_of(here)),
-                  owner = outline.rank_of(outline.chunk_of(use));
-        if (rank == owner) continue;
-        const auto& list = program.ranks[rank];
-        std::set<int> arrive;
-        int parts = 1;
-        for (const Action& action : list)
-          if (action.kind == ActionKind::receive && action.payload == Payload::unit && action.first == use &&
-              action.peer == owner)
-            arrive.insert(action.part), parts = action.parts;
-        if (static_cast<int>(arrive.size()) != parts)
-          findings.add_for_rank(
-              rank,
-              "the tied table's gradient of its use in block {} never arrives from rank {}, or not all of it",
-              use, owner);
-      }
-}
+  void reduce(int index) {
+    UsePath& path = uses_[{list_[index].unit, list_[index].first}];
+    check_part(list_, rank_, index, path.reduce, findings_);
+    if (path.last_backward < 0 || !waits(index, path.last_backward))
+      findings_.add(rank_, index, "does not wait for the block's backward");
+    path.reduce = index;
+  }
+
+  void exchange(int index) {
+    const Action& message = list_[index];
+    UsePath& path = uses_[{message.unit, message.first}];
+    exchanged_.push_back(index);
+    if (message.kind == ActionKind::receive) path.arrived[message.part] = message.parts;
+    else if (!is_whole(list_, path.reduce) || !waits(index, path.reduce))
+      findings_.add(rank_, index, "does not wait for its sum over data");
+  }
+
+  void update(int index) {
+    UnitPath& path = units_[list_[index].unit];
+    if (path.update >= 0) findings_.add(rank_, index, "is updated a second time");
+    if (scalars_.empty() || !waits(index, scalars_.back()))
+      findings_.add(rank_, index, "does not wait for the scalars");
+    path.update = index;
+  }
+
+  void gather(int index) {
+    UnitPath& path = units_[list_[index].unit];
+    if (path.update < 0 || !waits(index, path.update))
+      findings_.add(rank_, index, "does not wait for the update");
+    check_part(list_, rank_, index, path.gather, findings_);
+    path.gather = index;
+  }
+
+  void check_scalars() {
+    const int scalars = scalars_[0];
+    if (!waits(scalars, last_pass_)) findings_.add(rank_, scalars, "does not wait for the last pass");
+    for (int message : exchanged_)
+      if (!waits(scalars, message))
+        findings_.add(rank_, scalars, "does not wait for a unit's gradient from elsewhere (action {})",
+                      message);
+  }
+
+  void check_unit(int unit) {
+    for (int block : outline_.units[unit].blocks) {
+      const UsePath& path = uses_[{unit, block}];
+      if (outline_.rank_of_block(block) == rank_) check_use({unit, block}, path);
+      else if (path.arrived.empty() || static_cast<int>(path.arrived.size()) != path.arrived.begin()->second)
+        findings_.add_for_rank(
+            rank_, "the gradient of unit {} in block {} never arrives from rank {}, or not all of it", unit,
+            block, outline_.rank_of_block(block));
+    }
+    const UnitPath& path = units_[unit];
+    if (path.update < 0) findings_.add_for_rank(rank_, "unit {} is never updated", unit);
+    if (outline_.sharded_optimizer && !is_whole(list_, path.gather))
+      findings_.add_for_rank(rank_, "the values of unit {} are never gathered, or not all of them", unit);
+  }
+
+  void check_use(const UnitUse& use, const UsePath& path) {
+    if (!is_whole(list_, path.reduce))
+      findings_.add_for_rank(
+          rank_, "the gradient of unit {} in block {} is never summed over data, or not all of it", use.unit,
+          use.block);
+    else if (path.reduce < path.last_backward)
+      findings_.add(rank_, path.reduce, "comes before the block's last backward");
+    else if (!waits(scalars_[0], path.reduce))
+      findings_.add(rank_, scalars_[0], "does not wait for the sum of unit {} in block {}", use.unit,
+                    use.block);
+  }
+
+  const std::vector<Action>& list_;
+  const Outline& outline_;
+  int rank_;
+  Findings& findings_;
+  std::map<UnitUse, UsePath> uses_;
+  std::map<int, UnitPath> units_;
+  std::vector<int> scalars_, exchanged_;
+  int last_pass_ = -1;
+};
 
 }  // namespace
 
 void check_updates(const Program& program, const Outline& outline, Findings& findings) {
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
-    check_rank(program, outline, rank, findings);
-  if (outline.training) check_tied(program, outline, findings);
+    UpdateChecker(program, outline, rank, findings).run();
 }
 
 }  // namespace mindpipe

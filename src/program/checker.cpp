@@ -12,12 +12,11 @@ bool waits_for(const Action& action, int earlier) {
 }
 
 void check_fields(const Program& program, const Outline& outline, Findings& findings) {
-  const int blocks = static_cast<int>(outline.blocks.size()), ranks = static_cast<int>(program.ranks.size());
+  const int blocks = outline.all_blocks(), ranks = static_cast<int>(program.ranks.size());
   for (int rank = 0; rank < ranks; ++rank)
     for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
       const Action& action = program.ranks[rank][index];
-      const bool pass = action.kind == ActionKind::forward || is_backward(action) ||
-                        action.kind == ActionKind::backward_weight;
+      const bool pass = is_pass(action);
       if (action.first < 0 || action.last < action.first || action.last > blocks)
         findings.add(rank, index, "blocks [{}, {}) are not in the model of {} blocks", action.first,
                      action.last, blocks);
@@ -31,8 +30,8 @@ void check_fields(const Program& program, const Outline& outline, Findings& find
       if (pass &&
           (action.chunk < 0 || action.chunk >= outline.all_chunks() || outline.rank_of(action.chunk) != rank))
         findings.add(rank, index, "chunk {} does not live here", action.chunk);
-      if (!pass && !is_communication(action) && action.kind != ActionKind::update)
-        findings.add(rank, index, "has no place in a step");
+      if (names_unit(action) && (action.unit < 0 || action.unit >= static_cast<int>(outline.units.size())))
+        findings.add(rank, index, "there is no unit {} ({} units)", action.unit, outline.units.size());
       if (is_collective(action) && action.group == Members::none) findings.add(rank, index, "names no group");
       for (int earlier : action.after)
         if (earlier < 0 || earlier >= index)

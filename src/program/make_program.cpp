@@ -9,12 +9,6 @@
 
 namespace mindpipe {
 
-std::vector<int> ranks_of_chunks(const Outline& outline) {
-  std::vector<int> ranks;
-  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) ranks.push_back(outline.rank_of(chunk));
-  return ranks;
-}
-
 namespace {
 
 /// Planning walks through every action some ten times: beyond this it takes minutes, and gigabytes.
@@ -24,8 +18,8 @@ constexpr double most_actions = 2e6;
 double count_of_actions(const Outline& outline, const std::string& schedule) {
   const double passes = (schedule == "zb-h1" ? 3 : 2) + (outline.all_chunks() > 1 ? 4 : 0);
   double count = passes * outline.all_chunks() * outline.micro_batches;
-  for (const BlockCost& block : outline.blocks)
-    count += 3 + (outline.data > 1 ? static_cast<double>(block.gradients) / bulk_part_bytes *
+  for (const UnitCost& unit : outline.units)
+    count += 3 + (outline.data > 1 ? static_cast<double>(unit.gradients) / bulk_part_bytes *
                                          (outline.sharded_optimizer ? 2 : 1)
                                    : 0);
   return count;
@@ -43,7 +37,7 @@ PlannedStep make_program(const Outline& outline, const std::string& schedule, co
              "or more tensor ranks",
              outline.micro_batches, outline.stages, count, bulk_part_bytes >> 20, most_actions);
   Order order = make_order(schedule, outline.stages, outline.micro_batches, outline.micro_batches_of_shard(),
-                           ranks_of_chunks(outline));
+                           outline.rank_of_chunk);
   if (!outline.training)
     for (auto& work : order)
       std::erase_if(work, [](const Work& one) { return one.kind != ActionKind::forward; });

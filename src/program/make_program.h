@@ -9,7 +9,7 @@
 
 namespace mindpipe {
 
-/// A step ready to run: the lists, the memory they need, and how long the simulator expects them to take.
+/// A program ready to run: the lists, the memory they need, and how long the simulator expects them to take.
 struct PlannedStep {
   Program program;
   Placement placement;
@@ -22,14 +22,5 @@ struct PlannedStep {
 /// `memory_limit`: bytes of a rank, 0 for none.
 PlannedStep make_program(const Outline& outline, const std::string& schedule, const Network& network = {},
                          std::int64_t memory_limit = 0);
-
-/// What is planned, for people: one line for the step and one for each rank, with its blocks, tapes, bubble
-/// and memory.
-std::string summary_of(const PlannedStep& step, const Outline& outline);
-/// The lists themselves, one action a line.
-std::string listing_of(const Program& program);
-
-/// Which rank each chunk lives on.
-std::vector<int> ranks_of_chunks(const Outline& outline);
 
 }  // namespace mindpipe

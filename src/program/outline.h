@@ -12,37 +12,45 @@ struct TensorSums {
   bool operator==(const TensorSums&) const = default;
 };
 
-/// What one block costs on one rank, for one micro-batch: times in nanoseconds, sizes in bytes of this rank's
-/// part.
+/// What one candidate of a block costs on one rank, for one micro-batch: times in nanoseconds, sizes in bytes
+/// of this rank's part. Parameters are counted by unit (UnitCost).
 struct BlockCost {
   std::int64_t forward = 0, backward = 0;
   std::int64_t backward_input = 0, backward_weight = 0;  ///< backward in two halves
   TensorSums forward_sums, backward_sums;  ///< the latter in the input's half when the backward is split
-  std::int64_t update = 0;
-  std::int64_t clear = 0;   ///< zeroing its accumulators
-  std::int64_t saved = 0;   ///< bytes that its forward keeps for its backward
-  std::int64_t values = 0;  ///< bytes of parameters in the compute precision; 0: nothing to reduce or update
-  std::int64_t gradients = 0;       ///< bytes of one gradient accumulator of each parameter (f32)
-  std::int64_t sequence_parts = 0;  ///< bytes of the accumulators for T-ths of the sequence beside it
-  std::int64_t optimizer = 0;       ///< bytes of masters and moments
+  std::int64_t saved = 0;                  ///< bytes that its forward keeps for its backward
   std::int64_t workspace = 0;
+};
+
+/// One use of a unit: the block that reads its values and adds to its gradient, in accumulators of this use's
+/// own.
+struct UnitUse {
+  int unit = 0, block = 0;
+  auto operator<=>(const UnitUse&) const = default;
+};
+
+/// What a unit, the parameters that travel as one, costs on one rank: bytes of this rank's part, and
+/// nanoseconds.
+struct UnitCost {
+  std::int64_t values = 0;          ///< parameters in the compute precision; 0: nothing to sum or update
+  std::int64_t gradients = 0;       ///< one gradient accumulator of each parameter (f32), of one use
+  std::int64_t sequence_parts = 0;  ///< the accumulators for T-ths of the sequence beside it, of one use
+  std::int64_t state = 0;           ///< masters and moments
+  std::int64_t clear = 0;           ///< time to zero the accumulators of one use
+  std::int64_t update = 0;          ///< time
+  std::vector<int> blocks;          ///< that use it, in model order
 };
 
 /// Bytes that cross a cut for one micro-batch; 0: this payload does not cross.
 struct BoundaryBytes {
-  std::int64_t activation = 0, memory = 0, gradient = 0, memory_gradient = 0;
+  std::int64_t activation = 0, encoder_output = 0, gradient = 0, encoder_output_gradient = 0;
   bool operator==(const BoundaryBytes&) const = default;
 };
 
-/// One table with several uses: the blocks that use it, in model order, and the bytes of one use's gradient.
-struct TiedTable {
-  std::vector<int> blocks;
-  std::int64_t bytes = 0;
-};
-
-/// Where chunk c lives: `loop`: on rank c mod p; `v`: forth and back again, so that first and last chunk
-/// share a rank.
-enum class ChunkPlacement : std::uint8_t { loop, v };
+/// Chunk c on rank c mod p.
+std::vector<int> looped_chunks(int stages, int chunks);
+/// Forth and back again, so that first and last chunk share a rank.
+std::vector<int> v_shaped_chunks(int stages, int chunks);
 
 /// All that a schedule knows of a step. Chunk c is the blocks [first_block[c], first_block[c + 1]).
 struct Outline {
@@ -52,33 +60,38 @@ struct Outline {
   int shards = 1;         ///< logical data shards of a rank; divides micro_batches
   int data = 1;           ///< degree of the data axis, d
   bool sharded_optimizer = false;
-  bool sharded_gradients =
-      false;             ///< too: whole ones live from a block's first backward to their sum over data
-  bool training = true;  ///< false: an evaluation, forwards and the scalars only
-  ChunkPlacement placement = ChunkPlacement::loop;
-  std::vector<int> first_block;  ///< stages x chunks + 1 entries
-  std::vector<BlockCost> blocks;
+  bool sharded_gradients = false;  ///< too: whole ones live from a use's first backward to its sum over data
+  bool training = true;            ///< false: an evaluation, forwards and the scalars only
+  std::vector<int> rank_of_chunk;  ///< stages x chunks entries
+  std::vector<int> first_block;    ///< stages x chunks + 1 entries
+  std::vector<std::vector<BlockCost>> blocks;             ///< [block][candidate]; a plain block has one
+  std::vector<std::vector<std::vector<int>>> units_used;  ///< [block][candidate]: units, ascending
+  std::vector<UnitCost> units;
   std::vector<BoundaryBytes> cuts;  ///< cuts[b] lies before block b; cuts[0] is not used
-  std::vector<TiedTable> tied;
 
   int all_chunks() const { return stages * chunks; }
-  int rank_of(int chunk) const {
-    const int row = chunk / stages, column = chunk % stages;
-    return placement == ChunkPlacement::v && row % 2 == 1 ? stages - 1 - column : column;
-  }
-  int chunk_of(int block) const {
-    int chunk = 0;
-    while (first_block[chunk + 1] <= block) ++chunk;
-    return chunk;
-  }
+  int all_blocks() const { return static_cast<int>(blocks.size()); }
+  int rank_of(int chunk) const { return rank_of_chunk[chunk]; }
+  int chunk_of(int block) const;
+  int rank_of_block(int block) const { return rank_of(chunk_of(block)); }
   int micro_batches_of_shard() const { return micro_batches / shards; }
-  /// All that the backwards of a block add to: gradients, T-ths of the sequence, and the binary counter over
-  /// the rank's shards.
-  std::int64_t accumulator_bytes(int block) const {
-    int accumulators = 1;
-    while ((1 << (accumulators - 1)) < shards) ++accumulators;
-    return blocks[block].gradients * accumulators + blocks[block].sequence_parts;
+
+  const BlockCost& cost(int block, int candidate = 0) const { return blocks[block][candidate]; }
+  /// The units that a block reads, ascending; those without parameters among them.
+  const std::vector<int>& units_of(int block, int candidate = 0) const {
+    return units_used[block][candidate];
   }
+  /// Appends a block of one candidate that uses these units, which stand in `units`.
+  void add_block(const BlockCost& cost, const std::vector<int>& used);
+  /// The uses in blocks [first, last) of units that have parameters, block by block.
+  std::vector<UnitUse> uses_in(int first, int last) const;
+  /// The ranks on which a unit has users, ascending: each holds its values and updates them.
+  std::vector<int> homes_of(int unit) const;
+  /// The units with parameters of which `rank` is a home, ascending.
+  std::vector<int> units_of_rank(int rank) const;
+  /// Bytes of all that the backwards of one use add to: gradients, T-ths of the sequence, and the binary
+  /// counter over the rank's shards.
+  std::int64_t accumulator_bytes(int unit) const;
 };
 
 }  // namespace mindpipe

@@ -40,7 +40,7 @@ int take_free(std::set<int>& in_use) {
 std::int64_t saved_by(const Outline& outline, int chunk) {
   std::int64_t saved = 0;
   for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block)
-    saved += outline.blocks[block].saved;
+    saved += outline.cost(block).saved;
   return saved;
 }
 
@@ -48,9 +48,7 @@ void place_tapes(std::vector<Action>& list, const Outline& outline, RankMemory& 
   std::map<std::pair<int, int>, int> slot_of;
   std::set<int> in_use, seen;
   for (Action& action : list) {
-    if (action.kind != ActionKind::forward && !is_backward(action) &&
-        action.kind != ActionKind::backward_weight)
-      continue;
+    if (!is_pass(action)) continue;
     const std::pair<int, int> tape{action.chunk, action.micro_batch};
     if (action.kind == ActionKind::forward) slot_of[tape] = take_free(in_use);
     MP_CHECK(slot_of.count(tape), "{} comes before its forward", to_string(action));
@@ -65,10 +63,10 @@ void place_tapes(std::vector<Action>& list, const Outline& outline, RankMemory& 
 void grow(BoundaryBytes& buffer, const BoundaryBytes& cut, bool with_forward) {
   if (with_forward) {
     buffer.activation = std::max(buffer.activation, cut.activation);
-    buffer.memory = std::max(buffer.memory, cut.memory);
+    buffer.encoder_output = std::max(buffer.encoder_output, cut.encoder_output);
   } else {
     buffer.gradient = std::max(buffer.gradient, cut.gradient);
-    buffer.memory_gradient = std::max(buffer.memory_gradient, cut.memory_gradient);
+    buffer.encoder_output_gradient = std::max(buffer.encoder_output_gradient, cut.encoder_output_gradient);
   }
 }
 
@@ -141,21 +139,25 @@ void sum_memory(const Outline& outline, int rank, RankMemory& memory) {
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return memory.bytes[static_cast<int>(kind)]; };
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
-    for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block) {
-      const BlockCost& cost = outline.blocks[block];
-      at(MemoryClass::values) += cost.values;
-      if (!outline.sharded_gradients) at(MemoryClass::gradients) += outline.accumulator_bytes(block);
-      else if (const auto place = memory.gradients.find(block);
+    for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block)
+      at(MemoryClass::workspace) = std::max(at(MemoryClass::workspace), outline.cost(block).workspace);
+    for (const UnitUse& use : outline.uses_in(outline.first_block[chunk], outline.first_block[chunk + 1])) {
+      const std::int64_t part = (outline.units[use.unit].gradients + outline.data - 1) / outline.data;
+      if (!outline.sharded_gradients) at(MemoryClass::gradients) += outline.accumulator_bytes(use.unit);
+      else if (const auto place = memory.gradients.find(use);
                place != memory.gradients.end() && place->second.moves_out)
-        at(MemoryClass::gradients) += (cost.gradients + outline.data - 1) / outline.data;
-      at(MemoryClass::optimizer) += cost.optimizer;
-      at(MemoryClass::workspace) = std::max(at(MemoryClass::workspace), cost.workspace);
+        at(MemoryClass::gradients) += part;
     }
+  }
+  for (int unit : outline.units_of_rank(rank)) {
+    at(MemoryClass::values) += outline.units[unit].values;
+    at(MemoryClass::optimizer) += outline.units[unit].state;
   }
   for (std::int64_t slab : memory.slabs) at(MemoryClass::gradients) += slab;
   at(MemoryClass::activations) = memory.arenas * memory.arena_bytes;
   for (const BoundaryBytes& buffer : memory.buffers)
-    at(MemoryClass::boundary) += buffer.activation + buffer.memory + buffer.gradient + buffer.memory_gradient;
+    at(MemoryClass::boundary) +=
+        buffer.activation + buffer.encoder_output + buffer.gradient + buffer.encoder_output_gradient;
 }
 
 /// What a placement is made with: how deep its rings are, and how many sums over data may be under way while
@@ -177,7 +179,7 @@ Placement place_with(Program& program, const Outline& outline, const Depths& dep
     }
     if (outline.sharded_gradients) place_gradients(list, outline, depths.sums, memory);
     for (const Action& action : list)
-      if (action.kind == ActionKind::receive && action.payload == Payload::unit)
+      if (action.kind == ActionKind::receive && action.payload == Payload::unit_gradient)
         memory.bytes[static_cast<int>(MemoryClass::boundary)] += action.bytes;
     sum_memory(outline, rank, memory);
   }
@@ -212,7 +214,7 @@ Placement place(Program& program, const Outline& outline, const Network& network
   const Timeline unbounded = simulate(program, durations, network);
   MP_CHECK(unbounded.finished, "a program stands still even with unbounded buffers");
   Depths depths;
-  depths.sums = static_cast<int>(outline.blocks.size());
+  depths.sums = static_cast<int>(outline.uses_in(0, outline.all_blocks()).size());
   std::map<RingPair, int> needed;
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
     for (const auto& [key, ring] : crossings_of(program.ranks[rank], outline, rank)) {
@@ -227,7 +229,7 @@ Placement place(Program& program, const Outline& outline, const Network& network
     return simulate(placed, durations, network);
   };
   const auto is_good = [&](const Timeline& line, const Timeline& wanted) {
-    return line.finished && line.step <= wanted.step + wanted.step / 200;
+    return line.finished && (!outline.training || line.step <= wanted.step + wanted.step / 200);
   };
   Program placed;
   Placement placement;

@@ -11,11 +11,11 @@
 
 namespace mindpipe {
 
-/// Where the gradients of a block are added up when blocks take turns in shared memory.
+/// Where the gradient of one use of a unit is added up when uses take turns in shared memory.
 struct GradientPlace {
   int slab = -1;
-  bool moves_out = false;  ///< this rank's part of the sum gets a place of its own, because another block
-                           ///< comes to the slab
+  bool moves_out =
+      false;  ///< this rank's part of the sum gets a place of its own: another use takes the slab
 };
 
 /// The memory that one rank's list needs: `arenas` arenas of `arena_bytes` for what forwards save, and the
@@ -24,8 +24,8 @@ struct RankMemory {
   int arenas = 0;
   std::int64_t arena_bytes = 0;
   std::vector<BoundaryBytes> buffers;
-  std::vector<std::int64_t> slabs;         ///< bytes of each gradient slab; none unless gradients are sharded
-  std::map<int, GradientPlace> gradients;  ///< of each block
+  std::vector<std::int64_t> slabs;  ///< bytes of each gradient slab; none unless gradients are sharded
+  std::map<UnitUse, GradientPlace> gradients;
   std::array<std::int64_t, memory_classes.size()>
       bytes{};  ///< by class; values, gradients, optimizer as the outline gives them
   std::int64_t total() const;
@@ -37,9 +37,9 @@ struct Placement {
 
 /// Gives every tape an arena and everything that crosses a cut a buffer, and adds the waits that reuse of
 /// buffers demands. Buffers form rings, one for each neighbour and direction on either side of a cut:
-/// `ring_depth` deep, deeper only where the step would otherwise stand still or take over half a percent
-/// longer. Sharded gradients get slabs in which blocks take turns, as few as do not make the step longer than
-/// that either.
+/// `ring_depth` deep, deeper only where it would otherwise stand still or a training step take over half
+/// a percent longer. Sharded gradients get slabs in which uses of units take turns, as few as do not make the
+/// step longer than that either.
 Placement place(Program& program, const Outline& outline, const Network& network, int ring_depth = 2);
 
 }  // namespace mindpipe

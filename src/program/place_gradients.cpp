@@ -6,9 +6,9 @@
 namespace mindpipe {
 namespace {
 
-/// A block's accumulators on one rank; places are entries of its list.
+/// When the accumulators of a use are in use on one rank; places are entries of its list.
 struct Life {
-  int block = 0;
+  UnitUse use;
   int first = -1;    ///< the first backward that adds to them
   int fed = -1;      ///< the last one
   int reduced = -1;  ///< their sum over data (its last part)
@@ -16,21 +16,23 @@ struct Life {
   std::int64_t bytes = 0, part = 0;
 };
 
-/// In the order of their sums over data.
+/// The lives of all uses, in the order of their sums over data.
 std::vector<Life> lives_of(const std::vector<Action>& list, const Outline& outline, int under_way) {
-  std::map<int, int> first, fed;
+  std::map<int, int> first, fed;  // of each block
   std::vector<Life> lives;
   for (int index = 0; index < static_cast<int>(list.size()); ++index) {
     const Action& action = list[index];
-    if (is_backward(action) || action.kind == ActionKind::backward_weight)
-      for (int block = action.first; block < action.last; ++block)
-        first.try_emplace(block, index), fed[block] = index;
+    if (is_pass(action) && action.kind != ActionKind::forward)
+      for (int block = action.first; block < action.last; ++block) {
+        first.try_emplace(block, index);
+        fed[block] = index;
+      }
     if (action.kind != ActionKind::reduce) continue;
-    const int block = action.first;
-    if (lives.empty() || lives.back().block != block) {
-      const std::int64_t part = (outline.blocks[block].gradients + outline.data - 1) / outline.data;
+    const UnitUse use{action.unit, action.first};
+    if (lives.empty() || lives.back().use != use) {
+      const std::int64_t part = (outline.units[use.unit].gradients + outline.data - 1) / outline.data;
       lives.push_back(
-          {block, first.at(block), fed.at(block), index, 0, outline.accumulator_bytes(block), part});
+          {use, first.at(use.block), fed.at(use.block), index, 0, outline.accumulator_bytes(use.unit), part});
     }
     lives.back().reduced = index;
   }
@@ -83,7 +85,7 @@ void place_gradients(std::vector<Action>& list, const Outline& outline, int unde
     memory.slabs.push_back(0);
     for (std::size_t turn = 0; turn < slab.size(); ++turn) {
       memory.slabs.back() = std::max(memory.slabs.back(), slab[turn]->bytes);
-      memory.gradients[slab[turn]->block] = {number, turn + 1 < slab.size()};
+      memory.gradients[slab[turn]->use] = {number, turn + 1 < slab.size()};
       if (turn == 0) continue;
       int& wait = waits.try_emplace(slab[turn]->first, -1).first->second;
       wait = std::max(wait, slab[turn - 1]->reduced);
@@ -96,13 +98,13 @@ void place_gradients(std::vector<Action>& list, const Outline& outline, int unde
     std::sort(list[index].after.begin(), list[index].after.end());
   }
   int next_place = 0;
-  std::map<int, int> places;
+  std::map<UnitUse, int> places;
   for (Action& action : list) {
     if (action.kind != ActionKind::reduce) continue;
-    const GradientPlace& place = memory.gradients.at(action.first);
+    const GradientPlace& place = memory.gradients.at({action.unit, action.first});
     action.slot = place.slab;
     if (!place.moves_out) continue;
-    const auto [known, fresh] = places.try_emplace(action.first, next_place);
+    const auto [known, fresh] = places.try_emplace(UnitUse{action.unit, action.first}, next_place);
     if (fresh) ++next_place;
     action.to_slot = known->second;
   }

@@ -30,10 +30,10 @@ std::map<RingKey, std::vector<Crossing>> crossings_of(const std::vector<Action>&
   Crossings crossings;
   for (int index = 0; index < static_cast<int>(list.size()); ++index) {
     const Action& action = list[index];
-    if (is_message(action) && action.payload != Payload::unit) {
-      const bool with_forward = action.payload == Payload::activation || action.payload == Payload::memory;
+    if (crosses_cut(action)) {
       crossings
-          .at({action.peer, with_forward, action.kind == ActionKind::send}, action.first, action.micro_batch)
+          .at({action.peer, travels_forward(action.payload), action.kind == ActionKind::send}, action.first,
+              action.micro_batch)
           .messages.push_back(index);
     }
     if (action.kind != ActionKind::forward && !is_backward(action)) continue;

@@ -9,18 +9,6 @@
 
 namespace mindpipe {
 
-LinkClass class_of(const Action& action) {
-  if (!is_communication(action) && action.sums > 0) return LinkClass::tensor;
-  if (action.kind == ActionKind::sum_scalar) return LinkClass::scalars;
-  if (action.kind == ActionKind::reduce || action.kind == ActionKind::gather ||
-      action.payload == Payload::unit)
-    return LinkClass::gradients;
-  if (action.kind == ActionKind::move) return LinkClass::moves;
-  if (action.kind == ActionKind::fetch || action.kind == ActionKind::evict) return LinkClass::fetch;
-  if (action.kind == ActionKind::snapshot) return LinkClass::checkpoint;
-  return LinkClass::pipeline;
-}
-
 const Link& Network::of(const Action& action, int rank) const {
   if (is_collective(action)) return action.group == Members::grid ? grid : data;
   const int from = action.kind == ActionKind::receive ? action.peer : rank,
@@ -29,42 +17,49 @@ const Link& Network::of(const Action& action, int rank) const {
   return special == between.end() ? message : special->second;
 }
 
+namespace {
+
+/// How long the blocks of a pass take, with its tensor sums and with the zeroing of gradients where it clears
+/// them.
+std::int64_t time_of_pass(const Action& pass, std::int64_t BlockCost::*cost, const Outline& outline,
+                          const Network& network) {
+  std::int64_t time = pass.sums > 0 ? network.tensor_time(pass) : 0;
+  for (int block = pass.first; block < pass.last; ++block) time += outline.cost(block).*cost;
+  if (pass.clears)
+    for (const UnitUse& use : outline.uses_in(pass.first, pass.last)) time += outline.units[use.unit].clear;
+  return time;
+}
+
+std::int64_t time_of(const Action& action, const Outline& outline, const Network& network, int rank) {
+  switch (action.kind) {
+    case ActionKind::forward:
+      return time_of_pass(action, &BlockCost::forward, outline, network);
+    case ActionKind::backward:
+      return time_of_pass(action, &BlockCost::backward, outline, network);
+    case ActionKind::backward_input:
+      return time_of_pass(action, &BlockCost::backward_input, outline, network);
+    case ActionKind::backward_weight:
+      return time_of_pass(action, &BlockCost::backward_weight, outline, network);
+    case ActionKind::update:
+      return outline.units[action.unit].update;
+    case ActionKind::send:
+    case ActionKind::receive:
+      return network.of(action, rank).time(action.bytes);
+    case ActionKind::reduce:
+    case ActionKind::gather:
+    case ActionKind::sum_scalar:
+      return action.bytes > 0 ? network.of(action, rank).time(action.bytes) : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
 Durations durations_of(const Program& program, const Outline& outline, const Network& network) {
   Durations durations;
   for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
     auto& times = durations.emplace_back();
-    for (const Action& action : program.ranks[rank]) {
-      std::int64_t time = 0;
-      if (is_message(action) || (is_collective(action) && action.bytes > 0)) {
-        time = network.of(action, rank).time(action.bytes);
-      } else if (!is_communication(action)) {
-        if (action.sums > 0) time += network.tensor_time(action);
-        for (int block = action.first; block < action.last; ++block) {
-          const BlockCost& cost = outline.blocks[block];
-          if (action.clears) time += cost.clear;
-          switch (action.kind) {
-            case ActionKind::forward:
-              time += cost.forward;
-              break;
-            case ActionKind::backward:
-              time += cost.backward;
-              break;
-            case ActionKind::backward_input:
-              time += cost.backward_input;
-              break;
-            case ActionKind::backward_weight:
-              time += cost.backward_weight;
-              break;
-            case ActionKind::update:
-              time += cost.update;
-              break;
-            default:
-              break;
-          }
-        }
-      }
-      times.push_back(time);
-    }
+    for (const Action& action : program.ranks[rank]) times.push_back(time_of(action, outline, network, rank));
   }
   return durations;
 }
@@ -233,8 +228,7 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
 
 bool frees_tape(const Action& action, const Outline& outline) {
   if (action.kind == ActionKind::forward) return !outline.training;
-  return (action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight) &&
-         action.first == outline.first_block[action.chunk];
+  return makes_gradients(action) && action.first == outline.first_block[action.chunk];
 }
 
 std::vector<int> peak_tapes(const Program& program, const Outline& outline) {

@@ -10,10 +10,6 @@
 
 namespace mindpipe {
 
-/// Who goes first where traffic shares a link.
-enum class LinkClass : std::uint8_t { tensor, scalars, pipeline, moves, fetch, gradients, checkpoint };
-LinkClass class_of(const Action& action);
-
 /// How long a message takes: latency + bytes x time for a byte. Messages on links of one `shared` number (0
 /// or more) take turns.
 struct Link {

@@ -5,20 +5,10 @@
 
 namespace mindpipe {
 
-int DeviceOrder::queue_of(const Action& action) {
-  if (is_message(action) && action.payload == Payload::unit) return group_queue;
-  if (is_message(action)) return action.kind == ActionKind::send ? send_queue : channel_queue;
-  // Scalars are sums of what the compute queue has made, for the updates that it runs next.
-  if (action.kind == ActionKind::sum_scalar || action.queue == Queue::compute) return compute_queue;
-  return action.queue == Queue::copy_in    ? copy_in_queue
-         : action.queue == Queue::copy_out ? copy_out_queue
-                                           : group_queue;
-}
-
 DeviceOrder::DeviceOrder(const std::vector<Action>& list) : places_(list.size()) {
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     Place& place = places_[i];
-    place.queue = queue_of(list[i]);
+    place.queue = static_cast<int>(list[i].queue);
     std::map<int, int> last;
     for (int earlier : list[i].after) {
       MP_CHECK(earlier < i, "{} waits for a later action of its list", to_string(list[i]));

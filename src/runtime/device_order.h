@@ -25,10 +25,6 @@ class DeviceOrder {
 
   int queue(int action) const { return places_[action].queue; }
 
-  /// The queue of the device that runs an action. Messages of a step's passes are short and awaited soon;
-  /// bulk has a queue of its own.
-  static int queue_of(const Action& action);
-
  private:
   struct Place {
     int queue = compute_queue;

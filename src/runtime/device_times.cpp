@@ -6,8 +6,6 @@ namespace mindpipe {
 
 DeviceTimes::DeviceTimes(Backend& backend, std::size_t actions) : backend_(backend), times_(actions) {
   for (Row& row : rows_) row.actions.resize(actions);
-  // The step that was taken last is asked once more, for where the next one begins.
-  backend.keep_marks((kept + 1) * (2 * actions + 1));
 }
 
 void DeviceTimes::begin_step() {

@@ -13,6 +13,10 @@ class DeviceTimes {
  public:
   DeviceTimes(Backend& backend, std::size_t actions);
 
+  /// How many marks the backend has to keep: the step that was taken last is asked once more, for where the
+  /// next one begins.
+  std::size_t marks() const { return (kept + 1) * (2 * times_.size() + 1); }
+
   /// Behind what keeps a step apart from the one before.
   void begin_step();
   void before(int action, int queue) { open_row().actions[action].start = backend_.mark(queue); }

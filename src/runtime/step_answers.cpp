@@ -9,16 +9,26 @@ StepAnswers::StepAnswers(Backend& backend, Waiting& waiting, Memory* pinned)
   for (Tensor& slot : pinned_) slot = arena_.take({Decision::places}, DType::f64);
 }
 
-void StepAnswers::ask(std::int64_t step, std::int64_t valid, const Tensor& decision) {
+void StepAnswers::ask_decision(std::int64_t step, std::int64_t valid, const Tensor& decision) {
+  ask(step, valid, decision, true);
+}
+
+void StepAnswers::ask_losses(std::int64_t step, std::int64_t valid, const Tensor& sum) {
+  ask(step, valid, sum, false);
+}
+
+void StepAnswers::ask(std::int64_t step, std::int64_t valid, const Tensor& numbers, bool is_decision) {
   MP_CHECK(asked_ - told_ < ring, "the answers of {} steps are still to be taken", ring);
   const std::int64_t place = asked_++ % ring;
   Question& question = questions_[place];
-  question.step = step, question.valid = valid;
+  question.step = step;
+  question.valid = valid;
+  question.is_decision = is_decision;
   if (pinned_[place]) {
-    backend_.copy(decision, pinned_[place]);
+    backend_.copy(numbers, pinned_[place].range(0, numbers.count()));
     question.event = backend_.record(compute_queue);
   } else {
-    backend_.download(decision, question.numbers.data());
+    backend_.download(numbers, question.numbers.data());
   }
 }
 
@@ -36,6 +46,7 @@ std::optional<StepScalars> StepAnswers::oldest() {
         [&] { return backend_.finished(question.event); },
         [&] { return fmt::format("the device to come to the end of step {}", question.step + 1); });
   const double* numbers = pinned_[place] ? pinned_[place].as<double>() : question.numbers.data();
+  if (!question.is_decision) return StepScalars{question.step, numbers[0], question.valid, 0, false};
   return StepScalars{question.step, numbers[Decision::loss], question.valid, numbers[Decision::gradient_norm],
                      question.valid > 0 && numbers[Decision::skipped] == 0};
 }

@@ -11,7 +11,7 @@ namespace mindpipe {
 /// What a step's scalars say, the same on every rank.
 struct StepScalars {
   std::int64_t step = 0;
-  double loss = 0;  ///< mean over the valid tokens of the whole batch
+  double loss = 0;  ///< mean over the valid tokens of the whole batch; of an evaluation, their sum
   std::int64_t valid = 0;
   double gradient_norm = 0;  ///< of the mean gradient, before clipping
   bool applied = true;  ///< false: no valid token, or a gradient that is not finite: the step changes nothing
@@ -25,8 +25,10 @@ class StepAnswers {
   /// `pinned`: none where the host may read the backend's memory.
   StepAnswers(Backend& backend, Waiting& waiting, Memory* pinned);
 
-  /// Behind the step's decision in the compute queue: its numbers are wanted.
-  void ask(std::int64_t step, std::int64_t valid, const Tensor& decision);
+  /// Asks for a step's decision, behind it in the compute queue.
+  void ask_decision(std::int64_t step, std::int64_t valid, const Tensor& decision);
+  /// Asks for the sum of an evaluation's losses, behind it in the compute queue.
+  void ask_losses(std::int64_t step, std::int64_t valid, const Tensor& sum);
   /// The answer that is due once a step has been put into the queues: its own, or that of the one before,
   /// which the host waits for; so it is never more than two steps ahead.
   std::optional<StepScalars> due();
@@ -34,8 +36,10 @@ class StepAnswers {
   std::optional<StepScalars> oldest();
 
  private:
+  void ask(std::int64_t step, std::int64_t valid, const Tensor& numbers, bool is_decision);
   struct Question {
     std::int64_t step = 0, valid = 0;
+    bool is_decision = true;
     std::uint64_t event = 0;
     std::array<double, Decision::places> numbers{};  ///< where they need no pinned memory
   };

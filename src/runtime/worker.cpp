@@ -60,17 +60,17 @@ std::unique_ptr<Communicator> Worker::make_group(Axis axis, int logical, Transpo
                                         &ledger_);
 }
 
-/// Every channel of the step's programs gets a transport of its own, before the first step.
+/// Every channel of the programs gets a transport of its own, before the first step.
 void Worker::connect_stages() {
   channels_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_,
                                          route_of(memory_, waiting_));
   if (carrier_.transports == nullptr) return;
   std::set<ChannelName> names;
-  const auto& ranks = plan_.step.program.ranks;
-  for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank)
-    for (const Action& action : ranks[rank])
-      if (action.kind == ActionKind::send)
-        names.insert({rank, action.peer, static_cast<int>(action.payload)});
+  for (const PlannedStep* planned : {&plan_.training, &plan_.evaluation})
+    for (int rank = 0; rank < static_cast<int>(planned->program.ranks.size()); ++rank)
+      for (const Action& action : planned->program.ranks[rank])
+        if (action.kind == ActionKind::send)
+          names.insert({rank, action.peer, static_cast<int>(action.payload)});
   channels_->use(*carrier_.transports, {names.begin(), names.end()});
 }
 
@@ -112,39 +112,8 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
                           Axis::data, &ledger_)
                     : std::make_unique<Reductions>(*backend_);
 
-  const int here = layout_.coord.pipeline;
-  const RankFootprint& room = plan_.rooms[here];
-  std::vector<std::pair<int, int>> ranges;
-  for (int chunk = 0; chunk < plan_.outline.all_chunks(); ++chunk)
-    if (plan_.outline.rank_of(chunk) == here)
-      ranges.emplace_back(plan_.first_block[chunk], plan_.first_block[chunk + 1]);
-  const LayerContext context{
-      *backend_,   *tensor_,           compute_dtype(config), config.train.sequence_parallel,
-      config.seed, token_chunk(config)};
-  stage_ = std::make_unique<Stage>(config, layout_, context, ranges);
-  stage_->allocate_values();
-  const RankMemory& placed = plan_.step.placement.ranks[here];
-  updates_ = std::make_unique<GradientUpdates>(*stage_, config, Groups{*tensor_, *data_, *pipeline_});
-  if (plan_.purpose == Purpose::training) {
-    stage_->allocate_gradients(placed);
-    updates_->allocate(placed);
-  }
-  updates_->reserve(room.passes.zeros);
-  tensor_->reserve(room.passes.exchange);
-  data_->reserve(room.scalars.data_exchange());
-  pipeline_->reserve(room.scalars.pipeline_exchange());
-  reductions_->reserve(room.reduction[layout_.coord.data]);
-  backend_->reserve(room.passes.backend);
-  const bool queued = carrier_.transports != nullptr || (!backend_->host_may_read() && world.size == 1);
-  executor_ = std::make_unique<Executor>(
-      *stage_, *updates_, plan_.outline, plan_.step,
-      Wires{channels_.get(), *reductions_, waiting_, queued, pinned_ ? &*pinned_ : nullptr}, room.tapes,
-      room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
-  if (plan_.purpose == Purpose::training) {
-    StagingBuffer passage(*backend_, executor_->scratch(), plan_.passing);
-    updates_->initialize(config.seed, threads_, passage);
-  }
-
+  make_state();
+  make_executor();
   input_arena_ =
       Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
   const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};
@@ -154,6 +123,51 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
     input_.source = input_arena_.take(ids, DType::i32);
     input_.source_lengths = input_arena_.take({layout_.micro_batches(), layout_.samples}, DType::i32);
   }
+}
+
+void Worker::make_state() {
+  const int here = layout_.coord.pipeline;
+  const Outline& outline = plan_.outline;
+  std::vector<std::pair<int, int>> ranges;
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
+    if (outline.rank_of(chunk) == here)
+      ranges.emplace_back(outline.first_block[chunk], outline.first_block[chunk + 1]);
+  const LayerContext context{
+      *backend_,           *tensor_, compute_dtype(config_), config_.train.sequence_parallel, config_.seed,
+      token_chunk(config_)};
+  stage_ = std::make_unique<Stage>(config_, layout_, context, ranges);
+  stage_->allocate_values();
+  updates_ = std::make_unique<GradientUpdates>(*stage_, config_, Groups{*tensor_, *data_, *pipeline_});
+  if (plan_.purpose == Purpose::training) {
+    const RankMemory& placed = plan_.training.placement.ranks[here];
+    stage_->allocate_gradients(placed);
+    updates_->allocate(placed);
+  } else {
+    updates_->allocate_for_reading();
+  }
+  const RankFootprint& room = plan_.rooms[here];
+  updates_->reserve(room.passes.zeros);
+  tensor_->reserve(room.passes.exchange);
+  data_->reserve(room.scalars.data_exchange());
+  pipeline_->reserve(room.scalars.pipeline_exchange());
+  reductions_->reserve(room.reduction[layout_.coord.data]);
+  backend_->reserve(room.passes.backend);
+}
+
+void Worker::make_executor() {
+  const RankFootprint& room = plan_.rooms[layout_.coord.pipeline];
+  const bool queued = carrier_.transports != nullptr || (!backend_->host_may_read() && world_.size == 1);
+  executor_ = std::make_unique<Executor>(*stage_, *updates_, Wires{channels_.get(), *reductions_, waiting_},
+                                         PassMemory{room.tapes, room.buffers, room.passes.scratch}, queued,
+                                         pinned_ ? &*pinned_ : nullptr);
+  Outline forward_only = plan_.outline;
+  forward_only.training = false;
+  evaluation_.emplace(executor_->make_script(plan_.evaluation, forward_only, 1));
+  if (plan_.purpose == Purpose::reading) return;
+  training_.emplace(executor_->make_script(plan_.training, plan_.outline,
+                                           static_cast<std::size_t>(std::max(1, config_.trace.steps))));
+  StagingBuffer staging(*backend_, executor_->actions().scratch(), plan_.passing);
+  updates_->initialize(config_.seed, threads_, staging);
 }
 
 StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches) {
@@ -189,12 +203,13 @@ std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::
   // What messages pass through grows to what they need; where there are none, nothing is pinned either.
   std::optional<Memory::Closed> also_pinned;
   if (pinned_ && world_.size == 1) also_pinned.emplace(*pinned_);
-  return executor_->run(input);
+  return executor_->run(*training_, input);
 }
 
 void Worker::inspect(std::function<void(int, const Boundary&)> look) {
   stage_->after_block = std::move(look);
-  executor_->evaluate(input_, 0, layout_.micro_batches());
+  executor_->run(*evaluation_, input_);
+  evaluation_->answers.oldest();
   stage_->after_block = nullptr;
 }
 
@@ -204,23 +219,19 @@ void Worker::sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind)
 
 double Worker::evaluate(Corpus& corpus, int batches, const std::function<void(int)>& before) {
   const Memory::Closed closed(memory_);
-  std::vector<double> sums(layout_.local_data_shards(), 0.0);
-  std::vector<std::int64_t> valid{0};
+  double sum = 0;
+  std::int64_t valid = 0;
+  const auto add = [&](const std::optional<StepScalars>& known) {
+    if (known) sum += known->loss;
+    if (known) valid += known->valid;
+  };
   for (int batch = 0; batch < batches; ++batch) {
     if (before) before(batch);
-    const StepInput& input =
-        load_batch(corpus, static_cast<std::int64_t>(batch) * layout_.batch, layout_.micro_batches());
-    for (std::size_t shard = 0; shard < sums.size(); ++shard) {
-      const int per_shard = layout_.micro_batches() / layout_.local_data_shards();
-      sums[shard] += executor_->evaluate(input, static_cast<int>(shard) * per_shard, per_shard);
-    }
-    valid[0] += input.valid;
+    const std::int64_t first_sample = std::int64_t{batch} * layout_.batch;
+    add(executor_->run(*evaluation_, load_batch(corpus, first_sample, layout_.micro_batches())));
   }
-  data_->sum_scalars(sums);
-  std::vector<double> whole{sums[0]};
-  pipeline_->sum_scalars(whole);
-  data_->sum_integers(valid);
-  return valid[0] == 0 ? 0 : whole[0] / static_cast<double>(valid[0]);
+  add(evaluation_->answers.oldest());
+  return valid == 0 ? 0 : sum / static_cast<double>(valid);
 }
 
 }  // namespace mindpipe

@@ -80,6 +80,12 @@ class Worker {
   Stage& stage() { return *stage_; }
   GradientUpdates& updates() { return *updates_; }
   Executor& executor() { return *executor_; }
+  /// The training step and the evaluation as this rank runs them. A worker that only reads has no training.
+  Script& training() { return *training_; }
+  Script& evaluation() { return *evaluation_; }
+  /// The oldest scalars of training steps that `step` has not given back, once they are known; none: it has
+  /// given back all.
+  std::optional<StepScalars> remaining() { return training_->answers.oldest(); }
   TrafficLedger& ledger() { return ledger_; }
   Waiting& waiting() { return waiting_; }
   /// What carries messages between devices, in words; empty where the host does and could not do otherwise.
@@ -92,6 +98,8 @@ class Worker {
   std::unique_ptr<Group> group_along(Axis axis, Transports::Use use, const char* name);
   std::unique_ptr<Communicator> make_group(Axis axis, int logical, Transports::Use use);
   void connect_stages();
+  void make_state();
+  void make_executor();
   Sha256::Digest digest_of_copies();
   bool speaks_for(const WholeTensor::Source& source);
   void pass_words(std::string_view slot, const std::vector<WholeTensor>& tensors, const TakeWords& take);
@@ -117,6 +125,7 @@ class Worker {
   std::unique_ptr<Stage> stage_;
   std::unique_ptr<GradientUpdates> updates_;
   std::unique_ptr<Executor> executor_;
+  std::optional<Script> training_, evaluation_;
   Arena input_arena_;
   StepInput input_;
   std::vector<std::int32_t> tokens_, targets_;  ///< of a batch, on their way to the input

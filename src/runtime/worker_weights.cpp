@@ -53,7 +53,7 @@ void Worker::pass_words(std::string_view slot, const std::vector<WholeTensor>& t
   int ranks = 1;
   for (Communicator* group : groups) ranks = std::max(ranks, group->size());
 
-  StagingBuffer passage(*backend_, executor_->scratch(), plan_.passing);
+  StagingBuffer passage(*backend_, executor_->actions().scratch(), plan_.passing);
   auto* words = passage.host<std::byte>();
   // What arrives in a sum takes as much room as what is summed, and an alignment for each rank.
   const std::size_t room =
@@ -92,7 +92,7 @@ void Worker::gather_weights(const TakeWords& take) {
 }
 
 void Worker::load_weights(const ReadElements& read) {
-  StagingBuffer passage(*backend_, executor_->scratch(), plan_.passing);
+  StagingBuffer passage(*backend_, executor_->actions().scratch(), plan_.passing);
   const std::vector<WholeTensor> tensors = tensors_for_files(stage_->model());
   std::map<std::array<int, 3>, std::pair<const WholeTensor*, std::int64_t>>
       place;  // of each piece: its tensor, and the rows above it there
@@ -121,7 +121,7 @@ void Worker::load_weights(const ReadElements& read) {
 /// Of all state in the parameters that no rank of the tensor group has alone: one speaks for all, so the
 /// others' are in no other digest.
 Sha256::Digest Worker::digest_of_copies() {
-  StagingBuffer passage(*backend_, executor_->scratch(), plan_.passing);
+  StagingBuffer passage(*backend_, executor_->actions().scratch(), plan_.passing);
   auto* words = passage.host<std::byte>();
   Sha256 sha;
   for (const std::string_view slot : state_slots(config_)) {

@@ -22,13 +22,7 @@ void GradientUpdates::allocate(const RankMemory& placed) {
   Memory& memory = stage_.context().backend.memory();
   for (auto& [unit, optimizer] : optimizers_)
     optimizer->allocate(memory, parts_apart(stage_.model(), unit, placed));
-  scalars_.emplace(stage_, groups_, optimizers_, sharded());
-}
-
-std::size_t GradientUpdates::optimizer_bytes() const {
-  std::size_t bytes = 0;
-  for (const auto& [unit, optimizer] : optimizers_) bytes += optimizer->bytes();
-  return bytes;
+  scalars_.emplace(stage_, groups_, optimizers_, sharded(), true);
 }
 
 void GradientUpdates::initialize(std::uint64_t seed, int threads, StagingBuffer& passage) {
@@ -43,10 +37,9 @@ void GradientUpdates::initialize(std::uint64_t seed, int threads, StagingBuffer&
   }
 }
 
-void GradientUpdates::clear(int block) {
-  for (const Root& root : roots_of(block))
-    if (!is_mutated("gradients", "clear"))
-      stage_.context().backend.fill(stage_.unit(root.unit).accumulators(root.use), 0);
+void GradientUpdates::clear(const UnitUse& use) {
+  if (!is_mutated("gradients", "clear"))
+    stage_.context().backend.fill(stage_.unit(use.unit).accumulators(stage_.use_of(use)), 0);
 }
 
 std::size_t GradientUpdates::zeros_bytes(const Unit& unit) const {
@@ -104,35 +97,18 @@ void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t f
     if ((shard >> level) & 1) add(level);
 }
 
-void GradientUpdates::fold(int block, int shard, Made made) {
-  for (int index : stage_.model().blocks()[block].units) {
-    Unit& unit = stage_.unit(index);
-    const int use = stage_.use_of(block, index);
-    if (!unit.has_gradients(use)) continue;
-    if (made != Made::later) combine_sequence(unit, use);
-    if (made == Made::all) {
-      count_shard(unit, use, shard, 0, unit.flat_count());
-    } else {
-      for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-        if (unit.params()[p].product == (made == Made::later))
-          count_shard(unit, use, shard, unit.flat_offset(p, 0),
-                      unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
-    }
-    if (made == Made::later || shard + 1 == stage_.layout().local_data_shards()) continue;
-    for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-      if (unit.has_sequence_parts(p)) stage_.context().backend.fill(unit.sequence_parts(p, use), 0);
-  }
-}
-
-std::vector<GradientUpdates::Root> GradientUpdates::roots_of(int block) {
-  std::vector<Root> roots;
-  for (int index : stage_.model().blocks()[block].units) {
-    Unit& unit = stage_.unit(index);
-    const int use = stage_.use_of(block, index);
-    if (!unit.has_gradients(use)) continue;
-    roots.push_back({index, use, unit.root(use)});
-  }
-  return roots;
+void GradientUpdates::fold(const UnitUse& folded, int shard, Made made) {
+  Unit& unit = stage_.unit(folded.unit);
+  const int use = stage_.use_of(folded), params = static_cast<int>(unit.params().size());
+  if (made != Made::later) combine_sequence(unit, use);
+  if (made == Made::all) count_shard(unit, use, shard, 0, unit.flat_count());
+  for (int p = 0; p < params && made != Made::all; ++p)
+    if (unit.params()[p].product == (made == Made::later))
+      count_shard(unit, use, shard, unit.flat_offset(p, 0),
+                  unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
+  if (made == Made::later || shard + 1 == stage_.layout().local_data_shards()) return;
+  for (int p = 0; p < params; ++p)
+    if (unit.has_sequence_parts(p)) stage_.context().backend.fill(unit.sequence_parts(p, use), 0);
 }
 
 std::vector<Tensor> GradientUpdates::pieces_of(int unit, const Tensor& flat, int part, int parts) const {
@@ -144,21 +120,37 @@ std::vector<Tensor> GradientUpdates::pieces_of(int unit, const Tensor& flat, int
   return pieces;
 }
 
-Tensor GradientUpdates::own_piece_of(const Root& root, int part, int parts) const {
-  const auto cuts = part_cuts(stage_.unit(root.unit), groups_.data.size() * parts);
+Reductions::Request GradientUpdates::reduce(Reductions& over_data, const UnitUse& use, int part, int parts) {
+  std::vector<Tensor> pieces = pieces_of(use.unit, accumulator_of(use), part, parts);
+  if (!sharded()) return over_data.sum(std::move(pieces));
+  const auto cuts = part_cuts(stage_.unit(use.unit), groups_.data.size() * parts);
   const std::int64_t* own = &cuts[part_ * parts];
-  return optimizers_.at(root.unit)->gradient_part(root.use).range(own[part] - own[0],
-                                                                  own[part + 1] - own[part]);
+  const Tensor place = optimizers_.at(use.unit)->gradient_part(stage_.use_of(use));
+  return over_data.sum_scatter(std::move(pieces), place.range(own[part] - own[0], own[part + 1] - own[part]));
 }
 
-Tensor GradientUpdates::shared_part(int block, int part, int parts) const {
-  for (int index : stage_.model().blocks()[block].units) {
-    if (stage_.unit(index).uses() == 1) continue;
-    const Tensor whole = optimizers_.at(index)->gradient_part(stage_.use_of(block, index));
-    const std::int64_t first = whole.count() * part / parts;
-    return whole.range(first, whole.count() * (part + 1) / parts - first);
-  }
-  fail(Exit::internal, "block {} shares no unit", block);
+Reductions::Request GradientUpdates::gather(Reductions& over_data, int unit, int part, int parts) {
+  return over_data.gather(pieces_of(unit, stage_.unit(unit).flat_values(), part, parts));
+}
+
+std::int64_t GradientUpdates::sent_by_reduce(const UnitUse& use, int part, int parts) const {
+  const std::vector<Tensor> pieces = pieces_of(use.unit, accumulator_of(use), part, parts);
+  const int own = groups_.data.rank(), ranks = groups_.data.size();
+  std::size_t sent = sharded() ? 0 : pieces[own].bytes() * static_cast<std::size_t>(ranks - 1);
+  for (int peer = 0; peer < ranks; ++peer)
+    if (peer != own) sent += pieces[peer].bytes();
+  return static_cast<std::int64_t>(sent);
+}
+
+std::int64_t GradientUpdates::sent_by_gather(int unit, int part, int parts) const {
+  const std::vector<Tensor> pieces = pieces_of(unit, stage_.unit(unit).flat_values(), part, parts);
+  return static_cast<std::int64_t>(pieces[groups_.data.rank()].bytes()) * (groups_.data.size() - 1);
+}
+
+Tensor GradientUpdates::exchanged_part(const UnitUse& use, int part, int parts) const {
+  const Tensor whole = optimizers_.at(use.unit)->gradient_part(stage_.use_of(use));
+  const std::int64_t first = whole.count() * part / parts;
+  return whole.range(first, whole.count() * (part + 1) / parts - first);
 }
 
 void GradientUpdates::add_uses() {
@@ -178,26 +170,15 @@ std::int64_t GradientUpdates::sum_over_data(std::int64_t value) {
   return one[0];
 }
 
-void GradientUpdates::decide(const Tensor& losses, std::int64_t valid, double loss_factor, double clip) {
+void GradientUpdates::clip_and_scale(const Tensor& losses, std::int64_t valid, double loss_factor,
+                                     double clip) {
   scalars_->run(optimizers_, losses,
                 {loss_factor, static_cast<double>(valid), clip, static_cast<float>(config_.optimizer.beta1),
                  static_cast<float>(config_.optimizer.beta2)});
 }
 
-std::vector<int> GradientUpdates::units_updated_by(int block) const {
-  std::vector<int> units;
-  for (int index : stage_.model().blocks()[block].units) {
-    const std::vector<int>& uses = stage_.model().blocks_of(index);
-    if (std::find_if(uses.begin(), uses.end(), [&](int use) { return stage_.has_block(use); }) ==
-        std::find(uses.begin(), uses.end(), block))
-      units.push_back(index);
-  }
-  return units;
-}
-
-void GradientUpdates::update(int block, double rate) {
-  for (int index : units_updated_by(block))
-    optimizers_.at(index)->update(stage_.context().backend, rate, decision());
+void GradientUpdates::update(int unit, double rate) {
+  optimizers_.at(unit)->update(stage_.context().backend, rate, decision());
 }
 
 }  // namespace mindpipe

@@ -26,10 +26,12 @@ std::size_t ScalarCounts::bytes() const {
   return bytes;
 }
 
-ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_t chunks, bool sharded) {
+ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_t chunks, bool sharded,
+                           bool trains) {
   ScalarCounts counts;
   counts.chunks = chunks, counts.sharded = sharded;
-  for (const auto& unit : model.units()) counts.tensors += static_cast<std::int64_t>(unit->params().size());
+  for (const auto& unit : model.units())
+    if (trains) counts.tensors += static_cast<std::int64_t>(unit->params().size());
   counts.micro_batches = layout.micro_batches(), counts.data_shards = layout.local_data_shards();
   counts.tensor_shards = layout.tensor_shards / layout.grid.tensor;
   counts.data_ranks = layout.grid.data, counts.tensor_ranks = layout.grid.tensor,
@@ -37,12 +39,12 @@ ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_
   return counts;
 }
 
-ScalarSums::ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers, bool sharded)
+ScalarSums::ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers, bool sharded, bool trains)
     : stage_(stage), groups_(groups) {
   std::int64_t chunks = 0;
   for (const auto& [unit, optimizer] : optimizers) chunks += optimizer->chunks();
   const Layout& layout = stage.layout();
-  counts_ = scalar_counts(layout, stage.model(), chunks, sharded);
+  counts_ = scalar_counts(layout, stage.model(), chunks, sharded, trains);
   Backend& backend = stage.context().backend;
   arena_ = Arena(backend.memory(), MemoryClass::workspace, counts_.bytes());
   chunks_ = arena_.take({chunks}, DType::f64);
@@ -91,7 +93,7 @@ Tensor ScalarSums::take_spans(const std::vector<std::pair<std::int64_t, std::int
 
 void ScalarSums::run(const Optimizers& optimizers, const Tensor& losses, const StepRule& rule) {
   Backend& backend = stage_.context().backend;
-  sum_losses(losses);
+  sum_losses_over_data(losses);
   sum_squares(optimizers);
   groups_.pipeline.sum_scalars(sums_);
   backend.sum_spans(sums_, total_spans_, totals_);
@@ -99,7 +101,7 @@ void ScalarSums::run(const Optimizers& optimizers, const Tensor& losses, const S
 }
 
 /// Micro-batches in order, then the tree over data shards; a stage without the head adds nothing.
-void ScalarSums::sum_losses(const Tensor& losses) {
+Tensor ScalarSums::sum_losses_over_data(const Tensor& losses) {
   Backend& backend = stage_.context().backend;
   if (losses) {
     backend.sum_spans(losses, loss_spans_, of_micro_batches_);
@@ -107,7 +109,15 @@ void ScalarSums::sum_losses(const Tensor& losses) {
   } else {
     backend.fill(of_data_shards_, 0);
   }
-  groups_.data.sum_scalars(of_data_shards_, sums_.range(0, 1));
+  const Tensor sum = sums_.range(0, 1);
+  groups_.data.sum_scalars(of_data_shards_, sum);
+  return sum;
+}
+
+Tensor ScalarSums::sum_losses(const Tensor& losses) {
+  const Tensor sum = sum_losses_over_data(losses);
+  groups_.pipeline.sum_scalars(sum);
+  return sum;
 }
 
 /// Chunks of a tensor's shard in order, then the tree over shards: one number for each tensor of the whole

@@ -18,7 +18,7 @@ struct Groups {
 /// How many numbers a step's scalars are made of on one rank.
 struct ScalarCounts {
   std::int64_t chunks = 0;   ///< of this rank's gradients, or what its replicas hold of them
-  std::int64_t tensors = 0;  ///< of the whole model
+  std::int64_t tensors = 0;  ///< of the whole model, where they are trained
   int micro_batches = 1, data_shards = 1, tensor_shards = 1;  ///< of this rank
   int data_ranks = 1, tensor_ranks = 1, pipeline_ranks = 1;
   bool sharded = false;  ///< whether replicas hold parts of the gradients
@@ -29,7 +29,8 @@ struct ScalarCounts {
   std::size_t data_exchange() const { return Communicator::scalars_bytes(data_ranks, sharded ? chunks : 1); }
   std::size_t pipeline_exchange() const { return Communicator::scalars_bytes(pipeline_ranks, 1 + tensors); }
 };
-ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_t chunks, bool sharded);
+ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_t chunks, bool sharded,
+                           bool trains);
 
 /// The loss of a step and the square of its gradient, added up on the device in the order that bits.md fixes,
 /// and what is decided from them. Nothing here waits for the device, or brings a number to the host.
@@ -37,15 +38,17 @@ class ScalarSums {
  public:
   using Optimizers = std::map<int, std::unique_ptr<UnitOptimizer>>;
   /// Takes its memory; what says which number goes into which sum is known once and for all.
-  ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers, bool sharded);
+  ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers, bool sharded, bool trains);
 
   /// `losses`: of the step [micro_batches, samples, sequence] on the rank that has the head, else none.
   /// Collective over the groups.
   void run(const Optimizers& optimizers, const Tensor& losses, const StepRule& rule);
+  /// The sum of a step's losses over all ranks, f64 [1], and nothing else. Collective over the groups.
+  Tensor sum_losses(const Tensor& losses);
   const Tensor& decision() const { return decision_; }
 
  private:
-  void sum_losses(const Tensor& losses);
+  Tensor sum_losses_over_data(const Tensor& losses);
   void sum_squares(const Optimizers& optimizers);
   Tensor take_spans(const std::vector<std::pair<std::int64_t, std::int64_t>>& spans);
 

@@ -45,13 +45,11 @@ void Stage::allocate_gradients(const RankMemory& placed) {
   }
   for (std::int64_t bytes : placed.slabs)
     slabs_.emplace_back(memory, MemoryClass::gradients, static_cast<std::size_t>(bytes));
-  for (const auto& [block, place] : placed.gradients) {
+  for (const auto& [use, place] : placed.gradients) {
     Arena& slab = slabs_[place.slab];
     slab.release(0);
-    for (int index : model_->blocks()[block].units)
-      unit(index).place_gradients(
-          use_of(block, index),
-          slab.take({static_cast<std::int64_t>(unit(index).accumulator_bytes())}, DType::u8).data);
+    const auto bytes = static_cast<std::int64_t>(unit(use.unit).accumulator_bytes());
+    unit(use.unit).place_gradients(use_of(use), slab.take({bytes}, DType::u8).data);
   }
 }
 
@@ -94,7 +92,7 @@ std::vector<char> parts_apart(const Model& model, int unit, const RankMemory& pl
   std::vector<char> apart(model.units()[unit]->uses(), 0);
   if (placed.slabs.empty()) return apart;
   for (int block : model.blocks_of(unit)) {
-    const auto place = placed.gradients.find(block);
+    const auto place = placed.gradients.find({unit, block});
     apart[apart.size() > 1 ? model.blocks()[block].use : 0] =
         place == placed.gradients.end() || place->second.moves_out;
   }

@@ -31,9 +31,9 @@ class Stage {
   /// Whether this stage is_rank_0 for the unit: one with homes on several stages counts where its first use
   /// is.
   bool counts_here(int unit) const;
-  /// Which of a unit's uses block `block` is.
-  int use_of(int block, int unit) const {
-    return model_->units()[unit]->uses() > 1 ? model_->blocks()[block].use : 0;
+  /// Which of its unit's uses, in model order, a use is: the number of its accumulators.
+  int use_of(const UnitUse& use) const {
+    return model_->units()[use.unit]->uses() > 1 ? model_->blocks()[use.block].use : 0;
   }
 
   void allocate_values();

@@ -11,9 +11,9 @@ namespace mindpipe {
 namespace {
 
 std::string name_of_queue(const QueueKey& key) {
-  if (key.queue == Queue::channel)
+  if (key.peer >= 0)
     return fmt::format("{} {} stage {}", name_of(key.payload), key.outgoing ? "to" : "from", key.peer);
-  if (key.queue == Queue::group) return fmt::format("{} group", name_of(key.group));
+  if (key.group != Members::none) return fmt::format("{} group", name_of(key.group));
   return name_of(key.queue);
 }
 

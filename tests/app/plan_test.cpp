@@ -67,7 +67,7 @@ TEST(Plan, ForAGpuIsPricedForOne) {
   EXPECT_THAT(
       plan_text(config("gpt2-124m", {"device.kind=cuda", "device.description=a100", "grid.data=1"}), 1, true),
       HasSubstr("a100"));
-  const auto step = [](const Config& c) { return make_run_plan(on_paper(c, 1)).step.expected.step; };
+  const auto step = [](const Config& c) { return make_run_plan(on_paper(c, 1)).training.expected.step; };
   EXPECT_LT(100 * step(config("gpt2-124m", {"device.kind=cuda", "grid.data=1"})),
             step(config("gpt2-124m", {"grid.data=1"})));
 }
@@ -90,7 +90,7 @@ TEST(Plan, IsPricedForTheLinksOfTheConfiguration) {
 
 TEST(Plan, MoreMicroBatchesShrinkTheBubble) {
   const Config few = config("gpt-tiny", {"grid.pipeline=2", "train.batch=16"});
-  const auto bubble = [](const Config& c) { return make_run_plan(c).step.expected.bubble(0); };
+  const auto bubble = [](const Config& c) { return make_run_plan(c).training.expected.bubble(0); };
   Config many = few;
   many.train.batch = 128;
   EXPECT_LT(bubble(resolve(many)), bubble(resolve(few)) - 0.05);
@@ -99,7 +99,7 @@ TEST(Plan, MoreMicroBatchesShrinkTheBubble) {
 TEST(Plan, TellsTheShareOfTensorSums) {
   const auto share = [](const Config& c) {
     const RunPlan plan = make_run_plan(c);
-    return static_cast<double>(plan.step.expected.sums[0]) / static_cast<double>(plan.step.expected.step);
+    return static_cast<double>(plan.training.expected.sums[0]) / static_cast<double>(plan.training.expected.step);
   };
   const Config whole = resolve(config("gpt-tiny", {"grid.tensor=1"})),
                shared = resolve(config("gpt-tiny", {"grid.tensor=2"}));

@@ -159,9 +159,9 @@ Answer answer_of(const Task& task, const std::string& precision) {
     }
     Feeder feeder(worker, task.batches);
     const StepScalars scalars = feeder.step(0, 0);
-    Tape& tape = worker.executor().tape(0);
+    Tape& tape = worker.executor().actions().tape(0);
     for (int i = 0; i < worker.layout().micro_batches(); ++i) {
-      worker.executor().set_micro_batch(tape, feeder.load(0, 0), i);
+      worker.executor().actions().set_micro_batch(tape, feeder.load(0, 0), i);
       std::vector<float> losses(tape.losses.count());
       worker.backend().download(tape.losses, losses.data());
       answer.losses.insert(answer.losses.end(), losses.begin(), losses.end());

@@ -56,11 +56,11 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
   for (const auto& [at, count] : actions) {
     EXPECT_TRUE(at.second == 2 || at.second == 3) << "the last steps, counted from one";
     EXPECT_EQ(count,
-              worker.plan().step.program.ranks[coord_at(worker.layout().grid, at.first).pipeline].size())
+              worker.plan().training.program.ranks[coord_at(worker.layout().grid, at.first).pipeline].size())
         << "rank " << at.first;
   }
   std::size_t sends = 0;
-  for (const auto& list : worker.plan().step.program.ranks)
+  for (const auto& list : worker.plan().training.program.ranks)
     sends +=
         std::count_if(list.begin(), list.end(), [](const Action& a) { return a.kind == ActionKind::send; });
   EXPECT_EQ(arrows.size(), sends * 2 * 2) << "of two replicas and two steps";
@@ -186,7 +186,7 @@ TEST(TraceFile, HoldsTheTensorSumsOfEveryRank) {
     int planned = 0;
     std::int64_t sent = 0;
     for (const Action& action :
-         worker.plan().step.program.ranks[coord_at(worker.layout().grid, at.first).pipeline])
+         worker.plan().training.program.ranks[coord_at(worker.layout().grid, at.first).pipeline])
       if (!is_communication(action)) planned += action.sums, sent += action.bytes;
     EXPECT_EQ(count, planned) << "rank " << at.first;
     EXPECT_EQ(bytes.at(at), sent) << "rank " << at.first;

@@ -66,7 +66,7 @@ TEST(NetworkOnPaper, WhatLinksLeaveOutTheDeviceSays) {
 TEST(NetworkOnPaper, AStepOnSlowLinksTakesLonger) {
   const auto step = [](Config c, double rate) {
     c.device.links.rate_between_nodes = rate;
-    return make_run_plan(c).step.expected.step;
+    return make_run_plan(c).training.expected.step;
   };
   for (const GridConfig& grid : {GridConfig{1, 8, 1, 1}, {1, 1, 8, 1}, {1, 1, 2, 4}}) {
     const Config c = on_nodes_of_four(grid);

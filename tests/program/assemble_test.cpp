@@ -25,14 +25,14 @@ TEST(Assemble, ASmall1f1bReadsAsExpected) {
   EXPECT_THAT(texts_of(program.ranks[0], Queue::compute),
               ElementsAre("forward of micro-batch 0, block 0", "forward of micro-batch 1, block 0",
                           "backward of micro-batch 0, block 0", "backward of micro-batch 1, block 0",
-                          "update block 0"));
-  EXPECT_THAT(texts_of(program.ranks[1], Queue::channel),
+                          "sum_scalar over grid", "update unit 0"));
+  EXPECT_THAT(texts_of(program.ranks[1], Queue::receive),
               ElementsAre("receive activation of micro-batch 0 from rank 0",
-                          "send gradient of micro-batch 0 to rank 0",
-                          "receive activation of micro-batch 1 from rank 0",
-                          "send gradient of micro-batch 1 to rank 0"));
-  EXPECT_THAT(texts_of(program.ranks[1], Queue::group),
-              ElementsAre("reduce block 1 over data", "sum_scalar over grid"));
+                          "receive activation of micro-batch 1 from rank 0"));
+  EXPECT_THAT(
+      texts_of(program.ranks[1], Queue::send),
+      ElementsAre("send gradient of micro-batch 0 to rank 0", "send gradient of micro-batch 1 to rank 0"));
+  EXPECT_THAT(texts_of(program.ranks[1], Queue::bulk), ElementsAre("reduce unit 1 in block 1 over data"));
 }
 
 TEST(Assemble, TheLastBackwardIsSplitByBlockAndReducedPieceByPiece) {
@@ -42,10 +42,10 @@ TEST(Assemble, TheLastBackwardIsSplitByBlockAndReducedPieceByPiece) {
   EXPECT_THAT(texts,
               ElementsAre("forward of micro-batch 0, blocks 0..2", "forward of micro-batch 1, blocks 0..2",
                           "backward of micro-batch 0, blocks 0..2", "backward of micro-batch 1, block 2",
-                          "reduce block 2 over data", "backward of micro-batch 1, block 1",
-                          "reduce block 1 over data", "backward of micro-batch 1, block 0",
-                          "reduce block 0 over data", "sum_scalar over grid", "update block 0",
-                          "update block 1", "update block 2"));
+                          "reduce unit 2 in block 2 over data", "backward of micro-batch 1, block 1",
+                          "reduce unit 1 in block 1 over data", "backward of micro-batch 1, block 0",
+                          "reduce unit 0 in block 0 over data", "sum_scalar over grid", "update unit 0",
+                          "update unit 1", "update unit 2"));
 }
 
 TEST(Assemble, GradientsAreFoldedAtTheEndOfEachShard) {
@@ -82,30 +82,31 @@ std::map<std::string, std::int64_t> sent_by(const std::vector<Action>& list) {
 TEST(Assemble, VolumesAreTheClosedForms) {
   Outline outline = equal_stages(3, 4, 2);
   outline.data = 4;
-  outline.tied = {{{0, 5}, 40}};
+  tie(outline, {0, 5}, 40);
   auto sent = sent_by(make_program(outline, "interleaved").program.ranks[0]);
   EXPECT_EQ(sent["activation"], 2 * 4 * 8) << "two chunks, four micro-batches";
   EXPECT_EQ(sent["gradient"], 1 * 4 * 8) << "chunk 0 has none to send on";
-  EXPECT_EQ(sent["unit"], 40);
+  EXPECT_EQ(sent["unit gradient"], 40);
   EXPECT_EQ(sent["reduce"], 2 * (2 * 3 * 40 / 4)) << "2 (d-1)/d for each of two blocks";
   EXPECT_EQ(sent["gather"], 0);
   outline.sharded_optimizer = true;
   sent = sent_by(make_program(outline, "interleaved").program.ranks[0]);
   EXPECT_EQ(sent["reduce"], 2 * (3 * 40 / 4));
   EXPECT_EQ(sent["gather"], 2 * (3 * 40 / 4));
-  EXPECT_EQ(sent["unit"], 10) << "each rank's own part";
+  EXPECT_EQ(sent["unit gradient"], 10) << "each rank's own part";
 }
 
 TEST(Assemble, ATiedTableOnOneRankSendsNothing) {
   Outline outline = equal_stages(1, 2, 1, {}, 3);
-  outline.tied = {{{0, 2}, 40}};
-  EXPECT_EQ(sent_by(make_program(outline, "1f1b").program.ranks[0]).count("unit"), 0u);
+  tie(outline, {0, 2}, 40);
+  EXPECT_EQ(sent_by(make_program(outline, "1f1b").program.ranks[0]).count("unit gradient"), 0u);
 }
 
 TEST(Assemble, ThreeUsesOfATableMeetEverywhere) {
   Outline outline = equal_stages(3, 2);
-  outline.tied = {{{0, 1, 2}, 40}};
-  for (const auto& list : make_program(outline, "1f1b").program.ranks) EXPECT_EQ(sent_by(list)["unit"], 80);
+  tie(outline, {0, 1, 2}, 40);
+  for (const auto& list : make_program(outline, "1f1b").program.ranks)
+    EXPECT_EQ(sent_by(list)["unit gradient"], 80);
 }
 
 TEST(Assemble, EncoderMemoryCrossesItsCutsBothWays) {
@@ -121,12 +122,12 @@ TEST(Assemble, EncoderMemoryCrossesItsCutsBothWays) {
     return count;
   };
   EXPECT_EQ(counts(1, ActionKind::send, Payload::activation), 0);
-  EXPECT_EQ(counts(1, ActionKind::send, Payload::memory), 2);
-  EXPECT_EQ(counts(1, ActionKind::receive, Payload::memory_gradient), 2);
+  EXPECT_EQ(counts(1, ActionKind::send, Payload::encoder_output), 2);
+  EXPECT_EQ(counts(1, ActionKind::receive, Payload::encoder_output_gradient), 2);
   EXPECT_EQ(counts(2, ActionKind::send, Payload::activation), 2);
-  EXPECT_EQ(counts(2, ActionKind::send, Payload::memory), 2);
-  EXPECT_EQ(counts(3, ActionKind::send, Payload::memory_gradient), 2);
-  EXPECT_EQ(counts(0, ActionKind::receive, Payload::memory_gradient), 0);
+  EXPECT_EQ(counts(2, ActionKind::send, Payload::encoder_output), 2);
+  EXPECT_EQ(counts(3, ActionKind::send, Payload::encoder_output_gradient), 2);
+  EXPECT_EQ(counts(0, ActionKind::receive, Payload::encoder_output_gradient), 0);
 }
 
 TEST(Assemble, ThePaddingOfInterleavedIsLeftOut) {
@@ -157,32 +158,31 @@ TEST(Assemble, AnEvaluationHasForwardsAndScalarsOnly) {
 
 TEST(Assemble, ListsReadAsLines) {
   const PlannedStep step = make_program(equal_stages(2, 1), "1f1b");
-  EXPECT_EQ(
-      listing_of(step.program),
-      "rank 0\n"
-      "  0 [compute] forward of micro-batch 0, block 0 | slot 0 to 1\n"
-      "  1 [channel] send activation of micro-batch 0 to rank 1 | slot 1 | 8 bytes | ticket 0 | after 0\n"
-      "  2 [channel] receive gradient of micro-batch 0 from rank 1 | to 0 | 8 bytes | ticket 1\n"
-      "  3 [compute] backward of micro-batch 0, block 0, clears, folds shard 0 | slot 0 from 0 | after 2\n"
-      "  4 [group] reduce block 0 over data | ticket 3 | after 3\n"
-      "  5 [group] sum_scalar over grid | 24 bytes | ticket 4 | after 3 4\n"
-      "  6 [compute] update block 0 | after 5\n"
-      "rank 1\n"
-      "  0 [channel] receive activation of micro-batch 0 from rank 0 | to 1 | 8 bytes | ticket 0\n"
-      "  1 [compute] forward of micro-batch 0, block 1 | slot 0 from 1 | after 0\n"
-      "  2 [compute] backward of micro-batch 0, block 1, clears, folds shard 0 | slot 0 to 0\n"
-      "  3 [channel] send gradient of micro-batch 0 to rank 0 | slot 0 | 8 bytes | ticket 1 | after 2\n"
-      "  4 [group] reduce block 1 over data | ticket 2 | after 2\n"
-      "  5 [group] sum_scalar over grid | 24 bytes | ticket 4 | after 2 4\n"
-      "  6 [compute] update block 1 | after 5\n");
-  EXPECT_EQ(summary_of(step, equal_stages(2, 1)),
-            "step: 2 stages x 1 chunks, 1 micro-batches, expected 0.006 ms\n"
-            "stage 0: blocks 0..0, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, "
-            "activations 100, boundary 16, "
-            "workspace 0)\n"
-            "stage 1: blocks 1..1, 1 tapes, bubble 50.0 %, 276 bytes (values 40, gradients 40, optimizer 80, "
-            "activations 100, boundary 16, "
-            "workspace 0)\n");
+  const auto lines_of = [&](int rank) {
+    std::vector<std::string> lines;
+    for (const Action& action : step.program.ranks[rank])
+      lines.push_back(line_of(action, static_cast<int>(lines.size())));
+    return lines;
+  };
+  EXPECT_THAT(
+      lines_of(0),
+      ElementsAre(
+          "0 [compute] forward of micro-batch 0, block 0 | slot 0 to 1",
+          "1 [send] send activation of micro-batch 0 to rank 1 | slot 1 | 8 bytes | ticket 0 | after 0",
+          "2 [receive] receive gradient of micro-batch 0 from rank 1 | to 0 | 8 bytes | ticket 1",
+          "3 [compute] backward of micro-batch 0, block 0, clears, folds shard 0 | slot 0 from 0 | after 2",
+          "4 [bulk] reduce unit 0 in block 0 over data | ticket 3 | after 3",
+          "5 [compute] sum_scalar over grid | 24 bytes | ticket 4 | after 3 4",
+          "6 [compute] update unit 0 | after 5"));
+  EXPECT_THAT(
+      lines_of(1),
+      ElementsAre("0 [receive] receive activation of micro-batch 0 from rank 0 | to 1 | 8 bytes | ticket 0",
+                  "1 [compute] forward of micro-batch 0, block 1 | slot 0 from 1 | after 0",
+                  "2 [compute] backward of micro-batch 0, block 1, clears, folds shard 0 | slot 0 to 0",
+                  "3 [send] send gradient of micro-batch 0 to rank 0 | slot 0 | 8 bytes | ticket 1 | after 2",
+                  "4 [bulk] reduce unit 1 in block 1 over data | ticket 2 | after 2",
+                  "5 [compute] sum_scalar over grid | 24 bytes | ticket 4 | after 2 4",
+                  "6 [compute] update unit 1 | after 5"));
 }
 
 }  // namespace

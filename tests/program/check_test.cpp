@@ -96,7 +96,7 @@ TEST(Check, VPlacementPasses) {
   for (int p = 1; p <= 5; ++p)
     for (int m : {1, 3, 8}) {
       Outline outline = equal_stages(p, m, 2);
-      outline.placement = ChunkPlacement::v;
+      outline.rank_of_chunk = v_shaped_chunks(outline.stages, outline.chunks);
       EXPECT_NO_THROW(make_program(outline, "breadth-first")) << p << ' ' << m;
       EXPECT_THAT(check(unchecked(outline, greedy_order(outline, 2 * p)), outline), IsEmpty())
           << p << ' ' << m;
@@ -169,7 +169,7 @@ TEST(Check, AReceiveAfterItsReaderIsFound) {
 
 TEST(Check, OneChannelForActivationsAndGradientsIsFoundInAVPlacement) {
   Outline outline = equal_stages(4, 8, 2);
-  outline.placement = ChunkPlacement::v;
+  outline.rank_of_chunk = v_shaped_chunks(outline.stages, outline.chunks);
   Program program = assemble(outline, greedy_order(outline, 8));
   for (auto& list : program.ranks)
     for (Action& action : list)
@@ -271,7 +271,7 @@ TEST(Check, WorkBetweenThePiecesOfABackwardIsFound) {
               Contains(HasSubstr("something else runs between the pieces of one backward")));
 }
 
-TEST(Check, ABlockThatIsUpdatedTwiceIsFound) {
+TEST(Check, AUnitThatIsUpdatedTwiceIsFound) {
   const Outline outline = equal_stages(1, 2);
   Program program = unchecked(outline, gpipe_order(1, 2));
   std::vector<Action>& list = program.ranks[0];
@@ -290,14 +290,6 @@ TEST(Check, ATicketOfTwoTasksIsFound) {
   one.ticket = other.ticket = std::max(one.ticket, other.ticket);
   EXPECT_THAT(check(program, outline),
               ElementsAre(HasSubstr("ticket " + std::to_string(one.ticket) + " is given twice")));
-}
-
-TEST(Check, AKindOfAnotherDayIsRefused) {
-  const Outline outline = equal_stages(1, 1);
-  Program program = unchecked(outline, gpipe_order(1, 1));
-  program.ranks[0][0].kind = ActionKind::evict;
-  EXPECT_THAT(check(program, outline),
-              ElementsAre("rank 0, action 0 (evict of micro-batch 0, block 0): has no place in a step"));
 }
 
 TEST(Check, TooMuchMemoryIsRefusedWithTheSums) {

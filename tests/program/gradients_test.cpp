@@ -57,24 +57,24 @@ TEST(ShardedGradients, NothingIsSavedAndNothingLostWhereAllLiveAtOnce) {
   for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
     const PlannedStep step = make_program(with_sharded_gradients(equal_stages(2, 4, 1, {}, 3)), schedule);
     EXPECT_EQ(gradient_bytes(step), 3 * 40) << schedule;
-    for (const auto& [block, place] : step.placement.ranks[0].gradients)
-      EXPECT_FALSE(place.moves_out) << schedule << ' ' << block;
+    for (const auto& [use, place] : step.placement.ranks[0].gradients)
+      EXPECT_FALSE(place.moves_out) << schedule << ' ' << use.block;
   }
 }
 
 TEST(ShardedGradients, SmallBlocksDoNotDriveALargeOneOutOfItsSlab) {
   Outline outline = with_sharded_gradients(equal_stages(1, 1, 1, {}, 4));
-  outline.blocks[3].gradients = 400;  // moving its part out would take 200
+  outline.units[3].gradients = 400;  // moving its part out would take 200
   const PlannedStep step = make_program(outline, "1f1b");
   EXPECT_EQ(gradient_bytes(step), 400 + 40 + 40 + 20);
-  outline.blocks[0].gradients = 400;  // the table's other use, which comes last, is worth it
+  outline.units[0].gradients = 400;  // the table's other use, which comes last, is worth it
   EXPECT_EQ(gradient_bytes(make_program(outline, "1f1b")), 400 + 200 + 40 + 40);
 }
 
 TEST(ShardedGradients, CountersAndPartsOfTheSequenceLieInTheSlabToo) {
   Outline outline = with_sharded_gradients(equal_stages(1, 4, 1, {}, 2));
   outline.shards = 4;
-  for (BlockCost& block : outline.blocks) block.sequence_parts = 16;
+  for (UnitCost& unit : outline.units) unit.sequence_parts = 16;
   EXPECT_EQ(gradient_bytes(make_program(outline, "1f1b")), 2 * (3 * 40 + 16));
 }
 
@@ -131,23 +131,24 @@ TEST_F(Controls, ASlabWrittenWhileASumStillReadsItIsFound) {
   ASSERT_EQ(backward.after.size(), 1u);
   ASSERT_EQ(list[backward.after[0]].kind, ActionKind::reduce);
   backward.after.clear();
-  EXPECT_THAT(
-      check(program, outline),
-      ElementsAre(HasSubstr("writes gradient slab 0 while the sum of block 3 over data may still read it")));
+  EXPECT_THAT(check(program, outline),
+              ElementsAre(HasSubstr(
+                  "writes gradient slab 0 while the sum of unit 3 in block 3 over data may still read it")));
 }
 
 TEST_F(Controls, APartThatStaysInASlabThatOthersWriteIsFound) {
   list[find_last(list, ActionKind::reduce, 3)].to_slot = -1;
-  EXPECT_THAT(check(program, outline),
-              ElementsAre(HasSubstr(
-                  "writes gradient slab 0, where this rank's part of block 3 stays until its update")));
+  EXPECT_THAT(
+      check(program, outline),
+      ElementsAre(HasSubstr(
+          "writes gradient slab 0, where this rank's part of unit 3 in block 3 stays until its update")));
 }
 
 TEST_F(Controls, TwoBlocksInOneSlabAtOnceAreFound) {
   for (Action& action : list)
     if (action.kind == ActionKind::reduce) action.slot = 0;
   EXPECT_THAT(check(program, outline),
-              Contains(HasSubstr("while the sum of block 3 over data may still read it")));
+              Contains(HasSubstr("while the sum of unit 3 in block 3 over data may still read it")));
 }
 
 TEST_F(Controls, AReturnToASlabThatOthersHaveTakenIsFound) {
@@ -155,7 +156,7 @@ TEST_F(Controls, AReturnToASlabThatOthersHaveTakenIsFound) {
   program = make_program(outline, "1f1b").program;
   for (Action& action : program.ranks[0])
     if (action.kind == ActionKind::reduce) action.slot = 0;
-  EXPECT_THAT(check(program, outline), Contains(HasSubstr("which block 3 has taken over")));
+  EXPECT_THAT(check(program, outline), Contains(HasSubstr("which unit 3 in block 3 has taken over")));
 }
 
 TEST_F(Controls, GradientsThatAreNotZeroedOrZeroedTwiceAreFound) {
@@ -164,8 +165,10 @@ TEST_F(Controls, GradientsThatAreNotZeroedOrZeroedTwiceAreFound) {
   for (Action& action : program.ranks[0])
     if (is_backward(action)) action.clears = !action.clears;
   const auto errors = check(program, outline);
-  EXPECT_THAT(errors, Contains(HasSubstr("adds to gradients of block 3 that nobody has zeroed")));
-  EXPECT_THAT(errors, Contains(HasSubstr("zeroes gradients of block 3 that others have added to")));
+  EXPECT_THAT(errors,
+              Contains(HasSubstr("adds to the gradient of unit 3 in block 3 that nobody has zeroed")));
+  EXPECT_THAT(errors,
+              Contains(HasSubstr("zeroes the gradient of unit 3 in block 3 that others have added to")));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr std::int64_t mebibyte = 1 << 20;
 Outline with_a_large_block(Outline outline) {
   outline.data = 2;
   outline.sharded_optimizer = true;
-  outline.blocks[0].gradients = 10 * mebibyte, outline.blocks[0].values = 5 * mebibyte;
+  outline.units[0].gradients = 10 * mebibyte, outline.units[0].values = 5 * mebibyte;
   return outline;
 }
 
@@ -32,12 +32,14 @@ std::vector<std::string> texts_of(const std::vector<Action>& list, ActionKind ki
 
 TEST(Parts, OfASumOrAGatherAreActionsOfTheirOwnWithTickets) {
   const Program program = make_program(with_a_large_block(equal_stages(1, 2, 1, {}, 2)), "1f1b").program;
-  EXPECT_THAT(texts_of(program.ranks[0], ActionKind::reduce),
-              ElementsAre("reduce block 1 over data", "reduce block 0 over data, part 1 of 3",
-                          "reduce block 0 over data, part 2 of 3", "reduce block 0 over data, part 3 of 3"));
+  EXPECT_THAT(
+      texts_of(program.ranks[0], ActionKind::reduce),
+      ElementsAre("reduce unit 1 in block 1 over data", "reduce unit 0 in block 0 over data, part 1 of 3",
+                  "reduce unit 0 in block 0 over data, part 2 of 3",
+                  "reduce unit 0 in block 0 over data, part 3 of 3"));
   EXPECT_THAT(texts_of(program.ranks[0], ActionKind::gather),
-              ElementsAre("gather block 0 over data, part 1 of 2", "gather block 0 over data, part 2 of 2",
-                          "gather block 1 over data"));
+              ElementsAre("gather unit 0 over data, part 1 of 2", "gather unit 0 over data, part 2 of 2",
+                          "gather unit 1 over data"));
   std::int64_t ticket = -1;
   for (const Action& action : program.ranks[0])
     if (is_communication(action)) {
@@ -50,14 +52,14 @@ TEST(Parts, HaveTheVolumeOfTheWhole) {
   for (int data : {2, 3, 8}) {
     Outline outline = with_a_large_block(equal_stages(2, 2));
     outline.data = data;
-    outline.tied = {{{0, 1}, 10 * mebibyte}};
+    tie(outline, {0, 1}, 10 * mebibyte);
     std::int64_t reduced = 0, gathered = 0, sent = 0;
     const PlannedStep step = make_program(outline, "1f1b");
     for (const Action& action : step.program.ranks[0]) {
       if (action.kind == ActionKind::reduce) reduced += action.bytes;
       if (action.kind == ActionKind::gather) gathered += action.bytes;
-      if (action.kind == ActionKind::send && action.payload == Payload::unit) sent += action.bytes;
-      if (action.queue == Queue::group || action.payload == Payload::unit) {
+      if (action.kind == ActionKind::send && action.payload == Payload::unit_gradient) sent += action.bytes;
+      if (action.queue == Queue::bulk) {
         EXPECT_LE(action.bytes, bulk_part_bytes) << to_string(action);
       }
     }
@@ -79,7 +81,7 @@ TEST(Parts, LetAMessageOfAHigherClassThrough) {
   // Stage 1 reduces its last block while its gradient goes to stage 0: both over one link, 1 ns a byte.
   Outline outline = equal_stages(2, 1, 1, {}, 2);
   outline.data = 2;
-  outline.blocks[3].gradients = 12 * mebibyte;  // four parts, 3 MiB each on the link
+  outline.units[3].gradients = 12 * mebibyte;  // four parts, 3 MiB each on the link
   Network network;
   network.message = {0, 1000, 0};
   network.data = {0, 1000, 0};
@@ -125,14 +127,15 @@ TEST_F(PartControls, APartOutOfTurnOrTwiceIsFound) {
 TEST_F(PartControls, AMissingLastPartIsFound) {
   for (int place : sums())
     if (list[place].part == 2) list[place].part = list[place].parts = 1, list[place].first = 1;
-  EXPECT_THAT(check(program, outline),
-              Contains(HasSubstr("the gradients of block 0 are never summed over data, or not all of them")));
+  EXPECT_THAT(
+      check(program, outline),
+      Contains(HasSubstr("the gradient of unit 0 in block 0 is never summed over data, or not all of it")));
 }
 
 TEST_F(PartControls, ASlabWrittenBeforeTheLastPartHasReadItIsFound) {
   outline = with_a_large_block(equal_stages(1, 1, 1, {}, 4));
   outline.sharded_gradients = true;
-  for (BlockCost& block : outline.blocks) block.gradients = 10 * mebibyte;
+  for (UnitCost& unit : outline.units) unit.gradients = 10 * mebibyte;
   program = make_program(outline, "1f1b").program;
   for (Action& action : program.ranks[0])
     if (is_backward(action))
@@ -144,7 +147,7 @@ TEST_F(PartControls, ASlabWrittenBeforeTheLastPartHasReadItIsFound) {
 
 TEST_F(PartControls, EveryMissingPartOfATiedTableIsFound) {
   outline = with_a_large_block(equal_stages(2, 2));
-  outline.tied = {{{0, 1}, 18 * mebibyte}};
+  tie(outline, {0, 1}, 18 * mebibyte);
   const Program sound = make_program(outline, "1f1b").program;
   for (std::size_t rank = 0; rank < 2; ++rank)
     for (int left_out = 0; left_out < static_cast<int>(sound.ranks[rank].size()); ++left_out) {

@@ -49,7 +49,7 @@ TEST(Place, BreadthFirstGetsTheDeeperRingThatItNeeds) {
 TEST(Place, BuffersNeverSlowAStepDown) {
   for (const std::string& schedule : all_schedules()) {
     Outline outline = with_everything(equal_stages(5, 12, has_chunks(schedule) ? 2 : 1, {}, 2));
-    outline.blocks[3].forward *= 3;
+    outline.blocks[3][0].forward *= 3;
     const PlannedStep two = make_program(outline, schedule);
     Program other = two.program;
     for (auto& list : other.ranks)
@@ -66,7 +66,7 @@ TEST(Place, BuffersNeverSlowAStepDown) {
 
 TEST(Place, AVHandsItsMiddleOverWithoutMessages) {
   Outline outline = equal_stages(3, 4, 2);
-  outline.placement = ChunkPlacement::v;
+  outline.rank_of_chunk = v_shaped_chunks(outline.stages, outline.chunks);
   const PlannedStep step = make_program(outline, "breadth-first");
   for (const Action& action : step.program.ranks[2]) {
     if (is_message(action)) {

@@ -20,6 +20,7 @@ inline Outline equal_stages(int stages, int micro_batches, int chunks = 1, Stage
   outline.stages = stages;
   outline.chunks = chunks;
   outline.micro_batches = micro_batches;
+  outline.rank_of_chunk = looped_chunks(stages, chunks);
   const int blocks = stages * chunks * blocks_per_chunk, of_stage = chunks * blocks_per_chunk;
   for (int i = 0; i < blocks; ++i) {
     BlockCost cost;
@@ -28,10 +29,12 @@ inline Outline equal_stages(int stages, int micro_batches, int chunks = 1, Stage
     cost.backward_input = times.backward_input / of_stage;
     cost.backward_weight = times.backward_weight / of_stage;
     cost.saved = 100;
-    cost.values = 40;
-    cost.gradients = 40;
-    cost.optimizer = 80;
-    outline.blocks.push_back(cost);
+    UnitCost unit;
+    unit.values = 40;
+    unit.gradients = 40;
+    unit.state = 80;
+    outline.units.push_back(unit);
+    outline.add_block(cost, {i});
     outline.cuts.push_back({8, 0, 8, 0});
   }
   for (int chunk = 0; chunk <= stages * chunks; ++chunk)
@@ -39,18 +42,29 @@ inline Outline equal_stages(int stages, int micro_batches, int chunks = 1, Stage
   return outline;
 }
 
-/// What else a step can have: encoder memory through the last cuts, a tied table, a sharded optimizer, two
-/// data shards, uneven blocks.
+/// Lets `blocks` share the unit of the first of them in place of their own: a tied table.
+inline void tie(Outline& outline, const std::vector<int>& blocks, std::int64_t gradient_bytes) {
+  for (int block : blocks) {
+    if (block != blocks.front()) outline.units[block] = {};
+    outline.units_used[block][0] = {blocks.front()};
+  }
+  outline.units[blocks.front()].gradients = gradient_bytes;
+  outline.units[blocks.front()].blocks = blocks;
+}
+
+/// What else a step can have: an encoder's output through the last cuts, a tied table, a sharded optimizer,
+/// two data shards, uneven blocks.
 inline Outline with_everything(Outline outline) {
-  const int blocks = static_cast<int>(outline.blocks.size());
-  outline.tied = {{{0, blocks - 1}, 40}};
+  const int blocks = outline.all_blocks();
+  if (blocks > 1) tie(outline, {0, blocks - 1}, 40);
   outline.data = 2;
   outline.sharded_optimizer = true;
   if (outline.micro_batches % 2 == 0) outline.shards = 2;
   for (int block = 0; block < blocks; ++block) {
-    if (block > blocks / 2) outline.cuts[block].memory = outline.cuts[block].memory_gradient = 16;
-    outline.blocks[block].forward += 37 * (block % 3);
-    outline.blocks[block].backward += 51 * (block % 2);
+    if (block > blocks / 2)
+      outline.cuts[block].encoder_output = outline.cuts[block].encoder_output_gradient = 16;
+    outline.blocks[block][0].forward += 37 * (block % 3);
+    outline.blocks[block][0].backward += 51 * (block % 2);
   }
   return outline;
 }

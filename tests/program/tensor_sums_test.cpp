@@ -31,7 +31,7 @@ Network with_tensor(Link link) {
 
 TEST(TensorSums, AreTimeOfTheirPassLatencyAndBytes) {
   Outline outline = equal_stages(1, 1);
-  outline.blocks[0].forward_sums = {2, 100}, outline.blocks[0].backward_sums = {1, 50};
+  outline.blocks[0][0].forward_sums = {2, 100}, outline.blocks[0][0].backward_sums = {1, 50};
   for (int shared : {-1, 0}) {
     const PlannedStep step = make_program(outline, "1f1b", with_tensor({10, 1000, shared}));
     const Span forward = span_of(step, 0, ActionKind::forward),
@@ -45,8 +45,8 @@ TEST(TensorSums, AreTimeOfTheirPassLatencyAndBytes) {
 
 TEST(TensorSums, OfABlockAreThoseOfItsPasses) {
   Outline outline = equal_stages(1, 2, 1, {}, 2);
-  outline.blocks[0].forward_sums = {2, 100}, outline.blocks[1].forward_sums = {1, 30};
-  outline.blocks[0].backward_sums = {3, 70}, outline.blocks[1].backward_sums = {4, 5};
+  outline.blocks[0][0].forward_sums = {2, 100}, outline.blocks[1][0].forward_sums = {1, 30};
+  outline.blocks[0][0].backward_sums = {3, 70}, outline.blocks[1][0].backward_sums = {4, 5};
   for (const char* schedule : {"1f1b", "zb-h1"}) {
     const Program program = assemble(outline, make_order(schedule, 1, 2, 2, {0}));
     int sums = 0;
@@ -70,7 +70,7 @@ TEST(TensorSums, OfABlockAreThoseOfItsPasses) {
 TEST(TensorSums, WaitForAMessageThatHasASharedLink) {
   Outline outline = equal_stages(2, 2);
   outline.cuts[1].activation = 1500;
-  outline.blocks[0].forward_sums = {1, 100};
+  outline.blocks[0][0].forward_sums = {1, 100};
   Network network = with_tensor({0, 1000, 0});
   network.message = {0, 1000, 0};
   const PlannedStep step = make_program(outline, "gpipe", network);
@@ -88,8 +88,8 @@ TEST(TensorSums, GoBeforeAllOtherTraffic) {
   // computes and sums.
   Outline outline = equal_stages(1, 1, 1, {3000, 3000, 1500, 1500}, 3);
   outline.data = 2;
-  for (BlockCost& block : outline.blocks) block.gradients = 1500;
-  outline.blocks[0].backward_sums = {1, 100};
+  for (UnitCost& unit : outline.units) unit.gradients = 1500;
+  outline.blocks[0][0].backward_sums = {1, 100};
   Network network = with_tensor({0, 1000, 0});
   network.data = {0, 1000, 0};  // a sum of 1500 bytes sends as many
   const PlannedStep step = make_program(outline, "1f1b", network);
@@ -105,7 +105,7 @@ TEST(TensorSums, GoBeforeAllOtherTraffic) {
 TEST(TensorSums, SeveralInAPassLetMessagesThroughInBetween) {
   Outline outline = equal_stages(2, 2);
   outline.cuts[1].activation = 100;
-  outline.blocks[0].forward_sums = {4, 400};
+  outline.blocks[0][0].forward_sums = {4, 400};
   Network network = with_tensor({0, 1000, 0});
   network.message = {0, 1000, 0};
   const PlannedStep step = make_program(outline, "gpipe", network);

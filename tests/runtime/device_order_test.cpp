@@ -13,11 +13,13 @@ namespace {
 std::vector<Action> ring_of_two(int rounds) {
   std::vector<Action> list;
   for (int round = 0; round < rounds; ++round) {
-    Action write, carry, add;
-    write.kind = ActionKind::forward;
-    carry.kind = ActionKind::send, carry.queue = Queue::channel, carry.payload = Payload::activation;
-    add.kind = ActionKind::reduce, add.queue = Queue::group;
-    if (round >= 2) write.after = {3 * (round - 2) + 1}, carry.after = {3 * (round - 2) + 2};
+    Action write = action_of(ActionKind::forward), carry = action_of(ActionKind::send),
+           add = action_of(ActionKind::reduce);
+    carry.payload = Payload::activation;
+    if (round >= 2) {
+      write.after = {3 * (round - 2) + 1};
+      carry.after = {3 * (round - 2) + 2};
+    }
     carry.after.push_back(3 * round);
     add.after = {3 * round + 1};
     list.insert(list.end(), {write, carry, add});

@@ -81,8 +81,8 @@ struct Emulated : ::testing::Test {
 
 /// The bubble of this rank, the median of its last five steps, from what the recorder holds.
 double measured_bubble(Worker& worker) {
-  const Recorder& recorder = worker.executor().recorder();
-  const auto& list = worker.executor().list();
+  const Recorder& recorder = worker.executor().recorder(worker.training());
+  const auto& list = worker.training().list;
   std::vector<double> bubbles;
   for (std::size_t step = 0; step < recorder.held(); ++step) {
     std::int64_t busy = 0, from = now_ns(), to = 0;
@@ -116,11 +116,11 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
     Worker worker(c, world);
     worker.waiting().set_crowded(true);
     Corpus corpus(c.data, Part::train, c.model, c.seed);
-    const Timeline& expected = worker.plan().step.expected;
+    const Timeline& expected = worker.plan().training.expected;
     const int here = worker.layout().coord.pipeline;
     std::int64_t forward = 0;
-    for (std::size_t i = 0; i < worker.executor().list().size(); ++i)
-      if (worker.executor().list()[i].kind == ActionKind::forward)
+    for (std::size_t i = 0; i < worker.training().list.size(); ++i)
+      if (worker.training().list[i].kind == ActionKind::forward)
         forward = std::max(forward, expected.spans[here][i].end - expected.spans[here][i].start);
     EXPECT_GE(forward * c.schedule.chunks, 4'000'000);
     double off = 1, measured = 0;
@@ -192,13 +192,13 @@ TEST_F(Emulated, TensorSumsTakeTheirTime) {
   Corpus corpus(c.data, Part::train, c.model, c.seed);
   constexpr int steps = 3;
   for (int step = 0; step < steps; ++step) worker.step(corpus, step, 0, 1e-3);
-  const Timeline& expected = worker.plan().step.expected;
+  const Timeline& expected = worker.plan().training.expected;
   EXPECT_GT(expected.sums[0], 0);
-  EXPECT_GE(worker.executor().spent().wait_tensor, steps * expected.sums[0]);
+  EXPECT_GE(worker.executor().spent(worker.training()).wait_tensor, steps * expected.sums[0]);
   std::size_t sums = 0;
-  for (const Action& action : worker.executor().list())
+  for (const Action& action : worker.training().list)
     sums += static_cast<std::size_t>(is_communication(action) ? 0 : action.sums);
-  EXPECT_EQ(worker.executor().recorder().sums(0).size(), sums);
+  EXPECT_EQ(worker.executor().recorder(worker.training()).sums(0).size(), sums);
 }
 
 /// Processor time of a rank outside of MPI, on a device that computes in no time; what layers ask of it is
@@ -212,7 +212,7 @@ TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
   c = resolve(c);
   Worker worker(c, world);
   Corpus corpus(c.data, Part::train, c.model, c.seed);
-  const auto actions = static_cast<std::int64_t>(worker.executor().list().size());
+  const auto actions = static_cast<std::int64_t>(worker.training().list.size());
   worker.step(corpus, 0, 0, 1e-3);
   constexpr int readings = 20'000;
   const std::int64_t before = cpu_ns();
@@ -226,7 +226,7 @@ TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
       input.step = step, input.rate = 1e-3;
       measure_mpi = true, inside_mpi_ns = mpi_calls = 0;
       const std::int64_t start = cpu_ns();
-      worker.executor().run(input);
+      worker.executor().run(worker.training(), input);
       own += cpu_ns() - start - inside_mpi_ns - std::llround(reading * static_cast<double>(mpi_calls));
       measure_mpi = false;
     }

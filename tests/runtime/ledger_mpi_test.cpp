@@ -32,13 +32,13 @@ Config wide(Style style, const GridConfig& grid, const char* schedule = "1f1b") 
 /// for the sums over T-ths of the sequence, which come once for each shard.
 void compare_sums(Worker& worker, const Config& config) {
   const TrafficLedger::Line& sent = worker.ledger().of(Axis::tensor, TrafficClass::tensor);
-  const Recorder& recorder = worker.executor().recorder();
+  const Recorder& recorder = worker.executor().recorder(worker.training());
   std::int64_t calls = 0, bytes = 0, planned_calls = 0, planned_bytes = 0;
   for (const Recorder::Sum& sum : recorder.sums(recorder.held() - 1)) {
     ++calls, bytes += sum.bytes;
     EXPECT_LE(sum.start, sum.end);
   }
-  for (const Action& action : worker.executor().list())
+  for (const Action& action : worker.training().list)
     if (!is_communication(action)) planned_calls += action.sums, planned_bytes += action.bytes;
   EXPECT_EQ(calls, sent.calls) << describe(config);
   EXPECT_EQ(bytes, sent.bytes) << describe(config);
@@ -52,17 +52,11 @@ void compare_sums(Worker& worker, const Config& config) {
 std::map<std::pair<Axis, TrafficClass>, std::int64_t> expected_calls(Worker& worker) {
   const Coord& grid = worker.layout().grid;
   std::map<std::pair<Axis, TrafficClass>, std::int64_t> calls;
-  for (const Action& action : worker.executor().list()) {
-    if (action.kind == ActionKind::send)
-      ++calls[{Axis::pipeline,
-               action.payload == Payload::unit ? TrafficClass::gradients : TrafficClass::pipeline}];
+  for (const Action& action : worker.training().list) {
+    if (action.kind == ActionKind::send) ++calls[{Axis::pipeline, class_of(action)}];
     if (grid.data == 1) continue;
-    if (action.kind == ActionKind::reduce)
-      calls[{Axis::data, TrafficClass::gradients}] +=
-          static_cast<std::int64_t>(worker.updates().roots_of(action.first).size());
-    if (action.kind == ActionKind::gather)
-      for (int unit : worker.updates().units_updated_by(action.first))
-        calls[{Axis::data, TrafficClass::values}] += worker.stage().unit(unit).flat_count() > 0;
+    if (action.kind == ActionKind::reduce || action.kind == ActionKind::gather)
+      ++calls[{Axis::data, class_of(action)}];
   }
   if (grid.data > 1) calls[{Axis::data, TrafficClass::scalars}] = worker.config().train.zero > 0 ? 3 : 2;
   if (grid.tensor > 1) calls[{Axis::tensor, TrafficClass::scalars}] = 1;
@@ -79,7 +73,7 @@ void compare(const Config& given) {
   worker.waiting().set_crowded(true);
   Feed feed(worker.config(), worker.layout());
   worker.ledger().clear();
-  worker.executor().run(feed.at(0));
+  worker.executor().run(worker.training(), feed.at(0));
   compare_sums(worker, config);
   Coord here = worker.layout().coord;
   TrafficLines expected = expected_traffic(config, here);
@@ -144,7 +138,7 @@ TEST(LedgerOfParts, IsExactToo) {
     c.model.vocabulary = 40064;
     c.train.zero = zero;
     int parts = 0;
-    for (const auto& list : make_run_plan(resolve(c)).step.program.ranks)
+    for (const auto& list : make_run_plan(resolve(c)).training.program.ranks)
       for (const Action& action : list) parts = std::max(parts, action.parts);
     EXPECT_EQ(parts, 6) << "a table of 20 MB";
     compare(c);

@@ -49,8 +49,8 @@ std::vector<std::string> all_mutations() {
   for (const char* axis : {"tensor", "data", "pipeline"})
     for (const char* operation : {"sum", "sum_scatter", "gather", "maximum", "sum_scalars", "sum_integers"})
       names.push_back(fmt::format("{}.{}", axis, operation));
-  for (Payload payload :
-       {Payload::activation, Payload::memory, Payload::gradient, Payload::memory_gradient, Payload::unit})
+  for (Payload payload : {Payload::activation, Payload::encoder_output, Payload::gradient,
+                          Payload::encoder_output_gradient, Payload::unit_gradient})
     for (const char* way : {"0>1", "1>0"})
       names.push_back(fmt::format("message.{}.{}", static_cast<int>(payload), way));
   return names;

@@ -63,8 +63,8 @@ TEST(NoWait, AStepIsPutIntoTheQueuesAndNothingElse) {
         EXPECT_EQ(known->step, step - 1);
       }
     }
-    EXPECT_EQ(late.worker->executor().remaining().value().step, 3);
-    EXPECT_FALSE(late.worker->executor().remaining());
+    EXPECT_EQ(late.worker->remaining().value().step, 3);
+    EXPECT_FALSE(late.worker->remaining());
   }
 }
 
@@ -85,13 +85,13 @@ TEST(NoWait, AStepWhoseGradientIsNotFiniteChangesNothingThoughNoHostHasSeenIt) {
   LateWorker late(config);
   Corpus corpus(config.data, Part::train, config.model, config.seed);
   late.step(corpus, 0);
-  EXPECT_TRUE(late.worker->executor().remaining().value().applied);
+  EXPECT_TRUE(late.worker->remaining().value().applied);
   const Sha256::Digest before = late.worker->state_digest();
   late.worker->stage().after_block = [&](int block, const Boundary& out) {
     if (block == 0) late.device->fill(out.activation, std::nan(""));
   };
   late.step(corpus, 1);
-  const StepScalars scalars = late.worker->executor().remaining().value();
+  const StepScalars scalars = late.worker->remaining().value();
   EXPECT_TRUE(std::isnan(scalars.loss));
   EXPECT_FALSE(scalars.applied);
   EXPECT_EQ(late.worker->state_digest(), before);
@@ -105,23 +105,24 @@ TEST(NoWait, TimesAreTheDevicesAndKeepTheOrderOfTheList) {
   const std::int64_t before = now_ns();
   for (int step = 0; step < 5; ++step) late.step(corpus, step);
   Executor& executor = late.worker->executor();
-  const Recorder& recorder = executor.recorder();
+  Script& script = late.worker->training();
+  const Recorder& recorder = executor.recorder(script);
   const std::int64_t behind = now_ns();
   ASSERT_EQ(recorder.held(), 3u);
   std::int64_t last_end = before;
   for (std::size_t step = 0; step < 3; ++step) {
     std::int64_t newest = last_end;
-    for (std::size_t i = 0; i < executor.list().size(); ++i) {
+    for (std::size_t i = 0; i < script.list.size(); ++i) {
       const auto& [start, end] = recorder.times(step, i);
       EXPECT_GE(start, last_end) << "a step is behind the one before";
       EXPECT_GE(end, start);
-      for (int earlier : executor.list()[i].after) EXPECT_GE(start, recorder.times(step, earlier).end);
+      for (int earlier : script.list[i].after) EXPECT_GE(start, recorder.times(step, earlier).end);
       newest = std::max(newest, end);
     }
     last_end = newest;
   }
   EXPECT_LT(last_end, behind);
-  const TimeSpent& spent = executor.spent();
+  const TimeSpent& spent = executor.spent(script);
   EXPECT_GT(spent.forward, 0);
   EXPECT_GT(spent.backward, spent.update);
   EXPECT_GT(spent.scalars, 0);
@@ -137,7 +138,7 @@ TEST(NoWait, AnswersAreThoseOfADeviceThatIsNeverLate) {
     std::vector<StepScalars> of_late;
     for (int step = 0; step < 4; ++step)
       if (const auto known = late.step(corpus, step)) of_late.push_back(*known);
-    of_late.push_back(late.worker->executor().remaining().value());
+    of_late.push_back(late.worker->remaining().value());
     for (int step = 0; step < 4; ++step) {
       const StepScalars wanted =
           prompt.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3).value();

@@ -141,7 +141,7 @@ class OpenReceive {
     worker_.backend().on_progress(std::move(hook));
     const StepInput& input = feeder.load(0, 1e-4);
     forward_watch.begin();
-    worker_.executor().run(input);
+    worker_.executor().run(worker_.training(), input);
     return forward_watch;
   }
 

@@ -146,18 +146,12 @@ inline void train_some(Worker& worker, int steps, Outcome& outcome,
     if (before) before(step);
     const StepInput& input = feed.at(step);
     const Memory::Closed closed(worker.memory());
-    keep(worker.executor().run(input));
+    keep(worker.executor().run(worker.training(), input));
   }
-  keep(worker.executor().remaining());
+  keep(worker.remaining());
   const StepInput& input = feed.at(steps);
-  const Layout& layout = worker.layout();
-  const int shards = layout.local_data_shards(), of_shard = layout.micro_batches() / shards;
-  std::vector<double> sums;
-  for (int s = 0; s < shards; ++s) sums.push_back(worker.executor().evaluate(input, s * of_shard, of_shard));
-  worker.group(Axis::data).sum_scalars(sums);
-  std::vector<double> whole{sums[0]};
-  worker.group(Axis::pipeline).sum_scalars(whole);
-  outcome.evaluation = whole[0];
+  const std::optional<StepScalars> at_once = worker.executor().run(worker.evaluation(), input);
+  outcome.evaluation = (at_once ? *at_once : worker.evaluation().answers.oldest().value()).loss;
 }
 
 /// More ranks than processors, and hardly anything to compute: who waits gives way at once.

@@ -39,17 +39,13 @@ inline RunPlan with_room(RunPlan plan, double factor) {
   };
   for (RankFootprint& room : plan.rooms) {
     for (std::size_t& tape : room.tapes) grow(tape);
+    for (std::size_t& buffer : room.buffers) grow(buffer);
     for (std::size_t* bytes :
          {&room.passes.scratch, &room.passes.exchange, &room.passes.zeros, &room.passes.backend.products,
           &room.passes.backend.attention, &room.passes.backend.rotary})
       grow(*bytes);
     for (std::size_t& bytes : room.reduction) grow(bytes);
   }
-  for (RankMemory& rank : plan.step.placement.ranks)
-    for (BoundaryBytes& buffer : rank.buffers)
-      for (std::int64_t* bytes :
-           {&buffer.activation, &buffer.memory, &buffer.gradient, &buffer.memory_gradient})
-        grow(*bytes);
   return plan;
 }
 

@@ -36,14 +36,14 @@ inline RecorderCost recorder_cost(int steps) {
   Worker worker(config, World{MPI_COMM_SELF, 0, 1});
   const Batches batches = random_batches(config, 1, 0);
   Feeder feeder(worker, batches);
-  RecorderCost cost{static_cast<int>(worker.executor().list().size())};
+  RecorderCost cost{static_cast<int>(worker.training().list.size())};
   constexpr std::size_t held = 8;
-  Recorder recorder(worker.executor().list().size(), held);
+  Recorder recorder(worker.training().list.size(), held);
   std::vector<double> run, recorded;
   for (int step = 0; step < steps; ++step) {
     const StepInput& input = feeder.load(0, 1e-4);
     const double start = processor_seconds();
-    worker.executor().run(input);
+    worker.executor().run(worker.training(), input);
     const double between = processor_seconds();
     for (std::size_t again = 0; again < held; ++again) {  // else it would be too short beside the clock
       recorder.begin_step(step);

@@ -70,8 +70,8 @@ class Feeder {
 
   StepScalars step(int step, double rate) {
     const StepInput& input = load(step, rate);
-    const std::optional<StepScalars> at_once = worker_.executor().run(input);
-    return at_once ? *at_once : worker_.executor().remaining().value();
+    const std::optional<StepScalars> at_once = worker_.executor().run(worker_.training(), input);
+    return at_once ? *at_once : worker_.remaining().value();
   }
   const StepInput& load(int step, double rate) {
     const std::int32_t *tokens = &batches_.tokens[step * batches_.per_step()],

@@ -115,7 +115,7 @@ TEST(ChromeTrace, PartsThatTravelAtATimeHaveTracksOfTheirOwn) {
       Recorder::Times* before = nullptr;
       for (std::size_t i = 0; i < times.size(); ++i) {
         const Action& action = traced.plan.program.ranks[rank][i];
-        if (action.queue != Queue::group || action.kind == ActionKind::sum_scalar) continue;
+        if (!is_collective(action) || action.kind == ActionKind::sum_scalar) continue;
         times[i].start = before == nullptr ? times[i].start - 40 : before->start + 20;
         times[i].end = times[i].start + 30;
         before = &times[i];
@@ -155,12 +155,12 @@ TEST(ChromeTrace, TensorSumsHaveATrackOfTheirOwn) {
     if (event["name"] == "thread_name" && event["args"]["name"] == "tensor") track = event["tid"];
     if (event.value("cat", "") == "tensor") sums.push_back(event);
   }
-  EXPECT_EQ(track, 3) << "behind the compute queue and those of the two groups";
+  EXPECT_EQ(track, 2) << "behind the compute queue and that of the sums over data";
   ASSERT_EQ(sums.size(), 2u);
   EXPECT_EQ(
       sums[0],
       Json::parse(
-          R"({"ph": "X", "name": "sum", "cat": "tensor", "pid": 7, "tid": 3, "ts": 0.5, "dur": 2.0, "args": {"step": 4, "bytes": 64}})"));
+          R"({"ph": "X", "name": "sum", "cat": "tensor", "pid": 7, "tid": 2, "ts": 0.5, "dur": 2.0, "args": {"step": 4, "bytes": 64}})"));
   EXPECT_EQ(sums[1]["name"], "gather");
   EXPECT_EQ(sums[1]["dur"], 0.001);
 }

@@ -1,0 +1,219 @@
+#include "runtime/actions.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr int channel_of(Payload payload) { return static_cast<int>(payload); }
+
+}  // namespace
+
+Actions::Actions(Stage& stage, GradientUpdates& updates, Wires wires, const PassMemory& sizes)
+    : stage_(stage), updates_(updates), wires_(wires), slots_(sizes.tapes.size()) {
+  Backend& backend = stage.context().backend;
+  Memory& memory = backend.memory();
+  scratch_ = Arena(memory, MemoryClass::workspace, sizes.scratch);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].arena = Arena(memory, MemoryClass::activations, sizes.tapes[i]);
+    slots_[i].tape = std::make_unique<Tape>(backend, slots_[i].arena, scratch_);
+  }
+  for (std::size_t bytes : sizes.buffers) buffers_.emplace_back(memory, MemoryClass::boundary, bytes);
+  const Layout& layout = stage.layout();
+  const Shape losses{layout.micro_batches(), layout.samples, layout.sequence};
+  losses_arena_ = Arena(memory, MemoryClass::boundary, bytes_for(losses, DType::f32));
+  losses_ = losses_arena_.take(losses, DType::f32);
+}
+
+Actions::Request Actions::start(Script& script, const Action& action, const StepInput& input) {
+  switch (action.kind) {
+    case ActionKind::forward:
+      forward(script, action, input);
+      return 0;
+    case ActionKind::backward:
+    case ActionKind::backward_input:
+      backward(script, action, input);
+      return 0;
+    case ActionKind::backward_weight:
+      backward_weight(action);
+      fold(script, action);
+      return 0;
+    case ActionKind::update:
+      updates_.update(action.unit, input.rate);
+      return 0;
+    case ActionKind::sum_scalar:
+      sum_scalars(script, input);
+      return 0;
+    case ActionKind::send:
+      return wires_.channels->send(action.peer, channel_of(action.payload), message_of(script, action),
+                                   class_of(action));
+    case ActionKind::receive:
+      return wires_.channels->receive(action.peer, channel_of(action.payload), message_of(script, action));
+    case ActionKind::reduce:
+      return updates_.reduce(wires_.reductions, {action.unit, action.first}, action.part, action.parts);
+    case ActionKind::gather:
+      return updates_.gather(wires_.reductions, action.unit, action.part, action.parts);
+  }
+  return 0;
+}
+
+bool Actions::is_done(const Action& action, Request request) const {
+  return is_message(action) ? wires_.channels->done(request) : wires_.reductions.done(request);
+}
+
+void Actions::progress() {
+  if (wires_.channels != nullptr && wires_.channels->under_way() > 0) wires_.channels->progress();
+  if (wires_.reductions.under_way() > 0) wires_.reductions.progress();
+}
+
+/// Whose part is missing is said in ranks of the job, so no other ranks stand here.
+std::string Actions::describe(const Action& action) {
+  if (action.payload == Payload::unit_gradient) return "the gradient of a tied table";
+  if (!is_message(action)) return to_string(action);
+  return fmt::format("{} of micro-batch {}", name_of(action.payload), action.micro_batch);
+}
+
+std::string Actions::describe(const Action& action, Request request) const {
+  if (is_done(action, request)) return describe(action);
+  return fmt::format(
+      "{}, {}", describe(action),
+      is_message(action) ? wires_.channels->describe(request) : wires_.reductions.describe(request));
+}
+
+std::int64_t Actions::bytes_of(const Action& action) const {
+  if (action.payload == Payload::unit_gradient) return static_cast<std::int64_t>(exchanged(action).bytes());
+  if (action.kind == ActionKind::reduce)
+    return updates_.sent_by_reduce({action.unit, action.first}, action.part, action.parts);
+  if (action.kind == ActionKind::gather)
+    return updates_.sent_by_gather(action.unit, action.part, action.parts);
+  return action.bytes;
+}
+
+void Actions::sum_scalars(Script& script, const StepInput& input) {
+  const Tensor losses = stage_.has_head() ? losses_ : Tensor{};
+  if (!script.trains()) {
+    const std::int64_t valid = updates_.sum_over_data(input.valid);
+    script.answers.ask_losses(input.step, valid, updates_.sum_losses(losses));
+    return;
+  }
+  updates_.add_uses();
+  const std::int64_t valid = updates_.sum_over_data(input.valid);
+  updates_.clip_and_scale(losses, valid, 1.0 / static_cast<double>(stage_.layout().tokens()), input.clip);
+  script.answers.ask_decision(input.step, valid, updates_.decision());
+}
+
+/// The tensors of a buffer: an activation and perhaps an encoder's output behind it, or their gradients.
+Boundary Actions::buffer(const Script& script, int slot, bool gradient) {
+  if (slot < 0) return {};
+  const BoundaryBytes& bytes = script.buffers[slot];
+  const Shape shape = stage_.activation_shape();
+  const DType dtype = stage_.context().dtype;
+  Arena& arena = buffers_[slot];
+  arena.release(0);
+  Boundary b;
+  b.activation = arena.take(shape, dtype);
+  if ((gradient ? bytes.encoder_output_gradient : bytes.encoder_output) > 0)
+    b.memory = arena.take(shape, gradient ? DType::f32 : dtype);
+  return b;
+}
+
+Tensor Actions::message_of(const Script& script, const Action& action) {
+  if (action.payload == Payload::unit_gradient) return exchanged(action);
+  const int slot = action.kind == ActionKind::send ? action.slot : action.to_slot;
+  const Boundary b = buffer(script, slot, !travels_forward(action.payload));
+  const bool encoded =
+      action.payload == Payload::encoder_output || action.payload == Payload::encoder_output_gradient;
+  return encoded ? b.memory : b.activation;
+}
+
+void Actions::copy(const Boundary& from, const Boundary& to) {
+  Backend& backend = stage_.context().backend;
+  backend.copy(from.activation, to.activation);
+  if (to.memory) backend.copy(from.memory, to.memory);
+}
+
+void Actions::set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const {
+  const Layout& layout = stage_.layout();
+  const auto part = [&](const Tensor& t) { return t ? t.at(micro_batch) : Tensor{}; };
+  tape.batch = {part(input.tokens), part(input.targets),
+                part(input.source), part(input.source_lengths),
+                layout.samples,     layout.first_sample(micro_batch),
+                input.step};
+  tape.loss_factor = 1.0 / static_cast<double>(layout.tokens());
+  tape.label_smoothing = input.label_smoothing;
+  tape.losses = losses_.at(micro_batch);
+}
+
+void Actions::forward(const Script& script, const Action& action, const StepInput& input) {
+  Tape& tape = *slots_[action.slot].tape;
+  tape.clear();
+  tape.mode = script.trains() ? Tape::Mode::train : Tape::Mode::evaluate;
+  set_micro_batch(tape, input, action.micro_batch);
+  Boundary in;
+  if (action.first > 0) {
+    in = buffer(script, action.from_slot, false);
+    if (!stage_.model().blocks()[action.first].memory_in) in.memory = {};
+    if (script.trains()) {  // what arrived moves on to the tape: its buffer is free for the next message
+      const Boundary arrived = in;
+      in.activation = tape.output(arrived.activation.shape, arrived.activation.dtype);
+      if (arrived.memory) in.memory = tape.output(arrived.memory.shape, arrived.memory.dtype);
+      copy(arrived, in);
+    }
+  }
+  const Boundary out = stage_.forward(action.first, action.last, in, tape);
+  if (action.to_slot >= 0) {
+    Boundary to = buffer(script, action.to_slot, false);
+    if (!stage_.model().blocks()[action.last].memory_in) to.memory = {};
+    copy(out, to);
+  }
+  if (!script.trains()) tape.clear();
+}
+
+void Actions::backward(const Script& script, const Action& action, const StepInput& input) {
+  if (action.clears)
+    for (const UnitUse& use : script.outline.uses_in(action.first, action.last)) updates_.clear(use);
+  Slot& slot = slots_[action.slot];
+  Tape& tape = *slot.tape;
+  if (action.last == script.outline.first_block[action.chunk + 1]) {  // whole, or the first piece
+    slot.gradient = {};
+    slot.scratch_mark = scratch_.mark();
+    tape.weight_gradients =
+        action.kind == ActionKind::backward ? Tape::WeightGradients::now : Tape::WeightGradients::later;
+    set_micro_batch(tape, input, action.micro_batch);
+    if (action.from_slot >= 0) {
+      slot.gradient = buffer(script, action.from_slot, true);
+      if (!stage_.model().blocks()[action.last].memory_in) slot.gradient.memory = {};
+    }
+  }
+  slot.gradient = stage_.backward(action.first, action.last, slot.gradient, tape);
+  if (action.first == script.outline.first_block[action.chunk]) {
+    MP_CHECK(tape.saved() == 0, "{} left {} tensors on its tape", to_string(action), tape.saved());
+    if (action.to_slot >= 0) {
+      Boundary to = buffer(script, action.to_slot, true);
+      if (!stage_.model().blocks()[action.first].memory_in) to.memory = {};
+      copy(slot.gradient, to);
+    }
+    scratch_.release(slot.scratch_mark);
+    if (action.kind == ActionKind::backward) tape.clear();
+  }
+  fold(script, action);
+}
+
+void Actions::backward_weight(const Action& action) {
+  std::vector<const Unit*> units;
+  for (int block = action.first; block < action.last; ++block)
+    for (int unit : stage_.model().blocks()[block].units) units.push_back(&stage_.unit(unit));
+  slots_[action.slot].tape->run_weight_gradients(units);
+}
+
+/// At the end of a data shard the gradients that a backward has completed go to the binary counter.
+void Actions::fold(const Script& script, const Action& action) {
+  const int of_shard = script.outline.micro_batches_of_shard();
+  if ((action.micro_batch + 1) % of_shard != 0) return;
+  using Made = GradientUpdates::Made;
+  const Made made = action.kind == ActionKind::backward         ? Made::all
+                    : action.kind == ActionKind::backward_input ? Made::at_once
+                                                                : Made::later;
+  for (const UnitUse& use : script.outline.uses_in(action.first, action.last))
+    updates_.fold(use, action.micro_batch / of_shard, made);
+}
+
+}  // namespace mindpipe

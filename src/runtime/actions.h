@@ -1,0 +1,96 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/channel.h"
+#include "comm/reduction.h"
+#include "runtime/script.h"
+#include "state/gradient_updates.h"
+
+namespace mindpipe {
+
+/// What a step is fed: this rank's micro-batches, one after the other, and the numbers that its updates need.
+struct StepInput {
+  Tensor tokens, targets, source;  ///< i32 [micro_batches, samples, sequence]; source may be none
+  Tensor source_lengths;           ///< i32 [micro_batches, samples]; may be none
+  std::int64_t valid = 0;          ///< targets of this rank's micro-batches that count
+  std::int64_t step = 0;           ///< names the step's randomness
+  double rate = 0, clip = 0, label_smoothing = 0;
+};
+
+/// What a rank is wired to. Channels are none where there is one stage.
+struct Wires {
+  Channels* channels = nullptr;
+  Reductions& reductions;
+  Waiting& waiting;
+};
+
+/// Bytes that the passes of a rank work in, large enough for all its scripts.
+struct PassMemory {
+  std::vector<std::size_t> tapes;    ///< of each slot
+  std::vector<std::size_t> buffers;  ///< boundary buffers
+  std::size_t scratch = 0;           ///< of the compute queue
+};
+
+/// What an action does, whoever drives it and whatever list it stands in. Passes, updates and the sum of
+/// scalars are done when `start` returns (or put into the device's queue); messages and sums over data are
+/// begun.
+class Actions {
+ public:
+  using Request = std::int64_t;
+
+  Actions(Stage& stage, GradientUpdates& updates, Wires wires, const PassMemory& memory);
+
+  /// Starts an action of a script; the request names what has only been begun.
+  Request start(Script& script, const Action& action, const StepInput& input);
+  /// Whether what was begun has ended, as far as the last progress saw.
+  bool is_done(const Action& action, Request request) const;
+  /// Whether one more sum or gather may begin beside what is under way.
+  bool may_begin(const Action& action) const {
+    return !is_collective(action) || wires_.reductions.may_begin(class_of(action));
+  }
+  /// Moves what has been begun.
+  void progress();
+  /// An action as those know it who wait for it.
+  static std::string describe(const Action& action);
+  /// What was begun and has not ended, and whose share of it is missing, in words.
+  std::string describe(const Action& action, Request request) const;
+  /// Bytes that an action sends from here (a receive: brings). A list has the average over the data ranks.
+  std::int64_t bytes_of(const Action& action) const;
+
+  /// The compute queue's scratch: empty between two scripts' runs.
+  Arena& scratch() { return scratch_; }
+  /// The tape of arena `slot`, for those who run blocks themselves (generation, diagnosis).
+  Tape& tape(int slot) { return *slots_[slot].tape; }
+  void set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const;
+
+ private:
+  struct Slot {
+    Arena arena;
+    std::unique_ptr<Tape> tape;
+    Boundary gradient;  ///< between the pieces of one backward
+    std::size_t scratch_mark = 0;
+  };
+  void forward(const Script& script, const Action& action, const StepInput& input);
+  void backward(const Script& script, const Action& action, const StepInput& input);
+  void backward_weight(const Action& action);
+  void fold(const Script& script, const Action& action);
+  void sum_scalars(Script& script, const StepInput& input);
+  Boundary buffer(const Script& script, int slot, bool gradient);
+  Tensor message_of(const Script& script, const Action& action);
+  Tensor exchanged(const Action& action) const {
+    return updates_.exchanged_part({action.unit, action.first}, action.part, action.parts);
+  }
+  void copy(const Boundary& from, const Boundary& to);
+
+  Stage& stage_;
+  GradientUpdates& updates_;
+  Wires wires_;
+  std::vector<Slot> slots_;
+  std::vector<Arena> buffers_;
+  Arena scratch_, losses_arena_;
+  Tensor losses_;
+};
+
+}  // namespace mindpipe

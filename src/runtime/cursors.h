@@ -1,0 +1,51 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "comm/reduction.h"
+#include "program/action.h"
+
+namespace mindpipe {
+
+/// How far each queue of a list has come, for a host that carries the messages itself: the head of a queue
+/// may start when what it comes after has ended.
+class Cursors {
+ public:
+  /// An action that has been started and has not ended.
+  struct Begun {
+    std::int64_t request = 0;
+    std::int64_t met_ns = 0;  ///< where time is imitated: when all that take part were seen to be there
+  };
+  /// One queue of this rank.
+  struct Line {
+    QueueKey key;
+    std::vector<int> actions;
+    std::size_t next = 0;   ///< the head
+    std::size_t count = 0;  ///< of `begun` that are in use: the head and perhaps the one behind it
+    std::array<Begun, Reductions::parts_ahead> begun{};
+
+    bool is_over() const { return next == actions.size(); }
+    int head() const { return is_over() ? -1 : actions[next]; }
+  };
+
+  explicit Cursors(const std::vector<Action>& list);
+  void restart();
+  bool is_over() const;
+  /// The action that the compute queue comes to next; -1: none is left.
+  int compute_head() const { return compute.head(); }
+  bool may_start(const Action& action) const {
+    return std::all_of(action.after.begin(), action.after.end(), [&](int i) { return ended[i] != 0; });
+  }
+  /// The first action that `action` comes after and that has not ended; -1: all have.
+  int missing(const Action& action) const;
+  /// The queue that an action waits in, unless that is the compute queue; null: it is, or it has ended.
+  const Line* line_of(const Action& action) const;
+
+  Line compute;
+  std::vector<Line> others;
+  std::vector<char> ended;  ///< of each action of the list
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,133 @@
+#include "runtime/host_driver.h"
+
+#include "runtime/time_account.h"
+
+namespace mindpipe {
+
+void HostDriver::run(Script& script, const StepInput& input) {
+  script_ = &script;
+  input_ = &input;
+  Cursors& cursors = script.cursors;
+  cursors.restart();
+  while (!cursors.is_over()) {
+    move_others();
+    const int index = cursors.compute_head();
+    if (index >= 0 && cursors.may_start(script.list[index])) run_compute(index);
+    else if (!cursors.is_over()) wait(index);
+  }
+  script_ = nullptr;
+}
+
+void HostDriver::move_others() {
+  if (moving_) return;
+  moving_ = true;
+  actions_.progress();
+  if (script_ != nullptr)
+    for (Cursors::Line& line : script_->cursors.others)
+      while (advance(line)) {
+      }
+  moving_ = false;
+}
+
+/// One turn of a queue; true if its head ended.
+bool HostDriver::advance(Cursors::Line& line) {
+  while (begin(line)) {
+  }
+  if (line.count == 0 || !has_ended(line.begun[0], line.head())) return false;
+  const int index = line.actions[line.next++];
+  script_->recorder.end(index, now_ns());
+  script_->cursors.ended[index] = 1;
+  std::copy(line.begun.begin() + 1, line.begun.end(), line.begun.begin());
+  --line.count;
+  return true;
+}
+
+/// Starts a queue's head, or the one behind it while the head's messages travel: sums and gathers, which end
+/// in order and share nothing.
+bool HostDriver::begin(Cursors::Line& line) {
+  const bool runs_ahead = line.key.group != Members::none && !script_->pacer.paces();
+  const std::size_t at = line.next + line.count;
+  if (at >= line.actions.size() || line.count == (runs_ahead ? line.begun.size() : 1)) return false;
+  const int index = line.actions[at];
+  const Action& action = script_->list[index];
+  // No new part begins while a higher class waits.
+  if (!script_->cursors.may_start(action) || !actions_.may_begin(action)) return false;
+  script_->recorder.start(index, now_ns());
+  line.begun[line.count++] = {actions_.start(*script_, action, *input_)};
+  return true;
+}
+
+/// Messages of counted memory are empty: once all that take part have met, they take as long as the simulator
+/// says.
+bool HostDriver::has_ended(Cursors::Begun& begun, int index) const {
+  const bool met = actions_.is_done(script_->list[index], begun.request);
+  if (!met || !script_->pacer.paces()) return met;
+  if (begun.met_ns == 0) begun.met_ns = now_ns();
+  return now_ns() - begun.met_ns >= script_->pacer.time_of(index);
+}
+
+void HostDriver::run_compute(int index) {
+  Script& script = *script_;
+  const Action& action = script.list[index];
+  const std::int64_t start = now_ns(), waited = waited_ns();
+  script.recorder.start(index, start);
+  actions_.start(script, action, *input_);
+  if (script.pacer.paces()) {
+    backend_.synchronize();
+    // Sums of counted memory are empty messages too; what they would have taken passes at the end of their
+    // pass.
+    const std::int64_t until = now_ns() + script.pacer.time_of(index);
+    if (action.sums > 0)
+      waiting_.until([&] { return now_ns() >= until; },
+                     [] { return std::string("the time of tensor sums"); });
+  }
+  const std::int64_t end = now_ns(), inside = waited_ns() - waited;
+  script.recorder.end(index, end);
+  script.cursors.ended[index] = 1;
+  ++script.cursors.compute.next;
+  wait_inside(script.spent, action.kind) += inside;
+  work_of(script.spent, action.kind) += end - start - inside;
+}
+
+/// Waits until the compute queue's head may start, all is over, or what is missing has ended.
+void HostDriver::wait(int index) {
+  const Cursors& cursors = script_->cursors;
+  const int reason = awaited(index);
+  const std::int64_t start = now_ns();
+  waiting_.until(
+      [&] {
+        move_others();
+        return cursors.ended[reason] || (index >= 0 && cursors.may_start(script_->list[index])) ||
+               cursors.is_over();
+      },
+      [&] { return describe_wait(reason); });
+  wait_for(script_->spent, script_->list[reason].kind) += now_ns() - start;
+}
+
+/// The action that the compute queue waits for; at the end of a step, one of those that are left.
+int HostDriver::awaited(int compute_head) const {
+  const Cursors& cursors = script_->cursors;
+  if (compute_head >= 0) return cursors.missing(script_->list[compute_head]);
+  const auto left = std::find_if(cursors.others.begin(), cursors.others.end(),
+                                 [](const Cursors::Line& l) { return !l.is_over(); });
+  return left->head();
+}
+
+/// The message or sum at the bottom of a wait, and whose part of it is missing. What is awaited may itself
+/// stand behind others in its queue or wait for an action of another queue, so this goes down until it meets
+/// one that has been started.
+std::string HostDriver::describe_wait(int awaited) const {
+  const Script& script = *script_;
+  for (std::size_t depth = 0; depth < script.list.size(); ++depth) {
+    const Cursors::Line* line = script.cursors.line_of(script.list[awaited]);
+    if (line == nullptr) break;
+    const int head = line->head();
+    if (line->count > 0) return actions_.describe(script.list[head], line->begun[0].request);
+    const int earlier = script.cursors.missing(script.list[head]);
+    awaited = earlier >= 0 ? earlier : head;
+    if (earlier < 0) break;
+  }
+  return Actions::describe(script.list[awaited]);
+}
+
+}  // namespace mindpipe

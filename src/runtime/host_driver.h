@@ -1,0 +1,37 @@
+#pragma once
+#include "runtime/actions.h"
+
+namespace mindpipe {
+
+/// Drives a script where the host carries the messages: it starts the head of each queue once what the head
+/// comes after has ended, and never chooses. Messages and sums move in between: from the backend's progress
+/// hook, and while the compute queue waits.
+class HostDriver {
+ public:
+  HostDriver(Actions& actions, Backend& backend, Waiting& waiting)
+      : actions_(actions), backend_(backend), waiting_(waiting) {}
+
+  void run(Script& script, const StepInput& input);
+  /// Moves all queues but the compute queue as far as they go without waiting. It may be called from
+  /// anywhere.
+  void move_others();
+
+ private:
+  bool advance(Cursors::Line& line);
+  bool begin(Cursors::Line& line);
+  bool has_ended(Cursors::Begun& begun, int index) const;
+  void run_compute(int index);
+  void wait(int index);
+  int awaited(int compute_head) const;
+  std::string describe_wait(int awaited) const;
+  std::int64_t waited_ns() const { return static_cast<std::int64_t>(waiting_.seconds() * 1e9); }
+
+  Actions& actions_;
+  Backend& backend_;
+  Waiting& waiting_;
+  Script* script_ = nullptr;  ///< the one that runs, with its input
+  const StepInput* input_ = nullptr;
+  bool moving_ = false;
+};
+
+}  // namespace mindpipe
