@@ -7,7 +7,6 @@
 #include "comm/group.h"
 #include "comm/watchdog.h"
 #include "emulated/emulated_backend.h"
-#include "state/weights.h"
 
 namespace mindpipe {
 namespace {
@@ -140,10 +139,9 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
       *stage_, *updates_, plan_.outline, plan_.step,
       Wires{channels_.get(), *reductions_, waiting_, queued, pinned_ ? &*pinned_ : nullptr}, room.tapes,
       room.passes.scratch, static_cast<std::size_t>(std::max(1, config.trace.steps)));
-  if (plan_.purpose == Purpose::training) {
-    StagingBuffer passage(*backend_, executor_->scratch(), plan_.passing);
-    updates_->initialize(config.seed, threads_, passage);
-  }
+  state_ = std::make_unique<ModelState>(config, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_},
+                                        executor_->scratch(), plan_.passing);
+  if (plan_.purpose == Purpose::training) state_->initialize(threads_);
 
   input_arena_ =
       Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));

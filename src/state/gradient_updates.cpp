@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "comm/fault_points.h"
-#include "state/weights.h"
 
 namespace mindpipe {
 
@@ -29,18 +28,6 @@ std::size_t GradientUpdates::optimizer_bytes() const {
   std::size_t bytes = 0;
   for (const auto& [unit, optimizer] : optimizers_) bytes += optimizer->bytes();
   return bytes;
-}
-
-void GradientUpdates::initialize(std::uint64_t seed, int threads, StagingBuffer& passage) {
-  Backend& backend = stage_.context().backend;
-  if (backend.memory().kind() == Memory::Kind::counted) return;
-  for (int index : stage_.local_units()) {
-    Unit& unit = stage_.unit(index);
-    set_values_in_pieces(backend, unit, optimizer_of(index), passage,
-                         [&](std::int64_t first, std::int64_t count, float* to) {
-                           initial_values(unit, seed, threads, first, count, to);
-                         });
-  }
 }
 
 void GradientUpdates::clear(int block) {

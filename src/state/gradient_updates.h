@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "state/scalar_sums.h"
-#include "state/staging_buffer.h"
 
 namespace mindpipe {
 
@@ -16,8 +15,6 @@ class GradientUpdates {
  public:
   GradientUpdates(Stage& stage, const Config& config, Groups groups);
   void allocate(const RankMemory& placed);
-  /// First values from the seed, a piece at a time; collective over nobody.
-  void initialize(std::uint64_t seed, int threads, StagingBuffer& passage);
 
   /// Zeroes what the backwards of a block add to.
   void clear(int block);
