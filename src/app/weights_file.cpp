@@ -14,7 +14,7 @@ void save_weights(Worker& worker, const std::string& path) {
       tensors.push_back({tensor.name, StoredType::f32, tensor.shape()});
     file.emplace(path, std::map<std::string, std::string>{{"format", "pt"}}, std::move(tensors));
   }
-  worker.gather_weights([&](const std::byte* words, std::size_t bytes) {
+  worker.state().gather_weights([&](const std::byte* words, std::size_t bytes) {
     if (file) file->write(words, bytes);
   });
   if (file) file->commit();
@@ -28,19 +28,23 @@ void read_weights(Worker& worker, const std::string& path) {
   const SafetensorsFile file(path);
   const StoredTensor* stored = nullptr;  // the one that is being read
   std::int64_t kept = 0;                 // elements of it that may still be in memory
-  worker.load_weights(
+  worker.state().load_weights(
       [&](const WholeTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count, float* to) {
         if (stored == nullptr || stored->name != tensor.name) {
           if (stored != nullptr) file.forget(*stored);
-          stored = &file.tensor(tensor.name), kept = 0;
+          stored = &file.tensor(tensor.name);
+          kept = 0;
           MP_REQUIRE(stored->shape == tensor.shape(), Exit::bad_data,
                      "{}: tensor {} has {} elements in another shape than the model of this configuration "
                      "({} elements); is it the model's own "
                      "file?",
                      path, tensor.name, stored->count(), tensor.count());
         }
-        // What lies row by row is not needed again; rows of what lies the other way share their pages.
-        if (step == 1 && (kept += count) > most_kept) file.forget(*stored), kept = count;
+        // A tensor that lies row by row is not needed again; rows of a transposed one share their pages.
+        if (step == 1 && (kept += count) > most_kept) {
+          file.forget(*stored);
+          kept = count;
+        }
         file.read(*stored, first, step, count, to);
       });
   if (stored != nullptr) file.forget(*stored);

@@ -8,7 +8,7 @@ namespace mindpipe {
 /// Writes the weights as safetensors under the names that transformers reads. Collective; world rank 0
 /// writes.
 void save_weights(Worker& worker, const std::string& path);
-/// Sets the weights from such a file, ours or another's. Every rank reads for itself.
+/// Sets the weights from a file of safetensors, ours or another's. Every rank reads for itself.
 void read_weights(Worker& worker, const std::string& path);
 
 }  // namespace mindpipe

@@ -30,11 +30,11 @@ class NewFile {
 
   void write(const void* bytes, std::size_t count);
   void commit();
-  /// Without waiting for the device: for what is soon replaced again. A machine that goes down meanwhile may
-  /// keep the old file or lose both.
+  /// Commits without waiting for the device: for a file that is soon replaced again. A machine that goes down
+  /// meanwhile may keep the old file or lose both.
   void appear();
-  /// As `appear`, but what stood there is kept as `earlier()` until this object goes, and `appear` brings it
-  /// back. A file system that cannot do this in one move keeps nothing.
+  /// Lets the file appear, but keeps the one that stood there as `earlier()` until this object goes, and
+  /// `appear` brings that back. A file system that cannot do this in one move keeps nothing.
   void trade_places();
   const std::string& earlier() const { return temporary_.path(); }
 

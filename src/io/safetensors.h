@@ -57,16 +57,16 @@ class SafetensorsFile {
   const std::byte* data(const StoredTensor& tensor) const {
     return file_.data() + data_begins_ + tensor.begin;
   }
-  /// Elements first, first + step, ... of it, `count` of them, as f32: floating-point (F64 rounded once) or
-  /// integer ones.
+  /// Reads `count` elements first, first + step, ... of a tensor, floating-point (F64 rounded once) or
+  /// integer ones, as f32.
   void read(const StoredTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count,
             float* to) const;
-  /// What was read of the tensor need not stay in memory.
+  /// Says that what was read of the tensor need not stay in memory.
   void forget(const StoredTensor& tensor) const {
     file_.forget(data_begins_ + tensor.begin, tensor.end - tensor.begin);
   }
   std::vector<float> floats(const std::string& name) const;
-  /// Integer elements that must fit into 32 bits.
+  /// Reads a tensor of integers, which must fit into 32 bits.
   std::vector<std::int32_t> integers(const std::string& name) const;
 
  private:
@@ -81,13 +81,14 @@ class SafetensorsFile {
 };
 
 /// A safetensors file on its way, which appears whole or not at all: metadata first, then the bytes of the
-/// tensors in pieces of any size.
+/// tensors, any number at a time.
 class SafetensorsWriter {
  public:
-  /// Of `tensors` name, type and shape count.
+  /// Name, type and shape of `tensors` say what will be written.
   SafetensorsWriter(const std::string& path, const std::map<std::string, std::string>& metadata,
                     std::vector<StoredTensor> tensors);
-  /// In the order in which their bytes are to be written: by falling size of their type, then by name.
+  /// The tensors in the order in which their bytes are to be written: by falling size of their type, then by
+  /// name.
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
   void write(const void* bytes, std::size_t count);
   void commit();
@@ -109,7 +110,7 @@ struct TensorToStore {
   const void* data = nullptr;
 };
 
-/// Writes such a file at once.
+/// Writes a safetensors file at once.
 void write_safetensors(const std::string& path, const std::map<std::string, std::string>& metadata,
                        const std::vector<TensorToStore>& tensors);
 

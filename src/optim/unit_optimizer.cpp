@@ -85,10 +85,14 @@ void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
   if (config_.kind == "adamw") second_moment_ = arena_.take({count}, DType::f32);
 }
 
-void UnitOptimizer::set_masters(Backend& backend, std::int64_t first, const Tensor& values) {
+void UnitOptimizer::write(Backend& backend, std::string_view slot, std::int64_t first, const Tensor& values) {
   const std::int64_t begin = std::max(first, begin_), end = std::min(first + values.count(), end_);
-  if (master_ && begin < end)
-    backend.copy(values.range(begin - first, end - begin), master_.range(begin - begin_, end - begin));
+  if (begin >= end) return;
+  for (const auto& [name, kept] : slots()) {
+    if (name != slot) continue;
+    backend.copy(values.range(begin - first, end - begin), kept.range(begin - begin_, end - begin));
+    if (name != "master") moments_are_zero_ = false;
+  }
 }
 
 void UnitOptimizer::clear_moments(Backend& backend) {

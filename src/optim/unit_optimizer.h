@@ -1,5 +1,7 @@
 #pragma once
 #include <memory>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend.h"
@@ -32,9 +34,9 @@ class UnitOptimizer {
   std::size_t bytes() const;           ///< of masters and moments
   std::size_t gradient_bytes() const;  ///< of this part of one use's gradient
 
-  /// Copies new values in f32, those of the unit's flat order from element `first` on, into the masters that
-  /// are kept here.
-  void set_masters(Backend& backend, std::int64_t first, const Tensor& values);
+  /// Copies f32 `values`, those of the unit's flat order from element `first` on, into what is kept here of
+  /// the slot of that name; into nothing where the slot is not kept.
+  void write(Backend& backend, std::string_view slot, std::int64_t first, const Tensor& values);
   void clear_moments(Backend& backend);  ///< as before the first step
 
   /// This part of the gradient that one use makes, in flat order: where its sum over data is to be found. Use

@@ -7,7 +7,6 @@
 #include "comm/group.h"
 #include "comm/watchdog.h"
 #include "emulated/emulated_backend.h"
-#include "state/weights.h"
 
 namespace mindpipe {
 namespace {
@@ -112,7 +111,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
                           Axis::data, &ledger_)
                     : std::make_unique<Reductions>(*backend_);
 
-  make_state();
+  make_stage();
   make_executor();
   input_arena_ =
       Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
@@ -125,7 +124,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   }
 }
 
-void Worker::make_state() {
+void Worker::make_stage() {
   const int here = layout_.coord.pipeline;
   const Outline& outline = plan_.outline;
   std::vector<std::pair<int, int>> ranges;
@@ -163,11 +162,12 @@ void Worker::make_executor() {
   Outline forward_only = plan_.outline;
   forward_only.training = false;
   evaluation_.emplace(executor_->make_script(plan_.evaluation, forward_only, 1));
+  state_ = std::make_unique<ModelState>(config_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_},
+                                        executor_->actions().scratch(), plan_.passing);
   if (plan_.purpose == Purpose::reading) return;
   training_.emplace(executor_->make_script(plan_.training, plan_.outline,
                                            static_cast<std::size_t>(std::max(1, config_.trace.steps))));
-  StagingBuffer staging(*backend_, executor_->actions().scratch(), plan_.passing);
-  updates_->initialize(config_.seed, threads_, staging);
+  state_->initialize(threads_);
 }
 
 StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches) {

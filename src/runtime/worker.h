@@ -3,18 +3,16 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "comm/device_transports.h"
 #include "comm/process_grid.h"
 #include "comm/reduction.h"
 #include "comm/staging.h"
-#include "core/sha256.h"
 #include "corpus/corpus.h"
 #include "plan/run_plan.h"
 #include "runtime/executor.h"
-#include "state/whole_tensor.h"
+#include "state/model_state.h"
 
 namespace mindpipe {
 
@@ -59,19 +57,6 @@ class Worker {
     return axis == Axis::tensor ? *tensor_ : axis == Axis::data ? *data_ : *pipeline_;
   }
 
-  /// SHA-256 over all values and optimizer state as whole tensors of f32 words, slot by slot, in model order:
-  /// the same on every layout with equal bits. Fails where ranks differ in what all of them hold. Collective.
-  Sha256::Digest state_digest();
-  using TakeWords = std::function<void(const std::byte* words, std::size_t bytes)>;
-  /// Hands the weights (masters where values are rounded) as f32 to `take`, piece by piece: the tensors of
-  /// files, one after the other, as they are stored. Collective; every rank takes.
-  void gather_weights(const TakeWords& take);
-  /// What `load_weights` asks for: elements first, first + step, ... of a tensor as it is stored.
-  using ReadElements = std::function<void(const WholeTensor& tensor, std::int64_t first, std::int64_t step,
-                                          std::int64_t count, float* to)>;
-  /// Sets weights, and masters with them, from what `read` gives. Every rank reads its own part for itself.
-  void load_weights(const ReadElements& read);
-
   const Config& config() const { return config_; }
   const Layout& layout() const { return layout_; }
   const RunPlan& plan() const { return plan_; }
@@ -79,6 +64,7 @@ class Worker {
   Memory& memory() { return memory_; }
   Stage& stage() { return *stage_; }
   GradientUpdates& updates() { return *updates_; }
+  ModelState& state() { return *state_; }
   Executor& executor() { return *executor_; }
   /// The training step and the evaluation as this rank runs them. A worker that only reads has no training.
   Script& training() { return *training_; }
@@ -98,11 +84,8 @@ class Worker {
   std::unique_ptr<Group> group_along(Axis axis, Transports::Use use, const char* name);
   std::unique_ptr<Communicator> make_group(Axis axis, int logical, Transports::Use use);
   void connect_stages();
-  void make_state();
+  void make_stage();
   void make_executor();
-  Sha256::Digest digest_of_copies();
-  bool speaks_for(const WholeTensor::Source& source);
-  void pass_words(std::string_view slot, const std::vector<WholeTensor>& tensors, const TakeWords& take);
 
   Config config_;
   RunPlan plan_;
@@ -126,6 +109,7 @@ class Worker {
   std::unique_ptr<GradientUpdates> updates_;
   std::unique_ptr<Executor> executor_;
   std::optional<Script> training_, evaluation_;
+  std::unique_ptr<ModelState> state_;
   Arena input_arena_;
   StepInput input_;
   std::vector<std::int32_t> tokens_, targets_;  ///< of a batch, on their way to the input

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "comm/fault_points.h"
-#include "state/weights.h"
 
 namespace mindpipe {
 
@@ -23,18 +22,6 @@ void GradientUpdates::allocate(const RankMemory& placed) {
   for (auto& [unit, optimizer] : optimizers_)
     optimizer->allocate(memory, parts_apart(stage_.model(), unit, placed));
   scalars_.emplace(stage_, groups_, optimizers_, sharded(), true);
-}
-
-void GradientUpdates::initialize(std::uint64_t seed, int threads, StagingBuffer& passage) {
-  Backend& backend = stage_.context().backend;
-  if (backend.memory().kind() == Memory::Kind::counted) return;
-  for (int index : stage_.local_units()) {
-    Unit& unit = stage_.unit(index);
-    set_values_in_pieces(backend, unit, optimizer_of(index), passage,
-                         [&](std::int64_t first, std::int64_t count, float* to) {
-                           initial_values(unit, seed, threads, first, count, to);
-                         });
-  }
 }
 
 void GradientUpdates::clear(const UnitUse& use) {

@@ -6,7 +6,6 @@
 
 #include "comm/reduction.h"
 #include "state/scalar_sums.h"
-#include "state/staging_buffer.h"
 
 namespace mindpipe {
 
@@ -20,8 +19,6 @@ class GradientUpdates {
   void allocate(const RankMemory& placed);
   /// For who only reads: what losses are added up in.
   void allocate_for_reading() { scalars_.emplace(stage_, groups_, Optimizers{}, false, false); }
-  /// First values from the seed, a piece at a time; collective over nobody.
-  void initialize(std::uint64_t seed, int threads, StagingBuffer& staging);
 
   /// Zeroes what the backwards of a use add to.
   void clear(const UnitUse& use);

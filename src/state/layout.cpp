@@ -14,8 +14,10 @@ Layout make_layout(const Config& config, const Coord& coord) {
   Layout layout;
   layout.grid = {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
   layout.coord = coord;
-  layout.tensor_shards = config.reproducible.tensor, layout.data_shards = config.reproducible.data;
-  layout.batch = config.train.batch, layout.samples = config.train.micro_batch;
+  layout.tensor_shards = config.reproducible.tensor;
+  layout.data_shards = config.reproducible.data;
+  layout.batch = config.train.batch;
+  layout.samples = config.train.micro_batch;
   layout.sequence = config.data.sequence;
   check_degree(Axis::tensor, layout.tensor_shards, layout.grid.tensor);
   check_degree(Axis::data, layout.data_shards, layout.grid.data);

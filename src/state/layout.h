@@ -25,7 +25,7 @@ struct Layout {
   std::int64_t tokens() const { return batch * sequence; }  ///< of a step
 };
 
-/// From a resolved configuration whose degrees are all known.
+/// The layout of the rank at `coord`, from a resolved configuration whose degrees are all known.
 Layout make_layout(const Config& config, const Coord& coord);
 
 /// How many partial sums of data shards are kept beside an accumulator: ceil(log2(shards)).
@@ -34,7 +34,7 @@ int levels_for(int local_data_shards);
 DType compute_dtype(const Config& config);
 /// LayerContext::token_chunk, a function of the kind of device and of the vocabulary.
 std::int64_t token_chunk(const Config& config);
-/// Of a rank's kernels: as many as said, or as it may use processors.
+/// How many threads a rank's kernels have: as many as said, or as the rank may use processors.
 int threads_of(const Config& config);
 
 }  // namespace mindpipe

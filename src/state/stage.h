@@ -28,7 +28,7 @@ class Stage {
   /// Indices of the units that live here, in model order.
   const std::vector<int>& local_units() const { return local_units_; }
   Unit& unit(int index) { return *model_->units()[index]; }
-  /// Whether this stage is_rank_0 for the unit: one with homes on several stages counts where its first use
+  /// Whether this stage speaks for the unit: one with homes on several stages counts where its first use
   /// is.
   bool counts_here(int unit) const;
   /// Which of its unit's uses, in model order, a use is: the number of its accumulators.

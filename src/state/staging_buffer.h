@@ -10,8 +10,9 @@ inline bool host_reads(Backend& backend) {
   return backend.host_may_read() && backend.memory().kind() != Memory::Kind::counted;
 }
 
-/// Room in which tensors pass, a piece at a time, between files and a backend's memory: the compute queue's
-/// scratch, which is empty between two steps, and as much of the host's where the host does not reach that.
+/// Room in which state passes, so many bytes at a time, between files and a backend's memory: the compute
+/// queue's scratch, which is empty between two steps, and as much of the host's where the host does not reach
+/// that.
 class StagingBuffer {
  public:
   StagingBuffer(Backend& backend, Arena& scratch, std::size_t bytes)

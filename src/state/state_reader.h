@@ -11,9 +11,9 @@ class StateReader {
  public:
   StateReader(Stage& stage, GradientUpdates& updates, std::string_view slot)
       : stage_(stage), updates_(updates), slot_(slot) {}
-  /// Words of the flat elements first, first + step, ... of a unit; those that other data ranks have stay as
-  /// they are.
-  void read(int unit, std::int64_t first, std::int64_t step, std::int64_t count, std::byte* words);
+  /// Reads `count` elements of a unit's flat order from `first` on into words that lie `step` words apart;
+  /// the words of elements that other data ranks have stay as they are.
+  void read(int unit, std::int64_t first, std::int64_t count, std::byte* words, std::int64_t step = 1);
 
  private:
   void open(int unit);
@@ -21,11 +21,11 @@ class StateReader {
   Stage& stage_;
   GradientUpdates& updates_;
   std::string_view slot_;
-  int unit_ = -1;  ///< the one that the rest is about
-  DType dtype_ = DType::f32;
-  std::int64_t begin_ = 0, end_ = 0;
+  int unit_ = -1;           ///< the one that the rest is about
+  Tensor kept_;             ///< what this rank has of the slot
+  std::int64_t begin_ = 0;  ///< where that begins in the unit's flat order
   const std::byte* data_ = nullptr;
-  std::vector<std::byte> copy_;  ///< of the unit's slot, where the host does not reach it
+  std::vector<std::byte> copy_;  ///< of what this rank has, where the host does not reach it
 };
 
 }  // namespace mindpipe

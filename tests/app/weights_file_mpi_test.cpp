@@ -20,20 +20,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of several shards and pieces, a vocabulary with padding, matrices that files have the other way round.
+/// A model of several shards and pieces, with a padded vocabulary and matrices that files have the other way
+/// round.
 Config small_config(bool llama) {
   Config config;
   config.run.dir = "unused";
   config.seed = 5;
-  config.model.layers = 2, config.model.width = 48, config.model.heads = 4, config.model.context = 24,
+  config.model.layers = 2;
+  config.model.width = 48;
+  config.model.heads = 4;
+  config.model.context = 24;
   config.model.vocabulary = 125;
   if (llama) {
-    config.model.positions = "rotary", config.model.norm = "rms", config.model.mlp = "swiglu",
+    config.model.positions = "rotary";
+    config.model.norm = "rms";
+    config.model.mlp = "swiglu";
     config.model.bias = false;
-    config.model.tied = false, config.model.key_value_heads = 2, config.model.mlp_width = 112;
+    config.model.tied = false;
+    config.model.key_value_heads = 2;
+    config.model.mlp_width = 112;
   }
   config.data.train = {{"synthetic:arithmetic", 1}};
-  config.train.batch = 8, config.train.micro_batch = 2, config.train.steps = 1;
+  config.train.batch = 8;
+  config.train.micro_batch = 2;
+  config.train.steps = 1;
   config.reproducible = {2, 2};
   config.device.threads = 1;
   return config;
@@ -74,7 +84,7 @@ void train_one_step(Worker& worker) {
 }
 
 /// A worker of which only so many bytes pass at once.
-Worker with_passage_of(std::size_t bytes, const Config& config, const World& world) {
+Worker with_staging_of(std::size_t bytes, const Config& config, const World& world) {
   RunPlan plan = make_run_plan(config);
   plan.passing = std::min(plan.passing, bytes);
   return {config, world, plan};
@@ -95,11 +105,12 @@ TEST_F(WeightsFile, HasTheSameBytesOnEveryLayoutHoweverLittlePassesAtOnce) {
     MPI_Barrier(world.comm);
     for (const GridConfig& grid : grids())
       for (const std::size_t passing : {few, all}) {
-        config.grid = grid, config.train.zero = grid.data > 1 ? 1 : 0;
-        Worker worker = with_passage_of(passing, resolve(config), world);
+        config.grid = grid;
+        config.train.zero = grid.data > 1 ? 1 : 0;
+        Worker worker = with_staging_of(passing, resolve(config), world);
         train_one_step(worker);
         save_weights(worker, path("of all"));
-        Worker other = with_passage_of(passing, resolve(config), world);
+        Worker other = with_staging_of(passing, resolve(config), world);
         MPI_Barrier(world.comm);
         read_weights(other, path("of all"));
         save_weights(other, path("read"));
@@ -118,7 +129,9 @@ TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
   for (const char* precision : {"f32", "bf16"})
     for (const GridConfig& grid : grids()) {
       Config config = small_config(false);
-      config.grid = grid, config.train.zero = grid.data > 1 ? 2 : 0, config.train.precision = precision;
+      config.grid = grid;
+      config.train.zero = grid.data > 1 ? 2 : 0;
+      config.train.precision = precision;
       config = resolve(config);
       Corpus corpus(config.data, Part::train, config.model, config.seed);
       Worker trained(config, world);
@@ -143,9 +156,10 @@ TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
 
 TEST_F(WeightsFile, HoldsEachElementWhereTransformersLooksForIt) {
   Config config = small_config(false);
-  config.grid.tensor = world.size == 2 ? 2 : 1, config.grid.pipeline = world.size == 2 ? 1 : 2,
+  config.grid.tensor = world.size == 2 ? 2 : 1;
+  config.grid.pipeline = world.size == 2 ? 1 : 2;
   config.grid.data = world.size == 2 ? 1 : 2;
-  Worker worker = with_passage_of(few, resolve(config), world);
+  Worker worker = with_staging_of(few, resolve(config), world);
   save_weights(worker, path("initial"));
   if (world.rank != 0) return;
   const SafetensorsFile file(path("initial"));

@@ -67,7 +67,7 @@ class Mutations : public ::testing::TestWithParam<Case> {
     std::string text;
     try {
       train_some(worker, 2, got, [&](int step) { set_mutation(step == 1 ? name : "", number); });
-      got.state = worker.state_digest();
+      got.state = worker.state().digest();
       text = difference(got, wanted);
     } catch (const Error& error) {
       text = error.what();  // replicas that differ are an error of their own, on both of them
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
 /// SHA-256 of all weights as they are written to a file.
 Sha256::Digest digest_of_file(Worker& worker) {
   Sha256 sha;
-  worker.gather_weights([&](const std::byte* words, std::size_t bytes) { sha.add(words, bytes); });
+  worker.state().gather_weights([&](const std::byte* words, std::size_t bytes) { sha.add(words, bytes); });
   return sha.end();
 }
 

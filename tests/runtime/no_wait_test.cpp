@@ -86,7 +86,7 @@ TEST(NoWait, AStepWhoseGradientIsNotFiniteChangesNothingThoughNoHostHasSeenIt) {
   Corpus corpus(config.data, Part::train, config.model, config.seed);
   late.step(corpus, 0);
   EXPECT_TRUE(late.worker->remaining().value().applied);
-  const Sha256::Digest before = late.worker->state_digest();
+  const Sha256::Digest before = late.worker->state().digest();
   late.worker->stage().after_block = [&](int block, const Boundary& out) {
     if (block == 0) late.device->fill(out.activation, std::nan(""));
   };
@@ -94,7 +94,7 @@ TEST(NoWait, AStepWhoseGradientIsNotFiniteChangesNothingThoughNoHostHasSeenIt) {
   const StepScalars scalars = late.worker->remaining().value();
   EXPECT_TRUE(std::isnan(scalars.loss));
   EXPECT_FALSE(scalars.applied);
-  EXPECT_EQ(late.worker->state_digest(), before);
+  EXPECT_EQ(late.worker->state().digest(), before);
 }
 
 TEST(NoWait, TimesAreTheDevicesAndKeepTheOrderOfTheList) {
@@ -147,7 +147,7 @@ TEST(NoWait, AnswersAreThoseOfADeviceThatIsNeverLate) {
       EXPECT_EQ(of_late[step].valid, wanted.valid) << step;
       EXPECT_TRUE(of_late[step].applied) << step;
     }
-    EXPECT_EQ(late.worker->state_digest(), prompt.state_digest());
+    EXPECT_EQ(late.worker->state().digest(), prompt.state().digest());
   }
 }
 

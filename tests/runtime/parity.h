@@ -165,7 +165,7 @@ inline Outcome outcome_of(const Config& config, const World& world, int steps) {
   share_processors(worker);
   Outcome outcome;
   train_some(worker, steps, outcome);
-  outcome.state = worker.state_digest();
+  outcome.state = worker.state().digest();
   return outcome;
 }
 

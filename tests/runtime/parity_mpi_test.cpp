@@ -91,7 +91,7 @@ Outcome outcome_of_the_unsteady(const Config& config, const World& world, int st
   };
   Outcome outcome;
   train_some(worker, steps, outcome);
-  outcome.state = worker.state_digest();
+  outcome.state = worker.state().digest();
   return outcome;
 }
 
@@ -105,7 +105,7 @@ Outcome outcome_of_the_late(const Config& config, const World& world, int steps)
   share_processors(worker);
   Outcome outcome;
   train_some(worker, steps, outcome);
-  outcome.state = worker.state_digest();
+  outcome.state = worker.state().digest();
   return outcome;
 }
 
@@ -129,7 +129,7 @@ Outcome outcome_of_the_queued(const Config& config, const World& world, int step
   worker.waiting().on_progress([&] { device->look(); });  // a device goes on while its host waits
   Outcome outcome;
   train_some(worker, steps, outcome);
-  outcome.state = worker.state_digest();
+  outcome.state = worker.state().digest();
   return outcome;
 }
 
@@ -223,7 +223,7 @@ Outcome outcome_from_a_corpus(const Config& config, const World& world, int step
     outcome.losses.push_back(scalars.loss), outcome.norms.push_back(scalars.gradient_norm);
     outcome.evaluation = worker.evaluate(validation, 2);
   }
-  outcome.state = worker.state_digest();
+  outcome.state = worker.state().digest();
   return outcome;
 }
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "runtime/parity.h"
-#include "state/weights.h"
+#include "state/initial_values.h"
 
 namespace mindpipe {
 
@@ -30,7 +30,7 @@ class PlainLoop {
       State& state = states_.emplace_back();
       const std::size_t count = unit->flat_count();
       state.master.resize(count), state.m.resize(count), state.v.resize(count);
-      initial_values(*unit, config.seed, 1, 0, unit->flat_count(), state.master.data());
+      initial_values(*unit, config.seed, 1, {0, unit->flat_count()}, state.master.data());
       round_values(*unit, state);
     }
   }
@@ -238,16 +238,12 @@ class PlainLoop {
                              : slot == "v"      ? state.v
                                                 : state.m;
         for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-          for (int part = 0; part < static_cast<int>(unit.params()[p].parts.size()); ++part) {
-            const Piece& whole = unit.params()[p].parts[part];
+          for (int piece = 0; piece < static_cast<int>(unit.params()[p].parts.size()); ++piece) {
+            const Piece& whole = unit.params()[p].parts[piece];
             Floats tensor((whole.rows - whole.padding) * unit.params()[p].width());
-            for (int s = 0; s < unit.local_shards(p); ++s) {
-              const PieceOfShard piece = piece_of(unit, p, part, s);
-              for (std::int64_t r = 0; r < piece.real_rows; ++r)
-                std::copy_n(flat.data() + unit.flat_offset(p, s) + piece.first + r * piece.columns,
-                            piece.columns,
-                            tensor.data() + (piece.whole_row + r) * piece.whole_columns + piece.whole_column);
-            }
+            for (const ElementRun& run : runs_of(unit, {.param = p, .piece = piece}, {0, unit.flat_count()}))
+              std::copy_n(flat.data() + run.flat, run.count,
+                          tensor.data() + run.row * unit.params()[p].width() + run.column);
             sha.add(tensor.data(), tensor.size() * sizeof(float));
           }
       }

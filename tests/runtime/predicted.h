@@ -57,8 +57,8 @@ inline void train_a_little(Worker& worker, int steps = 3) {
   for (int step = 0; step < steps; ++step)
     worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3);
   worker.evaluate(corpus, 1);
-  worker.gather_weights([](const std::byte*, std::size_t) {});
-  worker.state_digest();
+  worker.state().gather_weights([](const std::byte*, std::size_t) {});
+  worker.state().digest();
 }
 
 /// Attention and MLP have one size, so that both parts of a sum over data that may be on their way come to be

@@ -30,7 +30,7 @@ History history_of(const Config& config, int steps = 4) {
         worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
     history.losses.push_back(scalars.loss), history.norms.push_back(scalars.gradient_norm);
   }
-  history.state = worker.state_digest();
+  history.state = worker.state().digest();
   return history;
 }
 
@@ -58,7 +58,7 @@ TEST(Worker, TwoOfThemInOneProcessTrainAlikeBitForBit) {
       EXPECT_EQ(of_a.loss, of_b.loss) << step;
       EXPECT_EQ(of_a.gradient_norm, of_b.gradient_norm) << step;
     }
-    EXPECT_EQ(a.state_digest(), b.state_digest());
+    EXPECT_EQ(a.state().digest(), b.state().digest());
     EXPECT_EQ(a.evaluate(corpus, 2), b.evaluate(corpus, 2));
   }
 }
@@ -94,14 +94,15 @@ TEST(Worker, ABlockThatIsRecomputedTrainsAlikeBitForBit) {
 TEST(Worker, ABatchWithoutAValidTokenChangesNothing) {
   const Config config = resolve(gpt2_style());
   Worker worker(config, {});
-  const Sha256::Digest before = worker.state_digest();
+  const Sha256::Digest before = worker.state().digest();
   const Batches batches = random_batches(config, 2, 1);
   Feeder feeder(worker, batches);
   const StepScalars scalars = feeder.step(0, 1e-2);
   EXPECT_FALSE(scalars.applied);
   EXPECT_EQ(scalars.valid, 0);
   EXPECT_EQ(scalars.loss, 0);
-  EXPECT_EQ(worker.state_digest(), before);
+  EXPECT_EQ(worker.state().digest(), before);
+  EXPECT_EQ(worker.state().applied_steps(), 0);
 }
 
 TEST(Worker, ShorterSequencesThanTheContextAreTrainedAndEvaluated) {

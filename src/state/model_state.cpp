@@ -1,0 +1,214 @@
+#include "state/model_state.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "state/initial_values.h"
+#include "state/state_reader.h"
+
+namespace mindpipe {
+namespace {
+
+std::vector<std::int64_t> integers_of(const Sha256::Digest& digest) { return {digest.begin(), digest.end()}; }
+
+/// Fails where the ranks of a group come with different digests.
+void require_alike(Communicator& group, const std::vector<std::int64_t>& digest) {
+  std::vector<std::int64_t> sums = digest;
+  group.sum_integers(sums, TrafficClass::files);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    MP_CHECK(sums[i] == digest[i] * group.size(),
+             "the ranks of the {} axis hold different copies of the same weights", name_of(group.axis()));
+}
+
+}  // namespace
+
+std::vector<std::string_view> state_slots(const Config& config) {
+  std::vector<std::string_view> slots{"value"};
+  if (config.train.precision == "bf16") slots.push_back("master");
+  if (config.optimizer.kind == "adamw") slots.insert(slots.end(), {"m", "v"});
+  else if (config.optimizer.momentum > 0) slots.push_back("velocity");
+  return slots;
+}
+
+ModelState::ModelState(const Config& config, Stage& stage, GradientUpdates& updates, Groups groups,
+                       Arena& scratch, std::size_t staging_bytes)
+    : config_(config),
+      stage_(stage),
+      updates_(updates),
+      groups_(groups),
+      scratch_(scratch),
+      staging_bytes_(staging_bytes) {}
+
+/// Whether this rank gives what it has of the piece: one stage of those that have the unit, one rank of those
+/// that have all of it.
+bool ModelState::gives(const StackedPiece& piece) {
+  if (updates_.optimizer_of(piece.unit) == nullptr || !stage_.counts_here(piece.unit)) return false;
+  return stage_.unit(piece.unit).params()[piece.param].split != Split::none || groups_.tensor.rank() == 0;
+}
+
+/// Every rank puts in the words that it gives and zeros elsewhere; their sum, two words at a time, is exact
+/// whatever they mean.
+void ModelState::gather(std::string_view slot, const std::vector<WholeTensor>& tensors,
+                        const TakeWords& take) {
+  std::vector<Communicator*> groups{&groups_.tensor, &groups_.pipeline};
+  // Values are whole on every data rank; the optimizer's slots may be in parts, each on one rank.
+  if (slot != "value" && updates_.sharded()) groups.push_back(&groups_.data);
+  int ranks = 1;
+  for (Communicator* group : groups) ranks = std::max(ranks, group->size());
+
+  StagingBuffer room = staging();
+  auto* words = room.host<std::byte>();
+  // What arrives in a sum takes as much room as what is summed, and an alignment for each rank.
+  const std::size_t bytes =
+      ranks == 1 ? room.bytes() : (room.bytes() - static_cast<std::size_t>(ranks) * alignment) / 2;
+  const auto most = static_cast<std::int64_t>(bytes / 8 * 2);
+  std::byte* arriving = words + aligned(static_cast<std::size_t>(most) * 4);
+  StateReader reader(stage_, updates_, slot);
+  std::int64_t filled = 0;
+  const auto pass = [&] {
+    std::memset(words + filled * 4, 0, filled % 2 * 4);
+    const std::span pairs(reinterpret_cast<std::int64_t*>(words), static_cast<std::size_t>((filled + 1) / 2));
+    for (Communicator* group : groups) group->sum_integers(pairs, TrafficClass::files, arriving);
+    take(words, static_cast<std::size_t>(filled) * 4);
+    filled = 0;
+  };
+  for (const WholeTensor& tensor : tensors)
+    for (Elements stored; stored.first < tensor.count(); stored.first = stored.end) {
+      stored.end = std::min(tensor.count(), stored.first + most - filled);
+      std::byte* to = words + filled * 4;
+      std::memset(to, 0, static_cast<std::size_t>(stored.count()) * 4);
+      for (const StackedPiece& piece : tensor.pieces)
+        if (gives(piece))
+          for (const ElementRun& run : stored_runs_of(stage_.unit(piece.unit), piece, tensor, stored))
+            reader.read(piece.unit, run.flat, run.count,
+                        to + (stored_at(tensor, run.row, run.column) - stored.first) * 4,
+                        stored_step(tensor));
+      filled += stored.count();
+      if (filled == most) pass();
+    }
+  if (filled > 0) pass();
+}
+
+/// Sets slots of a unit to what `give` says, as much at a time as the staging buffer takes.
+void ModelState::fill(int index, Slots slots, StagingBuffer& staging, const GiveElements& give) {
+  Unit& unit = stage_.unit(index);
+  UnitOptimizer& optimizer = *updates_.optimizer_of(index);
+  const bool with_values = std::find(slots.begin(), slots.end(), "value") != slots.end();
+  Elements kept{0, unit.flat_count()};
+  if (!with_values) kept = {optimizer.begin(), optimizer.end()};
+  for (Elements flat{kept.first, 0}; flat.first < kept.end; flat.first = flat.end) {
+    flat.end = std::min(kept.end, flat.first + staging.most_floats());
+    give(flat, staging.host<float>());
+    const Tensor given = staging.floats(flat.count());
+    const Tensor values = unit.flat_values().range(flat.first, flat.count());
+    if (with_values && unit.dtype() == DType::f32) backend().copy(given, values);
+    else if (with_values) backend().convert(given, values);
+    for (const std::string_view slot : slots) optimizer.write(backend(), slot, flat.first, given);
+  }
+  backend().synchronize();
+}
+
+void ModelState::load(Slots slots, const std::vector<WholeTensor>& tensors, const ReadElements& read) {
+  StagingBuffer room = staging();
+  for (int index : stage_.local_units()) {
+    const Unit& unit = stage_.unit(index);
+    std::vector<std::pair<const WholeTensor*, StackedPiece>> places;
+    for (const WholeTensor& tensor : tensors)
+      for (const StackedPiece& piece : tensor.pieces)
+        if (piece.unit == index) places.emplace_back(&tensor, piece);
+    fill(index, slots, room, [&](Elements flat, float* to) {
+      std::fill_n(to, flat.count(), 0.0f);
+      for (const auto& [tensor, piece] : places)
+        for (const ElementRun& run : runs_of(unit, piece, flat))
+          read(*tensor, stored_at(*tensor, run.row, run.column), stored_step(*tensor), run.count,
+               to + (run.flat - flat.first));
+    });
+  }
+}
+
+void ModelState::load(std::string_view slot, const std::vector<WholeTensor>& tensors,
+                      const ReadElements& read) {
+  const std::vector<std::string_view> slots = state_slots(config_);
+  MP_CHECK(std::find(slots.begin(), slots.end(), slot) != slots.end(), "this run keeps no slot '{}'", slot);
+  load(Slots{slot}, tensors, read);
+}
+
+void ModelState::clear_moments() {
+  for (int unit : stage_.local_units()) updates_.optimizer_of(unit)->clear_moments(backend());
+  backend().synchronize();
+}
+
+void ModelState::initialize(int threads) {
+  if (backend().memory().kind() == Memory::Kind::counted) return;
+  StagingBuffer room = staging();
+  for (int index : stage_.local_units())
+    fill(index, {"value", "master"}, room, [&](Elements flat, float* to) {
+      initial_values(stage_.unit(index), config_.seed, threads, flat, to);
+    });
+  clear_moments();
+}
+
+void ModelState::gather_weights(const TakeWords& take) {
+  gather(compute_dtype(config_) == DType::f32 ? "value" : "master", tensors_for_files(stage_.model()), take);
+}
+
+void ModelState::load_weights(const ReadElements& read) {
+  load(Slots{"value", "master"}, tensors_for_files(stage_.model()), read);
+  clear_moments();
+}
+
+std::int64_t ModelState::applied_steps() {
+  double steps = 0;
+  backend().download(updates_.decision().range(Decision::applied_steps, 1), &steps);
+  return static_cast<std::int64_t>(steps);
+}
+
+void ModelState::set_applied_steps(std::int64_t count) {
+  const auto steps = static_cast<double>(count);
+  backend().upload(&steps, updates_.decision().range(Decision::applied_steps, 1));
+  backend().synchronize();
+}
+
+/// Digest of all slots of the parameters that no rank of the tensor group has alone: one rank gives them to
+/// all, so the others' are in no other digest.
+Sha256::Digest ModelState::digest_of_copies() {
+  StagingBuffer room = staging();
+  auto* words = room.host<std::byte>();
+  Sha256 sha;
+  for (const std::string_view slot : state_slots(config_)) {
+    StateReader reader(stage_, updates_, slot);
+    for (int u : stage_.local_units()) {
+      const Unit& unit = stage_.unit(u);
+      for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+        const std::int64_t all = unit.params()[p].split == Split::none ? unit.shard_shape(p).count() : 0;
+        for (std::int64_t first = 0; first < all; first += room.most_floats()) {
+          const std::int64_t count = std::min(room.most_floats(), all - first);
+          std::memset(words, 0, static_cast<std::size_t>(count) * 4);
+          reader.read(u, unit.flat_offset(p, 0) + first, count, words);
+          sha.add(words, static_cast<std::size_t>(count) * 4);
+        }
+      }
+    }
+  }
+  return sha.end();
+}
+
+Sha256::Digest ModelState::digest() {
+  const std::vector<WholeTensor> tensors = tensors_of_pieces(stage_.model());
+  const bool digests = groups_.tensor.rank() == 0 && groups_.pipeline.rank() == 0;
+  Sha256 sha;
+  for (const std::string_view slot : state_slots(config_))
+    gather(slot, tensors, [&](const std::byte* words, std::size_t bytes) {
+      if (digests) sha.add(words, bytes);
+    });
+  std::vector<std::int64_t> digest = integers_of(digests ? sha.end() : Sha256::Digest{});
+  groups_.tensor.sum_integers(digest, TrafficClass::files);
+  groups_.pipeline.sum_integers(digest, TrafficClass::files);
+  require_alike(groups_.tensor, integers_of(digest_of_copies()));
+  require_alike(groups_.data, digest);
+  Sha256::Digest all;
+  std::copy(digest.begin(), digest.end(), all.begin());
+  return all;
+}
+
+}  // namespace mindpipe

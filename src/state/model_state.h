@@ -1,0 +1,77 @@
+#pragma once
+#include <functional>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "core/sha256.h"
+#include "state/gradient_updates.h"
+#include "state/shard_map.h"
+#include "state/staging_buffer.h"
+
+namespace mindpipe {
+
+/// The slots, by name: what a run keeps of each element of its parameters, the value and what the optimizer
+/// adds to it.
+std::vector<std::string_view> state_slots(const Config& config);
+
+/// Everything that a training run carries from one step to the next, as whole tensors: the slots of all
+/// units, whichever ranks have them, and the count of applied steps. To be used between two steps.
+class ModelState {
+ public:
+  /// `scratch` is empty between two steps; state passes through `staging_bytes` of it at a time.
+  ModelState(const Config& config, Stage& stage, GradientUpdates& updates, Groups groups, Arena& scratch,
+             std::size_t staging_bytes);
+
+  /// Sets weights from the configuration's seed, moments to zero. Every rank draws its own elements.
+  void initialize(int threads);
+
+  /// Receives f32 words.
+  using TakeWords = std::function<void(const std::byte* words, std::size_t bytes)>;
+  /// Hands one slot to `take`, some bytes at a time: `tensors`, one after the other, as they are stored.
+  /// Collective; every rank takes.
+  void gather(std::string_view slot, const std::vector<WholeTensor>& tensors, const TakeWords& take);
+  /// Asked for elements first, first + step, ... of a tensor as it is stored.
+  using ReadElements = std::function<void(const WholeTensor& tensor, std::int64_t first, std::int64_t step,
+                                          std::int64_t count, float* to)>;
+  /// Sets one slot from what `read` gives; each element of the slot stands in one of `tensors`. Every rank
+  /// reads for itself what it keeps.
+  void load(std::string_view slot, const std::vector<WholeTensor>& tensors, const ReadElements& read);
+
+  /// Gathers the weights (masters where values are rounded) in the tensors of files.
+  void gather_weights(const TakeWords& take);
+  /// Loads the weights, and masters with them, from the tensors of files; moments begin at zero.
+  void load_weights(const ReadElements& read);
+
+  /// How many steps have changed the weights so far: a skipped step does not count. For training runs; waits
+  /// for the device.
+  std::int64_t applied_steps();
+  /// Sets the count that the next step goes on from, on this rank.
+  void set_applied_steps(std::int64_t steps);
+
+  /// SHA-256 over all slots as whole tensors of f32 words, slot by slot, in model order: the same on every
+  /// layout with equal bits. Fails where ranks differ in what all of them hold. Collective.
+  Sha256::Digest digest();
+
+ private:
+  using Slots = std::initializer_list<std::string_view>;
+  /// Writes elements `flat` of a unit's flat order, in f32.
+  using GiveElements = std::function<void(Elements flat, float* to)>;
+
+  Backend& backend() { return stage_.context().backend; }
+  StagingBuffer staging() { return {backend(), scratch_, staging_bytes_}; }
+  bool gives(const StackedPiece& piece);
+  void fill(int unit, Slots slots, StagingBuffer& staging, const GiveElements& give);
+  void load(Slots slots, const std::vector<WholeTensor>& tensors, const ReadElements& read);
+  void clear_moments();
+  Sha256::Digest digest_of_copies();
+
+  Config config_;
+  Stage& stage_;
+  GradientUpdates& updates_;
+  Groups groups_;
+  Arena& scratch_;
+  std::size_t staging_bytes_;
+};
+
+}  // namespace mindpipe

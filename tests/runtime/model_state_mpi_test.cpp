@@ -1,0 +1,157 @@
+// ranks: 2 4
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <map>
+
+#include "late_backend.h"
+#include "runtime/parity_cases.h"
+
+// What a run carries from step to step is its slots and the count of applied steps: with these another run,
+// on another grid, goes on with the same bits, and with less it does not.
+namespace mindpipe {
+namespace {
+
+constexpr int steps_before = 3, steps_after = 2;
+constexpr const char* applied_steps = "applied steps";
+
+World all_of_them() {
+  World world{MPI_COMM_WORLD};
+  MPI_Comm_rank(world.comm, &world.rank);
+  MPI_Comm_size(world.comm, &world.size);
+  return world;
+}
+
+/// The state of a run as whole tensors, in the memory of each rank.
+struct Kept {
+  std::map<std::string_view, std::vector<float>> slots;
+  std::int64_t applied = 0;
+};
+
+Kept kept_of(Worker& worker) {
+  Kept kept;
+  for (const std::string_view slot : state_slots(worker.config()))
+    worker.state().gather(slot, tensors_for_files(worker.stage().model()),
+                          [&](const std::byte* words, std::size_t bytes) {
+                            std::vector<float>& all = kept.slots[slot];
+                            all.resize(all.size() + bytes / sizeof(float));
+                            std::memcpy(&*all.end() - bytes / sizeof(float), words, bytes);
+                          });
+  kept.applied = worker.state().applied_steps();
+  return kept;
+}
+
+/// Loads all that is kept but `forgotten`.
+void load(Worker& worker, const Kept& kept, std::string_view forgotten = {}) {
+  const std::vector<WholeTensor> tensors = tensors_for_files(worker.stage().model());
+  std::map<std::string, std::int64_t> first_of;
+  std::int64_t all = 0;
+  for (const WholeTensor& tensor : tensors) {
+    first_of[tensor.name] = all;
+    all += tensor.count();
+  }
+  for (const auto& [slot, words] : kept.slots) {
+    ASSERT_EQ(words.size(), static_cast<std::size_t>(all));
+    const auto read = [&, from = words.data()](const WholeTensor& tensor, std::int64_t first,
+                                               std::int64_t step, std::int64_t count, float* to) {
+      for (std::int64_t i = 0; i < count; ++i) to[i] = from[first_of.at(tensor.name) + first + i * step];
+    };
+    if (slot != forgotten) worker.state().load(slot, tensors, read);
+  }
+  if (forgotten != applied_steps) worker.state().set_applied_steps(kept.applied);
+}
+
+/// Losses and norms of some steps, and the state behind them.
+Outcome outcome_of_steps(Worker& worker, int first, int count) {
+  const Config& config = worker.config();
+  Corpus corpus(config.data, Part::train, config.model, config.seed);
+  Outcome outcome;
+  const auto keep = [&](const std::optional<StepScalars>& known) {
+    if (!known) return;
+    outcome.losses.push_back(known->loss);
+    outcome.norms.push_back(known->gradient_norm);
+  };
+  for (int step = first; step < first + count; ++step)
+    keep(worker.step(corpus, step, std::int64_t{step} * config.train.batch, 1e-2));
+  keep(worker.remaining());
+  outcome.state = worker.state().digest();
+  return outcome;
+}
+
+Config config_of(const GridConfig& grid, Style style, const char* precision, const char* optimizer,
+                 int zero) {
+  Config c = tiny(style, 4, 4);
+  c.grid = grid;
+  c.model.vocabulary = 257;
+  c.data.train = {{"synthetic:arithmetic", 1}};
+  c.train.precision = precision;
+  c.train.zero = zero;
+  c.optimizer.kind = optimizer;
+  return resolve(c);
+}
+
+std::unique_ptr<Worker> worker_of(const Config& config, bool late = false) {
+  const MakeBackend make_late = [](const Config& c, Memory& memory, int threads, const World& ranks) {
+    return std::make_unique<LateBackend>(make_backend(c, memory, threads, ranks), ranks.rank);
+  };
+  auto worker = std::make_unique<Worker>(config, all_of_them(), make_run_plan(config),
+                                         late ? make_late : MakeBackend(make_backend));
+  share_processors(*worker);
+  return worker;
+}
+
+TEST(ModelState, LoadedOnAnotherGridGoesOnWithTheSameBits) {
+  const std::vector<GridConfig> grids = grids_of(all_of_them().size);
+  for (std::size_t i = 0; i < grids.size(); ++i) {
+    const auto style = static_cast<Style>(i % 3);
+    const char* precision = i % 2 == 0 ? "bf16" : "f32";
+    const char* optimizer = i % 3 == 2 ? "sgd" : "adamw";
+    const int zero = static_cast<int>(i % 3);
+    const Config from = config_of(grids[i], style, precision, optimizer, zero),
+                 to = config_of(grids[(i + 1) % grids.size()], style, precision, optimizer, 2 - zero);
+    const auto one = worker_of(from);
+    outcome_of_steps(*one, 0, steps_before);
+    const Kept kept = kept_of(*one);
+    EXPECT_EQ(kept.applied, steps_before);
+    const Outcome wanted = outcome_of_steps(*one, steps_before, steps_after);
+
+    for (const bool late : {false, true}) {
+      const auto other = worker_of(to, late);
+      load(*other, kept);
+      const Outcome got = outcome_of_steps(*other, steps_before, steps_after);
+      EXPECT_EQ(difference(got, wanted), "")
+          << "from " << describe(from) << " to " << describe(to) << (late ? " on a late device" : "");
+      EXPECT_EQ(other->state().applied_steps(), steps_before + steps_after);
+    }
+  }
+}
+
+TEST(ModelState, WithoutOneOfItsSlotsOrTheAppliedStepsOtherBitsCome) {
+  const GridConfig grid = grids_of(all_of_them().size).front();
+  for (const auto& [precision, optimizer] :
+       {std::pair{"f32", "adamw"}, std::pair{"bf16", "adamw"}, std::pair{"f32", "sgd"}}) {
+    const Config config = config_of(grid, Style::gpt2, precision, optimizer, 1);
+    const auto one = worker_of(config);
+    outcome_of_steps(*one, 0, steps_before);
+    const Kept kept = kept_of(*one);
+    const Outcome wanted = outcome_of_steps(*one, steps_before, steps_after);
+
+    std::vector<std::string_view> forgotten = state_slots(config);
+    if (config.optimizer.kind == "adamw") forgotten.push_back(applied_steps);  // SGD does not ask for them
+    for (const std::string_view slot : forgotten) {
+      const auto other = worker_of(config);
+      load(*other, kept, slot);
+      const Outcome got = outcome_of_steps(*other, steps_before, steps_after);
+      EXPECT_NE(difference(got, wanted), "") << slot << " of " << describe(config);
+    }
+  }
+}
+
+TEST(ModelState, RefusesASlotThatTheRunDoesNotKeep) {
+  const auto worker =
+      worker_of(config_of(grids_of(all_of_them().size).front(), Style::gpt2, "f32", "sgd", 0));
+  EXPECT_ANY_THROW(worker->state().load("m", tensors_for_files(worker->stage().model()), {}));
+}
+
+}  // namespace
+}  // namespace mindpipe
