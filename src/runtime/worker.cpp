@@ -216,9 +216,9 @@ double Worker::evaluate(Corpus& corpus, int batches, const std::function<void(in
     }
     valid[0] += input.valid;
   }
-  data_->sum_scalars(sums);
+  data_->sum_over_shards(sums);
   std::vector<double> whole{sums[0]};
-  pipeline_->sum_scalars(whole);
+  pipeline_->sum_over_shards(whole);
   data_->sum_integers(valid);
   return valid[0] == 0 ? 0 : whole[0] / static_cast<double>(valid[0]);
 }

@@ -93,7 +93,7 @@ void ScalarSums::run(const Optimizers& optimizers, const Tensor& losses, const S
   Backend& backend = stage_.context().backend;
   sum_losses(losses);
   sum_squares(optimizers);
-  groups_.pipeline.sum_scalars(sums_);
+  groups_.pipeline.sum_over_ranks(sums_);
   backend.sum_spans(sums_, total_spans_, totals_);
   backend.decide(rule, totals_, decision_);
 }
@@ -107,7 +107,7 @@ void ScalarSums::sum_losses(const Tensor& losses) {
   } else {
     backend.fill(of_data_shards_, 0);
   }
-  groups_.data.sum_scalars(of_data_shards_, sums_.range(0, 1));
+  groups_.data.sum_over_shards(of_data_shards_, sums_.range(0, 1));
 }
 
 /// Chunks of a tensor's shard in order, then the tree over shards: one number for each tensor of the whole
@@ -120,9 +120,9 @@ void ScalarSums::sum_squares(const Optimizers& optimizers) {
     optimizer->chunk_squares(backend, chunks_.range(first, optimizer->chunks()));
     first += optimizer->chunks();
   }
-  if (counts_.sharded) groups_.data.sum_scalars(chunks_);
+  if (counts_.sharded) groups_.data.sum_over_ranks(chunks_);
   backend.sum_spans(chunks_, tensor_spans_, of_tensor_shards_);
-  groups_.tensor.sum_scalars(of_tensor_shards_, sums_.range(1, counts_.tensors));
+  groups_.tensor.sum_over_shards(of_tensor_shards_, sums_.range(1, counts_.tensors));
 }
 
 }  // namespace mindpipe

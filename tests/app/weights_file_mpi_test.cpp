@@ -69,7 +69,7 @@ struct WeightsFile : ::testing::Test {
 
 void train_one_step(Worker& worker) {
   worker.waiting().set_crowded(true);
-  Corpus corpus(worker.config().data, Part::train, worker.config().model, worker.config().seed);
+  Corpus corpus(worker.config().data, Subset::train, worker.config().model, worker.config().seed);
   worker.step(corpus, 0, 0, 1e-2);
 }
 
@@ -120,7 +120,7 @@ TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
       Config config = small_config(false);
       config.grid = grid, config.train.zero = grid.data > 1 ? 2 : 0, config.train.precision = precision;
       config = resolve(config);
-      Corpus corpus(config.data, Part::train, config.model, config.seed);
+      Corpus corpus(config.data, Subset::train, config.model, config.seed);
       Worker trained(config, world);
       train_one_step(trained);
       save_weights(trained, path("trained"));

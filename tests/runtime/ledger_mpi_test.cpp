@@ -31,7 +31,7 @@ Config wide(Style style, const GridConfig& grid, const char* schedule = "1f1b") 
 /// The tensor sums of one step: what the trace has is what the ledger has, and what the plan's passes say but
 /// for the sums over T-ths of the sequence, which come once for each shard.
 void compare_sums(Worker& worker, const Config& config) {
-  const TrafficLedger::Line& sent = worker.ledger().of(Axis::tensor, TrafficClass::tensor);
+  const TrafficLedger::Sent& sent = worker.ledger().of(Axis::tensor, TrafficClass::tensor);
   const Recorder& recorder = worker.executor().recorder();
   std::int64_t calls = 0, bytes = 0, planned_calls = 0, planned_bytes = 0;
   for (const Recorder::Sum& sum : recorder.sums(recorder.held() - 1)) {
@@ -86,7 +86,7 @@ void compare(const Config& given) {
   auto calls = expected_calls(worker);
   for (Axis axis : axes)
     for (TrafficClass kind : traffic_classes) {
-      const TrafficLedger::Line& line = worker.ledger().of(axis, kind);
+      const TrafficLedger::Sent& line = worker.ledger().of(axis, kind);
       std::vector<std::int64_t> of_ranks(static_cast<std::size_t>(world.size));
       MPI_Allgather(&line.bytes, 1, MPI_INT64_T, of_ranks.data(), 1, MPI_INT64_T, world.comm);
       const auto [bytes, of_replicas] = expected[{axis, kind}];

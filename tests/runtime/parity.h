@@ -154,9 +154,9 @@ inline void train_some(Worker& worker, int steps, Outcome& outcome,
   const int shards = layout.local_data_shards(), of_shard = layout.micro_batches() / shards;
   std::vector<double> sums;
   for (int s = 0; s < shards; ++s) sums.push_back(worker.executor().evaluate(input, s * of_shard, of_shard));
-  worker.group(Axis::data).sum_scalars(sums);
+  worker.group(Axis::data).sum_over_shards(sums);
   std::vector<double> whole{sums[0]};
-  worker.group(Axis::pipeline).sum_scalars(whole);
+  worker.group(Axis::pipeline).sum_over_shards(whole);
   outcome.evaluation = whole[0];
 }
 
