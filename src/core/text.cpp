@@ -78,7 +78,7 @@ void skip_spaces(std::string_view& text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
 }
 
-/// A plain decimal number at the front of the text, taken off it.
+/// Takes a plain decimal number off the front of the text.
 std::optional<double> take_number(std::string_view& text) {
   if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
   double number = 0;
@@ -94,7 +94,7 @@ struct Scale {
   double factor;
 };
 
-/// A unit's name at the front of the text, taken off it.
+/// Takes a unit's name off the front of the text.
 template <std::size_t N>
 std::optional<double> take_unit(std::string_view& text, const Scale (&scales)[N]) {
   const std::size_t length = std::min(text.find_first_of(" 0123456789"), text.size());
