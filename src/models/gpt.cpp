@@ -8,7 +8,7 @@
 
 namespace mindpipe {
 
-/// A decoder-only language model, in GPT-2's or Llama's style by options: embedding, (attention, MLP) x
+/// Makes a decoder-only language model, in GPT-2's or Llama's style by options: embedding, (attention, MLP) x
 /// layers, classifier.
 std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& context) {
   const ModelConfig& m = config.model;
@@ -33,13 +33,17 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
                                                 m.initial_deviation, false, m.tied ? 2 : 1, 0}),
       {&table, &positions});
 
-  AttentionSpec attention;
-  attention.width = m.width, attention.heads = m.heads, attention.key_value_heads = m.key_value_heads,
-  attention.head_width = m.width / m.heads;
-  attention.rotary = !learned, attention.rotary_base = m.rotary_base, attention.bias = m.bias,
-  attention.dropout = m.attention_dropout;
-  attention.deviation = m.initial_deviation, attention.output_deviation = output_deviation,
-  attention.cache_rows = m.context;
+  const AttentionSpec attention{.width = m.width,
+                                .heads = m.heads,
+                                .key_value_heads = m.key_value_heads,
+                                .head_width = m.width / m.heads,
+                                .rotary = !learned,
+                                .bias = m.bias,
+                                .rotary_base = m.rotary_base,
+                                .dropout = m.attention_dropout,
+                                .deviation = m.initial_deviation,
+                                .output_deviation = output_deviation,
+                                .cache_rows = m.context};
   const MlpSpec mlp{m.width, m.mlp_width,         Activation::gelu, m.mlp == "swiglu",
                     m.bias,  m.initial_deviation, output_deviation};
 
@@ -62,10 +66,15 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
   }
 
   Unit& last = model->add_unit("head");
-  ClassifierSpec head{m.vocabulary, m.width, m.initial_deviation};
-  head.norm = norm, head.epsilon = m.norm_epsilon, head.norm_offset = offset;
-  if (m.tied) head.uses = 2, head.use = 1;
-  else head.table = "classifier";
+  const ClassifierSpec head{.vocabulary = m.vocabulary,
+                            .width = m.width,
+                            .deviation = m.initial_deviation,
+                            .uses = m.tied ? 2 : 1,
+                            .use = m.tied ? 1 : 0,
+                            .table = m.tied ? "embedding" : "classifier",
+                            .norm = norm,
+                            .epsilon = m.norm_epsilon,
+                            .norm_offset = offset};
   Unit& head_table = m.tied ? table : last;
   model->add_block("head", std::make_unique<Classifier>(context, head_table, last, head),
                    m.tied ? std::vector<Unit*>{&table, &last} : std::vector<Unit*>{&last}, head.use);

@@ -9,8 +9,8 @@
 
 namespace mindpipe {
 
-/// An encoder-decoder Transformer (pre-norm): `layers` of each, one table for source, target and softmax,
-/// padding told by source lengths.
+/// Makes an encoder-decoder Transformer (pre-norm): `layers` of each, one table for source, target and
+/// softmax, padding told by source lengths.
 std::unique_ptr<Model> make_translator(const Config& config, const LayerContext& context) {
   const ModelConfig& m = config.model;
   const int shards = context.tensor.logical();
@@ -27,12 +27,15 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
         context, table, positions, path,
         EmbeddingSpec{m.vocabulary, m.width, m.context, m.dropout, m.initial_deviation, source, 3, use});
   };
-  AttentionSpec attention;
-  attention.width = m.width, attention.heads = attention.key_value_heads = m.heads,
-  attention.head_width = m.width / m.heads;
-  attention.bias = m.bias, attention.dropout = m.attention_dropout;
-  attention.deviation = m.initial_deviation, attention.output_deviation = output_deviation,
-  attention.cache_rows = m.context;
+  const AttentionSpec attention{.width = m.width,
+                                .heads = m.heads,
+                                .key_value_heads = m.heads,
+                                .head_width = m.width / m.heads,
+                                .bias = m.bias,
+                                .dropout = m.attention_dropout,
+                                .deviation = m.initial_deviation,
+                                .output_deviation = output_deviation,
+                                .cache_rows = m.context};
   const MlpSpec mlp{m.width, m.mlp_width,         Activation::gelu, m.mlp == "swiglu",
                     m.bias,  m.initial_deviation, output_deviation};
 
@@ -80,8 +83,14 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
     add_mlp(layer + ".mlp");
   }
   Unit& last = model->add_unit("head");
-  ClassifierSpec head{m.vocabulary, m.width, m.initial_deviation, 3, 2};
-  head.norm = norm, head.epsilon = m.norm_epsilon, head.norm_offset = offset;
+  const ClassifierSpec head{.vocabulary = m.vocabulary,
+                            .width = m.width,
+                            .deviation = m.initial_deviation,
+                            .uses = 3,
+                            .use = 2,
+                            .norm = norm,
+                            .epsilon = m.norm_epsilon,
+                            .norm_offset = offset};
   model->add_block("head", std::make_unique<Classifier>(context, table, last, head), {&table, &last},
                    head.use);
   for (std::size_t i = first_reader; i <= last_reader; ++i) model->blocks()[i].memory_in = true;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t odd_sizes[] = {1, 2, 7, 64, 1001, 20011};
 
-/// Everything one rank of a tensor group needs.
+/// Fixture of one rank of a tensor group.
 struct CommunicatorTest : ::testing::Test {
   Memory memory{Memory::Kind::host};
   PlainBackend backend{memory};

@@ -97,7 +97,7 @@ TEST(WatchdogDeathTest, CallsTheRollWhereTheRanksShareADirectory) {
   std::filesystem::remove_all(directory);
 }
 
-/// What the ranks of the next test run: rank 1 stops itself, and rank 0 waits for it.
+/// Body of the ranks of the next test: rank 1 stops itself, and rank 0 waits for it.
 TEST(WatchdogChild, WaitsForARankThatHasStopped) {
   if (std::getenv("MINDPIPE_WATCHDOG_CHILD") == nullptr) GTEST_SKIP() << "runs inside the test below only";
   int argc = 0;
