@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check configure configure-cuda setup install test test-layouts test-bubbles demo bench bench-peers format clean
+.PHONY: help all build cuda gpu-check configure configure-cuda setup install test test-layouts test-bubbles asan tidy demo bench bench-peers format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -50,6 +50,15 @@ test-bubbles: configure ## bubbles of emulated pipelines of 2 to 16 stages besid
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_emulated_mpi
 	for ranks in 2 4 8 16; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_emulated_mpi \
 	  --gtest_brief=1 --gtest_filter='*Bubble*' || exit; done
+
+asan:            ## build in build-asan/ with the address and undefined-behaviour sanitizers, and run the tests that make sense there
+	@mkdir -p build-asan && cmake --preset asan >build-asan/configure.log 2>&1 || { cat build-asan/configure.log; exit 1; }
+	cmake --build build-asan -j $(JOBS)
+	scripts/asan.sh build-asan $(JOBS)
+
+tidy:            ## look for mistakes with clang-tidy in src/ and kernels/ (TIDY="src/comm" for some folders), 2 processors
+	@mkdir -p $(BUILD) && cmake --preset release >$(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }
+	scripts/tidy.sh $(BUILD) $(JOBS) $(TIDY)
 
 demo: configure  ## train a small model for a minute and let it write
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train

@@ -13,8 +13,8 @@
 
 namespace mindpipe {
 
-/// Where the ranks of one machine write up whom they wait for, so that each can see when they wait in a
-/// circle.
+/// Board on which the ranks of one machine write up whom they wait for, so that each can see when they wait
+/// in a circle.
 class Board {
  public:
   explicit Board(MPI_Comm ranks) {
@@ -35,8 +35,8 @@ class Board {
   ~Board() { MPI_Win_free(&window_); }
   Board(const Board&) = delete;
 
-  /// This rank waits for another at the head of its messages. Throws when that cannot end, or has lasted for
-  /// too long.
+  /// Writes up that this rank waits for another at the head of its messages. Throws when the wait cannot end,
+  /// or has lasted for too long.
   void wait_for(int peer, const std::string& transport, int number, std::uint64_t place) {
     Line& line = *lines_[static_cast<std::size_t>(rank_)];
     if (line.peer.load() < 0) {
@@ -85,8 +85,8 @@ class Board {
     fail(Exit::internal, "messages are put in along orders that run in a circle: {}", now.path);
   }
 
-  /// Who waits for whom, from here on; empty unless that leads round. Two that wait for one another on one
-  /// transport have met: their handshakes are on the way.
+  /// The chain of who waits for whom, from this rank on; empty unless it leads round in a circle. Two ranks
+  /// that wait for one another on one transport have met: their handshakes are on the way.
   Picture follow() const {
     Picture picture;
     int at = rank_;

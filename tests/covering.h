@@ -6,7 +6,7 @@
 
 namespace mindpipe {
 
-/// Calls `visit` with every combination of options: of dimension i those from 0 to options[i] - 1.
+/// Calls `visit` with every combination of options: dimension i has those from 0 to options[i] - 1.
 template <std::size_t dimensions>
 void for_each_choice(const std::array<int, dimensions>& options,
                      const std::function<void(const std::array<int, dimensions>&)>& visit) {
@@ -17,8 +17,8 @@ void for_each_choice(const std::array<int, dimensions>& options,
   }
 }
 
-/// Few of the `possible` choices in which every pair of options of two dimensions occurs that occurs in any
-/// of them: greedily the one with the most new pairs.
+/// Chooses few of the `possible` choices in which every pair of options of two dimensions occurs that occurs
+/// in any of them: greedily the one with the most new pairs.
 template <std::size_t dimensions>
 std::vector<std::array<int, dimensions>> covering(const std::vector<std::array<int, dimensions>>& possible) {
   using Choice = std::array<int, dimensions>;
@@ -38,7 +38,10 @@ std::vector<std::array<int, dimensions>> covering(const std::vector<std::array<i
       int fresh = 0;
       for (std::size_t a = 0; a < dimensions; ++a)
         for (std::size_t b = a + 1; b < dimensions; ++b) fresh += pair(c, a, b) == 0;
-      if (fresh > best) best = fresh, best_choice = &c;
+      if (fresh > best) {
+        best = fresh;
+        best_choice = &c;
+      }
     }
     if (best_choice == nullptr) return chosen;
     for (std::size_t a = 0; a < dimensions; ++a)

@@ -242,7 +242,10 @@ class LateBackend final : public Backend {
     const std::int64_t start = now_ns();
     for (bool moved = true;; moved = false) {
       bool empty = true;
-      for (auto& queue : queues_) moved = turn(queue) || moved, empty = empty && queue.empty();
+      for (auto& queue : queues_) {
+        moved = turn(queue) || moved;
+        empty = empty && queue.empty();
+      }
       if (empty) return;
       if (moved) continue;
       MP_CHECK(seconds_since(start) < 100,

@@ -19,15 +19,15 @@
 // that were put in before it, on either of its ranks, have started.
 namespace mindpipe {
 
-/// What one rank has to say to another before their messages may travel.
+/// Handshake: what one rank says to another before their messages may travel.
 struct Handshake {
-  int number = 0;  ///< of the times that these two have met on this transport
+  int number = 0;  ///< how often these two have met on this transport
   char sends[120] = "", receives[120] = "";
 };
 
 class OrderedTransports final : public Transports {
  public:
-  /// Collective over `ranks`, the whole job.
+  /// Makes the transports of a device. Collective over `ranks`, the whole job.
   OrderedTransports(LateBackend& device, MPI_Comm ranks) : device_(device), board_(ranks) {
     MPI_Comm_rank(ranks, &rank_);
     lots_.sample = static_cast<std::uint32_t>(rank_);
@@ -40,7 +40,7 @@ class OrderedTransports final : public Transports {
  private:
   class Ordered;
 
-  /// What was put in by one call.
+  /// The messages that one call has put in.
   class Operation {
    public:
     Operation(OrderedTransports& all, Ordered& transport, std::span<const Transport::Parcel> parcels)
@@ -49,14 +49,18 @@ class OrderedTransports final : public Transports {
           parcels_(parcels.begin(), parcels.end()),
           place_(all.put_in_++),
           delay_(all.lot(4)) {}
-    /// One that was given up: nothing may arrive any more where its memory was.
+    /// Gives up an operation that is not done: nothing may arrive any more where its memory was.
     ~Operation() {
       for (std::size_t i = 0; i < requests_.size(); ++i) {
         if (requests_[i] == MPI_REQUEST_NULL) continue;
         const bool receives =
             stage_ == Stage::greeting ? i % 2 == 0 : parcels_[i].way == Transport::Parcel::Way::receive;
-        if (receives) MPI_Cancel(&requests_[i]), MPI_Wait(&requests_[i], MPI_STATUS_IGNORE);
-        else MPI_Request_free(&requests_[i]);
+        if (receives) {
+          MPI_Cancel(&requests_[i]);
+          MPI_Wait(&requests_[i], MPI_STATUS_IGNORE);
+        } else {
+          MPI_Request_free(&requests_[i]);
+        }
       }
     }
     Operation(const Operation&) = delete;
@@ -114,7 +118,7 @@ class OrderedTransports final : public Transports {
     std::string name_;
     MpiComm greetings_, messages_;
     std::vector<int> world_;
-    std::map<int, int> met_;  ///< by peer
+    std::map<int, int> met_;  ///< meetings with each peer
     bool busy_ = false;       ///< one operation at a time, in whatever queues they are
   };
 
@@ -130,8 +134,9 @@ class OrderedTransports final : public Transports {
 inline void OrderedTransports::Operation::greet() {
   for (const Transport::Parcel& parcel : parcels_)
     if (std::find(peers_.begin(), peers_.end(), parcel.peer) == peers_.end()) peers_.push_back(parcel.peer);
-  mine_.resize(peers_.size()), theirs_.resize(peers_.size()),
-      requests_.assign(2 * peers_.size(), MPI_REQUEST_NULL);
+  mine_.resize(peers_.size());
+  theirs_.resize(peers_.size());
+  requests_.assign(2 * peers_.size(), MPI_REQUEST_NULL);
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     std::string sends, receives;
     for (const Transport::Parcel& parcel : parcels_)
@@ -140,7 +145,8 @@ inline void OrderedTransports::Operation::greet() {
     mine_[i].number = transport_.met_[peers_[i]]++;
     MP_CHECK(sends.size() < sizeof mine_[i].sends && receives.size() < sizeof mine_[i].receives,
              "too many messages for one handshake");
-    sends.copy(mine_[i].sends, sends.size()), receives.copy(mine_[i].receives, receives.size());
+    sends.copy(mine_[i].sends, sends.size());
+    receives.copy(mine_[i].receives, receives.size());
     const MPI_Comm comm = transport_.greetings_.get();
     MPI_CHECK(MPI_Irecv(&theirs_[i], sizeof(Handshake), MPI_BYTE, peers_[i], 0, comm, &requests_[2 * i]));
     MPI_CHECK(MPI_Isend(&mine_[i], sizeof(Handshake), MPI_BYTE, peers_[i], 0, comm, &requests_[2 * i + 1]));

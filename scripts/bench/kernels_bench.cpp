@@ -1,4 +1,4 @@
-// How long the operations of a training step take, one kind at a time, beside the best this device does: a
+// Times of the operations of a training step, one kind at a time, beside the best this device does: a
 // large product and a copy.
 //   kernels_bench [--device cuda|cpu] [--dtype bf16|f32] [--samples 32] [--sequence 1024] [--width 768]
 //   [--heads 12] [--layers 12]

@@ -1,5 +1,5 @@
-// What the runtime takes from a rank that computes, on two ranks: looking after a message that is awaited in
-// the background, and recording.
+// Time that the runtime takes from a rank that computes, on two ranks: looking after a message that is
+// awaited in the background, and recording.
 //   mpirun -np 2 runtime_bench [--pairs 101] [--json FILE]
 #include <cstdio>
 #include <fstream>

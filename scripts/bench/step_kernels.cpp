@@ -67,7 +67,8 @@ std::vector<Kernel> attention_of(const Sizes& s) {
   const double pairs = of(n) * of(s.sequence) / 2 * of(w), bytes = of(n) * of(w) * element(s.dtype),
                sums = of(n) * of(s.heads) * 4;
   AttentionQuestion question;
-  question.queries = question.keys = s.sequence, question.causal = true;
+  question.queries = question.keys = s.sequence;
+  question.causal = true;
   question.scale = static_cast<float>(1 / std::sqrt(of(head)));
   const Shape packed{s.samples, s.sequence, 3 * s.heads, head}, plain{s.samples, s.sequence, s.heads, head},
       of_sums{s.samples, s.heads, s.sequence};

@@ -9,7 +9,7 @@
 /// The operations of a training step of GPT-2, one kind at a time, on operands of the step's shapes.
 namespace mindpipe::bench {
 
-/// One micro-batch of a model; as they are: GPT-2 124M with 32 sequences.
+/// Sizes of one micro-batch of a model; the defaults are GPT-2 124M with 32 sequences.
 struct Sizes {
   std::int64_t samples = 32, sequence = 1024, width = 768, heads = 12, layers = 12, vocabulary = 50304,
                token_chunk = 256;
@@ -25,7 +25,7 @@ struct Sizes {
 using Many = std::vector<Tensor>;
 inline constexpr int sets = 3;
 
-/// Operands of one kernel; given back when it goes.
+/// Operands of one kernel; their memory is given back with this object.
 class Footprint {
  public:
   explicit Footprint(Backend& backend) : backend_(backend) {}
@@ -43,8 +43,8 @@ class Footprint {
 /// One call with a set of operands.
 using Call = std::function<void(int set)>;
 
-/// One kind of call, how often a micro-batch (an update: a step) makes it, and what it cannot do without:
-/// operations of the tensor cores, and bytes, each operand read or written once.
+/// One kind of call, how often a micro-batch makes it (an update: a step), and the operations of the tensor
+/// cores and the bytes that it needs, with each operand read or written once.
 struct Kernel {
   std::string name, shape;
   double calls = 1, operations = 0, bytes = 0;
@@ -55,17 +55,17 @@ inline double of(std::int64_t n) { return static_cast<double>(n); }
 inline double element(DType dtype) { return static_cast<double>(bytes_of(dtype)); }
 
 std::vector<Kernel> kernels_of_a_step(const Sizes& sizes);
-std::vector<Kernel> products_of(const Sizes& sizes);  ///< of blocks and of the classifier
+std::vector<Kernel> products_of(const Sizes& sizes);  ///< products of blocks and of the classifier
 std::vector<Kernel> attention_of(const Sizes& sizes);
 std::vector<Kernel> rows_of(const Sizes& sizes);  ///< norms, sums over rows, embedding, softmax
 std::vector<Kernel> updates_of(const Sizes& sizes);
 
-/// What nothing on this device exceeds: one large product of the dtype (operations), and a copy within its
-/// memory (bytes read and written).
+/// Kernel that nothing on this device exceeds in operations a second: one large product of the dtype.
 Kernel large_product(std::int64_t extent, DType dtype);
+/// Kernel that nothing on this device exceeds in bytes a second, read and written: a copy within its memory.
 Kernel large_copy(std::int64_t bytes);
 
-/// Seconds of one call among many in a row: the median over rounds of at least so many seconds.
+/// Seconds of one call among many in a row: the median over rounds, each of `least_seconds` or more.
 double seconds_of(const Kernel& kernel, Backend& backend, double least_seconds);
 
 }  // namespace mindpipe::bench

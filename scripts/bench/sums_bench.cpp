@@ -1,4 +1,4 @@
-// What the fixed tree costs: sums over ranks by Communicator::sum beside MPI_Allreduce, whose order depends
+// Cost of the fixed tree: sums over ranks by Communicator::sum beside MPI_Allreduce, whose order depends
 // on the number of ranks. Interleaved, medians, the slowest rank of each round. Run with mpirun on two ranks
 // or more:
 //   mpirun -n 2 sums_bench [--rounds 21] [--json FILE]
@@ -67,7 +67,10 @@ int main(int count, char** words) {
         const double library = timed([&] {
           MPI_Allreduce(MPI_IN_PLACE, x.data, static_cast<int>(values), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
         });
-        if (round > 0) ours.push_back(tree), theirs.push_back(library);
+        if (round > 0) {
+          ours.push_back(tree);
+          theirs.push_back(library);
+        }
       }
       if (rank == 0) {
         std::printf("%12lld %14.3f %14.3f %18.2f\n", static_cast<long long>(kib), 1e3 * median(ours),

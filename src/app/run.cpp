@@ -137,19 +137,19 @@ Run::Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(co
       config_(on_ranks(agreed(config), session_.size())) {
   set_log_rank(session_.rank());
   if (config_.device.kind == "emulated") set_log_mark("emulated: ");
-  watchdog_->waits_for("all ranks to say where they run", now_ns());
+  watchdog_->begin_wait("all ranks to say where they run", now_ns());
   find_places(1);
-  watchdog_->waits_for("");
+  watchdog_->end_wait();
 }
 
 Run::~Run() {
   watchdog_->arm(config_.watchdog.start, "end", "watchdog.start");
   worker_.reset();
-  watchdog_->waits_for("all ranks to end (MPI_Finalize)", now_ns());
+  watchdog_->begin_wait("all ranks to end (MPI_Finalize)", now_ns());
 }
 
 const Config& Run::agreed(const Config& given) {
-  watchdog_->waits_for("all ranks to compare their settings", now_ns());
+  watchdog_->begin_wait("all ranks to compare their settings", now_ns());
   require_same_settings(world(), given);
   return given;
 }
@@ -158,7 +158,7 @@ std::unique_ptr<Watchdog> Run::armed_watchdog(const Config& config, const std::s
   auto watchdog = std::make_unique<Watchdog>(launch().rank);
   if (!roll.empty()) watchdog->call_roll_in(roll, std::vector<std::string>(launch().ranks));
   watchdog->arm(config.watchdog.start, "start", "watchdog.start");
-  watchdog->waits_for("all ranks to begin (MPI_Init)", start_ns_);
+  watchdog->begin_wait("all ranks to begin (MPI_Init)", start_ns_);
   return watchdog;
 }
 

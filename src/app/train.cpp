@@ -39,12 +39,12 @@ int train(const Arguments& arguments, const Config& given) {
   }
   std::optional<PeerStatus> peer;
   if (!directory) peer.emplace(config.run.dir, config.device.kind == "emulated");
-  Corpus corpus(config.data, Part::train, config.model, config.seed,
+  Corpus corpus(config.data, Subset::train, config.model, config.seed,
                 static_cast<std::int64_t>(config.train.steps) * config.train.batch);
   for (const std::string& line : corpus.describe()) info("train: {}", line);
   std::unique_ptr<Corpus> validation;
   if (!config.data.validation.empty() && config.train.evaluate_every > 0)
-    validation = std::make_unique<Corpus>(config.data, Part::validation, config.model, config.seed);
+    validation = std::make_unique<Corpus>(config.data, Subset::validation, config.model, config.seed);
   if (config.checkpoint.every > 0)
     warning(
         "checkpoint.every is {}, but checkpoints are not written yet: a run that is cut short keeps nothing; "

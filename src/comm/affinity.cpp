@@ -71,7 +71,7 @@ std::vector<Pool> pools_of(const Node& node, const std::vector<RankPlace>& place
   return pools;
 }
 
-/// "0-15,32-47"
+/// Text of a set of processors: "0-15,32-47".
 std::string text_of(const cpu_set_t& processors) {
   std::string text;
   for (int first = 0; first < CPU_SETSIZE; ++first) {
@@ -85,9 +85,9 @@ std::string text_of(const cpu_set_t& processors) {
   return text;
 }
 
-constexpr std::size_t most = 8;  ///< so many ranks are named
+constexpr std::size_t most = 8;  ///< ranks that a sentence names
 
-/// Which processors the ranks of a node may use: all the same, or each its own.
+/// Says which processors the ranks of a node may use: all the same, or each its own.
 std::string affinity_of(const Node& node, const std::vector<RankPlace>& places) {
   const auto may_use_all = [&](int rank) {
     return CPU_EQUAL(&places[static_cast<std::size_t>(rank)].processors, &node.processors);
@@ -102,7 +102,8 @@ std::string affinity_of(const Node& node, const std::vector<RankPlace>& places) 
 
 const char* plural(int n) { return n == 1 ? "" : "s"; }
 
-/// What else helps where processors are too few: nothing, when every rank has one thread already.
+/// End of a sentence, to take fewer threads where processors are too few; empty when every rank has one
+/// thread already.
 std::string with_fewer_threads(const Pool& pool) {
   const int ranks = static_cast<int>(pool.ranks.size());
   return pool.threads == ranks
@@ -110,7 +111,7 @@ std::string with_fewer_threads(const Pool& pool) {
              : fmt::format(", or set device.threads={}", std::max(1, CPU_COUNT(&pool.processors) / ranks));
 }
 
-/// "rank 3", "ranks 0, 1"
+/// Text of a list of ranks: "rank 3", "ranks 0, 1".
 std::string names_of(const std::vector<int>& ranks) {
   const std::vector<int> named(ranks.begin(),
                                ranks.begin() + static_cast<std::ptrdiff_t>(std::min(most, ranks.size())));
@@ -120,8 +121,8 @@ std::string names_of(const std::vector<int>& ranks) {
 
 bool is_tight(const RankPlace& place) { return place.threads > place.processor_count(); }
 
-/// What to do about ranks of a node that are alike and have, each by itself, less than their own threads
-/// need.
+/// Warning, with what to do, about ranks of a node that are alike and have, each by itself, fewer processors
+/// than threads.
 std::string tightness_of(const std::vector<int>& ranks, const RankPlace& place) {
   const int processors = place.processor_count(), number = static_cast<int>(ranks.size());
   const bool is_bound = processors < place.processors_there;
@@ -154,7 +155,8 @@ std::vector<std::vector<int>> tight_ranks(const Node& node, const std::vector<Ra
   return groups;
 }
 
-/// What to do about a pool that has more threads than processors, though none of its ranks has by itself.
+/// Warning, with what to do, about a pool that has more threads than processors, though none of its ranks has
+/// by itself.
 std::string crowd_in(const Pool& pool, const Node& node) {
   const int processors = CPU_COUNT(&pool.processors);
   const bool is_bound = processors < CPU_COUNT(&node.processors);

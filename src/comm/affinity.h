@@ -8,23 +8,23 @@
 
 namespace mindpipe {
 
-/// Where one rank runs and on how many processors.
+/// Machine, process and processors of one rank.
 struct RankPlace {
   char host[64] = "";
   int process = 0, threads = 1;
-  int processors_there = 0;   ///< of the machine, whoever may use them
-  cpu_set_t processors = {};  ///< which ones the rank may use
+  int processors_there = 0;   ///< all of the machine's, whoever may use them
+  cpu_set_t processors = {};  ///< those that the rank may use
   int processor_count() const { return CPU_COUNT(&processors); }
 };
 
 RankPlace place_of_this_rank(int threads);
 /// Every rank's place, by rank. Collective over `ranks`.
 std::vector<RankPlace> all_places(MPI_Comm ranks, const RankPlace& mine);
-/// How many threads rank `rank` can have to itself: OMP_NUM_THREADS where the user said so, else its
+/// Number of threads that rank `rank` can have to itself: OMP_NUM_THREADS where the user said so, else its
 /// processors divided among the ranks that may use the same ones.
 int fair_threads(const std::vector<RankPlace>& places, int rank);
-/// A line for each node, and a warning where ranks by themselves, ranks bound to the same processors, or a
-/// node have more threads than processors.
+/// Report with a line for each node, and a warning where ranks by themselves, ranks bound to the same
+/// processors, or a node have more threads than processors.
 std::string affinity_report(const std::vector<RankPlace>& places);
 /// Refuses so many threads of a rank that they would only wait for each other's turns: more than 16 on each
 /// processor it may use.

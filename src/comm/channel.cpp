@@ -47,7 +47,7 @@ Channels::Transfer Channels::put(const ChannelName& channel, const Transport::Pa
 Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, TrafficClass kind) {
   MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, rank_,
            peer);
-  if (is_mutated_message(rank_, peer, payload)) return next_++;
+  if (is_message_left_out(rank_, peer, payload)) return next_++;
   if (!queued_.empty()) {
     if (ledger_ != nullptr) ledger_->add(axis_, kind, static_cast<std::int64_t>(tensor.bytes()), 0);
     return put({rank_, peer, payload}, {Transport::Parcel::Way::send, tensor.data, tensor.bytes(), 1});
@@ -61,7 +61,7 @@ Channels::Transfer Channels::send(int peer, int payload, const Tensor& tensor, T
 Channels::Transfer Channels::receive(int peer, int payload, const Tensor& tensor) {
   MP_CHECK(payload >= 0 && peer != rank_, "a message of payload {} from rank {} to rank {}", payload, peer,
            rank_);
-  if (is_mutated_message(peer, rank_, payload)) return next_++;
+  if (is_message_left_out(peer, rank_, payload)) return next_++;
   if (!queued_.empty())
     return put({peer, rank_, payload}, {Transport::Parcel::Way::receive, tensor.data, tensor.bytes(), 0});
   Message& message = receives_.emplace_back(

@@ -15,7 +15,7 @@
 
 namespace mindpipe {
 
-/// A channel: what `from` sends `to`, of one payload.
+/// Name of a channel: messages of one payload that rank `from` sends to rank `to`.
 struct ChannelName {
   int from = 0, to = 0, payload = 0;
   auto operator<=>(const ChannelName&) const = default;
@@ -37,24 +37,24 @@ class Channels {
   Channels(MPI_Comm ranks, Waiting& waiting, Axis axis = Axis::pipeline, TrafficLedger* ledger = nullptr,
            const Route& route = {});
 
-  /// From now on these channels go through transports of their own: a transfer is put into the device's
-  /// current queue, whole, and is done for the host with that. Who calls puts the waits for other queues
+  /// Gives each of these channels a transport of its own: from now on a transfer is put into the device's
+  /// current queue, whole, and is done for the host with that. The caller puts the waits for other queues
   /// before and behind it. Collective over the ranks, which name the same.
   void use(Transports& transports, std::vector<ChannelName> channels);
 
   /// Begins to send; `tensor` must stay as it is until the transfer is done.
   Transfer send(int peer, int payload, const Tensor& tensor, TrafficClass kind = TrafficClass::pipeline);
-  /// Begins to receive; `tensor` must stay alone until the transfer is done.
+  /// Begins to receive; nobody may read or write `tensor` until the transfer is done.
   Transfer receive(int peer, int payload, const Tensor& tensor);
   /// Whether the transfer is done, as far as the last progress saw.
   bool done(Transfer transfer) const;
-  /// Moves what can be moved.
+  /// Moves every message as far as possible without waiting.
   void progress();
   /// Goes on with everything until the transfer is done.
   void wait(Transfer transfer);
   /// How many transfers are not done yet.
   std::size_t under_way() const { return sends_.size() + receives_.size(); }
-  /// What a transfer that is not done waits for, in words.
+  /// Says in words what a transfer that is not done waits for.
   std::string describe(Transfer transfer) const;
 
  private:
@@ -83,9 +83,9 @@ class Channels {
   Route route_;
   int rank_ = 0;
   std::vector<int> world_ranks_;
-  std::map<ChannelName, std::unique_ptr<Transport>> queued_;  ///< this rank's
+  std::map<ChannelName, std::unique_ptr<Transport>> queued_;  ///< those of this rank
   Transfer next_ = 0;
-  Messages sends_, receives_;  ///< in the order in which they were asked for
+  Messages sends_, receives_;  ///< ordered as they were asked for
 };
 
 }  // namespace mindpipe

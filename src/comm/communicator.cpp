@@ -17,7 +17,7 @@ Tensor slice(const Tensor& t, std::int64_t first, std::int64_t count) {
   return {t.as<std::byte>() + first * static_cast<std::int64_t>(bytes_of(t.dtype)), {count}, t.dtype};
 }
 
-/// `values` cut into `ranks` parts, as equal as they can be.
+/// Parts of `values`, one for each of `ranks` ranks, as equal as they can be.
 std::vector<Tensor> equal_parts(const Tensor& values, int ranks) {
   std::vector<Tensor> parts;
   const std::int64_t n = values.count();
@@ -87,8 +87,8 @@ void Communicator::send_on_paper(const std::vector<Tensor>& parts, bool scatter,
   observe_({operation, 0, 0, static_cast<std::int64_t>(bytes)});
 }
 
-bool Communicator::alone(const char* operation) const {
-  return size_ == 1 || group_ == nullptr || is_mutated(name_of(axis_), operation);
+bool Communicator::exchanges_nothing(const char* operation) const {
+  return size_ == 1 || group_ == nullptr || is_left_out(name_of(axis_), operation);
 }
 
 void Communicator::run(Exchange& exchange, const char* operation, TrafficClass kind) {
@@ -130,7 +130,7 @@ void Communicator::combine_ranks(const Tensor& total, const Combine& combine, co
   std::byte* scratch = room(Exchange::scratch_bytes(size_, largest(parts)));
   if (on_paper()) add_on_paper(parts[rank_]);
   send_on_paper(parts, true, true, operation);
-  if (alone(operation)) return;
+  if (exchanges_nothing(operation)) return;
   Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch, combine, route());
   run(exchange, operation, kind);
 }
@@ -164,7 +164,7 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
         backend_.copy(slice(whole, (o * size_ + r) * row, row), slice(parts[r], o * row, row));
   if (on_paper()) add_on_paper(parts[rank_]);
   send_on_paper(parts, true, false, "sum_scatter");
-  if (!alone("sum_scatter")) {
+  if (!exchanges_nothing("sum_scatter")) {
     Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch + packed_bytes, add(), route());
     run(exchange, "sum_scatter", TrafficClass::tensor);
   }
@@ -185,7 +185,7 @@ void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t 
                               : stacked(room(static_cast<std::size_t>(size_) * aligned(part.bytes())), part);
   if (parts[rank_].data != part.data) backend_.copy(slice(part, 0, count), parts[rank_]);
   send_on_paper(parts, false, true, "gather");
-  if (!alone("gather")) {
+  if (!exchanges_nothing("gather")) {
     Exchange exchange(*group_, Exchange::Halves::gather, parts, nullptr, add(), route());
     run(exchange, "gather", TrafficClass::tensor);
   }
@@ -197,7 +197,7 @@ void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t 
 
 void Communicator::broadcast(const Tensor& tensor, int root) {
   MP_CHECK(root >= 0 && root < size_, "a broadcast from rank {} of {}", root, size_);
-  if (alone("broadcast")) return;
+  if (exchanges_nothing("broadcast")) return;
   // A binomial tree: whoever has the data passes it on at half the distance it came from.
   ++calls_;
   const std::int64_t start = now_ns();
@@ -233,7 +233,7 @@ void Communicator::maximum(const Tensor& shards, const Tensor& largest) {
   maximum(largest);
 }
 
-void Communicator::sum_scalars(std::span<double> shards) {
+void Communicator::sum_over_shards(std::span<double> shards) {
   if (shards.empty()) return;
   const auto count = static_cast<std::int64_t>(shards.size()) / local_shards();
   MP_CHECK(count * local_shards() == static_cast<std::int64_t>(shards.size()),
@@ -241,17 +241,17 @@ void Communicator::sum_scalars(std::span<double> shards) {
   std::vector<Tensor> leaves;
   for (int s = 0; s < local_shards(); ++s) leaves.push_back({shards.data() + s * count, {count}, DType::f64});
   combine_tree(leaves, leaves[0], add_on_host<double>);
-  combine_host(leaves[0], add_on_host<double>, "sum_scalars", TrafficClass::scalars);
+  combine_host(leaves[0], add_on_host<double>, "sum_over_shards", TrafficClass::scalars);
 }
 
-void Communicator::sum_scalars(const Tensor& shards, const Tensor& total) {
+void Communicator::sum_over_shards(const Tensor& shards, const Tensor& total) {
   combine_shards(shards, total, add());
-  sum_scalars(total);
+  sum_over_ranks(total);
 }
 
-void Communicator::sum_scalars(const Tensor& values) {
+void Communicator::sum_over_ranks(const Tensor& values) {
   MP_CHECK(values.dtype == DType::f64, "a sum of scalars of {} (f64)", name_of(values.dtype));
-  combine_ranks(values, add(), "sum_scalars", TrafficClass::scalars);
+  combine_ranks(values, add(), "sum_over_ranks", TrafficClass::scalars);
 }
 
 std::size_t Communicator::scalars_bytes(int ranks, std::int64_t count) {
@@ -267,7 +267,7 @@ void Communicator::sum_integers(std::span<std::int64_t> values, TrafficClass kin
 
 void Communicator::combine_host(const Tensor& values, const Combine& combine, const char* operation,
                                 TrafficClass kind, std::byte* scratch) {
-  if (alone(operation)) return;
+  if (exchanges_nothing(operation)) return;
   auto parts = equal_parts(values, size_);
   if (scratch == nullptr) {
     host_scratch_.resize(

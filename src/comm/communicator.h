@@ -16,8 +16,8 @@ class Group;
 class Exchange;
 struct Route;
 
-/// One exchange between the ranks that share a product: which it was, when, and what this rank sent. On paper
-/// the times are zero.
+/// One exchange between the ranks that share a product: its operation, its times (zero on paper), and how
+/// many bytes this rank sent.
 struct TensorSum {
   const char* operation = "";
   std::int64_t start = 0, end = 0;  ///< nanoseconds
@@ -36,18 +36,20 @@ struct OnPaper {
 /// node rounded to the dtype, so its bits are the same for every number of ranks that cuts the tree into
 /// whole subtrees. A group of one calls no MPI.
 ///
-/// All of it is collective: every rank of the group calls the same functions in the same order with the same
-/// shapes. Shards are used up: what stands in `shards` afterwards is undefined, unless it is the result's own
-/// memory.
+/// Every function that sums, gathers or broadcasts is collective: every rank of the group calls the same
+/// functions in the same order with the same shapes. Shards are used up: what stands in `shards` afterwards
+/// is undefined, unless it is the result's own memory.
 class Communicator {
  public:
   /// A group of one, which computes all shards itself.
   Communicator(Backend& backend, int logical);
   /// A group that exchanges nothing: for counting what a rank of a larger job would need and send.
   Communicator(Backend& backend, int logical, OnPaper place) : Communicator(backend, logical) {
-    size_ = place.size, rank_ = place.rank;
+    size_ = place.size;
+    rank_ = place.rank;
   }
-  /// Ranks of `group`; `axis` names the traffic in `ledger` (may be null). Collective over the group.
+  /// A communicator over the ranks of `group`; `axis` names the traffic in `ledger` (may be null). Collective
+  /// over the group.
   Communicator(Backend& backend, std::unique_ptr<Group> group, int logical, Axis axis,
                TrafficLedger* ledger = nullptr);
   Communicator(Communicator&&) noexcept;
@@ -62,11 +64,11 @@ class Communicator {
   /// total[...] = tree sum of shards[local][...] over all logical shards. `total` may be the first shard's
   /// own memory.
   void sum(const Tensor& shards, const Tensor& total);
-  /// The same sum, seen as [outer][inner] and cut along inner: this rank gets part[outer][inner / size()],
-  /// its rank's part. `part` may overlap the shards.
+  /// Tree sum of the shards over all logical shards, seen as [outer][inner] and cut along inner: this rank
+  /// gets its part[outer][inner / size()]. `part` may overlap the shards.
   void sum_scatter(const Tensor& shards, const Tensor& part, std::int64_t outer);
-  /// The inverse of the cut: whole[outer][inner] from every rank's part[outer][inner / size()]. `part` may
-  /// lie inside `whole`.
+  /// Joins what sum_scatter cuts: whole[outer][inner] from every rank's part[outer][inner / size()]. `part`
+  /// may lie inside `whole`.
   void gather(const Tensor& part, const Tensor& whole, std::int64_t outer);
   /// Every rank receives what rank `root` holds.
   void broadcast(const Tensor& tensor, int root);
@@ -76,15 +78,15 @@ class Communicator {
   /// shard's own memory; f32 or f64.
   void maximum(const Tensor& shards, const Tensor& largest);
 
-  /// shards[local][k]: the scalars of this rank's shards, one shard after the other. Their tree sum over all
-  /// logical shards comes back in the first k.
-  void sum_scalars(std::span<double> shards);
-  /// The same of f64 in the backend's memory: total[k] = tree sum of shards[local][k]; `total` may be the
-  /// first shard's own memory.
-  void sum_scalars(const Tensor& shards, const Tensor& total);
-  /// values = the sum of all ranks' values, in place.
-  void sum_scalars(const Tensor& values);
-  /// What `reserve` is asked for where a rank exchanges this many f64.
+  /// Tree sum of a few f64 of each logical shard, in the host's memory. shards[local][k] holds those of this
+  /// rank's shards, one shard after the other; the sums come back in the first k.
+  void sum_over_shards(std::span<double> shards);
+  /// Tree sum of a few f64 of each logical shard, in the backend's memory: total[k] = sum of
+  /// shards[local][k]. `total` may be the first shard's own memory.
+  void sum_over_shards(const Tensor& shards, const Tensor& total);
+  /// Tree sum of a few f64 of each rank, in the backend's memory and in place.
+  void sum_over_ranks(const Tensor& values);
+  /// Bytes that `reserve` is asked for where a rank exchanges `count` f64.
   static std::size_t scalars_bytes(int ranks, std::int64_t count);
   /// Exact sum over the ranks, in place. `scratch`, unless none, is scalars_bytes(size(), values) for what
   /// arrives.
@@ -94,14 +96,14 @@ class Communicator {
   /// Calls `observe` after every exchange of tensors: the trace and the cost table listen.
   void on_tensor_sum(std::function<void(const TensorSum&)> observe) { observe_ = std::move(observe); }
 
-  /// Takes the room for what arrives in exchanges, as a group on paper that did the same ones says in
-  /// `scratch_bytes`. Without it, the room grows to the largest exchange.
+  /// Takes the room for what arrives in exchanges: the `scratch_bytes` of a group on paper that did the same
+  /// exchanges. Without it, the room grows to the largest exchange.
   void reserve(std::size_t bytes) { scratch_.reserve(backend_.memory(), bytes); }
   std::size_t scratch_bytes() const { return scratch_.size(); }
 
   Backend& backend() const { return backend_; }
   Axis axis() const { return axis_; }
-  /// The ranks below, or null in a group of one.
+  /// The ranks that exchange, or null in a group of one.
   Group* group() const { return group_.get(); }
 
  private:
@@ -111,10 +113,11 @@ class Communicator {
   void combine_host(const Tensor& values, const Combine& combine, const char* operation, TrafficClass kind,
                     std::byte* scratch = nullptr);
   void run(Exchange& exchange, const char* operation, TrafficClass kind);
-  bool alone(const char* operation) const;
+  /// Whether there is nobody to exchange with: a group of one, or on paper, or left out by a test.
+  bool exchanges_nothing(const char* operation) const;
   Route route() const;
   bool on_paper() const { return size_ > 1 && group_ == nullptr; }
-  /// What a real group's exchange would add up and send on this rank, so that counting prices it.
+  /// Adds up, or sends, what a real group's exchange would on this rank, so that counting prices it.
   void add_on_paper(const Tensor& own) const;
   void send_on_paper(const std::vector<Tensor>& parts, bool scatter, bool gather,
                      const char* operation) const;
@@ -123,8 +126,8 @@ class Communicator {
   std::byte* room(std::size_t bytes) {
     return static_cast<std::byte*>(scratch_.take(backend_.memory(), bytes));
   }
-  std::vector<Tensor> stacked(std::byte* room,
-                              const Tensor& part) const;  ///< room for every rank's part, one after the other
+  /// Tensors in `room`, one behind the other, for every rank's part.
+  std::vector<Tensor> stacked(std::byte* room, const Tensor& part) const;
 
   Backend& backend_;
   std::unique_ptr<Group> group_;
@@ -133,7 +136,7 @@ class Communicator {
   TrafficLedger* ledger_ = nullptr;
   std::function<void(const TensorSum&)> observe_;
   WorkArea scratch_;
-  std::vector<double> host_scratch_;  ///< of sums of scalars
+  std::vector<double> host_scratch_;  ///< what arrives in sums of scalars
   std::int64_t calls_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace {
 constexpr int oldest_version =
     22600;  // the first that keeps several communicators of a device in the order of their calls
 
-/// A Seat as it travels.
+/// Fixed-size form of a Seat, in which it travels.
 struct Record {
   std::array<char, 256> host{};
   std::array<char, 64> gpu{};
@@ -24,7 +24,8 @@ void write(std::array<char, length>& to, const std::string& text) {
 
 std::vector<Seat> all_seats(const World& world, const Seat& mine) {
   Record record;
-  write(record.host, mine.host), write(record.gpu, mine.gpu);
+  write(record.host, mine.host);
+  write(record.gpu, mine.gpu);
   record.version = mine.version;
   std::vector<Record> records(static_cast<std::size_t>(world.size));
   MPI_CHECK(
@@ -54,8 +55,8 @@ std::string obstacle(std::span<const Seat> seats) {
                          nccl_version_text(seats[0].version), seats[0].host, nccl_version_text(seat.version),
                          seat.host, rank);
     if (seat.gpu.empty()) return fmt::format("rank {} on {} computes on no GPU", rank, seat.host);
-    const auto [at, alone] = rank_on.try_emplace({seat.host, seat.gpu}, rank);
-    if (!alone)
+    const auto [at, is_first] = rank_on.try_emplace({seat.host, seat.gpu}, rank);
+    if (!is_first)
       return fmt::format("ranks {} and {} share GPU {} of {}, which NCCL does not allow", at->second, rank,
                          seat.gpu, seat.host);
   }

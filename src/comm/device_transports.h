@@ -12,29 +12,29 @@ namespace mindpipe {
 
 class Waiting;
 
-/// Whether a job's devices carry their messages themselves, by NCCL, or MPI does, and in words why.
+/// Who carries the messages of a job's devices, the devices themselves by NCCL or MPI, and in words why.
 struct DeviceTransports {
-  std::unique_ptr<Transports> transports;  ///< none: MPI does
+  std::unique_ptr<Transports> transports;  ///< none: MPI carries them
   std::string why;                         ///< "NCCL 2.28.9 between 8 GPUs"
 };
-/// `wish`: auto | nccl | mpi. Refuses, with the reason, NCCL where it cannot be. Collective over the job's
-/// ranks.
+/// Chooses who carries messages. `wish`: auto | nccl | mpi; NCCL where it cannot be is refused with the
+/// reason. Collective over the job's ranks.
 DeviceTransports device_transports(const World& world, Backend& backend, Waiting& waiting,
                                    const std::string& wish);
 
-/// What one rank of a job has to offer.
+/// Host, GPU and NCCL of one rank of a job.
 struct Seat {
   std::string host, gpu;  ///< the GPU that it computes on, by its place on the bus; empty: none
-  int version = 0;        ///< of NCCL there; 0: it cannot be opened
+  int version = 0;        ///< that of NCCL there; 0: it cannot be opened
 };
-/// Why NCCL cannot carry the messages of these ranks; empty: it can.
+/// The reason why NCCL cannot carry the messages of these ranks; empty: it can.
 std::string obstacle(std::span<const Seat> seats);
 
-/// NCCL's number for its version, 22809 for 2.28.9: what this program was built with (0: without it), and
-/// what can be opened here (0: none).
+/// Version of NCCL that this program was built with, as NCCL's number (22809 for 2.28.9); 0: without it.
 int nccl_built_with();
+/// Version of NCCL that can be opened here, as NCCL's number; 0: none.
 int nccl_found();
-/// "2.28.9"
+/// Text of NCCL's number for a version: "2.28.9" for 22809.
 std::string nccl_version_text(int version);
 /// The place on the bus of the GPU that this thread computes on.
 std::string bus_place_of_gpu();

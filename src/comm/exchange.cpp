@@ -47,7 +47,7 @@ void Exchange::begin_scatter() {
     Tensor leaf = own;
     if (peer != rank) {
       leaf.data = slot;
-      slot += aligned(own.bytes());
+      slot += whole_cache_lines(own.bytes());
       messages_.receive(leaf.data, leaf.bytes(), peer, tag_);
     }
     leaves_.push_back(leaf);

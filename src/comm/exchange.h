@@ -34,19 +34,20 @@ class Exchange {
   Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine,
            const Route& route = {}, const Tensor& own = {});
 
-  /// Room for what arrives, when the largest part has `part_bytes`.
+  /// Bytes that arrive, at most, when the largest part has `part_bytes`.
   static std::size_t scratch_bytes(int ranks, std::size_t part_bytes) {
-    return static_cast<std::size_t>(ranks - 1) * aligned(part_bytes);
+    return static_cast<std::size_t>(ranks - 1) * whole_cache_lines(part_bytes);
   }
 
-  /// Goes as far as it can without waiting; true once everything has arrived and left.
+  /// Goes on as far as is possible without waiting; true once everything has arrived and left.
   bool advance();
   std::size_t bytes_sent() const { return messages_.bytes_sent(); }
-  /// Which ranks keep it from going on, in words.
+  /// Names the ranks that keep the exchange from going on, in words.
   std::string missing() const { return messages_.missing(); }
 
  private:
-  static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+  /// `bytes` rounded up to cache lines of 64 bytes.
+  static constexpr std::size_t whole_cache_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
   void begin_scatter();
   void finish_scatter();
   void begin_gather();

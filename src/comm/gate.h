@@ -7,7 +7,8 @@
 
 namespace mindpipe {
 
-/// Who may begin a bulk part: nobody while a higher class has something on its way out. One for each rank.
+/// Decides who may begin a bulk part: nobody while a higher class has something on its way out. There is one
+/// gate for each rank.
 ///
 /// A higher class that has been at it for long waits for a late peer rather than for the link, and no longer
 /// holds the gate shut; so bulk traffic always gets through in the end and no rank can hold up another for

@@ -32,8 +32,10 @@ int rank_at(const Coord& n, const Coord& c) {
 
 Coord coord_at(const Coord& n, int rank) {
   Coord c;
-  c.tensor = rank % n.tensor, rank /= n.tensor;
-  c.data = rank % n.data, rank /= n.data;
+  c.tensor = rank % n.tensor;
+  rank /= n.tensor;
+  c.data = rank % n.data;
+  rank /= n.data;
   c.pipeline = rank % n.pipeline;
   c.supernet = rank / n.pipeline;
   return c;
@@ -43,7 +45,7 @@ namespace {
 
 constexpr int most_ranks = 1 << 20;
 
-/// How far apart two grids are: the factors by which their degrees differ.
+/// Distance between two grids: the product of the factors by which their degrees differ.
 double distance(const Coord& a, const Coord& b) {
   double factor = 1;
   for (Axis axis : axes)
@@ -82,8 +84,12 @@ Coord resolve_grid(const Coord& degrees, int ranks, const GridFits& fits) {
   for (Axis axis : axes) {
     MP_REQUIRE(shape[axis] >= 0 && shape[axis] <= most_ranks, Exit::bad_configuration,
                "grid.{} is {} (a degree is at least 1, or auto)", name_of(axis), shape[axis]);
-    if (shape[axis] == 0) ++autos, open = axis;
-    else product = std::min(product * shape[axis], std::int64_t{most_ranks} * most_ranks);
+    if (shape[axis] == 0) {
+      ++autos;
+      open = axis;
+    } else {
+      product = std::min(product * shape[axis], std::int64_t{most_ranks} * most_ranks);
+    }
   }
   MP_REQUIRE(autos <= 1, Exit::bad_configuration,
              "grid: {} degrees are auto (at most one can follow from the number of ranks); write the others "

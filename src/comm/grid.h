@@ -27,20 +27,20 @@ struct Coord {
   }
   bool operator==(const Coord&) const = default;
 };
-/// "supernet 1 x pipeline 2 x data 2 x tensor 1"
+/// Text of degrees: "supernet 1 x pipeline 2 x data 2 x tensor 1"
 std::string to_string(const Coord& shape);
 
 int num_ranks(const Coord& shape);
 int rank_at(const Coord& shape, const Coord& coord);
 Coord coord_at(const Coord& shape, int rank);
 
-/// Whether a run could use these degrees; empty: any.
+/// Says whether a run could use these degrees; an empty function: any.
 using GridFits = std::function<bool(const Coord& shape)>;
 
 /// The grids of `ranks` ranks that fit, at most `most` of them, those first that change the wanted degrees
 /// least.
 std::vector<Coord> nearest_grids(const Coord& wanted, int ranks, const GridFits& fits, std::size_t most = 3);
-/// "a; b; c", or that there is none.
+/// Text of several grids, "a; b; c", or that there is none.
 std::string to_string(const std::vector<Coord>& shapes);
 
 /// The degrees of a job of `ranks` ranks: one that is 0 (auto) becomes the rest of the ranks. Fails with exit

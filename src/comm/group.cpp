@@ -20,7 +20,7 @@ Group::Group(MPI_Comm ranks, Waiting& waiting) : waiting_(waiting) {
 
 namespace {
 
-/// "rank 2", "ranks 2 and 5", "ranks 0, 1, 2 and 9 more".
+/// Text of a set of ranks: "rank 2", "ranks 2 and 5", "ranks 0, 1, 2 and 9 more".
 std::string ranks_text(std::vector<int> ranks) {
   constexpr std::size_t most = 6;
   std::sort(ranks.begin(), ranks.end());
@@ -39,7 +39,7 @@ std::string ranks_text(std::vector<int> ranks) {
 std::string missing_text(std::vector<int> senders, std::vector<int> receivers) {
   std::string text;
   if (!senders.empty()) text = "nothing from " + ranks_text(senders) + " yet";
-  // Of one that has sent nothing it goes without saying that it has taken nothing.
+  // A rank that has sent nothing has taken nothing either: that need not be said.
   std::erase_if(receivers,
                 [&](int rank) { return std::find(senders.begin(), senders.end(), rank) != senders.end(); });
   if (receivers.empty()) return text;

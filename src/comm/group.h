@@ -15,7 +15,7 @@ class Group {
  public:
   /// Collective over `ranks`, which it duplicates. `waiting` is this rank's and outlives the group.
   Group(MPI_Comm ranks, Waiting& waiting);
-  /// From now on tensors travel by `transport`, which is among the same ranks.
+  /// Lets tensors travel by `transport`, which is among the same ranks, from now on.
   void use(std::unique_ptr<Transport> transport) { transport_ = std::move(transport); }
 
   int size() const { return size_; }
@@ -23,11 +23,11 @@ class Group {
   int world_rank(int peer) const { return world_ranks_[static_cast<std::size_t>(peer)]; }
   MPI_Comm comm() const { return comm_.get(); }
   bool queued() const { return transport_ != nullptr; }
-  /// What a call took that began at `start_ns`; nothing where only the device knows.
+  /// Seconds that a call took which began at `start_ns`; 0 where only the device knows.
   double seconds_since(std::int64_t start_ns) const {
     return queued() ? 0 : mindpipe::seconds_since(start_ns);
   }
-  /// How tensors of this memory travel.
+  /// Route by which tensors of this memory travel.
   Route route(const Memory& memory) const;
   Waiting& waiting() const { return waiting_; }
   /// A number for the next exchange, equal on all ranks because they begin their exchanges in one order.
@@ -40,14 +40,14 @@ class Group {
   int size_ = 1, rank_ = 0;
   std::vector<int> world_ranks_;
   unsigned next_exchange_ = 0;
-  static constexpr unsigned exchanges_under_way = 8192;  ///< far more than ever are; keeps tags small
+  static constexpr unsigned exchanges_under_way = 8192;  ///< far more than there ever are; keeps tags small
 };
 
-/// Which of the job's ranks keep a wait from ending, in words: "nothing from rank 2 yet; ranks 3 and 5 have
-/// not taken what is sent to them".
+/// Names the ranks of the job that keep a wait from ending: "nothing from rank 2 yet; ranks 3 and 5 have not
+/// taken what is sent to them".
 std::string missing_text(std::vector<int> senders, std::vector<int> receivers);
 
-/// How bytes of this memory get to another rank by MPI.
+/// Route by which bytes of this memory get to another rank with MPI.
 Route route_of(const Memory& memory, const Waiting& waiting);
 
 /// Messages under way, begun together and awaited together. Nothing here blocks. Messages between two ranks
@@ -58,10 +58,10 @@ class Messages {
   explicit Messages(Group& group, const Route& route = {}) : group_(&group), route_(route) {}
   void send(void* data, std::size_t bytes, int peer, int tag);
   void receive(void* data, std::size_t bytes, int peer, int tag);
-  /// Whether all are done; then begins afresh.
+  /// Moves all messages on; true once all are done, and then new ones may be begun.
   bool done();
   std::size_t bytes_sent() const { return bytes_sent_; }
-  /// Whose messages have not arrived, and who has not taken one.
+  /// Names the ranks whose messages have not arrived, and those that have not taken one.
   std::string missing() const;
 
  private:
@@ -71,10 +71,10 @@ class Messages {
   Route route_;
   struct Part {
     Wire wire;
-    bool first;  ///< of a message
+    bool first;  ///< whether a message begins with this part
   };
   std::vector<Part> parts_;
-  std::vector<Transport::Parcel> parcels_;  ///< queued, not put in yet
+  std::vector<Transport::Parcel> parcels_;  ///< messages of the queued route that are not put in yet
   std::size_t bytes_sent_ = 0;
 };
 

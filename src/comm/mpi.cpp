@@ -42,10 +42,10 @@ void MpiCommTraits::release(Raw raw) noexcept {
 
 namespace {
 
-/// A rank that nobody launched has no peers: Open MPI need not start a daemon for it, nor look for networks,
-/// which takes it most of a second; nor make a directory for what peers share, which all such processes of a
-/// user would have in one place, where one that ends takes it from one that begins. What the environment
-/// already says is kept.
+/// Makes Open MPI start lightly where nobody launched this rank, which then has no peers: no daemon and no
+/// search for networks, which take most of a second; and no directory for what peers share, which all such
+/// processes of a user would have in one place, where one that ends takes it from one that begins. What the
+/// environment already says is kept.
 void start_light_when_alone() {
   if (launch().launched) return;
   setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);

@@ -24,7 +24,7 @@ struct MpiCommTraits {
 /// Owns a communicator of MPI's. Letting go of it is collective over its ranks.
 using MpiComm = Handle<MpiCommTraits>;
 
-/// The ranks of a job as its launcher made it. Without MPI: one rank, no communicator.
+/// The ranks of a job as its launcher started them. Without MPI: one rank, no communicator.
 struct World {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0, size = 1;
@@ -54,17 +54,17 @@ bool mpi_is_up();
 /// Ends every rank of the job with this exit code; without MPI, this process. Callable from any thread,
 /// unwinds nothing.
 [[noreturn]] void abort_job(int exit_code) noexcept;
-/// The job's numbers of a communicator's ranks, the ones that launchers and people speak of.
+/// Numbers in the job of a communicator's ranks: the ones that launchers and people speak of.
 std::vector<int> world_ranks(MPI_Comm ranks);
-/// "Open MPI v4.1.4, ..." in one line.
+/// Name and version of the MPI library in one line: "Open MPI v4.1.4, ...".
 std::string mpi_library();
 std::string host_name();
-/// This rank's number among those of the job on this machine. Collective over the job's ranks.
+/// Number of this rank among the job's ranks on this machine. Collective over the job's ranks.
 int local_rank(const World& world);
 
 }  // namespace mindpipe
 
-/// Throws an Error with exit code 76 and MPI's own sentence when an MPI call fails.
+/// Calls MPI, and throws an Error with exit code 76 and MPI's own sentence when an MPI call fails.
 #define MPI_CHECK(call)                                                                                 \
   do {                                                                                                  \
     const int mpi_code_ = (call);                                                                       \

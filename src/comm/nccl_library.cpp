@@ -16,7 +16,7 @@ void find(Function& function, const char* name) {
   function = reinterpret_cast<Function>(cuda::symbol_of(library, name, "messages between GPUs"));
 }
 
-/// Whether somebody else is to blame, so that starting again from a checkpoint helps.
+/// Whether a result blames another rank or the network, so that starting again from a checkpoint helps.
 bool is_gone(ncclResult_t result) { return result == ncclRemoteError || result == ncclSystemError; }
 
 }  // namespace

@@ -22,8 +22,8 @@ struct Nccl {
   decltype(&ncclSend) send;
   decltype(&ncclRecv) receive;
 
-  /// Throws a sentence unless a call went well or goes on in the background; `what` is the transport that it
-  /// was made for.
+  /// Throws a sentence unless a call went well or goes on in the background; `what` names the transport that
+  /// the call was for.
   void require(ncclResult_t result, const char* call, const std::string& what) const {
     if (result != ncclSuccess && result != ncclInProgress) refuse(result, call, what);
   }

@@ -11,8 +11,8 @@
 namespace mindpipe {
 namespace {
 
-constexpr int few_blocks =
-    4;  // of threads, at most: what is short or runs beside computing leaves the device to it
+// Blocks of threads, at most, for what is short or runs beside computing: the device is left to the latter.
+constexpr int few_blocks = 4;
 
 }  // namespace
 
@@ -50,8 +50,8 @@ class NcclTransports::Link final : public Transport {
 };
 
 NcclTransports::NcclTransports(Backend& backend, Waiting& waiting) : backend_(backend), waiting_(waiting) {
-  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1",
-         1);  // read at the first communicator; without it several of them deadlock
+  // NCCL reads it at the first communicator; without it several of them deadlock.
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
 }
 
 NcclTransports::~NcclTransports() = default;
@@ -92,8 +92,8 @@ std::unique_ptr<Transport> NcclTransports::among(MPI_Comm ranks, Use use, const 
   return link;
 }
 
-/// The first messages between two ranks make their connection, and both hosts wait for it: here, and not in a
-/// step.
+/// Sends a first message between all ranks: it makes their connections, for which both hosts wait, and should
+/// do so here and not in a step.
 void NcclTransports::connect(Link& link, Use use, int rank, int size) {
   Arena room(backend_.memory(), MemoryClass::workspace, 2 * static_cast<std::size_t>(size) * alignment);
   std::vector<Transport::Parcel> parcels;

@@ -9,8 +9,8 @@
 
 namespace mindpipe {
 
-/// Transports by NCCL: each is a communicator of NCCL's, so that what goes by one is matched in order and by
-/// nothing else.
+/// Transports by NCCL. Each is a communicator of NCCL, whose messages are matched in order and with nothing
+/// else.
 ///
 /// NCCL keeps the operations of all communicators of a GPU in the order of the calls
 /// (NCCL_LAUNCH_ORDER_IMPLICIT), so calls come from one thread. All connections are made when a transport is,
@@ -24,16 +24,16 @@ class NcclTransports final : public Transports {
 
  private:
   class Link;
-  /// Waits until a communicator's call has been done; at once, unless NCCL_COMM_BLOCKING=0 puts calls into
-  /// the background.
+  /// Waits until a communicator's call is done. It is done at once unless NCCL_COMM_BLOCKING=0 puts calls
+  /// into the background.
   void settle(const Link& link, ncclResult_t result, const char* call);
   void connect(Link& link, Use use, int rank, int size);
 
   Nccl library_;
   Backend& backend_;
   Waiting& waiting_;
-  std::mutex mutex_;          ///< the watchdog looks too
-  std::vector<Link*> alive_;  ///< in the order in which they were made
+  std::mutex mutex_;          ///< for alive_, at which the watchdog looks too
+  std::vector<Link*> alive_;  ///< ordered as they were made
 };
 
 }  // namespace mindpipe

@@ -6,7 +6,7 @@
 
 namespace mindpipe {
 
-/// This process's place in the grid and its four groups.
+/// Place of this process in the grid, and the four groups that it is in.
 class ProcessGrid {
  public:
   /// Collective over `world`, whose ranks the degrees of `shape` must multiply to.
@@ -15,9 +15,8 @@ class ProcessGrid {
   const Coord& shape() const { return shape_; }
   const Coord& coord() const { return coord_; }
   int rank() const { return rank_at(shape_, coord_); }
-  MPI_Comm along(Axis axis) const {
-    return along_[static_cast<int>(axis)].get();
-  }  ///< ranks that differ from this one in `axis` only
+  /// The ranks that differ from this one in `axis` only.
+  MPI_Comm along(Axis axis) const { return along_[static_cast<int>(axis)].get(); }
 
  private:
   Coord shape_, coord_;

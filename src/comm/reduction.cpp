@@ -8,7 +8,7 @@
 namespace mindpipe {
 namespace {
 
-/// What arrives of one part: less than the part itself but for the rounding of its pieces.
+/// Bytes that arrive of one part, at most: less than the part itself but for the rounding of its pieces.
 std::size_t most_arriving(int ranks) {
   return static_cast<std::size_t>(longest_part(ranks)) + static_cast<std::size_t>(ranks) * alignment;
 }
@@ -32,7 +32,7 @@ Reductions::Request Reductions::begin(Exchange::Halves halves, std::vector<Tenso
       halves == Exchange::Halves::gather ? 0 : Exchange::scratch_bytes(size(), job.pieces[rank()].bytes());
   MP_CHECK(size() == 1 || arriving <= most_arriving(size()),
            "{} bytes arrive of one part, where a part brings {} at most", arriving, most_arriving(size()));
-  job.finished = size() == 1 || is_mutated(name_of(axis_), job.name());
+  job.finished = size() == 1 || is_left_out(name_of(axis_), job.name());
   queue_.push_back(std::move(job));
   progress();
   return next_++;

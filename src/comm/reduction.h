@@ -16,10 +16,11 @@ namespace mindpipe {
 
 /// Sums and gathers between the ranks of a group that go on while the rank computes: begun, moved by
 /// `progress`, asked for later. First in, first out; all ranks of the group begin the same ones in the same
-/// order. What is long, the caller begins in parts (comm/parts.h), a few of which are under way at a time.
+/// order. The caller begins what is long in parts (core/bulk_parts.h), a few of which are under way at a
+/// time.
 ///
-/// What is summed is the root of this rank's own subtree of logical shards; the rest of the tree runs over
-/// the ranks, every node rounded to the dtype, as in Communicator. pieces[r] is the piece that rank r owns;
+/// Each rank brings the root of its own subtree of logical shards; the rest of the tree runs over the ranks,
+/// every node rounded to the dtype, as in Communicator. pieces[r] is the piece that rank r owns;
 /// sizes are equal on all ranks and may be zero. Where the group has a transport, messages and additions go
 /// into the device's current queue at once, and are done for the host with that.
 class Reductions {
@@ -30,36 +31,37 @@ class Reductions {
   /// A group of one: everything is done at once.
   explicit Reductions(Backend& backend) : backend_(backend) {}
 
-  /// Takes the room for what arrives of `parts_ahead` parts, of each Exchange::scratch_bytes of this rank's
-  /// own piece. Without it, the room grows to the largest ones.
+  /// Takes the room for what arrives of `parts_ahead` parts, `part_scratch` bytes for each:
+  /// Exchange::scratch_bytes of this rank's own piece. Without it, the room grows to the largest parts.
   void reserve(std::size_t part_scratch);
 
   int size() const { return group_ ? group_->size() : 1; }
   int rank() const { return group_ ? group_->rank() : 0; }
 
-  /// All pieces = the tree sums of all ranks' pieces.
+  /// Begins a sum: all pieces = the tree sums of all ranks' pieces.
   Request sum(std::vector<Tensor> pieces) { return begin(Exchange::Halves::both, std::move(pieces), {}); }
-  /// The tree sum of this rank's own piece goes to `own`, or stays in its place; the other pieces stay as
-  /// they are.
+  /// Begins a sum whose result every rank gets of its own piece only, in `own` or in the piece's place; the
+  /// other pieces stay as they are.
   Request sum_scatter(std::vector<Tensor> pieces, const Tensor& own = {}) {
     return begin(Exchange::Halves::scatter, std::move(pieces), own);
   }
-  /// The other ranks' pieces arrive from where they are owned.
+  /// Begins a gather: the other ranks' pieces arrive from their owners.
   Request gather(std::vector<Tensor> pieces) {
     return begin(Exchange::Halves::gather, std::move(pieces), {});
   }
 
-  /// Whether one more of this class may begin: no higher class has something on its way out, and there is
-  /// room for what arrives.
+  /// Whether one more sum or gather of this class may begin: no higher class has something on its way out,
+  /// and there is room for what arrives.
   bool may_begin(TrafficClass kind) const;
   bool done(Request request) const { return request < finished_; }
-  /// Moves what can be moved.
+  /// Moves everything under way as far as possible without waiting.
   void progress();
   void wait(Request request);
   std::size_t under_way() const { return queue_.size(); }
-  /// What a request that is not done waits for, in words.
+  /// Says in words what a request that is not done waits for.
   std::string describe(Request request) const;
-  static constexpr int parts_ahead = 2;  ///< so that one part's messages travel while another's are added
+  /// Parts under way at a time: one part's messages travel while another's are added.
+  static constexpr int parts_ahead = 2;
 
  private:
   struct Job {
@@ -87,11 +89,11 @@ class Reductions {
   std::unique_ptr<Group> group_;
   Axis axis_ = Axis::data;
   TrafficLedger* ledger_ = nullptr;
-  std::array<WorkArea, parts_ahead> scratch_;  ///< what arrives, for each that may be under way
-  std::deque<Job> queue_;                      ///< not finished, in order
+  std::array<WorkArea, parts_ahead> scratch_;  ///< what arrives of each exchange under way
+  std::deque<Job> queue_;                      ///< jobs that are not finished, in order
   std::deque<int> free_slots_;
   Request next_ = 0, finished_ = 0;
-  bool moving_ = false;  ///< in progress(): an addition of its own comes by here again
+  bool moving_ = false;  ///< inside progress(), which an addition calls again
 };
 
 }  // namespace mindpipe

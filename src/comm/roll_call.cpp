@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* prefix = "watchdog-";
 
-/// The rank whose answer has this file name, or -1.
+/// Number of the rank whose answer has this file name, or -1.
 int rank_of(const std::string& name) {
   const std::string stem = prefix;
   if (!name.starts_with(stem) || !name.ends_with(".txt") || name.size() <= stem.size() + 4) return -1;
@@ -38,7 +38,7 @@ bool is_earlier(const fs::path& path, RollCall::Time start) {
   return !problem && written < start;
 }
 
-/// "rank 2 on node7", "rank 2 on node7, rank 3 on node7 and 5 more".
+/// Text of a list of ranks: "rank 2 on node7", "rank 2 on node7, rank 3 on node7 and 5 more".
 std::string names_of(const std::vector<int>& ranks, const std::vector<std::string>& where) {
   constexpr std::size_t most = 4;
   std::string text;
@@ -51,7 +51,7 @@ std::string names_of(const std::vector<int>& ranks, const std::vector<std::strin
   return ranks.size() > most ? fmt::format("{} and {} more", text, ranks.size() - most) : text;
 }
 
-/// What the first of those who wait for this rank says; else the first answer.
+/// Text of the first answer that waits for this rank; else of the first answer.
 std::string witness_of(int rank, const std::vector<Answer>& answers) {
   const auto found = std::find_if(answers.begin(), answers.end(),
                                   [&](const Answer& answer) { return answer.waits_for(rank); });

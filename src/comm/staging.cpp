@@ -4,7 +4,7 @@
 
 namespace mindpipe {
 
-/// Few sizes, so that blocks fit again.
+/// Size of the block for `bytes`: a power of two, so that blocks fit again.
 std::size_t Staging::block_bytes(std::size_t bytes) { return std::max(alignment, std::bit_ceil(bytes)); }
 
 Staging::~Staging() {

@@ -11,7 +11,7 @@ namespace mindpipe {
 /// so far. Blocks are kept and used again. One for each rank.
 class Staging {
  public:
-  /// `pinned`: where blocks come from.
+  /// Staging for tensors of `backend`; blocks come from `pinned`.
   Staging(Backend& backend, Memory& pinned) : backend_(backend), pinned_(pinned) {}
   Staging(const Staging&) = delete;
   ~Staging();
@@ -19,10 +19,11 @@ class Staging {
   void* take(std::size_t bytes);
   void give_back(void* block, std::size_t bytes);
 
-  /// Both return an event that `finished` answers for.
+  /// Copies out of the backend's memory into a block; returns an event that `finished` answers for.
   std::uint64_t copy_out(void* from, void* block, std::size_t bytes) {
     return copy(from, block, bytes, copy_out_queue);
   }
+  /// Copies from a block into the backend's memory; returns an event that `finished` answers for.
   std::uint64_t copy_in(void* block, void* to, std::size_t bytes) {
     return copy(block, to, bytes, copy_in_queue);
   }
@@ -34,7 +35,7 @@ class Staging {
 
   Backend& backend_;
   Memory& pinned_;
-  std::map<std::size_t, std::vector<void*>> free_;  ///< by size
+  std::map<std::size_t, std::vector<void*>> free_;  ///< free blocks by their size
 };
 
 }  // namespace mindpipe

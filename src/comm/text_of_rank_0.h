@@ -5,10 +5,10 @@
 
 namespace mindpipe {
 
-/// What rank 0 has for `text`. Collective over the world.
+/// The `text` that rank 0 passes, on every rank. Collective over the world.
 std::string text_of_rank_0(const World& world, const std::string& text);
 /// Whether `problem` holds on this rank and on none before it: this rank is the one to fail. Where it holds
-/// on another, this call does not return, for that one ends the job. Collective over the world.
+/// on another rank, this call does not return, because that rank ends the job. Collective over the world.
 bool is_first_with(const World& world, bool problem);
 
 }  // namespace mindpipe

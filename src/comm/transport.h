@@ -9,13 +9,13 @@
 
 namespace mindpipe {
 
-/// Messages between the ranks of a group that a device's queues carry: they are put into the backend's
-/// current queue, as its operations are, travel when their turn comes there, and the host waits for none of
-/// them.
+/// Carries messages between the ranks of a group in a device's queues. Messages are put into the backend's
+/// current queue, as operations are, and travel when their turn comes there; the host waits for none of them.
 ///
-/// There are no tags. What one rank puts for another arrives in that order, so both ends list the same sizes.
+/// There are no tags. What one rank puts for another arrives in the order of putting, so both ends list the
+/// same sizes.
 /// Over all transports of a rank a message may start only when those that were put before it have started:
-/// all ranks put theirs in along one common order (the tickets of a program, and inside a pass the order of
+/// all ranks put them in along one common order (the tickets of a program, and inside a pass the order of
 /// its layers), or the job stands still.
 class Transport {
  public:
@@ -28,25 +28,25 @@ class Transport {
   };
 
   virtual ~Transport() = default;
-  /// These travel together: none waits for another, but what goes between the same two ranks in one direction
-  /// stays in order.
+  /// Puts messages in that travel together: none waits for another, but those between the same two ranks in
+  /// one direction stay in order.
   virtual void put(std::span<const Parcel> parcels) = 0;
 };
 
-/// Where a rank gets its transports from, before the first step. One for each rank.
+/// Makes a rank's transports, before the first step. There is one object for each rank.
 class Transports {
  public:
   enum class Use : std::uint8_t {
     sums,     ///< messages of any size, which may take all of the link
-    scalars,  ///< a few bytes
-    channel,  ///< from rank 0 of two to rank 1: runs beside computing and takes little of the device
+    scalars,  ///< messages of a few bytes
+    channel,  ///< messages from rank 0 of two to rank 1, beside computing: they take little of the device
   };
   virtual ~Transports() = default;
-  /// Collective over `ranks`, which are needed no longer afterwards; all ranks make theirs in one common
-  /// order. `name`: for sentences.
+  /// Makes a transport among `ranks`, a communicator that is not needed afterwards; `name` is for sentences.
+  /// Collective over `ranks`; all ranks make their transports in one common order.
   virtual std::unique_ptr<Transport> among(MPI_Comm ranks, Use use, const std::string& name) = 0;
-  /// What has gone wrong in the background, in a sentence; empty: nothing. The watchdog asks, from its own
-  /// thread, at any time.
+  /// Sentence that says what has gone wrong in the background; empty: nothing. The watchdog asks at any time,
+  /// from a thread of its own.
   virtual std::string trouble() { return ""; }
 };
 

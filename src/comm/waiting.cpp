@@ -8,16 +8,16 @@
 namespace mindpipe {
 namespace {
 
-constexpr std::int64_t long_wait_ns =
-    20 * 1000 * 1000;  // a wait that is worth a line in the watchdog's sentence
-constexpr std::int64_t describe_again_ns =
-    250 * 1000 * 1000;  // of those who are late at first, most come: the line names who is missing now
+// A wait that is so long is worth a line in the watchdog's sentence.
+constexpr std::int64_t long_wait_ns = 20 * 1000 * 1000;
+// Most ranks that are late at first come in this time: the line then names those that are still missing.
+constexpr std::int64_t describe_again_ns = 250 * 1000 * 1000;
 
 }  // namespace
 
 void Waiting::pause(Turn& turn, const Describe& describe) {
   if (hook_ && !in_hook_) {
-    in_hook_ = true;  // an operation of the hook's own may come by here again
+    in_hook_ = true;  // an operation inside the hook may come by here again
     hook_();
     in_hook_ = false;
   }
@@ -29,20 +29,20 @@ void Waiting::pause(Turn& turn, const Describe& describe) {
   if (watchdog_ == nullptr) return;
   const std::int64_t now = now_ns();
   if (now - turn.start < long_wait_ns || now - turn.described < describe_again_ns) return;
-  watchdog_->waits_for(describe(), turn.start);
+  watchdog_->begin_wait(describe(), turn.start);
   turn.described = now;
 }
 
 void Waiting::blocked(const Describe& describe, const std::function<void()>& call) {
   const std::int64_t start = now_ns();
-  if (watchdog_ != nullptr) watchdog_->waits_for(describe(), start);
+  if (watchdog_ != nullptr) watchdog_->begin_wait(describe(), start);
   call();
-  if (watchdog_ != nullptr) watchdog_->waits_for("");
+  if (watchdog_ != nullptr) watchdog_->end_wait();
   seconds_ += seconds_since(start);
 }
 
 void Waiting::ended(const Turn& turn) {
-  if (turn.described != 0) watchdog_->waits_for("");
+  if (turn.described != 0) watchdog_->end_wait();
   seconds_ += seconds_since(turn.start);
 }
 

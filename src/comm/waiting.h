@@ -15,9 +15,9 @@ class Watchdog;
 /// and kernels may be as short.
 class Pace {
  public:
-  /// Calls `look` unless the last one has only just ended. A look takes a sixty-fourth of the time between
-  /// two, but where it is long: then it has moved something, or MPI has yielded the processor to another
-  /// process, and the next is due soon.
+  /// Calls `look` unless the last look has only just ended. Looks take a sixty-fourth of the time, except
+  /// long ones: those have moved something, or MPI has yielded the processor to another process, and the next
+  /// is due soon.
   template <class Look>
   void look(Look&& look) {
     const std::int64_t start = now_ns();
@@ -32,20 +32,25 @@ class Pace {
   std::int64_t next_ = 0;
 };
 
-/// How this rank waits for others: it lets its other queues move, spins at first, then sleeps 50 to 200 us at
-/// a time when ranks outnumber processors. A wait that gets long is described to the watchdog. One for each
-/// rank.
+/// Waits for other ranks: lets this rank's other queues move, spins at first, then sleeps 50 to 200 us at a
+/// time when ranks outnumber processors. A wait that gets long is described to the watchdog. There is one
+/// object for each rank.
 class Waiting {
  public:
   using Describe = std::function<std::string()>;
 
-  /// Called in every turn of a wait: moves whatever else is under way. It must not wait itself.
+  /// Sets what is called in every turn of a wait, to move whatever else is under way. It must not wait
+  /// itself.
   void on_progress(std::function<void()> hook) { hook_ = std::move(hook); }
-  /// Whether ranks outnumber processors here, so that a rank that spins takes time from the one it waits for.
+  /// Says whether ranks outnumber processors here, so that a rank that spins takes time from the one it waits
+  /// for.
   void set_crowded(bool crowded) { crowded_ = crowded; }
-  /// How many turns a crowded rank spins before it sleeps, and how long it sleeps at most. Ranks that only
-  /// imitate computing, many to a processor, spin little.
-  void set_patience(int spins, int longest_sleep_us) { spins_ = spins, longest_sleep_us_ = longest_sleep_us; }
+  /// Sets how many turns a crowded rank spins before it sleeps, and how long it sleeps at most. Ranks that
+  /// only imitate computing, many to a processor, spin little.
+  void set_patience(int spins, int longest_sleep_us) {
+    spins_ = spins;
+    longest_sleep_us_ = longest_sleep_us;
+  }
   void set_watchdog(Watchdog* watchdog) { watchdog_ = watchdog; }
 
   /// Returns once `done()` holds. `describe` says what is waited for; it is asked for only when the wait gets
@@ -59,19 +64,19 @@ class Waiting {
   }
   /// Makes a call that waits for others by itself, and tells the watchdog.
   void blocked(const Describe& describe, const std::function<void()>& call);
-  /// Where this rank's traffic of all groups and channels meets.
+  /// The gate where this rank's traffic of all groups and channels meets.
   TrafficGate& gate() { return gate_; }
-  /// What messages of memory that MPI cannot read pass through; none where it can.
+  /// Sets what messages pass through where MPI cannot read the tensors' memory; null where it can.
   void set_staging(Staging* staging) { staging_ = staging; }
   Staging* staging() const { return staging_; }
-  /// Seconds spent waiting so far.
+  /// Seconds that this rank has waited so far.
   double seconds() const { return seconds_; }
 
  private:
   struct Turn {
     std::int64_t start;
     int count = 0;
-    std::int64_t described = 0;  ///< when it was last; 0: not yet
+    std::int64_t described = 0;  ///< when the watchdog was told last; 0: not yet
   };
   void pause(Turn& turn, const Describe& describe);
   void ended(const Turn& turn);

@@ -23,15 +23,15 @@ constexpr double slept_through = 0.4, shortest_grace = 0.5;
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-/// What one rank needs for its last report.
+/// A rank's last words, and whom else to ask before they are said.
 struct Report {
   Answer mine;
   std::string what;  ///< "step 3 has taken ..."
   RollCall roll;
-  std::vector<std::string> where;  ///< of each rank
+  std::vector<std::string> where;  ///< where each rank is
   double grace;                    ///< how far apart the ranks may give up
 
-  /// Straight to the descriptor: another thread may hold the locks of the streams.
+  /// Writes the sentence straight to the descriptor: another thread may hold the locks of the streams.
   void say(const std::string& why) const {
     const std::string sentence =
         fmt::format("{}: {}; the job ends with exit code {}", what, why, static_cast<int>(Exit::watchdog));
@@ -40,7 +40,7 @@ struct Report {
     say_last_words(static_cast<int>(Exit::watchdog), sentence);
   }
 
-  /// The lowest rank that answers is_rank_0 and ends the job; the others speak only if nobody has.
+  /// The lowest rank that answers speaks and ends the job; the others speak only if nobody has.
   void call_the_roll() const {
     if (where.size() < 2 || !roll.answer(mine)) return say(mine.text);
     std::vector<Answer> answers;
@@ -72,7 +72,8 @@ void Watchdog::arm(double seconds, std::string phase, std::string setting) {
     armed_ = true;
     limit_ = seconds;
     begun_ = now_ns();
-    phase_ = std::move(phase), setting_ = std::move(setting);
+    phase_ = std::move(phase);
+    setting_ = std::move(setting);
   }
   changed_.notify_one();
 }
@@ -82,10 +83,10 @@ void Watchdog::disarm() {
   armed_ = false;
 }
 
-void Watchdog::waits_for(std::string text, std::int64_t since_ns) {
+void Watchdog::begin_wait(std::string text, std::int64_t since_ns) {
   const std::lock_guard lock(mutex_);
-  waits_for_ = std::move(text);
-  waits_since_ = since_ns;
+  wait_ = std::move(text);
+  wait_since_ = since_ns;
 }
 
 void Watchdog::call_roll_in(std::string directory, std::vector<std::string> where) {
@@ -121,8 +122,8 @@ void Watchdog::watch() {
   }
 }
 
-/// Several ranks may learn of it: the lowest is_rank_0, and the others have been ended before their turn
-/// comes.
+/// Reports what has gone wrong in the background. Several ranks may learn of it: the lowest speaks, and the
+/// others have been ended before their turn comes.
 void Watchdog::report(const std::string& trouble) const {
   sleep_for(std::min(2.0, 0.02 * rank_));
   const std::string sentence = fmt::format("rank {} on {}, in {}: {}; the job ends with exit code {}", rank_,
@@ -136,11 +137,11 @@ void Watchdog::report(const std::string& trouble) const {
 void Watchdog::bark(double seconds) const {
   // Who has waited for a part of the time only has got what it needed before, and will again: it is at work
   // as far as others go.
-  const double waited = waits_for_.empty() ? 0 : seconds_since(waits_since_);
-  const std::string state =
-      waits_for_.empty()     ? "is in no wait: it computes, reads or writes"
-      : waited < seconds / 2 ? fmt::format("is in no long wait: {:.1f} s so far for {}", waited, waits_for_)
-                             : fmt::format("has waited {:.1f} s for {}", waited, waits_for_);
+  const double waited = wait_.empty() ? 0 : seconds_since(wait_since_);
+  const std::string state = wait_.empty() ? "is in no wait: it computes, reads or writes"
+                            : waited < seconds / 2
+                                ? fmt::format("is in no long wait: {:.1f} s so far for {}", waited, wait_)
+                                : fmt::format("has waited {:.1f} s for {}", waited, wait_);
   const Report report{
       {rank_, fmt::format("rank {} on {} {}", rank_, host_name(), state)},
       fmt::format("watchdog: {} has taken {:.1f} s (limit {:.1f} s, {})", phase_, seconds, limit_, setting_),

@@ -29,7 +29,7 @@ Wire::Wire(Wire&& other) noexcept
       request_(std::exchange(other.request_, MPI_REQUEST_NULL)),
       event_(other.event_) {}
 
-/// A message that was given up: MPI may still write to its memory, so a block is not used again.
+/// Gives up a message that is not done: MPI may still write to its memory, so a block is not used again.
 Wire::~Wire() {
   if (request_ != MPI_REQUEST_NULL && mpi_is_up()) MPI_Request_free(&request_);
 }

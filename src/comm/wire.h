@@ -8,14 +8,13 @@
 
 namespace mindpipe {
 
-/// How the bytes of tensors get to another rank.
+/// Route by which the bytes of tensors get to another rank.
 struct Route {
   enum class Kind : std::uint8_t {
-    memory,   ///< MPI reads and writes them where they are
-    counted,  ///< not at all: addresses are counted and never followed, messages are real, but empty
-    staged,   ///< through pinned memory of the host
-    queued,   ///< by the device itself, in its current queue; a message is done for the host when it has been
-              ///< put in
+    memory,   ///< MPI reads and writes the bytes where they are
+    counted,  ///< no bytes travel: addresses are counted and never followed, messages are real, but empty
+    staged,   ///< the bytes pass through pinned memory of the host
+    queued,   ///< the device carries them in its current queue; once put in, a message is done for the host
   };
   Kind kind = Kind::memory;
   Staging* staging = nullptr;
@@ -28,7 +27,7 @@ class Wire {
  public:
   enum class Way : std::uint8_t {
     send,
-    send_when_met,  ///< ends when its receiver is there
+    send_when_met,  ///< a send that ends when its receiver is there
     receive,
   };
   Wire(const Route& route, Way way, void* data, std::size_t bytes, int peer, int tag, MPI_Comm comm);
@@ -36,16 +35,18 @@ class Wire {
   Wire& operator=(Wire&&) = delete;
   ~Wire();
 
-  /// Goes as far as it can; true once the bytes are where they should be and the memory is free again.
+  /// Moves the message on as far as possible; true once the bytes are where they should be and the memory is
+  /// free again.
   bool done();
-  /// Whether MPI has it: from then on a message to the same peer under the same tag cannot overtake it.
+  /// Whether MPI has the message: from then on a message to the same peer under the same tag cannot overtake
+  /// it.
   bool handed_over() const { return stage_ != Stage::copying_out; }
-  /// Whether something is missing for it to be done, as far as MPI knows now.
+  /// Whether the message is still not done, as far as MPI knows now.
   bool pending() const;
   bool sends() const { return way_ != Way::receive; }
   int peer() const { return peer_; }
   std::size_t bytes() const { return bytes_; }
-  /// What arrived of a receive that is done.
+  /// Bytes that have arrived, once a receive is done.
   std::size_t received() const { return received_; }
 
  private:

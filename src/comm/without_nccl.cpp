@@ -1,7 +1,7 @@
 #include "comm/device_transports.h"
 #include "core/check.h"
 
-// A build without CUDA or without NCCL's header.
+// What device_transports.h declares, in a build without CUDA or without NCCL's header.
 namespace mindpipe {
 
 int nccl_built_with() { return 0; }

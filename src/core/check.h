@@ -7,7 +7,7 @@
 
 namespace mindpipe {
 
-/// What the process tells its launcher. The numbers are a promise to batch scripts.
+/// Exit codes: what the process tells its launcher. The numbers are a promise to batch scripts.
 enum class Exit : int {
   done = 0,
   internal = 1,
@@ -32,7 +32,7 @@ struct Error : std::runtime_error {
   Exit code;
 };
 
-/// fail(Exit::bad_data, "{}: token {} at offset {} (the vocabulary has {})", ...)
+/// Throws an Error: fail(Exit::bad_data, "{}: token {} at offset {} (the vocabulary has {})", ...)
 template <class... Parts>
 [[noreturn]] void fail(Exit code, fmt::format_string<Parts...> sentence, Parts&&... parts) {
   throw Error(code, fmt::format(sentence, std::forward<Parts>(parts)...));
@@ -40,14 +40,14 @@ template <class... Parts>
 
 }  // namespace mindpipe
 
-/// What a user can get wrong. Always on: MP_REQUIRE(rows > 0, Exit::bad_data, "batch has {} rows (at least
-/// 1)", rows)
+/// Checks what a user can get wrong. Always on: MP_REQUIRE(rows > 0, Exit::bad_data, "batch has {} rows (at
+/// least 1)", rows)
 #define MP_REQUIRE(condition, code, ...)                   \
   do {                                                     \
     if (!(condition)) ::mindpipe::fail(code, __VA_ARGS__); \
   } while (false)
 
-/// What only a mistake of ours can break. Always on; says where.
+/// Checks what only a mistake of ours can break. Always on; says where.
 #define MP_CHECK(condition, ...)                                                    \
   do {                                                                              \
     if (!(condition))                                                               \

@@ -2,9 +2,9 @@
 
 namespace mindpipe {
 
-/// What mpirun or srun told this process, before MPI is up.
+/// This process's place in its job, as mpirun or srun told it in the environment, before MPI is up.
 struct Launch {
-  bool launched = false;
+  bool launched = false;  ///< false: nobody launched it, and it is a job of one rank
   int rank = 0;
   int ranks = 1;  ///< 0: the launcher did not say
 };

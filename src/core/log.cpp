@@ -14,7 +14,7 @@ struct Log {
   std::string mark;
   std::FILE* stream = stderr;
   bool terminal = isatty(STDERR_FILENO) != 0;
-  std::size_t open_width = 0;  // of the progress line that stands on the terminal, unfinished
+  std::size_t open_width = 0;  // columns of the unfinished progress line on the terminal
 };
 
 Log& the_log() {

@@ -3,9 +3,9 @@
 
 namespace mindpipe {
 
-/// What stands before every line of news from now on: "emulated: " in a run that computes nothing.
+/// Sets what stands before every line of news from now on: "emulated: " in a run that computes nothing.
 void set_log_mark(std::string mark);
-/// The text with the mark before each of its lines, but empty ones.
+/// `text` with the log's mark before each line that is not empty.
 std::string marked(const std::string& text);
 
 }  // namespace mindpipe

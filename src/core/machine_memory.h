@@ -5,16 +5,17 @@
 
 namespace mindpipe {
 
-/// How much memory there is, and what says so.
+/// Limit of the memory that a process may use, and where it stands.
 struct MemoryLimit {
-  std::int64_t bytes = 0;  ///< 0: it could not be found out, or there is no limit
+  std::int64_t bytes = 0;  ///< 0: there is no limit, or none could be found
   std::string name;
 };
 
-/// The files that may limit the memory of a process with this /proc/self/cgroup, from its own group to the
-/// root, of either version.
+/// Paths of the files that may limit the memory of a process whose /proc/self/cgroup says `groups`, from its
+/// own group to the root, for either version of cgroups.
 std::vector<std::string> limit_files(const std::string& groups);
-/// What such a file says, in bytes; 0: no limit ("max", or the first version's enormous number).
+/// Bytes that the text of a cgroup's limit file allows; 0: no limit ("max", or the first version's enormous
+/// number).
 std::int64_t limit_in(const std::string& text);
 
 /// The tightest limit on the way from this process's cgroup to the root; 0: none.

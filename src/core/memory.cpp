@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t page = 4096, huge = std::size_t{2} << 20;
 bool is_large(std::size_t bytes) { return bytes >= 2 * huge; }
 
-/// Large blocks are the system's own pages, zero until they are written, and huge ones where there are such:
-/// fewer faults at the start, fewer misses in every product.
+/// Takes a large block as pages of the system, zero until they are written, and as huge pages where there are
+/// such: fewer faults at the start, fewer misses in every product.
 void* allocate_host(std::size_t bytes) {
   if (!is_large(bytes)) return std::aligned_alloc(alignment, bytes);
   const std::size_t pages = (bytes + page - 1) / page * page;

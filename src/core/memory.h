@@ -8,20 +8,21 @@
 
 namespace mindpipe {
 
-/// What memory is for; the ledger has a line for each.
+/// Class of use of memory; the ledger has a line for each.
 enum class MemoryClass { values, gradients, optimizer, activations, boundary, workspace };
 inline constexpr std::array memory_classes{MemoryClass::values,    MemoryClass::gradients,
                                            MemoryClass::optimizer, MemoryClass::activations,
                                            MemoryClass::boundary,  MemoryClass::workspace};
 const char* name_of(MemoryClass kind);
 
+/// Alignment, in bytes, of every tensor and block.
 inline constexpr std::size_t alignment = 256;
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 inline std::size_t bytes_for(const Shape& shape, DType dtype) {
   return aligned(static_cast<std::size_t>(shape.count()) * bytes_of(dtype));
 }
 
-/// Where blocks of memory come from: the host's memory, the memory of the GPU that this thread has chosen
+/// Source of blocks of memory: the host's memory, the memory of the GPU that this thread has chosen
 /// (`device`), host memory that the GPU can reach at full speed (`pinned`), or nowhere (`counted`: sizes are
 /// added up and addresses are never followed). Keeps the ledger by class and refuses to go beyond the limit.
 class Memory {
@@ -33,16 +34,16 @@ class Memory {
 
   void* allocate(std::size_t bytes, MemoryClass use);
   void release(void* address, std::size_t bytes, MemoryClass use) noexcept;
-  /// Whether so large a block is zero when it is new, and no page of it is touched yet.
+  /// Whether a block of `bytes` is zero when it is new, with no page of it touched yet.
   bool gives_zeros(std::size_t bytes) const;
   std::size_t allocated(MemoryClass use) const { return allocated_[static_cast<int>(use)]; }
   std::size_t allocated() const;
   std::size_t limit() const { return limit_; }
   Kind kind() const { return kind_; }
-  /// What arenas have ever held: the high-water mark of each, added up (they lend each other nothing).
+  /// Bytes that arenas have ever held: the high-water mark of each, added up (they lend each other nothing).
   std::size_t used(MemoryClass use) const { return used_[static_cast<int>(use)]; }
   std::size_t used() const;
-  /// One line per class: the ledger that is printed before step 0 and when memory runs out.
+  /// The ledger, a line for each class, that is printed before step 0 and when memory runs out.
   std::string ledger() const;
 
   /// While one of these lives nothing may be allocated: a step works in what was taken before it.
@@ -82,7 +83,7 @@ class Arena {
   Tensor take(const Shape& shape, DType dtype);
   std::size_t mark() const { return used_; }
   void release(std::size_t mark) { used_ = mark; }
-  void forget();  ///< empties it, and what is the most that was ever in use begins anew
+  void forget();  ///< empties the arena; peak() begins anew
   std::size_t size() const { return size_; }
   std::size_t peak() const { return peak_; }  ///< the most that was ever in use
   bool holds(const void* address) const;
@@ -99,9 +100,9 @@ class Arena {
 /// Working memory for one use at a time: as large as was reserved, and larger only once a use asks for more.
 class WorkArea {
  public:
-  /// Makes it `bytes` large, no more and no less; what was in it is lost.
+  /// Makes the area `bytes` large, no more and no less; its contents are lost.
   void reserve(Memory& memory, std::size_t bytes);
-  /// `bytes` of it; what the use before left is lost.
+  /// Hands out `bytes` of the area; what the use before left is lost.
   void* take(Memory& memory, std::size_t bytes);
   std::size_t size() const { return arena_.size(); }
 

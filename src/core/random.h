@@ -31,14 +31,14 @@ constexpr std::uint64_t purpose_of(std::string_view name) {
   return hash;
 }
 
-/// Randomness is a function, not a state: (seed, purpose, step, sample) name a stream, an element index a
-/// word of it.
+/// Stream of random words. Randomness is a function, not a state: (seed, purpose, step, sample) name a
+/// stream, an element index a word of it.
 struct RandomStream {
   std::uint64_t seed = 0, purpose = 0;
   std::uint32_t step = 0, sample = 0;
 
-  std::array<std::uint32_t, 2> key()
-      const {  // splitmix64 of both, so that near seeds and purposes are far apart
+  /// The key of Philox: splitmix64 of seed and purpose, so that near ones are far apart.
+  std::array<std::uint32_t, 2> key() const {
     std::uint64_t z = seed * 0x9E3779B97F4A7C15u + purpose;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -51,14 +51,14 @@ struct RandomStream {
                   key());
   }
   std::uint32_t word(std::uint64_t element) const { return words(element / 4)[element % 4]; }
-  double uniform(std::uint64_t element) const;  ///< in (0, 1)
+  double uniform(std::uint64_t element) const;  ///< a number in (0, 1)
   double normal(std::uint64_t element) const {
     float x;
     normals(element, 1, 1, &x);
     return x;
   }
-  /// Elements [first, first + count): mean 0 and the given deviation, one word each. kernels/cpu/normals.h is
-  /// the fast one.
+  /// Writes normal deviates of elements [first, first + count): mean 0 and the given deviation, one word
+  /// each. kernels/cpu/normals.h has the fast version.
   void normals(std::uint64_t first, std::uint64_t count, float deviation, float* out) const;
 };
 

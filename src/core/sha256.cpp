@@ -41,7 +41,14 @@ void Sha256::mix(const std::uint8_t* block) {
                               ((e & f) ^ (~e & g)) + constants[i] + w[i];
     const std::uint32_t two =
         (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-    h = g, g = f, f = e, e = d + one, d = c, c = b, b = a, a = one + two;
+    h = g;
+    g = f;
+    f = e;
+    e = d + one;
+    d = c;
+    c = b;
+    b = a;
+    a = one + two;
   }
   const std::array<std::uint32_t, 8> mixed{a, b, c, d, e, f, g, h};
   for (int i = 0; i < 8; ++i) state_[i] += mixed[i];
@@ -52,7 +59,9 @@ void Sha256::add(const void* data, std::size_t bytes) {
   while (bytes > 0) {
     const std::size_t held = bytes_ % block_bytes, taken = std::min(bytes, block_bytes - held);
     std::memcpy(block_.data() + held, from, taken);
-    bytes_ += taken, from += taken, bytes -= taken;
+    bytes_ += taken;
+    from += taken;
+    bytes -= taken;
     if (held + taken == block_bytes) mix(block_.data());
   }
 }

@@ -12,7 +12,7 @@ class Sha256 {
   using Digest = std::array<std::uint8_t, 32>;
 
   void add(const void* data, std::size_t bytes);
-  /// Of everything so far; nothing may be added afterwards.
+  /// The digest of everything added so far; nothing may be added afterwards.
   Digest end();
 
  private:
@@ -25,7 +25,7 @@ class Sha256 {
   std::uint64_t bytes_ = 0;
 };
 
-/// 64 lower-case digits.
+/// The digest as 64 lower-case hexadecimal digits.
 std::string to_string(const Sha256::Digest& digest);
 
 }  // namespace mindpipe

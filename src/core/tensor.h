@@ -15,7 +15,7 @@ constexpr std::size_t bytes_of(DType t) {
 }
 const char* name_of(DType dtype);
 
-/// Extents, outermost first. At most four, always contiguous: there are no strides to get wrong.
+/// Extents of a tensor, outermost first. At most four, always contiguous: there are no strides to get wrong.
 struct Shape {
   std::array<std::int64_t, 4> extent{};
   int rank = 0;
@@ -53,7 +53,7 @@ struct Tensor {
   std::int64_t rows() const { return shape.rows(); }
   std::int64_t cols() const { return shape.cols(); }
   std::size_t bytes() const { return static_cast<std::size_t>(count()) * bytes_of(dtype); }
-  /// The same elements under another shape.
+  /// This tensor's elements under another shape.
   Tensor reshaped(const Shape& other) const;
   /// Element `i` of the outermost extent: of [shard][rows][columns], shard i.
   Tensor at(std::int64_t i) const;

@@ -49,9 +49,9 @@ Verdict verdict_of(const std::exception_ptr& problem) {
   }
 }
 
-/// Mostly, what fails on one rank fails on all. Each gives those below it the time to say so and the launcher
-/// the time to end it; it goes on, and is_rank_0, when nobody has. A signal may be the launcher's, which
-/// kills soon after.
+/// Gives lower ranks the time to say what failed, which mostly fails on all, and the launcher the time to end
+/// this one. A rank goes on, and speaks, when nobody has. A signal may be the launcher's, which kills soon
+/// after.
 void let_lower_ranks_speak() {
   const int rank = launch().rank;
   if (rank == 0) return;

@@ -9,11 +9,12 @@ namespace mindpipe {
 /// the first lines of main.
 void install_terminate_handler();
 
-/// How a job ends before its time, all of its ranks with it. Without one, std::_Exit ends this process.
+/// Sets how a job is ended before its time, all its ranks with it. Without this, std::_Exit ends this process
+/// only.
 void set_abort(void (*abort)(int exit_code) noexcept);
 
-/// Called with exit code and sentence before the job ends by failure, on the rank that failed; an empty
-/// function takes it back.
+/// Sets what is called with exit code and sentence before the job ends by failure, on the rank that failed;
+/// an empty function takes it back.
 void set_last_words(std::function<void(int exit_code, const std::string& sentence)> last_words);
 
 /// Calls the last words for a thread that ends the job by itself; from any thread, and only once.

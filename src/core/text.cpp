@@ -66,7 +66,7 @@ std::string human_seconds(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.1f} ms", seconds * 1e3);
   if (seconds < 60) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  const std::int64_t whole = std::llround(seconds);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   if (whole < 86400) return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
   return fmt::format("{} d {:02} h", whole / 86400, whole % 86400 / 3600);
@@ -78,7 +78,7 @@ void skip_spaces(std::string_view& text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
 }
 
-/// A plain decimal number at the front of the text, taken off it.
+/// Takes a plain decimal number off the front of the text.
 std::optional<double> take_number(std::string_view& text) {
   if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
   double number = 0;
@@ -94,7 +94,7 @@ struct Scale {
   double factor;
 };
 
-/// A unit's name at the front of the text, taken off it.
+/// Takes a unit's name off the front of the text.
 template <std::size_t N>
 std::optional<double> take_unit(std::string_view& text, const Scale (&scales)[N]) {
   const std::size_t length = std::min(text.find_first_of(" 0123456789"), text.size());

@@ -8,28 +8,29 @@
 namespace mindpipe {
 
 bool all_digits(std::string_view text);
-/// 0, 7, -12: plain digits, so that nothing depends on whose rules read 010, 0x10, 1_000 or 1.0.
+/// Whether `text` is an integer in plain digits (0, 7, -12), so that nothing depends on whose rules read 010,
+/// 0x10, 1_000 or 1.0.
 bool is_plain_integer(std::string_view text);
 
-/// Edits that turn one word into the other: a letter put in, taken out, changed, or swapped with its
-/// neighbour.
+/// Number of edits that turn one word into the other: a letter put in, taken out, changed, or swapped with
+/// its neighbour.
 int edit_distance(std::string_view from, std::string_view to);
 
 /// The candidate that `word` was most likely meant to be; nothing when none is near.
 std::optional<std::string> nearest_spelling(std::string_view word,
                                             const std::vector<std::string>& candidates);
-/// "; did you mean steps?", or nothing when no candidate is near.
+/// End of a sentence about a wrong word: "; did you mean steps?", or nothing when no candidate is near.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 std::string human_bytes(double bytes);      ///< "1.5 GiB"
 std::string human_seconds(double seconds);  ///< "1 h 02 min", "3 min 05 s", "12.3 s", "4.5 ms"
 
-/// "4096", "12 GiB", "500MB": a number of bytes; nothing when it is not one.
+/// The number of bytes that "4096", "12 GiB" or "500MB" says; nothing when it is no number of bytes.
 std::optional<std::int64_t> parse_bytes(std::string_view text);
-/// "90", "1.5h", "23h50m", "30 s": seconds; nothing when it is not a duration.
+/// The seconds that "90", "1.5h", "23h50m" or "30 s" says; nothing when it is no duration.
 std::optional<double> parse_seconds(std::string_view text);
 
-/// The shortest digits that read back to the same bits.
+/// The number in the shortest digits that read back to the same bits.
 std::string shortest(double number);
 bool is_utf8(std::string_view text);
 std::string joined(const std::vector<int>& numbers);  ///< "1, 2, 3"

@@ -3,8 +3,8 @@
 
 namespace mindpipe {
 
-/// What traffic is for, highest class first: a lower class begins no new part while a higher one waits.
-/// `files` is what ranks bring together to be written: weights, the trace.
+/// Class of traffic between ranks by what it is for, the highest first: a lower class begins no new part
+/// while a higher one waits. `files` is what ranks bring together to be written: weights, the trace.
 enum class TrafficClass { scalars, tensor, pipeline, moves, values, gradients, files };
 inline constexpr std::array traffic_classes{
     TrafficClass::scalars, TrafficClass::tensor,    TrafficClass::pipeline, TrafficClass::moves,

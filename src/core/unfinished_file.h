@@ -3,12 +3,12 @@
 
 namespace mindpipe {
 
-/// A file that is being written under a name for the time. It goes with this object, and with the process if
-/// that ends on the way, unless it has become what it was to be: failures end a process without unwinding,
-/// and signals without a thought.
+/// A file that is being written under a name for the time. It is removed with this object, and with a process
+/// that ends on the way, unless it has been given its name for good. Failures end a process without
+/// unwinding, and signals without a thought.
 class UnfinishedFile {
  public:
-  /// Before the file is made.
+  /// Registers the path, before the file is made.
   explicit UnfinishedFile(const std::string& path);
   UnfinishedFile(const UnfinishedFile&) = delete;
   UnfinishedFile& operator=(const UnfinishedFile&) = delete;
@@ -25,8 +25,8 @@ class UnfinishedFile {
   Entry* entry_;
 };
 
-/// Removes all that there are, before a process ends without unwinding. From any thread, also in a signal's
-/// handler.
+/// Removes all unfinished files, before a process ends without unwinding. May be called from any thread, also
+/// in a signal's handler.
 void remove_unfinished_files() noexcept;
 
 }  // namespace mindpipe

@@ -23,10 +23,10 @@ std::string in_words(int number) {
   return rest == 0 ? largest : fmt::format("{} {}", largest, in_words(rest));
 }
 
-Arithmetic::Arithmetic(std::uint64_t seed, Part part)
+Arithmetic::Arithmetic(std::uint64_t seed, Subset subset)
     : seed_(seed),
-      purpose_(purpose_of(part == Part::train ? "corpus.arithmetic.train" : "corpus.arithmetic.validation")) {
-}
+      purpose_(
+          purpose_of(subset == Subset::train ? "corpus.arithmetic.train" : "corpus.arithmetic.validation")) {}
 
 std::string Arithmetic::line(std::int64_t document, std::int64_t line) const {
   const RandomStream stream{seed_, purpose_, static_cast<std::uint32_t>(document >> 32),
@@ -60,9 +60,9 @@ std::string Arithmetic::line(std::int64_t document, std::int64_t line) const {
   }
 }
 
-ArithmeticDataset::ArithmeticDataset(std::uint64_t seed, Part part, std::int64_t sequence,
+ArithmeticDataset::ArithmeticDataset(std::uint64_t seed, Subset subset, std::int64_t sequence,
                                      std::int64_t vocabulary)
-    : arithmetic_(seed, part), part_(part), sequence_(sequence) {
+    : arithmetic_(seed, subset), subset_(subset), sequence_(sequence) {
   MP_REQUIRE(vocabulary > 'z', Exit::bad_configuration,
              "model.vocabulary is {} (synthetic:arithmetic is written in bytes up to {}); set it to 256",
              vocabulary, int{'z'});
@@ -79,7 +79,7 @@ void ArithmeticDataset::sample(std::int64_t index, std::int32_t* tokens) {
 }
 
 std::string ArithmeticDataset::describe() const {
-  return fmt::format("synthetic:arithmetic: {} sums in words, without end", name_of(part_));
+  return fmt::format("synthetic:arithmetic: {} sums in words, without end", name_of(subset_));
 }
 
 }  // namespace mindpipe

@@ -7,30 +7,31 @@
 
 namespace mindpipe {
 
-/// A number from 0 to 999 in words: "one hundred forty four".
+/// Text of a number from 0 to 999 in words: "one hundred forty four".
 std::string in_words(int number);
 
-/// Sums in words, as many as one likes: "twenty seven plus fifteen is forty two." A document is a list of
-/// lines without end; line `line` of document `document` is a function of (seed, part, document, line).
+/// Source of sums in words, as many as one likes: "twenty seven plus fifteen is forty two." A document is a
+/// list of lines without end; line `line` of document `document` is a function of (seed, subset, document,
+/// line).
 class Arithmetic {
  public:
-  Arithmetic(std::uint64_t seed, Part part);
+  Arithmetic(std::uint64_t seed, Subset subset);
   std::string line(std::int64_t document, std::int64_t line) const;  ///< ends in a newline
 
  private:
   std::uint64_t seed_, purpose_;
 };
 
-/// Sample i is the first sequence + 1 bytes of document i.
+/// Samples of sums in words: sample i is the first sequence + 1 bytes of document i.
 class ArithmeticDataset : public Dataset {
  public:
-  ArithmeticDataset(std::uint64_t seed, Part part, std::int64_t sequence, std::int64_t vocabulary);
+  ArithmeticDataset(std::uint64_t seed, Subset subset, std::int64_t sequence, std::int64_t vocabulary);
   void sample(std::int64_t index, std::int32_t* tokens) override;
   std::string describe() const override;
 
  private:
   Arithmetic arithmetic_;
-  Part part_;
+  Subset subset_;
   std::int64_t sequence_;
 };
 

@@ -22,7 +22,9 @@ void Blend::open(std::int64_t index) {
     double most = weights_[0] * n - static_cast<double>(counts[0]);
     for (std::size_t d = 1; d < weights_.size(); ++d) {
       const double lag = weights_[d] * n - static_cast<double>(counts[d]);
-      if (lag > most) most = lag, best = static_cast<int>(d);
+      if (lag <= most) continue;
+      most = lag;
+      best = static_cast<int>(d);
     }
     choices_[i] = {best, counts[best]++};
   }

@@ -4,8 +4,9 @@
 
 namespace mindpipe {
 
-/// Which of several datasets gives sample n: the one that lags most behind its weight, argmax_i (w_i max(n,
-/// 1) - count_i), the first maximum. A function of n; choices are worked out as far as they are asked for.
+/// Chooses which of several datasets gives sample n: the one that lags most behind its weight, argmax_i (w_i
+/// max(n, 1) - count_i), the first maximum. The choice is a function of n; choices are worked out as far as
+/// they are asked for.
 class Blend {
  public:
   struct Choice {
@@ -14,7 +15,7 @@ class Blend {
     bool operator==(const Choice&) const = default;
   };
 
-  explicit Blend(std::vector<double> weights);  ///< above 0; scaled here to the sum 1
+  explicit Blend(std::vector<double> weights);  ///< weights above 0, scaled here to the sum 1
   Choice at(std::int64_t n);
 
  private:
@@ -23,7 +24,7 @@ class Blend {
 
   std::vector<double> weights_;
   std::vector<std::vector<std::int64_t>> counts_;  ///< samples taken from each dataset before each page
-  std::vector<Choice> choices_;                    ///< of the open page
+  std::vector<Choice> choices_;                    ///< choices of the open page
   std::int64_t open_ = -1;
 };
 

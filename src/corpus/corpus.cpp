@@ -26,47 +26,47 @@ std::int64_t checked_sequence(const DataConfig& data, const ModelConfig& model) 
   return sequence;
 }
 
-const std::vector<DataSource>& sources_of(const DataConfig& data, Part part) {
-  return part == Part::train ? data.train : data.validation;
+const std::vector<DataSource>& sources_of(const DataConfig& data, Subset subset) {
+  return subset == Subset::train ? data.train : data.validation;
 }
 
-std::vector<double> checked_weights(const DataConfig& data, Part part) {
-  const auto& sources = sources_of(data, part);
+std::vector<double> checked_weights(const DataConfig& data, Subset subset) {
+  const auto& sources = sources_of(data, subset);
   MP_REQUIRE(!sources.empty(), Exit::bad_configuration,
              "data.{} names no source; give a .bin/.idx pair, a .txt file or synthetic:arithmetic",
-             name_of(part));
+             name_of(subset));
   std::vector<double> weights;
   for (const DataSource& source : sources) {
     MP_REQUIRE(std::isfinite(source.weight) && source.weight > 0, Exit::bad_configuration,
                "data.{}: the weight of {} is {} (must be above 0); leave the source out if it is not wanted",
-               name_of(part), source.path, source.weight);
+               name_of(subset), source.path, source.weight);
     weights.push_back(source.weight);
   }
   return weights;
 }
 
-std::unique_ptr<Dataset> open_source(const std::string& path, Part part, std::int64_t sequence,
+std::unique_ptr<Dataset> open_source(const std::string& path, Subset subset, std::int64_t sequence,
                                      std::int64_t vocabulary, std::uint64_t seed, std::int64_t planned) {
   if (path.starts_with(synthetic)) {
     MP_REQUIRE(
         path == "synthetic:arithmetic", Exit::bad_configuration,
         "data.{}: {} is not a corpus that the program can make; the one there is: synthetic:arithmetic",
-        name_of(part), path);
-    return std::make_unique<ArithmeticDataset>(seed, part, sequence, vocabulary);
+        name_of(subset), path);
+    return std::make_unique<ArithmeticDataset>(seed, subset, sequence, vocabulary);
   }
   std::unique_ptr<Documents> documents;
-  if (path.ends_with(".txt")) documents = std::make_unique<TextFile>(path, part, vocabulary);
+  if (path.ends_with(".txt")) documents = std::make_unique<TextFile>(path, subset, vocabulary);
   else documents = std::make_unique<TokenFile>(TokenFile::prefix_of(path), vocabulary);
-  const auto order = part == Part::train ? std::optional(seed) : std::nullopt;
+  const auto order = subset == Subset::train ? std::optional(seed) : std::nullopt;
   return std::make_unique<DocumentDataset>(std::move(documents), sequence, order,
-                                           part == Part::train ? planned : 0);
+                                           subset == Subset::train ? planned : 0);
 }
 }  // namespace
 
-Corpus::Corpus(const DataConfig& data, Part part, const ModelConfig& model, std::uint64_t seed,
+Corpus::Corpus(const DataConfig& data, Subset subset, const ModelConfig& model, std::uint64_t seed,
                std::int64_t planned)
     : sequence_(checked_sequence(data, model)),
-      shares_(checked_weights(data, part)),
+      shares_(checked_weights(data, subset)),
       blend_(shares_),
       sample_(static_cast<std::size_t>(sequence_) + 1) {
   double sum = 0;
@@ -76,7 +76,7 @@ Corpus::Corpus(const DataConfig& data, Part part, const ModelConfig& model, std:
     const auto wanted = static_cast<std::int64_t>(
         std::ceil(static_cast<double>(planned) * shares_[i] * (shares_.size() > 1 ? 1.005 : 1.0)));
     datasets_.push_back(
-        open_source(sources_of(data, part)[i].path, part, sequence_, model.vocabulary, seed, wanted));
+        open_source(sources_of(data, subset)[i].path, subset, sequence_, model.vocabulary, seed, wanted));
   }
 }
 

@@ -11,21 +11,21 @@
 
 namespace mindpipe {
 
-/// What a run trains on, or is judged by: the sources of one part of the configuration, blended by weight. A
+/// Samples that a run trains on or is judged by: the sources of one subset, blended by weight. A
 /// source is a .bin/.idx pair without its ending, a .txt file, or "synthetic:arithmetic". The sample at each
 /// index is a function of (seed, index) alone, so any rank may ask for any samples in any order; validation
 /// is in the order of the files.
 class Corpus {
  public:
-  /// `planned` samples, where known, give the order that existing tools give a run of that length; 0: epoch
-  /// by epoch, whatever the length of the run.
-  Corpus(const DataConfig& data, Part part, const ModelConfig& model, std::uint64_t seed,
+  /// A corpus of one subset. `planned` samples, where known, give the order that existing tools give a run of
+  /// that length; 0: epoch by epoch, whatever the length of the run.
+  Corpus(const DataConfig& data, Subset subset, const ModelConfig& model, std::uint64_t seed,
          std::int64_t planned = 0);
 
   /// tokens[s][q] and targets[s][q] of samples first_sample + s; the target is the token that comes next.
   void batch(std::int64_t first_sample, std::int64_t samples, std::int32_t* tokens, std::int32_t* targets);
   std::int64_t sequence() const { return sequence_; }
-  /// One line for each source, for the log.
+  /// Lines for the log, one for each source.
   std::vector<std::string> describe() const;
 
  private:

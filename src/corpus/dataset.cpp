@@ -8,8 +8,8 @@
 namespace mindpipe {
 
 namespace {
-/// The first round of a seed below 2^32 takes the seed itself, as existing tools do; all others a number
-/// derived from it.
+/// Seed of a round's order: the first round of a seed below 2^32 takes the seed itself, as existing tools do;
+/// all others take a number derived from it.
 std::uint32_t seed_of_round(std::uint64_t seed, std::int64_t round) {
   if (round == 0 && seed <= 0xffffffffu) return static_cast<std::uint32_t>(seed);
   return RandomStream{seed, purpose_of("corpus.round"), static_cast<std::uint32_t>(round >> 32),

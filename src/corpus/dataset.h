@@ -9,13 +9,14 @@
 
 namespace mindpipe {
 
-/// Samples of sequence + 1 tokens, numbered 0, 1, 2 ... without end: a function of the seed and the number.
+/// Samples of sequence + 1 tokens, numbered 0, 1, 2 ... without end; a sample is a function of the seed and
+/// its number.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   /// Copies sample `index` to `tokens`, sequence + 1 of them.
   virtual void sample(std::int64_t index, std::int32_t* tokens) = 0;
-  /// One line for the log.
+  /// Line for the log that says what the dataset is.
   virtual std::string describe() const = 0;
 };
 
@@ -36,8 +37,8 @@ class DocumentDataset : public Dataset {
   std::int64_t sequence_, tokens_ = 0;
   std::optional<std::uint64_t> seed_;
   Epochs first_round_;
-  std::int64_t first_samples_, round_samples_;  ///< of round 0, of every later one
-  std::optional<SampleOrder> order_;            ///< of the open round: made when a sample of it is asked for
+  std::int64_t first_samples_, round_samples_;  ///< samples of round 0, of every later round
+  std::optional<SampleOrder> order_;  ///< order of the open round, made when one of its samples is asked for
   std::int64_t round_ = -1;
 };
 

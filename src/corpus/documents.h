@@ -9,12 +9,12 @@ class Documents {
  public:
   virtual ~Documents() = default;
   virtual std::int64_t count() const = 0;
-  /// Tokens of one document; may be 0.
+  /// Number of tokens of one document; may be 0.
   virtual std::int64_t length(std::int64_t document) const = 0;
   /// Copies tokens [first, first + tokens) of one document.
   virtual void read(std::int64_t document, std::int64_t first, std::int64_t tokens,
                     std::int32_t* out) const = 0;
-  /// The file, for messages and the log.
+  /// Name of the file, for messages and the log.
   virtual std::string name() const = 0;
 };
 

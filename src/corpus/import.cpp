@@ -27,7 +27,7 @@ std::string keys_of(const Json& object) {
   return keys.empty() ? "none" : keys;
 }
 
-/// The text that line `number` of a jsonl file holds under `key`.
+/// Text that line `number` of a jsonl file holds under `key`.
 std::string text_of(const std::string& path, std::int64_t number, const std::string& line,
                     const std::string& key) {
   Json object;

@@ -6,18 +6,18 @@
 
 namespace mindpipe {
 
-/// How a file of text is cut into documents: not at all, at blank lines, or one JSON object a line.
+/// Way in which a file of text is cut into documents: not at all, at blank lines, or one JSON object a line.
 enum class TextFormat { text, paragraphs, jsonl };
-/// "text", "paragraphs", "jsonl"; "auto" goes by the file's ending.
+/// The format that "text", "paragraphs" or "jsonl" names; "auto" goes by the ending of `path`.
 TextFormat text_format_of(const std::string& name, const std::string& path);
 
 /// Reads a file of text piece by piece, one token a byte, into documents. Documents without a byte are left
 /// out and counted.
 class TextImport {
  public:
-  /// With `end_of_text` every document ends in token 256.
+  /// An import into `writer`. With `end_of_text` every document ends in token 256.
   TextImport(TokenWriter& writer, bool end_of_text) : writer_(writer), end_of_text_(end_of_text) {}
-  /// `key` names the text in the objects of a jsonl file.
+  /// Reads one file. `key` names the text in the objects of a jsonl file.
   void read(const std::string& path, TextFormat format, const std::string& key);
   std::int64_t left_out() const { return left_out_; }
 

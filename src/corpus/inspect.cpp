@@ -16,7 +16,8 @@
 namespace mindpipe {
 
 namespace {
-/// Bin b counts documents of 2^(b-1) to 2^b - 1 tokens; bin 0 the empty ones.
+/// Histogram of the documents' lengths: bin b counts documents of 2^(b-1) to 2^b - 1 tokens; bin 0 the empty
+/// ones.
 std::string histogram(const Documents& documents) {
   std::array<std::int64_t, 64> bins{};
   for (std::int64_t d = 0; d < documents.count(); ++d)
@@ -66,7 +67,7 @@ std::string printable(std::span<const std::int32_t> tokens) {
 std::string inspect_file(const std::string& path, std::int64_t show) {
   MP_REQUIRE(show >= 0, Exit::usage, "{} tokens to show (must be 0 or more)", show);
   if (path.ends_with(".txt")) {
-    const TextFile train(path, Part::train, 0), validation(path, Part::validation, 0);
+    const TextFile train(path, Subset::train, 0), validation(path, Subset::validation, 0);
     return fmt::format("{}: text, {} bytes: {} for training, {} held out for validation\n", path,
                        train.length(0) + validation.length(0), train.length(0), validation.length(0)) +
            beginning(train, show);

@@ -5,8 +5,8 @@
 
 namespace mindpipe {
 
-/// What a .bin/.idx pair or a .txt file holds: counts, type, a histogram of the documents' lengths, and its
-/// first `show` tokens as numbers and as text. Several lines.
+/// Describes what a .bin/.idx pair or a .txt file holds: counts, type, a histogram of the documents' lengths,
+/// and its first `show` tokens as numbers and as text. Several lines.
 std::string inspect_file(const std::string& path, std::int64_t show);
 
 /// Tokens as text on one line: printable bytes as they are, others as \n or \xNN, the end of a text as <end>,

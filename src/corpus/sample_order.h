@@ -7,7 +7,8 @@
 
 namespace mindpipe {
 
-/// How many times the documents are gone through in one order, and whether the last time is shuffled apart.
+/// Number of times that the documents are gone through in one order, and whether the last time is shuffled
+/// apart.
 struct Epochs {
   std::int64_t count = 1;
   bool last_apart = false;
@@ -28,15 +29,15 @@ class SampleOrder {
     bool operator==(const Start&) const = default;
   };
 
-  /// Without a seed nothing is shuffled.
+  /// An order of the samples of `epochs`. Without a seed nothing is shuffled.
   SampleOrder(const Documents& documents, std::int64_t sequence, std::optional<std::uint32_t> seed,
               Epochs epochs = {});
 
   std::int64_t samples() const { return samples_; }
-  /// Which sample of the line comes at `index`.
+  /// Number of the sample of the line that comes at `index`.
   std::int64_t drawn(std::int64_t index) const { return shuffle_.empty() ? index : shuffle_[index]; }
-  /// Where sample k of the line (or its end, k = samples()) begins: position in the line of documents, token
-  /// within.
+  /// Start of sample k of the line, or the line's end for k = samples(): position in the line of documents,
+  /// and token within the document.
   Start start(std::int64_t k) const;
   std::int64_t positions() const { return static_cast<std::int64_t>(line_.size()); }
   /// The document at a position of the line.

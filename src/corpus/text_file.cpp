@@ -2,10 +2,10 @@
 
 namespace mindpipe {
 
-const char* name_of(Part part) { return part == Part::train ? "train" : "validation"; }
+const char* name_of(Subset subset) { return subset == Subset::train ? "train" : "validation"; }
 
-TextFile::TextFile(const std::string& path, Part part, std::int64_t vocabulary)
-    : file_(path), part_(part), vocabulary_(vocabulary) {
+TextFile::TextFile(const std::string& path, Subset subset, std::int64_t vocabulary)
+    : file_(path), subset_(subset), vocabulary_(vocabulary) {
   MP_REQUIRE(file_.size() > 0, Exit::bad_data, "{}: the file is empty; name a text", path);
   std::int64_t cut = file_.size() / 10 * 9 + file_.size() % 10 * 9 / 10;
   if (const void* line_end =
@@ -13,13 +13,13 @@ TextFile::TextFile(const std::string& path, Part part, std::int64_t vocabulary)
     const std::int64_t next = static_cast<const std::byte*>(line_end) - file_.data() + 1;
     if (next < file_.size()) cut = next;
   }
-  begin_ = part == Part::train ? 0 : cut;
-  end_ = part == Part::train ? cut : file_.size();
+  begin_ = subset == Subset::train ? 0 : cut;
+  end_ = subset == Subset::train ? cut : file_.size();
 }
 
 std::string TextFile::name() const {
   return fmt::format("{} ({} % of the text)", file_.path(),
-                     part_ == Part::train ? "the first 90" : "the last 10");
+                     subset_ == Subset::train ? "the first 90" : "the last 10");
 }
 
 void TextFile::read(std::int64_t document, std::int64_t first, std::int64_t tokens, std::int32_t* out) const {

@@ -6,15 +6,15 @@
 
 namespace mindpipe {
 
-/// Which samples are asked for: those that are learned from, or those that are held out.
-enum class Part { train, validation };
-const char* name_of(Part part);
+/// Subset of the samples: those that are learned from, or those that are held out.
+enum class Subset { train, validation };
+const char* name_of(Subset subset);
 
-/// A text as it is, one token a byte, one document in all. A part of it is held out: training reads the first
+/// A file of text, one token a byte, one document in all. A part of it is held out: training reads the first
 /// 90 %, up to the end of a line, validation the rest.
 class TextFile : public Documents {
  public:
-  TextFile(const std::string& path, Part part, std::int64_t vocabulary);
+  TextFile(const std::string& path, Subset subset, std::int64_t vocabulary);
   std::int64_t count() const override { return 1; }
   std::int64_t length(std::int64_t) const override { return end_ - begin_; }
   void read(std::int64_t document, std::int64_t first, std::int64_t tokens, std::int32_t* out) const override;
@@ -22,7 +22,7 @@ class TextFile : public Documents {
 
  private:
   MappedFile file_;
-  Part part_;
+  Subset subset_;
   std::int64_t vocabulary_, begin_ = 0, end_ = 0;
 };
 

@@ -148,8 +148,9 @@ std::int64_t widen(const std::byte* from, std::int64_t tokens, std::int64_t end,
   for (std::int64_t i = tokens - 1; i >= 0; --i) {
     T token;
     std::memcpy(&token, from + i * static_cast<std::int64_t>(sizeof token), sizeof token);
-    if (static_cast<std::int64_t>(token) < 0 || static_cast<std::int64_t>(token) >= end) bad = i;
-    out[i] = static_cast<std::int32_t>(token);
+    const std::int64_t value = token;  // NOLINT(bugprone-signed-char-misuse): i8 has a sign
+    if (value < 0 || value >= end) bad = i;
+    out[i] = static_cast<std::int32_t>(value);
   }
   return bad;
 }

@@ -7,25 +7,25 @@
 
 namespace mindpipe {
 
-/// What a token is on disk; the numbers are those of the index file.
+/// Type of a token on disk; the numbers are those of the index file.
 enum class TokenType : std::uint8_t { u8 = 1, i8 = 2, i16 = 3, i32 = 4, i64 = 5, f64 = 6, f32 = 7, u16 = 8 };
 const char* name_of(TokenType type);
 std::int64_t bytes_of(TokenType type);
-/// The type that files for this vocabulary are written in.
+/// Type in which files for this vocabulary are written in.
 TokenType token_type_for(std::int64_t vocabulary);
 
-/// A pair `prefix.bin` + `prefix.idx`: raw tokens, and where each sequence and each document begins. Both are
-/// mapped; everything the index says is checked once, against the lengths of the files, when the pair is
-/// opened.
+/// Pair of files `prefix.bin` + `prefix.idx`: raw tokens, and where each sequence and each document begins.
+/// Both are mapped; everything the index says is checked once, against the lengths of the files, when the
+/// pair is opened.
 class TokenFile : public Documents {
  public:
   static constexpr std::int64_t header_bytes = 34;
   static constexpr char magic[9] = {'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0};
 
-  /// The name that both files share; `path` may be it, or either file.
+  /// Name that the two files of a pair share; `path` may be this name or either file.
   static std::string prefix_of(const std::string& path);
 
-  /// `vocabulary` 0: tokens are not compared with one.
+  /// Opens and checks a pair. With a `vocabulary` of 0 tokens are not compared with one.
   explicit TokenFile(const std::string& prefix, std::int64_t vocabulary = 0);
 
   std::int64_t count() const override { return boundaries_ - 1; }
@@ -39,7 +39,7 @@ class TokenFile : public Documents {
   std::int64_t sequence_length(std::int64_t sequence) const {
     return idx_.at<std::int32_t>(header_bytes + 4 * sequence);
   }
-  /// The first sequence of a document; document = count() gives the number of sequences.
+  /// Number of the first sequence of a document; document = count() gives the number of sequences.
   std::int64_t first_sequence(std::int64_t document) const {
     return idx_.at<std::int64_t>(header_bytes + 12 * sequences_ + 8 * document);
   }

@@ -7,7 +7,7 @@
 namespace mindpipe {
 
 namespace {
-/// The prefix, of which no pair may be there yet.
+/// Returns the prefix; fails if a pair of that name is there already.
 const std::string& unused_prefix(const std::string& prefix) {
   for (const char* ending : {".bin", ".idx"}) unused(prefix + ending);
   return prefix;

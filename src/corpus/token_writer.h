@@ -11,9 +11,9 @@
 
 namespace mindpipe {
 
-/// The path, under which nothing may be there yet.
+/// Returns the path; fails if something is there already.
 const std::string& unused(const std::string& path);
-/// A new file to write, or the reason why there is none.
+/// Creates a file to write; fails with the reason if it cannot.
 std::ofstream create_file(const std::string& path);
 
 /// Writes a pair `prefix.bin` + `prefix.idx`, token by token. Tokens go straight to the disk; the pair gets

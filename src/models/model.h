@@ -17,8 +17,8 @@ class Model {
     std::string name;
     std::unique_ptr<Layer> layer;
     std::vector<int> units;  ///< indices into units(), ascending
-    int use = 0;             ///< which of the uses of a shared unit this block is
-    bool memory_in = false;  ///< the boundary that enters this block carries an encoder's memory
+    int use = 0;             ///< number of this block among the users of a shared unit
+    bool memory_in = false;  ///< whether the boundary that enters this block carries an encoder's memory
   };
 
   Unit& add_unit(const std::string& name);
@@ -34,8 +34,8 @@ class Model {
   /// The blocks that use a unit, in model order.
   const std::vector<int>& blocks_of(int unit) const { return blocks_of_[unit]; }
 
-  /// How a tensor of this model is called in files that others read, and whether they store it as [in, out].
-  /// Empty: by its own path.
+  /// Name of a tensor of this model in files that others read, and whether they store it as [in, out]. Empty:
+  /// the tensor's own path.
   struct ExportName {
     std::string name;
     bool transposed = false;
@@ -46,7 +46,7 @@ class Model {
  private:
   std::vector<std::unique_ptr<Unit>> units_;
   std::vector<Block> blocks_;
-  std::vector<std::vector<int>> blocks_of_;  ///< of each unit
+  std::vector<std::vector<int>> blocks_of_;  ///< the blocks that use each unit
 };
 
 /// Builds the model that the configuration names. Recomputation and dropout are taken from it too.

@@ -25,7 +25,7 @@ void GradientUpdates::allocate(const RankMemory& placed) {
 }
 
 void GradientUpdates::clear(const UnitUse& use) {
-  if (!is_mutated("gradients", "clear"))
+  if (!is_left_out("gradients", "clear"))
     stage_.context().backend.fill(stage_.unit(use.unit).accumulators(stage_.use_of(use)), 0);
 }
 
@@ -45,7 +45,7 @@ void GradientUpdates::combine_sequence(Unit& unit, int use) {
     const Form form = unit.params()[p].form;
     const bool in_parts = form == Form::rows && unit.has_sequence_parts(p),
                on_ranks = cut && form != Form::whole;
-    if ((!in_parts && !on_ranks) || is_mutated("gradients", "combine_sequence")) continue;
+    if ((!in_parts && !on_ranks) || is_left_out("gradients", "combine_sequence")) continue;
     const std::int64_t elements = unit.shard_shape(p).count();
     const Tensor root = unit.root(use).range(unit.flat_offset(p, 0), elements);
     if (in_parts) {
@@ -71,7 +71,7 @@ void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t f
   const Tensor root = unit.root(use).range(first, elements);
   const auto level_at = [&](int level) { return unit.level(level, use).range(first, elements); };
   const auto add = [&](int level) {
-    if (!is_mutated("gradients", "fold")) backend.add(level_at(level), root, root);
+    if (!is_left_out("gradients", "fold")) backend.add(level_at(level), root, root);
   };
   int level = 0;
   for (; (shard >> level) & 1; ++level) add(level);
@@ -145,7 +145,7 @@ void GradientUpdates::add_uses() {
     const UnitOptimizer& optimizer = *optimizers_.at(index);
     for (int use = 1; use < stage_.unit(index).uses(); ++use) {
       const Tensor sum = optimizer.gradient_part(0);
-      if (sum.count() > 0 && !is_mutated("gradients", "add_uses"))
+      if (sum.count() > 0 && !is_left_out("gradients", "add_uses"))
         stage_.context().backend.add(sum, optimizer.gradient_part(use), sum);
     }
   }

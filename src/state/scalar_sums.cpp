@@ -95,7 +95,7 @@ void ScalarSums::run(const Optimizers& optimizers, const Tensor& losses, const S
   Backend& backend = stage_.context().backend;
   sum_losses_over_data(losses);
   sum_squares(optimizers);
-  groups_.pipeline.sum_scalars(sums_);
+  groups_.pipeline.sum_over_ranks(sums_);
   backend.sum_spans(sums_, total_spans_, totals_);
   backend.decide(rule, totals_, decision_);
 }
@@ -110,13 +110,13 @@ Tensor ScalarSums::sum_losses_over_data(const Tensor& losses) {
     backend.fill(of_data_shards_, 0);
   }
   const Tensor sum = sums_.range(0, 1);
-  groups_.data.sum_scalars(of_data_shards_, sum);
+  groups_.data.sum_over_shards(of_data_shards_, sum);
   return sum;
 }
 
 Tensor ScalarSums::sum_losses(const Tensor& losses) {
   const Tensor sum = sum_losses_over_data(losses);
-  groups_.pipeline.sum_scalars(sum);
+  groups_.pipeline.sum_over_ranks(sum);
   return sum;
 }
 
@@ -130,9 +130,9 @@ void ScalarSums::sum_squares(const Optimizers& optimizers) {
     optimizer->chunk_squares(backend, chunks_.range(first, optimizer->chunks()));
     first += optimizer->chunks();
   }
-  if (counts_.sharded) groups_.data.sum_scalars(chunks_);
+  if (counts_.sharded) groups_.data.sum_over_ranks(chunks_);
   backend.sum_spans(chunks_, tensor_spans_, of_tensor_shards_);
-  groups_.tensor.sum_scalars(of_tensor_shards_, sums_.range(1, counts_.tensors));
+  groups_.tensor.sum_over_shards(of_tensor_shards_, sums_.range(1, counts_.tensors));
 }
 
 }  // namespace mindpipe

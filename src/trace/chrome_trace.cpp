@@ -13,7 +13,7 @@
 namespace mindpipe {
 namespace {
 
-/// Microseconds with three decimals: the format's unit, to the nanosecond.
+/// Text of a time in the format's unit: microseconds with three decimals, so to the nanosecond.
 std::string microseconds(std::int64_t ns) {
   return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", (ns < 0 ? -ns : ns) / 1000, (ns < 0 ? -ns : ns) % 1000);
 }
@@ -54,7 +54,7 @@ void name_process(Writer& out, const TracedRank& rank, const Tracks& tracks) {
     name_thread(out, rank.rank, static_cast<int>(track), tracks.names[track]);
 }
 
-/// Sums between the ranks that share a product, on a thread of their own behind the queues.
+/// Writes the sums between the ranks that share a product, on a thread of their own behind the queues.
 void write_sums(Writer& out, const TracedRank& rank, int thread, std::int64_t first_step, std::int64_t zero) {
   if (std::all_of(rank.sums.begin(), rank.sums.end(), [](const auto& sums) { return sums.empty(); })) return;
   name_thread(out, rank.rank, thread, "tensor");
@@ -71,7 +71,7 @@ struct FlowEnd {
   Recorder::Times times;
   std::int64_t bytes;
 };
-/// The ends of messages by (step, from, to, payload), in the order of their channel.
+/// Ends of messages by (step, from, to, payload), in the order of their channel.
 using FlowEnds = std::map<std::tuple<std::size_t, int, int, Payload>, std::vector<FlowEnd>>;
 
 void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, std::int64_t first_step,

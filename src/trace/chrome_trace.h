@@ -8,14 +8,13 @@
 
 namespace mindpipe {
 
-/// One rank of a trace: which it is, what to call it, and when its actions ran, [step][action of its list],
-/// on the trace's clock.
+/// One rank of a trace: its number, its name for people, and when its actions ran.
 struct TracedRank {
   int rank = 0;
   std::string name;
-  std::vector<std::vector<Recorder::Times>> steps;
+  std::vector<std::vector<Recorder::Times>> steps;    ///< [step][action of its list], on the trace's clock
   std::vector<std::vector<Recorder::Sum>> sums = {};  ///< [step]; none where no product is shared
-  std::vector<std::int64_t> bytes = {};  ///< that each action sent or received; none: what the program says
+  std::vector<std::int64_t> bytes = {};  ///< bytes that each action moved; none: what the program says
 };
 
 /// Events of the Chrome trace format, which Perfetto and chrome://tracing read, with commas between them:
@@ -26,9 +25,9 @@ struct TracedRank {
 std::string chrome_events(const Program& program, const std::vector<TracedRank>& ranks,
                           std::int64_t first_step, std::int64_t zero);
 
-/// What stands before and after the events of a file. `device` is what computed: "cpu: avx512, 2 threads",
-/// "emulated: h200".
+/// Text before the events of a file. `device` is what computed: "cpu: avx512, 2 threads", "emulated: h200".
 std::string chrome_begin(const std::string& device);
+/// Text behind the events of a file.
 inline constexpr const char* chrome_end = "\n]}\n";
 
 }  // namespace mindpipe

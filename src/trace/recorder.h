@@ -4,8 +4,8 @@
 
 namespace mindpipe {
 
-/// Start and end of every action of the last steps: a program with its times filled in. A ring of whole
-/// steps, made once.
+/// Records start and end of every action of the last steps: a program with its times filled in. Whole steps
+/// stand in a ring that is allocated once.
 class Recorder {
  public:
   struct Times {
@@ -28,14 +28,14 @@ class Recorder {
   }
   void start(int action, std::int64_t at) { times_[row_ + action].start = at; }
   void end(int action, std::int64_t at) { times_[row_ + action].end = at; }
-  /// Of an action of the step that began `ago` steps before the last, if it is still held.
+  /// Sets the times of an action of the step that began `ago` steps before the last, if it is still held.
   void set(std::size_t ago, std::size_t action, const Times& times) {
     if (ago < held())
       times_[(static_cast<std::size_t>(count_) - 1 - ago) % steps_ * actions_ + action] = times;
   }
   void add(const Sum& sum) { sums_[place_].push_back(sum); }
 
-  /// Steps that are still held, oldest first: at most `steps` of them.
+  /// Number of steps that are still held, the `steps` last ones at most.
   std::size_t held() const {
     return static_cast<std::size_t>(
         count_ < static_cast<std::int64_t>(steps_) ? count_ : static_cast<std::int64_t>(steps_));
@@ -53,8 +53,8 @@ class Recorder {
  private:
   std::size_t actions_;
   std::vector<Times> times_;
-  std::vector<std::vector<Sum>> sums_;       ///< of each step, in order
-  std::size_t steps_, place_ = 0, row_ = 0;  ///< of the step under way
+  std::vector<std::vector<Sum>> sums_;       ///< each step's sums, in order
+  std::size_t steps_, place_ = 0, row_ = 0;  ///< place of the step under way in sums_ and in times_
   std::int64_t count_ = 0, last_step_ = 0;
 };
 

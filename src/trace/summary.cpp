@@ -7,7 +7,7 @@
 namespace mindpipe {
 namespace {
 
-// From which share of the steps on a finding is worth a sentence.
+// Shares of the steps above which a finding is worth a sentence.
 constexpr double much_bubble = 0.15, much_tensor = 0.10, much_data = 0.05, much_copy = 0.05,
                  much_update = 0.20, much_other = 0.10, much_scalars = 0.10;
 constexpr double uneven = 1.15;  // the busiest stage against the mean of all
@@ -117,7 +117,7 @@ std::vector<std::string> advice_on(const std::vector<TimeSpent>& stages, const R
     add(fmt::format(
         "updates take {:.0f} % of the time; {}a larger train.batch updates less often for the same tokens",
         percent(update),
-        facts.data > 1 && !facts.sharded_optimizer ? "train.zero: 1 shares them among the updates; " : ""));
+        facts.data > 1 && !facts.sharded_optimizer ? "train.zero: 1 shares them among the replicas; " : ""));
   if (const double scalars = share(all.scalars + (stages.size() == 1 ? all.wait_scalars : 0), all.steps);
       scalars > much_scalars)
     add(

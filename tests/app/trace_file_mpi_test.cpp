@@ -29,7 +29,7 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
   c.trace.steps = 2;
   c = resolve(c);
   Worker worker(c, world);
-  Corpus corpus(c.data, Part::train, c.model, c.seed);
+  Corpus corpus(c.data, Subset::train, c.model, c.seed);
   for (int step = 0; step < 3; ++step) worker.step(corpus, step, 0, 1e-3);
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("trace_file_mpi_test." + std::to_string(getppid()) + ".json");
@@ -124,7 +124,7 @@ TEST(TraceFile, OfReplicasHasSoundTracksAndSaysWhatEveryRankSent) {
     c = resolve(c);
     Worker worker(c, world);
     worker.waiting().set_crowded(true);
-    Corpus corpus(c.data, Part::train, c.model, c.seed);
+    Corpus corpus(c.data, Subset::train, c.model, c.seed);
     for (int step = 0; step < 3; ++step) {
       worker.ledger().clear();
       worker.step(corpus, step, 0, 1e-3);
@@ -165,7 +165,7 @@ TEST(TraceFile, HoldsTheTensorSumsOfEveryRank) {
   c = resolve(c);
   Worker worker(c, world);
   worker.waiting().set_crowded(true);
-  Corpus corpus(c.data, Part::train, c.model, c.seed);
+  Corpus corpus(c.data, Subset::train, c.model, c.seed);
   for (int step = 0; step < 3; ++step) worker.step(corpus, step, 0, 1e-3);
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("trace_sums_mpi_test." + std::to_string(getppid()) + ".json");

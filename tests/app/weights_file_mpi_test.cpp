@@ -79,7 +79,7 @@ struct WeightsFile : ::testing::Test {
 
 void train_one_step(Worker& worker) {
   worker.waiting().set_crowded(true);
-  Corpus corpus(worker.config().data, Part::train, worker.config().model, worker.config().seed);
+  Corpus corpus(worker.config().data, Subset::train, worker.config().model, worker.config().seed);
   worker.step(corpus, 0, 0, 1e-2);
 }
 
@@ -133,7 +133,7 @@ TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
       config.train.zero = grid.data > 1 ? 2 : 0;
       config.train.precision = precision;
       config = resolve(config);
-      Corpus corpus(config.data, Part::train, config.model, config.seed);
+      Corpus corpus(config.data, Subset::train, config.model, config.seed);
       Worker trained(config, world);
       train_one_step(trained);
       save_weights(trained, path("trained"));

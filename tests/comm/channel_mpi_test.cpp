@@ -10,7 +10,7 @@
 namespace mindpipe {
 namespace {
 
-/// What message `number` of a channel holds at byte `i`.
+/// Byte `i` of message `number` of a channel.
 std::uint8_t content(int from, int to, int payload, int number, std::size_t i) {
   return static_cast<std::uint8_t>(31 * from + 57 * to + 101 * payload + 13 * number + i * 7 + (i >> 12));
 }

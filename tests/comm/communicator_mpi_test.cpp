@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t odd_sizes[] = {1, 2, 7, 64, 1001, 20011};
 
-/// Everything one rank of a tensor group needs.
+/// Fixture of one rank of a tensor group.
 struct CommunicatorTest : ::testing::Test {
   Memory memory{Memory::Kind::host};
   PlainBackend backend{memory};
@@ -126,7 +126,7 @@ TEST_F(CommunicatorTest, BroadcastMaximumAndScalarsReachEveryRank) {
   const auto scalar = [](int shard, int i) { return std::sin(shard + 1.0) * (i + 1) / 3; };
   for (int s = 0; s < group.local_shards(); ++s)
     for (int i = 0; i < 3; ++i) scalars.push_back(scalar(group.first_shard() + s, i));
-  group.sum_scalars(scalars);
+  group.sum_over_shards(scalars);
   for (int i = 0; i < 3; ++i) {
     std::vector<double> level;
     for (int s = 0; s < logical; ++s) level.push_back(scalar(s, i));
@@ -167,7 +167,7 @@ TEST_F(CommunicatorTest, TheLedgerHoldsTheVolumesOfTheFormulas) {
       << "over the group, whatever the size";
   ledger.clear();
   std::vector<double> scalars(3);
-  group.sum_scalars(scalars);
+  group.sum_over_shards(scalars);
   EXPECT_EQ(sum_over_ranks(sent(TrafficClass::scalars)), 2 * (n - 1) * 3 * 8);
   EXPECT_EQ(sent(TrafficClass::tensor), 0);
   ledger.clear();
@@ -208,8 +208,8 @@ TEST_F(CommunicatorTest, EveryMutatedCollectiveIsNoticedAndNoOther) {
     group.broadcast(x.tensor, 0);
     values.emplace_back("tensor.broadcast", rank == 0 ? 0 : others());
     double scalar[] = {1.0 + rank};
-    group.sum_scalars(scalar);
-    values.emplace_back("tensor.sum_scalars", scalar[0]);
+    group.sum_over_shards(scalar);
+    values.emplace_back("tensor.sum_over_shards", scalar[0]);
     std::int64_t integer[] = {1 + rank};
     group.sum_integers(integer);
     values.emplace_back("tensor.sum_integers", static_cast<double>(integer[0]));

@@ -25,14 +25,17 @@ TEST(DeviceTransports, WhatStandsInTheWayIsNamed) {
   auto seats = four_seats();
   seats[3].gpu = seats[2].gpu;
   EXPECT_EQ(obstacle(seats), "ranks 2 and 3 share GPU 0000:1b:00.0 of birch, which NCCL does not allow");
-  seats = four_seats(), seats[1].version = 0;
+  seats = four_seats();
+  seats[1].version = 0;
   EXPECT_EQ(obstacle(seats), "libnccl.so.2 cannot be opened on alder (rank 1)");
   seats = four_seats();
   for (Seat& seat : seats) seat.version = 22505;
   EXPECT_EQ(obstacle(seats), "NCCL on alder (rank 0) is 2.25.5, and 2.26.0 or newer is needed");
-  seats = four_seats(), seats[2].version = 22703;
+  seats = four_seats();
+  seats[2].version = 22703;
   EXPECT_EQ(obstacle(seats), "NCCL is 2.28.9 on alder (rank 0), but 2.27.3 on birch (rank 2)");
-  seats = four_seats(), seats[0].gpu.clear();
+  seats = four_seats();
+  seats[0].gpu.clear();
   EXPECT_EQ(obstacle(seats), "rank 0 on alder computes on no GPU");
 }
 

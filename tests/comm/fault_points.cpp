@@ -25,10 +25,10 @@ Mutation& mutation() {
 
 void set_mutation(std::string_view name, int number) { mutation() = {std::string(name), number, {}}; }
 const std::map<std::string, int>& mutable_calls() { return mutation().calls; }
-bool is_mutated(std::string_view axis, std::string_view operation) {
+bool is_left_out(std::string_view axis, std::string_view operation) {
   return mutation().leaves_out(fmt::format("{}.{}", axis, operation));
 }
-bool is_mutated_message(int from, int to, int payload) {
+bool is_message_left_out(int from, int to, int payload) {
   return mutation().leaves_out(fmt::format("message.{}.{}>{}", payload, from, to));
 }
 

@@ -9,7 +9,7 @@
 namespace mindpipe {
 namespace {
 
-static_assert(!is_mutated("tensor", "sum"), "programs have no switch that leaves a collective out");
+static_assert(!is_left_out("tensor", "sum"), "programs have no switch that leaves a collective out");
 
 struct GroupOfOne : ::testing::Test {
   Memory memory{Memory::Kind::host};
@@ -60,7 +60,7 @@ TEST_F(GroupOfOne, MaximumAndScalarsGoOverItsShards) {
   EXPECT_EQ(value_of(shards.tensor, 0), 4);  // 0 4 3
   EXPECT_EQ(value_of(shards.tensor, 3), 3);  // 3 2 1
   std::vector<double> scalars = {1e16, 1, 1.0, 2, -1e16, 3};
-  group.sum_scalars(scalars);
+  group.sum_over_shards(scalars);
   EXPECT_EQ(scalars[0], (1e16 + 1.0) + -1e16);
   EXPECT_EQ(scalars[1], 6);
 }

@@ -18,15 +18,15 @@ TEST(Ledger, AddsUpByAxisAndClassAndPrintsWhatWasUsed) {
   ledger.add(Axis::tensor, TrafficClass::tensor, 3 << 20, 0.5);
   ledger.add(Axis::tensor, TrafficClass::tensor, 1 << 20, 0.5);
   ledger.add(Axis::data, TrafficClass::gradients, 2 << 20, 1);
-  EXPECT_EQ(ledger.of(Axis::tensor, TrafficClass::tensor), (TrafficLedger::Line{2, 4 << 20, 1.0}));
-  EXPECT_EQ(ledger.total(), (TrafficLedger::Line{3, 6 << 20, 2.0}));
+  EXPECT_EQ(ledger.of(Axis::tensor, TrafficClass::tensor), (TrafficLedger::Sent{2, 4 << 20, 1.0}));
+  EXPECT_EQ(ledger.total(), (TrafficLedger::Sent{3, 6 << 20, 2.0}));
   const std::string table = ledger.table();
   EXPECT_THAT(table, HasSubstr("tensor     tensor              2          4.000      1.000        4.0"));
   EXPECT_THAT(table, HasSubstr("data       gradients"));
   EXPECT_THAT(table, HasSubstr("all                            3          6.000"));
   EXPECT_THAT(table, Not(HasSubstr("pipeline")));
   ledger.clear();
-  EXPECT_EQ(ledger.total(), TrafficLedger::Line{});
+  EXPECT_EQ(ledger.total(), TrafficLedger::Sent{});
 }
 
 RankPlace place(const char* host, int threads, int first, int processors) {

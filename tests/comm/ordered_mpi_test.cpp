@@ -46,7 +46,7 @@ std::vector<Task> drawn_tasks(int seed, int count, int ranks) {
 
 float first_value(int rank, int vector, std::int64_t i) { return leaf(rank * vectors + vector, i); }
 
-/// What all ranks hold in the end when the tasks are done one after the other: the definition.
+/// The tensors that all ranks hold when the tasks are done one after the other: the definition.
 using Values = std::vector<std::vector<float>>;  ///< [rank * vectors + vector][element]
 Values one_after_the_other(const std::vector<Task>& tasks, int ranks) {
   Values values(static_cast<std::size_t>(ranks * vectors), std::vector<float>(length));
@@ -186,7 +186,7 @@ TEST(OrderedTransport, AnyOrderThatAllRanksKeepGivesTheBitsOfOneAfterTheOther) {
   }
 }
 
-/// Two tasks of ranks 0 and 1 that go by different transports.
+/// Two tasks of ranks 0 and 1 that use different transports.
 std::pair<std::size_t, std::size_t> two_to_swap(const std::vector<Task>& tasks) {
   const auto both = [](const Task& t) { return t.involves(0) && t.involves(1); };
   for (std::size_t i = tasks.size() / 2; i < tasks.size(); ++i)

@@ -19,7 +19,8 @@ inline float widened(std::uint16_t x) {
   return y;
 }
 
-/// The few operations that communication asks for, each a plain loop; the others are mistakes.
+/// Backend with the few operations that communication asks for, each a plain loop; calling another one is a
+/// mistake.
 class PlainBackend : public Backend {
  public:
   explicit PlainBackend(Memory& memory) : memory_(memory) {}

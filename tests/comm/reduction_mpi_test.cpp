@@ -30,8 +30,8 @@ struct ReductionTest : ::testing::Test {
     for (int r = 0; r <= ranks; ++r) bounds.push_back(count * r / ranks);
     return bounds;
   }
-  /// Part `part` of `parts` of a slab: of every rank's own elements [bounds[r], bounds[r + 1]) the same
-  /// share.
+  /// Part number `part` of a slab that is cut into `parts`: an equal share of the elements [bounds[r],
+  /// bounds[r + 1]) of every rank r.
   static std::vector<Tensor> pieces(const Tensor& slab, const std::vector<std::int64_t>& bounds, int part = 0,
                                     int parts = 1) {
     std::vector<Tensor> all;

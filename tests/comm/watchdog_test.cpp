@@ -42,7 +42,7 @@ TEST(WatchdogDeathTest, TakesAShortWaitForWork) {
         Watchdog watchdog(3);
         watchdog.arm(0.5, "step 7", "watchdog.step");
         std::this_thread::sleep_for(std::chrono::milliseconds(400));
-        watchdog.waits_for("tensor.sum: nothing from rank 2 yet", now_ns());
+        watchdog.begin_wait("tensor.sum: nothing from rank 2 yet", now_ns());
         std::this_thread::sleep_for(std::chrono::seconds(20));
       },
       ::testing::ExitedWithCode(81),
@@ -55,7 +55,7 @@ TEST(WatchdogDeathTest, EndsTheProcessWithASentenceWhenNothingMoves) {
       {
         Watchdog watchdog(3);
         watchdog.arm(0.1, "step 7", "watchdog.step");
-        watchdog.waits_for("tensor.sum: nothing from rank 2 yet", now_ns());
+        watchdog.begin_wait("tensor.sum: nothing from rank 2 yet", now_ns());
         std::this_thread::sleep_for(std::chrono::seconds(20));
       },
       ::testing::ExitedWithCode(81),
@@ -97,7 +97,7 @@ TEST(WatchdogDeathTest, CallsTheRollWhereTheRanksShareADirectory) {
   std::filesystem::remove_all(directory);
 }
 
-/// What the ranks of the next test run: rank 1 stops itself, and rank 0 waits for it.
+/// Body of the ranks of the next test: rank 1 stops itself, and rank 0 waits for it.
 TEST(WatchdogChild, WaitsForARankThatHasStopped) {
   if (std::getenv("MINDPIPE_WATCHDOG_CHILD") == nullptr) GTEST_SKIP() << "runs inside the test below only";
   int argc = 0;

@@ -12,7 +12,7 @@ namespace {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
-/// What a process with these variables, and no others of any launcher, is told.
+/// The launch that a process sees which has these variables, and no others of any launcher.
 Launch launch_in(const Environment& variables) {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
                            "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS"})

@@ -6,7 +6,7 @@
 namespace mindpipe {
 namespace {
 
-/// What is said while it lives.
+/// Collects what the log says while this object lives.
 class Listener {
  public:
   Listener() : file_(std::tmpfile()) { set_log_stream(file_); }

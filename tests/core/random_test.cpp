@@ -35,7 +35,12 @@ TEST(Random, NormalsHaveTheMomentsAndTailsOfTheNormalDistribution) {
   std::vector<float> x(n);
   stream.normals(0, n, 1, x.data());
   double mean = 0, square = 0, fourth = 0, beyond_two = 0;
-  for (float v : x) mean += v, square += v * v, fourth += std::pow(v, 4), beyond_two += std::abs(v) > 2;
+  for (float v : x) {
+    mean += v;
+    square += v * v;
+    fourth += std::pow(v, 4);
+    beyond_two += std::abs(v) > 2;
+  }
   EXPECT_NEAR(mean / n, 0, 0.006);
   EXPECT_NEAR(square / n, 1, 0.01);
   EXPECT_NEAR(fourth / n, 3, 0.1);

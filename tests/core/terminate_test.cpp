@@ -17,8 +17,8 @@
 namespace mindpipe {
 namespace {
 
-/// Fails as main would: nothing catches it. gtest would catch what a test's body throws; a noexcept function
-/// stops that.
+/// Runs code that throws as main would run it: nothing catches the exception. gtest would catch what a test's
+/// body throws; a noexcept function stops that.
 template <class Failure>
 void fail_uncaught(Failure failure) noexcept {
   install_terminate_handler();

@@ -28,7 +28,8 @@ class UnfinishedFiles : public testing::Test {
 TEST_F(UnfinishedFiles, GoUnlessTheyBecomeWhatTheyWereToBe) {
   {
     UnfinishedFile whole(folder_ + "whole.partial"), half(folder_ + "half.partial");
-    make("whole.partial"), make("half.partial");
+    make("whole.partial");
+    make("half.partial");
     ASSERT_TRUE(whole.becomes(folder_ + "whole"));
     make("whole.partial");  // somebody else's by now
   }

@@ -41,7 +41,7 @@ std::string write_counting(const Folder& folder, const std::string& name, std::i
 
 TEST(Corpus, TheTargetIsTheTokenThatComesNext) {
   const Folder folder;
-  Corpus corpus({{}, {{write_golden(folder), 1}}, 0}, Part::validation, small_model(), 1);
+  Corpus corpus({{}, {{write_golden(folder), 1}}, 0}, Subset::validation, small_model(), 1);
   const Batch out = batch(corpus, 0, 3);  // two samples to a round; the third is the first again
   EXPECT_THAT(out.tokens, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4));
   EXPECT_THAT(out.targets, ElementsAre(2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5));
@@ -53,8 +53,8 @@ TEST(Corpus, APartOfABatchIsThatPartOfTheBatch) {
       {{alice, 3}, {"synthetic:arithmetic", 1}, {write_counting(folder, "count", 0, 100), 0.5}},
       {{alice, 1}},
       7};
-  for (const Part part : {Part::train, Part::validation}) {
-    Corpus one(data, part, small_model(8), 5), other(data, part, small_model(8), 5);
+  for (const Subset subset : {Subset::train, Subset::validation}) {
+    Corpus one(data, subset, small_model(8), 5), other(data, subset, small_model(8), 5);
     for (const std::int64_t first : {0, 4090, 100000}) {
       Batch whole = batch(one, first, 8), head = batch(other, first, 3);
       const Batch tail = batch(other, first + 3, 5);
@@ -67,14 +67,14 @@ TEST(Corpus, APartOfABatchIsThatPartOfTheBatch) {
 
 TEST(Corpus, TheSeedOrdersTrainingAndNotValidation) {
   const DataConfig data{{{alice, 1}}, {{alice, 1}}, 16};
-  const auto first = [&](Part part, std::uint64_t seed) {
-    Corpus corpus(data, part, small_model(16), seed);
+  const auto first = [&](Subset subset, std::uint64_t seed) {
+    Corpus corpus(data, subset, small_model(16), seed);
     return batch(corpus, 0, 8).tokens;
   };
-  EXPECT_NE(first(Part::train, 1), first(Part::train, 2));
-  EXPECT_EQ(first(Part::train, 1), first(Part::train, 1));
-  EXPECT_NE(first(Part::train, 1), first(Part::train, (std::uint64_t{1} << 32) + 1));
-  EXPECT_EQ(first(Part::validation, 1), first(Part::validation, 2));
+  EXPECT_NE(first(Subset::train, 1), first(Subset::train, 2));
+  EXPECT_EQ(first(Subset::train, 1), first(Subset::train, 1));
+  EXPECT_NE(first(Subset::train, 1), first(Subset::train, (std::uint64_t{1} << 32) + 1));
+  EXPECT_EQ(first(Subset::validation, 1), first(Subset::validation, 2));
 }
 
 TEST(Corpus, ATextHoldsItsLastTenthOut) {
@@ -83,7 +83,8 @@ TEST(Corpus, ATextHoldsItsLastTenthOut) {
   for (int line = 0; line < 100; ++line) text += fmt::format("line {:02}\n", line);
   write_file(folder / "lines.txt", text);
   const DataConfig data{{{folder / "lines.txt", 1}}, {{folder / "lines.txt", 1}}, 8};
-  Corpus train(data, Part::train, small_model(8), 1), validation(data, Part::validation, small_model(8), 1);
+  Corpus train(data, Subset::train, small_model(8), 1),
+      validation(data, Subset::validation, small_model(8), 1);
   EXPECT_EQ(ByteTokenizer::decode(batch(validation, 0, 1).tokens), "line 91\n");
   const std::string seen = ByteTokenizer::decode(batch(train, 0, 90).tokens);  // one round
   for (int line = 0; line < 90; ++line) EXPECT_THAT(seen, HasSubstr(fmt::format("line {:02}", line)));
@@ -102,7 +103,7 @@ TEST(Corpus, SourcesAreBlendedByWeight) {
       {{write_counting(folder, "low", 0, 100), 2}, {write_counting(folder, "high", 100, 100) + ".bin", 1}},
       {},
       4};
-  Corpus corpus(data, Part::train, small_model(), 3);
+  Corpus corpus(data, Subset::train, small_model(), 3);
   const Batch out = batch(corpus, 0, 30);
   int high = 0;
   for (std::size_t s = 0; s < 30; ++s) high += out.tokens[4 * s] >= 100;
@@ -110,8 +111,8 @@ TEST(Corpus, SourcesAreBlendedByWeight) {
 }
 
 TEST(Corpus, TheContextIsTheSequenceUnlessOneIsGiven) {
-  EXPECT_EQ(Corpus({{{alice, 1}}, {}, 0}, Part::train, small_model(32), 1).sequence(), 32);
-  EXPECT_EQ(Corpus({{{alice, 1}}, {}, 9}, Part::train, small_model(32), 1).sequence(), 9);
+  EXPECT_EQ(Corpus({{{alice, 1}}, {}, 0}, Subset::train, small_model(32), 1).sequence(), 32);
+  EXPECT_EQ(Corpus({{{alice, 1}}, {}, 9}, Subset::train, small_model(32), 1).sequence(), 9);
 }
 
 TEST(Corpus, RefusesWhatCannotBeTrainedOn) {
@@ -120,7 +121,7 @@ TEST(Corpus, RefusesWhatCannotBeTrainedOn) {
     return DataConfig{{{path, weight}}, {}, sequence};
   };
   const auto open = [](const DataConfig& data, const ModelConfig& model = small_model()) {
-    return [=] { Corpus(data, Part::train, model, 1); };
+    return [=] { Corpus(data, Subset::train, model, 1); };
   };
   write_file(folder / "empty.txt", "");
   write_file(folder / "short.txt", "ab\n");
@@ -144,10 +145,10 @@ TEST(Corpus, RefusesWhatCannotBeTrainedOn) {
                open(with(write_golden(folder), 9), small_model(9)));
   TokenWriter(folder / "none", TokenType::u16).finish();
   expect_error(Exit::bad_data, "none.bin: the file has no tokens", open(with(folder / "none")));
-  Corpus corpus(with(alice), Part::train, small_model(), 1);
+  Corpus corpus(with(alice), Subset::train, small_model(), 1);
   expect_error(Exit::bad_configuration, "a batch of 0 samples was asked for",
                [&] { corpus.batch(0, 0, nullptr, nullptr); });
-  Corpus narrow(with(alice), Part::train, small_model(4, 50), 1);
+  Corpus narrow(with(alice), Subset::train, small_model(4, 50), 1);
   expect_error(Exit::bad_data, "alice.txt: document 0, position ", [&] { batch(narrow, 0, 1); });
 }
 

@@ -93,7 +93,7 @@ TEST(Mersenne, ReachesBeyond32Bits) {
   EXPECT_EQ(random.up_to(largest), (high << 32 | low) & largest);
 }
 
-/// Python that can import numpy, or nothing.
+/// Output of a Python program that imports numpy; empty where no Python can.
 std::string run_numpy(const std::string& program) {
   const std::string command = "/usr/bin/python3 -c '" + program + "' 2>/dev/null";
   std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);

@@ -144,7 +144,7 @@ int number(std::istringstream& words, std::string& next) {
 }
 
 TEST(Arithmetic, EveryLineIsTrue) {
-  const Arithmetic arithmetic(7, Part::train);
+  const Arithmetic arithmetic(7, Subset::train);
   std::array<int, 4> seen{};
   for (int i = 0; i < 400; ++i) {
     std::string line = arithmetic.line(i / 10, i % 10), word, ignored;
@@ -168,8 +168,8 @@ TEST(Arithmetic, EveryLineIsTrue) {
 }
 
 TEST(Arithmetic, ASampleIsTheBeginningOfItsDocument) {
-  ArithmeticDataset dataset(7, Part::train, 50, 256), shorter(7, Part::train, 20, 256),
-      other(7, Part::validation, 50, 256);
+  ArithmeticDataset dataset(7, Subset::train, 50, 256), shorter(7, Subset::train, 20, 256),
+      other(7, Subset::validation, 50, 256);
   std::vector<std::int32_t> tokens(51), fewer(21), held_out(51);
   const std::int64_t far = (std::int64_t{1} << 40) + 3;
   dataset.sample(far, tokens.data());
@@ -177,7 +177,7 @@ TEST(Arithmetic, ASampleIsTheBeginningOfItsDocument) {
   other.sample(far, held_out.data());
   EXPECT_TRUE(std::equal(fewer.begin(), fewer.end(), tokens.begin()));
   EXPECT_NE(tokens, held_out);
-  const Arithmetic arithmetic(7, Part::train);
+  const Arithmetic arithmetic(7, Subset::train);
   const std::string text = arithmetic.line(far, 0) + arithmetic.line(far, 1) + arithmetic.line(far, 2);
   EXPECT_EQ(ByteTokenizer::decode(tokens), text.substr(0, 51));
   EXPECT_NE(arithmetic.line(far, 0), arithmetic.line(3, 0));
@@ -187,7 +187,7 @@ TEST(Arithmetic, IsWrittenAsTextOrAsTokens) {
   const Folder folder;
   write_arithmetic(folder / "sums.txt", 2, 3, 7);
   write_arithmetic(folder / "sums", 2, 3, 7);
-  const Arithmetic arithmetic(7, Part::train);
+  const Arithmetic arithmetic(7, Subset::train);
   const auto document = [&](int d) {
     return arithmetic.line(d, 0) + arithmetic.line(d, 1) + arithmetic.line(d, 2);
   };

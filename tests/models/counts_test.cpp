@@ -117,11 +117,17 @@ TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
           for (bool tied : {false, true})
             for (const char* kind : {"gpt", "translator"}) {
               Config config;
-              config.model.kind = kind, config.model.layers = 12, config.model.positions = positions,
-              config.model.norm = norm, config.model.mlp = mlp;
-              config.model.bias = bias, config.model.tied = tied;
-              if (std::string(kind) == "translator")
-                config.model.positions = "learned", config.model.tied = true;
+              config.model.kind = kind;
+              config.model.layers = 12;
+              config.model.positions = positions;
+              config.model.norm = norm;
+              config.model.mlp = mlp;
+              config.model.bias = bias;
+              config.model.tied = tied;
+              if (std::string(kind) == "translator") {
+                config.model.positions = "learned";
+                config.model.tied = true;
+              }
               const auto names = export_names(*make(resolve(config), 1));
               for (const std::string& name : names) EXPECT_EQ(names.count(name), 1u) << name;
             }
@@ -129,7 +135,8 @@ TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
 
 TEST_F(OnPaperModels, RefuseHeadsThatTheShardsDoNotDivideAndNameTheNearestThatFit) {
   Config config;
-  config.model.heads = 5, config.model.width = 160;
+  config.model.heads = 5;
+  config.model.width = 160;
   config = resolve(config);
   try {
     make(config, 2);
@@ -140,7 +147,8 @@ TEST_F(OnPaperModels, RefuseHeadsThatTheShardsDoNotDivideAndNameTheNearestThatFi
                  "model.heads is 5, which 2 logical tensor shards (reproducible.tensor) do not divide; the "
                  "nearest that fit are 4 and 6");
   }
-  config.model.heads = 4, config.model.key_value_heads = 1;
+  config.model.heads = 4;
+  config.model.key_value_heads = 1;
   try {
     make(config, 2);
     FAIL() << "one head of keys and values over two shards";
@@ -149,7 +157,8 @@ TEST_F(OnPaperModels, RefuseHeadsThatTheShardsDoNotDivideAndNameTheNearestThatFi
                  "model.key_value_heads is 1, which 2 logical tensor shards (reproducible.tensor) do not "
                  "divide; the nearest that fit are 2");
   }
-  config.model.key_value_heads = 4, config.model.mlp_width = 129;
+  config.model.key_value_heads = 4;
+  config.model.mlp_width = 129;
   EXPECT_THROW(make(config, 2), Error);
 }
 

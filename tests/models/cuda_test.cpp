@@ -15,12 +15,21 @@ Device gpu() {
   return {Memory::Kind::device, [](Memory& memory) { return make_cuda_backend(memory, 0); }};
 }
 
-/// Heads and sequences as long as cuDNN likes them, and nothing dropped, so that it is asked.
+/// Configuration with heads and sequences as long as cuDNN likes them, and no dropout, so that cuDNN is
+/// asked.
 Config larger(Config config) {
   ModelConfig& m = config.model;
-  m.width = 128, m.heads = 2, m.mlp_width = 256, m.context = 64, m.vocabulary = 300,
+  m.width = 128;
+  m.heads = 2;
+  m.mlp_width = 256;
+  m.context = 64;
+  m.vocabulary = 300;
   m.dropout = m.attention_dropout = 0;
-  if (m.key_value_heads > 0) m.heads = 4, m.width = 256, m.key_value_heads = 2;
+  if (m.key_value_heads > 0) {
+    m.heads = 4;
+    m.width = 256;
+    m.key_value_heads = 2;
+  }
   return config;
 }
 
@@ -29,7 +38,9 @@ void expect_the_processors(const Config& config, DType dtype, double tolerance) 
     SCOPED_TRACE(fmt::format("{}, {}, width {}, {} shards", config.model.kind, name_of(dtype),
                              config.model.width, shards));
     Setting setting = setting_for(config);
-    setting.dtype = dtype, setting.shards = shards, setting.width = config.model.width,
+    setting.dtype = dtype;
+    setting.shards = shards;
+    setting.width = config.model.width;
     setting.rows = config.model.context;
     Subject here(setting, model_of(config));
     setting.device = gpu();
@@ -69,7 +80,9 @@ TEST_F(ModelsOnAGpu, GiveEqualBitsEveryTime) {
       const Config sized = larger(config);
       Setting setting = setting_for(sized);
       setting.device = gpu();
-      setting.dtype = dtype, setting.shards = 2, setting.width = sized.model.width,
+      setting.dtype = dtype;
+      setting.shards = 2;
+      setting.width = sized.model.width;
       setting.rows = sized.model.context;
       const Whole first = Subject(setting, model_of(sized)).gradients();
       EXPECT_TRUE(Subject(setting, model_of(sized)).gradients() == first)

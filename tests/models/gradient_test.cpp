@@ -33,7 +33,8 @@ TEST(Models, GiveEqualBitsWhenRecomputedOrPutOff) {
     for (DType dtype : {DType::f32, DType::bf16})
       for (int shards : {1, 2}) {
         Setting setting = setting_for(config);
-        setting.dtype = dtype, setting.shards = shards;
+        setting.dtype = dtype;
+        setting.shards = shards;
         const Whole plain = Subject(setting, model_of(config)).gradients();
         Config recomputed = config;
         recomputed.train.recompute = "block";
@@ -54,7 +55,9 @@ TEST(Models, HaveTheirBitsOnADeviceThatIsLate) {
   for (const Config& config : {gpt2(), llama(), small("translator")})
     for (DType dtype : {DType::f32, DType::bf16}) {
       Setting setting = setting_for(config);
-      setting.dtype = dtype, setting.shards = 2, setting.width = config.model.width;
+      setting.dtype = dtype;
+      setting.shards = 2;
+      setting.width = config.model.width;
       Subject now(setting, model_of(config));
       setting.device = late;
       Subject later(setting, model_of(config));

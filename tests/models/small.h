@@ -8,8 +8,15 @@ namespace mindpipe::testing {
 inline Config small(const std::string& kind) {
   Config config;
   ModelConfig& m = config.model;
-  m.kind = kind, m.layers = 2, m.width = 16, m.heads = 4, m.mlp_width = 24, m.context = 8, m.vocabulary = 100;
-  m.dropout = 0.1, m.attention_dropout = 0.1;
+  m.kind = kind;
+  m.layers = 2;
+  m.width = 16;
+  m.heads = 4;
+  m.mlp_width = 24;
+  m.context = 8;
+  m.vocabulary = 100;
+  m.dropout = 0.1;
+  m.attention_dropout = 0.1;
   return config;
 }
 
@@ -39,7 +46,9 @@ inline std::vector<std::string> key_biases(const Config& config) {
 inline Setting setting_for(const Config& config) {
   Setting setting;
   setting.vocabulary = config.model.vocabulary;
-  setting.activation = false, setting.classifier = true, setting.label_smoothing = 0.05;
+  setting.activation = false;
+  setting.classifier = true;
+  setting.label_smoothing = 0.05;
   setting.step = 1e-4;  // deep functions bend
   setting.sources = config.model.kind == "translator";
   if (config.model.positions == "learned") setting.without_gradient = key_biases(config);
@@ -51,8 +60,14 @@ inline Config gpt2() { return small("gpt"); }
 inline Config llama() {
   Config config = small("gpt");
   ModelConfig& m = config.model;
-  m.positions = "rotary", m.norm = "rms", m.mlp = "swiglu", m.bias = false, m.tied = false, m.width = 32,
-  m.heads = 8, m.key_value_heads = 4;
+  m.positions = "rotary";
+  m.norm = "rms";
+  m.mlp = "swiglu";
+  m.bias = false;
+  m.tied = false;
+  m.width = 32;
+  m.heads = 8;
+  m.key_value_heads = 4;
   return config;
 }
 

@@ -30,7 +30,7 @@ class Diagnosis : public testing::Test {
     config = resolve(config);
     worker_.emplace(config, world_);
     share_processors(*worker_);
-    corpus_.emplace(config.data, Part::train, config.model, config.seed, config.train.batch);
+    corpus_.emplace(config.data, Subset::train, config.model, config.seed, config.train.batch);
   }
 
   /// Element 3 of the unit's first tensor, on the ranks that have it.

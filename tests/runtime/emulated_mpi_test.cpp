@@ -115,7 +115,7 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
     c = resolve(c);
     Worker worker(c, world);
     worker.waiting().set_crowded(true);
-    Corpus corpus(c.data, Part::train, c.model, c.seed);
+    Corpus corpus(c.data, Subset::train, c.model, c.seed);
     const Timeline& expected = worker.plan().training.expected;
     const int here = worker.layout().coord.pipeline;
     std::int64_t forward = 0;
@@ -156,7 +156,7 @@ TEST_F(Emulated, AnyGridRunsWithRealMessagesAndNoMemory) {
     c = resolve(c);
     Worker worker(c, world);
     worker.waiting().set_crowded(true);
-    Corpus corpus(c.data, Part::train, c.model, c.seed);
+    Corpus corpus(c.data, Subset::train, c.model, c.seed);
     for (int step = 0; step < 2; ++step) {
       const StepScalars scalars = worker.step(corpus, step, 0, 1e-3).value();
       EXPECT_EQ(scalars.loss, 0);
@@ -189,7 +189,7 @@ TEST_F(Emulated, TensorSumsTakeTheirTime) {
   c = resolve(c);
   Worker worker(c, world);
   worker.waiting().set_crowded(true);
-  Corpus corpus(c.data, Part::train, c.model, c.seed);
+  Corpus corpus(c.data, Subset::train, c.model, c.seed);
   constexpr int steps = 3;
   for (int step = 0; step < steps; ++step) worker.step(corpus, step, 0, 1e-3);
   const Timeline& expected = worker.plan().training.expected;
@@ -211,7 +211,7 @@ TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
   c.device.description = "instant";
   c = resolve(c);
   Worker worker(c, world);
-  Corpus corpus(c.data, Part::train, c.model, c.seed);
+  Corpus corpus(c.data, Subset::train, c.model, c.seed);
   const auto actions = static_cast<std::int64_t>(worker.training().list.size());
   worker.step(corpus, 0, 0, 1e-3);
   constexpr int readings = 20'000;

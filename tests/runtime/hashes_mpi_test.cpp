@@ -33,7 +33,7 @@ Sha256::Digest hash_of(const Config& config, const World& world) {
   Outcome outcome;
   train_some(worker, 2, outcome);
   outcome.state = worker.state().digest();
-  Corpus validation(config.data, Part::validation, config.model, config.seed);
+  Corpus validation(config.data, Subset::validation, config.model, config.seed);
   std::vector<std::uint64_t> words = outcome.words();
   words.push_back(std::bit_cast<std::uint64_t>(worker.evaluate(validation, 2)));
   Sha256 sha;

@@ -80,7 +80,7 @@ void compare(const Config& given) {
   auto calls = expected_calls(worker);
   for (Axis axis : axes)
     for (TrafficClass kind : traffic_classes) {
-      const TrafficLedger::Line& line = worker.ledger().of(axis, kind);
+      const TrafficLedger::Sent& line = worker.ledger().of(axis, kind);
       std::vector<std::int64_t> of_ranks(static_cast<std::size_t>(world.size));
       MPI_Allgather(&line.bytes, 1, MPI_INT64_T, of_ranks.data(), 1, MPI_INT64_T, world.comm);
       const auto [bytes, of_replicas] = expected[{axis, kind}];

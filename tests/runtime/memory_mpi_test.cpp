@@ -126,7 +126,7 @@ TEST_F(MemoryOfRanks, APredictionWithoutTheRoomForExchangesIsNoticed) {
     EXPECT_THAT(complaint(wrong.memory[0][0], used_by(worker.memory())), testing::HasSubstr("workspace"));
   }
   Worker worker(config, world, wrong);
-  Corpus corpus(config.data, Part::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, config.model, config.seed);
   EXPECT_THROW(worker.step(corpus, 0, 0, 1e-3), Error) << "a step took memory that was not planned";
 }
 

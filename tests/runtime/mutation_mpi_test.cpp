@@ -47,7 +47,8 @@ std::vector<std::string> all_mutations() {
   std::vector<std::string> names{"gradients.fold", "gradients.combine_sequence", "gradients.add_uses",
                                  "gradients.clear"};
   for (const char* axis : {"tensor", "data", "pipeline"})
-    for (const char* operation : {"sum", "sum_scatter", "gather", "maximum", "sum_scalars", "sum_integers"})
+    for (const char* operation :
+         {"sum", "sum_scatter", "gather", "maximum", "sum_over_shards", "sum_over_ranks", "sum_integers"})
       names.push_back(fmt::format("{}.{}", axis, operation));
   for (Payload payload : {Payload::activation, Payload::encoder_output, Payload::gradient,
                           Payload::encoder_output_gradient, Payload::unit_gradient})

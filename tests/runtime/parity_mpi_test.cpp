@@ -211,8 +211,8 @@ TEST(Parity, DevicesThatCarryTheirMessagesThemselvesGetTheSameBits) {
 
 /// As the program does it: samples of a corpus, steps and evaluations of a worker.
 Outcome outcome_from_a_corpus(const Config& config, const World& world, int steps) {
-  Corpus corpus(config.data, Part::train, config.model, config.seed),
-      validation(config.data, Part::validation, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, config.model, config.seed),
+      validation(config.data, Subset::validation, config.model, config.seed);
   Worker worker(config, world);
   share_processors(worker);
   Outcome outcome;

@@ -37,7 +37,7 @@ std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
                   device->tell(asked);
                   return device;
                 });
-  Corpus corpus(config.data, Part::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, config.model, config.seed);
   for (int step = 0; purpose == Purpose::training && step < 2; ++step) worker.step(corpus, step, 0, 1e-3);
   worker.evaluate(corpus, 1);
   return asked.largest().planned;

@@ -53,7 +53,7 @@ inline RunPlan with_room(RunPlan plan, double factor) {
 /// does.
 inline void train_a_little(Worker& worker, int steps = 3) {
   const Config& config = worker.config();
-  Corpus corpus(config.data, Part::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, config.model, config.seed);
   for (int step = 0; step < steps; ++step)
     worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3);
   worker.evaluate(corpus, 1);

@@ -22,7 +22,7 @@ struct History {
 
 /// Some steps of a worker of its own.
 History history_of(const Config& config, int steps = 4) {
-  Corpus corpus(config.data, Part::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, config.model, config.seed);
   Worker worker(config, {});
   History history;
   for (int step = 0; step < steps; ++step) {
@@ -48,7 +48,7 @@ TEST(TokenChunk, IsThatOfTheDeviceAndItsLogitsStayBelowHalfAGibibyte) {
 TEST(Worker, TwoOfThemInOneProcessTrainAlikeBitForBit) {
   for (const Config& style : {gpt2_style(), llama_style()}) {
     const Config config = trained_on_sums(style);
-    Corpus corpus(config.data, Part::train, config.model, config.seed);
+    Corpus corpus(config.data, Subset::train, config.model, config.seed);
     Worker a(config, {}), b(config, {});
     for (int step = 0; step < 4; ++step) {  // step by step in turn, so that shared state would show
       const StepScalars of_a =

@@ -27,7 +27,8 @@ struct Traced {
       : plan(make_program(outline, schedule, {{100, 0, -1}, {}, {}, {}})) {
     for (int rank = 0; rank < outline.stages; ++rank) {
       TracedRank& traced = ranks.emplace_back();
-      traced.rank = 10 + rank, traced.name = "rank " + std::to_string(10 + rank);
+      traced.rank = 10 + rank;
+      traced.name = "rank " + std::to_string(10 + rank);
       for (int step = 0; step < 2; ++step) {
         auto& times = traced.steps.emplace_back();
         for (const Span& span : plan.expected.spans[rank])

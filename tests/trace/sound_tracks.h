@@ -13,9 +13,9 @@
 
 namespace mindpipe {
 
-/// What readers of the format demand of complete events and flows: no two slices of a track overlap (the
-/// program nests none), every flow begins once and ends once, not before it began, and both of its ends lie
-/// in slices of their tracks: in that of a send, and of a receive.
+/// Checks what readers of the format demand of complete events and flows: no two slices of a track overlap
+/// (the program nests none), every flow begins once and ends once, not before it began, and both of its ends
+/// lie in slices of their tracks: in that of a send, and of a receive.
 inline void expect_sound_tracks(const nlohmann::json& file) {
   struct Slice {
     std::int64_t start, end;

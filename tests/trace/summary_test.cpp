@@ -13,13 +13,20 @@ using testing::IsEmpty;
 /// A stage that computes nearly all the time: 30 forward, 60 backward, 5 update, 1 scalars of 100.
 TimeSpent good() {
   TimeSpent t;
-  t.forward = 30, t.backward = 60, t.update = 5, t.scalars = 1, t.wait_pipeline = 2, t.steps = 100;
+  t.forward = 30;
+  t.backward = 60;
+  t.update = 5;
+  t.scalars = 1;
+  t.wait_pipeline = 2;
+  t.steps = 100;
   return t;
 }
 
 RunFacts facts_of(int micro_batches = 8, int data = 1, int tensor = 1) {
   RunFacts facts;
-  facts.micro_batches = micro_batches, facts.data = data, facts.tensor = tensor;
+  facts.micro_batches = micro_batches;
+  facts.data = data;
+  facts.tensor = tensor;
   return facts;
 }
 
@@ -32,7 +39,10 @@ TEST(Advice, ARunThatComputesAllTheTimeGetsNone) {
 
 TEST(Advice, AnEmptyPipelineWantsMoreMicroBatchesUnlessItHasMany) {
   TimeSpent t = good();
-  t.forward = 20, t.backward = 40, t.wait_pipeline = 20, t.wait_scalars = 10;
+  t.forward = 20;
+  t.backward = 40;
+  t.wait_pipeline = 20;
+  t.wait_scalars = 10;
   EXPECT_THAT(
       advice_on({t, t}, facts_of(4)),
       ElementsAre(HasSubstr("stages wait for each other 30 % of the time; more than 4 micro-batches")));
@@ -46,9 +56,11 @@ TEST(Advice, AnEmptyPipelineWantsMoreMicroBatchesUnlessItHasMany) {
 
 TEST(Advice, AStageThatComputesMoreThanOthersByFifteenPercentIsNamed) {
   TimeSpent heavy = good(), light = good();
-  heavy.forward = 36, heavy.backward = 62;
+  heavy.forward = 36;
+  heavy.backward = 62;
   EXPECT_THAT(advice_on({light, heavy, light}, facts_of()), IsEmpty());
-  heavy.forward = 50, heavy.backward = 70;
+  heavy.forward = 50;
+  heavy.backward = 70;
   heavy.steps = light.steps = 130;
   light.wait_pipeline = 0;
   const auto notes = advice_on({light, heavy, light}, facts_of());
@@ -61,22 +73,32 @@ TEST(Advice, AStageThatComputesMoreThanOthersByFifteenPercentIsNamed) {
 
 TEST(Advice, EachWaitHasItsSentence) {
   TimeSpent t = good();
-  t.forward = 20, t.wait_tensor = 12;
+  t.forward = 20;
+  t.wait_tensor = 12;
   EXPECT_THAT(advice_on({t}, facts_of(8, 1, 2)),
               ElementsAre(HasSubstr("passes wait 12 % of the time for tensor sums")));
   EXPECT_THAT(advice_on({t}, facts_of(8, 1, 1)), IsEmpty());
-  t = good(), t.forward = 20, t.wait_data = 10;
+  t = good();
+  t.forward = 20;
+  t.wait_data = 10;
   EXPECT_THAT(advice_on({t}, facts_of(8, 2)),
               ElementsAre(HasSubstr("sums of gradients stand still 10 % of the time")));
-  t = good(), t.forward = 20, t.wait_copy = 10;
+  t = good();
+  t.forward = 20;
+  t.wait_copy = 10;
   EXPECT_THAT(advice_on({t}, facts_of()), ElementsAre(HasSubstr("copies between memories")));
-  t = good(), t.forward = 5, t.update = 30;
+  t = good();
+  t.forward = 5;
+  t.update = 30;
   EXPECT_THAT(advice_on({t}, facts_of()),
               ElementsAre(HasSubstr("updates take 30 % of the time; a larger train.batch")));
   EXPECT_THAT(advice_on({t}, facts_of(8, 2)), ElementsAre(HasSubstr("train.zero: 1")));
-  t = good(), t.forward = 10, t.scalars = 21;
+  t = good();
+  t.forward = 10;
+  t.scalars = 21;
   EXPECT_THAT(advice_on({t}, facts_of()), ElementsAre(HasSubstr("gradient's norm")));
-  t = good(), t.forward = 10;
+  t = good();
+  t.forward = 10;
   EXPECT_THAT(advice_on({t}, facts_of()), ElementsAre(HasSubstr("goes to nothing of these")));
 }
 
