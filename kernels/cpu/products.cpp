@@ -5,24 +5,14 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
 #include "cpu/products_f64.h"
-#include "cpu/workspace.h"
-#include "product_operands.h"
+#include "operations/products.h"
 
 namespace mindpipe {
 namespace {
 
-static_assert(static_cast<int>(Curve::relu) == static_cast<int>(Activation::relu) &&
-              static_cast<int>(Curve::gelu) == static_cast<int>(Activation::gelu) &&
-              static_cast<int>(Curve::silu) == static_cast<int>(Activation::silu));
-Curve curve_of(Activation activation) { return static_cast<Curve>(activation); }
-
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 MatrixView view_of(const Tensor& t) { return {t.data, t.dtype == DType::bf16}; }
-struct Extents {
-  std::int64_t n, k, m;
-};
-Extents extents_of(const ProductCall& call) { return {call.n, call.k, call.m}; }
 
 Factor factor_of(const Tensor& t, bool depth_first) {
   return {t.data, t.cols(), depth_first, t.dtype == DType::bf16};
@@ -124,12 +114,6 @@ const ProductKernels& choose_product_kernels(Isa isa, bool bf16) {
   return MINDPIPE_PICK_KERNELS(isa, product_kernels);
 }
 
-void CpuWorkspace::product(DType operands, std::int64_t rows, std::int64_t cols, std::int64_t depth) {
-  if (operands == DType::f64) return;  // plain loops
-  largest_.include({.products = product_workspace(choose_product_kernels(isa_, operands == DType::bf16), rows,
-                                                  cols, depth, threads_)});
-}
-
 void CpuBackend::multiply(const Product& product) {
   const ProductKernels& kernels = choose_product_kernels(isa_, product.a.bf16);
   run_product(kernels, product, threads_,
@@ -137,48 +121,55 @@ void CpuBackend::multiply(const Product& product) {
                   memory_, product_workspace(kernels, product.rows, product.cols, product.depth, threads_)));
 }
 
-void CpuBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
-                        const Tensor& before, const Tensor& y) {
-  const auto [n, k, m] = extents_of(linear_call(x, w, bias, activation, before, y));
-  if (x.dtype == DType::f64) {
-    linear_f64(n, k, m, x.as<double>(), w.as<double>(), bias.as<double>(), curve_of(activation),
-               before.as<double>(), y.as<double>(), threads_);
+void CpuBackend::linear(const LinearOperands& o) {
+  const ProductCall call = o.checked();
+  if (call.operands == DType::f64) {
+    linear_f64(o, threads_);
   } else {
-    multiply({factor_of(x, false), factor_of(w, false), n, m, k, view_of(y), view_of(before), view_of(bias),
-              curve_of(activation), false, false});
+    multiply({.a = factor_of(o.x, false),
+              .b = factor_of(o.w, false),
+              .rows = call.n,
+              .cols = call.m,
+              .depth = call.k,
+              .c = view_of(o.y),
+              .before = view_of(o.before),
+              .bias = view_of(o.bias),
+              .activation = o.activation});
   }
   progress();
 }
 
-void CpuBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation,
-                                       const Tensor& before, const Tensor& dx) {
-  const auto [n, k, m] = extents_of(linear_backward_input_call(dy, w, activation, before, dx));
-  if (dy.dtype == DType::f64) {
-    linear_backward_input_f64(n, k, m, dy.as<double>(), w.as<double>(), curve_of(activation),
-                              before.as<double>(), dx.as<double>(), threads_);
+void CpuBackend::linear_backward_input(const LinearBackwardInputOperands& o) {
+  const ProductCall call = o.checked();
+  if (call.operands == DType::f64) {
+    linear_backward_input_f64(o, threads_);
   } else {
-    multiply({factor_of(dy, false),
-              factor_of(w, true),
-              n,
-              k,
-              m,
-              view_of(dx),
-              view_of(before),
-              {},
-              curve_of(activation),
-              true,
-              false});
+    multiply({.a = factor_of(o.dy, false),
+              .b = factor_of(o.w, true),
+              .rows = call.n,
+              .cols = call.k,
+              .depth = call.m,
+              .c = view_of(o.dx),
+              .before = view_of(o.before),
+              .activation = o.activation,
+              .backward = true});
   }
   progress();
 }
 
-void CpuBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
-  const auto [n, k, m] = extents_of(linear_backward_weight_call(dy, x, dw));
-  if (dy.dtype == DType::f64) {
-    linear_backward_weight_f64(n, k, m, dy.as<double>(), x.as<double>(), dw.as<double>(), threads_);
+void CpuBackend::linear_backward_weight(const LinearBackwardWeightOperands& o) {
+  const ProductCall call = o.checked();
+  if (call.operands == DType::f64) {
+    linear_backward_weight_f64(o, threads_);
   } else {
-    multiply(
-        {factor_of(dy, true), factor_of(x, true), m, k, n, view_of(dw), {}, {}, Curve::none, true, true});
+    multiply({.a = factor_of(o.dy, true),
+              .b = factor_of(o.x, true),
+              .rows = call.m,
+              .cols = call.k,
+              .depth = call.n,
+              .c = view_of(o.dw),
+              .backward = true,
+              .accumulate = true});
   }
   progress();
 }

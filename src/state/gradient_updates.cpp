@@ -46,7 +46,7 @@ void GradientUpdates::initialize(std::uint64_t seed, int threads, StagingBuffer&
 void GradientUpdates::clear(int block) {
   for (const Root& root : roots_of(block))
     if (!is_mutated("gradients", "clear"))
-      stage_.context().backend.fill(stage_.unit(root.unit).accumulators(root.use), 0);
+      stage_.context().backend.fill({stage_.unit(root.unit).accumulators(root.use), 0});
 }
 
 std::size_t GradientUpdates::zeros_bytes(const Unit& unit) const {
@@ -77,7 +77,7 @@ void GradientUpdates::combine_sequence(Unit& unit, int use) {
       const int local = groups_.tensor.local_shards();
       const Tensor shards{
           zeros_.take(context.backend.memory(), zeros_bytes(unit)), {local, elements}, root.dtype};
-      context.backend.fill(shards, 0);
+      context.backend.fill({shards, 0});
       context.backend.copy(root, shards.range(0, elements));
       groups_.tensor.sum(shards, root);
     }
@@ -91,13 +91,13 @@ void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t f
   const Tensor root = unit.root(use).range(first, elements);
   const auto level_at = [&](int level) { return unit.level(level, use).range(first, elements); };
   const auto add = [&](int level) {
-    if (!is_mutated("gradients", "fold")) backend.add(level_at(level), root, root);
+    if (!is_mutated("gradients", "fold")) backend.add({level_at(level), root, root});
   };
   int level = 0;
   for (; (shard >> level) & 1; ++level) add(level);
   if (shard + 1 < stage_.layout().local_data_shards()) {
     backend.copy(root, level_at(level));
-    backend.fill(root, 0);
+    backend.fill({root, 0});
     return;
   }
   for (++level; (shard >> level) != 0; ++level)
@@ -120,7 +120,7 @@ void GradientUpdates::fold(int block, int shard, Made made) {
     }
     if (made == Made::later || shard + 1 == stage_.layout().local_data_shards()) continue;
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-      if (unit.has_sequence_parts(p)) stage_.context().backend.fill(unit.sequence_parts(p, use), 0);
+      if (unit.has_sequence_parts(p)) stage_.context().backend.fill({unit.sequence_parts(p, use), 0});
   }
 }
 
@@ -167,7 +167,7 @@ void GradientUpdates::add_uses() {
     for (int use = 1; use < stage_.unit(index).uses(); ++use) {
       const Tensor sum = optimizer.gradient_part(0);
       if (sum.count() > 0 && !is_mutated("gradients", "add_uses"))
-        stage_.context().backend.add(sum, optimizer.gradient_part(use), sum);
+        stage_.context().backend.add({sum, optimizer.gradient_part(use), sum});
     }
   }
 }

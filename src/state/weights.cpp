@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/random.h"
-#include "cpu/normals.h"
+#include "normals.h"
 
 namespace mindpipe {
 
@@ -53,7 +53,7 @@ void set_values_in_pieces(Backend& backend, Unit& unit, UnitOptimizer* optimizer
     give(first, count, passage.host<float>());
     const Tensor given = passage.floats(count), values = unit.flat_values().range(first, count);
     if (unit.dtype() == DType::f32) backend.copy(given, values);
-    else backend.convert(given, values);
+    else backend.convert({given, values});
     if (optimizer != nullptr) optimizer->set_masters(backend, first, given);
   }
   if (optimizer != nullptr) optimizer->clear_moments(backend);

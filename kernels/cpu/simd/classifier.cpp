@@ -30,8 +30,9 @@ void row_maximum(const void* logits, const LogitShard& shard, void* maximum, int
 
 /// sums = sum exp(x - maximum), total = sum x, of_target = x[target]
 template <class T>
-void row_sums(const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum,
-              void* sums, void* of_target, void* total, int64_t first, int64_t last) {
+void softmax_sums(const void* logits, const LogitShard& shard, const std::int32_t* targets,
+                  const void* maximum, void* sums, void* of_target, void* total, int64_t first,
+                  int64_t last) {
   using V = Lanes<T>;
   const V nothing = all<V>(0);
   for (int64_t n = first; n < last; ++n) {
@@ -83,7 +84,7 @@ void backward(const void* logits, const LogitShard& shard, const std::int32_t* t
 
 const ClassifierKernels classifier_kernels = {
     {row_maximum<double>, row_maximum<float>},
-    {row_sums<double>, row_sums<float>},
+    {softmax_sums<double>, softmax_sums<float>},
     {backward<double, double>, backward<float, float>, backward<float, bf16>},
 };
 

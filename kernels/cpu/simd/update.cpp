@@ -1,7 +1,7 @@
 #include "cpu/simd/update_kernels.h"
 
 #include "cpu/simd/rows.h"
-#include "decision.h"
+#include "operations/decision.h"
 
 namespace mindpipe::MINDPIPE_ISA {
 namespace {

@@ -52,7 +52,7 @@ __device__ inline void move(const T* from, T* to, Part part) {
     if (k < part.count) to[k] = from[k];
 }
 
-/// The same to memory that other threads read. A plain assignment of a whole piece is split into four stores
+/// Writes to memory that other threads read. A plain assignment of a whole piece is split into four stores
 /// of 4 bytes where the compiler has joined it with the other ending.
 template <int size, class T>
 __device__ inline void write(const T* from, T* to, Whole) {
@@ -125,7 +125,7 @@ inline constexpr int group_threads = 256;
 inline Grid grid_of_groups(int64_t count, int size) {
   return {blocks_for(blocks_for(count, size), group_threads), group_threads};
 }
-/// The same for the rows of a matrix: a group lies in one row.
+/// Threads for the rows of a matrix, one group each: a group lies in one row.
 inline Grid grid_of_row_groups(int64_t rows, int64_t cols, int size) {
   return {blocks_for(rows * blocks_for(cols, size), group_threads), group_threads};
 }
