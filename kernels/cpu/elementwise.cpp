@@ -70,12 +70,8 @@ void CpuBackend::swiglu_backward(const SwigluBackwardOperands& o) {
 }
 
 ResidualRows residual_rows(Isa isa, const ResidualOperands& o) {
-  return {MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).residual[dtype_index(o.x.dtype)],
-          o.x.data,
-          o.branch.data,
-          o.bias.data,
-          o.checked(),
-          o.y.data};
+  const auto kernel = MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).residual[dtype_index(o.x.dtype)];
+  return {kernel, o.x.data, o.branch.data, o.bias.data, o.checked(), o.y.data};
 }
 
 void CpuBackend::residual(const ResidualOperands& o) {

@@ -26,15 +26,9 @@ void in_columns(int threads, const RowParts& shape, const Work& work) {
 
 NormRows norm_rows(Isa isa, const NormOperands& o) {
   o.check();
-  return {MINDPIPE_PICK_KERNELS(isa, norm_kernels).forward[dtype_index(o.x.dtype)],
-          o.kind == NormKind::rms,
-          o.x.data,
-          o.gain.data,
-          o.offset.data,
-          o.epsilon,
-          o.statistics.data,
-          o.y.data,
-          o.x.cols()};
+  const auto kernel = MINDPIPE_PICK_KERNELS(isa, norm_kernels).forward[dtype_index(o.x.dtype)];
+  return {kernel,    o.kind == NormKind::rms, o.x.data, o.gain.data, o.offset.data,
+          o.epsilon, o.statistics.data,       o.y.data, o.x.cols()};
 }
 
 void CpuBackend::norm(const NormOperands& o) {

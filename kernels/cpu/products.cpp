@@ -63,8 +63,8 @@ std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, 
 
 namespace {
 
-/// How a thread's part is cut into pieces that another thread may take over. Strips of columns cost nothing:
-/// the engine works in such. Where there are few, the last quarter of the last one's rows is a piece too,
+/// How a thread's part is cut into tasks that another thread may take over. Strips of columns cost nothing:
+/// the engine works in such. Where there are few, the last quarter of the last one's rows is a task too,
 /// though it packs the strip again.
 struct Cuts {
   std::int64_t strips;
@@ -74,16 +74,16 @@ struct Cuts {
   int count() const { return static_cast<int>(strips) + of_rows; }
 };
 
-ProductPart piece_of(const ProductPart& part, const Cuts& cuts, std::int64_t piece, std::int64_t tile_cols) {
+ProductPart task_of(const ProductPart& part, const Cuts& cuts, std::int64_t task, std::int64_t tile_cols) {
   const std::int64_t tiles = divided_up(part.last_col - part.first_col, tile_cols),
-                     strip = std::min(piece, cuts.strips - 1);
+                     strip = std::min(task, cuts.strips - 1);
   const auto col = [&](std::int64_t i) {
     return std::min(part.last_col, part.first_col + tiles * i / cuts.strips * tile_cols);
   };
   ProductPart some{part.first_row, part.last_row, col(strip), col(strip + 1)};
   if (!cuts.of_rows || strip < cuts.strips - 1) return some;
   const std::int64_t cut = part.last_row - (part.last_row - part.first_row) / 4;
-  (piece == strip ? some.last_row : some.first_row) = cut;
+  (task == strip ? some.last_row : some.first_row) = cut;
   return some;
 }
 
@@ -103,7 +103,7 @@ void run_product(const ProductKernels& kernels, const Product& product, int thre
   in_shares(parts, parts * cuts.count(), [&](int thread, int at) {
     const int r = at / cuts.count() / grid.cols, c = at / cuts.count() % grid.cols;
     const ProductPart part{row(r), row(r + 1), col(c), col(c + 1)};
-    kernels.run(product, piece_of(part, cuts, at % cuts.count(), kernels.tile_cols),
+    kernels.run(product, task_of(part, cuts, at % cuts.count(), kernels.tile_cols),
                 static_cast<char*>(workspace) + static_cast<std::size_t>(thread) * bytes);
   });
 }
@@ -126,15 +126,8 @@ void CpuBackend::linear(const LinearOperands& o) {
   if (call.operands == DType::f64) {
     linear_f64(o, threads_);
   } else {
-    multiply({.a = factor_of(o.x, false),
-              .b = factor_of(o.w, false),
-              .rows = call.n,
-              .cols = call.m,
-              .depth = call.k,
-              .c = view_of(o.y),
-              .before = view_of(o.before),
-              .bias = view_of(o.bias),
-              .activation = o.activation});
+    multiply({factor_of(o.x, false), factor_of(o.w, false), call.n, call.m, call.k, view_of(o.y),
+              view_of(o.before), view_of(o.bias), o.activation});
   }
   progress();
 }
@@ -144,15 +137,8 @@ void CpuBackend::linear_backward_input(const LinearBackwardInputOperands& o) {
   if (call.operands == DType::f64) {
     linear_backward_input_f64(o, threads_);
   } else {
-    multiply({.a = factor_of(o.dy, false),
-              .b = factor_of(o.w, true),
-              .rows = call.n,
-              .cols = call.k,
-              .depth = call.m,
-              .c = view_of(o.dx),
-              .before = view_of(o.before),
-              .activation = o.activation,
-              .backward = true});
+    multiply({factor_of(o.dy, false), factor_of(o.w, true), call.n, call.k, call.m, view_of(o.dx),
+              view_of(o.before), MatrixView(), o.activation, true});
   }
   progress();
 }
@@ -162,14 +148,8 @@ void CpuBackend::linear_backward_weight(const LinearBackwardWeightOperands& o) {
   if (call.operands == DType::f64) {
     linear_backward_weight_f64(o, threads_);
   } else {
-    multiply({.a = factor_of(o.dy, true),
-              .b = factor_of(o.x, true),
-              .rows = call.m,
-              .cols = call.k,
-              .depth = call.n,
-              .c = view_of(o.dw),
-              .backward = true,
-              .accumulate = true});
+    multiply({factor_of(o.dy, true), factor_of(o.x, true), call.m, call.k, call.n, view_of(o.dw),
+              MatrixView(), MatrixView(), Activation::none, true, true});
   }
   progress();
 }

@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(32 * warps)
     if constexpr (with_norm) store(scaled_sums + at, scaled, ending);
   };
   if (wide) add_chunk(Whole{});
-  else add_chunk(Part{static_cast<int>(in.count - j < size ? in.count - j : size)});
+  else add_chunk(Some{static_cast<int>(in.count - j < size ? in.count - j : size)});
 }
 
 /// total[part, first + column] += the part's chunks: warp r adds the r-th run of them.

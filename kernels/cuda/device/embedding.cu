@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(group_threads)
     store(to, total, ending);
   };
   if (wide) add_all(Whole{});
-  else add_all(Part{static_cast<int>(shape.cols - j < size ? shape.cols - j : size)});
+  else add_all(Some{static_cast<int>(shape.cols - j < size ? shape.cols - j : size)});
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(group_threads)
   for (int64_t i = thread_index() * size; i < count; i += stride) {
     const auto a = wide && count - i >= size
                        ? load<size>(x + i, Whole{})
-                       : load<size>(x + i, Part{static_cast<int>(count - i < size ? count - i : size)});
+                       : load<size>(x + i, Some{static_cast<int>(count - i < size ? count - i : size)});
 #pragma unroll
     for (int k = 0; k < size; ++k) here += not_finite(a.x[k]) ? 1 : 0;
   }
