@@ -1,6 +1,7 @@
-#include "backend.h"
+#include "hardware.h"
+#include "make_backend.h"
 
-/// What a build without CUDA has in place of kernels/cuda.
+/// What stands in place of kernels/cuda in a build without CUDA.
 namespace mindpipe {
 
 std::unique_ptr<Backend> make_cuda_backend(Memory&, int, const std::string&) {

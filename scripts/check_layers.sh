@@ -28,8 +28,9 @@ find src kernels \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh
     path = $0
     sub(/^[^"]*"/, "", path); sub(/".*/, "", path)
     split(path, part, "/")
-    to = path == "backend.h" || path == "make_backend.h" || part[1] ~ /^(cpu|cuda|emulated)$/ ? "kernels" : part[1]
-    if (path !~ /\//&& to != "kernels") next
+    inside = part[1] ~ /^(cpu|cuda|emulated)$/
+    to = inside || path !~ /\// || part[1] ~ /^(operations|plans)$/ ? "kernels" : part[1]
+    if (inside && floor != "kernels") complain(floor " must not reach into kernels/" part[1] " (" path "; kernels/*.h are its doors)")
     if (!(to in level)) complain("\"" path "\" is on no floor (write includes from src/ or kernels/)")
     else if (level[to] > level[floor]) complain(floor " must not include " to " (" path ")")
   }

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "attention_operands.h"
 #include "cpu/cpu_backend.h"
 #include "cpu/simd/attention_kernels.h"
-#include "operands.h"
+#include "operations/attention.h"
 
 namespace mindpipe {
 namespace {
@@ -54,12 +53,10 @@ void AttentionScratch::prepare(int threads, std::size_t task_bytes) {
   base_ = static_cast<std::byte*>(area_.take(memory_, bytes_for(threads, task_bytes)));
 }
 
-std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestion& question, const Heads& q,
-                                    const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out,
-                                    bool backward) {
-  const AttentionCall call = attention_call(question, q, k, v, log_sum, out);
+std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionOperands& o, bool backward) {
+  const AttentionCall call = o.checked();
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
-  const int type = slot(q.data.dtype);
+  const int type = dtype_index(o.q.data.dtype);
   if (backward)
     return AttentionScratch::bytes_for(team_of(threads, call.samples * call.key_heads),
                                        kernels.backward_scratch[type](call));
@@ -68,11 +65,10 @@ std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestio
       kernels.forward_scratch[type](call));
 }
 
-void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question,
-                   const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out) {
-  const AttentionCall call = attention_call(question, q, k, v, log_sum, out);
+void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionOperands& o) {
+  const AttentionCall call = o.checked();
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
-  const int type = slot(q.data.dtype);
+  const int type = dtype_index(o.q.data.dtype);
   const Runs runs = runs_of(call, kernels.tile_queries[type], threads);
   for_each_task(threads, runs.tasks, kernels.forward_scratch[type](call), scratch,
                 [&](std::int64_t task, void* memory) {
@@ -85,29 +81,23 @@ void run_attention(Isa isa, int threads, AttentionScratch& scratch, const Attent
 }
 
 void run_attention_backward(Isa isa, int threads, AttentionScratch& scratch,
-                            const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                            const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq,
-                            const Heads& dk, const Heads& dv) {
-  const AttentionCall call = attention_backward_call(question, q, k, v, log_sum, out, dout, dq, dk, dv);
+                            const AttentionBackwardOperands& o) {
+  const AttentionCall call = o.checked();
   const AttentionKernels& kernels = MINDPIPE_PICK_KERNELS(isa, attention_kernels);
-  const int type = slot(q.data.dtype);
+  const int type = dtype_index(o.q.data.dtype);
   for_each_task(threads, call.samples * call.key_heads, kernels.backward_scratch[type](call), scratch,
                 [&](std::int64_t task, void* memory) {
                   kernels.backward[type](call, task / call.key_heads, task % call.key_heads, memory);
                 });
 }
 
-void CpuBackend::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                           const Tensor& log_sum, const Tensor& out) {
-  run_attention(isa_, threads_, attention_scratch_, question, q, k, v, log_sum, out);
+void CpuBackend::attention(const AttentionOperands& o) {
+  run_attention(isa_, threads_, attention_scratch_, o);
   progress();
 }
 
-void CpuBackend::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k,
-                                    const Heads& v, const Tensor& log_sum, const Tensor& out,
-                                    const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) {
-  run_attention_backward(isa_, threads_, attention_scratch_, question, q, k, v, log_sum, out, dout, dq, dk,
-                         dv);
+void CpuBackend::attention_backward(const AttentionBackwardOperands& o) {
+  run_attention_backward(isa_, threads_, attention_scratch_, o);
   progress();
 }
 

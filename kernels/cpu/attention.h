@@ -1,13 +1,13 @@
 #pragma once
 #include <cstddef>
 
-#include "backend.h"
+#include "core/memory.h"
 #include "cpu/isa.h"
+#include "operations/attention.h"
 
 namespace mindpipe {
 
-/// Working memory of attention, one block for each thread; it grows to the largest question that was asked
-/// and stays.
+/// Working memory of attention, one block for each thread; it grows to the largest call and stays.
 class AttentionScratch {
  public:
   explicit AttentionScratch(Memory& memory) : memory_(memory) {}
@@ -25,20 +25,16 @@ class AttentionScratch {
   std::size_t block_ = 0;
 };
 
-/// What the threads that answer the question work in, in bytes; nothing is read but shapes.
-std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionQuestion& question, const Heads& q,
-                                    const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out,
-                                    bool backward);
+/// What the threads that run an attention work in, in bytes; nothing is read but shapes.
+std::size_t attention_scratch_bytes(Isa isa, int threads, const AttentionOperands& operands, bool backward);
 
-/// What CpuBackend::attention and attention_backward do, on a given instruction set and number of threads.
-/// Rows of padding and of sight are never read beyond: keys from the sample's length on may hold anything.
-/// log_sum is f32, or f64 beside f64 operands; a row that sees no key has 0 there.
-void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionQuestion& question,
-                   const Heads& q, const Heads& k, const Heads& v, const Tensor& log_sum, const Tensor& out);
-/// dk and dv of rows [0, keys) and dq of rows [0, queries) are written; rows beyond stay as they are.
+/// What CpuBackend::attention does, on a given instruction set and number of threads. Rows of padding and of
+/// sight are never read beyond: keys from the sample's length on may hold anything. log_sum is f32, or f64
+/// beside f64 operands; a row that sees no key has 0 there.
+void run_attention(Isa isa, int threads, AttentionScratch& scratch, const AttentionOperands& operands);
+/// What CpuBackend::attention_backward does: dk and dv of rows [0, keys) and dq of rows [0, queries) are
+/// written; rows beyond stay as they are.
 void run_attention_backward(Isa isa, int threads, AttentionScratch& scratch,
-                            const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                            const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq,
-                            const Heads& dk, const Heads& dv);
+                            const AttentionBackwardOperands& operands);
 
 }  // namespace mindpipe

@@ -5,8 +5,7 @@
 
 #include <cstring>
 
-#include "core/clock.h"
-#include "operands.h"
+#include "make_backend.h"
 
 namespace mindpipe {
 
@@ -41,18 +40,6 @@ void CpuBackend::download(const Tensor& from, void* host) {
   if (from.count() != 0) std::memcpy(host, from.data, from.bytes());
   progress();
 }
-
-// Every operation is done when it returns, so queues and events have nothing to remember.
-void CpuBackend::use_queue(int) {}
-std::uint64_t CpuBackend::record(int) { return 0; }
-void CpuBackend::wait(int, std::uint64_t) {}
-bool CpuBackend::finished(std::uint64_t) { return true; }
-void CpuBackend::synchronize() { progress(); }
-std::uint64_t CpuBackend::mark(int) { return static_cast<std::uint64_t>(now_ns()); }
-std::int64_t CpuBackend::nanoseconds_between(std::uint64_t first, std::uint64_t then) {
-  return static_cast<std::int64_t>(then - first);
-}
-void CpuBackend::keep_marks(std::size_t) {}
 
 void CpuBackend::reserve(const Workspace& workspace) {
   product_area_.reserve(memory_, workspace.products);

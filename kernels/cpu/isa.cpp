@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/check.h"
+#include "hardware.h"
 
 namespace mindpipe {
 
@@ -73,6 +74,13 @@ Isa choose_isa(const std::string& instructions) {
     (names += ", ") += name_of(isa);
   }
   fail(Exit::bad_configuration, "device.instructions is '{}' (auto{})", instructions, names);
+}
+
+std::string instruction_sets() {
+  std::string sets;
+  for (Isa isa : all_isas)
+    if (isa != Isa::baseline && processor_has(isa)) (sets += sets.empty() ? "" : " ") += name_of(isa);
+  return sets.empty() ? "baseline only" : sets;
 }
 
 }  // namespace mindpipe

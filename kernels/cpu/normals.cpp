@@ -1,4 +1,4 @@
-#include "cpu/normals.h"
+#include "normals.h"
 
 #include "cpu/simd/random_kernels.h"
 

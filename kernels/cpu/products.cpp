@@ -5,24 +5,14 @@
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
 #include "cpu/products_f64.h"
-#include "cpu/workspace.h"
-#include "product_operands.h"
+#include "operations/products.h"
 
 namespace mindpipe {
 namespace {
 
-static_assert(static_cast<int>(Curve::relu) == static_cast<int>(Activation::relu) &&
-              static_cast<int>(Curve::gelu) == static_cast<int>(Activation::gelu) &&
-              static_cast<int>(Curve::silu) == static_cast<int>(Activation::silu));
-Curve curve_of(Activation activation) { return static_cast<Curve>(activation); }
-
 std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 MatrixView view_of(const Tensor& t) { return {t.data, t.dtype == DType::bf16}; }
-struct Extents {
-  std::int64_t n, k, m;
-};
-Extents extents_of(const ProductCall& call) { return {call.n, call.k, call.m}; }
 
 Factor factor_of(const Tensor& t, bool depth_first) {
   return {t.data, t.cols(), depth_first, t.dtype == DType::bf16};
@@ -73,8 +63,8 @@ std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, 
 
 namespace {
 
-/// How a thread's part is cut into pieces that another thread may take over. Strips of columns cost nothing:
-/// the engine works in such. Where there are few, the last quarter of the last one's rows is a piece too,
+/// How a thread's part is cut into tasks that another thread may take over. Strips of columns cost nothing:
+/// the engine works in such. Where there are few, the last quarter of the last one's rows is a task too,
 /// though it packs the strip again.
 struct Cuts {
   std::int64_t strips;
@@ -84,16 +74,16 @@ struct Cuts {
   int count() const { return static_cast<int>(strips) + of_rows; }
 };
 
-ProductPart piece_of(const ProductPart& part, const Cuts& cuts, std::int64_t piece, std::int64_t tile_cols) {
+ProductPart task_of(const ProductPart& part, const Cuts& cuts, std::int64_t task, std::int64_t tile_cols) {
   const std::int64_t tiles = divided_up(part.last_col - part.first_col, tile_cols),
-                     strip = std::min(piece, cuts.strips - 1);
+                     strip = std::min(task, cuts.strips - 1);
   const auto col = [&](std::int64_t i) {
     return std::min(part.last_col, part.first_col + tiles * i / cuts.strips * tile_cols);
   };
   ProductPart some{part.first_row, part.last_row, col(strip), col(strip + 1)};
   if (!cuts.of_rows || strip < cuts.strips - 1) return some;
   const std::int64_t cut = part.last_row - (part.last_row - part.first_row) / 4;
-  (piece == strip ? some.last_row : some.first_row) = cut;
+  (task == strip ? some.last_row : some.first_row) = cut;
   return some;
 }
 
@@ -113,7 +103,7 @@ void run_product(const ProductKernels& kernels, const Product& product, int thre
   in_shares(parts, parts * cuts.count(), [&](int thread, int at) {
     const int r = at / cuts.count() / grid.cols, c = at / cuts.count() % grid.cols;
     const ProductPart part{row(r), row(r + 1), col(c), col(c + 1)};
-    kernels.run(product, piece_of(part, cuts, at % cuts.count(), kernels.tile_cols),
+    kernels.run(product, task_of(part, cuts, at % cuts.count(), kernels.tile_cols),
                 static_cast<char*>(workspace) + static_cast<std::size_t>(thread) * bytes);
   });
 }
@@ -124,12 +114,6 @@ const ProductKernels& choose_product_kernels(Isa isa, bool bf16) {
   return MINDPIPE_PICK_KERNELS(isa, product_kernels);
 }
 
-void CpuWorkspace::product(DType operands, std::int64_t rows, std::int64_t cols, std::int64_t depth) {
-  if (operands == DType::f64) return;  // plain loops
-  largest_.include({.products = product_workspace(choose_product_kernels(isa_, operands == DType::bf16), rows,
-                                                  cols, depth, threads_)});
-}
-
 void CpuBackend::multiply(const Product& product) {
   const ProductKernels& kernels = choose_product_kernels(isa_, product.a.bf16);
   run_product(kernels, product, threads_,
@@ -137,48 +121,35 @@ void CpuBackend::multiply(const Product& product) {
                   memory_, product_workspace(kernels, product.rows, product.cols, product.depth, threads_)));
 }
 
-void CpuBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
-                        const Tensor& before, const Tensor& y) {
-  const auto [n, k, m] = extents_of(linear_call(x, w, bias, activation, before, y));
-  if (x.dtype == DType::f64) {
-    linear_f64(n, k, m, x.as<double>(), w.as<double>(), bias.as<double>(), curve_of(activation),
-               before.as<double>(), y.as<double>(), threads_);
+void CpuBackend::linear(const LinearOperands& o) {
+  const ProductCall call = o.checked();
+  if (call.operands == DType::f64) {
+    linear_f64(o, threads_);
   } else {
-    multiply({factor_of(x, false), factor_of(w, false), n, m, k, view_of(y), view_of(before), view_of(bias),
-              curve_of(activation), false, false});
+    multiply({factor_of(o.x, false), factor_of(o.w, false), call.n, call.m, call.k, view_of(o.y),
+              view_of(o.before), view_of(o.bias), o.activation});
   }
   progress();
 }
 
-void CpuBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation,
-                                       const Tensor& before, const Tensor& dx) {
-  const auto [n, k, m] = extents_of(linear_backward_input_call(dy, w, activation, before, dx));
-  if (dy.dtype == DType::f64) {
-    linear_backward_input_f64(n, k, m, dy.as<double>(), w.as<double>(), curve_of(activation),
-                              before.as<double>(), dx.as<double>(), threads_);
+void CpuBackend::linear_backward_input(const LinearBackwardInputOperands& o) {
+  const ProductCall call = o.checked();
+  if (call.operands == DType::f64) {
+    linear_backward_input_f64(o, threads_);
   } else {
-    multiply({factor_of(dy, false),
-              factor_of(w, true),
-              n,
-              k,
-              m,
-              view_of(dx),
-              view_of(before),
-              {},
-              curve_of(activation),
-              true,
-              false});
+    multiply({factor_of(o.dy, false), factor_of(o.w, true), call.n, call.k, call.m, view_of(o.dx),
+              view_of(o.before), MatrixView(), o.activation, true});
   }
   progress();
 }
 
-void CpuBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
-  const auto [n, k, m] = extents_of(linear_backward_weight_call(dy, x, dw));
-  if (dy.dtype == DType::f64) {
-    linear_backward_weight_f64(n, k, m, dy.as<double>(), x.as<double>(), dw.as<double>(), threads_);
+void CpuBackend::linear_backward_weight(const LinearBackwardWeightOperands& o) {
+  const ProductCall call = o.checked();
+  if (call.operands == DType::f64) {
+    linear_backward_weight_f64(o, threads_);
   } else {
-    multiply(
-        {factor_of(dy, true), factor_of(x, true), m, k, n, view_of(dw), {}, {}, Curve::none, true, true});
+    multiply({factor_of(o.dy, true), factor_of(o.x, true), call.m, call.k, call.n, view_of(o.dw),
+              MatrixView(), MatrixView(), Activation::none, true, true});
   }
   progress();
 }

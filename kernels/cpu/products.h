@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "calls.h"
 #include "cpu/isa.h"
+#include "operations/calls.h"
 
 namespace mindpipe {
 
@@ -24,14 +24,14 @@ struct Factor {
 /// c[i,j] = end(sum over p of a(i,p) b(j,p)), c contiguous [rows, cols]. The sum is a chain of multiply-adds
 /// from zero over each block of `depth_block` depths, the blocks added in order in f32, to c's old value
 /// where `accumulate`. Then, in f32, by `end`:
-///   forward:  z = sum + bias[j]; before = z unless none; c = curve(z)
-///   backward: c = sum * curve'(before)
+///   forward:  z = sum + bias[j]; before = z unless none; c = activation(z)
+///   backward: c = sum * activation'(before)
 /// and one rounding to c's type. Element (i, j) depends on row i of a, row j of b and the depth alone.
 struct Product {
   Factor a, b;
   std::int64_t rows = 0, cols = 0, depth = 0;
-  MatrixView c, before, bias;
-  Curve curve = Curve::none;
+  MatrixView c, before = {}, bias = {};
+  Activation activation = Activation::none;
   bool backward = false, accumulate = false;
 };
 inline constexpr int depth_block = 256;

@@ -10,30 +10,30 @@ namespace {
 constexpr double slope = 1.5957691216057308, cube = 0.044715;  // slope: 2 sqrt(2 / pi)
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-double activated(Curve curve, double x) {
-  switch (curve) {
-    case Curve::relu:
+double activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::relu:
       return x < 0 ? 0 : x;
-    case Curve::gelu:
+    case Activation::gelu:
       return x * sigmoid(slope * (x + cube * x * x * x));
-    case Curve::silu:
+    case Activation::silu:
       return x * sigmoid(x);
-    case Curve::none:
+    case Activation::none:
       break;
   }
   return x;
 }
-double derivative(Curve curve, double x) {
-  switch (curve) {
-    case Curve::relu:
+double derivative(Activation activation, double x) {
+  switch (activation) {
+    case Activation::relu:
       return x > 0 ? 1 : 0;
-    case Curve::gelu: {
+    case Activation::gelu: {
       const double s = sigmoid(slope * (x + cube * x * x * x));
       return s + x * s * (1 - s) * slope * (1 + 3 * cube * x * x);
     }
-    case Curve::silu:
+    case Activation::silu:
       return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
-    case Curve::none:
+    case Activation::none:
       break;
   }
   return 1;
@@ -49,33 +49,39 @@ void for_rows(int threads, std::int64_t rows, std::int64_t work_of_a_row, const 
 
 }  // namespace
 
-void linear_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* x, const double* w,
-                const double* bias, Curve curve, double* before, double* y, int threads) {
-  for_rows(threads, n, k * m, [=](std::int64_t i) {
+void linear_f64(const LinearOperands& o, int threads) {
+  const std::int64_t n = o.x.rows(), k = o.x.cols(), m = o.w.rows();
+  const double *x = o.x.as<double>(), *w = o.w.as<double>(), *bias = o.bias.as<double>();
+  double *before = o.before.as<double>(), *y = o.y.as<double>();
+  for_rows(threads, n, k * m, [=, activation = o.activation](std::int64_t i) {
     for (std::int64_t j = 0; j < m; ++j) {
       double z = 0;
       for (std::int64_t p = 0; p < k; ++p) z += x[i * k + p] * w[j * k + p];
       if (bias) z += bias[j];
-      if (before && curve != Curve::none) before[i * m + j] = z;
-      y[i * m + j] = activated(curve, z);
+      if (before && activation != Activation::none) before[i * m + j] = z;
+      y[i * m + j] = activated(activation, z);
     }
   });
 }
 
-void linear_backward_input_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* dy,
-                               const double* w, Curve curve, const double* before, double* dx, int threads) {
-  for_rows(threads, n, k * m, [=](std::int64_t i) {
+void linear_backward_input_f64(const LinearBackwardInputOperands& o, int threads) {
+  const std::int64_t n = o.dy.rows(), k = o.w.cols(), m = o.dy.cols();
+  const double *dy = o.dy.as<double>(), *w = o.w.as<double>(), *before = o.before.as<double>();
+  double* dx = o.dx.as<double>();
+  for_rows(threads, n, k * m, [=, activation = o.activation](std::int64_t i) {
     double* row = dx + i * k;
     for (std::int64_t j = 0; j < k; ++j) row[j] = 0;
     for (std::int64_t p = 0; p < m; ++p)
       for (std::int64_t j = 0; j < k; ++j) row[j] += dy[i * m + p] * w[p * k + j];
-    if (curve != Curve::none)
-      for (std::int64_t j = 0; j < k; ++j) row[j] *= derivative(curve, before[i * k + j]);
+    if (activation != Activation::none)
+      for (std::int64_t j = 0; j < k; ++j) row[j] *= derivative(activation, before[i * k + j]);
   });
 }
 
-void linear_backward_weight_f64(std::int64_t n, std::int64_t k, std::int64_t m, const double* dy,
-                                const double* x, double* dw, int threads) {
+void linear_backward_weight_f64(const LinearBackwardWeightOperands& o, int threads) {
+  const std::int64_t n = o.dy.rows(), k = o.x.cols(), m = o.dy.cols();
+  const double *dy = o.dy.as<double>(), *x = o.x.as<double>();
+  double* dw = o.dw.as<double>();
   for_rows(threads, m, k * n, [=](std::int64_t i) {
     for (std::int64_t p = 0; p < n; ++p)
       for (std::int64_t j = 0; j < k; ++j) dw[i * k + j] += dy[p * m + i] * x[p * k + j];

@@ -22,7 +22,10 @@ class RotaryTable {
   /// Makes the table hold positions [first, first + count).
   void prepare(double base, std::int64_t width, std::int64_t first, std::int64_t count) {
     if (base == base_ && width == width_ && first >= first_ && first + count <= first_ + count_) return;
-    base_ = base, width_ = width, first_ = first, count_ = count;
+    base_ = base;
+    width_ = width;
+    first_ = first;
+    count_ = count;
     const std::int64_t half = width / 2;
     cosines_ = static_cast<double*>(area_.take(memory_, bytes_for(width, count)));
     sines_ = cosines_ + count * half;

@@ -1,15 +1,14 @@
 #pragma once
 #include <type_traits>
 
-#include "backend.h"
 #include "cpu/isa.h"
 #include "cpu/simd/elementwise_kernels.h"
 #include "cpu/simd/norm_kernels.h"
+#include "operations/rows.h"
 
 namespace mindpipe {
 
-/// A checked call of an operation on rows, to be run on any range of them: alone, or row by row with another
-/// one.
+/// A checked sum with a branch, to be run on any range of its rows: alone, or row by row with a norm.
 struct ResidualRows {
   std::remove_extent_t<decltype(ElementwiseKernels::residual)> kernel;
   const void *x, *branch, *bias;
@@ -19,6 +18,7 @@ struct ResidualRows {
     kernel(x, branch, bias, mask, y, first, last);
   }
 };
+/// A checked norm, to be run on any range of its rows.
 struct NormRows {
   std::remove_extent_t<decltype(NormKernels::forward)> kernel;
   bool rms;
@@ -31,9 +31,7 @@ struct NormRows {
   }
 };
 
-ResidualRows residual_rows(Isa isa, const Tensor& x, const Tensor& branch, const Tensor& bias,
-                           const Dropout& dropout, const Window& window, const Tensor& y);
-NormRows norm_rows(Isa isa, NormKind kind, const Tensor& x, const Tensor& gain, const Tensor& offset,
-                   double epsilon, const Tensor& statistics, const Tensor& y);
+ResidualRows residual_rows(Isa isa, const ResidualOperands& operands);
+NormRows norm_rows(Isa isa, const NormOperands& operands);
 
 }  // namespace mindpipe

@@ -1,25 +1,39 @@
-#include "cpu/workspace.h"
-
 #include "cpu/attention.h"
+#include "cpu/products.h"
 #include "cpu/rotary_table.h"
+#include "plans/workspace_on_paper.h"
 
 namespace mindpipe {
+namespace {
 
-void CpuWorkspace::attention(const AttentionQuestion& question, const Heads& q, const Heads& k,
-                             const Heads& v, const Tensor& log_sum, const Tensor& out) {
-  largest_.include(
-      {.attention = attention_scratch_bytes(isa_, threads_, question, q, k, v, log_sum, out, false)});
-}
+class CpuWorkspace final : public WorkspaceOnPaper {
+ public:
+  CpuWorkspace(int threads, Isa isa) : threads_(threads), isa_(isa) {}
 
-void CpuWorkspace::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k,
-                                      const Heads& v, const Tensor& log_sum, const Tensor& out, const Tensor&,
-                                      const Heads&, const Heads&, const Heads&) {
-  largest_.include(
-      {.attention = attention_scratch_bytes(isa_, threads_, question, q, k, v, log_sum, out, true)});
-}
+  void product(DType operands, std::int64_t rows, std::int64_t cols, std::int64_t depth) override {
+    if (operands == DType::f64) return;  // plain loops
+    const ProductKernels& kernels = choose_product_kernels(isa_, operands == DType::bf16);
+    largest_.include({.products = product_workspace(kernels, rows, cols, depth, threads_)});
+  }
+  void attention(const AttentionOperands& o) override {
+    largest_.include({.attention = attention_scratch_bytes(isa_, threads_, o, false)});
+  }
+  void attention_backward(const AttentionBackwardOperands& o) override {
+    largest_.include({.attention = attention_scratch_bytes(isa_, threads_, o.forward(), true)});
+  }
+  void rotary(const Heads& heads) override {
+    largest_.include({.rotary = RotaryTable::bytes_for(heads.data.shape[3], heads.data.shape[1])});
+  }
 
-void CpuWorkspace::rotary(const Heads& heads) {
-  largest_.include({.rotary = RotaryTable::bytes_for(heads.data.shape[3], heads.data.shape[1])});
+ private:
+  int threads_;
+  Isa isa_;
+};
+
+}  // namespace
+
+std::unique_ptr<WorkspaceOnPaper> make_cpu_workspace(int threads, const std::string& instructions) {
+  return std::make_unique<CpuWorkspace>(threads, choose_isa(instructions));
 }
 
 }  // namespace mindpipe

@@ -1,4 +1,4 @@
-#include "attention_operands.h"
+#include "operations/attention.h"
 #include "cuda/cuda_backend.h"
 #include "cuda/device/attention_f64.h"
 #include "cuda/device/flash.h"
@@ -23,12 +23,11 @@ void require_possible(const AttentionCall& call) {
 
 }  // namespace
 
-// Which kernel answers is a function of the question and of cuDNN's version (bits.md 4): nothing is timed, no
+// Which kernel answers is a function of the operands and of cuDNN's version (bits.md 4): nothing is timed, no
 // address is looked at.
-void CudaBackend::attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                            const Tensor& log_sum, const Tensor& out) {
-  const DType dtype = q.data.dtype;
-  const AttentionCall call = attention_call(question, q, k, v, log_sum, out);
+void CudaBackend::attention(const AttentionOperands& o) {
+  const DType dtype = o.q.data.dtype;
+  const AttentionCall call = o.checked();
   const bool bf16 = dtype == DType::bf16;
   if (dtype == DType::f64) {
     cuda::attention_f64(call, stream());
@@ -43,11 +42,9 @@ void CudaBackend::attention(const AttentionQuestion& question, const Heads& q, c
   done("attention");
 }
 
-void CudaBackend::attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k,
-                                     const Heads& v, const Tensor& log_sum, const Tensor& out,
-                                     const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) {
-  const DType dtype = q.data.dtype;
-  const AttentionCall call = attention_backward_call(question, q, k, v, log_sum, out, dout, dq, dk, dv);
+void CudaBackend::attention_backward(const AttentionBackwardOperands& o) {
+  const DType dtype = o.q.data.dtype;
+  const AttentionCall call = o.checked();
   const bool bf16 = dtype == DType::bf16;
   if (dtype == DType::f64) {
     cuda::attention_backward_f64(call, stream());

@@ -1,7 +1,7 @@
 #include "cuda/blas_lt.h"
 
 #include "core/check.h"
-#include "cuda/open_library.h"
+#include "open_library.h"
 
 namespace mindpipe::cuda {
 namespace {

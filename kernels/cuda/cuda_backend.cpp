@@ -5,6 +5,8 @@
 #include <sstream>
 
 #include "cuda/error.h"
+#include "hardware.h"
+#include "make_backend.h"
 
 namespace mindpipe {
 namespace {

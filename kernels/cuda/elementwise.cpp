@@ -3,7 +3,7 @@
 #include "cuda/device/elementwise_kernels.h"
 #include "cuda/error.h"
 #include "cuda/gpu_operations.h"
-#include "row_operands.h"
+#include "operations/elementwise.h"
 
 namespace mindpipe {
 namespace {
@@ -36,65 +36,62 @@ std::uint64_t element_bits(DType dtype, double value) {
 
 }  // namespace
 
-void GpuOperations::add(const Tensor& a, const Tensor& b, const Tensor& sum) {
-  require(b, a.count(), a.dtype, "add", "b");
-  require(sum, a.count(), a.dtype, "add", "sum");
-  cuda::add(slot(a.dtype), a.data, b.data, sum.data, a.count(), stream());
+void GpuOperations::add(const AddOperands& o) {
+  o.check();
+  cuda::add(dtype_index(o.a.dtype), o.a.data, o.b.data, o.sum.data, o.a.count(), stream());
   done("add");
 }
 
-void GpuOperations::maximum(const Tensor& a, const Tensor& b, const Tensor& largest) {
-  require(b, a.count(), a.dtype, "maximum", "b");
-  require(largest, a.count(), a.dtype, "maximum", "largest");
-  require_dtype(a, wide(a.dtype), "maximum", "a");
-  cuda::maximum(slot(a.dtype), a.data, b.data, largest.data, a.count(), stream());
+void GpuOperations::maximum(const MaximumOperands& o) {
+  o.check();
+  cuda::maximum(dtype_index(o.a.dtype), o.a.data, o.b.data, o.largest.data, o.a.count(), stream());
   done("maximum");
 }
 
-void GpuOperations::accumulate(const Tensor& part, const Tensor& total) {
-  require(total, part.count(), wide(part.dtype), "accumulate", "total");
-  cuda::accumulate(slot(part.dtype), part.data, total.data, part.count(), stream());
+void GpuOperations::accumulate(const AccumulateOperands& o) {
+  o.check();
+  cuda::accumulate(dtype_index(o.part.dtype), o.part.data, o.total.data, o.part.count(), stream());
   done("accumulate");
 }
 
-void GpuOperations::convert(const Tensor& x, const Tensor& y) {
-  require_count(y, x.count(), "convert", "y");
-  cuda::convert(slot(x.dtype), slot(y.dtype), x.data, y.data, x.count(), stream());
+void GpuOperations::convert(const ConvertOperands& o) {
+  o.check();
+  cuda::convert(dtype_index(o.x.dtype), dtype_index(o.y.dtype), o.x.data, o.y.data, o.x.count(), stream());
   done("convert");
 }
 
-void GpuOperations::fill(const Tensor& x, double value) {
-  cuda::fill(static_cast<int>(bytes_of(x.dtype)), element_bits(x.dtype, value), x.data, x.count(), stream());
+void GpuOperations::fill(const FillOperands& o) {
+  cuda::fill(static_cast<int>(bytes_of(o.x.dtype)), element_bits(o.x.dtype, o.value), o.x.data, o.x.count(),
+             stream());
   done("fill");
 }
 
-void GpuOperations::swiglu(const Tensor& gate_up, const Tensor& y) {
-  require(gate_up, 2 * y.count(), y.dtype, "swiglu", "gate_up");
-  cuda::swiglu(slot(y.dtype), gate_up.data, y.data, y.rows(), y.cols(), stream());
+void GpuOperations::swiglu(const SwigluOperands& o) {
+  o.check();
+  cuda::swiglu(dtype_index(o.y.dtype), o.gate_up.data, o.y.data, o.y.rows(), o.y.cols(), stream());
   done("swiglu");
 }
 
-void GpuOperations::swiglu_backward(const Tensor& dy, const Tensor& gate_up, const Tensor& dgate_up) {
-  require(gate_up, 2 * dy.count(), dy.dtype, "swiglu_backward", "gate_up");
-  require(dgate_up, 2 * dy.count(), dy.dtype, "swiglu_backward", "dgate_up");
-  cuda::swiglu_backward(slot(dy.dtype), dy.data, gate_up.data, dgate_up.data, dy.rows(), dy.cols(), stream());
+void GpuOperations::swiglu_backward(const SwigluBackwardOperands& o) {
+  o.check();
+  cuda::swiglu_backward(dtype_index(o.dy.dtype), o.dy.data, o.gate_up.data, o.dgate_up.data, o.dy.rows(),
+                        o.dy.cols(), stream());
   done("swiglu_backward");
 }
 
-void GpuOperations::residual(const Tensor& x, const Tensor& branch, const Tensor& bias,
-                             const Dropout& dropout, const Window& window, const Tensor& y) {
-  const MaskRows mask = residual_mask(x, branch, bias, dropout, window, y, "residual");
-  cuda::residual(slot(x.dtype), x.data, branch.data, bias.data, mask, y.data, x.rows(), stream());
+void GpuOperations::residual(const ResidualOperands& o) {
+  const MaskRows mask = o.checked();
+  cuda::residual(dtype_index(o.x.dtype), o.x.data, o.branch.data, o.bias.data, mask, o.y.data, o.x.rows(),
+                 stream());
   done("residual");
 }
 
-void GpuOperations::dropout(const Tensor& x, const Dropout& dropout, const Window& window, const Tensor& y) {
-  const std::int64_t cols = columns_under(window, x, "dropout");
-  require(y, x.count(), x.dtype, "dropout", "y");
-  const MaskRows mask = mask_of(dropout, window, cols, "dropout");
-  if (mask.threshold != 0) cuda::dropout(slot(x.dtype), x.data, mask, y.data, x.rows(), stream());
-  else if (x.data != y.data)
-    MP_CUDA(cudaMemcpyAsync(y.data, x.data, x.bytes(), cudaMemcpyDeviceToDevice, stream()));
+void GpuOperations::dropout(const DropoutOperands& o) {
+  const MaskRows mask = o.checked();
+  if (mask.threshold != 0)
+    cuda::dropout(dtype_index(o.x.dtype), o.x.data, mask, o.y.data, o.x.rows(), stream());
+  else if (o.x.data != o.y.data)
+    MP_CUDA(cudaMemcpyAsync(o.y.data, o.x.data, o.x.bytes(), cudaMemcpyDeviceToDevice, stream()));
   done("dropout");
 }
 

@@ -2,58 +2,49 @@
 
 #include "cuda/device/embedding_kernels.h"
 #include "cuda/gpu_operations.h"
-#include "row_operands.h"
+#include "operations/embedding.h"
 
 namespace mindpipe {
-void GpuOperations::embedding(const Tensor& tokens, const Tensor& table, std::int64_t first_row,
-                              const Tensor& y) {
-  require_dtype(tokens, DType::i32, "embedding", "tokens");
-  require(y, tokens.count() * table.cols(), table.dtype, "embedding", "y");
-  slot(table.dtype);  // refuses what is no number
-  const cuda::TableShape shape{table.rows(), table.cols(), first_row};
-  cuda::embedding(static_cast<int>(bytes_of(table.dtype)), tokens.as<std::int32_t>(), table.data, shape,
-                  y.data, tokens.count(), stream());
+void GpuOperations::embedding(const EmbeddingOperands& o) {
+  o.check();
+  const cuda::TableShape shape{o.table.rows(), o.table.cols(), o.first_row};
+  cuda::embedding(static_cast<int>(bytes_of(o.table.dtype)), o.tokens.as<std::int32_t>(), o.table.data, shape,
+                  o.y.data, o.tokens.count(), stream());
   done("embedding");
 }
 
-void GpuOperations::embedding_backward(const Tensor& tokens, const Tensor& dy, std::int64_t first_row,
-                                       const Tensor& dtable) {
-  const cuda::TableShape shape{dtable.rows(), dtable.cols(), first_row};
-  require_dtype(tokens, DType::i32, "embedding_backward", "tokens");
-  require_count(dy, tokens.count() * shape.cols, "embedding_backward", "dy");
-  require_dtype(dtable, wide(dy.dtype), "embedding_backward", "dtable");
+void GpuOperations::embedding_backward(const EmbeddingBackwardOperands& o) {
+  const cuda::TableShape shape{o.dtable.rows(), o.dtable.cols(), o.first_row};
+  o.check();
   MP_CHECK(shape.rows < std::int64_t{1} << 31,
            "embedding_backward: a table of {} rows (tokens are 32-bit numbers)", shape.rows);
   // What is too long to be sorted at once is added one stretch after the other: that, too, is the order of
   // the tokens.
-  for (std::int64_t first = 0; first < tokens.count(); first += cuda::most_sorted) {
-    const std::int64_t count = std::min(cuda::most_sorted, tokens.count() - first);
+  for (std::int64_t first = 0; first < o.tokens.count(); first += cuda::most_sorted) {
+    const std::int64_t count = std::min(cuda::most_sorted, o.tokens.count() - first);
     void* room = workspace(cuda::sort_workspace(count), "embedding_backward");
     const cuda::SortedTokens sorted =
-        cuda::sort_tokens(tokens.as<std::int32_t>() + first, count, shape, room, stream());
-    cuda::add_by_row(slot(dy.dtype), sorted,
-                     dy.as<std::byte>() + first * shape.cols * static_cast<std::int64_t>(bytes_of(dy.dtype)),
-                     shape, dtable.data, count, stream());
+        cuda::sort_tokens(o.tokens.as<std::int32_t>() + first, count, shape, room, stream());
+    cuda::add_by_row(
+        dtype_index(o.dy.dtype), sorted,
+        o.dy.as<std::byte>() + first * shape.cols * static_cast<std::int64_t>(bytes_of(o.dy.dtype)), shape,
+        o.dtable.data, count, stream());
   }
   done("embedding_backward");
 }
 
-void GpuOperations::add_positions(const Tensor& x, const Tensor& positions, const Window& window,
-                                  std::int64_t first_position, const Tensor& y) {
-  const std::int64_t first = first_position_of(x, positions, window, first_position, "add_positions");
-  require_dtype(positions, x.dtype, "add_positions", "positions");
-  require(y, x.count(), x.dtype, "add_positions", "y");
-  cuda::add_positions(slot(x.dtype), x.data, positions.data, {window.samples, window.rows, x.cols(), first},
-                      y.data, stream());
+void GpuOperations::add_positions(const AddPositionsOperands& o) {
+  const std::int64_t first = o.checked();
+  cuda::add_positions(dtype_index(o.x.dtype), o.x.data, o.positions.data,
+                      {o.window.samples, o.window.rows, o.x.cols(), first}, o.y.data, stream());
   done("add_positions");
 }
 
-void GpuOperations::positions_backward(const Tensor& dy, const Window& window, std::int64_t first_position,
-                                       const Tensor& dpositions) {
-  const std::int64_t first = first_position_of(dy, dpositions, window, first_position, "positions_backward");
-  require_dtype(dpositions, wide(dy.dtype), "positions_backward", "dpositions");
-  cuda::positions_backward(slot(dy.dtype), dy.data, {window.samples, window.rows, dy.cols(), first},
-                           dpositions.data, stream());
+void GpuOperations::positions_backward(const PositionsBackwardOperands& o) {
+  const std::int64_t first = o.checked();
+  cuda::positions_backward(dtype_index(o.dy.dtype), o.dy.data,
+                           {o.window.samples, o.window.rows, o.dy.cols(), first}, o.dpositions.data,
+                           stream());
   done("positions_backward");
 }
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/memory.h"
-#include "planned_attention.h"
+#include "plans/planned_attention.h"
 
 namespace mindpipe::cuda {
 

@@ -1,7 +1,6 @@
 #include "cuda/gpu_operations.h"
 
 #include "cuda/error.h"
-#include "operands.h"
 
 namespace mindpipe {
 namespace {

@@ -4,7 +4,7 @@
 #include <cudnn_version.h>
 #endif
 
-#include "backend.h"
+#include "hardware.h"
 
 namespace mindpipe {
 namespace {

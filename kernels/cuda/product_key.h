@@ -27,8 +27,8 @@ enum class Epilogue : std::uint8_t {
 bool has_bias(Epilogue epilogue);
 bool has_before(Epilogue epilogue);
 
-/// n rows (tokens), k inputs, m outputs, as in backend.h. Everything that chooses an algorithm is a function
-/// of this and the library's version.
+/// n rows (tokens), k inputs, m outputs, as in operations/products.h. Everything that chooses an algorithm is
+/// a function of this and the library's version.
 struct ProductKey {
   ProductKind kind = ProductKind::forward;
   DType operands = DType::bf16, result = DType::bf16;

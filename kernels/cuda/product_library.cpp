@@ -176,7 +176,10 @@ void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands,
   const float one = 1, old = d.accumulate ? 1.0f : 0.0f;
   const double one_f64 = 1, old_f64 = old;
   const void *alpha = &one, *beta = &old;
-  if (d.in_f64) alpha = &one_f64, beta = &old_f64;
+  if (d.in_f64) {
+    alpha = &one_f64;
+    beta = &old_f64;
+  }
   lt_.require(
       lt_.multiply(handle_.get(), &d.product, alpha, operands.a, &d.a, operands.b, &d.b, beta, operands.d,
                    &d.d, operands.d, &d.d, &plan->algorithm, workspace, workspace_bytes, stream),

@@ -1,7 +1,7 @@
+#include "operations/products.h"
 #include "cuda/cuda_backend.h"
 #include "cuda/device/finish.h"
 #include "cuda/product_library.h"
-#include "product_operands.h"
 
 namespace mindpipe {
 namespace {
@@ -16,9 +16,16 @@ Tensor rows_of(const Tensor& t, std::int64_t first, std::int64_t count) {
 
 cuda::Finish finish_of(const Tensor& sums, const Tensor& result, Activation activation, const Tensor& bias,
                        const Tensor& before) {
-  return {sums.data,      result.data,      slot(result.dtype), static_cast<Curve>(activation),
-          bias.data,      slot(bias.dtype), before.data,        slot(before.dtype),
-          result.count(), result.cols()};
+  return {sums.data,
+          result.data,
+          dtype_index(result.dtype),
+          activation,
+          bias.data,
+          dtype_index(bias.dtype),
+          before.data,
+          dtype_index(before.dtype),
+          result.count(),
+          result.cols()};
 }
 
 /// Sums in f32 (f64 beside f64), then another pass over them: where they are results already, in place, else
@@ -38,56 +45,54 @@ void in_two_passes(const ProductCall& call, const Tensor& result, void* scratch,
 
 }  // namespace
 
-void CudaBackend::linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
-                         const Tensor& before, const Tensor& y) {
-  const ProductCall call = linear_call(x, w, bias, activation, before, y);
+void CudaBackend::linear(const LinearOperands& o) {
+  const ProductCall call = o.checked();
   if (call.n == 0) return done("linear");
   auto* memory = static_cast<std::byte*>(workspace(gpu_workspace_bytes, "linear"));
   if (const auto fused = cuda::fused_key(call); fused && products_.has(*fused)) {
-    products_.run(*fused, {w.data, x.data, y.data, bias.data, before.data}, memory, stream());
+    products_.run(*fused, {o.w.data, o.x.data, o.y.data, o.bias.data, o.before.data}, memory, stream());
   } else {
     in_two_passes(
-        call, y, memory + ProductLibrary::workspace_bytes,
+        call, o.y, memory + ProductLibrary::workspace_bytes,
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
-          products_.run(cuda::sums_key(call, rows), {w.data, rows_of(x, first, rows).data, sums.data}, memory,
-                        stream());
+          products_.run(cuda::sums_key(call, rows), {o.w.data, rows_of(o.x, first, rows).data, sums.data},
+                        memory, stream());
         },
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
-          cuda::finish_forward(
-              finish_of(sums, rows_of(y, first, rows), activation, bias, rows_of(before, first, rows)),
-              stream());
+          cuda::finish_forward(finish_of(sums, rows_of(o.y, first, rows), o.activation, o.bias,
+                                         rows_of(o.before, first, rows)),
+                               stream());
         });
   }
   done("linear");
 }
 
-void CudaBackend::linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation,
-                                        const Tensor& before, const Tensor& dx) {
-  const ProductCall call = linear_backward_input_call(dy, w, activation, before, dx);
+void CudaBackend::linear_backward_input(const LinearBackwardInputOperands& o) {
+  const ProductCall call = o.checked();
   if (call.n == 0) return done("linear_backward_input");
   auto* memory = static_cast<std::byte*>(workspace(gpu_workspace_bytes, "linear_backward_input"));
   if (const auto fused = cuda::fused_key(call); fused && products_.has(*fused)) {
-    products_.run(*fused, {w.data, dy.data, dx.data, nullptr, before.data}, memory, stream());
+    products_.run(*fused, {o.w.data, o.dy.data, o.dx.data, nullptr, o.before.data}, memory, stream());
   } else {
     in_two_passes(
-        call, dx, memory + ProductLibrary::workspace_bytes,
+        call, o.dx, memory + ProductLibrary::workspace_bytes,
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
-          products_.run(cuda::sums_key(call, rows), {w.data, rows_of(dy, first, rows).data, sums.data},
+          products_.run(cuda::sums_key(call, rows), {o.w.data, rows_of(o.dy, first, rows).data, sums.data},
                         memory, stream());
         },
         [&](std::int64_t first, std::int64_t rows, const Tensor& sums) {
           cuda::finish_backward(
-              finish_of(sums, rows_of(dx, first, rows), activation, {}, rows_of(before, first, rows)),
+              finish_of(sums, rows_of(o.dx, first, rows), o.activation, {}, rows_of(o.before, first, rows)),
               stream());
         });
   }
   done("linear_backward_input");
 }
 
-void CudaBackend::linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) {
-  const ProductCall call = linear_backward_weight_call(dy, x, dw);
+void CudaBackend::linear_backward_weight(const LinearBackwardWeightOperands& o) {
+  const ProductCall call = o.checked();
   if (call.n == 0) return done("linear_backward_weight");
-  products_.run(*cuda::fused_key(call), {x.data, dy.data, dw.data},
+  products_.run(*cuda::fused_key(call), {o.x.data, o.dy.data, o.dw.data},
                 workspace(gpu_workspace_bytes, "linear_backward_weight"), stream());
   done("linear_backward_weight");
 }

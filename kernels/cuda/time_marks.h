@@ -11,7 +11,7 @@ class TimeMarks {
   /// Makes room for so many; those before are lost.
   void keep(std::size_t count);
   std::uint64_t mark(cudaStream_t stream);
-  /// Of two marks that are still held and have happened.
+  /// The time between two marks that are still held and have happened.
   std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) const;
 
  private:

@@ -2,6 +2,7 @@
 
 #include "cuda/cuda_backend.h"
 #include "cuda/error.h"
+#include "hardware.h"
 
 namespace mindpipe {
 namespace {
@@ -64,7 +65,7 @@ class Trial {
                                         bytes_for(shape, like.dtype) + bytes_for(shape, DType::f32));
     const Tensor to = block.take(shape, like.dtype), from = block.take(shape, DType::f32);
     backend_.upload(numbers.data(), from);
-    backend_.convert(from, to);
+    backend_.convert({from, to});
     return to;
   }
 

@@ -19,7 +19,7 @@ namespace mindpipe::cuda {
 using AlgorithmWords = std::array<std::uint64_t, 8>;
 
 struct TunedTable {
-  std::string gpu;           ///< as cudaGetDeviceProperties names it
+  std::string gpu;           ///< the name that cudaGetDeviceProperties gives
   std::int64_t library = 0;  ///< cublasLtGetVersion()
   std::map<ProductKey, AlgorithmWords> algorithms;
   const AlgorithmWords* find(const ProductKey& key) const;

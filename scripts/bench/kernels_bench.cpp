@@ -11,6 +11,7 @@
 #include <map>
 
 #include "core/check.h"
+#include "make_backend.h"
 #include "step_kernels.h"
 
 using namespace mindpipe;

@@ -21,7 +21,7 @@
 #include "core/check.h"
 #include "cpu/products.h"
 #define MINDPIPE_ISA bench
-#include "cpu/simd/products_amx_unit.h"
+#include "cpu/simd/products_amx_tiles.h"
 
 extern "C" void openblas_set_num_threads(int);
 
@@ -92,7 +92,7 @@ Product product_of(const Shape3& s, const Operands& o, bool bf16) {
             {y, bf16},
             {},
             {},
-            Curve::none,
+            Activation::none,
             false,
             false};
   if (!std::strcmp(s.form, "input"))
@@ -104,7 +104,7 @@ Product product_of(const Shape3& s, const Operands& o, bool bf16) {
             {const_cast<void*>(x), bf16},
             {},
             {},
-            Curve::none,
+            Activation::none,
             true,
             false};
   return {{y, s.m, true, bf16},
@@ -115,7 +115,7 @@ Product product_of(const Shape3& s, const Operands& o, bool bf16) {
           {o.w.data(), false},
           {},
           {},
-          Curve::none,
+          Activation::none,
           true,
           true};
 }
@@ -196,11 +196,19 @@ __attribute__((target("avx2,fma"))) double peak_avx2(int turns) {
 
 /// Four tiles of sums that take products of two and two in turn: the raw rate of the tile instruction.
 double peak_tiles(int turns) {
-  bench::products::TileUnit unit;
-  unit.clear<0>(), unit.clear<1>(), unit.clear<2>(), unit.clear<3>(), unit.clear<4>(), unit.clear<5>(),
-      unit.clear<6>(), unit.clear<7>();
-  for (int i = 0; i < turns; ++i)
-    unit.multiply<0, 4, 6>(), unit.multiply<1, 4, 7>(), unit.multiply<2, 5, 6>(), unit.multiply<3, 5, 7>();
+  bench::products::ProcessorTiles tiles;
+  tiles.clear<0>();
+  tiles.clear<1>();
+  tiles.clear<2>();
+  tiles.clear<3>();
+  tiles.clear<4>();
+  tiles.clear<5>();
+  tiles.clear<6>();
+  tiles.clear<7>();
+  for (int i = 0; i < turns; ++i) tiles.multiply<0, 4, 6>();
+  tiles.multiply<1, 4, 7>();
+  tiles.multiply<2, 5, 6>();
+  tiles.multiply<3, 5, 7>();
   return 4.0 * 2 * 16 * 16 * 32 * turns;
 }
 

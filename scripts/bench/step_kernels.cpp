@@ -31,7 +31,7 @@ Many Footprint::normal(const Shape& shape, DType dtype, double deviation) {
   for (const Tensor& t : all)
     for (std::int64_t first = 0; first < t.count(); first += count) {
       const std::int64_t here = std::min(count, t.count() - first);
-      backend_.convert(source.range(0, here), t.range(first, here));
+      backend_.convert({source.range(0, here), t.range(first, here)});
     }
   backend_.synchronize();
   return all;
@@ -39,7 +39,7 @@ Many Footprint::normal(const Shape& shape, DType dtype, double deviation) {
 
 Many Footprint::constant(const Shape& shape, DType dtype, double value) {
   const Many all = empty(shape, dtype);
-  for (const Tensor& t : all) backend_.fill(t, value);
+  for (const Tensor& t : all) backend_.fill({t, value});
   return all;
 }
 
@@ -78,8 +78,8 @@ std::vector<Kernel> attention_of(const Sizes& s) {
     const Many qkv = room.normal(packed, s.dtype), out = room.empty(plain, s.dtype),
                log_sum = room.empty(of_sums, DType::f32);
     return [=, &room](int i) {
-      room.backend().attention(question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i],
-                               out[i]);
+      room.backend().attention(
+          {question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i], out[i]});
     };
   };
   const auto backward = [=](Footprint& room) -> Call {
@@ -87,12 +87,12 @@ std::vector<Kernel> attention_of(const Sizes& s) {
                log_sum = room.empty(of_sums, DType::f32), dout = room.normal(plain, s.dtype),
                dqkv = room.empty(packed, s.dtype);
     for (int i = 0; i < sets; ++i)
-      room.backend().attention(question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i],
-                               out[i]);
+      room.backend().attention(
+          {question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i], out[i]});
     return [=, &room](int i) {
-      room.backend().attention_backward(question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2),
-                                        log_sum[i], out[i], dout[i], part(dqkv[i], 0), part(dqkv[i], 1),
-                                        part(dqkv[i], 2));
+      room.backend().attention_backward({question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2),
+                                         log_sum[i], out[i], dout[i], part(dqkv[i], 0), part(dqkv[i], 1),
+                                         part(dqkv[i], 2)});
     };
   };
   return {{"attention", shape, of(s.layers), 4 * pairs, 4 * bytes + sums, forward},
@@ -108,20 +108,25 @@ std::vector<Kernel> updates_of(const Sizes& s) {
                value = room.empty({count}, s.dtype);
     const Many sums = room.constant({2}, DType::f64, 1),
                decision = room.constant({Decision::places}, DType::f64, 0);
-    room.backend().decide({.valid = 1, .beta1 = 0.9f, .beta2 = 0.999f}, sums[0], decision[0]);
+    room.backend().clip_and_scale({{.valid = 1, .beta1 = 0.9f, .beta2 = 0.999f}, sums[0], decision[0]});
     return [=, &room](int i) {
-      room.backend().adamw({.rate = 1e-4f, .decay = 0.1f}, decision[0], g[i], master[i], m[i], v[i],
-                           s.dtype == DType::f32 ? Tensor{} : value[i]);
+      room.backend().adamw({{.rate = 1e-4f, .decay = 0.1f},
+                            decision[0],
+                            g[i],
+                            master[i],
+                            m[i],
+                            v[i],
+                            s.dtype == DType::f32 ? Tensor{} : value[i]});
     };
   };
   const auto squares = [=](Footprint& room) -> Call {
     const Many g = room.normal({count}, DType::f32),
                sums = room.empty({(count + statistics_chunk - 1) / statistics_chunk}, DType::f64);
-    return [=, &room](int i) { room.backend().sum_squares(g[i], sums[i]); };
+    return [=, &room](int i) { room.backend().sum_squares({g[i], sums[i]}); };
   };
   const auto zero = [=](Footprint& room) -> Call {
     const Many g = room.empty({count}, DType::f32);
-    return [=, &room](int i) { room.backend().fill(g[i], 0); };
+    return [=, &room](int i) { room.backend().fill({g[i], 0}); };
   };
   const double rounded = s.dtype == DType::f32 ? 0 : element(s.dtype);
   return {{"adamw", shape, 1, 0, of(count) * (28 + rounded), adamw},
@@ -140,7 +145,7 @@ Kernel large_product(std::int64_t extent, DType dtype) {
             const Many x = room.normal(square, dtype),
                        w = room.normal(square, dtype, 1 / std::sqrt(of(extent))),
                        y = room.empty(square, dtype);
-            return [=, &room](int i) { room.backend().linear(x[i], w[i], {}, Activation::none, {}, y[i]); };
+            return [=, &room](int i) { room.backend().linear({.x = x[i], .w = w[i], .y = y[i]}); };
           }};
 }
 

@@ -29,7 +29,7 @@ Kernel forward(const std::string& name, double calls, const Extents& e, bool bia
                        b = room.normal({e.m}, dtype), y = room.empty({e.n, e.m}, result),
                        before = kept ? room.empty({e.n, e.m}, result) : Many(sets);
             return [=, &room](int i) {
-              room.backend().linear(x[i], w[i], bias ? b[i] : Tensor{}, activation, before[i], y[i]);
+              room.backend().linear({x[i], w[i], bias ? b[i] : Tensor{}, activation, before[i], y[i]});
             };
           }};
 }
@@ -48,7 +48,8 @@ Kernel input_gradient(const std::string& name, double calls, const Extents& e, A
                        dx = room.empty({e.n, e.k}, dtype),
                        before = kept ? room.normal({e.n, e.k}, dtype) : Many(sets);
             return [=, &room](int i) {
-              room.backend().linear_backward_input(dy[i], w[i], activation, before[i], dx[i]);
+              room.backend().linear_backward_input(
+                  {.dy = dy[i], .w = w[i], .activation = activation, .before = before[i], .dx = dx[i]});
             };
           }};
 }
@@ -62,7 +63,7 @@ Kernel weight_gradient(const std::string& name, double calls, const Extents& e, 
           [=](Footprint& room) -> Call {
             const Many dy = room.normal({e.n, e.m}, dtype), x = room.normal({e.n, e.k}, dtype),
                        dw = room.constant({e.m, e.k}, DType::f32, 0);
-            return [=, &room](int i) { room.backend().linear_backward_weight(dy[i], x[i], dw[i]); };
+            return [=, &room](int i) { room.backend().linear_backward_weight({dy[i], x[i], dw[i]}); };
           }};
 }
 

@@ -18,15 +18,24 @@ std::vector<Kernel> norms_of(const Sizes& s) {
                bias = room.normal({w}, dtype), gain = room.normal({w}, dtype), y = room.empty(shape, dtype),
                sums = room.empty({n, 2}, DType::f32), normed = room.empty(shape, dtype);
     return [=, &room](int i) {
-      room.backend().residual_norm(x[i], branch[i], bias[i], {}, window, y[i], NormKind::layer, gain[i],
-                                   bias[i], 1e-5, sums[i], normed[i]);
+      room.backend().residual_norm({.x = x[i],
+                                    .branch = branch[i],
+                                    .bias = bias[i],
+                                    .window = window,
+                                    .y = y[i],
+                                    .kind = NormKind::layer,
+                                    .gain = gain[i],
+                                    .offset = bias[i],
+                                    .epsilon = 1e-5,
+                                    .statistics = sums[i],
+                                    .normed = normed[i]});
     };
   };
   const auto input = [=](Footprint& room) -> Call {
     const Many x = room.normal(shape, dtype), dy = room.normal(shape, dtype), gain = room.normal({w}, dtype),
                sums = room.constant({n, 2}, DType::f32, 1), dx = room.normal(shape, dtype);
     return [=, &room](int i) {
-      room.backend().norm_backward_input(NormKind::layer, dy[i], x[i], gain[i], sums[i], dx[i], dx[i]);
+      room.backend().norm_backward_input({NormKind::layer, dy[i], x[i], gain[i], sums[i], dx[i], dx[i]});
     };
   };
   const auto parameters = [=](Footprint& room) -> Call {
@@ -34,7 +43,7 @@ std::vector<Kernel> norms_of(const Sizes& s) {
                sums = room.constant({n, 2}, DType::f32, 1), dgain = room.constant({1, w}, DType::f32, 0),
                doffset = room.constant({1, w}, DType::f32, 0);
     return [=, &room](int i) {
-      room.backend().norm_backward_parameters(NormKind::layer, dy[i], x[i], sums[i], dgain[i], doffset[i]);
+      room.backend().norm_backward_parameters({NormKind::layer, dy[i], x[i], sums[i], dgain[i], doffset[i]});
     };
   };
   return {{"residual + norm", text, 2 * layers, 0, 4 * one + statistics, sum_and_norm},
@@ -51,7 +60,7 @@ Kernel bias_gradient(const Sizes& s, std::int64_t cols, double calls) {
           [=](Footprint& room) -> Call {
             const Many dy = room.normal({s.samples, s.sequence, cols}, s.dtype),
                        db = room.constant({1, cols}, DType::f32, 0);
-            return [=, &room](int i) { room.backend().bias_backward(dy[i], db[i]); };
+            return [=, &room](int i) { room.backend().bias_backward({dy[i], db[i]}); };
           }};
 }
 
@@ -64,17 +73,20 @@ std::vector<Kernel> embedding_of(const Sizes& s) {
   const auto find = [=](Footprint& room) -> Call {
     const Many ids = room.ids(n, s.vocabulary), table = room.normal({s.vocabulary, w}, s.dtype),
                y = room.empty({n, w}, s.dtype);
-    return [=, &room](int i) { room.backend().embedding(ids[i], table[i], 0, y[i]); };
+    return [=, &room](int i) { room.backend().embedding({ids[i], table[i], 0, y[i]}); };
   };
   const auto gradient = [=](Footprint& room) -> Call {
     const Many ids = room.ids(n, s.vocabulary), dy = room.normal({n, w}, s.dtype),
                dtable = room.constant({s.vocabulary, w}, DType::f32, 0);
-    return [=, &room](int i) { room.backend().embedding_backward(ids[i], dy[i], 0, dtable[i]); };
+    return [=, &room](int i) { room.backend().embedding_backward({ids[i], dy[i], 0, dtable[i]}); };
   };
   const auto positions = [=](Footprint& room) -> Call {
     const Many dy = room.normal({s.samples, s.sequence, w}, s.dtype),
                d = room.constant({s.sequence, w}, DType::f32, 0);
-    return [=, &room](int i) { room.backend().positions_backward(dy[i], window, 0, d[i]); };
+    return [=, &room](int i) {
+      room.backend().positions_backward(
+          {.dy = dy[i], .window = window, .first_position = 0, .dpositions = d[i]});
+    };
   };
   const double touched = of(s.vocabulary) * (1 - std::pow(1 - 1 / of(s.vocabulary), of(n))) *
                          of(w);  // rows that some token names
@@ -90,14 +102,14 @@ std::vector<Kernel> softmax_of(const Sizes& s) {
   const std::string text = fmt::format("{} x {}", n, m);
   const auto maximum = [=](Footprint& room) -> Call {
     const Many x = room.normal({n, m}, DType::f32), most = room.empty({n}, DType::f32);
-    return [=, &room](int i) { room.backend().row_maximum(x[i], m, most[i]); };
+    return [=, &room](int i) { room.backend().row_maximum({x[i], m, most[i]}); };
   };
   const auto sums = [=](Footprint& room) -> Call {
     const Many x = room.normal({n, m}, DType::f32), ids = room.ids(n, m),
                most = room.constant({n}, DType::f32, 5), sum = room.empty({n}, DType::f32),
                target = room.empty({n}, DType::f32), total = room.empty({n}, DType::f32);
     return [=, &room](int i) {
-      room.backend().row_sums(x[i], m, 0, ids[i], most[i], sum[i], target[i], total[i]);
+      room.backend().softmax_sums({x[i], m, 0, ids[i], most[i], sum[i], target[i], total[i]});
     };
   };
   const auto gradient = [=](Footprint& room) -> Call {
@@ -105,7 +117,7 @@ std::vector<Kernel> softmax_of(const Sizes& s) {
                most = room.constant({n}, DType::f32, 5), sum = room.constant({n}, DType::f32, of(m)),
                d = room.empty({n, m}, s.dtype);
     return [=, &room](int i) {
-      room.backend().cross_entropy_backward(x[i], m, 0, ids[i], most[i], sum[i], 1, 0, m, d[i]);
+      room.backend().cross_entropy_backward({x[i], m, 0, ids[i], most[i], sum[i], 1, 0, m, d[i]});
     };
   };
   return {{"largest logit", text, calls, 0, logits, maximum},

@@ -12,6 +12,7 @@
 #include "comm/group.h"
 #include "comm/mpi.h"
 #include "core/clock.h"
+#include "make_backend.h"
 
 namespace {
 
@@ -59,7 +60,7 @@ int main(int count, char** words) {
       const std::int64_t values = kib * 256;
       Arena arena(memory, MemoryClass::workspace, bytes_for({values}, DType::f32));
       const Tensor x = arena.take({values}, DType::f32);
-      backend->fill(x, 0);
+      backend->fill({x, 0});
       group.reserve(x.bytes());
       std::vector<double> ours, theirs;
       for (int round = 0; round <= rounds; ++round) {

@@ -13,6 +13,7 @@
 #include "comm/mpi.h"
 #include "core/machine_memory.h"
 #include "core/text.h"
+#include "hardware.h"
 
 namespace mindpipe {
 namespace {

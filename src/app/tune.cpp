@@ -2,6 +2,7 @@
 #include "app/main_verb.h"
 #include "app/run.h"
 #include "app/verbs.h"
+#include "hardware.h"
 #include "io/file.h"
 #include "plan/cost_model.h"
 

@@ -5,21 +5,13 @@
 #include <nlohmann/detail/abi_macros.hpp>
 
 #include "app/build.h"
-#include "backend.h"
 #include "comm/device_transports.h"
 #include "comm/mpi.h"
-#include "cpu/isa.h"
+#include "hardware.h"
 
 namespace mindpipe {
 
 std::string version() { return fmt::format("{} (commit {})", build::version, commit); }
-
-std::string instruction_sets() {
-  std::string sets;
-  for (Isa isa : all_isas)
-    if (isa != Isa::baseline && processor_has(isa)) (sets += sets.empty() ? "" : " ") += name_of(isa);
-  return sets.empty() ? "baseline only" : sets;
-}
 
 std::string graphics_built_with() {
   std::string text = gpu_libraries_built_with();

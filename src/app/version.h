@@ -14,7 +14,5 @@ std::string version();
 /// takes a second or so).
 std::string graphics_built_with();
 std::string graphics_found();
-/// The sets of this processor that the kernels can use: "avx2 avx512 avx512+bf16 avx512+amx".
-std::string instruction_sets();
 
 }  // namespace mindpipe

@@ -65,17 +65,19 @@ std::vector<Tensor> Communicator::stacked(std::byte* room, const Tensor& part) c
 }
 
 Communicator::Combine Communicator::add() const {
-  return [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
+  return [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add({a, b, sum}); };
 }
 
 Communicator::Combine Communicator::larger() const {
-  return [this](const Tensor& a, const Tensor& b, const Tensor& largest) { backend_.maximum(a, b, largest); };
+  return [this](const Tensor& a, const Tensor& b, const Tensor& largest) {
+    backend_.maximum({a, b, largest});
+  };
 }
 
 Route Communicator::route() const { return group_->route(backend_.memory()); }
 
 void Communicator::add_on_paper(const Tensor& own) const {
-  for (int other = 1; other < size_ && own.count() > 0; ++other) backend_.add(own, own, own);
+  for (int other = 1; other < size_ && own.count() > 0; ++other) backend_.add({own, own, own});
 }
 
 void Communicator::send_on_paper(const std::vector<Tensor>& parts, bool scatter, bool gather,

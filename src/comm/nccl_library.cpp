@@ -4,7 +4,7 @@
 
 #include "comm/device_transports.h"
 #include "core/check.h"
-#include "cuda/open_library.h"
+#include "open_library.h"
 
 namespace mindpipe {
 namespace {

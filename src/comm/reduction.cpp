@@ -58,9 +58,10 @@ bool Reductions::begin_exchange() {
   // Counted pieces are not added: the simulator's price of a reduction, which the executor waits for, holds
   // the additions too.
   const bool counted = backend_.memory().kind() == Memory::Kind::counted;
-  const Combine combine =
-      counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {})
-              : [this](const Tensor& a, const Tensor& b, const Tensor& sum) { backend_.add(a, b, sum); };
+  const Combine combine = counted ? Combine([](const Tensor&, const Tensor&, const Tensor&) {})
+                                  : [this](const Tensor& a, const Tensor& b, const Tensor& sum) {
+                                      backend_.add({a, b, sum});
+                                    };
   job->exchange.emplace(*group_, job->halves, std::move(job->pieces), scratch, combine,
                         group_->route(backend_.memory()), job->own);
   return true;

@@ -24,7 +24,7 @@ class SelfAttention final : public Branch {
   Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) override;
 
  private:
-  AttentionQuestion question(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const;
+  AttentionParameters parameters(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const;
   /// Copies the new keys and values behind those of the earlier positions; the cache as heads k | v.
   Tensor extend_cache(const Tensor& qkv, int shard, Tape& tape);
 
@@ -45,7 +45,7 @@ class CrossAttention final : public Branch {
   Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) override;
 
  private:
-  AttentionQuestion question(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const;
+  AttentionParameters parameters(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const;
 
   LayerContext context_;
   AttentionSpec spec_;

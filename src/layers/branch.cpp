@@ -15,7 +15,8 @@ Boundary ResidualBlock::forward(Boundary in, Tape& tape) {
   if (tape.next_norm != nullptr)
     return {y, in.memory,
             tape.next_norm->forward_sum(x, branch, bias, dropout, window_of(context_, x), y, tape)};
-  context_.backend.residual(x, branch, bias, dropout, window_of(context_, x), y);
+  context_.backend.residual(
+      {.x = x, .branch = branch, .bias = bias, .dropout = dropout, .window = window_of(context_, x), .y = y});
   return {y, in.memory};
 }
 
@@ -26,9 +27,9 @@ Boundary ResidualBlock::backward(Boundary dout, Tape& tape) {
   Tensor dbranch = dy;
   if (dropout.probability > 0) {
     dbranch = tape.scratch(dy.shape, dy.dtype);
-    context_.backend.dropout(dy, dropout, window_of(context_, dy), dbranch);
+    context_.backend.dropout({dy, dropout, window_of(context_, dy), dbranch});
   }
-  if (bias_) context_.backend.bias_backward(dbranch, bias_.gradient());
+  if (bias_) context_.backend.bias_backward({dbranch, bias_.gradient()});
   const Tensor dnormed = branch_->backward(dbranch, dout, tape);
   norm_.backward(dnormed, dy, dy, tape);
   return dout;

@@ -17,7 +17,7 @@ Boundary Bridge::backward(Boundary dout, Tape& tape) {
   Tape::Scope scope(tape);
   // The memory's gradient grew in f32 from reader to reader; here it becomes an activation's again.
   const Tensor dmemory = tape.scratch(dout.memory.shape, context_.dtype);
-  context_.backend.convert(dout.memory, dmemory);
+  context_.backend.convert({dout.memory, dmemory});
   norm_.backward(dmemory, {}, dx, tape);
   return {dx, {}};
 }

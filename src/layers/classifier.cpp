@@ -21,7 +21,8 @@ std::int64_t Classifier::valid(int shard) const {
   return std::clamp<std::int64_t>(spec_.vocabulary - first_column(shard), 0, shard_rows());
 }
 
-Classifier::Sums Classifier::chunk_sums(const Tensor& x, const Tensor& targets, Tape& tape) {
+Classifier::Sums Classifier::chunk_sums(const Tensor& x, const Tensor& targets, const Tensor& losses,
+                                        Tape& tape) {
   const std::int64_t n = x.shape[0];
   const int shards = context_.tensor.local_shards();
   const DType exact = context_.dtype == DType::f64 ? DType::f64 : DType::f32;
@@ -29,19 +30,29 @@ Classifier::Sums Classifier::chunk_sums(const Tensor& x, const Tensor& targets, 
   c.logits = tape.scratch({shards, n, shard_rows()}, exact);
   const Tensor maxima = tape.scratch({shards, n}, exact), parts = tape.scratch({shards, 3, n}, exact);
   for (int s = 0; s < shards; ++s) {
-    context_.backend.linear(x, table_.value(s), {}, Activation::none, {}, c.logits.at(s));
-    context_.backend.row_maximum(c.logits.at(s), valid(s), maxima.at(s));
+    context_.backend.linear({.x = x, .w = table_.value(s), .y = c.logits.at(s)});
+    context_.backend.row_maximum({c.logits.at(s), valid(s), maxima.at(s)});
   }
   c.maximum = maxima.at(0);
   if (context_.tensor.logical() > 1) context_.tensor.maximum(maxima, c.maximum);
   for (int s = 0; s < shards; ++s) {
     const Tensor p = parts.at(s);
-    context_.backend.row_sums(c.logits.at(s), valid(s), first_column(s), targets, c.maximum, p.at(0), p.at(1),
-                              p.at(2));
+    context_.backend.softmax_sums({.logits = c.logits.at(s),
+                                   .valid = valid(s),
+                                   .first_column = first_column(s),
+                                   .targets = targets,
+                                   .maximum = c.maximum,
+                                   .sums = p.at(0),
+                                   .of_target = p.at(1),
+                                   .total = p.at(2)});
   }
   const Tensor total = parts.at(0);
   if (context_.tensor.logical() > 1) context_.tensor.sum(parts, total);
-  c.sums = total.at(0), c.of_target = total.at(1), c.total = total.at(2);
+  c.sums = total.at(0);
+  c.of_target = total.at(1);
+  c.total = total.at(2);
+  context_.backend.cross_entropy(
+      {targets, c.maximum, c.sums, c.of_target, c.total, tape.label_smoothing, spec_.vocabulary, losses});
   return c;
 }
 
@@ -51,7 +62,7 @@ void Classifier::last_logits(const Tensor& normed, Tape& tape) {
   for (std::int64_t i = 0; i < samples; ++i)
     context_.backend.copy(normed.at(i).row_range(rows - 1, 1).reshaped({width}), last.at(i));
   for (int s = 0; s < context_.tensor.local_shards(); ++s)
-    context_.backend.linear(last, table_.value(s), {}, Activation::none, {}, tape.logits.at(s));
+    context_.backend.linear({.x = last, .w = table_.value(s), .y = tape.logits.at(s)});
 }
 
 Boundary Classifier::forward(Boundary in, Tape& tape) {
@@ -70,10 +81,7 @@ Boundary Classifier::forward(Boundary in, Tape& tape) {
   for (std::int64_t first = 0; first < n; first += context_.token_chunk) {
     Tape::Scope chunk(tape);
     const std::int64_t rows = std::min(context_.token_chunk, n - first);
-    const Tensor chunk_targets = targets.range(first, rows);
-    const Sums c = chunk_sums(x.row_range(first, rows), chunk_targets, tape);
-    context_.backend.cross_entropy(chunk_targets, c.maximum, c.sums, c.of_target, c.total,
-                                   tape.label_smoothing, spec_.vocabulary, tape.losses.range(first, rows));
+    chunk_sums(x.row_range(first, rows), targets.range(first, rows), tape.losses.range(first, rows), tape);
   }
   return in;
 }
@@ -91,19 +99,19 @@ Boundary Classifier::backward(Boundary, Tape& tape) {
     Tape::Scope chunk(tape);
     const std::int64_t rows = std::min(context_.token_chunk, n - first);
     const Tensor x_chunk = x.row_range(first, rows), chunk_targets = targets.range(first, rows);
-    const Sums c = chunk_sums(x_chunk, chunk_targets, tape);
-    context_.backend.cross_entropy(chunk_targets, c.maximum, c.sums, c.of_target, c.total,
-                                   tape.label_smoothing, spec_.vocabulary, tape.losses.range(first, rows));
+    const Sums c = chunk_sums(x_chunk, chunk_targets, tape.losses.range(first, rows), tape);
     for (int s = 0; s < shards; ++s) {
       const Tensor logits = c.logits.at(s), dlogits = logits.dtype == context_.dtype
                                                           ? logits
                                                           : tape.scratch(logits.shape, context_.dtype);
-      context_.backend.cross_entropy_backward(logits, valid(s), first_column(s), chunk_targets, c.maximum,
-                                              c.sums, tape.loss_factor, tape.label_smoothing,
-                                              spec_.vocabulary, dlogits);
-      context_.backend.linear_backward_input(dlogits, table_.value(s), Activation::none, {},
-                                             dwhole.at(s).reshaped({n, spec_.width}).row_range(first, rows));
-      context_.backend.linear_backward_weight(dlogits, x_chunk, table_.gradient(s));
+      context_.backend.cross_entropy_backward({logits, valid(s), first_column(s), chunk_targets, c.maximum,
+                                               c.sums, tape.loss_factor, tape.label_smoothing,
+                                               spec_.vocabulary, dlogits});
+      context_.backend.linear_backward_input(
+          {.dy = dlogits,
+           .w = table_.value(s),
+           .dx = dwhole.at(s).reshaped({n, spec_.width}).row_range(first, rows)});
+      context_.backend.linear_backward_weight({dlogits, x_chunk, table_.gradient(s)});
     }
   }
   norm_.backward(leave(context_, dwhole, tape), {}, dx, tape);

@@ -29,7 +29,8 @@ class Classifier final : public Layer {
   struct Sums {
     Tensor logits, maximum, sums, of_target, total;
   };
-  Sums chunk_sums(const Tensor& x, const Tensor& targets, Tape& tape);
+  /// Writes the losses of a chunk too.
+  Sums chunk_sums(const Tensor& x, const Tensor& targets, const Tensor& losses, Tape& tape);
   std::int64_t shard_rows() const;
   std::int64_t first_column(int shard) const {
     return (context_.tensor.first_shard() + shard) * shard_rows();

@@ -32,15 +32,14 @@ CrossAttention::CrossAttention(const LayerContext& context, Unit& unit, const st
                false,
                spec.output_deviation}) {}
 
-AttentionQuestion CrossAttention::question(std::int64_t queries, std::int64_t keys, int shard,
-                                           const Tape& tape) const {
-  AttentionQuestion q;
-  q.queries = queries, q.keys = keys;
-  q.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec_.head_width)));
-  q.key_lengths = tape.batch.source_lengths;
-  q.dropout = dropout_at(context_, spec_.dropout, purpose_, tape);
-  q.head_offset = static_cast<std::int64_t>(context_.tensor.first_shard() + shard) * heads_;
-  return q;
+AttentionParameters CrossAttention::parameters(std::int64_t queries, std::int64_t keys, int shard,
+                                               const Tape& tape) const {
+  return {.queries = queries,
+          .keys = keys,
+          .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec_.head_width))),
+          .key_lengths = tape.batch.source_lengths,
+          .dropout = dropout_at(context_, spec_.dropout, purpose_, tape),
+          .head_offset = static_cast<std::int64_t>(context_.tensor.first_shard() + shard) * heads_};
 }
 
 Tensor CrossAttention::forward(const Tensor& x, const Boundary& in, Tape& tape) {
@@ -54,9 +53,12 @@ Tensor CrossAttention::forward(const Tensor& x, const Boundary& in, Tape& tape) 
   for (int s = 0; s < shards; ++s) {
     const Shape shape{samples, rows, heads_, spec_.head_width};
     const Tensor pair = kv.at(s).reshaped({samples, keys, 2 * heads_, spec_.head_width});
-    context_.backend.attention(question(rows, keys, s, tape), {q.at(s).reshaped(shape), 0, heads_},
-                               {pair, 0, heads_}, {pair, heads_, heads_}, log_sum.at(s),
-                               out.at(s).reshaped(shape));
+    context_.backend.attention({.parameters = parameters(rows, keys, s, tape),
+                                .q = {q.at(s).reshaped(shape), 0, heads_},
+                                .k = {pair, 0, heads_},
+                                .v = {pair, heads_, heads_},
+                                .log_sum = log_sum.at(s),
+                                .out = out.at(s).reshaped(shape)});
   }
   tape.save(q);
   tape.save(kv);
@@ -74,13 +76,19 @@ Tensor CrossAttention::backward(const Tensor& dy, const Boundary& dboundary, Tap
     const Shape shape{samples, rows, heads_, spec_.head_width},
         pair_shape{samples, keys, 2 * heads_, spec_.head_width};
     const Tensor pair = kv.at(s).reshaped(pair_shape), dpair = dkv.at(s).reshaped(pair_shape);
-    context_.backend.attention_backward(
-        question(rows, keys, s, tape), {q.at(s).reshaped(shape), 0, heads_}, {pair, 0, heads_},
-        {pair, heads_, heads_}, log_sum.at(s), out.at(s).reshaped(shape), dout.at(s).reshaped(shape),
-        {dq.at(s).reshaped(shape), 0, heads_}, {dpair, 0, heads_}, {dpair, heads_, heads_});
+    context_.backend.attention_backward({.parameters = parameters(rows, keys, s, tape),
+                                         .q = {q.at(s).reshaped(shape), 0, heads_},
+                                         .k = {pair, 0, heads_},
+                                         .v = {pair, heads_, heads_},
+                                         .log_sum = log_sum.at(s),
+                                         .out = out.at(s).reshaped(shape),
+                                         .dout = dout.at(s).reshaped(shape),
+                                         .dq = {dq.at(s).reshaped(shape), 0, heads_},
+                                         .dk = {dpair, 0, heads_},
+                                         .dv = {dpair, heads_, heads_}});
   }
   const Tensor dmemory = leave(context_, key_value_.backward(dkv, tape), tape);
-  context_.backend.accumulate(dmemory, dboundary.memory);
+  context_.backend.accumulate({dmemory, dboundary.memory});
   return leave(context_, query_.backward(dq, tape), tape);
 }
 

@@ -51,18 +51,21 @@ Boundary Embedding::forward(Boundary in, Tape& tape) {
   const Tensor found = alone ? y.reshaped({1, samples, rows, spec_.width})
                              : tape.scratch({shards, samples, rows, spec_.width}, context_.dtype);
   for (int s = 0; s < shards; ++s)
-    context_.backend.embedding(ids.reshaped({n}), table_.value(s), first_row(s),
-                               found.at(s).reshaped({n, spec_.width}));
+    context_.backend.embedding({.tokens = ids.reshaped({n}),
+                                .table = table_.value(s),
+                                .first_row = first_row(s),
+                                .y = found.at(s).reshaped({n, spec_.width})});
   const Tensor sum = alone ? y : leave(context_, found, tape);
   const Window window = window_of(context_, sum);
   Tensor x = sum;
   if (positions_) {
-    context_.backend.add_positions(x, positions_.value(), window, tape.position, y);
+    context_.backend.add_positions(
+        {.x = x, .positions = positions_.value(), .window = window, .first_position = tape.position, .y = y});
     x = y;
   }
   const Dropout dropout = dropout_at(context_, spec_.dropout, purpose_, tape);
   if (dropout.probability > 0) {
-    context_.backend.dropout(x, dropout, window, y);
+    context_.backend.dropout({x, dropout, window, y});
     x = y;
   }
   if (x.data != y.data) context_.backend.copy(x, y);
@@ -74,13 +77,16 @@ Boundary Embedding::backward(Boundary dout, Tape& tape) {
   const Tensor dy = dout.activation, ids = tokens(tape);
   const Window window = window_of(context_, dy);
   const Dropout dropout = dropout_at(context_, spec_.dropout, purpose_, tape);
-  if (dropout.probability > 0) context_.backend.dropout(dy, dropout, window, dy);
-  if (positions_) context_.backend.positions_backward(dy, window, 0, positions_.gradient());
+  if (dropout.probability > 0) context_.backend.dropout({dy, dropout, window, dy});
+  if (positions_)
+    context_.backend.positions_backward({.dy = dy, .window = window, .dpositions = positions_.gradient()});
   const Tensor whole = enter_gradient(context_, dy, tape);
   const std::int64_t n = whole.shape[0] * whole.shape[1];
   for (int s = 0; s < context_.tensor.local_shards(); ++s)
-    context_.backend.embedding_backward(ids.reshaped({n}), whole.reshaped({n, spec_.width}), first_row(s),
-                                        table_.gradient(s));
+    context_.backend.embedding_backward({.tokens = ids.reshaped({n}),
+                                         .dy = whole.reshaped({n, spec_.width}),
+                                         .first_row = first_row(s),
+                                         .dtable = table_.gradient(s)});
   return {{}, dout.memory};
 }
 

@@ -50,7 +50,7 @@ Window window_of(const LayerContext& context, const Tensor& x);
 
 /// From rows to whole, before a product that is split by `out`: gathers the sequence where it is cut.
 Tensor enter(const LayerContext& context, const Tensor& x, Tape& tape);
-/// The same for a gradient, which nobody needs when the layer is done.
+/// What `enter` does, for a gradient, which nobody needs when the layer is done.
 Tensor enter_gradient(const LayerContext& context, const Tensor& dy, Tape& tape);
 /// From shards [local][samples, sequence, width] to the rows of their sum, after a product that is split by
 /// `in`: one fixed tree.

@@ -30,8 +30,12 @@ Tensor Linear::forward(const Tensor& x, Tape& tape, Activation activation, Tenso
   for (int s = 0; s < shards; ++s) {
     const Tensor x_s = (sharded_input ? x.at(s) : x).reshaped({samples * rows, inputs_});
     const Tensor y_s = y.at(s).reshaped({samples * rows, outputs_});
-    context_.backend.linear(x_s, weight_.value(s), bias_ ? bias_.value(s) : Tensor{}, activation,
-                            before ? before.at(s).reshaped({samples * rows, outputs_}) : Tensor{}, y_s);
+    context_.backend.linear({.x = x_s,
+                             .w = weight_.value(s),
+                             .bias = bias_ ? bias_.value(s) : Tensor{},
+                             .activation = activation,
+                             .before = before ? before.at(s).reshaped({samples * rows, outputs_}) : Tensor{},
+                             .y = y_s});
   }
   tape.save(x);
   return y;
@@ -47,13 +51,16 @@ Tensor Linear::backward(const Tensor& dy, Tape& tape, Activation activation, Ten
   for (int s = 0; s < shards; ++s) {
     const Tensor dy_s = (sharded_output ? dy.at(s) : dy).reshaped({n, outputs_});
     const Tensor x_s = (sharded_input ? x.at(s) : x).reshaped({n, inputs_});
-    context_.backend.linear_backward_input(dy_s, weight_.value(s), activation,
-                                           before ? before.at(s).reshaped({n, inputs_}) : Tensor{},
-                                           dx.at(s).reshaped({n, inputs_}));
+    context_.backend.linear_backward_input({.dy = dy_s,
+                                            .w = weight_.value(s),
+                                            .activation = activation,
+                                            .before = before ? before.at(s).reshaped({n, inputs_}) : Tensor{},
+                                            .dx = dx.at(s).reshaped({n, inputs_})});
     tape.weight_gradient(dy_s, x_s, weight_, s);
     if (bias_) {
       const Tensor db = bias_.gradient(s);
-      context_.backend.bias_backward(dy_s.reshaped({samples, rows, outputs_}), db.reshaped({1, db.count()}));
+      context_.backend.bias_backward(
+          {dy_s.reshaped({samples, rows, outputs_}), db.reshaped({1, db.count()})});
     }
   }
   return dx;

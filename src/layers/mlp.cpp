@@ -27,7 +27,7 @@ Tensor Mlp::forward(const Tensor& x, const Boundary&, Tape& tape) {
   if (spec_.gated) {
     before = inner_.forward(whole, tape);
     h = tape.keep({shards, samples, rows, inner}, context_.dtype);
-    for (int s = 0; s < shards; ++s) context_.backend.swiglu(before.at(s), h.at(s));
+    for (int s = 0; s < shards; ++s) context_.backend.swiglu({before.at(s), h.at(s)});
   } else {
     before = tape.keep({shards, samples, rows, inner}, context_.dtype);
     h = inner_.forward(whole, tape, spec_.activation, before);
@@ -43,7 +43,7 @@ Tensor Mlp::backward(const Tensor& dy, const Boundary&, Tape& tape) {
     const Tensor dh = output_.backward(dbranch, tape), before = tape.restore();
     dbefore = tape.scratch(before.shape, before.dtype);
     for (int s = 0; s < context_.tensor.local_shards(); ++s)
-      context_.backend.swiglu_backward(dh.at(s), before.at(s), dbefore.at(s));
+      context_.backend.swiglu_backward({dh.at(s), before.at(s), dbefore.at(s)});
   } else {
     dbefore = output_.backward(dbranch, tape, spec_.activation, tape.peek(1));
     tape.restore();

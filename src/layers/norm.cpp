@@ -19,24 +19,24 @@ Norm::Outputs Norm::outputs_for(const Tensor& x, Tape& tape) {
 
 Tensor Norm::forward(const Tensor& x, Tape& tape) {
   const auto [y, statistics] = outputs_for(x, tape);
-  context_.backend.norm(kind_, x, gain_.value(), offset_ ? offset_.value() : Tensor{}, epsilon_, statistics,
-                        y);
+  context_.backend.norm(
+      {kind_, x, gain_.value(), offset_ ? offset_.value() : Tensor{}, epsilon_, statistics, y});
   return y;
 }
 
 Tensor Norm::forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout,
                          const Window& window, const Tensor& sum, Tape& tape) {
   const auto [y, statistics] = outputs_for(sum, tape);
-  context_.backend.residual_norm(x, branch, bias, dropout, window, sum, kind_, gain_.value(),
-                                 offset_ ? offset_.value() : Tensor{}, epsilon_, statistics, y);
+  context_.backend.residual_norm({x, branch, bias, dropout, window, sum, kind_, gain_.value(),
+                                  offset_ ? offset_.value() : Tensor{}, epsilon_, statistics, y});
   return y;
 }
 
 void Norm::backward(const Tensor& dy, const Tensor& residual, const Tensor& dx, Tape& tape) {
   const Tensor statistics = tape.restore(), x = tape.restore();
-  context_.backend.norm_backward_parameters(kind_, dy, x, statistics, gain_.gradient(),
-                                            offset_ ? offset_.gradient() : Tensor{});
-  context_.backend.norm_backward_input(kind_, dy, x, gain_.value(), statistics, residual, dx);
+  context_.backend.norm_backward_parameters(
+      {kind_, dy, x, statistics, gain_.gradient(), offset_ ? offset_.gradient() : Tensor{}});
+  context_.backend.norm_backward_input({kind_, dy, x, gain_.value(), statistics, residual, dx});
 }
 
 }  // namespace mindpipe

@@ -28,15 +28,15 @@ SelfAttention::SelfAttention(const LayerContext& context, Unit& unit, const std:
                false,
                spec.output_deviation}) {}
 
-AttentionQuestion SelfAttention::question(std::int64_t queries, std::int64_t keys, int shard,
-                                          const Tape& tape) const {
-  AttentionQuestion q;
-  q.queries = queries, q.keys = keys, q.causal = spec_.causal;
-  q.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec_.head_width)));
-  if (!spec_.causal) q.key_lengths = tape.batch.source_lengths;
-  q.dropout = dropout_at(context_, spec_.dropout, purpose_, tape);
-  q.head_offset = static_cast<std::int64_t>(context_.tensor.first_shard() + shard) * heads_;
-  return q;
+AttentionParameters SelfAttention::parameters(std::int64_t queries, std::int64_t keys, int shard,
+                                              const Tape& tape) const {
+  return {.queries = queries,
+          .keys = keys,
+          .causal = spec_.causal,
+          .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec_.head_width))),
+          .key_lengths = spec_.causal ? Tensor{} : tape.batch.source_lengths,
+          .dropout = dropout_at(context_, spec_.dropout, purpose_, tape),
+          .head_offset = static_cast<std::int64_t>(context_.tensor.first_shard() + shard) * heads_};
 }
 
 Tensor SelfAttention::extend_cache(const Tensor& qkv, int shard, Tape& tape) {
@@ -65,7 +65,9 @@ Tensor SelfAttention::forward(const Tensor& x, const Boundary&, Tape& tape) {
   for (int s = 0; s < shards; ++s) {
     const Tensor heads = qkv.at(s).reshaped({samples, rows, all, spec_.head_width});
     if (spec_.rotary)
-      context_.backend.rotary({heads, 0, heads_ + key_value_heads_}, spec_.rotary_base, tape.position, false);
+      context_.backend.rotary({.heads = {heads, 0, heads_ + key_value_heads_},
+                               .base = spec_.rotary_base,
+                               .first_position = tape.position});
     Heads k{heads, heads_, key_value_heads_}, v{heads, heads_ + key_value_heads_, key_value_heads_};
     std::int64_t keys = rows;
     if (tape.mode == Tape::Mode::generate) {
@@ -73,8 +75,12 @@ Tensor SelfAttention::forward(const Tensor& x, const Boundary&, Tape& tape) {
       k = {cache, 0, key_value_heads_}, v = {cache, key_value_heads_, key_value_heads_};
       keys = tape.position + rows;
     }
-    context_.backend.attention(question(rows, keys, s, tape), {heads, 0, heads_}, k, v, log_sum.at(s),
-                               out.at(s).reshaped({samples, rows, heads_, spec_.head_width}));
+    context_.backend.attention({.parameters = parameters(rows, keys, s, tape),
+                                .q = {heads, 0, heads_},
+                                .k = k,
+                                .v = v,
+                                .log_sum = log_sum.at(s),
+                                .out = out.at(s).reshaped({samples, rows, heads_, spec_.head_width})});
   }
   tape.save(qkv);
   tape.save(log_sum);
@@ -95,12 +101,13 @@ Tensor SelfAttention::backward(const Tensor& dy, const Boundary&, Tape& tape) {
     const Tensor heads = qkv.at(s).reshaped(shape), dheads = dqkv.at(s).reshaped(shape);
     const auto part = [&](const Tensor& t, int first, int count) { return Heads{t, first, count}; };
     const int k = heads_, v = heads_ + key_value_heads_;
-    context_.backend.attention_backward(question(rows, rows, s, tape), part(heads, 0, heads_),
-                                        part(heads, k, key_value_heads_), part(heads, v, key_value_heads_),
-                                        log_sum.at(s), out.at(s).reshaped(out_shape),
-                                        dout.at(s).reshaped(out_shape), part(dheads, 0, heads_),
-                                        part(dheads, k, key_value_heads_), part(dheads, v, key_value_heads_));
-    if (spec_.rotary) context_.backend.rotary({dheads, 0, v}, spec_.rotary_base, 0, true);
+    context_.backend.attention_backward(
+        {parameters(rows, rows, s, tape), part(heads, 0, heads_), part(heads, k, key_value_heads_),
+         part(heads, v, key_value_heads_), log_sum.at(s), out.at(s).reshaped(out_shape),
+         dout.at(s).reshaped(out_shape), part(dheads, 0, heads_), part(dheads, k, key_value_heads_),
+         part(dheads, v, key_value_heads_)});
+    if (spec_.rotary)
+      context_.backend.rotary({.heads = {dheads, 0, v}, .base = spec_.rotary_base, .inverse = true});
   }
   return leave(context_, qkv_.backward(dqkv, tape), tape);
 }

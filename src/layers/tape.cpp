@@ -23,7 +23,7 @@ Tensor Tape::peek(std::size_t above) const {
 
 void Tape::weight_gradient(const Tensor& dy, const Tensor& x, const Param& param, int shard) {
   if (weight_gradients == WeightGradients::now) {
-    backend_.linear_backward_weight(dy, x, param.gradient(shard));
+    backend_.linear_backward_weight({dy, x, param.gradient(shard)});
     return;
   }
   // The gradient lives in scratch and is gone when the layer returns; what is put off needs a copy that
@@ -38,7 +38,7 @@ void Tape::run_weight_gradients(const std::vector<const Unit*>& units) {
   for (const Product& p : products_) {
     if (!units.empty() && std::find(units.begin(), units.end(), p.param.unit) == units.end())
       later.push_back(p);
-    else backend_.linear_backward_weight(at(p.dy), at(p.x), p.param.gradient(p.shard));
+    else backend_.linear_backward_weight({at(p.dy), at(p.x), p.param.gradient(p.shard)});
   }
   products_ = std::move(later);
 }

@@ -55,9 +55,16 @@ std::int64_t Unit::parameters() const {
 }
 
 void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype) {
-  shards_ = shards, sequence_parts_ = sequence_parts, levels_ = levels, dtype_ = dtype;
-  offsets_.clear(), part_offsets_.clear(), accumulators_.clear(), levels_memory_.clear();
-  flat_count_ = parts_count_ = 0, uses_ = 1;
+  shards_ = shards;
+  sequence_parts_ = sequence_parts;
+  levels_ = levels;
+  dtype_ = dtype;
+  offsets_.clear();
+  part_offsets_.clear();
+  accumulators_.clear();
+  levels_memory_.clear();
+  flat_count_ = parts_count_ = 0;
+  uses_ = 1;
   for (int i = 0; i < static_cast<int>(params_.size()); ++i) {
     const ParamSpec& spec = params_[i];
     for (const Piece& part : spec.parts)
@@ -94,7 +101,8 @@ void Unit::allocate_gradients(Memory& memory) {
 }
 
 void Unit::place_gradients(int use, void* memory) {
-  accumulators_.resize(uses_), levels_memory_.resize(uses_);
+  accumulators_.resize(uses_);
+  levels_memory_.resize(uses_);
   accumulators_[use] = {memory, {flat_count_ + parts_count_}, gradient_dtype()};
   levels_memory_[use] = {
       static_cast<std::byte*>(memory) + accumulators_[use].bytes(), {levels_, flat_count_}, gradient_dtype()};

@@ -125,7 +125,7 @@ class Unit {
   int levels() const { return levels_; }
 
   std::size_t value_bytes() const { return aligned(flat_count_ * bytes_of(dtype_)); }
-  /// Of one use: its accumulators and levels.
+  /// The accumulators and levels of one use.
   std::size_t accumulator_bytes() const;
   std::size_t gradient_bytes() const { return uses_ * accumulator_bytes(); }
 

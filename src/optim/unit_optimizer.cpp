@@ -97,14 +97,14 @@ void UnitOptimizer::write(Backend& backend, std::string_view slot, std::int64_t 
 
 void UnitOptimizer::clear_moments(Backend& backend) {
   if (moments_are_zero_) return;  // their pages come with the first update, not before the first step
-  if (first_moment_) backend.fill(first_moment_, 0);
-  if (second_moment_) backend.fill(second_moment_, 0);
+  if (first_moment_) backend.fill({first_moment_, 0});
+  if (second_moment_) backend.fill({second_moment_, 0});
   moments_are_zero_ = true;
 }
 
 void UnitOptimizer::chunk_squares(Backend& backend, const Tensor& sums) const {
   for (const FlatRange& range : ranges_)
-    backend.sum_squares(gradient(range), sums.range(range.first_chunk, chunks_of(range.count)));
+    backend.sum_squares({gradient(range), sums.range(range.first_chunk, chunks_of(range.count))});
 }
 
 std::pair<std::int64_t, std::int64_t> UnitOptimizer::chunks_of_shard(int param, int shard) const {
@@ -121,11 +121,11 @@ void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision
     if (config_.kind == "adamw") {
       const AdamW rule{static_cast<float>(rate), static_cast<float>(config_.beta1),
                        static_cast<float>(config_.beta2), static_cast<float>(config_.epsilon), decay};
-      backend.adamw(rule, decision, gradient(range), master, state(first_moment_, range),
-                    state(second_moment_, range), rounded);
+      backend.adamw({rule, decision, gradient(range), master, state(first_moment_, range),
+                     state(second_moment_, range), rounded});
     } else {
       const Sgd rule{static_cast<float>(rate), static_cast<float>(config_.momentum), decay, config_.nesterov};
-      backend.sgd(rule, decision, gradient(range), master, state(first_moment_, range), rounded);
+      backend.sgd({rule, decision, gradient(range), master, state(first_moment_, range), rounded});
     }
   }
   ++unit_.version;

@@ -5,8 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "cpu/workspace.h"
-
 namespace mindpipe {
 namespace {
 
@@ -15,8 +13,8 @@ constexpr std::size_t unlimited = std::size_t{1} << 60;
 constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
 
 std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
-  if (config.device.kind == "cuda") return std::make_unique<GpuWorkspace>();
-  return std::make_unique<CpuWorkspace>(threads_of(config), config.device.instructions);
+  if (config.device.kind == "cuda") return make_gpu_workspace();
+  return make_cpu_workspace(threads_of(config), config.device.instructions);
 }
 
 }  // namespace
@@ -30,15 +28,15 @@ CostModel::CostModel(const Config& config, const Layout& layout)
     : config_(config),
       layout_(layout),
       memory_(Memory::Kind::counted),
-      backend_(memory_, describe_device(device_on_paper(config)), EmulatedBackend::Pace::count),
+      backend_(make_pricing_backend(memory_, describe_device(device_on_paper(config)))),
       workspace_(workspace_of(config)),
-      tensor_(backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}),
-      data_(backend_, layout.data_shards, OnPaper{layout.grid.data, layout.coord.data}),
-      pipeline_(backend_, layout.grid.pipeline, OnPaper{layout.grid.pipeline, layout.coord.pipeline}) {
-  backend_.tell(*workspace_);
+      tensor_(*backend_, layout.tensor_shards, OnPaper{layout.grid.tensor, layout.coord.tensor}),
+      data_(*backend_, layout.data_shards, OnPaper{layout.grid.data, layout.coord.data}),
+      pipeline_(*backend_, layout.grid.pipeline, OnPaper{layout.grid.pipeline, layout.coord.pipeline}) {
+  backend_->tell(*workspace_);
   tensor_.on_tensor_sum([this](const TensorSum& sum) { ++sums_.calls, sums_.bytes += sum.bytes; });
   const LayerContext context{
-      backend_,           tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed,
+      *backend_,          tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed,
       token_chunk(config)};
   stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
   require_countable();
@@ -82,7 +80,7 @@ std::int64_t CostModel::nanoseconds(double seconds) const {
 }
 
 Tape CostModel::make_tape() {
-  Tape tape(backend_, kept_, scratch_);
+  Tape tape(*backend_, kept_, scratch_);
   tape.batch = batch_;
   tape.losses = losses_;
   return tape;
@@ -123,17 +121,17 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
                                 bool with_copy_in) {
   forget_footprint();
   Tape tape = make_tape();
-  Tape other(backend_, outside_, scratch_);
+  Tape other(*backend_, outside_, scratch_);
   tape.weight_gradients = weight_gradients;
   Pass p;
-  double start = backend_.seconds();
+  double start = backend_->seconds();
   // A recomputed or residual block saves what it was given, so that must lie in the arena, also when it is
   // not counted as this block's.
   const Boundary in = boundary_before(first, tape);
   const std::size_t copied_in = kept_.mark();
   sums_ = {};
   stage_->forward(first, last, in, tape);
-  p.forward = backend_.seconds() - start, start = backend_.seconds();
+  p.forward = backend_->seconds() - start, start = backend_->seconds();
   p.forward_sums = std::exchange(sums_, {});
   const bool at_end = last == static_cast<int>(model().blocks().size());
   Boundary dout;
@@ -142,10 +140,10 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
     if (model().blocks()[last].memory_in) dout.memory = other.output(stage_->activation_shape(), DType::f32);
   }
   stage_->backward(first, last, dout, tape);
-  p.backward_input = backend_.seconds() - start, start = backend_.seconds();
+  p.backward_input = backend_->seconds() - start, start = backend_->seconds();
   p.backward_sums = std::exchange(sums_, {});
   tape.run_weight_gradients();
-  p.backward_weight = backend_.seconds() - start;
+  p.backward_weight = backend_->seconds() - start;
   p.backward = p.backward_input + p.backward_weight;
   p.room = footprint_used();
   if (!with_copy_in) p.room.kept -= copied_in;
@@ -170,7 +168,7 @@ CostModel::Footprint CostModel::training_footprint(int first, int last) {
 
 CostModel::Footprint CostModel::evaluation_footprint(int first, int last) {
   forget_footprint();
-  Tape tape = make_tape(), arrived(backend_, outside_, scratch_);
+  Tape tape = make_tape(), arrived(*backend_, outside_, scratch_);
   tape.mode = Tape::Mode::evaluate;
   stage_->forward(first, last, boundary_before(first, arrived), tape);
   return footprint_used();
@@ -178,10 +176,10 @@ CostModel::Footprint CostModel::evaluation_footprint(int first, int last) {
 
 std::vector<ProductCall> CostModel::products() {
   std::set<ProductCall> asked;
-  backend_.on_product([&](const ProductCall& call) { asked.insert(call); });
+  backend_->on_product([&](const ProductCall& call) { asked.insert(call); });
   for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b)
     pass(b, b + 1, Tape::WeightGradients::now, false);
-  backend_.on_product({});
+  backend_->on_product({});
   return {asked.begin(), asked.end()};
 }
 
@@ -194,8 +192,8 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
   cost.sequence_parts = accumulators - gradients * (1 + unit.levels());
   cost.state = gradients * (moments + (unit.dtype() == DType::bf16 ? 1 : 0));
   cost.clear =
-      nanoseconds(static_cast<double>(accumulators - gradients * unit.levels()) / backend_.device().bytes);
-  cost.update = nanoseconds(unit.flat_count() * 28.0 / backend_.device().bytes);
+      nanoseconds(static_cast<double>(accumulators - gradients * unit.levels()) / backend_->device().bytes);
+  cost.update = nanoseconds(unit.flat_count() * 28.0 / backend_->device().bytes);
   return cost;
 }
 
@@ -227,9 +225,9 @@ Outline CostModel::outline() {
 }
 
 double CostModel::operations_per_token() {
-  const double before = backend_.operations();
+  const double before = backend_->operations();
   pass(0, static_cast<int>(model().blocks().size()), Tape::WeightGradients::now, true);
-  return (backend_.operations() - before) * layout_.grid.tensor /
+  return (backend_->operations() - before) * layout_.grid.tensor /
          static_cast<double>(layout_.samples * layout_.sequence);
 }
 

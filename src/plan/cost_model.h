@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "emulated/emulated_backend.h"
+#include "make_backend.h"
 #include "program/outline.h"
 #include "state/gradient_updates.h"
 
@@ -59,7 +59,7 @@ class CostModel {
   Config config_;
   Layout layout_;
   Memory memory_;
-  EmulatedBackend backend_;
+  std::unique_ptr<PricingBackend> backend_;
   std::unique_ptr<WorkspaceOnPaper> workspace_;
   Communicator tensor_, data_, pipeline_;
   TensorSums sums_;  ///< since they were last taken

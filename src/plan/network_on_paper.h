@@ -1,6 +1,6 @@
 #pragma once
 #include "config/config.h"
-#include "emulated/emulated_backend.h"
+#include "device_description.h"
 #include "program/simulate.h"
 
 namespace mindpipe {

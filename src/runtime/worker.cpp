@@ -6,7 +6,8 @@
 #include <fmt/ranges.h>
 #include "comm/group.h"
 #include "comm/watchdog.h"
-#include "emulated/emulated_backend.h"
+#include "hardware.h"
+#include "make_backend.h"
 
 namespace mindpipe {
 namespace {
@@ -30,9 +31,8 @@ RunPlan fitting(RunPlan plan, const Config& config) {
 
 std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
   if (config.device.kind == "emulated")
-    return std::make_unique<EmulatedBackend>(memory, describe_device(device_on_paper(config)),
-                                             EmulatedBackend::Pace::wait,
-                                             500'000 * std::max(1, world.size / 16));
+    return make_emulated_backend(memory, describe_device(device_on_paper(config)),
+                                 500'000 * std::max(1, world.size / 16));
   if (config.device.kind == "cuda")
     return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
   return make_cpu_backend(memory, threads, config.device.instructions);

@@ -26,7 +26,7 @@ void GradientUpdates::allocate(const RankMemory& placed) {
 
 void GradientUpdates::clear(const UnitUse& use) {
   if (!is_left_out("gradients", "clear"))
-    stage_.context().backend.fill(stage_.unit(use.unit).accumulators(stage_.use_of(use)), 0);
+    stage_.context().backend.fill({stage_.unit(use.unit).accumulators(stage_.use_of(use)), 0});
 }
 
 std::size_t GradientUpdates::zeros_bytes(const Unit& unit) const {
@@ -57,7 +57,7 @@ void GradientUpdates::combine_sequence(Unit& unit, int use) {
       const int local = groups_.tensor.local_shards();
       const Tensor shards{
           zeros_.take(context.backend.memory(), zeros_bytes(unit)), {local, elements}, root.dtype};
-      context.backend.fill(shards, 0);
+      context.backend.fill({shards, 0});
       context.backend.copy(root, shards.range(0, elements));
       groups_.tensor.sum(shards, root);
     }
@@ -71,13 +71,13 @@ void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t f
   const Tensor root = unit.root(use).range(first, elements);
   const auto level_at = [&](int level) { return unit.level(level, use).range(first, elements); };
   const auto add = [&](int level) {
-    if (!is_left_out("gradients", "fold")) backend.add(level_at(level), root, root);
+    if (!is_left_out("gradients", "fold")) backend.add({level_at(level), root, root});
   };
   int level = 0;
   for (; (shard >> level) & 1; ++level) add(level);
   if (shard + 1 < stage_.layout().local_data_shards()) {
     backend.copy(root, level_at(level));
-    backend.fill(root, 0);
+    backend.fill({root, 0});
     return;
   }
   for (++level; (shard >> level) != 0; ++level)
@@ -95,7 +95,7 @@ void GradientUpdates::fold(const UnitUse& folded, int shard, Made made) {
                   unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
   if (made == Made::later || shard + 1 == stage_.layout().local_data_shards()) return;
   for (int p = 0; p < params; ++p)
-    if (unit.has_sequence_parts(p)) stage_.context().backend.fill(unit.sequence_parts(p, use), 0);
+    if (unit.has_sequence_parts(p)) stage_.context().backend.fill({unit.sequence_parts(p, use), 0});
 }
 
 std::vector<Tensor> GradientUpdates::pieces_of(int unit, const Tensor& flat, int part, int parts) const {
@@ -146,7 +146,7 @@ void GradientUpdates::add_uses() {
     for (int use = 1; use < stage_.unit(index).uses(); ++use) {
       const Tensor sum = optimizer.gradient_part(0);
       if (sum.count() > 0 && !is_left_out("gradients", "add_uses"))
-        stage_.context().backend.add(sum, optimizer.gradient_part(use), sum);
+        stage_.context().backend.add({sum, optimizer.gradient_part(use), sum});
     }
   }
 }

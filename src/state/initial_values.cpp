@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/random.h"
-#include "cpu/normals.h"
+#include "normals.h"
 
 namespace mindpipe {
 

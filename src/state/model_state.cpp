@@ -102,7 +102,7 @@ void ModelState::fill(int index, Slots slots, StagingBuffer& staging, const Give
     const Tensor given = staging.floats(flat.count());
     const Tensor values = unit.flat_values().range(flat.first, flat.count());
     if (with_values && unit.dtype() == DType::f32) backend().copy(given, values);
-    else if (with_values) backend().convert(given, values);
+    else if (with_values) backend().convert({given, values});
     for (const std::string_view slot : slots) optimizer.write(backend(), slot, flat.first, given);
   }
   backend().synchronize();

@@ -54,7 +54,7 @@ ScalarSums::ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers
   sums_ = arena_.take({1 + counts_.tensors}, DType::f64);
   totals_ = arena_.take({2}, DType::f64);
   decision_ = arena_.take({Decision::places}, DType::f64);
-  backend.fill(decision_, 0);
+  backend.fill({decision_, 0});
 
   loss_spans_ = take_spans(rows(counts_.micro_batches, layout.samples * layout.sequence));
   shard_spans_ = take_spans(rows(counts_.data_shards, counts_.micro_batches / counts_.data_shards));
@@ -96,18 +96,18 @@ void ScalarSums::run(const Optimizers& optimizers, const Tensor& losses, const S
   sum_losses_over_data(losses);
   sum_squares(optimizers);
   groups_.pipeline.sum_over_ranks(sums_);
-  backend.sum_spans(sums_, total_spans_, totals_);
-  backend.decide(rule, totals_, decision_);
+  backend.sum_spans({sums_, total_spans_, totals_});
+  backend.clip_and_scale({rule, totals_, decision_});
 }
 
 /// Micro-batches in order, then the tree over data shards; a stage without the head adds nothing.
 Tensor ScalarSums::sum_losses_over_data(const Tensor& losses) {
   Backend& backend = stage_.context().backend;
   if (losses) {
-    backend.sum_spans(losses, loss_spans_, of_micro_batches_);
-    backend.sum_spans(of_micro_batches_, shard_spans_, of_data_shards_);
+    backend.sum_spans({losses, loss_spans_, of_micro_batches_});
+    backend.sum_spans({of_micro_batches_, shard_spans_, of_data_shards_});
   } else {
-    backend.fill(of_data_shards_, 0);
+    backend.fill({of_data_shards_, 0});
   }
   const Tensor sum = sums_.range(0, 1);
   groups_.data.sum_over_shards(of_data_shards_, sum);
@@ -124,14 +124,14 @@ Tensor ScalarSums::sum_losses(const Tensor& losses) {
 /// model.
 void ScalarSums::sum_squares(const Optimizers& optimizers) {
   Backend& backend = stage_.context().backend;
-  if (counts_.sharded) backend.fill(chunks_, 0);
+  if (counts_.sharded) backend.fill({chunks_, 0});
   std::int64_t first = 0;
   for (const auto& [unit, optimizer] : optimizers) {
     optimizer->chunk_squares(backend, chunks_.range(first, optimizer->chunks()));
     first += optimizer->chunks();
   }
   if (counts_.sharded) groups_.data.sum_over_ranks(chunks_);
-  backend.sum_spans(chunks_, tensor_spans_, of_tensor_shards_);
+  backend.sum_spans({chunks_, tensor_spans_, of_tensor_shards_});
   groups_.tensor.sum_over_shards(of_tensor_shards_, sums_.range(1, counts_.tensors));
 }
 

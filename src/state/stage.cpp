@@ -81,7 +81,7 @@ Boundary Stage::backward(int first, int last, Boundary dout, Tape& tape) {
                                                     model_->blocks()[i + 1].memory_in);
     if (makes_or_reads && !boundary.memory) {
       boundary.memory = tape.scratch(activation_shape(), DType::f32);
-      context_.backend.fill(boundary.memory, 0);
+      context_.backend.fill({boundary.memory, 0});
     }
     boundary = block.layer->backward(boundary, tape);
   }

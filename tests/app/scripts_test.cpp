@@ -63,6 +63,24 @@ TEST(CheckLayers, NamesEveryLineThatPointsUpwards) {
   EXPECT_THAT(text, HasSubstr("src/core/a.h:1: core must not include kernels (backend.h)"));
 }
 
+TEST(CheckLayers, LetsNobodyIntoTheRoomsOfABackend) {
+  House house;
+  house.write("kernels/cpu/norm.cpp", "#include \"cpu/isa.h\"\n");
+  house.write("src/plan/cost.cpp", "#include \"make_backend.h\"\n#include \"operations/rows.h\"\n");
+  EXPECT_EQ(house.check(), std::pair(std::string(), 0));
+  house.write(
+      "src/runtime/worker.cpp",
+      "#include \"cpu/isa.h\"\n#include \"cuda/queues.h\"\n#include \"emulated/emulated_backend.h\"\n");
+  house.write("src/core/a.h", "#include \"operations/rows.h\"\n");
+  const auto [text, code] = house.check();
+  EXPECT_NE(code, 0);
+  EXPECT_THAT(text,
+              HasSubstr("src/runtime/worker.cpp:1: runtime must not reach into kernels/cpu (cpu/isa.h"));
+  EXPECT_THAT(text, HasSubstr("src/runtime/worker.cpp:2: runtime must not reach into kernels/cuda"));
+  EXPECT_THAT(text, HasSubstr("src/runtime/worker.cpp:3: runtime must not reach into kernels/emulated"));
+  EXPECT_THAT(text, HasSubstr("src/core/a.h:1: core must not include kernels (operations/rows.h)"));
+}
+
 TEST(CheckLayers, KeepsLibrariesAtHome) {
   House house;
   house.write("src/layers/norm.cpp", "MPI_Comm world;\n");

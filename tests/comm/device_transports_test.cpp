@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/waiting.h"
+#include "make_backend.h"
 
 namespace mindpipe {
 namespace {

@@ -136,7 +136,7 @@ class Station {
     channels_->receive(task.from, task.payload, arrived);
     backend_.use_queue(compute_queue);
     backend_.wait(compute_queue, backend_.record(channel_queue));
-    in(compute_queue, task, [&] { backend_.add(vector, arrived, vector); });
+    in(compute_queue, task, [&] { backend_.add({vector, arrived, vector}); });
   }
   std::vector<Tensor> pieces_of(const Tensor& vector) const {
     std::vector<Tensor> pieces;

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "attention_operands.h"
 #include "cpu/attention.h"
+#include "operations/attention.h"
 
-/// What tests of attention share: questions with all their operands, and the answers in double, by the book.
+/// What tests of attention share: cases with all their operands, and the answers in double, by the book.
 namespace mindpipe::testing {
 
 /// A tensor with memory of its own.
@@ -46,13 +46,13 @@ struct Case {
   float scale = 0.3f;
 };
 
-/// The question of a case with all its operands: q lies in a tensor of its own with a foreign head before it,
+/// The operands of a case: q lies in a tensor of its own with a foreign head before it,
 /// k and v share one.
 struct Asked {
   Case c;
   DType dtype;
   Owned q, kv, dout, log_sum, out, dq, dkv;
-  AttentionQuestion question;
+  AttentionParameters parameters;
   Memory memory{Memory::Kind::host};
   AttentionScratch scratch{memory};
 
@@ -69,13 +69,13 @@ struct Asked {
     fill(q, "q");
     fill(kv, "kv");
     fill(dout, "dout");
-    question.queries = c.queries;
-    question.keys = c.keys;
-    question.causal = c.causal;
-    question.scale = c.scale;
-    if (!c.lengths.empty()) question.key_lengths = {c.lengths.data(), {c.samples}, DType::i32};
-    question.dropout = {c.dropout, {5, purpose_of("attention"), 3, 11}};
-    question.head_offset = c.head_offset;
+    parameters.queries = c.queries;
+    parameters.keys = c.keys;
+    parameters.causal = c.causal;
+    parameters.scale = c.scale;
+    if (!c.lengths.empty()) parameters.key_lengths = {c.lengths.data(), {c.samples}, DType::i32};
+    parameters.dropout = {c.dropout, {5, purpose_of("attention"), 3, 11}};
+    parameters.head_offset = c.head_offset;
   }
   static void fill(Owned& t, const char* name) {
     const RandomStream stream{1, purpose_of(name), 0, 0};
@@ -91,19 +91,21 @@ struct Asked {
   Heads k() { return {kv.tensor, 0, static_cast<int>(c.key_heads)}; }
   Heads v() { return {kv.tensor, static_cast<int>(c.key_heads), static_cast<int>(c.key_heads)}; }
 
-  void forward(Isa isa, int threads = 1) {
-    run_attention(isa, threads, scratch, question, query_heads(), k(), v(), log_sum.tensor, out.tensor);
+  AttentionOperands operands() { return {parameters, query_heads(), k(), v(), log_sum.tensor, out.tensor}; }
+  AttentionBackwardOperands backward_operands() {
+    return {parameters,  query_heads(),         k(),          v(),         log_sum.tensor, out.tensor,
+            dout.tensor, in(dq, query_heads()), in(dkv, k()), in(dkv, v())};
   }
+
+  void forward(Isa isa, int threads = 1) { run_attention(isa, threads, scratch, operands()); }
   void backward(Isa isa, int threads = 1) {
-    run_attention_backward(isa, threads, scratch, question, query_heads(), k(), v(), log_sum.tensor,
-                           out.tensor, dout.tensor, in(dq, query_heads()), in(dkv, k()), in(dkv, v()));
+    run_attention_backward(isa, threads, scratch, backward_operands());
   }
   /// What a kernel of both passes is called with; every element that they have to write begins as NaN.
   AttentionCall call_of_both() {
     for (Owned* written : {&out, &log_sum, &dq, &dkv})
       std::memset(written->memory.data(), 0xff, written->memory.size());
-    return attention_backward_call(question, query_heads(), k(), v(), log_sum.tensor, out.tensor, dout.tensor,
-                                   in(dq, query_heads()), in(dkv, k()), in(dkv, v()));
+    return backward_operands().checked();
   }
   std::int64_t q_at(std::int64_t s, std::int64_t i, std::int64_t h) const {
     return ((s * (c.queries + c.spare_rows) + i) * (c.heads + 1) + 1 + h) * c.width;
@@ -135,7 +137,7 @@ struct Reference {
     const std::int64_t key_head = h * c.key_heads / c.heads;
     const std::int64_t q = a.q_at(s, i, h), o = a.out_at(s, i, h);
     std::vector<double> p(c.keys), keep(c.keys, 1.0), dp(c.keys);
-    RandomStream stream = a.question.dropout.stream;
+    RandomStream stream = a.parameters.dropout.stream;
     stream.sample += static_cast<std::uint32_t>(s);
     double sum = 0;
     for (std::int64_t j = 0; j < c.keys; ++j) {

@@ -178,8 +178,8 @@ TEST(Attention, ASampleAloneHasTheBitsOfTheWhole) {
     std::memcpy(alone.q.memory.data(), whole.q.tensor.at(s).data, alone.q.memory.size());
     std::memcpy(alone.kv.memory.data(), whole.kv.tensor.at(s).data, alone.kv.memory.size());
     std::memcpy(alone.dout.memory.data(), whole.dout.tensor.at(s).data, alone.dout.memory.size());
-    alone.question.dropout.stream.sample =
-        whole.question.dropout.stream.sample + static_cast<std::uint32_t>(s);
+    alone.parameters.dropout.stream.sample =
+        whole.parameters.dropout.stream.sample + static_cast<std::uint32_t>(s);
     alone.forward(isa);
     alone.backward(isa);
     EXPECT_EQ(std::memcmp(alone.out.memory.data(), whole.out.tensor.at(s).data, alone.out.memory.size()), 0);

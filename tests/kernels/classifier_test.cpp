@@ -18,9 +18,9 @@ struct Softmax {
 
   explicit Softmax(DType type) : dtype(type) {}
   void forward(const Cpu& cpu, const Tensor& logits, std::int64_t valid, double smoothing) {
-    cpu->row_maximum(logits, valid, maximum);
-    cpu->row_sums(logits, valid, 0, ids, maximum, sums, of_target, total);
-    cpu->cross_entropy(ids, maximum, sums, of_target, total, smoothing, valid, losses);
+    cpu->row_maximum({logits, valid, maximum});
+    cpu->softmax_sums({logits, valid, 0, ids, maximum, sums, of_target, total});
+    cpu->cross_entropy({ids, maximum, sums, of_target, total, smoothing, valid, losses});
   }
 };
 
@@ -45,13 +45,13 @@ TEST(Classifier, LossesAndGradientsMatchTheReference) {
         const auto want = reference::cross_entropy(logits.values(), cols, valid, targets, smoothing, 0.25);
         expect_close(softmax.losses, want.losses, 4);
         Operand dlogits = Operand::random({rows, cols}, compute, "stale");
-        cpu->cross_entropy_backward(logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.25,
-                                    smoothing, valid, dlogits);
+        cpu->cross_entropy_backward(
+            {logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.25, smoothing, valid, dlogits});
         expect_close(dlogits, want.dlogits);
         if (compute != DType::bf16) {
           Operand in_place = logits.copy();
-          cpu->cross_entropy_backward(in_place, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.25,
-                                      smoothing, valid, in_place);
+          cpu->cross_entropy_backward({in_place, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.25,
+                                       smoothing, valid, in_place});
           EXPECT_TRUE(same_bits(dlogits, in_place));
         }
       }
@@ -65,8 +65,8 @@ TEST(Classifier, GradientIsTheSlopeOfTheLoss) {
   Softmax softmax(DType::f64);
   Operand dlogits({rows, cols}, DType::f64);
   softmax.forward(cpu, logits, valid, 0.1);
-  cpu->cross_entropy_backward(logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 1, 0.1, valid,
-                              dlogits);
+  cpu->cross_entropy_backward(
+      {logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 1, 0.1, valid, dlogits});
   for (std::int64_t i : {0, 5, 36, 37, 39, 41, 76, 85, 172, 239}) {
     const double middle = logits[i], h = 1e-5;
     const auto loss_at = [&](double value) {
@@ -95,27 +95,28 @@ TEST(Classifier, ShardsOfTheVocabularyAddUpToTheWhole) {
       softmax.emplace_back(dtype);
       for (std::int64_t i = 0; i < rows * cols; ++i)
         shards.back().set(i, i % cols < valid ? whole[i / cols * vocabulary + s * cols + i % cols] : 77);
-      cpu->row_maximum(shards.back(), valid, softmax.back().maximum);
+      cpu->row_maximum({shards.back(), valid, softmax.back().maximum});
       for (std::int64_t n = 0; n < rows; ++n)
         all.maximum.set(n,
                         s == 0 ? softmax[0].maximum[n] : std::max(all.maximum[n], softmax.back().maximum[n]));
     }
     for (std::int64_t s = 0; s < 4; ++s) {
       Softmax& part = softmax[static_cast<std::size_t>(s)];
-      cpu->row_sums(shards[static_cast<std::size_t>(s)],
-                    std::clamp<std::int64_t>(vocabulary - s * cols, 0, cols), s * cols, all.ids, all.maximum,
-                    part.sums, part.of_target, part.total);
-      cpu->add(all.sums, part.sums, all.sums);
-      cpu->add(all.of_target, part.of_target, all.of_target);
-      cpu->add(all.total, part.total, all.total);
+      cpu->softmax_sums({shards[static_cast<std::size_t>(s)],
+                         std::clamp<std::int64_t>(vocabulary - s * cols, 0, cols), s * cols, all.ids,
+                         all.maximum, part.sums, part.of_target, part.total});
+      cpu->add({all.sums, part.sums, all.sums});
+      cpu->add({all.of_target, part.of_target, all.of_target});
+      cpu->add({all.total, part.total, all.total});
     }
-    cpu->cross_entropy(all.ids, all.maximum, all.sums, all.of_target, all.total, 0.1, vocabulary, all.losses);
+    cpu->cross_entropy(
+        {all.ids, all.maximum, all.sums, all.of_target, all.total, 0.1, vocabulary, all.losses});
     expect_close(all.losses, want.losses, 4);
     for (std::int64_t s = 0; s < 4; ++s) {
       const std::int64_t valid = std::clamp<std::int64_t>(vocabulary - s * cols, 0, cols);
       Operand& shard = shards[static_cast<std::size_t>(s)];
-      cpu->cross_entropy_backward(shard, valid, s * cols, all.ids, all.maximum, all.sums, 1, 0.1, vocabulary,
-                                  shard);
+      cpu->cross_entropy_backward(
+          {shard, valid, s * cols, all.ids, all.maximum, all.sums, 1, 0.1, vocabulary, shard});
       for (std::int64_t i = 0; i < rows * cols; ++i)
         EXPECT_NEAR(
             shard[i],
@@ -132,7 +133,7 @@ TEST(Classifier, AnIgnoredRowHasNoLossAndNoGradientEvenIfItIsNotANumber) {
   for (std::int64_t j = 40; j < 60; ++j) logits.set(j, std::nan(""));
   Softmax softmax(DType::f32);
   softmax.forward(cpu, logits, 20, 0);
-  cpu->cross_entropy_backward(logits, 20, 0, softmax.ids, softmax.maximum, softmax.sums, 1, 0, 20, dlogits);
+  cpu->cross_entropy_backward({logits, 20, 0, softmax.ids, softmax.maximum, softmax.sums, 1, 0, 20, dlogits});
   EXPECT_EQ(softmax.losses[2], 0);
   for (std::int64_t j = 40; j < 60; ++j) EXPECT_EQ(dlogits[j], 0);
 }
@@ -157,16 +158,16 @@ TEST(Classifier, ThreadsAndNeighbouringRowsDoNotChangeABit) {
     Softmax softmax(dtype);
     softmax.forward(cpu, logits, valid, 0.1);
     Operand dlogits({rows, cols}, compute);
-    cpu->cross_entropy_backward(logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.5, 0.1, valid,
-                                dlogits);
+    cpu->cross_entropy_backward(
+        {logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.5, 0.1, valid, dlogits});
     for (std::int64_t n : {0, 4}) {
       Operand row({1, cols}, dtype, 3), maximum({1}, dtype), sums({1}, dtype), of_target({1}, dtype),
           total({1}, dtype), d({1, cols}, compute, 1);
       std::memcpy(row.tensor().data, logits.tensor().row_range(n, 1).data, row.tensor().bytes());
       const Operand id = Operand::tokens({targets[static_cast<std::size_t>(n)]});
-      cpu->row_maximum(row, valid, maximum);
-      cpu->row_sums(row, valid, 0, id, maximum, sums, of_target, total);
-      cpu->cross_entropy_backward(row, valid, 0, id, maximum, sums, 0.5, 0.1, valid, d);
+      cpu->row_maximum({row, valid, maximum});
+      cpu->softmax_sums({row, valid, 0, id, maximum, sums, of_target, total});
+      cpu->cross_entropy_backward({row, valid, 0, id, maximum, sums, 0.5, 0.1, valid, d});
       EXPECT_EQ(sums[0], softmax.sums[n]);
       EXPECT_EQ(total[0], softmax.total[n]);
       EXPECT_TRUE(same_bits(d, dlogits.tensor().row_range(n, 1)));

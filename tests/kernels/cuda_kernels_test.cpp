@@ -1,3 +1,4 @@
+#include "hardware.h"
 #include "kernels/mirror.h"
 
 /// The GPU backend on a GPU, where there is one.
@@ -24,3 +25,4 @@ class Cuda : public ::testing::Test {
 };
 
 #include "kernels/cuda_cases.h"
+#include "make_backend.h"

@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
-#include "attention_operands.h"
 #include "cuda/device/flash.h"
 #include "cuda/fused_attention.h"
+#include "hardware.h"
 #include "kernels/attention_cases.h"
 #include "kernels/operand.h"
+#include "make_backend.h"
+#include "operations/attention.h"
 
 /// Products and attention on a GPU, where there is one: against the CPU, and against themselves at other
 /// addresses.
@@ -84,9 +86,10 @@ TEST_F(CudaLibrary, LinearIsThatOfTheProcessor) {
                 got_before(y.tensor().shape, result);
             const Tensor bias = (with & 1) != 0 ? f.bias.tensor() : Tensor{},
                          kept = (with & 2) != 0 ? before.tensor() : Tensor{};
-            cpu_->linear(f.x, f.w, bias, activation, kept, y);
+            cpu_->linear(
+                {.x = f.x, .w = f.w, .bias = bias, .activation = activation, .before = kept, .y = y});
             const Tensor there = copied(got), there_before = copied(kept);
-            gpu_->linear(copied(f.x), copied(f.w), copied(bias), activation, there_before, there);
+            gpu_->linear({copied(f.x), copied(f.w), copied(bias), activation, there_before, there});
             fetch(there, got);
             expect_close_to(got, y, product_tolerance(result));
             if (!there_before) continue;
@@ -108,16 +111,17 @@ TEST_F(CudaLibrary, GradientsOfLinearAreThoseOfTheProcessor) {
           blocks_.clear();
           const Operand before = Operand::random({s.n, s.k}, dtype, "before");
           Operand dx({s.n, s.k}, result), got(dx.tensor().shape, result);
-          cpu_->linear_backward_input(f.dy, f.w, activation, before, dx);
+          cpu_->linear_backward_input(
+              {.dy = f.dy, .w = f.w, .activation = activation, .before = before, .dx = dx});
           const Tensor there = copied(got);
-          gpu_->linear_backward_input(copied(f.dy), copied(f.w), activation, copied(before), there);
+          gpu_->linear_backward_input({copied(f.dy), copied(f.w), activation, copied(before), there});
           fetch(there, got);
           expect_close_to(got, dx, product_tolerance(result));
         }
       Operand dw = Operand::random({s.m, s.k}, wide_of(dtype), "dw"), got = dw.copy();
       const Tensor there = copied(got);
-      cpu_->linear_backward_weight(f.dy, f.x, dw);
-      gpu_->linear_backward_weight(copied(f.dy), copied(f.x), there);
+      cpu_->linear_backward_weight({f.dy, f.x, dw});
+      gpu_->linear_backward_weight({copied(f.dy), copied(f.x), there});
       fetch(there, got);
       expect_close_to(got, dw, dtype == DType::f64 ? 1e-12 : 1e-5);
     }
@@ -128,7 +132,7 @@ TEST_F(CudaLibrary, F32ProductsAreNotRoundedToTf32) {
   Operand x({64, 64}, DType::f32), w({64, 64}, DType::f32), got({64, 64}, DType::f32);
   for (std::int64_t i = 0; i < x.count(); ++i) x.set(i, 1 + 0x1p-12), w.set(i, 1);
   const Tensor there = copied(got);
-  gpu_->linear(copied(x), copied(w), {}, Activation::none, {}, there);
+  gpu_->linear({.x = copied(x), .w = copied(w), .y = there});
   fetch(there, got);
   EXPECT_EQ(got[0], 64 + 64 * 0x1p-12);
 }
@@ -147,9 +151,10 @@ TEST_F(CudaLibrary, AShardHasTheSameBitsWhereverItLies) {
                        before = copied(y.back(), skew),
                        dx_there = copied(dx.emplace_back(Shape{s.n, s.k}, dtype), skew),
                        dw_there = copied(dw.emplace_back(Shape{s.m, s.k}, DType::f32), skew);
-          gpu_->linear(x, w, bias, activation, activation == Activation::none ? Tensor{} : before, y_there);
-          gpu_->linear_backward_input(dy, w, activation, x, dx_there);
-          gpu_->linear_backward_weight(dy, x, dw_there);
+          gpu_->linear({x, w, bias, activation, activation == Activation::none ? Tensor{} : before, y_there});
+          gpu_->linear_backward_input(
+              {.dy = dy, .w = w, .activation = activation, .before = x, .dx = dx_there});
+          gpu_->linear_backward_weight({dy, x, dw_there});
           fetch(y_there, y.back());
           fetch(dx_there, dx.back());
           fetch(dw_there, dw.back());
@@ -163,10 +168,10 @@ TEST_F(CudaLibrary, AShardHasTheSameBitsWhereverItLies) {
 // -- attention
 // --------------------------------------------------------------------------------------------------------------------------------
 
-/// The operands of a question on the GPU. What has to be written begins as NaN.
+/// The operands of an attention on the GPU. What has to be written begins as NaN.
 struct Answer {
   Tensor q, kv, dout, log_sum, out, dq, dkv;
-  AttentionQuestion question;
+  AttentionParameters parameters;
 };
 
 class CudaAttention : public CudaLibrary {
@@ -177,8 +182,8 @@ class CudaAttention : public CudaLibrary {
     Answer there{copied(a.q.tensor, skew),    copied(a.kv.tensor, skew),
                  copied(a.dout.tensor, skew), copied(a.log_sum.tensor, skew),
                  copied(a.out.tensor, skew),  copied(a.dq.tensor, skew),
-                 copied(a.dkv.tensor, skew),  a.question};
-    there.question.key_lengths = copied(a.question.key_lengths);
+                 copied(a.dkv.tensor, skew),  a.parameters};
+    there.parameters.key_lengths = copied(a.parameters.key_lengths);
     return there;
   }
   static Heads part(const Tensor& tensor, const Heads& of) { return {tensor, of.first, of.count}; }
@@ -186,16 +191,16 @@ class CudaAttention : public CudaLibrary {
   void run(Asked& a, const Answer& t, bool own) {
     const Heads q = part(t.q, a.query_heads()), k = part(t.kv, a.k()), v = part(t.kv, a.v()),
                 dq = part(t.dq, a.query_heads()), dk = part(t.dkv, a.k()), dv = part(t.dkv, a.v());
+    const AttentionBackwardOperands operands{t.parameters, q, k, v, t.log_sum, t.out, t.dout, dq, dk, dv};
     if (own) {
-      const AttentionCall call =
-          attention_backward_call(t.question, q, k, v, t.log_sum, t.out, t.dout, dq, dk, dv);
+      const AttentionCall call = operands.checked();
       gpu_->synchronize();
       ASSERT_EQ(cuda::flash_forward(call, a.dtype == DType::bf16, nullptr), cudaSuccess);
       ASSERT_EQ(cuda::flash_backward(call, a.dtype == DType::bf16, nullptr), cudaSuccess);
       ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     } else {
-      gpu_->attention(t.question, q, k, v, t.log_sum, t.out);
-      gpu_->attention_backward(t.question, q, k, v, t.log_sum, t.out, t.dout, dq, dk, dv);
+      gpu_->attention(operands.forward());
+      gpu_->attention_backward(operands);
     }
     for (const auto& [from, to] : {std::pair(t.out, a.out.tensor), std::pair(t.log_sum, a.log_sum.tensor),
                                    std::pair(t.dq, a.dq.tensor), std::pair(t.dkv, a.dkv.tensor)})

@@ -1,12 +1,12 @@
 #include <gtest/gtest.h>
 
-#include "attention_operands.h"
 #include "cuda/device/activation.h"
 #include "cuda/device/finish.h"
 #include "cuda/device/padding.h"
 #include "cuda/queues.h"
 #include "kernels/operand.h"
-#include "operands.h"
+#include "operations/attention.h"
+#include "operations/operands.h"
 
 /// What follows a library's product or attention, on the CUDA runtime of cuda_on_host.
 using namespace mindpipe;
@@ -21,7 +21,7 @@ cuda::Finish finish_of(const Operand& sums, const Operand& result, Activation ac
   return {sums.tensor().data,
           result.tensor().data,
           slot(result.dtype()),
-          static_cast<Curve>(activation),
+          static_cast<Activation>(activation),
           bias ? bias->tensor().data : nullptr,
           bias ? slot(bias->dtype()) : 1,
           before ? before->tensor().data : nullptr,
@@ -61,7 +61,7 @@ TEST(CudaFinish, BiasAndActivationFollowTheSums) {
           });
           for (std::int64_t i = 0; i < y.count(); ++i) {
             const double z = sums[i] + ((with & 1) != 0 ? bias[i % cols] : 0),
-                         want = cuda::activated(static_cast<Curve>(activation), z);
+                         want = cuda::activated(static_cast<Activation>(activation), z);
             ASSERT_NEAR(y[i], want, tolerance(result, want));
             ASSERT_NEAR(before[i], (with & 2) != 0 ? z : 0, tolerance(result, z));
           }
@@ -79,7 +79,7 @@ TEST(CudaFinish, TheGradientGoesThroughTheActivation) {
           cuda::finish_backward(finish_of(sums, dx, activation, nullptr, &before), stream);
         });
         for (std::int64_t i = 0; i < dx.count(); ++i) {
-          const double want = sums[i] * cuda::derivative_at(static_cast<Curve>(activation), before[i]);
+          const double want = sums[i] * cuda::derivative_at(static_cast<Activation>(activation), before[i]);
           ASSERT_NEAR(dx[i], want, tolerance(result, want))
               << name_of(result) << ", activation " << static_cast<int>(activation);
         }
@@ -91,7 +91,8 @@ TEST(CudaFinish, SumsMayTurnIntoTheResultInPlace) {
   on_a_stream([&](cudaStream_t stream) {
     cuda::finish_forward(finish_of(y, y, Activation::silu, nullptr, nullptr), stream);
   });
-  for (std::int64_t i = 0; i < y.count(); ++i) ASSERT_NEAR(y[i], cuda::activated(Curve::silu, sums[i]), 1e-6);
+  for (std::int64_t i = 0; i < y.count(); ++i)
+    ASSERT_NEAR(y[i], cuda::activated(Activation::silu, sums[i]), 1e-6);
 }
 
 TEST(CudaPadding, OnlyWhatPaddingLeavesUndefinedIsCleared) {
@@ -108,11 +109,11 @@ TEST(CudaPadding, OnlyWhatPaddingLeavesUndefinedIsCleared) {
   const Operand log_sum = ones({samples, heads, queries}, DType::f32),
                 dq = ones({samples, queries, heads + 1, width}, DType::bf16),
                 dkv = ones(kv.tensor().shape, DType::bf16);
-  AttentionQuestion question;
-  question.queries = queries, question.keys = keys, question.key_lengths = lengths;
+  const AttentionParameters parameters{.queries = queries, .keys = keys, .key_lengths = lengths};
   const auto part = [&](const Operand& of, int first) { return Heads{of, first, static_cast<int>(heads)}; };
-  const AttentionCall call = attention_backward_call(question, part(q, 0), part(kv, 0), part(kv, 3), log_sum,
-                                                     out, out, part(dq, 1), part(dkv, 0), part(dkv, 3));
+  const AttentionBackwardOperands operands{parameters, part(q, 0), part(kv, 0), part(kv, 3),  log_sum,
+                                           out,        out,        part(dq, 1), part(dkv, 0), part(dkv, 3)};
+  const AttentionCall call = operands.checked();
   on_a_stream([&](cudaStream_t stream) {
     cuda::clear_empty_rows(call, stream);
     cuda::clear_padded_gradients(call, stream);

@@ -10,35 +10,17 @@
 /// tests/kernels/cuda_on_host.
 using namespace mindpipe;
 
-/// Its products and attention are the CPU's.
+/// The GPU's operations, but for products and attention, which are the CPU's.
 class GpuOnHost final : public GpuOperations {
  public:
   GpuOnHost(Memory& memory, Backend& cpu) : GpuOperations(memory, 0), cpu_(cpu) {}
-  void linear(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
-              const Tensor& before, const Tensor& y) override {
-    synchronize();
-    cpu_.linear(x, w, bias, activation, before, y);
+#define MINDPIPE_ON_CPU(name, Operands)          \
+  void name(const Operands& operands) override { \
+    synchronize();                               \
+    cpu_.name(operands);                         \
   }
-  void linear_backward_input(const Tensor& dy, const Tensor& w, Activation activation, const Tensor& before,
-                             const Tensor& dx) override {
-    synchronize();
-    cpu_.linear_backward_input(dy, w, activation, before, dx);
-  }
-  void linear_backward_weight(const Tensor& dy, const Tensor& x, const Tensor& dw) override {
-    synchronize();
-    cpu_.linear_backward_weight(dy, x, dw);
-  }
-  void attention(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                 const Tensor& log_sum, const Tensor& out) override {
-    synchronize();
-    cpu_.attention(question, q, k, v, log_sum, out);
-  }
-  void attention_backward(const AttentionQuestion& question, const Heads& q, const Heads& k, const Heads& v,
-                          const Tensor& log_sum, const Tensor& out, const Tensor& dout, const Heads& dq,
-                          const Heads& dk, const Heads& dv) override {
-    synchronize();
-    cpu_.attention_backward(question, q, k, v, log_sum, out, dout, dq, dk, dv);
-  }
+  MINDPIPE_LIBRARY_OPERATIONS(MINDPIPE_ON_CPU)
+#undef MINDPIPE_ON_CPU
 
  private:
   Backend& cpu_;
@@ -144,45 +126,57 @@ TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
   const std::vector<std::int32_t> ids(6, 1);
   gpu.upload(ids.data(), tokens.device());
   gpu.mark(0);
-  gpu.embedding(tokens.device(), table.device(), 0, x.device());
-  gpu.add_positions(x.device(), table.device(), window, 0, y.device());
-  gpu.residual_norm(x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer,
-                    gain.device(), gain.device(), 1e-5, statistics.device(), normed.device());
-  gpu.norm(NormKind::rms, x.device(), gain.device(), {}, 1e-5, statistics.device(), normed.device());
-  gpu.rotary({heads.device(), 0, 4}, 10000, 0, false);
-  gpu.swiglu(both.device(), y.device());
-  gpu.row_maximum(logits.device(), 60, rows.device());
-  gpu.row_sums(logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), rows.device(),
-               rows.device());
-  gpu.cross_entropy(tokens.device(), rows.device(), rows.device(), rows.device(), rows.device(), 0, 60,
-                    rows.device());
-  gpu.cross_entropy_backward(logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), 1, 0, 60,
-                             logits.device());
-  gpu.swiglu_backward(y.device(), both.device(), both.device());
-  gpu.norm_backward_input(NormKind::layer, y.device(), x.device(), gain.device(), statistics.device(), {},
-                          normed.device());
-  gpu.norm_backward_parameters(NormKind::layer, y.device(), x.device(), statistics.device(), dgain.device(),
-                               dgain.device());
-  gpu.bias_backward(y.device(), dgain.device());
-  gpu.dropout(x.device(), drop, window, x.device());
-  gpu.embedding_backward(tokens.device(), y.device(), 0, dtable.device());
-  gpu.positions_backward(y.device(), window, 0, dtable.device());
-  gpu.fill(m.device(), 0);
-  gpu.accumulate(x.device(), m.device());
-  gpu.sum_squares(m.device(), sums.device());
-  gpu.sum_spans(m.device(), spans.device(), sums.device());
-  gpu.decide({.valid = 1}, totals.device(), decision.device());
-  gpu.adamw({}, decision.device(), m.device(), m.device(), m.device(), m.device(), x.device());
-  gpu.sgd({}, decision.device(), m.device(), m.device(), {}, {});
-  gpu.convert(m.device(), x.device());
-  gpu.add(x.device(), y.device(), x.device());
+  gpu.embedding({tokens.device(), table.device(), 0, x.device()});
+  gpu.add_positions(
+      {.x = x.device(), .positions = table.device(), .window = window, .first_position = 0, .y = y.device()});
+  gpu.residual_norm({x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer,
+                     gain.device(), gain.device(), 1e-5, statistics.device(), normed.device()});
+  gpu.norm({.kind = NormKind::rms,
+            .x = x.device(),
+            .gain = gain.device(),
+            .epsilon = 1e-5,
+            .statistics = statistics.device(),
+            .y = normed.device()});
+  gpu.rotary({{heads.device(), 0, 4}, 10000, 0, false});
+  gpu.swiglu({both.device(), y.device()});
+  gpu.row_maximum({logits.device(), 60, rows.device()});
+  gpu.softmax_sums(
+      {logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), rows.device(), rows.device()});
+  gpu.cross_entropy(
+      {tokens.device(), rows.device(), rows.device(), rows.device(), rows.device(), 0, 60, rows.device()});
+  gpu.cross_entropy_backward(
+      {logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), 1, 0, 60, logits.device()});
+  gpu.swiglu_backward({y.device(), both.device(), both.device()});
+  gpu.norm_backward_input({.kind = NormKind::layer,
+                           .dy = y.device(),
+                           .x = x.device(),
+                           .gain = gain.device(),
+                           .statistics = statistics.device(),
+                           .dx = normed.device()});
+  gpu.norm_backward_parameters(
+      {NormKind::layer, y.device(), x.device(), statistics.device(), dgain.device(), dgain.device()});
+  gpu.bias_backward({y.device(), dgain.device()});
+  gpu.dropout({x.device(), drop, window, x.device()});
+  gpu.embedding_backward(
+      {.tokens = tokens.device(), .dy = y.device(), .first_row = 0, .dtable = dtable.device()});
+  gpu.positions_backward(
+      {.dy = y.device(), .window = window, .first_position = 0, .dpositions = dtable.device()});
+  gpu.fill({m.device(), 0});
+  gpu.accumulate({x.device(), m.device()});
+  gpu.sum_squares({m.device(), sums.device()});
+  gpu.sum_spans({m.device(), spans.device(), sums.device()});
+  gpu.clip_and_scale({{.valid = 1}, totals.device(), decision.device()});
+  gpu.adamw({{}, decision.device(), m.device(), m.device(), m.device(), m.device(), x.device()});
+  gpu.sgd({.rule = {}, .decision = decision.device(), .gradient = m.device(), .master = m.device()});
+  gpu.convert({m.device(), x.device()});
+  gpu.add({x.device(), y.device(), x.device()});
   gpu.copy(x.device(), y.device());
   gpu.use_queue(3);
   gpu.wait(3, gpu.record(0));
   const std::uint64_t event = gpu.record(3);
   EXPECT_FALSE(gpu.finished(event)) << "nobody has waited, so nothing has been done";
   gpu.use_queue(0);
-  gpu.add(x.device(), y.device(), x.device());  // an event that has not happened is no failure of this
+  gpu.add({x.device(), y.device(), x.device()});  // an event that has not happened is no failure of this
   EXPECT_EQ(on_host::allocations_and_waits(), before);
   gpu.synchronize();
   EXPECT_TRUE(gpu.finished(event));

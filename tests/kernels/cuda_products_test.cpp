@@ -7,9 +7,9 @@
 
 #include "cuda/blas_lt.h"
 #include "cuda/device/activation.h"
-#include "cuda/open_library.h"
 #include "cuda/product_key.h"
 #include "cuda/tuned_table.h"
+#include "open_library.h"
 
 /// What stands between Backend's products and cuBLASLt, without a GPU: layouts, epilogues, alignments, the
 /// table of algorithms.
@@ -231,22 +231,22 @@ TEST(CudaProducts, ActivationsAreThoseOfTheProcessor) {
   for (double x = -40; x <= 40; x += 0.37) {
     const double gelu = 0.5 * x * (1 + std::tanh(root * (x + 0.044715 * x * x * x)));
     const double silu = x / (1 + std::exp(-x));
-    EXPECT_NEAR(activated(Curve::gelu, x), gelu, 1e-13 * std::max(1.0, std::abs(x)));
-    EXPECT_NEAR(activated(Curve::silu, x), silu, 1e-13 * std::max(1.0, std::abs(x)));
-    EXPECT_EQ(activated(Curve::relu, x), x < 0 ? 0 : x);
-    EXPECT_EQ(activated(Curve::none, x), x);
-    for (Curve curve : {Curve::gelu, Curve::silu}) {
+    EXPECT_NEAR(activated(Activation::gelu, x), gelu, 1e-13 * std::max(1.0, std::abs(x)));
+    EXPECT_NEAR(activated(Activation::silu, x), silu, 1e-13 * std::max(1.0, std::abs(x)));
+    EXPECT_EQ(activated(Activation::relu, x), x < 0 ? 0 : x);
+    EXPECT_EQ(activated(Activation::none, x), x);
+    for (Activation activation : {Activation::gelu, Activation::silu}) {
       const double step = 1e-6,
-                   slope = (activated(curve, x + step) - activated(curve, x - step)) / (2 * step);
-      EXPECT_NEAR(derivative_at(curve, x), slope, 1e-7) << x;
-      EXPECT_NEAR(static_cast<double>(derivative_at(curve, static_cast<float>(x))), derivative_at(curve, x),
-                  3e-6)
+                   slope = (activated(activation, x + step) - activated(activation, x - step)) / (2 * step);
+      EXPECT_NEAR(derivative_at(activation, x), slope, 1e-7) << x;
+      EXPECT_NEAR(static_cast<double>(derivative_at(activation, static_cast<float>(x))),
+                  derivative_at(activation, x), 3e-6)
           << x;
     }
   }
-  for (Curve curve : {Curve::gelu, Curve::silu, Curve::relu}) {
-    EXPECT_EQ(derivative_at(curve, INFINITY), 1);
-    EXPECT_EQ(derivative_at(curve, -INFINITY), 0);
+  for (Activation activation : {Activation::gelu, Activation::silu, Activation::relu}) {
+    EXPECT_EQ(derivative_at(activation, INFINITY), 1);
+    EXPECT_EQ(derivative_at(activation, -INFINITY), 0);
   }
 }
 

@@ -34,12 +34,12 @@ TEST(Elementwise, AddsAndAccumulates) {
       Operand sum({n}, dtype), total = Operand::random({n}, wide_of(dtype), "total");
       std::vector<double> want = a.values(), want_total = total.values();
       for (std::size_t i = 0; i < want.size(); ++i) want_total[i] += want[i], want[i] += b.values()[i];
-      cpu->add(a, b, sum);
+      cpu->add({a, b, sum});
       expect_close(sum, want);
       Operand in_place = a.copy();
-      cpu->add(in_place, b, in_place);
+      cpu->add({in_place, b, in_place});
       EXPECT_TRUE(same_bits(sum, in_place));
-      cpu->accumulate(a, total);
+      cpu->accumulate({a, total});
       expect_close(total, want_total);
     }
   });
@@ -55,8 +55,8 @@ TEST(Elementwise, RoundsToBf16ToTheNearestAndTiesToEven) {
     for (std::size_t i = 0; i < 17; ++i)
       x.tensor().as<std::uint32_t>()[i] = cases[i % std::size(cases)].first;
     Cpu cpu(1, name_of(isa));
-    cpu->convert(x, y);
-    cpu->convert(y, back);
+    cpu->convert({x, y});
+    cpu->convert({y, back});
     for (std::size_t i = 0; i < 17; ++i) {
       EXPECT_EQ(y.tensor().as<std::uint16_t>()[i], cases[i % std::size(cases)].second)
           << name_of(isa) << " " << i;
@@ -71,7 +71,7 @@ TEST(Elementwise, ConvertsBetweenAllNumberTypes) {
     for (DType to : number_types) {
       const Operand x = Operand::random({333}, from, "x");
       Operand y({333}, to);
-      cpu->convert(x, y);
+      cpu->convert({x, y});
       expect_close(y, x.values());
     }
   });
@@ -83,8 +83,8 @@ TEST(Elementwise, SwigluAndItsGradientMatchTheReference) {
       const Operand gate_up = Operand::random({3, 2 * cols}, dtype, "gate_up", 3),
                     dy = Operand::random({3, cols}, dtype, "dy");
       Operand y({3, cols}, dtype), d({3, 2 * cols}, dtype);
-      cpu->swiglu(gate_up, y);
-      cpu->swiglu_backward(dy, gate_up, d);
+      cpu->swiglu({gate_up, y});
+      cpu->swiglu_backward({dy, gate_up, d});
       expect_close(y, reference::swiglu(gate_up.values(), 3, cols));
       expect_close(d, reference::swiglu_backward(dy.values(), gate_up.values(), 3, cols), 2);
     }
@@ -96,8 +96,8 @@ TEST(Elementwise, SwigluStaysFiniteForExtremeGates) {
     Operand gate_up({1, 4}, dtype), dy({1, 2}, dtype), y({1, 2}, dtype), d({1, 4}, dtype);
     for (int i = 0; i < 4; ++i) gate_up.set(i, i == 0 ? -1000 : i == 1 ? 1000 : 1);
     dy.set(0, 1), dy.set(1, 1);
-    cpu->swiglu(gate_up, y);
-    cpu->swiglu_backward(dy, gate_up, d);
+    cpu->swiglu({gate_up, y});
+    cpu->swiglu_backward({dy, gate_up, d});
     expect_close(y, {0, 1000});
     expect_close(d, {0, 1, 0, 1000});
   });
@@ -106,7 +106,9 @@ TEST(Elementwise, SwigluStaysFiniteForExtremeGates) {
 TEST(Dropout, TheVectorPhiloxIsTheScalarOne) {
   const RandomStream stream{.seed = 11, .purpose = purpose_of("words"), .step = 3, .sample = 77};
   MaskRows mask;
-  mask.key[0] = stream.key()[0], mask.key[1] = stream.key()[1], mask.step = stream.step;
+  mask.key[0] = stream.key()[0];
+  mask.key[1] = stream.key()[1];
+  mask.step = stream.step;
   for (Isa isa : instruction_sets())
     for (std::uint64_t block :
          {std::uint64_t{0}, std::uint64_t{5}, (std::uint64_t{1} << 32) - 7, std::uint64_t{1} << 40}) {
@@ -141,7 +143,7 @@ TEST(Maximum, KeepsTheLargerAndEveryNaN) {
     Operand a({5}, dtype), b({5}, dtype), largest({5}, dtype);
     const double left[] = {1, -2, nan, 4, -0.5}, right[] = {-1, 3, 0, nan, -0.25};
     for (int i = 0; i < 5; ++i) a.set(i, left[i]), b.set(i, right[i]);
-    cpu->maximum(a, b, largest);
+    cpu->maximum({a, b, largest});
     EXPECT_EQ(largest[0], 1);
     EXPECT_EQ(largest[1], 3);
     EXPECT_TRUE(std::isnan(largest[2]));
@@ -164,18 +166,19 @@ TEST(Dropout, MatchesTheDocumentedMask) {
         dropped[i] *= mask[i], plain[i] += a * mask[i], biased[i] += (a + b) * mask[i], without[i] += a + b;
       }
       Operand y({2, 3, cols}, dtype);
-      cpu->dropout(x, some_dropout, window, y);
+      cpu->dropout({x, some_dropout, window, y});
       expect_close(y, dropped);
-      cpu->residual(x, branch, {}, some_dropout, window, y);
+      cpu->residual({.x = x, .branch = branch, .dropout = some_dropout, .window = window, .y = y});
       expect_close(y, plain);
-      cpu->residual(x, branch, bias, some_dropout, window, y);
+      cpu->residual(
+          {.x = x, .branch = branch, .bias = bias, .dropout = some_dropout, .window = window, .y = y});
       expect_close(y, biased);
       Operand in_place = x.copy(1);
-      cpu->residual(in_place, branch, bias, some_dropout, window, in_place);
+      cpu->residual({in_place, branch, bias, some_dropout, window, in_place});
       EXPECT_TRUE(same_bits(y, in_place));
-      cpu->residual(x, branch, bias, {}, window, y);
+      cpu->residual({.x = x, .branch = branch, .bias = bias, .window = window, .y = y});
       expect_close(y, without);
-      cpu->dropout(x, {}, window, y);
+      cpu->dropout({x, {}, window, y});
       EXPECT_TRUE(same_bits(x, y));
     }
   });
@@ -186,14 +189,17 @@ TEST(Dropout, AWindowOfTheSequenceGetsTheVeryMaskOfTheWhole) {
     const std::int64_t cols = 83, whole_rows = 12;
     const Operand x = Operand::random({2, whole_rows, cols}, dtype, "x");
     Operand whole({2, whole_rows, cols}, dtype);
-    cpu->dropout(x, some_dropout, {.samples = 2, .rows = whole_rows, .first = 0, .whole = whole_rows}, whole);
+    cpu->dropout(
+        {x, some_dropout, {.samples = 2, .rows = whole_rows, .first = 0, .whole = whole_rows}, whole});
     for (std::int64_t sample = 0; sample < 2; ++sample)
       for (std::int64_t first : {0, 5, 9}) {
         Operand y({1, 3, cols}, dtype, 3);
         Dropout later = some_dropout;
         later.stream.sample += static_cast<std::uint32_t>(sample);
-        cpu->dropout(x.tensor().row_range(sample * whole_rows + first, 3), later,
-                     {.samples = 1, .rows = 3, .first = first, .whole = whole_rows}, y);
+        cpu->dropout({x.tensor().row_range(sample * whole_rows + first, 3),
+                      later,
+                      {.samples = 1, .rows = 3, .first = first, .whole = whole_rows},
+                      y});
         EXPECT_TRUE(same_bits(y, whole.tensor().row_range(sample * whole_rows + first, 3)))
             << sample << " " << first;
       }
@@ -208,12 +214,12 @@ TEST(Elementwise, ThreadsDoNotChangeABit) {
     std::vector<Operand> out(6, Operand(shape, dtype));
     out[5] = Operand({3, 17, 2062}, dtype);
     const Operand both = Operand::random({3, 17, 2062}, dtype, "both");
-    cpu->add(x, branch, out[0]);
-    cpu->residual(x, branch, {}, some_dropout, window, out[1]);
-    cpu->dropout(x, some_dropout, window, out[2]);
-    cpu->swiglu(both, out[3]);
-    cpu->fill(out[4], 0.25);
-    cpu->swiglu_backward(x, both, out[5]);
+    cpu->add({x, branch, out[0]});
+    cpu->residual({.x = x, .branch = branch, .dropout = some_dropout, .window = window, .y = out[1]});
+    cpu->dropout({x, some_dropout, window, out[2]});
+    cpu->swiglu({both, out[3]});
+    cpu->fill({out[4], 0.25});
+    cpu->swiglu_backward({x, both, out[5]});
     return out;
   });
 }
@@ -222,7 +228,7 @@ TEST(CpuBackend, FillsAndCopiesEveryDtype) {
   const Cpu cpu(2);
   for (DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i32, DType::u8}) {
     Operand a({40001}, dtype), b({40001}, dtype), c({40001}, dtype);
-    cpu->fill(a, 3);
+    cpu->fill({a, 3});
     EXPECT_EQ(a[0], 3);
     EXPECT_EQ(a[40000], 3);
     cpu->copy(a, b);
@@ -252,25 +258,32 @@ TEST(CpuBackend, CallsTheHookAfterEveryOperation) {
   cpu->on_progress([&] { ++calls; });
   const Operand a = Operand::random({8}, DType::f32, "a");
   Operand b({8}, DType::f32);
-  cpu->add(a, a, b);
-  cpu->convert(a, b);
+  cpu->add({a, a, b});
+  cpu->convert({a, b});
   cpu->copy(a, b);
-  cpu->fill(b, 0);
+  cpu->fill({b, 0});
   EXPECT_EQ(calls, 4);
 }
 
 TEST(CpuBackend, RefusesOperandsThatDoNotFit) {
   const Cpu cpu;
   const Operand a({8}, DType::f32), shorter({7}, DType::f32), other({8}, DType::bf16), ids({8}, DType::i32);
-  EXPECT_THAT(error_of([&] { cpu->add(a, shorter, a); }),
+  EXPECT_THAT(error_of([&] {
+                cpu->add({a, shorter, a});
+              }),
               ::testing::HasSubstr("add: b is [7] (8 elements are needed)"));
-  EXPECT_THAT(error_of([&] { cpu->add(a, other, a); }),
+  EXPECT_THAT(error_of([&] {
+                cpu->add({a, other, a});
+              }),
               ::testing::HasSubstr("add: b is bf16 (f32 is needed)"));
-  EXPECT_THAT(error_of([&] { cpu->add(ids, ids, ids); }), ::testing::HasSubstr("no arithmetic on i32"));
+  EXPECT_THAT(error_of([&] { cpu->add({ids, ids, ids}); }), ::testing::HasSubstr("no arithmetic on i32"));
   const Window window{.samples = 1, .rows = 1, .first = 0, .whole = 1};
-  EXPECT_THAT(error_of([&] { cpu->dropout(a, {.probability = 1, .stream = {}}, window, a); }),
+  EXPECT_THAT(error_of([&] {
+                cpu->dropout({a, {.probability = 1, .stream = {}}, window, a});
+              }),
               ::testing::HasSubstr("dropout: probability 1"));
-  EXPECT_THAT(
-      error_of([&] { cpu->dropout(a, some_dropout, {.samples = 1, .rows = 1, .first = 1, .whole = 1}, a); }),
-      ::testing::HasSubstr("rows 1..2 of a sequence of 1"));
+  EXPECT_THAT(error_of([&] {
+                cpu->dropout({a, some_dropout, {.samples = 1, .rows = 1, .first = 1, .whole = 1}, a});
+              }),
+              ::testing::HasSubstr("rows 1..2 of a sequence of 1"));
 }

@@ -21,7 +21,7 @@ TEST(Embedding, CopiesRowsAndGivesZerosOutsideTheTable) {
     const auto ids = some_tokens(29);
     const Operand table = Operand::random({table_rows, cols}, dtype, "table"), tokens = Operand::tokens(ids);
     Operand y = Operand::random({29, cols}, dtype, "stale");
-    cpu->embedding(tokens, table, first_row, y);
+    cpu->embedding({tokens, table, first_row, y});
     int outside = 0;
     for (std::int64_t n = 0; n < 29; ++n) {
       const std::int64_t row = ids[static_cast<std::size_t>(n)] - first_row;
@@ -40,10 +40,10 @@ TEST(Embedding, TwoShardsOfTheTableAddUpToTheWhole) {
                 tokens = Operand::tokens(some_tokens(40));
   Operand whole({40, 9}, DType::f32), low({40, 9}, DType::f32), high({40, 9}, DType::f32),
       sum({40, 9}, DType::f32);
-  cpu->embedding(tokens, table, 0, whole);
-  cpu->embedding(tokens, table.tensor().row_range(0, 12), 0, low);
-  cpu->embedding(tokens, table.tensor().row_range(12, 12), 12, high);
-  cpu->add(low, high, sum);
+  cpu->embedding({tokens, table, 0, whole});
+  cpu->embedding({tokens, table.tensor().row_range(0, 12), 0, low});
+  cpu->embedding({tokens, table.tensor().row_range(12, 12), 12, high});
+  cpu->add({low, high, sum});
   EXPECT_TRUE(same_bits(whole, sum));
 }
 
@@ -61,7 +61,7 @@ TEST(Embedding, GradientRowsAreAddedInTokenOrder) {
         for (std::int64_t j = 0; j < cols; ++j)
           want.tensor().as<float>()[row * cols + j] += static_cast<float>(dy[n * cols + j]);
       }
-      Cpu(1, name_of(isa))->embedding_backward(tokens, dy, first_row, dtable);
+      Cpu(1, name_of(isa))->embedding_backward({tokens, dy, first_row, dtable});
       EXPECT_TRUE(same_bits(dtable, want)) << name_of(isa) << " " << name_of(dtype);
     }
 }
@@ -80,12 +80,13 @@ TEST(Positions, AreThoseOfTheWholeSequence) {
       want[static_cast<std::size_t>(i)] += positions[row * cols + i % cols];
       dwant[static_cast<std::size_t>(row * cols + i % cols)] += x[i];
     }
-    cpu->add_positions(x, positions, window, 2, y);
+    cpu->add_positions({x, positions, window, 2, y});
     expect_close(y, want);
     Operand in_place = x.copy();
-    cpu->add_positions(in_place, positions, window, 2, in_place);
+    cpu->add_positions(
+        {.x = in_place, .positions = positions, .window = window, .first_position = 2, .y = in_place});
     EXPECT_TRUE(same_bits(y, in_place));
-    cpu->positions_backward(x, window, 2, dpositions);
+    cpu->positions_backward({x, window, 2, dpositions});
     expect_close(dpositions, dwant);
   });
 }
@@ -93,7 +94,7 @@ TEST(Positions, AreThoseOfTheWholeSequence) {
 TEST(Positions, OutsideTheTableAreRefused) {
   const Cpu cpu;
   const Operand x({1, 3, 4}, DType::f32), positions({6, 4}, DType::f32);
-  EXPECT_THROW(cpu->add_positions(x, positions, {.samples = 1, .rows = 3, .first = 4, .whole = 8}, 0, x),
+  EXPECT_THROW(cpu->add_positions({x, positions, {.samples = 1, .rows = 3, .first = 4, .whole = 8}, 0, x}),
                Error);
 }
 
@@ -108,10 +109,10 @@ TEST(Embedding, ThreadsDoNotChangeABit) {
     std::vector<Operand> out{Operand({2, rows, cols}, dtype), Operand({2, rows, cols}, dtype),
                              Operand({table_rows, cols}, wide_of(dtype)),
                              Operand({rows, cols}, wide_of(dtype))};
-    cpu->embedding(tokens, table, first_row, out[0]);
-    cpu->add_positions(dy, positions, window, 0, out[1]);
-    cpu->embedding_backward(tokens, dy, first_row, out[2]);
-    cpu->positions_backward(dy, window, 0, out[3]);
+    cpu->embedding({tokens, table, first_row, out[0]});
+    cpu->add_positions({dy, positions, window, 0, out[1]});
+    cpu->embedding_backward({tokens, dy, first_row, out[2]});
+    cpu->positions_backward({dy, window, 0, out[3]});
     return out;
   });
 }

@@ -20,11 +20,11 @@ struct EmulatedTest : ::testing::Test {
 
 TEST_F(EmulatedTest, PricesAProductByItsOperationsOrItsBytesWhicheverTakesLonger) {
   EmulatedBackend backend(memory, {"slow", 1e9, 2e9, 1e9, 1e-6}, EmulatedBackend::Pace::count);
-  backend.linear(tensor({64, 128}), tensor({256, 128}), {}, Activation::none, {}, tensor({64, 256}));
+  backend.linear({.x = tensor({64, 128}), .w = tensor({256, 128}), .y = tensor({64, 256})});
   EXPECT_NEAR(backend.seconds(), 1e-6 + 2.0 * 64 * 128 * 256 / 1e9, 1e-12);
   EXPECT_EQ(backend.operations(), 2.0 * 64 * 128 * 256);
   const double before = backend.seconds();
-  backend.add(tensor({1000}), tensor({1000}), tensor({1000}));
+  backend.add({tensor({1000}), tensor({1000}), tensor({1000})});
   EXPECT_NEAR(backend.seconds() - before, 1e-6 + 12000 / 1e9, 1e-12);
 }
 
@@ -37,7 +37,7 @@ TEST_F(EmulatedTest, WaitsAsLongAsTheTableSaysAndKeepsProgressGoing) {
   for (int attempt = 0; attempt < 3 && best > 0.0372; ++attempt) {  // a busy machine awakens late
     backend.synchronize();
     const std::int64_t start = now_ns();
-    for (int i = 0; i < 3; ++i) backend.add(t, t, t);
+    for (int i = 0; i < 3; ++i) backend.add({t, t, t});
     EXPECT_GE(seconds_since(start), 0.034) << "the host may be one millisecond ahead";
     backend.synchronize();
     EXPECT_GE(seconds_since(start), 0.036);
@@ -50,13 +50,13 @@ TEST_F(EmulatedTest, WaitsAsLongAsTheTableSaysAndKeepsProgressGoing) {
 TEST_F(EmulatedTest, APauseIsNotCaughtUp) {
   EmulatedBackend backend(memory, {"slow", 1e9, 1e9, 1e9, 0}, EmulatedBackend::Pace::wait);
   const Tensor t = tensor({250'000});  // 3 ms
-  backend.add(t, t, t);
+  backend.add({t, t, t});
   backend.synchronize();
   const std::int64_t pause = now_ns();
   while (now_ns() - pause < 1'500'000) {
   }
   const std::int64_t start = now_ns();
-  backend.add(t, t, t);
+  backend.add({t, t, t});
   backend.synchronize();
   EXPECT_GE(seconds_since(start), 0.003);
 }
@@ -65,7 +65,7 @@ TEST_F(EmulatedTest, SleepsRatherThanSpins) {
   EmulatedBackend backend(memory, {"slow", 1e9, 1e9, 1e9, 0}, EmulatedBackend::Pace::wait);
   const Tensor t = tensor({10'000'000});  // 120 ms
   const std::clock_t start = std::clock();
-  backend.add(t, t, t);
+  backend.add({t, t, t});
   backend.synchronize();
   EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 0.06)
       << "64 ranks live on two processors";

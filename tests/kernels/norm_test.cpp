@@ -26,7 +26,7 @@ TEST(Norm, ForwardMatchesTheReference) {
                       offset = Operand::random({cols}, dtype, "offset");
         Operand y({3, cols}, dtype), statistics({3, 2}, wide_of(dtype));
         const bool with_offset = kind == NormKind::layer;
-        cpu->norm(kind, x, gain, with_offset ? offset.tensor() : Tensor{}, epsilon, statistics, y);
+        cpu->norm({kind, x, gain, with_offset ? offset.tensor() : Tensor{}, epsilon, statistics, y});
         const auto want = reference::norm(kind, x.values(), gain.values(),
                                           with_offset ? offset.values() : std::vector<double>{}, epsilon);
         expect_close(statistics, want.statistics, 4);
@@ -49,10 +49,11 @@ TEST(Norm, OfASumInOnePassHasTheBitsOfOneAfterTheOther) {
         Operand sum({2, 11, cols}, dtype), statistics({22, 2}, wide_of(dtype)), y({2, 11, cols}, dtype);
         Operand sum_at_once({2, 11, cols}, dtype), statistics_at_once({22, 2}, wide_of(dtype)),
             y_at_once({2, 11, cols}, dtype);
-        cpu->residual(x, branch, bias, dropout, window, sum);
-        cpu->norm(kind, sum, gain, offset, epsilon, statistics, y);
-        cpu->residual_norm(x, branch, bias, dropout, window, sum_at_once, kind, gain, offset, epsilon,
-                           statistics_at_once, y_at_once);
+        cpu->residual(
+            {.x = x, .branch = branch, .bias = bias, .dropout = dropout, .window = window, .y = sum});
+        cpu->norm({kind, sum, gain, offset, epsilon, statistics, y});
+        cpu->residual_norm({x, branch, bias, dropout, window, sum_at_once, kind, gain, offset, epsilon,
+                            statistics_at_once, y_at_once});
         EXPECT_TRUE(same_bits(sum, sum_at_once));
         EXPECT_TRUE(same_bits(statistics, statistics_at_once));
         EXPECT_TRUE(same_bits(y, y_at_once));
@@ -73,13 +74,15 @@ TEST(Norm, BackwardMatchesTheReference) {
                 doffset({1, cols}, wide_of(dtype));
         auto want = reference::norm_backward(kind, dy.values(), x.values(), gain.values(), epsilon);
         for (std::int64_t j = 0; j < cols; ++j) want.dgain[reference::at(j)] += dgain[j];
-        cpu->norm(kind, x, gain, {}, epsilon, statistics, y);
-        cpu->norm_backward_input(kind, dy, x, gain, statistics, {}, dx);
+        cpu->norm({.kind = kind, .x = x, .gain = gain, .epsilon = epsilon, .statistics = statistics, .y = y});
+        cpu->norm_backward_input(
+            {.kind = kind, .dy = dy, .x = x, .gain = gain, .statistics = statistics, .dx = dx});
         expect_close(dx, want.dx, 8);
-        cpu->norm_backward_input(kind, dy, x, gain, statistics, with_residual, with_residual);
+        cpu->norm_backward_input({kind, dy, x, gain, statistics, with_residual, with_residual});
         for (std::int64_t i = 0; i < dx.count(); ++i) want.dx[reference::at(i)] += residual[i];
         expect_close(with_residual, want.dx, 8);
-        cpu->norm_backward_parameters(kind, dy, x, statistics, dgain, doffset);
+        cpu->norm_backward_parameters(
+            {.kind = kind, .dy = dy, .x = x, .statistics = statistics, .dgain = dgain, .doffset = doffset});
         expect_close(dgain, want.dgain, 8);
         expect_close(doffset, want.doffset, 4);
       }
@@ -95,13 +98,14 @@ TEST(Norm, GradientOfTheInputIsTheSlopeOfTheForward) {
                   dy = Operand::random({1, cols}, DType::f64, "dy");
     Operand y({1, cols}, DType::f64), statistics({1, 2}, DType::f64), dx({1, cols}, DType::f64);
     const auto objective = [&] {
-      cpu->norm(kind, x, gain, {}, epsilon, statistics, y);
+      cpu->norm({.kind = kind, .x = x, .gain = gain, .epsilon = epsilon, .statistics = statistics, .y = y});
       double sum = 0;
       for (std::int64_t j = 0; j < cols; ++j) sum += dy[j] * y[j];
       return sum;
     };
     objective();
-    cpu->norm_backward_input(kind, dy, x, gain, statistics, {}, dx);
+    cpu->norm_backward_input(
+        {.kind = kind, .dy = dy, .x = x, .gain = gain, .statistics = statistics, .dx = dx});
     for (std::int64_t j = 0; j < cols; ++j) {
       const double middle = x[j], h = 1e-5;
       x.set(j, middle + h);
@@ -120,16 +124,21 @@ TEST(Norm, ARowAloneHasTheBitsItHasAmongOthers) {
                   offset = Operand::random({cols}, dtype, "offset"),
                   dy = Operand::random({5, cols}, dtype, "dy");
     Operand y({5, cols}, dtype), statistics({5, 2}, wide_of(dtype)), dx({5, cols}, dtype);
-    cpu->norm(NormKind::layer, x, gain, offset, epsilon, statistics, y);
-    cpu->norm_backward_input(NormKind::layer, dy, x, gain, statistics, {}, dx);
+    cpu->norm({NormKind::layer, x, gain, offset, epsilon, statistics, y});
+    cpu->norm_backward_input(
+        {.kind = NormKind::layer, .dy = dy, .x = x, .gain = gain, .statistics = statistics, .dx = dx});
     const Shape one{1, cols}, pair{1, 2};
     for (std::int64_t n : {0, 3}) {
       Operand row(one, dtype, 5), of_row(one, dtype, 7), row_statistics(pair, wide_of(dtype), 1),
           row_dx(one, dtype, 3);
       std::memcpy(row.tensor().data, x.tensor().row_range(n, 1).data, row.tensor().bytes());
-      cpu->norm(NormKind::layer, row, gain, offset, epsilon, row_statistics, of_row);
-      cpu->norm_backward_input(NormKind::layer, dy.tensor().row_range(n, 1), row, gain, row_statistics, {},
-                               row_dx);
+      cpu->norm({NormKind::layer, row, gain, offset, epsilon, row_statistics, of_row});
+      cpu->norm_backward_input({.kind = NormKind::layer,
+                                .dy = dy.tensor().row_range(n, 1),
+                                .x = row,
+                                .gain = gain,
+                                .statistics = row_statistics,
+                                .dx = row_dx});
       EXPECT_TRUE(same_bits(of_row, y.tensor().row_range(n, 1)));
       EXPECT_TRUE(same_bits(row_statistics, statistics.tensor().row_range(n, 1)));
       EXPECT_TRUE(same_bits(row_dx, dx.tensor().row_range(n, 1)));
@@ -149,7 +158,7 @@ TEST(ColumnSums, BiasGradientIsAFoldInRowOrderPartByPart) {
           for (std::int64_t r = p * rows / parts; r < (p + 1) * rows / parts; ++r)
             for (std::int64_t j = 0; j < cols; ++j)
               want.tensor().as<float>()[p * cols + j] += dy.tensor().as<float>()[(s * rows + r) * cols + j];
-      Cpu(1, name_of(isa))->bias_backward(dy, db);
+      Cpu(1, name_of(isa))->bias_backward({dy, db});
       EXPECT_TRUE(same_bits(db, want)) << name_of(isa) << " " << cols;
     }
 }
@@ -162,16 +171,16 @@ TEST(ColumnSums, APartOfTheSequenceAloneGivesTheBitsOfItsPart) {
                   statistics = Operand::random({rows, 2}, wide_of(dtype), "statistics");
     const DType sum = wide_of(dtype);
     Operand db({parts, cols}, sum), dgain({parts, cols}, sum), doffset({parts, cols}, sum);
-    cpu->bias_backward(dy, db);
-    cpu->norm_backward_parameters(NormKind::layer, dy, x, statistics, dgain, doffset);
+    cpu->bias_backward({dy, db});
+    cpu->norm_backward_parameters({NormKind::layer, dy, x, statistics, dgain, doffset});
     for (std::int64_t p = 0; p < parts; ++p) {
       Operand db_alone({1, cols}, sum), dgain_alone({1, cols}, sum), doffset_alone({1, cols}, sum);
       const Tensor dy_part = dy.tensor().row_range(p * in_part, in_part),
                    x_part = x.tensor().row_range(p * in_part, in_part);
-      cpu->bias_backward(dy_part, db_alone);
-      cpu->norm_backward_parameters(NormKind::layer, dy_part, x_part,
-                                    statistics.tensor().row_range(p * in_part, in_part), dgain_alone,
-                                    doffset_alone);
+      cpu->bias_backward({dy_part, db_alone});
+      cpu->norm_backward_parameters({NormKind::layer, dy_part, x_part,
+                                     statistics.tensor().row_range(p * in_part, in_part), dgain_alone,
+                                     doffset_alone});
       EXPECT_TRUE(same_bits(db_alone, db.tensor().row_range(p, 1)));
       EXPECT_TRUE(same_bits(dgain_alone, dgain.tensor().row_range(p, 1)));
       EXPECT_TRUE(same_bits(doffset_alone, doffset.tensor().row_range(p, 1)));
@@ -187,10 +196,11 @@ TEST(Norm, ThreadsDoNotChangeABit) {
     std::vector<Operand> out{Operand(shape, dtype), Operand(shape, dtype)};
     for (std::int64_t rows : {51, 4, 4, 4})
       out.emplace_back(Shape{rows, rows == 51 ? std::int64_t{2} : std::int64_t{1031}}, wide_of(dtype));
-    cpu->norm(NormKind::layer, x, gain, gain, epsilon, out[2], out[0]);
-    cpu->norm_backward_input(NormKind::layer, dy, x, gain, out[2], {}, out[1]);
-    cpu->norm_backward_parameters(NormKind::layer, dy, x, out[2], out[3], out[4]);
-    cpu->bias_backward(dy, out[5]);
+    cpu->norm({NormKind::layer, x, gain, gain, epsilon, out[2], out[0]});
+    cpu->norm_backward_input(
+        {.kind = NormKind::layer, .dy = dy, .x = x, .gain = gain, .statistics = out[2], .dx = out[1]});
+    cpu->norm_backward_parameters({NormKind::layer, dy, x, out[2], out[3], out[4]});
+    cpu->bias_backward({dy, out[5]});
     return out;
   });
 }
@@ -212,9 +222,11 @@ TEST(Rotary, TurnsPairsByTheirPositionAndBack) {
           want[low] = a * std::cos(angle) - b * std::sin(angle);
           want[high] = b * std::cos(angle) + a * std::sin(angle);
         }
-    cpu->rotary({turned, first, count}, 10000, position, false);
+    cpu->rotary(
+        {.heads = {turned, first, count}, .base = 10000, .first_position = position, .inverse = false});
     expect_close(turned, want);
-    cpu->rotary({turned, first, count}, 10000, position, true);
+    cpu->rotary(
+        {.heads = {turned, first, count}, .base = 10000, .first_position = position, .inverse = true});
     expect_close(turned, before.values(), 2);
   });
 }
@@ -225,8 +237,8 @@ TEST(Rotary, ATableMadeForAnotherQuestionIsNotUsed) {
   for (double base : {10000.0, 500.0})
     for (std::int64_t position : {0, 1, 7, 2}) {
       Operand here = before.copy(), fresh = before.copy();
-      seasoned->rotary({here, 0, 1}, base, position, false);
-      Cpu()->rotary({fresh, 0, 1}, base, position, false);
+      seasoned->rotary({{here, 0, 1}, base, position, false});
+      Cpu()->rotary({{fresh, 0, 1}, base, position, false});
       EXPECT_TRUE(same_bits(here, fresh)) << base << " " << position;
     }
 }

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "backend.h"
 #include "cpu/isa.h"
+#include "make_backend.h"
 
 /// What tests of kernels share: tensors with memory of their own, backends of every instruction set,
 /// tolerances by dtype.

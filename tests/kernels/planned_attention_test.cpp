@@ -1,4 +1,4 @@
-#include "planned_attention.h"
+#include "plans/planned_attention.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,11 @@ namespace {
 
 AttentionCall some_call() {
   AttentionCall call;
-  call.samples = 2, call.query_heads = 4, call.key_heads = 2, call.queries = 128, call.keys = 128,
+  call.samples = 2;
+  call.query_heads = 4;
+  call.key_heads = 2;
+  call.queries = 128;
+  call.keys = 128;
   call.width = 64;
   return call;
 }
@@ -47,12 +51,17 @@ TEST(PlannedAttention, APlanIsForAFormAndNotForAddresses) {
 
 TEST(PlannedAttention, ABackwardMayKeepTheGradientOfAllProbabilitiesUpToFiveGibibytes) {
   AttentionCall call = some_call();
-  call.query_heads = call.key_heads = 12, call.samples = 32, call.queries = call.keys = 1024;
+  call.query_heads = call.key_heads = 12;
+  call.samples = 32;
+  call.queries = call.keys = 1024;
   const double probabilities = 32.0 * 12 * 1024 * 1024 * 2;
   EXPECT_GT(PlannedAttention(call, true).most_bytes(), probabilities);
   EXPECT_LT(PlannedAttention(call, true).most_bytes(), 1.3 * probabilities);
   EXPECT_LT(PlannedAttention(call, false).most_bytes(), 0.01 * probabilities);
-  call.samples = 1, call.query_heads = 32, call.key_heads = 8, call.queries = call.keys = 8192,
+  call.samples = 1;
+  call.query_heads = 32;
+  call.key_heads = 8;
+  call.queries = call.keys = 8192;
   call.width = 128;
   EXPECT_GT(PlannedAttention(call, true).most_bytes(), 32.0 * 8192 * 8192 * 2) << "Llama 8B";
   call.samples = 8;

@@ -104,12 +104,14 @@ TEST_P(Bf16Products, count_denormal_numbers_as_zero) {
 }
 
 TEST_P(Bf16Products, end_as_the_other_products_do) {
-  for (Curve curve : {Curve::relu, Curve::gelu, Curve::silu}) {
-    Case given(Form::forward, 35, 41, 1, true, true, curve),
+  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
+    Case given(Form::forward, 35, 41, 1, true, true, activation),
         same = given;  // of depth one both engines have the same sums
-    same.product.a.data = same.a.data(), same.product.b.data = same.b.data(),
+    same.product.a.data = same.a.data();
+    same.product.b.data = same.b.data();
     same.product.bias = same.bias.view();
-    same.product.c = same.c.view(), same.product.before = same.before.view();
+    same.product.c = same.c.view();
+    same.product.before = same.before.view();
     run(kernels(), given.product, 2);
     run(MINDPIPE_PICK_KERNELS(GetParam().isa, product_kernels), same.product, 1);
     EXPECT_EQ(given.c.half, same.c.half);

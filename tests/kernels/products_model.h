@@ -133,7 +133,7 @@ struct Case {
   Product product;
 
   Case(Form f, std::int64_t rows, std::int64_t cols, std::int64_t depth, bool bf16, bool bf16_out,
-       Curve curve = Curve::none)
+       Activation activation = Activation::none)
       : form(f),
         a(f == Form::backward_weight ? depth : rows, f == Form::backward_weight ? rows : depth, bf16, 1),
         b(f == Form::forward ? cols : depth, f == Form::forward ? depth : cols, bf16, 2),
@@ -142,13 +142,15 @@ struct Case {
         c(rows, cols, bf16_out, 5) {
     product.a = {a.data(), a.cols, form == Form::backward_weight, bf16};
     product.b = {b.data(), b.cols, form != Form::forward, bf16};
-    product.rows = rows, product.cols = cols, product.depth = depth;
+    product.rows = rows;
+    product.cols = cols;
+    product.depth = depth;
     product.c = c.view();
-    product.curve = curve;
+    product.activation = activation;
     product.backward = form != Form::forward;
     product.accumulate = form == Form::backward_weight;
     if (form == Form::forward) product.bias = bias.view();
-    if (form != Form::backward_weight && curve != Curve::none) product.before = before.view();
+    if (form != Form::backward_weight && activation != Activation::none) product.before = before.view();
   }
   float a_at(std::int64_t i, std::int64_t p) const {
     return form == Form::backward_weight ? a.at(p, i) : a.at(i, p);

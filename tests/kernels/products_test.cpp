@@ -68,7 +68,7 @@ TEST_P(Products, give_a_tile_alone_the_bits_that_it_has_inside_the_whole) {
   const std::int64_t rows = 61, cols = 103, depth = 523;
   for (Form form : {Form::forward, Form::backward_input, Form::backward_weight}) {
     Case whole(form, rows, cols, depth, false, false,
-               form == Form::backward_weight ? Curve::none : Curve::gelu);
+               form == Form::backward_weight ? Activation::none : Activation::gelu);
     Values inside = whole.c, inside_before = whole.before;
     Product product = whole.product;
     product.c = inside.view();
@@ -86,7 +86,8 @@ TEST_P(Products, give_a_tile_alone_the_bits_that_it_has_inside_the_whole) {
           alone.c.full[i * c + j] = whole.c.at(first_row + i, first_col + j);
           alone.before.full[i * c + j] = whole.before.at(first_row + i, first_col + j);
         }
-      alone.product.rows = r, alone.product.cols = c;
+      alone.product.rows = r;
+      alone.product.cols = c;
       alone.product.a.data =
           alone.a.full.data() + first_row * (alone.product.a.depth_first ? 1 : alone.product.a.stride);
       alone.product.b.data =
@@ -107,37 +108,38 @@ TEST_P(Products, give_a_tile_alone_the_bits_that_it_has_inside_the_whole) {
   }
 }
 
-double curve_of(Curve curve, double x) {
-  if (curve == Curve::relu) return x < 0 ? 0 : x;
-  if (curve == Curve::silu) return x / (1 + std::exp(-x));
-  return curve == Curve::gelu ? 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)))
-                              : x;
+double curve_of(Activation activation, double x) {
+  if (activation == Activation::relu) return x < 0 ? 0 : x;
+  if (activation == Activation::silu) return x / (1 + std::exp(-x));
+  return activation == Activation::gelu
+             ? 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)))
+             : x;
 }
 
 TEST_P(Products, activate_the_f32_value_and_keep_what_went_in) {
-  for (Curve curve : {Curve::relu, Curve::gelu, Curve::silu})
+  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu})
     for (bool bf16 : {false, true}) {
-      Case given(Form::forward, 19, 41, 9, bf16, bf16, curve);
+      Case given(Form::forward, 19, 41, 9, bf16, bf16, activation);
       run(GetParam(), given.product, 1);
       for (std::int64_t i = 0; i < 19; ++i)
         for (std::int64_t j = 0; j < 41; ++j) {
           const float z = given.sum(i, j, rule(), 0) + given.bias.at(j);
           EXPECT_EQ(bits(given.before.at(i, j)), bits(bf16 ? from_bf16(to_bf16(z)) : z));
-          const double want = curve_of(curve, z);
+          const double want = curve_of(activation, z);
           EXPECT_NEAR(given.c.at(i, j), want, std::abs(want) * (bf16 ? 0x1p-8 : 0x1p-20) + 1e-7);
         }
     }
 }
 
 TEST_P(Products, multiply_the_input_gradient_by_the_slope_of_the_activation) {
-  for (Curve curve : {Curve::relu, Curve::gelu, Curve::silu}) {
-    Case given(Form::backward_input, 19, 41, 9, false, false, curve);
+  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
+    Case given(Form::backward_input, 19, 41, 9, false, false, activation);
     run(GetParam(), given.product, 1);
     for (std::int64_t i = 0; i < 19; ++i)
       for (std::int64_t j = 0; j < 41; ++j) {
         const double x = given.before.at(i, j), h = 1e-5;
-        const double want =
-            given.sum(i, j, rule(), 0) * (curve_of(curve, x + h) - curve_of(curve, x - h)) / (2 * h);
+        const double want = given.sum(i, j, rule(), 0) *
+                            (curve_of(activation, x + h) - curve_of(activation, x - h)) / (2 * h);
         EXPECT_NEAR(given.c.at(i, j), want, std::abs(want) * 1e-5 + 1e-5) << x;
       }
   }
@@ -145,7 +147,7 @@ TEST_P(Products, multiply_the_input_gradient_by_the_slope_of_the_activation) {
 
 TEST_P(Products, keep_not_a_number_and_only_in_its_row) {
   for (bool bf16 : {false, true}) {
-    Case given(Form::forward, 16, 33, 40, bf16, bf16, Curve::gelu);
+    Case given(Form::forward, 16, 33, 40, bf16, bf16, Activation::gelu);
     given.a.set(5 * 40 + 3, NAN);
     run(GetParam(), given.product, 1);
     for (std::int64_t i = 0; i < 16; ++i)

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend.h"
+#include "operations/rows.h"
 
-/// The formulas of kernels/backend.h in plain double precision, one loop each.
+/// The formulas of kernels/operations in plain double precision, one loop each.
 namespace mindpipe::reference {
 
 using Numbers = std::vector<double>;

@@ -48,7 +48,12 @@ TEST(Update, AdamwGoesWherePyTorchGoes) {
         const Cpu cpu(1, name_of(isa));
         Trajectory path(count, dtype);
         path.run([&](std::int64_t step) {
-          cpu->adamw(rule, decided(rule, step, 0.5), path.gradient, path.master, path.m, path.v, {});
+          cpu->adamw({.rule = rule,
+                      .decision = decided(rule, step, 0.5),
+                      .gradient = path.gradient,
+                      .master = path.master,
+                      .m = path.m,
+                      .v = path.v});
         });
         path.expect({0.8862098556660553, -1.8629549024356298, 0.15365089549507097, -0.09046724729509686});
       }
@@ -66,8 +71,11 @@ TEST(Update, SgdGoesWherePyTorchGoes) {
         Trajectory path(55, dtype);
         const Sgd rule{.rate = 0.0625f, .momentum = momentum, .decay = 0.125f, .nesterov = nesterov};
         path.run([&](std::int64_t) {
-          cpu->sgd(rule, decided({}, 1, 0.5), path.gradient, path.master,
-                   momentum == 0 ? Tensor{} : path.v.tensor(), {});
+          cpu->sgd({.rule = rule,
+                    .decision = decided({}, 1, 0.5),
+                    .gradient = path.gradient,
+                    .master = path.master,
+                    .velocity = momentum == 0 ? Tensor{} : path.v.tensor()});
         });
         path.expect(want);
       }
@@ -80,11 +88,11 @@ TEST(Update, TheValueIsTheMasterRounded) {
     const Operand gradient = Operand::random({count}, state, "gradient");
     Operand master = Operand::random({count}, state, "master"), m({count}, state), v({count}, state),
             value({count}, dtype), rounded({count}, dtype);
-    cpu->adamw({.rate = 0.01f}, decided({}, 1), gradient, master, m, v, value);
-    cpu->convert(master, rounded);
+    cpu->adamw({{.rate = 0.01f}, decided({}, 1), gradient, master, m, v, value});
+    cpu->convert({master, rounded});
     EXPECT_TRUE(same_bits(value, rounded));
-    cpu->sgd({.rate = 0.01f, .momentum = 0.9f}, decided({}, 1), gradient, master, v, value);
-    cpu->convert(master, rounded);
+    cpu->sgd({{.rate = 0.01f, .momentum = 0.9f}, decided({}, 1), gradient, master, v, value});
+    cpu->convert({master, rounded});
     EXPECT_TRUE(same_bits(value, rounded));
   });
 }
@@ -101,9 +109,18 @@ TEST(Update, APartOfAParameterAloneGetsTheBitsItHasInTheWhole) {
     std::memcpy(part_master.tensor().data, start.tensor().row_range(first, part).data,
                 part_master.tensor().bytes());
     for (std::int64_t step : {1, 2}) {
-      cpu->adamw({.rate = 0.01f}, decided({}, step), gradient, master, m, v, {});
-      cpu->adamw({.rate = 0.01f}, decided({}, step), gradient.tensor().row_range(first, part), part_master,
-                 part_m, part_v, {});
+      cpu->adamw({.rule = {.rate = 0.01f},
+                  .decision = decided({}, step),
+                  .gradient = gradient,
+                  .master = master,
+                  .m = m,
+                  .v = v});
+      cpu->adamw({.rule = {.rate = 0.01f},
+                  .decision = decided({}, step),
+                  .gradient = gradient.tensor().row_range(first, part),
+                  .master = part_master,
+                  .m = part_m,
+                  .v = part_v});
     }
     EXPECT_TRUE(same_bits(part_master, master.tensor().row_range(first, part))) << name_of(isa);
     EXPECT_TRUE(same_bits(part_v, v.tensor().row_range(first, part)));
@@ -117,8 +134,8 @@ TEST(Update, ThreadsDoNotChangeABit) {
     const Operand gradient = Operand::random({count}, state, "gradient");
     std::vector<Operand> out{Operand::random({count}, state, "master"), Operand({count}, state),
                              Operand({count}, state), Operand({count}, dtype), Operand({4}, DType::f64)};
-    cpu->adamw({.rate = 0.01f}, decided({}, 1), gradient, out[0], out[1], out[2], out[3]);
-    cpu->sum_squares(gradient, out[4]);
+    cpu->adamw({{.rate = 0.01f}, decided({}, 1), gradient, out[0], out[1], out[2], out[3]});
+    cpu->sum_squares({gradient, out[4]});
     return out;
   });
 }
@@ -128,7 +145,7 @@ TEST(Statistics, SumsOfSquaresAreByChunk) {
     const std::int64_t count = 2 * statistics_chunk + 1001;
     const Operand x = Operand::random({count}, dtype, "x");
     Operand sums({3}, DType::f64);
-    cpu->sum_squares(x, sums);
+    cpu->sum_squares({x, sums});
     for (std::int64_t c = 0; c < 3; ++c) {
       double want = 0;
       for (std::int64_t i = c * statistics_chunk; i < std::min(count, (c + 1) * statistics_chunk); ++i)
@@ -136,7 +153,7 @@ TEST(Statistics, SumsOfSquaresAreByChunk) {
       EXPECT_NEAR(sums[c] / want, 1, dtype == DType::f64 ? 1e-12 : 2e-6);
     }
     Operand last({1}, DType::f64);
-    cpu->sum_squares(x.tensor().reshaped({count, 1}).row_range(2 * statistics_chunk, 1001), last);
+    cpu->sum_squares({x.tensor().reshaped({count, 1}).row_range(2 * statistics_chunk, 1001), last});
     EXPECT_EQ(last[0], sums[2]);
   });
 }
@@ -165,8 +182,8 @@ TEST(Update, AStepThatIsSkippedChangesNothing) {
     const Operand gradient = Operand::random({count}, state, "gradient"),
                   start = Operand::random({count}, state, "master");
     const Operand master = start.copy(), m = start.copy(), v = start.copy(), value({count}, dtype);
-    cpu->adamw({.rate = 0.01f, .decay = 0.1f}, skipped, gradient, master, m, v, value);
-    cpu->sgd({.rate = 0.01f, .momentum = 0.9f, .decay = 0.1f}, skipped, gradient, master, v, value);
+    cpu->adamw({{.rate = 0.01f, .decay = 0.1f}, skipped, gradient, master, m, v, value});
+    cpu->sgd({{.rate = 0.01f, .momentum = 0.9f, .decay = 0.1f}, skipped, gradient, master, v, value});
     for (const Operand* operand : {&master, &m, &v}) EXPECT_TRUE(same_bits(*operand, start));
     EXPECT_TRUE(same_bits(value, Operand({count}, dtype)));
   });
@@ -178,9 +195,12 @@ struct Decided {
   Operand sums{{2}, DType::f64}, decision{{Decision::places}, DType::f64};
   double operator()(Decision::Place place) const { return decision[place]; }
   void step(double loss, double squares, double valid, double clip = 0) {
-    sums.set(0, loss), sums.set(1, squares);
-    cpu->decide({.loss_factor = 1.0 / 64, .valid = valid, .clip = clip, .beta1 = 0.75f, .beta2 = 0.875f},
-                sums, decision);
+    sums.set(0, loss);
+    sums.set(1, squares);
+    cpu->clip_and_scale(
+        {{.loss_factor = 1.0 / 64, .valid = valid, .clip = clip, .beta1 = 0.75f, .beta2 = 0.875f},
+         sums,
+         decision});
   }
 };
 
@@ -225,22 +245,36 @@ TEST(Statistics, SpansAreAddedInOrder) {
     const Operand x = Operand::random({1000}, dtype, "x"),
                   spans = Operand::tokens({0, 1000, 5, 5, 3, 7, 999, 1000});
     const Operand totals({4}, DType::f64);
-    cpu->sum_spans(x, spans.tensor().reshaped({4, 2}), totals);
+    cpu->sum_spans({x, spans.tensor().reshaped({4, 2}), totals});
     double all = 0;
     for (std::int64_t i = 0; i < 1000; ++i) all += x[i];
     EXPECT_EQ(totals[0], all);
     EXPECT_EQ(totals[1], 0);
     EXPECT_EQ(totals[2], x[3] + x[4] + x[5] + x[6]);
     EXPECT_EQ(totals[3], x[999]);
-    EXPECT_THROW(cpu->sum_spans(x, spans, x), Error);
+    EXPECT_THROW(cpu->sum_spans({x, spans, x}), Error);
   }
 }
 
 TEST(Update, RefusesWhatDoesNotFit) {
   const Cpu cpu;
   const Operand four({4}, DType::f32), three({3}, DType::f32), half_width({4}, DType::bf16);
-  EXPECT_THROW(cpu->adamw({}, decided({}, 1), three, four, four, four, {}), Error);
-  EXPECT_THROW(cpu->adamw({}, decided({}, 1), four, half_width, four, four, {}), Error);
-  EXPECT_THROW(cpu->sgd({.momentum = 0.9f}, decided({}, 1), four, four, {}, {}), Error);
-  EXPECT_THROW(cpu->adamw({}, four, four, four, four, four, {}), Error) << "four numbers are no decision";
+  EXPECT_THROW(
+      cpu->adamw(
+          {.rule = {}, .decision = decided({}, 1), .gradient = three, .master = four, .m = four, .v = four}),
+      Error);
+  EXPECT_THROW(cpu->adamw({.rule = {},
+                           .decision = decided({}, 1),
+                           .gradient = four,
+                           .master = half_width,
+                           .m = four,
+                           .v = four}),
+               Error);
+  EXPECT_THROW(
+      cpu->sgd({.rule = {.momentum = 0.9f}, .decision = decided({}, 1), .gradient = four, .master = four}),
+      Error);
+  EXPECT_THROW(
+      cpu->adamw({.rule = {}, .decision = four, .gradient = four, .master = four, .m = four, .v = four}),
+      Error)
+      << "four numbers are no decision";
 }

@@ -133,7 +133,9 @@ class ActivatedPair final : public Layer {
 
 inline AttentionSpec four_heads() {
   AttentionSpec spec;
-  spec.width = 16, spec.heads = spec.key_value_heads = 4, spec.head_width = 4;
+  spec.width = 16;
+  spec.heads = spec.key_value_heads = 4;
+  spec.head_width = 4;
   return spec;
 }
 

@@ -40,7 +40,8 @@ TEST(SelfAttentionGradients, OfHeadsWithRotaryPositions) {
 
 TEST(SelfAttentionGradients, OfHeadsThatShareKeysAndValues) {
   AttentionSpec spec = four_heads();
-  spec.heads = 8, spec.rotary = true;
+  spec.heads = 8;
+  spec.rotary = true;
   check_gradients({}, self_attention(spec));
 }
 
@@ -60,7 +61,8 @@ TEST(SelfAttentionGradients, ThroughDropoutOfTheProbabilities) {
 
 TEST(SelfAttentionGradients, DifferInRoundingOnlyBetweenShards) {
   AttentionSpec spec = four_heads();
-  spec.heads = 8, spec.rotary = true;
+  spec.heads = 8;
+  spec.rotary = true;
   check_rounding({}, self_attention(spec));
 }
 
@@ -72,7 +74,8 @@ TEST(CrossAttentionGradients, OfQueriesKeysValuesAndTheMemory) {
 
 TEST(CrossAttentionGradients, OfPaddedMemoriesWithBiasesAndDropout) {
   AttentionSpec spec = four_heads();
-  spec.bias = true, spec.dropout = 0.2;
+  spec.bias = true;
+  spec.dropout = 0.2;
   Setting setting;
   setting.memory = setting.sources = true;
   setting.samples = 4;  // sources of 5, 3, 1 and no tokens

@@ -76,7 +76,9 @@ TEST(Recompute, GivesTheBitsOfThePlainBlock) {
       for (bool memory : {false, true})
         for (auto when : {Tape::WeightGradients::now, Tape::WeightGradients::later}) {
           Setting setting;
-          setting.dtype = dtype, setting.shards = shards, setting.memory = memory,
+          setting.dtype = dtype;
+          setting.shards = shards;
+          setting.memory = memory;
           setting.weight_gradients = when;
           Subject plain(setting, layer(0.2, false)), recomputed(setting, layer(0.2, true));
           EXPECT_EQ(plain.loss(), recomputed.loss());

@@ -19,7 +19,8 @@ Setting words(std::int64_t vocabulary = 200) {
 Subject::Build classifier(NormKind norm, bool offset) {
   return [=](Subject& s) {
     ClassifierSpec spec{s.setting().vocabulary, 16};
-    spec.norm = norm, spec.norm_offset = offset;
+    spec.norm = norm;
+    spec.norm_offset = offset;
     s.add(std::make_unique<Classifier>(s.context(), s.unit("table"), s.unit("head"), spec));
   };
 }

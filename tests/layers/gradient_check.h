@@ -123,7 +123,8 @@ inline void check_gradients(Setting setting, const Subject::Build& build) {
 /// is all there is).
 inline void check_rounding(Setting setting, const Subject::Build& build) {
   for (const auto& [dtype, tolerance] : {std::pair{DType::f32, 1e-5}, std::pair{DType::bf16, 8e-2}}) {
-    setting.dtype = dtype, setting.shards = 1;
+    setting.dtype = dtype;
+    setting.shards = 1;
     Subject alone(setting, build);
     setting.shards = 2;
     Subject shared(setting, build);

@@ -12,6 +12,7 @@
 
 #include "core/random.h"
 #include "layers/layer.h"
+#include "make_backend.h"
 
 /// What tests of layers share: a network of any layers on T logical shards of one rank, whose parameters and
 /// inputs are set, and whose gradients are read, as whole tensors. Whatever T is, the same names hold the
@@ -51,7 +52,9 @@ struct Setting {
   /// Few numbers and small steps, so that no difference goes over a kink.
   static Setting for_relu() {
     Setting setting;
-    setting.samples = 1, setting.rows = 4, setting.step = 1e-5;
+    setting.samples = 1;
+    setting.rows = 4;
+    setting.step = 1e-5;
     return setting;
   }
 
@@ -154,7 +157,7 @@ class Subject {
   /// Forward and backward: the gradients of the loss, all accumulators of a parameter added up.
   Whole gradients() {
     for (Unit* unit : units_)
-      for (int use = 0; use < unit->uses(); ++use) backend_->fill(unit->accumulators(use), 0);
+      for (int use = 0; use < unit->uses(); ++use) backend_->fill({unit->accumulators(use), 0});
     const Boundary out = forward(true);
     const std::size_t mark = scratch_.mark();
     Boundary dout;
@@ -165,7 +168,7 @@ class Subject {
     for (std::size_t i = steps_.size(); i-- > 0;) {
       // The last reader starts the memory's gradient.
       if (steps_[i].made_memory && !dout.memory)
-        backend_->fill(dout.memory = tape_.scratch(steps_[i].memory_shape, gradient_dtype()), 0);
+        backend_->fill({dout.memory = tape_.scratch(steps_[i].memory_shape, gradient_dtype()), 0});
       dout = steps_[i].layer->backward(dout, tape_);
     }
     EXPECT_EQ(tape_.saved(), 0u) << "every backward takes what its forward saved";
@@ -199,8 +202,8 @@ class Subject {
   void put_all(const Tensor& t, const std::vector<double>& numbers) {
     ASSERT_EQ(t.count(), static_cast<std::int64_t>(numbers.size()));
     std::vector<std::byte> bytes(t.bytes());
-    host_->convert({const_cast<double*>(numbers.data()), {t.count()}, DType::f64},
-                   {bytes.data(), {t.count()}, t.dtype});
+    host_->convert({{const_cast<double*>(numbers.data()), {t.count()}, DType::f64},
+                    {bytes.data(), {t.count()}, t.dtype}});
     backend_->upload(bytes.data(), t);
   }
   std::vector<double> all(const Tensor& t) const {
@@ -274,8 +277,11 @@ class Subject {
   void make_batch() {
     const Setting& s = setting_;
     MicroBatch& batch = tape_.batch;
-    batch.samples = s.samples, batch.first_sample = 3, batch.step = 2;
-    tape_.label_smoothing = s.label_smoothing, tape_.loss_factor = 0.25,
+    batch.samples = s.samples;
+    batch.first_sample = 3;
+    batch.step = 2;
+    tape_.label_smoothing = s.label_smoothing;
+    tape_.loss_factor = 0.25;
     tape_.weight_gradients = s.weight_gradients;
     const Shape shape{s.samples, s.rows};
     const auto ids = [&](const std::string& name) {
@@ -294,7 +300,8 @@ class Subject {
       std::vector<std::int32_t> tokens = ids("tokens"), targets = ids("targets");
       targets[1] = targets[s.rows] = -1;
       tokens[2] = tokens[5];  // a row that two tokens add to
-      batch.tokens = there(tokens, shape), batch.targets = there(targets, shape);
+      batch.tokens = there(tokens, shape);
+      batch.targets = there(targets, shape);
       tape_.losses = batch_.take(shape, gradient_dtype());
     }
     if (s.sources) {
@@ -318,7 +325,8 @@ class Subject {
       // A classifier that saves finds its losses only on the way back.
       if (setting_.classifier && !for_backward && &step == &steps_.back()) tape_.mode = Tape::Mode::evaluate;
       b = step.layer->forward(b, tape_);
-      step.made_memory = static_cast<bool>(b.memory), step.memory_shape = b.memory.shape;
+      step.made_memory = static_cast<bool>(b.memory);
+      step.memory_shape = b.memory.shape;
     }
     return b;
   }

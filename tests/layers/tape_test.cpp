@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "layers/recompute.h"
+#include "make_backend.h"
 
 namespace mindpipe {
 namespace {
@@ -26,7 +27,7 @@ struct TapeTest : ::testing::Test {
     unit->lay_out({}, 1, 0, DType::f32);
     unit->allocate_values(memory);
     unit->allocate_gradients(memory);
-    backend->fill(unit->accumulators(0), 0);
+    backend->fill({unit->accumulators(0), 0});
     return unit;
   }
 };
@@ -102,7 +103,7 @@ TEST_F(TapeTest, PutsProductsOffAndRunsThemInTheOrderOfHanding) {
     tape.weight_gradients = when;
     for (const auto& [order, sum] :
          std::vector<std::pair<std::vector<float>, float>>{{{1, 1e8f, -1e8f}, 0}, {{1e8f, -1e8f, 1}, 1}}) {
-      backend->fill(unit->accumulators(0), 0);
+      backend->fill({unit->accumulators(0), 0});
       hand(order);
       if (when == Tape::WeightGradients::later) {
         EXPECT_EQ(gradient(), 0) << "nothing has run yet";

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "make_backend.h"
 #include "models/model.h"
 
 namespace mindpipe {

@@ -1,3 +1,5 @@
+#include "hardware.h"
+#include "make_backend.h"
 #include "models/small.h"
 
 /// Losses and gradients of small models on a GPU, where there is one, beside the processor's.

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/random.h"
+#include "make_backend.h"
 #include "models/model.h"
 
 namespace mindpipe {

@@ -1,3 +1,4 @@
+#include "make_backend.h"
 #include "models/small.h"
 
 #include "late_backend.h"

@@ -1,4 +1,5 @@
 #include "optim/unit_optimizer.h"
+#include "make_backend.h"
 
 #include <gtest/gtest.h>
 
@@ -26,8 +27,8 @@ struct Sample {
     unit.lay_out({2, 2, 0}, 1, 0, dtype);
     unit.allocate_values(memory);
     unit.allocate_gradients(memory);
-    backend->fill(unit.accumulators(0), 0);
-    backend->fill(unit.flat_values(), 0);
+    backend->fill({unit.accumulators(0), 0});
+    backend->fill({unit.flat_values(), 0});
   }
   std::vector<float> numbers(const char* what) const {
     std::vector<float> x(unit.flat_count());
@@ -63,7 +64,7 @@ std::vector<std::vector<std::uint32_t>> updated(const std::string& kind, DType d
   Arena room(sample.memory, MemoryClass::workspace, bytes_for({unit.flat_count()}, DType::f32));
   const Tensor initial = room.take({unit.flat_count()}, DType::f32);
   sample.backend->upload(sample.numbers("values").data(), initial);
-  sample.backend->convert(initial, unit.flat_values());
+  sample.backend->convert({initial, unit.flat_values()});
   std::vector<std::unique_ptr<UnitOptimizer>> optimizers;
   for (int part = 0; part < parts; ++part) {
     optimizers.push_back(std::make_unique<UnitOptimizer>(unit, optimizer_of(kind), part, parts));
@@ -184,7 +185,7 @@ TEST(UnitOptimizer, SumsOfChunksMakeTheSameSquaresInAnyNumberOfParts) {
 TEST(UnitOptimizer, OnlyParametersThatDecayShrink) {
   Sample sample(DType::f32);
   Unit& unit = sample.unit;
-  sample.backend->fill(unit.flat_values(), 1);
+  sample.backend->fill({unit.flat_values(), 1});
   UnitOptimizer optimizer(unit, optimizer_of("adamw"), 0, 1);
   optimizer.allocate(sample.memory);
   optimizer.write(*sample.backend, "master", 0, unit.flat_values());
@@ -209,8 +210,8 @@ TEST(UnitOptimizer, MomentsAreAsBeforeTheFirstStepWheneverTheyAreCleared) {
     EXPECT_EQ(memory.gives_zeros(optimizer.bytes()), rows == 1100);
     Decided decided;
     const auto value_after_a_step = [&] {
-      backend->fill(unit.flat_values(), 1);
-      backend->fill(unit.root(0), 0.5);
+      backend->fill({unit.flat_values(), 1});
+      backend->fill({unit.root(0), 0.5});
       optimizer.clear_moments(*backend);
       optimizer.update(*backend, 0.1, decided.of(1, 1));
       return unit.value(0, 0).as<float>()[7];

@@ -46,7 +46,7 @@ float outcome(const std::vector<Action>& list, int rounds, int lots) {
       backend.copy(one(written, slot), one(carried, slot));
       order.behind(backend, 3 * round + 1);
       order.before(backend, 3 * round + 2);
-      backend.add(one(carried, slot), one(total, 0), one(total, 0));
+      backend.add({one(carried, slot), one(total, 0), one(total, 0)});
       order.behind(backend, 3 * round + 2);
     }
     order.end_step(backend);

@@ -88,7 +88,7 @@ TEST(NoWait, AStepWhoseGradientIsNotFiniteChangesNothingThoughNoHostHasSeenIt) {
   EXPECT_TRUE(late.worker->remaining().value().applied);
   const Sha256::Digest before = late.worker->state().digest();
   late.worker->stage().after_block = [&](int block, const Boundary& out) {
-    if (block == 0) late.device->fill(out.activation, std::nan(""));
+    if (block == 0) late.device->fill({out.activation, std::nan("")});
   };
   late.step(corpus, 1);
   const StepScalars scalars = late.worker->remaining().value();

@@ -2,6 +2,7 @@
 #include <array>
 #include <memory>
 
+#include "make_backend.h"
 #include "runtime/parity.h"
 #include "state/initial_values.h"
 
@@ -77,7 +78,7 @@ class PlainLoop {
     const Tensor masters = view(state.master, 0, unit.flat_count());
     if (unit.flat_count() == 0) return;
     if (unit.dtype() == DType::f32) backend_->copy(masters, unit.flat_values());
-    else backend_->convert(masters, unit.flat_values());
+    else backend_->convert({masters, unit.flat_values()});
   }
 
   /// All micro-batches of a logical data shard; the sum of their losses.
@@ -109,7 +110,7 @@ class PlainLoop {
             blocks[i].memory_in || (i + 1 < static_cast<int>(blocks.size()) && blocks[i + 1].memory_in);
         if (reads && !d.memory) {
           d.memory = scratch_.take({layout_.samples, layout_.sequence, config_.model.width}, DType::f32);
-          backend_->fill(d.memory, 0);
+          backend_->fill({d.memory, 0});
         }
         d = blocks[i].layer->backward(d, tape);
       }
@@ -147,7 +148,7 @@ class PlainLoop {
     std::vector<std::vector<std::vector<Floats>>> parts(units.size());  // [unit][use][data shard]
     for (int shard = 0; shard < layout_.data_shards; ++shard) {
       for (auto& unit : units)
-        for (int use = 0; use < unit->uses(); ++use) backend_->fill(unit->accumulators(use), 0);
+        for (int use = 0; use < unit->uses(); ++use) backend_->fill({unit->accumulators(use), 0});
       losses.push_back({pass_of_shard(input, shard, true)});
       for (std::size_t u = 0; u < units.size(); ++u) {
         parts[u].resize(units[u]->uses());
@@ -183,8 +184,8 @@ class PlainLoop {
     const std::int64_t count = unit.shard_shape(param).count();
     for (int s = 0; s < unit.local_shards(param); ++s) {
       Floats64 chunks((count + statistics_chunk - 1) / statistics_chunk);
-      backend_->sum_squares(view(gradient, unit.flat_offset(param, s), count),
-                            {chunks.data(), {static_cast<std::int64_t>(chunks.size())}, DType::f64});
+      backend_->sum_squares({view(gradient, unit.flat_offset(param, s), count),
+                             {chunks.data(), {static_cast<std::int64_t>(chunks.size())}, DType::f64}});
       double sum = 0;
       for (double chunk : chunks) sum += chunk;
       shards.push_back({sum});
@@ -210,11 +211,18 @@ class PlainLoop {
         const Tensor dw = view(gradient, first, count), master = view(state.master, first, count),
                      m = view(state.m, first, count);
         if (o.kind == "adamw")
-          backend_->adamw({rate, beta1, beta2, static_cast<float>(o.epsilon), decay}, decision, dw, master, m,
-                          view(state.v, first, count), {});
+          backend_->adamw({.rule = {rate, beta1, beta2, static_cast<float>(o.epsilon), decay},
+                           .decision = decision,
+                           .gradient = dw,
+                           .master = master,
+                           .m = m,
+                           .v = view(state.v, first, count)});
         else
-          backend_->sgd({rate, static_cast<float>(o.momentum), decay, o.nesterov}, decision, dw, master,
-                        o.momentum > 0 ? m : Tensor{}, {});
+          backend_->sgd({.rule = {rate, static_cast<float>(o.momentum), decay, o.nesterov},
+                         .decision = decision,
+                         .gradient = dw,
+                         .master = master,
+                         .velocity = o.momentum > 0 ? m : Tensor{}});
       }
     }
     round_values(unit, state);

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "make_backend.h"
 #include "runtime/parity.h"
-#include "workspace_on_paper.h"
 
 // A library of the GPU plans an attention before it runs, which takes memory and waits for the device: every
 // form that a run will ask has to be known before its first step.
@@ -29,18 +29,17 @@ RunPlan plan_for_gpu(Config config, Purpose purpose) {
 std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
   config.device.kind = "emulated", config.device.description = "instant";
   config = resolve(config);
-  GpuWorkspace asked;
+  const auto asked = make_gpu_workspace();
   Worker worker(config, {}, make_run_plan(config, purpose),
                 [&](const Config&, Memory& memory, int, const World&) {
-                  auto device = std::make_unique<EmulatedBackend>(memory, describe_device("instant"),
-                                                                  EmulatedBackend::Pace::count);
-                  device->tell(asked);
+                  auto device = make_pricing_backend(memory, describe_device("instant"));
+                  device->tell(*asked);
                   return device;
                 });
   Corpus corpus(config.data, Subset::train, config.model, config.seed);
   for (int step = 0; purpose == Purpose::training && step < 2; ++step) worker.step(corpus, step, 0, 1e-3);
   worker.evaluate(corpus, 1);
-  return asked.largest().planned;
+  return asked->largest().planned;
 }
 
 TEST(PlannedAttentionOfRuns, EveryFormOfStepsAndEvaluationsIsKnownBeforeTheFirst) {

@@ -38,28 +38,28 @@ MINDPIPE_INLINE Vector silu_derivative(Vector x) {
   return multiply_add(x, s * (broadcast(1.0f) - s), s);
 }
 
-MINDPIPE_INLINE Vector activate(Curve curve, Vector x) {
-  switch (curve) {
-    case Curve::relu:
+MINDPIPE_INLINE Vector activate(Activation activation, Vector x) {
+  switch (activation) {
+    case Activation::relu:
       return select(less(x, zero()), zero(), x);
-    case Curve::gelu:
+    case Activation::gelu:
       return gelu(x);
-    case Curve::silu:
+    case Activation::silu:
       return silu(x);
-    case Curve::none:
+    case Activation::none:
       break;
   }
   return x;
 }
-MINDPIPE_INLINE Vector activation_derivative(Curve curve, Vector x) {
-  switch (curve) {
-    case Curve::relu:
+MINDPIPE_INLINE Vector activation_derivative(Activation activation, Vector x) {
+  switch (activation) {
+    case Activation::relu:
       return select(greater(x, zero()), broadcast(1.0f), zero());
-    case Curve::gelu:
+    case Activation::gelu:
       return gelu_derivative(x);
-    case Curve::silu:
+    case Activation::silu:
       return silu_derivative(x);
-    case Curve::none:
+    case Activation::none:
       break;
   }
   return broadcast(1.0f);

@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "attention_views.h"
 #include "cpu/isa.h"
+#include "operations/attention_views.h"
 
 namespace mindpipe {
 

@@ -13,7 +13,7 @@ constexpr int ahead = 16;       ///< rows fetched ahead
 
 inline bool fits(const AttentionCall& call) { return call.queries <= most_queries && call.threshold == 0; }
 
-/// Of each query: itself and its sums as whole vectors, and its scores.
+/// What is kept of each query: itself and its sums as whole vectors, and its scores.
 struct Rows {
   float *q, *out, *scores;
   std::int64_t columns, row;  ///< width and keys in whole vectors

@@ -22,16 +22,18 @@ void row_maximum(const void* logits, const LogitShard& shard, void* maximum, int
   for (int64_t n = first; n < last; ++n) {
     const T* row = static_cast<const T*>(logits) + n * shard.cols;
     V most = lowest;
-    for_lanes<T>(shard.valid,
-                 [&](int64_t j, auto part) { most = max(only(read(row + j, part), lowest, part), most); });
+    for_lanes<T>(shard.valid, [&](int64_t j, auto ending) {
+      most = max(only(read(row + j, ending), lowest, ending), most);
+    });
     static_cast<T*>(maximum)[n] = largest(most);
   }
 }
 
 /// sums = sum exp(x - maximum), total = sum x, of_target = x[target]
 template <class T>
-void row_sums(const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum,
-              void* sums, void* of_target, void* total, int64_t first, int64_t last) {
+void softmax_sums(const void* logits, const LogitShard& shard, const std::int32_t* targets,
+                  const void* maximum, void* sums, void* of_target, void* total, int64_t first,
+                  int64_t last) {
   using V = Lanes<T>;
   const V nothing = all<V>(0);
   for (int64_t n = first; n < last; ++n) {
@@ -41,9 +43,9 @@ void row_sums(const void* logits, const LogitShard& shard, const std::int32_t* t
     for (int64_t begin = 0; begin < shard.valid; begin += sum_chunk) {
       const int64_t count = shard.valid - begin < sum_chunk ? shard.valid - begin : sum_chunk;
       V e = nothing, p = nothing;
-      for_lanes<T>(count, [&](int64_t j, auto part) {
-        const V x = read(row + begin + j, part);
-        e = e + only(exp(x - top), nothing, part);
+      for_lanes<T>(count, [&](int64_t j, auto ending) {
+        const V x = read(row + begin + j, ending);
+        e = e + only(exp(x - top), nothing, ending);
         p = p + x;
       });
       exponentials += sum(e);
@@ -70,12 +72,13 @@ void backward(const void* logits, const LogitShard& shard, const std::int32_t* t
     const From logit_of_target = column < 0 ? From(0) : row[column];
     const V top = all<V>(static_cast<const From*>(maximum)[n]),
             scale = all<V>(factor / static_cast<const From*>(sums)[n]);
-    for_lanes<From>(valid, [&](int64_t j, auto part) {
-      write(out + j, exp(read(row + j, part) - top) * scale - less, part);
+    for_lanes<From>(valid, [&](int64_t j, auto ending) {
+      write(out + j, exp(read(row + j, ending) - top) * scale - less, ending);
     });
-    for_lanes<From>(shard.cols - valid, [&](int64_t j, auto part) { write(out + valid + j, nothing, part); });
+    for_lanes<From>(shard.cols - valid,
+                    [&](int64_t j, auto ending) { write(out + valid + j, nothing, ending); });
     if (column >= 0)
-      write(out + column, exp(all<V>(logit_of_target) - top) * scale - less - all<V>(of_target), Part{1});
+      write(out + column, exp(all<V>(logit_of_target) - top) * scale - less - all<V>(of_target), Some{1});
   }
 }
 
@@ -83,7 +86,7 @@ void backward(const void* logits, const LogitShard& shard, const std::int32_t* t
 
 const ClassifierKernels classifier_kernels = {
     {row_maximum<double>, row_maximum<float>},
-    {row_sums<double>, row_sums<float>},
+    {softmax_sums<double>, softmax_sums<float>},
     {backward<double, double>, backward<float, float>, backward<float, bf16>},
 };
 

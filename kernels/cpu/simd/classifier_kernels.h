@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-#include "calls.h"
 #include "cpu/isa.h"
+#include "operations/calls.h"
 
 namespace mindpipe {
 
@@ -11,9 +11,9 @@ namespace mindpipe {
 struct ClassifierKernels {
   void (*row_maximum[2])(const void* logits, const LogitShard& shard, void* maximum, std::int64_t first,
                          std::int64_t last);
-  void (*row_sums[2])(const void* logits, const LogitShard& shard, const std::int32_t* targets,
-                      const void* maximum, void* sums, void* of_target, void* total, std::int64_t first,
-                      std::int64_t last);
+  void (*softmax_sums[2])(const void* logits, const LogitShard& shard, const std::int32_t* targets,
+                          const void* maximum, void* sums, void* of_target, void* total, std::int64_t first,
+                          std::int64_t last);
   /// dlogits = exp(logit - maximum) factor / sum - uniform, less `of_target` in the target's column
   void (*backward[3])(const void* logits, const LogitShard& shard, const std::int32_t* targets,
                       const void* maximum, const void* sums, double factor, double uniform, double of_target,

@@ -41,9 +41,9 @@ void swiglu(const void* gate_up, void* y, int64_t cols, int64_t first, int64_t l
   for (int64_t n = first; n < last; ++n) {
     const T *gate = static_cast<const T*>(gate_up) + n * 2 * cols, *up = gate + cols;
     T* out = static_cast<T*>(y) + n * cols;
-    for_lanes<T>(cols, [&](int64_t j, auto part) {
-      const V g = read(gate + j, part);
-      write(out + j, g / (one + exp(negate(g))) * read(up + j, part), part);
+    for_lanes<T>(cols, [&](int64_t j, auto ending) {
+      const V g = read(gate + j, ending);
+      write(out + j, g / (one + exp(negate(g))) * read(up + j, ending), ending);
     });
   }
 }
@@ -58,11 +58,11 @@ void swiglu_backward(const void* dy, const void* gate_up, void* dgate_up, int64_
     const T *gate = static_cast<const T*>(gate_up) + n * 2 * cols, *up = gate + cols,
             *d = static_cast<const T*>(dy) + n * cols;
     T *dgate = static_cast<T*>(dgate_up) + n * 2 * cols, *dup = dgate + cols;
-    for_lanes<T>(cols, [&](int64_t j, auto part) {
-      const V g = read(gate + j, part), w = read(d + j, part), u = read(up + j, part);
+    for_lanes<T>(cols, [&](int64_t j, auto ending) {
+      const V g = read(gate + j, ending), w = read(d + j, ending), u = read(up + j, ending);
       const V s = one / (one + exp(negate(g)));
-      write(dgate + j, w * u * s * multiply_add(g, one - s, one), part);
-      write(dup + j, w * g * s, part);
+      write(dgate + j, w * u * s * multiply_add(g, one - s, one), ending);
+      write(dup + j, w * g * s, ending);
     });
   }
 }

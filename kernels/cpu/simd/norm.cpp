@@ -21,13 +21,13 @@ void forward(bool rms, const void* x, const void* gain, const void* offset, doub
     A mean = 0;
     if (!rms) {
       V total = all<V>(0);
-      for_lanes<T>(cols, [&](int64_t j, auto part) { total = total + read(in + j, part); });
+      for_lanes<T>(cols, [&](int64_t j, auto ending) { total = total + read(in + j, ending); });
       mean = sum(total) / static_cast<A>(cols);
     }
     const V center = all<V>(mean), nothing = all<V>(0);
     V squares = all<V>(0);
-    for_lanes<T>(cols, [&](int64_t j, auto part) {
-      const V d = only(read(in + j, part) - center, nothing, part);
+    for_lanes<T>(cols, [&](int64_t j, auto ending) {
+      const V d = only(read(in + j, ending) - center, nothing, ending);
       squares = multiply_add(d, d, squares);
     });
     const A inverse = A(1) / square_root(sum(squares) / static_cast<A>(cols) + static_cast<A>(epsilon));
@@ -36,14 +36,14 @@ void forward(bool rms, const void* x, const void* gain, const void* offset, doub
     s[1] = inverse;
     const V scale = all<V>(inverse);
     if (b != nullptr)
-      for_lanes<T>(cols, [&](int64_t j, auto part) {
+      for_lanes<T>(cols, [&](int64_t j, auto ending) {
         write(out + j,
-              multiply_add((read(in + j, part) - center) * scale, read(g + j, part), read(b + j, part)),
-              part);
+              multiply_add((read(in + j, ending) - center) * scale, read(g + j, ending), read(b + j, ending)),
+              ending);
       });
     else
-      for_lanes<T>(cols, [&](int64_t j, auto part) {
-        write(out + j, (read(in + j, part) - center) * scale * read(g + j, part), part);
+      for_lanes<T>(cols, [&](int64_t j, auto ending) {
+        write(out + j, (read(in + j, ending) - center) * scale * read(g + j, ending), ending);
       });
   }
 }
@@ -60,24 +60,25 @@ void backward_input(bool rms, const void* dy, const void* x, const void* gain, c
     const A* s = static_cast<const A*>(statistics) + 2 * n;
     const V center = all<V>(s[0]), scale = all<V>(s[1]);
     V plain = all<V>(0), crossed = all<V>(0);
-    for_lanes<T>(cols, [&](int64_t j, auto part) {
-      const V w = read(d + j, part) * read(g + j, part);  // zero beyond the row's end
+    for_lanes<T>(cols, [&](int64_t j, auto ending) {
+      const V w = read(d + j, ending) * read(g + j, ending);  // zero beyond the row's end
       plain = plain + w;
-      crossed = multiply_add(w, (read(in + j, part) - center) * scale, crossed);
+      crossed = multiply_add(w, (read(in + j, ending) - center) * scale, crossed);
     });
     const V mean_plain = all<V>(rms ? A(0) : sum(plain) / static_cast<A>(cols)),
             mean_crossed = all<V>(sum(crossed) / static_cast<A>(cols));
     T* out = static_cast<T*>(dx) + n * cols;
-    const auto through = [&](int64_t j, auto part) {
-      const V h = (read(in + j, part) - center) * scale;
-      return (read(d + j, part) * read(g + j, part) - mean_plain - h * mean_crossed) * scale;
+    const auto through = [&](int64_t j, auto ending) {
+      const V h = (read(in + j, ending) - center) * scale;
+      return (read(d + j, ending) * read(g + j, ending) - mean_plain - h * mean_crossed) * scale;
     };
     if (residual != nullptr) {
       const T* past = static_cast<const T*>(residual) + n * cols;
-      for_lanes<T>(
-          cols, [&](int64_t j, auto part) { write(out + j, read(past + j, part) + through(j, part), part); });
+      for_lanes<T>(cols, [&](int64_t j, auto ending) {
+        write(out + j, read(past + j, ending) + through(j, ending), ending);
+      });
     } else {
-      for_lanes<T>(cols, [&](int64_t j, auto part) { write(out + j, through(j, part), part); });
+      for_lanes<T>(cols, [&](int64_t j, auto ending) { write(out + j, through(j, ending), ending); });
     }
   }
 }
@@ -97,7 +98,7 @@ void for_row_blocks(const RowParts& shape, const Body& body) {
 }
 
 /// Walks columns [first, last) by strips of `wide` vectors, then by single ones: body(column, how many as a
-/// type, Whole or Part).
+/// type, Whole or Some).
 template <int vectors>
 struct Strip {};
 template <class T, class Body>
@@ -106,19 +107,19 @@ MINDPIPE_INLINE void for_strips(int64_t first, int64_t last, const Body& body) {
   int64_t j = first;
   for (; j + wide * width <= last; j += wide * width) body(j, Strip<wide>{}, Whole{});
   for (; j + width <= last; j += width) body(j, Strip<1>{}, Whole{});
-  if (j < last) body(j, Strip<1>{}, Part{static_cast<int>(last - j)});
+  if (j < last) body(j, Strip<1>{}, Some{static_cast<int>(last - j)});
 }
 
 /// db[part, j] += dy[.., j], a row at a time
 template <class T, int vectors, class Ending>
-void add_rows(const T* dy, int64_t rows, int64_t cols, Wide<T>* db, Strip<vectors>, Ending part) {
+void add_rows(const T* dy, int64_t rows, int64_t cols, Wide<T>* db, Strip<vectors>, Ending ending) {
   using V = Lanes<T>;
   constexpr int width = LanesOf<T>::count;
   V total[vectors];
-  for (int v = 0; v < vectors; ++v) total[v] = read(db + v * width, part);
+  for (int v = 0; v < vectors; ++v) total[v] = read(db + v * width, ending);
   for (int64_t i = 0; i < rows; ++i)
-    for (int v = 0; v < vectors; ++v) total[v] = total[v] + read(dy + i * cols + v * width, part);
-  for (int v = 0; v < vectors; ++v) write(db + v * width, total[v], part);
+    for (int v = 0; v < vectors; ++v) total[v] = total[v] + read(dy + i * cols + v * width, ending);
+  for (int v = 0; v < vectors; ++v) write(db + v * width, total[v], ending);
 }
 
 template <class T>
@@ -135,25 +136,25 @@ void column_sums(const void* dy, void* db, const RowParts& shape, int64_t first,
 /// dgain[part, j] += dy (x - mean) r, doffset[part, j] += dy, a row at a time
 template <bool with_offset, class T, int vectors, class Ending>
 void add_norm_rows(const T* dy, const T* x, const Wide<T>* statistics, int64_t rows, int64_t cols,
-                   Wide<T>* dgain, Wide<T>* doffset, Strip<vectors>, Ending part) {
+                   Wide<T>* dgain, Wide<T>* doffset, Strip<vectors>, Ending ending) {
   using V = Lanes<T>;
   constexpr int width = LanesOf<T>::count;
   V gain[vectors], offset[vectors];
   for (int v = 0; v < vectors; ++v) {
-    gain[v] = read(dgain + v * width, part);
-    if constexpr (with_offset) offset[v] = read(doffset + v * width, part);
+    gain[v] = read(dgain + v * width, ending);
+    if constexpr (with_offset) offset[v] = read(doffset + v * width, ending);
   }
   for (int64_t i = 0; i < rows; ++i) {
     const V center = all<V>(statistics[2 * i]), scale = all<V>(statistics[2 * i + 1]);
     for (int v = 0; v < vectors; ++v) {
-      const V d = read(dy + i * cols + v * width, part);
-      gain[v] = multiply_add(d, (read(x + i * cols + v * width, part) - center) * scale, gain[v]);
+      const V d = read(dy + i * cols + v * width, ending);
+      gain[v] = multiply_add(d, (read(x + i * cols + v * width, ending) - center) * scale, gain[v]);
       if constexpr (with_offset) offset[v] = offset[v] + d;
     }
   }
   for (int v = 0; v < vectors; ++v) {
-    write(dgain + v * width, gain[v], part);
-    if constexpr (with_offset) write(doffset + v * width, offset[v], part);
+    write(dgain + v * width, gain[v], ending);
+    if constexpr (with_offset) write(doffset + v * width, offset[v], ending);
   }
 }
 

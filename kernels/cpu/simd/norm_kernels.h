@@ -1,8 +1,8 @@
 #pragma once
 #include <cstdint>
 
-#include "calls.h"
 #include "cpu/isa.h"
+#include "operations/calls.h"
 
 namespace mindpipe {
 

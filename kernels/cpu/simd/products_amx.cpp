@@ -1,8 +1,8 @@
 #include "cpu/products.h"
 
-#include "cpu/simd/products_amx_unit.h"
+#include "cpu/simd/products_amx_tiles.h"
 #include "cpu/simd/products_end.h"
-#include "cpu/simd/products_units.h"
+#include "cpu/simd/products_words.h"
 #include "cpu/simd/transpose.h"
 
 /// The bf16 product engine for processors with tiles: both factors are packed into tiles, and a block of 32 x
@@ -37,10 +37,10 @@ void pack_tile(const Factor& factor, const std::uint16_t* from, int count, int d
   Vector row[lanes];
   if (factor.depth_first) {
     for (int q = 0; q < lanes; ++q)
-      row[q] = PairSlots::across(from + 2 * q * factor.stride, factor.stride, depth - 2 * q, count);
+      row[q] = PairWords::across(from + 2 * q * factor.stride, factor.stride, depth - 2 * q, count);
   } else {
     for (int i = 0; i < lanes; ++i)
-      row[i] = i < count ? PairSlots::along(from + i * factor.stride, depth) : zero();
+      row[i] = i < count ? PairWords::along(from + i * factor.stride, depth) : zero();
   }
   if (turned != factor.depth_first) transpose(row);
   for (int i = 0; i < lanes; ++i) store(to + i * lanes, row[i]);
@@ -61,47 +61,48 @@ void pack_panel(const Factor& factor, std::int64_t first_row, int rows, std::int
 }
 
 /// sums (32 x 32) = (add ? sums : 0) + a b; without `tall` only its upper 16 rows count
-template <class Unit, bool tall>
-void multiply_panels(Unit& unit, const TilePanel& a, const TilePanel& b, int chunks, float* sums, bool add) {
+template <class Tiles, bool tall>
+void multiply_panels(Tiles& tiles, const TilePanel& a, const TilePanel& b, int chunks, float* sums,
+                     bool add) {
   constexpr std::int64_t row_bytes = side * sizeof(float);
   if (add) {
-    unit.template load<0>(sums, row_bytes);
-    unit.template load<1>(sums + 16, row_bytes);
+    tiles.template load<0>(sums, row_bytes);
+    tiles.template load<1>(sums + 16, row_bytes);
     if constexpr (tall) {
-      unit.template load<2>(sums + 16 * side, row_bytes);
-      unit.template load<3>(sums + 16 * side + 16, row_bytes);
+      tiles.template load<2>(sums + 16 * side, row_bytes);
+      tiles.template load<3>(sums + 16 * side + 16, row_bytes);
     }
   } else {
-    unit.template clear<0>();
-    unit.template clear<1>();
+    tiles.template clear<0>();
+    tiles.template clear<1>();
     if constexpr (tall) {
-      unit.template clear<2>();
-      unit.template clear<3>();
+      tiles.template clear<2>();
+      tiles.template clear<3>();
     }
   }
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    unit.template load<6>(b.pairs[chunk][0], 64);
-    unit.template load<4>(a.pairs[chunk][0], 64);
-    unit.template load<7>(b.pairs[chunk][1], 64);
-    unit.template multiply<0, 4, 6>();
-    unit.template multiply<1, 4, 7>();
+    tiles.template load<6>(b.pairs[chunk][0], 64);
+    tiles.template load<4>(a.pairs[chunk][0], 64);
+    tiles.template load<7>(b.pairs[chunk][1], 64);
+    tiles.template multiply<0, 4, 6>();
+    tiles.template multiply<1, 4, 7>();
     if constexpr (tall) {
-      unit.template load<5>(a.pairs[chunk][1], 64);
-      unit.template multiply<2, 5, 6>();
-      unit.template multiply<3, 5, 7>();
+      tiles.template load<5>(a.pairs[chunk][1], 64);
+      tiles.template multiply<2, 5, 6>();
+      tiles.template multiply<3, 5, 7>();
     }
   }
-  unit.template store<0>(sums, row_bytes);
-  unit.template store<1>(sums + 16, row_bytes);
+  tiles.template store<0>(sums, row_bytes);
+  tiles.template store<1>(sums + 16, row_bytes);
   if constexpr (tall) {
-    unit.template store<2>(sums + 16 * side, row_bytes);
-    unit.template store<3>(sums + 16 * side + 16, row_bytes);
+    tiles.template store<2>(sums + 16 * side, row_bytes);
+    tiles.template store<3>(sums + 16 * side + 16, row_bytes);
   }
 }
 
 /// At most amx_rows rows and amx_strip columns.
-template <class Unit>
-void run_amx_strip(Unit& unit, const Product& product, const ProductPart& part, AmxWorkspace& work) {
+template <class Tiles>
+void run_amx_strip(Tiles& tiles, const Product& product, const ProductPart& part, AmxWorkspace& work) {
   const auto panels = [](std::int64_t count) { return static_cast<int>((count + side - 1) / side); };
   const auto at_most_side = [](std::int64_t count) { return static_cast<int>(count < side ? count : side); };
   const int row_panels = panels(part.last_row - part.first_row),
@@ -124,26 +125,26 @@ void run_amx_strip(Unit& unit, const Product& product, const ProductPart& part, 
         float* sums = blocks == 1 ? work.tiles[0][0] : work.tiles[r][c];
         if (block == 0 && product.accumulate) fetch_tile(product, sums, side, row, height, col, width);
         const bool add = block > 0 || product.accumulate;
-        if (height > 16) multiply_panels<Unit, true>(unit, work.a, work.slab[c], chunks, sums, add);
-        else multiply_panels<Unit, false>(unit, work.a, work.slab[c], chunks, sums, add);
+        if (height > 16) multiply_panels<Tiles, true>(tiles, work.a, work.slab[c], chunks, sums, add);
+        else multiply_panels<Tiles, false>(tiles, work.a, work.slab[c], chunks, sums, add);
         if (block == blocks - 1) finish_tile(product, sums, side, row, height, col, width);
       }
     }
   }
 }
 
-template <class Unit>
+template <class Tiles>
 void run_amx(const Product& product, const ProductPart& part, void* workspace) {
   const std::int64_t rows = part.last_row - part.first_row, cols = part.last_col - part.first_col;
   if (rows <= 0 || cols <= 0) return;
-  Unit unit;
+  Tiles tiles;
   const std::int64_t passes = (rows + amx_rows - 1) / amx_rows, panels = (cols + side - 1) / side;
   const std::int64_t strips = (panels + amx_col_panels - 1) / amx_col_panels;
   for (std::int64_t pass = 0; pass < passes; ++pass)
     for (std::int64_t strip = 0; strip < strips; ++strip) {
       const std::int64_t last_row = part.first_row + (pass + 1) * amx_rows,
                          last_col = part.first_col + panels * (strip + 1) / strips * side;
-      run_amx_strip(unit, product,
+      run_amx_strip(tiles, product,
                     {part.first_row + pass * amx_rows, last_row < part.last_row ? last_row : part.last_row,
                      part.first_col + panels * strip / strips * side,
                      last_col < part.last_col ? last_col : part.last_col},
@@ -161,8 +162,8 @@ std::size_t amx_workspace_bytes(std::int64_t rows, std::int64_t depth) {
 
 extern const ProductKernels amx_kernels, amx_model_kernels;
 const ProductKernels amx_kernels{products::side, products::side, products::amx_workspace_bytes,
-                                 products::run_amx<products::TileUnit>};
+                                 products::run_amx<products::ProcessorTiles>};
 const ProductKernels amx_model_kernels{products::side, products::side, products::amx_workspace_bytes,
-                                       products::run_amx<products::TileModel>};
+                                       products::run_amx<products::ModelTiles>};
 
 }  // namespace mindpipe::MINDPIPE_ISA

@@ -23,8 +23,8 @@ MINDPIPE_INLINE void store_to(const MatrixView& view, std::int64_t at, Vector x,
   }
 }
 
-/// forward: z = sum + bias; before = z; c = curve(z). backward: c = sum * curve'(before)
-template <Curve curve>
+/// forward: z = sum + bias; before = z; c = activation(z). backward: c = sum * activation'(before)
+template <Activation activation>
 inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row,
                         int rows, std::int64_t col, int cols) {
   for (int i = 0; i < rows; ++i)
@@ -32,13 +32,13 @@ inline void finish_tile(const Product& product, const float* tile, int tile_stri
       const std::int64_t at = (row + i) * product.cols + col + j;
       Vector z = load(tile + i * tile_stride + j);
       if (product.backward) {
-        if (curve != Curve::none)
-          z = z * activation_derivative(curve, load_from(product.before, at, cols - j));
+        if (activation != Activation::none)
+          z = z * activation_derivative(activation, load_from(product.before, at, cols - j));
       } else {
         if (product.bias.data) z = z + load_from(product.bias, col + j, cols - j);
-        if (curve != Curve::none) {
+        if (activation != Activation::none) {
           if (product.before.data) store_to(product.before, at, z, cols - j);
-          z = activate(curve, z);
+          z = activate(activation, z);
         }
       }
       store_to(product.c, at, z, cols - j);
@@ -49,15 +49,15 @@ inline void finish_tile(const Product& product, const float* tile, int tile_stri
 /// of c.
 inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row,
                         int rows, std::int64_t col, int cols) {
-  switch (product.curve) {
-    case Curve::none:
-      return finish_tile<Curve::none>(product, tile, tile_stride, row, rows, col, cols);
-    case Curve::relu:
-      return finish_tile<Curve::relu>(product, tile, tile_stride, row, rows, col, cols);
-    case Curve::gelu:
-      return finish_tile<Curve::gelu>(product, tile, tile_stride, row, rows, col, cols);
-    case Curve::silu:
-      return finish_tile<Curve::silu>(product, tile, tile_stride, row, rows, col, cols);
+  switch (product.activation) {
+    case Activation::none:
+      return finish_tile<Activation::none>(product, tile, tile_stride, row, rows, col, cols);
+    case Activation::relu:
+      return finish_tile<Activation::relu>(product, tile, tile_stride, row, rows, col, cols);
+    case Activation::gelu:
+      return finish_tile<Activation::gelu>(product, tile, tile_stride, row, rows, col, cols);
+    case Activation::silu:
+      return finish_tile<Activation::silu>(product, tile, tile_stride, row, rows, col, cols);
   }
 }
 

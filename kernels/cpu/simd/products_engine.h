@@ -4,7 +4,7 @@
 #include "cpu/simd/products_pack.h"
 #include "cpu/simd/products_thin.h"
 
-/// The product engine of the vector units, over a Unit (products_units.h). A thread takes a strip of columns
+/// The product engine of the vector units, over a Words (products_words.h). A thread takes a strip of columns
 /// and, for each block of depth, packs its part of b once into a slab that stays in the second cache, then
 /// walks over panels of `tile_rows` rows of a: each is copied into the first cache and meets all of the
 /// slab's panels of `tile_cols` columns. Sums wait in tiles of their own between blocks of depth.
@@ -21,17 +21,17 @@ constexpr int tile_cols = tile_vectors * lanes;
 constexpr int strip_panels = strip_cols / tile_cols;
 constexpr int most_rows = 2048;  // of a pass: its waiting sums fit the third cache
 constexpr int most_row_panels = (most_rows + tile_rows - 1) / tile_rows;
-constexpr int block_slots = depth_block;       // a slot is one depth or more
-constexpr int a_stride = block_slots + lanes;  // rows of a panel start in different sets of the cache
+constexpr int block_words = depth_block;       // a word is one depth or more
+constexpr int a_stride = block_words + lanes;  // rows of a panel start in different sets of the cache
 constexpr int a_width = tile_rows > 8 ? 16 : tile_rows > 4 ? 8 : 2;  // of a depth-first panel
 constexpr int most_a_panels = 4;  // of a depth-first a, packed at once to read long runs
 constexpr int tile_size = tile_rows * tile_cols;
 
 /// One thread's memory. Of the tiles, only those of the rows there are; one where depth is a single block.
 struct Workspace {
-  alignas(64) float slab[strip_panels][block_slots * tile_cols];
-  alignas(64) float a[most_a_panels][(tile_rows * a_stride > a_width * block_slots ? tile_rows * a_stride
-                                                                                   : a_width * block_slots) +
+  alignas(64) float slab[strip_panels][block_words * tile_cols];
+  alignas(64) float a[most_a_panels][(tile_rows * a_stride > a_width * block_words ? tile_rows * a_stride
+                                                                                   : a_width * block_words) +
                                      lanes];
   alignas(64) float tiles[most_row_panels][strip_panels][tile_size];
 };
@@ -43,10 +43,10 @@ struct Ahead {
   std::int64_t step, second;
 };
 
-/// tile = (add ? tile : 0) + the chain over slots of a(i) and b(j); slot s of a(i) lies at a[i * a_stride +
+/// tile = (add ? tile : 0) + the chain over words of a(i) and b(j); word s of a(i) lies at a[i * a_stride +
 /// s], or a[s * a_width + i]
 template <class Arithmetic, int rows, bool depth_first>
-void multiply(const float* a, const float* b, int slots, float* tile, bool add, Ahead of_a, Ahead of_c) {
+void multiply(const float* a, const float* b, int words, float* tile, bool add, Ahead of_a, Ahead of_c) {
   Vector sum[rows][tile_vectors];
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
@@ -66,7 +66,7 @@ void multiply(const float* a, const float* b, int slots, float* tile, bool add, 
       for (int v = 0; v < tile_vectors; ++v) sum[i][v] = Arithmetic::meet(x, row_of_b[v], sum[i][v]);
     }
   };
-  int left = slots;
+  int left = words;
   for (; left >= 16; left -= 16) {
     constexpr int locality =
         depth_first ? 2 : 3;  // depths lie far apart, often in one set of the first cache
@@ -125,13 +125,13 @@ inline int clipped(std::int64_t left) { return static_cast<int>(left < lanes ? l
 
 /// Packs panel r of a; of a depth-first factor the next ones too, in groups of most_a_panels. Returns where
 /// panel r lies.
-template <class Unit>
+template <class Words>
 const float* pack_a(const Factor& a, std::int64_t all_rows, const RowPanels& panels, int r,
                     std::int64_t first_depth, int depth, Workspace& work) {
-  const auto* from = static_cast<const typename Unit::Value*>(a.data);
+  const auto* from = static_cast<const typename Words::Value*>(a.data);
   if (!a.depth_first) {
-    pack_rows<Unit>(from + panels.row(r) * a.stride + first_depth, a.stride, panels.height(r), depth,
-                    work.a[0], a_stride);
+    pack_rows<Words>(from + panels.row(r) * a.stride + first_depth, a.stride, panels.height(r), depth,
+                     work.a[0], a_stride);
     return work.a[0];
   }
   const int place = r % most_a_panels;
@@ -140,57 +140,57 @@ const float* pack_a(const Factor& a, std::int64_t all_rows, const RowPanels& pan
     std::int64_t first_row[most_a_panels];
     for (int i = 0; i < count; ++i) first_row[i] = panels.row(r + i);
     from += first_depth * a.stride;
-    for (int p = 0; p < depth; p += Unit::depths, from += Unit::depths * a.stride)
-      for (int i = 0; i < count; ++i)  // whole vectors: what is too much is written over by the next slot
-        store(work.a[i] + p / Unit::depths * a_width,
-              Unit::across(from + first_row[i], a.stride, depth - p, clipped(all_rows - first_row[i])));
+    for (int p = 0; p < depth; p += Words::depths, from += Words::depths * a.stride)
+      for (int i = 0; i < count; ++i)  // whole vectors: what is too much is written over by the next word
+        store(work.a[i] + p / Words::depths * a_width,
+              Words::across(from + first_row[i], a.stride, depth - p, clipped(all_rows - first_row[i])));
   }
   return work.a[place];
 }
 /// Packs panels first .. last-1 of the strip that begins at `col`: of a depth-first factor several at once,
 /// to read long runs.
-template <class Unit>
+template <class Words>
 void pack_b(const Factor& b, std::int64_t col, std::int64_t last_col, int first, int last,
             std::int64_t first_depth, int depth, Workspace& work) {
-  const auto* from = static_cast<const typename Unit::Value*>(b.data);
+  const auto* from = static_cast<const typename Words::Value*>(b.data);
   if (!b.depth_first) {
     for (int c = first; c < last; ++c) {
       const std::int64_t at = col + c * tile_cols, left = last_col - at;
-      pack_transposed<Unit, tile_cols>(from + at * b.stride + first_depth, b.stride,
-                                       static_cast<int>(left < tile_cols ? left : tile_cols), depth,
-                                       work.slab[c]);
+      pack_transposed<Words, tile_cols>(from + at * b.stride + first_depth, b.stride,
+                                        static_cast<int>(left < tile_cols ? left : tile_cols), depth,
+                                        work.slab[c]);
     }
     return;
   }
   from += first_depth * b.stride;
-  for (int p = 0; p < depth; p += Unit::depths, from += Unit::depths * b.stride)
+  for (int p = 0; p < depth; p += Words::depths, from += Words::depths * b.stride)
     for (int c = first; c < last; ++c)
       for (int v = 0; v < tile_vectors; ++v) {
         const std::int64_t at = col + c * tile_cols + v * lanes;
-        store(work.slab[c] + p / Unit::depths * tile_cols + v * lanes,
-              Unit::across(from + at, b.stride, depth - p, clipped(last_col - at)));
+        store(work.slab[c] + p / Words::depths * tile_cols + v * lanes,
+              Words::across(from + at, b.stride, depth - p, clipped(last_col - at)));
       }
 }
 
 /// What the tile (r, c) of `col_panels` in a row can fetch ahead of panels of a to come: of the next panel a
 /// row, or two; of the next group of depth-first panels sixteen depths, in two pairs of neighbouring lines
 /// each.
-template <class Unit>
+template <class Words>
 Ahead ahead_of_a(const Factor& a, const RowPanels& panels, int r, int c, int col_panels,
                  std::int64_t first_depth, int depth) {
-  constexpr std::int64_t bytes = sizeof(typename Unit::Value);
+  constexpr std::int64_t bytes = sizeof(typename Words::Value);
   const char* from = static_cast<const char*>(a.data);
   if (a.depth_first) {
     const int place = r % most_a_panels, next = r - place + most_a_panels;
     if (next >= panels.count) return {from, 0, 0};
     const int p = depth * (place * col_panels + c) / (col_panels * most_a_panels);
-    return {from + ((first_depth + p) * a.stride + panels.row(next)) * bytes, Unit::depths * a.stride * bytes,
-            128};
+    return {from + ((first_depth + p) * a.stride + panels.row(next)) * bytes,
+            Words::depths * a.stride * bytes, 128};
   }
   if (r + 1 == panels.count) return {from, 0, 0};
   const int height = panels.height(r + 1), first = c * height / col_panels,
             second = (c + 1) * height / col_panels - 1;
-  return {from + ((panels.row(r + 1) + first) * a.stride + first_depth) * bytes, 16 * Unit::depths * bytes,
+  return {from + ((panels.row(r + 1) + first) * a.stride + first_depth) * bytes, 16 * Words::depths * bytes,
           second > first ? a.stride * bytes : 0};
 }
 
@@ -207,11 +207,11 @@ inline bool is_thin(const Product& product, const RowPanels& panels) {
 }
 
 /// At most most_rows rows and strip_cols columns.
-template <class Unit>
+template <class Words>
 void run_strip(const Product& product, const ProductPart& part, Workspace& work) {
   const RowPanels panels(part.first_row, part.last_row);
   const int col_panels = static_cast<int>((part.last_col - part.first_col + tile_cols - 1) / tile_cols);
-  constexpr int block_depth = block_slots * Unit::depths;
+  constexpr int block_depth = block_words * Words::depths;
   const std::int64_t blocks = product.depth == 0 ? 1 : (product.depth + block_depth - 1) / block_depth;
   const bool thin = is_thin(product, panels);
   const int packed_at_once = thin ? 1 : 4;  // panels of b
@@ -221,28 +221,29 @@ void run_strip(const Product& product, const ProductPart& part, Workspace& work)
     for (int r = 0; r < panels.count; ++r) {
       const std::int64_t row = panels.row(r);
       const int height = panels.height(r);
-      const float* a = pack_a<Unit>(product.a, product.rows, panels, r, first_depth, depth, work);
+      const float* a = pack_a<Words>(product.a, product.rows, panels, r, first_depth, depth, work);
       for (int c = 0; c < col_panels; ++c) {
         const std::int64_t col = part.first_col + c * tile_cols;
         const int width = static_cast<int>(part.last_col - col < tile_cols ? part.last_col - col : tile_cols);
         const bool in_place = thin && width == tile_cols;
         if (r == 0 && c % packed_at_once == 0 && !in_place)
-          pack_b<Unit>(product.b, part.first_col, part.last_col, c,
-                       c + packed_at_once < col_panels ? c + packed_at_once : col_panels, first_depth, depth,
-                       work);
+          pack_b<Words>(product.b, part.first_col, part.last_col, c,
+                        c + packed_at_once < col_panels ? c + packed_at_once : col_panels, first_depth, depth,
+                        work);
         float* tile = blocks == 1 ? work.tiles[0][0] : work.tiles[r][c];
         const bool old = block == 0 && product.accumulate;
-        const Ahead of_a = ahead_of_a<Unit>(product.a, panels, r, c, col_panels, first_depth, depth);
+        const Ahead of_a = ahead_of_a<Words>(product.a, panels, r, c, col_panels, first_depth, depth);
         const Ahead of_c = old || blocks == 1 ? ahead_of_c(product, row, col)
                                               : Ahead{reinterpret_cast<const char*>(tile), tile_cols * 4, 64};
         if (in_place)
-          thin_table<tile_vectors, Unit>[height - 1](
+          thin_table<tile_vectors, Words>[height - 1](
               a, a_stride,
-              static_cast<const typename Unit::Value*>(product.b.data) + col * product.b.stride + first_depth,
+              static_cast<const typename Words::Value*>(product.b.data) + col * product.b.stride +
+                  first_depth,
               product.b.stride, depth, tile, block > 0);
         else
-          table<typename Unit::Arithmetic>.with[product.a.depth_first][height](
-              a, work.slab[c], slots_of<Unit>(depth), tile, block > 0, of_a, of_c);
+          table<typename Words::Arithmetic>.with[product.a.depth_first][height](
+              a, work.slab[c], words_of<Words>(depth), tile, block > 0, of_a, of_c);
         if (old) add_old(product, tile, tile_cols, row, height, col, width);
         if (block == blocks - 1) finish_tile(product, tile, tile_cols, row, height, col, width);
       }
@@ -250,7 +251,7 @@ void run_strip(const Product& product, const ProductPart& part, Workspace& work)
   }
 }
 
-template <class Unit>
+template <class Words>
 void run(const Product& product, const ProductPart& part, void* workspace) {
   const std::int64_t rows = part.last_row - part.first_row, cols = part.last_col - part.first_col;
   if (rows <= 0 || cols <= 0) return;
@@ -259,7 +260,7 @@ void run(const Product& product, const ProductPart& part, void* workspace) {
   for (std::int64_t pass = 0; pass < passes; ++pass)
     for (std::int64_t strip = 0; strip < strips; ++strip) {
       const std::int64_t last = part.first_col + panels * (strip + 1) / strips * tile_cols;
-      run_strip<Unit>(
+      run_strip<Words>(
           product,
           {part.first_row + rows * pass / passes, part.first_row + rows * (pass + 1) / passes,
            part.first_col + panels * strip / strips * tile_cols, last < part.last_col ? last : part.last_col},
@@ -267,7 +268,7 @@ void run(const Product& product, const ProductPart& part, void* workspace) {
     }
 }
 
-/// Of blocks of `block_depth` depths.
+/// Bytes that a thread works in for a part of so many rows, summed by blocks of `block_depth` depths.
 template <int block_depth>
 std::size_t workspace_bytes(std::int64_t rows, std::int64_t depth) {
   const std::int64_t panels = ((rows < most_rows ? rows : most_rows) + tile_rows - 1) / tile_rows;

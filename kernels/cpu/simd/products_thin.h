@@ -6,15 +6,15 @@
 namespace mindpipe::MINDPIPE_ISA::products {
 
 constexpr int thin_rows = 4;
-template <class Unit>
+template <class Words>
 constexpr int square_depths =
-    lanes * 4 / sizeof(typename Unit::Value);  ///< a lane of the square that is turned holds 32 bits
+    lanes * 4 / sizeof(typename Words::Value);  ///< a lane of the square that is turned holds 32 bits
 
-/// sum[i] is a chain over the slots of a(i) and b(j), lane j for row j of b: `slots` of them, of whole
+/// sum[i] is a chain over the words of a(i) and b(j), lane j for row j of b: `words` of them, of whole
 /// squares.
-template <int rows, class Unit>
-MINDPIPE_INLINE void meet_square(const float* a, int a_stride, const typename Unit::Value* b,
-                                 std::int64_t stride, int slots, Vector* sum) {
+template <int rows, class Words>
+MINDPIPE_INLINE void meet_square(const float* a, int a_stride, const typename Words::Value* b,
+                                 std::int64_t stride, int words, Vector* sum) {
   Vector square[lanes];
 #pragma GCC unroll 16
   for (int j = 0; j < lanes; ++j) square[j] = load(reinterpret_cast<const float*>(b + j * stride));
@@ -22,11 +22,11 @@ MINDPIPE_INLINE void meet_square(const float* a, int a_stride, const typename Un
   const auto meet = [&](int s, Vector turned) __attribute__((always_inline)) {
 #pragma GCC unroll 4
     for (int i = 0; i < rows; ++i)
-      sum[i] = Unit::Arithmetic::meet(broadcast(a[i * a_stride + s]), turned, sum[i]);
+      sum[i] = Words::Arithmetic::meet(broadcast(a[i * a_stride + s]), turned, sum[i]);
   };
-  constexpr bool halves = sizeof(typename Unit::Value) == 2 && Unit::depths == 1;  // of a lane are slots
+  constexpr bool halves = sizeof(typename Words::Value) == 2 && Words::depths == 1;  // of a lane are words
 #pragma GCC unroll 32
-  for (int s = 0; s < slots; ++s) {
+  for (int s = 0; s < words; ++s) {
     if constexpr (!halves) meet(s, square[s]);
     else if (s % 2 == 0) meet(s, floats_of_bits(shift_left<16>(bits_of(square[s / 2]))));
     else
@@ -35,14 +35,14 @@ MINDPIPE_INLINE void meet_square(const float* a, int a_stride, const typename Un
   }
 }
 
-/// As `multiply` over rows j < 16 vectors of b, which lie at b + j * stride.
-/// tile = (add ? tile : 0) + the chain over slots of a(i) and b(j); slot s of a(i) lies at a[i * a_stride +
+/// Multiplies as `multiply` does, over rows j < 16 vectors of b, which lie at b + j * stride.
+/// tile = (add ? tile : 0) + the chain over words of a(i) and b(j); word s of a(i) lies at a[i * a_stride +
 /// s]
-template <int rows, int vectors, class Unit>
-void multiply_thin(const float* a, int a_stride, const typename Unit::Value* b, std::int64_t stride,
+template <int rows, int vectors, class Words>
+void multiply_thin(const float* a, int a_stride, const typename Words::Value* b, std::int64_t stride,
                    int depth, float* tile, bool add) {
-  using T = typename Unit::Value;
-  constexpr int whole = square_depths<Unit>;
+  using T = typename Words::Value;
+  constexpr int whole = square_depths<Words>;
   Vector sum[vectors][rows];
   for (int v = 0; v < vectors; ++v)
     for (int i = 0; i < rows; ++i) sum[v][i] = zero();
@@ -50,15 +50,15 @@ void multiply_thin(const float* a, int a_stride, const typename Unit::Value* b, 
     const int deep = depth - p < whole ? depth - p : whole;
     for (int v = 0; v < vectors; ++v) {
       const T* from = b + v * lanes * stride + p;
-      const float* slots_of_a = a + p / Unit::depths;
+      const float* words_of_a = a + p / Words::depths;
       if (deep == whole) {  // the next tile's columns are on their way meanwhile
         for (int j = 0; j < lanes; ++j) __builtin_prefetch(from + (vectors * lanes + j) * stride);
-        meet_square<rows, Unit>(slots_of_a, a_stride, from, stride, slots_of<Unit>(whole), sum[v]);
+        meet_square<rows, Words>(words_of_a, a_stride, from, stride, words_of<Words>(whole), sum[v]);
       } else {
         alignas(64) T rest[lanes * whole] = {};
         for (int j = 0; j < lanes; ++j)
           std::memcpy(rest + j * whole, from + j * stride, static_cast<std::size_t>(deep) * sizeof(T));
-        meet_square<rows, Unit>(slots_of_a, a_stride, rest, whole, slots_of<Unit>(deep), sum[v]);
+        meet_square<rows, Words>(words_of_a, a_stride, rest, whole, words_of<Words>(deep), sum[v]);
       }
     }
   }
@@ -69,12 +69,12 @@ void multiply_thin(const float* a, int a_stride, const typename Unit::Value* b, 
     }
 }
 
-template <class Unit>
-using MultiplyThin = void (*)(const float*, int, const typename Unit::Value*, std::int64_t, int, float*,
+template <class Words>
+using MultiplyThin = void (*)(const float*, int, const typename Words::Value*, std::int64_t, int, float*,
                               bool);
-template <int vectors, class Unit>
-constexpr MultiplyThin<Unit> thin_table[thin_rows] = {
-    multiply_thin<1, vectors, Unit>, multiply_thin<2, vectors, Unit>, multiply_thin<3, vectors, Unit>,
-    multiply_thin<4, vectors, Unit>};
+template <int vectors, class Words>
+constexpr MultiplyThin<Words> thin_table[thin_rows] = {
+    multiply_thin<1, vectors, Words>, multiply_thin<2, vectors, Words>, multiply_thin<3, vectors, Words>,
+    multiply_thin<4, vectors, Words>};
 
 }  // namespace mindpipe::MINDPIPE_ISA::products

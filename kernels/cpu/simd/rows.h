@@ -52,7 +52,7 @@ MINDPIPE_INLINE Vector all<Vector>(double x) {
 
 /// How much of a vector is there: all of it, or its first lanes.
 struct Whole {};
-struct Part {
+struct Some {
   int count;
 };
 
@@ -61,16 +61,16 @@ MINDPIPE_INLINE Lanes<T> read(const T* from, Whole) {
   return load(from);
 }
 template <class T>
-MINDPIPE_INLINE Lanes<T> read(const T* from, Part part) {
-  return load(from, part.count);
+MINDPIPE_INLINE Lanes<T> read(const T* from, Some some) {
+  return load(from, some.count);
 }
 template <class T>
 MINDPIPE_INLINE void write(T* to, Lanes<T> a, Whole) {
   store(to, a);
 }
 template <class T>
-MINDPIPE_INLINE void write(T* to, Lanes<T> a, Part part) {
-  store(to, a, part.count);
+MINDPIPE_INLINE void write(T* to, Lanes<T> a, Some some) {
+  store(to, a, some.count);
 }
 
 /// The lanes that are there, and `otherwise` in the others.
@@ -78,18 +78,18 @@ template <class V>
 MINDPIPE_INLINE V only(V a, V, Whole) {
   return a;
 }
-MINDPIPE_INLINE Vector only(Vector a, Vector otherwise, Part part) {
-  return select(first_lanes(part.count), a, otherwise);
+MINDPIPE_INLINE Vector only(Vector a, Vector otherwise, Some some) {
+  return select(first_lanes(some.count), a, otherwise);
 }
-MINDPIPE_INLINE Single only(Single a, Single, Part) { return a; }
+MINDPIPE_INLINE Single only(Single a, Single, Some) { return a; }
 
-/// Calls body(i, Whole or Part) for the vectors of a row of `count` numbers of type T.
+/// Calls body(i, Whole or Some) for the vectors of a row of `count` numbers of type T.
 template <class T, class Body>
 MINDPIPE_INLINE void for_lanes(std::int64_t count, const Body& body) {
   constexpr int width = LanesOf<T>::count;
   std::int64_t i = 0;
   for (; i + width <= count; i += width) body(i, Whole{});
-  if (i < count) body(i, Part{static_cast<int>(count - i)});
+  if (i < count) body(i, Some{static_cast<int>(count - i)});
 }
 
 }  // namespace mindpipe::MINDPIPE_ISA

@@ -1,7 +1,7 @@
 #include "cpu/simd/update_kernels.h"
 
 #include "cpu/simd/rows.h"
-#include "decision.h"
+#include "operations/decision.h"
 
 namespace mindpipe::MINDPIPE_ISA {
 namespace {
@@ -16,8 +16,8 @@ void sum_squares(const void* x, int64_t count, int64_t chunk, double* sums, int6
     const T* from = static_cast<const T*>(x) + c * chunk;
     const int64_t here = count - c * chunk < chunk ? count - c * chunk : chunk;
     V total = all<V>(0);
-    for_lanes<T>(here, [&](int64_t i, auto part) {
-      const V a = read(from + i, part);
+    for_lanes<T>(here, [&](int64_t i, auto ending) {
+      const V a = read(from + i, ending);
       total = multiply_add(a, a, total);
     });
     sums[c] = sum(total);

@@ -1,6 +1,6 @@
 #pragma once
-#include "calls.h"
 #include "cuda/device/block.h"
+#include "operations/calls.h"
 
 /// What follows the sums of a product where the library cannot be asked for it. Formulas as in
 /// cpu/simd/activation.h.
@@ -16,36 +16,36 @@ MINDPIPE_DEVICE A sigmoid(A x) {
 }
 /// gelu is x / (1 + exp(-u)) = x / 2 (1 + tanh(u / 2)), u = 2 sqrt(2 / pi) (x + 0.044715 x^3)
 template <class A>
-MINDPIPE_DEVICE A activated(Curve curve, A x) {
-  switch (curve) {
-    case Curve::relu:
+MINDPIPE_DEVICE A activated(Activation activation, A x) {
+  switch (activation) {
+    case Activation::relu:
       return x < A(0) ? A(0) : x;
-    case Curve::gelu:
+    case Activation::gelu:
       return x * sigmoid(A(1.5957691216057308) * x * (A(1) + A(0.044715) * x * x));
-    case Curve::silu:
+    case Activation::silu:
       return x * sigmoid(x);
-    case Curve::none:
+    case Activation::none:
       break;
   }
   return x;
 }
 /// s + x s (1 - s) u'; x is held where s is exactly 0 or 1, so that no infinity meets a zero
 template <class A>
-MINDPIPE_DEVICE A derivative_at(Curve curve, A x) {
-  const A bound = curve == Curve::gelu ? A(30) : A(110);
+MINDPIPE_DEVICE A derivative_at(Activation activation, A x) {
+  const A bound = activation == Activation::gelu ? A(30) : A(110);
   const A held = x < -bound ? -bound : x > bound ? bound : x;
-  switch (curve) {
-    case Curve::relu:
+  switch (activation) {
+    case Activation::relu:
       return x > A(0) ? A(1) : A(0);
-    case Curve::gelu: {
+    case Activation::gelu: {
       const A square = held * held, s = sigmoid(A(1.5957691216057308) * held * (A(1) + A(0.044715) * square));
       return s + held * s * (A(1) - s) * A(1.5957691216057308) * (A(1) + A(3 * 0.044715) * square);
     }
-    case Curve::silu: {
+    case Activation::silu: {
       const A s = sigmoid(held);
       return s + held * s * (A(1) - s);
     }
-    case Curve::none:
+    case Activation::none:
       break;
   }
   return A(1);

@@ -1,7 +1,7 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "attention_views.h"
+#include "operations/attention_views.h"
 
 /// Attention in f64, as one would write it down: a thread for each row, for gradient checks. Any length,
 /// mask, dropout and width.

@@ -3,7 +3,8 @@
 #include "cuda/device/row_team.h"
 
 /// A block takes a row of logits: thread t takes groups t, t + 512, ... of it, lanes apart, then all are
-/// joined by neighbours. The row's length alone decides the order.
+/// joined by neighbours. The row's length alone decides the order. The formulas as plain
+/// loops: `cross_entropy` in tests/kernels/reference.h.
 namespace mindpipe::cuda {
 namespace {
 
@@ -102,26 +103,26 @@ __global__ void __launch_bounds__(row_threads)
 
 /// Calls work with a number of the logits' type.
 template <class Work>
-void with_logit(int slot, const Work& work) {
-  if (slot == 0) work(double{});
+void with_logit(int type, const Work& work) {
+  if (type == 0) work(double{});
   else work(float{});
 }
 
 }  // namespace
 
-void row_maximum(int slot, const void* logits, const LogitShard& shard, void* maximum, int64_t rows,
+void row_maximum(int type, const void* logits, const LogitShard& shard, void* maximum, int64_t rows,
                  cudaStream_t stream) {
-  with_logit(slot, [&](auto number) {
+  with_logit(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, Grid{rows, row_threads}, maximum_rows<T>, static_cast<const T*>(logits), shard,
            static_cast<T*>(maximum), aligned(logits) && whole_rows<T>(shard.cols));
   });
 }
 
-void row_sums(int slot, const void* logits, const LogitShard& shard, const std::int32_t* targets,
-              const void* maximum, void* sums, void* of_target, void* total, int64_t rows,
-              cudaStream_t stream) {
-  with_logit(slot, [&](auto number) {
+void softmax_sums(int type, const void* logits, const LogitShard& shard, const std::int32_t* targets,
+                  const void* maximum, void* sums, void* of_target, void* total, int64_t rows,
+                  cudaStream_t stream) {
+  with_logit(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, Grid{rows, row_threads}, sum_rows<T>, static_cast<const T*>(logits), shard, targets,
            static_cast<const T*>(maximum), static_cast<T*>(sums), static_cast<T*>(of_target),
@@ -129,16 +130,16 @@ void row_sums(int slot, const void* logits, const LogitShard& shard, const std::
   });
 }
 
-void cross_entropy(int slot, const LossCall& call, void* losses, int64_t rows, cudaStream_t stream) {
-  with_logit(slot, [&](auto number) {
+void cross_entropy(int type, const LossCall& call, void* losses, int64_t rows, cudaStream_t stream) {
+  with_logit(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, grid_of_groups(rows, 1), loss_rows<T>, call, static_cast<T*>(losses), rows);
   });
 }
 
-void cross_entropy_backward(int slot, const LogitGradient& call, const LogitShard& shard, void* dlogits,
+void cross_entropy_backward(int type, const LogitGradient& call, const LogitShard& shard, void* dlogits,
                             int64_t rows, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using To = decltype(number);
     launch(stream, Grid{rows, row_threads}, gradient_rows<To>, call, shard, static_cast<To*>(dlogits),
            aligned(call.logits, dlogits) && whole_rows<Wide<To>>(shard.cols));

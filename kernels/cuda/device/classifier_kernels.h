@@ -1,31 +1,31 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "calls.h"
+#include "operations/calls.h"
 
-/// Starts kernels on operands that have been checked. `slot` is the dtype of the logits, f64 or f32; of
+/// Starts kernels on operands that have been checked. `type` is the dtype of the logits, f64 or f32; of
 /// `backward`, that of the gradient.
 namespace mindpipe::cuda {
 
-void row_maximum(int slot, const void* logits, const LogitShard& shard, void* maximum, std::int64_t rows,
+void row_maximum(int type, const void* logits, const LogitShard& shard, void* maximum, std::int64_t rows,
                  cudaStream_t stream);
-void row_sums(int slot, const void* logits, const LogitShard& shard, const std::int32_t* targets,
-              const void* maximum, void* sums, void* of_target, void* total, std::int64_t rows,
-              cudaStream_t stream);
+void softmax_sums(int type, const void* logits, const LogitShard& shard, const std::int32_t* targets,
+                  const void* maximum, void* sums, void* of_target, void* total, std::int64_t rows,
+                  cudaStream_t stream);
 /// losses = maximum + log(sum) - of_target' target logit - uniform total, 0 where the target is negative
 struct LossCall {
   const std::int32_t* targets;
   const void *maximum, *sums, *of_target, *total;
   double of_logit, uniform;  ///< 1 - smoothing; smoothing / vocabulary
 };
-void cross_entropy(int slot, const LossCall& call, void* losses, std::int64_t rows, cudaStream_t stream);
+void cross_entropy(int type, const LossCall& call, void* losses, std::int64_t rows, cudaStream_t stream);
 /// dlogits = exp(logit - maximum) factor / sum - uniform, less `of_target` in the target's column
 struct LogitGradient {
   const std::int32_t* targets;
   const void *logits, *maximum, *sums;
   double factor, uniform, of_target;
 };
-void cross_entropy_backward(int slot, const LogitGradient& call, const LogitShard& shard, void* dlogits,
+void cross_entropy_backward(int type, const LogitGradient& call, const LogitShard& shard, void* dlogits,
                             std::int64_t rows, cudaStream_t stream);
 
 }  // namespace mindpipe::cuda

@@ -6,7 +6,8 @@
 /// Sums over rows in two steps, without atomics. A part's rows, sample after sample, are cut into chunks; a
 /// warp adds a chunk's rows in order for a strip of columns; then the chunks' sums are added, eight runs of
 /// them in order, and the runs in order. The cut depends on how many rows the part has, so that a part alone
-/// has the bits that it has beside others.
+/// has the bits that it has beside others. The sums as plain loops: `norm_backward` in
+/// tests/kernels/reference.h.
 namespace mindpipe::cuda {
 namespace {
 
@@ -112,7 +113,7 @@ __global__ void __launch_bounds__(32 * warps)
     if constexpr (with_norm) store(scaled_sums + at, scaled, ending);
   };
   if (wide) add_chunk(Whole{});
-  else add_chunk(Part{static_cast<int>(in.count - j < size ? in.count - j : size)});
+  else add_chunk(Some{static_cast<int>(in.count - j < size ? in.count - j : size)});
 }
 
 /// total[part, first + column] += the part's chunks: warp r adds the r-th run of them.
@@ -183,18 +184,18 @@ std::size_t column_sums_workspace(const RowParts& shape) {
   return static_cast<std::size_t>(2 * shape.parts * most_chunks_of(shape) * 64) * sizeof(double);
 }
 
-void column_sums(int slot, const void* dy, void* db, const RowParts& shape, void* workspace,
+void column_sums(int type, const void* dy, void* db, const RowParts& shape, void* workspace,
                  std::size_t bytes, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     sum_columns<T>(dy, nullptr, nullptr, nullptr, static_cast<Wide<T>*>(db), shape, workspace, bytes, stream);
   });
 }
 
-void norm_backward_parameters(int slot, const void* dy, const void* x, const void* statistics, void* dgain,
+void norm_backward_parameters(int type, const void* dy, const void* x, const void* statistics, void* dgain,
                               void* doffset, const RowParts& shape, void* workspace, std::size_t bytes,
                               cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     sum_columns<T>(dy, x, statistics, static_cast<Wide<T>*>(dgain), static_cast<Wide<T>*>(doffset), shape,
                    workspace, bytes, stream);

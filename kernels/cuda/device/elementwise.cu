@@ -114,24 +114,24 @@ __global__ void dropout_groups(const T* x, MaskRows mask, T* y, int64_t rows, bo
 
 }  // namespace
 
-void add(int slot, const void* a, const void* b, void* sum, int64_t count, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+void add(int type, const void* a, const void* b, void* sum, int64_t count, cudaStream_t stream) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, grid_of_groups(count, lanes<T>), add_groups<T>, static_cast<const T*>(a),
            static_cast<const T*>(b), static_cast<T*>(sum), count, aligned(a, b, sum));
   });
 }
 
-void maximum(int slot, const void* a, const void* b, void* largest, int64_t count, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+void maximum(int type, const void* a, const void* b, void* largest, int64_t count, cudaStream_t stream) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, grid_of_groups(count, lanes<T>), maximum_groups<T>, static_cast<const T*>(a),
            static_cast<const T*>(b), static_cast<T*>(largest), count, aligned(a, b, largest));
   });
 }
 
-void accumulate(int slot, const void* part, void* total, int64_t count, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+void accumulate(int type, const void* part, void* total, int64_t count, cudaStream_t stream) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, grid_of_groups(count, lanes<Wide<T>>), accumulate_groups<T>, static_cast<const T*>(part),
            static_cast<Wide<T>*>(total), count, aligned(part, total));
@@ -161,17 +161,17 @@ void fill(int size, std::uint64_t bits, void* x, int64_t count, cudaStream_t str
   else with(bits);
 }
 
-void swiglu(int slot, const void* gate_up, void* y, int64_t rows, int64_t cols, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+void swiglu(int type, const void* gate_up, void* y, int64_t rows, int64_t cols, cudaStream_t stream) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_groups<T>, static_cast<const T*>(gate_up),
            static_cast<T*>(y), rows, cols, aligned(gate_up, y) && whole_rows<T>(cols));
   });
 }
 
-void swiglu_backward(int slot, const void* dy, const void* gate_up, void* dgate_up, int64_t rows,
+void swiglu_backward(int type, const void* dy, const void* gate_up, void* dgate_up, int64_t rows,
                      int64_t cols, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_backward_groups<T>,
            static_cast<const T*>(dy), static_cast<const T*>(gate_up), static_cast<T*>(dgate_up), rows, cols,
@@ -179,9 +179,9 @@ void swiglu_backward(int slot, const void* dy, const void* gate_up, void* dgate_
   });
 }
 
-void residual(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y,
+void residual(int type, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y,
               int64_t rows, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     const Residual<T> sum{static_cast<const T*>(x), static_cast<const T*>(branch),
                           static_cast<const T*>(bias), mask, static_cast<T*>(y)};
@@ -190,8 +190,8 @@ void residual(int slot, const void* x, const void* branch, const void* bias, con
   });
 }
 
-void dropout(int slot, const void* x, const MaskRows& mask, void* y, int64_t rows, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+void dropout(int type, const void* x, const MaskRows& mask, void* y, int64_t rows, cudaStream_t stream) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, grid_of_row_groups(rows, mask.cols, lanes<T>), dropout_groups<T>, static_cast<const T*>(x),
            mask, static_cast<T*>(y), rows, aligned(x, y) && whole_rows<T>(mask.cols));

@@ -1,23 +1,23 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "calls.h"
+#include "operations/calls.h"
 
-/// Starts kernels on operands that have been checked. `slot` is the dtype: f64, f32, bf16.
+/// Starts kernels on operands that have been checked. `type` is the dtype: f64, f32, bf16.
 namespace mindpipe::cuda {
 
-void add(int slot, const void* a, const void* b, void* sum, std::int64_t count, cudaStream_t stream);
-void maximum(int slot, const void* a, const void* b, void* largest, std::int64_t count, cudaStream_t stream);
-void accumulate(int slot, const void* part, void* total, std::int64_t count, cudaStream_t stream);
+void add(int type, const void* a, const void* b, void* sum, std::int64_t count, cudaStream_t stream);
+void maximum(int type, const void* a, const void* b, void* largest, std::int64_t count, cudaStream_t stream);
+void accumulate(int type, const void* part, void* total, std::int64_t count, cudaStream_t stream);
 void convert(int from, int to, const void* x, void* y, std::int64_t count, cudaStream_t stream);
 /// Elements of `size` bytes (1, 2, 4 or 8), each with these bits.
 void fill(int size, std::uint64_t bits, void* x, std::int64_t count, cudaStream_t stream);
-void swiglu(int slot, const void* gate_up, void* y, std::int64_t rows, std::int64_t cols,
+void swiglu(int type, const void* gate_up, void* y, std::int64_t rows, std::int64_t cols,
             cudaStream_t stream);
-void swiglu_backward(int slot, const void* dy, const void* gate_up, void* dgate_up, std::int64_t rows,
+void swiglu_backward(int type, const void* dy, const void* gate_up, void* dgate_up, std::int64_t rows,
                      std::int64_t cols, cudaStream_t stream);
-void residual(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y,
+void residual(int type, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y,
               std::int64_t rows, cudaStream_t stream);
-void dropout(int slot, const void* x, const MaskRows& mask, void* y, std::int64_t rows, cudaStream_t stream);
+void dropout(int type, const void* x, const MaskRows& mask, void* y, std::int64_t rows, cudaStream_t stream);
 
 }  // namespace mindpipe::cuda

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(group_threads)
     store(to, total, ending);
   };
   if (wide) add_all(Whole{});
-  else add_all(Part{static_cast<int>(shape.cols - j < size ? shape.cols - j : size)});
+  else add_all(Some{static_cast<int>(shape.cols - j < size ? shape.cols - j : size)});
 }
 
 }  // namespace
@@ -107,9 +107,9 @@ void embedding(int size, const std::int32_t* tokens, const void* table, const Ta
   else with(std::uint64_t{});
 }
 
-void add_positions(int slot, const void* x, const void* positions, const PositionCall& call, void* y,
+void add_positions(int type, const void* x, const void* positions, const PositionCall& call, void* y,
                    cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, grid_of_row_groups(call.samples * call.rows, call.cols, lanes<T>), add_position_groups<T>,
            static_cast<const T*>(x), static_cast<const T*>(positions), call, static_cast<T*>(y),
@@ -117,9 +117,9 @@ void add_positions(int slot, const void* x, const void* positions, const Positio
   });
 }
 
-void positions_backward(int slot, const void* dy, const PositionCall& call, void* dpositions,
+void positions_backward(int type, const void* dy, const PositionCall& call, void* dpositions,
                         cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, grid_of_row_groups(call.rows, call.cols, lanes<Wide<T>>), position_gradient_groups<T>,
            static_cast<const T*>(dy), call, static_cast<Wide<T>*>(dpositions),
@@ -127,9 +127,9 @@ void positions_backward(int slot, const void* dy, const PositionCall& call, void
   });
 }
 
-void add_by_row(int slot, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable,
+void add_by_row(int type, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable,
                 int64_t n, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     const Grid grid{blocks_for(n, group_threads / 32), group_threads, blocks_for(shape.cols, 32 * lanes<T>)};
     launch(stream, grid, add_token_rows<T>, sorted, static_cast<const T*>(dy), shape,

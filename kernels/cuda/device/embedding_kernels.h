@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Starts kernels on operands that have been checked. `slot` is the dtype: f64, f32, bf16.
+/// Starts kernels on operands that have been checked. `type` is the dtype: f64, f32, bf16.
 namespace mindpipe::cuda {
 
 /// A table [rows, cols] whose first row is token `first_row`.
@@ -19,9 +19,9 @@ void embedding(int size, const std::int32_t* tokens, const void* table, const Ta
 struct PositionCall {
   std::int64_t samples, rows, cols, first;
 };
-void add_positions(int slot, const void* x, const void* positions, const PositionCall& call, void* y,
+void add_positions(int type, const void* x, const void* positions, const PositionCall& call, void* y,
                    cudaStream_t stream);
-void positions_backward(int slot, const void* dy, const PositionCall& call, void* dpositions,
+void positions_backward(int type, const void* dy, const PositionCall& call, void* dpositions,
                         cudaStream_t stream);
 
 /// Tokens in order of their table row, in each row in the order of their coming. Rows are counted within the
@@ -36,7 +36,7 @@ inline constexpr std::int64_t most_sorted = std::int64_t{1} << 20;
 SortedTokens sort_tokens(const std::int32_t* tokens, std::int64_t n, const TableShape& shape, void* workspace,
                          cudaStream_t stream);
 /// dtable[row] += dy[token] for every token of the row, one after the other. dtable is f32, f64 beside f64.
-void add_by_row(int slot, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable,
+void add_by_row(int type, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable,
                 std::int64_t n, cudaStream_t stream);
 
 }  // namespace mindpipe::cuda

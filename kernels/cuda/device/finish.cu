@@ -18,20 +18,21 @@ MINDPIPE_DEVICE void write(float* to, std::int64_t i, float x) { to[i] = x; }
 MINDPIPE_DEVICE void write(Bf16* to, std::int64_t i, float x) { flash::put(to[i], x); }
 
 template <class A, class B, class T>
-__global__ void forward_elements(const A* sums, const B* bias, Curve curve, T* before, T* y,
+__global__ void forward_elements(const A* sums, const B* bias, Activation activation, T* before, T* y,
                                  std::int64_t count, std::int64_t cols) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   A x = sums[i];
   if (bias != nullptr) x += read(bias, i % cols);
   if (before != nullptr) write(before, i, x);
-  write(y, i, activated(curve, x));
+  write(y, i, activated(activation, x));
 }
 
 template <class A, class B, class T>
-__global__ void backward_elements(const A* sums, Curve curve, const B* before, T* dx, std::int64_t count) {
+__global__ void backward_elements(const A* sums, Activation activation, const B* before, T* dx,
+                                  std::int64_t count) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count) write(dx, i, sums[i] * derivative_at(curve, static_cast<A>(read(before, i))));
+  if (i < count) write(dx, i, sums[i] * derivative_at(activation, static_cast<A>(read(before, i))));
 }
 
 /// visit(a, b) with the pointers as what they are, among f32 and bf16.
@@ -54,13 +55,13 @@ void finish_forward(const Finish& f, cudaStream_t stream) {
     using A = std::remove_cv_t<std::remove_pointer_t<decltype(sums)>>;
     using B = std::remove_cv_t<std::remove_pointer_t<decltype(bias)>>;
     using T = std::remove_pointer_t<decltype(y)>;
-    launch(stream, grid_of(f), forward_elements<A, B, T>, sums, bias, f.curve, static_cast<T*>(f.before), y,
-           f.count, f.cols);
+    launch(stream, grid_of(f), forward_elements<A, B, T>, sums, bias, f.activation, static_cast<T*>(f.before),
+           y, f.count, f.cols);
   };
-  if (f.slot == 0)
+  if (f.result_type == 0)
     return run(static_cast<const double*>(f.sums), static_cast<const double*>(f.bias),
                static_cast<double*>(f.result));
-  with_pointers(f.bias, f.bias_slot, f.result, f.slot,
+  with_pointers(f.bias, f.bias_type, f.result, f.result_type,
                 [&](const auto* bias, auto* y) { run(static_cast<const float*>(f.sums), bias, y); });
 }
 
@@ -69,12 +70,12 @@ void finish_backward(const Finish& f, cudaStream_t stream) {
     using A = std::remove_cv_t<std::remove_pointer_t<decltype(sums)>>;
     using B = std::remove_cv_t<std::remove_pointer_t<decltype(before)>>;
     using T = std::remove_pointer_t<decltype(dx)>;
-    launch(stream, grid_of(f), backward_elements<A, B, T>, sums, f.curve, before, dx, f.count);
+    launch(stream, grid_of(f), backward_elements<A, B, T>, sums, f.activation, before, dx, f.count);
   };
-  if (f.slot == 0)
+  if (f.result_type == 0)
     return run(static_cast<const double*>(f.sums), static_cast<const double*>(f.before),
                static_cast<double*>(f.result));
-  with_pointers(f.before, f.before_slot, f.result, f.slot,
+  with_pointers(f.before, f.before_type, f.result, f.result_type,
                 [&](const auto* before, auto* dx) { run(static_cast<const float*>(f.sums), before, dx); });
 }
 

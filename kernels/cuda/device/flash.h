@@ -1,7 +1,7 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "attention_views.h"
+#include "operations/attention_views.h"
 
 /// Attention by kernels of our own: any length, mask and dropout, f32 and bf16, heads up to 256 wide. No
 /// scores leave the multiprocessor, nothing is added by atomics. `bf16`: the operands, else f32.

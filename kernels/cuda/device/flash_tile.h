@@ -1,8 +1,8 @@
 #pragma once
 #include <type_traits>
 
-#include "attention_views.h"
 #include "cuda/device/tile_sums.h"
+#include "operations/attention_views.h"
 
 /// What the attention kernels of this folder share: what a query sees, how a tile gets into shared memory,
 /// and the dropout mask of one.

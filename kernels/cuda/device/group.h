@@ -13,12 +13,12 @@ inline constexpr int lanes = static_cast<int>(16 / sizeof(T));
 
 /// How much of a group is there: all of it at an address that allows wide accesses, or its first elements.
 struct Whole {};
-struct Part {
+struct Some {
   int count;
 };
 
 __device__ inline bool there(Whole, int) { return true; }
-__device__ inline bool there(Part part, int k) { return k < part.count; }
+__device__ inline bool there(Some some, int k) { return k < some.count; }
 
 template <class A, int size>
 struct Group {
@@ -46,13 +46,13 @@ __device__ inline void move(const T* from, T* to, Whole) {
     reinterpret_cast<Piece*>(to)[p] = reinterpret_cast<const Piece*>(from)[p];
 }
 template <int size, class T>
-__device__ inline void move(const T* from, T* to, Part part) {
+__device__ inline void move(const T* from, T* to, Some some) {
 #pragma unroll
   for (int k = 0; k < size; ++k)
-    if (k < part.count) to[k] = from[k];
+    if (k < some.count) to[k] = from[k];
 }
 
-/// The same to memory that other threads read. A plain assignment of a whole piece is split into four stores
+/// Writes to memory that other threads read. A plain assignment of a whole piece is split into four stores
 /// of 4 bytes where the compiler has joined it with the other ending.
 template <int size, class T>
 __device__ inline void write(const T* from, T* to, Whole) {
@@ -62,8 +62,8 @@ __device__ inline void write(const T* from, T* to, Whole) {
     __stwb(reinterpret_cast<Piece*>(to) + p, reinterpret_cast<const Piece*>(from)[p]);
 }
 template <int size, class T>
-__device__ inline void write(const T* from, T* to, Part part) {
-  move<size>(from, to, part);
+__device__ inline void write(const T* from, T* to, Some some) {
+  move<size>(from, to, some);
 }
 
 /// A group as it lies in memory: what has been asked for and is not used yet, so that a thread can have much
@@ -107,10 +107,10 @@ __device__ inline void store(bf16* to, const Group<float, size>& group, Whole) {
   write<size / 2>(raw, reinterpret_cast<std::uint32_t*>(to), Whole{});
 }
 template <int size, class T, class A>
-__device__ inline void store(T* to, const Group<A, size>& group, Part part) {
+__device__ inline void store(T* to, const Group<A, size>& group, Some some) {
 #pragma unroll
   for (int k = 0; k < size; ++k)
-    if (k < part.count) put(to[k], group.x[k]);
+    if (k < some.count) put(to[k], group.x[k]);
 }
 
 /// a / b for numbers that are not negative; the usual short ones take a fifth of the time of long ones.
@@ -125,7 +125,7 @@ inline constexpr int group_threads = 256;
 inline Grid grid_of_groups(int64_t count, int size) {
   return {blocks_for(blocks_for(count, size), group_threads), group_threads};
 }
-/// The same for the rows of a matrix: a group lies in one row.
+/// Threads for the rows of a matrix, one group each: a group lies in one row.
 inline Grid grid_of_row_groups(int64_t rows, int64_t cols, int size) {
   return {blocks_for(rows * blocks_for(cols, size), group_threads), group_threads};
 }
@@ -134,15 +134,15 @@ __device__ inline int64_t thread_index() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
-/// In a grid of groups: calls body(first element, Whole or Part) for this thread's group, if it has one.
+/// In a grid of groups: calls body(first element, Whole or Some) for this thread's group, if it has one.
 template <int size, class Body>
 __device__ inline void for_group(int64_t count, bool aligned, const Body& body) {
   const int64_t i = thread_index() * size;
   if (i >= count) return;
   if (aligned && count - i >= size) body(i, Whole{});
-  else body(i, Part{static_cast<int>(count - i < size ? count - i : size)});
+  else body(i, Some{static_cast<int>(count - i < size ? count - i : size)});
 }
-/// In a grid of row groups: calls body(row, first column, Whole or Part). `aligned` also says that rows are
+/// In a grid of row groups: calls body(row, first column, Whole or Some). `aligned` also says that rows are
 /// whole groups.
 template <int size, class Body>
 __device__ inline void for_row_group(int64_t rows, int64_t cols, bool aligned, const Body& body) {
@@ -150,10 +150,10 @@ __device__ inline void for_row_group(int64_t rows, int64_t cols, bool aligned, c
   const int64_t row = quotient(index, in_row), j = (index - row * in_row) * size;
   if (row >= rows) return;
   if (aligned) body(row, j, Whole{});
-  else body(row, j, Part{static_cast<int>(cols - j < size ? cols - j : size)});
+  else body(row, j, Some{static_cast<int>(cols - j < size ? cols - j : size)});
 }
 
-/// In a block of `threads`: calls body(first element, group, Whole or Part) for groups t, t + threads, ... of
+/// In a block of `threads`: calls body(first element, group, Whole or Some) for groups t, t + threads, ... of
 /// thread t, in order; four are on their way at once.
 template <int threads, int size, class T, class Body>
 __device__ inline void for_groups_of_block(const T* from, int64_t count, bool aligned, const Body& body) {
@@ -169,9 +169,9 @@ __device__ inline void for_groups_of_block(const T* from, int64_t count, bool al
       for (int a = 0; a < ahead; ++a) body(i + a * stride, widened(raw[a]), Whole{});
     }
   for (; i < count; i += stride) {
-    const Part part{static_cast<int>(count - i < size ? count - i : size)};
-    if (aligned && part.count == size) body(i, load<size>(from + i, Whole{}), Whole{});
-    else body(i, load<size>(from + i, part), part);
+    const Some some{static_cast<int>(count - i < size ? count - i : size)};
+    if (aligned && some.count == size) body(i, load<size>(from + i, Whole{}), Whole{});
+    else body(i, load<size>(from + i, some), some);
   }
 }
 

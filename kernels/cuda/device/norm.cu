@@ -3,6 +3,8 @@
 #include "cuda/device/residual.h"
 #include "cuda/device/row_team.h"
 
+/// Norms by teams of threads, a row each. The formulas as plain loops: `norm` and `norm_backward` in
+/// tests/kernels/reference.h.
 namespace mindpipe::cuda {
 namespace {
 
@@ -168,7 +170,10 @@ __global__ void __launch_bounds__(most_threads) norm_gradient_rows(NormGradient<
   const A cols = static_cast<A>(norm.cols), mean_plain = norm.rms ? A(0) : sums.a / cols,
           mean_crossed = sums.b / cols;
   team.walk<in_registers, size>(norm.cols, [&](int v, int64_t j, auto ending) {
-    if constexpr (!in_registers) fetch_group(v, j, ending), widen_group(v, j, ending);
+    if constexpr (!in_registers) {
+      fetch_group(v, j, ending);
+      widen_group(v, j, ending);
+    }
     Group<A, size> d;
 #pragma unroll
     for (int k = 0; k < size; ++k) d.x[k] = (w[v].x[k] - mean_plain - h[v].x[k] * mean_crossed) * inverse;
@@ -206,17 +211,17 @@ void start(const Rows& rows, const NormCall& call, bool wide, cudaStream_t strea
 
 }  // namespace
 
-void norm(int slot, const void* x, const NormCall& call, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+void norm(int type, const void* x, const NormCall& call, cudaStream_t stream) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     start<T>(StoredRows<T>{static_cast<const T*>(x), call.cols}, call,
              aligned(x, call.gain, call.offset, call.y), stream);
   });
 }
 
-void residual_norm(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask,
+void residual_norm(int type, const void* x, const void* branch, const void* bias, const MaskRows& mask,
                    void* sum, const NormCall& call, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     const Residual<T> residual{static_cast<const T*>(x), static_cast<const T*>(branch),
                                static_cast<const T*>(bias), mask, static_cast<T*>(sum)};
@@ -225,10 +230,10 @@ void residual_norm(int slot, const void* x, const void* branch, const void* bias
   });
 }
 
-void norm_backward_input(int slot, bool rms, const void* dy, const void* x, const void* gain,
+void norm_backward_input(int type, bool rms, const void* dy, const void* x, const void* gain,
                          const void* statistics, const void* residual, void* dx, int64_t rows, int64_t cols,
                          cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     const NormGradient<T> norm{rms,
                                static_cast<const T*>(dy),

@@ -1,9 +1,9 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "calls.h"
+#include "operations/calls.h"
 
-/// Starts kernels on operands that have been checked. `slot` is the dtype: f64, f32, bf16.
+/// Starts kernels on operands that have been checked. `type` is the dtype: f64, f32, bf16.
 namespace mindpipe::cuda {
 
 struct NormCall {
@@ -13,21 +13,21 @@ struct NormCall {
   void *statistics, *y;
   std::int64_t rows, cols;
 };
-void norm(int slot, const void* x, const NormCall& call, cudaStream_t stream);
+void norm(int type, const void* x, const NormCall& call, cudaStream_t stream);
 /// `sum` = x + dropout(branch + bias), and its norm.
-void residual_norm(int slot, const void* x, const void* branch, const void* bias, const MaskRows& mask,
+void residual_norm(int type, const void* x, const void* branch, const void* bias, const MaskRows& mask,
                    void* sum, const NormCall& call, cudaStream_t stream);
-void norm_backward_input(int slot, bool rms, const void* dy, const void* x, const void* gain,
+void norm_backward_input(int type, bool rms, const void* dy, const void* x, const void* gain,
                          const void* statistics, const void* residual, void* dx, std::int64_t rows,
                          std::int64_t cols, cudaStream_t stream);
 
 /// Workspace that sums over rows need at least; with more they take fewer passes.
 std::size_t column_sums_workspace(const RowParts& shape);
 /// db[parts, cols] += column sums of dy
-void column_sums(int slot, const void* dy, void* db, const RowParts& shape, void* workspace,
+void column_sums(int type, const void* dy, void* db, const RowParts& shape, void* workspace,
                  std::size_t bytes, cudaStream_t stream);
 /// dgain += column sums of dy (x - mean) / deviation, doffset (may be none) += those of dy
-void norm_backward_parameters(int slot, const void* dy, const void* x, const void* statistics, void* dgain,
+void norm_backward_parameters(int type, const void* dy, const void* x, const void* statistics, void* dgain,
                               void* doffset, const RowParts& shape, void* workspace, std::size_t bytes,
                               cudaStream_t stream);
 
@@ -42,6 +42,6 @@ struct RotaryCall {
   std::int64_t n, rows, heads, first, count, width, first_position;
   bool inverse;
 };
-void rotary(int slot, const RotaryCall& call, const Frequencies& frequencies, cudaStream_t stream);
+void rotary(int type, const RotaryCall& call, const Frequencies& frequencies, cudaStream_t stream);
 
 }  // namespace mindpipe::cuda

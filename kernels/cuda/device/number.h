@@ -80,11 +80,11 @@ __device__ inline bool not_finite(double x) {
 }
 __device__ inline bool not_finite(float x) { return (__float_as_uint(x) & 0x7f800000u) == 0x7f800000u; }
 
-/// Calls work(number) with a number of the type that stands in this slot of arrays by dtype: f64, f32, bf16.
+/// Calls work(number) with a number of this type: 0 is f64, 1 f32, 2 bf16 (dtype_index).
 template <class Work>
-void with_number(int slot, const Work& work) {
-  if (slot == 0) work(double{});
-  else if (slot == 1) work(float{});
+void with_number(int type, const Work& work) {
+  if (type == 0) work(double{});
+  else if (type == 1) work(float{});
   else work(bf16{});
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <cuda_runtime.h>
 
-#include "attention_views.h"
+#include "operations/attention_views.h"
 
-/// What cuDNN leaves undefined where keys are padding, made what backend.h says. bf16 operands.
+/// What cuDNN leaves undefined where keys are padding, made what operations/attention.h says. bf16 operands.
 namespace mindpipe::cuda {
 
 /// lengths[0 .. samples) = length.

@@ -1,6 +1,6 @@
 #pragma once
-#include "calls.h"
 #include "cuda/device/group.h"
+#include "operations/calls.h"
 
 /// Philox4x32-10 of core/random.h, bit for bit the same words.
 namespace mindpipe::cuda {
@@ -58,7 +58,7 @@ struct Kept {
     }
   }
 };
-/// The same for row n of [samples, rows, cols] under the mask's window.
+/// The mask from column j of row n of [samples, rows, cols] under the mask's window.
 template <int size>
 __device__ inline Kept<size> kept(const MaskRows& mask, int64_t n, int64_t j) {
   const int64_t sample = quotient(n, mask.rows);

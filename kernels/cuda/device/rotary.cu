@@ -59,8 +59,8 @@ __global__ void rotary_pairs(RotaryCall call, const __grid_constant__ Frequencie
 
 }  // namespace
 
-void rotary(int slot, const RotaryCall& call, const Frequencies& frequencies, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+void rotary(int type, const RotaryCall& call, const Frequencies& frequencies, cudaStream_t stream) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     constexpr int size = pair_lanes<T>;
     const int64_t half = call.width / 2;

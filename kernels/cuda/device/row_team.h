@@ -40,7 +40,7 @@ struct Team {
             threadIdx.x / static_cast<unsigned>(threads_of_a_row)),
         there(row < rows) {}
 
-  /// Calls body(v, first column, Whole or Part) for this thread's groups of the row; where the row is held, v
+  /// Calls body(v, first column, Whole or Some) for this thread's groups of the row; where the row is held, v
   /// counts to held_groups.
   template <bool in_registers, int size, class Body>
   __device__ void walk(int64_t cols, const Body& body) const {
@@ -53,7 +53,7 @@ struct Team {
       }
     } else {
       for (int64_t j = static_cast<int64_t>(rank) * size; j < cols; j += static_cast<int64_t>(threads) * size)
-        body(0, j, Part{static_cast<int>(cols - j < size ? cols - j : size)});
+        body(0, j, Some{static_cast<int>(cols - j < size ? cols - j : size)});
     }
   }
 };

@@ -133,9 +133,11 @@ SortedTokens sort_tokens(const std::int32_t* tokens, int64_t n, const TableShape
            static_cast<const std::uint32_t*>(order), n, shift, static_cast<const std::uint32_t*>(counts),
            other_rows, other_order);
     std::uint32_t* kept = rows;
-    rows = other_rows, other_rows = kept;
+    rows = other_rows;
+    other_rows = kept;
     kept = order;
-    order = other_order, other_order = kept;
+    order = other_order;
+    other_order = kept;
   }
   return {rows, order};
 }

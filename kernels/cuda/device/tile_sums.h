@@ -133,7 +133,10 @@ struct WarpSums<float, cols> {
       MINDPIPE_UNROLL
       for (int j = 0; j < count / rows; ++j) {
         const float4 four = *reinterpret_cast<const float4*>(b + col_of(j) * b_pitch + d);
-        right[j][0] = four.x, right[j][1] = four.y, right[j][2] = four.z, right[j][3] = four.w;
+        right[j][0] = four.x;
+        right[j][1] = four.y;
+        right[j][2] = four.z;
+        right[j][3] = four.w;
       }
       multiply(a + d, a_pitch, right);
     }

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(group_threads)
   for (int64_t i = thread_index() * size; i < count; i += stride) {
     const auto a = wide && count - i >= size
                        ? load<size>(x + i, Whole{})
-                       : load<size>(x + i, Part{static_cast<int>(count - i < size ? count - i : size)});
+                       : load<size>(x + i, Some{static_cast<int>(count - i < size ? count - i : size)});
 #pragma unroll
     for (int k = 0; k < size; ++k) here += not_finite(a.x[k]) ? 1 : 0;
   }
@@ -64,8 +64,8 @@ __global__ void __launch_bounds__(group_threads)
   if (threadIdx.x == 0) totals[blockIdx.x] = total;
 }
 
-__global__ void decide_alone(StepRule rule, const double* sums, double* decision) {
-  if (threadIdx.x == 0) decide_step(rule, sums[0], sums[1], decision);
+__global__ void clip_and_scale_alone(StepRule rule, const double* sums, double* decision) {
+  if (threadIdx.x == 0) clip_and_scale_step(rule, sums[0], sums[1], decision);
 }
 
 /// What a rule's numbers are in the dtype of the masters.
@@ -144,17 +144,17 @@ constexpr int64_t most_counting_blocks = 2048;  ///< enough to fill a GPU; each 
 
 }  // namespace
 
-void sum_squares(int slot, const void* x, int64_t count, int64_t chunk, double* sums, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+void sum_squares(int type, const void* x, int64_t count, int64_t chunk, double* sums, cudaStream_t stream) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     launch(stream, Grid{blocks_for(count, chunk), group_threads}, sum_squares_chunks<T>,
            static_cast<const T*>(x), count, chunk, sums, aligned(x));
   });
 }
 
-void count_not_finite(int slot, const void* x, int64_t count, unsigned long long* found,
+void count_not_finite(int type, const void* x, int64_t count, unsigned long long* found,
                       cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     Grid grid = grid_of_groups(count, lanes<T>);
     grid.x = grid.x < most_counting_blocks ? grid.x : most_counting_blocks;
@@ -162,21 +162,21 @@ void count_not_finite(int slot, const void* x, int64_t count, unsigned long long
   });
 }
 
-void sum_spans(int slot, const void* x, const std::int32_t* spans, double* totals, int64_t count,
+void sum_spans(int type, const void* x, const std::int32_t* spans, double* totals, int64_t count,
                cudaStream_t stream) {
   const Grid grid{count, group_threads};
-  if (slot == 0)
+  if (type == 0)
     launch(stream, grid, sum_spans_in_order<double>, static_cast<const double*>(x), spans, totals);
   else launch(stream, grid, sum_spans_in_order<float>, static_cast<const float*>(x), spans, totals);
 }
 
-void decide(const StepRule& rule, const double* sums, double* decision, cudaStream_t stream) {
-  launch(stream, Grid{1, 32}, decide_alone, rule, sums, decision);
+void clip_and_scale(const StepRule& rule, const double* sums, double* decision, cudaStream_t stream) {
+  launch(stream, Grid{1, 32}, clip_and_scale_alone, rule, sums, decision);
 }
 
-void adamw(int slot, const AdamWStep& step, const double* decision, const void* gradient, void* master,
+void adamw(int type, const AdamWStep& step, const double* decision, const void* gradient, void* master,
            void* m, void* v, void* value, int64_t count, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     using A = Wide<T>;
     const AdamWIn<A> in{static_cast<A>(step.keep),
@@ -192,9 +192,9 @@ void adamw(int slot, const AdamWStep& step, const double* decision, const void* 
   });
 }
 
-void sgd(int slot, const SgdStep& step, const double* decision, const void* gradient, void* master,
+void sgd(int type, const SgdStep& step, const double* decision, const void* gradient, void* master,
          void* velocity, void* value, int64_t count, cudaStream_t stream) {
-  with_number(slot, [&](auto number) {
+  with_number(type, [&](auto number) {
     using T = decltype(number);
     using A = Wide<T>;
     const SgdIn<A> in{static_cast<A>(step.rate), static_cast<A>(step.momentum), static_cast<A>(step.decay),

@@ -13,10 +13,10 @@ TEST_F(Cuda, AddsAndAccumulates) {
       const Mirror one = make.wide({n}, "one"), other = make.wide({n}, "other"),
                    largest = make.empty_wide({n});
       on_both(pairing(), {&sum, &total, &in_place, &largest}, 1, [&](Backend& backend, auto of) {
-        backend.maximum(of(one), of(other), of(largest));
-        backend.add(of(a), of(b), of(sum));
-        backend.accumulate(of(a), of(total));
-        backend.add(of(in_place), of(b), of(in_place));
+        backend.maximum({of(one), of(other), of(largest)});
+        backend.add({of(a), of(b), of(sum)});
+        backend.accumulate({of(a), of(total)});
+        backend.add({of(in_place), of(b), of(in_place)});
       });
       for (Operand& o : fetched({&sum, &total, &in_place, &largest})) all.push_back(std::move(o));
     }
@@ -33,8 +33,8 @@ TEST_F(Cuda, ConvertsAndFills) {
         bf16(pairing(), Operand({4099}, DType::bf16), skew);
     const Mirror filled = make.empty({1003});
     on_both(pairing(), {&f64, &f32, &bf16, &filled}, 0, [&](Backend& backend, auto of) {
-      for (const Mirror* to : {&f64, &f32, &bf16}) backend.convert(of(x), of(*to));
-      backend.fill(of(filled), -0.7);
+      for (const Mirror* to : {&f64, &f32, &bf16}) backend.convert({of(x), of(*to)});
+      backend.fill({of(filled), -0.7});
     });
     return fetched({&f64, &f32, &bf16, &filled});
   });
@@ -43,7 +43,7 @@ TEST_F(Cuda, ConvertsAndFills) {
 TEST_F(Cuda, FillsWholeNumbers) {
   for (DType dtype : {DType::i32, DType::u8}) {
     const Mirror x(pairing(), Operand({1001}, dtype), 1);
-    on_both(pairing(), {&x}, 0, [&](Backend& backend, auto of) { backend.fill(of(x), 7); });
+    on_both(pairing(), {&x}, 0, [&](Backend& backend, auto of) { backend.fill({of(x), 7}); });
   }
 }
 
@@ -53,7 +53,7 @@ TEST_F(Cuda, RoundsToBf16ToTheNearestAndTiesToEven) {
                                  0x7f800000, 0xff800000, 0,          0x80000000, 0x00008000};
   for (int i = 0; i < 17; ++i) bits.tensor().as<std::uint32_t>()[i] = cases[i % std::size(cases)];
   const Mirror x(pairing(), bits), y(pairing(), Operand({17}, DType::bf16));
-  on_both(pairing(), {}, 0, [&](Backend& backend, auto of) { backend.convert(of(x), of(y)); });
+  on_both(pairing(), {}, 0, [&](Backend& backend, auto of) { backend.convert({of(x), of(y)}); });
   EXPECT_TRUE(same_bits(y.fetched(), y.on_host()));
 }
 
@@ -65,8 +65,8 @@ TEST_F(Cuda, Swiglu) {
       const Mirror gate_up = make.random({9, 2 * cols}, "gate_up", 3), dy = make.random({9, cols}, "dy"),
                    y = make.empty({9, cols}), d = make.empty({9, 2 * cols});
       on_both(pairing(), {&y, &d}, 4, [&](Backend& backend, auto of) {
-        backend.swiglu(of(gate_up), of(y));
-        backend.swiglu_backward(of(dy), of(gate_up), of(d));
+        backend.swiglu({of(gate_up), of(y)});
+        backend.swiglu_backward({of(dy), of(gate_up), of(d)});
       });
       for (Operand& o : fetched({&y, &d})) all.push_back(std::move(o));
     }
@@ -88,12 +88,14 @@ TEST_F(Cuda, DropoutHasTheMaskOfTheCpu) {
                    in_place = make.random(shape, "in place");
       on_both(pairing(), {&dropped, &plain, &biased, &without, &copied, &in_place}, 1,
               [&](Backend& backend, auto of) {
-                backend.dropout(of(x), drop, window, of(dropped));
-                backend.dropout(of(x), {}, window, of(copied));
-                backend.residual(of(x), of(branch), {}, drop, window, of(plain));
-                backend.residual(of(x), of(branch), of(bias), drop, window, of(biased));
-                backend.residual(of(x), of(branch), of(bias), {}, window, of(without));
-                backend.residual(of(in_place), of(branch), of(bias), drop, window, of(in_place));
+                backend.dropout({of(x), drop, window, of(dropped)});
+                backend.dropout({of(x), {}, window, of(copied)});
+                backend.residual(
+                    {.x = of(x), .branch = of(branch), .dropout = drop, .window = window, .y = of(plain)});
+                backend.residual({of(x), of(branch), of(bias), drop, window, of(biased)});
+                backend.residual(
+                    {.x = of(x), .branch = of(branch), .bias = of(bias), .window = window, .y = of(without)});
+                backend.residual({of(in_place), of(branch), of(bias), drop, window, of(in_place)});
               });
       const Operand got = dropped.fetched();
       for (std::int64_t i = 0; i < x.count(); ++i)

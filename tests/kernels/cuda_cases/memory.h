@@ -43,7 +43,7 @@ TEST_F(Cuda, MarksTellHowLongAQueueTook) {
   const Mirror x(pairing(), Operand({n}, DType::f32));
   gpu.keep_marks(5);
   const std::uint64_t lost = gpu.mark(0), first = gpu.mark(0);
-  for (int i = 0; i < 50; ++i) gpu.fill(x.device(), i);
+  for (int i = 0; i < 50; ++i) gpu.fill({x.device(), i});
   const std::uint64_t then = gpu.mark(0);
   gpu.wait(1, gpu.record(0));
   const std::uint64_t elsewhere = gpu.mark(1), last = gpu.mark(0), newest = gpu.mark(0);
@@ -59,8 +59,8 @@ TEST_F(Cuda, RefusesOperandsThatDoNotFit) {
   const Mirror a(pairing(), Operand({8}, DType::f32)), shorter(pairing(), Operand({7}, DType::f32)),
       ids(pairing(), Operand({8}, DType::i32));
   Backend& gpu = *pairing().gpu;
-  EXPECT_THROW(gpu.add(a.device(), shorter.device(), a.device()), Error);
-  EXPECT_THROW(gpu.add(ids.device(), ids.device(), ids.device()), Error);
+  EXPECT_THROW(gpu.add({a.device(), shorter.device(), a.device()}), Error);
+  EXPECT_THROW(gpu.add({ids.device(), ids.device(), ids.device()}), Error);
   EXPECT_THROW(gpu.use_queue(17), Error);
   gpu.use_queue(3);
   EXPECT_THROW(gpu.count_not_finite(a.device()), Error) << "the workspace belongs to the compute queue";

@@ -23,11 +23,16 @@ TEST_F(Cuda, NormOfRowsOfAnyLength) {
         const bool with_offset = kind == NormKind::layer;
         on_both(pairing(), {&statistics, &y, &dx, &in_place}, cols == 1 ? 1000 : 8,
                 [&](Backend& backend, auto of) {
-                  backend.norm(kind, of(x), of(gain), with_offset ? of(offset) : Tensor{}, 1e-5,
-                               of(statistics), of(y));
-                  backend.norm_backward_input(kind, of(dy), of(x), of(gain), of(statistics), {}, of(dx));
-                  backend.norm_backward_input(kind, of(dy), of(x), of(gain), of(statistics), of(in_place),
-                                              of(in_place));
+                  backend.norm({kind, of(x), of(gain), with_offset ? of(offset) : Tensor{}, 1e-5,
+                                of(statistics), of(y)});
+                  backend.norm_backward_input({.kind = kind,
+                                               .dy = of(dy),
+                                               .x = of(x),
+                                               .gain = of(gain),
+                                               .statistics = of(statistics),
+                                               .dx = of(dx)});
+                  backend.norm_backward_input(
+                      {kind, of(dy), of(x), of(gain), of(statistics), of(in_place), of(in_place)});
                 });
         for (Operand& o : fetched({&statistics, &y, &dx, &in_place})) all.push_back(std::move(o));
       }
@@ -46,15 +51,28 @@ TEST_F(Cuda, ResidualNormIsTheSumAndItsNorm) {
                    bias = make.random({cols}, "bias"), gain = make.random({cols}, "gain");
       const Mirror sum = make.empty(shape), statistics = make.empty_wide({4, 2}), y = make.empty(shape);
       on_both(pairing(), {&sum, &statistics, &y}, cols == 1 ? 4000 : 16, [&](Backend& backend, auto of) {
-        backend.residual_norm(of(x), of(branch), of(bias), drop, window, of(sum), NormKind::layer, of(gain),
-                              {}, 1e-5, of(statistics), of(y));
+        backend.residual_norm({.x = of(x),
+                               .branch = of(branch),
+                               .bias = of(bias),
+                               .dropout = drop,
+                               .window = window,
+                               .y = of(sum),
+                               .kind = NormKind::layer,
+                               .gain = of(gain),
+                               .epsilon = 1e-5,
+                               .statistics = of(statistics),
+                               .normed = of(y)});
       });
       // The very bits of one after the other.
       const Mirror sum_alone = make.empty(shape), statistics_alone = make.empty_wide({4, 2}),
                    y_alone = make.empty(shape);
-      pairing().gpu->residual(x.device(), branch.device(), bias.device(), drop, window, sum_alone.device());
-      pairing().gpu->norm(NormKind::layer, sum_alone.device(), gain.device(), {}, 1e-5,
-                          statistics_alone.device(), y_alone.device());
+      pairing().gpu->residual({x.device(), branch.device(), bias.device(), drop, window, sum_alone.device()});
+      pairing().gpu->norm({.kind = NormKind::layer,
+                           .x = sum_alone.device(),
+                           .gain = gain.device(),
+                           .epsilon = 1e-5,
+                           .statistics = statistics_alone.device(),
+                           .y = y_alone.device()});
       EXPECT_TRUE(same_bits(sum.fetched(), sum_alone.fetched()));
       EXPECT_TRUE(same_bits(statistics.fetched(), statistics_alone.fetched()));
       EXPECT_TRUE(same_bits(y.fetched(), y_alone.fetched()));
@@ -73,17 +91,25 @@ TEST_F(Cuda, ARowHasTheSameBitsBesideOthersAndAlone) {
       const Mirror statistics = make.empty_wide({6, 2}), y = make.empty({6, cols}),
                    dx = make.empty({6, cols});
       Backend& gpu = *pairing().gpu;
-      gpu.norm(NormKind::layer, x.device(), gain.device(), gain.device(), 1e-5, statistics.device(),
-               y.device());
-      gpu.norm_backward_input(NormKind::layer, dy.device(), x.device(), gain.device(), statistics.device(),
-                              {}, dx.device());
+      gpu.norm(
+          {NormKind::layer, x.device(), gain.device(), gain.device(), 1e-5, statistics.device(), y.device()});
+      gpu.norm_backward_input({.kind = NormKind::layer,
+                               .dy = dy.device(),
+                               .x = x.device(),
+                               .gain = gain.device(),
+                               .statistics = statistics.device(),
+                               .dx = dx.device()});
       for (std::int64_t n : {0, 3, 5}) {
         const Mirror statistics_alone = make.empty_wide({1, 2}), y_alone = make.empty({1, cols}),
                      dx_alone = make.empty({1, cols});
-        gpu.norm(NormKind::layer, x.device().row_range(n, 1), gain.device(), gain.device(), 1e-5,
-                 statistics_alone.device(), y_alone.device());
-        gpu.norm_backward_input(NormKind::layer, dy.device().row_range(n, 1), x.device().row_range(n, 1),
-                                gain.device(), statistics_alone.device(), {}, dx_alone.device());
+        gpu.norm({NormKind::layer, x.device().row_range(n, 1), gain.device(), gain.device(), 1e-5,
+                  statistics_alone.device(), y_alone.device()});
+        gpu.norm_backward_input({.kind = NormKind::layer,
+                                 .dy = dy.device().row_range(n, 1),
+                                 .x = x.device().row_range(n, 1),
+                                 .gain = gain.device(),
+                                 .statistics = statistics_alone.device(),
+                                 .dx = dx_alone.device()});
         EXPECT_TRUE(same_bits(y_alone.fetched(), y.fetched().tensor().row_range(n, 1)));
         EXPECT_TRUE(same_bits(dx_alone.fetched(), dx.fetched().tensor().row_range(n, 1)));
       }
@@ -106,11 +132,14 @@ TEST_F(Cuda, SumsOverRowsPartByPart) {
                    doffset = make.wide(sums, "doffset"), dgain_only = make.wide(sums, "only");
       on_both(pairing(), {&db, &dgain, &doffset, &dgain_only}, 4.0 * static_cast<double>(c.rows),
               [&](Backend& backend, auto of) {
-                backend.bias_backward(of(dy), of(db));
-                backend.norm_backward_parameters(NormKind::layer, of(dy), of(x), of(statistics), of(dgain),
-                                                 of(doffset));
-                backend.norm_backward_parameters(NormKind::rms, of(dy), of(x), of(statistics), of(dgain_only),
-                                                 {});
+                backend.bias_backward({of(dy), of(db)});
+                backend.norm_backward_parameters(
+                    {NormKind::layer, of(dy), of(x), of(statistics), of(dgain), of(doffset)});
+                backend.norm_backward_parameters({.kind = NormKind::rms,
+                                                  .dy = of(dy),
+                                                  .x = of(x),
+                                                  .statistics = of(statistics),
+                                                  .dgain = of(dgain_only)});
               });
       for (Operand& o : fetched({&db, &dgain, &doffset, &dgain_only})) all.push_back(std::move(o));
     }
@@ -123,10 +152,10 @@ TEST_F(Cuda, APartOfTheSequenceAloneGivesTheBitsOfItsPart) {
   for (DType dtype : {DType::f32, DType::bf16}) {
     const Maker make{pairing(), dtype, 0};
     const Mirror dy = make.random({1, rows, cols}, "dy"), db(pairing(), Operand({parts, cols}, DType::f32));
-    pairing().gpu->bias_backward(dy.device(), db.device());
+    pairing().gpu->bias_backward({dy.device(), db.device()});
     for (std::int64_t p = 0; p < parts; ++p) {
       const Mirror alone(pairing(), Operand({1, cols}, DType::f32));
-      pairing().gpu->bias_backward(dy.device().row_range(p * in_part, in_part), alone.device());
+      pairing().gpu->bias_backward({dy.device().row_range(p * in_part, in_part), alone.device()});
       EXPECT_TRUE(same_bits(alone.fetched(), db.fetched().tensor().row_range(p, 1)));
     }
   }
@@ -140,8 +169,8 @@ TEST_F(Cuda, RotaryTurnsHeadsAndBack) {
       const Mirror turned = make.random({2, 5, 4, width}, "heads"),
                    back = make.random({2, 5, 4, width}, "heads");
       on_both(pairing(), {&turned, &back}, 2, [&](Backend& backend, auto of) {
-        backend.rotary({of(turned), 1, 2}, 10000, 3, false);
-        backend.rotary({of(back), 0, 4}, 500, 70000, true);
+        backend.rotary({{of(turned), 1, 2}, 10000, 3, false});
+        backend.rotary({{of(back), 0, 4}, 500, 70000, true});
       });
       for (Operand& o : fetched({&turned, &back})) all.push_back(std::move(o));
     }

@@ -32,8 +32,9 @@ TEST_F(Cuda, EmbeddingAndItsGradientInTheOrderOfTheTokens) {
           table = make.random({c.rows, c.cols}, "table"), dy = make.random({c.n, c.cols}, "dy");
       const Mirror y = make.empty({c.n, c.cols}), dtable = make.wide({c.rows, c.cols}, "dtable");
       on_both(pairing(), {&y, &dtable}, 1, [&](Backend& backend, auto of) {
-        backend.embedding(of(tokens), of(table), c.first, of(y));
-        backend.embedding_backward(of(tokens), of(dy), c.first, of(dtable));
+        backend.embedding({of(tokens), of(table), c.first, of(y)});
+        backend.embedding_backward(
+            {.tokens = of(tokens), .dy = of(dy), .first_row = c.first, .dtable = of(dtable)});
       });
       EXPECT_TRUE(same_bits(y.fetched(), y.on_host()));
       EXPECT_TRUE(same_bits(dtable.fetched(), dtable.on_host())) << "both add one token after the other";
@@ -52,8 +53,9 @@ TEST_F(Cuda, Positions) {
       const Mirror x = make.random({3, 4, cols}, "x"), positions = make.random({12, cols}, "positions"),
                    y = make.empty({3, 4, cols}), d = make.wide({12, cols}, "d");
       on_both(pairing(), {&y, &d}, 1, [&](Backend& backend, auto of) {
-        backend.add_positions(of(x), of(positions), window, 5, of(y));
-        backend.positions_backward(of(x), window, 5, of(d));
+        backend.add_positions(
+            {.x = of(x), .positions = of(positions), .window = window, .first_position = 5, .y = of(y)});
+        backend.positions_backward({of(x), window, 5, of(d)});
       });
       for (Operand& o : fetched({&y, &d})) all.push_back(std::move(o));
     }
@@ -79,15 +81,15 @@ TEST_F(Cuda, ClassifierOverAShardOfTheVocabulary) {
                    dlogits = make.empty({rows, c.cols}), in_place = make.wide({rows, c.cols}, "logits");
       on_both(pairing(), {&maximum, &sums, &of_target, &total, &losses, &dlogits, &in_place}, 64,
               [&](Backend& backend, auto of) {
-                backend.row_maximum(of(logits), c.valid, of(maximum));
-                backend.row_sums(of(logits), c.valid, c.first, of(targets), of(maximum), of(sums),
-                                 of(of_target), of(total));
-                backend.cross_entropy(of(targets), of(maximum), of(sums), of(of_target), of(total), 0.1, 4300,
-                                      of(losses));
-                backend.cross_entropy_backward(of(logits), c.valid, c.first, of(targets), of(maximum),
-                                               of(sums), 3.0, 0.1, 4300, of(dlogits));
-                backend.cross_entropy_backward(of(in_place), c.valid, c.first, of(targets), of(maximum),
-                                               of(sums), 3.0, 0.1, 4300, of(in_place));
+                backend.row_maximum({of(logits), c.valid, of(maximum)});
+                backend.softmax_sums({of(logits), c.valid, c.first, of(targets), of(maximum), of(sums),
+                                      of(of_target), of(total)});
+                backend.cross_entropy(
+                    {of(targets), of(maximum), of(sums), of(of_target), of(total), 0.1, 4300, of(losses)});
+                backend.cross_entropy_backward({of(logits), c.valid, c.first, of(targets), of(maximum),
+                                                of(sums), 3.0, 0.1, 4300, of(dlogits)});
+                backend.cross_entropy_backward({of(in_place), c.valid, c.first, of(targets), of(maximum),
+                                                of(sums), 3.0, 0.1, 4300, of(in_place)});
               });
       EXPECT_TRUE(same_bits(maximum.fetched(), maximum.on_host()));
       for (Operand& o : fetched({&maximum, &sums, &of_target, &total, &losses, &dlogits, &in_place}))

@@ -10,8 +10,8 @@ TEST_F(Cuda, SumsOfSquaresByChunks) {
     for (std::int64_t n : {1, 16384, 40003}) {
       const Mirror x = make.random({n}, "x"),
                    sums(pairing(), Operand({(n + statistics_chunk - 1) / statistics_chunk}, DType::f64));
-      pairing().cpu->sum_squares(x.host(), sums.host());
-      pairing().gpu->sum_squares(x.device(), sums.device());
+      pairing().cpu->sum_squares({x.host(), sums.host()});
+      pairing().gpu->sum_squares({x.device(), sums.device()});
       const Operand got = sums.fetched();
       for (std::int64_t i = 0; i < got.count(); ++i)
         EXPECT_NEAR(got[i], sums.on_host()[i], 1e-5 * sums.on_host()[i]);
@@ -55,13 +55,24 @@ TEST_F(Cuda, Updates) {
                                              &velocity,     &sgd_value, &plain_master};
     on_both(pairing(), outputs, 4, [&](Backend& backend, auto of) {
       const AdamW rule{.rate = 0.01f, .decay = 0.1f};
-      backend.adamw(rule, of(made), of(g), of(master), of(m), of(v), of(value));
-      backend.adamw(rule, of(made), of(g), of(master_alone), of(m_alone), of(v_alone), {});
-      backend.sgd({.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f, .nesterov = true}, of(made), of(g),
-                  of(sgd_master), of(velocity), of(sgd_value));
-      backend.sgd({.rate = 0.1f}, of(made), of(g), of(plain_master), {}, {});
-      backend.adamw(rule, of(none), of(g), of(sgd_master), of(velocity), of(plain_master), of(sgd_value));
-      backend.sgd({.rate = 0.1f}, of(none), of(g), of(plain_master), {}, {});
+      backend.adamw({rule, of(made), of(g), of(master), of(m), of(v), of(value)});
+      backend.adamw({.rule = rule,
+                     .decision = of(made),
+                     .gradient = of(g),
+                     .master = of(master_alone),
+                     .m = of(m_alone),
+                     .v = of(v_alone)});
+      backend.sgd({{.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f, .nesterov = true},
+                   of(made),
+                   of(g),
+                   of(sgd_master),
+                   of(velocity),
+                   of(sgd_value)});
+      backend.sgd(
+          {.rule = {.rate = 0.1f}, .decision = of(made), .gradient = of(g), .master = of(plain_master)});
+      backend.adamw({rule, of(none), of(g), of(sgd_master), of(velocity), of(plain_master), of(sgd_value)});
+      backend.sgd(
+          {.rule = {.rate = 0.1f}, .decision = of(none), .gradient = of(g), .master = of(plain_master)});
     });
     return fetched(outputs);
   });
@@ -73,8 +84,9 @@ TEST_F(Cuda, AddsSpansInOrderAndDecidesAsTheCpuDoes) {
       const Mirror x(pairing(), Operand::random({1700}, dtype, "losses")),
           spans(pairing(), Operand::tokens({0, 1700, 9, 9, 300, 813, 5, 6})),
           totals(pairing(), Operand({4}, DType::f64));
-      on_both(pairing(), {}, 1,
-              [&](Backend& backend, auto of) { backend.sum_spans(of(x), of(spans), of(totals)); });
+      on_both(pairing(), {}, 1, [&](Backend& backend, auto of) {
+        backend.sum_spans({of(x), of(spans), of(totals)});
+      });
       EXPECT_TRUE(same_bits(totals.fetched(), totals.on_host())) << name_of(dtype);
     }
     const Mirror decision(pairing(), Operand({Decision::places}, DType::f64));
@@ -84,8 +96,10 @@ TEST_F(Cuda, AddsSpansInOrderAndDecidesAsTheCpuDoes) {
       numbers.set(0, loss), numbers.set(1, squares);
       const Mirror sums(pairing(), numbers);
       on_both(pairing(), {&decision}, 1, [&](Backend& backend, auto of) {
-        backend.decide({.loss_factor = 1.0 / 64, .valid = valid, .clip = 3, .beta1 = 0.9f, .beta2 = 0.999f},
-                       of(sums), of(decision));
+        backend.clip_and_scale(
+            {{.loss_factor = 1.0 / 64, .valid = valid, .clip = 3, .beta1 = 0.9f, .beta2 = 0.999f},
+             of(sums),
+             of(decision)});
       });
     }
   });

@@ -105,11 +105,16 @@ void run_block(const std::function<void()>& body) {
   block.all = Meeting{};
   for (bool moved = true; moved;) {
     moved = false;
-    while (block.begun < block.threads) resume(idle_fiber()), moved = true;
+    while (block.begun < block.threads) {
+      resume(idle_fiber());
+      moved = true;
+    }
     for (std::size_t i = 0; i < block.fibers.size(); ++i) {
       Fiber& fiber = *block.fibers[backwards ? block.fibers.size() - 1 - i : i];
-      if (fiber.waits_at != nullptr && fiber.waits_at->held > fiber.meeting_number)
-        resume(fiber), moved = true;
+      if (fiber.waits_at != nullptr && fiber.waits_at->held > fiber.meeting_number) {
+        resume(fiber);
+        moved = true;
+      }
     }
   }
   for (const auto& fiber : block.fibers)

@@ -139,7 +139,10 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   } else {
     on_host::put(stream, [=] { std::memmove(to, from, bytes); });
   }
-  if (target == Place::ordinary) ++halts, run_all(stream);  // such a copy returns when it is over
+  if (target == Place::ordinary) {  // such a copy returns when it is over
+    ++halts;
+    run_all(stream);
+  }
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
@@ -161,7 +164,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return ++halts, run_all(stream), cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  ++halts;
+  run_all(stream);
+  return cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event->recorded != 0) stream->work.push_back({{}, event, event->recorded});
   return cudaSuccess;

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdint>
 
-/// How a step is decided: plain arithmetic for either device.
+/// How gradients are scaled and clipped, or their step skipped: plain arithmetic for either device.
 #ifdef __CUDACC__
 #define MINDPIPE_EITHER_DEVICE __host__ __device__
 #else
@@ -34,10 +34,11 @@ struct StepRule {
   float beta1 = 0, beta2 = 0;  ///< AdamW's
 };
 
-/// From the step's loss, summed over tokens, and its gradient's square. A step without a valid token, or
+/// Decides a step from its loss, summed over tokens, and its gradient's square: how far gradients are scaled
+/// down, whether they are applied at all. A step without a valid token, or
 /// whose gradient is not finite, is skipped and not counted.
-MINDPIPE_EITHER_DEVICE inline void decide_step(const StepRule& rule, double loss, double squares,
-                                               double* decision) {
+MINDPIPE_EITHER_DEVICE inline void clip_and_scale_step(const StepRule& rule, double loss, double squares,
+                                                       double* decision) {
   const bool is_finite = squares - squares == 0;
   const double whole = rule.valid == 0 ? 0 : 1 / (rule.loss_factor * rule.valid),
                norm = sqrt(squares) * whole;

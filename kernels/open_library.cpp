@@ -1,4 +1,4 @@
-#include "cuda/open_library.h"
+#include "open_library.h"
 
 #include <dlfcn.h>
 

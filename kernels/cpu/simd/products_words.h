@@ -3,33 +3,33 @@
 
 #include "cpu/simd/vector.h"
 
-/// A packed factor of a product consists of slots of 32 bits. A unit says what a slot holds, how slots are
-/// read from a factor, and how a slot of a meets sixteen of b.
+/// A packed factor of a product consists of words of 32 bits. A class of words says what a word holds, how
+/// words are read from a factor, and how a word of a meets sixteen of b.
 namespace mindpipe::MINDPIPE_ISA::products {
 
 struct MultiplyAdd {
   static MINDPIPE_INLINE Vector meet(Vector a, Vector b, Vector sum) { return multiply_add(a, b, sum); }
 };
 
-/// A slot is one depth, widened to f32.
+/// A word is one depth, widened to f32.
 template <class T>
 struct Singles {
   using Value = T;
   using Arithmetic = MultiplyAdd;
   static constexpr int depths = 1;
-  /// Sixteen slots of a row, zero from `depth` on.
+  /// Sixteen words of a row, zero from `depth` on.
   static MINDPIPE_INLINE Vector along(const T* row, int depth) {
     return depth >= lanes ? load(row) : load(row, depth);
   }
-  /// A slot of each of sixteen rows of a depth-first factor, zero from row `count` on.
+  /// A word of each of sixteen rows of a depth-first factor, zero from row `count` on.
   static MINDPIPE_INLINE Vector across(const T* row, std::int64_t, int, int count) {
     return count >= lanes ? load(row) : count > 0 ? load(row, count) : zero();
   }
 };
 
-/// A slot is two neighbouring depths in bf16, the first in the lower half; beyond the last depth there are
+/// A word is two neighbouring depths in bf16, the first in the lower half; beyond the last depth there are
 /// zeros.
-struct PairSlots {
+struct PairWords {
   using Value = std::uint16_t;
   static constexpr int depths = 2;
   static MINDPIPE_INLINE Vector along(const std::uint16_t* row, int depth) {
@@ -48,13 +48,13 @@ struct PairSlots {
   }
 };
 template <class PairArithmetic>
-struct Pairs : PairSlots {
+struct Pairs : PairWords {
   using Arithmetic = PairArithmetic;
 };
 
 #if MINDPIPE_ISA_LEVEL == 2
-/// The processor's own (AVX512_BF16). Written as an instruction: no flag of the compiler's that the rest of
-/// AVX-512 does without.
+/// A pair's product by the processor (AVX512_BF16). Written as an instruction: no flag of the compiler's that
+/// the rest of AVX-512 does without.
 struct PairInstruction {
   static MINDPIPE_INLINE Vector meet(Vector a, Vector b, Vector sum) {
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.part[0].v) : "v"(b.part[0].v), "v"(a.part[0].v));
@@ -63,8 +63,8 @@ struct PairInstruction {
 };
 #endif
 
-/// The same in plain C++, as the processors' manuals have it: a multiply-add of the second depths, then one
-/// of the first; denormal numbers count as zero wherever they appear.
+/// A pair's product in plain C++, as the processors' manuals have it: a multiply-add of the second depths,
+/// then one of the first; denormal numbers count as zero wherever they appear.
 struct PairModel {
   static __attribute__((noinline)) Vector meet(Vector a, Vector b, Vector sum) {
     float to[lanes];

@@ -18,8 +18,7 @@ struct RowParts {
   std::int64_t samples, rows, cols, parts;
 };
 
-/// backend.h's Activation, with the same numbers.
-enum class Curve : std::uint8_t { none, relu, gelu, silu };
+enum class Activation : std::uint8_t { none, relu, gelu, silu };  ///< gelu: the tanh form, as GPT-2 has it
 
 /// Logits [n, cols] of one shard of the vocabulary: columns [0, valid) count, the first is token
 /// `first_column`.

@@ -1,10 +1,13 @@
 #pragma once
 #include "core/tensor.h"
 
+/// What the checks of all operations share. Each operation has one struct of operands, in this folder: its
+/// formula, what may be none (what has a default), and a method that refuses operands that do not fit:
+/// `check()`, or `checked()` where kernels are told what it finds.
 namespace mindpipe {
 
-/// Kernels of one operation stand in an array by dtype: f64, f32, bf16.
-inline int slot(DType dtype) {
+/// Where the kernel for a dtype stands among those of one operation: f64, f32, bf16.
+inline int dtype_index(DType dtype) {
   MP_CHECK(dtype == DType::f64 || dtype == DType::f32 || dtype == DType::bf16, "no arithmetic on {}",
            name_of(dtype));
   return dtype == DType::f64 ? 0 : dtype == DType::f32 ? 1 : 2;
@@ -21,22 +24,23 @@ inline void require_count(const Tensor& t, std::int64_t count, const char* opera
   MP_CHECK(t.count() == count, "{}: {} is {} ({} elements are needed)", operation, name, to_string(t.shape),
            count);
 }
-/// An operand with this many elements of this dtype.
+/// Refuses an operand with another number of elements, or another dtype.
 inline void require(const Tensor& t, std::int64_t count, DType dtype, const char* operation,
                     const char* name) {
   require_count(t, count, operation, name);
   require_dtype(t, dtype, operation, name);
 }
 
-/// What sums over rows need to know of [samples, rows, cols]; a matrix is one sample.
-struct SampleRows {
-  std::int64_t samples, rows, cols;
+/// Which rows of the whole sequences a tensor [samples, rows, cols] holds: rows [first, first + rows) of
+/// `whole`.
+struct Window {
+  std::int64_t samples = 0, rows = 0, first = 0, whole = 0;
 };
-inline SampleRows sample_rows(const Tensor& t, const char* operation) {
-  MP_CHECK(t.shape.rank == 2 || t.shape.rank == 3, "{}: {} is neither [samples, rows, cols] nor a matrix",
-           operation, to_string(t.shape));
-  if (t.shape.rank == 2) return {1, t.shape[0], t.shape[1]};
-  return {t.shape[0], t.shape[1], t.shape[2]};
-}
+
+/// Heads [first, first + count) of a tensor [samples, rows, all heads, head width].
+struct Heads {
+  Tensor data;
+  int first = 0, count = 0;
+};
 
 }  // namespace mindpipe

@@ -2,25 +2,25 @@
 #include <cstdint>
 #include <cstring>
 
-/// Eight tiles of 16 rows of 64 bytes and the product of bf16 tiles. Two units of the same semantics: the
-/// processor's, and one in plain C++.
+/// Eight tiles of 16 rows of 64 bytes and the product of bf16 tiles. Twice with the same semantics:
+/// the processor's own, and in plain C++.
 namespace mindpipe::MINDPIPE_ISA::products {
 
-/// The unit of the processor (AMX). Written as instructions, because they must not move across accesses to
+/// The tiles of the processor (AMX). Written as instructions, because they must not move across accesses to
 /// memory.
-struct TileUnit {
+struct ProcessorTiles {
   struct alignas(64) Setting {
     std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
     std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
     std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   };
-  TileUnit() {
+  ProcessorTiles() {
     const Setting setting;
     __asm__ volatile("ldtilecfg %0" ::"m"(setting) : "memory");
   }
-  TileUnit(const TileUnit&) = delete;
-  TileUnit& operator=(const TileUnit&) = delete;
-  ~TileUnit() { __asm__ volatile("tilerelease" ::: "memory"); }
+  ProcessorTiles(const ProcessorTiles&) = delete;
+  ProcessorTiles& operator=(const ProcessorTiles&) = delete;
+  ~ProcessorTiles() { __asm__ volatile("tilerelease" ::: "memory"); }
 
   template <int t>
   void clear() {
@@ -41,9 +41,9 @@ struct TileUnit {
   }
 };
 
-/// The same in plain C++, as the processor's manual has it: an even and an odd chain of multiply-adds from
+/// Tiles in plain C++, as the processor's manual has them: an even and an odd chain of multiply-adds from
 /// zero, then c += even + odd; denormal numbers count as zero wherever they appear.
-class TileModel {
+class ModelTiles {
  public:
   template <int t>
   void clear() {

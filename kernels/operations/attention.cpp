@@ -1,4 +1,4 @@
-#include "attention_operands.h"
+#include "operations/attention.h"
 
 #include <cmath>
 
@@ -25,7 +25,7 @@ HeadsView view_of(const Heads& heads, const char* name, std::int64_t samples, st
           shape[1] * row, row};
 }
 
-/// A tensor that holds the heads of the call and nothing else.
+/// Says where the heads of a tensor lie that holds the heads of the call and nothing else.
 HeadsView view_of(const Tensor& tensor, const char* name, const AttentionCall& call, DType dtype) {
   MP_CHECK(tensor.count() == call.samples * call.queries * call.query_heads * call.width,
            "attention: {} is {} ([{}, {}, {}, {}] is needed)", name, to_string(tensor.shape), call.samples,
@@ -38,14 +38,13 @@ HeadsView view_of(const Tensor& tensor, const char* name, const AttentionCall& c
 
 }  // namespace
 
-AttentionCall attention_call(const AttentionQuestion& question, const Heads& q, const Heads& k,
-                             const Heads& v, const Tensor& log_sum, const Tensor& out) {
+AttentionCall AttentionOperands::checked() const {
   const DType dtype = q.data.dtype;
   MP_CHECK(dtype == DType::f64 || dtype == DType::f32 || dtype == DType::bf16,
            "attention: no arithmetic on {}", name_of(dtype));
-  MP_CHECK(question.queries > 0 && question.keys > 0, "attention: {} queries, {} keys (at least 1 of each)",
-           question.queries, question.keys);
-  MP_CHECK(question.scale > 0, "attention: scale {} (more than 0)", question.scale);
+  MP_CHECK(parameters.queries > 0 && parameters.keys > 0,
+           "attention: {} queries, {} keys (at least 1 of each)", parameters.queries, parameters.keys);
+  MP_CHECK(parameters.scale > 0, "attention: scale {} (more than 0)", parameters.scale);
   MP_CHECK(k.count > 0 && k.count == v.count && q.count % k.count == 0,
            "attention: {} query heads on {} key and {} value heads (equal groups are needed)", q.count,
            k.count, v.count);
@@ -54,19 +53,19 @@ AttentionCall attention_call(const AttentionQuestion& question, const Heads& q, 
   call.width = q.data.shape[3];
   call.query_heads = q.count;
   call.key_heads = k.count;
-  call.queries = question.queries;
-  call.keys = question.keys;
-  call.causal = question.causal;
-  call.scale = static_cast<double>(question.scale);
+  call.queries = parameters.queries;
+  call.keys = parameters.keys;
+  call.causal = parameters.causal;
+  call.scale = static_cast<double>(parameters.scale);
   call.q = view_of(q, "q", call.samples, call.queries, call.width, dtype);
   call.k = view_of(k, "k", call.samples, call.keys, call.width, dtype);
   call.v = view_of(v, "v", call.samples, call.keys, call.width, dtype);
   call.out = view_of(out, "out", call, dtype);
-  if (question.key_lengths) {
-    MP_CHECK(question.key_lengths.dtype == DType::i32 && question.key_lengths.count() == call.samples,
-             "attention: key lengths are {} {} (i32 [{}] is needed)", name_of(question.key_lengths.dtype),
-             to_string(question.key_lengths.shape), call.samples);
-    call.key_lengths = question.key_lengths.as<std::int32_t>();
+  if (parameters.key_lengths) {
+    MP_CHECK(parameters.key_lengths.dtype == DType::i32 && parameters.key_lengths.count() == call.samples,
+             "attention: key lengths are {} {} (i32 [{}] is needed)", name_of(parameters.key_lengths.dtype),
+             to_string(parameters.key_lengths.shape), call.samples);
+    call.key_lengths = parameters.key_lengths.as<std::int32_t>();
   }
   MP_CHECK(log_sum.count() == call.samples * call.query_heads * call.queries,
            "attention: log_sum is {} ([{}, {}, {}] is needed)", to_string(log_sum.shape), call.samples,
@@ -75,7 +74,7 @@ AttentionCall attention_call(const AttentionQuestion& question, const Heads& q, 
            "attention: log_sum is {} beside operands of {}", name_of(log_sum.dtype), name_of(dtype));
   call.log_sum = log_sum.data;
   call.log_sum_is_f64 = log_sum.dtype == DType::f64;
-  const Dropout& dropout = question.dropout;
+  const Dropout& dropout = parameters.dropout;
   const double probability = static_cast<double>(dropout.probability);
   MP_CHECK(probability >= 0 && probability < 1, "attention: dropout probability {} (at least 0, less than 1)",
            probability);
@@ -86,14 +85,12 @@ AttentionCall attention_call(const AttentionQuestion& question, const Heads& q, 
   call.sample = dropout.stream.sample;
   call.threshold = static_cast<std::uint32_t>(std::llround(probability * 0x1p32));
   call.kept_scale = 1.0 / (1.0 - probability);
-  call.head_offset = question.head_offset;
+  call.head_offset = parameters.head_offset;
   return call;
 }
 
-AttentionCall attention_backward_call(const AttentionQuestion& question, const Heads& q, const Heads& k,
-                                      const Heads& v, const Tensor& log_sum, const Tensor& out,
-                                      const Tensor& dout, const Heads& dq, const Heads& dk, const Heads& dv) {
-  AttentionCall call = attention_call(question, q, k, v, log_sum, out);
+AttentionCall AttentionBackwardOperands::checked() const {
+  AttentionCall call = forward().checked();
   const DType dtype = q.data.dtype;
   MP_CHECK(dq.count == q.count && dk.count == k.count && dv.count == v.count,
            "attention_backward: {}, {}, {} heads of gradients for {}, {}, {}", dq.count, dk.count, dv.count,

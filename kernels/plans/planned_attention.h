@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "attention_views.h"
 #include "core/memory.h"
 #include "core/tensor.h"
+#include "operations/attention_views.h"
 
 namespace mindpipe {
 

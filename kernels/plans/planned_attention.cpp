@@ -1,4 +1,4 @@
-#include "planned_attention.h"
+#include "plans/planned_attention.h"
 
 #include <algorithm>
 

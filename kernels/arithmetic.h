@@ -1,0 +1,75 @@
+#pragma once
+#include "operations/attention.h"
+#include "operations/classifier.h"
+#include "operations/embedding.h"
+#include "operations/products.h"
+#include "operations/rows.h"
+#include "operations/updates.h"
+
+/// Every operation by its name and its operands, which stand in operations/ with the formula. Whoever has a
+/// method for each of them writes MINDPIPE_OPERATIONS(each), where each(name, Operands) declares one.
+#define MINDPIPE_OPERATIONS(each) MINDPIPE_LIBRARY_OPERATIONS(each) MINDPIPE_OWN_OPERATIONS(each)
+
+// clang-format off
+/// What a device's own library may do: products and attention.
+#define MINDPIPE_LIBRARY_OPERATIONS(each) \
+  each(linear, LinearOperands)                               \
+  each(linear_backward_input, LinearBackwardInputOperands)   \
+  each(linear_backward_weight, LinearBackwardWeightOperands) \
+  each(attention, AttentionOperands)                         \
+  each(attention_backward, AttentionBackwardOperands)
+
+/// What kernels of our own do on every device.
+#define MINDPIPE_OWN_OPERATIONS(each) \
+  each(swiglu, SwigluOperands)                                   \
+  each(swiglu_backward, SwigluBackwardOperands)                  \
+  each(residual, ResidualOperands)                               \
+  each(dropout, DropoutOperands)                                 \
+  each(add, AddOperands)                                         \
+  each(maximum, MaximumOperands)                                 \
+  each(accumulate, AccumulateOperands)                           \
+  each(convert, ConvertOperands)                                 \
+  each(fill, FillOperands)                                       \
+  each(bias_backward, BiasBackwardOperands)                      \
+  each(norm, NormOperands)                                       \
+  each(residual_norm, ResidualNormOperands)                      \
+  each(norm_backward_input, NormBackwardInputOperands)           \
+  each(norm_backward_parameters, NormBackwardParametersOperands) \
+  each(rotary, RotaryOperands)                                   \
+  each(embedding, EmbeddingOperands)                             \
+  each(embedding_backward, EmbeddingBackwardOperands)            \
+  each(add_positions, AddPositionsOperands)                      \
+  each(positions_backward, PositionsBackwardOperands)            \
+  each(row_maximum, RowMaximumOperands)                          \
+  each(softmax_sums, SoftmaxSumsOperands)                        \
+  each(cross_entropy, CrossEntropyOperands)                      \
+  each(cross_entropy_backward, CrossEntropyBackwardOperands)     \
+  each(sum_squares, SumSquaresOperands)                          \
+  each(sum_spans, SumSpansOperands)                              \
+  each(clip_and_scale, ClipAndScaleOperands)                     \
+  each(adamw, AdamWOperands)                                     \
+  each(sgd, SgdOperands)
+// clang-format on
+
+/// For MINDPIPE_OPERATIONS: the declaration of a method, as a backend has it.
+#define MINDPIPE_OVERRIDE(name, Operands) void name(const Operands& operands) override;
+
+namespace mindpipe {
+
+/// Every operation that a layer or an optimizer may ask for, as backend.add({a, b, sum}). Operands are
+/// contiguous views; x, y, dx, dy have the compute dtype (f32, bf16, or f64 in gradient checks), parameter
+/// gradients and statistics are f32 (f64 when the compute dtype is f64). Outputs are written, except
+/// parameter gradients, which are added to (+=). Every output element is a pure function of its operands: not
+/// of threads, addresses, or of the rows beside it (bits of a tile alone = bits inside the whole). Outputs
+/// may not overlap inputs unless the operands say so.
+class Arithmetic {
+ public:
+  virtual ~Arithmetic() = default;
+#define MINDPIPE_PURE(name, Operands) virtual void name(const Operands& operands) = 0;
+  MINDPIPE_OPERATIONS(MINDPIPE_PURE)
+#undef MINDPIPE_PURE
+  /// How many elements are NaN or infinite, by bit test; waits for the answer, as no other operation does.
+  virtual std::int64_t count_not_finite(const Tensor& x) = 0;
+};
+
+}  // namespace mindpipe

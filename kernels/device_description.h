@@ -1,0 +1,26 @@
+#pragma once
+#include <string>
+
+namespace mindpipe {
+
+/// What carries messages between ranks, of which so many share a node: what large messages really reach, one
+/// way, for each rank.
+struct LinkDescription {
+  int ranks_per_node = 1;
+  double latency = 0, bytes = 0;                              ///< within a node: seconds; a second
+  double latency_between_nodes = 0, bytes_between_nodes = 0;  ///< between two nodes: seconds; a second
+};
+
+/// A device on paper: what its operations cost. Rates are what large products and copies really reach, not
+/// data-sheet peaks.
+struct DeviceDescription {
+  std::string name;
+  double flops_f32 = 0, flops_bf16 = 0;  ///< a second
+  double bytes = 0;                      ///< of memory traffic, a second
+  double launch = 0;                     ///< seconds before any operation
+  LinkDescription links = {};
+};
+/// One of the bundled devices ("h200", "a100", "core", "instant"), or a sentence that lists them.
+DeviceDescription describe_device(const std::string& name);
+
+}  // namespace mindpipe

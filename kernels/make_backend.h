@@ -1,0 +1,40 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backend.h"
+#include "device_description.h"
+#include "plans/workspace_on_paper.h"
+
+/// The backends by the names that device.kind knows, and one that only counts.
+namespace mindpipe {
+
+/// threads 0: as many as this process may use; instructions "auto", "avx512", "avx2" or "baseline".
+std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std::string& instructions);
+
+/// On GPU `device` of those that this process may use; `memory` is of kind `device`; `kernels`: a file of
+/// doctor --tune, or empty. Refused in a build without CUDA.
+std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels = {});
+
+/// A device on paper: every operation takes the time that it would take there, and computes nothing. `memory`
+/// is of kind `counted`; `longest_sleep_ns`: between two looks at what else is under way.
+std::unique_ptr<Backend> make_emulated_backend(Memory& memory, const DeviceDescription& device,
+                                               std::int64_t longest_sleep_ns);
+
+/// A device on paper that takes no time and adds up what operations would cost. `memory` is of kind
+/// `counted`.
+class PricingBackend : public ImmediateBackend {
+ public:
+  virtual const DeviceDescription& device() const = 0;
+  /// Seconds that all operations so far cost; taking a difference prices a stretch of a model.
+  virtual double seconds() const = 0;
+  virtual double operations() const = 0;  ///< of floating-point numbers, so far
+  /// From here on `workspace` hears of every operation that may take working memory.
+  virtual void tell(WorkspaceOnPaper& workspace) = 0;
+  /// Called with every product that is asked for.
+  virtual void on_product(std::function<void(const ProductCall&)> observer) = 0;
+};
+std::unique_ptr<PricingBackend> make_pricing_backend(Memory& memory, const DeviceDescription& device);
+
+}  // namespace mindpipe

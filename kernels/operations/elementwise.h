@@ -1,0 +1,129 @@
+#pragma once
+#include <cmath>
+
+#include "core/random.h"
+#include "operations/calls.h"
+#include "operations/operands.h"
+
+namespace mindpipe {
+
+/// Dropout with the mask as a function: element e of sample s (counted from stream.sample) is kept if
+/// word(e) of the stream {.., sample = stream.sample + s} is at least threshold; kept values are scaled by 1
+/// / (1 - p). `e` is the index in the sample's whole tensor: (row of the whole sequence) * columns + column.
+struct Dropout {
+  float probability = 0;  ///< 0: nothing happens, and nothing is drawn
+  RandomStream stream;
+};
+
+/// The mask of a dropout over the rows of x under a window.
+inline MaskRows mask_of(const Dropout& dropout, const Window& window, const Tensor& x,
+                        const char* operation) {
+  const std::int64_t rows = window.samples * window.rows;
+  MP_CHECK(rows > 0 && x.rows() == rows, "{}: {} is not {} samples of {} rows", operation, to_string(x.shape),
+           window.samples, window.rows);
+  const double probability = static_cast<double>(dropout.probability);
+  MP_CHECK(probability >= 0 && probability < 1, "{}: probability {} (at least 0, less than 1)", operation,
+           dropout.probability);
+  MP_CHECK(window.first >= 0 && window.first + window.rows <= window.whole,
+           "{}: rows {}..{} of a sequence of {}", operation, window.first, window.first + window.rows,
+           window.whole);
+  const auto key = dropout.stream.key();
+  MaskRows mask;
+  mask.key[0] = key[0];
+  mask.key[1] = key[1];
+  mask.step = dropout.stream.step;
+  mask.sample = dropout.stream.sample;
+  mask.threshold = static_cast<std::uint32_t>(std::llround(probability * 0x1p32));
+  mask.scale = 1.0 / (1.0 - probability);
+  mask.rows = window.rows;
+  mask.first = window.first;
+  mask.cols = x.cols();
+  return mask;
+}
+
+/// y[n,f] = silu(gate) * up, with gate_up[n,2f] = gate | up.
+struct SwigluOperands {
+  Tensor gate_up, y;
+
+  void check() const { require(gate_up, 2 * y.count(), y.dtype, "swiglu", "gate_up"); }
+};
+
+struct SwigluBackwardOperands {
+  Tensor dy, gate_up, dgate_up;
+
+  void check() const {
+    require(gate_up, 2 * dy.count(), dy.dtype, "swiglu_backward", "gate_up");
+    require(dgate_up, 2 * dy.count(), dy.dtype, "swiglu_backward", "dgate_up");
+  }
+};
+
+/// y = x + dropout(branch + bias); x, branch, y are [samples, rows, cols], bias [cols]; y may be x.
+struct ResidualOperands {
+  Tensor x, branch, bias = {};
+  Dropout dropout = {};
+  Window window;
+  Tensor y;
+
+  MaskRows checked() const {
+    require(branch, x.count(), x.dtype, "residual", "branch");
+    require(y, x.count(), x.dtype, "residual", "y");
+    if (bias) require(bias, x.cols(), x.dtype, "residual", "bias");
+    return mask_of(dropout, window, x, "residual");
+  }
+};
+
+/// y = dropout(x): forward and backward alike; y may be x.
+struct DropoutOperands {
+  Tensor x;
+  Dropout dropout;
+  Window window;
+  Tensor y;
+
+  MaskRows checked() const {
+    require(y, x.count(), x.dtype, "dropout", "y");
+    return mask_of(dropout, window, x, "dropout");
+  }
+};
+
+/// sum = a + b, rounded to its dtype; sum may be a or b.
+struct AddOperands {
+  Tensor a, b, sum;
+
+  void check() const {
+    require(b, a.count(), a.dtype, "add", "b");
+    require(sum, a.count(), a.dtype, "add", "sum");
+  }
+};
+
+/// largest = the larger of a and b, a NaN of either kept; f32 or f64; largest may be a or b.
+struct MaximumOperands {
+  Tensor a, b, largest;
+
+  void check() const {
+    require(b, a.count(), a.dtype, "maximum", "b");
+    require(largest, a.count(), a.dtype, "maximum", "largest");
+    require_dtype(a, wide(a.dtype), "maximum", "a");
+  }
+};
+
+/// total += part, f32 += f32 or bf16.
+struct AccumulateOperands {
+  Tensor part, total;
+
+  void check() const { require(total, part.count(), wide(part.dtype), "accumulate", "total"); }
+};
+
+/// y = x in the dtype of y.
+struct ConvertOperands {
+  Tensor x, y;
+
+  void check() const { require_count(y, x.count(), "convert", "y"); }
+};
+
+/// Every element of x becomes `value`, rounded to its dtype.
+struct FillOperands {
+  Tensor x;
+  double value = 0;
+};
+
+}  // namespace mindpipe

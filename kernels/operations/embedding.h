@@ -1,0 +1,75 @@
+#pragma once
+#include "operations/operands.h"
+
+/// Tables of tokens and of positions.
+namespace mindpipe {
+
+/// y[n,cols] = table[tokens - first_row], zero where that is no row of the table. tokens i32 [n].
+struct EmbeddingOperands {
+  Tensor tokens, table;
+  std::int64_t first_row = 0;
+  Tensor y;
+
+  void check() const {
+    dtype_index(table.dtype);  // refuses what is no number
+    require_dtype(tokens, DType::i32, "embedding", "tokens");
+    require(y, tokens.count() * table.cols(), table.dtype, "embedding", "y");
+  }
+};
+
+/// dtable[rows,cols] f32 += rows of dy in token order.
+struct EmbeddingBackwardOperands {
+  Tensor tokens, dy;
+  std::int64_t first_row = 0;
+  Tensor dtable;
+
+  void check() const {
+    require_dtype(tokens, DType::i32, "embedding_backward", "tokens");
+    require_count(dy, tokens.count() * dtable.cols(), "embedding_backward", "dy");
+    require_dtype(dtable, wide(dy.dtype), "embedding_backward", "dtable");
+  }
+};
+
+/// Which row of a table of positions the first row of x reads, the window's of a sequence that begins at
+/// first_position.
+inline std::int64_t first_position_of(const Tensor& x, const Tensor& positions, const Window& window,
+                                      std::int64_t first_position, const char* operation) {
+  MP_CHECK(x.rows() == window.samples * window.rows, "{}: {} is not {} samples of {} rows", operation,
+           to_string(x.shape), window.samples, window.rows);
+  const std::int64_t first = first_position + window.first, cols = x.cols();
+  MP_CHECK(positions.cols() == cols && first >= 0 && first + window.rows <= positions.rows(),
+           "{}: positions {}..{} of width {} in a table {}", operation, first, first + window.rows, cols,
+           to_string(positions.shape));
+  return first;
+}
+
+/// y = x + positions[first_position + row of the whole sequence], broadcast over samples; y may be x.
+struct AddPositionsOperands {
+  Tensor x, positions;
+  Window window;
+  std::int64_t first_position = 0;
+  Tensor y;
+
+  /// The row of `positions` that the first row of x reads.
+  std::int64_t checked() const {
+    require_dtype(positions, x.dtype, "add_positions", "positions");
+    require(y, x.count(), x.dtype, "add_positions", "y");
+    return first_position_of(x, positions, window, first_position, "add_positions");
+  }
+};
+
+/// dpositions[first_position + row of the whole sequence] f32 += dy, samples in order.
+struct PositionsBackwardOperands {
+  Tensor dy;
+  Window window;
+  std::int64_t first_position = 0;
+  Tensor dpositions;
+
+  /// The row of `dpositions` that the first row of dy is added to.
+  std::int64_t checked() const {
+    require_dtype(dpositions, wide(dy.dtype), "positions_backward", "dpositions");
+    return first_position_of(dy, dpositions, window, first_position, "positions_backward");
+  }
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,109 @@
+#pragma once
+#include <algorithm>
+
+#include "operations/elementwise.h"
+
+/// Norms, sums over rows, and rotations.
+namespace mindpipe {
+
+enum class NormKind : std::uint8_t { layer, rms };
+
+/// The shape of a sum over rows of dy [samples, rows, cols] into [parts, cols]; a matrix is one sample.
+inline RowParts row_parts(const Tensor& dy, const Tensor& sums, const char* operation, const char* name) {
+  const Shape& shape = dy.shape;
+  MP_CHECK(shape.rank == 2 || shape.rank == 3, "{}: {} is neither [samples, rows, cols] nor a matrix",
+           operation, to_string(shape));
+  const bool is_matrix = shape.rank == 2;
+  RowParts parts{is_matrix ? 1 : shape[0], is_matrix ? shape[0] : shape[1], dy.cols(), 0};
+  parts.parts = sums.count() / std::max<std::int64_t>(parts.cols, 1);
+  require(sums, parts.parts * parts.cols, wide(dy.dtype), operation, name);
+  return parts;
+}
+
+/// db[parts,m] += column sums of dy[samples, rows, m] in row order; part i takes rows [i rows/parts, (i+1)
+/// rows/parts) of every sample.
+struct BiasBackwardOperands {
+  Tensor dy, db;
+
+  RowParts checked() const { return row_parts(dy, db, "bias_backward", "db"); }
+};
+
+/// layer: y = (x - mean) / sqrt(variance + epsilon) * gain + offset; rms: y = x / sqrt(mean square +
+/// epsilon) * gain. statistics[n,2] f32 receives (mean, 1 / deviation).
+struct NormOperands {
+  NormKind kind = NormKind::layer;
+  Tensor x, gain, offset = {};
+  double epsilon = 0;
+  Tensor statistics, y;
+
+  void check() const {
+    require(y, x.count(), x.dtype, "norm", "y");
+    require(gain, x.cols(), x.dtype, "norm", "gain");
+    if (offset) require(offset, x.cols(), x.dtype, "norm", "offset");
+    require(statistics, 2 * x.rows(), wide(x.dtype), "norm", "statistics");
+  }
+};
+
+/// y = x + dropout(branch + bias) as in `residual`, then normed = its norm, in one pass: the norm reads the
+/// rounded sum.
+struct ResidualNormOperands {
+  Tensor x, branch, bias = {};
+  Dropout dropout = {};
+  Window window;
+  Tensor y;
+  NormKind kind = NormKind::layer;
+  Tensor gain, offset = {};
+  double epsilon = 0;
+  Tensor statistics, normed;
+
+  ResidualOperands residual() const { return {x, branch, bias, dropout, window, y}; }
+  NormOperands norm() const { return {kind, y, gain, offset, epsilon, statistics, normed}; }
+};
+
+/// dx = residual + the gradient through the norm; dx may be residual.
+struct NormBackwardInputOperands {
+  NormKind kind = NormKind::layer;
+  Tensor dy, x, gain, statistics, residual = {}, dx;
+
+  void check() const {
+    require(dy, x.count(), x.dtype, "norm_backward_input", "dy");
+    require(dx, x.count(), x.dtype, "norm_backward_input", "dx");
+    if (residual) require(residual, x.count(), x.dtype, "norm_backward_input", "residual");
+    require(gain, x.cols(), x.dtype, "norm_backward_input", "gain");
+    require(statistics, 2 * x.rows(), wide(x.dtype), "norm_backward_input", "statistics");
+  }
+};
+
+/// dgain[parts,cols] += , doffset[parts,cols] += : sums in row order of dy, x [samples, rows, cols]; parts as
+/// in bias_backward.
+struct NormBackwardParametersOperands {
+  NormKind kind = NormKind::layer;
+  Tensor dy, x, statistics, dgain, doffset = {};
+
+  RowParts checked() const {
+    const RowParts parts = row_parts(dy, dgain, "norm_backward_parameters", "dgain");
+    require(x, dy.count(), dy.dtype, "norm_backward_parameters", "x");
+    require(statistics, 2 * dy.rows(), wide(dy.dtype), "norm_backward_parameters", "statistics");
+    if (doffset) require(doffset, dgain.count(), wide(dy.dtype), "norm_backward_parameters", "doffset");
+    return parts;
+  }
+};
+
+/// Turns the given heads in place: pairs (i, i + width/2) by the angle position * base^(-2i/width);
+/// `inverse` turns back. The position of row r of a sample is first_position + r.
+struct RotaryOperands {
+  Heads heads;
+  double base = 0;
+  std::int64_t first_position = 0;
+  bool inverse = false;
+
+  void check() const {
+    const Shape& shape = heads.data.shape;
+    MP_CHECK(shape.rank == 4, "rotary: {} is not [samples, rows, heads, width]", to_string(shape));
+    MP_CHECK(shape[3] % 2 == 0, "rotary: heads of width {} (pairs need an even one)", shape[3]);
+    MP_CHECK(heads.first >= 0 && heads.count >= 0 && heads.first + heads.count <= shape[2],
+             "rotary: heads {}..{} of {}", heads.first, heads.first + heads.count, shape[2]);
+  }
+};
+
+}  // namespace mindpipe

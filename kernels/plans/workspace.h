@@ -1,0 +1,28 @@
+#pragma once
+#include <algorithm>
+#include <set>
+
+#include "plans/planned_attention.h"
+
+namespace mindpipe {
+
+inline constexpr std::size_t gpu_workspace_bytes = std::size_t{64} << 20;  ///< that CUDA's backend keeps
+
+/// Working memory that a backend keeps beside operands, by what it is for; each the largest that any
+/// operation asked for.
+struct Workspace {
+  std::size_t products = 0;   ///< packed operands of all threads
+  std::size_t attention = 0;  ///< what the tasks of all threads work in
+  std::size_t rotary = 0;     ///< the table of angles
+  /// What a library of the device will be asked, so that it plans before the first step.
+  std::set<PlannedAttention> planned = {};
+  std::size_t total() const { return aligned(products) + aligned(attention) + aligned(rotary); }
+  void include(const Workspace& other) {
+    products = std::max(products, other.products);
+    attention = std::max(attention, other.attention);
+    rotary = std::max(rotary, other.rotary);
+    planned.insert(other.planned.begin(), other.planned.end());
+  }
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,32 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "operations/attention.h"
+#include "plans/workspace.h"
+
+namespace mindpipe {
+
+/// Hears of operations on paper and finds, from their shapes alone, the working memory that a real backend
+/// will take for them.
+class WorkspaceOnPaper {
+ public:
+  virtual ~WorkspaceOnPaper() = default;
+  virtual void product(DType operands, std::int64_t rows, std::int64_t cols, std::int64_t depth) = 0;
+  virtual void attention(const AttentionOperands& operands) = 0;
+  virtual void attention_backward(const AttentionBackwardOperands& operands) = 0;
+  virtual void rotary(const Heads& heads) = 0;
+
+  const Workspace& largest() const { return largest_; }
+  void forget() { largest_ = {}; }
+
+ protected:
+  Workspace largest_;
+};
+
+/// What the CPU's backend takes on so many threads, with `instructions` as in make_cpu_backend.
+std::unique_ptr<WorkspaceOnPaper> make_cpu_workspace(int threads, const std::string& instructions);
+/// What CUDA's backend takes for planned attention, beside gpu_workspace_bytes.
+std::unique_ptr<WorkspaceOnPaper> make_gpu_workspace();
+
+}  // namespace mindpipe
