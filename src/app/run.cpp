@@ -136,7 +136,7 @@ Run::Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(co
       session_(argc_, argv_),
       config_(on_ranks(agreed(config), session_.size())) {
   set_log_rank(session_.rank());
-  if (config_.device.kind == "emulated") set_log_mark("emulated: ");
+  if (config_.device.kind == DeviceKind::emulated) set_log_mark("emulated: ");
   watchdog_->waits_for("all ranks to say where they run", now_ns());
   find_places(1);
   watchdog_->waits_for("");
@@ -204,9 +204,9 @@ double Run::evaluate(Corpus& corpus, double limit, const std::string& phase, con
 void Run::make_worker(Purpose purpose) {
   Config mine = config_;
   if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
-  if (mine.device.kind == "cpu") require_sensible(mine.device.threads, places_[session_.rank()]);
+  if (mine.device.kind == DeviceKind::cpu) require_sensible(mine.device.threads, places_[session_.rank()]);
   RunPlan plan = make_run_plan(mine, purpose);
-  if (mine.device.kind == "cpu") require_fit_here(plan, neighbours(), memory_here());
+  if (mine.device.kind == DeviceKind::cpu) require_fit_here(plan, neighbours(), memory_here());
   worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports,
                                      watchdog_.get());
   require_same_arithmetic(world(), worker_->backend().description(), mine.train.precision);

@@ -88,7 +88,7 @@ void write_trace(Worker& worker, const std::string& path) {
   const std::size_t steps = recorder.held();
   if (steps == 0) return;
   const std::int64_t shift = shift_to_rank_0(worker);
-  const bool emulated = worker.config().device.kind == "emulated";
+  const bool emulated = worker.config().device.kind == DeviceKind::emulated;
 
   // Rank 0's first action of the oldest step is time 0 for all.
   std::vector<std::int64_t> zero{0};

@@ -33,12 +33,12 @@ int train(const Arguments& arguments, const Config& given) {
   const Config& config = run.config();
   std::unique_ptr<RunDirectory> directory;
   if (run.is_rank_0()) {
-    directory = std::make_unique<RunDirectory>(config.run.dir, config.device.kind == "emulated");
+    directory = std::make_unique<RunDirectory>(config.run.dir, config.device.kind == DeviceKind::emulated);
     run.watchdog().forget_earlier_rolls();
     directory->write_status({});
   }
   std::optional<PeerStatus> peer;
-  if (!directory) peer.emplace(config.run.dir, config.device.kind == "emulated");
+  if (!directory) peer.emplace(config.run.dir, config.device.kind == DeviceKind::emulated);
   Corpus corpus(config.data, Part::train, config.model, config.seed,
                 static_cast<std::int64_t>(config.train.steps) * config.train.batch);
   for (const std::string& line : corpus.describe()) info("train: {}", line);
@@ -105,7 +105,7 @@ int train(const Arguments& arguments, const Config& given) {
     log.write(*last);
   }
   if (directory && !stopped.empty()) directory->write_status({"stopped", last_step, stopped, ""});
-  if (config.device.kind != "emulated") {
+  if (config.device.kind != DeviceKind::emulated) {
     save_weights(worker, config.run.dir + "/model.safetensors");
     info("weights: {}/model.safetensors", config.run.dir);
   }

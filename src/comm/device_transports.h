@@ -7,6 +7,7 @@
 #include "backend.h"
 #include "comm/mpi.h"
 #include "comm/transport.h"
+#include "config/kinds.h"
 
 namespace mindpipe {
 
@@ -17,10 +18,9 @@ struct DeviceTransports {
   std::unique_ptr<Transports> transports;  ///< none: MPI does
   std::string why;                         ///< "NCCL 2.28.9 between 8 GPUs"
 };
-/// `wish`: auto | nccl | mpi. Refuses, with the reason, NCCL where it cannot be. Collective over the job's
-/// ranks.
+/// Refuses, with the reason, NCCL where it is asked for and cannot be. Collective over the job's ranks.
 DeviceTransports device_transports(const World& world, Backend& backend, Waiting& waiting,
-                                   const std::string& wish);
+                                   TransportKind wish);
 
 /// What one rank of a job has to offer.
 struct Seat {

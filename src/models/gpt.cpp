@@ -16,7 +16,7 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
   require_divisible(m.heads, shards, "model.heads");
   require_divisible(m.key_value_heads, shards, "model.key_value_heads");
   require_divisible(m.mlp_width, shards, "model.mlp_width");
-  const NormKind norm = m.norm == "rms" ? NormKind::rms : NormKind::layer;
+  const NormKind norm = m.norm == ModelNorm::rms ? NormKind::rms : NormKind::layer;
   const bool offset = norm == NormKind::layer && m.bias;
   // Products that end a residual branch start smaller, so that the stream's variance does not grow with depth
   // (GPT-2).
@@ -25,7 +25,7 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
   auto model = std::make_unique<GptModel>(m);
   Unit& table = model->add_unit("embedding");
   Unit& positions = model->add_unit("positions");
-  const bool learned = m.positions == "learned";
+  const bool learned = m.positions == Positions::learned;
   model->add_block(
       "embedding",
       std::make_unique<Embedding>(context, table, positions, "embedding",
@@ -40,7 +40,7 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
   attention.dropout = m.attention_dropout;
   attention.deviation = m.initial_deviation, attention.output_deviation = output_deviation,
   attention.cache_rows = m.context;
-  const MlpSpec mlp{m.width, m.mlp_width,         Activation::gelu, m.mlp == "swiglu",
+  const MlpSpec mlp{m.width, m.mlp_width,         Activation::gelu, m.mlp == MlpKind::swiglu,
                     m.bias,  m.initial_deviation, output_deviation};
 
   const auto add = [&](const std::string& path, const std::string& part, auto make_branch) {

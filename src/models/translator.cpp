@@ -16,7 +16,7 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
   const int shards = context.tensor.logical();
   require_divisible(m.heads, shards, "model.heads");
   require_divisible(m.mlp_width, shards, "model.mlp_width");
-  const NormKind norm = m.norm == "rms" ? NormKind::rms : NormKind::layer;
+  const NormKind norm = m.norm == ModelNorm::rms ? NormKind::rms : NormKind::layer;
   const bool offset = norm == NormKind::layer && m.bias;
   const double output_deviation = m.initial_deviation / std::sqrt(4.0 * m.layers);
 
@@ -33,7 +33,7 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
   attention.bias = m.bias, attention.dropout = m.attention_dropout;
   attention.deviation = m.initial_deviation, attention.output_deviation = output_deviation,
   attention.cache_rows = m.context;
-  const MlpSpec mlp{m.width, m.mlp_width,         Activation::gelu, m.mlp == "swiglu",
+  const MlpSpec mlp{m.width, m.mlp_width,         Activation::gelu, m.mlp == MlpKind::swiglu,
                     m.bias,  m.initial_deviation, output_deviation};
 
   const auto add = [&](const std::string& path, const std::string& part, auto make_branch) {

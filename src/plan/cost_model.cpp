@@ -15,7 +15,7 @@ constexpr std::size_t unlimited = std::size_t{1} << 60;
 constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
 
 std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
-  if (config.device.kind == "cuda") return std::make_unique<GpuWorkspace>();
+  if (config.device.kind == DeviceKind::cuda) return std::make_unique<GpuWorkspace>();
   return std::make_unique<CpuWorkspace>(threads_of(config), config.device.instructions);
 }
 
@@ -23,7 +23,7 @@ std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
 
 std::string device_on_paper(const Config& config) {
   if (!config.device.description.empty()) return config.device.description;
-  return config.device.kind == "cuda" ? "h200" : "core";
+  return config.device.kind == DeviceKind::cuda ? "h200" : "core";
 }
 
 CostModel::CostModel(const Config& config, const Layout& layout)
@@ -153,8 +153,8 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
 }
 
 CostModel::Footprint CostModel::room(int first, int last) {
-  const auto mode =
-      config_.schedule.kind == "zb-h1" ? Tape::WeightGradients::later : Tape::WeightGradients::now;
+  const auto mode = row_of(config_.schedule.kind).splits_backward ? Tape::WeightGradients::later
+                                                                  : Tape::WeightGradients::now;
   Footprint room = pass(first, last, mode, true).room;
   forget_footprint();
   GradientUpdates updates(*stage_, config_, Groups{tensor_, data_, pipeline_});
@@ -186,7 +186,7 @@ std::vector<ProductCall> CostModel::products() {
 
 Outline CostModel::outline() {
   Outline outline;
-  const bool later = config_.schedule.kind == "zb-h1";
+  const bool later = row_of(config_.schedule.kind).splits_backward;
   const int blocks = static_cast<int>(model().blocks().size());
   const std::int64_t activation = bytes_for(stage_->activation_shape(), stage_->context().dtype),
                      exact = bytes_for(stage_->activation_shape(), DType::f32);
@@ -204,11 +204,8 @@ Outline CostModel::outline() {
       cost.gradients += u.flat_count() * 4;
       cost.sequence_parts +=
           static_cast<std::int64_t>(u.accumulator_bytes()) - u.flat_count() * 4 * (1 + u.levels());
-      cost.optimizer += u.flat_count() * 4 *
-                        ((config_.optimizer.kind == "adamw" ? 2
-                          : config_.optimizer.momentum > 0  ? 1
-                                                            : 0) +
-                         (u.dtype() == DType::bf16 ? 1 : 0));
+      cost.optimizer +=
+          u.flat_count() * 4 * (std::ssize(config_.optimizer.moments()) + (u.dtype() == DType::bf16 ? 1 : 0));
       cost.clear += nanoseconds(static_cast<double>(u.accumulator_bytes() - u.flat_count() * 4 * u.levels()) /
                                 backend_.device().bytes);
       cost.update += nanoseconds(u.flat_count() * 28.0 / backend_.device().bytes);

@@ -13,8 +13,8 @@ namespace mindpipe {
 namespace {
 
 Memory::Kind memory_kind(const Config& config) {
-  if (config.device.kind == "cuda") return Memory::Kind::device;
-  return config.device.kind == "emulated" ? Memory::Kind::counted : Memory::Kind::host;
+  if (config.device.kind == DeviceKind::cuda) return Memory::Kind::device;
+  return config.device.kind == DeviceKind::emulated ? Memory::Kind::counted : Memory::Kind::host;
 }
 
 Coord shape_of(const Config& config) {
@@ -30,11 +30,11 @@ RunPlan fitting(RunPlan plan, const Config& config) {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
-  if (config.device.kind == "emulated")
+  if (config.device.kind == DeviceKind::emulated)
     return std::make_unique<EmulatedBackend>(memory, describe_device(device_on_paper(config)),
                                              EmulatedBackend::Pace::wait,
                                              500'000 * std::max(1, world.size / 16));
-  if (config.device.kind == "cuda")
+  if (config.device.kind == DeviceKind::cuda)
     return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
   return make_cpu_backend(memory, threads, config.device.instructions);
 }
@@ -150,7 +150,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};
   input_.tokens = input_arena_.take(ids, DType::i32);
   input_.targets = input_arena_.take(ids, DType::i32);
-  if (config.model.kind == "translator") {
+  if (row_of(config.model.kind).has_source) {
     input_.source = input_arena_.take(ids, DType::i32);
     input_.source_lengths = input_arena_.take({layout_.micro_batches(), layout_.samples}, DType::i32);
   }

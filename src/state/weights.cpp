@@ -62,9 +62,9 @@ void set_values_in_pieces(Backend& backend, Unit& unit, UnitOptimizer* optimizer
 
 std::vector<std::string_view> state_slots(const Config& config) {
   std::vector<std::string_view> slots{"value"};
-  if (config.train.precision == "bf16") slots.push_back("master");
-  if (config.optimizer.kind == "adamw") slots.insert(slots.end(), {"m", "v"});
-  else if (config.optimizer.momentum > 0) slots.push_back("velocity");
+  if (config.train.precision == Precision::bf16) slots.push_back("master");
+  const auto moments = config.optimizer.moments();
+  slots.insert(slots.end(), moments.begin(), moments.end());
   return slots;
 }
 

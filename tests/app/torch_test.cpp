@@ -105,18 +105,18 @@ struct Task {
     for (double rate : rates) all_rates += (all_rates.empty() ? "" : ",") + shortest(rate);
     return {{"heads", std::to_string(m.heads)},
             {"key_value_heads", std::to_string(m.key_value_heads)},
-            {"norm", m.norm},
+            {"norm", std::string(name_of(m.norm))},
             {"norm_epsilon", shortest(m.norm_epsilon)},
-            {"positions", m.positions},
+            {"positions", std::string(name_of(m.positions))},
             {"rotary_base", shortest(m.rotary_base)},
-            {"mlp", m.mlp},
+            {"mlp", std::string(name_of(m.mlp))},
             {"micro_batch", std::to_string(config.train.micro_batch)},
             {"steps", std::to_string(steps())},
             {"rate", all_rates},
             {"keep", "last"},
             {"clip", shortest(config.train.clip)},
             {"label_smoothing", shortest(config.train.label_smoothing)},
-            {"optimizer", o.kind},
+            {"optimizer", std::string(name_of(o.kind))},
             {"beta1", shortest(o.beta1)},
             {"beta2", shortest(o.beta2)},
             {"epsilon", shortest(o.epsilon)},
@@ -145,7 +145,7 @@ struct Answer {
   Named gradients;  ///< mean gradients of the first step
   Named weights;    ///< after the last step
 };
-Answer answer_of(const Task& task, const std::string& precision) {
+Answer answer_of(const Task& task, Precision precision) {
   Config config = task.config;
   config.train.precision = precision;
   Answer answer;
@@ -220,7 +220,7 @@ struct Limits {
 
 /// Forward, gradients and all steps in f32, as PyTorch has them.
 void expect_like_torch(const Task& task, const Limits& limits) {
-  const Answer ours = answer_of(task, "f32");
+  const Answer ours = answer_of(task, Precision::f32);
   ASSERT_NO_FATAL_FAILURE(ask_torch({task.folder / ""}, "f32"));
   const SafetensorsFile theirs(task.answered("f32"));
   Values logits;
@@ -293,8 +293,8 @@ TEST(Torch, LlamaLearnsAsPyTorchDoesWithIgnoredTokensAndSmoothing) {
 TEST(Torch, SgdWithMomentumLearnsAsPyTorchDoes) {
   NEEDS_TORCH();
   Config config = gpt2_style();
-  config.optimizer.kind = "sgd", config.optimizer.momentum = 0.9, config.optimizer.nesterov = true,
-  config.optimizer.weight_decay = 0.01;
+  config.optimizer.kind = OptimizerKind::sgd, config.optimizer.momentum = 0.9,
+  config.optimizer.nesterov = true, config.optimizer.weight_decay = 0.01;
   std::vector<double> rates = rising_and_falling(20);
   for (double& rate : rates) rate *= 30;
   expect_like_torch(Task(config, 20, 7, rates), {});
@@ -360,7 +360,7 @@ TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
     Errors ours, model, autocast;
     for (int trial = 0; trial < trials; ++trial) {
       const Task& task = tasks[style * trials + trial];
-      const Answer answer = answer_of(task, "bf16");
+      const Answer answer = answer_of(task, Precision::bf16);
       const auto theirs = [&](const std::string& precision) {
         return outcome_of(task, precision, answer.logits.size());
       };
@@ -379,7 +379,7 @@ TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
 std::string transformers_config(const ModelConfig& m) {
   const std::string shared =
       fmt::format(R"("vocab_size": {}, "tie_word_embeddings": {})", m.vocabulary, m.tied);
-  if (m.positions == "learned")
+  if (m.positions == Positions::learned)
     return fmt::format(
         R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], {}, "n_positions": {}, "n_embd": {}, "n_layer": {}, "n_head": {}, "layer_norm_epsilon": {}}})",
         shared, m.context, m.width, m.layers, m.heads, m.norm_epsilon);

@@ -25,7 +25,7 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
   c.data.train = {{"synthetic:arithmetic", 1}};
   c.grid.pipeline = c.grid.data = 2;
   c.train.batch = 16, c.train.micro_batch = 2;
-  c.device.kind = "emulated", c.device.description = "core";
+  c.device.kind = DeviceKind::emulated, c.device.description = "core";
   c.trace.steps = 2;
   c = resolve(c);
   Worker worker(c, world);

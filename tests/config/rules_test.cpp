@@ -35,18 +35,18 @@ TEST(Rules, HeadsDivideTheWidth) {
   EXPECT_EQ(complaint_after([](Config& c) { c.model.key_value_heads = 3; }),
             "configuration: model.key_value_heads is 3 and model.heads 4 (heads share keys and values in "
             "equal groups)");
-  EXPECT_EQ(
-      complaint_after([](Config& c) { c.model.width = c.model.heads = 4, c.model.positions = "rotary"; }),
-      "configuration: model.positions is rotary and a head is 1 wide (rotation works on pairs; make "
-      "model.width / model.heads even)");
+  EXPECT_EQ(complaint_after(
+                [](Config& c) { c.model.width = c.model.heads = 4, c.model.positions = Positions::rotary; }),
+            "configuration: model.positions is rotary and a head is 1 wide (rotation works on pairs; make "
+            "model.width / model.heads even)");
 }
 
 TEST(Rules, ATranslatorIsNotGivenWhatItWouldNotRead) {
   const auto translator = [](auto change) {
-    return complaint_after([&](Config& c) { c.model.kind = "translator", change(c.model); });
+    return complaint_after([&](Config& c) { c.model.kind = ModelKind::translator, change(c.model); });
   };
   EXPECT_EQ(
-      translator([](ModelConfig& m) { m.positions = "rotary"; }),
+      translator([](ModelConfig& m) { m.positions = Positions::rotary; }),
       "configuration: model.positions is rotary, but a translator has learned positions (leave it out)");
   EXPECT_EQ(
       translator([](ModelConfig& m) { m.rotary_base = 5000; }),
@@ -58,7 +58,7 @@ TEST(Rules, ATranslatorIsNotGivenWhatItWouldNotRead) {
             "configuration: model.tied is false, but a translator has one table for source, target and head "
             "(leave it out)");
   EXPECT_EQ(translator([](ModelConfig& m) {
-              m.norm = "rms", m.mlp = "swiglu", m.bias = false, m.key_value_heads = 4;
+              m.norm = ModelNorm::rms, m.mlp = MlpKind::swiglu, m.bias = false, m.key_value_heads = 4;
             }),
             "accepted")
       << "what it reads, and what it has anyway";
@@ -95,9 +95,10 @@ TEST(Rules, TheRateFitsTheRun) {
   EXPECT_EQ(complaint_after([](Config& c) { c.optimizer.rate.floor = 1; }),
             "configuration: optimizer.rate.floor is 1 and optimizer.rate.peak 3e-04 (the floor is not above "
             "the peak)");
-  EXPECT_EQ(complaint_after([](Config& c) { c.optimizer.rate.kind = "wsd", c.optimizer.rate.warmup = 95; }),
-            "configuration: optimizer.rate.decay is 10, warm-up 95 and train.steps 100 (both parts lie "
-            "within the run)");
+  EXPECT_EQ(
+      complaint_after([](Config& c) { c.optimizer.rate.kind = RateKind::wsd, c.optimizer.rate.warmup = 95; }),
+      "configuration: optimizer.rate.decay is 10, warm-up 95 and train.steps 100 (both parts lie "
+      "within the run)");
   EXPECT_EQ(complaint_after([](Config& c) { c.train.steps = 0; }), "accepted");
 }
 
@@ -153,11 +154,11 @@ TEST(Rules, CutsMatchTheStages) {
 TEST(Rules, WhatIsAskedForIsNamed) {
   EXPECT_EQ(complaint_after([](Config& c) { c.train.evaluate_every = 5; }),
             "configuration: train.evaluate_every is 5, but data.validation names nothing to evaluate on");
-  EXPECT_EQ(complaint_after([](Config& c) { c.device.kind = "emulated"; }),
+  EXPECT_EQ(complaint_after([](Config& c) { c.device.kind = DeviceKind::emulated; }),
             "configuration: device.kind is emulated, but device.description names no device to imitate");
   EXPECT_EQ(complaint_after([](Config& c) { c.device.kernels = "products.txt"; }),
             "configuration: device.kernels names algorithms for a GPU, but device.kind is not cuda");
-  EXPECT_EQ(complaint_after([](Config& c) { c.device.transport = "nccl"; }),
+  EXPECT_EQ(complaint_after([](Config& c) { c.device.transport = TransportKind::nccl; }),
             "configuration: device.transport is nccl, which carries messages between GPUs, but device.kind "
             "is not cuda");
 }

@@ -62,7 +62,8 @@ Config small(bool llama) {
   m.layers = 2, m.width = 32, m.heads = 8, m.context = 12, m.vocabulary = 100;
   m.dropout = m.attention_dropout = 0.5;  // nothing is dropped when nobody learns
   if (llama)
-    m.positions = "rotary", m.norm = "rms", m.mlp = "swiglu", m.bias = m.tied = false, m.key_value_heads = 4;
+    m.positions = Positions::rotary, m.norm = ModelNorm::rms, m.mlp = MlpKind::swiglu,
+    m.bias = m.tied = false, m.key_value_heads = 4;
   return resolve(config);
 }
 

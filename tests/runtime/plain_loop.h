@@ -209,7 +209,7 @@ class PlainLoop {
         const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
         const Tensor dw = view(gradient, first, count), master = view(state.master, first, count),
                      m = view(state.m, first, count);
-        if (o.kind == "adamw")
+        if (o.kind == OptimizerKind::adamw)
           backend_->adamw({rate, beta1, beta2, static_cast<float>(o.epsilon), decay}, decision, dw, master, m,
                           view(state.v, first, count), {});
         else
