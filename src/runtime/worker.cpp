@@ -17,10 +17,6 @@ Memory::Kind memory_kind(const Config& config) {
   return config.device.kind == DeviceKind::emulated ? Memory::Kind::counted : Memory::Kind::host;
 }
 
-Coord shape_of(const Config& config) {
-  return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
-}
-
 /// Refused before anything is allocated.
 RunPlan fitting(RunPlan plan, const Config& config) {
   require_fit(plan, config.memory.device_limit);
@@ -94,7 +90,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
     staging_.emplace(*backend_, *pinned_);
     waiting_.set_staging(&*staging_);
   }
-  const Coord shape = shape_of(config);
+  const Coord shape = degrees_of(config);
   if (world.size > 1) grid_.emplace(world.comm, shape);
   if (memory_.kind() == Memory::Kind::counted)
     waiting_.set_patience(50, std::max(200, 200 * world.size / 16));

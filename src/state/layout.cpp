@@ -10,9 +10,13 @@
 
 namespace mindpipe {
 
+Coord degrees_of(const Config& config) {
+  return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
+}
+
 Layout make_layout(const Config& config, const Coord& coord) {
   Layout layout;
-  layout.grid = {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
+  layout.grid = degrees_of(config);
   layout.coord = coord;
   layout.tensor_shards = config.reproducible.tensor, layout.data_shards = config.reproducible.data;
   layout.batch = config.train.batch, layout.samples = config.train.micro_batch;

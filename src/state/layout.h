@@ -25,7 +25,9 @@ struct Layout {
   std::int64_t tokens() const { return batch * sequence; }  ///< of a step
 };
 
-/// From a resolved configuration whose degrees are all known.
+/// The degrees of the grid that a configuration says; 0 where it says auto.
+Coord degrees_of(const Config& config);
+/// The layout of a resolved configuration whose degrees are all known.
 Layout make_layout(const Config& config, const Coord& coord);
 
 /// How many partial sums of data shards are kept beside an accumulator: ceil(log2(shards)).
