@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what a build and its tests need on Debian 12. With everything there it only looks, in less than a second.
+# setup.sh: installs what a build and its tests need on Debian 12. With everything there it only looks, in less than a second.
+# setup.sh --frontend: only fetches the headers that a build with CUDA needs; elsewhere it does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,6 +16,12 @@ if [[ ! -e $folder/include/cudnn_frontend.h ]] && { command -v nvcc || [[ -x /us
   else
     echo "setup.sh: without cuDNN's frontend $frontend, attention on a GPU is computed by our own kernels only ($(tail -n 1 "$room/log"))" >&2
   fi
+fi
+
+[[ ${1:-} == --frontend ]] && exit 0
+if ! command -v dpkg-query apt-get >/dev/null; then
+  echo "setup.sh: this is no Debian; load or install a C++20 compiler, CMake, Ninja, MPI, yaml-cpp, fmt, CLI11, nlohmann-json and GoogleTest yourself" >&2
+  exit 1
 fi
 
 packages=(
