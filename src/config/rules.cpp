@@ -111,18 +111,17 @@ void check_batch(const Config& c, const Complaints& complain) {
 
 void check_rate(const Config& c, const Complaints& complain) {
   const RateConfig& rate = c.optimizer.rate;
-  complain.require(rate.warmup <= c.train.steps, "optimizer.rate.warmup",
-                   "is {} and train.steps {} (the warm-up ends within the run)", rate.warmup, c.train.steps);
+  const bool all_warm_up = rate.warmup >= c.train.steps;  // then nothing after it is ever reached
   complain.require(rate.floor <= rate.peak, "optimizer.rate.floor",
                    "is {} and optimizer.rate.peak {} (the floor is not above the peak)", shortest(rate.floor),
                    shortest(rate.peak));
-  if (rate.kind == RateKind::wsd)
+  if (rate.kind == RateKind::wsd && !all_warm_up)
     complain.require(std::int64_t{rate.warmup} + rate.decay <= std::max(1, c.train.steps),
                      "optimizer.rate.decay",
                      "is {}, warm-up {} and train.steps {} (both parts lie within the run)", rate.decay,
                      rate.warmup, c.train.steps);
   if (rate.kind == RateKind::linear || rate.kind == RateKind::cosine)
-    complain.require(rate.decay >= rate.warmup, "optimizer.rate.decay",
+    complain.require(rate.decay >= std::min(rate.warmup, c.train.steps), "optimizer.rate.decay",
                      "is {} and optimizer.rate.warmup {} (the floor is reached after the warm-up)",
                      rate.decay, rate.warmup);
 }

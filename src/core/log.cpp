@@ -60,7 +60,7 @@ void detail::log_line(const char* kind, const std::string& line) {
 }
 
 Progress::Progress(std::int64_t done, std::int64_t total)
-    : start_(done), total_(total), last_done_(done), clock_start_(now_ns()) {}
+    : start_(done), total_(total), last_done_(done), begun_(now_ns()), clock_start_(begun_) {}
 
 Progress::~Progress() {
   Log& log = the_log();
@@ -82,12 +82,11 @@ void Progress::update(std::int64_t done, const std::string& text) {
     return;
   last_shown_ = now_ns();
 
-  std::string line = marked(fmt::format("step {}/{} | {}", done, total_, text));
+  std::string line = marked(
+      fmt::format("step {}/{} | {} | {} used", done, total_, text, human_seconds(seconds_since(begun_))));
   if (done > start_ && !last)
-    line += " | " +
-            human_seconds(seconds_since(clock_start_) / static_cast<double>(done - start_) *
-                          static_cast<double>(total_ - done)) +
-            " left";
+    line += " | ETA " + human_seconds(seconds_since(clock_start_) / static_cast<double>(done - start_) *
+                                      static_cast<double>(total_ - done));
   if (!log.terminal) {
     write(line + "\n");
     return;

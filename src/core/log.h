@@ -29,9 +29,9 @@ void warning(fmt::format_string<Parts...> text, Parts&&... parts) {
   detail::log_line("warning: ", fmt::format(text, std::forward<Parts>(parts)...));
 }
 
-/// How far a run has come: one line that changes in place on a terminal, else a plain line now and then. It
-/// measures its own pace; the first step it is told of only starts the clock, since it carries what happens
-/// once.
+/// How far a run has come, the time that it has used and the time that it will take still (ETA): one line
+/// that changes in place on a terminal, else a plain line now and then. It measures its own pace; the first
+/// step it is told of only starts the clock, since it carries what happens once.
 class Progress {
  public:
   /// `done` of `total` steps lie behind us.
@@ -45,7 +45,7 @@ class Progress {
 
  private:
   std::int64_t start_, total_, last_done_;
-  std::int64_t clock_start_, last_shown_ = 0;
+  std::int64_t begun_, clock_start_, last_shown_ = 0;
 };
 
 }  // namespace mindpipe

@@ -89,9 +89,6 @@ TEST(Rules, TheSequenceFitsTheContext) {
 }
 
 TEST(Rules, TheRateFitsTheRun) {
-  EXPECT_EQ(
-      complaint_after([](Config& c) { c.optimizer.rate.warmup = 101; }),
-      "configuration: optimizer.rate.warmup is 101 and train.steps 100 (the warm-up ends within the run)");
   EXPECT_EQ(complaint_after([](Config& c) { c.optimizer.rate.floor = 1; }),
             "configuration: optimizer.rate.floor is 1 and optimizer.rate.peak 3e-04 (the floor is not above "
             "the peak)");
@@ -100,6 +97,22 @@ TEST(Rules, TheRateFitsTheRun) {
       "configuration: optimizer.rate.decay is 10, warm-up 95 and train.steps 100 (both parts lie "
       "within the run)");
   EXPECT_EQ(complaint_after([](Config& c) { c.train.steps = 0; }), "accepted");
+  EXPECT_EQ(complaint_after([](Config& c) {
+              c.optimizer.rate.warmup = 50;
+              c.optimizer.rate.decay = 40;
+            }),
+            "configuration: optimizer.rate.decay is 40 and optimizer.rate.warmup 50 (the floor is reached "
+            "after the warm-up)");
+}
+
+TEST(Rules, AWarmUpMayBeLongerThanTheRun) {
+  for (std::size_t i = 0; i < rows_of(RateKind{}).size(); ++i)
+    EXPECT_EQ(complaint_after([&](Config& c) {
+                c.optimizer.rate.kind = static_cast<RateKind>(i);
+                c.optimizer.rate.warmup = 101;
+              }),
+              "accepted")
+        << rows_of(RateKind{})[i].name;
 }
 
 TEST(Rules, OneDegreeMayBeAuto) {

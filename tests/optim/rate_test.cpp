@@ -79,5 +79,13 @@ TEST(Rate, ARunThatIsAllWarmUpNeverLeavesIt) {
   }
 }
 
+TEST(Rate, AWarmUpLongerThanTheRunRisesAsFarAsItComes) {
+  for (RateKind kind : every_kind)
+    for (int step = 0; step < 5; ++step) {
+      const RateConfig r{kind, peak, low, 20, 5};
+      EXPECT_DOUBLE_EQ(rate_at(r, step, 5), peak * (step + 1) / 20) << name_of(kind);
+    }
+}
+
 }  // namespace
 }  // namespace mindpipe
