@@ -60,7 +60,7 @@ void detail::log_line(const char* kind, const std::string& line) {
 }
 
 Progress::Progress(std::int64_t done, std::int64_t total)
-    : start_(done), total_(total), last_done_(done), begun_(now_ns()), clock_start_(begun_) {}
+    : start_(done), total_(total), begun_(now_ns()) {}
 
 Progress::~Progress() {
   Log& log = the_log();
@@ -71,11 +71,10 @@ Progress::~Progress() {
 
 void Progress::update(std::int64_t done, const std::string& text) {
   Log& log = the_log();
-  if (last_done_ == start_ && done > start_) {
-    start_ = done;  // the clock starts behind the first step
+  if (clock_start_ == 0) {  // the clock starts behind the first step
+    start_ = done;
     clock_start_ = now_ns();
   }
-  last_done_ = done;
   if (log.rank != 0) return;
   const bool first = last_shown_ == 0, last = done >= total_;
   if (!first && !last && seconds_since(last_shown_) < (log.terminal ? terminal_interval : plain_interval))

@@ -44,8 +44,8 @@ class Progress {
   void update(std::int64_t done, const std::string& text);
 
  private:
-  std::int64_t start_, total_, last_done_;
-  std::int64_t begun_, clock_start_, last_shown_ = 0;
+  std::int64_t start_, total_;
+  std::int64_t begun_, clock_start_ = 0, last_shown_ = 0;
 };
 
 }  // namespace mindpipe
