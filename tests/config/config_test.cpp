@@ -294,7 +294,7 @@ void expect_kinds(const std::string& key, Member member) {
     allowed += (allowed.empty() ? "" : ", ") + std::string(row.name);
   }
   EXPECT_THAT(config_help(), HasSubstr("\n      Allowed: " + allowed + ".\n"));
-  EXPECT_THAT(override_complaint(key + "=zz"), HasSubstr("is zz; allowed: " + allowed));
+  EXPECT_THAT(override_complaint(key + "=zz"), HasSubstr("is 'zz'; allowed: " + allowed));
 }
 
 TEST(Config, EveryKindIsReadAndWrittenByItsName) {
