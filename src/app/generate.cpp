@@ -28,8 +28,11 @@ Config on_one_rank(const Config& config, int ranks) {
 int generate(const Arguments& arguments, const Config& given) {
   Config alone = given;
   // Logical shards and schedules divide training's work; one rank that reads needs none of it.
-  alone.grid = {}, alone.reproducible = {1, 1}, alone.schedule = {},
-  alone.train.micro_batch = alone.train.batch = 1, alone.train.zero = 0,
+  alone.grid = {};
+  alone.reproducible = {1, 1};
+  alone.schedule = {};
+  alone.train.micro_batch = alone.train.batch = 1;
+  alone.train.zero = 0;
   alone.train.recompute = RecomputeKind::none;
   alone.train.sequence_parallel = false;
   Run run(arguments, alone, on_one_rank);

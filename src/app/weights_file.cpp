@@ -32,7 +32,8 @@ void read_weights(Worker& worker, const std::string& path) {
       [&](const WholeTensor& tensor, std::int64_t first, std::int64_t step, std::int64_t count, float* to) {
         if (stored == nullptr || stored->name != tensor.name) {
           if (stored != nullptr) file.forget(*stored);
-          stored = &file.tensor(tensor.name), kept = 0;
+          stored = &file.tensor(tensor.name);
+          kept = 0;
           MP_REQUIRE(stored->shape == tensor.shape(), Exit::bad_data,
                      "{}: tensor {} has {} elements in another shape than the model of this configuration "
                      "({} elements); is it the model's own "
@@ -40,7 +41,10 @@ void read_weights(Worker& worker, const std::string& path) {
                      path, tensor.name, stored->count(), tensor.count());
         }
         // What lies row by row is not needed again; rows of what lies the other way share their pages.
-        if (step == 1 && (kept += count) > most_kept) file.forget(*stored), kept = count;
+        if (step == 1 && (kept += count) > most_kept) {
+          file.forget(*stored);
+          kept = count;
+        }
         file.read(*stored, first, step, count, to);
       });
   if (stored != nullptr) file.forget(*stored);

@@ -162,8 +162,14 @@ void fill_in(Config& c) {
   if (rate.decay == 0)
     rate.decay = std::max(1, rate.kind == RateKind::wsd ? c.train.steps / 10 : c.train.steps);
   ReproducibleConfig& shards = c.reproducible;
-  if (shards.tensor == 0) shards.tensor = c.grid.tensor, shards.tensor_follows = true;
-  if (shards.data == 0) shards.data = c.grid.data, shards.data_follows = true;
+  if (shards.tensor == 0) {
+    shards.tensor = c.grid.tensor;
+    shards.tensor_follows = true;
+  }
+  if (shards.data == 0) {
+    shards.data = c.grid.data;
+    shards.data_follows = true;
+  }
 }
 
 void check_together(const Config& c, const Origin& origin) {

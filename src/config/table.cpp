@@ -2,7 +2,7 @@
 
 namespace mindpipe {
 
-std::vector<Setting> settings_of(Config& c) {
+std::vector<Setting> settings_of(Config& c) {  // table
   using Unit = Setting::Unit;
   constexpr double many = 1 << 30;
   const auto set = [](const char* key, auto& member, std::string meaning) {

@@ -25,15 +25,24 @@ Config small_config(bool llama) {
   Config config;
   config.run.dir = "unused";
   config.seed = 5;
-  config.model.layers = 2, config.model.width = 48, config.model.heads = 4, config.model.context = 24,
+  config.model.layers = 2;
+  config.model.width = 48;
+  config.model.heads = 4;
+  config.model.context = 24;
   config.model.vocabulary = 125;
   if (llama) {
-    config.model.positions = Positions::rotary, config.model.norm = ModelNorm::rms,
-    config.model.mlp = MlpKind::swiglu, config.model.bias = false;
-    config.model.tied = false, config.model.key_value_heads = 2, config.model.mlp_width = 112;
+    config.model.positions = Positions::rotary;
+    config.model.norm = ModelNorm::rms;
+    config.model.mlp = MlpKind::swiglu;
+    config.model.bias = false;
+    config.model.tied = false;
+    config.model.key_value_heads = 2;
+    config.model.mlp_width = 112;
   }
   config.data.train = {{"synthetic:arithmetic", 1}};
-  config.train.batch = 8, config.train.micro_batch = 2, config.train.steps = 1;
+  config.train.batch = 8;
+  config.train.micro_batch = 2;
+  config.train.steps = 1;
   config.reproducible = {2, 2};
   config.device.threads = 1;
   return config;
@@ -95,7 +104,8 @@ TEST_F(WeightsFile, HasTheSameBytesOnEveryLayoutHoweverLittlePassesAtOnce) {
     MPI_Barrier(world.comm);
     for (const GridConfig& grid : grids())
       for (const std::size_t passing : {few, all}) {
-        config.grid = grid, config.train.zero = grid.data > 1 ? 1 : 0;
+        config.grid = grid;
+        config.train.zero = grid.data > 1 ? 1 : 0;
         Worker worker = with_passage_of(passing, resolve(config), world);
         train_one_step(worker);
         save_weights(worker, path("of all"));
@@ -118,7 +128,9 @@ TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
   for (Precision precision : {Precision::f32, Precision::bf16})
     for (const GridConfig& grid : grids()) {
       Config config = small_config(false);
-      config.grid = grid, config.train.zero = grid.data > 1 ? 2 : 0, config.train.precision = precision;
+      config.grid = grid;
+      config.train.zero = grid.data > 1 ? 2 : 0;
+      config.train.precision = precision;
       config = resolve(config);
       Corpus corpus(config.data, Part::train, config.model, config.seed);
       Worker trained(config, world);
@@ -143,7 +155,8 @@ TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
 
 TEST_F(WeightsFile, HoldsEachElementWhereTransformersLooksForIt) {
   Config config = small_config(false);
-  config.grid.tensor = world.size == 2 ? 2 : 1, config.grid.pipeline = world.size == 2 ? 1 : 2,
+  config.grid.tensor = world.size == 2 ? 2 : 1;
+  config.grid.pipeline = world.size == 2 ? 1 : 2;
   config.grid.data = world.size == 2 ? 1 : 2;
   Worker worker = with_passage_of(few, resolve(config), world);
   save_weights(worker, path("initial"));
