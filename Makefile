@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check configure configure-cuda setup install test test-layouts test-bubbles asan tidy demo bench bench-peers format clean
+.PHONY: help all build cuda gpu-check configure configure-cuda setup test-tools install test test-layouts test-bubbles asan tidy demo bench bench-peers format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -14,8 +14,15 @@ all: build
 setup:           ## install the Debian packages that are missing
 	@scripts/setup.sh
 
-configure: setup
-	@mkdir -p $(BUILD) && cmake --preset release >$(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }
+# What is missing is installed by make setup only, and by make demo and make test, which are for trying out.
+SET_UP := $(if $(filter demo test,$(MAKECMDGOALS)),scripts/setup.sh,false)
+CONFIGURE := cmake --preset release >$(BUILD)/configure.log 2>&1
+configure:
+	@scripts/setup.sh --frontend; mkdir -p $(BUILD); $(CONFIGURE) || { $(SET_UP) && $(CONFIGURE); } || { cat $(BUILD)/configure.log; \
+	  echo "make: configuring failed; make setup installs what is missing on Debian, elsewhere load your site's modules" >&2; exit 1; }
+
+test-tools:      # without them tests are skipped
+	@command -v slurmctld >/dev/null && python3 -c 'import importlib.util as u; exit(not (u.find_spec("torch") and u.find_spec("numpy")))' || scripts/setup.sh || true
 
 build: configure ## build the program and its tests in build/
 	cmake --build $(BUILD) -j $(JOBS)
@@ -24,7 +31,8 @@ install: configure ## put the program into PREFIX/bin, configurations and the de
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
-configure-cuda: setup
+configure-cuda:
+	scripts/setup.sh --frontend
 	cmake --preset release -B build-cuda -DMINDPIPE_CUDA=ON "-DMINDPIPE_CUDA_ARCHITECTURES=80-real;90-real;90-virtual"
 
 cuda: configure-cuda ## build for A100, H100, H200 and newer GPUs in build-cuda/ (build/ is for H100 and H200 where nvcc is)
@@ -37,7 +45,7 @@ gpu-check: configure-cuda ## check and measure on a GPU in 8 minutes; without on
 	scripts/gpu_check/bundle.sh build-cuda build-cuda/gpu-bundle
 	build-cuda/gpu-bundle/gpu-check.sh --output runs/gpu-check || [ $$? = 69 ]
 
-test: build      ## build and run all quick tests
+test: test-tools build ## build and run all quick tests
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: half an hour

@@ -1,21 +1,34 @@
 #!/usr/bin/env bash
-# Installs what a build and its tests need on Debian 12. With everything there it only looks, in less than a second.
+# setup.sh: installs what a build and its tests need on Debian 12. With everything there it only looks, in less than a second.
+# setup.sh --frontend: only fetches the headers that a build with CUDA needs; elsewhere it does nothing.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "${0%/*}/.."
 
 # Where there is nvcc: the headers of cuDNN's frontend (kernels/cuda/README.md says why), of one version and one checksum. Offline the build goes on without.
-frontend=1.32.0 checksum=c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0 folder=.gpu/cudnn-frontend-1.32.0
-if [[ ! -e $folder/include/cudnn_frontend.h ]] && { command -v nvcc || [[ -x /usr/local/cuda/bin/nvcc ]]; } >/dev/null; then
-  room=$(mktemp -d)
-  trap 'rm -rf "$room"' EXIT
-  echo "nvidia-cudnn-frontend==$frontend --hash=sha256:$checksum" >"$room/wanted"
-  if python3 -m pip download -q --disable-pip-version-check --no-deps --retries 1 --timeout 15 --require-hashes --only-binary=:all: --python-version 3.11 \
-    --platform manylinux_2_28_x86_64 -r "$room/wanted" -d "$room" 2>"$room/log" && python3 -m zipfile -e "$room"/*.whl "$room/wheel"; then
-    mkdir -p "$folder" && cp -r "$room/wheel/include" "$folder/"
-  else
-    echo "setup.sh: without cuDNN's frontend $frontend, attention on a GPU is computed by our own kernels only ($(tail -n 1 "$room/log"))" >&2
+fetch_frontend() {
+  frontend=1.32.0 checksum=c6006556017a4d1c914c52a556c71b1267f2d6a0500f742e7b4edef539878df0 folder=.gpu/cudnn-frontend-1.32.0
+  if [[ ! -e $folder/include/cudnn_frontend.h ]] && { command -v nvcc || [[ -x /usr/local/cuda/bin/nvcc ]]; } >/dev/null; then
+    room=$(mktemp -d)
+    trap 'rm -rf "$room"' EXIT
+    echo "nvidia-cudnn-frontend==$frontend --hash=sha256:$checksum" >"$room/wanted"
+    if python3 -m pip download -q --disable-pip-version-check --no-deps --retries 1 --timeout 15 --require-hashes --only-binary=:all: --python-version 3.11 \
+      --platform manylinux_2_28_x86_64 -r "$room/wanted" -d "$room" 2>"$room/log" && python3 -m zipfile -e "$room"/*.whl "$room/wheel"; then
+      mkdir -p "$folder" && cp -r "$room/wheel/include" "$folder/"
+    else
+      echo "setup.sh: without cuDNN's frontend $frontend, attention on a GPU is computed by our own kernels only ($(tail -n 1 "$room/log"))" >&2
+    fi
   fi
+}
+
+if [[ ${1:-} == --frontend ]]; then
+  fetch_frontend
+  exit
 fi
+if ! command -v apt-get >/dev/null; then
+  echo "setup.sh: this is no Debian; load or install a C++20 compiler, CMake, Ninja, MPI, yaml-cpp, fmt, CLI11, nlohmann-json and GoogleTest yourself" >&2
+  exit 1
+fi
+fetch_frontend
 
 packages=(
   build-essential cmake ninja-build ccache pkg-config

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 
+#include "config/kinds.h"
 #include "core/check.h"
 #include "make_backend.h"
 #include "step_kernels.h"
@@ -20,7 +21,8 @@ using namespace mindpipe::bench;
 namespace {
 
 struct Options {
-  std::string device = "cuda", dtype = "bf16", json;
+  std::string device_name = "cuda", dtype = "bf16", json;
+  DeviceKind device = DeviceKind::cuda;
   double least_seconds = 0.02;
   std::int64_t product = 8192, copy_mib = 1024;
   Sizes sizes;
@@ -34,7 +36,7 @@ Options options_of(int count, char** words) {
       {"--layers", &o.sizes.layers},   {"--vocabulary", &o.sizes.vocabulary},
       {"--product", &o.product},       {"--copy-mib", &o.copy_mib}};
   std::map<std::string, std::string*> texts{
-      {"--device", &o.device}, {"--dtype", &o.dtype}, {"--json", &o.json}};
+      {"--device", &o.device_name}, {"--dtype", &o.dtype}, {"--json", &o.json}};
   for (int i = 1; i < count; i += 2) {
     const std::string key = words[i];
     MP_REQUIRE(i + 1 < count, Exit::usage, "kernels_bench: {} needs a value", key);
@@ -43,9 +45,13 @@ Options options_of(int count, char** words) {
     else if (key == "--least-seconds") o.least_seconds = std::stod(words[i + 1]);
     else fail(Exit::usage, "kernels_bench: no option {}; its first lines list them", key);
   }
-  MP_REQUIRE(o.device == "cuda" || o.device == "cpu", Exit::usage, "--device {} (cuda or cpu)", o.device);
-  MP_REQUIRE(o.dtype == "bf16" || o.dtype == "f32", Exit::usage, "--dtype {} (bf16 or f32)", o.dtype);
-  o.sizes.dtype = o.dtype == "bf16" ? DType::bf16 : DType::f32;
+  const auto device = kind_named<DeviceKind>(o.device_name);
+  MP_REQUIRE(device == DeviceKind::cuda || device == DeviceKind::cpu, Exit::usage,
+             "--device {} (cuda or cpu)", o.device_name);
+  o.device = *device;
+  const auto precision = kind_named<Precision>(o.dtype);
+  MP_REQUIRE(precision, Exit::usage, "--dtype {} (bf16 or f32)", o.dtype);
+  o.sizes.dtype = row_of(*precision).dtype;
   return o;
 }
 
@@ -57,9 +63,9 @@ void print_line(const Kernel& kernel, double seconds) {
 }
 
 int run(const Options& o) {
-  Memory memory(o.device == "cuda" ? Memory::Kind::device : Memory::Kind::host);
+  Memory memory(o.device == DeviceKind::cuda ? Memory::Kind::device : Memory::Kind::host);
   const auto backend =
-      o.device == "cuda" ? make_cuda_backend(memory, 0) : make_cpu_backend(memory, 0, "auto");
+      o.device == DeviceKind::cuda ? make_cuda_backend(memory, 0) : make_cpu_backend(memory, 0, "auto");
   std::printf("%s\n", backend->description().c_str());
   const Kernel product = large_product(o.product, o.sizes.dtype), copy = large_copy(o.copy_mib << 20);
   const double product_seconds = seconds_of(product, *backend, o.least_seconds),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes .venv-peers with the newest torch and transformers that the package index has; they serve comparisons and tests, never a run.
-# pip's own variables apply: PIP_INDEX_URL=https://download.pytorch.org/whl/cpu, for one, gives wheels without CUDA (5 GB less).
+# pip's own variables apply: with PIP_INDEX_URL set to the index of PyTorch's wheels for processors, they come without CUDA (5 GB less).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 venv=${1:-.venv-peers}

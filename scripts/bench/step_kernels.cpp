@@ -66,7 +66,7 @@ std::vector<Kernel> attention_of(const Sizes& s) {
       fmt::format("{} x {} x {} heads of {}, causal", s.samples, s.sequence, s.heads, head);
   const double pairs = of(n) * of(s.sequence) / 2 * of(w), bytes = of(n) * of(w) * element(s.dtype),
                sums = of(n) * of(s.heads) * 4;
-  AttentionQuestion question;
+  AttentionParameters question;
   question.queries = question.keys = s.sequence;
   question.causal = true;
   question.scale = static_cast<float>(1 / std::sqrt(of(head)));

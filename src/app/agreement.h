@@ -14,7 +14,6 @@ namespace mindpipe {
 void require_same_settings(const World& world, const Config& config);
 /// Same instruction set: the first words of a backend's description. A unit for bf16 counts where products
 /// are in bf16. Collective.
-void require_same_arithmetic(const World& world, const std::string& description,
-                             const std::string& precision);
+void require_same_arithmetic(const World& world, const std::string& description, Precision precision);
 
 }  // namespace mindpipe

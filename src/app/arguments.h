@@ -24,6 +24,7 @@ struct Arguments {
   std::string verb = "train";
   std::string config;                  ///< the file
   std::vector<std::string> overrides;  ///< key=value
+  bool reads_config = true;            ///< the verb needs a configuration
   bool dry_run = false;                ///< say what would be done, allocate nothing
   bool print_config = false;           ///< print the resolved configuration
   bool simulate = false;               ///< plan: run the programs in virtual time

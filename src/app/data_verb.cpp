@@ -4,7 +4,7 @@
 
 namespace mindpipe {
 
-int data(const Arguments& arguments) {
+int data(const Arguments& arguments, const Config&) {
   const DataArguments& d = arguments.data;
   if (d.action == "import") print(import_text(d.input, d.output, d.format, d.key, d.end_of_text) + "\n");
   else if (d.action == "inspect") print(inspect(d.input, d.show));

@@ -131,7 +131,8 @@ std::string report(const std::vector<Finding>& findings) {
                      : fmt::format("{} thing{} to look at, marked ->.\n", advised, advised == 1 ? "" : "s"));
 }
 
-int doctor(const Arguments&) {
+int doctor(const Arguments& arguments, const Config& config) {
+  if (!arguments.tune.empty()) return tune(arguments, config);
   print(report(examine(look_at_this_machine())));
   return 0;
 }

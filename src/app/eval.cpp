@@ -1,3 +1,4 @@
+#include "app/json_line.h"
 #include "app/main_verb.h"
 #include "app/run.h"
 #include "app/verbs.h"

@@ -28,12 +28,16 @@ Config on_one_rank(const Config& config, int ranks) {
 int generate(const Arguments& arguments, const Config& given) {
   Config alone = given;
   // Logical shards and schedules divide training's work; one rank that reads needs none of it.
-  alone.grid = {}, alone.reproducible = {1, 1}, alone.schedule = {},
-  alone.train.micro_batch = alone.train.batch = 1, alone.train.zero = 0, alone.train.recompute = "none";
+  alone.grid = {};
+  alone.reproducible = {1, 1};
+  alone.schedule = {};
+  alone.train.micro_batch = alone.train.batch = 1;
+  alone.train.zero = 0;
+  alone.train.recompute = RecomputeKind::none;
   alone.train.sequence_parallel = false;
   Run run(arguments, alone, on_one_rank);
   const Config& config = run.config();
-  MP_REQUIRE(config.model.kind == "gpt", Exit::bad_configuration,
+  MP_REQUIRE(config.model.kind == ModelKind::gpt, Exit::bad_configuration,
              "generate continues texts with a gpt; model.kind is '{}'", config.model.kind);
   const GenerateConfig& rule = config.generate;
   const bool bytes = config.model.vocabulary <= 257;

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "app/dry_run.h"
+#include "app/grid_choice.h"
 #include "app/main_verb.h"
 #include "app/report_end.h"
-#include "app/run.h"
 #include "app/verbs.h"
 #include "core/launcher.h"
 #include "core/text.h"
@@ -55,7 +56,7 @@ std::string order_text(const PlannedStep& step, const Outline& outline) {
   return text;
 }
 
-/// Of one stage: idle time, and what passes spend in sums with the ranks that share their products.
+/// The idle time of a stage, and what its passes spend in sums with the ranks that share their products.
 std::string shares_of(const Timeline& expected, int stage) {
   const double sums = 100 * static_cast<double>(expected.sums[stage]) /
                       static_cast<double>(std::max<std::int64_t>(expected.step, 1));
@@ -94,18 +95,12 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
   for (int rank = 0; rank < outline.stages; ++rank) width = std::max(width, blocks_of(outline, rank).size());
   text += fmt::format("{:<6} {:<{}}{} {:>6}", "stage", "blocks", width, simulate ? "  bubble  tensor" : "",
                       "tapes");
-  for (MemoryClass kind : memory_classes) text += fmt::format("{:>13}", name_of(kind));
-  text += fmt::format("{:>13}\n", "total");
+  text += memory_head() + "\n";
   const std::vector<int> tapes = peak_tapes(plan.training.program, outline);
   for (int rank = 0; rank < outline.stages; ++rank) {
-    text += fmt::format("{:<6} {:<{}}{} {:>6}", rank, blocks_of(outline, rank), width,
-                        simulate ? shares_of(expected, rank) : "", tapes[rank]);
-    std::int64_t total = 0;
-    for (std::int64_t bytes : plan.most_memory(rank)) {
-      text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
-      total += bytes;
-    }
-    text += fmt::format("{:>13}\n", human_bytes(static_cast<double>(total)));
+    text += fmt::format("{:<6} {:<{}}{} {:>6}{}\n", rank, blocks_of(outline, rank), width,
+                        simulate ? shares_of(expected, rank) : "", tapes[rank],
+                        memory_row(plan.most_memory(rank)));
   }
   return simulate ? text : text + order_text(plan.training, outline);
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "app/dry_run.h"
 #include "app/main_verb.h"
 #include "core/log_mark.h"
 #include "core/text.h"
@@ -28,7 +29,7 @@ double EndReport::median_step() const {
   return sorted[sorted.size() / 2];
 }
 
-void EndReport::print_table(bool is_rank_0, double operations_per_token) {
+void EndReport::print_table(bool is_rank_0) {
   // One row of times for each stage, brought together by a sum with zeros; of the ranks of a stage the first
   // one is_rank_0.
   const Layout& layout = worker_.layout();
@@ -36,18 +37,19 @@ void EndReport::print_table(bool is_rank_0, double operations_per_token) {
   constexpr std::size_t columns = sizeof(TimeSpent) / sizeof(std::int64_t);
   std::vector<std::int64_t> rows(layout.grid.pipeline * columns, 0);
   if (layout.coord.tensor == 0 && layout.coord.data == 0)
-    std::memcpy(&rows[layout.coord.pipeline * columns], &worker_.executor().spent(worker_.training()), sizeof(TimeSpent));
+    std::memcpy(&rows[layout.coord.pipeline * columns], &worker_.executor().spent(worker_.training()),
+                sizeof(TimeSpent));
   worker_.sum_over_grid(rows);
   if (!is_rank_0 || seconds_.empty()) return;
   std::vector<TimeSpent> stages(layout.grid.pipeline);
   std::memcpy(static_cast<void*>(stages.data()), rows.data(), stages.size() * sizeof(TimeSpent));
 
-  const bool emulated = config_.device.kind == "emulated";
+  const bool emulated = config_.device.kind == DeviceKind::emulated;
   const double tokens = static_cast<double>(layout.tokens()), median = median_step();
   std::string text = fmt::format(
       "\n{} steps, last loss {:.4f}; median step {}: {} tokens/s, {:.1f} GFLOP/s by 6N + 6Lhq\n\n",
       seconds_.size(), last_loss_, human_seconds(median), human_count(tokens / median),
-      operations_per_token * tokens / median / 1e9);
+      operations_by_formula(config_, worker_.plan().parameters) * tokens / median / 1e9);
   std::vector<double> expected;
   if (emulated)
     for (int stage = 0; stage < layout.grid.pipeline; ++stage)

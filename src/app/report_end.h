@@ -16,7 +16,7 @@ class EndReport {
   void add_step(double seconds, const StepScalars& scalars);
   double median_step() const;
   /// Collective: every rank brings its times; rank 0 prints.
-  void print_table(bool is_rank_0, double operations_per_token);
+  void print_table(bool is_rank_0);
 
  private:
   const Config& config_;

@@ -3,24 +3,13 @@
 #include <optional>
 
 #include "app/arguments.h"
-#include "app/run_directory.h"
+#include "app/grid_choice.h"
 #include "comm/affinity.h"
 #include "comm/mpi.h"
 #include "comm/watchdog.h"
 #include "runtime/worker.h"
 
 namespace mindpipe {
-
-/// read_config for a job of `ranks` ranks (0: as many as the launcher says). A degree that is refused by
-/// itself, because heads do not divide for instance, is refused with the grids that fit.
-Config read_for_ranks(const std::string& file, const std::vector<std::string>& overrides, int ranks);
-
-/// A configuration whose degrees are those of a job of `ranks` ranks; refuses one that does not fit, with the
-/// nearest that do.
-Config with_grid(const Config& config, int ranks);
-/// For what needs no particular grid: the configuration's own degrees where they fit this job, else the
-/// nearest that do. The arithmetic stays: logical shards are those of the configuration.
-Config with_any_grid(const Config& config, int ranks);
 
 /// What a step may take before the watchdog ends the job: what the user has said; or ten times the median of
 /// the steps that are done, or, before the first, thirty times its price on paper, which may be far off; five
@@ -47,7 +36,7 @@ class Run {
   World world() const { return {session_.world(), session_.rank(), session_.size()}; }
   /// Builds this rank's part; says what was built.
   void make_worker(Purpose purpose);
-  /// Of this run's steps, given the median of those that are done.
+  /// What one of this run's steps may take, given the median of those that are done.
   double step_limit(double median_seconds = 0) const;
   /// finite_loss on train.evaluate_batches batches, each of which may take `limit` seconds. Collective.
   double evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what);
@@ -72,18 +61,5 @@ class Run {
   std::unique_ptr<Worker> worker_;
   std::vector<RankPlace> places_;
 };
-
-/// The product of the degrees; auto counts as 1.
-int ranks_of_grid(const Config& config);
-
-/// The same for planning on one process: where threads are not given, as many as each rank would have if all
-/// of them were on this machine.
-Config on_paper(const Config& config, int ranks);
-
-/// What a run would need, on one process, without allocating: parameters per block, memory by class,
-/// operations per token.
-std::string dry_run_text(const Config& config, const RunPlan& plan);
-/// Prints it, and fails if the run does not fit into memory.device_limit.
-void dry_run(const Config& config, int ranks);
 
 }  // namespace mindpipe

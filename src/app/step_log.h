@@ -4,6 +4,7 @@
 
 #include "app/report_end.h"
 #include "app/run.h"
+#include "app/run_directory.h"
 #include "core/log.h"
 
 namespace mindpipe {

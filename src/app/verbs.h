@@ -1,16 +1,39 @@
 #pragma once
+#include <span>
+#include <string>
+
 #include "app/arguments.h"
 #include "config/config.h"
 
+namespace CLI {
+class App;
+}
+
 namespace mindpipe {
 
-// One function per verb; each returns the exit code of a job that did not fail.
+/// What a word like `train` on the command line asks for.
+struct Verb {
+  const char* name;
+  const char* summary;       ///< for the list of all verbs
+  const char* meaning;       ///< for its own help
+  bool reads_config = true;  ///< else only where --config is needed for an option (doctor --tune)
+  bool has_steps = false;    ///< a signal to stop waits for the end of the step
+  void (*declare)(CLI::App& app, Arguments& arguments);
+  /// Does the work; returns the exit code of a job that did not fail. `config` is the default one where none
+  /// is read.
+  int (*run)(const Arguments& arguments, const Config& config);
+};
+
+/// All verbs, in the order of the help. The first one is meant when none is named.
+std::span<const Verb> all_verbs();
+const Verb& verb_named(const std::string& name);
+
 int train(const Arguments& arguments, const Config& config);
 int eval(const Arguments& arguments, const Config& config);
 int generate(const Arguments& arguments, const Config& config);
 int plan(const Arguments& arguments, const Config& config);
-int data(const Arguments& arguments);
-int doctor(const Arguments& arguments);
-int tune(const Arguments& arguments, const Config& config);  ///< doctor --tune
+int data(const Arguments& arguments, const Config& config);
+int doctor(const Arguments& arguments, const Config& config);  ///< with --tune: tune
+int tune(const Arguments& arguments, const Config& config);
 
 }  // namespace mindpipe

@@ -64,13 +64,13 @@ std::string obstacle(std::span<const Seat> seats) {
 }
 
 DeviceTransports device_transports(const World& world, Backend& backend, Waiting& waiting,
-                                   const std::string& wish) {
+                                   TransportKind wish) {
   if (world.size == 1 || backend.memory().kind() != Memory::Kind::device) return {};
-  if (wish == "mpi") return {nullptr, "MPI through pinned memory (device.transport is mpi)"};
+  if (wish == TransportKind::mpi) return {nullptr, "MPI through pinned memory (device.transport is mpi)"};
   const std::vector<Seat> seats = all_seats(world, {host_name(), bus_place_of_gpu(), nccl_found()});
   const std::string why_not =
       nccl_built_with() == 0 ? "this program was built without NCCL" : obstacle(seats);
-  MP_REQUIRE(why_not.empty() || wish == "auto", Exit::bad_configuration,
+  MP_REQUIRE(why_not.empty() || wish == TransportKind::automatic, Exit::bad_configuration,
              "device.transport is nccl, but {}; start one rank for each GPU with one NCCL of 2.26 or newer "
              "everywhere, or leave the setting "
              "out: messages then go by MPI",

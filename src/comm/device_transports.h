@@ -7,6 +7,7 @@
 #include "backend.h"
 #include "comm/mpi.h"
 #include "comm/transport.h"
+#include "config/kinds.h"
 
 namespace mindpipe {
 
@@ -17,10 +18,10 @@ struct DeviceTransports {
   std::unique_ptr<Transports> transports;  ///< none: MPI carries them
   std::string why;                         ///< "NCCL 2.28.9 between 8 GPUs"
 };
-/// Chooses who carries messages. `wish`: auto | nccl | mpi; NCCL where it cannot be is refused with the
-/// reason. Collective over the job's ranks.
+/// Chooses who carries messages; NCCL that is asked for and cannot be is refused with the reason. Collective
+/// over the job's ranks.
 DeviceTransports device_transports(const World& world, Backend& backend, Waiting& waiting,
-                                   const std::string& wish);
+                                   TransportKind wish);
 
 /// Host, GPU and NCCL of one rank of a job.
 struct Seat {

@@ -120,7 +120,10 @@ class Reader {
   static void set_where(Node& node, const std::string& where) {
     node.where = where;
     for (Node& item : node.items) set_where(item, where);
-    for (auto& [key, value] : node.entries) set_where(key, where), set_where(value, where);
+    for (auto& [key, value] : node.entries) {
+      set_where(key, where);
+      set_where(value, where);
+    }
   }
 
   /// Nothing to complain about when `key` is a section.

@@ -3,29 +3,31 @@
 #include <string>
 #include <vector>
 
+#include "config/kinds.h"
+
 namespace mindpipe {
 
 /// What one run is: every setting, resolved. The sections are those of the file; a value here has been
 /// checked.
 struct RunConfig {
-  std::string dir;              ///< the run directory; everything is written below it
-  std::string resume = "auto";  ///< auto | never
-  double max_walltime = 0;      ///< seconds after which the run stops cleanly with a checkpoint; 0: no limit
+  std::string dir;  ///< the run directory; everything is written below it
+  Resume resume = Resume::automatic;
+  double max_walltime = 0;  ///< seconds after which the run stops cleanly with a checkpoint; 0: no limit
   bool operator==(const RunConfig&) const = default;
 };
 
 struct ModelConfig {
-  std::string kind = "gpt";
+  ModelKind kind = ModelKind::gpt;
   int layers = 4, width = 128, heads = 4;
   int key_value_heads = 0;  ///< 0: as many as heads
   int mlp_width = 0;        ///< 0: 4 x width (gelu), 8/3 x width rounded up to a multiple of 64 (swiglu)
   int context = 256;        ///< the longest sequence
   int vocabulary = 256;
-  std::string positions = "learned";  ///< learned | rotary
+  Positions positions = Positions::learned;
   double rotary_base = 10000;
-  std::string norm = "layer";  ///< layer | rms
+  ModelNorm norm = ModelNorm::layer;
   double norm_epsilon = 1e-5;
-  std::string mlp = "gelu";  ///< gelu | swiglu
+  MlpKind mlp = MlpKind::gelu;
   bool bias = true;
   bool tied = true;  ///< embedding and head share their table
   double dropout = 0, attention_dropout = 0;
@@ -50,9 +52,9 @@ struct GridConfig {  ///< degrees; at most one is 0 = auto: the rest of the rank
 };
 
 struct ScheduleConfig {
-  std::string kind = "1f1b";  ///< gpipe | 1f1b | interleaved | breadth-first | zb-h1
-  int chunks = 1;             ///< chunks of the model per stage
-  std::vector<int> cuts;      ///< first block of each stage but the first; empty: balanced
+  ScheduleKind kind = ScheduleKind::one_forward_one_backward;
+  int chunks = 1;         ///< chunks of the model per stage
+  std::vector<int> cuts;  ///< first block of each stage but the first; empty: balanced
   bool operator==(const ScheduleConfig&) const = default;
 };
 
@@ -67,8 +69,8 @@ struct ReproducibleConfig {  ///< logical shards; 0: the grid's degree
 
 struct TrainConfig {
   int steps = 100, batch = 32, micro_batch = 4;
-  std::string precision = "f32";   ///< f32 | bf16
-  std::string recompute = "none";  ///< none | block
+  Precision precision = Precision::f32;
+  RecomputeKind recompute = RecomputeKind::none;
   bool sequence_parallel = false;
   int zero = 0;       ///< sharded over data: 0 nothing, 1 optimizer state, 2 gradients too
   double clip = 1.0;  ///< largest global norm of the gradient; 0: no clipping
@@ -78,18 +80,24 @@ struct TrainConfig {
 };
 
 struct RateConfig {
-  std::string kind = "cosine";    ///< constant | linear | cosine | inverse_sqrt | wsd
+  RateKind kind = RateKind::cosine;
   double peak = 3e-4, floor = 0;  ///< floor: the rate at the end
   int warmup = 0;
   int decay = 0;  ///< wsd: steps of the last part; others: where the floor is reached (0: train.steps)
   bool operator==(const RateConfig&) const = default;
 };
 struct OptimizerConfig {
-  std::string kind = "adamw";  ///< adamw | sgd
+  OptimizerKind kind = OptimizerKind::adamw;
   RateConfig rate;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   double momentum = 0.9;
   bool nesterov = false;
+  /// The names of what the rule keeps of each element.
+  std::span<const std::string_view> moments() const {
+    const OptimizerRow& row = row_of(kind);
+    const bool none = row.only_with_momentum && momentum == 0;
+    return std::span(row.moments).first(none ? 0 : row.count);
+  }
   bool operator==(const OptimizerConfig&) const = default;
 };
 
@@ -108,12 +116,12 @@ struct LinksConfig {
   bool operator==(const LinksConfig&) const = default;
 };
 struct DeviceConfig {
-  std::string kind = "cpu";           ///< cpu | cuda | emulated
+  DeviceKind kind = DeviceKind::cpu;
   int threads = 0;                    ///< 0: as many as this process may use
   std::string instructions = "auto";  ///< auto | avx512 | avx2 | baseline
   std::string description;            ///< emulated: the device to imitate
   LinksConfig links;
-  std::string transport = "auto";  ///< cuda: what carries messages between ranks: auto | nccl | mpi
+  TransportKind transport = TransportKind::automatic;  ///< cuda: what carries messages between ranks
   std::string kernels;  ///< cuda: a table of algorithms by `doctor --tune`; empty: the library's own choice
   bool operator==(const DeviceConfig&) const = default;
 };

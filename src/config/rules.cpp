@@ -38,20 +38,20 @@ void check_model(const ModelConfig& m, const Complaints& complain) {
                    "is {} and model.heads {} (heads share keys and values in equal groups)",
                    m.key_value_heads, m.heads);
   complain.require(
-      m.positions != "rotary" || m.width / m.heads % 2 == 0, "model.positions",
+      m.positions != Positions::rotary || m.width / m.heads % 2 == 0, "model.positions",
       "is rotary and a head is {} wide (rotation works on pairs; make model.width / model.heads even)",
       m.width / m.heads);
 }
 
 /// A translator is built one way in these; what it would not read is refused rather than passed over.
 void check_translator(const ModelConfig& m, const Complaints& complain) {
-  if (m.kind != "translator") return;
-  const auto leave_out = [&](bool as_built, const char* key, const std::string& value, const char* what) {
+  if (m.kind != ModelKind::translator) return;
+  const auto leave_out = [&](bool as_built, const char* key, std::string_view value, const char* what) {
     complain.require(as_built, key, "is {}, but a translator has {} (leave it out)", value, what);
   };
   leave_out(m.key_value_heads == m.heads, "model.key_value_heads", std::to_string(m.key_value_heads),
             "as many as model.heads");
-  leave_out(m.positions == "learned", "model.positions", m.positions, "learned positions");
+  leave_out(m.positions == Positions::learned, "model.positions", name_of(m.positions), "learned positions");
   leave_out(m.rotary_base == ModelConfig{}.rotary_base, "model.rotary_base", shortest(m.rotary_base),
             "learned positions");
   leave_out(m.tied, "model.tied", "false", "one table for source, target and head");
@@ -111,18 +111,17 @@ void check_batch(const Config& c, const Complaints& complain) {
 
 void check_rate(const Config& c, const Complaints& complain) {
   const RateConfig& rate = c.optimizer.rate;
-  complain.require(rate.warmup <= c.train.steps, "optimizer.rate.warmup",
-                   "is {} and train.steps {} (the warm-up ends within the run)", rate.warmup, c.train.steps);
+  const bool all_warm_up = rate.warmup >= c.train.steps;  // then nothing after it is ever reached
   complain.require(rate.floor <= rate.peak, "optimizer.rate.floor",
                    "is {} and optimizer.rate.peak {} (the floor is not above the peak)", shortest(rate.floor),
                    shortest(rate.peak));
-  if (rate.kind == "wsd")
+  if (rate.kind == RateKind::wsd && !all_warm_up)
     complain.require(std::int64_t{rate.warmup} + rate.decay <= std::max(1, c.train.steps),
                      "optimizer.rate.decay",
                      "is {}, warm-up {} and train.steps {} (both parts lie within the run)", rate.decay,
                      rate.warmup, c.train.steps);
-  if (rate.kind == "linear" || rate.kind == "cosine")
-    complain.require(rate.decay >= rate.warmup, "optimizer.rate.decay",
+  if (rate.kind == RateKind::linear || rate.kind == RateKind::cosine)
+    complain.require(rate.decay >= std::min(rate.warmup, c.train.steps), "optimizer.rate.decay",
                      "is {} and optimizer.rate.warmup {} (the floor is reached after the warm-up)",
                      rate.decay, rate.warmup);
 }
@@ -138,10 +137,9 @@ void check_grid(const Config& c, const Complaints& complain) {
                      "is auto, and {} too (at most one degree can be the rest of the ranks)", automatic[0]);
 
   const ScheduleConfig& s = c.schedule;
-  const bool chunked = s.kind == "interleaved" || s.kind == "breadth-first";
-  complain.require(chunked || s.chunks == 1, "schedule.chunks",
-                   "is {} and schedule.kind {} (only interleaved and breadth-first cut stages into chunks)",
-                   s.chunks, s.kind);
+  complain.require(row_of(s.kind).has_chunks || s.chunks == 1, "schedule.chunks",
+                   "is {} and schedule.kind {} (only {} cut stages into chunks)", s.chunks, s.kind,
+                   names_with<ScheduleKind>(&ScheduleRow::has_chunks, " and "));
   complain.require(std::is_sorted(s.cuts.begin(), s.cuts.end(), std::less_equal<>()), "schedule.cuts",
                    "is [{}] (each cut lies behind the one before)", joined(s.cuts));
   if (!s.cuts.empty() && c.grid.pipeline > 0)
@@ -156,15 +154,22 @@ void fill_in(Config& c) {
   ModelConfig& m = c.model;
   if (m.key_value_heads == 0) m.key_value_heads = m.heads;
   if (m.mlp_width == 0)
-    m.mlp_width = m.mlp == "swiglu"
+    m.mlp_width = m.mlp == MlpKind::swiglu
                       ? static_cast<int>((std::int64_t{m.width} * 8 + 3 * 64 - 1) / (3 * 64) * 64)
                       : 4 * m.width;
   if (c.data.sequence == 0) c.data.sequence = m.context;
   RateConfig& rate = c.optimizer.rate;
-  if (rate.decay == 0) rate.decay = std::max(1, rate.kind == "wsd" ? c.train.steps / 10 : c.train.steps);
+  if (rate.decay == 0)
+    rate.decay = std::max(1, rate.kind == RateKind::wsd ? c.train.steps / 10 : c.train.steps);
   ReproducibleConfig& shards = c.reproducible;
-  if (shards.tensor == 0) shards.tensor = c.grid.tensor, shards.tensor_follows = true;
-  if (shards.data == 0) shards.data = c.grid.data, shards.data_follows = true;
+  if (shards.tensor == 0) {
+    shards.tensor = c.grid.tensor;
+    shards.tensor_follows = true;
+  }
+  if (shards.data == 0) {
+    shards.data = c.grid.data;
+    shards.data_follows = true;
+  }
 }
 
 void check_together(const Config& c, const Origin& origin) {
@@ -180,11 +185,12 @@ void check_together(const Config& c, const Origin& origin) {
   check_rate(c, complain);
   complain.require(c.train.evaluate_every == 0 || !c.data.validation.empty(), "train.evaluate_every",
                    "is {}, but data.validation names nothing to evaluate on", c.train.evaluate_every);
-  complain.require(c.device.kernels.empty() || c.device.kind == "cuda", "device.kernels",
+  complain.require(c.device.kernels.empty() || c.device.kind == DeviceKind::cuda, "device.kernels",
                    "names algorithms for a GPU, but device.kind is not cuda");
-  complain.require(c.device.transport != "nccl" || c.device.kind == "cuda", "device.transport",
+  complain.require(c.device.transport != TransportKind::nccl || c.device.kind == DeviceKind::cuda,
+                   "device.transport",
                    "is nccl, which carries messages between GPUs, but device.kind is not cuda");
-  complain.require(c.device.kind != "emulated" || !c.device.description.empty(), "device.kind",
+  complain.require(c.device.kind != DeviceKind::emulated || !c.device.description.empty(), "device.kind",
                    "is emulated, but device.description names no device to imitate");
 }
 

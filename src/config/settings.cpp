@@ -117,13 +117,19 @@ struct Setting::Reading {
     const auto control = [](unsigned char c) { return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f; };
     if (!is_utf8(node.text) || std::any_of(node.text.begin(), node.text.end(), control)) refuse();
     if (setting.required_ && node.text.empty()) refuse();
-    if (!setting.words_.empty() &&
-        std::find(setting.words_.begin(), setting.words_.end(), node.text) == setting.words_.end()) {
+    if (!setting.words_.empty()) one_of(setting.words_);
+    return node.text;
+  }
+
+  /// The place among `words` of the one that the node says.
+  std::size_t one_of(const std::vector<std::string>& words) const {
+    const auto found = std::find(words.begin(), words.end(), node.text);
+    if (found == words.end()) {
       std::string lower = node.text;
       for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-      refuse(nearest_spelling(lower, setting.words_).value_or(""));
+      refuse(nearest_spelling(lower, words).value_or(""));
     }
-    return node.text;
+    return static_cast<std::size_t>(found - words.begin());
   }
 
   DataSource source() const {
@@ -173,6 +179,7 @@ std::string Setting::allowed() const {
                    return !words_.empty() ? join(words_, ", ")
                                           : std::string(required_ ? "text that is not empty" : "text");
                  },
+                 [](const KindMember& member) { return join(member.names, ", "); },
                  [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
                  [&](std::vector<DataSource>*) {
                    return std::string(
@@ -210,6 +217,10 @@ void Setting::read(const Node& node) const {
                         },
                         [&](bool* member) { *member = reading.truth(); },
                         [&](std::string* member) { *member = reading.text(); },
+                        [&](const KindMember& member) {
+                          reading.text();
+                          member.choose(reading.one_of(member.names));
+                        },
                         [&](std::vector<int>* member) {
                           if (node.kind != Node::Kind::list) reading.refuse();
                           member->clear();
@@ -238,6 +249,7 @@ std::string Setting::written() const {
                  [](double* member) { return shortest(*member); },
                  [](bool* member) { return std::string(*member ? "true" : "false"); },
                  [](std::string* member) { return quoted_if_needed(*member); },
+                 [](const KindMember& member) { return quoted_if_needed(member.names[member.chosen()]); },
                  [](std::vector<int>* member) { return fmt::format("[{}]", joined(*member)); },
                  [](std::vector<DataSource>* member) {
                    std::vector<std::string> sources;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string>
 #include <variant>
@@ -10,16 +11,26 @@
 
 namespace mindpipe {
 
+/// A member of a Config that holds one of the kinds of config/kinds.h.
+struct KindMember {
+  std::vector<std::string> names;
+  std::function<void(std::size_t)> choose;
+  std::function<std::size_t()> chosen;  ///< counted as in names
+};
+
 /// One setting: its key, what it may be, what it means, and the member of a Config that holds it. Reading,
 /// checking, printing and documenting all go through the same list of these.
 class Setting {
  public:
   using Member = std::variant<int*, std::int64_t*, std::uint64_t*, double*, bool*, std::string*,
-                              std::vector<int>*, std::vector<DataSource>*>;
+                              std::vector<int>*, std::vector<DataSource>*, KindMember>;
   enum class Unit { none, bytes, seconds };
 
   Setting(std::string key, Member member, std::string meaning)
-      : key_(std::move(key)), meaning_(std::move(meaning)), member_(member) {}
+      : key_(std::move(key)), meaning_(std::move(meaning)), member_(std::move(member)) {}
+  template <ListedKind Kind>
+  Setting(std::string key, Kind* member, std::string meaning)
+      : Setting(std::move(key), kind_member(member), std::move(meaning)) {}
 
   // What it may be, said once in the table.
   Setting from(double least) && {
@@ -60,7 +71,10 @@ class Setting {
   const std::string& key() const { return key_; }
   const std::string& meaning() const { return meaning_; }
   bool is_required() const { return required_; }
-  bool is_text() const { return std::holds_alternative<std::string*>(member_); }
+  /// Its value is a text as it stands: nothing in it is read as a number, a list or a mapping.
+  bool is_text() const {
+    return std::holds_alternative<std::string*>(member_) || std::holds_alternative<KindMember>(member_);
+  }
 
   /// "a whole number from 1 to 65536", "one of gelu, swiglu", "true or false", ...
   std::string allowed() const;
@@ -71,6 +85,16 @@ class Setting {
 
  private:
   struct Reading;
+
+  template <ListedKind Kind>
+  static KindMember kind_member(Kind* member) {
+    KindMember made;
+    for (const auto& row : rows_of(Kind{})) made.names.emplace_back(row.name);
+    made.choose = [member](std::size_t i) { *member = static_cast<Kind>(i); };
+    made.chosen = [member] { return static_cast<std::size_t>(*member); };
+    return made;
+  }
+
   std::string key_, meaning_;
   Member member_;
   double least_ = -std::numeric_limits<double>::infinity(), most_ = std::numeric_limits<double>::infinity();

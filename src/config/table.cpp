@@ -2,19 +2,18 @@
 
 namespace mindpipe {
 
-std::vector<Setting> settings_of(Config& c) {
+std::vector<Setting> settings_of(Config& c) {  // table
   using Unit = Setting::Unit;
   constexpr double many = 1 << 30;
-  const auto set = [](const char* key, auto& member, const char* meaning) {
-    return Setting(key, &member, meaning);
+  const auto set = [](const char* key, auto& member, std::string meaning) {
+    return Setting(key, &member, std::move(meaning));
   };
   return {
       set("seed", c.seed, "every random number of the run is a function of it"),
 
       set("run.dir", c.run.dir, "the run directory; everything the run writes is below it").required(),
       set("run.resume", c.run.resume,
-          "auto will go on from a checkpoint in run.dir; none is written yet, so every run starts anew")
-          .one_of({"auto", "never"}),
+          "auto will go on from a checkpoint in run.dir; none is written yet, so every run starts anew"),
       set("run.max_walltime", c.run.max_walltime,
           "stop cleanly, with the weights saved, and exit 75 after this long (23h50m); 0: no limit")
           .from(0)
@@ -39,12 +38,11 @@ std::vector<Setting> settings_of(Config& c) {
       set("model.vocabulary", c.model.vocabulary, "distinct tokens; the tokenizer's size")
           .from(1)
           .to(1 << 24),
-      set("model.positions", c.model.positions, "how tokens know where they stand")
-          .one_of({"learned", "rotary"}),
+      set("model.positions", c.model.positions, "how tokens know where they stand"),
       set("model.rotary_base", c.model.rotary_base, "base of the rotary angles").from(1).to(1e12),
-      set("model.norm", c.model.norm, "LayerNorm or RMSNorm").one_of({"layer", "rms"}),
+      set("model.norm", c.model.norm, "LayerNorm or RMSNorm"),
       set("model.norm_epsilon", c.model.norm_epsilon, "added to the variance").above(0).to(1),
-      set("model.mlp", c.model.mlp, "the MLP's activation").one_of({"gelu", "swiglu"}),
+      set("model.mlp", c.model.mlp, "the MLP's activation"),
       set("model.bias", c.model.bias, "biases in products and norms"),
       set("model.tied", c.model.tied, "embedding and head share their table"),
       set("model.dropout", c.model.dropout, "probability that an element of a residual branch is dropped")
@@ -73,7 +71,7 @@ std::vector<Setting> settings_of(Config& c) {
           .from(1)
           .to(1 << 20)
           .or_auto(),
-      set("grid.data", c.grid.data, "data-parallel updates; auto: the rest of the ranks")
+      set("grid.data", c.grid.data, "data-parallel replicas; auto: the rest of the ranks")
           .from(1)
           .to(1 << 20)
           .or_auto(),
@@ -82,10 +80,10 @@ std::vector<Setting> settings_of(Config& c) {
           .to(1 << 20)
           .or_auto(),
 
-      set("schedule.kind", c.schedule.kind, "the order of forwards and backwards in the pipeline")
-          .one_of({"gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1"}),
+      set("schedule.kind", c.schedule.kind, "the order of forwards and backwards in the pipeline"),
       set("schedule.chunks", c.schedule.chunks,
-          "pieces of the model on each stage (interleaved, breadth-first)")
+          "pieces of the model on each stage (" + names_with<ScheduleKind>(&ScheduleRow::has_chunks, ", ") +
+              ")")
           .from(1)
           .to(1024),
       set("schedule.cuts", c.schedule.cuts, "first block of each stage but the first; empty: balanced")
@@ -110,11 +108,9 @@ std::vector<Setting> settings_of(Config& c) {
           .from(1)
           .to(many),
       set("train.precision", c.train.precision,
-          "type of activations and of the weights that compute; masters are f32")
-          .one_of({"f32", "bf16"}),
+          "type of activations and of the weights that compute; masters are f32"),
       set("train.recompute", c.train.recompute,
-          "block computes each block's forward again in the backward, to save memory")
-          .one_of({"none", "block"}),
+          "block computes each block's forward again in the backward, to save memory"),
       set("train.sequence_parallel", c.train.sequence_parallel,
           "tensor ranks share the sequence between products"),
       set("train.zero", c.train.zero,
@@ -132,9 +128,8 @@ std::vector<Setting> settings_of(Config& c) {
           .to(many),
       set("train.evaluate_batches", c.train.evaluate_batches, "batches of one evaluation").from(1).to(many),
 
-      set("optimizer.kind", c.optimizer.kind, "the rule of the update").one_of({"adamw", "sgd"}),
-      set("optimizer.rate.kind", c.optimizer.rate.kind, "the course of the learning rate after the warm-up")
-          .one_of({"constant", "linear", "cosine", "inverse_sqrt", "wsd"}),
+      set("optimizer.kind", c.optimizer.kind, "the rule of the update"),
+      set("optimizer.rate.kind", c.optimizer.rate.kind, "the course of the learning rate after the warm-up"),
       set("optimizer.rate.peak", c.optimizer.rate.peak, "the highest learning rate").from(0).to(1e6),
       set("optimizer.rate.floor", c.optimizer.rate.floor, "the learning rate at the end; at most peak")
           .from(0)
@@ -168,7 +163,7 @@ std::vector<Setting> settings_of(Config& c) {
           .to(many),
       set("checkpoint.keep", c.checkpoint.keep, "newest checkpoints that stay").from(2).to(many),
 
-      set("device.kind", c.device.kind, "what computes").one_of({"cpu", "cuda", "emulated"}),
+      set("device.kind", c.device.kind, "what computes"),
       set("device.threads", c.device.threads,
           "threads of a rank; 0: as many processors as it may use; on the cpu at most 16 on each of them")
           .from(0)
@@ -200,8 +195,7 @@ std::vector<Setting> settings_of(Config& c) {
           .to(1e18),
       set("device.transport", c.device.transport,
           "cuda: what carries messages between ranks; auto: NCCL where each rank has a GPU of its own, else "
-          "MPI through pinned memory")
-          .one_of({"auto", "nccl", "mpi"}),
+          "MPI through pinned memory"),
       set("device.kernels", c.device.kernels,
           "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, "
           "other bits"),

@@ -59,8 +59,7 @@ void detail::log_line(const char* kind, const std::string& line) {
   write(room + marked(kind + line) + "\n");
 }
 
-Progress::Progress(std::int64_t done, std::int64_t total)
-    : start_(done), total_(total), last_done_(done), clock_start_(now_ns()) {}
+Progress::Progress(std::int64_t done, std::int64_t total) : start_(done), total_(total), begun_(now_ns()) {}
 
 Progress::~Progress() {
   Log& log = the_log();
@@ -71,23 +70,21 @@ Progress::~Progress() {
 
 void Progress::update(std::int64_t done, const std::string& text) {
   Log& log = the_log();
-  if (last_done_ == start_ && done > start_) {
-    start_ = done;  // the clock starts behind the first step
+  if (clock_start_ == 0) {  // the clock starts behind the first step
+    start_ = done;
     clock_start_ = now_ns();
   }
-  last_done_ = done;
   if (log.rank != 0) return;
   const bool first = last_shown_ == 0, last = done >= total_;
   if (!first && !last && seconds_since(last_shown_) < (log.terminal ? terminal_interval : plain_interval))
     return;
   last_shown_ = now_ns();
 
-  std::string line = marked(fmt::format("step {}/{} | {}", done, total_, text));
+  std::string line = marked(
+      fmt::format("step {}/{} | {} | {} used", done, total_, text, human_seconds(seconds_since(begun_))));
   if (done > start_ && !last)
-    line += " | " +
-            human_seconds(seconds_since(clock_start_) / static_cast<double>(done - start_) *
-                          static_cast<double>(total_ - done)) +
-            " left";
+    line += " | ETA " + human_seconds(seconds_since(clock_start_) / static_cast<double>(done - start_) *
+                                      static_cast<double>(total_ - done));
   if (!log.terminal) {
     write(line + "\n");
     return;

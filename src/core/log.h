@@ -29,9 +29,9 @@ void warning(fmt::format_string<Parts...> text, Parts&&... parts) {
   detail::log_line("warning: ", fmt::format(text, std::forward<Parts>(parts)...));
 }
 
-/// Shows how far a run has come: one line that changes in place on a terminal, else a plain line now and
-/// then. Measures the pace by itself; the first step that it is told of only starts the clock, because that
-/// step carries what happens once.
+/// How far a run has come, the time that it has used and the time that it will take still (ETA): one line
+/// that changes in place on a terminal, else a plain line now and then. It measures its own pace; the first
+/// step it is told of only starts the clock, since it carries what happens once.
 class Progress {
  public:
   /// Begins where `done` of `total` steps lie behind us.
@@ -44,8 +44,8 @@ class Progress {
   void update(std::int64_t done, const std::string& text);
 
  private:
-  std::int64_t start_, total_, last_done_;
-  std::int64_t clock_start_, last_shown_ = 0;
+  std::int64_t start_, total_;
+  std::int64_t begun_, clock_start_ = 0, last_shown_ = 0;
 };
 
 }  // namespace mindpipe

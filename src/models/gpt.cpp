@@ -21,7 +21,7 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
   auto model = std::make_unique<GptModel>(m);
   Unit& table = model->add_unit("embedding");
   Unit& positions = model->add_unit("positions");
-  const bool learned = m.positions == "learned";
+  const bool learned = m.positions == Positions::learned;
   model->add_block(
       "embedding",
       std::make_unique<Embedding>(context, table, positions, "embedding",

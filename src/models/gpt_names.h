@@ -8,8 +8,8 @@ namespace mindpipe {
 class GptModel final : public Model {
  public:
   explicit GptModel(const ModelConfig& config)
-      : gpt2_(config.positions == "learned" && config.norm == "layer" && config.mlp == "gelu" &&
-              config.bias && config.key_value_heads == config.heads) {}
+      : gpt2_(config.positions == Positions::learned && config.norm == ModelNorm::layer &&
+              config.mlp == MlpKind::gelu && config.bias && config.key_value_heads == config.heads) {}
   ExportName export_name(const std::string& unit, const std::string& part) const override;
 
  private:

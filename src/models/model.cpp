@@ -37,7 +37,7 @@ Model::ExportName Model::export_name(const std::string& unit, const std::string&
 }
 
 std::unique_ptr<Layer> maybe_recomputed(const Config& config, std::unique_ptr<Layer> block) {
-  if (config.train.recompute != "block") return block;
+  if (config.train.recompute != RecomputeKind::block) return block;
   return std::make_unique<Recompute>(std::move(block));
 }
 
@@ -51,9 +51,14 @@ void require_divisible(std::int64_t value, int shards, const std::string& key) {
 }
 
 std::unique_ptr<Model> make_model(const Config& config, const LayerContext& context) {
-  if (config.model.kind == "gpt") return make_gpt(config, context);
-  if (config.model.kind == "translator") return make_translator(config, context);
-  fail(Exit::bad_configuration, "model.kind is '{}' (gpt or translator)", config.model.kind);
+  switch (config.model.kind) {
+#define MINDPIPE_CALL_MODEL(kind, ...) \
+  case ModelKind::kind:                \
+    return make_##kind(config, context);
+    MINDPIPE_MODELS(MINDPIPE_CALL_MODEL)
+#undef MINDPIPE_CALL_MODEL
+  }
+  fail(Exit::internal, "no model {}", static_cast<int>(config.model.kind));
 }
 
 }  // namespace mindpipe

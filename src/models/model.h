@@ -52,8 +52,11 @@ class Model {
 /// Builds the model that the configuration names. Recomputation and dropout are taken from it too.
 std::unique_ptr<Model> make_model(const Config& config, const LayerContext& context);
 
-std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& context);
-std::unique_ptr<Model> make_translator(const Config& config, const LayerContext& context);
+// make_gpt, make_translator: every model of config/kinds.h, each in a file of its own.
+#define MINDPIPE_DECLARE_MODEL(model, ...) \
+  std::unique_ptr<Model> make_##model(const Config& config, const LayerContext& context);
+MINDPIPE_MODELS(MINDPIPE_DECLARE_MODEL)
+#undef MINDPIPE_DECLARE_MODEL
 
 /// Wraps a block so that it is recomputed, when the configuration asks for it.
 std::unique_ptr<Layer> maybe_recomputed(const Config& config, std::unique_ptr<Layer> block);

@@ -26,7 +26,7 @@ void ResidualBlocks::add_cross_attention(const std::string& path, const Attentio
 
 void ResidualBlocks::add_mlp(const std::string& path) {
   const ModelConfig& m = config_.model;
-  const MlpSpec spec{m.width, m.mlp_width,         Activation::gelu, m.mlp == "swiglu",
+  const MlpSpec spec{m.width, m.mlp_width,         Activation::gelu, m.mlp == MlpKind::swiglu,
                      m.bias,  m.initial_deviation, output_deviation_};
   add(path, "mlp", [&](Unit& unit) { return std::make_unique<Mlp>(context_, unit, "mlp", spec); });
 }

@@ -32,7 +32,9 @@ class ResidualBlocks {
  private:
   using MakeBranch = std::function<std::unique_ptr<Branch>(Unit&)>;
   void add(const std::string& path, const std::string& part, const MakeBranch& make_branch);
-  NormKind norm_kind() const { return config_.model.norm == "rms" ? NormKind::rms : NormKind::layer; }
+  NormKind norm_kind() const {
+    return config_.model.norm == ModelNorm::rms ? NormKind::rms : NormKind::layer;
+  }
   bool has_norm_offset() const { return norm_kind() == NormKind::layer && config_.model.bias; }
 
   Model& model_;

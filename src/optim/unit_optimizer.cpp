@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "optim/update_rule.h"
+
 namespace mindpipe {
 namespace {
 
@@ -55,8 +57,7 @@ UnitOptimizer::UnitOptimizer(Unit& unit, const OptimizerConfig& config, int part
 
 std::size_t UnitOptimizer::bytes() const {
   const std::size_t one = aligned((end_ - begin_) * sizeof(float));
-  const int moments = config_.kind == "adamw" ? 2 : config_.momentum > 0 ? 1 : 0;
-  return one * (moments + (unit_.dtype() == DType::bf16 ? 1 : 0));
+  return one * (config_.moments().size() + (unit_.dtype() == DType::bf16 ? 1 : 0));
 }
 
 std::size_t UnitOptimizer::gradient_bytes() const { return aligned((end_ - begin_) * sizeof(float)); }
@@ -81,8 +82,8 @@ void UnitOptimizer::allocate(Memory& memory, const std::vector<char>& apart) {
   for (const char one : apart)
     gradients_apart_.push_back(one != 0 ? gradient_arena_.take({count}, DType::f32) : Tensor{});
   if (unit_.dtype() == DType::bf16) master_ = arena_.take({count}, DType::f32);
-  if (config_.kind == "adamw" || config_.momentum > 0) first_moment_ = arena_.take({count}, DType::f32);
-  if (config_.kind == "adamw") second_moment_ = arena_.take({count}, DType::f32);
+  for (std::size_t i = 0; i < config_.moments().size(); ++i)
+    moments_.push_back(arena_.take({count}, DType::f32));
 }
 
 void UnitOptimizer::write(Backend& backend, std::string_view slot, std::int64_t first, const Tensor& values) {
@@ -97,8 +98,7 @@ void UnitOptimizer::write(Backend& backend, std::string_view slot, std::int64_t 
 
 void UnitOptimizer::clear_moments(Backend& backend) {
   if (moments_are_zero_) return;  // their pages come with the first update, not before the first step
-  if (first_moment_) backend.fill({first_moment_, 0});
-  if (second_moment_) backend.fill({second_moment_, 0});
+  for (const Tensor& moment : moments_) backend.fill({moment, 0});
   moments_are_zero_ = true;
 }
 
@@ -118,15 +118,10 @@ void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision
     const Tensor value = unit_.flat_values().range(range.flat, range.count);
     const Tensor master = master_ ? state(master_, range) : value, rounded = master_ ? value : Tensor{};
     const float decay = unit_.params()[range.param].decay ? static_cast<float>(config_.weight_decay) : 0.0f;
-    if (config_.kind == "adamw") {
-      const AdamW rule{static_cast<float>(rate), static_cast<float>(config_.beta1),
-                       static_cast<float>(config_.beta2), static_cast<float>(config_.epsilon), decay};
-      backend.adamw({rule, decision, gradient(range), master, state(first_moment_, range),
-                     state(second_moment_, range), rounded});
-    } else {
-      const Sgd rule{static_cast<float>(rate), static_cast<float>(config_.momentum), decay, config_.nesterov};
-      backend.sgd({rule, decision, gradient(range), master, state(first_moment_, range), rounded});
-    }
+    std::vector<Tensor> moments;
+    for (const Tensor& moment : moments_) moments.push_back(state(moment, range));
+    apply(backend,
+          {config_, static_cast<float>(rate), decay, decision, gradient(range), master, moments, rounded});
   }
   ++unit_.version;
 }
@@ -134,8 +129,7 @@ void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision
 std::vector<std::pair<std::string, Tensor>> UnitOptimizer::slots() const {
   std::vector<std::pair<std::string, Tensor>> all;
   if (master_) all.emplace_back("master", master_);
-  if (first_moment_) all.emplace_back(config_.kind == "adamw" ? "m" : "velocity", first_moment_);
-  if (second_moment_) all.emplace_back("v", second_moment_);
+  for (std::size_t i = 0; i < moments_.size(); ++i) all.emplace_back(config_.moments()[i], moments_[i]);
   return all;
 }
 

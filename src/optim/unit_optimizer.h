@@ -51,15 +51,15 @@ class UnitOptimizer {
   /// order, they are its square.
   std::pair<std::int64_t, std::int64_t> chunks_of_shard(int param, int shard) const;
 
-  /// `decision`: of the step (Backend::decide).
+  /// `decision`: of the step (Backend::clip_and_scale).
   void update(Backend& backend, double rate, const Tensor& decision);
 
   const std::vector<FlatRange>& ranges() const { return ranges_; }
   std::int64_t begin() const { return begin_; }  ///< of this part, in the unit's flat order
   std::int64_t end() const { return end_; }
   Unit& unit() const { return unit_; }
-  /// State slots by name, this part's elements in the order of ranges(): "master" (when values are rounded),
-  /// "m", "v" or "velocity".
+  /// State slots by name, this part's elements in the order of ranges(): "master" (when values are rounded)
+  /// and the optimizer's moments.
   std::vector<std::pair<std::string, Tensor>> slots() const;
 
  private:
@@ -67,7 +67,7 @@ class UnitOptimizer {
     return gradient_part(0).range(range.flat - begin_, range.count);
   }
   Tensor state(const Tensor& slot, const FlatRange& range) const {
-    return slot ? slot.range(range.flat - begin_, range.count) : Tensor{};
+    return slot.range(range.flat - begin_, range.count);
   }
 
   Unit& unit_;
@@ -79,7 +79,8 @@ class UnitOptimizer {
   std::int64_t chunks_ = 0;
   Arena arena_, gradient_arena_;
   std::vector<Tensor> gradients_apart_;  ///< of each use; none where the part lies in the accumulator
-  Tensor master_, first_moment_, second_moment_;
+  Tensor master_;
+  std::vector<Tensor> moments_;  ///< as OptimizerConfig::moments names them; none where nothing is kept here
   bool moments_are_zero_ = false;
 };
 

@@ -13,7 +13,7 @@ constexpr std::size_t unlimited = std::size_t{1} << 60;
 constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
 
 std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
-  if (config.device.kind == "cuda") return make_gpu_workspace();
+  if (config.device.kind == DeviceKind::cuda) return make_gpu_workspace();
   return make_cpu_workspace(threads_of(config), config.device.instructions);
 }
 
@@ -21,7 +21,7 @@ std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
 
 std::string device_on_paper(const Config& config) {
   if (!config.device.description.empty()) return config.device.description;
-  return config.device.kind == "cuda" ? "h200" : "core";
+  return config.device.kind == DeviceKind::cuda ? "h200" : "core";
 }
 
 CostModel::CostModel(const Config& config, const Layout& layout)
@@ -150,10 +150,14 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
   return p;
 }
 
+/// When a step's schedule makes the gradients of weights.
+Tape::WeightGradients CostModel::weight_gradients() const {
+  return row_of(config_.schedule.kind).splits_backward ? Tape::WeightGradients::later
+                                                       : Tape::WeightGradients::now;
+}
+
 CostModel::Footprint CostModel::training_footprint(int first, int last) {
-  const auto mode =
-      config_.schedule.kind == "zb-h1" ? Tape::WeightGradients::later : Tape::WeightGradients::now;
-  Footprint room = pass(first, last, mode, true).room;
+  Footprint room = pass(first, last, weight_gradients(), true).room;
   forget_footprint();
   GradientUpdates updates(*stage_, config_, Groups{tensor_, data_, pipeline_});
   for (int block = first; block < last; ++block)
@@ -185,12 +189,11 @@ std::vector<ProductCall> CostModel::products() {
 
 UnitCost CostModel::cost_of(const Unit& unit) const {
   const std::int64_t gradients = unit.flat_count() * 4, accumulators = unit.accumulator_bytes();
-  const int moments = config_.optimizer.kind == "adamw" ? 2 : config_.optimizer.momentum > 0 ? 1 : 0;
   UnitCost cost;
   cost.values = unit.value_bytes();
   cost.gradients = gradients;
   cost.sequence_parts = accumulators - gradients * (1 + unit.levels());
-  cost.state = gradients * (moments + (unit.dtype() == DType::bf16 ? 1 : 0));
+  cost.state = gradients * (std::ssize(config_.optimizer.moments()) + (unit.dtype() == DType::bf16 ? 1 : 0));
   cost.clear =
       nanoseconds(static_cast<double>(accumulators - gradients * unit.levels()) / backend_->device().bytes);
   cost.update = nanoseconds(unit.flat_count() * 28.0 / backend_->device().bytes);
@@ -200,12 +203,10 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
 Outline CostModel::outline() {
   Outline outline;
   for (const auto& unit : model().units()) outline.units.push_back(cost_of(*unit));
-  const auto mode =
-      config_.schedule.kind == "zb-h1" ? Tape::WeightGradients::later : Tape::WeightGradients::now;
   const std::int64_t activation = bytes_for(stage_->activation_shape(), stage_->context().dtype),
                      exact = bytes_for(stage_->activation_shape(), DType::f32);
   for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b) {
-    const Pass p = pass(b, b + 1, mode, false);
+    const Pass p = pass(b, b + 1, weight_gradients(), false);
     BlockCost cost;
     cost.forward = nanoseconds(p.forward);
     cost.backward = nanoseconds(p.backward);

@@ -53,6 +53,7 @@ class CostModel {
   void require_countable() const;
   std::int64_t nanoseconds(double seconds) const;
   UnitCost cost_of(const Unit& unit) const;
+  Tape::WeightGradients weight_gradients() const;
   Tape make_tape();
   Boundary boundary_before(int block, Tape& tape);
 

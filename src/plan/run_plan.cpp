@@ -104,7 +104,7 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   for (std::size_t tape : room.tapes) at(MemoryClass::activations) += aligned(tape);
   at(MemoryClass::workspace) =
       static_cast<std::int64_t>(room.workspace(data_rank) + room.scalars.bytes() +
-                                (config.device.kind == "cuda" ? gpu_workspace_bytes : 0));
+                                (config.device.kind == DeviceKind::cuda ? gpu_workspace_bytes : 0));
   for (std::size_t buffer : room.buffers) at(MemoryClass::boundary) += aligned(buffer);
   at(MemoryClass::boundary) +=
       input_bytes(config, layout) +
@@ -134,7 +134,7 @@ const BytesByClass& RunPlan::most_memory(int pipeline_rank) const {
 std::int64_t input_bytes(const Config& config, const Layout& layout) {
   const std::int64_t m = layout.micro_batches();
   const Shape ids{m, layout.samples, layout.sequence};
-  const bool source = config.model.kind == "translator";
+  const bool source = row_of(config.model.kind).has_source;
   return static_cast<std::int64_t>(bytes_for(ids, DType::i32) * (source ? 3 : 2) +
                                    (source ? bytes_for({m, layout.samples}, DType::i32) : 0));
 }
@@ -228,7 +228,8 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
     room.passes.scratch = std::max(room.passes.scratch, least_passing + degree * alignment);
     plan.passing = std::min(plan.passing, room.passes.scratch / alignment * alignment);
     room.passes.exchange = std::max(room.passes.exchange, room.scalars.tensor_exchange());
-    if (config.device.kind == "emulated") room.passes.backend = {};  // no operation works in anything
+    if (config.device.kind == DeviceKind::emulated)
+      room.passes.backend = {};  // no operation works in anything
     auto& memory = plan.memory.emplace_back();
     for (int d = 0; d < outline.data; ++d)
       memory.push_back(bytes_of_rank(config, layout, plan, costs, rank, d));

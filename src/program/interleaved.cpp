@@ -4,7 +4,10 @@
 
 namespace mindpipe {
 
-Order interleaved_order(int stages, int chunks, int micro_batches) {
+/// 1f1b on several chunks a stage, chunk c on stage c mod p, micro-batches in groups of p. Other numbers of
+/// micro-batches are padded to the next multiple of p in the order, and the missing work is left out.
+Order interleaved_order(const OrderRequest& request) {
+  const int stages = request.stages, chunks = request.chunks, micro_batches = request.micro_batches;
   const int padded = (micro_batches + stages - 1) / stages * stages, total = padded * chunks;
   Order order(stages);
   for (int stage = 0; stage < stages; ++stage) {

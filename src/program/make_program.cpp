@@ -15,8 +15,8 @@ namespace {
 constexpr double most_actions = 2e6;
 
 /// About how many actions all stages have; sums over data go in parts.
-double count_of_actions(const Outline& outline, const std::string& schedule) {
-  const double passes = (schedule == "zb-h1" ? 3 : 2) + (outline.all_chunks() > 1 ? 4 : 0);
+double count_of_actions(const Outline& outline, ScheduleKind schedule) {
+  const double passes = (row_of(schedule).splits_backward ? 3 : 2) + (outline.all_chunks() > 1 ? 4 : 0);
   double count = passes * outline.all_chunks() * outline.micro_batches;
   for (const UnitCost& unit : outline.units)
     count += 3 + (outline.data > 1 ? static_cast<double>(unit.gradients) / bulk_part_bytes *
@@ -27,7 +27,7 @@ double count_of_actions(const Outline& outline, const std::string& schedule) {
 
 }  // namespace
 
-PlannedStep make_program(const Outline& outline, const std::string& schedule, const Network& network,
+PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network,
                          std::int64_t memory_limit) {
   const double count = count_of_actions(outline, schedule);
   MP_REQUIRE(count <= most_actions, Exit::bad_configuration,
@@ -36,8 +36,11 @@ PlannedStep make_program(const Outline& outline, const std::string& schedule, co
              "{:.2g} cannot be planned; take a larger train.micro_batch, a smaller train.batch, fewer stages "
              "or more tensor ranks",
              outline.micro_batches, outline.stages, count, bulk_part_bytes >> 20, most_actions);
-  Order order = make_order(schedule, outline.stages, outline.micro_batches, outline.micro_batches_of_shard(),
-                           outline.rank_of_chunk);
+  Order order = make_order(schedule, {.stages = outline.stages,
+                                      .micro_batches = outline.micro_batches,
+                                      .chunks = outline.chunks,
+                                      .micro_batches_of_shard = outline.micro_batches_of_shard(),
+                                      .rank_of_chunk = outline.rank_of_chunk});
   if (!outline.training)
     for (auto& work : order)
       std::erase_if(work, [](const Work& one) { return one.kind != ActionKind::forward; });

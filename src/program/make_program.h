@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "config/kinds.h"
 #include "program/action.h"
 #include "program/outline.h"
 #include "program/place.h"
@@ -17,10 +18,10 @@ struct PlannedStep {
   Network network;  ///< that it was planned for
 };
 
-/// Writes the step of a schedule (gpipe, 1f1b, interleaved, breadth-first, zb-h1), places it, numbers its
+/// Writes the step of a schedule, places it, numbers its
 /// communication and checks it. When the outline is not training, only the schedule's forwards are kept.
 /// `memory_limit`: bytes of a rank, 0 for none.
-PlannedStep make_program(const Outline& outline, const std::string& schedule, const Network& network = {},
+PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network = {},
                          std::int64_t memory_limit = 0);
 
 }  // namespace mindpipe

@@ -4,7 +4,9 @@
 
 namespace mindpipe {
 
-Order one_forward_one_backward_order(int stages, int micro_batches) {
+/// One forward, one backward: stage i runs p - i forwards ahead, and never holds more tapes than that.
+Order one_forward_one_backward_order(const OrderRequest& request) {
+  const int stages = request.stages, micro_batches = request.micro_batches;
   Order order(stages);
   for (int stage = 0; stage < stages; ++stage) {
     auto& list = order[stage];

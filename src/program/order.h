@@ -1,7 +1,7 @@
 #pragma once
-#include <string>
 #include <vector>
 
+#include "config/kinds.h"
 #include "program/action.h"
 
 namespace mindpipe {
@@ -15,24 +15,24 @@ struct Work {
 /// The work of every pipeline rank, in order. A schedule is a function that writes one.
 using Order = std::vector<std::vector<Work>>;
 
-/// All forwards, then all backwards. Chunk i on stage i.
-Order gpipe_order(int stages, int micro_batches);
-/// One forward, one backward: stage i runs p - i forwards ahead, and never holds more tapes than that.
-Order one_forward_one_backward_order(int stages, int micro_batches);
+/// What a schedule is to order: micro-batches on stages x chunks pieces of the model.
+struct OrderRequest {
+  int stages = 1, micro_batches = 1;
+  int chunks = 1;                       ///< of the model on each stage
+  int micro_batches_of_shard = 1;       ///< divides micro_batches
+  std::vector<int> rank_of_chunk = {};  ///< stages x chunks entries; empty: chunk c on stage c mod stages
+  int most_kept_back = -1;  ///< weight gradients that a stage may put off; -1: as many as the schedule wants
 
-/// 1f1b on `chunks` chunks a stage, chunk c on stage c mod p, micro-batches in groups of p. Other numbers of
-/// micro-batches are padded to the next multiple of p in the order, and the missing work is left out.
-Order interleaved_order(int stages, int chunks, int micro_batches);
-/// All forwards of chunk 0, of chunk 1, ..., then the backwards of the last chunk, of the one before it, ...:
-/// the gradients of a chunk are reduced while the next one computes.
-Order breadth_first_order(int stages, int chunks, int micro_batches, const std::vector<int>& rank_of_chunk);
-/// 1f1b with the backward in two halves: stage i keeps up to `lag` (i, left out) weight gradients back, to
-/// fill the bubble with. Each shard's weight gradients are done before the next shard's first backward.
-Order zero_bubble_order(int stages, int micro_batches, int micro_batches_of_shard, int lag = -1);
+  int rank_of(int chunk) const { return rank_of_chunk.empty() ? chunk % stages : rank_of_chunk[chunk]; }
+};
 
-/// The schedule that the configuration names; `rank_of_chunk` has stages x chunks entries. Refuses what the
-/// schedule cannot do.
-Order make_order(const std::string& kind, int stages, int micro_batches, int micro_batches_of_shard,
-                 const std::vector<int>& rank_of_chunk);
+// gpipe_order, one_forward_one_backward_order, ...: every schedule of config/kinds.h, each in a file of its
+// own.
+#define MINDPIPE_DECLARE_ORDER(schedule, ...) Order schedule##_order(const OrderRequest& request);
+MINDPIPE_SCHEDULES(MINDPIPE_DECLARE_ORDER)
+#undef MINDPIPE_DECLARE_ORDER
+
+/// The order of a schedule. Refuses what the schedule cannot do.
+Order make_order(ScheduleKind schedule, const OrderRequest& request);
 
 }  // namespace mindpipe

@@ -13,12 +13,8 @@ namespace mindpipe {
 namespace {
 
 Memory::Kind memory_kind(const Config& config) {
-  if (config.device.kind == "cuda") return Memory::Kind::device;
-  return config.device.kind == "emulated" ? Memory::Kind::counted : Memory::Kind::host;
-}
-
-Coord shape_of(const Config& config) {
-  return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
+  if (config.device.kind == DeviceKind::cuda) return Memory::Kind::device;
+  return config.device.kind == DeviceKind::emulated ? Memory::Kind::counted : Memory::Kind::host;
 }
 
 /// Refused before anything is allocated.
@@ -30,10 +26,10 @@ RunPlan fitting(RunPlan plan, const Config& config) {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
-  if (config.device.kind == "emulated")
+  if (config.device.kind == DeviceKind::emulated)
     return make_emulated_backend(memory, describe_device(device_on_paper(config)),
                                  500'000 * std::max(1, world.size / 16));
-  if (config.device.kind == "cuda")
+  if (config.device.kind == DeviceKind::cuda)
     return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
   return make_cpu_backend(memory, threads, config.device.instructions);
 }
@@ -93,7 +89,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
     staging_.emplace(*backend_, *pinned_);
     waiting_.set_staging(&*staging_);
   }
-  const Coord shape = shape_of(config);
+  const Coord shape = degrees_of(config);
   if (world.size > 1) grid_.emplace(world.comm, shape);
   if (memory_.kind() == Memory::Kind::counted)
     waiting_.set_patience(50, std::max(200, 200 * world.size / 16));
@@ -118,7 +114,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};
   input_.tokens = input_arena_.take(ids, DType::i32);
   input_.targets = input_arena_.take(ids, DType::i32);
-  if (config.model.kind == "translator") {
+  if (row_of(config.model.kind).has_source) {
     input_.source = input_arena_.take(ids, DType::i32);
     input_.source_lengths = input_arena_.take({layout_.micro_batches(), layout_.samples}, DType::i32);
   }

@@ -10,9 +10,13 @@
 
 namespace mindpipe {
 
+Coord degrees_of(const Config& config) {
+  return {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
+}
+
 Layout make_layout(const Config& config, const Coord& coord) {
   Layout layout;
-  layout.grid = {config.grid.tensor, config.grid.data, config.grid.pipeline, config.grid.supernet};
+  layout.grid = degrees_of(config);
   layout.coord = coord;
   layout.tensor_shards = config.reproducible.tensor;
   layout.data_shards = config.reproducible.data;
@@ -47,12 +51,10 @@ int threads_of(const Config& config) {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
-DType compute_dtype(const Config& config) {
-  return config.train.precision == "bf16" ? DType::bf16 : DType::f32;
-}
+DType compute_dtype(const Config& config) { return row_of(config.train.precision).dtype; }
 
 std::int64_t token_chunk(const Config& config) {
-  if (config.device.kind != "cuda") return usual_token_chunk;
+  if (config.device.kind != DeviceKind::cuda) return usual_token_chunk;
   // A GPU is filled by products of many rows, and with every chunk the table's whole gradient is read and
   // written.
   constexpr std::int64_t most_bytes_of_logits = std::int64_t{512} << 20, most_tokens = 8192;

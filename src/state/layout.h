@@ -25,6 +25,8 @@ struct Layout {
   std::int64_t tokens() const { return batch * sequence; }  ///< of a step
 };
 
+/// The degrees of the grid that a configuration says; 0 where it says auto.
+Coord degrees_of(const Config& config);
 /// The layout of the rank at `coord`, from a resolved configuration whose degrees are all known.
 Layout make_layout(const Config& config, const Coord& coord);
 

@@ -24,9 +24,9 @@ void require_alike(Communicator& group, const std::vector<std::int64_t>& digest)
 
 std::vector<std::string_view> state_slots(const Config& config) {
   std::vector<std::string_view> slots{"value"};
-  if (config.train.precision == "bf16") slots.push_back("master");
-  if (config.optimizer.kind == "adamw") slots.insert(slots.end(), {"m", "v"});
-  else if (config.optimizer.momentum > 0) slots.push_back("velocity");
+  if (config.train.precision == Precision::bf16) slots.push_back("master");
+  const auto moments = config.optimizer.moments();
+  slots.insert(slots.end(), moments.begin(), moments.end());
   return slots;
 }
 

@@ -56,7 +56,7 @@ std::string bubble(const TimeSpent& all, int stages, const RunFacts& facts) {
         "train.batch)",
         facts.micro_batches);
   else what += "with this many micro-batches fewer stages and a larger grid.data would waste less";
-  if (facts.schedule == "1f1b" || facts.schedule == "gpipe")
+  if (!row_of(facts.schedule).has_chunks && !row_of(facts.schedule).splits_backward)
     what += "; schedule.kind: zb-h1, or interleaved with schedule.chunks: 2, shortens what is left";
   return what;
 }
@@ -107,7 +107,9 @@ std::vector<std::string> advice_on(const std::vector<TimeSpent>& stages, const R
         "micro-batches (a "
         "larger train.batch){} hide them",
         percent(data),
-        stages.size() > 1 && facts.schedule != "breadth-first" ? ", or schedule.kind: breadth-first," : ""));
+        stages.size() > 1 && facts.schedule != ScheduleKind::breadth_first
+            ? ", or schedule.kind: breadth-first,"
+            : ""));
   if (const double copy = share(all.wait_copy, all.steps); copy > much_copy)
     add(
         fmt::format("{:.0f} % of the time passes with waiting for copies between memories; raise "

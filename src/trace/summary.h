@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "config/kinds.h"
+
 namespace mindpipe {
 
 /// Time that a stage spent, in nanoseconds: work by kind, waits by what was waited for, and the steps as a
@@ -30,7 +32,7 @@ struct TimeSpent {
 /// Facts of a run that advice needs besides the times.
 struct RunFacts {
   int micro_batches = 1, data = 1, tensor = 1, chunks = 1;
-  std::string schedule = "1f1b";
+  ScheduleKind schedule = ScheduleKind::one_forward_one_backward;
   bool sharded_optimizer = false, own_cuts = false;
 };
 

@@ -10,7 +10,7 @@ namespace mindpipe {
 namespace {
 
 /// What this rank is told where rank 0 has a unit for bf16 and rank 1 has none.
-std::string refusal(const std::string& precision) {
+std::string refusal(Precision precision) {
   World world{MPI_COMM_WORLD};
   MPI_CHECK(MPI_Comm_rank(world.comm, &world.rank));
   MPI_CHECK(MPI_Comm_size(world.comm, &world.size));
@@ -26,10 +26,10 @@ std::string refusal(const std::string& precision) {
 }
 
 TEST(Agreement, OnAUnitForBf16IsAskedForInBf16Only) {
-  EXPECT_EQ(refusal("f32"), "");
+  EXPECT_EQ(refusal(Precision::f32), "");
   int rank = 0;
   MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
-  const std::string sentence = refusal("bf16");
+  const std::string sentence = refusal(Precision::bf16);
   if (rank == 0) EXPECT_EQ(sentence, "");
   else
     EXPECT_THAT(sentence,

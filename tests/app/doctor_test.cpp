@@ -44,7 +44,8 @@ TEST(Doctor, SaysWhatToDoAboutEachThing) {
   m.omp_threads = "8";
   EXPECT_THAT(advice(m, "affinity"), StartsWith("OMP_NUM_THREADS=8 threads share 1 processors"));
   m = sound();
-  m.local_ranks = 4, m.omp_threads = "8";
+  m.local_ranks = 4;
+  m.omp_threads = "8";
   EXPECT_EQ(advice(m, "affinity"), "4 ranks of 8 threads share 16 processors: set device.threads=4");
   m = sound();
   m.memory_free = 1ll << 30;
@@ -61,7 +62,8 @@ TEST(Doctor, SaysWhatToDoAboutEachThing) {
   EXPECT_THAT(advice(m, "huge pages"), HasSubstr("madvise"));
   m.locked_limit = 64 << 10;
   EXPECT_THAT(advice(m, "locked memory"), HasSubstr("ulimit -l unlimited"));
-  m.gpus = 1, m.local_ranks = 2;
+  m.gpus = 1;
+  m.local_ranks = 2;
   EXPECT_THAT(advice(m, "graphics"), HasSubstr("2 ranks share 1 GPU"));
   m.graphics_libraries = "cuBLASLt 13.1.0, cuDNN 9.19.0, NCCL not found";
   EXPECT_THAT(advice(m, "its libraries"), HasSubstr("LD_LIBRARY_PATH"));

@@ -72,7 +72,10 @@ class Job {
     if (launcher_ == 0) execl("/bin/bash", "bash", "-c", command.c_str(), nullptr);
   }
   ~Job() {
-    if (!status_) kill(launcher_, SIGKILL), waitpid(launcher_, nullptr, 0);
+    if (!status_) {
+      kill(launcher_, SIGKILL);
+      waitpid(launcher_, nullptr, 0);
+    }
     for (pid_t process : processes()) kill(process, SIGKILL);
     fs::remove_all(root_);
   }

@@ -63,6 +63,14 @@ TEST_F(TheProgram, TheResolvedConfigurationRunsAgainAsItIsWithTheSameBits) {
   EXPECT_EQ(losses("again"), first);
 }
 
+TEST_F(TheProgram, WarnsOfAWarmUpThatIsLongerThanTheRun) {
+  const Answer answer = tiny(
+      "optimizer.rate.warmup=8 optimizer.rate.peak=0.004 device.kind=emulated device.description=instant");
+  EXPECT_EQ(answer.code, 0) << answer.text;
+  EXPECT_THAT(answer.text, HasSubstr("optimizer.rate.warmup is 8 and train.steps 4: the rate rises to 0.002, "
+                                     "not to optimizer.rate.peak 0.004"));
+}
+
 TEST_F(TheProgram, ADryRunTellsParametersMemoryAndOperationsAndWritesNothing) {
   const Answer dry = tiny("--dry-run");
   ASSERT_EQ(dry.code, 0) << dry.text;

@@ -132,9 +132,11 @@ TEST(RunLock, IsJudgedByHostProcessAndJob) {
   LockHolder other = us;
   other.host = "elsewhere";
   EXPECT_FALSE(is_gone(other, us));
-  other.job = "17", other.restart = "";
+  other.job = "17";
+  other.restart = "";
   LockHolder requeued = us;
-  requeued.job = "17", requeued.restart = "1";
+  requeued.job = "17";
+  requeued.restart = "1";
   EXPECT_TRUE(is_gone(other, requeued)) << "an earlier turn of the same job";
   requeued.restart = "";
   EXPECT_FALSE(is_gone(other, requeued));

@@ -36,7 +36,9 @@ class House {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  std::pair<std::string, int> check() const { return run(scripts + "check_layers.sh " + root_.string()); }
+  std::pair<std::string, int> check(const std::string& script = "check_layers.sh") const {
+    return run(scripts + script + " " + root_.string());
+  }
 
  private:
   fs::path root_;
@@ -96,6 +98,64 @@ TEST(CheckLayers, KeepsLibrariesAtHome) {
   EXPECT_THAT(text, HasSubstr("src/attic is not a floor of the house"));
 }
 
+std::string lines(int count, const std::string& line) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += line;
+  return text;
+}
+
+TEST(CheckStyle, PassesWhatKeepsTheRules) {
+  House house;
+  house.write(
+      "src/config/kinds.h",
+      "#define MINDPIPE_DEVICES(kind) kind(cpu, \"cpu\") kind(cuda, \"cuda\")\nbool b = x == \"cpu\";\n");
+  house.write("src/core/a.cpp",
+              "int a = 1, b = 2;\nstd::map<int, int> c = {{1, 2}, {3, 4}};\nstruct D : A, B {\n  D() : x(1), "
+              "y(2) {}\n};\n"
+              "void f(int x, int y) {\n  table[x] = make<int, 2>;\n  g(x, [&](int z) { a = z; });\n"
+              "  for (int i = 0, j = 1; i < j; ++i, --j) a = 3;\n  // a = 1, b = 2;\n"
+              "  const char* t = \"a = 1, b = 2;\";\n  auto& [k, l] = pair;\n"
+              "  switch (x) {\n    case Shape::round:\n      return;\n    default:\n      return;\n  }\n}\n" +
+                  lines(380, "\n"));
+  house.write("src/core/table.cpp", "List rows() {  // table\n" + lines(100, "  row,\n") + "}\n");
+  house.write("tests/core/b.cpp",
+              "void f() {\n" + lines(58, "  a = 1;\n") + "}\nbool other = name == \"cudax\";\n");
+  EXPECT_EQ(house.check("check_style.py"), std::pair(std::string(), 0));
+}
+
+TEST(CheckStyle, NamesEveryLineThatBreaksARule) {
+  House house;
+  house.write("src/config/kinds.h",
+              "#define MINDPIPE_DEVICES(kind) kind(cpu, \"cpu\") kind(one, \"1f1b\")\n");
+  house.write(
+      "src/core/kinds.cpp",
+      "bool a = kind == \"cpu\";\nbool b = \"1f1b\" != kind;\nbool c = std::string(kind) == \"cpu\";\n"
+      "bool d = kind == std::string(\"1f1b\");\n");
+  house.write(
+      "src/core/commas.cpp",
+      "void f() {\n  a = 1, b = 2;\n  if (x) a += 1, g(2);\n  g([&] { m.n = 1, h(2); });\n  g(1), h(2);\n"
+      "  ++a, ++b;\n}\n");
+  house.write("src/core/switch.cpp",
+              "int f(ActionKind kind) {\n  switch (kind) {\n    case ActionKind::send:\n      return 1;\n"
+              "    default:\n      return 2;\n  }\n}\n");
+  house.write("tests/core/long.cpp",
+              "struct A {\n  void f(int x) {\n" + lines(59, "    a = 1;\n") + "  }\n};\n");
+  house.write("kernels/cpu/long.cpp", lines(401, "\n"));
+  house.write("scripts/bench/a.cpp", "void f() { a = 1, b = 2; }\n");
+  const auto [text, code] = house.check("check_style.py");
+  EXPECT_NE(code, 0);
+  for (int line : {1, 2, 3, 4})
+    EXPECT_THAT(text,
+                HasSubstr("src/core/kinds.cpp:" + std::to_string(line) + ": compares the name of a kind"));
+  for (int line : {2, 3, 4, 5, 6})
+    EXPECT_THAT(text,
+                HasSubstr("src/core/commas.cpp:" + std::to_string(line) + ": a comma between statements"));
+  EXPECT_THAT(text, HasSubstr("src/core/switch.cpp:5: default: in a switch over ActionKind"));
+  EXPECT_THAT(text, HasSubstr("tests/core/long.cpp:2: a function of 61 lines"));
+  EXPECT_THAT(text, HasSubstr("kernels/cpu/long.cpp:401: a file of 401 lines"));
+  EXPECT_THAT(text, HasSubstr("scripts/bench/a.cpp:1: a comma between statements"));
+}
+
 TEST(CheckHeaders, FindsAHeaderThatLeansOnOthers) {
   EXPECT_EQ(run(scripts + "check_headers.sh src/core/clock.h").second, 0);
   const fs::path lame = fs::temp_directory_path() / ("mindpipe_lame_" + std::to_string(getpid()) + ".h");
@@ -104,6 +164,19 @@ TEST(CheckHeaders, FindsAHeaderThatLeansOnOthers) {
   fs::remove(lame);
   EXPECT_NE(code, 0);
   EXPECT_THAT(text, HasSubstr("does not compile alone (include what it uses)"));
+}
+
+TEST(Make, InstallsPackagesOnlyWhenSetupDemoOrTestIsAskedFor) {
+  const auto plan_of = [](const std::string& goal) {
+    return run("make --no-print-directory -n -C " + std::string(MINDPIPE_SOURCE_DIR) + " " + goal).first;
+  };
+  for (const char* goal : {"build", "install", "configure", "cuda", "bench"})
+    EXPECT_THAT(plan_of(goal), testing::Not(testing::ContainsRegex("setup.sh( &&|$|\n| .. true)"))) << goal;
+  for (const char* goal : {"setup", "demo", "test"})
+    EXPECT_THAT(plan_of(goal), testing::ContainsRegex("setup.sh( &&|$|\n| .. true)")) << goal;
+  const auto [text, code] = run("PATH=/nonexistent /bin/bash " + scripts + "setup.sh");
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(text, HasSubstr("setup.sh: this is no Debian; load or install a C++20 compiler"));
 }
 
 TEST(MakeHelp, ListsOnlyWhatIsThere) {

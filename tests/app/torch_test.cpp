@@ -1,194 +1,9 @@
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <cstring>
-#include <deque>
-#include <map>
-
-#include "app/weights_file.h"
-#include "core/text.h"
-#include "corpus/files.h"
-#include "io/safetensors.h"
-#include "runtime/generator.h"
-#include "runtime/python.h"
-#include "runtime/small_models.h"
+#include "app/torch_oracle.h"
 
 namespace mindpipe {
 namespace {
 
-const std::string& python() {
-  static const std::string found = python_with("torch, numpy", {"/usr/bin/python3", "python3"});
-  return found;
-}
-#define NEEDS_TORCH()   \
-  if (python().empty()) \
-  GTEST_SKIP() << "no interpreter that imports torch and numpy (MINDPIPE_PYTHON, /usr/bin/python3, python3)"
-
-using Values = std::vector<double>;
-using Named = std::map<std::string, Values>;
-
-double norm_of(const Values& x) {
-  double sum = 0;
-  for (double v : x) sum += v * v;
-  return std::sqrt(sum);
-}
-Values minus(const Values& a, const Values& b) {
-  EXPECT_EQ(a.size(), b.size());
-  Values difference(a.size());
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) difference[i] = a[i] - b[i];
-  return difference;
-}
-/// |a - b| / |b|, tensors as wholes.
-double relative(const Values& a, const Values& b) { return norm_of(minus(a, b)) / norm_of(b); }
-Values joined(const Named& tensors) {
-  Values all;
-  for (const auto& [name, x] : tensors) all.insert(all.end(), x.begin(), x.end());
-  return all;
-}
-
-/// The tensors of a file whose names begin so, without that beginning.
-Named read_named(const std::string& path, const std::string& beginning = "") {
-  const SafetensorsFile file(path);
-  Named tensors;
-  for (const StoredTensor& stored : file.tensors()) {
-    if (!stored.name.starts_with(beginning)) continue;
-    const std::vector<float> floats = file.floats(stored.name);
-    tensors[stored.name.substr(beginning.size())] = Values(floats.begin(), floats.end());
-  }
-  return tensors;
-}
-
-/// A double that the oracle stored.
-double scalar(const SafetensorsFile& file, const std::string& name) {
-  double x;
-  std::memcpy(&x, file.data(file.tensor(name)), sizeof x);
-  return x;
-}
-
-/// One training that both programs do: a configuration, batches, a rate for each step.
-struct Task {
-  Config config;
-  Batches batches;
-  std::vector<double> rates;
-  Folder folder{};
-
-  Task(const Config& given, int steps, int ignored, std::vector<double> all_rates)
-      : config(resolve(given)), batches(random_batches(config, steps, ignored)), rates(std::move(all_rates)) {
-    // Initial norms are ones and biases zeros, where a forgotten one would not show: all weights are moved a
-    // little.
-    Worker worker(config, {});
-    save_weights(worker, folder / "initial.safetensors");
-    const SafetensorsFile file(folder / "initial.safetensors");
-    std::vector<std::vector<float>> values;
-    std::vector<TensorToStore> stored;
-    for (const StoredTensor& tensor : file.tensors()) {
-      values.push_back(file.floats(tensor.name));
-      const RandomStream stream{config.seed, purpose_of("moved " + tensor.name)};
-      for (std::size_t i = 0; i < values.back().size(); ++i)
-        values.back()[i] += static_cast<float>(0.05 * stream.normal(i));
-      stored.push_back({tensor.name, StoredType::f32, tensor.shape, nullptr});
-    }
-    for (std::size_t i = 0; i < stored.size(); ++i) stored[i].data = values[i].data();
-    write_safetensors(start(), {{"format", "pt"}}, stored);
-    const std::vector<std::int64_t> shape{steps, batches.batch, batches.sequence};
-    stored.push_back({"tokens", StoredType::i32, shape, batches.tokens.data()});
-    stored.push_back({"targets", StoredType::i32, shape, batches.targets.data()});
-    write_safetensors(folder / "input.safetensors", metadata(), stored);
-  }
-  std::string start() const { return folder / "start.safetensors"; }
-  int steps() const { return static_cast<int>(rates.size()); }
-
-  std::map<std::string, std::string> metadata() const {
-    const ModelConfig& m = config.model;
-    const OptimizerConfig& o = config.optimizer;
-    std::string all_rates;
-    for (double rate : rates) all_rates += (all_rates.empty() ? "" : ",") + shortest(rate);
-    return {{"heads", std::to_string(m.heads)},
-            {"key_value_heads", std::to_string(m.key_value_heads)},
-            {"norm", m.norm},
-            {"norm_epsilon", shortest(m.norm_epsilon)},
-            {"positions", m.positions},
-            {"rotary_base", shortest(m.rotary_base)},
-            {"mlp", m.mlp},
-            {"micro_batch", std::to_string(config.train.micro_batch)},
-            {"steps", std::to_string(steps())},
-            {"rate", all_rates},
-            {"keep", "last"},
-            {"clip", shortest(config.train.clip)},
-            {"label_smoothing", shortest(config.train.label_smoothing)},
-            {"optimizer", o.kind},
-            {"beta1", shortest(o.beta1)},
-            {"beta2", shortest(o.beta2)},
-            {"epsilon", shortest(o.epsilon)},
-            {"weight_decay", shortest(o.weight_decay)},
-            {"momentum", shortest(o.momentum)},
-            {"nesterov", o.nesterov ? "1" : "0"}};
-  }
-  /// What PyTorch made of it.
-  std::string answered(const std::string& precision) const { return folder / (precision + ".safetensors"); }
-};
-
-/// Has PyTorch do the tasks of these folders, each in every precision, in one process: to import it takes
-/// longer than to compute.
-void ask_torch(const std::vector<std::string>& folders, const std::string& precisions) {
-  std::string command =
-      "'" + python() + "' '" + MINDPIPE_SOURCE_DIR + "/tests/oracle/gpt.py' --precision " + precisions;
-  for (const std::string& folder : folders) command += " '" + folder + "'";
-  ASSERT_TRUE(runs(command, false)) << command;
-}
-
-/// What we make of it.
-struct Answer {
-  std::vector<StepScalars> steps;
-  Values logits;    ///< of the first sample, before any update, token by token through the caches
-  Values losses;    ///< of every token of the first step
-  Named gradients;  ///< mean gradients of the first step
-  Named weights;    ///< after the last step
-};
-Answer answer_of(const Task& task, const std::string& precision) {
-  Config config = task.config;
-  config.train.precision = precision;
-  Answer answer;
-  {
-    Worker worker(config, {});
-    read_weights(worker, task.start());
-    Generator generator(config, worker);
-    for (std::int64_t i = 0; i < config.data.sequence; ++i) {
-      const std::vector<float> logits = generator.append({task.batches.tokens[i]});
-      answer.logits.insert(answer.logits.end(), logits.begin(), logits.end());
-    }
-    Feeder feeder(worker, task.batches);
-    const StepScalars scalars = feeder.step(0, 0);
-    Tape& tape = worker.executor().actions().tape(0);
-    for (int i = 0; i < worker.layout().micro_batches(); ++i) {
-      worker.executor().actions().set_micro_batch(tape, feeder.load(0, 0), i);
-      std::vector<float> losses(tape.losses.count());
-      worker.backend().download(tape.losses, losses.data());
-      answer.losses.insert(answer.losses.end(), losses.begin(), losses.end());
-    }
-    // The file of weights knows every tensor's name and place: gradients take the weights' places and go the
-    // same way.
-    for (int index : worker.stage().local_units()) {
-      Unit& unit = worker.stage().unit(index);
-      if (unit.flat_count() == 0) continue;
-      if (unit.dtype() == DType::f32) worker.backend().copy(unit.root(0), unit.flat_values());
-      for (const auto& [name, slot] : worker.updates().optimizer_of(index)->slots())
-        if (name == "master") worker.backend().copy(unit.root(0), slot);
-    }
-    save_weights(worker, task.folder / "gradients.safetensors");
-    answer.gradients = read_named(task.folder / "gradients.safetensors");
-    const double mean = static_cast<double>(worker.layout().tokens()) / static_cast<double>(scalars.valid);
-    for (auto& [name, gradient] : answer.gradients)
-      for (double& g : gradient) g *= mean;
-  }
-  Worker worker(config, {});
-  read_weights(worker, task.start());
-  Feeder feeder(worker, task.batches);
-  for (int step = 0; step < task.steps(); ++step) answer.steps.push_back(feeder.step(step, task.rates[step]));
-  save_weights(worker, task.folder / "end.safetensors");
-  answer.weights = read_named(task.folder / "end.safetensors");
-  return answer;
-}
+using namespace oracle;
 
 /// A key's bias adds the same to all scores of a query: its gradient is zero, and what is computed there is
 /// rounding. Cut out of c_attn's bias, where it is the middle third; gone where it is a tensor.
@@ -220,7 +35,7 @@ struct Limits {
 
 /// Forward, gradients and all steps in f32, as PyTorch has them.
 void expect_like_torch(const Task& task, const Limits& limits) {
-  const Answer ours = answer_of(task, "f32");
+  const Answer ours = answer_of(task, Precision::f32);
   ASSERT_NO_FATAL_FAILURE(ask_torch({task.folder / ""}, "f32"));
   const SafetensorsFile theirs(task.answered("f32"));
   Values logits;
@@ -232,7 +47,8 @@ void expect_like_torch(const Task& task, const Limits& limits) {
   ASSERT_EQ(gradients.size(), expected.size());
   const double all = norm_of(joined(expected));
   EXPECT_LE(norm_of(key_biases(gradients)), 1e-6 * all);
-  remove_key_bias(gradients), remove_key_bias(expected);
+  remove_key_bias(gradients);
+  remove_key_bias(expected);
   double worst = 0;
   for (const auto& [name, gradient] : expected) {
     ASSERT_EQ(gradients.count(name), 1u) << name;
@@ -249,7 +65,7 @@ void expect_like_torch(const Task& task, const Limits& limits) {
         << "step " << step + 1;
     EXPECT_NEAR(ours.steps[step].gradient_norm / norm, 1, step == 0 ? limits.norm : limits.later_norm)
         << "step " << step + 1;
-    worst_loss = std::max(worst_loss, std::abs(ours.steps[step].loss - loss)),
+    worst_loss = std::max(worst_loss, std::abs(ours.steps[step].loss - loss));
     worst_norm = std::max(worst_norm, std::abs(ours.steps[step].gradient_norm / norm - 1));
     (task.config.train.clip > 0 && norm > task.config.train.clip ? clipped : unclipped) += 1;
   }
@@ -286,14 +102,17 @@ TEST(Torch, Gpt2LearnsAsPyTorchDoes) {
 TEST(Torch, LlamaLearnsAsPyTorchDoesWithIgnoredTokensAndSmoothing) {
   NEEDS_TORCH();
   Config config = llama_style();
-  config.train.label_smoothing = 0.1, config.train.clip = 1.5;
+  config.train.label_smoothing = 0.1;
+  config.train.clip = 1.5;
   expect_like_torch(Task(config, 20, 5, rising_and_falling(20)), {});
 }
 
 TEST(Torch, SgdWithMomentumLearnsAsPyTorchDoes) {
   NEEDS_TORCH();
   Config config = gpt2_style();
-  config.optimizer.kind = "sgd", config.optimizer.momentum = 0.9, config.optimizer.nesterov = true,
+  config.optimizer.kind = OptimizerKind::sgd;
+  config.optimizer.momentum = 0.9;
+  config.optimizer.nesterov = true;
   config.optimizer.weight_decay = 0.01;
   std::vector<double> rates = rising_and_falling(20);
   for (double& rate : rates) rate *= 30;
@@ -317,7 +136,8 @@ struct Errors {
   Values logits, losses, gradients;
 
   void add(Outcome outcome, Outcome exact) {
-    remove_key_bias(outcome.gradients), remove_key_bias(exact.gradients);
+    remove_key_bias(outcome.gradients);
+    remove_key_bias(exact.gradients);
     logits.push_back(relative(outcome.logits, exact.logits));
     losses.push_back(relative(outcome.losses, exact.losses));
     gradients.push_back(relative(joined(outcome.gradients), joined(exact.gradients)));
@@ -352,7 +172,8 @@ TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
   constexpr int trials = 8;
   for (Config config : {gpt2_style(), llama_style()})
     for (int trial = 0; trial < trials; ++trial, ++config.seed) {
-      config.train.batch = 24, config.train.micro_batch = 12;
+      config.train.batch = 24;
+      config.train.micro_batch = 12;
       folders.push_back(tasks.emplace_back(config, 1, 0, Values{0.0}).folder / "");
     }
   ASSERT_NO_FATAL_FAILURE(ask_torch(folders, "f32,bf16,bf16_model"));
@@ -360,13 +181,14 @@ TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
     Errors ours, model, autocast;
     for (int trial = 0; trial < trials; ++trial) {
       const Task& task = tasks[style * trials + trial];
-      const Answer answer = answer_of(task, "bf16");
+      const Answer answer = answer_of(task, Precision::bf16);
       const auto theirs = [&](const std::string& precision) {
         return outcome_of(task, precision, answer.logits.size());
       };
       const Outcome exact = theirs("f32");
       ours.add({answer.logits, answer.losses, answer.gradients}, exact);
-      model.add(theirs("bf16_model"), exact), autocast.add(theirs("bf16"), exact);
+      model.add(theirs("bf16_model"), exact);
+      autocast.add(theirs("bf16"), exact);
     }
     const std::string name = style == 0 ? "GPT-2's " : "Llama's ";
     expect_no_larger(name + "logits", ours.logits, model.logits, autocast.logits);
@@ -379,7 +201,7 @@ TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
 std::string transformers_config(const ModelConfig& m) {
   const std::string shared =
       fmt::format(R"("vocab_size": {}, "tie_word_embeddings": {})", m.vocabulary, m.tied);
-  if (m.positions == "learned")
+  if (m.positions == Positions::learned)
     return fmt::format(
         R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], {}, "n_positions": {}, "n_embd": {}, "n_layer": {}, "n_head": {}, "layer_norm_epsilon": {}}})",
         shared, m.context, m.width, m.layers, m.heads, m.norm_epsilon);
@@ -395,7 +217,8 @@ TEST(Torch, TransformersReadsOurFileOfWeightsAndGivesTheSameLoss) {
   if (python.empty())
     GTEST_SKIP() << "no interpreter that imports transformers (MINDPIPE_PYTHON, /usr/bin/python3, python3)";
   Config tied_llama = llama_style();
-  tied_llama.model.tied = true, tied_llama.model.rotary_base = 5000;
+  tied_llama.model.tied = true;
+  tied_llama.model.rotary_base = 5000;
   for (const Config& style : {gpt2_style(), llama_style(), tied_llama}) {
     const Task task(style, 1, 6, {0.0});
     Worker worker(task.config, {});

@@ -21,11 +21,16 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   Config c;
   c.run.dir = "unused";
-  c.model.layers = 2, c.model.width = 64, c.model.heads = 4, c.model.context = 32;
+  c.model.layers = 2;
+  c.model.width = 64;
+  c.model.heads = 4;
+  c.model.context = 32;
   c.data.train = {{"synthetic:arithmetic", 1}};
   c.grid.pipeline = c.grid.data = 2;
-  c.train.batch = 16, c.train.micro_batch = 2;
-  c.device.kind = "emulated", c.device.description = "core";
+  c.train.batch = 16;
+  c.train.micro_batch = 2;
+  c.device.kind = DeviceKind::emulated;
+  c.device.description = "core";
   c.trace.steps = 2;
   c = resolve(c);
   Worker worker(c, world);
@@ -115,12 +120,18 @@ TEST(TraceFile, OfReplicasHasSoundTracksAndSaysWhatEveryRankSent) {
   for (const auto& [vocabulary, zero] : {Case{40064, 0}, Case{40064, 2}, Case{256, 1}}) {
     Config c;
     c.run.dir = "unused";
-    c.model.layers = 2, c.model.width = 64, c.model.heads = 4, c.model.context = 32,
+    c.model.layers = 2;
+    c.model.width = 64;
+    c.model.heads = 4;
+    c.model.context = 32;
     c.model.vocabulary = vocabulary;
     c.data.train = {{"synthetic:arithmetic", 1}};
     c.grid.pipeline = c.grid.data = 2;
-    c.train.batch = 8, c.train.micro_batch = 2, c.train.zero = zero;
-    c.device.threads = 1, c.trace.steps = 2;
+    c.train.batch = 8;
+    c.train.micro_batch = 2;
+    c.train.zero = zero;
+    c.device.threads = 1;
+    c.trace.steps = 2;
     c = resolve(c);
     Worker worker(c, world);
     worker.waiting().set_crowded(true);
@@ -157,11 +168,16 @@ TEST(TraceFile, HoldsTheTensorSumsOfEveryRank) {
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   Config c;
   c.run.dir = "unused";
-  c.model.layers = 2, c.model.width = 64, c.model.heads = 4, c.model.context = 32;
+  c.model.layers = 2;
+  c.model.width = 64;
+  c.model.heads = 4;
+  c.model.context = 32;
   c.data.train = {{"synthetic:arithmetic", 1}};
   c.grid.pipeline = c.grid.tensor = 2;
-  c.train.batch = 8, c.train.micro_batch = 2;
-  c.device.threads = 1, c.trace.steps = 2;
+  c.train.batch = 8;
+  c.train.micro_batch = 2;
+  c.device.threads = 1;
+  c.trace.steps = 2;
   c = resolve(c);
   Worker worker(c, world);
   worker.waiting().set_crowded(true);
@@ -187,7 +203,10 @@ TEST(TraceFile, HoldsTheTensorSumsOfEveryRank) {
     std::int64_t sent = 0;
     for (const Action& action :
          worker.plan().training.program.ranks[coord_at(worker.layout().grid, at.first).pipeline])
-      if (!is_communication(action)) planned += action.sums, sent += action.bytes;
+      if (!is_communication(action)) {
+        planned += action.sums;
+        sent += action.bytes;
+      }
     EXPECT_EQ(count, planned) << "rank " << at.first;
     EXPECT_EQ(bytes.at(at), sent) << "rank " << at.first;
   }

@@ -32,9 +32,9 @@ Config small_config(bool llama) {
   config.model.context = 24;
   config.model.vocabulary = 125;
   if (llama) {
-    config.model.positions = "rotary";
-    config.model.norm = "rms";
-    config.model.mlp = "swiglu";
+    config.model.positions = Positions::rotary;
+    config.model.norm = ModelNorm::rms;
+    config.model.mlp = MlpKind::swiglu;
     config.model.bias = false;
     config.model.tied = false;
     config.model.key_value_heads = 2;
@@ -95,7 +95,7 @@ constexpr std::size_t few = 4096, all = std::size_t{1} << 30;
 TEST_F(WeightsFile, HasTheSameBytesOnEveryLayoutHoweverLittlePassesAtOnce) {
   for (const bool llama : {false, true}) {
     Config config = small_config(llama);
-    config.train.precision = llama ? "bf16" : "f32";
+    config.train.precision = llama ? Precision::bf16 : Precision::f32;
     if (world.rank == 0) {
       const Config alone = resolve(config);
       Worker worker(alone, World{});
@@ -126,7 +126,7 @@ TEST_F(WeightsFile, HasTheSameBytesOnEveryLayoutHoweverLittlePassesAtOnce) {
 }
 
 TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
-  for (const char* precision : {"f32", "bf16"})
+  for (Precision precision : {Precision::f32, Precision::bf16})
     for (const GridConfig& grid : grids()) {
       Config config = small_config(false);
       config.grid = grid;
@@ -141,7 +141,7 @@ TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
       Worker reader(config, world, nullptr, Purpose::reading);
       reader.waiting().set_crowded(true);
       read_weights(reader, path("trained"));
-      EXPECT_EQ(reader.evaluate(corpus, 2), trained.evaluate(corpus, 2)) << precision;
+      EXPECT_EQ(reader.evaluate(corpus, 2), trained.evaluate(corpus, 2)) << name_of(precision);
       const auto held = [&](MemoryClass kind) {
         return static_cast<std::int64_t>(reader.memory().allocated(kind));
       };

@@ -44,7 +44,7 @@ TEST(DeviceTransports, NobodyElseOrNoGpuNeedsNone) {
   Memory memory(Memory::Kind::host);
   const auto backend = make_cpu_backend(memory, 1, "auto");
   Waiting waiting;
-  for (const char* wish : {"auto", "nccl"}) {
+  for (TransportKind wish : {TransportKind::automatic, TransportKind::nccl}) {
     EXPECT_EQ(device_transports({}, *backend, waiting, wish).transports, nullptr);
     EXPECT_EQ(device_transports({MPI_COMM_NULL, 0, 2}, *backend, waiting, wish).why, "");
   }

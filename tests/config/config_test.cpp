@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "config/document.h"
 #include "core/check.h"
 
 namespace mindpipe {
@@ -278,6 +279,36 @@ TEST(Config, SaysWhatIsWrongWithTheFile) {
   std::filesystem::permissions(file.path(), std::filesystem::perms::none);
   EXPECT_EQ(sentence(file.path(), Exit::permission),
             file.path() + ": may not be read (Permission denied; ask its owner for access)");
+}
+
+/// Each name of a setting's kinds reads as that kind and is written again, and --help-config allows these
+/// names.
+template <class Kind, class Member>
+void expect_kinds(const std::string& key, Member member) {
+  std::string allowed;
+  for (const auto& row : rows_of(Kind{})) {
+    const Config config = read("", {"device.description=core", key + "=" + std::string(row.name)});
+    EXPECT_EQ(member(config), kind_named<Kind>(row.name)) << key << " " << row.name;
+    const std::string line = key.substr(key.rfind('.') + 1) + ": " + quoted_if_needed(std::string(row.name));
+    EXPECT_THAT(to_yaml(config), HasSubstr(line + "\n"));
+    allowed += (allowed.empty() ? "" : ", ") + std::string(row.name);
+  }
+  EXPECT_THAT(config_help(), HasSubstr("\n      Allowed: " + allowed + ".\n"));
+  EXPECT_THAT(override_complaint(key + "=zz"), HasSubstr("is 'zz'; allowed: " + allowed));
+}
+
+TEST(Config, EveryKindIsReadAndWrittenByItsName) {
+  expect_kinds<Resume>("run.resume", [](const Config& c) { return c.run.resume; });
+  expect_kinds<ModelKind>("model.kind", [](const Config& c) { return c.model.kind; });
+  expect_kinds<Positions>("model.positions", [](const Config& c) { return c.model.positions; });
+  expect_kinds<ModelNorm>("model.norm", [](const Config& c) { return c.model.norm; });
+  expect_kinds<MlpKind>("model.mlp", [](const Config& c) { return c.model.mlp; });
+  expect_kinds<ScheduleKind>("schedule.kind", [](const Config& c) { return c.schedule.kind; });
+  expect_kinds<Precision>("train.precision", [](const Config& c) { return c.train.precision; });
+  expect_kinds<RecomputeKind>("train.recompute", [](const Config& c) { return c.train.recompute; });
+  expect_kinds<RateKind>("optimizer.rate.kind", [](const Config& c) { return c.optimizer.rate.kind; });
+  expect_kinds<OptimizerKind>("optimizer.kind", [](const Config& c) { return c.optimizer.kind; });
+  expect_kinds<DeviceKind>("device.kind", [](const Config& c) { return c.device.kind; });
 }
 
 TEST(Config, HelpNamesEverySettingWithRangeAndDefault) {

@@ -19,6 +19,7 @@ TEST(Examples, AllRead) {
       Config config = read_config(entry.path(), {});
       EXPECT_EQ(config.run.dir, "runs/" + entry.path().stem().string());
       EXPECT_EQ(resolve(config), config);
+      EXPECT_EQ(read_config(entry.path(), {"train.steps=5"}).train.steps, 5) << "to try it out";
     } catch (const Error& error) {
       ADD_FAILURE() << error.what();
     }

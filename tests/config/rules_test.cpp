@@ -35,18 +35,23 @@ TEST(Rules, HeadsDivideTheWidth) {
   EXPECT_EQ(complaint_after([](Config& c) { c.model.key_value_heads = 3; }),
             "configuration: model.key_value_heads is 3 and model.heads 4 (heads share keys and values in "
             "equal groups)");
-  EXPECT_EQ(
-      complaint_after([](Config& c) { c.model.width = c.model.heads = 4, c.model.positions = "rotary"; }),
-      "configuration: model.positions is rotary and a head is 1 wide (rotation works on pairs; make "
-      "model.width / model.heads even)");
+  EXPECT_EQ(complaint_after([](Config& c) {
+              c.model.width = c.model.heads = 4;
+              c.model.positions = Positions::rotary;
+            }),
+            "configuration: model.positions is rotary and a head is 1 wide (rotation works on pairs; make "
+            "model.width / model.heads even)");
 }
 
 TEST(Rules, ATranslatorIsNotGivenWhatItWouldNotRead) {
   const auto translator = [](auto change) {
-    return complaint_after([&](Config& c) { c.model.kind = "translator", change(c.model); });
+    return complaint_after([&](Config& c) {
+      c.model.kind = ModelKind::translator;
+      change(c.model);
+    });
   };
   EXPECT_EQ(
-      translator([](ModelConfig& m) { m.positions = "rotary"; }),
+      translator([](ModelConfig& m) { m.positions = Positions::rotary; }),
       "configuration: model.positions is rotary, but a translator has learned positions (leave it out)");
   EXPECT_EQ(
       translator([](ModelConfig& m) { m.rotary_base = 5000; }),
@@ -58,7 +63,10 @@ TEST(Rules, ATranslatorIsNotGivenWhatItWouldNotRead) {
             "configuration: model.tied is false, but a translator has one table for source, target and head "
             "(leave it out)");
   EXPECT_EQ(translator([](ModelConfig& m) {
-              m.norm = "rms", m.mlp = "swiglu", m.bias = false, m.key_value_heads = 4;
+              m.norm = ModelNorm::rms;
+              m.mlp = MlpKind::swiglu;
+              m.bias = false;
+              m.key_value_heads = 4;
             }),
             "accepted")
       << "what it reads, and what it has anyway";
@@ -79,7 +87,11 @@ TEST(Rules, TheBatchIsMicroBatchesOfEveryLogicalShard) {
   EXPECT_EQ(
       complaint_after([](Config& c) { c.train.micro_batch = 64; }),
       "configuration: train.micro_batch is 64 and train.batch 32 (a micro-batch is a part of the batch)");
-  EXPECT_EQ(complaint_after([](Config& c) { c.train.batch = 30, c.grid.data = 0, c.train.micro_batch = 5; }),
+  EXPECT_EQ(complaint_after([](Config& c) {
+              c.train.batch = 30;
+              c.grid.data = 0;
+              c.train.micro_batch = 5;
+            }),
             "accepted");
 }
 
@@ -89,16 +101,32 @@ TEST(Rules, TheSequenceFitsTheContext) {
 }
 
 TEST(Rules, TheRateFitsTheRun) {
-  EXPECT_EQ(
-      complaint_after([](Config& c) { c.optimizer.rate.warmup = 101; }),
-      "configuration: optimizer.rate.warmup is 101 and train.steps 100 (the warm-up ends within the run)");
   EXPECT_EQ(complaint_after([](Config& c) { c.optimizer.rate.floor = 1; }),
             "configuration: optimizer.rate.floor is 1 and optimizer.rate.peak 3e-04 (the floor is not above "
             "the peak)");
-  EXPECT_EQ(complaint_after([](Config& c) { c.optimizer.rate.kind = "wsd", c.optimizer.rate.warmup = 95; }),
+  EXPECT_EQ(complaint_after([](Config& c) {
+              c.optimizer.rate.kind = RateKind::wsd;
+              c.optimizer.rate.warmup = 95;
+            }),
             "configuration: optimizer.rate.decay is 10, warm-up 95 and train.steps 100 (both parts lie "
             "within the run)");
   EXPECT_EQ(complaint_after([](Config& c) { c.train.steps = 0; }), "accepted");
+  EXPECT_EQ(complaint_after([](Config& c) {
+              c.optimizer.rate.warmup = 50;
+              c.optimizer.rate.decay = 40;
+            }),
+            "configuration: optimizer.rate.decay is 40 and optimizer.rate.warmup 50 (the floor is reached "
+            "after the warm-up)");
+}
+
+TEST(Rules, AWarmUpMayBeLongerThanTheRun) {
+  for (std::size_t i = 0; i < rows_of(RateKind{}).size(); ++i)
+    EXPECT_EQ(complaint_after([&](Config& c) {
+                c.optimizer.rate.kind = static_cast<RateKind>(i);
+                c.optimizer.rate.warmup = 101;
+              }),
+              "accepted")
+        << rows_of(RateKind{})[i].name;
 }
 
 TEST(Rules, OneDegreeMayBeAuto) {
@@ -111,7 +139,10 @@ TEST(Rules, OneDegreeMayBeAuto) {
 TEST(Rules, DegreesHoldWholeSubtreesOfTheLogicalShards) {
   const auto tensor = [](int degree, int shards) {
     return complaint_after([&](Config& c) {
-      c.grid.tensor = degree, c.reproducible.tensor = shards, c.model.width = 192, c.model.heads = 12,
+      c.grid.tensor = degree;
+      c.reproducible.tensor = shards;
+      c.model.width = 192;
+      c.model.heads = 12;
       c.data.sequence = 192;
     });
   };
@@ -130,7 +161,10 @@ TEST(Rules, LogicalShardsGetEqualParts) {
             "configuration: reproducible.tensor is 8 and model.heads 4 (every logical shard gets an equal "
             "part; the nearest that divides heads, "
             "mlp_width and sequence is 4)");
-  EXPECT_EQ(complaint_after([](Config& c) { c.reproducible.tensor = 4, c.data.sequence = 254; }),
+  EXPECT_EQ(complaint_after([](Config& c) {
+              c.reproducible.tensor = 4;
+              c.data.sequence = 254;
+            }),
             "configuration: reproducible.tensor is 4 and data.sequence 254 (every logical shard gets an "
             "equal part; the nearest that divides "
             "heads, mlp_width and sequence is 2)");
@@ -141,11 +175,13 @@ TEST(Rules, CutsMatchTheStages) {
             "configuration: schedule.chunks is 2 and schedule.kind 1f1b (only interleaved and breadth-first "
             "cut stages into chunks)");
   EXPECT_EQ(complaint_after([](Config& c) {
-              c.grid.pipeline = 3, c.schedule.cuts = {2, 2};
+              c.grid.pipeline = 3;
+              c.schedule.cuts = {2, 2};
             }),
             "configuration: schedule.cuts is [2, 2] (each cut lies behind the one before)");
   EXPECT_EQ(complaint_after([](Config& c) {
-              c.grid.pipeline = 2, c.schedule.cuts = {1, 2};
+              c.grid.pipeline = 2;
+              c.schedule.cuts = {1, 2};
             }),
             "configuration: schedule.cuts names 2 cuts, but 2 stages of 1 chunks have 1");
 }
@@ -153,11 +189,11 @@ TEST(Rules, CutsMatchTheStages) {
 TEST(Rules, WhatIsAskedForIsNamed) {
   EXPECT_EQ(complaint_after([](Config& c) { c.train.evaluate_every = 5; }),
             "configuration: train.evaluate_every is 5, but data.validation names nothing to evaluate on");
-  EXPECT_EQ(complaint_after([](Config& c) { c.device.kind = "emulated"; }),
+  EXPECT_EQ(complaint_after([](Config& c) { c.device.kind = DeviceKind::emulated; }),
             "configuration: device.kind is emulated, but device.description names no device to imitate");
   EXPECT_EQ(complaint_after([](Config& c) { c.device.kernels = "products.txt"; }),
             "configuration: device.kernels names algorithms for a GPU, but device.kind is not cuda");
-  EXPECT_EQ(complaint_after([](Config& c) { c.device.transport = "nccl"; }),
+  EXPECT_EQ(complaint_after([](Config& c) { c.device.transport = TransportKind::nccl; }),
             "configuration: device.transport is nccl, which carries messages between GPUs, but device.kind "
             "is not cuda");
 }

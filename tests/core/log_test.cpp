@@ -1,7 +1,13 @@
 #include "core/log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
 
 namespace mindpipe {
 namespace {
@@ -42,7 +48,32 @@ TEST(Log, ProgressIsPlainLinesWithoutATerminal) {
   Listener listener;
   Progress progress(0, 1000);
   for (int step = 1; step <= 1000; ++step) progress.update(step, "loss 2.5");
-  EXPECT_EQ(listener.heard(), "step 1/1000 | loss 2.5\nstep 1000/1000 | loss 2.5\n");
+  EXPECT_THAT(listener.heard(), testing::MatchesRegex("step 1/1000 . loss 2.5 . [0-9.]+ [mu]?s used\n"
+                                                      "step 1000/1000 . loss 2.5 . [0-9.]+ [mu]?s used\n"));
+}
+
+TEST(Log, ProgressOnATerminalNamesTheTimeUsedAndTheTimeToCome) {
+  const int ours = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(ours, 0);
+  ASSERT_EQ(grantpt(ours), 0);
+  ASSERT_EQ(unlockpt(ours), 0);
+  std::FILE* terminal = std::fopen(ptsname(ours), "w");
+  ASSERT_NE(terminal, nullptr);
+  set_log_stream(terminal);
+  {
+    Progress progress(0, 3);
+    progress.update(1, "loss 2.5");
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    progress.update(2, "loss 2.4");
+  }
+  set_log_stream(stderr);
+  std::fclose(terminal);
+  std::string heard;
+  char letter = 0;
+  while (read(ours, &letter, 1) == 1) heard += letter;  // to the end of what the terminal was told
+  close(ours);
+  EXPECT_THAT(heard,
+              testing::ContainsRegex("step 2/3 . loss 2.4 . [0-9.]+ [mu]?s used . ETA [0-9.]+ [mu]?s"));
 }
 
 }  // namespace

@@ -20,12 +20,12 @@ cuda::Finish finish_of(const Operand& sums, const Operand& result, Activation ac
                        const Operand* before) {
   return {sums.tensor().data,
           result.tensor().data,
-          slot(result.dtype()),
+          dtype_index(result.dtype()),
           static_cast<Activation>(activation),
           bias ? bias->tensor().data : nullptr,
-          bias ? slot(bias->dtype()) : 1,
+          bias ? dtype_index(bias->dtype()) : 1,
           before ? before->tensor().data : nullptr,
-          before ? slot(before->dtype()) : 1,
+          before ? dtype_index(before->dtype()) : 1,
           result.count(),
           cols};
 }

@@ -54,7 +54,7 @@ TEST_F(OnPaperModels, AreListsOfBlocksInOrderWithTheirUnits) {
 
 TEST_F(OnPaperModels, SendAMemoryFromTheBridgeToItsLastReaderOnly) {
   Config config;
-  config.model.kind = "translator";
+  config.model.kind = ModelKind::translator;
   config.model.layers = 2;
   const auto model = make(resolve(config), 1);
   std::string carried;
@@ -111,12 +111,12 @@ TEST_F(OnPaperModels, ExportTheNamesOfLlama) {
 }
 
 TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
-  for (const char* positions : {"learned", "rotary"})
-    for (const char* norm : {"layer", "rms"})
-      for (const char* mlp : {"gelu", "swiglu"})
+  for (Positions positions : {Positions::learned, Positions::rotary})
+    for (ModelNorm norm : {ModelNorm::layer, ModelNorm::rms})
+      for (MlpKind mlp : {MlpKind::gelu, MlpKind::swiglu})
         for (bool bias : {false, true})
           for (bool tied : {false, true})
-            for (const char* kind : {"gpt", "translator"}) {
+            for (ModelKind kind : {ModelKind::gpt, ModelKind::translator}) {
               Config config;
               config.model.kind = kind;
               config.model.layers = 12;
@@ -125,8 +125,8 @@ TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
               config.model.mlp = mlp;
               config.model.bias = bias;
               config.model.tied = tied;
-              if (std::string(kind) == "translator") {
-                config.model.positions = "learned";
+              if (kind == ModelKind::translator) {
+                config.model.positions = Positions::learned;
                 config.model.tied = true;
               }
               const auto names = export_names(*make(resolve(config), 1));

@@ -54,7 +54,7 @@ void expect_the_processors(const Config& config, DType dtype, double tolerance) 
   }
 }
 
-const Config all_kinds[] = {gpt2(), llama(), small("translator")};
+const Config all_kinds[] = {gpt2(), llama(), small(ModelKind::translator)};
 
 TEST_F(ModelsOnAGpu, HaveTheGradientsThatDifferencesFind) {
   Setting setting = setting_for(gpt2());
@@ -88,7 +88,7 @@ TEST_F(ModelsOnAGpu, GiveEqualBitsEveryTime) {
       setting.rows = sized.model.context;
       const Whole first = Subject(setting, model_of(sized)).gradients();
       EXPECT_TRUE(Subject(setting, model_of(sized)).gradients() == first)
-          << config.model.kind << ", " << name_of(dtype);
+          << name_of(config.model.kind) << ", " << name_of(dtype);
     }
 }
 

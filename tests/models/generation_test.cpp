@@ -67,9 +67,9 @@ Config small(bool llama) {
   m.vocabulary = 100;
   m.dropout = m.attention_dropout = 0.5;  // nothing is dropped when nobody learns
   if (llama) {
-    m.positions = "rotary";
-    m.norm = "rms";
-    m.mlp = "swiglu";
+    m.positions = Positions::rotary;
+    m.norm = ModelNorm::rms;
+    m.mlp = MlpKind::swiglu;
     m.bias = m.tied = false;
     m.key_value_heads = 4;
   }

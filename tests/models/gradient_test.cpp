@@ -15,14 +15,14 @@ TEST(ModelGradients, OfASmallLlama) {
 }
 
 TEST(ModelGradients, OfASmallTranslator) {
-  Config config = small("translator");
+  Config config = small(ModelKind::translator);
   config.model.layers = 1;
   check_gradients(setting_for(config), model_of(config));
 }
 
 TEST(ModelGradients, DifferInRoundingOnlyBetweenShards) {
-  for (Config config : {gpt2(), llama(), small("translator")}) {
-    SCOPED_TRACE(config.model.kind);
+  for (Config config : {gpt2(), llama(), small(ModelKind::translator)}) {
+    SCOPED_TRACE(std::string(name_of(config.model.kind)));
     Setting setting = setting_for(config);
     setting.width = config.model.width;
     check_rounding(setting, model_of(config));
@@ -30,7 +30,7 @@ TEST(ModelGradients, DifferInRoundingOnlyBetweenShards) {
 }
 
 TEST(Models, GiveEqualBitsWhenRecomputedOrPutOff) {
-  for (Config config : {gpt2(), llama(), small("translator")})
+  for (Config config : {gpt2(), llama(), small(ModelKind::translator)})
     for (DType dtype : {DType::f32, DType::bf16})
       for (int shards : {1, 2}) {
         Setting setting = setting_for(config);
@@ -38,14 +38,14 @@ TEST(Models, GiveEqualBitsWhenRecomputedOrPutOff) {
         setting.shards = shards;
         const Whole plain = Subject(setting, model_of(config)).gradients();
         Config recomputed = config;
-        recomputed.train.recompute = "block";
+        recomputed.train.recompute = RecomputeKind::block;
         EXPECT_TRUE(Subject(setting, model_of(recomputed)).gradients() == plain)
-            << config.model.kind << " recomputed, " << name_of(dtype);
+            << name_of(config.model.kind) << " recomputed, " << name_of(dtype);
         setting.weight_gradients = Tape::WeightGradients::later;
         EXPECT_TRUE(Subject(setting, model_of(config)).gradients() == plain)
-            << config.model.kind << " put off, " << name_of(dtype);
+            << name_of(config.model.kind) << " put off, " << name_of(dtype);
         EXPECT_TRUE(Subject(setting, model_of(recomputed)).gradients() == plain)
-            << config.model.kind << " both, " << name_of(dtype);
+            << name_of(config.model.kind) << " both, " << name_of(dtype);
       }
 }
 
@@ -53,7 +53,7 @@ TEST(Models, HaveTheirBitsOnADeviceThatIsLate) {
   const Device late{Memory::Kind::host, [](Memory& memory) -> std::unique_ptr<Backend> {
                       return std::make_unique<LateBackend>(make_cpu_backend(memory, 1, "auto"), 0);
                     }};
-  for (const Config& config : {gpt2(), llama(), small("translator")})
+  for (const Config& config : {gpt2(), llama(), small(ModelKind::translator)})
     for (DType dtype : {DType::f32, DType::bf16}) {
       Setting setting = setting_for(config);
       setting.dtype = dtype;
@@ -62,7 +62,8 @@ TEST(Models, HaveTheirBitsOnADeviceThatIsLate) {
       Subject now(setting, model_of(config));
       setting.device = late;
       Subject later(setting, model_of(config));
-      EXPECT_TRUE(now.gradients() == later.gradients()) << config.model.kind << ", " << name_of(dtype);
+      EXPECT_TRUE(now.gradients() == later.gradients())
+          << name_of(config.model.kind) << ", " << name_of(dtype);
       EXPECT_EQ(now.loss_of_backward, later.loss_of_backward);
       EXPECT_EQ(now.loss(), later.loss());
     }

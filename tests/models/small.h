@@ -5,7 +5,7 @@
 /// Small models of every kind, whole, for checks of their gradients.
 namespace mindpipe::testing {
 
-inline Config small(const std::string& kind) {
+inline Config small(ModelKind kind) {
   Config config;
   ModelConfig& m = config.model;
   m.kind = kind;
@@ -50,19 +50,19 @@ inline Setting setting_for(const Config& config) {
   setting.classifier = true;
   setting.label_smoothing = 0.05;
   setting.step = 1e-4;  // deep functions bend
-  setting.sources = config.model.kind == "translator";
-  if (config.model.positions == "learned") setting.without_gradient = key_biases(config);
+  setting.sources = row_of(config.model.kind).has_source;
+  if (config.model.positions == Positions::learned) setting.without_gradient = key_biases(config);
   return setting;
 }
 
-inline Config gpt2() { return small("gpt"); }
+inline Config gpt2() { return small(ModelKind::gpt); }
 
 inline Config llama() {
-  Config config = small("gpt");
+  Config config = small(ModelKind::gpt);
   ModelConfig& m = config.model;
-  m.positions = "rotary";
-  m.norm = "rms";
-  m.mlp = "swiglu";
+  m.positions = Positions::rotary;
+  m.norm = ModelNorm::rms;
+  m.mlp = MlpKind::swiglu;
   m.bias = false;
   m.tied = false;
   m.width = 32;

@@ -37,7 +37,7 @@ struct Sample {
   }
 };
 
-OptimizerConfig optimizer_of(const std::string& kind) {
+OptimizerConfig optimizer_of(OptimizerKind kind) {
   OptimizerConfig config;
   config.kind = kind;
   return config;
@@ -47,7 +47,7 @@ OptimizerConfig optimizer_of(const std::string& kind) {
 struct Decided {
   std::array<double, Decision::places> numbers{};
   Tensor of(int step, double factor) {
-    const OptimizerConfig config = optimizer_of("adamw");
+    const OptimizerConfig config = optimizer_of(OptimizerKind::adamw);
     numbers[Decision::gradient_factor] = factor;
     numbers[Decision::first_correction] =
         1 - std::pow(static_cast<double>(static_cast<float>(config.beta1)), step);
@@ -58,7 +58,7 @@ struct Decided {
 };
 
 /// Values and states after three updates, done by `parts` optimizers that each move their part.
-std::vector<std::vector<std::uint32_t>> updated(const std::string& kind, DType dtype, int parts) {
+std::vector<std::vector<std::uint32_t>> updated(OptimizerKind kind, DType dtype, int parts) {
   Sample sample(dtype);
   Unit& unit = sample.unit;
   Arena room(sample.memory, MemoryClass::workspace, bytes_for({unit.flat_count()}, DType::f32));
@@ -120,7 +120,7 @@ TEST(UnitOptimizer, EveryElementIsInOnePart) {
   for (int parts : {1, 2, 5, 8, 64}) {
     std::vector<int> found(unit.flat_count(), 0);
     for (int part = 0; part < parts; ++part) {
-      const UnitOptimizer optimizer(sample.unit, optimizer_of("adamw"), part, parts);
+      const UnitOptimizer optimizer(sample.unit, optimizer_of(OptimizerKind::adamw), part, parts);
       for (const FlatRange& range : optimizer.ranges()) {
         EXPECT_EQ(range.element % statistics_chunk, 0);
         EXPECT_EQ(range.flat, unit.flat_offset(range.param, range.shard) + range.element);
@@ -138,13 +138,13 @@ TEST(UnitOptimizer, EveryElementIsInOnePart) {
 }
 
 TEST(UnitOptimizer, UpdatesInPartsAreTheUpdateOfTheWholeBitForBit) {
-  for (const char* kind : {"adamw", "sgd"})
+  for (OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::sgd})
     for (DType dtype : {DType::f32, DType::bf16}) {
       const auto whole = updated(kind, dtype, 1);
-      EXPECT_EQ(whole.size(), std::string(kind) == "adamw" ? (dtype == DType::bf16 ? 4u : 3u)
+      EXPECT_EQ(whole.size(), kind == OptimizerKind::adamw ? (dtype == DType::bf16 ? 4u : 3u)
                                                            : (dtype == DType::bf16 ? 3u : 2u));
       for (int parts : {2, 3, 8, 64})
-        EXPECT_EQ(updated(kind, dtype, parts), whole) << kind << ", " << parts << " parts";
+        EXPECT_EQ(updated(kind, dtype, parts), whole) << name_of(kind) << ", " << parts << " parts";
     }
 }
 
@@ -155,10 +155,10 @@ TEST(UnitOptimizer, SumsOfChunksMakeTheSameSquaresInAnyNumberOfParts) {
   sample.backend->upload(gradient.data(), unit.root(0));
   std::vector<double> expected;
   for (int parts : {1, 2, 5, 64}) {
-    UnitOptimizer first(unit, optimizer_of("adamw"), 0, parts);
+    UnitOptimizer first(unit, optimizer_of(OptimizerKind::adamw), 0, parts);
     std::vector<double> sums(first.chunks(), 0.0);
     for (int part = 0; part < parts; ++part) {
-      UnitOptimizer optimizer(unit, optimizer_of("adamw"), part, parts);
+      UnitOptimizer optimizer(unit, optimizer_of(OptimizerKind::adamw), part, parts);
       std::vector<double> of_part(first.chunks(), 0.0);
       optimizer.chunk_squares(*sample.backend,
                               {of_part.data(), {static_cast<std::int64_t>(of_part.size())}, DType::f64});
@@ -186,7 +186,7 @@ TEST(UnitOptimizer, OnlyParametersThatDecayShrink) {
   Sample sample(DType::f32);
   Unit& unit = sample.unit;
   sample.backend->fill({unit.flat_values(), 1});
-  UnitOptimizer optimizer(unit, optimizer_of("adamw"), 0, 1);
+  UnitOptimizer optimizer(unit, optimizer_of(OptimizerKind::adamw), 0, 1);
   optimizer.allocate(sample.memory);
   optimizer.write(*sample.backend, "master", 0, unit.flat_values());
   optimizer.clear_moments(*sample.backend);
@@ -205,7 +205,7 @@ TEST(UnitOptimizer, MomentsAreAsBeforeTheFirstStepWheneverTheyAreCleared) {
     unit.lay_out({1, 1, 0}, 1, 0, DType::f32);
     unit.allocate_values(memory);
     unit.allocate_gradients(memory);
-    UnitOptimizer optimizer(unit, optimizer_of("adamw"), 0, 1);
+    UnitOptimizer optimizer(unit, optimizer_of(OptimizerKind::adamw), 0, 1);
     optimizer.allocate(memory);
     EXPECT_EQ(memory.gives_zeros(optimizer.bytes()), rows == 1100);
     Decided decided;

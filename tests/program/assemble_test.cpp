@@ -21,7 +21,7 @@ std::vector<std::string> texts_of(const std::vector<Action>& list, Queue queue) 
 }
 
 TEST(Assemble, ASmall1f1bReadsAsExpected) {
-  const Program program = assemble(equal_stages(2, 2), one_forward_one_backward_order(2, 2));
+  const Program program = assemble(equal_stages(2, 2), one_forward_one_backward_order({2, 2}));
   EXPECT_THAT(texts_of(program.ranks[0], Queue::compute),
               ElementsAre("forward of micro-batch 0, block 0", "forward of micro-batch 1, block 0",
                           "backward of micro-batch 0, block 0", "backward of micro-batch 1, block 0",
@@ -36,7 +36,7 @@ TEST(Assemble, ASmall1f1bReadsAsExpected) {
 }
 
 TEST(Assemble, TheLastBackwardIsSplitByBlockAndReducedPieceByPiece) {
-  const Program program = assemble(equal_stages(1, 2, 1, {}, 3), gpipe_order(1, 2));
+  const Program program = assemble(equal_stages(1, 2, 1, {}, 3), gpipe_order({1, 2}));
   std::vector<std::string> texts;
   for (const Action& action : program.ranks[0]) texts.push_back(to_string(action));
   EXPECT_THAT(texts,
@@ -132,7 +132,7 @@ TEST(Assemble, EncoderMemoryCrossesItsCutsBothWays) {
 
 TEST(Assemble, ThePaddingOfInterleavedIsLeftOut) {
   for (int m : {1, 3, 5, 7}) {
-    const Order order = interleaved_order(4, 2, m);
+    const Order order = interleaved_order({.stages = 4, .micro_batches = m, .chunks = 2});
     for (const auto& list : order) EXPECT_EQ(list.size(), static_cast<std::size_t>(2 * 2 * m)) << m;
   }
 }

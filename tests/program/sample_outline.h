@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "program/outline.h"
+#include "program/make_program.h"
 
 namespace mindpipe {
 
@@ -69,12 +69,18 @@ inline Outline with_everything(Outline outline) {
   return outline;
 }
 
-inline const std::vector<std::string>& all_schedules() {
-  static const std::vector<std::string> names{"gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1"};
+/// The names of all schedules.
+inline std::vector<std::string> all_schedules() {
+  std::vector<std::string> names;
+  for (const ScheduleRow& row : rows_of(ScheduleKind{})) names.emplace_back(row.name);
   return names;
 }
-inline bool has_chunks(const std::string& schedule) {
-  return schedule == "interleaved" || schedule == "breadth-first";
+inline ScheduleKind schedule_named(std::string_view name) { return kind_named<ScheduleKind>(name).value(); }
+inline bool has_chunks(std::string_view schedule) { return row_of(schedule_named(schedule)).has_chunks; }
+/// The step of the schedule that a configuration calls by this name.
+inline PlannedStep make_program(const Outline& outline, std::string_view schedule,
+                                const Network& network = {}, std::int64_t memory_limit = 0) {
+  return make_program(outline, schedule_named(schedule), network, memory_limit);
 }
 
 }  // namespace mindpipe

@@ -47,7 +47,9 @@ TEST(Simulate, WeightGradientsFillTheBubble) {
 
 TEST(Simulate, ZeroBubbleWithOnly1f1bsTapesIsSlower) {
   const Outline outline = equal_stages(4, 8);
-  const Program program = assemble(outline, zero_bubble_order(4, 8, 8, 0));
+  const Program program = assemble(
+      outline,
+      zero_bubble_order({.stages = 4, .micro_batches = 8, .micro_batches_of_shard = 8, .most_kept_back = 0}));
   EXPECT_EQ(simulate(program, durations_of(program, outline, {}), {}).step, 30000);
   EXPECT_EQ(peak_tapes(program, outline), (std::vector<int>{4, 3, 2, 1}));
 }
@@ -67,16 +69,15 @@ TEST(Simulate, ClosedFormsHoldFromMEqualToP) {
 TEST(Simulate, TapesHeldAreTheTables) {
   for (int p = 1; p <= 8; ++p)
     for (int m : {1, 2, 3, 5, 8, 16}) {
-      for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
+      const auto expect = [&](const char* schedule, auto tapes_of_stage) {
         const Outline outline = equal_stages(p, m);
         const auto held = peak_tapes(make_program(outline, schedule).program, outline);
-        for (int i = 0; i < p; ++i) {
-          const int expected = schedule == std::string("gpipe")  ? m
-                               : schedule == std::string("1f1b") ? std::min(m, p - i)
-                                                                 : std::min(m, p);
-          EXPECT_EQ(held[i], expected) << schedule << " p " << p << " m " << m << " stage " << i;
-        }
-      }
+        for (int i = 0; i < p; ++i)
+          EXPECT_EQ(held[i], tapes_of_stage(i)) << schedule << " p " << p << " m " << m << " stage " << i;
+      };
+      expect("gpipe", [&](int) { return m; });
+      expect("1f1b", [&](int stage) { return std::min(m, p - stage); });
+      expect("zb-h1", [&](int) { return std::min(m, p); });
       const Outline outline = equal_stages(p, m, 2);
       EXPECT_EQ(peak_tapes(make_program(outline, "breadth-first").program, outline),
                 std::vector<int>(p, 2 * m));

@@ -48,7 +48,8 @@ TEST(TensorSums, OfABlockAreThoseOfItsPasses) {
   outline.blocks[0][0].forward_sums = {2, 100}, outline.blocks[1][0].forward_sums = {1, 30};
   outline.blocks[0][0].backward_sums = {3, 70}, outline.blocks[1][0].backward_sums = {4, 5};
   for (const char* schedule : {"1f1b", "zb-h1"}) {
-    const Program program = assemble(outline, make_order(schedule, 1, 2, 2, {0}));
+    const Program program = assemble(
+        outline, make_order(schedule_named(schedule), {.micro_batches = 2, .micro_batches_of_shard = 2}));
     int sums = 0;
     std::int64_t bytes = 0;
     for (const Action& action : program.ranks[0]) {

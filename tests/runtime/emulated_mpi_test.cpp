@@ -62,7 +62,7 @@ Config emulated(int ranks) {
   c.data.train = {{"synthetic:arithmetic", 1}};
   c.grid.pipeline = ranks;
   c.train.batch = 16, c.train.micro_batch = 2;
-  c.device.kind = "emulated", c.device.description = "core";
+  c.device.kind = DeviceKind::emulated, c.device.description = "core";
   return c;
 }
 
@@ -105,12 +105,12 @@ double measured_bubble(Worker& worker) {
 /// seven stretches of five steps are measured and one must hold on all ranks; the three points stay.
 TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
   if (world.size > 4 && !all_layouts()) GTEST_SKIP() << "8 and 16 stages: make test-bubbles";
-  for (const std::string schedule : {"1f1b", "gpipe", "interleaved", "breadth-first", "zb-h1"}) {
+  for (const ScheduleRow& schedule : rows_of(ScheduleKind{})) {
     Config c = emulated(world.size);
     c.model.layers = 2 * world.size, c.model.width = 192, c.model.context = 128;  // forward of a stage: 7 ms
     c.train.micro_batch = 4, c.train.batch = 4 * 2 * world.size;
-    c.schedule.kind = schedule,
-    c.schedule.chunks = schedule == "interleaved" || schedule == "breadth-first" ? 2 : 1;
+    c.schedule.kind = kind_named<ScheduleKind>(schedule.name).value();
+    c.schedule.chunks = schedule.has_chunks ? 2 : 1;
     c.trace.steps = 5;
     c = resolve(c);
     Worker worker(c, world);
@@ -132,12 +132,12 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
             1e-6;
       if (off <= 0.03) break;
     }
-    EXPECT_LE(off, 0.03) << schedule << " on rank " << here << ": bubble " << measured << ", simulated "
+    EXPECT_LE(off, 0.03) << schedule.name << " on rank " << here << ": bubble " << measured << ", simulated "
                          << expected.bubble(here);
     if (world.rank == 0)
       std::printf(
           "%-14s %2d stages: bubble of stage 0 %.4f, simulated %.4f; farthest off of all stages %.4f\n",
-          schedule.c_str(), world.size, measured, expected.bubble(0), off);
+          schedule.name.data(), world.size, measured, expected.bubble(0), off);
   }
 }
 

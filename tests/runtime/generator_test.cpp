@@ -15,7 +15,7 @@ struct Case {
 };
 std::vector<Case> cases() {
   std::vector<Case> all{{"gpt2", gpt2_style()}, {"llama", llama_style()}, {"llama bf16", llama_style()}};
-  all[2].config.train.precision = "bf16";
+  all[2].config.train.precision = Precision::bf16;
   // Weights that disagree with each other: with the usual small ones every logit is near zero.
   for (Case& c : all) c.config.model.initial_deviation = 0.2, c.config = resolve(c.config);
   return all;
@@ -54,7 +54,8 @@ TEST(Generator, CachedKeysAndValuesAnswerLikeTheWholeTextFedAgain) {
       const std::vector<float> again = whole.append({tokens.begin(), tokens.begin() + i + 1});
       ASSERT_EQ(step.size(), static_cast<std::size_t>(config.model.vocabulary));
       EXPECT_GT(largest(again), 0.1) << name;
-      EXPECT_LT(farthest(step, again), (config.train.precision == "bf16" ? 2e-2 : 1e-5) * largest(again))
+      EXPECT_LT(farthest(step, again),
+                (config.train.precision == Precision::bf16 ? 2e-2 : 1e-5) * largest(again))
           << name << ", position " << i;
     }
   }
@@ -72,7 +73,7 @@ TEST(Generator, AContextIsFilledByPiecesOfAnyLength) {
       pieces.append({tokens.begin(), tokens.begin() + first});
       const std::vector<float> logits = pieces.append({tokens.begin() + first, tokens.end()});
       EXPECT_LT(farthest(logits, expected),
-                (config.train.precision == "bf16" ? 2e-2 : 1e-5) * largest(expected))
+                (config.train.precision == Precision::bf16 ? 2e-2 : 1e-5) * largest(expected))
           << name << ", cut at " << first;
     }
   }

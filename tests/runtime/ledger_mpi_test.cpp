@@ -16,13 +16,14 @@ World all_ranks() {
 }
 
 /// A model whose tensors are whole multiples of 64 in every shard, in chunks of about as many blocks.
-Config wide(Style style, const GridConfig& grid, const char* schedule = "1f1b") {
+Config wide(Style style, const GridConfig& grid,
+            ScheduleKind schedule = ScheduleKind::one_forward_one_backward) {
   Config c = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data), 2);
   c.model.width = c.reproducible.tensor == 4 ? 256 : 128, c.model.mlp_width = 2 * c.model.width,
   c.model.heads = 4;
   c.model.key_value_heads = style == Style::llama && c.reproducible.tensor == 2 ? 2 : 4;
   c.grid = grid;
-  c.schedule.kind = schedule, c.schedule.chunks = schedule == std::string("interleaved") ? 2 : 1;
+  c.schedule.kind = schedule, c.schedule.chunks = row_of(schedule).has_chunks ? 2 : 1;
   const int blocks = Sizes(c).last() + 1, chunks = grid.pipeline * c.schedule.chunks;
   for (int i = 1; i < chunks; ++i) c.schedule.cuts.push_back(i * blocks / chunks);
   return c;
@@ -31,7 +32,7 @@ Config wide(Style style, const GridConfig& grid, const char* schedule = "1f1b") 
 /// The tensor sums of one step: what the trace has is what the ledger has, and what the plan's passes say but
 /// for the sums over T-ths of the sequence, which come once for each shard.
 void compare_sums(Worker& worker, const Config& config) {
-  const TrafficLedger::Line& sent = worker.ledger().of(Axis::tensor, TrafficClass::tensor);
+  const TrafficLedger::Sent& sent = worker.ledger().of(Axis::tensor, TrafficClass::tensor);
   const Recorder& recorder = worker.executor().recorder(worker.training());
   std::int64_t calls = 0, bytes = 0, planned_calls = 0, planned_bytes = 0;
   for (const Recorder::Sum& sum : recorder.sums(recorder.held() - 1)) {
@@ -110,20 +111,24 @@ class Ledger : public ::testing::TestWithParam<Style> {};
 TEST_P(Ledger, IsTheVolumeOfTheFormulasExactly) {
   int cases = 0;
   for (const GridConfig& grid : grids_to_count(all_ranks().size)) {
-    const auto try_one = [&](const char* precision, int zero, bool sequence_parallel, bool recomputed = false,
-                             const char* schedule = "1f1b") {
+    const auto try_one = [&](Precision precision, int zero, bool sequence_parallel, bool recomputed = false,
+                             ScheduleKind schedule = ScheduleKind::one_forward_one_backward) {
       if ((zero > 0 && grid.data == 1) || (sequence_parallel && grid.tensor == 1)) return;
       Config c = wide(GetParam(), grid, schedule);
       c.train.precision = precision, c.train.zero = zero, c.train.sequence_parallel = sequence_parallel;
-      c.train.recompute = recomputed ? "block" : "none";
+      c.train.recompute = recomputed ? RecomputeKind::block : RecomputeKind::none;
       compare(c);
       ++cases;
     };
-    try_one("f32", 0, false), try_one("bf16", 1, false), try_one("f32", 2, false);
-    try_one("bf16", 0, true), try_one("f32", 1, true), try_one("bf16", 2, true, true);
-    try_one("f32", 0, false, true), try_one("bf16", 0, false, false, "zb-h1"),
-        try_one("f32", 1, false, false, "interleaved");
-    if (grid.data == 1) try_one("bf16", 0, true, true), try_one("f32", 0, true, false, "interleaved");
+    try_one(Precision::f32, 0, false), try_one(Precision::bf16, 1, false), try_one(Precision::f32, 2, false);
+    try_one(Precision::bf16, 0, true), try_one(Precision::f32, 1, true),
+        try_one(Precision::bf16, 2, true, true);
+    try_one(Precision::f32, 0, false, true),
+        try_one(Precision::bf16, 0, false, false, ScheduleKind::zero_bubble),
+        try_one(Precision::f32, 1, false, false, ScheduleKind::interleaved);
+    if (grid.data == 1)
+      try_one(Precision::bf16, 0, true, true),
+          try_one(Precision::f32, 0, true, false, ScheduleKind::interleaved);
   }
   if (all_ranks().rank == 0) std::printf("%d steps counted\n", cases);
 }

@@ -27,26 +27,31 @@ struct MemoryOfRanks : ::testing::Test {
     };
     if (world.size == 2) {
       add({1, 1, 1, 2}, [](Config&) {});
-      add({1, 1, 1, 2}, [](Config& c) { c.train.sequence_parallel = true, c.train.precision = "bf16"; });
+      add({1, 1, 1, 2},
+          [](Config& c) { c.train.sequence_parallel = true, c.train.precision = Precision::bf16; });
       add({1, 1, 2, 1}, [](Config& c) { c.train.zero = 1; });
       add({1, 1, 2, 1}, [](Config& c) { c.train.zero = 2, c.model.tied = false; });
       add({1, 1, 2, 1}, [](Config& c) {
-        c.reproducible = {2, 4}, c.train.recompute = "block", c.train.batch = 16;
+        c.reproducible = {2, 4}, c.train.recompute = RecomputeKind::block, c.train.batch = 16;
       });
       add({1, 2, 1, 1}, [](Config&) {});
-      add({1, 2, 1, 1}, [](Config& c) { c.schedule.kind = "interleaved", c.schedule.chunks = 2; });
+      add({1, 2, 1, 1},
+          [](Config& c) { c.schedule.kind = ScheduleKind::interleaved, c.schedule.chunks = 2; });
     } else {
       add({1, 2, 1, 2}, [](Config& c) {
-        c.train.sequence_parallel = true, c.schedule.kind = "interleaved", c.schedule.chunks = 2;
+        c.train.sequence_parallel = true, c.schedule.kind = ScheduleKind::interleaved, c.schedule.chunks = 2;
       });
       add({1, 1, 2, 2}, [](Config& c) {
-        c.train.zero = 1, c.train.sequence_parallel = true, c.train.precision = "bf16",
-        c.model.positions = "rotary";
+        c.train.zero = 1, c.train.sequence_parallel = true, c.train.precision = Precision::bf16,
+        c.model.positions = Positions::rotary;
       });
-      add({1, 2, 2, 1},
-          [](Config& c) { c.train.zero = 2, c.schedule.kind = "breadth-first", c.schedule.chunks = 2; });
-      add({1, 4, 1, 1}, [](Config& c) { c.train.recompute = "block"; });
-      add({1, 2, 1, 2}, [](Config& c) { c.model.kind = "translator", c.schedule.kind = "zb-h1"; });
+      add({1, 2, 2, 1}, [](Config& c) {
+        c.train.zero = 2, c.schedule.kind = ScheduleKind::breadth_first, c.schedule.chunks = 2;
+      });
+      add({1, 4, 1, 1}, [](Config& c) { c.train.recompute = RecomputeKind::block; });
+      add({1, 2, 1, 2}, [](Config& c) {
+        c.model.kind = ModelKind::translator, c.schedule.kind = ScheduleKind::zero_bubble;
+      });
       add({1, 1, 1, 4}, [](Config& c) { c.train.sequence_parallel = true, c.model.attention_dropout = 0; });
     }
     return all;

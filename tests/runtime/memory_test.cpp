@@ -31,7 +31,7 @@ TEST(PredictedMemory, OfLlamaStyleInBf16) { expect_as_predicted(llama_run()); }
 
 TEST(PredictedMemory, WithBlocksRecomputed) {
   Config config = small_run();
-  config.train.recompute = "block";
+  config.train.recompute = RecomputeKind::block;
   expect_as_predicted(config);
 }
 
@@ -43,7 +43,7 @@ TEST(PredictedMemory, WithLogicalShardsAndPartialSums) {
 
 TEST(PredictedMemory, OfATranslatorWithWeightGradientsPutOff) {
   Config config = small_run();
-  config.model.kind = "translator", config.schedule.kind = "zb-h1";
+  config.model.kind = ModelKind::translator, config.schedule.kind = ScheduleKind::zero_bubble;
   expect_as_predicted(config);
 }
 
@@ -86,11 +86,11 @@ TEST(PredictedMemory, OfRanksThatShareAMachineIsItsSum) {
 
 TEST(PredictedMemory, IsWhatTheProcessGrowsBy) {
   for (Config config : {wide_run(), wordy_run()})
-    for (const char* precision : {"f32", "bf16"}) {
+    for (Precision precision : {Precision::f32, Precision::bf16}) {
       config.train.precision = precision;
       config = resolve(config);
       EXPECT_EQ(growth_complaint(config, World{}, make_run_plan(config)), "")
-          << config.model.vocabulary << " words, " << precision;
+          << config.model.vocabulary << " words, " << name_of(precision);
     }
 }
 

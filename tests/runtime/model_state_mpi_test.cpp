@@ -64,7 +64,7 @@ void load(Worker& worker, const Kept& kept, std::string_view forgotten = {}) {
 /// Losses and norms of some steps, and the state behind them.
 Outcome outcome_of_steps(Worker& worker, int first, int count) {
   const Config& config = worker.config();
-  Corpus corpus(config.data, Part::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, config.model, config.seed);
   Outcome outcome;
   const auto keep = [&](const std::optional<StepScalars>& known) {
     if (!known) return;
@@ -78,7 +78,7 @@ Outcome outcome_of_steps(Worker& worker, int first, int count) {
   return outcome;
 }
 
-Config config_of(const GridConfig& grid, Style style, const char* precision, const char* optimizer,
+Config config_of(const GridConfig& grid, Style style, Precision precision, OptimizerKind optimizer,
                  int zero) {
   Config c = tiny(style, 4, 4);
   c.grid = grid;
@@ -104,8 +104,8 @@ TEST(ModelState, LoadedOnAnotherGridGoesOnWithTheSameBits) {
   const std::vector<GridConfig> grids = grids_of(all_of_them().size);
   for (std::size_t i = 0; i < grids.size(); ++i) {
     const auto style = static_cast<Style>(i % 3);
-    const char* precision = i % 2 == 0 ? "bf16" : "f32";
-    const char* optimizer = i % 3 == 2 ? "sgd" : "adamw";
+    const Precision precision = i % 2 == 0 ? Precision::bf16 : Precision::f32;
+    const OptimizerKind optimizer = i % 3 == 2 ? OptimizerKind::sgd : OptimizerKind::adamw;
     const int zero = static_cast<int>(i % 3);
     const Config from = config_of(grids[i], style, precision, optimizer, zero),
                  to = config_of(grids[(i + 1) % grids.size()], style, precision, optimizer, 2 - zero);
@@ -129,7 +129,8 @@ TEST(ModelState, LoadedOnAnotherGridGoesOnWithTheSameBits) {
 TEST(ModelState, WithoutOneOfItsSlotsOrTheAppliedStepsOtherBitsCome) {
   const GridConfig grid = grids_of(all_of_them().size).front();
   for (const auto& [precision, optimizer] :
-       {std::pair{"f32", "adamw"}, std::pair{"bf16", "adamw"}, std::pair{"f32", "sgd"}}) {
+       {std::pair{Precision::f32, OptimizerKind::adamw}, std::pair{Precision::bf16, OptimizerKind::adamw},
+        std::pair{Precision::f32, OptimizerKind::sgd}}) {
     const Config config = config_of(grid, Style::gpt2, precision, optimizer, 1);
     const auto one = worker_of(config);
     outcome_of_steps(*one, 0, steps_before);
@@ -137,7 +138,8 @@ TEST(ModelState, WithoutOneOfItsSlotsOrTheAppliedStepsOtherBitsCome) {
     const Outcome wanted = outcome_of_steps(*one, steps_before, steps_after);
 
     std::vector<std::string_view> forgotten = state_slots(config);
-    if (config.optimizer.kind == "adamw") forgotten.push_back(applied_steps);  // SGD does not ask for them
+    if (config.optimizer.kind == OptimizerKind::adamw)
+      forgotten.push_back(applied_steps);  // SGD does not ask for them
     for (const std::string_view slot : forgotten) {
       const auto other = worker_of(config);
       load(*other, kept, slot);
@@ -148,8 +150,8 @@ TEST(ModelState, WithoutOneOfItsSlotsOrTheAppliedStepsOtherBitsCome) {
 }
 
 TEST(ModelState, RefusesASlotThatTheRunDoesNotKeep) {
-  const auto worker =
-      worker_of(config_of(grids_of(all_of_them().size).front(), Style::gpt2, "f32", "sgd", 0));
+  const auto worker = worker_of(
+      config_of(grids_of(all_of_them().size).front(), Style::gpt2, Precision::f32, OptimizerKind::sgd, 0));
   EXPECT_ANY_THROW(worker->state().load("m", tensors_for_files(worker->stage().model()), {}));
 }
 

@@ -136,7 +136,7 @@ TEST(Mutation, OfWhatIsWrittenToAFileIsNoticed) {
                                 {Case{on_pipeline}, "pipeline"},
                                 {Case{on_data, Case::zero}, "data"}}) {
     Config config = config_of(c);
-    config.train.precision = "bf16";  // masters, which lie in parts
+    config.train.precision = Precision::bf16;  // masters, which lie in parts
     Worker one(alone(config), {}), worker(config, world);
     share_processors(worker);
     const Sha256::Digest wanted = digest_of_file(one), right = digest_of_file(worker);

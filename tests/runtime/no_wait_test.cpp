@@ -39,9 +39,9 @@ struct LateWorker {
 std::vector<Config> styles() {
   Config gpt = small_run(), llama = llama_run(), translator = small_run(), shards = small_run();
   gpt.train.clip = 0.5;
-  llama.optimizer.kind = "sgd";
-  translator.model.kind = "translator", translator.schedule.kind = "zb-h1";
-  shards.reproducible = {4, 4}, shards.train.recompute = "block";
+  llama.optimizer.kind = OptimizerKind::sgd;
+  translator.model.kind = ModelKind::translator, translator.schedule.kind = ScheduleKind::zero_bubble;
+  shards.reproducible = {4, 4}, shards.train.recompute = RecomputeKind::block;
   std::vector<Config> all;
   for (Config* config : {&gpt, &llama, &translator, &shards}) all.push_back(resolve(*config));
   return all;

@@ -67,7 +67,7 @@ class Feed {
   /// `device`: where the samples have to lie, if not in the host's memory.
   Feed(const Config& config, const Layout& layout, Backend* device = nullptr)
       : vocabulary_(config.model.vocabulary),
-        translator_(config.model.kind == "translator"),
+        translator_(row_of(config.model.kind).has_source),
         clip_(config.train.clip),
         smoothing_(config.train.label_smoothing),
         layout_(layout),
@@ -175,9 +175,9 @@ inline const char* name_of(Style style) {
 }
 
 /// What MINDPIPE_TEST_DEVICE names: cpu, or cuda to try several ranks on a GPU that they share.
-inline std::string device_of_tests() {
+inline DeviceKind device_of_tests() {
   const char* named = std::getenv("MINDPIPE_TEST_DEVICE");
-  return named == nullptr ? "cpu" : named;
+  return named == nullptr ? DeviceKind::cpu : kind_named<DeviceKind>(named).value();
 }
 /// MINDPIPE_STEPS, or the usual number.
 inline int steps_of_tests(int usual) {
@@ -190,7 +190,7 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   const bool three = tensor % 3 == 0;
   Config c;
   c.seed = 11;
-  c.model.kind = style == Style::translator ? "translator" : "gpt";
+  c.model.kind = style == Style::translator ? ModelKind::translator : ModelKind::gpt;
   c.model.width = tensor == 6 ? 48 : three ? 36 : 32;
   c.model.heads = tensor == 6 ? 12 : three ? 6 : tensor == 8 ? 16 : 8;
   c.model.key_value_heads = style == Style::llama ? c.model.heads / 2 : 0;
@@ -203,13 +203,13 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   c.model.dropout = 0.1, c.model.attention_dropout = 0.2;
   c.model.initial_deviation = 0.2;
   if (style == Style::llama)
-    c.model.positions = "rotary", c.model.norm = "rms", c.model.mlp = "swiglu", c.model.bias = false,
-    c.model.tied = false;
+    c.model.positions = Positions::rotary, c.model.norm = ModelNorm::rms, c.model.mlp = MlpKind::swiglu,
+    c.model.bias = false, c.model.tied = false;
   c.reproducible = {tensor, data};
   c.train.micro_batch = 2, c.train.batch = 2 * of_shard * data;
   c.train.clip = 0.5, c.train.label_smoothing = 0.1;
   c.device.kind = device_of_tests();
-  if (c.device.kind == "cuda")
+  if (c.device.kind == DeviceKind::cuda)
     c.model.width = 8 * c.model.heads;  // what its libraries take, and need not leave to our own kernels
   c.device.threads = 1;
   return c;

@@ -24,7 +24,9 @@ enum Dimension {
 };
 using Choice = std::array<int, dimensions>;
 
-inline constexpr std::array schedules{"gpipe", "1f1b", "interleaved", "breadth-first", "zb-h1"};
+inline constexpr std::array schedules{ScheduleKind::gpipe, ScheduleKind::one_forward_one_backward,
+                                      ScheduleKind::interleaved, ScheduleKind::breadth_first,
+                                      ScheduleKind::zero_bubble};
 
 /// All grids of so many ranks, axes up to 8.
 inline std::vector<GridConfig> grids_of(int ranks) {
@@ -69,9 +71,8 @@ inline bool is_possible(const Choice& choice, int ranks) {
 /// is one block.
 inline Config config_of(const Choice& choice, int ranks) {
   const GridConfig grid = grids_of(ranks)[choice[grid_at]];
-  const std::string schedule = schedules[choice[schedule_at]];
-  const int chunks = schedule == "interleaved" || schedule == "breadth-first" ? 2 : 1,
-            all = grid.pipeline * chunks;
+  const auto schedule = schedules[choice[schedule_at]];
+  const int chunks = row_of(schedule).has_chunks ? 2 : 1, all = grid.pipeline * chunks;
   Config c = tiny(static_cast<Style>(choice[style_at]), logical_shards(grid.tensor, choice[shards_at]),
                   logical_shards(grid.data, choice[shards_at]), choice[accumulation_at] == 0 ? 1 : 3,
                   std::max(8, all));
@@ -79,13 +80,13 @@ inline Config config_of(const Choice& choice, int ranks) {
   c.schedule.kind = schedule, c.schedule.chunks = chunks;
   if (choice[cuts_at] == 1)
     for (int i = 1; i < all; ++i) c.schedule.cuts.push_back(i);
-  c.train.precision = choice[precision_at] == 0 ? "f32" : "bf16";
-  if (c.device.kind == "cuda" && c.train.precision == "bf16")
+  c.train.precision = choice[precision_at] == 0 ? Precision::f32 : Precision::bf16;
+  if (c.device.kind == DeviceKind::cuda && c.train.precision == Precision::bf16)
     c.model.attention_dropout = 0;  // else its library is never asked
   c.train.zero = choice[zero_at];
   c.train.sequence_parallel = choice[sequence_at] == 1;
-  c.train.recompute = choice[recompute_at] == 1 ? "block" : "none";
-  c.optimizer.kind = choice[optimizer_at] == 1 ? "sgd" : "adamw";
+  c.train.recompute = choice[recompute_at] == 1 ? RecomputeKind::block : RecomputeKind::none;
+  c.optimizer.kind = choice[optimizer_at] == 1 ? OptimizerKind::sgd : OptimizerKind::adamw;
   return resolve(c);
 }
 
@@ -93,7 +94,7 @@ inline Config config_of(const Choice& choice, int ranks) {
 inline Config alone(Config c) {
   c.grid = {};
   c.schedule = {};
-  c.train.zero = 0, c.train.sequence_parallel = false, c.train.recompute = "none";
+  c.train.zero = 0, c.train.sequence_parallel = false, c.train.recompute = RecomputeKind::none;
   return resolve(c);
 }
 
@@ -103,7 +104,7 @@ inline std::string describe(const Config& c) {
                      c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly", c.model.kind,
                      c.model.tied ? "tied" : "untied", c.train.precision, c.optimizer.kind, c.train.batch,
                      c.train.zero, c.train.sequence_parallel ? ", sequence parallel" : "",
-                     c.train.recompute == "block" ? ", recomputed" : "");
+                     c.train.recompute == RecomputeKind::block ? ", recomputed" : "");
 }
 
 /// Few choices in which every possible pair of options of two dimensions occurs.

@@ -254,8 +254,8 @@ TEST(Parity, LargeAndLongCasesAreNoException) {
       lengthy.grid = grid;
       lengthy.model.context = lengthy.data.sequence = 168;
       lengthy.train.sequence_parallel = style == Style::gpt2,
-      lengthy.train.precision = style == Style::gpt2 ? "bf16" : "f32";
-      lengthy.optimizer.kind = "sgd";
+      lengthy.train.precision = style == Style::gpt2 ? Precision::bf16 : Precision::f32;
+      lengthy.optimizer.kind = OptimizerKind::sgd;
       configs.push_back(resolve(lengthy));
     }
   }

@@ -28,8 +28,8 @@ Config plain_config(const PlainChoice& choice) {
                   tensor_shards[static_cast<std::size_t>(choice[plain_tensor])], data_shards);
   c.train.micro_batch = choice[plain_samples] + 1;
   c.train.batch = c.train.micro_batch * micro_batches * data_shards;
-  c.train.precision = choice[plain_precision] == 0 ? "f32" : "bf16";
-  c.optimizer.kind = choice[plain_optimizer] == 0 ? "adamw" : "sgd";
+  c.train.precision = choice[plain_precision] == 0 ? Precision::f32 : Precision::bf16;
+  c.optimizer.kind = choice[plain_optimizer] == 0 ? OptimizerKind::adamw : OptimizerKind::sgd;
   c.optimizer.momentum = choice[plain_optimizer] == 1 ? 0 : 0.9,
   c.optimizer.nesterov = choice[plain_optimizer] == 3;
   if (choice[plain_clip] == 1) c.train.clip = 0, c.train.label_smoothing = 0;

@@ -210,7 +210,7 @@ class PlainLoop {
         const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
         const Tensor dw = view(gradient, first, count), master = view(state.master, first, count),
                      m = view(state.m, first, count);
-        if (o.kind == "adamw")
+        if (o.kind == OptimizerKind::adamw)
           backend_->adamw({.rule = {rate, beta1, beta2, static_cast<float>(o.epsilon), decay},
                            .decision = decision,
                            .gradient = dw,

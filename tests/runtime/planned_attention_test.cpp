@@ -9,25 +9,25 @@ namespace mindpipe {
 namespace {
 
 /// A run of this style with attention that a GPU's library would plan.
-Config planned_run(Style style, double attention_dropout, const char* recompute, int tensor) {
+Config planned_run(Style style, double attention_dropout, RecomputeKind recompute, int tensor) {
   Config config = tiny(style, tensor, 2);
   config.model.width = 64, config.model.heads = 8;
   config.model.key_value_heads = style == Style::llama ? 4 : 0;
   config.model.vocabulary = 128;
   config.model.attention_dropout = attention_dropout;
   config.data.train = {{"synthetic:arithmetic", 1}};
-  config.train.precision = "bf16", config.train.recompute = recompute;
+  config.train.precision = Precision::bf16, config.train.recompute = recompute;
   return config;
 }
 
 RunPlan plan_for_gpu(Config config, Purpose purpose) {
-  config.device.kind = "cuda";
+  config.device.kind = DeviceKind::cuda;
   return make_run_plan(resolve(config), purpose);
 }
 
 /// What the run asks for, step by step, of a device that does not compute.
 std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
-  config.device.kind = "emulated", config.device.description = "instant";
+  config.device.kind = DeviceKind::emulated, config.device.description = "instant";
   config = resolve(config);
   const auto asked = make_gpu_workspace();
   Worker worker(config, {}, make_run_plan(config, purpose),
@@ -45,7 +45,7 @@ std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
 TEST(PlannedAttentionOfRuns, EveryFormOfStepsAndEvaluationsIsKnownBeforeTheFirst) {
   for (const Style style : {Style::gpt2, Style::llama, Style::translator})
     for (const double dropout : {0.0, 0.1})
-      for (const char* recompute : {"none", "block"})
+      for (RecomputeKind recompute : {RecomputeKind::none, RecomputeKind::block})
         for (const Purpose purpose : {Purpose::training, Purpose::reading}) {
           SCOPED_TRACE(fmt::format("{}, dropout {}, recompute {}, {}", name_of(style), dropout, recompute,
                                    purpose == Purpose::training ? "training" : "reading"));

@@ -77,9 +77,9 @@ inline Config small_run() {
 
 inline Config llama_run() {
   Config config = small_run();
-  config.model.positions = "rotary", config.model.norm = "rms", config.model.mlp = "swiglu",
-  config.model.bias = false, config.model.tied = false;
-  config.model.key_value_heads = 2, config.train.precision = "bf16";
+  config.model.positions = Positions::rotary, config.model.norm = ModelNorm::rms,
+  config.model.mlp = MlpKind::swiglu, config.model.bias = false, config.model.tied = false;
+  config.model.key_value_heads = 2, config.train.precision = Precision::bf16;
   return config;
 }
 

@@ -19,7 +19,7 @@ std::vector<ProductCall> products_of(Config config) {
 
 TEST(Products, OfAConfigurationAreListedForTuning) {
   Config config = gpt2_style();
-  config.train.precision = "bf16";
+  config.train.precision = Precision::bf16;
   const std::vector<ProductCall> products = products_of(config);
   const std::int64_t n = 2 * 24;  // tokens of a micro-batch
   using enum DType;

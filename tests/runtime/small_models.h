@@ -26,7 +26,8 @@ inline Config gpt2_style() { return small_config(); }
 /// Rotary positions, RMS norm, SwiGLU, no biases, a head of its own, two queries to each key.
 inline Config llama_style() {
   Config config = small_config();
-  config.model.positions = "rotary", config.model.norm = "rms", config.model.mlp = "swiglu";
+  config.model.positions = Positions::rotary, config.model.norm = ModelNorm::rms,
+  config.model.mlp = MlpKind::swiglu;
   config.model.bias = false, config.model.tied = false, config.model.key_value_heads = 2,
   config.model.mlp_width = 112;
   return config;

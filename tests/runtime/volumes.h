@@ -35,13 +35,14 @@ class Sizes {
     const ModelConfig& m = c.model;
     const std::int64_t unit = 64 * c.reproducible.tensor, rows = (m.vocabulary + unit - 1) / unit * unit,
                        table = rows * h_;
-    heads_ = m.width / m.heads, inner_ = m.mlp_width, inner_rows_ = (m.mlp == "swiglu" ? 2 : 1) * inner_;
-    if (m.kind == "translator") {
+    heads_ = m.width / m.heads, inner_ = m.mlp_width,
+    inner_rows_ = (m.mlp == MlpKind::swiglu ? 2 : 1) * inner_;
+    if (row_of(m.kind).has_source) {
       translator(m.context);
       tables = {{table, {0, 2 * layers_ + 1, last()}}};
       return;
     }
-    end(m.positions == "learned" ? m.context : 0, false);
+    end(m.positions == Positions::learned ? m.context : 0, false);
     for (int i = 0; i < layers_; ++i) attention(heads_ * m.key_value_heads), mlp();
     end(0, true);
     if (m.tied) tables = {{table, {0, last()}}};
@@ -126,10 +127,11 @@ inline std::int64_t bytes_of_scalars(std::int64_t n, std::int64_t ranks, std::in
 inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   const Sizes sizes(c);
   const std::int64_t p = c.grid.pipeline, d = c.grid.data, t = c.grid.tensor, shards = c.reproducible.tensor;
-  const std::int64_t h = c.model.width, e = c.train.precision == "bf16" ? 2 : 4, zero = c.train.zero, f32 = 4;
+  const std::int64_t h = c.model.width, e = c.train.precision == Precision::bf16 ? 2 : 4, zero = c.train.zero,
+                     f32 = 4;
   const std::int64_t tokens = c.train.micro_batch * c.data.sequence, activation = tokens * h,
                      micro_batches = c.train.batch / c.train.micro_batch / d;
-  const bool sequence = c.train.sequence_parallel, recomputed = c.train.recompute == "block";
+  const bool sequence = c.train.sequence_parallel, recomputed = c.train.recompute == RecomputeKind::block;
   const auto rank_of = [&](int block) {
     return (std::upper_bound(c.schedule.cuts.begin(), c.schedule.cuts.end(), block) -
             c.schedule.cuts.begin()) %
@@ -185,7 +187,7 @@ inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   lines[{Axis::data, TrafficClass::gradients}] = {
       (zero > 0 ? 1 : 2) * (d - 1) * f32 * reduced / (alike ? d : 1), !alike};
   lines[{Axis::data, TrafficClass::values}] = {zero > 0 ? (d - 1) * e * gathered : 0, true};
-  // Loss and valid tokens; where gradients are cut among the updates, the squares of all chunks of
+  // Loss and valid tokens; where gradients are cut among the replicas, the squares of all chunks of
   // statistics.
   lines[{Axis::data, TrafficClass::scalars}] = {2 * bytes_of_scalars(1, d, here.data) +
                                                 (zero > 0 ? bytes_of_scalars(squares, d, here.data) : 0)};

@@ -37,7 +37,7 @@ History history_of(const Config& config, int steps = 4) {
 TEST(TokenChunk, IsThatOfTheDeviceAndItsLogitsStayBelowHalfAGibibyte) {
   Config config = gpt2_style();
   EXPECT_EQ(token_chunk(config), usual_token_chunk);
-  config.device.kind = "cuda";
+  config.device.kind = DeviceKind::cuda;
   for (const auto& [vocabulary, tokens] :
        std::vector<std::pair<int, int>>{{256, 8192}, {50257, 2048}, {128'256, 1024}, {3'000'000, 256}}) {
     config.model.vocabulary = vocabulary;
@@ -64,13 +64,14 @@ TEST(Worker, TwoOfThemInOneProcessTrainAlikeBitForBit) {
 }
 
 TEST(Worker, OneTwoAndThreeThreadsTrainAlikeBitForBit) {
-  for (const char* precision : {"f32", "bf16"})
+  for (Precision precision : {Precision::f32, Precision::bf16})
     for (Config style : {gpt2_style(), llama_style()}) {
       style.train.precision = precision;
       const History one = history_of(trained_on_sums(style));
       for (int threads : {2, 3}) {
         style.device.threads = threads;
-        EXPECT_EQ(history_of(trained_on_sums(style)), one) << precision << ", " << threads << " threads";
+        EXPECT_EQ(history_of(trained_on_sums(style)), one)
+            << name_of(precision) << ", " << threads << " threads";
       }
     }
 }
@@ -86,7 +87,7 @@ TEST(Worker, TheSeedDecidesTheRun) {
 TEST(Worker, ABlockThatIsRecomputedTrainsAlikeBitForBit) {
   for (const Config& style : {gpt2_style(), llama_style()}) {
     Config recomputed = style;
-    recomputed.train.recompute = "block";
+    recomputed.train.recompute = RecomputeKind::block;
     EXPECT_EQ(history_of(trained_on_sums(recomputed)), history_of(trained_on_sums(style)));
   }
 }

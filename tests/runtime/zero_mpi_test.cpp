@@ -15,7 +15,7 @@ struct Zero : ::testing::Test {
   }
   /// Two replicas of as many stages as there are ranks for; blocks of about equal size, larger than a chunk
   /// of statistics.
-  Config wide(const char* schedule, int chunks, int of_shard) const {
+  Config wide(ScheduleKind schedule, int chunks, int of_shard) const {
     Config c = tiny(Style::llama, 1, 2, of_shard, 10);
     c.model.width = 128, c.model.mlp_width = 256, c.model.heads = 4;
     c.grid = {1, world.size / 2, 2, 1};
@@ -32,7 +32,9 @@ std::int64_t gradients_of(const RunPlan& plan, int stage) {
 /// ZeRO 1.
 TEST_F(Zero, ShardedGradientsTakeWhatThePlanSaysAndLessThanWholeOnes) {
   for (const auto& [schedule, chunks, of_shard, most] :
-       {std::tuple{"1f1b", 1, 1, 0.80}, {"breadth-first", 2, 2, 0.90}, {"1f1b", 1, 3, 1.0}}) {
+       {std::tuple{ScheduleKind::one_forward_one_backward, 1, 1, 0.80},
+        {ScheduleKind::breadth_first, 2, 2, 0.90},
+        {ScheduleKind::one_forward_one_backward, 1, 3, 1.0}}) {
     Config c = wide(schedule, chunks, of_shard);
     c.train.zero = 2;
     c = resolve(c);
@@ -57,7 +59,7 @@ TEST_F(Zero, ShardedGradientsTakeWhatThePlanSaysAndLessThanWholeOnes) {
 }
 
 TEST_F(Zero, OneReplicaShardsNothing) {
-  Config c = wide("1f1b", 1, 1);
+  Config c = wide(ScheduleKind::one_forward_one_backward, 1, 1);
   c.grid.data = 1, c.grid.pipeline = world.size;
   c.train.zero = 2;
   const RunPlan sharded = make_run_plan(resolve(c));

@@ -48,7 +48,7 @@ TEST(Advice, AnEmptyPipelineWantsMoreMicroBatchesUnlessItHasMany) {
       ElementsAre(HasSubstr("stages wait for each other 30 % of the time; more than 4 micro-batches")));
   EXPECT_THAT(advice_on({t, t}, facts_of(8)), ElementsAre(HasSubstr("fewer stages")));
   RunFacts filled = facts_of(4);
-  filled.schedule = "zb-h1";
+  filled.schedule = ScheduleKind::zero_bubble;
   EXPECT_THAT(advice_on({t, t}, filled).front(), testing::Not(HasSubstr("zb-h1")));
   EXPECT_THAT(advice_on({t}, facts_of(4)), testing::Not(testing::Contains(HasSubstr("stages wait"))))
       << "one stage has nobody to wait for";

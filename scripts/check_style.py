@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Rules of the house that a script can count, in src, kernels, tests and scripts/bench.
+
+check_style.py [DIRECTORY]: prints every line that breaks one and exits 1.
+  - no comparison with the name of a kind (src/config/kinds.h) outside src/config: compare enums, or ask a property
+  - no `default:` in a switch over ActionKind: the compiler names each place that a new kind forgets
+  - no file above 400 lines, no function above 60, unless it is a table: its first line ends in the comment `// table`
+  - no comma between statements: `a = 1; b = 2;`
+"""
+import pathlib
+import re
+import sys
+
+MOST_LINES_OF_FILE, MOST_LINES_OF_FUNCTION = 400, 60
+FOLDERS = ("src", "kernels", "tests", "scripts/bench")
+ENDINGS = (".h", ".cpp", ".cu", ".cuh")
+WORDS_OF_OTHERS = {"auto", "never"}  # what Linux and options of the command line say too
+
+LITERALS = re.compile(r'R"\((?:.|\n)*?\)"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'|//[^\n]*|/\*(?:.|\n)*?\*/')
+SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
+CONTROL = re.compile(r"^(?:(?:else\s+)?if(?:\s+constexpr)?|for|while)\s*\(|^(?:else|do|case\b.*?:|default:|\w+:(?!:))\s*")
+ASSIGNMENT = re.compile(r"^[\w.:*>\[\]()+-]+ (?:[-+*/%&|^]|<<|>>)?= ")
+CALL = re.compile(r"^(?:\+\+|--)?[\w.:>-]+(?:\[[^]]*\])?(?:\(.*\)|\+\+|--)?$", re.S)
+
+
+def without_literals(text):
+    """The text with comments and what stands in quotes blanked out, lines kept."""
+    def blank(found):
+        word = found.group()
+        if word.startswith("/"):
+            return re.sub(r"[^\n]", " ", word)
+        return '"' + re.sub(r"[^\n]", "_", word[1:-1]) + '"'
+    text = LITERALS.sub(blank, re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", "_", text))
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda line: re.sub(r"[^\n]", " ", line.group()), text, flags=re.M)
+
+
+TEMPLATE_ARGUMENTS = re.compile(r"(?<=\w)<[^<>;{}]*>")
+
+
+def without_template_arguments(statement):
+    while (shorter := TEMPLATE_ARGUMENTS.sub("", statement)) != statement:
+        statement = shorter
+    return statement
+
+
+def top_level_parts(statement):
+    """What stands between the commas outside of all brackets."""
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(statement):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            parts.append(statement[start:at].strip())
+            start = at + 1
+    return parts + [statement[start:].strip()]
+
+
+def past_control(statement):
+    """The statement behind `if (...)`, `else`, `case x:` and the like."""
+    statement = statement.strip()
+    while found := CONTROL.match(statement):
+        end = found.end()
+        if found.group().endswith("("):
+            depth = 1
+            while end < len(statement) and depth > 0:
+                depth += (statement[end] == "(") - (statement[end] == ")")
+                end += 1
+        statement = statement[end:].strip()
+    return statement
+
+
+def joins_statements(statement):
+    parts = top_level_parts(without_template_arguments(past_control(statement)))
+    if len(parts) < 2 or re.match(r"(using|template|typedef|friend)\b", parts[0]):
+        return False
+    if ASSIGNMENT.match(parts[0]):
+        return True
+    called = CALL.match(parts[0]) and re.search(r"^[+-]|[)+-]$", parts[0]) is not None
+    return bool(called) and (ASSIGNMENT.match(parts[1]) or bool(CALL.match(parts[1])))
+
+
+class Block:
+    def __init__(self, head, line, outer, in_brackets):
+        self.line = line
+        self.is_scope = not in_brackets and (outer is None or outer.is_scope) and \
+            ("(" not in head and SCOPE.search(head) is not None or head.startswith('extern "'))
+        self.is_function = not in_brackets and not self.is_scope and (outer is None or outer.is_scope) and \
+            "(" in head and not re.search(r"=\s*$", head)
+        self.is_switch = re.match(r"switch\b", past_control(head)) is not None
+        self.kinds = self.default = None
+
+
+def complaints_of(code, text):
+    """(line, sentence) for functions that are too long, joined statements and switches with a default."""
+    lines = text.split("\n")
+    stack, head, head_line, brackets, depths, line = [], "", 1, 0, [], 1
+    for letter in code:
+        if letter == "\n":
+            line += 1
+        if not head.strip():
+            head_line, head = line, ""
+        if letter == "{":
+            stack.append(Block(head.strip(), head_line if head.strip() else line, stack[-1] if stack else None,
+                               brackets > 0))
+            depths.append((brackets, head, head_line))
+            brackets, head = 0, ""
+        elif letter == "}":
+            if not stack:
+                return
+            block = stack.pop()
+            brackets, outer_head, outer_line = depths.pop()
+            length = line - block.line + 1
+            if block.is_function and length > MOST_LINES_OF_FUNCTION and \
+                    not any(lines[at].endswith("// table") for at in range(block.line - 1, block.line + 3)):
+                yield block.line, f"a function of {length} lines (at most {MOST_LINES_OF_FUNCTION})"
+            if block.is_switch and block.kinds and block.default:
+                yield block.default, "default: in a switch over ActionKind (name every kind)"
+            is_list = not block.is_function and not block.is_scope and (outer_head.rstrip()[-1:] not in (")", "", "e"))
+            in_line = brackets > 0 or is_list
+            head, head_line = (outer_head + "{}", outer_line) if in_line else ("", line)
+        elif letter == ";" and brackets == 0:
+            if joins_statements(head):
+                yield head_line, "a comma between statements (a = 1; b = 2;)"
+            head = ""
+        else:
+            brackets += (letter in "([") - (letter in ")]")
+            head += letter
+            if letter == ":" and stack and stack[-1].is_switch:
+                label = head.strip()
+                if label == "default:":
+                    stack[-1].default = line
+                if label.startswith("case ActionKind::") and not label.endswith("::"):
+                    stack[-1].kinds = True
+
+
+def names_of_kinds(root):
+    file = root / "src/config/kinds.h"
+    names = re.findall(r'\bkind\(\w+, "([^"]+)"', file.read_text()) if file.exists() else []
+    return sorted(set(names) - WORDS_OF_OTHERS)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[1])
+    names = "|".join(map(re.escape, names_of_kinds(root))) or "(?!)"
+    compared = re.compile(rf'[=!]=\s*(?:std::string(?:_view)?\(|\w+\()?"(?:{names})"|"(?:{names})"\)?\s*[=!]=')
+    bad = False
+    for folder in FOLDERS:
+        for file in sorted((root / folder).rglob("*")):
+            if file.suffix not in ENDINGS:
+                continue
+            text, path = file.read_text(), file.relative_to(root).as_posix()
+            found = list(complaints_of(without_literals(text), text))
+            count = text.count("\n")
+            if count > MOST_LINES_OF_FILE:
+                found.append((count, f"a file of {count} lines (at most {MOST_LINES_OF_FILE})"))
+            if not path.startswith("src/config/"):
+                found += [(number, "compares the name of a kind (compare enums of config/kinds.h)")
+                          for number, line in enumerate(text.split("\n"), 1) if compared.search(line)]
+            for number, sentence in sorted(found):
+                print(f"{path}:{number}: {sentence}")
+                bad = True
+    sys.exit(bad)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+#include "app/dry_run.h"
+
+#include <algorithm>
+
+#include "app/grid_choice.h"
+#include "app/main_verb.h"
+#include "comm/reduction.h"
+#include "core/text.h"
+#include "plan/cost_model.h"
+
+namespace mindpipe {
+namespace {
+
+std::string blocks_text(const Config& config, const RunPlan& plan) {
+  CostModel measure(config, make_layout(config, {}));
+  std::string text = "block                        parameters  stage  kept per micro-batch\n";
+  bool shared = false;
+  for (int b = 0; b < static_cast<int>(plan.outline.blocks.size()); ++b) {
+    const Model::Block& block = measure.model().blocks()[b];
+    std::int64_t parameters = 0;
+    for (int unit : block.units) parameters += measure.model().units()[unit]->parameters();
+    const bool shares = measure.stage().use_of({block.units[0], b}) > 0;
+    shared = shared || shares;
+    text += fmt::format("{:<28} {:>10}{} {:>5}  {:>10}\n", block.name, parameters, shares ? "*" : " ",
+                        plan.outline.rank_of(plan.outline.chunk_of(b)),
+                        human_bytes(static_cast<double>(plan.outline.cost(b).saved)));
+  }
+  return text + (shared ? "(* with a table that an earlier block also uses)\n" : "");
+}
+
+std::string memory_text(const RunPlan& plan, std::int64_t limit) {
+  std::string text = fmt::format("\nmemory per stage\n{:<8}{}\n", "stage", memory_head());
+  for (int rank = 0; rank < static_cast<int>(plan.memory.size()); ++rank) {
+    const BytesByClass& bytes = plan.most_memory(rank);
+    text += fmt::format("{:<8}{}\n", rank, memory_row(bytes));
+    if (limit > 0 && total_of(bytes) > limit)
+      text += fmt::format("  does not fit into memory.device_limit ({})\n",
+                          human_bytes(static_cast<double>(limit)));
+  }
+  return text;
+}
+
+std::string workspace_text(const RunPlan& plan, int threads) {
+  std::string text = fmt::format(
+      "\nworkspace per stage, with {} thread{} a rank "
+      "(device.threads)\n{:<8}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}\n",
+      threads, threads == 1 ? "" : "s", "stage", "layers", "tensor sums", "zeros", "data sums", "products",
+      "attention", "rotary");
+  for (std::size_t rank = 0; rank < plan.rooms.size(); ++rank) {
+    const RankFootprint& room = plan.rooms[rank];
+    const Workspace& kernels = room.passes.backend;
+    text += fmt::format("{:<8}", rank);
+    for (std::size_t bytes :
+         {room.passes.scratch, room.passes.exchange, room.passes.zeros,
+          Reductions::parts_ahead * *std::max_element(room.reduction.begin(), room.reduction.end()),
+          kernels.products, kernels.attention, kernels.rotary})
+      text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string memory_head() {
+  std::string text;
+  for (MemoryClass kind : memory_classes) text += fmt::format("{:>13}", name_of(kind));
+  return text + fmt::format("{:>13}", "total");
+}
+
+std::string memory_row(const BytesByClass& bytes) {
+  std::string text;
+  for (std::int64_t part : bytes) text += fmt::format("{:>13}", human_bytes(static_cast<double>(part)));
+  return text + fmt::format("{:>13}", human_bytes(static_cast<double>(total_of(bytes))));
+}
+
+double operations_by_formula(const Config& config, std::int64_t parameters) {
+  return 6.0 * static_cast<double>(parameters) +
+         6.0 * config.model.layers * config.model.width * config.data.sequence;
+}
+
+std::string dry_run_text(const Config& config, const RunPlan& plan) {
+  const int ranks = ranks_of_grid(config);
+  return fmt::format("{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\n", config.model.kind,
+                     plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s") +
+         blocks_text(config, plan) + memory_text(plan, config.memory.device_limit) +
+         workspace_text(plan, config.device.threads) +
+         fmt::format(
+             "\noperations per token, forward and backward of the whole model: {:.4g} counted in its "
+             "products, {:.4g} by 6N + 6Lhq\n",
+             plan.operations_per_token, operations_by_formula(config, plan.parameters));
+}
+
+void dry_run(const Config& given, int ranks) {
+  const Config config = on_paper(given, ranks);
+  const RunPlan plan = make_run_plan(config);
+  print(dry_run_text(config, plan));
+  require_fit(plan, config.memory.device_limit);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+
+#include "plan/run_plan.h"
+
+namespace mindpipe {
+
+/// The memory of a rank by class in columns, its sum in the last: their names, and the numbers below them.
+std::string memory_head();
+std::string memory_row(const BytesByClass& bytes);
+
+/// Operations a token of a step takes, forward and backward, by the formula 6N + 6Lhq.
+double operations_by_formula(const Config& config, std::int64_t parameters);
+
+/// What a run would need, on one process, without allocating: parameters per block, memory by class,
+/// operations per token.
+std::string dry_run_text(const Config& config, const RunPlan& plan);
+/// Prints what a run would need, and fails if it does not fit into memory.device_limit.
+void dry_run(const Config& config, int ranks);
+
+}  // namespace mindpipe

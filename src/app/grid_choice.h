@@ -1,0 +1,26 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace mindpipe {
+
+/// read_config for a job of `ranks` ranks (0: as many as the launcher says). A degree that is refused by
+/// itself, because heads do not divide for instance, is refused with the grids that fit.
+Config read_for_ranks(const std::string& file, const std::vector<std::string>& overrides, int ranks);
+
+/// A configuration whose degrees are those of a job of `ranks` ranks; refuses one that does not fit, with the
+/// nearest that do.
+Config with_grid(const Config& config, int ranks);
+/// For what needs no particular grid: the configuration's own degrees where they fit this job, else the
+/// nearest that do. The arithmetic stays: logical shards are those of the configuration.
+Config with_any_grid(const Config& config, int ranks);
+/// The configuration of a job of `ranks` ranks, for planning on one process: where threads are not given, as
+/// many as each rank would have if all of them were on this machine.
+Config on_paper(const Config& config, int ranks);
+
+/// The product of the degrees; auto counts as 1.
+int ranks_of_grid(const Config& config);
+
+}  // namespace mindpipe

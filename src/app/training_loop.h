@@ -1,0 +1,51 @@
+#pragma once
+#include <optional>
+#include <string>
+
+#include "app/report_end.h"
+#include "app/run.h"
+#include "app/run_directory.h"
+#include "app/step_log.h"
+
+namespace mindpipe {
+
+/// The steps of a training, from the first to the last or to the one after which it is asked to stop.
+class TrainingLoop {
+ public:
+  /// `directory`: of the rank that writes, else none. `validation`: none where nothing is evaluated.
+  TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation);
+
+  /// Takes all steps and tells of each. Collective.
+  void run();
+
+  int steps_done() const { return step_; }
+  /// "stopped after step 7 as asked"; empty: all steps are done.
+  const std::string& stopped() const { return stopped_; }
+  EndReport& report() { return report_; }
+
+ private:
+  bool goes_on() const { return step_ < config_.train.steps && stopped_.empty(); }
+  bool evaluates() const;
+  void give_time();
+  void take_step();
+  void evaluate();
+  void write();
+  void stop_if_asked();
+  void write_last();
+
+  Run& run_;
+  const Config& config_;
+  Worker& worker_;
+  RunDirectory* directory_;
+  Corpus& corpus_;
+  Corpus* validation_;
+  EndReport report_;
+  StepLog log_;
+  int step_ = 0;                           ///< under way, counted from 0
+  double limit_ = 0;                       ///< seconds that this step may take
+  std::optional<StepScalars> known_;       ///< of this step, where they are known while it is under way
+  std::optional<double> validation_loss_;  ///< after this step
+  std::string stopped_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,29 @@
+#pragma once
+#include <span>
+
+#include "backend.h"
+#include "config/config.h"
+
+namespace mindpipe {
+
+/// What an optimizer moves at once: a stretch of one tensor, with all that belongs to it.
+struct Update {
+  const OptimizerConfig& config;
+  float rate, decay;
+  const Tensor& decision;  ///< of the step (Backend::clip_and_scale)
+  Tensor gradient;
+  Tensor master;                    ///< the values in f32
+  std::span<const Tensor> moments;  ///< as OptimizerConfig::moments names them
+  Tensor rounded;                   ///< the values in bf16; none where the network computes in f32
+};
+
+// adamw_update, sgd_update: every optimizer of config/kinds.h, each in a file of its own.
+#define MINDPIPE_DECLARE_UPDATE(optimizer, ...) \
+  void optimizer##_update(Backend& backend, const Update& update);
+MINDPIPE_OPTIMIZERS(MINDPIPE_DECLARE_UPDATE)
+#undef MINDPIPE_DECLARE_UPDATE
+
+/// Moves the values by the optimizer of the configuration.
+void apply(Backend& backend, const Update& update);
+
+}  // namespace mindpipe

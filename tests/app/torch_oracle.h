@@ -1,0 +1,194 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <deque>
+#include <map>
+
+#include "app/weights_file.h"
+#include "core/text.h"
+#include "corpus/files.h"
+#include "io/safetensors.h"
+#include "runtime/generator.h"
+#include "runtime/python.h"
+#include "runtime/small_models.h"
+
+/// A training that both this program and PyTorch do, and what each makes of it.
+namespace mindpipe::oracle {
+
+inline const std::string& python() {
+  static const std::string found = python_with("torch, numpy", {"/usr/bin/python3", "python3"});
+  return found;
+}
+#define NEEDS_TORCH()   \
+  if (python().empty()) \
+  GTEST_SKIP() << "no interpreter that imports torch and numpy (MINDPIPE_PYTHON, /usr/bin/python3, python3)"
+
+using Values = std::vector<double>;
+using Named = std::map<std::string, Values>;
+
+inline double norm_of(const Values& x) {
+  double sum = 0;
+  for (double v : x) sum += v * v;
+  return std::sqrt(sum);
+}
+inline Values minus(const Values& a, const Values& b) {
+  EXPECT_EQ(a.size(), b.size());
+  Values difference(a.size());
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) difference[i] = a[i] - b[i];
+  return difference;
+}
+/// |a - b| / |b|, tensors as wholes.
+double relative(const Values& a, const Values& b) { return norm_of(minus(a, b)) / norm_of(b); }
+inline Values joined(const Named& tensors) {
+  Values all;
+  for (const auto& [name, x] : tensors) all.insert(all.end(), x.begin(), x.end());
+  return all;
+}
+
+/// The tensors of a file whose names begin so, without that beginning.
+inline Named read_named(const std::string& path, const std::string& beginning = "") {
+  const SafetensorsFile file(path);
+  Named tensors;
+  for (const StoredTensor& stored : file.tensors()) {
+    if (!stored.name.starts_with(beginning)) continue;
+    const std::vector<float> floats = file.floats(stored.name);
+    tensors[stored.name.substr(beginning.size())] = Values(floats.begin(), floats.end());
+  }
+  return tensors;
+}
+
+/// A double that the oracle stored.
+inline double scalar(const SafetensorsFile& file, const std::string& name) {
+  double x;
+  std::memcpy(&x, file.data(file.tensor(name)), sizeof x);
+  return x;
+}
+
+/// One training that both programs do: a configuration, batches, a rate for each step.
+struct Task {
+  Config config;
+  Batches batches;
+  std::vector<double> rates;
+  Folder folder{};
+
+  Task(const Config& given, int steps, int ignored, std::vector<double> all_rates)
+      : config(resolve(given)), batches(random_batches(config, steps, ignored)), rates(std::move(all_rates)) {
+    // Initial norms are ones and biases zeros, where a forgotten one would not show: all weights are moved a
+    // little.
+    Worker worker(config, {});
+    save_weights(worker, folder / "initial.safetensors");
+    const SafetensorsFile file(folder / "initial.safetensors");
+    std::vector<std::vector<float>> values;
+    std::vector<TensorToStore> stored;
+    for (const StoredTensor& tensor : file.tensors()) {
+      values.push_back(file.floats(tensor.name));
+      const RandomStream stream{config.seed, purpose_of("moved " + tensor.name)};
+      for (std::size_t i = 0; i < values.back().size(); ++i)
+        values.back()[i] += static_cast<float>(0.05 * stream.normal(i));
+      stored.push_back({tensor.name, StoredType::f32, tensor.shape, nullptr});
+    }
+    for (std::size_t i = 0; i < stored.size(); ++i) stored[i].data = values[i].data();
+    write_safetensors(start(), {{"format", "pt"}}, stored);
+    const std::vector<std::int64_t> shape{steps, batches.batch, batches.sequence};
+    stored.push_back({"tokens", StoredType::i32, shape, batches.tokens.data()});
+    stored.push_back({"targets", StoredType::i32, shape, batches.targets.data()});
+    write_safetensors(folder / "input.safetensors", metadata(), stored);
+  }
+  std::string start() const { return folder / "start.safetensors"; }
+  int steps() const { return static_cast<int>(rates.size()); }
+
+  std::map<std::string, std::string> metadata() const {
+    const ModelConfig& m = config.model;
+    const OptimizerConfig& o = config.optimizer;
+    std::string all_rates;
+    for (double rate : rates) all_rates += (all_rates.empty() ? "" : ",") + shortest(rate);
+    return {{"heads", std::to_string(m.heads)},
+            {"key_value_heads", std::to_string(m.key_value_heads)},
+            {"norm", std::string(name_of(m.norm))},
+            {"norm_epsilon", shortest(m.norm_epsilon)},
+            {"positions", std::string(name_of(m.positions))},
+            {"rotary_base", shortest(m.rotary_base)},
+            {"mlp", std::string(name_of(m.mlp))},
+            {"micro_batch", std::to_string(config.train.micro_batch)},
+            {"steps", std::to_string(steps())},
+            {"rate", all_rates},
+            {"keep", "last"},
+            {"clip", shortest(config.train.clip)},
+            {"label_smoothing", shortest(config.train.label_smoothing)},
+            {"optimizer", std::string(name_of(o.kind))},
+            {"beta1", shortest(o.beta1)},
+            {"beta2", shortest(o.beta2)},
+            {"epsilon", shortest(o.epsilon)},
+            {"weight_decay", shortest(o.weight_decay)},
+            {"momentum", shortest(o.momentum)},
+            {"nesterov", o.nesterov ? "1" : "0"}};
+  }
+  /// What PyTorch made of it.
+  std::string answered(const std::string& precision) const { return folder / (precision + ".safetensors"); }
+};
+
+/// Has PyTorch do the tasks of these folders, each in every precision, in one process: to import it takes
+/// longer than to compute.
+inline void ask_torch(const std::vector<std::string>& folders, const std::string& precisions) {
+  std::string command =
+      "'" + python() + "' '" + MINDPIPE_SOURCE_DIR + "/tests/oracle/gpt.py' --precision " + precisions;
+  for (const std::string& folder : folders) command += " '" + folder + "'";
+  ASSERT_TRUE(runs(command, false)) << command;
+}
+
+/// What we make of it.
+struct Answer {
+  std::vector<StepScalars> steps;
+  Values logits;    ///< of the first sample, before any update, token by token through the caches
+  Values losses;    ///< of every token of the first step
+  Named gradients;  ///< mean gradients of the first step
+  Named weights;    ///< after the last step
+};
+inline Answer answer_of(const Task& task, Precision precision) {
+  Config config = task.config;
+  config.train.precision = precision;
+  Answer answer;
+  {
+    Worker worker(config, {});
+    read_weights(worker, task.start());
+    Generator generator(config, worker);
+    for (std::int64_t i = 0; i < config.data.sequence; ++i) {
+      const std::vector<float> logits = generator.append({task.batches.tokens[i]});
+      answer.logits.insert(answer.logits.end(), logits.begin(), logits.end());
+    }
+    Feeder feeder(worker, task.batches);
+    const StepScalars scalars = feeder.step(0, 0);
+    Tape& tape = worker.executor().actions().tape(0);
+    for (int i = 0; i < worker.layout().micro_batches(); ++i) {
+      worker.executor().actions().set_micro_batch(tape, feeder.load(0, 0), i);
+      std::vector<float> losses(tape.losses.count());
+      worker.backend().download(tape.losses, losses.data());
+      answer.losses.insert(answer.losses.end(), losses.begin(), losses.end());
+    }
+    // The file of weights knows every tensor's name and place: gradients take the weights' places and go the
+    // same way.
+    for (int index : worker.stage().local_units()) {
+      Unit& unit = worker.stage().unit(index);
+      if (unit.flat_count() == 0) continue;
+      if (unit.dtype() == DType::f32) worker.backend().copy(unit.root(0), unit.flat_values());
+      for (const auto& [name, slot] : worker.updates().optimizer_of(index)->slots())
+        if (name == "master") worker.backend().copy(unit.root(0), slot);
+    }
+    save_weights(worker, task.folder / "gradients.safetensors");
+    answer.gradients = read_named(task.folder / "gradients.safetensors");
+    const double mean = static_cast<double>(worker.layout().tokens()) / static_cast<double>(scalars.valid);
+    for (auto& [name, gradient] : answer.gradients)
+      for (double& g : gradient) g *= mean;
+  }
+  Worker worker(config, {});
+  read_weights(worker, task.start());
+  Feeder feeder(worker, task.batches);
+  for (int step = 0; step < task.steps(); ++step) answer.steps.push_back(feeder.step(step, task.rates[step]));
+  save_weights(worker, task.folder / "end.safetensors");
+  answer.weights = read_named(task.folder / "end.safetensors");
+  return answer;
+}
+
+}  // namespace mindpipe::oracle
