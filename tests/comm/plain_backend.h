@@ -42,7 +42,7 @@ class PlainBackend : public BackendWithoutArithmetic {
   Memory& memory() override { return memory_; }
 
   void add(const AddOperands& operands) override {
-    const auto& [a, b, sum] = operands;
+    const Tensor &a = operands.a, &b = operands.b, &sum = operands.sum;
     MP_CHECK(a.count() == b.count() && a.count() == sum.count() && a.dtype == b.dtype && a.dtype == sum.dtype,
              "add of unlike tensors");
     for (std::int64_t i = 0; i < a.count(); ++i) {
@@ -55,7 +55,7 @@ class PlainBackend : public BackendWithoutArithmetic {
     progress();
   }
   void maximum(const MaximumOperands& operands) override {
-    const auto& [a, b, largest] = operands;
+    const Tensor &a = operands.a, &b = operands.b, &largest = operands.largest;
     MP_CHECK(a.dtype == b.dtype && (a.dtype == DType::f32 || a.dtype == DType::f64), "maximum of {} and {}",
              name_of(a.dtype), name_of(b.dtype));
     const auto pick = [&]<class T>(T) {

@@ -21,7 +21,7 @@ cuda::Finish finish_of(const Operand& sums, const Operand& result, Activation ac
   return {sums.tensor().data,
           result.tensor().data,
           dtype_index(result.dtype()),
-          static_cast<Activation>(activation),
+          activation,
           bias ? bias->tensor().data : nullptr,
           bias ? dtype_index(bias->dtype()) : 1,
           before ? before->tensor().data : nullptr,
@@ -61,7 +61,7 @@ TEST(CudaFinish, BiasAndActivationFollowTheSums) {
           });
           for (std::int64_t i = 0; i < y.count(); ++i) {
             const double z = sums[i] + ((with & 1) != 0 ? bias[i % cols] : 0),
-                         want = cuda::activated(static_cast<Activation>(activation), z);
+                         want = cuda::activated(activation, z);
             ASSERT_NEAR(y[i], want, tolerance(result, want));
             ASSERT_NEAR(before[i], (with & 2) != 0 ? z : 0, tolerance(result, z));
           }
@@ -79,7 +79,7 @@ TEST(CudaFinish, TheGradientGoesThroughTheActivation) {
           cuda::finish_backward(finish_of(sums, dx, activation, nullptr, &before), stream);
         });
         for (std::int64_t i = 0; i < dx.count(); ++i) {
-          const double want = sums[i] * cuda::derivative_at(static_cast<Activation>(activation), before[i]);
+          const double want = sums[i] * cuda::derivative_at(activation, before[i]);
           ASSERT_NEAR(dx[i], want, tolerance(result, want))
               << name_of(result) << ", activation " << static_cast<int>(activation);
         }

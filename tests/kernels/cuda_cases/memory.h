@@ -43,7 +43,7 @@ TEST_F(Cuda, MarksTellHowLongAQueueTook) {
   const Mirror x(pairing(), Operand({n}, DType::f32));
   gpu.keep_marks(5);
   const std::uint64_t lost = gpu.mark(0), first = gpu.mark(0);
-  for (int i = 0; i < 50; ++i) gpu.fill({x.device(), i});
+  for (int i = 0; i < 50; ++i) gpu.fill({x.device(), static_cast<double>(i)});
   const std::uint64_t then = gpu.mark(0);
   gpu.wait(1, gpu.record(0));
   const std::uint64_t elsewhere = gpu.mark(1), last = gpu.mark(0), newest = gpu.mark(0);
