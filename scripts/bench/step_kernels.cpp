@@ -66,10 +66,10 @@ std::vector<Kernel> attention_of(const Sizes& s) {
       fmt::format("{} x {} x {} heads of {}, causal", s.samples, s.sequence, s.heads, head);
   const double pairs = of(n) * of(s.sequence) / 2 * of(w), bytes = of(n) * of(w) * element(s.dtype),
                sums = of(n) * of(s.heads) * 4;
-  AttentionParameters question;
-  question.queries = question.keys = s.sequence;
-  question.causal = true;
-  question.scale = static_cast<float>(1 / std::sqrt(of(head)));
+  const AttentionParameters parameters{.queries = s.sequence,
+                                       .keys = s.sequence,
+                                       .causal = true,
+                                       .scale = static_cast<float>(1 / std::sqrt(of(head)))};
   const Shape packed{s.samples, s.sequence, 3 * s.heads, head}, plain{s.samples, s.sequence, s.heads, head},
       of_sums{s.samples, s.heads, s.sequence};
   const int heads = static_cast<int>(s.heads);
@@ -79,7 +79,7 @@ std::vector<Kernel> attention_of(const Sizes& s) {
                log_sum = room.empty(of_sums, DType::f32);
     return [=, &room](int i) {
       room.backend().attention(
-          {question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i], out[i]});
+          {parameters, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i], out[i]});
     };
   };
   const auto backward = [=](Footprint& room) -> Call {
@@ -88,9 +88,9 @@ std::vector<Kernel> attention_of(const Sizes& s) {
                dqkv = room.empty(packed, s.dtype);
     for (int i = 0; i < sets; ++i)
       room.backend().attention(
-          {question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i], out[i]});
+          {parameters, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2), log_sum[i], out[i]});
     return [=, &room](int i) {
-      room.backend().attention_backward({question, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2),
+      room.backend().attention_backward({parameters, part(qkv[i], 0), part(qkv[i], 1), part(qkv[i], 2),
                                          log_sum[i], out[i], dout[i], part(dqkv[i], 0), part(dqkv[i], 1),
                                          part(dqkv[i], 2)});
     };
