@@ -7,7 +7,8 @@
 #include "operations/updates.h"
 
 /// Every operation by its name and its operands, which stand in operations/ with the formula. Whoever has a
-/// method for each of them writes MINDPIPE_OPERATIONS(each), where each(name, Operands) declares one.
+/// method for each of them writes MINDPIPE_OPERATIONS(each), where each(name, Operands) declares one. A new
+/// operation is its operands, a line below, a method in each of cpu/, cuda/, emulated/, and a test.
 #define MINDPIPE_OPERATIONS(each) MINDPIPE_LIBRARY_OPERATIONS(each) MINDPIPE_OWN_OPERATIONS(each)
 
 // clang-format off
