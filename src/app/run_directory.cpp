@@ -40,8 +40,8 @@ void replace_file(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-/// The same for last words: where a full disk has no room for a new file, the old one's is used, though a
-/// reader might see it half written.
+/// Replaces a file by last words: where a full disk has no room for a new file, the old one's is used, though
+/// a reader might see it half written.
 void replace_file_at_last(const std::string& path, const std::string& text) noexcept {
   try {
     replace_file(path, text);

@@ -21,7 +21,7 @@ struct Status {
 /// process is dead is taken over.
 class RunDirectory {
  public:
-  /// Of a run that computes nothing, `emulated`, the status says so.
+  /// `emulated`: the run computes nothing, which its status says.
   explicit RunDirectory(const std::string& directory, bool emulated = false);
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;

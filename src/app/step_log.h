@@ -9,8 +9,8 @@
 
 namespace mindpipe {
 
-/// What a run says of its steps: warnings, metrics, progress. Of each once its scalars are known, which may
-/// be while later ones are under way.
+/// What a run says of its steps: warnings, metrics, progress. A step is told of once its scalars are known,
+/// which may be while later ones are under way.
 class StepLog {
  public:
   /// `directory`: of the rank that writes, else none.
@@ -18,10 +18,10 @@ class StepLog {
 
   /// A step was begun and took so long until the next could be; in order.
   void add(int step, double seconds, double rate);
-  /// Its scalars are known: fails if the loss is not finite, says if nothing changed. Collective, as
+  /// A step's scalars are known: fails if the loss is not finite, says if nothing changed. Collective, as
   /// `diagnose` is.
   void judge(const StepScalars& scalars);
-  /// Its line.
+  /// Writes the line of a step whose scalars are judged.
   void write(const StepScalars& scalars, std::optional<double> validation_loss = {});
 
  private:

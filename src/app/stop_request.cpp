@@ -35,11 +35,11 @@ constexpr std::array signals{SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
 
 enum Phase : int { before_steps, in_steps, without_steps };
 volatile std::sig_atomic_t phase = before_steps, last_signal = 0;
-/// Of a job's ranks one is_rank_0; SIGTERM is also how a launcher ends the others when one has failed, and
+/// Only rank 0 of a job speaks; SIGTERM is also how a launcher ends the others when one has failed, and
 /// then that one has spoken.
 volatile std::sig_atomic_t is_rank_0 = 1, is_launched = 0;
 
-/// Of the two the handler reads the one that is not being written.
+/// What an end leaves behind, twice: the handler reads the one that is not being written.
 struct LeftBehind {
   char path[4096], temporary[4096], text[4096], by_launcher[4096], lock[4096];
 };

@@ -71,7 +71,7 @@ class Setting {
   const std::string& key() const { return key_; }
   const std::string& meaning() const { return meaning_; }
   bool is_required() const { return required_; }
-  /// Its value is a text as it stands: nothing in it is read as a number, a list or a mapping.
+  /// Whether the value is a text as it stands: nothing in it is read as a number, a list or a mapping.
   bool is_text() const {
     return std::holds_alternative<std::string*>(member_) || std::holds_alternative<KindMember>(member_);
   }

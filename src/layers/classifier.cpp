@@ -52,7 +52,7 @@ Classifier::Sums Classifier::chunk_sums(const Tensor& x, const Tensor& targets, 
   c.of_target = total.at(1);
   c.total = total.at(2);
   context_.backend.cross_entropy(
-      {targets, c.maximum, c.sums, c.of_target, c.total, tape.label_smoothing, spec_.vocabulary, losses});
+      {targets, c.maximum, c.sums, c.of_target, c.total, spec_.label_smoothing, spec_.vocabulary, losses});
   return c;
 }
 
@@ -105,7 +105,7 @@ Boundary Classifier::backward(Boundary, Tape& tape) {
                                                           ? logits
                                                           : tape.scratch(logits.shape, context_.dtype);
       context_.backend.cross_entropy_backward({logits, valid(s), first_column(s), chunk_targets, c.maximum,
-                                               c.sums, tape.loss_factor, tape.label_smoothing,
+                                               c.sums, tape.loss_factor, spec_.label_smoothing,
                                                spec_.vocabulary, dlogits});
       context_.backend.linear_backward_input(
           {.dy = dlogits,

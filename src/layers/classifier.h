@@ -11,6 +11,7 @@ struct ClassifierSpec {
   NormKind norm = NormKind::layer;
   double epsilon = 1e-5;
   bool norm_offset = true;
+  double label_smoothing = 0;  ///< probability spread over the other words
 };
 
 /// The end of a language model: final norm, product with the table, softmax and cross-entropy, in chunks of

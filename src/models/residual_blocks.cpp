@@ -58,7 +58,8 @@ ClassifierSpec ResidualBlocks::classifier(int uses, int use) const {
           .use = use,
           .norm = norm_kind(),
           .epsilon = m.norm_epsilon,
-          .norm_offset = has_norm_offset()};
+          .norm_offset = has_norm_offset(),
+          .label_smoothing = config_.train.label_smoothing};
 }
 
 }  // namespace mindpipe

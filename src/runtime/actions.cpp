@@ -96,7 +96,7 @@ void Actions::sum_scalars(Script& script, const StepInput& input) {
   }
   updates_.add_uses();
   const std::int64_t valid = updates_.sum_over_data(input.valid);
-  updates_.clip_and_scale(losses, valid, 1.0 / static_cast<double>(stage_.layout().tokens()), input.clip);
+  updates_.clip_and_scale(losses, valid, 1.0 / static_cast<double>(stage_.layout().tokens()));
   script.answers.ask_decision(input.step, valid, updates_.decision());
 }
 
@@ -138,7 +138,6 @@ void Actions::set_micro_batch(Tape& tape, const StepInput& input, int micro_batc
                 layout.samples,     layout.first_sample(micro_batch),
                 input.step};
   tape.loss_factor = 1.0 / static_cast<double>(layout.tokens());
-  tape.label_smoothing = input.label_smoothing;
   tape.losses = losses_.at(micro_batch);
 }
 

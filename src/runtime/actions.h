@@ -16,7 +16,7 @@ struct StepInput {
   Tensor source_lengths;           ///< i32 [micro_batches, samples]; may be none
   std::int64_t valid = 0;          ///< targets of this rank's micro-batches that count
   std::int64_t step = 0;           ///< names the step's randomness
-  double rate = 0, clip = 0, label_smoothing = 0;
+  double rate = 0;
 };
 
 /// What a rank is wired to. Channels are none where there is one stage.

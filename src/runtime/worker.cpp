@@ -185,8 +185,6 @@ StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int mic
   backend_->upload(tokens_.data(), input_.tokens.range(0, samples * q));
   backend_->upload(targets_.data(), input_.targets.range(0, samples * q));
   input_.valid = std::count_if(targets_.begin(), targets_.end(), [](std::int32_t t) { return t >= 0; });
-  input_.label_smoothing = config_.train.label_smoothing;
-  input_.clip = config_.train.clip;
   return input_;
 }
 

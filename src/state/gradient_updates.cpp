@@ -157,11 +157,10 @@ std::int64_t GradientUpdates::sum_over_data(std::int64_t value) {
   return one[0];
 }
 
-void GradientUpdates::clip_and_scale(const Tensor& losses, std::int64_t valid, double loss_factor,
-                                     double clip) {
+void GradientUpdates::clip_and_scale(const Tensor& losses, std::int64_t valid, double loss_factor) {
   scalars_->run(optimizers_, losses,
-                {loss_factor, static_cast<double>(valid), clip, static_cast<float>(config_.optimizer.beta1),
-                 static_cast<float>(config_.optimizer.beta2)});
+                {loss_factor, static_cast<double>(valid), config_.train.clip,
+                 static_cast<float>(config_.optimizer.beta1), static_cast<float>(config_.optimizer.beta2)});
 }
 
 void GradientUpdates::update(int unit, double rate) {

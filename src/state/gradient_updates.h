@@ -44,7 +44,7 @@ class GradientUpdates {
   void add_uses();
   /// Decides the step from its losses [micro_batches, samples, sequence] on the rank that has the head
   /// (others: none) and from the gradients; `valid`: targets of the whole batch that count.
-  void clip_and_scale(const Tensor& losses, std::int64_t valid, double loss_factor, double clip);
+  void clip_and_scale(const Tensor& losses, std::int64_t valid, double loss_factor);
   /// The sum of losses alone, over all ranks of the grid: f64 [1]. Collective.
   Tensor sum_losses(const Tensor& losses) { return scalars_->sum_losses(losses); }
   /// Exact sum over the data axis; no device takes part.

@@ -86,7 +86,7 @@ class Job {
     const std::string metrics = contents(root_ / "run/metrics.jsonl");
     return std::count(metrics.begin(), metrics.end(), '\n') >= 3;
   }
-  /// Its model is there and its weights are, soon.
+  /// The job's model is there, and its weights are soon.
   bool is_ready() const { return output().find("logical shards: ") != std::string::npos; }
   /// Processes with this job's directory on their command line; the launcher is one of them.
   std::vector<pid_t> processes() const {

@@ -91,7 +91,7 @@ Sent ledgers_of(const World& world, Worker& worker) {
   return sent;
 }
 
-/// The same from the slices of step `step`.
+/// Bytes by sender, axis and class, from the slices of step `step`.
 Sent slices_of(const nlohmann::json& file, int step) {
   Sent sent;
   for (const auto& event : file["traceEvents"]) {

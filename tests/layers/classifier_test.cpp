@@ -16,11 +16,12 @@ Setting words(std::int64_t vocabulary = 200) {
   return setting;
 }
 
-Subject::Build classifier(NormKind norm, bool offset) {
+Subject::Build classifier(NormKind norm, bool offset, double label_smoothing = 0) {
   return [=](Subject& s) {
     ClassifierSpec spec{s.setting().vocabulary, 16};
     spec.norm = norm;
     spec.norm_offset = offset;
+    spec.label_smoothing = label_smoothing;
     s.add(std::make_unique<Classifier>(s.context(), s.unit("table"), s.unit("head"), spec));
   };
 }
@@ -42,9 +43,7 @@ TEST(ClassifierGradients, OfATableAndItsNorm) {
 }
 
 TEST(ClassifierGradients, WithSmoothedLabels) {
-  Setting setting = words();
-  setting.label_smoothing = 0.1;
-  check_gradients(setting, classifier(NormKind::layer, true));
+  check_gradients(words(), classifier(NormKind::layer, true, 0.1));
 }
 
 TEST(ClassifierGradients, WhereAShardHasNoWords) {
@@ -65,9 +64,7 @@ TEST(ClassifierGradients, OfATableThatAnEmbeddingShares) {
 }
 
 TEST(ClassifierGradients, DifferInRoundingOnlyBetweenShards) {
-  Setting setting = words();
-  setting.label_smoothing = 0.1;
-  check_rounding(setting, classifier(NormKind::layer, true));
+  check_rounding(words(), classifier(NormKind::layer, true, 0.1));
 }
 
 }  // namespace

@@ -67,7 +67,6 @@ struct Setting {
   bool activation = true, memory = false;
   bool classifier = false;  ///< the loss is the last layer's; else it is linear in what comes out
   bool sources = false;     ///< source tokens (as long as the tokens) and lengths
-  double label_smoothing = 0;
   Tape::WeightGradients weight_gradients = Tape::WeightGradients::now;
   double step = 3e-4;  ///< of differences; smaller where a function has kinks
   std::vector<std::string>
@@ -280,7 +279,6 @@ class Subject {
     batch.samples = s.samples;
     batch.first_sample = 3;
     batch.step = 2;
-    tape_.label_smoothing = s.label_smoothing;
     tape_.loss_factor = 0.25;
     tape_.weight_gradients = s.weight_gradients;
     const Shape shape{s.samples, s.rows};

@@ -17,6 +17,7 @@ inline Config small(ModelKind kind) {
   m.vocabulary = 100;
   m.dropout = 0.1;
   m.attention_dropout = 0.1;
+  config.train.label_smoothing = 0.05;
   return config;
 }
 
@@ -48,7 +49,6 @@ inline Setting setting_for(const Config& config) {
   setting.vocabulary = config.model.vocabulary;
   setting.activation = false;
   setting.classifier = true;
-  setting.label_smoothing = 0.05;
   setting.step = 1e-4;  // deep functions bend
   setting.sources = row_of(config.model.kind).has_source;
   if (config.model.positions == Positions::learned) setting.without_gradient = key_biases(config);

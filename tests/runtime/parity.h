@@ -68,8 +68,6 @@ class Feed {
   Feed(const Config& config, const Layout& layout, Backend* device = nullptr)
       : vocabulary_(config.model.vocabulary),
         translator_(row_of(config.model.kind).has_source),
-        clip_(config.train.clip),
-        smoothing_(config.train.label_smoothing),
         layout_(layout),
         device_(device),
         arena_(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout))) {
@@ -106,7 +104,6 @@ class Feed {
            {&StepInput::tokens, &StepInput::targets, &StepInput::source, &StepInput::source_lengths})
         if (drawn_.*tensor) device_->upload((drawn_.*tensor).data, input_.*tensor);
     input_.step = step, input_.rate = 0.01 / (1 + step);
-    input_.clip = clip_, input_.label_smoothing = smoothing_;
     return input_;
   }
 
@@ -122,7 +119,6 @@ class Feed {
 
   std::int64_t vocabulary_;
   bool translator_;
-  double clip_, smoothing_;
   Layout layout_;
   Backend* device_;
   Memory memory_{Memory::Kind::host};

@@ -96,7 +96,6 @@ class PlainLoop {
                     static_cast<std::int64_t>(m) * layout_.samples,
                     input.step};
       tape.loss_factor = 1.0 / static_cast<double>(layout_.tokens());
-      tape.label_smoothing = input.label_smoothing;
       tape.losses = scratch_.take({layout_.samples, layout_.sequence}, DType::f32);
       auto& blocks = model_->blocks();
       Boundary b;
@@ -171,7 +170,8 @@ class PlainLoop {
     double factor = 1 / (1.0 / static_cast<double>(layout_.tokens()) *
                          tokens);  // undoes the constant that backward started from
     const double norm = std::sqrt(squares) * factor;
-    if (input.clip > 0 && norm > input.clip) factor *= input.clip / (norm + 1e-6);
+    const double clip = config_.train.clip;
+    if (clip > 0 && norm > clip) factor *= clip / (norm + 1e-6);
     outcome.losses.push_back(tree(losses)[0] / tokens);
     outcome.norms.push_back(norm);
     ++applied_;

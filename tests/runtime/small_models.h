@@ -65,8 +65,6 @@ class Feeder {
     arena_ = Arena(worker.memory(), MemoryClass::boundary, 2 * bytes_for(ids, DType::i32));
     input_.tokens = arena_.take(ids, DType::i32);
     input_.targets = arena_.take(ids, DType::i32);
-    input_.clip = worker.config().train.clip;
-    input_.label_smoothing = worker.config().train.label_smoothing;
   }
 
   StepScalars step(int step, double rate) {
