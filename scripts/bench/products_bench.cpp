@@ -205,10 +205,12 @@ double peak_tiles(int turns) {
   tiles.clear<5>();
   tiles.clear<6>();
   tiles.clear<7>();
-  for (int i = 0; i < turns; ++i) tiles.multiply<0, 4, 6>();
-  tiles.multiply<1, 4, 7>();
-  tiles.multiply<2, 5, 6>();
-  tiles.multiply<3, 5, 7>();
+  for (int i = 0; i < turns; ++i) {
+    tiles.multiply<0, 4, 6>();
+    tiles.multiply<1, 4, 7>();
+    tiles.multiply<2, 5, 6>();
+    tiles.multiply<3, 5, 7>();
+  }
   return 4.0 * 2 * 16 * 16 * 32 * turns;
 }
 
@@ -230,28 +232,23 @@ double median(std::vector<double> v) {
   return v.empty() ? 0 : v[v.size() / 2];
 }
 
-}  // namespace
-
-int main(int count, char** words) {
+struct Options {
   int rounds = 5;
   std::string only, instructions = "auto", json;
+};
+Options options_of(int count, char** words) {
+  Options options;
   for (int i = 1; i + 1 < count; i += 2) {
     const std::string key = words[i], value = words[i + 1];
-    if (key == "--rounds") rounds = std::stoi(value);
-    else if (key == "--only") only = value;
-    else if (key == "--instructions") instructions = value;
-    else if (key == "--json") json = value;
+    if (key == "--rounds") options.rounds = std::stoi(value);
+    else if (key == "--only") options.only = value;
+    else if (key == "--instructions") options.instructions = value;
+    else if (key == "--json") options.json = value;
   }
-  omp_set_num_threads(1);
-  openblas_set_num_threads(1);
-  const Isa isa = choose_isa(instructions);
-  const ProductKernels &kernels = choose_product_kernels(isa, false),
-                       &half_kernels = choose_product_kernels(isa, true);
-  const Block<char> workspace(static_cast<std::int64_t>(
-      std::max(kernels.workspace_bytes(1 << 20, 1 << 20),
-               half_kernels.workspace_bytes(1 << 20, 1 << 20))));  // for products of any size
-  const bool tiles = &half_kernels == &avx512::amx_kernels, pairs = &half_kernels == &avx512::pair_kernels;
+  return options;
+}
 
+std::vector<Shape3> all_shapes() {
   std::vector<Shape3> shapes;
   for (const char* form : {"forward", "input", "weight"}) {
     for (const auto& [k, m] : {std::pair<int, int>{768, 2304}, {768, 768}, {768, 3072}, {3072, 768}})
@@ -262,60 +259,119 @@ int main(int count, char** words) {
     shapes.push_back({form, 512, 4096, 11008});
   }
   for (int n : {1, 8}) shapes.push_back({"forward", n, 768, 3072});
+  return shapes;
+}
 
-  std::ofstream file;
-  if (!json.empty()) file.open(json);
+/// Our kernels for one set of instructions, with a workspace for products of any size.
+struct Ours {
+  Isa isa;
+  const ProductKernels &kernels = choose_product_kernels(isa, false),
+                       &half_kernels = choose_product_kernels(isa, true);
+  Block<char> workspace{static_cast<std::int64_t>(
+      std::max(kernels.workspace_bytes(1 << 20, 1 << 20), half_kernels.workspace_bytes(1 << 20, 1 << 20)))};
+  explicit Ours(const std::string& instructions) : isa(choose_isa(instructions)) {}
+  bool tiles() const { return &half_kernels == &avx512::amx_kernels; }
+  bool pairs() const { return &half_kernels == &avx512::pair_kernels; }
+  void run(const Product& product, bool bf16) const {
+    run_product(bf16 ? half_kernels : kernels, product, 1, workspace.data());
+  }
+};
+
+/// The rates of the processor's instructions, round by round.
+struct Peaks {
+  std::vector<double> full, half;
+  void measure(const Ours& ours) {
+    double start = cpu_seconds();
+    const double done = ours.isa >= Isa::avx512 ? peak_avx512(200000) : peak_avx2(400000);
+    full.push_back(done / (cpu_seconds() - start) * 1e-9);
+    start = cpu_seconds();
+    if (ours.tiles()) half.push_back(peak_tiles(100000) / (cpu_seconds() - start) * 1e-9);
+    if (ours.pairs()) half.push_back(peak_pairs(200000) / (cpu_seconds() - start) * 1e-9);
+  }
+};
+
+/// Medians of one shape in GFLOP/s.
+struct Row {
+  Shape3 shape;
+  double peak, half_peak;
+  std::vector<std::string> names;
+  std::vector<double> rates;  ///< of ours, OpenBLAS, oneDNN; in bf16 of ours, oneDNN
+};
+
+std::vector<Contender> contenders_for(const Shape3& s, const Operands& o, const Ours& ours) {
+  return {{"ours", [&s, &o, &ours] { ours.run(product_of(s, o, false), false); }, {}},
+          {"openblas", [&s, &o] { openblas(s, o); }, {}},
+          {"onednn", onednn(s, o, false), {}},
+          {"ours_bf16", [&s, &o, &ours] { ours.run(product_of(s, o, true), true); }, {}},
+          {"onednn_bf16", onednn(s, o, true), {}}};
+}
+
+Row time_shape(const Shape3& s, const Ours& ours, int rounds) {
+  const Operands o(s);
+  const double flops = 2.0 * static_cast<double>(s.n) * static_cast<double>(s.k) * static_cast<double>(s.m);
+  std::vector<Contender> all = contenders_for(s, o, ours);
+  Peaks peaks;
+  const int repeats = std::max(1, static_cast<int>(1e9 / flops));
+  for (int round = 0; round <= rounds; ++round) {
+    peaks.measure(ours);
+    for (std::size_t turn = 0; turn < all.size(); ++turn) {
+      // Who finds the operands in the cache differs.
+      Contender& contender = all[(turn + static_cast<std::size_t>(round)) % all.size()];
+      if (flops > 2e10 && contender.name == "onednn_bf16" && round > 1)
+        continue;  // slow where it is emulated
+      const double start = cpu_seconds();
+      for (int i = 0; i < repeats; ++i) contender.run();
+      if (round > 0) contender.rates.push_back(flops * repeats / (cpu_seconds() - start) * 1e-9);
+    }
+  }
+  const double peak = median(peaks.full);
+  // Without an instruction of its own bf16 is widened and multiplied as f32.
+  Row row{s, peak, peaks.half.empty() ? peak : median(peaks.half), {}, {}};
+  for (const Contender& contender : all) {
+    row.names.push_back(contender.name);
+    row.rates.push_back(median(contender.rates));
+  }
+  return row;
+}
+
+void print_head(int rounds, Isa isa) {
   std::printf("GFLOP/s a core, medians of %d interleaved rounds, one thread, %s\n", rounds, name_of(isa));
   std::printf("%-34s %7s %7s %7s %7s | %7s %7s %7s | %s\n", "shape", "peak", "ours", "blas", "dnnl",
               "peak bf", "ours bf", "dnnl bf", "ours: of peak, / blas, / dnnl; bf16: of peak, / dnnl");
-  std::vector<double> of_blas, of_peak;
-  for (const Shape3& s : shapes) {
-    const std::string name = name_of(s);
-    if (name.find(only) == std::string::npos) continue;
-    const Operands o(s);
-    const double flops = 2.0 * static_cast<double>(s.n) * static_cast<double>(s.k) * static_cast<double>(s.m);
-    std::vector<Contender> all;
-    all.push_back({"ours", [&] { run_product(kernels, product_of(s, o, false), 1, workspace.data()); }, {}});
-    all.push_back({"openblas", [&] { openblas(s, o); }, {}});
-    all.push_back({"onednn", onednn(s, o, false), {}});
-    all.push_back(
-        {"ours_bf16", [&] { run_product(half_kernels, product_of(s, o, true), 1, workspace.data()); }, {}});
-    all.push_back({"onednn_bf16", onednn(s, o, true), {}});
-    std::vector<double> peaks, half_peaks;
-    const int repeats = std::max(1, static_cast<int>(1e9 / flops));
-    for (int round = 0; round <= rounds; ++round) {
-      double start = cpu_seconds();
-      const double done = isa >= Isa::avx512 ? peak_avx512(200000) : peak_avx2(400000);
-      peaks.push_back(done / (cpu_seconds() - start) * 1e-9);
-      start = cpu_seconds();
-      if (tiles) half_peaks.push_back(peak_tiles(100000) / (cpu_seconds() - start) * 1e-9);
-      if (pairs) half_peaks.push_back(peak_pairs(200000) / (cpu_seconds() - start) * 1e-9);
-      for (std::size_t turn = 0; turn < all.size(); ++turn) {
-        auto& contender = all[(turn + static_cast<std::size_t>(round)) %
-                              all.size()];  // who finds the operands in the cache differs
-        if (flops > 2e10 && contender.name == "onednn_bf16" && round > 1)
-          continue;  // slow where it is emulated
-        start = cpu_seconds();
-        for (int i = 0; i < repeats; ++i) contender.run();
-        if (round > 0) contender.rates.push_back(flops * repeats / (cpu_seconds() - start) * 1e-9);
-      }
-    }
-    std::vector<double> r;
-    for (const auto& contender : all) r.push_back(median(contender.rates));
-    const double peak = median(peaks),
-                 half_peak = half_peaks.empty()
-                                 ? peak
-                                 : median(half_peaks);  // else bf16 is widened and multiplied as f32
-    std::printf("%-34s %7.1f %7.1f %7.1f %7.1f | %7.1f %7.1f %7.1f | %5.2f %5.2f %5.2f  %5.2f %5.2f\n",
-                name.c_str(), peak, r[0], r[1], r[2], half_peak, r[3], r[4], r[0] / peak, r[0] / r[1],
-                r[0] / r[2], r[3] / half_peak, r[3] / r[4]);
-    std::fflush(stdout);
-    if (file) {
-      file << fmt::format(R"({{"form": "{}", "n": {}, "k": {}, "m": {}, "peak": {:.1f}, "peak_bf16": {:.1f})",
-                          s.form, s.n, s.k, s.m, peak, half_peak);
-      for (std::size_t i = 0; i < all.size(); ++i)
-        file << fmt::format(R"(, "{}": {:.1f})", all[i].name, r[i]);
-      file << "}\n";
-    }
+}
+
+void print(const Row& row) {
+  const std::vector<double>& r = row.rates;
+  std::printf("%-34s %7.1f %7.1f %7.1f %7.1f | %7.1f %7.1f %7.1f | %5.2f %5.2f %5.2f  %5.2f %5.2f\n",
+              name_of(row.shape).c_str(), row.peak, r[0], r[1], r[2], row.half_peak, r[3], r[4],
+              r[0] / row.peak, r[0] / r[1], r[0] / r[2], r[3] / row.half_peak, r[3] / r[4]);
+  std::fflush(stdout);
+}
+
+/// The row as a line of JSON.
+std::string json_of(const Row& row) {
+  std::string line =
+      fmt::format(R"({{"form": "{}", "n": {}, "k": {}, "m": {}, "peak": {:.1f}, "peak_bf16": {:.1f})",
+                  row.shape.form, row.shape.n, row.shape.k, row.shape.m, row.peak, row.half_peak);
+  for (std::size_t i = 0; i < row.rates.size(); ++i)
+    line += fmt::format(R"(, "{}": {:.1f})", row.names[i], row.rates[i]);
+  return line + "}\n";
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const Options options = options_of(count, words);
+  omp_set_num_threads(1);
+  openblas_set_num_threads(1);
+  const Ours ours(options.instructions);
+  std::ofstream file;
+  if (!options.json.empty()) file.open(options.json);
+  print_head(options.rounds, ours.isa);
+  for (const Shape3& shape : all_shapes()) {
+    if (name_of(shape).find(options.only) == std::string::npos) continue;
+    const Row row = time_shape(shape, ours, options.rounds);
+    print(row);
+    if (file) file << json_of(row);
   }
 }

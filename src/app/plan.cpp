@@ -47,10 +47,10 @@ std::string passes_of(const std::vector<Action>& list, int chunks) {
   return passes <= most ? text : fmt::format("{} ... ({} in all)", text, passes);
 }
 
-std::string order_text(const PlannedStep& step, const Outline& outline) {
-  std::string text = fmt::format(
-      "\npasses of each stage in order (F forward, B backward, I and W its halves; of which micro-batch{})\n",
-      outline.chunks > 1 ? ", behind the point of which chunk" : "");
+/// The order of passes, one line a stage, below a heading.
+std::string order_text(const std::string& heading, const PlannedStep& step, const Outline& outline) {
+  std::string text =
+      fmt::format("\n{}{}\n", heading, outline.chunks > 1 ? " (behind the point: of which chunk)" : "");
   for (std::size_t rank = 0; rank < step.program.ranks.size(); ++rank)
     text += fmt::format("{:<6}{}\n", rank, passes_of(step.program.ranks[rank], outline.chunks));
   return text;
@@ -77,10 +77,23 @@ std::string links_text(const Config& config, int ranks) {
   return text + "\n";
 }
 
+/// The blocks, tapes and memory of each stage; simulated, its idle time too.
+std::string stages_text(const RunPlan& plan, const PlannedStep& step, bool simulate) {
+  const Outline& outline = plan.outline;
+  std::size_t width = 6;
+  for (int rank = 0; rank < outline.stages; ++rank) width = std::max(width, blocks_of(outline, rank).size());
+  std::string text = fmt::format("{:<6} {:<{}}{} {:>6}{}\n", "stage", "blocks", width,
+                                 simulate ? "  bubble  tensor" : "", "tapes", memory_head());
+  for (int rank = 0; rank < outline.stages; ++rank)
+    text += fmt::format("{:<6} {:<{}}{} {:>6}{}\n", rank, blocks_of(outline, rank), width,
+                        simulate ? shares_of(step.expected, rank) : "", step.placement.ranks[rank].arenas,
+                        memory_row(plan.most_memory(rank)));
+  return text;
+}
+
 std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool simulate) {
   const Outline& outline = plan.outline;
-  const Timeline& expected = plan.training.expected;
-  const double step = static_cast<double>(expected.step) * 1e-9,
+  const double step = static_cast<double>(plan.training.expected.step) * 1e-9,
                tokens = static_cast<double>(config.train.batch) * config.data.sequence;
   std::string text =
       fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n",
@@ -90,19 +103,17 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
     text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} tokens/s\n{}",
                         device_on_paper(config), human_seconds(step), human_count(tokens / step),
                         links_text(config, ranks));
-  text += '\n';
-  std::size_t width = 6;
-  for (int rank = 0; rank < outline.stages; ++rank) width = std::max(width, blocks_of(outline, rank).size());
-  text += fmt::format("{:<6} {:<{}}{} {:>6}", "stage", "blocks", width, simulate ? "  bubble  tensor" : "",
-                      "tapes");
-  text += memory_head() + "\n";
-  const std::vector<int> tapes = peak_tapes(plan.training.program, outline);
-  for (int rank = 0; rank < outline.stages; ++rank) {
-    text += fmt::format("{:<6} {:<{}}{} {:>6}{}\n", rank, blocks_of(outline, rank), width,
-                        simulate ? shares_of(expected, rank) : "", tapes[rank],
-                        memory_row(plan.most_memory(rank)));
-  }
-  return simulate ? text : text + order_text(plan.training, outline);
+  text += '\n' + stages_text(plan, plan.training, simulate);
+  if (simulate)
+    return text + fmt::format("evaluation of a batch: {}\n",
+                              human_seconds(static_cast<double>(plan.evaluation.expected.step) * 1e-9));
+  const RunPlan reading = make_run_plan(config, Purpose::reading);
+  return text +
+         order_text("a step: passes of each stage in order, F forward, B backward, I and W its halves",
+                    plan.training, outline) +
+         order_text("an evaluation: passes of each stage in order", plan.evaluation, outline) +
+         "\nan evaluation lies in the memory of the step; eval by itself needs\n" +
+         stages_text(reading, reading.evaluation, false);
 }
 
 }  // namespace

@@ -72,7 +72,8 @@ Tensor SelfAttention::forward(const Tensor& x, const Boundary&, Tape& tape) {
     std::int64_t keys = rows;
     if (tape.mode == Tape::Mode::generate) {
       const Tensor cache = extend_cache(qkv.at(s), s, tape);
-      k = {cache, 0, key_value_heads_}, v = {cache, key_value_heads_, key_value_heads_};
+      k = {cache, 0, key_value_heads_};
+      v = {cache, key_value_heads_, key_value_heads_};
       keys = tape.position + rows;
     }
     context_.backend.attention({.parameters = parameters(rows, keys, s, tape),

@@ -34,7 +34,10 @@ CostModel::CostModel(const Config& config, const Layout& layout)
       data_(*backend_, layout.data_shards, OnPaper{layout.grid.data, layout.coord.data}),
       pipeline_(*backend_, layout.grid.pipeline, OnPaper{layout.grid.pipeline, layout.coord.pipeline}) {
   backend_->tell(*workspace_);
-  tensor_.on_tensor_sum([this](const TensorSum& sum) { ++sums_.calls, sums_.bytes += sum.bytes; });
+  tensor_.on_tensor_sum([this](const TensorSum& sum) {
+    ++sums_.calls;
+    sums_.bytes += sum.bytes;
+  });
   const LayerContext context{
       *backend_,          tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed,
       token_chunk(config)};
@@ -97,8 +100,10 @@ Boundary CostModel::boundary_before(int block, Tape& tape) {
 }
 
 void CostModel::Footprint::include(const Footprint& other) {
-  kept = std::max(kept, other.kept), scratch = std::max(scratch, other.scratch);
-  exchange = std::max(exchange, other.exchange), zeros = std::max(zeros, other.zeros);
+  kept = std::max(kept, other.kept);
+  scratch = std::max(scratch, other.scratch);
+  exchange = std::max(exchange, other.exchange);
+  zeros = std::max(zeros, other.zeros);
   backend.include(other.backend);
 }
 
@@ -131,7 +136,8 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
   const std::size_t copied_in = kept_.mark();
   sums_ = {};
   stage_->forward(first, last, in, tape);
-  p.forward = backend_->seconds() - start, start = backend_->seconds();
+  p.forward = backend_->seconds() - start;
+  start = backend_->seconds();
   p.forward_sums = std::exchange(sums_, {});
   const bool at_end = last == static_cast<int>(model().blocks().size());
   Boundary dout;
@@ -140,7 +146,8 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
     if (model().blocks()[last].memory_in) dout.memory = other.output(stage_->activation_shape(), DType::f32);
   }
   stage_->backward(first, last, dout, tape);
-  p.backward_input = backend_->seconds() - start, start = backend_->seconds();
+  p.backward_input = backend_->seconds() - start;
+  start = backend_->seconds();
   p.backward_sums = std::exchange(sums_, {});
   tape.run_weight_gradients();
   p.backward_weight = backend_->seconds() - start;

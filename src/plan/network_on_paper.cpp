@@ -21,9 +21,10 @@ LinkDescription links_on_paper(const Config& config) {
     if (given > 0) known = given;
   };
   take(said.ranks_per_node, links.ranks_per_node);
-  take(said.latency, links.latency), take(said.rate, links.bytes);
-  take(said.latency_between_nodes, links.latency_between_nodes),
-      take(said.rate_between_nodes, links.bytes_between_nodes);
+  take(said.latency, links.latency);
+  take(said.rate, links.bytes);
+  take(said.latency_between_nodes, links.latency_between_nodes);
+  take(said.rate_between_nodes, links.bytes_between_nodes);
   return links;
 }
 
@@ -42,7 +43,8 @@ Network network_on_paper(const Config& config) {
     return inside ? within : between;
   };
   Network network;
-  network.tensor = for_groups_of(tensor), network.data = for_groups_of(stage),
+  network.tensor = for_groups_of(tensor);
+  network.data = for_groups_of(stage);
   network.grid = for_groups_of(ranks);
   // Two stages share a node where the first rank of the one and the last of the other do; else some of their
   // ranks do not.

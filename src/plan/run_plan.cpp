@@ -198,8 +198,10 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
   plan.parameters = costs.model().parameters();
   plan.operations_per_token = costs.operations_per_token();
   Outline& outline = plan.outline;
-  outline.stages = stages, outline.chunks = chunks;
-  outline.micro_batches = layout.micro_batches(), outline.shards = layout.local_data_shards(),
+  outline.stages = stages;
+  outline.chunks = chunks;
+  outline.micro_batches = layout.micro_batches();
+  outline.shards = layout.local_data_shards();
   outline.data = layout.grid.data;
   outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
   outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;

@@ -65,8 +65,10 @@ std::vector<Slab> take_turns(const std::vector<Life>& lives) {
     Slab* best = nullptr;
     std::int64_t least = life->bytes;
     for (Slab& slab : slabs)
-      if (const std::int64_t cost = cost_of_joining(slab, *life); cost >= 0 && cost < least)
-        best = &slab, least = cost;
+      if (const std::int64_t cost = cost_of_joining(slab, *life); cost >= 0 && cost < least) {
+        best = &slab;
+        least = cost;
+      }
     if (best == nullptr) best = &slabs.emplace_back();
     best->insert(std::upper_bound(best->begin(), best->end(), life,
                                   [](const Life* a, const Life* b) { return a->first < b->first; }),

@@ -169,7 +169,8 @@ void Worker::make_executor() {
 StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches) {
   const std::int64_t samples = micro_batches * layout_.samples, q = layout_.sequence,
                      mine = first_sample + layout_.first_sample(0);
-  tokens_.resize(samples * q), targets_.resize(samples * q);
+  tokens_.resize(samples * q);
+  targets_.resize(samples * q);
   corpus.batch(mine, samples, tokens_.data(), targets_.data());
   if (input_.source) {
     // A translator learns to turn its target around: the source is the tokens backwards, cut to a length of
@@ -192,7 +193,8 @@ std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::
                                         double rate) {
   MP_CHECK(plan_.purpose == Purpose::training, "a worker that only reads has no memory for a step");
   StepInput& input = load_batch(corpus, first_sample, layout_.micro_batches());
-  input.step = step, input.rate = rate;
+  input.step = step;
+  input.rate = rate;
   const Memory::Closed closed(memory_);
   // What messages pass through grows to what they need; where there are none, nothing is pinned either.
   std::optional<Memory::Closed> also_pinned;

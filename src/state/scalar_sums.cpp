@@ -29,12 +29,15 @@ std::size_t ScalarCounts::bytes() const {
 ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_t chunks, bool sharded,
                            bool trains) {
   ScalarCounts counts;
-  counts.chunks = chunks, counts.sharded = sharded;
+  counts.chunks = chunks;
+  counts.sharded = sharded;
   for (const auto& unit : model.units())
     if (trains) counts.tensors += static_cast<std::int64_t>(unit->params().size());
-  counts.micro_batches = layout.micro_batches(), counts.data_shards = layout.local_data_shards();
+  counts.micro_batches = layout.micro_batches();
+  counts.data_shards = layout.local_data_shards();
   counts.tensor_shards = layout.tensor_shards / layout.grid.tensor;
-  counts.data_ranks = layout.grid.data, counts.tensor_ranks = layout.grid.tensor,
+  counts.data_ranks = layout.grid.data;
+  counts.tensor_ranks = layout.grid.tensor;
   counts.pipeline_ranks = layout.grid.pipeline;
   return counts;
 }

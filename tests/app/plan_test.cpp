@@ -34,7 +34,8 @@ TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
   EXPECT_THAT(text, HasSubstr("8 ranks (supernet 1 x pipeline 4 x data 2 x tensor 1)"));
   EXPECT_THAT(text, ContainsRegex("step [0-9]+[^,]*, [0-9.]+[kM]? tokens/s")) << text;
   EXPECT_THAT(text, HasSubstr("\nlinks (device.links): 10 GB/s after 2.0 us\n")) << text;
-  EXPECT_EQ(lines_of(text), 5 + 4) << text;
+  EXPECT_EQ(lines_of(text), 6 + 4) << text;
+  EXPECT_THAT(text, ContainsRegex("\nevaluation of a batch: [0-9]+ min [0-9]+ s\n")) << text;
   EXPECT_THAT(text, ContainsRegex("\n3 +[0-9]+-[0-9]+ +[0-9.]+% +[0-9.]+% +1 "))
       << "the last stage of 1f1b holds one tape\n"
       << text;
@@ -48,6 +49,12 @@ TEST(Plan, WithoutSimulationItTellsOrderAndMemoryAndNoTimes) {
       plan_text(config("gpt-tiny", {"grid.pipeline=2", "train.batch=8", "train.micro_batch=2"}), 2, false);
   EXPECT_THAT(text, HasSubstr("\n0      F0 F1 B0 F2 B1 F3 B2 B3\n"));
   EXPECT_THAT(text, HasSubstr("\n1      F0 B0 F1 B1 F2 B2 F3 B3\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nan evaluation: passes of each stage in order\n0      F0 F1 F2 F3\n1      F0 "))
+      << text;
+  EXPECT_THAT(text, ContainsRegex("eval by itself needs\nstage .*\n0 +[0-9-]+ +1 +[0-9.]+ [kKM]iB +0 bytes +0 bytes "))
+      << "values, and neither gradients nor moments\n"
+      << text;
   for (const char* word : {"tapes", "activations", "total"}) EXPECT_THAT(text, HasSubstr(word));
   for (const char* word : {"bubble", "tokens/s", "simulated"})
     EXPECT_THAT(text, testing::Not(HasSubstr(word)));
@@ -99,7 +106,8 @@ TEST(Plan, MoreMicroBatchesShrinkTheBubble) {
 TEST(Plan, TellsTheShareOfTensorSums) {
   const auto share = [](const Config& c) {
     const RunPlan plan = make_run_plan(c);
-    return static_cast<double>(plan.training.expected.sums[0]) / static_cast<double>(plan.training.expected.step);
+    return static_cast<double>(plan.training.expected.sums[0]) /
+           static_cast<double>(plan.training.expected.step);
   };
   const Config whole = resolve(config("gpt-tiny", {"grid.tensor=1"})),
                shared = resolve(config("gpt-tiny", {"grid.tensor=2"}));

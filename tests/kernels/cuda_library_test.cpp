@@ -130,7 +130,10 @@ TEST_F(CudaLibrary, GradientsOfLinearAreThoseOfTheProcessor) {
 TEST_F(CudaLibrary, F32ProductsAreNotRoundedToTf32) {
   // 1 + 2^-12 is lost to TF32's ten bits: the sum would be 64.
   Operand x({64, 64}, DType::f32), w({64, 64}, DType::f32), got({64, 64}, DType::f32);
-  for (std::int64_t i = 0; i < x.count(); ++i) x.set(i, 1 + 0x1p-12), w.set(i, 1);
+  for (std::int64_t i = 0; i < x.count(); ++i) {
+    x.set(i, 1 + 0x1p-12);
+    w.set(i, 1);
+  }
   const Tensor there = copied(got);
   gpu_->linear({.x = copied(x), .w = copied(w), .y = there});
   fetch(there, got);

@@ -82,6 +82,79 @@ void mark_groups_of_block(const float* from, int* marks, std::int64_t count, boo
                                    [&](std::int64_t i, auto, auto ending) { mark(marks + i, ending); });
 }
 
+/// The tensors of a small step on the GPU, and the operations that its passes and its update run on them.
+/// What they compute means nothing: only that they run.
+struct SmallStep {
+  Maker make{Cuda::pairing(), DType::bf16, 0};
+  Window window{.samples = 2, .rows = 3, .first = 0, .whole = 3};
+  Shape shape{2, 3, 64};
+  Mirror x = make.random(shape, "x"), y = make.empty(shape), normed = make.empty(shape);
+  Mirror both = make.random({2, 3, 128}, "both"), heads = make.random({2, 3, 4, 16}, "heads");
+  Mirror gain = make.random({64}, "gain"), dgain = make.wide({1, 64}, "dgain");
+  Mirror statistics = make.wide({6, 2}, "statistics");
+  Mirror tokens{make.pairing, Operand::tokens({1, 2, 2, 0, 9, 1})};
+  Mirror table = make.random({4, 64}, "table"), dtable = make.wide({4, 64}, "dtable");
+  Mirror logits = make.wide({6, 64}, "logits"), rows = make.empty_wide({6});
+  Mirror flat = make.wide({384}, "m");  ///< stands for the gradient, the master and the moments of x
+  Mirror spans{make.pairing, Operand::tokens({0, 384})};
+  Mirror sums{make.pairing, Operand({1}, DType::f64)}, totals{make.pairing, Operand({2}, DType::f64)};
+  Mirror decision{make.pairing, Operand({Decision::places}, DType::f64)};
+
+  void forward(Backend& gpu) const {
+    gpu.embedding({tokens.device(), table.device(), 0, x.device()});
+    gpu.add_positions({.x = x.device(),
+                       .positions = table.device(),
+                       .window = window,
+                       .first_position = 0,
+                       .y = y.device()});
+    gpu.residual_norm({x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer,
+                       gain.device(), gain.device(), 1e-5, statistics.device(), normed.device()});
+    gpu.norm({.kind = NormKind::rms,
+              .x = x.device(),
+              .gain = gain.device(),
+              .epsilon = 1e-5,
+              .statistics = statistics.device(),
+              .y = normed.device()});
+    gpu.rotary({{heads.device(), 0, 4}, 10000, 0, false});
+    gpu.swiglu({both.device(), y.device()});
+    gpu.row_maximum({logits.device(), 60, rows.device()});
+    gpu.softmax_sums({logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), rows.device(),
+                      rows.device()});
+    gpu.cross_entropy(
+        {tokens.device(), rows.device(), rows.device(), rows.device(), rows.device(), 0, 60, rows.device()});
+  }
+  void backward(Backend& gpu) const {
+    gpu.cross_entropy_backward(
+        {logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), 1, 0, 60, logits.device()});
+    gpu.swiglu_backward({y.device(), both.device(), both.device()});
+    gpu.norm_backward_input({.kind = NormKind::layer,
+                             .dy = y.device(),
+                             .x = x.device(),
+                             .gain = gain.device(),
+                             .statistics = statistics.device(),
+                             .dx = normed.device()});
+    gpu.norm_backward_parameters(
+        {NormKind::layer, y.device(), x.device(), statistics.device(), dgain.device(), dgain.device()});
+    gpu.bias_backward({y.device(), dgain.device()});
+    gpu.dropout({x.device(), drop, window, x.device()});
+    gpu.embedding_backward(
+        {.tokens = tokens.device(), .dy = y.device(), .first_row = 0, .dtable = dtable.device()});
+    gpu.positions_backward(
+        {.dy = y.device(), .window = window, .first_position = 0, .dpositions = dtable.device()});
+  }
+  void update(Backend& gpu) const {
+    gpu.fill({flat.device(), 0});
+    gpu.accumulate({x.device(), flat.device()});
+    gpu.sum_squares({flat.device(), sums.device()});
+    gpu.sum_spans({flat.device(), spans.device(), sums.device()});
+    gpu.clip_and_scale({{.valid = 1}, totals.device(), decision.device()});
+    gpu.adamw(
+        {{}, decision.device(), flat.device(), flat.device(), flat.device(), flat.device(), x.device()});
+    gpu.sgd({.rule = {}, .decision = decision.device(), .gradient = flat.device(), .master = flat.device()});
+    gpu.convert({flat.device(), x.device()});
+  }
+};
+
 }  // namespace
 
 TEST(GpuMemory, WhenItRunsOutTheLedgerSaysWhoHoldsIt) {
@@ -107,76 +180,26 @@ TEST(GpuMemory, IsTakenAsPredicted) {
 }
 
 TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
-  const Maker make{pairing(), DType::bf16, 0};
-  const Window window{.samples = 2, .rows = 3, .first = 0, .whole = 3};
-  const Shape shape{2, 3, 64};
-  const Mirror x = make.random(shape, "x"), y = make.empty(shape), normed = make.empty(shape),
-               both = make.random({2, 3, 128}, "both"), gain = make.random({64}, "gain"),
-               statistics = make.wide({6, 2}, "statistics"), dgain = make.wide({1, 64}, "dgain"),
-               tokens(pairing(), Operand::tokens({1, 2, 2, 0, 9, 1})), table = make.random({4, 64}, "table"),
-               dtable = make.wide({4, 64}, "dtable"), logits = make.wide({6, 64}, "logits"),
-               rows = make.empty_wide({6}), heads = make.random({2, 3, 4, 16}, "heads"),
-               m = make.wide({384}, "m"), sums(pairing(), Operand({1}, DType::f64)),
-               spans(pairing(), Operand::tokens({0, 384})), totals(pairing(), Operand({2}, DType::f64)),
-               decision(pairing(), Operand({Decision::places}, DType::f64));
+  const SmallStep step;
+  const Tensor x = step.x.device(), y = step.y.device();
   Backend& gpu = *pairing().gpu;
   gpu.keep_marks(2);
   gpu.synchronize();
   const int before = on_host::allocations_and_waits();
   const std::vector<std::int32_t> ids(6, 1);
-  gpu.upload(ids.data(), tokens.device());
+  gpu.upload(ids.data(), step.tokens.device());
   gpu.mark(0);
-  gpu.embedding({tokens.device(), table.device(), 0, x.device()});
-  gpu.add_positions(
-      {.x = x.device(), .positions = table.device(), .window = window, .first_position = 0, .y = y.device()});
-  gpu.residual_norm({x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer,
-                     gain.device(), gain.device(), 1e-5, statistics.device(), normed.device()});
-  gpu.norm({.kind = NormKind::rms,
-            .x = x.device(),
-            .gain = gain.device(),
-            .epsilon = 1e-5,
-            .statistics = statistics.device(),
-            .y = normed.device()});
-  gpu.rotary({{heads.device(), 0, 4}, 10000, 0, false});
-  gpu.swiglu({both.device(), y.device()});
-  gpu.row_maximum({logits.device(), 60, rows.device()});
-  gpu.softmax_sums(
-      {logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), rows.device(), rows.device()});
-  gpu.cross_entropy(
-      {tokens.device(), rows.device(), rows.device(), rows.device(), rows.device(), 0, 60, rows.device()});
-  gpu.cross_entropy_backward(
-      {logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), 1, 0, 60, logits.device()});
-  gpu.swiglu_backward({y.device(), both.device(), both.device()});
-  gpu.norm_backward_input({.kind = NormKind::layer,
-                           .dy = y.device(),
-                           .x = x.device(),
-                           .gain = gain.device(),
-                           .statistics = statistics.device(),
-                           .dx = normed.device()});
-  gpu.norm_backward_parameters(
-      {NormKind::layer, y.device(), x.device(), statistics.device(), dgain.device(), dgain.device()});
-  gpu.bias_backward({y.device(), dgain.device()});
-  gpu.dropout({x.device(), drop, window, x.device()});
-  gpu.embedding_backward(
-      {.tokens = tokens.device(), .dy = y.device(), .first_row = 0, .dtable = dtable.device()});
-  gpu.positions_backward(
-      {.dy = y.device(), .window = window, .first_position = 0, .dpositions = dtable.device()});
-  gpu.fill({m.device(), 0});
-  gpu.accumulate({x.device(), m.device()});
-  gpu.sum_squares({m.device(), sums.device()});
-  gpu.sum_spans({m.device(), spans.device(), sums.device()});
-  gpu.clip_and_scale({{.valid = 1}, totals.device(), decision.device()});
-  gpu.adamw({{}, decision.device(), m.device(), m.device(), m.device(), m.device(), x.device()});
-  gpu.sgd({.rule = {}, .decision = decision.device(), .gradient = m.device(), .master = m.device()});
-  gpu.convert({m.device(), x.device()});
-  gpu.add({x.device(), y.device(), x.device()});
-  gpu.copy(x.device(), y.device());
+  step.forward(gpu);
+  step.backward(gpu);
+  step.update(gpu);
+  gpu.add({x, y, x});
+  gpu.copy(x, y);
   gpu.use_queue(3);
   gpu.wait(3, gpu.record(0));
   const std::uint64_t event = gpu.record(3);
   EXPECT_FALSE(gpu.finished(event)) << "nobody has waited, so nothing has been done";
   gpu.use_queue(0);
-  gpu.add({x.device(), y.device(), x.device()});  // an event that has not happened is no failure of this
+  gpu.add({x, y, x});  // an event that has not happened is no failure of this
   EXPECT_EQ(on_host::allocations_and_waits(), before);
   gpu.synchronize();
   EXPECT_TRUE(gpu.finished(event));

@@ -33,7 +33,10 @@ TEST(Elementwise, AddsAndAccumulates) {
       const Operand a = Operand::random({n}, dtype, "a"), b = Operand::random({n}, dtype, "b");
       Operand sum({n}, dtype), total = Operand::random({n}, wide_of(dtype), "total");
       std::vector<double> want = a.values(), want_total = total.values();
-      for (std::size_t i = 0; i < want.size(); ++i) want_total[i] += want[i], want[i] += b.values()[i];
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        want_total[i] += want[i];
+        want[i] += b.values()[i];
+      }
       cpu->add({a, b, sum});
       expect_close(sum, want);
       Operand in_place = a.copy();
@@ -95,7 +98,8 @@ TEST(Elementwise, SwigluStaysFiniteForExtremeGates) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     Operand gate_up({1, 4}, dtype), dy({1, 2}, dtype), y({1, 2}, dtype), d({1, 4}, dtype);
     for (int i = 0; i < 4; ++i) gate_up.set(i, i == 0 ? -1000 : i == 1 ? 1000 : 1);
-    dy.set(0, 1), dy.set(1, 1);
+    dy.set(0, 1);
+    dy.set(1, 1);
     cpu->swiglu({gate_up, y});
     cpu->swiglu_backward({dy, gate_up, d});
     expect_close(y, {0, 1000});
@@ -142,7 +146,10 @@ TEST(Maximum, KeepsTheLargerAndEveryNaN) {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     Operand a({5}, dtype), b({5}, dtype), largest({5}, dtype);
     const double left[] = {1, -2, nan, 4, -0.5}, right[] = {-1, 3, 0, nan, -0.25};
-    for (int i = 0; i < 5; ++i) a.set(i, left[i]), b.set(i, right[i]);
+    for (int i = 0; i < 5; ++i) {
+      a.set(i, left[i]);
+      b.set(i, right[i]);
+    }
     cpu->maximum({a, b, largest});
     EXPECT_EQ(largest[0], 1);
     EXPECT_EQ(largest[1], 3);
@@ -163,7 +170,10 @@ TEST(Dropout, MatchesTheDocumentedMask) {
       std::vector<double> dropped = x.values(), plain = x.values(), biased = x.values(), without = x.values();
       for (std::size_t i = 0; i < mask.size(); ++i) {
         const double b = bias[static_cast<std::int64_t>(i) % cols], a = branch.values()[i];
-        dropped[i] *= mask[i], plain[i] += a * mask[i], biased[i] += (a + b) * mask[i], without[i] += a + b;
+        dropped[i] *= mask[i];
+        plain[i] += a * mask[i];
+        biased[i] += (a + b) * mask[i];
+        without[i] += a + b;
       }
       Operand y({2, 3, cols}, dtype);
       cpu->dropout({x, some_dropout, window, y});

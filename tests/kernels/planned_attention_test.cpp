@@ -30,13 +30,31 @@ TEST(PlannedAttention, TheLibraryIsAskedOnlyWhatItAnswersAsWeDo) {
   EXPECT_FALSE(asked([](AttentionCall& c) { c.width = 136; }));
   EXPECT_FALSE(asked([](AttentionCall& c) { c.queries = 1; }));
   EXPECT_FALSE(asked([](AttentionCall& c) { c.keys = 64; })) << "half a tile of keys behind the last one";
-  EXPECT_TRUE(asked([&](AttentionCall& c) { c.keys = 64, c.key_lengths = lengths; }));
-  EXPECT_TRUE(asked([](AttentionCall& c) { c.causal = true, c.queries = c.keys = 64; }));
-  EXPECT_TRUE(asked([&](AttentionCall& c) { c.causal = true, c.key_lengths = lengths; }));
-  EXPECT_TRUE(asked([](AttentionCall& c) { c.causal = true, c.keys = 160; }));
-  EXPECT_FALSE(asked([](AttentionCall& c) { c.causal = true, c.keys = 32; })) << "rows before any key";
-  EXPECT_FALSE(asked([&](AttentionCall& c) { c.causal = true, c.keys = 160, c.key_lengths = lengths; }))
-      << "its diagonal would end at each sample's length";
+  EXPECT_TRUE(asked([&](AttentionCall& c) {
+    c.keys = 64;
+    c.key_lengths = lengths;
+  }));
+  EXPECT_TRUE(asked([](AttentionCall& c) {
+    c.causal = true;
+    c.queries = c.keys = 64;
+  }));
+  EXPECT_TRUE(asked([&](AttentionCall& c) {
+    c.causal = true;
+    c.key_lengths = lengths;
+  }));
+  EXPECT_TRUE(asked([](AttentionCall& c) {
+    c.causal = true;
+    c.keys = 160;
+  }));
+  EXPECT_FALSE(asked([](AttentionCall& c) {
+    c.causal = true;
+    c.keys = 32;
+  })) << "rows before any key";
+  EXPECT_FALSE(asked([&](AttentionCall& c) {
+    c.causal = true;
+    c.keys = 160;
+    c.key_lengths = lengths;
+  })) << "its diagonal would end at each sample's length";
 }
 
 TEST(PlannedAttention, APlanIsForAFormAndNotForAddresses) {

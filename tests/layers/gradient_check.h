@@ -15,8 +15,10 @@ inline double norm_of(const std::vector<double>& v) {
 /// The root mean square of all gradients: what "as good as zero" is measured by.
 inline double typical(const Whole& gradients) {
   double sum = 0, count = 0;
-  for (const auto& [name, g] : gradients)
-    sum += norm_of(g) * norm_of(g), count += static_cast<double>(g.size());
+  for (const auto& [name, g] : gradients) {
+    sum += norm_of(g) * norm_of(g);
+    count += static_cast<double>(g.size());
+  }
   return std::sqrt(sum / count);
 }
 

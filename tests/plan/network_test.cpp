@@ -12,7 +12,8 @@ namespace {
 Config on_nodes_of_four(const GridConfig& grid) {
   Config c = gpt2_style();
   c.grid = grid;
-  c.train.batch = 16 * grid.data, c.train.micro_batch = 2;
+  c.train.batch = 16 * grid.data;
+  c.train.micro_batch = 2;
   c.model.layers = 8;
   c.device.links = {4, 1e-6, 1e9, 50e-6, 1e8};
   return resolve(c);

@@ -84,7 +84,8 @@ TEST_P(CheckOfZero, EverySchedulePassesOnEverySize) {
       for (const std::string& schedule : all_schedules())
         for (int v = 1; v <= (has_chunks(schedule) ? 3 : 1); ++v) {
           Outline outline = with_everything(equal_stages(p, m, v, {}, p < 4 ? 2 : 1));
-          outline.sharded_optimizer = GetParam() > 0, outline.sharded_gradients = GetParam() > 1;
+          outline.sharded_optimizer = GetParam() > 0;
+          outline.sharded_gradients = GetParam() > 1;
           EXPECT_NO_THROW(make_program(outline, schedule))
               << schedule << " p " << p << " m " << m << " v " << v;
         }
@@ -282,7 +283,8 @@ TEST(Check, AUnitThatIsUpdatedTwiceIsFound) {
 
 TEST(Check, ATicketOfTwoTasksIsFound) {
   Outline outline = equal_stages(2, 2);
-  outline.data = 2, outline.sharded_optimizer = true;
+  outline.data = 2;
+  outline.sharded_optimizer = true;
   Program program = unchecked(outline, gpipe_order({2, 2}));
   // Each list ends with a gather of its own, so tickets ascend in both all the same.
   Action &one = program.ranks[0].back(), &other = program.ranks[1].back();

@@ -36,7 +36,10 @@ TEST(ShardedGradients, OneMicroBatchNeedsTwoSlabsAndThePartsThatMovedOut) {
   EXPECT_EQ(gradient_bytes(step), 2 * 40 + 4 * 20) << "the last two blocks leave their parts where they are";
   std::vector<int> slabs, places;
   for (const Action& action : step.program.ranks[0])
-    if (action.kind == ActionKind::reduce) slabs.push_back(action.slot), places.push_back(action.to_slot);
+    if (action.kind == ActionKind::reduce) {
+      slabs.push_back(action.slot);
+      places.push_back(action.to_slot);
+    }
   EXPECT_THAT(slabs, ElementsAre(0, 1, 0, 1, 0, 1));
   EXPECT_THAT(places, ElementsAre(0, 1, 2, 3, -1, -1));
 }
@@ -83,7 +86,8 @@ TEST(ShardedGradients, SlabsNeverSlowAStepDown) {
   network.data = {1000, 30000, -1};  // a block's sum takes 1600 ns, its backward 333
   const Outline outline = equal_stages(1, 1, 1, {}, 6);
   Outline whole = outline;
-  whole.data = 2, whole.sharded_optimizer = true;
+  whole.data = 2;
+  whole.sharded_optimizer = true;
   for (const char* schedule : {"1f1b", "gpipe"})
     EXPECT_LE(make_program(with_sharded_gradients(outline), schedule, network).expected.step,
               make_program(whole, schedule, network).expected.step * 1.006);
@@ -160,7 +164,8 @@ TEST_F(Controls, AReturnToASlabThatOthersHaveTakenIsFound) {
 }
 
 TEST_F(Controls, GradientsThatAreNotZeroedOrZeroedTwiceAreFound) {
-  outline.micro_batches = 2, outline.sharded_gradients = false;
+  outline.micro_batches = 2;
+  outline.sharded_gradients = false;
   program = make_program(outline, "1f1b").program;
   for (Action& action : program.ranks[0])
     if (is_backward(action)) action.clears = !action.clears;

@@ -19,7 +19,8 @@ constexpr std::int64_t mebibyte = 1 << 20;
 Outline with_a_large_block(Outline outline) {
   outline.data = 2;
   outline.sharded_optimizer = true;
-  outline.units[0].gradients = 10 * mebibyte, outline.units[0].values = 5 * mebibyte;
+  outline.units[0].gradients = 10 * mebibyte;
+  outline.units[0].values = 5 * mebibyte;
   return outline;
 }
 
@@ -71,7 +72,8 @@ TEST(Parts, HaveTheVolumeOfTheWhole) {
 
 TEST(Parts, OfOneReplicaAreNotCut) {
   Outline outline = with_a_large_block(equal_stages(1, 2, 1, {}, 2));
-  outline.data = 1, outline.sharded_optimizer = false;
+  outline.data = 1;
+  outline.sharded_optimizer = false;
   const PlannedStep step = make_program(outline, "1f1b");
   for (const Action& action : step.program.ranks[0]) EXPECT_EQ(action.parts, 1);
 }
@@ -126,7 +128,10 @@ TEST_F(PartControls, APartOutOfTurnOrTwiceIsFound) {
 
 TEST_F(PartControls, AMissingLastPartIsFound) {
   for (int place : sums())
-    if (list[place].part == 2) list[place].part = list[place].parts = 1, list[place].first = 1;
+    if (list[place].part == 2) {
+      list[place].part = list[place].parts = 1;
+      list[place].first = 1;
+    }
   EXPECT_THAT(
       check(program, outline),
       Contains(HasSubstr("the gradient of unit 0 in block 0 is never summed over data, or not all of it")));

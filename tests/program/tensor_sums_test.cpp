@@ -31,7 +31,8 @@ Network with_tensor(Link link) {
 
 TEST(TensorSums, AreTimeOfTheirPassLatencyAndBytes) {
   Outline outline = equal_stages(1, 1);
-  outline.blocks[0][0].forward_sums = {2, 100}, outline.blocks[0][0].backward_sums = {1, 50};
+  outline.blocks[0][0].forward_sums = {2, 100};
+  outline.blocks[0][0].backward_sums = {1, 50};
   for (int shared : {-1, 0}) {
     const PlannedStep step = make_program(outline, "1f1b", with_tensor({10, 1000, shared}));
     const Span forward = span_of(step, 0, ActionKind::forward),
@@ -45,8 +46,10 @@ TEST(TensorSums, AreTimeOfTheirPassLatencyAndBytes) {
 
 TEST(TensorSums, OfABlockAreThoseOfItsPasses) {
   Outline outline = equal_stages(1, 2, 1, {}, 2);
-  outline.blocks[0][0].forward_sums = {2, 100}, outline.blocks[1][0].forward_sums = {1, 30};
-  outline.blocks[0][0].backward_sums = {3, 70}, outline.blocks[1][0].backward_sums = {4, 5};
+  outline.blocks[0][0].forward_sums = {2, 100};
+  outline.blocks[1][0].forward_sums = {1, 30};
+  outline.blocks[0][0].backward_sums = {3, 70};
+  outline.blocks[1][0].backward_sums = {4, 5};
   for (const char* schedule : {"1f1b", "zb-h1"}) {
     const Program program = assemble(
         outline, make_order(schedule_named(schedule), {.micro_batches = 2, .micro_batches_of_shard = 2}));
@@ -57,7 +60,10 @@ TEST(TensorSums, OfABlockAreThoseOfItsPasses) {
         EXPECT_EQ(action.sums, 3);
         EXPECT_EQ(action.bytes, 130);
       }
-      if (is_backward(action)) sums += action.sums, bytes += action.bytes;
+      if (is_backward(action)) {
+        sums += action.sums;
+        bytes += action.bytes;
+      }
       if (action.kind == ActionKind::backward_weight) {
         EXPECT_EQ(action.sums, 0) << "what crosses ranks is in the input's half";
       }

@@ -25,7 +25,8 @@ class Diagnosis : public testing::Test {
     MPI_Comm_size(world_.comm, &world_.size);
     Config config = tiny(Style::gpt2, 1, world_.size / 2);
     config.grid = {1, 2, world_.size / 2, 1};
-    config.model.vocabulary = 256, config.model.dropout = config.model.attention_dropout = 0;
+    config.model.vocabulary = 256;
+    config.model.dropout = config.model.attention_dropout = 0;
     config.data.train = {{"synthetic:arithmetic", 1}};
     config = resolve(config);
     worker_.emplace(config, world_);

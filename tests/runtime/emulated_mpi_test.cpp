@@ -58,11 +58,16 @@ namespace {
 Config emulated(int ranks) {
   Config c;
   c.run.dir = "unused";
-  c.model.layers = 4, c.model.width = 64, c.model.heads = 4, c.model.context = 32;
+  c.model.layers = 4;
+  c.model.width = 64;
+  c.model.heads = 4;
+  c.model.context = 32;
   c.data.train = {{"synthetic:arithmetic", 1}};
   c.grid.pipeline = ranks;
-  c.train.batch = 16, c.train.micro_batch = 2;
-  c.device.kind = DeviceKind::emulated, c.device.description = "core";
+  c.train.batch = 16;
+  c.train.micro_batch = 2;
+  c.device.kind = DeviceKind::emulated;
+  c.device.description = "core";
   return c;
 }
 
@@ -88,11 +93,12 @@ double measured_bubble(Worker& worker) {
     std::int64_t busy = 0, from = now_ns(), to = 0;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const auto& times = recorder.times(step, i);
-      if (list[i].queue == Queue::compute) busy += times.end - times.start;
-      from = std::min(from, times.start), to = std::max(to, times.end);
+      if (!is_communication(list[i])) busy += times.end - times.start;
+      from = std::min(from, times.start);
+      to = std::max(to, times.end);
     }
-    MPI_Allreduce(MPI_IN_PLACE, &from, 1, MPI_INT64_T, MPI_MIN,
-                  MPI_COMM_WORLD);  // ranks of one node share their clock
+    // Ranks of one node share their clock.
+    MPI_Allreduce(MPI_IN_PLACE, &from, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &to, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
     bubbles.push_back(1 - static_cast<double>(busy) / static_cast<double>(to - from));
   }
@@ -107,8 +113,11 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
   if (world.size > 4 && !all_layouts()) GTEST_SKIP() << "8 and 16 stages: make test-bubbles";
   for (const ScheduleRow& schedule : rows_of(ScheduleKind{})) {
     Config c = emulated(world.size);
-    c.model.layers = 2 * world.size, c.model.width = 192, c.model.context = 128;  // forward of a stage: 7 ms
-    c.train.micro_batch = 4, c.train.batch = 4 * 2 * world.size;
+    c.model.layers = 2 * world.size;
+    c.model.width = 192;
+    c.model.context = 128;  // forward of a stage: 7 ms
+    c.train.micro_batch = 4;
+    c.train.batch = 4 * 2 * world.size;
     c.schedule.kind = kind_named<ScheduleKind>(schedule.name).value();
     c.schedule.chunks = schedule.has_chunks ? 2 : 1;
     c.trace.steps = 5;
@@ -150,8 +159,10 @@ TEST_F(Emulated, AnyGridRunsWithRealMessagesAndNoMemory) {
         grids.push_back({tensor, data, world.size / (tensor * data), 1});
   for (const Coord& grid : grids) {
     Config c = emulated(grid.pipeline);
-    c.grid.tensor = grid.tensor, c.grid.data = grid.data;
-    c.train.zero = grid.data > 1 ? 1 : 0, c.train.sequence_parallel = grid.tensor > 1;
+    c.grid.tensor = grid.tensor;
+    c.grid.data = grid.data;
+    c.train.zero = grid.data > 1 ? 1 : 0;
+    c.train.sequence_parallel = grid.tensor > 1;
     c.device.description = "instant";
     c = resolve(c);
     Worker worker(c, world);
@@ -207,7 +218,9 @@ TEST_F(Emulated, TensorSumsTakeTheirTime) {
 TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
   if (world.size != 2) GTEST_SKIP();
   Config c = emulated(2);
-  c.model.layers = 2, c.train.micro_batch = 1, c.train.batch = 480;
+  c.model.layers = 2;
+  c.train.micro_batch = 1;
+  c.train.batch = 480;
   c.device.description = "instant";
   c = resolve(c);
   Worker worker(c, world);
@@ -223,8 +236,10 @@ TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
     std::int64_t done = 0, own = 0;
     for (int step = 1; done < 10'000; ++step, done += actions) {
       StepInput& input = worker.load_batch(corpus, 0, worker.layout().micro_batches());
-      input.step = step, input.rate = 1e-3;
-      measure_mpi = true, inside_mpi_ns = mpi_calls = 0;
+      input.step = step;
+      input.rate = 1e-3;
+      measure_mpi = true;
+      inside_mpi_ns = mpi_calls = 0;
       const std::int64_t start = cpu_ns();
       worker.executor().run(worker.training(), input);
       own += cpu_ns() - start - inside_mpi_ns - std::llround(reading * static_cast<double>(mpi_calls));

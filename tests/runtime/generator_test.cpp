@@ -17,7 +17,10 @@ std::vector<Case> cases() {
   std::vector<Case> all{{"gpt2", gpt2_style()}, {"llama", llama_style()}, {"llama bf16", llama_style()}};
   all[2].config.train.precision = Precision::bf16;
   // Weights that disagree with each other: with the usual small ones every logit is near zero.
-  for (Case& c : all) c.config.model.initial_deviation = 0.2, c.config = resolve(c.config);
+  for (Case& c : all) {
+    c.config.model.initial_deviation = 0.2;
+    c.config = resolve(c.config);
+  }
   return all;
 }
 

@@ -35,6 +35,7 @@ Sha256::Digest hash_of(const Config& config, const World& world) {
   outcome.state = worker.state().digest();
   Corpus validation(config.data, Subset::validation, config.model, config.seed);
   std::vector<std::uint64_t> words = outcome.words();
+  words.pop_back();  // the number of targets, which the file was made without
   words.push_back(std::bit_cast<std::uint64_t>(worker.evaluate(validation, 2)));
   Sha256 sha;
   sha.add(reinterpret_cast<const std::byte*>(words.data()), words.size() * sizeof(std::uint64_t));

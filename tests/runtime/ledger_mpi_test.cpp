@@ -19,11 +19,13 @@ World all_ranks() {
 Config wide(Style style, const GridConfig& grid,
             ScheduleKind schedule = ScheduleKind::one_forward_one_backward) {
   Config c = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data), 2);
-  c.model.width = c.reproducible.tensor == 4 ? 256 : 128, c.model.mlp_width = 2 * c.model.width,
+  c.model.width = c.reproducible.tensor == 4 ? 256 : 128;
+  c.model.mlp_width = 2 * c.model.width;
   c.model.heads = 4;
   c.model.key_value_heads = style == Style::llama && c.reproducible.tensor == 2 ? 2 : 4;
   c.grid = grid;
-  c.schedule.kind = schedule, c.schedule.chunks = row_of(schedule).has_chunks ? 2 : 1;
+  c.schedule.kind = schedule;
+  c.schedule.chunks = row_of(schedule).has_chunks ? 2 : 1;
   const int blocks = Sizes(c).last() + 1, chunks = grid.pipeline * c.schedule.chunks;
   for (int i = 1; i < chunks; ++i) c.schedule.cuts.push_back(i * blocks / chunks);
   return c;
@@ -36,11 +38,15 @@ void compare_sums(Worker& worker, const Config& config) {
   const Recorder& recorder = worker.executor().recorder(worker.training());
   std::int64_t calls = 0, bytes = 0, planned_calls = 0, planned_bytes = 0;
   for (const Recorder::Sum& sum : recorder.sums(recorder.held() - 1)) {
-    ++calls, bytes += sum.bytes;
+    ++calls;
+    bytes += sum.bytes;
     EXPECT_LE(sum.start, sum.end);
   }
   for (const Action& action : worker.training().list)
-    if (!is_communication(action)) planned_calls += action.sums, planned_bytes += action.bytes;
+    if (!is_communication(action)) {
+      planned_calls += action.sums;
+      planned_bytes += action.bytes;
+    }
   EXPECT_EQ(calls, sent.calls) << describe(config);
   EXPECT_EQ(bytes, sent.bytes) << describe(config);
   if (config.train.sequence_parallel) return;
@@ -115,20 +121,26 @@ TEST_P(Ledger, IsTheVolumeOfTheFormulasExactly) {
                              ScheduleKind schedule = ScheduleKind::one_forward_one_backward) {
       if ((zero > 0 && grid.data == 1) || (sequence_parallel && grid.tensor == 1)) return;
       Config c = wide(GetParam(), grid, schedule);
-      c.train.precision = precision, c.train.zero = zero, c.train.sequence_parallel = sequence_parallel;
+      c.train.precision = precision;
+      c.train.zero = zero;
+      c.train.sequence_parallel = sequence_parallel;
       c.train.recompute = recomputed ? RecomputeKind::block : RecomputeKind::none;
       compare(c);
       ++cases;
     };
-    try_one(Precision::f32, 0, false), try_one(Precision::bf16, 1, false), try_one(Precision::f32, 2, false);
-    try_one(Precision::bf16, 0, true), try_one(Precision::f32, 1, true),
-        try_one(Precision::bf16, 2, true, true);
-    try_one(Precision::f32, 0, false, true),
-        try_one(Precision::bf16, 0, false, false, ScheduleKind::zero_bubble),
-        try_one(Precision::f32, 1, false, false, ScheduleKind::interleaved);
-    if (grid.data == 1)
-      try_one(Precision::bf16, 0, true, true),
-          try_one(Precision::f32, 0, true, false, ScheduleKind::interleaved);
+    try_one(Precision::f32, 0, false);
+    try_one(Precision::bf16, 1, false);
+    try_one(Precision::f32, 2, false);
+    try_one(Precision::bf16, 0, true);
+    try_one(Precision::f32, 1, true);
+    try_one(Precision::bf16, 2, true, true);
+    try_one(Precision::f32, 0, false, true);
+    try_one(Precision::bf16, 0, false, false, ScheduleKind::zero_bubble);
+    try_one(Precision::f32, 1, false, false, ScheduleKind::interleaved);
+    if (grid.data == 1) {
+      try_one(Precision::bf16, 0, true, true);
+      try_one(Precision::f32, 0, true, false, ScheduleKind::interleaved);
+    }
   }
   if (all_ranks().rank == 0) std::printf("%d steps counted\n", cases);
 }

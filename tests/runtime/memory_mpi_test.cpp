@@ -27,32 +27,51 @@ struct MemoryOfRanks : ::testing::Test {
     };
     if (world.size == 2) {
       add({1, 1, 1, 2}, [](Config&) {});
-      add({1, 1, 1, 2},
-          [](Config& c) { c.train.sequence_parallel = true, c.train.precision = Precision::bf16; });
+      add({1, 1, 1, 2}, [](Config& c) {
+        c.train.sequence_parallel = true;
+        c.train.precision = Precision::bf16;
+      });
       add({1, 1, 2, 1}, [](Config& c) { c.train.zero = 1; });
-      add({1, 1, 2, 1}, [](Config& c) { c.train.zero = 2, c.model.tied = false; });
       add({1, 1, 2, 1}, [](Config& c) {
-        c.reproducible = {2, 4}, c.train.recompute = RecomputeKind::block, c.train.batch = 16;
+        c.train.zero = 2;
+        c.model.tied = false;
+      });
+      add({1, 1, 2, 1}, [](Config& c) {
+        c.reproducible = {2, 4};
+        c.train.recompute = RecomputeKind::block;
+        c.train.batch = 16;
       });
       add({1, 2, 1, 1}, [](Config&) {});
-      add({1, 2, 1, 1},
-          [](Config& c) { c.schedule.kind = ScheduleKind::interleaved, c.schedule.chunks = 2; });
+      add({1, 2, 1, 1}, [](Config& c) {
+        c.schedule.kind = ScheduleKind::interleaved;
+        c.schedule.chunks = 2;
+      });
     } else {
       add({1, 2, 1, 2}, [](Config& c) {
-        c.train.sequence_parallel = true, c.schedule.kind = ScheduleKind::interleaved, c.schedule.chunks = 2;
+        c.train.sequence_parallel = true;
+        c.schedule.kind = ScheduleKind::interleaved;
+        c.schedule.chunks = 2;
       });
       add({1, 1, 2, 2}, [](Config& c) {
-        c.train.zero = 1, c.train.sequence_parallel = true, c.train.precision = Precision::bf16,
+        c.train.zero = 1;
+        c.train.sequence_parallel = true;
+        c.train.precision = Precision::bf16;
         c.model.positions = Positions::rotary;
       });
       add({1, 2, 2, 1}, [](Config& c) {
-        c.train.zero = 2, c.schedule.kind = ScheduleKind::breadth_first, c.schedule.chunks = 2;
+        c.train.zero = 2;
+        c.schedule.kind = ScheduleKind::breadth_first;
+        c.schedule.chunks = 2;
       });
       add({1, 4, 1, 1}, [](Config& c) { c.train.recompute = RecomputeKind::block; });
       add({1, 2, 1, 2}, [](Config& c) {
-        c.model.kind = ModelKind::translator, c.schedule.kind = ScheduleKind::zero_bubble;
+        c.model.kind = ModelKind::translator;
+        c.schedule.kind = ScheduleKind::zero_bubble;
       });
-      add({1, 1, 1, 4}, [](Config& c) { c.train.sequence_parallel = true, c.model.attention_dropout = 0; });
+      add({1, 1, 1, 4}, [](Config& c) {
+        c.train.sequence_parallel = true;
+        c.model.attention_dropout = 0;
+      });
     }
     return all;
   }
@@ -92,7 +111,7 @@ TEST_F(MemoryOfRanks, ARunThatIsGivenExactlyThePredictionFinishes) {
 
 TEST_F(MemoryOfRanks, EveryRankRefusesWhatDoesNotFitOnOneAndThePredictionWasRight) {
   Config config = small_run();
-  config.grid.pipeline = world.size,
+  config.grid.pipeline = world.size;
   config.schedule.cuts = world.size == 2 ? std::vector<int>{2} : std::vector<int>{2, 4, 6};
   config = resolve(config);
   const RunPlan plan = make_run_plan(config);
@@ -117,7 +136,9 @@ TEST_F(MemoryOfRanks, EveryRankRefusesWhatDoesNotFitOnOneAndThePredictionWasRigh
 
 TEST_F(MemoryOfRanks, APredictionWithoutTheRoomForExchangesIsNoticed) {
   Config config = small_run();
-  config.grid.tensor = world.size, config.train.sequence_parallel = true, config.train.micro_batch = 8;
+  config.grid.tensor = world.size;
+  config.train.sequence_parallel = true;
+  config.train.micro_batch = 8;
   config = resolve(config);
   const RunPlan plan = make_run_plan(config);
   RunPlan wrong = plan;

@@ -43,7 +43,8 @@ TEST(PredictedMemory, WithLogicalShardsAndPartialSums) {
 
 TEST(PredictedMemory, OfATranslatorWithWeightGradientsPutOff) {
   Config config = small_run();
-  config.model.kind = ModelKind::translator, config.schedule.kind = ScheduleKind::zero_bubble;
+  config.model.kind = ModelKind::translator;
+  config.schedule.kind = ScheduleKind::zero_bubble;
   expect_as_predicted(config);
 }
 
@@ -96,9 +97,13 @@ TEST(PredictedMemory, IsWhatTheProcessGrowsBy) {
 
 TEST(PredictedMemory, OfABillionParametersTakesNextToNothing) {
   Config config = wide_run();
-  config.model.layers = 20, config.model.width = 2048, config.model.heads = 16, config.model.mlp_width = 8192,
+  config.model.layers = 20;
+  config.model.width = 2048;
+  config.model.heads = 16;
+  config.model.mlp_width = 8192;
   config.model.context = 1024;
-  config.grid = {1, 4, 2, 2}, config.train.batch = 64;
+  config.grid = {1, 4, 2, 2};
+  config.train.batch = 64;
   config = resolve(config);
   const std::int64_t before = high_water_after_reset();
   const RunPlan plan = make_run_plan(config);

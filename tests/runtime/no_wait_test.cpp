@@ -31,7 +31,8 @@ struct LateWorker {
     });
   }
   std::optional<StepScalars> step(Corpus& corpus, int step) {
-    halts.clear(), asked_at.clear();
+    halts.clear();
+    asked_at.clear();
     return worker->step(corpus, step, static_cast<std::int64_t>(step) * worker->config().train.batch, 1e-3);
   }
 };
@@ -40,8 +41,10 @@ std::vector<Config> styles() {
   Config gpt = small_run(), llama = llama_run(), translator = small_run(), shards = small_run();
   gpt.train.clip = 0.5;
   llama.optimizer.kind = OptimizerKind::sgd;
-  translator.model.kind = ModelKind::translator, translator.schedule.kind = ScheduleKind::zero_bubble;
-  shards.reproducible = {4, 4}, shards.train.recompute = RecomputeKind::block;
+  translator.model.kind = ModelKind::translator;
+  translator.schedule.kind = ScheduleKind::zero_bubble;
+  shards.reproducible = {4, 4};
+  shards.train.recompute = RecomputeKind::block;
   std::vector<Config> all;
   for (Config* config : {&gpt, &llama, &translator, &shards}) all.push_back(resolve(*config));
   return all;

@@ -115,11 +115,13 @@ class OpenReceive {
       if (worker_.world().rank != 0) continue;
       MP_CHECK(seen[0].stage == ForwardWatch::Stage::behind, "a step began no receive before its first send");
       if (pair < 0) continue;
-      forwards.push_back(seen[0].seconds), ratios.push_back(seen[0].seconds / seen[1].seconds);
+      forwards.push_back(seen[0].seconds);
+      ratios.push_back(seen[0].seconds / seen[1].seconds);
       result.looks += static_cast<double>(seen[1].looks - seen[0].looks) / pairs;
     }
     if (ratios.empty()) return result;
-    result.milliseconds = median(forwards) * 1e3, result.share = median(ratios);
+    result.milliseconds = median(forwards) * 1e3;
+    result.share = median(ratios);
     result.operation = median(forwards) * 1e6 / static_cast<double>(operations);
     getloadavg(&result.load, 1);
     return result;
@@ -128,7 +130,9 @@ class OpenReceive {
  private:
   static Config make_config(int width) {
     Config config = small_config();
-    config.model.width = width, config.model.context = width, config.model.vocabulary = 64;
+    config.model.width = width;
+    config.model.context = width;
+    config.model.vocabulary = 64;
     config.model.layers = std::max(2, (1 << 17) / (width * width));  // some milliseconds
     config.train.batch = config.train.micro_batch = 1;
     config.grid.pipeline = 2;

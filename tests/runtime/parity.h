@@ -15,28 +15,31 @@ namespace mindpipe {
 /// What a run of some steps leaves behind, in full precision: equal on every layout, or something is wrong.
 struct Outcome {
   std::vector<double> losses, norms;
-  double evaluation = 0;
-  Sha256::Digest state{};  ///< of all weights and optimizer state
+  double evaluation = 0;       ///< the sum of its losses
+  std::int64_t evaluated = 0;  ///< targets that it counted
+  Sha256::Digest state{};      ///< of all weights and optimizer state
 
   static constexpr std::size_t digest_words = sizeof(Sha256::Digest) / sizeof(std::uint64_t);
-  static std::size_t words_of(int steps) { return digest_words + 1 + 2 * static_cast<std::size_t>(steps); }
+  static std::size_t words_of(int steps) { return digest_words + 2 + 2 * static_cast<std::size_t>(steps); }
   std::vector<std::uint64_t> words() const {
     const auto digest = std::bit_cast<std::array<std::uint64_t, digest_words>>(state);
     std::vector<std::uint64_t> all(digest.begin(), digest.end());
     all.push_back(std::bit_cast<std::uint64_t>(evaluation));
     for (double x : losses) all.push_back(std::bit_cast<std::uint64_t>(x));
     for (double x : norms) all.push_back(std::bit_cast<std::uint64_t>(x));
+    all.push_back(static_cast<std::uint64_t>(evaluated));
     return all;
   }
   static Outcome from(const std::vector<std::uint64_t>& words) {
     Outcome outcome;
     std::memcpy(outcome.state.data(), words.data(), outcome.state.size());
     outcome.evaluation = std::bit_cast<double>(words[digest_words]);
-    const std::size_t before = digest_words + 1, steps = (words.size() - before) / 2;
+    const std::size_t before = digest_words + 1, steps = (words.size() - before - 1) / 2;
     for (std::size_t i = 0; i < steps; ++i) {
       outcome.losses.push_back(std::bit_cast<double>(words[before + i]));
       outcome.norms.push_back(std::bit_cast<double>(words[before + steps + i]));
     }
+    outcome.evaluated = static_cast<std::int64_t>(words.back());
     return outcome;
   }
 };
@@ -54,6 +57,8 @@ inline std::string difference(const Outcome& got, const Outcome& wanted) {
   }
   if (!same(got.evaluation, wanted.evaluation))
     return fmt::format("evaluation: {} and not {}", got.evaluation, wanted.evaluation);
+  if (got.evaluated != wanted.evaluated)
+    return fmt::format("evaluation: {} targets and not {}", got.evaluated, wanted.evaluated);
   if (got.state != wanted.state)
     return fmt::format("SHA-256 of weights and state: {} and not {}", to_string(got.state),
                        to_string(wanted.state));
@@ -103,7 +108,8 @@ class Feed {
       for (auto tensor :
            {&StepInput::tokens, &StepInput::targets, &StepInput::source, &StepInput::source_lengths})
         if (drawn_.*tensor) device_->upload((drawn_.*tensor).data, input_.*tensor);
-    input_.step = step, input_.rate = 0.01 / (1 + step);
+    input_.step = step;
+    input_.rate = 0.01 / (1 + step);
     return input_;
   }
 
@@ -147,7 +153,9 @@ inline void train_some(Worker& worker, int steps, Outcome& outcome,
   keep(worker.remaining());
   const StepInput& input = feed.at(steps);
   const std::optional<StepScalars> at_once = worker.executor().run(worker.evaluation(), input);
-  outcome.evaluation = (at_once ? *at_once : worker.evaluation().answers.oldest().value()).loss;
+  const StepScalars scalars = at_once ? *at_once : worker.evaluation().answers.oldest().value();
+  outcome.evaluation = scalars.loss;
+  outcome.evaluated = scalars.valid;
 }
 
 /// More ranks than processors, and hardly anything to compute: who waits gives way at once.
@@ -196,14 +204,21 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   c.model.vocabulary = 101;
   c.model.context = three ? 24 : 16;
   c.data.sequence = three ? 12 : 16;
-  c.model.dropout = 0.1, c.model.attention_dropout = 0.2;
+  c.model.dropout = 0.1;
+  c.model.attention_dropout = 0.2;
   c.model.initial_deviation = 0.2;
-  if (style == Style::llama)
-    c.model.positions = Positions::rotary, c.model.norm = ModelNorm::rms, c.model.mlp = MlpKind::swiglu,
-    c.model.bias = false, c.model.tied = false;
+  if (style == Style::llama) {
+    c.model.positions = Positions::rotary;
+    c.model.norm = ModelNorm::rms;
+    c.model.mlp = MlpKind::swiglu;
+    c.model.bias = false;
+    c.model.tied = false;
+  }
   c.reproducible = {tensor, data};
-  c.train.micro_batch = 2, c.train.batch = 2 * of_shard * data;
-  c.train.clip = 0.5, c.train.label_smoothing = 0.1;
+  c.train.micro_batch = 2;
+  c.train.batch = 2 * of_shard * data;
+  c.train.clip = 0.5;
+  c.train.label_smoothing = 0.1;
   c.device.kind = device_of_tests();
   if (c.device.kind == DeviceKind::cuda)
     c.model.width = 8 * c.model.heads;  // what its libraries take, and need not leave to our own kernels

@@ -77,7 +77,8 @@ inline Config config_of(const Choice& choice, int ranks) {
                   logical_shards(grid.data, choice[shards_at]), choice[accumulation_at] == 0 ? 1 : 3,
                   std::max(8, all));
   c.grid = grid;
-  c.schedule.kind = schedule, c.schedule.chunks = chunks;
+  c.schedule.kind = schedule;
+  c.schedule.chunks = chunks;
   if (choice[cuts_at] == 1)
     for (int i = 1; i < all; ++i) c.schedule.cuts.push_back(i);
   c.train.precision = choice[precision_at] == 0 ? Precision::f32 : Precision::bf16;
@@ -94,7 +95,9 @@ inline Config config_of(const Choice& choice, int ranks) {
 inline Config alone(Config c) {
   c.grid = {};
   c.schedule = {};
-  c.train.zero = 0, c.train.sequence_parallel = false, c.train.recompute = RecomputeKind::none;
+  c.train.zero = 0;
+  c.train.sequence_parallel = false;
+  c.train.recompute = RecomputeKind::none;
   return resolve(c);
 }
 
@@ -126,8 +129,10 @@ inline std::vector<Choice> all_choices(int ranks) {
   for_each_choice<dimensions>(options, [&](Choice c) {
     std::size_t turn = (chosen.size() * 0xD1B54A32D192ED03u >> 40) % 24;
     do {
-      c[shards_at] = static_cast<int>(turn % 3), c[cuts_at] = static_cast<int>(turn / 3 % 2),
-      c[accumulation_at] = static_cast<int>(turn / 6 % 2), c[optimizer_at] = static_cast<int>(turn / 12 % 2);
+      c[shards_at] = static_cast<int>(turn % 3);
+      c[cuts_at] = static_cast<int>(turn / 3 % 2);
+      c[accumulation_at] = static_cast<int>(turn / 6 % 2);
+      c[optimizer_at] = static_cast<int>(turn / 12 % 2);
       ++turn;
     } while (!is_possible(c, ranks));
     chosen.push_back(c);

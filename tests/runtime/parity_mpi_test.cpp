@@ -174,7 +174,8 @@ void compare(const std::vector<Config>& tried, std::size_t left_out, int steps, 
     const std::string different = difference(got, references.of(config));
     EXPECT_TRUE(learns) << describe(config);
     EXPECT_EQ(different, "") << describe(config);
-    ++done, failed += on_all_ranks(learns && different.empty()) ? 0 : 1;
+    ++done;
+    failed += on_all_ranks(learns && different.empty()) ? 0 : 1;
     if (world.rank == 0) progress.show(done, failed);
   }
   if (world.rank == 0)
@@ -220,7 +221,8 @@ Outcome outcome_from_a_corpus(const Config& config, const World& world, int step
     const auto at_once =
         worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 0.01);
     const StepScalars scalars = at_once ? *at_once : worker.remaining().value();
-    outcome.losses.push_back(scalars.loss), outcome.norms.push_back(scalars.gradient_norm);
+    outcome.losses.push_back(scalars.loss);
+    outcome.norms.push_back(scalars.gradient_norm);
     outcome.evaluation = worker.evaluate(validation, 2);
   }
   outcome.state = worker.state().digest();
@@ -247,13 +249,13 @@ TEST(Parity, LargeAndLongCasesAreNoException) {
     for (Style style : {Style::gpt2, Style::translator}) {
       Config large = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data));
       large.grid = grid;
-      large.model.vocabulary = style == Style::gpt2 ? 40001 : 1031,
+      large.model.vocabulary = style == Style::gpt2 ? 40001 : 1031;
       large.train.zero = style == Style::gpt2 ? 2 : 1;
       configs.push_back(resolve(large));
       Config lengthy = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data), 2);
       lengthy.grid = grid;
       lengthy.model.context = lengthy.data.sequence = 168;
-      lengthy.train.sequence_parallel = style == Style::gpt2,
+      lengthy.train.sequence_parallel = style == Style::gpt2;
       lengthy.train.precision = style == Style::gpt2 ? Precision::bf16 : Precision::f32;
       lengthy.optimizer.kind = OptimizerKind::sgd;
       configs.push_back(resolve(lengthy));

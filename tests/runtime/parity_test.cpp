@@ -30,9 +30,12 @@ Config plain_config(const PlainChoice& choice) {
   c.train.batch = c.train.micro_batch * micro_batches * data_shards;
   c.train.precision = choice[plain_precision] == 0 ? Precision::f32 : Precision::bf16;
   c.optimizer.kind = choice[plain_optimizer] == 0 ? OptimizerKind::adamw : OptimizerKind::sgd;
-  c.optimizer.momentum = choice[plain_optimizer] == 1 ? 0 : 0.9,
+  c.optimizer.momentum = choice[plain_optimizer] == 1 ? 0 : 0.9;
   c.optimizer.nesterov = choice[plain_optimizer] == 3;
-  if (choice[plain_clip] == 1) c.train.clip = 0, c.train.label_smoothing = 0;
+  if (choice[plain_clip] == 1) {
+    c.train.clip = 0;
+    c.train.label_smoothing = 0;
+  }
   return resolve(c);
 }
 
@@ -63,7 +66,9 @@ TEST(Parity, AnotherSeedOrClipOrShardGivesOtherBits) {
   const Outcome outcome = outcome_of(config, {}, 2);
   EXPECT_EQ(difference(outcome_of(config, {}, 2), outcome), "");
   Config seed = config, clip = config, shards = config;
-  seed.seed = 12, clip.train.clip = 0.4, shards.reproducible.tensor = 1;
+  seed.seed = 12;
+  clip.train.clip = 0.4;
+  shards.reproducible.tensor = 1;
   for (const Config& other : {seed, clip, shards})
     EXPECT_NE(outcome_of(resolve(other), {}, 2).state, outcome.state);
 }

@@ -30,7 +30,9 @@ class PlainLoop {
       unit->allocate_gradients(memory_);
       State& state = states_.emplace_back();
       const std::size_t count = unit->flat_count();
-      state.master.resize(count), state.m.resize(count), state.v.resize(count);
+      state.master.resize(count);
+      state.m.resize(count);
+      state.v.resize(count);
       initial_values(*unit, config.seed, 1, {0, unit->flat_count()}, state.master.data());
       round_values(*unit, state);
     }
@@ -44,6 +46,7 @@ class PlainLoop {
     for (int shard = 0; shard < layout_.data_shards; ++shard)
       sums.push_back({pass_of_shard(input, shard, false)});
     outcome.evaluation = tree(sums)[0];
+    outcome.evaluated = input.valid;
     outcome.state = digest();
     return outcome;
   }

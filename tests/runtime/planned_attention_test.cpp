@@ -11,12 +11,14 @@ namespace {
 /// A run of this style with attention that a GPU's library would plan.
 Config planned_run(Style style, double attention_dropout, RecomputeKind recompute, int tensor) {
   Config config = tiny(style, tensor, 2);
-  config.model.width = 64, config.model.heads = 8;
+  config.model.width = 64;
+  config.model.heads = 8;
   config.model.key_value_heads = style == Style::llama ? 4 : 0;
   config.model.vocabulary = 128;
   config.model.attention_dropout = attention_dropout;
   config.data.train = {{"synthetic:arithmetic", 1}};
-  config.train.precision = Precision::bf16, config.train.recompute = recompute;
+  config.train.precision = Precision::bf16;
+  config.train.recompute = recompute;
   return config;
 }
 
@@ -27,7 +29,8 @@ RunPlan plan_for_gpu(Config config, Purpose purpose) {
 
 /// What the run asks for, step by step, of a device that does not compute.
 std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
-  config.device.kind = DeviceKind::emulated, config.device.description = "instant";
+  config.device.kind = DeviceKind::emulated;
+  config.device.description = "instant";
   config = resolve(config);
   const auto asked = make_gpu_workspace();
   Worker worker(config, {}, make_run_plan(config, purpose),

@@ -66,10 +66,16 @@ inline void train_a_little(Worker& worker, int steps = 3) {
 inline Config small_run() {
   Config config;
   config.run.dir = "unused";
-  config.model.layers = 4, config.model.width = 128, config.model.mlp_width = 256, config.model.heads = 4,
-  config.model.context = 64, config.model.vocabulary = 300;
+  config.model.layers = 4;
+  config.model.width = 128;
+  config.model.mlp_width = 256;
+  config.model.heads = 4;
+  config.model.context = 64;
+  config.model.vocabulary = 300;
   config.data.train = {{"synthetic:arithmetic", 1}};
-  config.train.batch = 8, config.train.micro_batch = 2, config.train.steps = 3;
+  config.train.batch = 8;
+  config.train.micro_batch = 2;
+  config.train.steps = 3;
   config.model.dropout = config.model.attention_dropout = 0.1;
   config.device.threads = 1;
   return config;
@@ -77,9 +83,13 @@ inline Config small_run() {
 
 inline Config llama_run() {
   Config config = small_run();
-  config.model.positions = Positions::rotary, config.model.norm = ModelNorm::rms,
-  config.model.mlp = MlpKind::swiglu, config.model.bias = false, config.model.tied = false;
-  config.model.key_value_heads = 2, config.train.precision = Precision::bf16;
+  config.model.positions = Positions::rotary;
+  config.model.norm = ModelNorm::rms;
+  config.model.mlp = MlpKind::swiglu;
+  config.model.bias = false;
+  config.model.tied = false;
+  config.model.key_value_heads = 2;
+  config.train.precision = Precision::bf16;
   return config;
 }
 

@@ -47,12 +47,15 @@ inline RecorderCost recorder_cost(int steps) {
     const double between = processor_seconds();
     for (std::size_t again = 0; again < held; ++again) {  // else it would be too short beside the clock
       recorder.begin_step(step);
-      for (int action = 0; action < cost.actions; ++action)
-        recorder.start(action, now_ns()), recorder.end(action, now_ns());
+      for (int action = 0; action < cost.actions; ++action) {
+        recorder.start(action, now_ns());
+        recorder.end(action, now_ns());
+      }
     }
-    run.push_back(between - start), recorded.push_back((processor_seconds() - between) / held);
+    run.push_back(between - start);
+    recorded.push_back((processor_seconds() - between) / held);
   }
-  cost.action_ns = median(run) / cost.actions * 1e9,
+  cost.action_ns = median(run) / cost.actions * 1e9;
   cost.recording_ns = median(recorded) / cost.actions * 1e9;
   return cost;
 }

@@ -13,9 +13,14 @@ namespace mindpipe {
 inline Config small_config() {
   Config config;
   config.seed = 5;
-  config.model.layers = 2, config.model.width = 48, config.model.heads = 4;
-  config.model.context = 24, config.model.vocabulary = 101;
-  config.train.batch = 6, config.train.micro_batch = 2, config.train.steps = 20;
+  config.model.layers = 2;
+  config.model.width = 48;
+  config.model.heads = 4;
+  config.model.context = 24;
+  config.model.vocabulary = 101;
+  config.train.batch = 6;
+  config.train.micro_batch = 2;
+  config.train.steps = 20;
   config.device.threads = 1;
   return config;
 }
@@ -26,9 +31,12 @@ inline Config gpt2_style() { return small_config(); }
 /// Rotary positions, RMS norm, SwiGLU, no biases, a head of its own, two queries to each key.
 inline Config llama_style() {
   Config config = small_config();
-  config.model.positions = Positions::rotary, config.model.norm = ModelNorm::rms,
+  config.model.positions = Positions::rotary;
+  config.model.norm = ModelNorm::rms;
   config.model.mlp = MlpKind::swiglu;
-  config.model.bias = false, config.model.tied = false, config.model.key_value_heads = 2,
+  config.model.bias = false;
+  config.model.tied = false;
+  config.model.key_value_heads = 2;
   config.model.mlp_width = 112;
   return config;
 }
@@ -79,7 +87,8 @@ class Feeder {
     worker_.backend().upload(targets, input_.targets);
     input_.valid =
         std::count_if(targets, targets + batches_.per_step(), [](std::int32_t t) { return t >= 0; });
-    input_.step = step, input_.rate = rate;
+    input_.step = step;
+    input_.rate = rate;
     return input_;
   }
 

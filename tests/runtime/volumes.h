@@ -35,7 +35,8 @@ class Sizes {
     const ModelConfig& m = c.model;
     const std::int64_t unit = 64 * c.reproducible.tensor, rows = (m.vocabulary + unit - 1) / unit * unit,
                        table = rows * h_;
-    heads_ = m.width / m.heads, inner_ = m.mlp_width,
+    heads_ = m.width / m.heads;
+    inner_ = m.mlp_width;
     inner_rows_ = (m.mlp == MlpKind::swiglu ? 2 : 1) * inner_;
     if (row_of(m.kind).has_source) {
       translator(m.context);
@@ -43,7 +44,10 @@ class Sizes {
       return;
     }
     end(m.positions == Positions::learned ? m.context : 0, false);
-    for (int i = 0; i < layers_; ++i) attention(heads_ * m.key_value_heads), mlp();
+    for (int i = 0; i < layers_; ++i) {
+      attention(heads_ * m.key_value_heads);
+      mlp();
+    }
     end(0, true);
     if (m.tied) tables = {{table, {0, last()}}};
     else tables = {{table, {0}}, {table, {last()}}};
@@ -78,27 +82,42 @@ class Sizes {
   }
   void attention(std::int64_t key_width) {
     blocks.push_back({{}, {}, 4, 2});
-    norm(), product(h_ + 2 * key_width), closing_product(h_);
+    norm();
+    product(h_ + 2 * key_width);
+    closing_product(h_);
   }
   /// Sums its output, the gradient of its queries and that of the memory; where the sequence is cut, its
   /// forward gathers two inputs and its backward but one.
   void cross_attention() {
     blocks.push_back({{}, {}, 6, sequence_parallel_ ? 3 : 2});
-    norm(), product(h_), product(2 * h_), closing_product(h_);
+    norm();
+    product(h_);
+    product(2 * h_);
+    closing_product(h_);
   }
   void mlp() {
     blocks.push_back({{}, {}, 4, 2});
-    norm(), product(inner_rows_), closing_product(inner_);
+    norm();
+    product(inner_rows_);
+    closing_product(inner_);
   }
 
   /// Embedding, (attention, MLP) x layers, bridge, (attention, cross attention, MLP) x layers, head.
   void translator(std::int64_t context) {
     end(context, false);
-    for (int i = 0; i < layers_; ++i) attention(h_), mlp();
+    for (int i = 0; i < layers_; ++i) {
+      attention(h_);
+      mlp();
+    }
     end(context, true);
-    for (int i = 0; i < layers_; ++i) attention(h_), cross_attention(), mlp();
+    for (int i = 0; i < layers_; ++i) {
+      attention(h_);
+      cross_attention();
+      mlp();
+    }
     end(0, true);
-    first_reader = 2 * layers_ + 2, last_reader = last() - 2;
+    first_reader = 2 * layers_ + 2;
+    last_reader = last() - 2;
   }
 
   bool bias_, sequence_parallel_;
@@ -123,74 +142,102 @@ inline std::int64_t bytes_of_scalars(std::int64_t n, std::int64_t ranks, std::in
   return 8 * (n - own + (ranks - 1) * own);
 }
 
-/// Bytes that the rank at `here` sends in a step, by the formulas. `c` names its cuts.
-inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
-  const Sizes sizes(c);
-  const std::int64_t p = c.grid.pipeline, d = c.grid.data, t = c.grid.tensor, shards = c.reproducible.tensor;
-  const std::int64_t h = c.model.width, e = c.train.precision == Precision::bf16 ? 2 : 4, zero = c.train.zero,
-                     f32 = 4;
-  const std::int64_t tokens = c.train.micro_batch * c.data.sequence, activation = tokens * h,
-                     micro_batches = c.train.batch / c.train.micro_batch / d;
-  const bool sequence = c.train.sequence_parallel, recomputed = c.train.recompute == RecomputeKind::block;
-  const auto rank_of = [&](int block) {
-    return (std::upper_bound(c.schedule.cuts.begin(), c.schedule.cuts.end(), block) -
-            c.schedule.cuts.begin()) %
-           p;
-  };
-  const auto chunks = [&](std::int64_t elements) {
+/// The pipeline rank that runs a block. `c` names its cuts.
+inline std::int64_t stage_of(const Config& c, int block) {
+  return (std::upper_bound(c.schedule.cuts.begin(), c.schedule.cuts.end(), block) - c.schedule.cuts.begin()) %
+         c.grid.pipeline;
+}
+
+/// What one rank holds of a model.
+struct Holding {
+  std::int64_t reduced = 0, gathered = 0;  ///< elements of gradients summed, of values gathered, over data
+  std::int64_t squares = 0;                ///< chunks of statistics
+  std::int64_t whole = 0;                  ///< elements that every tensor rank holds
+  std::int64_t tied = 0;                   ///< elements of a tied table's gradients for other stages
+  std::int64_t halves = 0;  ///< gathers and scatters of an activation for a micro-batch, replayed ones too
+};
+inline Holding held_by(const Config& c, const Coord& here, const Sizes& sizes) {
+  const std::int64_t t = c.grid.tensor, shards = c.reproducible.tensor;
+  const bool recomputed = c.train.recompute == RecomputeKind::block;
+  const auto chunks = [](std::int64_t elements) {
     return (elements + statistics_chunk - 1) / statistics_chunk;
   };
-
-  // Of this rank: elements of gradients that are summed and of values that are gathered, over data; chunks of
-  // statistics; elements that every tensor rank holds; a tied table's gradients for other stages.
-  std::int64_t reduced = 0, gathered = 0, squares = 0, whole = 0, tied = 0, halves = 0;
+  Holding held;
   for (int i = 0; i <= sizes.last(); ++i) {
-    if (rank_of(i) != here.pipeline) continue;
+    if (stage_of(c, i) != here.pipeline) continue;
     const Sizes::Block& block = sizes.blocks[i];
-    halves += block.halves + (recomputed ? block.replayed : 0);
-    for (std::int64_t n : block.cut)
-      reduced += n / t, gathered += n / t, squares += shards / t * chunks(n / shards);
-    for (std::int64_t n : block.whole) whole += n, reduced += n, gathered += n, squares += chunks(n);
+    held.halves += block.halves + (recomputed ? block.replayed : 0);
+    for (std::int64_t n : block.cut) {
+      held.reduced += n / t;
+      held.gathered += n / t;
+      held.squares += shards / t * chunks(n / shards);
+    }
+    for (std::int64_t n : block.whole) {
+      held.whole += n;
+      held.reduced += n;
+      held.gathered += n;
+      held.squares += chunks(n);
+    }
   }
   for (const Sizes::Table& table : sizes.tables) {
     std::set<std::int64_t> homes;
-    for (int block : table.blocks) homes.insert(rank_of(block));
+    for (int block : table.blocks) homes.insert(stage_of(c, block));
     const std::int64_t uses = std::count_if(table.blocks.begin(), table.blocks.end(),
-                                            [&](int b) { return rank_of(b) == here.pipeline; });
+                                            [&](int b) { return stage_of(c, b) == here.pipeline; });
     if (uses == 0) continue;
-    reduced += uses * table.elements / t, gathered += table.elements / t,
-        squares += shards / t * chunks(table.elements / shards);
-    tied += uses * (static_cast<std::int64_t>(homes.size()) - 1) * table.elements / t;
+    held.reduced += uses * table.elements / t;
+    held.gathered += table.elements / t;
+    held.squares += shards / t * chunks(table.elements / shards);
+    held.tied += uses * (static_cast<std::int64_t>(homes.size()) - 1) * table.elements / t;
   }
+  return held;
+}
+
+/// Bytes that the rank at `here` sends over the cuts beside it for each element of an activation: an
+/// activation forth and its gradient back, and an encoder's memory, whose gradient is f32 on the wire too.
+inline std::int64_t crossing_the_cuts(const Config& c, const Coord& here, const Sizes& sizes) {
+  const std::int64_t element = c.train.precision == Precision::bf16 ? 2 : 4, f32 = 4;
+  std::int64_t crossing = 0;
+  for (int cut : c.schedule.cuts) {
+    const std::int64_t from = stage_of(c, cut - 1), to = stage_of(c, cut);
+    if (from == to) continue;
+    const bool memory = cut >= sizes.first_reader && cut <= sizes.last_reader;
+    if (from == here.pipeline) crossing += element + (memory ? element : 0);
+    if (to == here.pipeline) crossing += element + (memory ? f32 : 0);
+  }
+  return crossing;
+}
+
+/// Bytes that the rank at `here` sends in a step, by the formulas. `c` names its cuts.
+inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
+  const Sizes sizes(c);
+  const Holding held = held_by(c, here, sizes);
+  const std::int64_t p = c.grid.pipeline, d = c.grid.data, t = c.grid.tensor;
+  const std::int64_t e = c.train.precision == Precision::bf16 ? 2 : 4, zero = c.train.zero, f32 = 4;
+  const std::int64_t tokens = c.train.micro_batch * c.data.sequence, activation = tokens * c.model.width,
+                     micro_batches = c.train.batch / c.train.micro_batch / d;
+  const bool sequence = c.train.sequence_parallel;
 
   TrafficLines lines;
   // A gather sends each rank's part to t - 1 others, as a scatter does; the softmax adds a maximum and three
   // sums of every token, f32.
-  const std::int64_t softmax = rank_of(sizes.last()) == here.pipeline ? 2 * 4 * f32 * tokens : 0;
+  const std::int64_t softmax = stage_of(c, sizes.last()) == here.pipeline ? 2 * 4 * f32 * tokens : 0;
   std::int64_t& sums = lines[{Axis::tensor, TrafficClass::tensor}].bytes;
-  sums = micro_batches * (t - 1) * (halves * e * activation + softmax) / t;
+  sums = micro_batches * (t - 1) * (held.halves * e * activation + softmax) / t;
   // Where the sequence is cut, what sees rows only is summed once for each logical data shard.
-  if (sequence) sums += c.reproducible.data / d * 2 * (t - 1) * f32 * whole / t;
-  std::int64_t crossing =
-      0;  // an activation forth and its gradient back, and a memory whose gradient is f32 on the wire too
-  for (int cut : c.schedule.cuts) {
-    const std::int64_t from = rank_of(cut - 1), to = rank_of(cut);
-    if (from == to) continue;
-    const bool memory = cut >= sizes.first_reader && cut <= sizes.last_reader;
-    if (from == here.pipeline) crossing += e * activation + (memory ? e * activation : 0);
-    if (to == here.pipeline) crossing += e * activation + (memory ? f32 * activation : 0);
-  }
-  lines[{Axis::pipeline, TrafficClass::pipeline}] = {micro_batches * crossing / (sequence ? t : 1)};
-  lines[{Axis::pipeline, TrafficClass::gradients}] = {f32 * tied, zero > 0};
+  if (sequence) sums += c.reproducible.data / d * 2 * (t - 1) * f32 * held.whole / t;
+  lines[{Axis::pipeline, TrafficClass::pipeline}] = {micro_batches * crossing_the_cuts(c, here, sizes) *
+                                                     activation / (sequence ? t : 1)};
+  lines[{Axis::pipeline, TrafficClass::gradients}] = {f32 * held.tied, zero > 0};
   // Of two replicas that keep nothing apart each sends as much as the other, however the pieces are cut.
   const bool alike = zero == 0 && d <= 2;
   lines[{Axis::data, TrafficClass::gradients}] = {
-      (zero > 0 ? 1 : 2) * (d - 1) * f32 * reduced / (alike ? d : 1), !alike};
-  lines[{Axis::data, TrafficClass::values}] = {zero > 0 ? (d - 1) * e * gathered : 0, true};
+      (zero > 0 ? 1 : 2) * (d - 1) * f32 * held.reduced / (alike ? d : 1), !alike};
+  lines[{Axis::data, TrafficClass::values}] = {zero > 0 ? (d - 1) * e * held.gathered : 0, true};
   // Loss and valid tokens; where gradients are cut among the replicas, the squares of all chunks of
   // statistics.
-  lines[{Axis::data, TrafficClass::scalars}] = {2 * bytes_of_scalars(1, d, here.data) +
-                                                (zero > 0 ? bytes_of_scalars(squares, d, here.data) : 0)};
+  lines[{Axis::data, TrafficClass::scalars}] = {
+      2 * bytes_of_scalars(1, d, here.data) + (zero > 0 ? bytes_of_scalars(held.squares, d, here.data) : 0)};
   lines[{Axis::tensor, TrafficClass::scalars}] = {bytes_of_scalars(sizes.tensors(), t, here.tensor)};
   lines[{Axis::pipeline, TrafficClass::scalars}] = {bytes_of_scalars(1 + sizes.tensors(), p, here.pipeline)};
   return lines;

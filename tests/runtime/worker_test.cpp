@@ -10,7 +10,8 @@ namespace {
 Config trained_on_sums(Config config) {
   config.model.vocabulary = 128;
   config.data.train = {{"synthetic:arithmetic", 1}};
-  config.model.dropout = 0.1, config.model.attention_dropout = 0.1;
+  config.model.dropout = 0.1;
+  config.model.attention_dropout = 0.1;
   return resolve(config);
 }
 
@@ -28,7 +29,8 @@ History history_of(const Config& config, int steps = 4) {
   for (int step = 0; step < steps; ++step) {
     const StepScalars scalars =
         worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-2).value();
-    history.losses.push_back(scalars.loss), history.norms.push_back(scalars.gradient_norm);
+    history.losses.push_back(scalars.loss);
+    history.norms.push_back(scalars.gradient_norm);
   }
   history.state = worker.state().digest();
   return history;

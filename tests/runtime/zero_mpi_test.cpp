@@ -17,9 +17,12 @@ struct Zero : ::testing::Test {
   /// of statistics.
   Config wide(ScheduleKind schedule, int chunks, int of_shard) const {
     Config c = tiny(Style::llama, 1, 2, of_shard, 10);
-    c.model.width = 128, c.model.mlp_width = 256, c.model.heads = 4;
+    c.model.width = 128;
+    c.model.mlp_width = 256;
+    c.model.heads = 4;
     c.grid = {1, world.size / 2, 2, 1};
-    c.schedule.kind = schedule, c.schedule.chunks = chunks;
+    c.schedule.kind = schedule;
+    c.schedule.chunks = chunks;
     return c;
   }
 };
@@ -60,7 +63,8 @@ TEST_F(Zero, ShardedGradientsTakeWhatThePlanSaysAndLessThanWholeOnes) {
 
 TEST_F(Zero, OneReplicaShardsNothing) {
   Config c = wide(ScheduleKind::one_forward_one_backward, 1, 1);
-  c.grid.data = 1, c.grid.pipeline = world.size;
+  c.grid.data = 1;
+  c.grid.pipeline = world.size;
   c.train.zero = 2;
   const RunPlan sharded = make_run_plan(resolve(c));
   c.train.zero = 0;

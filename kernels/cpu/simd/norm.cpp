@@ -165,7 +165,8 @@ void backward_parameters(const void* dy, const void* x, const void* statistics, 
     const int64_t cols = shape.cols;
     const T *d = static_cast<const T*>(dy) + row * cols, *in = static_cast<const T*>(x) + row * cols;
     const Wide<T>* s = static_cast<const Wide<T>*>(statistics) + 2 * row;
-    Wide<T>*gain = static_cast<Wide<T>*>(dgain) + part * cols, *offset = static_cast<Wide<T>*>(doffset);
+    Wide<T>* gain = static_cast<Wide<T>*>(dgain) + part * cols;
+    Wide<T>* offset = static_cast<Wide<T>*>(doffset);
     if (offset != nullptr) {
       offset += part * cols;
       for_strips<T>(first, last, [&](int64_t j, auto strip, auto ending) {

@@ -26,7 +26,9 @@ TEST_F(Cuda, CountsWhatIsNotFinite) {
     for (std::int64_t n : {1, 5000}) {
       Operand x = Operand::random({n}, dtype, "x", 1, skew);
       EXPECT_EQ(pairing().gpu->count_not_finite(Mirror(pairing(), x, skew).device()), 0);
-      x.set(0, INFINITY), x.set(n - 1, -INFINITY), x.set(n / 2, INFINITY);
+      x.set(0, INFINITY);
+      x.set(n - 1, -INFINITY);
+      x.set(n / 2, INFINITY);
       EXPECT_EQ(pairing().gpu->count_not_finite(Mirror(pairing(), x, skew).device()), n == 1 ? 1 : 3);
       x.set(n - 1, std::nan(""));
       EXPECT_EQ(pairing().gpu->count_not_finite(Mirror(pairing(), x, skew).device()), n == 1 ? 1 : 3);
@@ -93,7 +95,8 @@ TEST_F(Cuda, AddsSpansInOrderAndDecidesAsTheCpuDoes) {
     for (const auto& [loss, squares, valid] :
          {std::tuple{96.0, 36.0, 32.0}, {90.0, 1e-3, 64.0}, {1.0, std::nan(""), 64.0}, {0.0, 0.0, 0.0}}) {
       Operand numbers({2}, DType::f64);
-      numbers.set(0, loss), numbers.set(1, squares);
+      numbers.set(0, loss);
+      numbers.set(1, squares);
       const Mirror sums(pairing(), numbers);
       on_both(pairing(), {&decision}, 1, [&](Backend& backend, auto of) {
         backend.clip_and_scale(

@@ -143,7 +143,8 @@ cudaError_t enqueue(const cudaLaunchConfig_t& config, std::function<void()> body
                     threads.x % 32 == 0 && threads.y == 1 && threads.z == 1;
   if (!fits) return refuse();
   put(config.stream, [=] {
-    gridDim = blocks, blockDim = threads;
+    gridDim = blocks;
+    blockDim = threads;
     const std::uint64_t count = std::uint64_t{blocks.x} * blocks.y * blocks.z;
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t b = backwards ? count - 1 - i : i;
