@@ -199,6 +199,9 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
   UnitCost cost;
   cost.values = unit.value_bytes();
   cost.gradients = gradients;
+  const auto cuts = part_cuts(unit, layout_.grid.data);
+  for (int part = 0; part < layout_.grid.data; ++part)
+    cost.part = std::max(cost.part, 4 * (cuts[part + 1] - cuts[part]));
   cost.sequence_parts = accumulators - gradients * (1 + unit.levels());
   cost.state = gradients * (std::ssize(config_.optimizer.moments()) + (unit.dtype() == DType::bf16 ? 1 : 0));
   cost.clear =

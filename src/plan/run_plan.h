@@ -30,8 +30,8 @@ enum class Purpose : std::uint8_t { training, reading };
 struct RunPlan {
   Purpose purpose = Purpose::training;
   Outline outline;
-  PlannedStep training;              ///< a step; empty where the purpose is reading
-  PlannedStep evaluation;            ///< of one batch
+  PlannedStep training;    ///< a step; empty where the purpose is reading
+  PlannedStep evaluation;  ///< of one batch
   /// How long the run's work, a step or else an evaluation, should take.
   const Timeline& expected() const { return (purpose == Purpose::training ? training : evaluation).expected; }
   std::vector<RankFootprint> rooms;  ///< of each pipeline rank

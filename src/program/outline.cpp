@@ -62,6 +62,10 @@ std::vector<int> Outline::units_of_rank(int rank) const {
   return local;
 }
 
+std::int64_t Outline::part_bytes(int unit) const {
+  return units[unit].part > 0 ? units[unit].part : (units[unit].gradients + data - 1) / data;
+}
+
 std::int64_t Outline::accumulator_bytes(int unit) const {
   int accumulators = 1;
   while ((1 << (accumulators - 1)) < shards) ++accumulators;

@@ -142,11 +142,10 @@ void sum_memory(const Outline& outline, int rank, RankMemory& memory) {
     for (int block = outline.first_block[chunk]; block < outline.first_block[chunk + 1]; ++block)
       at(MemoryClass::workspace) = std::max(at(MemoryClass::workspace), outline.cost(block).workspace);
     for (const UnitUse& use : outline.uses_in(outline.first_block[chunk], outline.first_block[chunk + 1])) {
-      const std::int64_t part = (outline.units[use.unit].gradients + outline.data - 1) / outline.data;
       if (!outline.sharded_gradients) at(MemoryClass::gradients) += outline.accumulator_bytes(use.unit);
       else if (const auto place = memory.gradients.find(use);
                place != memory.gradients.end() && place->second.moves_out)
-        at(MemoryClass::gradients) += part;
+        at(MemoryClass::gradients) += outline.part_bytes(use.unit);
     }
   }
   for (int unit : outline.units_of_rank(rank)) {

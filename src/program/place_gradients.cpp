@@ -30,9 +30,8 @@ std::vector<Life> lives_of(const std::vector<Action>& list, const Outline& outli
     if (action.kind != ActionKind::reduce) continue;
     const UnitUse use{action.unit, action.first};
     if (lives.empty() || lives.back().use != use) {
-      const std::int64_t part = (outline.units[use.unit].gradients + outline.data - 1) / outline.data;
-      lives.push_back(
-          {use, first.at(use.block), fed.at(use.block), index, 0, outline.accumulator_bytes(use.unit), part});
+      lives.push_back({use, first.at(use.block), fed.at(use.block), index, 0,
+                       outline.accumulator_bytes(use.unit), outline.part_bytes(use.unit)});
     }
     lives.back().reduced = index;
   }
