@@ -3,15 +3,11 @@
 #include <string>
 
 #include "core/memory.h"
+#include "core/queue.h"
 #include "core/tensor.h"
 #include "plans/workspace.h"
 
 namespace mindpipe {
-
-/// Queues by number, in the order of program/action.h; of messages, those that arrive and those that leave:
-/// neither waits for the other.
-inline constexpr int compute_queue = 0, copy_in_queue = 1, copy_out_queue = 2, channel_queue = 3,
-                     group_queue = 4, send_queue = 5;
 
 /// The hardware that operations run on, without its arithmetic: memory, queues, events, times.
 class Device {
@@ -28,18 +24,18 @@ class Device {
   virtual void download(const Tensor& from, void* host) = 0;  ///< waits
 
   /// Where the operations that follow are put. On the CPU every operation is done when it returns.
-  virtual void use_queue(int queue) = 0;
+  virtual void use_queue(Queue queue) = 0;
   /// The queue that operations are put into at the moment, as the device's own libraries know it (a
   /// cudaStream_t); none where it has none.
   virtual void* native_queue() { return nullptr; }
-  virtual std::uint64_t record(int queue) = 0;  ///< an event behind everything put into the queue so far
-  virtual void wait(int queue, std::uint64_t event) = 0;  ///< the queue goes on after the event
+  virtual std::uint64_t record(Queue queue) = 0;  ///< an event behind everything put into the queue so far
+  virtual void wait(Queue queue, std::uint64_t event) = 0;  ///< the queue goes on after the event
   virtual bool finished(std::uint64_t event) = 0;
   virtual void synchronize() = 0;
 
   /// A moment of a queue, as `record`, of which one can ask how long after another it was, once both have
   /// happened. As many are kept as `keep_marks` says.
-  virtual std::uint64_t mark(int queue) = 0;
+  virtual std::uint64_t mark(Queue queue) = 0;
   virtual std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) = 0;
   virtual void keep_marks(std::size_t count) = 0;
 

@@ -59,17 +59,17 @@ class LateBackend final : public Backend {
     run_all();
     device_->download(from, host);
   }
-  void use_queue(int queue) override { queue_ = queue; }
-  std::uint64_t record(int queue) override {
+  void use_queue(Queue queue) override { queue_ = queue; }
+  std::uint64_t record(Queue queue) override {
     ++issued_;
     const std::uint64_t event = happened_.size();
     happened_.push_back(false);
-    queues_[queue].push_back([this, event] { return happened_[event] = true; });
+    steps_of(queue).push_back([this, event] { return happened_[event] = true; });
     return event;
   }
-  void wait(int queue, std::uint64_t event) override {
+  void wait(Queue queue, std::uint64_t event) override {
     ++issued_;
-    queues_[queue].push_back([this, event] { return bool(happened_[event]); });
+    steps_of(queue).push_back([this, event] { return bool(happened_[event]); });
   }
   bool finished(std::uint64_t event) override {
     halt("finished");
@@ -88,11 +88,11 @@ class LateBackend final : public Backend {
     halt("synchronize");
     run_all();
   }
-  std::uint64_t mark(int queue) override {
+  std::uint64_t mark(Queue queue) override {
     ++issued_;
     const std::uint64_t number = marks_.size();
     marks_.push_back(0);
-    queues_[queue].push_back([this, number] { return marks_[number] = now_ns(), true; });
+    steps_of(queue).push_back([this, number] { return marks_[number] = now_ns(), true; });
     return number;
   }
   std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) override {
@@ -104,7 +104,7 @@ class LateBackend final : public Backend {
   /// Puts in what is tried, turn by turn, until it has happened: messages, which wait for another device.
   void put(std::function<bool()> step) {
     ++issued_;
-    queues_[queue_].push_back(std::move(step));
+    steps_of(queue_).push_back(std::move(step));
   }
 
  private:
@@ -128,11 +128,11 @@ class LateBackend final : public Backend {
   }
   void later(std::function<void()> operation) {
     ++issued_;
-    queues_[queue_].push_back([operation] {
+    steps_of(queue_).push_back([operation] {
       operation();
       return true;
     });
-    if (queue_ == compute_queue) progress();
+    if (queue_ == Queue::compute) progress();
   }
   /// Runs the head of a queue, unless it waits for an event.
   static bool turn(std::deque<std::function<bool()>>& queue) {
@@ -142,14 +142,15 @@ class LateBackend final : public Backend {
   }
 
   std::unique_ptr<Backend> device_;
-  std::array<std::deque<std::function<bool()>>, 6> queues_;
+  std::array<std::deque<std::function<bool()>>, queue_count> queues_;
   std::vector<bool> happened_;
   std::vector<std::int64_t> marks_;
   RandomStream lots_;
   std::uint64_t draws_ = 0;
   std::int64_t issued_ = 0;
   std::function<void(const std::string&)> on_halt_;
-  int queue_ = compute_queue;
+  std::deque<std::function<bool()>>& steps_of(Queue queue) { return queues_[static_cast<int>(queue)]; }
+  Queue queue_ = Queue::compute;
 };
 
 }  // namespace mindpipe

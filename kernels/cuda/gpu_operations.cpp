@@ -41,8 +41,8 @@ std::string GpuOperations::description() const {
 Memory& GpuOperations::memory() { return memory_; }
 
 void* GpuOperations::workspace(std::size_t bytes, const char* operation) {
-  MP_CHECK(queue_ == cuda::Queues::compute, "{}: queue {} has no workspace (the compute queue has)",
-           operation, queue_);
+  MP_CHECK(queue_ == Queue::compute, "{}: queue {} has no workspace (the compute queue has)", operation,
+           name_of(queue_));
   MP_CHECK(bytes <= workspace_.size(), "{}: a workspace of {} bytes is wanted, {} are there", operation,
            bytes, workspace_.size());
   return workspace_.address_of(0);
@@ -50,33 +50,32 @@ void* GpuOperations::workspace(std::size_t bytes, const char* operation) {
 
 void GpuOperations::done(const char* operation) {
   cuda::require(cudaGetLastError(), operation);
-  if (queue_ == compute_queue) progress();
+  if (queue_ == Queue::compute) progress();
 }
 
 void GpuOperations::copy(const Tensor& from, const Tensor& to) {
   require(to, from.count(), from.dtype, "copy", "to");
   if (from.count() != 0)
     MP_CUDA(cudaMemcpyAsync(to.data, from.data, from.bytes(), cudaMemcpyDefault, stream()));
-  if (queue_ == compute_queue) progress();
+  if (queue_ == Queue::compute) progress();
 }
 
 void GpuOperations::upload(const void* host, const Tensor& to) {
   staging_.upload(host, to.data, to.bytes(), stream());
-  if (queue_ == compute_queue) progress();
+  if (queue_ == Queue::compute) progress();
 }
 
 void GpuOperations::download(const Tensor& from, void* host) {
   staging_.download(from.data, host, from.bytes(), stream());
-  if (queue_ == compute_queue) progress();
+  if (queue_ == Queue::compute) progress();
 }
 
-void GpuOperations::use_queue(int queue) {
-  queues_.stream(queue);  // refuses a number that is none
+void GpuOperations::use_queue(Queue queue) {
   queue_ = queue;
 }
-std::uint64_t GpuOperations::record(int queue) { return queues_.record(queue); }
-void GpuOperations::wait(int queue, std::uint64_t event) { queues_.wait(queue, event); }
-std::uint64_t GpuOperations::mark(int queue) { return marks_.mark(queues_.stream(queue)); }
+std::uint64_t GpuOperations::record(Queue queue) { return queues_.record(queue); }
+void GpuOperations::wait(Queue queue, std::uint64_t event) { queues_.wait(queue, event); }
+std::uint64_t GpuOperations::mark(Queue queue) { return marks_.mark(queues_.stream(queue)); }
 std::int64_t GpuOperations::nanoseconds_between(std::uint64_t first, std::uint64_t then) {
   return marks_.nanoseconds_between(first, then);
 }
@@ -84,7 +83,7 @@ void GpuOperations::keep_marks(std::size_t count) { marks_.keep(count); }
 bool GpuOperations::finished(std::uint64_t event) { return queues_.finished(event); }
 void GpuOperations::synchronize() {
   queues_.synchronize();
-  if (queue_ == compute_queue) progress();
+  if (queue_ == Queue::compute) progress();
 }
 
 }  // namespace mindpipe

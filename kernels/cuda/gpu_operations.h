@@ -23,13 +23,13 @@ class GpuOperations : public Backend {
   void copy(const Tensor& from, const Tensor& to) override;
   void upload(const void* host, const Tensor& to) override;
   void download(const Tensor& from, void* host) override;
-  void use_queue(int queue) override;
+  void use_queue(Queue queue) override;
   void* native_queue() override { return stream(); }
-  std::uint64_t record(int queue) override;
-  void wait(int queue, std::uint64_t event) override;
+  std::uint64_t record(Queue queue) override;
+  void wait(Queue queue, std::uint64_t event) override;
   bool finished(std::uint64_t event) override;
   void synchronize() override;
-  std::uint64_t mark(int queue) override;
+  std::uint64_t mark(Queue queue) override;
   std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) override;
   void keep_marks(std::size_t count) override;
 
@@ -48,7 +48,7 @@ class GpuOperations : public Backend {
   cuda::Staging staging_;
   cuda::TimeMarks marks_;
   Arena workspace_;
-  int queue_ = cuda::Queues::compute;
+  Queue queue_ = Queue::compute;
 };
 
 }  // namespace mindpipe

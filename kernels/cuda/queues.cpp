@@ -9,20 +9,19 @@ Queues::Queues() {
   MP_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
   // Messages between stages are short and somebody waits for them: their kernels and copies go before what is
   // queued behind.
-  for (int queue = 0; queue < count; ++queue)
+  for (int queue = 0; queue < queue_count; ++queue) {
+    const bool passes_on =
+        queue == static_cast<int>(Queue::receive) || queue == static_cast<int>(Queue::send);
     MP_CUDA(cudaStreamCreateWithPriority(streams_[static_cast<std::size_t>(queue)].receive(),
-                                         cudaStreamNonBlocking,
-                                         queue == channel || queue == send ? greatest : least));
+                                         cudaStreamNonBlocking, passes_on ? greatest : least));
+  }
   events_.resize(ring);
   for (auto& event : events_) MP_CUDA(cudaEventCreateWithFlags(event.receive(), cudaEventDisableTiming));
 }
 
-cudaStream_t Queues::stream(int queue) const {
-  MP_CHECK(queue >= 0 && queue < count, "cuda: queue {} of {}", queue, count);
-  return streams_[static_cast<std::size_t>(queue)].get();
-}
+cudaStream_t Queues::stream(Queue queue) const { return streams_[static_cast<std::size_t>(queue)].get(); }
 
-std::uint64_t Queues::record(int queue) {
+std::uint64_t Queues::record(Queue queue) {
   const std::uint64_t number = next_;
   if (number >= ring)
     MP_CUDA(cudaEventSynchronize(event_of(number)));  // so that every number that is overwritten has happened
@@ -31,7 +30,7 @@ std::uint64_t Queues::record(int queue) {
   return number;
 }
 
-void Queues::wait(int queue, std::uint64_t event) {
+void Queues::wait(Queue queue, std::uint64_t event) {
   MP_CHECK(event < next_, "cuda: event {} has not been recorded", event);
   if (!overwritten(event)) MP_CUDA(cudaStreamWaitEvent(stream(queue), event_of(event), 0));
 }

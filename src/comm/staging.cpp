@@ -22,12 +22,12 @@ void* Staging::take(std::size_t bytes) {
 
 void Staging::give_back(void* block, std::size_t bytes) { free_[block_bytes(bytes)].push_back(block); }
 
-std::uint64_t Staging::copy(void* from, void* to, std::size_t bytes, int queue) {
+std::uint64_t Staging::copy(void* from, void* to, std::size_t bytes, Queue queue) {
   const Shape shape{static_cast<std::int64_t>(bytes)};
-  backend_.wait(queue, backend_.record(compute_queue));
+  backend_.wait(queue, backend_.record(Queue::compute));
   backend_.use_queue(queue);
   backend_.copy({from, shape, DType::u8}, {to, shape, DType::u8});
-  backend_.use_queue(compute_queue);
+  backend_.use_queue(Queue::compute);
   return backend_.record(queue);
 }
 

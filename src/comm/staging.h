@@ -21,16 +21,16 @@ class Staging {
 
   /// Copies out of the backend's memory into a block; returns an event that `finished` answers for.
   std::uint64_t copy_out(void* from, void* block, std::size_t bytes) {
-    return copy(from, block, bytes, copy_out_queue);
+    return copy(from, block, bytes, Queue::copy_out);
   }
   /// Copies from a block into the backend's memory; returns an event that `finished` answers for.
   std::uint64_t copy_in(void* block, void* to, std::size_t bytes) {
-    return copy(block, to, bytes, copy_in_queue);
+    return copy(block, to, bytes, Queue::copy_in);
   }
   bool finished(std::uint64_t event) { return backend_.finished(event); }
 
  private:
-  std::uint64_t copy(void* from, void* to, std::size_t bytes, int queue);
+  std::uint64_t copy(void* from, void* to, std::size_t bytes, Queue queue);
   static std::size_t block_bytes(std::size_t bytes);
 
   Backend& backend_;

@@ -13,11 +13,11 @@ Boundary ResidualBlock::forward(Boundary in, Tape& tape) {
                bias = bias_ ? bias_.value() : Tensor{};
   const Dropout dropout = dropout_at(context_, dropout_, purpose_, tape);
   if (tape.next_norm != nullptr)
-    return {y, in.memory,
+    return {y, in.encoder_output,
             tape.next_norm->forward_sum(x, branch, bias, dropout, window_of(context_, x), y, tape)};
   context_.backend.residual(
       {.x = x, .branch = branch, .bias = bias, .dropout = dropout, .window = window_of(context_, x), .y = y});
-  return {y, in.memory};
+  return {y, in.encoder_output};
 }
 
 Boundary ResidualBlock::backward(Boundary dout, Tape& tape) {

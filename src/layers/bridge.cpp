@@ -13,11 +13,11 @@ Boundary Bridge::forward(Boundary in, Tape& tape) {
 
 Boundary Bridge::backward(Boundary dout, Tape& tape) {
   embedding_->backward({dout.activation, {}}, tape);
-  const Tensor dx = tape.scratch(dout.memory.shape, context_.dtype);
+  const Tensor dx = tape.scratch(dout.encoder_output.shape, context_.dtype);
   Tape::Scope scope(tape);
   // The memory's gradient grew in f32 from reader to reader; here it becomes an activation's again.
-  const Tensor dmemory = tape.scratch(dout.memory.shape, context_.dtype);
-  context_.backend.convert({dout.memory, dmemory});
+  const Tensor dmemory = tape.scratch(dout.encoder_output.shape, context_.dtype);
+  context_.backend.convert({dout.encoder_output, dmemory});
   norm_.backward(dmemory, {}, dx, tape);
   return {dx, {}};
 }

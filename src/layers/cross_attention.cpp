@@ -43,7 +43,7 @@ AttentionParameters CrossAttention::parameters(std::int64_t queries, std::int64_
 }
 
 Tensor CrossAttention::forward(const Tensor& x, const Boundary& in, Tape& tape) {
-  const Tensor whole = enter(context_, x, tape), memory = enter(context_, in.memory, tape);
+  const Tensor whole = enter(context_, x, tape), memory = enter(context_, in.encoder_output, tape);
   const std::int64_t samples = whole.shape[0], rows = whole.shape[1], keys = memory.shape[1];
   const int shards = context_.tensor.local_shards();
   const Tensor q = query_.forward(whole, tape), kv = key_value_.forward(memory, tape);
@@ -88,7 +88,7 @@ Tensor CrossAttention::backward(const Tensor& dy, const Boundary& dboundary, Tap
                                          .dv = {dpair, heads_, heads_}});
   }
   const Tensor dmemory = leave(context_, key_value_.backward(dkv, tape), tape);
-  context_.backend.accumulate({dmemory, dboundary.memory});
+  context_.backend.accumulate({dmemory, dboundary.encoder_output});
   return leave(context_, query_.backward(dq, tape), tape);
 }
 

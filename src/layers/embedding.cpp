@@ -69,7 +69,7 @@ Boundary Embedding::forward(Boundary in, Tape& tape) {
     x = y;
   }
   if (x.data != y.data) context_.backend.copy(x, y);
-  return {y, in.memory};
+  return {y, in.encoder_output};
 }
 
 Boundary Embedding::backward(Boundary dout, Tape& tape) {
@@ -87,7 +87,7 @@ Boundary Embedding::backward(Boundary dout, Tape& tape) {
                                          .dy = whole.reshaped({n, spec_.width}),
                                          .first_row = first_row(s),
                                          .dtable = table_.gradient(s)});
-  return {{}, dout.memory};
+  return {{}, dout.encoder_output};
 }
 
 }  // namespace mindpipe

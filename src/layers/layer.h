@@ -13,10 +13,11 @@ class Norm;
 
 /// What crosses a block or a stage: a small fixed set of tensors. A stage's cut sends those that are there.
 struct Boundary {
-  Tensor activation;  ///< [samples, rows, width]
-  Tensor memory;  ///< an encoder's output; its gradient is f32 and grows from the last reader to the first
-  Tensor normed = {};  ///< the activation behind the next block's norm, where the block before ran both in
-                       ///< one pass; never crosses a cut
+  Tensor activation;      ///< [samples, rows, width]
+  Tensor encoder_output;  ///< an encoder's output; its gradient is f32 and grows from the last reader to the
+                          ///< first
+  Tensor normed = {};     ///< the activation behind the next block's norm, where the block before ran both in
+                          ///< one pass; never crosses a cut
 };
 
 /// Tokens whose logits exist at once, where the device asks for nothing else.

@@ -8,7 +8,7 @@ Boundary Recompute::forward(Boundary in, Tape& tape) {
   tape.next_norm = nullptr;  // what it would keep is not this block's
   const Boundary out = block_->forward(in, tape);
   tape.mode = Tape::Mode::train;
-  if (in.memory) tape.save(in.memory);
+  if (in.encoder_output) tape.save(in.encoder_output);
   tape.save(in.activation);
   return out;
 }
@@ -16,7 +16,7 @@ Boundary Recompute::forward(Boundary in, Tape& tape) {
 Boundary Recompute::backward(Boundary dout, Tape& tape) {
   Boundary in;
   in.activation = tape.restore();
-  if (dout.memory) in.memory = tape.restore();
+  if (dout.encoder_output) in.encoder_output = tape.restore();
   const std::size_t mark = tape.kept_mark();
   tape.mode = Tape::Mode::replay;
   block_->forward(in, tape);

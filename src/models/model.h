@@ -16,9 +16,9 @@ class Model {
   struct Block {
     std::string name;
     std::unique_ptr<Layer> layer;
-    std::vector<int> units;  ///< indices into units(), ascending
-    int use = 0;             ///< number of this block among the users of a shared unit
-    bool memory_in = false;  ///< whether the boundary that enters this block carries an encoder's memory
+    std::vector<int> units;      ///< indices into units(), ascending
+    int use = 0;                 ///< number of this block among the users of a shared unit
+    bool reads_encoder = false;  ///< whether the boundary that enters this block carries an encoder's memory
   };
 
   Unit& add_unit(const std::string& name);

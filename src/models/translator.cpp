@@ -51,7 +51,7 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
   const ClassifierSpec head = blocks.classifier(3, 2);
   model->add_block("head", std::make_unique<Classifier>(context, table, last, head), {&table, &last},
                    head.use);
-  for (std::size_t i = first_reader; i <= last_reader; ++i) model->blocks()[i].memory_in = true;
+  for (std::size_t i = first_reader; i <= last_reader; ++i) model->blocks()[i].reads_encoder = true;
   return model;
 }
 

@@ -94,8 +94,8 @@ Boundary CostModel::boundary_before(int block, Tape& tape) {
   if (block == 0) return {};
   Boundary in;
   in.activation = tape.output(stage_->activation_shape(), stage_->context().dtype);
-  if (model().blocks()[block].memory_in)
-    in.memory = tape.output(stage_->activation_shape(), stage_->context().dtype);
+  if (model().blocks()[block].reads_encoder)
+    in.encoder_output = tape.output(stage_->activation_shape(), stage_->context().dtype);
   return in;
 }
 
@@ -143,7 +143,8 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
   Boundary dout;
   if (!at_end) {
     dout.activation = other.output(stage_->activation_shape(), stage_->context().dtype);
-    if (model().blocks()[last].memory_in) dout.memory = other.output(stage_->activation_shape(), DType::f32);
+    if (model().blocks()[last].reads_encoder)
+      dout.encoder_output = other.output(stage_->activation_shape(), DType::f32);
   }
   stage_->backward(first, last, dout, tape);
   p.backward_input = backend_->seconds() - start;
@@ -227,7 +228,7 @@ Outline CostModel::outline() {
     cost.saved = p.room.kept;
     cost.workspace = p.room.scratch;
     outline.add_block(cost, model().blocks()[b].units);
-    const bool encoded = model().blocks()[b].memory_in;
+    const bool encoded = model().blocks()[b].reads_encoder;
     outline.cuts.push_back(
         b == 0 ? BoundaryBytes{}
                : BoundaryBytes{activation, encoded ? activation : 0, activation, encoded ? exact : 0});

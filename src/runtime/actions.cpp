@@ -111,7 +111,7 @@ Boundary Actions::buffer(const Script& script, int slot, bool gradient) {
   Boundary b;
   b.activation = arena.take(shape, dtype);
   if ((gradient ? bytes.encoder_output_gradient : bytes.encoder_output) > 0)
-    b.memory = arena.take(shape, gradient ? DType::f32 : dtype);
+    b.encoder_output = arena.take(shape, gradient ? DType::f32 : dtype);
   return b;
 }
 
@@ -121,13 +121,13 @@ Tensor Actions::message_of(const Script& script, const Action& action) {
   const Boundary b = buffer(script, slot, !travels_forward(action.payload));
   const bool encoded =
       action.payload == Payload::encoder_output || action.payload == Payload::encoder_output_gradient;
-  return encoded ? b.memory : b.activation;
+  return encoded ? b.encoder_output : b.activation;
 }
 
 void Actions::copy(const Boundary& from, const Boundary& to) {
   Backend& backend = stage_.context().backend;
   backend.copy(from.activation, to.activation);
-  if (to.memory) backend.copy(from.memory, to.memory);
+  if (to.encoder_output) backend.copy(from.encoder_output, to.encoder_output);
 }
 
 void Actions::set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const {
@@ -149,18 +149,19 @@ void Actions::forward(const Script& script, const Action& action, const StepInpu
   Boundary in;
   if (action.first > 0) {
     in = buffer(script, action.from_slot, false);
-    if (!stage_.model().blocks()[action.first].memory_in) in.memory = {};
+    if (!stage_.model().blocks()[action.first].reads_encoder) in.encoder_output = {};
     if (script.trains()) {  // what arrived moves on to the tape: its buffer is free for the next message
       const Boundary arrived = in;
       in.activation = tape.output(arrived.activation.shape, arrived.activation.dtype);
-      if (arrived.memory) in.memory = tape.output(arrived.memory.shape, arrived.memory.dtype);
+      if (arrived.encoder_output)
+        in.encoder_output = tape.output(arrived.encoder_output.shape, arrived.encoder_output.dtype);
       copy(arrived, in);
     }
   }
   const Boundary out = stage_.forward(action.first, action.last, in, tape);
   if (action.to_slot >= 0) {
     Boundary to = buffer(script, action.to_slot, false);
-    if (!stage_.model().blocks()[action.last].memory_in) to.memory = {};
+    if (!stage_.model().blocks()[action.last].reads_encoder) to.encoder_output = {};
     copy(out, to);
   }
   if (!script.trains()) tape.clear();
@@ -179,7 +180,7 @@ void Actions::backward(const Script& script, const Action& action, const StepInp
     set_micro_batch(tape, input, action.micro_batch);
     if (action.from_slot >= 0) {
       slot.gradient = buffer(script, action.from_slot, true);
-      if (!stage_.model().blocks()[action.last].memory_in) slot.gradient.memory = {};
+      if (!stage_.model().blocks()[action.last].reads_encoder) slot.gradient.encoder_output = {};
     }
   }
   slot.gradient = stage_.backward(action.first, action.last, slot.gradient, tape);
@@ -187,7 +188,7 @@ void Actions::backward(const Script& script, const Action& action, const StepInp
     MP_CHECK(tape.saved() == 0, "{} left {} tensors on its tape", to_string(action), tape.saved());
     if (action.to_slot >= 0) {
       Boundary to = buffer(script, action.to_slot, true);
-      if (!stage_.model().blocks()[action.first].memory_in) to.memory = {};
+      if (!stage_.model().blocks()[action.first].reads_encoder) to.encoder_output = {};
       copy(slot.gradient, to);
     }
     scratch_.release(slot.scratch_mark);

@@ -8,8 +8,8 @@ namespace mindpipe {
 DeviceOrder::DeviceOrder(const std::vector<Action>& list) : places_(list.size()) {
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     Place& place = places_[i];
-    place.queue = static_cast<int>(list[i].queue);
-    std::map<int, int> last;
+    place.queue = list[i].queue;
+    std::map<Queue, int> last;
     for (int earlier : list[i].after) {
       MP_CHECK(earlier < i, "{} waits for a later action of its list", to_string(list[i]));
       if (places_[earlier].queue != place.queue)
@@ -19,7 +19,7 @@ DeviceOrder::DeviceOrder(const std::vector<Action>& list) : places_(list.size())
       place.after.push_back(earlier);
       places_[earlier].awaited = true;
     }
-    if (place.queue != compute_queue &&
+    if (place.queue != Queue::compute &&
         std::find(queues_.begin(), queues_.end(), place.queue) == queues_.end())
       queues_.push_back(place.queue);
   }
@@ -27,12 +27,12 @@ DeviceOrder::DeviceOrder(const std::vector<Action>& list) : places_(list.size())
 
 void DeviceOrder::begin_step(Backend& backend) {
   if (queues_.empty()) return;
-  const std::uint64_t begin = backend.record(compute_queue);
-  for (int queue : queues_) backend.wait(queue, begin);
+  const std::uint64_t begin = backend.record(Queue::compute);
+  for (Queue queue : queues_) backend.wait(queue, begin);
 }
 
 void DeviceOrder::end_step(Backend& backend) {
-  for (int queue : queues_) backend.wait(compute_queue, backend.record(queue));
+  for (Queue queue : queues_) backend.wait(Queue::compute, backend.record(queue));
 }
 
 void DeviceOrder::before(Backend& backend, int action) {
@@ -43,7 +43,7 @@ void DeviceOrder::before(Backend& backend, int action) {
 
 void DeviceOrder::behind(Backend& backend, int action) {
   Place& place = places_[action];
-  backend.use_queue(compute_queue);
+  backend.use_queue(Queue::compute);
   if (place.awaited) place.event = backend.record(place.queue);
 }
 

@@ -23,18 +23,18 @@ class DeviceOrder {
   void before(Backend& backend, int action);
   void behind(Backend& backend, int action);
 
-  int queue(int action) const { return places_[action].queue; }
+  Queue queue(int action) const { return places_[action].queue; }
 
  private:
   struct Place {
-    int queue = compute_queue;
+    Queue queue = Queue::compute;
     std::vector<int> after;  ///< of other queues: the last one of each, which all earlier ones of that queue
                              ///< have ended before
     bool awaited = false;    ///< by another queue
     std::uint64_t event = 0;
   };
   std::vector<Place> places_;
-  std::vector<int> queues_;  ///< in use beside the compute queue
+  std::vector<Queue> queues_;  ///< in use beside the compute queue
 };
 
 }  // namespace mindpipe

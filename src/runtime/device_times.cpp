@@ -13,7 +13,7 @@ void DeviceTimes::begin_step() {
   ++begun_;
   Row& row = open_row();
   row.put_ns = now_ns();
-  row.begin = backend_.mark(compute_queue);
+  row.begin = backend_.mark(Queue::compute);
 }
 
 /// Marks know times between each other only. The first step began when it was put in, for nothing was under

@@ -19,8 +19,8 @@ class DeviceTimes {
 
   /// Behind what keeps a step apart from the one before.
   void begin_step();
-  void before(int action, int queue) { open_row().actions[action].start = backend_.mark(queue); }
-  void behind(int action, int queue) { open_row().actions[action].end = backend_.mark(queue); }
+  void before(int action, Queue queue) { open_row().actions[action].start = backend_.mark(queue); }
+  void behind(int action, Queue queue) { open_row().actions[action].end = backend_.mark(queue); }
 
   /// How many steps have been begun and not been taken: at most `kept`.
   std::size_t open() const { return static_cast<std::size_t>(begun_ - taken_); }

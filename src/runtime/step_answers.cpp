@@ -26,7 +26,7 @@ void StepAnswers::ask(std::int64_t step, std::int64_t valid, const Tensor& numbe
   question.is_decision = is_decision;
   if (pinned_[place]) {
     backend_.copy(numbers, pinned_[place].range(0, numbers.count()));
-    question.event = backend_.record(compute_queue);
+    question.event = backend_.record(Queue::compute);
   } else {
     backend_.download(numbers, question.numbers.data());
   }

@@ -63,7 +63,7 @@ Boundary Stage::forward(int first, int last, Boundary in, Tape& tape) {
   Boundary boundary = in;
   for (int i = first; i < last; ++i) {
     Model::Block& block = model_->blocks()[i];
-    if (!block.memory_in) boundary.memory = {};
+    if (!block.reads_encoder) boundary.encoder_output = {};
     tape.next_norm = tape.saves() && i + 1 < last ? model_->blocks()[i + 1].layer->opening_norm() : nullptr;
     boundary = block.layer->forward(boundary, tape);
     if (after_block) after_block(i, boundary);
@@ -77,11 +77,11 @@ Boundary Stage::backward(int first, int last, Boundary dout, Tape& tape) {
     Model::Block& block = model_->blocks()[i];
     // The last reader of the memory starts its gradient; it is f32 and grows until the block that made the
     // memory takes it.
-    const bool makes_or_reads = block.memory_in || (i + 1 < static_cast<int>(model_->blocks().size()) &&
-                                                    model_->blocks()[i + 1].memory_in);
-    if (makes_or_reads && !boundary.memory) {
-      boundary.memory = tape.scratch(activation_shape(), DType::f32);
-      context_.backend.fill({boundary.memory, 0});
+    const bool makes_or_reads = block.reads_encoder || (i + 1 < static_cast<int>(model_->blocks().size()) &&
+                                                        model_->blocks()[i + 1].reads_encoder);
+    if (makes_or_reads && !boundary.encoder_output) {
+      boundary.encoder_output = tape.scratch(activation_shape(), DType::f32);
+      context_.backend.fill({boundary.encoder_output, 0});
     }
     boundary = block.layer->backward(boundary, tape);
   }

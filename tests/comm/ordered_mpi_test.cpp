@@ -93,7 +93,7 @@ class Station {
     for (int v = 0; v < vectors; ++v) {
       vectors_.emplace_back(Shape{length}, DType::f32);
       for (std::int64_t i = 0; i < length; ++i) set_value(vectors_[v].tensor, i, first_value(rank_, v, i));
-      last_.push_back(backend_.record(compute_queue));
+      last_.push_back(backend_.record(Queue::compute));
     }
   }
   ~Station() { MPI_Barrier(MPI_COMM_WORLD); }
@@ -104,13 +104,14 @@ class Station {
     const Tensor& vector = vectors_[task.vector].tensor;
     switch (task.kind) {
       case Task::Kind::message:
-        if (task.from == rank_) in(send_queue, task, [&] { channels_->send(task.to, task.payload, vector); });
+        if (task.from == rank_)
+          in(Queue::send, task, [&] { channels_->send(task.to, task.payload, vector); });
         if (task.to == rank_) take_in(task);
         return;
       case Task::Kind::bulk_sum:
-        return in(group_queue, task, [&] { data_->sum(pieces_of(vector)); });
+        return in(Queue::bulk, task, [&] { data_->sum(pieces_of(vector)); });
       case Task::Kind::tensor_sum:
-        return in(compute_queue, task, [&] { tensor_->sum(vector.reshaped({1, length}), vector); });
+        return in(Queue::compute, task, [&] { tensor_->sum(vector.reshaped({1, length}), vector); });
     }
   }
   void send(int to, int payload, const Tensor& tensor) { channels_->send(to, payload, tensor); }
@@ -122,21 +123,21 @@ class Station {
 
  private:
   template <class PutIn>
-  void in(int queue, const Task& task, PutIn&& put_in) {
+  void in(Queue queue, const Task& task, PutIn&& put_in) {
     backend_.wait(queue, last_[task.vector]);
     backend_.use_queue(queue);
     put_in();
-    backend_.use_queue(compute_queue);
+    backend_.use_queue(Queue::compute);
     last_[task.vector] = backend_.record(queue);
   }
   void take_in(const Task& task) {
     const Tensor arrived = arrived_.emplace_back(Shape{length}, DType::f32).tensor,
                  &vector = vectors_[task.vector].tensor;
-    backend_.use_queue(channel_queue);
+    backend_.use_queue(Queue::receive);
     channels_->receive(task.from, task.payload, arrived);
-    backend_.use_queue(compute_queue);
-    backend_.wait(compute_queue, backend_.record(channel_queue));
-    in(compute_queue, task, [&] { backend_.add({vector, arrived, vector}); });
+    backend_.use_queue(Queue::compute);
+    backend_.wait(Queue::compute, backend_.record(Queue::receive));
+    in(Queue::compute, task, [&] { backend_.add({vector, arrived, vector}); });
   }
   std::vector<Tensor> pieces_of(const Tensor& vector) const {
     std::vector<Tensor> pieces;

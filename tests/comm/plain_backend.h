@@ -75,12 +75,12 @@ class PlainBackend : public BackendWithoutArithmetic {
 
   void upload(const void*, const Tensor&) override { unused("upload"); }
   void download(const Tensor&, void*) override { unused("download"); }
-  void use_queue(int) override { unused("use_queue"); }
-  std::uint64_t record(int) override { unused("record"); }
-  void wait(int, std::uint64_t) override { unused("wait"); }
+  void use_queue(Queue) override { unused("use_queue"); }
+  std::uint64_t record(Queue) override { unused("record"); }
+  void wait(Queue, std::uint64_t) override { unused("wait"); }
   bool finished(std::uint64_t) override { unused("finished"); }
   void synchronize() override { unused("synchronize"); }
-  std::uint64_t mark(int) override { unused("mark"); }
+  std::uint64_t mark(Queue) override { unused("mark"); }
   std::int64_t nanoseconds_between(std::uint64_t, std::uint64_t) override { unused("nanoseconds_between"); }
   void keep_marks(std::size_t) override { unused("keep_marks"); }
 

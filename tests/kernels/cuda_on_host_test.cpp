@@ -188,17 +188,17 @@ TEST_F(Cuda, NothingThatAStepDoesAllocatesOrWaits) {
   const int before = on_host::allocations_and_waits();
   const std::vector<std::int32_t> ids(6, 1);
   gpu.upload(ids.data(), step.tokens.device());
-  gpu.mark(0);
+  gpu.mark(Queue::compute);
   step.forward(gpu);
   step.backward(gpu);
   step.update(gpu);
   gpu.add({x, y, x});
   gpu.copy(x, y);
-  gpu.use_queue(3);
-  gpu.wait(3, gpu.record(0));
-  const std::uint64_t event = gpu.record(3);
+  gpu.use_queue(Queue::receive);
+  gpu.wait(Queue::receive, gpu.record(Queue::compute));
+  const std::uint64_t event = gpu.record(Queue::receive);
   EXPECT_FALSE(gpu.finished(event)) << "nobody has waited, so nothing has been done";
-  gpu.use_queue(0);
+  gpu.use_queue(Queue::compute);
   gpu.add({x, y, x});  // an event that has not happened is no failure of this
   EXPECT_EQ(on_host::allocations_and_waits(), before);
   gpu.synchronize();

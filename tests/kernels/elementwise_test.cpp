@@ -255,8 +255,8 @@ TEST(CpuBackend, SaysWhatItIsAndHasNothingToWaitFor) {
   EXPECT_EQ(cpu->description(), "cpu: baseline, 2 threads");
   EXPECT_EQ(Cpu(1, "baseline")->description(), "cpu: baseline, 1 thread");
   EXPECT_EQ(&cpu->memory(), &cpu.memory);
-  const auto event = cpu->record(1);
-  cpu->wait(2, event);
+  const auto event = cpu->record(Queue::compute);
+  cpu->wait(Queue::compute, event);
   EXPECT_TRUE(cpu->finished(event));
   EXPECT_THAT(error_of([] { Cpu(-1); }), ::testing::HasSubstr("device.threads is -1"));
   EXPECT_THAT(error_of([] { Cpu(1, "sse9"); }), ::testing::HasSubstr("device.instructions is 'sse9'"));

@@ -29,10 +29,10 @@ class BranchLayer final : public Layer {
     const Tensor y = tape.output(in.activation.shape, in.activation.dtype);
     Tape::Scope scope(tape);
     context_.backend.copy(branch_->forward(in.activation, in, tape), y);
-    return {y, in.memory};
+    return {y, in.encoder_output};
   }
   Boundary backward(Boundary dout, Tape& tape) override {
-    return {branch_->backward(dout.activation, dout, tape), dout.memory};
+    return {branch_->backward(dout.activation, dout, tape), dout.encoder_output};
   }
 
  private:

@@ -114,9 +114,9 @@ class Subject {
     units_.push_back(unit.get());
     owned_units_.push_back(std::move(unit));
   }
-  /// The next layer; `memory_in`: whether an encoder's memory, where there is one, enters it.
-  void add(std::unique_ptr<Layer> layer, bool memory_in = true) {
-    steps_.push_back({layer.get(), memory_in});
+  /// The next layer; `reads_encoder`: whether an encoder's memory, where there is one, enters it.
+  void add(std::unique_ptr<Layer> layer, bool reads_encoder = true) {
+    steps_.push_back({layer.get(), reads_encoder});
     owned_.push_back(std::move(layer));
   }
 
@@ -144,7 +144,7 @@ class Subject {
     long double sum = 0;
     if (setting_.classifier) return sum_of_losses();
     for (const auto& [t, name] :
-         {std::pair{out.activation, "loss.activation"}, std::pair{out.memory, "loss.memory"}}) {
+         {std::pair{out.activation, "loss.activation"}, std::pair{out.encoder_output, "loss.memory"}}) {
       if (!t) continue;
       const auto weights = normals(name, t.count(), 1), numbers = all(t);
       for (std::int64_t i = 0; i < t.count(); ++i) sum += static_cast<long double>(weights[i]) * numbers[i];
@@ -162,12 +162,13 @@ class Subject {
     Boundary dout;
     if (!setting_.classifier) {
       dout.activation = of_loss(out.activation, setting_.dtype, "loss.activation");
-      if (out.memory) dout.memory = of_loss(out.memory, gradient_dtype(), "loss.memory");
+      if (out.encoder_output)
+        dout.encoder_output = of_loss(out.encoder_output, gradient_dtype(), "loss.memory");
     }
     for (std::size_t i = steps_.size(); i-- > 0;) {
       // The last reader starts the memory's gradient.
-      if (steps_[i].made_memory && !dout.memory)
-        backend_->fill({dout.memory = tape_.scratch(steps_[i].memory_shape, gradient_dtype()), 0});
+      if (steps_[i].made_memory && !dout.encoder_output)
+        backend_->fill({dout.encoder_output = tape_.scratch(steps_[i].memory_shape, gradient_dtype()), 0});
       dout = steps_[i].layer->backward(dout, tape_);
     }
     EXPECT_EQ(tape_.saved(), 0u) << "every backward takes what its forward saved";
@@ -175,7 +176,7 @@ class Subject {
     Whole made;
     for (const auto& [name, place] : places_) made[name] = gradient(name, place);
     if (setting_.activation) made["input.activation"] = all(dout.activation);
-    if (setting_.memory) made["input.memory"] = all(dout.memory);
+    if (setting_.memory) made["input.memory"] = all(dout.encoder_output);
     if (setting_.classifier) loss_of_backward = sum_of_losses();
     scratch_.release(mark);
     tape_.clear();
@@ -186,7 +187,7 @@ class Subject {
  private:
   struct Step {
     Layer* layer;
-    bool memory_in = true, made_memory = false;
+    bool reads_encoder = true, made_memory = false;
     Shape memory_shape{};
   };
   struct Place {
@@ -317,14 +318,14 @@ class Subject {
     if (setting_.activation)
       put_all(b.activation = tape_.output(activation_shape(), setting_.dtype), values["input.activation"]);
     if (setting_.memory)
-      put_all(b.memory = tape_.output(memory_shape(), setting_.dtype), values["input.memory"]);
+      put_all(b.encoder_output = tape_.output(memory_shape(), setting_.dtype), values["input.memory"]);
     for (Step& step : steps_) {
-      if (!step.memory_in) b.memory = {};
+      if (!step.reads_encoder) b.encoder_output = {};
       // A classifier that saves finds its losses only on the way back.
       if (setting_.classifier && !for_backward && &step == &steps_.back()) tape_.mode = Tape::Mode::evaluate;
       b = step.layer->forward(b, tape_);
-      step.made_memory = static_cast<bool>(b.memory);
-      step.memory_shape = b.memory.shape;
+      step.made_memory = static_cast<bool>(b.encoder_output);
+      step.memory_shape = b.encoder_output.shape;
     }
     return b;
   }

@@ -59,7 +59,7 @@ TEST_F(OnPaperModels, SendAMemoryFromTheBridgeToItsLastReaderOnly) {
   const auto model = make(resolve(config), 1);
   std::string carried;
   for (const Model::Block& block : model->blocks())
-    if (block.memory_in) carried += block.name + " ";
+    if (block.reads_encoder) carried += block.name + " ";
   EXPECT_EQ(carried,
             "decoder.0.attention decoder.0.cross decoder.0.mlp decoder.1.attention decoder.1.cross ");
 }

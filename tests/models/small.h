@@ -27,7 +27,7 @@ inline Subject::Build model_of(Config config) {
   return [=](Subject& s) {
     const auto model = make_model(config, s.context());
     for (auto& unit : model->units()) s.add(std::move(unit));
-    for (Model::Block& block : model->blocks()) s.add(std::move(block.layer), block.memory_in);
+    for (Model::Block& block : model->blocks()) s.add(std::move(block.layer), block.reads_encoder);
   };
 }
 

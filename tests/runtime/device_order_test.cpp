@@ -51,7 +51,7 @@ float outcome(const std::vector<Action>& list, int rounds, int lots) {
     }
     order.end_step(backend);
   }
-  const std::uint64_t last = backend.record(compute_queue);
+  const std::uint64_t last = backend.record(Queue::compute);
   for (int turn = 0; turn < 100 * rounds; ++turn) backend.finished(last);  // runs queues drawn by lot
   backend.synchronize();
   return total[0];

@@ -103,16 +103,17 @@ class PlainLoop {
       auto& blocks = model_->blocks();
       Boundary b;
       for (auto& block : blocks) {
-        if (!block.memory_in) b.memory = {};
+        if (!block.reads_encoder) b.encoder_output = {};
         b = block.layer->forward(b, tape);
       }
       Boundary d;
       for (int i = static_cast<int>(blocks.size()) - 1; training && i >= 0; --i) {
-        const bool reads =
-            blocks[i].memory_in || (i + 1 < static_cast<int>(blocks.size()) && blocks[i + 1].memory_in);
-        if (reads && !d.memory) {
-          d.memory = scratch_.take({layout_.samples, layout_.sequence, config_.model.width}, DType::f32);
-          backend_->fill({d.memory, 0});
+        const bool reads = blocks[i].reads_encoder ||
+                           (i + 1 < static_cast<int>(blocks.size()) && blocks[i + 1].reads_encoder);
+        if (reads && !d.encoder_output) {
+          d.encoder_output =
+              scratch_.take({layout_.samples, layout_.sequence, config_.model.width}, DType::f32);
+          backend_->fill({d.encoder_output, 0});
         }
         d = blocks[i].layer->backward(d, tape);
       }

@@ -11,23 +11,23 @@ TEST_F(Cuda, MovesBytesAndKeepsQueuesInOrder) {
   std::vector<std::int32_t> sent(static_cast<std::size_t>(n)), back(sent.size());
   for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::int32_t>(i * 2654435761u);
   const std::vector<std::int32_t> kept = sent;
-  gpu.use_queue(1);
+  gpu.use_queue(Queue::copy_in);
   gpu.upload(sent.data(), a);
   std::fill(sent.begin(), sent.end(), 0);  // upload has taken what it needs
-  const std::uint64_t arrived = gpu.record(1);
-  gpu.use_queue(0);
-  gpu.wait(0, arrived);
+  const std::uint64_t arrived = gpu.record(Queue::copy_in);
+  gpu.use_queue(Queue::compute);
+  gpu.wait(Queue::compute, arrived);
   gpu.copy(a, b);
-  const std::uint64_t copied = gpu.record(0);
-  gpu.use_queue(2);
-  gpu.wait(2, copied);
+  const std::uint64_t copied = gpu.record(Queue::compute);
+  gpu.use_queue(Queue::copy_out);
+  gpu.wait(Queue::copy_out, copied);
   gpu.download(b, back.data());
   EXPECT_EQ(back, kept);
-  for (int i = 0; i < 5000; ++i) gpu.record(i % 3);  // the ring goes round
+  for (int i = 0; i < 5000; ++i) gpu.record(static_cast<Queue>(i % 3));  // the ring goes round
   gpu.synchronize();
   EXPECT_TRUE(gpu.finished(arrived));
-  gpu.wait(0, arrived);
-  gpu.use_queue(0);
+  gpu.wait(Queue::compute, arrived);
+  gpu.use_queue(Queue::compute);
   std::vector<std::int32_t> host(static_cast<std::size_t>(n), 5);
   const Tensor ordinary{host.data(), {n}, DType::i32};
   gpu.copy(ordinary, a);  // from memory that the GPU does not know
@@ -42,11 +42,11 @@ TEST_F(Cuda, MarksTellHowLongAQueueTook) {
   Backend& gpu = *pairing().gpu;
   const Mirror x(pairing(), Operand({n}, DType::f32));
   gpu.keep_marks(5);
-  const std::uint64_t lost = gpu.mark(0), first = gpu.mark(0);
+  const std::uint64_t lost = gpu.mark(Queue::compute), first = gpu.mark(Queue::compute);
   for (int i = 0; i < 50; ++i) gpu.fill({x.device(), static_cast<double>(i)});
-  const std::uint64_t then = gpu.mark(0);
-  gpu.wait(1, gpu.record(0));
-  const std::uint64_t elsewhere = gpu.mark(1), last = gpu.mark(0), newest = gpu.mark(0);
+  const std::uint64_t then = gpu.mark(Queue::compute);
+  gpu.wait(Queue::copy_in, gpu.record(Queue::compute));
+  const std::uint64_t elsewhere = gpu.mark(Queue::copy_in), last = gpu.mark(Queue::compute), newest = gpu.mark(Queue::compute);
   gpu.synchronize();
   EXPECT_GT(gpu.nanoseconds_between(first, then), 1000);
   EXPECT_LT(gpu.nanoseconds_between(first, then), 1'000'000'000);
@@ -61,8 +61,7 @@ TEST_F(Cuda, RefusesOperandsThatDoNotFit) {
   Backend& gpu = *pairing().gpu;
   EXPECT_THROW(gpu.add({a.device(), shorter.device(), a.device()}), Error);
   EXPECT_THROW(gpu.add({ids.device(), ids.device(), ids.device()}), Error);
-  EXPECT_THROW(gpu.use_queue(17), Error);
-  gpu.use_queue(3);
+  gpu.use_queue(Queue::receive);
   EXPECT_THROW(gpu.count_not_finite(a.device()), Error) << "the workspace belongs to the compute queue";
-  gpu.use_queue(0);
+  gpu.use_queue(Queue::compute);
 }
