@@ -23,7 +23,7 @@ void require_possible(const AttentionCall& call) {
 
 }  // namespace
 
-// Which kernel answers is a function of the operands and of cuDNN's version (bits.md 4): nothing is timed, no
+// Which kernel answers is a function of the operands and of cuDNN's version: nothing is timed, no
 // address is looked at.
 void CudaBackend::attention(const AttentionOperands& o) {
   const DType dtype = o.q.data.dtype;

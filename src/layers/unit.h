@@ -11,7 +11,7 @@ namespace mindpipe {
 /// How a weight [out, in] is divided over the tensor axis. With one logical shard every value means "whole".
 enum class Split : std::uint8_t { none, out, in };
 
-/// How a parameter's gradient comes about over the tensor axis (bits.md 6): every rank alike or its own shard
+/// How a parameter's gradient comes about over the tensor axis: every rank alike or its own shard
 /// (`whole`), one accumulator for each T-th of the sequence (`rows`), or rows that only one T-th ever touches
 /// (`positions`: a sum with zeros, so one accumulator does).
 enum class Form : std::uint8_t { whole, rows, positions };
@@ -77,7 +77,7 @@ class Unit {
   Param add(const ParamSpec& spec, int use = 0);
 
   /// Lays the unit out for these shards. `sequence_parts` is the number of T-ths of the sequence whose `rows`
-  /// accumulators live here, `levels` the partial sums of data shards kept beside the accumulator (bits.md 3:
+  /// accumulators live here, `levels` the partial sums of data shards kept beside the accumulator (
   /// log2(D/d)).
   void lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype);
   void allocate_values(Memory& memory);

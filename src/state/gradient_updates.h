@@ -10,7 +10,7 @@
 namespace mindpipe {
 
 /// Gradients of this rank's units from accumulators to updates: the sums over T-ths of the sequence, data
-/// shards, replicas and uses, each in the order that bits.md fixes; masters and moments, whole or this rank's
+/// shards, replicas and uses, each in one fixed order; masters and moments, whole or this rank's
 /// part (ZeRO).
 class GradientUpdates {
  public:

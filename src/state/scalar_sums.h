@@ -32,7 +32,7 @@ struct ScalarCounts {
 ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_t chunks, bool sharded,
                            bool trains);
 
-/// The loss of a step and the square of its gradient, added up on the device in the order that bits.md fixes,
+/// The loss of a step and the square of its gradient, added up on the device in one fixed order,
 /// and what is decided from them. Nothing here waits for the device, or brings a number to the host.
 class ScalarSums {
  public:
