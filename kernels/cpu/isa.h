@@ -13,9 +13,9 @@
 /// and picked once: `kernels_(MINDPIPE_PICK_KERNELS(isa, norm_kernels))`.
 namespace mindpipe {
 
-/// In ascending order. The last two are AVX-512 with a unit for bf16: products of two a lane, or tiles of
-/// them (with the operating system's permission to use them). Such a unit changes the bits of bf16 products
-/// and nothing else.
+/// Instruction sets in ascending order. The last two are AVX-512 with a unit for bf16: products of two a
+/// lane, or tiles of them (with the operating system's permission to use them). Such a unit changes the bits
+/// of bf16 products and nothing else.
 enum class Isa { baseline, avx2, avx512, avx512_bf16, avx512_amx };
 inline constexpr Isa all_isas[] = {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::avx512_amx};
 const char* name_of(Isa isa);

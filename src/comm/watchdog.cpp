@@ -16,9 +16,10 @@
 namespace mindpipe {
 namespace {
 
-// A thread that comes so late for its turn was stopped, and the others wait for this rank: they have named it
-// before it wakes (shortest_grace).
+// How often transports are asked for trouble, in seconds.
 constexpr double ask_every = 1;
+// A watchdog that wakes so many seconds behind its limit was stopped with its process (SIGSTOP, SIGCONT).
+// Ranks that waited for it have named it by then, because their grace is longer.
 constexpr double slept_through = 0.4, shortest_grace = 0.5;
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
@@ -114,8 +115,7 @@ void Watchdog::watch() {
     }
     const double left = limit_ - seconds_since(begun_);
     if (left < -slept_through)
-      begun_ = now_ns();  // this process was stopped itself: the others may still be there, and those who are
-                          // not end it
+      begun_ = now_ns();  // this process was stopped itself: its own clock begins again
     else if (left <= 0) bark(seconds_since(begun_));
     else changed_.wait_for(lock, std::chrono::duration<double>(trouble_ ? std::min(left, ask_every) : left));
     if (const std::string trouble = trouble_ && armed_ ? trouble_() : ""; !trouble.empty()) report(trouble);

@@ -147,7 +147,7 @@ std::vector<Setting> settings_of(Config& c) {  // table
           .above(0)
           .to(1),
       set("optimizer.weight_decay", c.optimizer.weight_decay,
-          "decoupled decay of matrices; norms and biases do not decay")
+          "decay of matrices (AdamW: apart from the gradient, SGD: with it); norms and biases do not decay")
           .from(0)
           .to(1e3),
       set("optimizer.momentum", c.optimizer.momentum, "SGD: memory of the gradient").from(0).below(1),

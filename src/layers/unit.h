@@ -66,7 +66,8 @@ struct Param {
 
 /// Parameters that travel as one. Their elements lie one after the other, each shard aligned; that flat order
 /// is the same for values, gradients and optimizer state, so that sums, statistics and updates run over flat
-/// ranges.
+/// ranges. The accumulators of a use are its root, which is summed over data and read by the update, and
+/// behind it the accumulators for T-ths of the sequence; levels, the partial sums of data shards, lie apart.
 class Unit {
  public:
   explicit Unit(std::string name) : name_(std::move(name)) {}
@@ -77,13 +78,14 @@ class Unit {
   Param add(const ParamSpec& spec, int use = 0);
 
   /// Lays the unit out for these shards. `sequence_parts` is the number of T-ths of the sequence whose `rows`
-  /// accumulators live here, `levels` the partial sums of data shards kept beside the accumulator (
-  /// log2(D/d)).
+  /// accumulators live here, `levels` the partial sums of data shards kept beside the accumulator:
+  /// log2(D/d).
   void lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype);
   void allocate_values(Memory& memory);
   /// Accumulators of all uses, in memory of their own.
   void allocate_gradients(Memory& memory);
-  /// Those of one use lie at `memory` (accumulator_bytes() of it), which others may use at other times.
+  /// Lets the accumulators of one use lie at `memory` (accumulator_bytes() of it), which others may use at
+  /// other times.
   void place_gradients(int use, void* memory);
 
   const std::string& name() const { return name_; }

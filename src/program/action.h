@@ -105,8 +105,10 @@ const char* name_of(Members group);
 /// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then
 ///   is `slot` free.
 /// - `clears`: the first to add to the gradients of its blocks, which are zeroed before.
-/// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`: add them to the
-///   binary counter.
+/// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`, and are added
+/// to
+///   the binary counter. (A backward in two halves: backward_weight carries it; what backward_input makes is
+///   folded when that half ends.)
 /// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first` is the
 ///   block that the cut precedes. With payload `unit_gradient`: the gradient of `unit` from its use in block
 ///   `first`, summed over data; without buffers: the runtime owns one place for each use, and after the last
@@ -123,8 +125,8 @@ const char* name_of(Members group);
 /// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own part
 /// only
 ///   when sharded; then gather its values over `data`. A group of one does nothing.
-/// - `ticket`: equal on all participants and ascending in every list; whoever has no tags (NCCL) starts
-///   communication in this order.
+/// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted by it.
+///   Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run time.
 struct Action {
   ActionKind kind = ActionKind::forward;
   Queue queue = Queue::compute;

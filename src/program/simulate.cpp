@@ -186,7 +186,7 @@ class Simulation {
   void note_end(int task, std::int64_t now) {
     const Place place = graph_.members[task][0];
     for (const Place& member : graph_.members[task]) line_.spans[member.rank][member.index].end = now;
-    if (is_communication(head(task))) return;
+    if (head(task).queue != Queue::compute || is_communication(head(task))) return;
     line_.busy[place.rank] += now - line_.spans[place.rank][place.index].start;
     if (head(task).sums > 0 && !in_stretches(task))
       line_.sums[place.rank] += std::min(duration(task), network_.tensor_time(head(task)));

@@ -27,21 +27,21 @@ Actions::Request Actions::start(Script& script, const Action& action, const Step
   switch (action.kind) {
     case ActionKind::forward:
       forward(script, action, input);
-      return 0;
+      return done_at_once;
     case ActionKind::backward:
     case ActionKind::backward_input:
       backward(script, action, input);
-      return 0;
+      return done_at_once;
     case ActionKind::backward_weight:
       backward_weight(action);
       fold(script, action);
-      return 0;
+      return done_at_once;
     case ActionKind::update:
       updates_.update(action.unit, input.rate);
-      return 0;
+      return done_at_once;
     case ActionKind::sum_scalar:
       sum_scalars(script, input);
-      return 0;
+      return done_at_once;
     case ActionKind::send:
       return wires_.channels->send(action.peer, channel_of(action.payload), message_of(script, action),
                                    class_of(action));
@@ -52,10 +52,11 @@ Actions::Request Actions::start(Script& script, const Action& action, const Step
     case ActionKind::gather:
       return updates_.gather(wires_.reductions, action.unit, action.part, action.parts);
   }
-  return 0;
+  return done_at_once;
 }
 
 bool Actions::is_done(const Action& action, Request request) const {
+  if (request == done_at_once) return true;
   return is_message(action) ? wires_.channels->done(request) : wires_.reductions.done(request);
 }
 

@@ -34,15 +34,16 @@ struct PassMemory {
 };
 
 /// What an action does, whoever drives it and whatever list it stands in. Passes, updates and the sum of
-/// scalars are done when `start` returns (or put into the device's queue); messages and sums over data are
-/// begun.
+/// scalars are done when `start` returns (or put into the device's queue); messages and sums over data have
+/// only been begun.
 class Actions {
  public:
   using Request = std::int64_t;
+  static constexpr Request done_at_once = -1;
 
   Actions(Stage& stage, GradientUpdates& updates, Wires wires, const PassMemory& memory);
 
-  /// Starts an action of a script; the request names what has only been begun.
+  /// Starts an action of a script; the request names what has only been begun, or says that all is done.
   Request start(Script& script, const Action& action, const StepInput& input);
   /// Whether what was begun has ended, as far as the last progress saw.
   bool is_done(const Action& action, Request request) const;

@@ -8,7 +8,8 @@
 
 namespace mindpipe {
 
-/// The groups of this rank's process, one for each axis of the grid.
+/// The groups of this rank's process, one for each axis of the grid. Over data they sum scalars only:
+/// gradients go by Reductions, beside the computation.
 struct Groups {
   Communicator& tensor;
   Communicator& data;

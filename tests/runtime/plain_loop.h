@@ -214,19 +214,23 @@ class PlainLoop {
         const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
         const Tensor dw = view(gradient, first, count), master = view(state.master, first, count),
                      m = view(state.m, first, count);
-        if (o.kind == OptimizerKind::adamw)
-          backend_->adamw({.rule = {rate, beta1, beta2, static_cast<float>(o.epsilon), decay},
+        switch (o.kind) {
+          case OptimizerKind::adamw:
+            backend_->adamw({.rule = {rate, beta1, beta2, static_cast<float>(o.epsilon), decay},
+                             .decision = decision,
+                             .gradient = dw,
+                             .master = master,
+                             .m = m,
+                             .v = view(state.v, first, count)});
+            break;
+          case OptimizerKind::sgd:
+            backend_->sgd({.rule = {rate, static_cast<float>(o.momentum), decay, o.nesterov},
                            .decision = decision,
                            .gradient = dw,
                            .master = master,
-                           .m = m,
-                           .v = view(state.v, first, count)});
-        else
-          backend_->sgd({.rule = {rate, static_cast<float>(o.momentum), decay, o.nesterov},
-                         .decision = decision,
-                         .gradient = dw,
-                         .master = master,
-                         .velocity = o.momentum > 0 ? m : Tensor{}});
+                           .velocity = o.momentum > 0 ? m : Tensor{}});
+            break;
+        }
       }
     }
     round_values(unit, state);
