@@ -70,9 +70,7 @@ void GpuOperations::download(const Tensor& from, void* host) {
   if (queue_ == Queue::compute) progress();
 }
 
-void GpuOperations::use_queue(Queue queue) {
-  queue_ = queue;
-}
+void GpuOperations::use_queue(Queue queue) { queue_ = queue; }
 std::uint64_t GpuOperations::record(Queue queue) { return queues_.record(queue); }
 void GpuOperations::wait(Queue queue, std::uint64_t event) { queues_.wait(queue, event); }
 std::uint64_t GpuOperations::mark(Queue queue) { return marks_.mark(queues_.stream(queue)); }

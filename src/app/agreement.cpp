@@ -42,7 +42,7 @@ std::string difference(const std::string& here, const std::string& there) {
   return found > most ? fmt::format("{}, and {} more", text, found - most) : text;
 }
 
-/// Fails where there is a difference; of several ranks that differ the first one is_rank_0.
+/// Fails where there is a difference; of several ranks that differ the first one speaks.
 void require_none(const World& world, const std::string& difference) {
   if (is_first_with(world, !difference.empty()))
     fail(Exit::bad_configuration, "this rank, on {}, does not run what rank 0 runs: {}", host_name(),

@@ -27,12 +27,12 @@ Config on_grid(const Config& config, const Coord& shape) {
 
 /// Whether a run could have this shape, by the very checks that it would meet. Memory takes a plan, so it is
 /// not asked for ever.
-GridFits fits(const Config& config) {
-  return [config, plans_left = 12](const Coord& shape) mutable {
+GridFits fits(const Config& config, Purpose purpose) {
+  return [config, purpose, plans_left = 12](const Coord& shape) mutable {
     try {
       const Config known = on_grid(config, shape);
       const std::int64_t limit = known.memory.device_limit;
-      if (limit > 0 && plans_left-- > 0) require_fit(make_run_plan(known), limit);
+      if (limit > 0 && plans_left-- > 0) require_fit(make_run_plan(known, purpose), limit);
       return limit == 0 || plans_left >= 0;
     } catch (const Error&) {
       return false;
@@ -64,9 +64,21 @@ std::string advice_instead(const std::string& file, std::vector<std::string> ove
     overrides.emplace_back(degree);
   try {
     const Config any = read_config(file, overrides);
-    return advice_instead(degrees_of(any), ranks, fits(any));
+    return advice_instead(degrees_of(any), ranks, fits(any, Purpose::training));
   } catch (const Error&) {
     return "";
+  }
+}
+
+Config with_degrees(const Config& config, int ranks, Purpose purpose) {
+  const Coord shape = resolve_grid(degrees_of(config), ranks, fits(config, purpose));
+  try {
+    return on_grid(config, shape);
+  } catch (const Error& error) {
+    const std::string advice =
+        error.code == Exit::bad_configuration ? advice_instead(shape, ranks, fits(config, purpose)) : "";
+    if (advice.empty()) throw;
+    fail(error.code, "{}{}", error.what(), advice);
   }
 }
 
@@ -84,17 +96,7 @@ Config read_for_ranks(const std::string& file, const std::vector<std::string>& o
   }
 }
 
-Config with_grid(const Config& config, int ranks) {
-  const Coord shape = resolve_grid(degrees_of(config), ranks, fits(config));
-  try {
-    return on_grid(config, shape);
-  } catch (const Error& error) {
-    const std::string advice =
-        error.code == Exit::bad_configuration ? advice_instead(shape, ranks, fits(config)) : "";
-    if (advice.empty()) throw;
-    fail(error.code, "{}{}", error.what(), advice);
-  }
-}
+Config with_grid(const Config& config, int ranks) { return with_degrees(config, ranks, Purpose::training); }
 
 Config with_any_grid(const Config& given, int ranks) {
   Config config = given;
@@ -102,9 +104,9 @@ Config with_any_grid(const Config& given, int ranks) {
   shards = {std::max({1, shards.tensor, config.grid.tensor}), std::max({1, shards.data, config.grid.data})};
   Coord wanted = degrees_of(config);
   for (Axis axis : axes) wanted[axis] = std::max(1, wanted[axis]);
-  if (num_ranks(wanted) == ranks) return with_grid(config, ranks);
+  if (num_ranks(wanted) == ranks) return with_degrees(config, ranks, Purpose::reading);
   config.schedule = {};  // it divides training's work
-  const std::vector<Coord> nearest = nearest_grids(wanted, ranks, fits(config), 1);
+  const std::vector<Coord> nearest = nearest_grids(wanted, ranks, fits(config, Purpose::reading), 1);
   MP_REQUIRE(!nearest.empty(), Exit::bad_configuration,
              "no grid of {} ranks fits this model, this batch and its logical shards (reproducible); start "
              "another number of ranks, one for "

@@ -13,8 +13,8 @@ Config read_for_ranks(const std::string& file, const std::vector<std::string>& o
 /// A configuration whose degrees are those of a job of `ranks` ranks; refuses one that does not fit, with the
 /// nearest that do.
 Config with_grid(const Config& config, int ranks);
-/// For what needs no particular grid: the configuration's own degrees where they fit this job, else the
-/// nearest that do. The arithmetic stays: logical shards are those of the configuration.
+/// The configuration of a job that only reads, which needs no particular grid: its own degrees where they fit
+/// the job, else the nearest that do. The arithmetic stays: logical shards are those of the configuration.
 Config with_any_grid(const Config& config, int ranks);
 /// The configuration of a job of `ranks` ranks, for planning on one process: where threads are not given, as
 /// many as each rank would have if all of them were on this machine.

@@ -3,9 +3,9 @@
 
 namespace mindpipe {
 
-/// The queues of a rank, on a device as in its list of actions; each is strictly first in, first out. Messages
-/// that arrive and messages that leave do not wait for each other; long transfers have a queue of their own,
-/// and so have copies between a device's memory and the host's.
+/// The queues of a rank, on a device as in its list of actions; each is strictly first in, first out.
+/// Messages that arrive and messages that leave do not wait for each other; long transfers have a queue of
+/// their own, and so have copies between a device's memory and the host's.
 enum class Queue : std::uint8_t { compute, copy_in, copy_out, receive, bulk, send };
 inline constexpr int queue_count = 6;
 

@@ -41,7 +41,7 @@ class Tape {
   Norm* next_norm = nullptr;  ///< what reads the block's output next, here and at once: a sum may be normed
                               ///< in the same pass
   double loss_factor = 1;     ///< the constant a backward starts from
-  Tensor losses;  ///< f32 (f64 in gradient checks) [samples, sequence]: written by the head
+  Tensor losses;              ///< f32 (f64 in gradient checks) [samples, sequence]: written by the head
   Tensor logits;  ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
   std::int64_t position = 0;  ///< generate: of the first row
 

@@ -32,7 +32,17 @@ void check_fields(const Program& program, const Outline& outline, Findings& find
         findings.add(rank, index, "chunk {} does not live here", action.chunk);
       if (names_unit(action) && (action.unit < 0 || action.unit >= static_cast<int>(outline.units.size())))
         findings.add(rank, index, "there is no unit {} ({} units)", action.unit, outline.units.size());
-      if (is_collective(action) && action.group == Members::none) findings.add(rank, index, "names no group");
+      const bool in_evaluation =
+          action.kind == ActionKind::forward || crosses_cut(action) || action.kind == ActionKind::sum_scalar;
+      if (!outline.training && !in_evaluation) findings.add(rank, index, "has no place in an evaluation");
+      const Members group = !is_collective(action)                  ? Members::none
+                            : action.kind == ActionKind::sum_scalar ? Members::grid
+                                                                    : Members::data;
+      if (action.group != group)
+        findings.add(rank, index, "is for group {}, not {}", name_of(action.group), name_of(group));
+      if (!is_message(action) && action.queue != traits_of(action.kind).queue)
+        findings.add(rank, index, "is in queue {}, not {}", name_of(action.queue),
+                     name_of(traits_of(action.kind).queue));
       for (int earlier : action.after)
         if (earlier < 0 || earlier >= index)
           findings.add(rank, index, "waits for action {}, which is not an earlier one", earlier);

@@ -9,7 +9,8 @@ namespace mindpipe {
 /// more chunks than blocks.
 std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks);
 
-/// The same from the configuration's own cuts: the first block of every chunk but the first.
+/// The cuts that a configuration names, which are the first block of every chunk but the first, in the form
+/// of balanced_cuts.
 std::vector<int> manual_cuts(const std::vector<int>& cuts, int blocks, int chunks);
 
 }  // namespace mindpipe

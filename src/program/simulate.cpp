@@ -129,7 +129,7 @@ class Simulation {
     return in_stretches(task) ? network_.tensor.shared
                               : network_.of(head(task), graph_.members[task][0].rank).shared;
   }
-  /// Of what is left of a task: the whole, or its next stretch.
+  /// When a task that goes on now ends: the whole of it, or its next stretch.
   std::int64_t next_end(int task, std::int64_t now) const {
     if (!in_stretches(task)) return now + duration(task);
     const std::int64_t sums = std::min(duration(task), network_.tensor_time(head(task))),

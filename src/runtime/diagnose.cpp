@@ -14,7 +14,7 @@ std::pair<std::size_t, std::int64_t> first_of_all_ranks(Worker& worker, std::vec
   return {static_cast<std::size_t>(found - places.begin()), found == places.end() ? 0 : *found};
 }
 
-/// Of every tensor of the model, in model order, how many of the elements that live here are not finite.
+/// How many elements that live here are not finite, of every tensor in model order.
 std::vector<std::int64_t> bad_weights(Worker& worker) {
   const Stage& stage = worker.stage();
   const std::vector<int>& local = stage.local_units();
@@ -52,7 +52,7 @@ std::string bad_weight(Worker& worker) {
                          : "the last update went wrong: lower optimizer.rate.peak or turn on train.clip");
 }
 
-/// The same for the first block whose output of the last batch is not.
+/// The first block whose output of the last batch is not finite, in words; empty where all are.
 std::string bad_output(Worker& worker) {
   const Model& model = worker.stage().model();
   std::vector<std::int64_t> counts(model.blocks().size(), 0);

@@ -36,7 +36,7 @@ class Worker {
   Worker(const Config& config, const World& world, Watchdog* watchdog = nullptr,
          Purpose purpose = Purpose::training)
       : Worker(config, world, make_run_plan(config, purpose), make_backend, make_transports, watchdog) {}
-  /// The same with the arenas that `plan` says, which may be larger than needed.
+  /// A worker with the arenas that `plan` says, which may be larger than needed.
   Worker(const Config& config, const World& world, RunPlan plan, const MakeBackend& make = make_backend,
          const MakeTransports& connect = make_transports, Watchdog* watchdog = nullptr);
   ~Worker();

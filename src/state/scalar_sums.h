@@ -25,7 +25,7 @@ struct ScalarCounts {
   bool sharded = false;  ///< whether replicas hold parts of the gradients
 
   std::size_t bytes() const;  ///< of what they are added up in
-  /// Of what arrives in the exchanges of each group.
+  /// Bytes of what arrives in the exchanges of each group.
   std::size_t tensor_exchange() const { return Communicator::scalars_bytes(tensor_ranks, tensors); }
   std::size_t data_exchange() const { return Communicator::scalars_bytes(data_ranks, sharded ? chunks : 1); }
   std::size_t pipeline_exchange() const { return Communicator::scalars_bytes(pipeline_ranks, 1 + tensors); }

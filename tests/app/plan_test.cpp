@@ -52,7 +52,8 @@ TEST(Plan, WithoutSimulationItTellsOrderAndMemoryAndNoTimes) {
   EXPECT_THAT(text,
               HasSubstr("\nan evaluation: passes of each stage in order\n0      F0 F1 F2 F3\n1      F0 "))
       << text;
-  EXPECT_THAT(text, ContainsRegex("eval by itself needs\nstage .*\n0 +[0-9-]+ +1 +[0-9.]+ [kKM]iB +0 bytes +0 bytes "))
+  EXPECT_THAT(text, ContainsRegex(
+                        "eval by itself needs\nstage .*\n0 +[0-9-]+ +1 +[0-9.]+ [kKM]iB +0 bytes +0 bytes "))
       << "values, and neither gradients nor moments\n"
       << text;
   for (const char* word : {"tapes", "activations", "total"}) EXPECT_THAT(text, HasSubstr(word));

@@ -294,6 +294,28 @@ TEST(Check, ATicketOfTwoTasksIsFound) {
               ElementsAre(HasSubstr("ticket " + std::to_string(one.ticket) + " is given twice")));
 }
 
+TEST(Check, AnUpdateInAnEvaluationIsFound) {
+  Outline outline = equal_stages(1, 2);
+  outline.training = false;
+  PlannedStep step = make_program(outline, ScheduleKind::gpipe);
+  Action update = action_of(ActionKind::update);
+  update.unit = 0;
+  update.after = {static_cast<int>(step.program.ranks[0].size()) - 1};
+  step.program.ranks[0].push_back(update);
+  EXPECT_THAT(check(step.program, outline), ElementsAre(HasSubstr("has no place in an evaluation")));
+}
+
+TEST(Check, AnotherQueueOrGroupIsFound) {
+  Outline outline = equal_stages(1, 2);
+  outline.data = 2;
+  Program program = unchecked(outline, gpipe_order({1, 2}));
+  std::vector<Action>& list = program.ranks[0];
+  list[find(list, ActionKind::update)].queue = Queue::bulk;
+  list[find(list, ActionKind::reduce)].group = Members::grid;
+  EXPECT_THAT(check(program, outline), ElementsAre(HasSubstr("is for group grid, not data"),
+                                                   HasSubstr("is in queue bulk, not compute")));
+}
+
 TEST(Check, TooMuchMemoryIsRefusedWithTheSums) {
   const Outline outline = equal_stages(2, 4);
   try {

@@ -46,7 +46,8 @@ TEST_F(Cuda, MarksTellHowLongAQueueTook) {
   for (int i = 0; i < 50; ++i) gpu.fill({x.device(), static_cast<double>(i)});
   const std::uint64_t then = gpu.mark(Queue::compute);
   gpu.wait(Queue::copy_in, gpu.record(Queue::compute));
-  const std::uint64_t elsewhere = gpu.mark(Queue::copy_in), last = gpu.mark(Queue::compute), newest = gpu.mark(Queue::compute);
+  const std::uint64_t elsewhere = gpu.mark(Queue::copy_in), last = gpu.mark(Queue::compute),
+                      newest = gpu.mark(Queue::compute);
   gpu.synchronize();
   EXPECT_GT(gpu.nanoseconds_between(first, then), 1000);
   EXPECT_LT(gpu.nanoseconds_between(first, then), 1'000'000'000);
