@@ -53,7 +53,7 @@ std::string take_verb(std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const Verb& verb : all_verbs()) names.emplace_back(verb.name);
   if (words.empty() || words[0].starts_with("-") || words[0].find('=') != std::string::npos) return names[0];
-  const std::string verb = words[0];
+  std::string verb = words[0];
   const bool known = std::find(names.begin(), names.end(), verb) != names.end();
   if (!known && (verb.ends_with(".yaml") || verb.ends_with(".yml")))
     fail(Exit::usage, "command line: {} is not a verb; did you mean --config {}?", verb, verb);

@@ -17,7 +17,7 @@ std::string refuse_unless_plain(const std::string& text) {
 const CLI::Validator plain_integer(refuse_unless_plain, "");
 const CLI::Validator plain_seed(
     [](const std::string& text) {
-      if (const std::string problem = refuse_unless_plain(text); !problem.empty()) return problem;
+      if (std::string problem = refuse_unless_plain(text); !problem.empty()) return problem;
       std::uint64_t seed = 0;
       return std::from_chars(text.data(), text.data() + text.size(), seed).ec == std::errc{}
                  ? std::string()

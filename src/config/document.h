@@ -1,9 +1,10 @@
 #pragma once
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace mindpipe {
+
+struct Entry;
 
 /// One piece of a configuration as it was written: text, a list or a mapping, and where it stands.
 struct Node {
@@ -13,7 +14,12 @@ struct Node {
   bool quoted = false;  ///< text in quotes is never a number or a truth value
   std::string where;    ///< "configs/gpt.yaml:12" or "command line"
   std::vector<Node> items;
-  std::vector<std::pair<Node, Node>> entries;  ///< key and value
+  std::vector<Entry> entries;
+};
+
+/// A key of a mapping and what stands behind it.
+struct Entry {
+  Node key, value;
 };
 
 /// Reads one YAML document, strictly: no anchors, aliases, tags, merges, second documents, repeated keys or

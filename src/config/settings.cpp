@@ -14,6 +14,8 @@ template <class... F>
 struct Overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
 
 /// 1, 0.5, 3.0e-4: digits on both sides of a point, then perhaps an exponent; never inf or nan.
 bool is_plain_number(std::string_view text) {

@@ -51,7 +51,7 @@ class Writer {
 
   /// Messages for all payloads that cross the cut before block `cut`; returns their places in the list.
   std::vector<int> messages(ActionKind kind, const Work& work, int cut, int peer, bool forward,
-                            std::vector<int> after) {
+                            const std::vector<int>& after) {
     std::vector<int> places;
     for (const auto& [payload, bytes] : payloads_of(outline_.cuts[cut], forward)) {
       if (bytes == 0) continue;
