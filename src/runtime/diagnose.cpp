@@ -80,7 +80,7 @@ std::string diagnose_weights(Worker& worker) {
 
 std::string diagnose(Worker& worker) {
   for (auto* look : {bad_weight, bad_output})
-    if (const std::string found = look(worker); !found.empty()) return found;
+    if (std::string found = look(worker); !found.empty()) return found;
   return nothing_found;
 }
 
