@@ -127,8 +127,8 @@ class Sizes {
 
 struct Volume {
   std::int64_t bytes = 0;
-  /// Of all ranks that differ in their data coordinate only, together: pieces are cut at edges of chunks of
-  /// statistics, so that the ranks' own shares follow from no formula.
+  /// Whether `bytes` are of all ranks that differ in the data coordinate only: pieces are cut at edges of
+  /// chunks of statistics, so that the ranks' own shares follow from no formula.
   bool of_replicas = false;
   bool operator==(const Volume&) const = default;
 };
