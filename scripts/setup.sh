@@ -33,7 +33,7 @@ fetch_frontend
 packages=(
   build-essential cmake ninja-build ccache pkg-config
   openmpi-bin libopenmpi-dev libhdf5-openmpi-dev libdnnl-dev libopenblas-dev
-  libyaml-cpp-dev libfmt-dev libcli11-dev nlohmann-json3-dev
+  libisal-dev libyaml-cpp-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   munge slurmctld slurmd slurm-client   # a Slurm of its own for one test
   python3-torch python3-numpy   # the oracle of the tests; no run needs Python

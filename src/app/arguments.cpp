@@ -83,7 +83,8 @@ void parse_words(const Verb& verb, const std::vector<std::string>& words, Argume
   } catch (const CLI::ParseError& problem) {
     refuse(app, verb.name, problem.what(), app.remaining(true));
   }
-  for (const CLI::App* chosen : app.get_subcommands()) a.data.action = chosen->get_name();
+  for (const CLI::App* chosen : app.get_subcommands())
+    a.data.action = a.checkpoint.action = chosen->get_name();
 }
 
 }  // namespace

@@ -19,6 +19,13 @@ struct DataArguments {
   std::uint64_t seed = 1;
 };
 
+/// What `ckpt` is asked to do.
+struct CheckpointArguments {
+  std::string action;         ///< list | info | verify | diff | export
+  std::string first, second;  ///< a run directory or a checkpoint; diff: two of them
+  std::string output;         ///< export: the file
+};
+
 /// The command line, understood.
 struct Arguments {
   std::string verb = "train";
@@ -31,6 +38,7 @@ struct Arguments {
   int ranks = 0;                       ///< plan and dry run: for this many ranks; 0: the grid's product
   std::string tune;  ///< doctor: the file for a table of algorithms; empty: the machine is examined
   DataArguments data;
+  CheckpointArguments checkpoint;
   std::string answer;  ///< text that answers the command line by itself (--help, --version, --help-config);
                        ///< empty: there is work to do
   int argc = 0;        ///< as main got them, for whoever starts the messages between ranks

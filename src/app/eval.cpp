@@ -12,7 +12,7 @@ namespace mindpipe {
 int eval(const Arguments& arguments, const Config& given) {
   MP_REQUIRE(!given.data.validation.empty(), Exit::bad_configuration,
              "eval needs data.validation: name a source there, or on the command line");
-  Run run(arguments, given, with_any_grid,
+  Run run(arguments, given, Run::on_job(with_any_grid),
           given.run.dir + "/log/eval");  // beside the roll of a training that may be going on there
   const Config& config = run.config();
   if (run.is_rank_0()) run.watchdog().forget_earlier_rolls();

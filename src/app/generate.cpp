@@ -35,7 +35,7 @@ int generate(const Arguments& arguments, const Config& given) {
   alone.train.zero = 0;
   alone.train.recompute = RecomputeKind::none;
   alone.train.sequence_parallel = false;
-  Run run(arguments, alone, on_one_rank);
+  Run run(arguments, alone, Run::on_job(on_one_rank));
   const Config& config = run.config();
   MP_REQUIRE(config.model.kind == ModelKind::gpt, Exit::bad_configuration,
              "generate continues texts with a gpt; model.kind is '{}'", config.model.kind);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/agreement.h"
+#include "comm/text_of_rank_0.h"
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/log_mark.h"
@@ -11,14 +12,13 @@
 
 namespace mindpipe {
 
-Run::Run(const Arguments& arguments, const Config& config, Config (*on_ranks)(const Config&, int),
-         const std::string& roll)
+Run::Run(const Arguments& arguments, const Config& config, const OnRanks& on_ranks, const std::string& roll)
     : argc_(arguments.argc),
       argv_(arguments.argv),
       roll_(roll),
       watchdog_(armed_watchdog(config, roll)),
       session_(argc_, argv_),
-      config_(on_ranks(agreed(config), session_.size())) {
+      config_(on_ranks(agreed(config), world())) {
   set_log_rank(session_.rank());
   if (config_.device.kind == DeviceKind::emulated) set_log_mark("emulated: ");
   watchdog_->begin_wait("all ranks to say where they run", now_ns());
@@ -90,7 +90,11 @@ void Run::make_worker(Purpose purpose) {
   if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
   if (mine.device.kind == DeviceKind::cpu) require_sensible(mine.device.threads, places_[session_.rank()]);
   RunPlan plan = make_run_plan(mine, purpose);
-  if (mine.device.kind == DeviceKind::cpu) require_fit_here(plan, neighbours(), memory_here());
+  if (mine.device.kind == DeviceKind::cpu) {
+    const bool crowded = plan.copies_state && !fits_here(plan, neighbours(), memory_here());
+    if (any_rank(world(), crowded)) plan.save_without_copy();
+    require_fit_here(plan, neighbours(), memory_here());
+  }
   worker_ = std::make_unique<Worker>(mine, world(), std::move(plan), make_backend, make_transports,
                                      watchdog_.get());
   require_same_arithmetic(world(), worker_->backend().description(), mine.train.precision);
@@ -104,6 +108,9 @@ void Run::make_worker(Purpose purpose) {
   info("logical shards: tensor {}, data {} (reproducible); schedule {}; {} blocks cut at {}",
        w.layout().tensor_shards, w.layout().data_shards, config_.schedule.kind,
        w.plan().outline.blocks.size(), joined(w.plan().outline.first_block));
+  if (w.plan().copy_left_out > 0)
+    info("training waits for each checkpoint: a copy of the state to write from would take {} more of a rank",
+         human_bytes(static_cast<double>(w.plan().copy_left_out)));
   const std::string affinity = affinity_report(places_);
   std::size_t begin = 0;
   while (begin < affinity.size()) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -20,10 +21,15 @@ double step_limit(double said, double median_seconds, double seconds_on_paper);
 /// job.
 class Run {
  public:
-  /// `on_ranks` gives the configuration of a job of so many ranks, or refuses. In the directory `roll`, if
-  /// any, the watchdogs of all ranks agree on whom to name.
-  Run(const Arguments& arguments, const Config& config,
-      Config (*on_ranks)(const Config& config, int ranks) = with_grid, const std::string& roll = "");
+  /// The configuration of a job of these ranks, or a refusal. Collective.
+  using OnRanks = std::function<Config(const Config& config, const World& world)>;
+  /// The same from the number of ranks.
+  static OnRanks on_job(Config (*on_ranks)(const Config& config, int ranks)) {
+    return [on_ranks](const Config& config, const World& world) { return on_ranks(config, world.size); };
+  }
+  /// In the directory `roll`, if any, the watchdogs of all ranks agree on whom to name.
+  Run(const Arguments& arguments, const Config& config, const OnRanks& on_ranks,
+      const std::string& roll = "");
   /// Waits for all ranks to end; one that does not is named, too.
   ~Run();
   Run(const Run&) = delete;

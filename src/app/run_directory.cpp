@@ -13,6 +13,7 @@
 #include "app/stop_request.h"
 #include "core/check.h"
 #include "core/terminate.h"
+#include "io/checkpoint_directory.h"
 
 namespace mindpipe {
 namespace {
@@ -87,6 +88,7 @@ RunDirectory::RunDirectory(const std::string& directory, bool emulated)
              std::strerror(errno));
   take_lock(path_of("lock"));
   remove_leftovers(directory);
+  remove_unfinished_checkpoints(directory);
   leave_at_stop("", "", "", path_of("lock"));
   set_last_words([this](int, const std::string& sentence) {
     leave_at_stop("", "", "", path_of("lock"));
@@ -110,7 +112,9 @@ void RunDirectory::replace(const std::string& name, const std::string& text) con
 
 void RunDirectory::write_config(const Config& config) { replace("config.yaml", to_yaml(config)); }
 
-void RunDirectory::write_status(const Status& status) {
+void RunDirectory::write_status(const Status& given) {
+  Status status = given;
+  if (status.checkpoint.empty()) status.checkpoint = checkpoint_;
   status_ = status;
   if (status.state != "running") {
     leave_at_stop("", "", "", path_of("lock"));
@@ -174,7 +178,9 @@ PeerStatus::PeerStatus(const std::string& directory, bool emulated) {
     std::getline(in, line);
     const auto members = read_json(line);
     if (!members || members->texts.at("state") != "running") return;
-    replace_file_at_last(path, text_of({"failed", members->integers.at("step"), sentence, ""}, emulated));
+    replace_file_at_last(
+        path, text_of({"failed", members->integers.at("step"), sentence, members->texts.at("checkpoint")},
+                      emulated));
   });
 }
 

@@ -34,12 +34,14 @@ class RunDirectory {
   /// Replaces status.json in one move: a reader sees the old one or the new one. That it runs, which comes
   /// with every step, waits for no device. When the job fails later, the failure's sentence takes the
   /// reason's place and the rest stays.
-  void write_status(const Status& status);
+  void write_status(const Status& given);
   /// Adds one line to metrics.jsonl.
   void append_metrics(const JsonLine& line);
   /// Drops the lines of metrics.jsonl behind this step, so that a resumed run's file is the uninterrupted
   /// run's.
   void keep_metrics_through(std::int64_t step);
+  /// The last good checkpoint, below the directory: what every status that names none says from now on.
+  void note_checkpoint(const std::string& checkpoint) { checkpoint_ = checkpoint; }
   /// Whether someone has put a file named STOP into the directory.
   bool stop_asked() const;
   /// Takes the file away, so that the next start does not stop at once.
@@ -51,6 +53,7 @@ class RunDirectory {
   std::string path_;
   bool emulated_;
   Status status_;
+  std::string checkpoint_;
   bool says_running_ = false;
   File metrics_;
 };

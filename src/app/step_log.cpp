@@ -7,12 +7,13 @@
 
 namespace mindpipe {
 
-StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report)
+StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report, const RunProgress& begun)
     : run_(run),
       directory_(directory),
       report_(report),
-      progress_(0, run.config().train.steps),
-      tokens_(static_cast<double>(run.worker().layout().tokens())) {}
+      progress_(begun.step, run.config().train.steps),
+      tokens_(static_cast<double>(run.worker().layout().tokens())),
+      skipped_(begun.step - begun.applied) {}
 
 void StepLog::add(int step, double seconds, double rate) {
   begun_.push_back({step, seconds, rate, run_.seconds() - seconds});

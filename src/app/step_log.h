@@ -6,6 +6,7 @@
 #include "app/run.h"
 #include "app/run_directory.h"
 #include "core/log.h"
+#include "io/manifest.h"
 
 namespace mindpipe {
 
@@ -14,7 +15,8 @@ namespace mindpipe {
 class StepLog {
  public:
   /// `directory`: of the rank that writes, else none.
-  StepLog(Run& run, RunDirectory* directory, EndReport& report);
+  /// `begun`: how far the run had come when it was taken up.
+  StepLog(Run& run, RunDirectory* directory, EndReport& report, const RunProgress& begun);
 
   /// A step was begun and took so long until the next could be; in order.
   void add(int step, double seconds, double rate);
@@ -36,7 +38,7 @@ class StepLog {
   EndReport& report_;
   Progress progress_;
   double tokens_;
-  std::int64_t skipped_ = 0;
+  std::int64_t skipped_;
   std::deque<Begun> begun_;
 };
 

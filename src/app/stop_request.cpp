@@ -139,6 +139,7 @@ void install_stop_signals() {
   sigemptyset(&action.sa_mask);
   for (int signal : signals) sigaddset(&action.sa_mask, signal);  // one after the other
   for (int signal : signals) sigaction(signal, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error of the call that writes
 }
 
 void stop_at_once() {

@@ -1,6 +1,8 @@
 #include <optional>
 
 #include "app/dry_run.h"
+#include "app/resume.h"
+#include "app/saves.h"
 #include "app/trace_file.h"
 #include "app/training_loop.h"
 #include "app/verbs.h"
@@ -22,9 +24,8 @@ std::unique_ptr<RunDirectory> directory_of(Run& run, bool emulated) {
   return directory;
 }
 
-Corpus training_corpus(const Config& config) {
-  Corpus corpus(config.data, Subset::train, config.model, config.seed,
-                static_cast<std::int64_t>(config.train.steps) * config.train.batch);
+Corpus training_corpus(const Config& config, const RunProgress& begun) {
+  Corpus corpus(config.data, Subset::train, config.model, config.seed, begun.planned_samples);
   for (const std::string& line : corpus.describe()) info("train: {}", line);
   return corpus;
 }
@@ -44,12 +45,6 @@ void warn_of_oddities(const Config& config) {
         "optimizer.rate.peak "
         "{:.3g} (a shorter warm-up reaches it)",
         rate.warmup, steps, rate_at(rate, steps - 1, steps), rate.peak);
-  const int every = config.checkpoint.every;
-  if (every > 0)
-    warning(
-        "checkpoint.every is {}, but checkpoints are not written yet: a run that is cut short keeps nothing; "
-        "its weights are saved when it ends or is stopped",
-        every);
 }
 
 /// What a training leaves for others: its weights, unless none were computed, and the trace of its end.
@@ -65,37 +60,61 @@ void write_results(Worker& worker, bool emulated) {
   }
 }
 
+/// How far a run that begins has come.
+RunProgress beginning(const Config& config) {
+  return {.planned_samples = std::int64_t{config.train.steps} * config.train.batch};
+}
+
+int end(RunDirectory* directory, const TrainingLoop& loop) {
+  const std::string& stopped = loop.stopped();
+  if (directory)
+    directory->write_status({stopped.empty() ? "done" : "stopped", loop.steps_done(), stopped, ""});
+  if (stopped.empty()) return 0;
+  info("{}; the same command goes on from there", stopped);
+  if (directory) directory->forget_stop();
+  return static_cast<int>(Exit::stopped);
+}
+
 int train_on_this_job(const Arguments& arguments, const Config& given) {
-  Run run(arguments, given, with_grid, given.run.dir + "/log");
+  std::optional<Resumed> from;
+  const auto on_ranks = [&](const Config& config, const World& world) {
+    from = find_checkpoint(world, config);
+    return with_grid(from ? continued(config, *from, world.rank == 0) : config, world.size);
+  };
+  Run run(arguments, given, on_ranks, given.run.dir + "/log");
   const Config& config = run.config();
+  if (from && is_finished(run.world(), config, *from)) {
+    info("{} is finished: all {} steps are done (train.steps: more of them go on from there)", config.run.dir,
+         from->manifest.progress.step);
+    return 0;
+  }
   const bool emulated = config.device.kind == DeviceKind::emulated;
   const std::unique_ptr<RunDirectory> directory = directory_of(run, emulated);
   std::optional<PeerStatus> peer;
   if (!directory) peer.emplace(config.run.dir, emulated);
-  Corpus corpus = training_corpus(config);
+  RunProgress begun = from ? from->manifest.progress : beginning(config);
+  Corpus corpus = training_corpus(config, begun);
   std::optional<Corpus> validation = validation_corpus(config);
   warn_of_oddities(config);
   run.make_worker(Purpose::training);
+  if (from) {
+    from = load_newest(run, std::move(*from));
+    begun = from->manifest.progress;
+    info("going on from {}, after step {}", from->directory, begun.step);
+  }
   if (directory) {  // a start that fails before here leaves what an earlier run has written
-    directory->keep_metrics_through(0);
+    directory->keep_metrics_through(begun.step);
     directory->write_config(config);
   }
   if (run.is_rank_0()) info("memory of this rank:\n{}", run.worker().memory().ledger());
   info("ready after {}", human_seconds(run.seconds()));
 
-  TrainingLoop loop(run, directory.get(), corpus, validation ? &*validation : nullptr);
+  Saves saves(run, directory.get(), begun, from);
+  TrainingLoop loop(run, directory.get(), corpus, validation ? &*validation : nullptr, saves, begun);
   loop.run();
-  const std::string& stopped = loop.stopped();
-  if (directory && !stopped.empty()) directory->write_status({"stopped", loop.steps_done(), stopped, ""});
   write_results(run.worker(), emulated);
   loop.report().print_table(run.is_rank_0());
-  if (!stopped.empty()) {
-    info("{}; the weights are saved, but no checkpoint to go on from: a requeued job begins again", stopped);
-    if (directory) directory->forget_stop();
-    return static_cast<int>(Exit::stopped);
-  }
-  if (directory) directory->write_status({"done", loop.steps_done(), "", ""});
-  return 0;
+  return end(directory.get(), loop);
 }
 
 }  // namespace

@@ -6,15 +6,18 @@
 
 namespace mindpipe {
 
-TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation)
+TrainingLoop::TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation,
+                           Saves& saves, const RunProgress& begun)
     : run_(run),
       config_(run.config()),
       worker_(run.worker()),
       directory_(directory),
       corpus_(corpus),
       validation_(validation),
+      saves_(saves),
       report_(config_, worker_),
-      log_(run, directory, report_) {}
+      log_(run, directory, report_, begun),
+      step_(static_cast<int>(begun.step)) {}
 
 void TrainingLoop::run() {
   stop_after_step();
@@ -23,9 +26,13 @@ void TrainingLoop::run() {
     take_step();
     evaluate();
     write();
-    stop_if_asked();
+    agree();
+    save();
   }
+  run_.watchdog().arm(config_.watchdog.start, "end", "watchdog.start");
   write_last();
+  saves_.save(step_);
+  saves_.finish();
 }
 
 bool TrainingLoop::evaluates() const {
@@ -58,23 +65,33 @@ void TrainingLoop::evaluate() {
       run_.evaluate(*validation_, limit_, fmt::format("the evaluation after step {}", step_ + 1),
                     fmt::format("step {}: the validation loss", step_ + 1));
   info("step {}: validation loss {:.4f}", step_ + 1, *validation_loss_);
+  saves_.evaluated(step_ + 1, *validation_loss_);
 }
 
 void TrainingLoop::write() {
   if (known_) log_.write(*known_, validation_loss_);
 }
 
-void TrainingLoop::stop_if_asked() {
+/// One sum tells all ranks what any of them knows: whether to stop, to save, and whether one still writes.
+void TrainingLoop::agree() {
   const bool out_of_time = run_.is_rank_0() && config_.run.max_walltime > 0 &&
                            run_.seconds() + 2 * report_.median_step() > config_.run.max_walltime;
   const bool by_file = directory_ != nullptr && directory_->stop_asked();
-  std::vector<std::int64_t> reasons{stop_asked() || by_file || out_of_time ? 1 : 0};
-  worker_.sum_over_grid(reasons);  // all ranks stop, or none
-  if (reasons[0] > 0) stopped_ = fmt::format("stopped after step {} as asked", step_ + 1);
+  std::vector<std::int64_t> any{stop_asked() || by_file || out_of_time, saves_.due_by_time(),
+                                saves_.writes()};
+  worker_.sum_over_grid(any);
+  if (any[0] > 0) stopped_ = fmt::format("stopped after step {} as asked", step_ + 1);
+  save_due_ = any[1] > 0 || saves_.due(step_ + 1);
+  saves_.attend(any[2] == 0);
+}
+
+void TrainingLoop::save() {
+  if (!save_due_ || !stopped_.empty()) return;
+  write_last();  // a run that comes back to this step finds its line
+  saves_.save(step_ + 1);
 }
 
 void TrainingLoop::write_last() {
-  run_.watchdog().arm(config_.watchdog.start, "end", "watchdog.start");
   if (const std::optional<StepScalars> last = worker_.remaining()) {
     log_.judge(*last);
     log_.write(*last);

@@ -5,6 +5,7 @@
 #include "app/report_end.h"
 #include "app/run.h"
 #include "app/run_directory.h"
+#include "app/saves.h"
 #include "app/step_log.h"
 
 namespace mindpipe {
@@ -13,7 +14,9 @@ namespace mindpipe {
 class TrainingLoop {
  public:
   /// `directory`: of the rank that writes, else none. `validation`: none where nothing is evaluated.
-  TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation);
+  /// `begun`: how far the run had come when it was taken up. Collective.
+  TrainingLoop(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation, Saves& saves,
+               const RunProgress& begun);
 
   /// Takes all steps and tells of each. Collective.
   void run();
@@ -30,7 +33,8 @@ class TrainingLoop {
   void take_step();
   void evaluate();
   void write();
-  void stop_if_asked();
+  void agree();
+  void save();
   void write_last();
 
   Run& run_;
@@ -39,12 +43,14 @@ class TrainingLoop {
   RunDirectory* directory_;
   Corpus& corpus_;
   Corpus* validation_;
+  Saves& saves_;
   EndReport report_;
   StepLog log_;
-  int step_ = 0;                           ///< under way, counted from 0
+  int step_;                               ///< under way, counted from 0
   double limit_ = 0;                       ///< seconds that this step may take
   std::optional<StepScalars> known_;       ///< of this step, where they are known while it is under way
   std::optional<double> validation_loss_;  ///< after this step
+  bool save_due_ = false;                  ///< after this step
   std::string stopped_;
 };
 

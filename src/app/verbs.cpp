@@ -106,6 +106,27 @@ void declare_data(CLI::App& app, Arguments& a) {
       ->option_text("S");
 }
 
+void declare_ckpt(CLI::App& app, Arguments& a) {
+  CheckpointArguments& asked = a.checkpoint;
+  app.require_subcommand(1);
+  const auto add = [&](const char* name, const char* meaning, const char* word) {
+    CLI::App* sub = app.add_subcommand(name, meaning);
+    sub->add_option(word, asked.first)->required()->option_text("");
+    return sub;
+  };
+  add("list", "the checkpoints of a run, the newest first", "RUN");
+  add("info", "what a checkpoint, or the newest of a run, is of", "PATH");
+  add("verify", "read every byte and compare it with its CRC; ranks share the work", "PATH");
+  add("diff", "how two checkpoints differ, tensor by tensor; exit code 1 if they do", "A")
+      ->add_option("B", asked.second)
+      ->required()
+      ->option_text("");
+  add("export", "write the weights as safetensors, as a run does at its end", "PATH")
+      ->add_option("--output", asked.output, "the file to write")
+      ->required()
+      ->option_text("FILE");
+}
+
 const Verb verbs[] = {
     {.name = "train",
      .summary = "train a model, or go on with one (the verb when none is named)",
@@ -135,6 +156,12 @@ const Verb verbs[] = {
      .reads_config = false,
      .declare = declare_data,
      .run = data},
+    {.name = "ckpt",
+     .summary = "list, describe, verify, compare or export checkpoints",
+     .meaning = "List, describe, verify, compare or export checkpoints.",
+     .reads_config = false,
+     .declare = declare_ckpt,
+     .run = ckpt},
     {.name = "doctor",
      .summary = "examine this machine and say what to do about it",
      .meaning = "Examine this machine and say what to do about it, or tune products for its GPU.",

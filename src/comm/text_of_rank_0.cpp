@@ -25,4 +25,11 @@ bool is_first_with(const World& world, bool problem) {
   return problem;
 }
 
+bool any_rank(const World& world, bool holds) {
+  int any = holds ? 1 : 0;
+  if (world.comm != MPI_COMM_NULL)
+    MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, world.comm));
+  return any != 0;
+}
+
 }  // namespace mindpipe

@@ -11,4 +11,7 @@ std::string text_of_rank_0(const World& world, const std::string& text);
 /// on another rank, this call does not return, because that rank ends the job. Collective over the world.
 bool is_first_with(const World& world, bool problem);
 
+/// Whether something holds on any rank. Collective over the world.
+bool any_rank(const World& world, bool holds);
+
 }  // namespace mindpipe

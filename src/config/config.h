@@ -11,7 +11,7 @@ namespace mindpipe {
 /// checked.
 struct RunConfig {
   std::string dir;  ///< the run directory; everything is written below it
-  Resume resume = Resume::automatic;
+  std::string resume = "auto";  ///< auto | never | the directory of a checkpoint
   double max_walltime = 0;  ///< seconds after which the run stops cleanly with a checkpoint; 0: no limit
   bool operator==(const RunConfig&) const = default;
 };
@@ -106,7 +106,14 @@ struct MemoryConfig {
   bool operator==(const MemoryConfig&) const = default;
 };
 struct CheckpointConfig {
-  int every = 0, keep = 2;
+  int every = 0;          ///< steps
+  double every_time = 0;  ///< seconds
+  int keep = 2, keep_every = 0;
+  Background background = Background::automatic;
+  CheckpointWriterKind writer = CheckpointWriterKind::direct;
+  SaveFailure on_error = SaveFailure::stop;
+  /// Whether the run is saved while it goes on, not only where it stops.
+  bool is_periodic() const { return every > 0 || every_time > 0; }
   bool operator==(const CheckpointConfig&) const = default;
 };
 /// What carries messages between ranks, for prices; 0: as device.description says.

@@ -48,7 +48,9 @@ struct OptimizerRow {
 // optim/update_rule.h).
 
 // clang-format off
-#define MINDPIPE_RESUMES(kind) kind(automatic, "auto") kind(never, "never")
+#define MINDPIPE_BACKGROUNDS(kind) kind(automatic, "auto") kind(no, "no")
+#define MINDPIPE_CHECKPOINT_WRITERS(kind) kind(direct, "direct") kind(mpiio, "mpiio")
+#define MINDPIPE_SAVE_FAILURES(kind) kind(stop, "stop") kind(warn, "warn")
 #define MINDPIPE_POSITIONS(kind) kind(learned, "learned") kind(rotary, "rotary")
 #define MINDPIPE_NORMS(kind) kind(layer, "layer") kind(rms, "rms")
 #define MINDPIPE_MLPS(kind) kind(gelu, "gelu") kind(swiglu, "swiglu")
@@ -85,7 +87,9 @@ struct OptimizerRow {
   inline constexpr Row Kind##_rows[] = {list(MINDPIPE_ROW)};    \
   constexpr std::span<const Row> rows_of(Kind) { return Kind##_rows; }
 
-MINDPIPE_KINDS(Resume, NamedRow, MINDPIPE_RESUMES)
+MINDPIPE_KINDS(Background, NamedRow, MINDPIPE_BACKGROUNDS)
+MINDPIPE_KINDS(CheckpointWriterKind, NamedRow, MINDPIPE_CHECKPOINT_WRITERS)
+MINDPIPE_KINDS(SaveFailure, NamedRow, MINDPIPE_SAVE_FAILURES)
 MINDPIPE_KINDS(ModelKind, ModelRow, MINDPIPE_MODELS)
 MINDPIPE_KINDS(Positions, NamedRow, MINDPIPE_POSITIONS)
 MINDPIPE_KINDS(ModelNorm, NamedRow, MINDPIPE_NORMS)

@@ -183,6 +183,8 @@ void check_together(const Config& c, const Origin& origin) {
   check_shards(c, complain);
   check_batch(c, complain);
   check_rate(c, complain);
+  complain.require(!c.run.resume.empty(), "run.resume",
+                   "is empty (auto, never, or the directory of a checkpoint)");
   complain.require(c.train.evaluate_every == 0 || !c.data.validation.empty(), "train.evaluate_every",
                    "is {}, but data.validation names nothing to evaluate on", c.train.evaluate_every);
   complain.require(c.device.kernels.empty() || c.device.kind == DeviceKind::cuda, "device.kernels",

@@ -25,6 +25,10 @@ class Setting {
   using Member = std::variant<int*, std::int64_t*, std::uint64_t*, double*, bool*, std::string*,
                               std::vector<int>*, std::vector<DataSource>*, KindMember>;
   enum class Unit { none, bytes, seconds };
+  /// What becomes of a setting when a run goes on from a checkpoint. Layout: who computes what, and where; no
+  /// bit depends on it, so it is free. Course: how the run goes on from there; the new value is taken.
+  /// Arithmetic: what every number depends on; it stays as it is.
+  enum class Role { layout, course, arithmetic };
 
   Setting(std::string key, Member member, std::string meaning)
       : key_(std::move(key)), meaning_(std::move(meaning)), member_(std::move(member)) {}
@@ -51,6 +55,10 @@ class Setting {
     open_above_ = true;
     return std::move(*this);
   }
+  Setting playing(Role role) && {
+    role_ = role;
+    return std::move(*this);
+  }
   Setting one_of(std::vector<std::string> words) && {
     words_ = std::move(words);
     return std::move(*this);
@@ -70,6 +78,7 @@ class Setting {
 
   const std::string& key() const { return key_; }
   const std::string& meaning() const { return meaning_; }
+  Role role() const { return role_; }
   bool is_required() const { return required_; }
   /// Whether the value is a text as it stands: nothing in it is read as a number, a list or a mapping.
   bool is_text() const {
@@ -101,6 +110,7 @@ class Setting {
   bool open_below_ = false, open_above_ = false, automatic_ = false, required_ = false;
   std::vector<std::string> words_;
   Unit unit_ = Unit::none;
+  Role role_ = Role::arithmetic;
 };
 
 /// Every setting of `config`, in the order of the file.

@@ -75,6 +75,8 @@ const char* name_of(MemoryClass kind) {
       return "boundary";
     case MemoryClass::workspace:
       return "workspace";
+    case MemoryClass::copy:
+      return "state copy";
   }
   return "?";
 }

@@ -8,11 +8,11 @@
 
 namespace mindpipe {
 
-/// Class of use of memory; the ledger has a line for each.
-enum class MemoryClass { values, gradients, optimizer, activations, boundary, workspace };
-inline constexpr std::array memory_classes{MemoryClass::values,    MemoryClass::gradients,
-                                           MemoryClass::optimizer, MemoryClass::activations,
-                                           MemoryClass::boundary,  MemoryClass::workspace};
+/// Class of use of memory; the ledger has a line for each. `copy`: of the state, which is written from there.
+enum class MemoryClass { values, gradients, optimizer, activations, boundary, workspace, copy };
+inline constexpr std::array memory_classes{
+    MemoryClass::values,   MemoryClass::gradients, MemoryClass::optimizer, MemoryClass::activations,
+    MemoryClass::boundary, MemoryClass::workspace, MemoryClass::copy};
 const char* name_of(MemoryClass kind);
 
 /// Alignment, in bytes, of every tensor and block.

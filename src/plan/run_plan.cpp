@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "comm/reduction.h"
 #include "plan/network_on_paper.h"
 #include "program/partition.h"
 #include "program/share_buffers.h"
 #include "state/gradient_updates.h"
+#include "state/state_copy.h"
 
 namespace mindpipe {
 namespace {
@@ -88,6 +90,34 @@ void add_trained_unit(BytesByClass& bytes, const Config& config, const RunPlan& 
   bytes[static_cast<int>(MemoryClass::optimizer)] += optimizer.bytes();
 }
 
+/// What each data rank of a pipeline rank has of the copy of the state that is written while training goes
+/// on; empty where nothing is.
+std::vector<std::int64_t> copies_of(const Config& config, const Layout& layout, const RunPlan& plan,
+                                    CostModel& costs, int rank) {
+  const CheckpointConfig& saves = config.checkpoint;
+  if (plan.purpose == Purpose::reading || !saves.is_periodic() || saves.background == Background::no ||
+      saves.writer == CheckpointWriterKind::mpiio || config.device.kind == DeviceKind::emulated)
+    return {};
+  std::vector<char> is_here(costs.model().units().size(), 0);
+  for (int chunk = 0; chunk < plan.outline.all_chunks(); ++chunk)
+    for (int unit = 0; unit < static_cast<int>(is_here.size()) && plan.outline.rank_of(chunk) == rank;
+         ++unit) {
+      const int first = costs.model().blocks_of(unit).front();
+      if (first >= plan.outline.first_block[chunk] && first < plan.outline.first_block[chunk + 1])
+        is_here[unit] = 1;
+    }
+  return copied_bytes(config, layout, costs.model(), is_here);
+}
+
+/// Whether some rank needs more than the limit of a device only because its state is copied.
+bool copies_too_much(const RunPlan& plan, const Config& config) {
+  const std::int64_t limit = config.memory.device_limit;
+  for (const auto& ranks : plan.memory)
+    for (const BytesByClass& bytes : ranks)
+      if (limit > 0 && !plan.copy_in_host && total_of(bytes) > limit) return true;
+  return false;
+}
+
 BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& costs,
                            int rank, int data_rank) {
   BytesByClass bytes{};
@@ -124,6 +154,16 @@ std::int64_t total_of(const BytesByClass& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
+std::int64_t RunPlan::save_without_copy() {
+  std::int64_t most = 0;
+  for (auto& ranks : memory)
+    for (BytesByClass& bytes : ranks)
+      most = std::max(most, std::exchange(bytes[static_cast<int>(MemoryClass::copy)], 0));
+  copies_state = false;
+  copy_left_out = most;
+  return most;
+}
+
 const BytesByClass& RunPlan::most_memory(int pipeline_rank) const {
   const auto& ranks = memory[pipeline_rank];
   return *std::max_element(ranks.begin(), ranks.end(), [](const BytesByClass& a, const BytesByClass& b) {
@@ -154,8 +194,11 @@ void require_below(const BytesByClass& bytes, int stage, std::int64_t limit, con
 }  // namespace
 
 void require_fit(const RunPlan& plan, std::int64_t limit) {
-  for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage)
-    require_below(plan.most_memory(stage), stage, limit, "memory.device_limit");
+  for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage) {
+    BytesByClass bytes = plan.most_memory(stage);
+    if (plan.copy_in_host) bytes[static_cast<int>(MemoryClass::copy)] = 0;
+    require_below(bytes, stage, limit, "memory.device_limit");
+  }
 }
 
 void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here) {
@@ -170,6 +213,12 @@ void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, cons
              "machine, or take a smaller train.micro_batch or train.recompute: block",
              ranks.size(), static_cast<double>(together) / 1048576.0, here.name,
              static_cast<double>(here.bytes) / 1048576.0);
+}
+
+bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here) {
+  std::int64_t together = 0;
+  for (const Coord& rank : ranks) together += total_of(plan.memory_of(rank));
+  return here.bytes == 0 || together <= here.bytes;
 }
 
 namespace {
@@ -233,9 +282,15 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
     if (config.device.kind == DeviceKind::emulated)
       room.passes.backend = {};  // no operation works in anything
     auto& memory = plan.memory.emplace_back();
-    for (int d = 0; d < outline.data; ++d)
+    const std::vector<std::int64_t> copies = copies_of(config, layout, plan, costs, rank);
+    for (int d = 0; d < outline.data; ++d) {
       memory.push_back(bytes_of_rank(config, layout, plan, costs, rank, d));
+      if (!copies.empty()) memory.back()[static_cast<int>(MemoryClass::copy)] = aligned(copies[d]);
+      plan.copies_state = !copies.empty();
+    }
   }
+  plan.copy_in_host = config.device.kind == DeviceKind::cuda;
+  if (copies_too_much(plan, config)) plan.save_without_copy();
   return plan;
 }
 

@@ -43,6 +43,13 @@ struct RunPlan {
   /// All that a rank will allocate, by pipeline and data rank: parts of the optimizer's state end at edges of
   /// tensors, so they differ.
   std::vector<std::vector<BytesByClass>> memory;
+  /// Whether training goes on while a copy of its state is written. Where memory has no room for the copy:
+  /// how many bytes of a rank it would take.
+  bool copies_state = false;
+  std::int64_t copy_left_out = 0;
+  bool copy_in_host = false;  ///< it takes nothing of the device's memory
+  /// Plans for saves that training waits for; gives back copy_left_out.
+  std::int64_t save_without_copy();
   const BytesByClass& memory_of(const Coord& rank) const { return memory[rank.pipeline][rank.data]; }
   /// The memory of the data rank that needs the most.
   const BytesByClass& most_memory(int pipeline_rank) const;
@@ -57,6 +64,9 @@ void require_grid(const Config& config);
 void require_fit(const RunPlan& plan, std::int64_t limit);
 /// Refuses what these ranks, which share a machine, need together of its memory.
 void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here);
+
+/// Whether require_fit_here would pass.
+bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here);
 
 /// The bytes of memory that a step's input takes on a rank: token ids and losses.
 std::int64_t input_bytes(const Config& config, const Layout& layout);

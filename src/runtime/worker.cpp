@@ -109,6 +109,9 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
 
   make_stage();
   make_executor();
+  if (world.size > 1) all_ranks_ = std::make_unique<Group>(world.comm, waiting_);
+  if (const auto copied = plan_.memory_of(layout_.coord)[static_cast<int>(MemoryClass::copy)]; copied > 0)
+    copy_ = Arena(pinned_ ? *pinned_ : memory_, MemoryClass::copy, static_cast<std::size_t>(copied));
   input_arena_ =
       Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
   const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};

@@ -77,6 +77,10 @@ class Worker {
   /// What carries messages between devices, in words; empty where the host does and could not do otherwise.
   const std::string& carrier() const { return carrier_.why; }
   const World& world() const { return world_; }
+  /// All ranks of the job; null where there is one.
+  Group* all_ranks() { return all_ranks_.get(); }
+  /// Where a copy of the state that this rank writes lies, in the host's memory; null where the run has none.
+  std::byte* copy_room() { return copy_.size() > 0 ? static_cast<std::byte*>(copy_.address_of(0)) : nullptr; }
   int threads() const { return threads_; }
   StepInput& load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches);
 
@@ -110,7 +114,8 @@ class Worker {
   std::unique_ptr<Executor> executor_;
   std::optional<Script> training_, evaluation_;
   std::unique_ptr<ModelState> state_;
-  Arena input_arena_;
+  std::unique_ptr<Group> all_ranks_;
+  Arena input_arena_, copy_;
   StepInput input_;
   std::vector<std::int32_t> tokens_, targets_;  ///< of a batch, on their way to the input
 };

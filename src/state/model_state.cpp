@@ -20,6 +20,19 @@ void require_alike(Communicator& group, const std::vector<std::int64_t>& digest)
              "the ranks of the {} axis hold different copies of the same weights", name_of(group.axis()));
 }
 
+/// Runs that follow each other, in the flat order and in the tensor as it is stored, as one.
+std::vector<ElementRun> joined(const std::vector<ElementRun>& runs, const WholeTensor& tensor) {
+  std::vector<ElementRun> joined;
+  for (const ElementRun& run : runs) {
+    const bool goes_on = !joined.empty() && joined.back().flat + joined.back().count == run.flat &&
+                         stored_at(tensor, joined.back().row, joined.back().column) + joined.back().count ==
+                             stored_at(tensor, run.row, run.column);
+    if (goes_on) joined.back().count += run.count;
+    else joined.push_back(run);
+  }
+  return joined;
+}
+
 }  // namespace
 
 std::vector<std::string_view> state_slots(const Config& config) {
@@ -119,7 +132,8 @@ void ModelState::load(Slots slots, const std::vector<WholeTensor>& tensors, cons
     fill(index, slots, room, [&](Elements flat, float* to) {
       std::fill_n(to, flat.count(), 0.0f);
       for (const auto& [tensor, piece] : places)
-        for (const ElementRun& run : runs_of(unit, piece, flat))
+        for (const ElementRun& run :
+             tensor->transposed ? runs_of(unit, piece, flat) : joined(runs_of(unit, piece, flat), *tensor))
           read(*tensor, stored_at(*tensor, run.row, run.column), stored_step(*tensor), run.count,
                to + (run.flat - flat.first));
     });
@@ -153,8 +167,26 @@ void ModelState::gather_weights(const TakeWords& take) {
 }
 
 void ModelState::load_weights(const ReadElements& read) {
-  load(Slots{"value", "master"}, tensors_for_files(stage_.model()), read);
+  load_weights(tensors_for_files(stage_.model()), read);
   clear_moments();
+}
+
+std::vector<CheckpointUnit> ModelState::unit_counters() {
+  std::vector<CheckpointUnit> counters;
+  std::vector<std::int64_t> versions;
+  for (int u = 0; u < static_cast<int>(stage_.model().units().size()); ++u) {
+    const Unit& unit = stage_.unit(u);
+    counters.push_back({unit.name(), 0, unit.uses()});
+    versions.push_back(stage_.counts_here(u) ? unit.version : 0);
+  }
+  groups_.pipeline.sum_integers(versions, TrafficClass::files);
+  for (std::size_t u = 0; u < counters.size(); ++u) counters[u].version = versions[u];
+  return counters;
+}
+
+void ModelState::set_unit_counters(const std::vector<CheckpointUnit>& counters) {
+  for (std::size_t u = 0; u < counters.size(); ++u)
+    stage_.unit(static_cast<int>(u)).version = counters[u].version;
 }
 
 std::int64_t ModelState::applied_steps() {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/sha256.h"
+#include "io/manifest.h"
 #include "state/gradient_updates.h"
 #include "state/shard_map.h"
 #include "state/staging_buffer.h"
@@ -37,6 +38,14 @@ class ModelState {
   /// Sets one slot from what `read` gives; each element of the slot stands in one of `tensors`. Every rank
   /// reads for itself what it keeps.
   void load(std::string_view slot, const std::vector<WholeTensor>& tensors, const ReadElements& read);
+
+  /// Sets the weights, and masters with them.
+  void load_weights(const std::vector<WholeTensor>& tensors, const ReadElements& read) {
+    load(Slots{"value", "master"}, tensors, read);
+  }
+  /// Name, updates and uses of every unit, whichever rank has it. Collective over the pipeline.
+  std::vector<CheckpointUnit> unit_counters();
+  void set_unit_counters(const std::vector<CheckpointUnit>& counters);
 
   /// Gathers the weights (masters where values are rounded) in the tensors of files.
   void gather_weights(const TakeWords& take);

@@ -10,9 +10,8 @@ struct Rectangle {
   std::int64_t row, column, rows, columns, flat;
 };
 
-std::vector<Rectangle> rectangles_of(const Unit& unit, const StackedPiece& piece) {
+std::vector<Rectangle> rectangles_of(const Unit& unit, const ShardRange& shards, const StackedPiece& piece) {
   const ParamSpec& spec = unit.params()[piece.param];
-  const ShardRange& shards = unit.shards();
   const std::int64_t columns = spec.split == Split::in ? spec.columns / shards.logical : spec.width();
   const auto rows_of = [&](const Piece& whole) {
     return spec.split == Split::out ? whole.rows / shards.logical : whole.rows;
@@ -58,17 +57,27 @@ void add_runs(std::vector<ElementRun>& runs, const Rectangle& held, std::int64_t
 
 std::vector<ElementRun> runs_of(const Unit& unit, const StackedPiece& piece, Elements within) {
   std::vector<ElementRun> runs;
-  for (const Rectangle& held : rectangles_of(unit, piece))
+  for (const Rectangle& held : rectangles_of(unit, unit.shards(), piece))
     add_runs(runs, held, held.flat, held.columns, 1, within);
   return runs;
 }
 
 std::vector<ElementRun> stored_runs_of(const Unit& unit, const StackedPiece& piece, const WholeTensor& tensor,
                                        Elements within) {
+  return stored_runs_of(unit, unit.shards(), piece, tensor, within);
+}
+
+std::vector<ElementRun> stored_runs_of(const Unit& unit, const ShardRange& shards, const StackedPiece& piece,
+                                       const WholeTensor& tensor, Elements within) {
   std::vector<ElementRun> runs;
-  for (const Rectangle& held : rectangles_of(unit, piece))
+  for (Rectangle held : rectangles_of(unit, shards, piece)) {
+    if (!tensor.transposed && held.columns == tensor.width()) {  // its rows follow each other there, too
+      held.columns *= held.rows;
+      held.rows = 1;
+    }
     add_runs(runs, held, stored_at(tensor, held.row, held.column), tensor.transposed ? 1 : tensor.width(),
              stored_step(tensor), within);
+  }
   return runs;
 }
 

@@ -12,18 +12,22 @@ struct Elements {
   std::int64_t count() const { return end - first; }
 };
 
-/// Elements that lie one after the other in a row of a whole tensor, from (row, column) on, and in the unit's
-/// flat order, from `flat` on. A vector is one row.
+/// Elements that lie one after the other in a whole tensor, from (row, column) on, and in the unit's flat
+/// order, from `flat` on. A vector is one row. Where the tensor is stored transposed they are of one row.
 struct ElementRun {
   std::int64_t row = 0, column = 0, flat = 0, count = 0;
 };
 
-/// What elements `within` of a unit's flat order hold of a piece of the unit; padding is left out.
+/// What elements `within` of a unit's flat order hold of a piece of the unit, row by row; padding is left
+/// out.
 std::vector<ElementRun> runs_of(const Unit& unit, const StackedPiece& piece, Elements within);
 /// What the shards on this rank hold of a piece of `unit` among elements `within` of the tensor that the
 /// piece stands in, as the tensor is stored.
 std::vector<ElementRun> stored_runs_of(const Unit& unit, const StackedPiece& piece, const WholeTensor& tensor,
                                        Elements within);
+/// The same of another rank of the tensor group, which has these shards.
+std::vector<ElementRun> stored_runs_of(const Unit& unit, const ShardRange& shards, const StackedPiece& piece,
+                                       const WholeTensor& tensor, Elements within);
 
 /// Where an element of a whole tensor is when the tensor is stored, counted in elements.
 inline std::int64_t stored_at(const WholeTensor& tensor, std::int64_t row, std::int64_t column) {

@@ -1,0 +1,16 @@
+#pragma once
+#include <string>
+
+namespace mindpipe {
+
+/// The directory of the checkpoint that `path` names: itself, or the newest of a run directory.
+std::string checkpoint_at(const std::string& path);
+
+/// Prints, tensor by tensor, how two checkpoints differ; whether they do.
+bool print_difference(const std::string& a, const std::string& b);
+
+/// Writes a checkpoint's weights as safetensors under the names that transformers reads; gives a line for the
+/// user.
+std::string export_weights(const std::string& directory, const std::string& output);
+
+}  // namespace mindpipe

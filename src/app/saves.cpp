@@ -1,0 +1,120 @@
+#include "app/saves.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/resume.h"
+#include "app/version.h"
+#include "core/log.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+// A save may take as long as this rate needs, beyond what a step may take, before the watchdog ends the job.
+constexpr double slowest_bytes_per_second = 10e6;
+
+std::map<std::string, std::int64_t> named(const Coord& grid) {
+  std::map<std::string, std::int64_t> degrees;
+  for (const Axis axis : axes) degrees[name_of(axis)] = grid[axis];
+  return degrees;
+}
+
+}  // namespace
+
+Saves::Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const std::optional<Resumed>& from)
+    : run_(run), directory_(directory), progress_(begun), restarts_(from ? from->manifest.restarts + 1 : 0) {
+  const NewCheckpoint own(run.config().run.dir, begun.step);
+  std::error_code other;
+  if (from && std::filesystem::equivalent(from->directory, own.final_path(), other) && !other) {
+    saved_ = begun.step;
+    if (directory_) directory_->note_checkpoint("checkpoints/" + checkpoint_name(saved_));
+  }
+  if (run.config().device.kind == DeviceKind::emulated) return;
+  writer_ = std::make_unique<CheckpointWriter>(run.worker(), run.config().run.dir,
+                                               [this](const Manifest& newest) { retire(newest); });
+}
+
+bool Saves::due(std::int64_t steps) const {
+  const int every = run_.config().checkpoint.every;
+  return writer_ && every > 0 && steps % every == 0;
+}
+
+bool Saves::due_by_time() const {
+  const double every = run_.config().checkpoint.every_time;
+  return writer_ && run_.is_rank_0() && every > 0 && seconds_since(began_ns_) >= every;
+}
+
+void Saves::evaluated(std::int64_t steps, double loss) {
+  if (progress_.best_loss && *progress_.best_loss <= loss) return;
+  progress_.best_loss = loss;
+  progress_.best_step = steps;
+}
+
+Manifest Saves::manifest_after(std::int64_t steps) const {
+  const Config& config = run_.config();
+  Manifest manifest;
+  manifest.progress = progress_;
+  manifest.progress.step = steps;
+  manifest.progress.samples = steps * config.train.batch;
+  manifest.progress.tokens = manifest.progress.samples * config.data.sequence;
+  manifest.restarts = restarts_;
+  manifest.created_by = version();
+  manifest.arithmetic = run_.worker().backend().description();
+  manifest.settings = lasting_settings(config);
+  manifest.grid = named(run_.worker().layout().grid);
+  return manifest;
+}
+
+void Saves::save(std::int64_t steps) {
+  if (!writer_ || steps == saved_) return;
+  saved_ = steps;
+  began_ns_ = now_ns();
+  const double bytes = static_cast<double>(writer_->bytes());
+  run_.watchdog().arm(run_.step_limit() + bytes / slowest_bytes_per_second,
+                      fmt::format("the checkpoint after step {}", steps), "watchdog.step");
+  writer_->begin(manifest_after(steps), to_yaml(run_.config()));
+  tell();
+}
+
+void Saves::attend(bool all_written) {
+  if (!writer_) return;
+  if (all_written && writer_->to_be_collected()) writer_->collect();
+  tell();
+}
+
+void Saves::finish() {
+  if (!writer_) return;
+  writer_->finish();
+  tell();
+}
+
+/// On rank 0, what has become of saves.
+void Saves::tell() {
+  const std::string problem = writer_->problem();
+  if (!problem.empty()) {
+    MP_REQUIRE(run_.config().checkpoint.on_error != SaveFailure::stop, Exit::io_error,
+               "{}; the checkpoint was not made, older ones stand (checkpoint.on_error: warn would train on)",
+               problem);
+    warning("{}; the checkpoint was not made, older ones stand", problem);
+  }
+  const std::int64_t made = writer_->made();
+  if (made < 0) return;
+  const std::string place = "checkpoints/" + checkpoint_name(made);
+  info("checkpoint: {}/{}", run_.config().run.dir, place);
+  if (directory_) directory_->note_checkpoint(place);
+}
+
+/// Takes away what need not stay once a newer checkpoint has been read back.
+void Saves::retire(const Manifest& newest) const {
+  const CheckpointConfig& rules = run_.config().checkpoint;
+  const std::vector<CheckpointPlace> places = checkpoints_in(run_.config().run.dir);
+  for (std::size_t i = static_cast<std::size_t>(rules.keep); i < places.size(); ++i) {
+    const std::int64_t step = places[i].step;
+    const bool stays = (rules.keep_every > 0 && step % rules.keep_every == 0) ||
+                       (newest.progress.best_loss && step == newest.progress.best_step);
+    if (!stays) remove_checkpoint(places[i].path);
+  }
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,24 @@
+#include "comm/gather_bytes.h"
+
+#include <limits>
+#include <numeric>
+
+namespace mindpipe {
+
+std::vector<std::vector<std::byte>> gather_bytes(const World& world, const std::vector<std::byte>& mine) {
+  if (world.comm == MPI_COMM_NULL || world.size == 1) return {mine};
+  MP_CHECK(mine.size() <= std::numeric_limits<int>::max(), "{} bytes to gather", mine.size());
+  const int count = static_cast<int>(mine.size()), all_ranks = world.rank == 0 ? world.size : 0;
+  std::vector<int> counts(all_ranks), begins(all_ranks);
+  MPI_CHECK(MPI_Gather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, world.comm));
+  std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), 0);
+  std::vector<std::byte> all(all_ranks == 0 ? 0 : static_cast<std::size_t>(begins.back()) + counts.back());
+  MPI_CHECK(MPI_Gatherv(mine.data(), count, MPI_BYTE, all.data(), counts.data(), begins.data(), MPI_BYTE, 0,
+                        world.comm));
+  std::vector<std::vector<std::byte>> parts;
+  for (int rank = 0; rank < all_ranks; ++rank)
+    parts.emplace_back(all.begin() + begins[rank], all.begin() + begins[rank] + counts[rank]);
+  return parts;
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,12 @@
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "comm/mpi.h"
+
+namespace mindpipe {
+
+/// What every rank brings, in the order of ranks, on rank 0; nothing on the others. Collective over the world.
+std::vector<std::vector<std::byte>> gather_bytes(const World& world, const std::vector<std::byte>& mine);
+
+}  // namespace mindpipe

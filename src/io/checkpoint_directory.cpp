@@ -1,0 +1,181 @@
+#include "io/checkpoint_directory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+#include "core/check.h"
+#include "core/text.h"
+#include "io/crc32c.h"
+
+namespace mindpipe {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view prefix = "step-", hidden = ".step-";
+
+[[noreturn]] void cannot(const char* what, const std::string& path) {
+  fail(Exit::io_error, "{}: {} failed: {}", path, what, std::strerror(errno));
+}
+
+void flush_directory(const std::string& path) {
+  const File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) cannot("opening", path);
+  if (::fsync(directory.get()) != 0 && errno != EINVAL) cannot("fsync", path);  // not all systems can
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  NewFile file(path);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+/// "step-00001000" -> 1000; -1: no checkpoint's name.
+std::int64_t step_of(const std::string& name) {
+  std::int64_t step = -1;
+  if (!name.starts_with(prefix) || name.size() < prefix.size() + 8) return -1;
+  const char* const end = name.data() + name.size();
+  const auto [last, error] = std::from_chars(name.data() + prefix.size(), end, step);
+  return error == std::errc{} && last == end && checkpoint_name(step) == name ? step : -1;
+}
+
+/// Lets the link `latest` name a checkpoint, in one move.
+void point_latest_to(const std::string& checkpoints, const std::string& name) {
+  const std::string link = checkpoints + "/latest", next = checkpoints + "/.step-latest";
+  ::unlink(next.c_str());
+  if (::symlink(name.c_str(), next.c_str()) != 0) cannot("making a link", next);
+  if (::rename(next.c_str(), link.c_str()) != 0) cannot("renaming to latest", next);
+}
+
+}  // namespace
+
+std::string checkpoints_of(const std::string& run_directory) { return run_directory + "/checkpoints"; }
+
+std::string checkpoint_name(std::int64_t step) { return fmt::format("{}{:08}", prefix, step); }
+
+std::vector<CheckpointPlace> checkpoints_in(const std::string& run_directory) {
+  std::vector<CheckpointPlace> places;
+  std::error_code problem;
+  for (fs::directory_iterator entry(checkpoints_of(run_directory), problem), end; !problem && entry != end;
+       entry.increment(problem))
+    if (const std::int64_t step = step_of(entry->path().filename()); step >= 0)
+      places.push_back({step, entry->path()});
+  std::sort(places.begin(), places.end(),
+            [](const CheckpointPlace& a, const CheckpointPlace& b) { return a.step > b.step; });
+  return places;
+}
+
+void remove_unfinished_checkpoints(const std::string& run_directory) {
+  std::vector<fs::path> found;
+  std::error_code problem;
+  for (fs::directory_iterator entry(checkpoints_of(run_directory), problem), end; !problem && entry != end;
+       entry.increment(problem))
+    if (entry->path().filename().string().starts_with(hidden)) found.push_back(entry->path());
+  for (const fs::path& path : found) fs::remove_all(path, problem);
+}
+
+void remove_checkpoint(const std::string& path) {
+  const fs::path whole(path), going = whole.parent_path() / ("." + whole.filename().string() + ".going");
+  std::error_code ignored;
+  fs::remove_all(going, ignored);
+  if (::rename(path.c_str(), going.c_str()) != 0) return;
+  fs::remove_all(going, ignored);
+}
+
+CheckpointFile::CheckpointFile(const std::string& directory, std::int64_t bytes)
+    : path_(directory + "/" + Manifest::file_name) {
+  file_ = File(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  MP_REQUIRE(file_, Exit::checkpoint_corrupt, "{}: cannot be opened: {}", path_,
+             errno == ELOOP ? "it is a link, and a checkpoint's file is never one" : std::strerror(errno));
+  struct stat status {};
+  MP_REQUIRE(::fstat(file_.get(), &status) == 0 && S_ISREG(status.st_mode), Exit::checkpoint_corrupt,
+             "{}: is no regular file", path_);
+  MP_REQUIRE(status.st_size == bytes, Exit::checkpoint_corrupt, "{}: has {} bytes (its manifest says {})",
+             path_, status.st_size, bytes);
+}
+
+void CheckpointFile::read(std::int64_t offset, void* to, std::int64_t count) const {
+  auto* next = static_cast<std::byte*>(to);
+  while (count > 0) {
+    const ssize_t got = ::pread(file_.get(), next, static_cast<std::size_t>(count), offset);
+    if (got < 0 && errno == EINTR) continue;
+    MP_REQUIRE(got > 0, Exit::checkpoint_corrupt, "{}: reading at {} failed: {}", path_, offset,
+               got < 0 ? std::strerror(errno) : "the file ends there");
+    next += got;
+    offset += got;
+    count -= got;
+  }
+}
+
+std::int64_t CheckpointFile::first_bad_block(const Manifest& manifest, std::int64_t first, std::int64_t step,
+                                             const std::function<void()>& passed) const {
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
+  for (auto block = first; block < static_cast<std::int64_t>(manifest.crcs.size()); block += step) {
+    std::int64_t at = block * Manifest::block;
+    const std::int64_t end = std::min(manifest.file_bytes, at + Manifest::block);
+    std::uint32_t crc = 0;
+    for (; at < end; at += static_cast<std::int64_t>(buffer.size())) {
+      const auto count = std::min<std::int64_t>(end - at, static_cast<std::int64_t>(buffer.size()));
+      read(at, buffer.data(), count);
+      crc = crc32c(buffer.data(), static_cast<std::size_t>(count), crc);
+    }
+    if (crc != manifest.crcs[block]) return block;
+    if (passed) passed();
+  }
+  return -1;
+}
+
+NewCheckpoint::NewCheckpoint(const std::string& run_directory, std::int64_t step)
+    : run_directory_(run_directory),
+      path_(checkpoints_of(run_directory) + "/." + checkpoint_name(step) + ".partial"),
+      final_path_(checkpoints_of(run_directory) + "/" + checkpoint_name(step)) {}
+
+void NewCheckpoint::create() const {
+  std::error_code problem;
+  fs::create_directories(checkpoints_of(run_directory_), problem);
+  fs::remove_all(path_, problem);
+  if (::mkdir(path_.c_str(), 0777) != 0) cannot("making the directory", path_);
+}
+
+void NewCheckpoint::take_room(std::int64_t bytes) const {
+  const File opened(::open(file().c_str(), O_RDWR | O_CLOEXEC));
+  if (!opened) cannot("opening", file());
+  if (::fallocate(opened.get(), FALLOC_FL_KEEP_SIZE, 0, bytes) == 0) return;
+  const int error = errno;
+  if (error == EOPNOTSUPP || error == ENOSYS) return;  // this file system says so only when it is full
+  struct statvfs space {};
+  const bool known = ::statvfs(path_.c_str(), &space) == 0;
+  fail(Exit::io_error, "{}: taking room for {} failed: {}{}", file(), human_bytes(static_cast<double>(bytes)),
+       std::strerror(error),
+       known ? fmt::format(" ({} are free)", human_bytes(static_cast<double>(space.f_bavail) *
+                                                         static_cast<double>(space.f_frsize)))
+             : "");
+}
+
+void NewCheckpoint::publish(const Manifest& manifest, const std::string& configuration) const {
+  const std::string checkpoints = checkpoints_of(run_directory_);
+  write_file(path_ + "/config.yaml", configuration);
+  write_file(path_ + "/" + Manifest::name, text_of(manifest));
+  flush_directory(path_);
+  // A checkpoint of this step that stood there was passed over when the run came back: it is damaged.
+  if (::access(final_path_.c_str(), F_OK) == 0) remove_checkpoint(final_path_);
+  if (::rename(path_.c_str(), final_path_.c_str()) != 0) cannot("renaming", path_);
+  flush_directory(checkpoints);
+  point_latest_to(checkpoints, fs::path(final_path_).filename());
+  flush_directory(checkpoints);
+}
+
+void NewCheckpoint::discard() const noexcept {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace mindpipe

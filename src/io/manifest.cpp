@@ -1,0 +1,188 @@
+#include "io/manifest.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "io/crc32c.h"
+#include "io/file.h"
+
+namespace mindpipe {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t version = 1, largest_manifest = std::int64_t{256} << 20;
+constexpr std::string_view before_crc = ",\n\"crc32c\": \"", after_crc = "\"\n}\n";
+constexpr std::size_t ending = before_crc.size() + 8 + after_crc.size();
+
+template <class... Parts>
+[[noreturn]] void refuse(const std::string& path, fmt::format_string<Parts...> what, Parts&&... parts) {
+  fail(Exit::checkpoint_corrupt, "{}: {}", path, fmt::format(what, std::forward<Parts>(parts)...));
+}
+
+Json json_of(const CheckpointTensor& tensor) {
+  return {{"path", tensor.path},
+          {"shape", tensor.shape},
+          {"dtype", "f32"},
+          {"offset", tensor.offset},
+          {"bytes", tensor.bytes}};
+}
+
+Json json_of(const Manifest& m) {
+  Json crcs = Json::array(), tensors = Json::array(), units = Json::array();
+  for (const std::uint32_t crc : m.crcs) crcs.push_back(fmt::format("{:08x}", crc));
+  for (const CheckpointTensor& tensor : m.tensors) tensors.push_back(json_of(tensor));
+  for (const CheckpointUnit& unit : m.units)
+    units.push_back({{"name", unit.name}, {"version", unit.version}, {"uses", unit.uses}});
+  const RunProgress& p = m.progress;
+  return {{"format", "mindpipe checkpoint"},
+          {"version", version},
+          {"step", p.step},
+          {"applied_steps", p.applied},
+          {"samples", p.samples},
+          {"planned_samples", p.planned_samples},
+          {"tokens", p.tokens},
+          {"best_loss", p.best_loss ? Json(*p.best_loss) : Json(nullptr)},
+          {"best_step", p.best_step},
+          {"restarts", m.restarts},
+          {"created_by", m.created_by},
+          {"arithmetic", m.arithmetic},
+          {"grid", m.grid},
+          {"settings", m.settings},
+          {"file",
+           {{"name", Manifest::file_name},
+            {"bytes", m.file_bytes},
+            {"block", Manifest::block},
+            {"crc32c", crcs}}},
+          {"tensors", tensors},
+          {"units", units}};
+}
+
+std::int64_t count_at(const Json& json, const char* key) {
+  const auto value = json.at(key).get<std::int64_t>();
+  if (value < 0) throw std::out_of_range(fmt::format("{} is {}", key, value));
+  return value;
+}
+
+CheckpointTensor tensor_of(const Json& json) {
+  if (json.at("dtype") != "f32") throw std::out_of_range("a dtype that is not f32");
+  return {json.at("path").get<std::string>(), json.at("shape").get<std::vector<std::int64_t>>(),
+          count_at(json, "offset"), count_at(json, "bytes")};
+}
+
+Manifest manifest_of(const Json& json) {
+  Manifest m;
+  RunProgress& p = m.progress;
+  p = {count_at(json, "step"),     count_at(json, "applied_steps"),
+       count_at(json, "samples"),  count_at(json, "planned_samples"),
+       count_at(json, "tokens"),   {},
+       count_at(json, "best_step")};
+  if (!json.at("best_loss").is_null()) p.best_loss = json.at("best_loss").get<double>();
+  m.restarts = count_at(json, "restarts");
+  m.created_by = json.at("created_by").get<std::string>();
+  m.arithmetic = json.at("arithmetic").get<std::string>();
+  m.grid = json.at("grid").get<std::map<std::string, std::int64_t>>();
+  m.settings = json.at("settings").get<std::map<std::string, std::string>>();
+  const Json& file = json.at("file");
+  m.file_bytes = count_at(file, "bytes");
+  if (file.at("name") != Manifest::file_name || count_at(file, "block") != Manifest::block)
+    throw std::out_of_range("a file of another name or of other blocks");
+  for (const Json& crc : file.at("crc32c")) {
+    const std::string& digits = crc.get_ref<const std::string&>();
+    if (digits.size() != 8 || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
+      throw std::out_of_range("a CRC that is no number of eight hexadecimal digits");
+    m.crcs.push_back(static_cast<std::uint32_t>(std::stoul(digits, nullptr, 16)));
+  }
+  for (const Json& tensor : json.at("tensors")) m.tensors.push_back(tensor_of(tensor));
+  for (const Json& unit : json.at("units"))
+    m.units.push_back(
+        {unit.at("name").get<std::string>(), count_at(unit, "version"), count_at(unit, "uses")});
+  return m;
+}
+
+void check_tensor(const CheckpointTensor& tensor, std::int64_t file_bytes, const std::string& path) {
+  std::int64_t bytes = sizeof(float);
+  bool counted = tensor.shape.size() == 1 || tensor.shape.size() == 2;
+  for (const std::int64_t extent : tensor.shape)
+    counted = counted && extent > 0 && !__builtin_mul_overflow(bytes, extent, &bytes);
+  if (!counted || bytes != tensor.bytes)
+    refuse(path, "tensor {} has {} bytes, which do not follow from its shape", tensor.path, tensor.bytes);
+  if (tensor.bytes > file_bytes || tensor.offset > file_bytes - tensor.bytes)
+    refuse(path, "tensor {} would lie at {} with {} bytes, beyond the file's end at {}", tensor.path,
+           tensor.offset, tensor.bytes, file_bytes);
+}
+
+void check(const Manifest& m, const std::string& path) {
+  if (m.file_bytes > (std::int64_t{1} << 60) ||
+      static_cast<std::int64_t>(m.crcs.size()) != (m.file_bytes + Manifest::block - 1) / Manifest::block)
+    refuse(path, "{} CRCs for a file of {} bytes (one for every 16 MiB)", m.crcs.size(), m.file_bytes);
+  std::vector<const CheckpointTensor*> by_offset;
+  for (const CheckpointTensor& tensor : m.tensors) {
+    check_tensor(tensor, m.file_bytes, path);
+    by_offset.push_back(&tensor);
+  }
+  std::sort(by_offset.begin(), by_offset.end(),
+            [](const CheckpointTensor* a, const CheckpointTensor* b) { return a->offset < b->offset; });
+  for (std::size_t i = 1; i < by_offset.size(); ++i)
+    if (by_offset[i - 1]->offset + by_offset[i - 1]->bytes > by_offset[i]->offset)
+      refuse(path, "tensors {} and {} lie over each other", by_offset[i - 1]->path, by_offset[i]->path);
+}
+
+}  // namespace
+
+std::string text_of(const Manifest& manifest) {
+  std::string text = json_of(manifest).dump(1);
+  text.resize(text.size() - 2);  // "\n}", behind which the CRC follows
+  return fmt::format("{}{}{:08x}{}", text, before_crc, crc32c(text.data(), text.size()), after_crc);
+}
+
+Manifest parse_manifest(const std::string& text, const std::string& path) {
+  if (text.size() <= ending) refuse(path, "it is cut short at {} bytes", text.size());
+  const std::string body = text.substr(0, text.size() - ending);
+  const std::string expected =
+      fmt::format("{}{:08x}{}", before_crc, crc32c(body.data(), body.size()), after_crc);
+  if (text.substr(body.size()) != expected)
+    refuse(path, "its bytes are not those that were written (its CRC does not hold)");
+  const Json json = Json::parse(text, nullptr, false);
+  Manifest manifest;
+  try {
+    if (json.at("format") != "mindpipe checkpoint") refuse(path, "it is no manifest of a checkpoint");
+    if (const std::int64_t written = json.at("version").get<std::int64_t>(); written > version)
+      refuse(path, "it is of format version {} (this program reads up to {}; take a newer one)", written,
+             version);
+    manifest = manifest_of(json);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    refuse(path, "it does not say what a manifest says: {}", error.what());
+  }
+  check(manifest, path);
+  return manifest;
+}
+
+Manifest read_manifest(const std::string& directory) {
+  const std::string path = directory + "/" + Manifest::name;
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) refuse(path, "cannot be read: {}", std::strerror(errno));
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > largest_manifest)
+    refuse(path, "is no file of a size that a manifest has");
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t got = ::pread(file.get(), text.data() + done, text.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) refuse(path, "cannot be read: {}", got < 0 ? std::strerror(errno) : "it became shorter");
+    done += static_cast<std::size_t>(got);
+  }
+  return parse_manifest(text, path);
+}
+
+}  // namespace mindpipe

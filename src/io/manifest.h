@@ -1,0 +1,61 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mindpipe {
+
+/// A whole tensor in a checkpoint's file, in f32.
+struct CheckpointTensor {
+  std::string path;  ///< "/model/layers.0.mlp.up.weight"
+  std::vector<std::int64_t> shape;
+  std::int64_t offset = 0, bytes = 0;
+};
+
+/// Parameters that travel together, with their counters.
+struct CheckpointUnit {
+  std::string name;
+  std::int64_t version = 0, uses = 0;
+  bool operator==(const CheckpointUnit&) const = default;
+};
+
+/// How far a run has come.
+struct RunProgress {
+  std::int64_t step = 0;             ///< steps done
+  std::int64_t applied = 0;          ///< of them those that changed the weights
+  std::int64_t samples = 0;          ///< consumed
+  std::int64_t planned_samples = 0;  ///< that the order of the data was made for
+  std::int64_t tokens = 0;
+  std::optional<double> best_loss;  ///< of all evaluations
+  std::int64_t best_step = 0;
+};
+
+/// What stands beside a checkpoint's file: all that loading it takes, and what the file must be.
+struct Manifest {
+  static constexpr std::int64_t block = std::int64_t{16} << 20;  ///< bytes that have one CRC
+  static constexpr const char* file_name = "state.h5";
+  static constexpr const char* name = "manifest.json";
+
+  RunProgress progress;
+  std::int64_t restarts = 0;
+  std::string created_by, arithmetic;           ///< the program; its kernels, in words
+  std::map<std::string, std::string> settings;  ///< all but those of the layout, as they stand in a file
+  std::map<std::string, std::int64_t> grid;     ///< at the time of saving
+  std::int64_t file_bytes = 0;
+  std::vector<std::uint32_t> crcs;  ///< of each block of the file
+  std::vector<CheckpointTensor> tensors;
+  std::vector<CheckpointUnit> units;
+};
+
+/// The manifest as the text of its file, which ends in a CRC of all before it.
+std::string text_of(const Manifest& manifest);
+/// Reads that text; `path` is for sentences. Fails with Exit::checkpoint_corrupt where anything about it is
+/// not as it was written, or as it could not have been: tensors beyond the file or over each other, sizes
+/// that do not follow from shapes.
+Manifest parse_manifest(const std::string& text, const std::string& path);
+/// Reads the manifest of the checkpoint in this directory.
+Manifest read_manifest(const std::string& directory);
+
+}  // namespace mindpipe

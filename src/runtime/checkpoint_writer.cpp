@@ -1,0 +1,221 @@
+#include "runtime/checkpoint_writer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <utility>
+
+#include "comm/gather_bytes.h"
+#include "comm/text_of_rank_0.h"
+#include "core/clock.h"
+
+namespace mindpipe {
+namespace {
+
+/// Adds the time until its end to a sum of seconds.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() { seconds_ += seconds_since(start_); }
+  Stopwatch(const Stopwatch&) = delete;
+
+ private:
+  double& seconds_;
+  std::int64_t start_ = now_ns();
+};
+
+std::vector<std::byte> bytes_of_pieces(const std::vector<WrittenPiece>& pieces) {
+  std::vector<std::byte> bytes(pieces.size() * sizeof(WrittenPiece));
+  if (!pieces.empty()) std::memcpy(bytes.data(), pieces.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<WrittenPiece> pieces_of(const std::vector<std::vector<std::byte>>& parts) {
+  std::vector<WrittenPiece> all;
+  for (const std::vector<std::byte>& part : parts) {
+    const std::size_t before = all.size();
+    all.resize(before + part.size() / sizeof(WrittenPiece));
+    if (!part.empty()) std::memcpy(all.data() + before, part.data(), part.size());
+  }
+  return all;
+}
+
+std::vector<std::byte> bytes_of_text(const std::string& text) {
+  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(Worker& worker, std::string run_directory, Made made)
+    : worker_(worker),
+      run_directory_(std::move(run_directory)),
+      hears_(std::move(made)),
+      copy_(worker.config(), worker.stage(), worker.updates(), worker.all_ranks()) {}
+
+CheckpointWriter::~CheckpointWriter() { join(); }
+
+void CheckpointWriter::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+/// Does `work` on the thread, or at once where the run has no room for a copy of its state.
+template <class Work>
+void CheckpointWriter::in_background(Work work) {
+  if (worker_.copy_room() == nullptr) return work();
+  thread_ = std::thread(work);
+}
+
+void CheckpointWriter::begin(Manifest manifest, const std::string& configuration) {
+  finish();
+  const Stopwatch stopwatch(stood_still_);
+  manifest_ = std::move(manifest);
+  configuration_ = configuration;
+  manifest_.tensors.clear();
+  for (const SavedTensor& saved : copy_.tensors())
+    manifest_.tensors.push_back({saved.path, saved.tensor.shape(), 0, saved.bytes()});
+  manifest_.units = worker_.state().unit_counters();
+  manifest_.progress.applied = worker_.state().applied_steps();
+  place_ = std::make_unique<NewCheckpoint>(run_directory_, manifest_.progress.step);
+  if (!make_file()) return;
+  phase_ = Phase::writing;
+  written_ = false;
+  writer_ = std::make_unique<CheckedWriter>(place_->file());
+  if (worker_.copy_room() == nullptr) return write_as_it_comes();
+  copy_aside();
+  in_background([this] { write_parts(); });
+}
+
+/// Rank 0 makes the file, with room for all, and tells where the tensors lie in it.
+bool CheckpointWriter::make_file() {
+  std::string told;
+  if (is_rank_0()) {
+    try {
+      place_->create();
+      write_hdf5_skeleton(place_->file(), manifest_);
+      place_->take_room(manifest_.file_bytes);
+      told = std::to_string(manifest_.file_bytes);
+      for (const CheckpointTensor& tensor : manifest_.tensors) told += " " + std::to_string(tensor.offset);
+    } catch (const Error& error) {
+      place_->discard();
+      problem_ = error.what();
+    }
+  }
+  told = text_of_rank_0(worker_.world(), told);
+  if (!told.empty()) take_offsets(told);
+  return !told.empty();
+}
+
+void CheckpointWriter::take_offsets(const std::string& text) {
+  std::istringstream numbers(text);
+  numbers >> manifest_.file_bytes;
+  for (CheckpointTensor& tensor : manifest_.tensors) numbers >> tensor.offset;
+}
+
+std::int64_t CheckpointWriter::offset_of(const Stretch& stretch) const {
+  return manifest_.tensors[stretch.tensor].offset +
+         stretch.stored.first * static_cast<std::int64_t>(sizeof(float));
+}
+
+void CheckpointWriter::copy_aside() {
+  parts_.clear();
+  std::byte* next = worker_.copy_room();
+  copy_.gather(
+      [&](const Stretch& stretch) {
+        parts_.push_back({offset_of(stretch), next, stretch.bytes()});
+        next += stretch.bytes();
+        return const_cast<std::byte*>(parts_.back().words);
+      },
+      [](const Stretch&, const std::byte*) {});
+}
+
+void CheckpointWriter::write_as_it_comes() {
+  std::vector<std::byte> room(copy_.mine().empty() ? 0 : static_cast<std::size_t>(longest_stretch));
+  std::unique_ptr<ParallelHdf5> parallel;
+  if (worker_.config().checkpoint.writer == CheckpointWriterKind::mpiio)
+    parallel = std::make_unique<ParallelHdf5>(worker_.world(), place_->file());
+  copy_.gather([&](const Stretch&) { return room.data(); },
+               [&](const Stretch& stretch, const std::byte* words) {
+                 if (!parallel) return writer_->write(offset_of(stretch), words, stretch.bytes());
+                 parallel->write(manifest_.tensors[stretch.tensor], stretch.stored.first,
+                                 stretch.stored.count(), words);
+                 writer_->note(offset_of(stretch), words, stretch.bytes());
+               });
+  if (parallel) parallel->close();
+  if (parallel) writer_->take_problem(parallel->problem());
+  parts_.clear();
+  write_parts();
+}
+
+/// Takes in all of the file that is no tensor's.
+void CheckpointWriter::note_skeleton() {
+  std::vector<const CheckpointTensor*> by_offset;
+  for (const CheckpointTensor& tensor : manifest_.tensors) by_offset.push_back(&tensor);
+  std::sort(by_offset.begin(), by_offset.end(),
+            [](const CheckpointTensor* a, const CheckpointTensor* b) { return a->offset < b->offset; });
+  std::int64_t end = 0;
+  for (const CheckpointTensor* tensor : by_offset) {
+    writer_->note_as_it_is(end, tensor->offset - end);
+    end = tensor->offset + tensor->bytes;
+  }
+  writer_->note_as_it_is(end, manifest_.file_bytes - end);
+}
+
+void CheckpointWriter::write_parts() {
+  for (const Part& part : parts_) writer_->write(part.offset, part.words, part.bytes);
+  if (is_rank_0()) note_skeleton();
+  writer_->finish();
+  written_ = true;
+}
+
+void CheckpointWriter::collect() {
+  const Stopwatch stopwatch(stood_still_);
+  join();
+  const World world = worker_.world();
+  const auto problems = gather_bytes(world, bytes_of_text(writer_->problem()));
+  const auto pieces = gather_bytes(world, bytes_of_pieces(writer_->pieces()));
+  writer_.reset();
+  phase_ = Phase::idle;
+  if (!is_rank_0()) return;
+  for (const std::vector<std::byte>& problem : problems) {
+    if (problem.empty()) continue;
+    place_->discard();
+    problem_.assign(reinterpret_cast<const char*>(problem.data()), problem.size());
+    return;
+  }
+  manifest_.crcs = block_crcs(pieces_of(pieces), manifest_.file_bytes);
+  phase_ = Phase::publishing;
+  in_background([this] { publish(); });
+}
+
+void CheckpointWriter::publish() {
+  try {
+    place_->publish(manifest_, configuration_);
+    if (hears_) hears_(manifest_);
+    const std::lock_guard lock(mutex_);
+    made_ = manifest_.progress.step;
+  } catch (const Error& error) {
+    place_->discard();
+    const std::lock_guard lock(mutex_);
+    problem_ = error.what();
+  }
+}
+
+void CheckpointWriter::finish() {
+  if (phase_ == Phase::writing) collect();
+  const Stopwatch stopwatch(stood_still_);
+  join();
+  phase_ = Phase::idle;
+}
+
+std::int64_t CheckpointWriter::made() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(made_, -1);
+}
+
+std::string CheckpointWriter::problem() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(problem_, {});
+}
+
+}  // namespace mindpipe

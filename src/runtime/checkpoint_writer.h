@@ -1,0 +1,91 @@
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/checked_writer.h"
+#include "io/checkpoint_directory.h"
+#include "io/hdf5_parallel.h"
+#include "io/hdf5_skeleton.h"
+#include "runtime/worker.h"
+#include "state/state_copy.h"
+
+namespace mindpipe {
+
+/// Saves a run's state, all ranks together: each brings its stretches of the file together, writes them, and
+/// waits for the device; then rank 0 gives the checkpoint its name. Where the worker has room for a copy of
+/// the state, training goes on while a thread of each rank writes it.
+class CheckpointWriter {
+ public:
+  /// Hears, on rank 0 and perhaps on its thread, of each checkpoint that was made and read back.
+  using Made = std::function<void(const Manifest& manifest)>;
+  /// Collective.
+  CheckpointWriter(Worker& worker, std::string run_directory, Made made = {});
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Begins a save between two steps, after the one under way. `manifest` says all but what the file decides.
+  /// Collective.
+  void begin(Manifest manifest, const std::string& configuration);
+  /// Whether this rank still writes: `collect` is to be called once none does.
+  bool writes() const { return phase_ == Phase::writing && !written_; }
+  bool to_be_collected() const { return phase_ == Phase::writing; }
+  /// What all ranks have written becomes a checkpoint. Collective.
+  void collect();
+  /// Waits until nothing is under way. Collective.
+  void finish();
+
+  std::int64_t bytes() const { return copy_.all_bytes(); }  ///< of the whole state
+
+  /// Steps of the checkpoint that was made last, known on rank 0; -1: none. Asked for once, it is forgotten.
+  std::int64_t made();
+  /// Why a save has come to nothing, known on rank 0; asked for once, it is forgotten.
+  std::string problem();
+  /// Seconds that training has stood still for saves, and that the saves themselves took, so far.
+  double stood_still() const { return stood_still_; }
+
+ private:
+  enum class Phase { idle, writing, publishing };
+  struct Part {
+    std::int64_t offset;
+    const std::byte* words;
+    std::int64_t bytes;
+  };
+
+  bool is_rank_0() const { return worker_.world().rank == 0; }
+  bool make_file();
+  void take_offsets(const std::string& text);
+  std::int64_t offset_of(const Stretch& stretch) const;
+  void copy_aside();
+  void write_as_it_comes();
+  void note_skeleton();
+  void write_parts();
+  void publish();
+  void join();
+  template <class Work>
+  void in_background(Work work);
+
+  Worker& worker_;
+  std::string run_directory_;
+  Made hears_;
+  StateCopy copy_;
+  Phase phase_ = Phase::idle;
+  Manifest manifest_;
+  std::string configuration_;
+  std::unique_ptr<NewCheckpoint> place_;
+  std::unique_ptr<CheckedWriter> writer_;
+  std::vector<Part> parts_;
+  std::thread thread_;
+  std::atomic<bool> written_ = false;
+  std::mutex mutex_;  ///< of what follows, which the thread of rank 0 leaves
+  std::string problem_;
+  std::int64_t made_ = -1;
+  double stood_still_ = 0;
+};
+
+}  // namespace mindpipe

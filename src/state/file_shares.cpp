@@ -1,0 +1,139 @@
+#include "state/file_shares.h"
+
+#include <algorithm>
+
+#include "optim/unit_optimizer.h"
+#include "state/model_state.h"
+
+namespace mindpipe {
+namespace {
+
+/// The unit's shards on a rank of the tensor group.
+ShardRange shards_of(const Unit& unit, const StageRanks& ranks, int tensor_rank) {
+  const int local = unit.shards().logical / ranks.tensor;
+  return {unit.shards().logical, local, tensor_rank * local};
+}
+
+bool in_parts(const SavedTensor& saved, const StageRanks& ranks) {
+  return ranks.sharded && ranks.data > 1 && saved.slot != "value";
+}
+
+const StackedPiece& piece_of(const SavedTensor& saved) { return saved.tensor.pieces.front(); }
+
+/// Which of several parts an element of the flat order is in.
+int part_of(const Unit& unit, int parts, std::int64_t flat) {
+  int part = 0;
+  while (part + 1 < parts && part_cut(unit, parts, part + 1) <= flat) ++part;
+  return part;
+}
+
+/// Cuts a tensor: several rows together, or a row into equal parts.
+std::vector<Elements> stretches_of(const WholeTensor& tensor) {
+  constexpr std::int64_t most = longest_stretch / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t width = tensor.columns == 0 ? tensor.rows : tensor.columns, all = tensor.count();
+  std::vector<Elements> cut;
+  if (width <= most) {
+    const std::int64_t step = std::max<std::int64_t>(1, most / width) * width;
+    for (std::int64_t first = 0; first < all; first += step)
+      cut.push_back({first, std::min(all, first + step)});
+    return cut;
+  }
+  const std::int64_t parts = (width + most - 1) / most;
+  for (std::int64_t row = 0; row < all; row += width)
+    for (std::int64_t part = 0; part < parts; ++part)
+      cut.push_back({row + width * part / parts, row + width * (part + 1) / parts});
+  return cut;
+}
+
+/// The ranks that may write a stretch: those that have its first element.
+class Candidates {
+ public:
+  Candidates(const Unit& unit, const SavedTensor& saved, const StageRanks& ranks, const Elements& stored) {
+    const Split split = unit.params()[piece_of(saved).param].split;
+    const Elements first{stored.first, stored.first + 1};
+    for (int t = 0; t < ranks.tensor; ++t) {
+      const auto runs = stored_runs_of(unit, shards_of(unit, ranks, t), piece_of(saved), saved.tensor, first);
+      if (split == Split::out && runs.empty()) continue;
+      tensor_.push_back(t);
+      if (in_parts(saved, ranks) && !runs.empty()) owner_ = part_of(unit, ranks.data, runs.front().flat);
+    }
+  }
+  bool includes(const StageRanks& ranks, int number) const {
+    return std::find(tensor_.begin(), tensor_.end(), ranks.tensor_rank(number)) != tensor_.end() &&
+           (owner_ < 0 || ranks.data_rank(number) == owner_);
+  }
+
+ private:
+  std::vector<int> tensor_;
+  int owner_ = -1;  ///< the data rank that has the first element of a slot in parts; -1: all have it
+};
+
+}  // namespace
+
+std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model) {
+  std::vector<SavedTensor> all;
+  const auto add = [&](const std::string& folder, std::string_view slot) {
+    for (WholeTensor& tensor : tensors_of_pieces(model)) {
+      const std::string path = folder + tensor.name;
+      all.push_back({path, slot, std::move(tensor)});
+    }
+  };
+  for (const std::string_view slot : state_slots(config)) {
+    const bool rounded = config.train.precision == Precision::bf16;
+    if (slot == "value" && rounded) continue;  // the masters say what it is
+    if (slot == "value" || slot == "master") add("/model/", slot);
+    else add(fmt::format("/optim/{}/", slot), slot);
+  }
+  return all;
+}
+
+std::vector<Stretch> shared_out(const Model& model, const std::vector<SavedTensor>& tensors,
+                                const StageRanks& ranks, const std::vector<char>& is_here) {
+  std::vector<Stretch> all;
+  std::vector<std::int64_t> written(ranks.size(), 0);
+  for (int i = 0; i < static_cast<int>(tensors.size()); ++i) {
+    const int index = piece_of(tensors[i]).unit;
+    if (is_here[index] == 0) continue;
+    const Unit& unit = *model.units()[index];
+    for (const Elements& stored : stretches_of(tensors[i].tensor)) {
+      const Candidates candidates(unit, tensors[i], ranks, stored);
+      int writer = -1;
+      for (int number = 0; number < ranks.size(); ++number)
+        if (candidates.includes(ranks, number) && (writer < 0 || written[number] < written[writer]))
+          writer = number;
+      all.push_back({i, stored, writer});
+      written[writer] += all.back().bytes();
+    }
+  }
+  return all;
+}
+
+std::vector<ElementRun> given_by(const Model& model, const std::vector<SavedTensor>& tensors,
+                                 const StageRanks& ranks, const Stretch& stretch, int from) {
+  const SavedTensor& saved = tensors[stretch.tensor];
+  const StackedPiece& piece = piece_of(saved);
+  const Unit& unit = *model.units()[piece.unit];
+  const bool parts = in_parts(saved, ranks), whole = unit.params()[piece.param].split == Split::none;
+  const int tensor_rank = ranks.tensor_rank(from), data_rank = ranks.data_rank(from);
+  if (whole && tensor_rank != ranks.tensor_rank(stretch.writer)) return {};
+  if (!parts && data_rank != ranks.data_rank(stretch.writer)) return {};
+  std::vector<ElementRun> runs =
+      stored_runs_of(unit, shards_of(unit, ranks, tensor_rank), piece, saved.tensor, stretch.stored);
+  if (!parts) return runs;
+  const std::int64_t begin = part_cut(unit, ranks.data, data_rank),
+                     end = part_cut(unit, ranks.data, data_rank + 1);
+  std::vector<ElementRun> own;
+  for (ElementRun run : runs) {
+    const std::int64_t ahead = std::max<std::int64_t>(0, begin - run.flat);
+    run.count = std::min(run.flat + run.count, end) - run.flat - ahead;
+    if (run.count <= 0) continue;
+    const std::int64_t at = run.row * saved.tensor.width() + run.column + ahead;
+    run.row = at / saved.tensor.width();
+    run.column = at % saved.tensor.width();
+    run.flat += ahead;
+    own.push_back(run);
+  }
+  return own;
+}
+
+}  // namespace mindpipe

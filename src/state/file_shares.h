@@ -1,0 +1,55 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/grid.h"
+#include "config/config.h"
+#include "state/shard_map.h"
+
+// Who brings what of a run's state into a file that holds it as whole tensors.
+namespace mindpipe {
+
+/// A tensor of a checkpoint: one slot of a piece of a parameter, whole, in f32.
+struct SavedTensor {
+  std::string path;       ///< "/model/layers.0.mlp.up.weight", "/optim/m/..."
+  std::string_view slot;  ///< as state_slots names them
+  WholeTensor tensor;
+  std::int64_t bytes() const { return tensor.count() * static_cast<std::int64_t>(sizeof(float)); }
+};
+/// All tensors of a run's state, in the order of the file: weights (masters where values are rounded), then
+/// what the optimizer keeps of them.
+std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model);
+
+/// The ranks of one stage, which have its units between them.
+struct StageRanks {
+  int tensor = 1, data = 1;  ///< degrees
+  bool sharded = false;      ///< whether each data rank has a part of the optimizer's state
+  int size() const { return tensor * data; }
+  int number(int tensor_rank, int data_rank) const { return data_rank * tensor + tensor_rank; }
+  int tensor_rank(int number) const { return number % tensor; }
+  int data_rank(int number) const { return number / tensor; }
+};
+
+/// Elements of a saved tensor that one rank of the stage writes at once: whole rows, or a part of one row.
+struct Stretch {
+  int tensor = 0;  ///< index among the saved tensors
+  Elements stored;
+  int writer = 0;  ///< number in the stage
+  std::int64_t bytes() const { return stored.count() * static_cast<std::int64_t>(sizeof(float)); }
+};
+
+/// No stretch is longer, and but for the last of a tensor none is shorter than a quarter of it.
+inline constexpr std::int64_t longest_stretch = std::int64_t{4} << 20;
+
+/// Cuts the tensors of a stage's units into stretches and shares them out among its ranks: to one that has
+/// most of what it writes, and to all about equally. The same on every rank of the stage.
+/// `is_here`: for each unit, whether the stage speaks for it.
+std::vector<Stretch> shared_out(const Model& model, const std::vector<SavedTensor>& tensors,
+                                const StageRanks& ranks, const std::vector<char>& is_here);
+
+/// What rank `from` of the stage gives of a stretch to its writer: every element has one giver.
+std::vector<ElementRun> given_by(const Model& model, const std::vector<SavedTensor>& tensors,
+                                 const StageRanks& ranks, const Stretch& stretch, int from);
+
+}  // namespace mindpipe

@@ -1,0 +1,161 @@
+#include "state/state_copy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace mindpipe {
+namespace {
+
+constexpr auto word = static_cast<std::int64_t>(sizeof(float));
+
+std::int64_t count_of(const std::vector<ElementRun>& runs) {
+  std::int64_t count = 0;
+  for (const ElementRun& run : runs) count += run.count;
+  return count;
+}
+
+std::vector<std::vector<Stretch>> by_writer(const std::vector<Stretch>& all, int writers) {
+  std::vector<std::vector<Stretch>> lists(writers);
+  for (const Stretch& stretch : all) lists[stretch.writer].push_back(stretch);
+  return lists;
+}
+
+}  // namespace
+
+StageRanks stage_ranks_of(const Config& config, const Layout& layout) {
+  return {layout.grid.tensor, layout.grid.data, config.train.zero > 0 && layout.grid.data > 1};
+}
+
+std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layout, const Model& model,
+                                       const std::vector<char>& is_here) {
+  const StageRanks ranks = stage_ranks_of(config, layout);
+  std::vector<std::int64_t> of_rank(ranks.size(), 0), most(ranks.data, 0);
+  for (const Stretch& stretch : shared_out(model, saved_tensors(config, model), ranks, is_here))
+    of_rank[stretch.writer] += stretch.bytes();
+  for (int number = 0; number < ranks.size(); ++number) {
+    std::int64_t& of_data_rank = most[ranks.data_rank(number)];
+    of_data_rank = std::max(of_data_rank, of_rank[number]);
+  }
+  return most;
+}
+
+StateCopy::StateCopy(const Config& config, Stage& stage, GradientUpdates& updates, Group* ranks)
+    : stage_(stage),
+      updates_(updates),
+      ranks_(ranks),
+      tensors_(saved_tensors(config, stage.model())),
+      stage_ranks_(stage_ranks_of(config, stage.layout())),
+      here_(stage_ranks_.number(stage.layout().coord.tensor, stage.layout().coord.data)) {
+  std::vector<char> is_here(stage.model().units().size(), 0);
+  for (const int unit : stage.local_units()) is_here[unit] = stage.counts_here(unit);
+  of_writer_ = by_writer(shared_out(stage.model(), tensors_, stage_ranks_, is_here), stage_ranks_.size());
+}
+
+std::int64_t StateCopy::all_bytes() const {
+  std::int64_t bytes = 0;
+  for (const SavedTensor& saved : tensors_) bytes += saved.bytes();
+  return bytes;
+}
+
+int StateCopy::world_rank(int number) const {
+  Coord coord = stage_.layout().coord;
+  coord.tensor = stage_ranks_.tensor_rank(number);
+  coord.data = stage_ranks_.data_rank(number);
+  return rank_at(stage_.layout().grid, coord);
+}
+
+const Stretch* StateCopy::stretch_of(int writer, std::size_t turn) const {
+  return turn < of_writer_[writer].size() ? &of_writer_[writer][turn] : nullptr;
+}
+
+std::vector<StateCopy::Parcel> StateCopy::outgoing(std::size_t turn) const {
+  std::vector<Parcel> parcels;
+  for (int writer = 0; writer < stage_ranks_.size(); ++writer) {
+    const Stretch* stretch = writer == here_ ? nullptr : stretch_of(writer, turn);
+    if (stretch == nullptr) continue;
+    Parcel parcel{writer, given_by(stage_.model(), tensors_, stage_ranks_, *stretch, here_)};
+    parcel.bytes = static_cast<std::size_t>(count_of(parcel.runs) * word);
+    if (parcel.bytes > 0) parcels.push_back(std::move(parcel));
+  }
+  return parcels;
+}
+
+std::vector<StateCopy::Parcel> StateCopy::incoming(const Stretch& stretch) const {
+  std::vector<Parcel> parcels;
+  for (int giver = 0; giver < stage_ranks_.size(); ++giver) {
+    if (giver == here_) continue;
+    Parcel parcel{giver, given_by(stage_.model(), tensors_, stage_ranks_, stretch, giver)};
+    parcel.bytes = static_cast<std::size_t>(count_of(parcel.runs) * word);
+    if (parcel.bytes > 0) parcels.push_back(std::move(parcel));
+  }
+  return parcels;
+}
+
+/// Reads the words of runs, one run behind the other.
+void StateCopy::pack(const Stretch& stretch, const std::vector<ElementRun>& runs, std::byte* words) {
+  const SavedTensor& saved = tensors_[stretch.tensor];
+  if (!reader_ || slot_ != saved.slot) {
+    slot_ = saved.slot;
+    reader_ = std::make_unique<StateReader>(stage_, updates_, slot_);
+  }
+  for (const ElementRun& run : runs) {
+    reader_->read(saved.tensor.pieces.front().unit, run.flat, run.count, words);
+    words += run.count * word;
+  }
+}
+
+/// Every writer makes its next stretch: one message between each two ranks at most.
+void StateCopy::take_turn(std::size_t turn, const Place& place, const Ready& ready) {
+  const Stretch* mine = stretch_of(here_, turn);
+  const std::vector<Parcel> out = outgoing(turn), in = mine ? incoming(*mine) : std::vector<Parcel>{};
+  const auto total = [](const std::vector<Parcel>& parcels) {
+    std::size_t bytes = 0;
+    for (const Parcel& parcel : parcels) bytes += parcel.bytes;
+    return bytes;
+  };
+  sent_.resize(std::max(sent_.size(), total(out)));
+  received_.resize(std::max(received_.size(), total(in)));
+  std::optional<Messages> messages;
+  if (!out.empty() || !in.empty()) messages.emplace(*ranks_);
+  std::byte* from = sent_.data();
+  for (const Parcel& parcel : out) {
+    pack(*stretch_of(parcel.peer, turn), parcel.runs, from);
+    messages->send(from, parcel.bytes, world_rank(parcel.peer), 0);
+    from += parcel.bytes;
+  }
+  std::byte* to = received_.data();
+  for (const Parcel& parcel : in) {
+    messages->receive(to, parcel.bytes, world_rank(parcel.peer), 0);
+    to += parcel.bytes;
+  }
+  std::byte* words = mine ? place(*mine) : nullptr;
+  const auto place_of = [&](const ElementRun& run) {
+    return words +
+           (stored_at(tensors_[mine->tensor].tensor, run.row, run.column) - mine->stored.first) * word;
+  };
+  if (mine)
+    for (const ElementRun& run : given_by(stage_.model(), tensors_, stage_ranks_, *mine, here_))
+      pack(*mine, {run}, place_of(run));
+  if (messages)
+    ranks_->waiting().until([&] { return messages->done(); },
+                            [&] { return "the state to be saved: " + messages->missing(); });
+  const std::byte* arrived = received_.data();
+  for (const Parcel& parcel : in)
+    for (const ElementRun& run : parcel.runs) {
+      std::memcpy(place_of(run), arrived, static_cast<std::size_t>(run.count * word));
+      arrived += run.count * word;
+    }
+  if (mine) ready(*mine, words);
+}
+
+void StateCopy::gather(const Place& place, const Ready& ready) {
+  std::size_t turns = 0;
+  for (const auto& stretches : of_writer_) turns = std::max(turns, stretches.size());
+  for (std::size_t turn = 0; turn < turns; ++turn) take_turn(turn, place, ready);
+  reader_.reset();
+  sent_ = {};
+  received_ = {};
+}
+
+}  // namespace mindpipe

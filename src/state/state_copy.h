@@ -1,0 +1,63 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "comm/group.h"
+#include "state/file_shares.h"
+#include "state/gradient_updates.h"
+#include "state/state_reader.h"
+
+namespace mindpipe {
+
+/// The stretches of a run's state that this rank writes, brought together from the ranks of its stage that
+/// have their elements. To be used between two steps.
+class StateCopy {
+ public:
+  /// `ranks`: all of the job; none where there is only this one.
+  StateCopy(const Config& config, Stage& stage, GradientUpdates& updates, Group* ranks);
+
+  const std::vector<SavedTensor>& tensors() const { return tensors_; }
+  /// In the order in which `gather` makes them.
+  const std::vector<Stretch>& mine() const { return of_writer_[here_]; }
+  /// Of all tensors, whoever writes them.
+  std::int64_t all_bytes() const;
+
+  /// Says where a stretch is to lie.
+  using Place = std::function<std::byte*(const Stretch& stretch)>;
+  using Ready = std::function<void(const Stretch& stretch, const std::byte* words)>;
+  /// Makes one stretch after the other at its place and hands it on. Collective.
+  void gather(const Place& place, const Ready& ready);
+
+ private:
+  struct Parcel {
+    int peer = 0;  ///< number in the stage
+    std::vector<ElementRun> runs;
+    std::size_t bytes = 0;
+  };
+  const Stretch* stretch_of(int writer, std::size_t turn) const;
+  std::vector<Parcel> outgoing(std::size_t turn) const;
+  std::vector<Parcel> incoming(const Stretch& stretch) const;
+  void pack(const Stretch& stretch, const std::vector<ElementRun>& runs, std::byte* words);
+  void take_turn(std::size_t turn, const Place& place, const Ready& ready);
+  int world_rank(int number) const;
+
+  Stage& stage_;
+  GradientUpdates& updates_;
+  Group* ranks_;
+  std::vector<SavedTensor> tensors_;
+  StageRanks stage_ranks_;
+  int here_;  ///< this rank's number in the stage
+  std::vector<std::vector<Stretch>> of_writer_;
+  std::unique_ptr<StateReader> reader_;
+  std::string_view slot_;  ///< that the reader reads
+  std::vector<std::byte> sent_, received_;
+};
+
+/// The ranks of a stage, from the layout of one.
+StageRanks stage_ranks_of(const Config& config, const Layout& layout);
+/// The most bytes that any rank of the tensor group of each data rank writes, on paper.
+std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layout, const Model& model,
+                                       const std::vector<char>& is_here);
+
+}  // namespace mindpipe
