@@ -16,24 +16,38 @@ MINDPIPE_DEVICE A sigmoid(A x) {
 /// gelu is x / (1 + exp(-u)) = x / 2 (1 + tanh(u / 2)), u = 2 sqrt(2 / pi) (x + 0.044715 x^3)
 template <class A>
 MINDPIPE_DEVICE A activated(Activation activation, A x) {
-  if (activation == Activation::relu) return x < A(0) ? A(0) : x;
-  if (activation == Activation::gelu)
-    return x * sigmoid(A(1.5957691216057308) * x * (A(1) + A(0.044715) * x * x));
-  return activation == Activation::silu ? x * sigmoid(x) : x;
+  switch (activation) {
+    case Activation::relu:
+      return x < A(0) ? A(0) : x;
+    case Activation::gelu:
+      return x * sigmoid(A(1.5957691216057308) * x * (A(1) + A(0.044715) * x * x));
+    case Activation::silu:
+      return x * sigmoid(x);
+    case Activation::none:
+      break;
+  }
+  return x;
 }
 /// s + x s (1 - s) u'; x is held where s is exactly 0 or 1, so that no infinity meets a zero
 template <class A>
 MINDPIPE_DEVICE A derivative_at(Activation activation, A x) {
   const A bound = activation == Activation::gelu ? A(30) : A(110);
   const A held = x < -bound ? -bound : x > bound ? bound : x;
-  if (activation == Activation::none) return A(1);
-  if (activation == Activation::relu) return x > A(0) ? A(1) : A(0);
-  if (activation == Activation::gelu) {
-    const A square = held * held, s = sigmoid(A(1.5957691216057308) * held * (A(1) + A(0.044715) * square));
-    return s + held * s * (A(1) - s) * A(1.5957691216057308) * (A(1) + A(3 * 0.044715) * square);
+  switch (activation) {
+    case Activation::relu:
+      return x > A(0) ? A(1) : A(0);
+    case Activation::gelu: {
+      const A square = held * held, s = sigmoid(A(1.5957691216057308) * held * (A(1) + A(0.044715) * square));
+      return s + held * s * (A(1) - s) * A(1.5957691216057308) * (A(1) + A(3 * 0.044715) * square);
+    }
+    case Activation::silu: {
+      const A s = sigmoid(held);
+      return s + held * s * (A(1) - s);
+    }
+    case Activation::none:
+      break;
   }
-  const A s = sigmoid(held);
-  return s + held * s * (A(1) - s);
+  return A(1);
 }
 
 }  // namespace mindpipe::cuda
