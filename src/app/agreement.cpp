@@ -69,10 +69,12 @@ void require_same_settings(const World& world, const Config& config) {
   require_none(world, differs);
 }
 
+std::string arithmetic_of(const std::string& description, Precision precision) {
+  return description.substr(0, description.find_first_of(precision == Precision::bf16 ? "," : ",+"));
+}
+
 void require_same_arithmetic(const World& world, const std::string& description, Precision precision) {
-  const std::string here = description.substr(
-                        0, description.find_first_of(precision == Precision::bf16 ? "," : ",+")),
-                    there = text_of_rank_0(world, here);
+  const std::string here = arithmetic_of(description, precision), there = text_of_rank_0(world, here);
   require_none(world, here == there ? ""
                                     : fmt::format("its instruction set is {} here and {} on rank 0; set "
                                                   "device.instructions to one that all have",

@@ -12,8 +12,10 @@ namespace mindpipe {
 /// Same binary, same settings (device.threads aside), same contents of device.kernels on every rank. Before
 /// anything depends on the grid, which is one of the settings. Collective.
 void require_same_settings(const World& world, const Config& config);
-/// Same instruction set: the first words of a backend's description. A unit for bf16 counts where products
-/// are in bf16. Collective.
+/// The instruction set: the first words of a backend's description. A unit for bf16 counts where products are
+/// in bf16.
+std::string arithmetic_of(const std::string& description, Precision precision);
+/// Same instruction set. Collective.
 void require_same_arithmetic(const World& world, const std::string& description, Precision precision);
 
 }  // namespace mindpipe

@@ -4,7 +4,9 @@
 #include <fstream>
 #include <limits>
 
+#include "app/agreement.h"
 #include "app/json_read.h"
+#include "app/version.h"
 #include "comm/text_of_rank_0.h"
 #include "config/settings.h"
 #include "core/log.h"
@@ -155,9 +157,14 @@ Resumed load_newest(Run& run, Resumed from) {
   }
   require_same_tensors(run.worker(), from.manifest, from.directory);
   load_checkpoint(run.worker(), from.manifest, from.directory);
-  if (run.is_rank_0() && from.manifest.arithmetic != run.worker().backend().description())
+  const std::string here =
+      arithmetic_of(run.worker().backend().description(), run.config().train.precision);
+  if (from.manifest.arithmetic != here)
     warning("the checkpoint was made with other kernels ({}; here {}): bits may differ from here on",
-            from.manifest.arithmetic, run.worker().backend().description());
+            from.manifest.arithmetic, here);
+  if (from.manifest.created_by != version())
+    warning("the checkpoint was made by {} (here {}): bits may differ from here on", from.manifest.created_by,
+            version());
   return from;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/agreement.h"
 #include "app/resume.h"
 #include "app/version.h"
 #include "core/log.h"
@@ -60,7 +61,7 @@ Manifest Saves::manifest_after(std::int64_t steps) const {
   manifest.progress.tokens = manifest.progress.samples * config.data.sequence;
   manifest.restarts = restarts_;
   manifest.created_by = version();
-  manifest.arithmetic = run_.worker().backend().description();
+  manifest.arithmetic = arithmetic_of(run_.worker().backend().description(), config.train.precision);
   manifest.settings = lasting_settings(config);
   manifest.grid = named(run_.worker().layout().grid);
   return manifest;
