@@ -99,10 +99,12 @@ void Saves::tell() {
                problem);
     warning("{}; the checkpoint was not made, older ones stand", problem);
   }
-  const std::int64_t made = writer_->made();
-  if (made < 0) return;
-  const std::string place = "checkpoints/" + checkpoint_name(made);
-  info("checkpoint: {}/{}", run_.config().run.dir, place);
+  const std::optional<CheckpointWriter::Saved> made = writer_->made();
+  if (!made) return;
+  const std::string place = "checkpoints/" + checkpoint_name(made->step);
+  info("checkpoint: {}/{} ({} in {}; training has stood still for saves for {})", run_.config().run.dir,
+       place, human_bytes(static_cast<double>(writer_->bytes())), human_seconds(made->seconds),
+       human_seconds(writer_->stood_still()));
   if (directory_) directory_->note_checkpoint(place);
 }
 

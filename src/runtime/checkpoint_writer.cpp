@@ -69,6 +69,7 @@ void CheckpointWriter::in_background(Work work) {
 void CheckpointWriter::begin(Manifest manifest, const std::string& configuration) {
   finish();
   const Stopwatch stopwatch(stood_still_);
+  began_ns_ = now_ns();
   manifest_ = std::move(manifest);
   configuration_ = configuration;
   manifest_.tensors.clear();
@@ -193,7 +194,7 @@ void CheckpointWriter::publish() {
     place_->publish(manifest_, configuration_);
     if (hears_) hears_(manifest_);
     const std::lock_guard lock(mutex_);
-    made_ = manifest_.progress.step;
+    made_ = Saved{manifest_.progress.step, seconds_since(began_ns_)};
   } catch (const Error& error) {
     place_->discard();
     const std::lock_guard lock(mutex_);
@@ -208,9 +209,9 @@ void CheckpointWriter::finish() {
   phase_ = Phase::idle;
 }
 
-std::int64_t CheckpointWriter::made() {
+std::optional<CheckpointWriter::Saved> CheckpointWriter::made() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(made_, -1);
+  return std::exchange(made_, std::nullopt);
 }
 
 std::string CheckpointWriter::problem() {
