@@ -71,11 +71,13 @@ std::vector<Setting> settings_of(Config& c) {  // table
           .from(1)
           .to(1 << 20)
           .or_auto(),
-      set("grid.data", c.grid.data, "data-parallel replicas; auto: the rest of the ranks")
+      set("grid.data", c.grid.data,
+          "data-parallel replicas, a divisor of reproducible.data; auto: the rest of the ranks")
           .from(1)
           .to(1 << 20)
           .or_auto(),
-      set("grid.tensor", c.grid.tensor, "ranks that share each product; auto: the rest of the ranks")
+      set("grid.tensor", c.grid.tensor,
+          "ranks that share each product, a divisor of reproducible.tensor; auto: the rest of the ranks")
           .from(1)
           .to(1 << 20)
           .or_auto(),
