@@ -39,7 +39,6 @@ class Reductions {
 
   int size() const { return group_ ? group_->size() : 1; }
   int rank() const { return group_ ? group_->rank() : 0; }
-  const SumTree& tree() const { return tree_; }
   using Pieces = Exchange::Parts;
 
   /// Begins a sum: all pieces = the tree sums of all ranks' pieces. `pieces` are those of this rank's last
