@@ -80,11 +80,13 @@ std::vector<Setting> settings_of(Config& c) {  // table
           .from(1)
           .to(1 << 20)
           .or_auto(),
-      layout("grid.data", c.grid.data, "data-parallel replicas; auto: the rest of the ranks")
+      layout("grid.data", c.grid.data,
+             "data-parallel replicas, a divisor of reproducible.data; auto: the rest of the ranks")
           .from(1)
           .to(1 << 20)
           .or_auto(),
-      layout("grid.tensor", c.grid.tensor, "ranks that share each product; auto: the rest of the ranks")
+      layout("grid.tensor", c.grid.tensor,
+             "ranks that share each product, a divisor of reproducible.tensor; auto: the rest of the ranks")
           .from(1)
           .to(1 << 20)
           .or_auto(),

@@ -78,8 +78,8 @@ class Unit {
   Param add(const ParamSpec& spec, int use = 0);
 
   /// Lays the unit out for these shards. `sequence_parts` is the number of T-ths of the sequence whose `rows`
-  /// accumulators live here, `levels` the partial sums of data shards kept beside the accumulator:
-  /// log2(D/d).
+  /// accumulators live here, `levels` the partial sums of data shards kept beside the accumulator
+  /// (SumTree::levels).
   void lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype);
   void allocate_values(Memory& memory);
   /// Accumulators of all uses, in memory of their own.

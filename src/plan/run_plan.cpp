@@ -50,6 +50,7 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
 /// What arrives of one part of a sum over data, the largest of all that the list has, on each data rank.
 std::vector<std::size_t> reduction_rooms(const RunPlan& plan, CostModel& costs, int rank) {
   const int data = plan.outline.data;
+  const SumTree tree = plan.outline.data_tree();
   std::vector<std::size_t> rooms(data, 0);
   if (data == 1 || plan.purpose == Purpose::reading) return rooms;
   for (const Action& action : plan.training.program.ranks[rank]) {
@@ -60,7 +61,7 @@ std::vector<std::size_t> reduction_rooms(const RunPlan& plan, CostModel& costs, 
       const auto bytes =
           static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) * bytes_of(unit.gradient_dtype());
       std::size_t& room = rooms[piece / action.parts];
-      room = std::max(room, Exchange::scratch_bytes(data, bytes));
+      room = std::max(room, Exchange::scratch_bytes(tree, bytes));
     }
   }
   return rooms;

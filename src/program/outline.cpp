@@ -67,9 +67,7 @@ std::int64_t Outline::part_bytes(int unit) const {
 }
 
 std::int64_t Outline::accumulator_bytes(int unit) const {
-  int accumulators = 1;
-  while ((1 << (accumulators - 1)) < shards) ++accumulators;
-  return units[unit].gradients * accumulators + units[unit].sequence_parts;
+  return units[unit].gradients * (1 + data_tree().levels()) + units[unit].sequence_parts;
 }
 
 }  // namespace mindpipe

@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/sum_tree.h"
+
 namespace mindpipe {
 
 /// Exchanges between the ranks that share a product, inside a pass: how many, and the bytes that this rank
@@ -92,6 +94,8 @@ struct Outline {
   std::vector<int> units_of_rank(int rank) const;
   /// Bytes of the largest part that a data rank owns of a unit's gradient.
   std::int64_t part_bytes(int unit) const;
+  /// The sums over all logical data shards.
+  SumTree data_tree() const { return SumTree(data * shards, data); }
   /// Bytes of all that the backwards of one use add to: gradients, T-ths of the sequence, and the binary
   /// counter over the rank's shards.
   std::int64_t accumulator_bytes(int unit) const;
