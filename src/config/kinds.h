@@ -1,22 +1,10 @@
 #pragma once
-#include <fmt/core.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 
+#include "core/kinds.h"
 #include "core/tensor.h"
 
 namespace mindpipe {
-
-/// What the program knows of a kind that has no property but its name in a configuration.
-struct NamedRow {
-  std::string_view name;
-};
 
 struct ModelRow {
   std::string_view name;
@@ -42,10 +30,8 @@ struct OptimizerRow {
   bool only_with_momentum;                  ///< keeps nothing when optimizer.momentum is 0
 };
 
-// Every list below names each kind once: its enumerator, its name in a configuration, its properties. The
-// enum, the reader, the text of --help-config and what is printed follow from it. The functions of models,
-// schedules and optimizers are declared from the lists too (models/model.h, program/order.h,
-// optim/update_rule.h).
+// Names are those of a configuration. The functions of models, schedules and optimizers are declared from the
+// lists too (models/model.h, program/order.h, optim/update_rule.h).
 
 // clang-format off
 #define MINDPIPE_RESUMES(kind) kind(automatic, "auto") kind(never, "never")
@@ -78,13 +64,6 @@ struct OptimizerRow {
   kind(sgd, "sgd", {"velocity"}, 1, true)
 // clang-format on
 
-#define MINDPIPE_ENUMERATOR(enumerator, ...) enumerator,
-#define MINDPIPE_ROW(enumerator, ...) {__VA_ARGS__},
-#define MINDPIPE_KINDS(Kind, Row, list)                         \
-  enum class Kind : std::uint8_t { list(MINDPIPE_ENUMERATOR) }; \
-  inline constexpr Row Kind##_rows[] = {list(MINDPIPE_ROW)};    \
-  constexpr std::span<const Row> rows_of(Kind) { return Kind##_rows; }
-
 MINDPIPE_KINDS(Resume, NamedRow, MINDPIPE_RESUMES)
 MINDPIPE_KINDS(ModelKind, ModelRow, MINDPIPE_MODELS)
 MINDPIPE_KINDS(Positions, NamedRow, MINDPIPE_POSITIONS)
@@ -98,34 +77,6 @@ MINDPIPE_KINDS(OptimizerKind, OptimizerRow, MINDPIPE_OPTIMIZERS)
 MINDPIPE_KINDS(DeviceKind, NamedRow, MINDPIPE_DEVICES)
 MINDPIPE_KINDS(TransportKind, NamedRow, MINDPIPE_TRANSPORTS)
 
-#undef MINDPIPE_KINDS
-#undef MINDPIPE_ROW
-#undef MINDPIPE_ENUMERATOR
-
-/// An enum of the lists above.
-template <class Kind>
-concept ListedKind = requires(Kind kind) {
-  rows_of(kind).front().name;
-};
-
-/// The properties of a kind.
-template <ListedKind Kind>
-constexpr const auto& row_of(Kind kind) {
-  return rows_of(kind)[static_cast<std::size_t>(kind)];
-}
-/// The name of a kind in a configuration.
-template <ListedKind Kind>
-constexpr std::string_view name_of(Kind kind) {
-  return row_of(kind).name;
-}
-/// The kind of that name; nothing when there is none.
-template <ListedKind Kind>
-constexpr std::optional<Kind> kind_named(std::string_view name) {
-  const auto rows = rows_of(Kind{});
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].name == name) return static_cast<Kind>(i);
-  return std::nullopt;
-}
 /// "interleaved or breadth-first": the names of all kinds that have a property.
 template <ListedKind Kind, class Row>
 std::string names_with(bool Row::*property, std::string_view between) {
@@ -136,11 +87,3 @@ std::string names_with(bool Row::*property, std::string_view between) {
 }
 
 }  // namespace mindpipe
-
-template <mindpipe::ListedKind Kind>
-struct fmt::formatter<Kind> {
-  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
-  auto format(Kind kind, fmt::format_context& context) const {
-    return std::ranges::copy(name_of(kind), context.out()).out;
-  }
-};

@@ -61,24 +61,6 @@ void release_cuda(Memory::Kind, void*) {}
 
 }  // namespace
 
-const char* name_of(MemoryClass kind) {
-  switch (kind) {
-    case MemoryClass::values:
-      return "values";
-    case MemoryClass::gradients:
-      return "gradients";
-    case MemoryClass::optimizer:
-      return "optimizer";
-    case MemoryClass::activations:
-      return "activations";
-    case MemoryClass::boundary:
-      return "boundary";
-    case MemoryClass::workspace:
-      return "workspace";
-  }
-  return "?";
-}
-
 std::size_t Memory::allocated() const {
   return std::accumulate(allocated_.begin(), allocated_.end(), std::size_t{0});
 }

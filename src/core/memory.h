@@ -9,11 +9,11 @@
 namespace mindpipe {
 
 /// Class of use of memory; the ledger has a line for each.
-enum class MemoryClass { values, gradients, optimizer, activations, boundary, workspace };
-inline constexpr std::array memory_classes{MemoryClass::values,    MemoryClass::gradients,
-                                           MemoryClass::optimizer, MemoryClass::activations,
-                                           MemoryClass::boundary,  MemoryClass::workspace};
-const char* name_of(MemoryClass kind);
+#define MINDPIPE_MEMORY_CLASSES(kind)                                              \
+  kind(values, "values") kind(gradients, "gradients") kind(optimizer, "optimizer") \
+      kind(activations, "activations") kind(boundary, "boundary") kind(workspace, "workspace")
+MINDPIPE_KINDS(MemoryClass, NamedRow, MINDPIPE_MEMORY_CLASSES)
+inline constexpr auto memory_classes = all_kinds<MemoryClass>();
 
 /// Alignment, in bytes, of every tensor and block.
 inline constexpr std::size_t alignment = 256;

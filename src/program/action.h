@@ -12,74 +12,48 @@
 
 namespace mindpipe {
 
-/// What one entry of a rank's list does. A new kind needs a row in `traits_of`; the compiler then names every
-/// switch that has to know it.
-enum class ActionKind : std::uint8_t {
-  forward,
-  backward,
-  backward_input,
-  backward_weight,
-  update,
-  send,
-  receive,
-  reduce,
-  gather,
-  sum_scalar,
+/// What holds for all actions of a kind.
+struct ActionTraits {
+  enum Role : std::uint8_t { pass, unit_work, message, collective };
+  std::string_view name;
+  Role role;
+  Queue queue;                              ///< where its actions run
+  TrafficClass traffic;                     ///< of what they send; for a pass, of the sums inside it
+  char letter = '?';                        ///< of a pass, in listings
+  std::int64_t BlockCost::*time = nullptr;  ///< of a pass over one block
 };
+
+/// What one entry of a rank's list does. For a new kind the compiler names every switch that has to know it.
+// clang-format off
+#define MINDPIPE_ACTIONS(kind) /* role, queue, traffic, letter, time */ \
+  kind(forward, "forward", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'F', &BlockCost::forward) \
+  kind(backward, "backward", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'B', &BlockCost::backward) \
+  kind(backward_input, "backward_input", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'I', \
+       &BlockCost::backward_input) \
+  kind(backward_weight, "backward_weight", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'W', \
+       &BlockCost::backward_weight) \
+  kind(update, "update", ActionTraits::unit_work, Queue::compute, TrafficClass::tensor) \
+  kind(send, "send", ActionTraits::message, Queue::send, TrafficClass::pipeline) \
+  kind(receive, "receive", ActionTraits::message, Queue::receive, TrafficClass::pipeline) \
+  kind(reduce, "reduce", ActionTraits::collective, Queue::bulk, TrafficClass::gradients) \
+  kind(gather, "gather", ActionTraits::collective, Queue::bulk, TrafficClass::values) \
+  kind(sum_scalar, "sum_scalar", ActionTraits::collective, Queue::compute, TrafficClass::scalars)
+// clang-format on
+MINDPIPE_KINDS(ActionKind, ActionTraits, MINDPIPE_ACTIONS)
+constexpr const ActionTraits& traits_of(ActionKind kind) { return row_of(kind); }
 
 /// What a message is. Activation and encoder output travel with the forwards, their gradients with the
 /// backwards; a unit's gradient goes from one of its homes to another at the end of the step.
-enum class Payload : std::uint8_t {
-  none,
-  activation,
-  encoder_output,
-  gradient,
-  encoder_output_gradient,
-  unit_gradient
-};
+#define MINDPIPE_PAYLOADS(kind)                                                            \
+  kind(none, "none") kind(activation, "activation") kind(encoder_output, "encoder output") \
+      kind(gradient, "gradient") kind(encoder_output_gradient, "encoder output gradient")  \
+          kind(unit_gradient, "unit gradient")
+MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 
 /// Who takes part in a collective: the ranks that differ from this one only on the data axis, or all ranks of
 /// the grid.
-enum class Members : std::uint8_t { none, data, grid };
-
-/// What holds for all actions of a kind.
-struct ActionTraits {
-  const char* name;
-  Queue queue;           ///< where its actions run
-  TrafficClass traffic;  ///< of what they send; for a pass, of the sums inside it
-  enum Role : std::uint8_t { pass, unit_work, message, collective } role;
-};
-constexpr ActionTraits traits_of(ActionKind kind) {
-  using enum ActionKind;
-  using enum ActionTraits::Role;
-  switch (kind) {
-    case forward:
-      return {"forward", Queue::compute, TrafficClass::tensor, pass};
-    case backward:
-      return {"backward", Queue::compute, TrafficClass::tensor, pass};
-    case backward_input:
-      return {"backward_input", Queue::compute, TrafficClass::tensor, pass};
-    case backward_weight:
-      return {"backward_weight", Queue::compute, TrafficClass::tensor, pass};
-    case update:
-      return {"update", Queue::compute, TrafficClass::tensor, unit_work};
-    case send:
-      return {"send", Queue::send, TrafficClass::pipeline, message};
-    case receive:
-      return {"receive", Queue::receive, TrafficClass::pipeline, message};
-    case reduce:
-      return {"reduce", Queue::bulk, TrafficClass::gradients, collective};
-    case gather:
-      return {"gather", Queue::bulk, TrafficClass::values, collective};
-    case sum_scalar:
-      return {"sum_scalar", Queue::compute, TrafficClass::scalars, collective};
-  }
-  return {"?", Queue::compute, TrafficClass::files, unit_work};
-}
-
-inline const char* name_of(ActionKind kind) { return traits_of(kind).name; }
-const char* name_of(Payload payload);
-const char* name_of(Members group);
+#define MINDPIPE_MEMBERS(kind) kind(none, "none") kind(data, "data") kind(grid, "grid")
+MINDPIPE_KINDS(Members, NamedRow, MINDPIPE_MEMBERS)
 
 /// One entry of a rank's list: plain data.
 ///

@@ -21,33 +21,24 @@ namespace {
 
 /// How long the blocks of a pass take, with its tensor sums and with the zeroing of gradients where it clears
 /// them.
-std::int64_t time_of_pass(const Action& pass, std::int64_t BlockCost::*cost, const Outline& outline,
-                          const Network& network) {
+std::int64_t time_of_pass(const Action& pass, const Outline& outline, const Network& network) {
   std::int64_t time = pass.sums > 0 ? network.tensor_time(pass) : 0;
-  for (int block = pass.first; block < pass.last; ++block) time += outline.cost(block).*cost;
+  for (int block = pass.first; block < pass.last; ++block)
+    time += outline.cost(block).*traits_of(pass.kind).time;
   if (pass.clears)
     for (const UnitUse& use : outline.uses_in(pass.first, pass.last)) time += outline.units[use.unit].clear;
   return time;
 }
 
 std::int64_t time_of(const Action& action, const Outline& outline, const Network& network, int rank) {
-  switch (action.kind) {
-    case ActionKind::forward:
-      return time_of_pass(action, &BlockCost::forward, outline, network);
-    case ActionKind::backward:
-      return time_of_pass(action, &BlockCost::backward, outline, network);
-    case ActionKind::backward_input:
-      return time_of_pass(action, &BlockCost::backward_input, outline, network);
-    case ActionKind::backward_weight:
-      return time_of_pass(action, &BlockCost::backward_weight, outline, network);
-    case ActionKind::update:
+  switch (traits_of(action.kind).role) {
+    case ActionTraits::pass:
+      return time_of_pass(action, outline, network);
+    case ActionTraits::unit_work:
       return outline.units[action.unit].update;
-    case ActionKind::send:
-    case ActionKind::receive:
+    case ActionTraits::message:
       return network.of(action, rank).time(action.bytes);
-    case ActionKind::reduce:
-    case ActionKind::gather:
-    case ActionKind::sum_scalar:
+    case ActionTraits::collective:
       return action.bytes > 0 ? network.of(action, rank).time(action.bytes) : 0;
   }
   return 0;

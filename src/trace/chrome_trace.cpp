@@ -19,7 +19,7 @@ std::string microseconds(std::int64_t ns) {
 }
 
 std::string label_of(const Action& action) {
-  std::string label = name_of(action.kind);
+  std::string label{name_of(action.kind)};
   if (is_message(action)) label += fmt::format(" {}", name_of(action.payload));
   if (action.micro_batch >= 0) label += fmt::format(" {}", action.micro_batch);
   return label;
