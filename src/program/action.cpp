@@ -26,6 +26,13 @@ std::string message_text(const Action& action) {
 
 }  // namespace
 
+std::vector<Place> Program::places() const {
+  std::vector<Place> all;
+  for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank)
+    for (int index = 0; index < static_cast<int>(ranks[rank].size()); ++index) all.push_back({rank, index});
+  return all;
+}
+
 QueueKey queue_of(const Action& action) {
   if (action.queue == Queue::compute) return {};
   if (is_message(action))

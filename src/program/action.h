@@ -129,9 +129,17 @@ inline Action action_of(ActionKind kind) {
   return action;
 }
 
+/// Where an action stands: the entry `index` of the list of `rank`.
+struct Place {
+  int rank = 0, index = 0;
+  bool operator==(const Place&) const = default;
+};
 /// A step, written down: `ranks[i]` is the list of pipeline rank i.
 struct Program {
   std::vector<std::vector<Action>> ranks;
+  const Action& at(const Place& place) const { return ranks[place.rank][place.index]; }
+  /// Of all actions, list by list.
+  std::vector<Place> places() const;
 };
 
 /// Names one queue of a rank: messages of each (peer, direction, payload) have their own, so has each group.

@@ -44,19 +44,6 @@ std::int64_t time_of(const Action& action, const Outline& outline, const Network
   return 0;
 }
 
-}  // namespace
-
-Durations durations_of(const Program& program, const Outline& outline, const Network& network) {
-  Durations durations;
-  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
-    auto& times = durations.emplace_back();
-    for (const Action& action : program.ranks[rank]) times.push_back(time_of(action, outline, network, rank));
-  }
-  return durations;
-}
-
-namespace {
-
 /// The clock: starts whatever may start, at the earliest time, higher classes first.
 class Simulation {
  public:
@@ -65,15 +52,14 @@ class Simulation {
         durations_(durations),
         network_(network),
         graph_(make_task_graph(program)),
-        waits_(graph_.predecessors) {
+        waits_(graph_.predecessors),
+        stretch_(waits_.size()),
+        asked_(waits_.size()) {
     for (const auto& list : program.ranks) {
       line_.spans.emplace_back(list.size());
       line_.started.emplace_back(list.size(), -1);
     }
-    line_.busy.assign(program.ranks.size(), 0);
-    line_.sums.assign(program.ranks.size(), 0);
-    stretch_.assign(waits_.size(), 0);
-    asked_.assign(waits_.size(), 0);
+    line_.busy = line_.sums = std::vector<std::int64_t>(program.ranks.size());
   }
 
   Timeline run() {
@@ -101,9 +87,7 @@ class Simulation {
   }
 
  private:
-  const Action& head(int task) const {
-    return program_.ranks[graph_.members[task][0].rank][graph_.members[task][0].index];
-  }
+  const Action& head(int task) const { return program_.at(graph_.members[task][0]); }
   std::int64_t duration(int task) const {
     return durations_[graph_.members[task][0].rank][graph_.members[task][0].index];
   }
@@ -201,9 +185,9 @@ class Simulation {
   const Network& network_;
   TaskGraph graph_;
   std::vector<int> waits_;
-  Timeline line_;
   std::vector<int> stretch_;         // of each task in stretches: which is next or under way
   std::vector<std::int64_t> asked_;  // when its newest sum was ready for the link
+  Timeline line_;
   std::int64_t started_ = 0;
   std::map<int, int> taken_;
   std::map<int, std::vector<int>> waiting_;
@@ -212,6 +196,15 @@ class Simulation {
 };
 
 }  // namespace
+
+Durations durations_of(const Program& program, const Outline& outline, const Network& network) {
+  Durations durations;
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
+    auto& times = durations.emplace_back();
+    for (const Action& action : program.ranks[rank]) times.push_back(time_of(action, outline, network, rank));
+  }
+  return durations;
+}
 
 Timeline simulate(const Program& program, const Durations& durations, const Network& network) {
   return Simulation(program, durations, network).run();

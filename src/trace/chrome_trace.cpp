@@ -87,7 +87,7 @@ void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, s
         continue;  // clocks of two nodes, further apart than the message took
       const std::string both = fmt::format(R"("cat": "message", "name": "{}", "id": "{}.{}.{}.{}.{}.{}")",
                                            name_of(payload), first_step + static_cast<std::int64_t>(step),
-                                           tail.pid, head.pid, name_of(payload), receiver, k);
+                                           tail.pid, head.pid, payload, receiver, k);
       // An arrow ends inside the slice that it points to, and never before it begins.
       const std::int64_t begin = tail.times.start,
                          end = std::max({begin, head.times.start, head.times.end - 1});
@@ -141,7 +141,7 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
         if (bytes > 0 || is_message(action)) args += fmt::format(R"(, "bytes": {})", bytes);
         out.event(fmt::format(
             R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}})",
-            label_of(action), name_of(action.kind), rank.rank, thread, microseconds(times.start - zero),
+            label_of(action), action.kind, rank.rank, thread, microseconds(times.start - zero),
             microseconds(times.end - times.start), args));
       }
     }
