@@ -109,8 +109,7 @@ Config with_any_grid(const Config& given, int ranks) {
   const std::vector<Coord> nearest = nearest_grids(wanted, ranks, fits(config, Purpose::reading), 1);
   MP_REQUIRE(!nearest.empty(), Exit::bad_configuration,
              "no grid of {} ranks fits this model, this batch and its logical shards (reproducible); start "
-             "another number of ranks, one for "
-             "instance",
+             "another number of ranks, one for instance",
              ranks);
   return on_grid(config, nearest.front());
 }

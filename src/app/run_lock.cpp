@@ -80,8 +80,7 @@ void take_lock(const std::string& file) {
   if (const auto holder = read_lock(file); holder && !is_gone(*holder, us))
     fail(Exit::cannot_create,
          "{}: another job holds this run directory (host {}, process {}{}); let it end, choose another "
-         "run.dir, or remove this file if "
-         "that job is dead",
+         "run.dir, or remove this file if that job is dead",
          file, holder->host, holder->pid, holder->job.empty() ? "" : ", job " + holder->job);
   NewFile lock(file);
   const std::string text = JsonLine()

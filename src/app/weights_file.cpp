@@ -36,8 +36,7 @@ void read_weights(Worker& worker, const std::string& path) {
           kept = 0;
           MP_REQUIRE(stored->shape == tensor.shape(), Exit::bad_data,
                      "{}: tensor {} has {} elements in another shape than the model of this configuration "
-                     "({} elements); is it the model's own "
-                     "file?",
+                     "({} elements); is it the model's own file?",
                      path, tensor.name, stored->count(), tensor.count());
         }
         // A tensor that lies row by row is not needed again; rows of a transposed one share their pages.

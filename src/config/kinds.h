@@ -16,6 +16,7 @@ struct ScheduleRow {
   bool has_chunks;       ///< runs several chunks of the model on each stage
   bool splits_backward;  ///< into the input's half and a weights' half that may come later
   bool any_placement;    ///< chunks may lie on any stage
+  bool sums_early;       ///< the gradients of a chunk, over data, while the next one computes
 };
 
 struct PrecisionRow {
@@ -23,11 +24,12 @@ struct PrecisionRow {
   DType dtype;  ///< of activations and of the weights that compute
 };
 
+inline constexpr std::size_t most_moments = 2;
 struct OptimizerRow {
   std::string_view name;
-  std::array<std::string_view, 2> moments;  ///< what it keeps of each element, by name
-  int count;                                ///< of moments
-  bool only_with_momentum;                  ///< keeps nothing when optimizer.momentum is 0
+  std::array<std::string_view, most_moments> moments;  ///< what it keeps of each element, by name
+  int count;                                           ///< of moments
+  bool only_with_momentum;                             ///< keeps nothing when optimizer.momentum is 0
 };
 
 // Names are those of a configuration. The functions of models, schedules and optimizers are declared from the
@@ -53,12 +55,12 @@ struct OptimizerRow {
 #define MINDPIPE_MODELS(kind) /* has_source */ \
   kind(gpt, "gpt", false) \
   kind(translator, "translator", true)
-#define MINDPIPE_SCHEDULES(kind) /* has_chunks, splits_backward, any_placement */ \
-  kind(gpipe, "gpipe", false, false, false) \
-  kind(one_forward_one_backward, "1f1b", false, false, false) \
-  kind(interleaved, "interleaved", true, false, false) \
-  kind(breadth_first, "breadth-first", true, false, true) \
-  kind(zero_bubble, "zb-h1", false, true, false)
+#define MINDPIPE_SCHEDULES(kind) /* has_chunks, splits_backward, any_placement, sums_early */ \
+  kind(gpipe, "gpipe", false, false, false, false) \
+  kind(one_forward_one_backward, "1f1b", false, false, false, false) \
+  kind(interleaved, "interleaved", true, false, false, false) \
+  kind(breadth_first, "breadth-first", true, false, true, true) \
+  kind(zero_bubble, "zb-h1", false, true, false, false)
 #define MINDPIPE_OPTIMIZERS(kind) /* moments, how many, only_with_momentum */ \
   kind(adamw, "adamw", {"m", "v"}, 2, false) \
   kind(sgd, "sgd", {"velocity"}, 1, true)

@@ -75,11 +75,10 @@ std::vector<Setting> settings_of(Config& c) {  // table
       SETTING(train.precision, "type of activations and of the weights that compute; masters are f32"),
       SETTING(train.recompute, "block computes each block's forward again in the backward, to save memory"),
       SETTING(train.sequence_parallel, "tensor ranks share the sequence between products"),
-      SETTING(
-          train.zero,
-          "shard over data: 0 nothing, 1 optimizer state, 2 gradients too: whole ones live until they are "
-          "summed",
-          Range{0, 2}),
+      SETTING(train.zero,
+              "shard over data: 0 nothing, 1 optimizer state, 2 gradients too: whole ones live until they "
+              "are summed",
+              Range{0, 2}),
       SETTING(train.clip, "largest global norm of the gradient; 0: no clipping", Range{0, 1e30}),
       SETTING(train.label_smoothing, "probability spread over the other tokens", share),
       SETTING(train.evaluate_every, "steps between evaluations on data.validation; 0: never", any_count),
@@ -90,11 +89,10 @@ std::vector<Setting> settings_of(Config& c) {  // table
       SETTING(optimizer.rate.peak, "the highest learning rate", Range{0, 1e6}),
       SETTING(optimizer.rate.floor, "the learning rate at the end; at most peak", Range{0, 1e6}),
       SETTING(optimizer.rate.warmup, "steps from rate 0 to peak", any_count),
-      SETTING(
-          optimizer.rate.decay,
-          "step that reaches the floor, auto: train.steps; wsd: length of the last part, auto: a tenth of "
-          "the steps",
-          or_auto(many)),
+      SETTING(optimizer.rate.decay,
+              "step that reaches the floor, auto: train.steps; wsd: length of the last part, auto: a tenth "
+              "of the steps",
+              or_auto(many)),
       SETTING(optimizer.beta1, "AdamW: memory of the mean", share),
       SETTING(optimizer.beta2, "AdamW: memory of the mean square", share),
       SETTING(optimizer.epsilon, "AdamW: added to the root of the mean square", above_0(1)),
@@ -119,10 +117,9 @@ std::vector<Setting> settings_of(Config& c) {  // table
       SETTING(device.instructions,
               "instruction set of the kernels, on all ranks alike; auto: the best of this processor")
           .one_of({"auto", "avx512+amx", "avx512+bf16", "avx512", "avx2", "baseline"}),
-      SETTING(
-          device.description,
-          "the device to imitate (emulated) or to price plans for (h200, a100, core); empty: core for cpu, "
-          "h200 for cuda"),
+      SETTING(device.description,
+              "the device to imitate (emulated) or to price plans for (h200, a100, core); empty: core for "
+              "cpu, h200 for cuda"),
       SETTING(device.links.ranks_per_node,
               "ranks of a node that messages are priced for; 0: as device.description", Range{0, 1 << 20}),
       SETTING(device.links.latency, "of a message within a node (2e-6); 0: as device.description",
@@ -131,21 +128,19 @@ std::vector<Setting> settings_of(Config& c) {  // table
               Range{0, 1e18}),
       SETTING(device.links.latency_between_nodes, "the same between nodes", Range{0, 1}),
       SETTING(device.links.rate_between_nodes, "the same between nodes", Range{0, 1e18}),
-      SETTING(
-          device.transport,
-          "cuda: what carries messages between ranks; auto: NCCL where each rank has a GPU of its own, else "
-          "MPI through pinned memory"),
+      SETTING(device.transport,
+              "cuda: what carries messages between ranks; auto: NCCL where each rank has a GPU of its own, "
+              "else MPI through pinned memory"),
       SETTING(device.kernels,
               "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, "
               "other bits"),
 
       SETTING(watchdog.start, "longest start-up before the job is given up (300 s)", above_0(1e9))
           .in(Unit::seconds),
-      SETTING(
-          watchdog.step,
-          "longest step before the job is given up; 0: ten median steps (the first: thirty times its price "
-          "on paper), at least 300 s",
-          Range{0, 1e9})
+      SETTING(watchdog.step,
+              "longest step before the job is given up; 0: ten median steps (the first: thirty times its "
+              "price on paper), at least 300 s",
+              Range{0, 1e9})
           .in(Unit::seconds),
 
       SETTING(

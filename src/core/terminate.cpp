@@ -40,8 +40,7 @@ Verdict verdict_of(const std::exception_ptr& problem) {
   } catch (const std::bad_alloc&) {
     return {static_cast<int>(Exit::out_of_memory),
             "out of memory: this machine would not give any more (use fewer ranks per node, a smaller "
-            "train.micro_batch, or "
-            "train.recompute=block)"};
+            "train.micro_batch, or train.recompute=block)"};
   } catch (const std::exception& error) {
     return {static_cast<int>(Exit::internal), std::string("internal error: ") + error.what()};
   } catch (...) {

@@ -145,8 +145,7 @@ void require_below(const BytesByClass& bytes, int stage, std::int64_t limit, con
   const std::int64_t total = total_of(bytes);
   MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
              "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
-             "train.micro_batch, "
-             "train.recompute: block, or more stages. Predicted:\n{}",
+             "train.micro_batch, train.recompute: block, or more stages. Predicted:\n{}",
              stage, static_cast<double>(total) / 1048576.0, name_of_limit,
              static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
 }
@@ -164,12 +163,12 @@ void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, cons
     require_below(plan.memory_of(rank), rank.pipeline, here.bytes, here.name.c_str());
     together += total_of(plan.memory_of(rank));
   }
-  MP_REQUIRE(here.bytes == 0 || together <= here.bytes, Exit::out_of_memory,
-             "memory: the {} ranks on this machine will need {:.1f} MiB together, and {} is {:.1f} MiB; "
-             "start fewer of them on one "
-             "machine, or take a smaller train.micro_batch or train.recompute: block",
-             ranks.size(), static_cast<double>(together) / 1048576.0, here.name,
-             static_cast<double>(here.bytes) / 1048576.0);
+  MP_REQUIRE(
+      here.bytes == 0 || together <= here.bytes, Exit::out_of_memory,
+      "memory: the {} ranks on this machine will need {:.1f} MiB together, and {} is {:.1f} MiB; start fewer "
+      "of them on one machine, or take a smaller train.micro_batch or train.recompute: block",
+      ranks.size(), static_cast<double>(together) / 1048576.0, here.name,
+      static_cast<double>(here.bytes) / 1048576.0);
 }
 
 namespace {
