@@ -10,8 +10,7 @@
 namespace mindpipe {
 namespace {
 
-/// The configuration with these degrees, or a refusal: what every run goes through before anything is
-/// allocated.
+/// The configuration with these degrees, or a refusal: what every run goes through first.
 Config on_grid(const Config& config, const Coord& shape) {
   Config known = config;
   known.grid = {shape.supernet, shape.pipeline, shape.data, shape.tensor};
@@ -25,8 +24,7 @@ Config on_grid(const Config& config, const Coord& shape) {
   return known;
 }
 
-/// Whether a run could have this shape, by the very checks that it would meet. Memory takes a plan, so it is
-/// not asked for ever.
+/// Whether a run could have this shape, by the checks that it would meet. Plans for memory's sake are few.
 GridFits fits(const Config& config, Purpose purpose) {
   return [config, purpose, plans_left = 12](const Coord& shape) mutable {
     try {

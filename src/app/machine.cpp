@@ -11,19 +11,13 @@
 #include "app/version.h"
 #include "backend.h"
 #include "comm/mpi.h"
+#include "core/launcher.h"
 #include "core/machine_memory.h"
 #include "core/text.h"
 #include "hardware.h"
 
 namespace mindpipe {
 namespace {
-
-std::string first_line_of(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 /// The value of "name : value" or "name: value" in a file like /proc/meminfo.
 std::string value_in(const std::string& path, const std::string& name) {
@@ -55,15 +49,12 @@ int allowed_processors() {
 
 /// "always [madvise] never" -> "madvise"
 std::string chosen_huge_pages() {
-  const std::string line = first_line_of("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string line;
+  std::getline(file, line);
   const auto begin = line.find('['), end = line.find(']');
   return begin == std::string::npos || end == std::string::npos ? ""
                                                                 : line.substr(begin + 1, end - begin - 1);
-}
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
 }
 
 }  // namespace

@@ -30,8 +30,7 @@ double EndReport::median_step() const {
 }
 
 void EndReport::print_table(bool is_rank_0) {
-  // One row of times for each stage, brought together by a sum with zeros; the first rank of a
-  // stage gives it.
+  // One row of times for each stage, given by its first rank, brought together by a sum with zeros.
   const Layout& layout = worker_.layout();
   static_assert(std::has_unique_object_representations_v<TimeSpent>, "a row of integers");
   constexpr std::size_t columns = sizeof(TimeSpent) / sizeof(std::int64_t);

@@ -16,15 +16,11 @@
 #include "app/json_line.h"
 #include "app/json_read.h"
 #include "core/check.h"
+#include "core/launcher.h"
 #include "io/file.h"
 
 namespace mindpipe {
 namespace {
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 /// Field 22 of /proc/PID/stat, counted behind the program's name, which may hold anything.
 long long start_of(long pid) {

@@ -40,8 +40,7 @@ constexpr Signal signals[] = {
 
 enum Phase : int { before_steps, in_steps, without_steps };
 volatile std::sig_atomic_t phase = before_steps, last_signal = 0;
-/// Only rank 0 of a job speaks; SIGTERM is also how a launcher ends the others when one has failed, and
-/// then that one has spoken.
+/// Only rank 0 speaks; SIGTERM is also how a launcher ends the others when one has failed, and spoken.
 volatile std::sig_atomic_t is_rank_0 = 1, is_launched = 0;
 
 /// What an end leaves behind, twice: the handler reads the one that is not being written.
@@ -143,8 +142,6 @@ void stop_at_once() {
 void stop_after_step() { phase = in_steps; }
 
 bool stop_asked() { return last_signal != 0; }
-
-const char* stop_signal() { return name_of(last_signal); }
 
 bool launcher_ends_it() { return launcher_ends != 0; }
 

@@ -20,11 +20,8 @@ void save_weights(Worker& worker, const std::string& path) {
   if (file) file->commit();
 }
 
-namespace {
-constexpr std::int64_t most_kept = std::int64_t{1} << 20;
-}
-
 void read_weights(Worker& worker, const std::string& path) {
+  constexpr std::int64_t most_kept = std::int64_t{1} << 20;
   const SafetensorsFile file(path);
   const StoredTensor* stored = nullptr;  // the one that is being read
   std::int64_t kept = 0;                 // elements of it that may still be in memory

@@ -57,8 +57,9 @@ constexpr auto all_kinds() {
 }  // namespace mindpipe
 
 template <mindpipe::ListedKind Kind>
-struct fmt::formatter<Kind> : fmt::formatter<std::string_view> {
+struct fmt::formatter<Kind> {
+  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
   auto format(Kind kind, fmt::format_context& context) const {
-    return fmt::formatter<std::string_view>::format(name_of(kind), context);
+    return fmt::format_to(context.out(), "{}", name_of(kind));
   }
 };

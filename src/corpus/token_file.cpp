@@ -31,8 +31,7 @@ auto with_zero_of(TokenType type, Use use) {
   fail(Exit::internal, "tokens of type {}", static_cast<int>(type));
 }
 
-/// Copies tokens of one type as 32-bit numbers; gives the position of the first that is not in [0, end), or
-/// -1.
+/// Copies tokens of one type as 32-bit numbers; gives the position of the first outside [0, end), or -1.
 template <class T>
 std::int64_t widen(const std::byte* from, std::int64_t tokens, std::int64_t end, std::int32_t* out) {
   std::int64_t bad = -1;

@@ -47,8 +47,7 @@ class SelfAttention final : public Attention {
   Linear qkv_, output_;
 };
 
-/// Attention of a sequence to the boundary's memory (an encoder's output), whose padding the batch's source
-/// lengths tell.
+/// Attention to the boundary's memory (an encoder's output), whose padding the batch's source lengths tell.
 class CrossAttention final : public Attention {
  public:
   CrossAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path,
@@ -60,8 +59,7 @@ class CrossAttention final : public Attention {
   Linear query_, key_value_, output_;
 };
 
-/// The product from the stream to `pieces`, so many heads each, and the one from all heads back to the
-/// stream.
+/// The product from the stream to `pieces`, so many heads each, and the one from all heads back.
 LinearSpec to_heads(const AttentionSpec& spec, std::vector<Piece> pieces);
 LinearSpec from_heads(const AttentionSpec& spec, const std::string& name);
 

@@ -45,8 +45,7 @@ Boundary Embedding::forward(Boundary in, Tape& tape) {
   const std::int64_t local_rows = context_.sequence_parallel ? rows / context_.tensor.size() : rows;
   const Tensor y = tape.output({samples, local_rows, spec_.width}, context_.dtype);
   Tape::Scope scope(tape);
-  // Alone, the table is the whole one and its rows are the answer; otherwise each shard gives its rows and
-  // zeros.
+  // A table alone is whole, and its rows are the answer; otherwise each shard gives its rows and zeros.
   const bool alone = context_.tensor.logical() == 1;
   const Tensor found = alone ? y.reshaped({1, samples, rows, spec_.width})
                              : tape.scratch({shards, samples, rows, spec_.width}, context_.dtype);

@@ -12,8 +12,7 @@ struct LinearSpec {
   double deviation = 0.02;
 };
 
-/// The map that ends a residual branch: `inputs` numbers, cut, to the stream's `width`. Its bias is the
-/// block's.
+/// The map that ends a residual branch: `inputs` numbers, cut, to `width`. Its bias is the block's.
 inline LinearSpec branch_output(const std::string& name, std::int64_t inputs, std::int64_t width,
                                 double deviation) {
   return {{{name + ".output", width}}, inputs, Split::in, false, deviation};

@@ -4,8 +4,7 @@
 
 namespace mindpipe {
 
-/// Makes a decoder-only language model, in GPT-2's or Llama's style by options: embedding, (attention, MLP) x
-/// layers, classifier.
+/// Makes a decoder-only model in GPT-2's or Llama's style: embedding, (attention, MLP) x layers, classifier.
 std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& context) {
   const ModelConfig& m = config.model;
   const int shards = context.tensor.logical();

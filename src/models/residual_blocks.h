@@ -9,12 +9,10 @@
 
 namespace mindpipe {
 
-/// Appends residual blocks to a model, each on a unit of its own, in the style that the configuration asks
-/// for.
+/// Appends residual blocks to a model, each on a unit of its own, in the configuration's style.
 class ResidualBlocks {
  public:
-  /// The products that end one of the `branches` start smaller, so that the stream's variance does not grow
-  /// with depth (GPT-2).
+  /// Products that end one of the `branches` start smaller: the stream's variance stays (GPT-2).
   ResidualBlocks(Model& model, const Config& config, const LayerContext& context, int branches);
 
   void add_self_attention(const std::string& path, const AttentionSpec& spec);

@@ -4,8 +4,7 @@
 
 namespace mindpipe {
 
-/// Makes an encoder-decoder Transformer (pre-norm): `layers` of each, one table for source, target and
-/// softmax, padding told by source lengths.
+/// Makes an encoder-decoder Transformer (pre-norm): `layers` of each, one table, padding by source lengths.
 std::unique_ptr<Model> make_translator(const Config& config, const LayerContext& context) {
   const ModelConfig& m = config.model;
   const int shards = context.tensor.logical();

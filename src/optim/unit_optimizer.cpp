@@ -10,8 +10,7 @@ namespace {
 
 std::int64_t chunks_of(std::int64_t elements) { return (elements + statistics_chunk - 1) / statistics_chunk; }
 
-/// The first edge of a chunk at or behind `flat`: they begin at the tensors' shards and at every
-/// statistics_chunk within.
+/// The first edge at or behind `flat` of a chunk: of statistics_chunk elements, from each tensor's shard on.
 std::int64_t edge_from(const Unit& unit, std::int64_t flat) {
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
     for (int s = 0; s < unit.local_shards(p); ++s) {

@@ -129,8 +129,7 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
   tape.weight_gradients = weight_gradients;
   Pass p;
   double start = backend_->seconds();
-  // A recomputed or residual block saves what it was given, so that must lie in the arena, also when it is
-  // not counted as this block's.
+  // A residual block saves what it was given, which must lie in the arena, whether it is counted or not.
   const Boundary in = boundary_before(first, tape);
   const std::size_t copied_in = kept_.mark();
   sums_ = {};

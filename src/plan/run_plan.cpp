@@ -112,6 +112,22 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   return bytes;
 }
 
+void require_below(const BytesByClass& bytes, int stage, std::int64_t limit, const char* name_of_limit) {
+  const std::int64_t total = total_of(bytes);
+  MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
+             "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
+             "train.micro_batch, train.recompute: block, or more stages. Predicted:\n{}",
+             stage, static_cast<double>(total) / 1048576.0, name_of_limit,
+             static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
+}
+
+std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs) {
+  const int chunks = config.grid.pipeline * config.schedule.chunks;
+  return config.schedule.cuts.empty()
+             ? balanced_cuts(costs, chunks)
+             : manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
+}
+
 }  // namespace
 
 std::size_t RankFootprint::workspace(int data_rank) const {
@@ -139,19 +155,6 @@ std::int64_t input_bytes(const Config& config, const Layout& layout) {
                                    (source ? bytes_for({m, layout.samples}, DType::i32) : 0));
 }
 
-namespace {
-
-void require_below(const BytesByClass& bytes, int stage, std::int64_t limit, const char* name_of_limit) {
-  const std::int64_t total = total_of(bytes);
-  MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
-             "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
-             "train.micro_batch, train.recompute: block, or more stages. Predicted:\n{}",
-             stage, static_cast<double>(total) / 1048576.0, name_of_limit,
-             static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
-}
-
-}  // namespace
-
 void require_fit(const RunPlan& plan, std::int64_t limit) {
   for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage)
     require_below(plan.most_memory(stage), stage, limit, "memory.device_limit");
@@ -170,17 +173,6 @@ void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, cons
       ranks.size(), static_cast<double>(together) / 1048576.0, here.name,
       static_cast<double>(here.bytes) / 1048576.0);
 }
-
-namespace {
-
-std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs) {
-  const int chunks = config.grid.pipeline * config.schedule.chunks;
-  return config.schedule.cuts.empty()
-             ? balanced_cuts(costs, chunks)
-             : manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
-}
-
-}  // namespace
 
 void require_grid(const Config& config) {
   CostModel costs(config, make_layout(config, {}));

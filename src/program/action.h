@@ -26,8 +26,10 @@ struct ActionTraits {
 /// What one entry of a rank's list does. For a new kind the compiler names every switch that has to know it.
 // clang-format off
 #define MINDPIPE_ACTIONS(kind) /* role, queue, traffic, letter, time */ \
-  kind(forward, "forward", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'F', &BlockCost::forward) \
-  kind(backward, "backward", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'B', &BlockCost::backward) \
+  kind(forward, "forward", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'F', \
+       &BlockCost::forward) \
+  kind(backward, "backward", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'B', \
+       &BlockCost::backward) \
   kind(backward_input, "backward_input", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'I', \
        &BlockCost::backward_input) \
   kind(backward_weight, "backward_weight", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'W', \
@@ -50,56 +52,52 @@ constexpr const ActionTraits& traits_of(ActionKind kind) { return row_of(kind); 
           kind(unit_gradient, "unit gradient")
 MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 
-/// Who takes part in a collective: the ranks that differ from this one only on the data axis, or all ranks of
-/// the grid.
+/// Who takes part in a collective: ranks that differ from this one only on the data axis, or all of the grid.
 #define MINDPIPE_MEMBERS(kind) kind(none, "none") kind(data, "data") kind(grid, "grid")
 MINDPIPE_KINDS(Members, NamedRow, MINDPIPE_MEMBERS)
 
 /// One entry of a rank's list: plain data.
 ///
 /// What an executor must know:
-/// - A list is the step of one pipeline rank; ranks that differ only in their tensor or data coordinate
-///   run equal lists. `shard` is counted within the rank (the logical shard is data coordinate x shards
-///   + shard), `micro_batch` within the rank's step (0 .. m-1, shard after shard, so its place in the
-///   shard is micro_batch mod (m / shards)).
-/// - Keep one cursor for each queue (`queue_of`). The head of a queue starts when the action before it
-///   in that queue has ended and all of its `after` have ended; never choose otherwise. A step has
-///   ended when all queues are empty.
-/// - forward, backward: blocks [first, last) of chunk `chunk` on micro-batch `micro_batch`, with the
-///   tape of arena `slot`. What enters is in boundary buffer `from_slot`, what leaves goes to boundary
-///   buffer `to_slot` (-1: the batch, or the loss). A buffer holds all payloads of one boundary; when
-///   neighbouring chunks are on one rank the same buffer is written by one and read by the other, and
-///   there are no messages.
-/// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly
-///   after the other: all name `from_slot`, which the first one reads (it may be overwritten until the
-///   last has ended); the last one names and writes `to_slot`; what passes between the pieces is the
-///   executor's.
-/// - A forward's tape fills `slot` until its last backward has ended; in an evaluation (no backwards)
-///   until the forward itself has ended.
-/// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only
-///   then is `slot` free.
+/// - A list is the step of one pipeline rank; ranks that differ only in their tensor or data coordinate run
+///   equal lists. `shard` is counted within the rank (the logical shard is data coordinate x shards + shard),
+///   `micro_batch` within the rank's step (0 .. m-1, shard after shard, so its place in the shard is
+///   micro_batch mod (m / shards)).
+/// - Keep one cursor for each queue (`queue_of`). The head of a queue starts when the action before it in
+///   that queue has ended and all of its `after` have ended; never choose otherwise. A step has ended when
+///   all queues are empty.
+/// - forward, backward: blocks [first, last) of chunk `chunk` on micro-batch `micro_batch`, with the tape of
+///   arena `slot`. What enters is in boundary buffer `from_slot`, what leaves goes to boundary buffer
+///   `to_slot` (-1: the batch, or the loss). A buffer holds all payloads of one boundary; when neighbouring
+///   chunks are on one rank the same buffer is written by one and read by the other, and there are no
+///   messages.
+/// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the
+///   other: all name `from_slot`, which the first one reads (it may be overwritten until the last has ended);
+///   the last one names and writes `to_slot`; what passes between the pieces is the executor's.
+/// - A forward's tape fills `slot` until its last backward has ended; in an evaluation (no backwards) until
+///   the forward itself has ended.
+/// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then
+///   is `slot` free.
 /// - `clears`: the first to add to the gradients of its blocks, which are zeroed before.
-/// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`, and are
-///   added to the binary counter. (A backward in two halves: backward_weight carries it; what
-///   backward_input makes is folded when that half ends.)
-/// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first`
-///   is the block that the cut precedes. With payload `unit_gradient`: the gradient of `unit` from its
-///   use in block `first`, summed over data; without buffers: the runtime owns one place for each use,
-///   and after the last of these receives adds all uses in model order (uses on one rank need no
-///   message).
-/// - reduce: sum the gradient of `unit` from its use in block `first` over group `data` (a sum_scatter
-///   when the optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slot`,
-///   and this rank's part of the sum moves out to place `to_slot`, or stays where it is until the
-///   update (-1) because nobody else comes to the slab.
-/// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts` of at most 4
-///   MiB, each an entry of its own: part k is the k-th share of every rank's piece. They end in order;
-///   an executor may begin the one behind a queue's head ahead of time, when its `after` have ended,
-///   and begins none while a higher class has traffic on its way.
-/// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own
-///   part only when sharded; then gather its values over `data`. A group of one does nothing.
-/// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted
-///   by it. Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run
-///   time.
+/// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`, and are added
+///   to the binary counter. (A backward in two halves: backward_weight carries it; what backward_input makes
+///   is folded when that half ends.)
+/// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first` is the
+///   block that the cut precedes. With payload `unit_gradient`: the gradient of `unit` from its use in block
+///   `first`, summed over data; without buffers: the runtime owns one place for each use, and after the last
+///   of these receives adds all uses in model order (uses on one rank need no message).
+/// - reduce: sum the gradient of `unit` from its use in block `first` over group `data` (a sum_scatter when
+///   the optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slot`, and this
+///   rank's part of the sum moves out to place `to_slot`, or stays where it is until the update (-1) because
+///   nobody else comes to the slab.
+/// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts` of at most 4 MiB,
+///   each an entry of its own: part k is the k-th share of every rank's piece. They end in order; an executor
+///   may begin the one behind a queue's head ahead of time, when its `after` have ended, and begins none
+///   while a higher class has traffic on its way.
+/// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own part
+///   only when sharded; then gather its values over `data`. A group of one does nothing.
+/// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted by it.
+///   Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run time.
 struct Action {
   ActionKind kind = ActionKind::forward;
   Queue queue = Queue::compute;
@@ -113,9 +111,8 @@ struct Action {
   int slot = -1;  ///< arena (passes), boundary buffer (send) or gradient slab (reduce)
   int from_slot = -1, to_slot = -1;
   bool clears = false, fold = false;
-  int sums = 0;  ///< inside a pass: how many times the ranks that share its products meet
-  std::int64_t bytes =
-      0;  ///< what this rank sends (a pass: in its sums) or receives, for ledger and simulator
+  int sums = 0;            ///< inside a pass: how many times the ranks that share its products meet
+  std::int64_t bytes = 0;  ///< that this rank sends (a pass: in its sums) or receives, for the simulator
   std::int64_t ticket = -1;
   std::vector<int> after;  ///< earlier entries of this list that must have ended, on other queues
 

@@ -11,8 +11,7 @@ namespace {
 
 constexpr std::int64_t bytes_of_scalars = 3 * 8;  // loss, valid tokens, squares of the gradient
 
-/// Bytes that one rank sends so that `bytes` are summed over the data axis (or scattered, or gathered: half
-/// of that).
+/// Bytes that a rank sends so that `bytes` are summed over data (or scattered, or gathered: half of that).
 std::int64_t sent_in_group(const Outline& outline, std::int64_t bytes, bool whole_sum) {
   const std::int64_t once = (bytes * (outline.data - 1) + outline.data - 1) / outline.data;
   return whole_sum ? 2 * once : once;
@@ -157,8 +156,7 @@ class Writer {
       for (int home : homes) {
         if (sends ? home == rank_ : home != rank_) continue;
         message.peer = sends ? home : owner;
-        // What is sent is read until the send ends, and the scalars' first act is to add all uses into the
-        // first one's place.
+        // It is read until the send ends, and the scalars' first act is to add all uses into its place.
         const int parts = parts_of(bytes, 0), last = in_parts(message, bytes, parts);
         for (int part = parts; part-- > 0;) before_scalars.push_back(last - part);
       }

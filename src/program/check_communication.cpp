@@ -14,8 +14,7 @@ auto identity_of(const Action& action) {
                     action.parts, action.bytes, action.payload);
 }
 
-/// The two ends of every message, and the calls of every collective, as the graph has matched them: k-th with
-/// k-th.
+/// The ends of every message and the calls of every collective, matched k-th with k-th by the graph.
 void check_partners(const Program& program, const TaskGraph& graph, Findings& findings) {
   for (const Place& place : graph.alone) {
     const Action& action = program.at(place);

@@ -7,8 +7,7 @@
 namespace mindpipe {
 namespace {
 
-/// Whose gradient is in a slab, the last part of its sum over data, and whether this rank's part of the sum
-/// has moved out.
+/// Whose gradient is in a slab, the last part of its sum over data, and whether this rank's part moves out.
 struct Holder {
   UnitUse use{-1, -1};
   int reduce = -1;  // -1: some parts are yet to come

@@ -9,8 +9,7 @@
 namespace mindpipe {
 namespace {
 
-/// What lies in a buffer: which cut, micro-batch and direction; who wrote it, who has read it, and who used
-/// what lay there before.
+/// What lies in a buffer; who wrote it, who has read it, and who used what lay there before.
 struct Occupant {
   int cut = -1, micro_batch = -1;
   bool with_forward = true;

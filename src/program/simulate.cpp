@@ -19,8 +19,7 @@ const Link& Network::of(const Action& action, int rank) const {
 
 namespace {
 
-/// How long the blocks of a pass take, with its tensor sums and with the zeroing of gradients where it clears
-/// them.
+/// How long the blocks of a pass take, with its tensor sums and the zeroing of gradients that it clears.
 std::int64_t time_of_pass(const Action& pass, const Outline& outline, const Network& network) {
   std::int64_t time = pass.sums > 0 ? network.tensor_time(pass) : 0;
   for (int block = pass.first; block < pass.last; ++block)
@@ -213,19 +212,6 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
 bool frees_tape(const Action& action, const Outline& outline) {
   if (action.kind == ActionKind::forward) return !outline.training;
   return makes_gradients(action) && action.first == outline.first_block[action.chunk];
-}
-
-std::vector<int> peak_tapes(const Program& program, const Outline& outline) {
-  std::vector<int> peaks;
-  for (const auto& list : program.ranks) {
-    int held = 0, peak = 0;
-    for (const Action& action : list) {
-      if (action.kind == ActionKind::forward) peak = std::max(peak, ++held);
-      if (frees_tape(action, outline)) --held;
-    }
-    peaks.push_back(peak);
-  }
-  return peaks;
 }
 
 }  // namespace mindpipe
