@@ -24,7 +24,8 @@ Config on_grid(const Config& config, const Coord& shape) {
   return known;
 }
 
-/// Whether a run could have this shape, by the checks that it would meet. Plans for memory's sake are few.
+/// Whether a run could have this shape, by the checks that it would meet; memory, which takes plans, at
+/// times.
 GridFits fits(const Config& config, Purpose purpose) {
   return [config, purpose, plans_left = 12](const Coord& shape) mutable {
     try {

@@ -84,11 +84,8 @@ Machine look_at_this_machine() {
     if (std::string_view(*variable).starts_with("OMP_") || std::string_view(*variable).starts_with("GOMP_"))
       m.omp.emplace_back(*variable);
   std::sort(m.omp.begin(), m.omp.end());
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"})
-    if (const int ranks = std::atoi(environment(name).c_str()); ranks > 0) {
-      m.local_ranks = ranks;
-      break;
-    }
+  for (const char* name : {"SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE"})  // the last one counts
+    if (const int ranks = std::atoi(environment(name).c_str()); ranks > 0) m.local_ranks = ranks;
   return m;
 }
 

@@ -5,7 +5,7 @@ namespace mindpipe {
 
 /// Who holds a run directory.
 struct LockHolder {
-  std::string host, job, restart;  ///< the batch system's number of the job, and its how-manieth start
+  std::string host, job, restart;  ///< the batch system's number, and how often it was requeued
   long pid = 0;
   long long started = 0;  ///< in clock ticks since boot: a pid alone may be another's by now
 };

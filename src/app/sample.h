@@ -8,8 +8,8 @@
 
 namespace mindpipe {
 
-/// A logit after which no token can be drawn: a NaN, an infinity, or minus infinity where that is the
-/// largest.
+/// The first of the logits after which no token can be drawn: a NaN, an infinity, or the largest where that
+/// is minus infinity; else nothing.
 std::optional<float> unfit_to_draw(const std::vector<float>& logits);
 
 /// The next token from its logits: greedy at temperature 0; else drawn from the softmax of logits /

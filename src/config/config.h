@@ -59,7 +59,7 @@ struct ScheduleConfig {
 
 struct ReproducibleConfig {  ///< logical shards; 0: the grid's degree
   int tensor = 0, data = 0;
-  bool tensor_follows = false, data_follows = false;  ///< the grid, as nothing else was said
+  bool tensor_follows = false, data_follows = false;  ///< the grid: another one, another number
   bool operator==(const ReproducibleConfig& other) const {
     return tensor == other.tensor && data == other.data;
   }

@@ -11,8 +11,8 @@ struct MemoryLimit {
   std::string name;
 };
 
-/// Files that may limit the memory of a process of these cgroups, from its own to the root, in either
-/// version.
+/// Paths of the files that may limit the memory of a process whose /proc/self/cgroup says `groups`, from its
+/// own group to the root, for either version of cgroups.
 std::vector<std::string> limit_files(const std::string& groups);
 /// Bytes that the text of a cgroup's limit file allows; 0: no limit ("max", or an enormous number).
 std::int64_t limit_in(const std::string& text);

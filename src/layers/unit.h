@@ -103,7 +103,7 @@ class Unit {
     return offsets_[param] + shard * shard_stride(param);
   }
   Tensor flat_values() const { return values_; }
-  /// How many places use this unit; with several, each has its accumulator and the unit one parameter.
+  /// How many places use this unit, each with an accumulator; where there are several it has one parameter.
   int uses() const { return uses_; }
   /// The accumulator of one use, in flat order: what is summed over the data axis.
   Tensor root(int use) const;

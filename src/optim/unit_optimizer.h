@@ -39,8 +39,8 @@ class UnitOptimizer {
   void write(Backend& backend, std::string_view slot, std::int64_t first, const Tensor& values);
   void clear_moments(Backend& backend);  ///< as before the first step
 
-  /// This part of one use's gradient, where its sum over data is found; use 0 holds that of all uses in the
-  /// end.
+  /// This part of the gradient that one use makes, in flat order: where its sum over data is to be found. Use
+  /// 0 holds that of all uses in the end.
   Tensor gradient_part(int use) const;
 
   /// Writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()] of the whole unit).

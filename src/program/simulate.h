@@ -14,7 +14,7 @@ namespace mindpipe {
 struct Link {
   std::int64_t latency = 0;         ///< nanoseconds
   double picoseconds_per_byte = 0;  ///< 100: 10 GB/s; 0: free
-  int shared = -1;
+  int shared = -1;                  ///< -1: with nobody
   std::int64_t carries(std::int64_t bytes) const {
     return static_cast<std::int64_t>(std::ceil(static_cast<double>(bytes) * picoseconds_per_byte / 1000));
   }

@@ -15,8 +15,8 @@ struct Tracks {
 };
 Tracks tracks_of(const std::vector<Action>& list, const std::vector<std::vector<Recorder::Times>>& steps);
 
-/// Lane of each slice: the lowest whose last slice has ended. A slice that never ended gets lane 0, holding
-/// none.
+/// Lane of each slice: the lowest whose last slice has ended. No two slices of one lane overlap. A slice that
+/// never ended gets lane 0 and holds none.
 std::vector<int> lanes_of(const std::vector<Recorder::Times>& slices);
 
 }  // namespace mindpipe
