@@ -24,11 +24,7 @@ std::string blocks_of(const Outline& outline, int rank) {
 }
 
 std::string name_of_pass(const Action& action, int chunks) {
-  const char* letter = action.kind == ActionKind::forward          ? "F"
-                       : action.kind == ActionKind::backward       ? "B"
-                       : action.kind == ActionKind::backward_input ? "I"
-                                                                   : "W";
-  return fmt::format("{}{}{}", letter, action.micro_batch,
+  return fmt::format("{}{}{}", traits_of(action.kind).letter, action.micro_batch,
                      chunks > 1 ? fmt::format(".{}", action.chunk) : "");
 }
 

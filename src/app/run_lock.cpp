@@ -16,15 +16,11 @@
 #include "app/json_line.h"
 #include "app/json_read.h"
 #include "core/check.h"
+#include "core/launcher.h"
 #include "io/file.h"
 
 namespace mindpipe {
 namespace {
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 /// Field 22 of /proc/PID/stat, counted behind the program's name, which may hold anything.
 long long start_of(long pid) {
@@ -80,8 +76,7 @@ void take_lock(const std::string& file) {
   if (const auto holder = read_lock(file); holder && !is_gone(*holder, us))
     fail(Exit::cannot_create,
          "{}: another job holds this run directory (host {}, process {}{}); let it end, choose another "
-         "run.dir, or remove this file if "
-         "that job is dead",
+         "run.dir, or remove this file if that job is dead",
          file, holder->host, holder->pid, holder->job.empty() ? "" : ", job " + holder->job);
   NewFile lock(file);
   const std::string text = JsonLine()

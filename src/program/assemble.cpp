@@ -155,8 +155,7 @@ class Writer {
       for (int home : homes) {
         if (sends ? home == rank_ : home != rank_) continue;
         message.peer = sends ? home : owner;
-        // What is sent is read until the send ends, and the scalars' first act is to add all uses into the
-        // first one's place.
+        // It is read until the send ends, and the scalars' first act is to add all uses into its place.
         const int parts = parts_of(bytes, 0), last = in_parts(message, bytes, parts);
         for (int part = parts; part-- > 0;) before_scalars.push_back(last - part);
       }
