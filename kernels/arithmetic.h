@@ -52,8 +52,14 @@
   each(sgd, SgdOperands)
 // clang-format on
 
-/// For MINDPIPE_OPERATIONS: the declaration of a method, as a backend has it.
-#define MINDPIPE_OVERRIDE(name, Operands) void name(const Operands& operands) override;
+/// For MINDPIPE_OPERATIONS: a method that checks its operands, does what `run` says, and ends with `done`.
+#define MINDPIPE_OVERRIDE(name, Operands)        \
+  void name(const Operands& operands) override { \
+    check(operands);                             \
+    run(operands);                               \
+    done(#name);                                 \
+  }                                              \
+  void run(const Operands& operands);
 
 namespace mindpipe {
 
@@ -71,6 +77,13 @@ class Arithmetic {
 #undef MINDPIPE_PURE
   /// How many elements are NaN or infinite, by bit test; waits for the answer, as no other operation does.
   virtual std::int64_t count_not_finite(const Tensor& x) = 0;
+
+ protected:
+  /// Refuses operands that do not fit; those with checked() are refused where a kernel is told what it finds.
+  template <class Operands>
+  static void check(const Operands& operands) {
+    if constexpr (requires { operands.check(); }) operands.check();
+  }
 };
 
 }  // namespace mindpipe

@@ -25,8 +25,7 @@ class Device {
 
   /// Where the operations that follow are put. On the CPU every operation is done when it returns.
   virtual void use_queue(Queue queue) = 0;
-  /// The queue that operations are put into at the moment, as the device's own libraries know it (a
-  /// cudaStream_t); none where it has none.
+  /// The queue that operations are put into now, as the device's libraries know it (a cudaStream_t), or none.
   virtual void* native_queue() { return nullptr; }
   virtual std::uint64_t record(Queue queue) = 0;  ///< an event behind everything put into the queue so far
   virtual void wait(Queue queue, std::uint64_t event) = 0;  ///< the queue goes on after the event
@@ -39,8 +38,7 @@ class Device {
   virtual std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) = 0;
   virtual void keep_marks(std::size_t count) = 0;
 
-  /// Takes the working memory that operations will ask for. What was not foreseen is taken when it is first
-  /// needed.
+  /// Takes the working memory that operations will ask for; what was not foreseen is taken when needed.
   virtual void reserve(const Workspace&) {}
 
   /// Called after every operation of the compute queue; the runtime drives communication from here.

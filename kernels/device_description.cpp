@@ -9,8 +9,7 @@ namespace {
 
 // What a device reaches on large shapes: an H200 and an A100 of a cluster, eight to a node, each with NVLink
 // to the others and a port of 400 or 200 Gb/s to other nodes; and one AVX-512 core of a server of 64, who
-// talk through memory and share a port of 100 Gb/s. "instant" computes in no time: what is left is the
-// program's own cost.
+// talk through memory and share a port of 100 Gb/s. "instant" leaves the program's own cost.
 const std::array devices{
     DeviceDescription{"h200", 50e12, 700e12, 4.0e12, 4e-6, {8, 8e-6, 350e9, 15e-6, 45e9}},
     DeviceDescription{"a100", 18e12, 250e12, 1.6e12, 5e-6, {8, 10e-6, 230e9, 20e-6, 22e9}},

@@ -3,16 +3,14 @@
 
 namespace mindpipe {
 
-/// What carries messages between ranks, of which so many share a node: what large messages really reach, one
-/// way, for each rank.
+/// What carries messages between ranks: what large ones really reach, one way, for each rank.
 struct LinkDescription {
   int ranks_per_node = 1;
   double latency = 0, bytes = 0;                              ///< within a node: seconds; a second
   double latency_between_nodes = 0, bytes_between_nodes = 0;  ///< between two nodes: seconds; a second
 };
 
-/// A device on paper: what its operations cost. Rates are what large products and copies really reach, not
-/// data-sheet peaks.
+/// A device on paper: what its operations cost. Rates are what large products and copies really reach.
 struct DeviceDescription {
   std::string name;
   double flops_f32 = 0, flops_bf16 = 0;  ///< a second

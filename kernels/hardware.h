@@ -19,8 +19,7 @@ std::string gpu_libraries_built_with();
 /// The libraries of the GPU that can be opened here. Opening them takes a second where nobody else has done
 /// it lately; no GPU is touched. Empty in a build without CUDA.
 std::string gpu_libraries_found();
-/// Times the library's algorithms for these products on a GPU and writes the table for `kernels`; `say` is
-/// told of each.
+/// Times the library's algorithms for these products on a GPU and writes the table; `say` is told of each.
 std::string tuned_products(const std::vector<ProductCall>& calls, int device,
                            const std::function<void(const std::string&)>& say);
 

@@ -22,8 +22,7 @@ std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std
 std::unique_ptr<Backend> make_emulated_backend(Memory& memory, const DeviceDescription& device,
                                                std::int64_t longest_sleep_ns);
 
-/// A device on paper that takes no time and adds up what operations would cost. `memory` is of kind
-/// `counted`.
+/// A device on paper that takes no time and adds up what operations would cost.
 class PricingBackend : public ImmediateBackend {
  public:
   virtual const DeviceDescription& device() const = 0;

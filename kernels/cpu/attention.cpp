@@ -91,14 +91,10 @@ void run_attention_backward(Isa isa, int threads, AttentionScratch& scratch,
                 });
 }
 
-void CpuBackend::attention(const AttentionOperands& o) {
-  run_attention(isa_, threads_, attention_scratch_, o);
-  progress();
-}
+void CpuBackend::run(const AttentionOperands& o) { run_attention(isa_, threads_, attention_scratch_, o); }
 
-void CpuBackend::attention_backward(const AttentionBackwardOperands& o) {
+void CpuBackend::run(const AttentionBackwardOperands& o) {
   run_attention_backward(isa_, threads_, attention_scratch_, o);
-  progress();
 }
 
 }  // namespace mindpipe

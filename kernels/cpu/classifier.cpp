@@ -22,16 +22,15 @@ void losses_of(const CrossEntropyOperands& o, const TargetShares& shares) {
 
 }  // namespace
 
-void CpuBackend::row_maximum(const RowMaximumOperands& o) {
+void CpuBackend::run(const RowMaximumOperands& o) {
   const LogitShard shard = o.checked();
   const auto kernel =
       MINDPIPE_PICK_KERNELS(isa_, classifier_kernels).row_maximum[dtype_index(o.logits.dtype)];
   in_ranges(threads_, o.logits.rows(), row_grain(shard.cols),
             [&](auto first, auto last) { kernel(o.logits.data, shard, o.maximum.data, first, last); });
-  progress();
 }
 
-void CpuBackend::softmax_sums(const SoftmaxSumsOperands& o) {
+void CpuBackend::run(const SoftmaxSumsOperands& o) {
   const LogitShard shard = o.checked();
   const auto kernel =
       MINDPIPE_PICK_KERNELS(isa_, classifier_kernels).softmax_sums[dtype_index(o.logits.dtype)];
@@ -39,17 +38,15 @@ void CpuBackend::softmax_sums(const SoftmaxSumsOperands& o) {
     kernel(o.logits.data, shard, o.targets.as<std::int32_t>(), o.maximum.data, o.sums.data, o.of_target.data,
            o.total.data, first, last);
   });
-  progress();
 }
 
-void CpuBackend::cross_entropy(const CrossEntropyOperands& o) {
+void CpuBackend::run(const CrossEntropyOperands& o) {
   const TargetShares shares = o.checked();
   if (o.losses.dtype == DType::f32) losses_of<float>(o, shares);
   else losses_of<double>(o, shares);
-  progress();
 }
 
-void CpuBackend::cross_entropy_backward(const CrossEntropyBackwardOperands& o) {
+void CpuBackend::run(const CrossEntropyBackwardOperands& o) {
   const LogitShard shard = o.checked();
   const TargetShares shares = o.shares();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, classifier_kernels).backward[dtype_index(o.dlogits.dtype)];
@@ -57,7 +54,6 @@ void CpuBackend::cross_entropy_backward(const CrossEntropyBackwardOperands& o) {
     kernel(o.logits.data, shard, o.targets.as<std::int32_t>(), o.maximum.data, o.sums.data, o.factor,
            shares.of_each, shares.of_target, o.dlogits.data, first, last);
   });
-  progress();
 }
 
 }  // namespace mindpipe

@@ -23,8 +23,6 @@ std::string CpuBackend::description() const {
   return fmt::format("cpu: {}, {} thread{}", name_of(isa_), threads_, threads_ == 1 ? "" : "s");
 }
 
-Memory& CpuBackend::memory() { return memory_; }
-
 void CpuBackend::copy(const Tensor& from, const Tensor& to) {
   require(to, from.count(), from.dtype, "copy", "to");
   if (from.count() != 0) std::memcpy(to.data, from.data, from.bytes());

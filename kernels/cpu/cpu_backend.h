@@ -8,14 +8,13 @@
 namespace mindpipe {
 
 /// The operations on the CPU: shapes are checked and work is divided among OpenMP threads here, arithmetic is
-/// in cpu/simd. The methods stand in products.cpp, elementwise.cpp, norm.cpp, embedding.cpp, attention.cpp,
-/// classifier.cpp, update.cpp and cpu_backend.cpp.
+/// in cpu/simd. `run` of each operation stands in the file that is named after its kernels.
 class CpuBackend final : public ImmediateBackend {
  public:
   CpuBackend(Memory& memory, int threads, const std::string& instructions);
 
   std::string description() const override;
-  Memory& memory() override;
+  Memory& memory() override { return memory_; }
   MINDPIPE_OPERATIONS(MINDPIPE_OVERRIDE)
   std::int64_t count_not_finite(const Tensor& x) override;
   void copy(const Tensor& from, const Tensor& to) override;
@@ -25,6 +24,7 @@ class CpuBackend final : public ImmediateBackend {
   void reserve(const Workspace& workspace) override;
 
  private:
+  void done(const char*) { progress(); }
   void multiply(const Product& product);
 
   Memory& memory_;

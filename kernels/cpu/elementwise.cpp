@@ -4,21 +4,17 @@
 
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
-#include "cpu/row_work.h"
 #include "operations/elementwise.h"
 
 namespace mindpipe {
 
-void CpuBackend::add(const AddOperands& o) {
-  o.check();
+void CpuBackend::run(const AddOperands& o) {
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).add[dtype_index(o.a.dtype)];
   in_ranges(threads_, o.a.count(), element_grain,
             [&](auto first, auto last) { kernel(o.a.data, o.b.data, o.sum.data, first, last); });
-  progress();
 }
 
-void CpuBackend::maximum(const MaximumOperands& o) {
-  o.check();
+void CpuBackend::run(const MaximumOperands& o) {
   const auto pick = [&](auto number) {
     using T = decltype(number);
     const T *x = o.a.as<T>(), *y = o.b.as<T>();
@@ -29,67 +25,47 @@ void CpuBackend::maximum(const MaximumOperands& o) {
   };
   if (o.a.dtype == DType::f32) pick(0.0f);
   else pick(0.0);
-  progress();
 }
 
-void CpuBackend::accumulate(const AccumulateOperands& o) {
-  o.check();
+void CpuBackend::run(const AccumulateOperands& o) {
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).accumulate[dtype_index(o.part.dtype)];
   in_ranges(threads_, o.part.count(), element_grain,
             [&](auto first, auto last) { kernel(o.part.data, o.total.data, first, last); });
-  progress();
 }
 
-void CpuBackend::convert(const ConvertOperands& o) {
-  o.check();
+void CpuBackend::run(const ConvertOperands& o) {
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels)
                           .convert[dtype_index(o.x.dtype)][dtype_index(o.y.dtype)];
   in_ranges(threads_, o.x.count(), element_grain,
             [&](auto first, auto last) { kernel(o.x.data, o.y.data, first, last); });
-  progress();
 }
 
-void CpuBackend::swiglu(const SwigluOperands& o) {
+void CpuBackend::run(const SwigluOperands& o) {
   const std::int64_t rows = o.y.rows(), cols = o.y.cols();
-  o.check();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).swiglu[dtype_index(o.y.dtype)];
   in_ranges(threads_, rows, row_grain(cols),
             [&](auto first, auto last) { kernel(o.gate_up.data, o.y.data, cols, first, last); });
-  progress();
 }
 
-void CpuBackend::swiglu_backward(const SwigluBackwardOperands& o) {
+void CpuBackend::run(const SwigluBackwardOperands& o) {
   const std::int64_t rows = o.dy.rows(), cols = o.dy.cols();
-  o.check();
   const auto kernel =
       MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).swiglu_backward[dtype_index(o.dy.dtype)];
   in_ranges(threads_, rows, row_grain(cols), [&](auto first, auto last) {
     kernel(o.dy.data, o.gate_up.data, o.dgate_up.data, cols, first, last);
   });
-  progress();
 }
 
-ResidualRows residual_rows(Isa isa, const ResidualOperands& o) {
-  const auto kernel = MINDPIPE_PICK_KERNELS(isa, elementwise_kernels).residual[dtype_index(o.x.dtype)];
-  return {kernel, o.x.data, o.branch.data, o.bias.data, o.checked(), o.y.data};
-}
-
-void CpuBackend::residual(const ResidualOperands& o) {
-  in_ranges(threads_, o.x.rows(), row_grain(o.x.cols()), residual_rows(isa_, o));
-  progress();
-}
-
-void CpuBackend::dropout(const DropoutOperands& o) {
+void CpuBackend::run(const DropoutOperands& o) {
   const MaskRows mask = o.checked();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).dropout[dtype_index(o.x.dtype)];
   if (mask.threshold != 0)
     in_ranges(threads_, o.x.rows(), row_grain(mask.cols),
               [&](auto first, auto last) { kernel(o.x.data, mask, o.y.data, first, last); });
   else if (o.x.data != o.y.data) std::memcpy(o.y.data, o.x.data, o.x.bytes());
-  progress();
 }
 
-void CpuBackend::fill(const FillOperands& o) {
+void CpuBackend::run(const FillOperands& o) {
   const auto fill_as = [&](auto number) {
     auto* p = static_cast<decltype(number)*>(o.x.data);
     in_ranges(threads_, o.x.count(), element_grain,
@@ -116,7 +92,6 @@ void CpuBackend::fill(const FillOperands& o) {
       break;
     }
   }
-  progress();
 }
 
 }  // namespace mindpipe

@@ -18,9 +18,8 @@ constexpr std::int64_t strip = 64;
 
 }  // namespace
 
-void CpuBackend::embedding(const EmbeddingOperands& o) {
+void CpuBackend::run(const EmbeddingOperands& o) {
   const std::int64_t cols = o.table.cols(), rows = o.table.rows();
-  o.check();
   const std::size_t bytes = static_cast<std::size_t>(cols) * bytes_of(o.table.dtype);
   const auto* ids = o.tokens.as<std::int32_t>();
   in_ranges(threads_, o.tokens.count(), row_grain(cols), [&](auto first, auto last) {
@@ -30,12 +29,10 @@ void CpuBackend::embedding(const EmbeddingOperands& o) {
       else std::memset(row_of(o.y, n, cols), 0, bytes);
     }
   });
-  progress();
 }
 
-void CpuBackend::embedding_backward(const EmbeddingBackwardOperands& o) {
+void CpuBackend::run(const EmbeddingBackwardOperands& o) {
   const std::int64_t cols = o.dtable.cols(), rows = o.dtable.rows();
-  o.check();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).accumulate[dtype_index(o.dy.dtype)];
   const auto* ids = o.tokens.as<std::int32_t>();
   const std::int64_t strips = (cols + strip - 1) / strip;
@@ -49,10 +46,9 @@ void CpuBackend::embedding_backward(const EmbeddingBackwardOperands& o) {
                   kernel(row_of(o.dy, n, cols), row_of(o.dtable, row, cols), begin, end);
               }
             });
-  progress();
 }
 
-void CpuBackend::add_positions(const AddPositionsOperands& o) {
+void CpuBackend::run(const AddPositionsOperands& o) {
   const std::int64_t position = o.checked(), cols = o.x.cols();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).add[dtype_index(o.x.dtype)];
   in_ranges(threads_, o.x.rows(), row_grain(cols), [&](auto first, auto last) {
@@ -60,10 +56,9 @@ void CpuBackend::add_positions(const AddPositionsOperands& o) {
       kernel(row_of(o.x, n, cols), row_of(o.positions, position + n % o.window.rows, cols),
              row_of(o.y, n, cols), 0, cols);
   });
-  progress();
 }
 
-void CpuBackend::positions_backward(const PositionsBackwardOperands& o) {
+void CpuBackend::run(const PositionsBackwardOperands& o) {
   const std::int64_t position = o.checked(), cols = o.dy.cols();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).accumulate[dtype_index(o.dy.dtype)];
   in_ranges(threads_, o.window.rows, row_grain(cols * o.window.samples), [&](auto first, auto last) {
@@ -71,7 +66,6 @@ void CpuBackend::positions_backward(const PositionsBackwardOperands& o) {
       for (std::int64_t s = 0; s < o.window.samples; ++s)
         kernel(row_of(o.dy, s * o.window.rows + r, cols), row_of(o.dpositions, position + r, cols), 0, cols);
   });
-  progress();
 }
 
 }  // namespace mindpipe

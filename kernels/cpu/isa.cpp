@@ -22,19 +22,8 @@ bool processor_has_tiles() {
 }  // namespace
 
 const char* name_of(Isa isa) {
-  switch (isa) {
-    case Isa::baseline:
-      return "baseline";
-    case Isa::avx2:
-      return "avx2";
-    case Isa::avx512:
-      return "avx512";
-    case Isa::avx512_bf16:
-      return "avx512+bf16";
-    case Isa::avx512_amx:
-      return "avx512+amx";
-  }
-  return "?";
+  constexpr const char* names[] = {"baseline", "avx2", "avx512", "avx512+bf16", "avx512+amx"};
+  return names[static_cast<int>(isa)];
 }
 
 bool processor_has(Isa isa) {

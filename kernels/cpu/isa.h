@@ -14,8 +14,7 @@
 namespace mindpipe {
 
 /// Instruction sets in ascending order. The last two are AVX-512 with a unit for bf16: products of two a
-/// lane, or tiles of them (with the operating system's permission to use them). Such a unit changes the bits
-/// of bf16 products and nothing else.
+/// lane, or tiles of them (with the system's permission). It changes the bits of bf16 products alone.
 enum class Isa { baseline, avx2, avx512, avx512_bf16, avx512_amx };
 inline constexpr Isa all_isas[] = {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::avx512_amx};
 const char* name_of(Isa isa);

@@ -18,50 +18,36 @@ Factor factor_of(const Tensor& t, bool depth_first) {
   return {t.data, t.cols(), depth_first, t.dtype == DType::bf16};
 }
 
-}  // namespace
-
-ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t tile_rows, int threads) {
-  ThreadGrid best{1, 1};
-  double least = 1e300;
-  for (int rows = 1; rows <= threads; ++rows) {
-    const int cols = threads / rows;
-    // A thread multiplies its tiles and packs its columns; packing an element costs about as much as meeting
-    // 16 rows.
-    const double cost = static_cast<double>(divided_up(col_tiles, cols)) *
-                        (static_cast<double>(divided_up(row_tiles, rows) * tile_rows) + 16.0);
-    if (cost < least * 0.999) {
-      least = cost;
-      best = {rows, cols};
-    }
-  }
-  return best;
-}
-
-namespace {
-
-/// A small product is one thread's.
+/// How threads share the tiles of a product: rows * cols of them, each with its range of both.
+struct ThreadGrid {
+  int rows, cols;
+};
+/// A small product is one thread's. A thread multiplies its tiles and packs its columns; packing an element
+/// costs about as much as meeting 16 rows.
 ThreadGrid grid_of(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols, std::int64_t depth,
                    int threads) {
   const double work = static_cast<double>(rows) * static_cast<double>(cols) * static_cast<double>(depth);
   if (work < 1e5) return {1, 1};
-  return thread_grid(divided_up(rows, kernels.tile_rows), divided_up(cols, kernels.tile_cols),
-                     kernels.tile_rows, threads);
+  const std::int64_t row_tiles = divided_up(rows, kernels.tile_rows),
+                     col_tiles = divided_up(cols, kernels.tile_cols);
+  ThreadGrid best{1, 1};
+  double least = 1e300;
+  for (int down = 1; down <= threads; ++down) {
+    const int across = threads / down;
+    const double cost = static_cast<double>(divided_up(col_tiles, across)) *
+                        (static_cast<double>(divided_up(row_tiles, down) * kernels.tile_rows) + 16.0);
+    if (cost < least * 0.999) {
+      least = cost;
+      best = {down, across};
+    }
+  }
+  return best;
 }
 
 std::size_t bytes_of_thread(const ProductKernels& kernels, const ThreadGrid& grid, std::int64_t rows,
                             std::int64_t depth) {
   return kernels.workspace_bytes(divided_up(rows, grid.rows), depth);
 }
-
-}  // namespace
-
-std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols,
-                              std::int64_t depth, int threads) {
-  const ThreadGrid grid = grid_of(kernels, rows, cols, depth, threads);
-  return bytes_of_thread(kernels, grid, rows, depth) * static_cast<std::size_t>(grid.rows * grid.cols);
-}
-
-namespace {
 
 /// How a thread's part is cut into tasks that another thread may take over. Strips of columns cost nothing:
 /// the engine works in such. Where there are few, the last quarter of the last one's rows is a task too,
@@ -88,6 +74,12 @@ ProductPart task_of(const ProductPart& part, const Cuts& cuts, std::int64_t task
 }
 
 }  // namespace
+
+std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols,
+                              std::int64_t depth, int threads) {
+  const ThreadGrid grid = grid_of(kernels, rows, cols, depth, threads);
+  return bytes_of_thread(kernels, grid, rows, depth) * static_cast<std::size_t>(grid.rows * grid.cols);
+}
 
 void run_product(const ProductKernels& kernels, const Product& product, int threads, void* workspace) {
   const std::int64_t col_tiles = divided_up(product.cols, kernels.tile_cols);
@@ -121,37 +113,25 @@ void CpuBackend::multiply(const Product& product) {
                   memory_, product_workspace(kernels, product.rows, product.cols, product.depth, threads_)));
 }
 
-void CpuBackend::linear(const LinearOperands& o) {
+void CpuBackend::run(const LinearOperands& o) {
   const ProductCall call = o.checked();
-  if (call.operands == DType::f64) {
-    linear_f64(o, threads_);
-  } else {
-    multiply({factor_of(o.x, false), factor_of(o.w, false), call.n, call.m, call.k, view_of(o.y),
-              view_of(o.before), view_of(o.bias), o.activation});
-  }
-  progress();
+  if (call.operands == DType::f64) return linear_f64(o, threads_);
+  multiply({factor_of(o.x, false), factor_of(o.w, false), call.n, call.m, call.k, view_of(o.y),
+            view_of(o.before), view_of(o.bias), o.activation});
 }
 
-void CpuBackend::linear_backward_input(const LinearBackwardInputOperands& o) {
+void CpuBackend::run(const LinearBackwardInputOperands& o) {
   const ProductCall call = o.checked();
-  if (call.operands == DType::f64) {
-    linear_backward_input_f64(o, threads_);
-  } else {
-    multiply({factor_of(o.dy, false), factor_of(o.w, true), call.n, call.k, call.m, view_of(o.dx),
-              view_of(o.before), MatrixView(), o.activation, true});
-  }
-  progress();
+  if (call.operands == DType::f64) return linear_backward_input_f64(o, threads_);
+  multiply({factor_of(o.dy, false), factor_of(o.w, true), call.n, call.k, call.m, view_of(o.dx),
+            view_of(o.before), MatrixView(), o.activation, true});
 }
 
-void CpuBackend::linear_backward_weight(const LinearBackwardWeightOperands& o) {
+void CpuBackend::run(const LinearBackwardWeightOperands& o) {
   const ProductCall call = o.checked();
-  if (call.operands == DType::f64) {
-    linear_backward_weight_f64(o, threads_);
-  } else {
-    multiply({factor_of(o.dy, true), factor_of(o.x, true), call.m, call.k, call.n, view_of(o.dw),
-              MatrixView(), MatrixView(), Activation::none, true, true});
-  }
-  progress();
+  if (call.operands == DType::f64) return linear_backward_weight_f64(o, threads_);
+  multiply({factor_of(o.dy, true), factor_of(o.x, true), call.m, call.k, call.n, view_of(o.dw), MatrixView(),
+            MatrixView(), Activation::none, true, true});
 }
 
 }  // namespace mindpipe

@@ -70,17 +70,10 @@ MINDPIPE_DECLARE_KERNELS(ProductKernels, amx_model_kernels)
 /// The engine that serves products of this kind.
 const ProductKernels& choose_product_kernels(Isa isa, bool bf16);
 
-/// How threads share the tiles of a product: rows * cols of them, each with its range of both.
-struct ThreadGrid {
-  int rows, cols;
-};
-ThreadGrid thread_grid(std::int64_t row_tiles, std::int64_t col_tiles, std::int64_t tile_rows, int threads);
-
 /// What all threads of a product work in.
 std::size_t product_workspace(const ProductKernels& kernels, std::int64_t rows, std::int64_t cols,
                               std::int64_t depth, int threads);
-/// Divides a product among threads; `workspace` holds product_workspace() bytes. The bits do not depend on
-/// threads.
+/// Divides a product among threads, with the same bits; `workspace` holds product_workspace() bytes.
 void run_product(const ProductKernels& kernels, const Product& product, int threads, void* workspace);
 
 }  // namespace mindpipe

@@ -11,32 +11,17 @@ constexpr double slope = 1.5957691216057308, cube = 0.044715;  // slope: 2 sqrt(
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 double activated(Activation activation, double x) {
-  switch (activation) {
-    case Activation::relu:
-      return x < 0 ? 0 : x;
-    case Activation::gelu:
-      return x * sigmoid(slope * (x + cube * x * x * x));
-    case Activation::silu:
-      return x * sigmoid(x);
-    case Activation::none:
-      break;
-  }
-  return x;
+  if (activation == Activation::relu) return x < 0 ? 0 : x;
+  if (activation == Activation::gelu) return x * sigmoid(slope * (x + cube * x * x * x));
+  return activation == Activation::silu ? x * sigmoid(x) : x;
 }
 double derivative(Activation activation, double x) {
-  switch (activation) {
-    case Activation::relu:
-      return x > 0 ? 1 : 0;
-    case Activation::gelu: {
-      const double s = sigmoid(slope * (x + cube * x * x * x));
-      return s + x * s * (1 - s) * slope * (1 + 3 * cube * x * x);
-    }
-    case Activation::silu:
-      return sigmoid(x) * (1 + x * (1 - sigmoid(x)));
-    case Activation::none:
-      break;
+  if (activation == Activation::relu) return x > 0 ? 1 : 0;
+  if (activation == Activation::gelu) {
+    const double s = sigmoid(slope * (x + cube * x * x * x));
+    return s + x * s * (1 - s) * slope * (1 + 3 * cube * x * x);
   }
-  return 1;
+  return activation == Activation::silu ? sigmoid(x) * (1 + x * (1 - sigmoid(x))) : 1;
 }
 
 /// Calls one(row) for all rows, shared among threads unless there is little to do.

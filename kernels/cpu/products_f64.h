@@ -1,8 +1,7 @@
 #pragma once
 #include "operations/products.h"
 
-/// The products in f64, of checked operands, as plain loops: for gradient checks, where only correctness
-/// counts.
+/// The products in f64, of checked operands, as plain loops: for gradient checks.
 namespace mindpipe {
 
 void linear_f64(const LinearOperands& operands, int threads);

@@ -6,8 +6,7 @@
 
 namespace mindpipe {
 
-/// Cosines and sines of position * base^(-2i/width), kept from call to call: every layer asks for the same
-/// ones.
+/// Cosines and sines of position * base^(-2i/width), kept from call to call, since all layers ask for them.
 class RotaryTable {
  public:
   explicit RotaryTable(Memory& memory) : memory_(memory) {}

@@ -6,13 +6,11 @@
 
 namespace mindpipe {
 
-void CpuBackend::sum_squares(const SumSquaresOperands& o) {
-  o.check();
+void CpuBackend::run(const SumSquaresOperands& o) {
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).sum_squares[dtype_index(o.x.dtype)];
   in_ranges(threads_, o.chunks(), 2, [&](auto first, auto last) {
     kernel(o.x.data, o.x.count(), statistics_chunk, o.sums.as<double>(), first, last);
   });
-  progress();
 }
 
 std::int64_t CpuBackend::count_not_finite(const Tensor& x) {
@@ -24,8 +22,7 @@ std::int64_t CpuBackend::count_not_finite(const Tensor& x) {
   return found;
 }
 
-void CpuBackend::sum_spans(const SumSpansOperands& o) {
-  o.check();
+void CpuBackend::run(const SumSpansOperands& o) {
   const auto add = [&]<class T>(const T* from) {
     for (std::int64_t s = 0; s < o.totals.count(); ++s) {
       double total = 0;
@@ -36,37 +33,32 @@ void CpuBackend::sum_spans(const SumSpansOperands& o) {
   };
   if (o.x.dtype == DType::f32) add(o.x.as<float>());
   else add(o.x.as<double>());
-  progress();
 }
 
-void CpuBackend::clip_and_scale(const ClipAndScaleOperands& o) {
-  o.check();
+void CpuBackend::run(const ClipAndScaleOperands& o) {
   clip_and_scale_step(o.rule, o.sums.as<double>()[0], o.sums.as<double>()[1], o.decision.as<double>());
-  progress();
 }
 
-void CpuBackend::adamw(const AdamWOperands& o) {
+void CpuBackend::run(const AdamWOperands& o) {
   const int index = o.checked();
   const double* decided = o.decision.as<double>();
-  if (decided[Decision::skipped] != 0) return progress();
+  if (decided[Decision::skipped] != 0) return;
   const AdamWStep step = o.step();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).adamw[index];
   in_ranges(threads_, o.master.count(), element_grain, [&](auto first, auto last) {
     kernel(step, decided, o.gradient.data, o.master.data, o.m.data, o.v.data, o.value.data, first, last);
   });
-  progress();
 }
 
-void CpuBackend::sgd(const SgdOperands& o) {
+void CpuBackend::run(const SgdOperands& o) {
   const int index = o.checked();
   const double* decided = o.decision.as<double>();
-  if (decided[Decision::skipped] != 0) return progress();
+  if (decided[Decision::skipped] != 0) return;
   const SgdStep step = o.step();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, update_kernels).sgd[index];
   in_ranges(threads_, o.master.count(), element_grain, [&](auto first, auto last) {
     kernel(step, decided, o.gradient.data, o.master.data, o.velocity.data, o.value.data, first, last);
   });
-  progress();
 }
 
 }  // namespace mindpipe

@@ -23,40 +23,24 @@ void require_possible(const AttentionCall& call) {
 
 }  // namespace
 
-// Which kernel answers is a function of the operands and of cuDNN's version: nothing is timed, no
-// address is looked at.
-void CudaBackend::attention(const AttentionOperands& o) {
-  const DType dtype = o.q.data.dtype;
-  const AttentionCall call = o.checked();
+/// Which kernel answers is a function of the operands and of cuDNN's version, not of times or addresses.
+void CudaBackend::attend(const AttentionCall& call, DType dtype, bool backward) {
   const bool bf16 = dtype == DType::bf16;
-  if (dtype == DType::f64) {
-    cuda::attention_f64(call, stream());
-    return done("attention");
-  }
+  if (dtype == DType::f64)
+    return (backward ? cuda::attention_backward_f64 : cuda::attention_f64)(call, stream());
   require_possible(call);
-  if (fused_attention_ && is_planned(call, dtype) && fused_attention_->forward(call, stream())) {
-    if (call.key_lengths != nullptr) cuda::clear_empty_rows(call, stream());
-  } else {
-    MP_CUDA(cuda::flash_forward(call, bf16, stream()));
-  }
-  done("attention");
+  const bool answered =
+      fused_attention_ && is_planned(call, dtype) &&
+      (backward ? fused_attention_->backward(call, stream()) : fused_attention_->forward(call, stream()));
+  if (answered && call.key_lengths != nullptr)
+    (backward ? cuda::clear_padded_gradients : cuda::clear_empty_rows)(call, stream());
+  if (answered) return;
+  if (backward) MP_CUDA(cuda::flash_backward(call, bf16, stream()));
+  else MP_CUDA(cuda::flash_forward(call, bf16, stream()));
 }
 
-void CudaBackend::attention_backward(const AttentionBackwardOperands& o) {
-  const DType dtype = o.q.data.dtype;
-  const AttentionCall call = o.checked();
-  const bool bf16 = dtype == DType::bf16;
-  if (dtype == DType::f64) {
-    cuda::attention_backward_f64(call, stream());
-    return done("attention_backward");
-  }
-  require_possible(call);
-  if (fused_attention_ && is_planned(call, dtype) && fused_attention_->backward(call, stream())) {
-    if (call.key_lengths != nullptr) cuda::clear_padded_gradients(call, stream());
-  } else {
-    MP_CUDA(cuda::flash_backward(call, bf16, stream()));
-  }
-  done("attention_backward");
-}
+void CudaBackend::run(const AttentionOperands& o) { attend(o.checked(), o.q.data.dtype, false); }
+
+void CudaBackend::run(const AttentionBackwardOperands& o) { attend(o.checked(), o.q.data.dtype, true); }
 
 }  // namespace mindpipe

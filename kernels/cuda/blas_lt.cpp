@@ -4,30 +4,14 @@
 #include "open_library.h"
 
 namespace mindpipe::cuda {
-namespace {
 
-/// Fills in a pointer to a function of cuBLASLt.
-template <class Function>
-void find(Function& function, const char* name) {
-  static const std::string library = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
-  function = reinterpret_cast<Function>(symbol_of(library, name, "products on a GPU"));
+void* LtFunction::address() const {
+  return symbol_of(fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR), name, "products on a GPU");
 }
 
-}  // namespace
-
 BlasLt::BlasLt() {
-  find(create, "cublasLtCreate");
-  find(destroy, "cublasLtDestroy");
-  find(version, "cublasLtGetVersion");
-  find(status_name, "cublasLtGetStatusName");
-  find(multiply, "cublasLtMatmul");
-  find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
-  find(check, "cublasLtMatmulAlgoCheck");
-  find(initialize_description, "cublasLtMatmulDescInit_internal");
-  find(set_description, "cublasLtMatmulDescSetAttribute");
-  find(initialize_layout, "cublasLtMatrixLayoutInit_internal");
-  find(initialize_preference, "cublasLtMatmulPreferenceInit_internal");
-  find(set_preference, "cublasLtMatmulPreferenceSetAttribute");
+  if (const cublasStatus_t answer = create(&handle); answer != CUBLAS_STATUS_SUCCESS)
+    refuse(answer, "cublasLtCreate", "a new handle");
 }
 
 void BlasLt::refuse(cublasStatus_t result, const char* call, const std::string& question) const {

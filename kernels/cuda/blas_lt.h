@@ -3,32 +3,42 @@
 
 #include <string>
 
-#include "core/handle.h"
-
 namespace mindpipe::cuda {
+
+/// The address of a function of cuBLASLt, as whatever is asked for.
+struct LtFunction {
+  const char* name;
+  void* address() const;
+  template <class Function>
+  operator Function*() const {
+    return reinterpret_cast<Function*>(address());
+  }
+};
 
 /// The functions of cuBLASLt, found in the library when the first GPU backend is made: a program that
 /// computes on processors neither needs nor opens it.
 struct BlasLt {
-  BlasLt();
-  decltype(&cublasLtCreate) create;
-  decltype(&cublasLtDestroy) destroy;
-  decltype(&cublasLtGetVersion) version;
-  decltype(&cublasLtGetStatusName) status_name;
-  decltype(&cublasLtMatmul) multiply;
-  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
-  decltype(&cublasLtMatmulAlgoCheck) check;
-  decltype(&cublasLtMatmulDescInit_internal) initialize_description;
-  decltype(&cublasLtMatmulDescSetAttribute) set_description;
-  decltype(&cublasLtMatrixLayoutInit_internal) initialize_layout;
-  decltype(&cublasLtMatmulPreferenceInit_internal) initialize_preference;
-  decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
+#define MINDPIPE_LT(member, function) decltype(&function) member = LtFunction{#function};
+  MINDPIPE_LT(create, cublasLtCreate)
+  MINDPIPE_LT(destroy, cublasLtDestroy)
+  MINDPIPE_LT(version, cublasLtGetVersion)
+  MINDPIPE_LT(status_name, cublasLtGetStatusName)
+  MINDPIPE_LT(multiply, cublasLtMatmul)
+  MINDPIPE_LT(heuristic, cublasLtMatmulAlgoGetHeuristic)
+  MINDPIPE_LT(check, cublasLtMatmulAlgoCheck)
+  MINDPIPE_LT(initialize_description, cublasLtMatmulDescInit_internal)
+  MINDPIPE_LT(set_description, cublasLtMatmulDescSetAttribute)
+  MINDPIPE_LT(initialize_layout, cublasLtMatrixLayoutInit_internal)
+  MINDPIPE_LT(initialize_preference, cublasLtMatmulPreferenceInit_internal)
+  MINDPIPE_LT(set_preference, cublasLtMatmulPreferenceSetAttribute)
+#undef MINDPIPE_LT
+  cublasLtHandle_t handle = nullptr;
 
-  /// Throws a sentence unless a call went well; describe() names the product, when it has to be named.
-  template <class Describe>
-  void require(cublasStatus_t result, const char* call, const Describe& describe) const {
-    if (result != CUBLAS_STATUS_SUCCESS) refuse(result, call, describe());
-  }
+  BlasLt();
+  ~BlasLt() { destroy(handle); }
+  BlasLt(const BlasLt&) = delete;
+  BlasLt& operator=(const BlasLt&) = delete;
+  /// Throws a sentence: what was called, for which product, what came back, what to do about it.
   [[noreturn]] void refuse(cublasStatus_t result, const char* call, const std::string& question) const;
 };
 

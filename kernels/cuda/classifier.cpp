@@ -3,21 +3,19 @@
 #include "cuda/gpu_operations.h"
 
 namespace mindpipe {
-void GpuOperations::row_maximum(const RowMaximumOperands& o) {
+void GpuOperations::run(const RowMaximumOperands& o) {
   const LogitShard shard = o.checked();
   cuda::row_maximum(dtype_index(o.logits.dtype), o.logits.data, shard, o.maximum.data, o.logits.rows(),
                     stream());
-  done("row_maximum");
 }
 
-void GpuOperations::softmax_sums(const SoftmaxSumsOperands& o) {
+void GpuOperations::run(const SoftmaxSumsOperands& o) {
   const LogitShard shard = o.checked();
   cuda::softmax_sums(dtype_index(o.logits.dtype), o.logits.data, shard, o.targets.as<std::int32_t>(),
                      o.maximum.data, o.sums.data, o.of_target.data, o.total.data, o.logits.rows(), stream());
-  done("softmax_sums");
 }
 
-void GpuOperations::cross_entropy(const CrossEntropyOperands& o) {
+void GpuOperations::run(const CrossEntropyOperands& o) {
   const TargetShares shares = o.checked();
   const cuda::LossCall call{o.targets.as<std::int32_t>(),
                             o.maximum.data,
@@ -27,10 +25,9 @@ void GpuOperations::cross_entropy(const CrossEntropyOperands& o) {
                             shares.of_target,
                             shares.of_each};
   cuda::cross_entropy(dtype_index(o.losses.dtype), call, o.losses.data, o.targets.count(), stream());
-  done("cross_entropy");
 }
 
-void GpuOperations::cross_entropy_backward(const CrossEntropyBackwardOperands& o) {
+void GpuOperations::run(const CrossEntropyBackwardOperands& o) {
   const LogitShard shard = o.checked();
   const TargetShares shares = o.shares();
   const cuda::LogitGradient call{o.targets.as<std::int32_t>(),
@@ -42,7 +39,6 @@ void GpuOperations::cross_entropy_backward(const CrossEntropyBackwardOperands& o
                                  shares.of_target};
   cuda::cross_entropy_backward(dtype_index(o.dlogits.dtype), call, shard, o.dlogits.data, o.logits.rows(),
                                stream());
-  done("cross_entropy_backward");
 }
 
 }  // namespace mindpipe

@@ -5,8 +5,7 @@
 
 namespace mindpipe {
 
-/// The operations on one NVIDIA GPU: products and attention, which stand in products.cpp and attention.cpp,
-/// and all others.
+/// All operations on one NVIDIA GPU: products and attention stand in products.cpp and attention.cpp.
 class CudaBackend final : public GpuOperations {
  public:
   /// `kernels`: a table of tuned algorithms, or empty.
@@ -20,6 +19,10 @@ class CudaBackend final : public GpuOperations {
   std::string gpu() const;                                ///< the GPU's name
 
  private:
+  void multiply(const ProductCall& call, const Tensor& w, const Tensor& in, const Tensor& result,
+                const Tensor& bias, const Tensor& before);
+  void attend(const AttentionCall& call, DType dtype, bool backward);
+
   cuda::ProductLibrary products_;
   std::unique_ptr<cuda::FusedAttention> fused_attention_;  ///< none without cuDNN
 };

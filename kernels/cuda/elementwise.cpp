@@ -36,63 +36,48 @@ std::uint64_t element_bits(DType dtype, double value) {
 
 }  // namespace
 
-void GpuOperations::add(const AddOperands& o) {
-  o.check();
+void GpuOperations::run(const AddOperands& o) {
   cuda::add(dtype_index(o.a.dtype), o.a.data, o.b.data, o.sum.data, o.a.count(), stream());
-  done("add");
 }
 
-void GpuOperations::maximum(const MaximumOperands& o) {
-  o.check();
+void GpuOperations::run(const MaximumOperands& o) {
   cuda::maximum(dtype_index(o.a.dtype), o.a.data, o.b.data, o.largest.data, o.a.count(), stream());
-  done("maximum");
 }
 
-void GpuOperations::accumulate(const AccumulateOperands& o) {
-  o.check();
+void GpuOperations::run(const AccumulateOperands& o) {
   cuda::accumulate(dtype_index(o.part.dtype), o.part.data, o.total.data, o.part.count(), stream());
-  done("accumulate");
 }
 
-void GpuOperations::convert(const ConvertOperands& o) {
-  o.check();
+void GpuOperations::run(const ConvertOperands& o) {
   cuda::convert(dtype_index(o.x.dtype), dtype_index(o.y.dtype), o.x.data, o.y.data, o.x.count(), stream());
-  done("convert");
 }
 
-void GpuOperations::fill(const FillOperands& o) {
+void GpuOperations::run(const FillOperands& o) {
   cuda::fill(static_cast<int>(bytes_of(o.x.dtype)), element_bits(o.x.dtype, o.value), o.x.data, o.x.count(),
              stream());
-  done("fill");
 }
 
-void GpuOperations::swiglu(const SwigluOperands& o) {
-  o.check();
+void GpuOperations::run(const SwigluOperands& o) {
   cuda::swiglu(dtype_index(o.y.dtype), o.gate_up.data, o.y.data, o.y.rows(), o.y.cols(), stream());
-  done("swiglu");
 }
 
-void GpuOperations::swiglu_backward(const SwigluBackwardOperands& o) {
-  o.check();
+void GpuOperations::run(const SwigluBackwardOperands& o) {
   cuda::swiglu_backward(dtype_index(o.dy.dtype), o.dy.data, o.gate_up.data, o.dgate_up.data, o.dy.rows(),
                         o.dy.cols(), stream());
-  done("swiglu_backward");
 }
 
-void GpuOperations::residual(const ResidualOperands& o) {
+void GpuOperations::run(const ResidualOperands& o) {
   const MaskRows mask = o.checked();
   cuda::residual(dtype_index(o.x.dtype), o.x.data, o.branch.data, o.bias.data, mask, o.y.data, o.x.rows(),
                  stream());
-  done("residual");
 }
 
-void GpuOperations::dropout(const DropoutOperands& o) {
+void GpuOperations::run(const DropoutOperands& o) {
   const MaskRows mask = o.checked();
   if (mask.threshold != 0)
     cuda::dropout(dtype_index(o.x.dtype), o.x.data, mask, o.y.data, o.x.rows(), stream());
   else if (o.x.data != o.y.data)
     MP_CUDA(cudaMemcpyAsync(o.y.data, o.x.data, o.x.bytes(), cudaMemcpyDeviceToDevice, stream()));
-  done("dropout");
 }
 
 }  // namespace mindpipe

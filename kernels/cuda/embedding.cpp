@@ -5,21 +5,17 @@
 #include "operations/embedding.h"
 
 namespace mindpipe {
-void GpuOperations::embedding(const EmbeddingOperands& o) {
-  o.check();
+void GpuOperations::run(const EmbeddingOperands& o) {
   const cuda::TableShape shape{o.table.rows(), o.table.cols(), o.first_row};
   cuda::embedding(static_cast<int>(bytes_of(o.table.dtype)), o.tokens.as<std::int32_t>(), o.table.data, shape,
                   o.y.data, o.tokens.count(), stream());
-  done("embedding");
 }
 
-void GpuOperations::embedding_backward(const EmbeddingBackwardOperands& o) {
+void GpuOperations::run(const EmbeddingBackwardOperands& o) {
   const cuda::TableShape shape{o.dtable.rows(), o.dtable.cols(), o.first_row};
-  o.check();
   MP_CHECK(shape.rows < std::int64_t{1} << 31,
            "embedding_backward: a table of {} rows (tokens are 32-bit numbers)", shape.rows);
-  // What is too long to be sorted at once is added one stretch after the other: that, too, is the order of
-  // the tokens.
+  // What is too long to be sorted at once is added by stretches: that, too, is the order of the tokens.
   for (std::int64_t first = 0; first < o.tokens.count(); first += cuda::most_sorted) {
     const std::int64_t count = std::min(cuda::most_sorted, o.tokens.count() - first);
     void* room = workspace(cuda::sort_workspace(count), "embedding_backward");
@@ -30,22 +26,19 @@ void GpuOperations::embedding_backward(const EmbeddingBackwardOperands& o) {
         o.dy.as<std::byte>() + first * shape.cols * static_cast<std::int64_t>(bytes_of(o.dy.dtype)), shape,
         o.dtable.data, count, stream());
   }
-  done("embedding_backward");
 }
 
-void GpuOperations::add_positions(const AddPositionsOperands& o) {
+void GpuOperations::run(const AddPositionsOperands& o) {
   const std::int64_t first = o.checked();
   cuda::add_positions(dtype_index(o.x.dtype), o.x.data, o.positions.data,
                       {o.window.samples, o.window.rows, o.x.cols(), first}, o.y.data, stream());
-  done("add_positions");
 }
 
-void GpuOperations::positions_backward(const PositionsBackwardOperands& o) {
+void GpuOperations::run(const PositionsBackwardOperands& o) {
   const std::int64_t first = o.checked();
   cuda::positions_backward(dtype_index(o.dy.dtype), o.dy.data,
                            {o.window.samples, o.window.rows, o.dy.cols(), first}, o.dpositions.data,
                            stream());
-  done("positions_backward");
 }
 
 }  // namespace mindpipe

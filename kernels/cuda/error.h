@@ -5,8 +5,7 @@
 
 namespace mindpipe::cuda {
 
-/// Throws a sentence unless a call of the CUDA runtime went well: what was called, what came back, what to do
-/// about it.
+/// Throws a sentence unless a call of the CUDA runtime went well: the call, the answer, what to do about it.
 void require(cudaError_t result, const char* call);
 
 }  // namespace mindpipe::cuda

@@ -16,15 +16,13 @@ class FusedAttention {
  public:
   virtual ~FusedAttention() = default;
   virtual int version() const = 0;
-  /// Makes plans, which takes memory and waits for the device: before the first step. What was not foreseen
-  /// is planned when it is asked.
+  /// Makes plans before the first step, since that takes memory and waits; others are made when asked for.
   virtual void plan(const std::set<PlannedAttention>& questions) = 0;
   /// False where cuDNN refuses the question; nothing has been done then.
   virtual bool forward(const AttentionCall& call, cudaStream_t stream) = 0;
   virtual bool backward(const AttentionCall& call, cudaStream_t stream) = 0;
 };
-/// None in a build without cuDNN's frontend, and where libcudnn or libcudart cannot be opened or does not
-/// begin.
+/// None in a build without cuDNN's frontend, and where libcudnn or libcudart cannot be used.
 std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory);
 
 }  // namespace mindpipe::cuda

@@ -38,8 +38,6 @@ std::string GpuOperations::description() const {
                      static_cast<double>(properties.totalGlobalMem) / 1073741824.0);
 }
 
-Memory& GpuOperations::memory() { return memory_; }
-
 void* GpuOperations::workspace(std::size_t bytes, const char* operation) {
   MP_CHECK(queue_ == Queue::compute, "{}: queue {} has no workspace (the compute queue has)", operation,
            name_of(queue_));
@@ -70,15 +68,6 @@ void GpuOperations::download(const Tensor& from, void* host) {
   if (queue_ == Queue::compute) progress();
 }
 
-void GpuOperations::use_queue(Queue queue) { queue_ = queue; }
-std::uint64_t GpuOperations::record(Queue queue) { return queues_.record(queue); }
-void GpuOperations::wait(Queue queue, std::uint64_t event) { queues_.wait(queue, event); }
-std::uint64_t GpuOperations::mark(Queue queue) { return marks_.mark(queues_.stream(queue)); }
-std::int64_t GpuOperations::nanoseconds_between(std::uint64_t first, std::uint64_t then) {
-  return marks_.nanoseconds_between(first, then);
-}
-void GpuOperations::keep_marks(std::size_t count) { marks_.keep(count); }
-bool GpuOperations::finished(std::uint64_t event) { return queues_.finished(event); }
 void GpuOperations::synchronize() {
   queues_.synchronize();
   if (queue_ == Queue::compute) progress();

@@ -8,30 +8,31 @@ namespace mindpipe {
 
 /// What a GPU does by memory, queues and kernels of our own: all operations but products and attention.
 /// Shapes are checked here, arithmetic is in cuda/device. Nothing here allocates after construction or waits
-/// for the device, but what says so. The methods stand in elementwise.cpp, norm.cpp, embedding.cpp,
-/// classifier.cpp, update.cpp and gpu_operations.cpp.
+/// for the device, but what says so. `run` stands in the file that is named after the operation's kernels.
 class GpuOperations : public Backend {
  public:
   GpuOperations(Memory& memory, int device);
   ~GpuOperations() override;
 
   std::string description() const override;
-  Memory& memory() override;
+  Memory& memory() override { return memory_; }
   bool host_may_read() const override { return false; }
   MINDPIPE_OWN_OPERATIONS(MINDPIPE_OVERRIDE)
   std::int64_t count_not_finite(const Tensor& x) override;
   void copy(const Tensor& from, const Tensor& to) override;
   void upload(const void* host, const Tensor& to) override;
   void download(const Tensor& from, void* host) override;
-  void use_queue(Queue queue) override;
+  void use_queue(Queue queue) override { queue_ = queue; }
   void* native_queue() override { return stream(); }
-  std::uint64_t record(Queue queue) override;
-  void wait(Queue queue, std::uint64_t event) override;
-  bool finished(std::uint64_t event) override;
+  std::uint64_t record(Queue queue) override { return queues_.record(queue); }
+  void wait(Queue queue, std::uint64_t event) override { queues_.wait(queue, event); }
+  bool finished(std::uint64_t event) override { return queues_.finished(event); }
   void synchronize() override;
-  std::uint64_t mark(Queue queue) override;
-  std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) override;
-  void keep_marks(std::size_t count) override;
+  std::uint64_t mark(Queue queue) override { return marks_.mark(queues_.stream(queue)); }
+  std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) override {
+    return marks_.nanoseconds_between(first, then);
+  }
+  void keep_marks(std::size_t count) override { marks_.keep(count); }
 
  protected:
   cudaStream_t stream() const { return queues_.stream(queue_); }

@@ -3,8 +3,7 @@
 
 #include <cstdint>
 
-/// Starting kernels: how many blocks cover how much work. Plain C++, so that it can be proven where there is
-/// no GPU.
+/// Starting kernels: how many blocks cover how much work. Plain C++, to be tested without a GPU.
 namespace mindpipe::cuda {
 
 /// Blocks of `size` that cover `count`.
@@ -17,8 +16,8 @@ struct Grid {
   std::int64_t y = 1, z = 1;
 };
 
-/// Puts kernel(arguments...) into the stream; nothing where the grid is empty. What went wrong is kept by the
-/// runtime: the caller asks cudaGetLastError once, after all that an operation starts.
+/// Puts kernel(arguments...) into the stream, each as the kernel wants it; nothing where the grid is empty.
+/// The runtime keeps what went wrong: the caller asks cudaGetLastError once, after all that it starts.
 template <class... Wanted, class... Given>
 void launch(cudaStream_t stream, const Grid& grid, void (*kernel)(Wanted...), Given... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;

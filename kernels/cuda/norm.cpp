@@ -8,51 +8,43 @@
 namespace mindpipe {
 namespace {
 
-cuda::NormCall checked(const NormOperands& o) {
-  o.check();
+cuda::NormCall call_of(const NormOperands& o) {
   return {o.kind == NormKind::rms, o.gain.data, o.offset.data, o.epsilon,
           o.statistics.data,       o.y.data,    o.x.rows(),    o.x.cols()};
 }
 
 }  // namespace
 
-void GpuOperations::norm(const NormOperands& o) {
-  cuda::norm(dtype_index(o.x.dtype), o.x.data, checked(o), stream());
-  done("norm");
+void GpuOperations::run(const NormOperands& o) {
+  cuda::norm(dtype_index(o.x.dtype), o.x.data, call_of(o), stream());
 }
 
-void GpuOperations::residual_norm(const ResidualNormOperands& o) {
+void GpuOperations::run(const ResidualNormOperands& o) {
   const MaskRows mask = o.residual().checked();
   cuda::residual_norm(dtype_index(o.x.dtype), o.x.data, o.branch.data, o.bias.data, mask, o.y.data,
-                      checked(o.norm()), stream());
-  done("residual_norm");
+                      call_of(o.norm()), stream());
 }
 
-void GpuOperations::norm_backward_input(const NormBackwardInputOperands& o) {
-  o.check();
+void GpuOperations::run(const NormBackwardInputOperands& o) {
   cuda::norm_backward_input(dtype_index(o.x.dtype), o.kind == NormKind::rms, o.dy.data, o.x.data, o.gain.data,
                             o.statistics.data, o.residual.data, o.dx.data, o.x.rows(), o.x.cols(), stream());
-  done("norm_backward_input");
 }
 
-void GpuOperations::norm_backward_parameters(const NormBackwardParametersOperands& o) {
+void GpuOperations::run(const NormBackwardParametersOperands& o) {
   const RowParts shape = o.checked();
   void* room = workspace(cuda::column_sums_workspace(shape), "norm_backward_parameters");
   cuda::norm_backward_parameters(dtype_index(o.dy.dtype), o.dy.data, o.x.data, o.statistics.data,
                                  o.dgain.data, o.doffset.data, shape, room, workspace_.size(), stream());
-  done("norm_backward_parameters");
 }
 
-void GpuOperations::bias_backward(const BiasBackwardOperands& o) {
+void GpuOperations::run(const BiasBackwardOperands& o) {
   const RowParts shape = o.checked();
   void* room = workspace(cuda::column_sums_workspace(shape), "bias_backward");
   cuda::column_sums(dtype_index(o.dy.dtype), o.dy.data, o.db.data, shape, room, workspace_.size(), stream());
-  done("bias_backward");
 }
 
-void GpuOperations::rotary(const RotaryOperands& o) {
+void GpuOperations::run(const RotaryOperands& o) {
   const Shape& shape = o.heads.data.shape;
-  o.check();
   MP_REQUIRE(shape[3] <= cuda::widest_rotary, Exit::bad_configuration,
              "rotary: heads of width {} (at most {} on CUDA)", shape[3], cuda::widest_rotary);
   cuda::Frequencies frequencies{};
@@ -62,7 +54,6 @@ void GpuOperations::rotary(const RotaryOperands& o) {
                               shape[2],          o.heads.first,       o.heads.count,
                               shape[3],          o.first_position,    o.inverse};
   cuda::rotary(dtype_index(o.heads.data.dtype), call, frequencies, stream());
-  done("rotary");
 }
 
 }  // namespace mindpipe

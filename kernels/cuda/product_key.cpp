@@ -34,6 +34,17 @@ bool fits_before(std::optional<DType> before, DType result, std::int64_t rows, s
   return before == result && cols % 8 == 0 && alignment_of(rows * cols, result) == 16;
 }
 
+std::optional<Epilogue> forward_epilogue(const ProductCall& c) {
+  const bool bias = c.bias.has_value(), before = c.before.has_value();
+  if (bias && *c.bias != c.result) return {};
+  if (before && (c.activation != Activation::gelu || !fits_before(c.before, c.result, c.n, c.m))) return {};
+  if (c.activation == Activation::none) return bias ? Epilogue::bias : Epilogue::none;
+  if (c.activation == Activation::relu) return bias ? Epilogue::relu_bias : Epilogue::relu;
+  if (c.activation != Activation::gelu) return {};
+  if (before) return bias ? Epilogue::gelu_bias_before : Epilogue::gelu_before;
+  return bias ? Epilogue::gelu_bias : Epilogue::gelu;
+}
+
 }  // namespace
 
 bool has_bias(Epilogue e) {
@@ -59,11 +70,8 @@ std::optional<ProductKey> product_key_of(const std::string& text) {
   const int kind_at = find(kind_names, kind), epilogue_at = find(epilogue_names, epilogue);
   const auto a = dtype_of(operands), b = dtype_of(result);
   if (kind_at < 0 || epilogue_at < 0 || !a || !b || std::min({key.n, key.k, key.m}) < 1) return {};
-  key.kind = static_cast<ProductKind>(kind_at);
-  key.epilogue = static_cast<Epilogue>(epilogue_at);
-  key.operands = *a;
-  key.result = *b;
-  return key;
+  return ProductKey{
+      static_cast<ProductKind>(kind_at), *a, *b, static_cast<Epilogue>(epilogue_at), key.n, key.k, key.m};
 }
 
 int alignment_of(std::int64_t elements, DType dtype) {
@@ -75,38 +83,12 @@ int alignment_of(std::int64_t elements, DType dtype) {
 
 ProductLayout layout_of(const ProductKey& key) {
   const auto [kind, type, result, epilogue, n, k, m] = key;
-  switch (kind) {
-    case ProductKind::forward:
-      return {matrix(type, k, m, true), matrix(type, k, n, false), matrix(result, m, n, false), false};
-    case ProductKind::backward_input:
-      return {matrix(type, k, m, false), matrix(type, m, n, false), matrix(result, k, n, false), false};
-    case ProductKind::backward_weight:
-      break;
-  }
+  if (kind == ProductKind::forward)
+    return {matrix(type, k, m, true), matrix(type, k, n, false), matrix(result, m, n, false), false};
+  if (kind == ProductKind::backward_input)
+    return {matrix(type, k, m, false), matrix(type, m, n, false), matrix(result, k, n, false), false};
   return {matrix(type, k, n, false), matrix(type, m, n, true), matrix(result, k, m, false), true};
 }
-
-namespace {
-
-std::optional<Epilogue> forward_epilogue(const ProductCall& c) {
-  const bool bias = c.bias.has_value(), before = c.before.has_value();
-  if (bias && *c.bias != c.result) return {};
-  if (before && (c.activation != Activation::gelu || !fits_before(c.before, c.result, c.n, c.m))) return {};
-  switch (c.activation) {
-    case Activation::none:
-      return bias ? Epilogue::bias : Epilogue::none;
-    case Activation::relu:
-      return bias ? Epilogue::relu_bias : Epilogue::relu;
-    case Activation::gelu:
-      if (before) return bias ? Epilogue::gelu_bias_before : Epilogue::gelu_before;
-      return bias ? Epilogue::gelu_bias : Epilogue::gelu;
-    case Activation::silu:
-      break;
-  }
-  return {};
-}
-
-}  // namespace
 
 std::optional<Epilogue> epilogue_of(const ProductCall& c) {
   if (c.operands == DType::f64 && (c.activation != Activation::none || c.bias))
@@ -125,8 +107,7 @@ std::optional<ProductKey> fused_key(const ProductCall& c) {
 }
 
 ProductKey sums_key(const ProductCall& c, std::int64_t rows) {
-  return {c.kind, c.operands, c.operands == DType::f64 ? DType::f64 : DType::f32, Epilogue::none, rows,
-          c.k,    c.m};
+  return {c.kind, c.operands, wide(c.operands), Epilogue::none, rows, c.k, c.m};
 }
 
 std::int64_t rows_at_once(std::int64_t cols, std::size_t bytes) {

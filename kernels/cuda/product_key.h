@@ -5,14 +5,12 @@
 
 #include "backend.h"
 
-/// What decides which algorithm computes a product, and how cuBLASLt is told of it. No CUDA in here: it is
-/// tested where there is no GPU.
+/// What decides which algorithm computes a product, and how cuBLASLt is told of it; tested without a GPU.
 namespace mindpipe::cuda {
 
 using ProductKind = ProductCall::Kind;
 
-/// What the library does to the f32 sums before it rounds them. `before` receives what went into GELU;
-/// gelu_backward reads it.
+/// What happens to f32 sums before they are rounded. gelu_backward reads `before`, the others write it.
 enum class Epilogue : std::uint8_t {
   none,
   bias,
@@ -65,8 +63,7 @@ ProductLayout layout_of(const ProductKey& key);
 /// depend on where a layout puts it.
 int alignment_of(std::int64_t elements, DType dtype);
 
-/// What the library is asked to fuse, or nothing where it cannot be asked: sums in f32 and a kernel of our
-/// own then.
+/// What the library is asked to fuse, or nothing: then sums in f32 and a kernel of our own.
 std::optional<Epilogue> epilogue_of(const ProductCall& call);
 /// The product with that epilogue.
 std::optional<ProductKey> fused_key(const ProductCall& call);

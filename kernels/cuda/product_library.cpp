@@ -9,32 +9,13 @@ cudaDataType_t type_of(DType dtype) {
   return dtype == DType::f64 ? CUDA_R_64F : dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-cublasLtEpilogue_t name_of(Epilogue epilogue) {
-  switch (epilogue) {
-    case Epilogue::none:
-      break;
-    case Epilogue::bias:
-      return CUBLASLT_EPILOGUE_BIAS;
-    case Epilogue::relu:
-      return CUBLASLT_EPILOGUE_RELU;
-    case Epilogue::relu_bias:
-      return CUBLASLT_EPILOGUE_RELU_BIAS;
-    case Epilogue::gelu:
-      return CUBLASLT_EPILOGUE_GELU;
-    case Epilogue::gelu_bias:
-      return CUBLASLT_EPILOGUE_GELU_BIAS;
-    case Epilogue::gelu_before:
-      return CUBLASLT_EPILOGUE_GELU_AUX;
-    case Epilogue::gelu_bias_before:
-      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
-    case Epilogue::gelu_backward:
-      return CUBLASLT_EPILOGUE_DGELU;
-  }
-  return CUBLASLT_EPILOGUE_DEFAULT;
-}
+/// What the library calls them, in the order of Epilogue.
+constexpr cublasLtEpilogue_t epilogues[] = {
+    CUBLASLT_EPILOGUE_DEFAULT,   CUBLASLT_EPILOGUE_BIAS,          CUBLASLT_EPILOGUE_RELU,
+    CUBLASLT_EPILOGUE_RELU_BIAS, CUBLASLT_EPILOGUE_GELU,          CUBLASLT_EPILOGUE_GELU_BIAS,
+    CUBLASLT_EPILOGUE_GELU_AUX,  CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU};
 
-/// An address that is aligned to so many bytes and no more: the library reads alignments off addresses that
-/// it does not follow.
+/// An address that is aligned to so many bytes and no more, for the library to read its alignment off.
 const void* aligned_address(int bytes) {
   return reinterpret_cast<const void*>(std::uintptr_t{1} << 20 | static_cast<std::uintptr_t>(bytes));
 }
@@ -53,25 +34,23 @@ ProductLibrary::Description ProductLibrary::describe(const ProductKey& key) cons
   Description made{};
   made.accumulate = layout.accumulate;
   made.in_f64 = key.operands == DType::f64;
-  const auto question = [&] { return to_string(key); };
   const auto attribute = [&](cublasLtMatmulDescAttributes_t name, const auto& value) {
-    lt_.require(lt_.set_description(&made.product, name, &value, sizeof value),
-                "cublasLtMatmulDescSetAttribute", question);
+    require(lt_.set_description(&made.product, name, &value, sizeof value), "cublasLtMatmulDescSetAttribute",
+            key);
   };
   const auto matrix = [&](cublasLtMatrixLayoutOpaque_t& to, const ColumnMatrix& from) {
-    lt_.require(
-        lt_.initialize_layout(&to, sizeof to, type_of(from.dtype), static_cast<std::uint64_t>(from.rows),
-                              static_cast<std::uint64_t>(from.cols), from.leading),
-        "cublasLtMatrixLayoutInit", question);
+    require(lt_.initialize_layout(&to, sizeof to, type_of(from.dtype), static_cast<std::uint64_t>(from.rows),
+                                  static_cast<std::uint64_t>(from.cols), from.leading),
+            "cublasLtMatrixLayoutInit", key);
   };
   // f32 is f32: no TF32 unless a compute type asks for it.
-  lt_.require(lt_.initialize_description(&made.product, sizeof made.product,
-                                         made.in_f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                         made.in_f64 ? CUDA_R_64F : CUDA_R_32F),
-              "cublasLtMatmulDescInit", question);
+  require(lt_.initialize_description(&made.product, sizeof made.product,
+                                     made.in_f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                     made.in_f64 ? CUDA_R_64F : CUDA_R_32F),
+          "cublasLtMatmulDescInit", key);
   attribute(CUBLASLT_MATMUL_DESC_TRANSA, layout.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   attribute(CUBLASLT_MATMUL_DESC_TRANSB, layout.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  attribute(CUBLASLT_MATMUL_DESC_EPILOGUE, name_of(key.epilogue));
+  attribute(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogues[static_cast<int>(key.epilogue)]);
   if (has_bias(key.epilogue))
     attribute(CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned_address(alignment_of(layout.d.rows, key.result)));
   if (has_before(key.epilogue)) {
@@ -87,13 +66,11 @@ ProductLibrary::Description ProductLibrary::describe(const ProductKey& key) cons
 std::vector<cublasLtMatmulAlgo_t> ProductLibrary::ask(const ProductKey& key, Description& description,
                                                       int count) const {
   const ProductLayout layout = layout_of(key);
-  const auto question = [&] { return to_string(key); };
   cublasLtMatmulPreferenceOpaque_t preference;
-  lt_.require(lt_.initialize_preference(&preference, sizeof preference), "cublasLtMatmulPreferenceInit",
-              question);
+  require(lt_.initialize_preference(&preference, sizeof preference), "cublasLtMatmulPreferenceInit", key);
   const auto attribute = [&](cublasLtMatmulPreferenceAttributes_t name, const auto& value) {
-    lt_.require(lt_.set_preference(&preference, name, &value, sizeof value),
-                "cublasLtMatmulPreferenceSetAttribute", question);
+    require(lt_.set_preference(&preference, name, &value, sizeof value),
+            "cublasLtMatmulPreferenceSetAttribute", key);
   };
   attribute(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
   attribute(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
@@ -109,11 +86,11 @@ std::vector<cublasLtMatmulAlgo_t> ProductLibrary::ask(const ProductKey& key, Des
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(count));
   int found = 0;
   const cublasStatus_t answer =
-      lt_.heuristic(handle_.get(), &description.product, &description.a, &description.b, &description.d,
+      lt_.heuristic(lt_.handle, &description.product, &description.a, &description.b, &description.d,
                     &description.d, &preference, count, results.data(), &found);
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   if (answer == CUBLAS_STATUS_NOT_SUPPORTED) return algorithms;
-  lt_.require(answer, "cublasLtMatmulAlgoGetHeuristic", question);
+  require(answer, "cublasLtMatmulAlgoGetHeuristic", key);
   for (int i = 0; i < found; ++i)
     if (results[static_cast<std::size_t>(i)].state == CUBLAS_STATUS_SUCCESS)
       algorithms.push_back(results[static_cast<std::size_t>(i)].algo);
@@ -127,7 +104,7 @@ ProductLibrary::Plan ProductLibrary::plan_with(const ProductKey& key, const Algo
   cublasLtMatmulHeuristicResult_t result;
   Description& d = plan.description;
   const cublasStatus_t answer =
-      lt_.check(handle_.get(), &d.product, &d.a, &d.b, &d.d, &d.d, &plan.algorithm, &result);
+      lt_.check(lt_.handle, &d.product, &d.a, &d.b, &d.d, &d.d, &plan.algorithm, &result);
   MP_REQUIRE(answer == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_bytes,
              Exit::bad_configuration,
              "device.kernels: the algorithm for '{}' does not fit it ({}); write the table anew with "
@@ -160,10 +137,8 @@ void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands,
   require_alignment(operands.d, layout.d, key, "the result");
   if (has_before(key.epilogue)) require_alignment(operands.before, layout.d, key, "before");
   Description& d = plan->description;
-  const auto question = [&] { return to_string(key); };
   const auto pointer = [&](cublasLtMatmulDescAttributes_t name, const void* to) {
-    lt_.require(lt_.set_description(&d.product, name, &to, sizeof to), "cublasLtMatmulDescSetAttribute",
-                question);
+    require(lt_.set_description(&d.product, name, &to, sizeof to), "cublasLtMatmulDescSetAttribute", key);
   };
   if (has_bias(key.epilogue)) {
     require_alignment(
@@ -180,10 +155,9 @@ void ProductLibrary::run(const ProductKey& key, const ProductOperands& operands,
     alpha = &one_f64;
     beta = &old_f64;
   }
-  lt_.require(
-      lt_.multiply(handle_.get(), &d.product, alpha, operands.a, &d.a, operands.b, &d.b, beta, operands.d,
-                   &d.d, operands.d, &d.d, &plan->algorithm, workspace, workspace_bytes, stream),
-      "cublasLtMatmul", question);
+  require(lt_.multiply(lt_.handle, &d.product, alpha, operands.a, &d.a, operands.b, &d.b, beta, operands.d,
+                       &d.d, operands.d, &d.d, &plan->algorithm, workspace, workspace_bytes, stream),
+          "cublasLtMatmul", key);
 }
 
 std::vector<AlgorithmWords> ProductLibrary::proposals(const ProductKey& key, int count) {

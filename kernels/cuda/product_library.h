@@ -9,8 +9,7 @@
 
 namespace mindpipe::cuda {
 
-/// Where the operands of a product lie, in the order of ProductLayout; d is also what is added to where the
-/// layout accumulates.
+/// Where the operands of a product lie, as in ProductLayout; d is added to where the layout accumulates.
 struct ProductOperands {
   const void *a = nullptr, *b = nullptr;
   void* d = nullptr;
@@ -24,12 +23,7 @@ struct ProductOperands {
 class ProductLibrary {
  public:
   static constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
-  static constexpr std::size_t sums_bytes =
-      std::size_t{32} << 20;  ///< beside it: for sums that another pass turns into results
-  ProductLibrary() {
-    lt_.require(lt_.create(handle_.receive(lt_)), "cublasLtCreate",
-                [] { return std::string("a new handle"); });
-  }
+  static constexpr std::size_t sums_bytes = std::size_t{32} << 20;  ///< beside it: what another pass reads
   /// A table that fits this GPU and library; before the first product.
   void use(TunedTable table) { table_ = std::move(table); }
 
@@ -44,25 +38,6 @@ class ProductLibrary {
   void choose(const ProductKey& key, const AlgorithmWords& algorithm);
 
  private:
-  /// A handle that needs the opened library to be let go.
-  class LtHandle {
-   public:
-    LtHandle() = default;
-    LtHandle(const LtHandle&) = delete;
-    LtHandle& operator=(const LtHandle&) = delete;
-    ~LtHandle() {
-      if (raw_ != nullptr) destroy_(raw_);
-    }
-    cublasLtHandle_t* receive(const BlasLt& lt) {
-      destroy_ = lt.destroy;
-      return &raw_;
-    }
-    cublasLtHandle_t get() const { return raw_; }
-
-   private:
-    cublasLtHandle_t raw_ = nullptr;
-    decltype(&cublasLtDestroy) destroy_ = nullptr;
-  };
   /// A product as the library describes it.
   struct Description {
     cublasLtMatmulDescOpaque_t product;
@@ -73,13 +48,16 @@ class ProductLibrary {
     Description description;
     cublasLtMatmulAlgo_t algorithm;
   };
+  /// Refuses what a call that concerns this product answered, unless it went well.
+  void require(cublasStatus_t answer, const char* call, const ProductKey& key) const {
+    if (answer != CUBLAS_STATUS_SUCCESS) lt_.refuse(answer, call, to_string(key));
+  }
   Description describe(const ProductKey& key) const;
   std::vector<cublasLtMatmulAlgo_t> ask(const ProductKey& key, Description& description, int count) const;
   Plan plan_with(const ProductKey& key, const AlgorithmWords& algorithm) const;
   std::optional<Plan>& plan_of(const ProductKey& key);
 
   BlasLt lt_;
-  LtHandle handle_;
   TunedTable table_;
   std::map<ProductKey, std::optional<Plan>> plans_;
 };

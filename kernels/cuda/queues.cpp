@@ -7,8 +7,7 @@ namespace mindpipe::cuda {
 Queues::Queues() {
   int least = 0, greatest = 0;
   MP_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-  // Messages between stages are short and somebody waits for them: their kernels and copies go before what is
-  // queued behind.
+  // Messages between stages are short and somebody waits for them: they go before what is queued behind.
   for (int queue = 0; queue < queue_count; ++queue) {
     const bool passes_on =
         queue == static_cast<int>(Queue::receive) || queue == static_cast<int>(Queue::send);

@@ -13,8 +13,7 @@ using cuda::ProductLibrary;
 
 constexpr int most_proposals = 16, warm_up = 3, repeats = 9;
 
-/// Products as `linear` asks for them: fused where the library can, else sums of the runs of rows that it is
-/// cut into.
+/// Products as `linear` asks for them: fused where the library can, else sums of its runs of rows.
 std::vector<ProductKey> keys_of(const ProductCall& call, ProductLibrary& library) {
   if (const auto fused = cuda::fused_key(call); fused && library.has(*fused)) return {*fused};
   const std::int64_t run = cuda::rows_at_once(call, ProductLibrary::sums_bytes), rest = call.n % run;

@@ -14,8 +14,7 @@
 ///   forward bf16 bf16 gelu_bias_before 8192 768 3072 : 0123456789abcdef ... (eight words)
 namespace mindpipe::cuda {
 
-/// cublasLtMatmulAlgo_t, which its documentation allows to be stored and given back to the same version of
-/// the library.
+/// cublasLtMatmulAlgo_t, which may be stored and given back to the same version of the library.
 using AlgorithmWords = std::array<std::uint64_t, 8>;
 
 struct TunedTable {

@@ -5,11 +5,9 @@
 
 namespace mindpipe {
 
-void GpuOperations::sum_squares(const SumSquaresOperands& o) {
-  o.check();
+void GpuOperations::run(const SumSquaresOperands& o) {
   cuda::sum_squares(dtype_index(o.x.dtype), o.x.data, o.x.count(), statistics_chunk, o.sums.as<double>(),
                     stream());
-  done("sum_squares");
 }
 
 std::int64_t GpuOperations::count_not_finite(const Tensor& x) {
@@ -22,31 +20,25 @@ std::int64_t GpuOperations::count_not_finite(const Tensor& x) {
   return static_cast<std::int64_t>(answer);
 }
 
-void GpuOperations::sum_spans(const SumSpansOperands& o) {
-  o.check();
+void GpuOperations::run(const SumSpansOperands& o) {
   cuda::sum_spans(dtype_index(o.x.dtype), o.x.data, o.spans.as<std::int32_t>(), o.totals.as<double>(),
                   o.totals.count(), stream());
-  done("sum_spans");
 }
 
-void GpuOperations::clip_and_scale(const ClipAndScaleOperands& o) {
-  o.check();
+void GpuOperations::run(const ClipAndScaleOperands& o) {
   cuda::clip_and_scale(o.rule, o.sums.as<double>(), o.decision.as<double>(), stream());
-  done("clip_and_scale");
 }
 
-void GpuOperations::adamw(const AdamWOperands& o) {
+void GpuOperations::run(const AdamWOperands& o) {
   const int index = o.checked();
   cuda::adamw(index, o.step(), o.decision.as<double>(), o.gradient.data, o.master.data, o.m.data, o.v.data,
               o.value.data, o.master.count(), stream());
-  done("adamw");
 }
 
-void GpuOperations::sgd(const SgdOperands& o) {
+void GpuOperations::run(const SgdOperands& o) {
   const int index = o.checked();
   cuda::sgd(index, o.step(), o.decision.as<double>(), o.gradient.data, o.master.data, o.velocity.data,
             o.value.data, o.master.count(), stream());
-  done("sgd");
 }
 
 }  // namespace mindpipe

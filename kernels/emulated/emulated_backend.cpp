@@ -28,8 +28,7 @@ void EmulatedBackend::spend(double flops, double bytes, DType dtype) {
   seconds_ += cost;
   flops_ += flops;
   if (pace_ == Pace::wait) {
-    // Operations that follow each other run on one clock, so that one that was awoken late shortens the next;
-    // after a pause it starts anew.
+    // One that was awoken late shortens the next: operations run on one clock, anew after a pause.
     const std::int64_t now = now_ns();
     if (now - left_at_ns_ > pause_ns || free_at_ns_ < now - most_late_ns)
       free_at_ns_ = std::max(free_at_ns_, now);
@@ -40,7 +39,6 @@ void EmulatedBackend::spend(double flops, double bytes, DType dtype) {
   left_at_ns_ = now_ns();
 }
 
-/// Tells whoever listens of a product; working memory, of its result's rows, columns and depth.
 void EmulatedBackend::tell_of(const ProductCall& call) {
   using Kind = ProductCall::Kind;
   if (workspace_ != nullptr) {
@@ -62,13 +60,9 @@ void EmulatedBackend::wait_until(std::int64_t end_ns) {
   }
 }
 
-std::string EmulatedBackend::description() const { return "emulated: " + device_.name; }
-Memory& EmulatedBackend::memory() { return memory_; }
-
 void EmulatedBackend::copy(const Tensor& from, const Tensor&) {
   spend(0, 2.0 * static_cast<double>(from.bytes()), from.dtype);
 }
-void EmulatedBackend::upload(const void*, const Tensor&) {}
 void EmulatedBackend::download(const Tensor& from, void* host) {
   std::fill_n(static_cast<std::byte*>(host), from.bytes(), std::byte{0});
 }

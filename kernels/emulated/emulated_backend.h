@@ -9,8 +9,7 @@ namespace mindpipe {
 class EmulatedBackend final : public PricingBackend {
  public:
   enum class Pace : std::uint8_t { count, wait };
-  /// `longest_sleep_ns`: between two looks at what else is under way; more where many ranks share a
-  /// processor.
+  /// `longest_sleep_ns`: between two looks at what else is under way.
   EmulatedBackend(Memory& memory, DeviceDescription device, Pace pace,
                   std::int64_t longest_sleep_ns = 500'000);
 
@@ -22,16 +21,22 @@ class EmulatedBackend final : public PricingBackend {
     observe_ = std::move(observer);
   }
 
-  std::string description() const override;
-  Memory& memory() override;
-  MINDPIPE_OPERATIONS(MINDPIPE_OVERRIDE)
+  std::string description() const override { return "emulated: " + device_.name; }
+  Memory& memory() override { return memory_; }
+#define MINDPIPE_DECLARED(name, Operands) void name(const Operands& operands) override;
+  MINDPIPE_OPERATIONS(MINDPIPE_DECLARED)
+#undef MINDPIPE_DECLARED
   std::int64_t count_not_finite(const Tensor& x) override;
   void copy(const Tensor& from, const Tensor& to) override;
-  void upload(const void* host, const Tensor& to) override;
+  void upload(const void*, const Tensor&) override {}
   void download(const Tensor& from, void* host) override;
   void synchronize() override;
 
  private:
+  /// Spends what an operation costs; whoever listens hears of products, and of what takes working memory.
+  template <class Operands>
+  void price(const Operands& operands);
+  /// Working memory is told a result's rows and columns, and the depth.
   void tell_of(const ProductCall& call);
   void spend(double flops, double bytes, DType dtype);
   void wait_until(std::int64_t end_ns);

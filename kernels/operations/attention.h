@@ -15,9 +15,8 @@ struct AttentionParameters {
   std::int64_t head_offset = 0;  ///< of this shard's first query head among all heads
 };
 
-/// out[samples, queries, heads, width] = softmax(scale q k^T) v. Query head h reads key head h * k.count /
-/// q.count. log_sum[samples, heads, queries] f32 receives log(sum(exp)). A row that sees no key gives
-/// zeros.
+/// out[samples, queries, heads, width] = softmax(scale q k^T) v, zeros where no key is seen. Query head h
+/// reads key head h * k.count / q.count. log_sum[samples, heads, queries] f32 receives log(sum(exp)).
 struct AttentionOperands {
   AttentionParameters parameters;
   Heads q, k, v;

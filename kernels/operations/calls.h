@@ -12,16 +12,14 @@ struct MaskRows {
   std::int64_t rows = 0, first = 0, cols = 0;
 };
 
-/// [samples, rows, cols] whose columns are summed; part i holds rows [i rows/parts, (i+1) rows/parts) of
-/// every sample.
+/// [samples, rows, cols], summed by columns; part i has rows [i rows/parts, (i+1) rows/parts) of each sample.
 struct RowParts {
   std::int64_t samples, rows, cols, parts;
 };
 
 enum class Activation : std::uint8_t { none, relu, gelu, silu };  ///< gelu: the tanh form, as GPT-2 has it
 
-/// Logits [n, cols] of one shard of the vocabulary: columns [0, valid) count, the first is token
-/// `first_column`.
+/// Logits [n, cols] of a shard of the vocabulary: columns [0, valid) count, from token `first_column` on.
 struct LogitShard {
   std::int64_t cols, valid, first_column;
 };

@@ -30,8 +30,7 @@ struct EmbeddingBackwardOperands {
   }
 };
 
-/// Which row of a table of positions the first row of x reads, the window's of a sequence that begins at
-/// first_position.
+/// Which row of a table of positions the first row of x reads, under a window of a sequence.
 inline std::int64_t first_position_of(const Tensor& x, const Tensor& positions, const Window& window,
                                       std::int64_t first_position, const char* operation) {
   MP_CHECK(x.rows() == window.samples * window.rows, "{}: {} is not {} samples of {} rows", operation,

@@ -3,7 +3,7 @@
 
 /// What the checks of all operations share. Each operation has one struct of operands, in this folder: its
 /// formula, what may be none (what has a default), and a method that refuses operands that do not fit:
-/// `check()`, or `checked()` where kernels are told what it finds.
+/// `check()`, which is called before the operation runs, or `checked()`, which tells kernels what it finds.
 namespace mindpipe {
 
 /// Where the kernel for a dtype stands among those of one operation: f64, f32, bf16.
@@ -31,8 +31,7 @@ inline void require(const Tensor& t, std::int64_t count, DType dtype, const char
   require_dtype(t, dtype, operation, name);
 }
 
-/// Which rows of the whole sequences a tensor [samples, rows, cols] holds: rows [first, first + rows) of
-/// `whole`.
+/// Which rows of whole sequences a tensor [samples, rows, cols] holds: [first, first + rows) of `whole`.
 struct Window {
   std::int64_t samples = 0, rows = 0, first = 0, whole = 0;
 };

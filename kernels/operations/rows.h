@@ -20,8 +20,7 @@ inline RowParts row_parts(const Tensor& dy, const Tensor& sums, const char* oper
   return parts;
 }
 
-/// db[parts,m] += column sums of dy[samples, rows, m] in row order; part i takes rows [i rows/parts, (i+1)
-/// rows/parts) of every sample.
+/// db[parts,m] += column sums of dy[samples, rows, m] in row order; parts as in RowParts.
 struct BiasBackwardOperands {
   Tensor dy, db;
 
@@ -44,8 +43,7 @@ struct NormOperands {
   }
 };
 
-/// y = x + dropout(branch + bias) as in `residual`, then normed = its norm, in one pass: the norm reads the
-/// rounded sum.
+/// y = x + dropout(branch + bias) as in `residual`, then normed = the norm of the rounded sum, in one pass.
 struct ResidualNormOperands {
   Tensor x, branch, bias = {};
   Dropout dropout = {};
@@ -58,6 +56,7 @@ struct ResidualNormOperands {
 
   ResidualOperands residual() const { return {x, branch, bias, dropout, window, y}; }
   NormOperands norm() const { return {kind, y, gain, offset, epsilon, statistics, normed}; }
+  void check() const { norm().check(); }
 };
 
 /// dx = residual + the gradient through the norm; dx may be residual.
@@ -74,8 +73,7 @@ struct NormBackwardInputOperands {
   }
 };
 
-/// dgain[parts,cols] += , doffset[parts,cols] += : sums in row order of dy, x [samples, rows, cols]; parts as
-/// in bias_backward.
+/// dgain[parts,cols] += , doffset[parts,cols] += : sums in row order of dy, x [samples, rows, cols].
 struct NormBackwardParametersOperands {
   NormKind kind = NormKind::layer;
   Tensor dy, x, statistics, dgain, doffset = {};

@@ -3,8 +3,7 @@
 #include "operations/decision.h"
 #include "operations/operands.h"
 
-/// Statistics of gradients, the step's decision, and updates. Masters and optimizer state are f32 (f64 beside
-/// values of f64).
+/// Statistics of gradients, the step's decision, updates. Masters and state are f32 (f64 beside f64).
 namespace mindpipe {
 
 inline constexpr std::int64_t statistics_chunk = 16384;
@@ -56,8 +55,7 @@ struct SumSpansOperands {
   }
 };
 
-/// Writes the step's decision from `sums` = its loss and its gradient's square (decision.h); what counts
-/// applied steps is added to.
+/// Writes the step's decision from `sums` = its loss and its gradient's square (decision.h).
 struct ClipAndScaleOperands {
   StepRule rule;
   Tensor sums, decision;
@@ -68,8 +66,7 @@ struct ClipAndScaleOperands {
   }
 };
 
-/// One fused pass of AdamW; `value`, unless none, receives the master rounded to its dtype. A skipped step
-/// changes nothing.
+/// One fused pass of AdamW; `value`, unless none, receives the rounded master. Skipped steps change nothing.
 struct AdamWOperands {
   AdamW rule;
   Tensor decision, gradient, master, m, v, value = {};
@@ -94,8 +91,7 @@ struct AdamWOperands {
   }
 };
 
-/// One fused pass of SGD; `velocity` is none when there is no momentum, `value` and a skipped step as in
-/// adamw.
+/// One fused pass of SGD; `velocity` is none without momentum; `value` and a skipped step as in adamw.
 struct SgdOperands {
   Sgd rule;
   Tensor decision, gradient, master, velocity = {}, value = {};

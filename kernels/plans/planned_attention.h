@@ -10,8 +10,7 @@
 
 namespace mindpipe {
 
-/// An attention for which a library of the device makes a plan before it runs (cuDNN on a GPU): everything
-/// about it but its addresses.
+/// An attention that a library of the device plans before it runs (cuDNN on a GPU): all but its addresses.
 struct PlannedAttention {
   struct Strides {
     std::int64_t sample = 0, row = 0;

@@ -8,8 +8,7 @@ namespace mindpipe {
 
 inline constexpr std::size_t gpu_workspace_bytes = std::size_t{64} << 20;  ///< that CUDA's backend keeps
 
-/// Working memory that a backend keeps beside operands, by what it is for; each the largest that any
-/// operation asked for.
+/// Working memory that a backend keeps beside operands: for each purpose, the most that was asked for.
 struct Workspace {
   std::size_t products = 0;   ///< packed operands of all threads
   std::size_t attention = 0;  ///< what the tasks of all threads work in

@@ -7,8 +7,7 @@
 
 namespace mindpipe {
 
-/// Hears of operations on paper and finds, from their shapes alone, the working memory that a real backend
-/// will take for them.
+/// Finds, from the shapes of operations on paper, the working memory that a real backend will take for them.
 class WorkspaceOnPaper {
  public:
   virtual ~WorkspaceOnPaper() = default;

@@ -39,30 +39,14 @@ MINDPIPE_INLINE Vector silu_derivative(Vector x) {
 }
 
 MINDPIPE_INLINE Vector activate(Activation activation, Vector x) {
-  switch (activation) {
-    case Activation::relu:
-      return select(less(x, zero()), zero(), x);
-    case Activation::gelu:
-      return gelu(x);
-    case Activation::silu:
-      return silu(x);
-    case Activation::none:
-      break;
-  }
-  return x;
+  if (activation == Activation::relu) return select(less(x, zero()), zero(), x);
+  if (activation == Activation::gelu) return gelu(x);
+  return activation == Activation::silu ? silu(x) : x;
 }
 MINDPIPE_INLINE Vector activation_derivative(Activation activation, Vector x) {
-  switch (activation) {
-    case Activation::relu:
-      return select(greater(x, zero()), broadcast(1.0f), zero());
-    case Activation::gelu:
-      return gelu_derivative(x);
-    case Activation::silu:
-      return silu_derivative(x);
-    case Activation::none:
-      break;
-  }
-  return broadcast(1.0f);
+  if (activation == Activation::relu) return select(greater(x, zero()), broadcast(1.0f), zero());
+  if (activation == Activation::gelu) return gelu_derivative(x);
+  return activation == Activation::silu ? silu_derivative(x) : broadcast(1.0f);
 }
 
 }  // namespace mindpipe::MINDPIPE_ISA

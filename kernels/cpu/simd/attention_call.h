@@ -27,6 +27,27 @@ inline std::uint64_t mask_row(const AttentionCall& call, std::int64_t head, std:
   return static_cast<std::uint64_t>(((call.head_offset + head) * call.queries + query) * call.keys);
 }
 
+/// Words 4 block .. 4 block + 3 of a dropout stream: core/random.h's philox.
+inline __attribute__((always_inline)) void draw_block(const std::uint32_t (&key)[2], std::uint32_t step,
+                                                      std::uint32_t sample, std::uint64_t block,
+                                                      std::uint32_t (&c)[4]) {
+  c[0] = static_cast<std::uint32_t>(block);
+  c[1] = static_cast<std::uint32_t>(block >> 32);
+  c[2] = step;
+  c[3] = sample;
+  std::uint32_t k0 = key[0], k1 = key[1];
+#pragma GCC unroll 10
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t a = std::uint64_t{0xD2511F53u} * c[0], b = std::uint64_t{0xCD9E8D57u} * c[2];
+    c[0] = static_cast<std::uint32_t>(b >> 32) ^ c[1] ^ k0;
+    c[1] = static_cast<std::uint32_t>(b);
+    c[2] = static_cast<std::uint32_t>(a >> 32) ^ c[3] ^ k1;
+    c[3] = static_cast<std::uint32_t>(a);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+}
+
 template <class T>
 T* row_of(const HeadsView& view, const AttentionCall& call, std::int64_t sample, std::int64_t row,
           std::int64_t head) {

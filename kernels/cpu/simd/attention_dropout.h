@@ -38,25 +38,11 @@ inline void draw_blocks(const AttentionCall& call, std::uint32_t sample, const s
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(words[word] + half * 8),
                           _mm512_cvtepi64_epi32(drawn[word][half]));
 #else
-  const std::uint32_t step = call.step, key0 = call.key[0], key1 = call.key[1];
+  const std::uint32_t step = call.step, key[2] = {call.key[0], call.key[1]};
   for (int lane = 0; lane < lanes; ++lane) {
-    std::uint32_t c0 = static_cast<std::uint32_t>(block[lane]),
-                  c1 = static_cast<std::uint32_t>(block[lane] >> 32), c2 = step, c3 = sample;
-    std::uint32_t k0 = key0, k1 = key1;
-#pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round) {
-      const std::uint64_t a = std::uint64_t{0xD2511F53u} * c0, b = std::uint64_t{0xCD9E8D57u} * c2;
-      c0 = static_cast<std::uint32_t>(b >> 32) ^ c1 ^ k0;
-      c1 = static_cast<std::uint32_t>(b);
-      c2 = static_cast<std::uint32_t>(a >> 32) ^ c3 ^ k1;
-      c3 = static_cast<std::uint32_t>(a);
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    words[0][lane] = c0;
-    words[1][lane] = c1;
-    words[2][lane] = c2;
-    words[3][lane] = c3;
+    std::uint32_t of_lane[4];
+    draw_block(key, step, sample, block[lane], of_lane);
+    for (int word = 0; word < 4; ++word) words[word][lane] = of_lane[word];
   }
 #endif
 }
@@ -74,7 +60,7 @@ MINDPIPE_INLINE Mask bit_of(Integers a) {
 /// a < b of numbers without sign; below avx512 by halves, which are exact as floats
 MINDPIPE_INLINE Mask below(Integers a, std::uint32_t b) {
 #if MINDPIPE_ISA_LEVEL == 2
-  return {{{_mm512_cmplt_epu32_mask(a.part[0].v, _mm512_set1_epi32(static_cast<int>(b)))}}};
+  return {{_mm512_cmplt_epu32_mask(a.part[0], _mm512_set1_epi32(static_cast<int>(b)))}};
 #else
   const Vector high = to_floats(shift_right<16>(a)), low = to_floats(a & broadcast_integer(0xffff));
   const Vector difference = (high - broadcast(static_cast<float>(b >> 16))) * broadcast(131072.0f) +

@@ -2,24 +2,12 @@
 #include "cpu/simd/attention_call.h"
 #include "cpu/simd/number.h"
 
-/// Attention as one would write it down, a row of scores at a time: for gradient checks in f64, and to be
-/// compared with.
+/// Attention as one would write it down, a row of scores at a time: for gradient checks in f64.
 namespace mindpipe::MINDPIPE_ISA::plain {
 
 inline double kept_factor(const AttentionCall& call, std::uint32_t sample, std::uint64_t element) {
-  std::uint32_t c0 = static_cast<std::uint32_t>(element / 4),
-                c1 = static_cast<std::uint32_t>(element / 4 >> 32), c2 = call.step, c3 = sample;
-  std::uint32_t k0 = call.key[0], k1 = call.key[1];
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53u} * c0, b = std::uint64_t{0xCD9E8D57u} * c2;
-    c0 = static_cast<std::uint32_t>(b >> 32) ^ c1 ^ k0;
-    c1 = static_cast<std::uint32_t>(b);
-    c2 = static_cast<std::uint32_t>(a >> 32) ^ c3 ^ k1;
-    c3 = static_cast<std::uint32_t>(a);
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  const std::uint32_t words[4] = {c0, c1, c2, c3};
+  std::uint32_t words[4];
+  draw_block(call.key, call.step, sample, element / 4, words);
   return words[element % 4] >= call.threshold ? call.kept_scale : 0.0;
 }
 
@@ -33,8 +21,7 @@ inline void draw_row(const AttentionCall& call, std::int64_t sample, std::int64_
         call.threshold == 0 ? 1.0 : kept_factor(call, stream_sample, first + static_cast<std::uint64_t>(j));
 }
 
-/// p[j] = exp(scale q.k[j] - log_sum) for j < count; returns log_sum = log(sum exp(scale q.k)), 0 where the
-/// row sees no key
+/// p[j] = exp(scale q.k[j] - log_sum), j < count; returns log_sum = log(sum exp(scale q.k)), 0 without a key
 template <class T>
 double probabilities(const AttentionCall& call, std::int64_t sample, std::int64_t head, std::int64_t query,
                      std::int64_t count, double* p) {

@@ -1,8 +1,7 @@
 #pragma once
 #include "cpu/simd/attention_forward.h"
 
-/// A few queries on many keys, as in generation: bound by reading the keys once, so nothing is packed and a
-/// row of scores is kept.
+/// A few queries on many keys, as in generation: the keys are read once and not packed, scores are kept.
 namespace mindpipe::MINDPIPE_ISA::few {
 
 using namespace tile;

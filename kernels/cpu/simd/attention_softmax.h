@@ -9,7 +9,7 @@ namespace mindpipe::MINDPIPE_ISA::tile {
 MINDPIPE_INLINE Vector power_of_2(Vector x) {
   const Mask none = less(x, broadcast(-126.0f));
 #if MINDPIPE_ISA_LEVEL == 2
-  const Vector n{{{_mm512_roundscale_ps(x.part[0].v, 0)}}};
+  const Vector n{{_mm512_roundscale_ps(x.part[0], 0)}};
 #else
   x = min(broadcast(127.0f), x);
   const Integers whole = to_integers(x);
@@ -23,8 +23,8 @@ MINDPIPE_INLINE Vector power_of_2(Vector x) {
   p = multiply_add(p, r, broadcast(0.693147004f));
   p = multiply_add(p, r, broadcast(1.0f));
 #if MINDPIPE_ISA_LEVEL == 2
-  const __mmask16 some = static_cast<__mmask16>(~none.part[0].v);
-  return {{{_mm512_maskz_scalef_ps(some, p.part[0].v, n.part[0].v)}}};
+  const __mmask16 some = static_cast<__mmask16>(~none.part[0]);
+  return {{_mm512_maskz_scalef_ps(some, p.part[0], n.part[0])}};
 #else
   return select(none, zero(), p * floats_of_bits(shift_left<23>(whole + broadcast_integer(127))));
 #endif
@@ -33,8 +33,7 @@ MINDPIPE_INLINE Vector power_of_2(Vector x) {
 /// What a maximum begins with; a row whose maximum is still this saw no key.
 constexpr float lowest = -1e30f;
 
-/// Rows of a column of sixteen queries: below `whole` all of them see the key, from there to `end` some,
-/// beyond none.
+/// Of sixteen queries all see the keys below `whole`, some those from there to `end`, none those beyond.
 struct Column {
   int whole, end;
 };

@@ -19,9 +19,9 @@ static_assert(queries % 32 == 0 && queries % block_rows == 0 && keys % block_row
 
 MINDPIPE_INLINE FloatPart multiply_add_part(FloatPart a, FloatPart b, FloatPart c) {
 #if MINDPIPE_ISA_LEVEL >= 1
-  return {MINDPIPE_MM(fmadd_ps)(a.v, b.v, c.v)};
+  return MINDPIPE_MM(fmadd_ps)(a, b, c);
 #else
-  return {MINDPIPE_MM(add_ps)(MINDPIPE_MM(mul_ps)(a.v, b.v), c.v)};
+  return MINDPIPE_MM(add_ps)(MINDPIPE_MM(mul_ps)(a, b), c);
 #endif
 }
 
@@ -42,10 +42,10 @@ __attribute__((noinline)) void block(const float* a, int segments, std::int64_t 
     for (int n = 0; n < width; ++n) {
       const int column = n * part_lanes;
       const float* at = c + m * c_row + column / lanes * c_strip + column % lanes;
-      if constexpr (start == Start::zero) sum[m][n].v = MINDPIPE_MM(setzero_ps)();
-      else sum[m][n].v = MINDPIPE_MM(loadu_ps)(at);
+      if constexpr (start == Start::zero) sum[m][n] = MINDPIPE_MM(setzero_ps)();
+      else sum[m][n] = MINDPIPE_MM(loadu_ps)(at);
       if constexpr (start == Start::scaled_sum)
-        sum[m][n].v = MINDPIPE_MM(mul_ps)(sum[m][n].v, MINDPIPE_MM(set1_ps)(factors[m]));
+        sum[m][n] = MINDPIPE_MM(mul_ps)(sum[m][n], MINDPIPE_MM(set1_ps)(factors[m]));
     }
   for (int segment = 0; segment < segments; ++segment, a += a_segment) {
     const std::int64_t count = segment + 1 < segments ? lanes : last;
@@ -54,10 +54,10 @@ __attribute__((noinline)) void block(const float* a, int segments, std::int64_t 
       FloatPart right[width];
 #pragma GCC unroll 4
       for (int n = 0; n < width; ++n)
-        right[n].v = MINDPIPE_MM(loadu_ps)(b + n * part_lanes / lanes * b_strip + n * part_lanes % lanes);
+        right[n] = MINDPIPE_MM(loadu_ps)(b + n * part_lanes / lanes * b_strip + n * part_lanes % lanes);
 #pragma GCC unroll 16
       for (int m = 0; m < block_rows; ++m) {
-        const FloatPart left{MINDPIPE_MM(set1_ps)(from[m * a_row])};
+        const FloatPart left = MINDPIPE_MM(set1_ps)(from[m * a_row]);
 #pragma GCC unroll 4
         for (int n = 0; n < width; ++n) sum[m][n] = multiply_add_part(left, right[n], sum[m][n]);
       }
@@ -68,7 +68,7 @@ __attribute__((noinline)) void block(const float* a, int segments, std::int64_t 
 #pragma GCC unroll 4
     for (int n = 0; n < width; ++n) {
       const int column = n * part_lanes;
-      MINDPIPE_MM(storeu_ps)(c + m * c_row + column / lanes * c_strip + column % lanes, sum[m][n].v);
+      MINDPIPE_MM(storeu_ps)(c + m * c_row + column / lanes * c_strip + column % lanes, sum[m][n]);
     }
 }
 

@@ -6,8 +6,7 @@
 
 namespace mindpipe {
 
-/// Arrays are by dtype of the logits, f64 or f32; of the gradient: f64, f32, bf16. Work is on rows [first,
-/// last).
+/// Arrays are by dtype of the logits (f64, f32) or gradient (f64, f32, bf16). Work is on rows [first, last).
 struct ClassifierKernels {
   void (*row_maximum[2])(const void* logits, const LogitShard& shard, void* maximum, std::int64_t first,
                          std::int64_t last);

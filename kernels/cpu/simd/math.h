@@ -1,7 +1,7 @@
 #pragma once
 #include "cpu/simd/vector.h"
 
-/// exp, log and tanh of sixteen floats, within 2 units in the last place; NaN stays NaN.
+/// exp and log of sixteen floats, within 2 units in the last place; NaN stays NaN.
 namespace mindpipe::MINDPIPE_ISA {
 
 namespace detail {
@@ -38,17 +38,6 @@ MINDPIPE_INLINE Vector exp(Vector x) {
   const Vector p = multiply_add(detail::exp_tail(r), r * r, r) + broadcast(1.0f);
   const Integers half = shift_right_signed<1>(n);  // in two steps: n may be 128 or below -126
   return p * detail::power_of_2(half) * detail::power_of_2(n - half);
-}
-
-/// tanh(x) = sign(x) e / (e + 2) with e = exp(2 |x|) - 1, which near 0 loses nothing
-MINDPIPE_INLINE Vector tanh(Vector x) {
-  const Vector twice = min(broadcast(20.0f), absolute(x) + absolute(x));
-  Integers n;
-  const Vector r = detail::reduce(twice, n);
-  const Vector scale = detail::power_of_2(n);
-  const Vector p = multiply_add(detail::exp_tail(r), r * r, r);
-  const Vector e = multiply_add(p, scale, scale - broadcast(1.0f));
-  return copy_sign(e / (e + broadcast(2.0f)), x);
 }
 
 /// log(x) = e log(2) + log(m) with sqrt(1/2) <= m < sqrt(2), log(m) by the series of atanh(s), s = (m - 1) /

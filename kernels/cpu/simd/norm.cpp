@@ -97,13 +97,12 @@ void for_row_blocks(const RowParts& shape, const Body& body) {
     }
 }
 
-/// Walks columns [first, last) by strips of `wide` vectors, then by single ones: body(column, how many as a
-/// type, Whole or Some).
+/// Walks columns [first, last) by strips of `wide` vectors, then by single ones: body(column, Strip, ending).
 template <int vectors>
 struct Strip {};
 template <class T, class Body>
 MINDPIPE_INLINE void for_strips(int64_t first, int64_t last, const Body& body) {
-  constexpr int wide = 4, width = LanesOf<T>::count;
+  constexpr int wide = 4, width = lanes_of<T>;
   int64_t j = first;
   for (; j + wide * width <= last; j += wide * width) body(j, Strip<wide>{}, Whole{});
   for (; j + width <= last; j += width) body(j, Strip<1>{}, Whole{});
@@ -114,7 +113,7 @@ MINDPIPE_INLINE void for_strips(int64_t first, int64_t last, const Body& body) {
 template <class T, int vectors, class Ending>
 void add_rows(const T* dy, int64_t rows, int64_t cols, Wide<T>* db, Strip<vectors>, Ending ending) {
   using V = Lanes<T>;
-  constexpr int width = LanesOf<T>::count;
+  constexpr int width = lanes_of<T>;
   V total[vectors];
   for (int v = 0; v < vectors; ++v) total[v] = read(db + v * width, ending);
   for (int64_t i = 0; i < rows; ++i)
@@ -138,7 +137,7 @@ template <bool with_offset, class T, int vectors, class Ending>
 void add_norm_rows(const T* dy, const T* x, const Wide<T>* statistics, int64_t rows, int64_t cols,
                    Wide<T>* dgain, Wide<T>* doffset, Strip<vectors>, Ending ending) {
   using V = Lanes<T>;
-  constexpr int width = LanesOf<T>::count;
+  constexpr int width = lanes_of<T>;
   V gain[vectors], offset[vectors];
   for (int v = 0; v < vectors; ++v) {
     gain[v] = read(dgain + v * width, ending);

@@ -5,21 +5,12 @@ namespace mindpipe::MINDPIPE_ISA {
 
 using bf16 = std::uint16_t;  ///< the upper half of an f32
 
-/// What a number is computed in: itself, and f32 for bf16.
-template <class T>
-struct ComputedIn {
-  using Type = T;
-};
-template <>
-struct ComputedIn<bf16> {
-  using Type = float;
-};
-template <class T>
-using Wide = typename ComputedIn<T>::Type;
-
 inline double widen(double x) { return x; }
 inline float widen(float x) { return x; }
 inline float widen(bf16 x) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(x) << 16); }
+/// What a number is computed in: itself, and f32 for bf16.
+template <class T>
+using Wide = decltype(widen(T()));
 
 /// Rounds to the nearest, ties to even; a NaN stays one.
 inline bf16 to_bf16(float x) {

@@ -2,12 +2,10 @@
 #include <cstdint>
 #include <cstring>
 
-/// Eight tiles of 16 rows of 64 bytes and the product of bf16 tiles. Twice with the same semantics:
-/// the processor's own, and in plain C++.
+/// Eight tiles of 16 rows of 64 bytes and the product of bf16 tiles: the processor's own, and in plain C++.
 namespace mindpipe::MINDPIPE_ISA::products {
 
-/// The tiles of the processor (AMX). Written as instructions, because they must not move across accesses to
-/// memory.
+/// The tiles of the processor (AMX), as instructions, which must not move across accesses to memory.
 struct ProcessorTiles {
   struct alignas(64) Setting {
     std::uint8_t palette = 1, start_row = 0, reserved[14] = {};

@@ -45,20 +45,14 @@ inline void finish_tile(const Product& product, const float* tile, int tile_stri
     }
 }
 
-/// Sends the sums in `tile` (rows of tile_stride floats) to rows [row, row + rows), columns [col, col + cols)
-/// of c.
+/// Sends the sums in `tile` (rows of tile_stride floats) to `rows` rows and `cols` columns of c.
 inline void finish_tile(const Product& product, const float* tile, int tile_stride, std::int64_t row,
                         int rows, std::int64_t col, int cols) {
-  switch (product.activation) {
-    case Activation::none:
-      return finish_tile<Activation::none>(product, tile, tile_stride, row, rows, col, cols);
-    case Activation::relu:
-      return finish_tile<Activation::relu>(product, tile, tile_stride, row, rows, col, cols);
-    case Activation::gelu:
-      return finish_tile<Activation::gelu>(product, tile, tile_stride, row, rows, col, cols);
-    case Activation::silu:
-      return finish_tile<Activation::silu>(product, tile, tile_stride, row, rows, col, cols);
-  }
+  const Activation a = product.activation;
+  if (a == Activation::none) finish_tile<Activation::none>(product, tile, tile_stride, row, rows, col, cols);
+  if (a == Activation::relu) finish_tile<Activation::relu>(product, tile, tile_stride, row, rows, col, cols);
+  if (a == Activation::gelu) finish_tile<Activation::gelu>(product, tile, tile_stride, row, rows, col, cols);
+  if (a == Activation::silu) finish_tile<Activation::silu>(product, tile, tile_stride, row, rows, col, cols);
 }
 
 /// tile = old values of c

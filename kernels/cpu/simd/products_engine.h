@@ -36,8 +36,7 @@ struct Workspace {
   alignas(64) float tiles[most_row_panels][strip_panels][tile_size];
 };
 
-/// Memory that will be read soon: a line at `at` and one `second` bytes beyond, then both `step` bytes
-/// further, 16 times.
+/// Memory that will be read soon: lines at `at` and `second` bytes beyond, 16 times `step` bytes further.
 struct Ahead {
   const char* at;
   std::int64_t step, second;
@@ -123,8 +122,7 @@ struct RowPanels {
 /// How many of sixteen lanes there are, of so many that are left.
 inline int clipped(std::int64_t left) { return static_cast<int>(left < lanes ? left : lanes); }
 
-/// Packs panel r of a; of a depth-first factor the next ones too, in groups of most_a_panels. Returns where
-/// panel r lies.
+/// Packs panel r of a, of a depth-first factor a group of most_a_panels; returns where panel r lies.
 template <class Words>
 const float* pack_a(const Factor& a, std::int64_t all_rows, const RowPanels& panels, int r,
                     std::int64_t first_depth, int depth, Workspace& work) {
@@ -147,8 +145,7 @@ const float* pack_a(const Factor& a, std::int64_t all_rows, const RowPanels& pan
   }
   return work.a[place];
 }
-/// Packs panels first .. last-1 of the strip that begins at `col`: of a depth-first factor several at once,
-/// to read long runs.
+/// Packs panels [first, last) of the strip at `col`: of a depth-first factor several, to read long runs.
 template <class Words>
 void pack_b(const Factor& b, std::int64_t col, std::int64_t last_col, int first, int last,
             std::int64_t first_depth, int depth, Workspace& work) {

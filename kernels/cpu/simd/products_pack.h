@@ -20,8 +20,7 @@ inline void pack_rows(const typename Words::Value* from, std::int64_t stride, in
       store(to + p / Words::depths, Words::along(from + p, depth - p));
 }
 
-/// to[s * width + j] = word s of row j for j < count, 0 for the other j < width: sixteen by sixteen through
-/// registers.
+/// to[s * width + j] = word s of row j for j < count, 0 for other j < width: by sixteens in registers.
 template <class Words, int width>
 inline void pack_transposed(const typename Words::Value* from, std::int64_t stride, int count, int depth,
                             float* to) {

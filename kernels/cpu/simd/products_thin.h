@@ -1,8 +1,7 @@
 #pragma once
 #include "cpu/simd/products_pack.h"
 
-/// Products of a few rows, as generation has them, read the other factor once and in place: packing it would
-/// cost more than they do.
+/// Products of a few rows, as in generation, read the other factor in place: packing it would cost more.
 namespace mindpipe::MINDPIPE_ISA::products {
 
 constexpr int thin_rows = 4;
@@ -10,8 +9,7 @@ template <class Words>
 constexpr int square_depths =
     lanes * 4 / sizeof(typename Words::Value);  ///< a lane of the square that is turned holds 32 bits
 
-/// sum[i] is a chain over the words of a(i) and b(j), lane j for row j of b: `words` of them, of whole
-/// squares.
+/// sum[i] is a chain over `words` words of a(i) and b(j), lane j for row j of b, by whole squares.
 template <int rows, class Words>
 MINDPIPE_INLINE void meet_square(const float* a, int a_stride, const typename Words::Value* b,
                                  std::int64_t stride, int words, Vector* sum) {
@@ -36,8 +34,6 @@ MINDPIPE_INLINE void meet_square(const float* a, int a_stride, const typename Wo
 }
 
 /// Multiplies as `multiply` does, over rows j < 16 vectors of b, which lie at b + j * stride.
-/// tile = (add ? tile : 0) + the chain over words of a(i) and b(j); word s of a(i) lies at a[i * a_stride +
-/// s]
 template <int rows, int vectors, class Words>
 void multiply_thin(const float* a, int a_stride, const typename Words::Value* b, std::int64_t stride,
                    int depth, float* tile, bool add) {

@@ -27,8 +27,7 @@ struct Singles {
   }
 };
 
-/// A word is two neighbouring depths in bf16, the first in the lower half; beyond the last depth there are
-/// zeros.
+/// A word is two neighbouring depths in bf16, the first in the lower half; zeros beyond the last depth.
 struct PairWords {
   using Value = std::uint16_t;
   static constexpr int depths = 2;
@@ -53,11 +52,10 @@ struct Pairs : PairWords {
 };
 
 #if MINDPIPE_ISA_LEVEL == 2
-/// A pair's product by the processor (AVX512_BF16). Written as an instruction: no flag of the compiler's that
-/// the rest of AVX-512 does without.
+/// A pair's product by the processor (AVX512_BF16), as an instruction: the compiler's flags leave it out.
 struct PairInstruction {
   static MINDPIPE_INLINE Vector meet(Vector a, Vector b, Vector sum) {
-    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.part[0].v) : "v"(b.part[0].v), "v"(a.part[0].v));
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum.part[0]) : "v"(b.part[0]), "v"(a.part[0]));
     return sum;
   }
 };

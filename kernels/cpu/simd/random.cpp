@@ -8,8 +8,7 @@ namespace {
 
 constexpr int group = 4 * philox_group;  ///< words that are drawn at once
 
-/// Deviates of a whole group of words. Each is computed as if it were common; the others are put in
-/// afterwards.
+/// Deviates of a whole group of words, each as if it were common; the others are put in afterwards.
 void deviates(const std::uint32_t* words, float (*tail)(std::uint32_t), float deviation, float* out) {
   double q[group];
   for (int i = 0; i < group; ++i) q[i] = (words[i] + 0.5) * 0x1p-32 - 0.5;

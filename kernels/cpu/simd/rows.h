@@ -25,29 +25,17 @@ MINDPIPE_INLINE void store(double* to, Single a) { *to = a.v; }
 MINDPIPE_INLINE Single load(const double* from, int) { return {*from}; }
 MINDPIPE_INLINE void store(double* to, Single a, int) { *to = a.v; }
 
+/// The vector in which numbers of type T are computed, and how many it holds.
 template <class T>
-struct LanesOf {
-  using Type = Vector;
-  static constexpr int count = lanes;
-};
-template <>
-struct LanesOf<double> {
-  using Type = Single;
-  static constexpr int count = 1;
-};
-/// The vector in which numbers of type T are computed.
+using Lanes = decltype(load(static_cast<const T*>(nullptr)));
 template <class T>
-using Lanes = typename LanesOf<T>::Type;
+constexpr int lanes_of = sizeof(Lanes<T>) == sizeof(Single) ? 1 : lanes;
 
+/// The same number in all lanes.
 template <class V>
-V all(double x);
-template <>
-MINDPIPE_INLINE Single all<Single>(double x) {
-  return {x};
-}
-template <>
-MINDPIPE_INLINE Vector all<Vector>(double x) {
-  return broadcast(static_cast<float>(x));
+MINDPIPE_INLINE V all(double x) {
+  if constexpr (sizeof(V) == sizeof(Single)) return {x};
+  else return broadcast(static_cast<float>(x));
 }
 
 /// How much of a vector is there: all of it, or its first lanes.
@@ -86,7 +74,7 @@ MINDPIPE_INLINE Single only(Single a, Single, Some) { return a; }
 /// Calls body(i, Whole or Some) for the vectors of a row of `count` numbers of type T.
 template <class T, class Body>
 MINDPIPE_INLINE void for_lanes(std::int64_t count, const Body& body) {
-  constexpr int width = LanesOf<T>::count;
+  constexpr int width = lanes_of<T>;
   std::int64_t i = 0;
   for (; i + width <= count; i += width) body(i, Whole{});
   if (i < count) body(i, Some{static_cast<int>(count - i)});

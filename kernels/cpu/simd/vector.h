@@ -32,36 +32,19 @@ namespace mindpipe::MINDPIPE_ISA {
 /// How many floats a Vector holds, on every instruction set: so that orders of sums are the same everywhere.
 constexpr int lanes = 16;
 
+// Registers, of which a vector has one or more.
 #if MINDPIPE_ISA_LEVEL == 2
-struct FloatPart {
-  __m512 v;
-};
-struct IntegerPart {
-  __m512i v;
-};
-struct MaskPart {
-  __mmask16 v;
-};
+using FloatPart = __m512;
+using IntegerPart = __m512i;
+using MaskPart = __mmask16;
 #elif MINDPIPE_ISA_LEVEL == 1
-struct FloatPart {
-  __m256 v;
-};
-struct IntegerPart {
-  __m256i v;
-};
-struct MaskPart {
-  __m256 v;
-};
+using FloatPart = __m256;
+using IntegerPart = __m256i;
+using MaskPart = __m256;
 #else
-struct FloatPart {
-  __m128 v;
-};
-struct IntegerPart {
-  __m128i v;
-};
-struct MaskPart {
-  __m128 v;
-};
+using FloatPart = __m128;
+using IntegerPart = __m128i;
+using MaskPart = __m128;
 #endif
 constexpr int part_lanes = sizeof(FloatPart) / sizeof(float);
 constexpr int parts = lanes / part_lanes;
@@ -79,10 +62,10 @@ struct Mask {
   MaskPart part[parts];
 };
 
-#define MINDPIPE_BINARY(Type, name, intrinsic)                                         \
-  MINDPIPE_INLINE Type name(Type a, Type b) {                                          \
-    for (int i = 0; i < parts; ++i) a.part[i].v = intrinsic(a.part[i].v, b.part[i].v); \
-    return a;                                                                          \
+#define MINDPIPE_BINARY(Type, name, intrinsic)                                   \
+  MINDPIPE_INLINE Type name(Type a, Type b) {                                    \
+    for (int i = 0; i < parts; ++i) a.part[i] = intrinsic(a.part[i], b.part[i]); \
+    return a;                                                                    \
   }
 MINDPIPE_BINARY(Vector, operator+, MINDPIPE_MM(add_ps))
 MINDPIPE_BINARY(Vector, operator-, MINDPIPE_MM(sub_ps))
@@ -99,32 +82,27 @@ MINDPIPE_BINARY(Integers, operator^, MINDPIPE_SI(xor))
 
 MINDPIPE_INLINE Vector broadcast(float x) {
   Vector r;
-  for (int i = 0; i < parts; ++i) r.part[i].v = MINDPIPE_MM(set1_ps)(x);
+  for (int i = 0; i < parts; ++i) r.part[i] = MINDPIPE_MM(set1_ps)(x);
   return r;
 }
 MINDPIPE_INLINE Integers broadcast_integer(std::int32_t x) {
   Integers r;
-  for (int i = 0; i < parts; ++i) r.part[i].v = MINDPIPE_MM(set1_epi32)(x);
+  for (int i = 0; i < parts; ++i) r.part[i] = MINDPIPE_MM(set1_epi32)(x);
   return r;
 }
 MINDPIPE_INLINE Vector zero() { return broadcast(0.0f); }
-MINDPIPE_INLINE Vector sqrt(Vector a) {
-  for (int i = 0; i < parts; ++i) a.part[i].v = MINDPIPE_MM(sqrt_ps)(a.part[i].v);
-  return a;
-}
 
 /// a * b + c: rounded once on avx2 and avx512, twice on the baseline, which has no such instruction.
 MINDPIPE_INLINE Vector multiply_add(Vector a, Vector b, Vector c) {
 #if MINDPIPE_ISA_LEVEL >= 1
-  for (int i = 0; i < parts; ++i) a.part[i].v = MINDPIPE_MM(fmadd_ps)(a.part[i].v, b.part[i].v, c.part[i].v);
+  for (int i = 0; i < parts; ++i) a.part[i] = MINDPIPE_MM(fmadd_ps)(a.part[i], b.part[i], c.part[i]);
   return a;
 #else
   return a * b + c;
 #endif
 }
 
-// -- integers and bits
-// ---------------------------------------------------------------------------------------------
+// Integers and bits.
 MINDPIPE_INLINE Integers bits_of(Vector a) {
   Integers r;
   static_assert(sizeof r == sizeof a);
@@ -139,80 +117,63 @@ MINDPIPE_INLINE Vector floats_of_bits(Integers a) {
 /// To the nearest integer, ties to even.
 MINDPIPE_INLINE Integers to_integers(Vector a) {
   Integers r;
-  for (int i = 0; i < parts; ++i) r.part[i].v = MINDPIPE_MM(cvtps_epi32)(a.part[i].v);
+  for (int i = 0; i < parts; ++i) r.part[i] = MINDPIPE_MM(cvtps_epi32)(a.part[i]);
   return r;
 }
 MINDPIPE_INLINE Vector to_floats(Integers a) {
   Vector r;
-  for (int i = 0; i < parts; ++i) r.part[i].v = MINDPIPE_MM(cvtepi32_ps)(a.part[i].v);
+  for (int i = 0; i < parts; ++i) r.part[i] = MINDPIPE_MM(cvtepi32_ps)(a.part[i]);
   return r;
 }
 template <int count>
 MINDPIPE_INLINE Integers shift_left(Integers a) {
-  for (int i = 0; i < parts; ++i) a.part[i].v = MINDPIPE_MM(slli_epi32)(a.part[i].v, count);
+  for (int i = 0; i < parts; ++i) a.part[i] = MINDPIPE_MM(slli_epi32)(a.part[i], count);
   return a;
 }
 template <int count>  ///< zeros come in from the left
 MINDPIPE_INLINE Integers shift_right(Integers a) {
-  for (int i = 0; i < parts; ++i) a.part[i].v = MINDPIPE_MM(srli_epi32)(a.part[i].v, count);
+  for (int i = 0; i < parts; ++i) a.part[i] = MINDPIPE_MM(srli_epi32)(a.part[i], count);
   return a;
 }
 template <int count>  ///< the sign comes in from the left
 MINDPIPE_INLINE Integers shift_right_signed(Integers a) {
-  for (int i = 0; i < parts; ++i) a.part[i].v = MINDPIPE_MM(srai_epi32)(a.part[i].v, count);
+  for (int i = 0; i < parts; ++i) a.part[i] = MINDPIPE_MM(srai_epi32)(a.part[i], count);
   return a;
 }
-MINDPIPE_INLINE Vector absolute(Vector a) {
-  return floats_of_bits(bits_of(a) & broadcast_integer(0x7fffffff));
-}
 MINDPIPE_INLINE Vector negate(Vector a) { return floats_of_bits(bits_of(a) ^ broadcast_integer(INT32_MIN)); }
-/// The size of a with the sign of b.
-MINDPIPE_INLINE Vector copy_sign(Vector a, Vector b) {
-  return floats_of_bits((bits_of(a) & broadcast_integer(0x7fffffff)) |
-                        (bits_of(b) & broadcast_integer(INT32_MIN)));
-}
 
-// -- comparisons: false where an operand is NaN, except not_a_number
-// ---------------------------------------------------
+// Comparisons: false where an operand is NaN, except not_a_number.
 #if MINDPIPE_ISA_LEVEL == 2
-#define MINDPIPE_COMPARE(name, predicate, intrinsic)                      \
-  MINDPIPE_INLINE Mask name(Vector a, Vector b) {                         \
-    return {{{_mm512_cmp_ps_mask(a.part[0].v, b.part[0].v, predicate)}}}; \
-  }
+#define MINDPIPE_COMPARE_PART(a, b, predicate, intrinsic) _mm512_cmp_ps_mask(a, b, predicate)
 #elif MINDPIPE_ISA_LEVEL == 1
-#define MINDPIPE_COMPARE(name, predicate, intrinsic)                                                  \
-  MINDPIPE_INLINE Mask name(Vector a, Vector b) {                                                     \
-    Mask r;                                                                                           \
-    for (int i = 0; i < parts; ++i) r.part[i].v = _mm256_cmp_ps(a.part[i].v, b.part[i].v, predicate); \
-    return r;                                                                                         \
-  }
+#define MINDPIPE_COMPARE_PART(a, b, predicate, intrinsic) _mm256_cmp_ps(a, b, predicate)
 #else
-#define MINDPIPE_COMPARE(name, predicate, intrinsic)                                   \
-  MINDPIPE_INLINE Mask name(Vector a, Vector b) {                                      \
-    Mask r;                                                                            \
-    for (int i = 0; i < parts; ++i) r.part[i].v = intrinsic(a.part[i].v, b.part[i].v); \
-    return r;                                                                          \
-  }
+#define MINDPIPE_COMPARE_PART(a, b, predicate, intrinsic) intrinsic(a, b)
 #endif
+#define MINDPIPE_COMPARE(name, predicate, intrinsic)                                 \
+  MINDPIPE_INLINE Mask name(Vector a, Vector b) {                                    \
+    Mask r;                                                                          \
+    for (int i = 0; i < parts; ++i)                                                  \
+      r.part[i] = MINDPIPE_COMPARE_PART(a.part[i], b.part[i], predicate, intrinsic); \
+    return r;                                                                        \
+  }
 MINDPIPE_COMPARE(less, _CMP_LT_OQ, _mm_cmplt_ps)
-MINDPIPE_COMPARE(less_or_equal, _CMP_LE_OQ, _mm_cmple_ps)
 MINDPIPE_COMPARE(greater, _CMP_GT_OQ, _mm_cmpgt_ps)
-MINDPIPE_COMPARE(greater_or_equal, _CMP_GE_OQ, _mm_cmpge_ps)
 MINDPIPE_COMPARE(equal, _CMP_EQ_OQ, _mm_cmpeq_ps)
 MINDPIPE_COMPARE(unordered, _CMP_UNORD_Q, _mm_cmpunord_ps)
 #undef MINDPIPE_COMPARE
+#undef MINDPIPE_COMPARE_PART
 MINDPIPE_INLINE Mask not_a_number(Vector a) { return unordered(a, a); }
 
 /// mask ? a : b
 MINDPIPE_INLINE Vector select(Mask mask, Vector a, Vector b) {
   for (int i = 0; i < parts; ++i) {
 #if MINDPIPE_ISA_LEVEL == 2
-    a.part[i].v = _mm512_mask_blend_ps(mask.part[i].v, b.part[i].v, a.part[i].v);
+    a.part[i] = _mm512_mask_blend_ps(mask.part[i], b.part[i], a.part[i]);
 #elif MINDPIPE_ISA_LEVEL == 1
-    a.part[i].v = _mm256_blendv_ps(b.part[i].v, a.part[i].v, mask.part[i].v);
+    a.part[i] = _mm256_blendv_ps(b.part[i], a.part[i], mask.part[i]);
 #else
-    a.part[i].v =
-        _mm_or_ps(_mm_and_ps(mask.part[i].v, a.part[i].v), _mm_andnot_ps(mask.part[i].v, b.part[i].v));
+    a.part[i] = _mm_or_ps(_mm_and_ps(mask.part[i], a.part[i]), _mm_andnot_ps(mask.part[i], b.part[i]));
 #endif
   }
   return a;
@@ -223,7 +184,7 @@ MINDPIPE_INLINE Integers select(Mask mask, Integers a, Integers b) {
 /// Lanes 0 .. count-1.
 MINDPIPE_INLINE Mask first_lanes(int count) {
 #if MINDPIPE_ISA_LEVEL == 2
-  return {{{static_cast<__mmask16>(count >= lanes ? 0xffffu : (1u << count) - 1)}}};
+  return {{static_cast<__mmask16>(count >= lanes ? 0xffffu : (1u << count) - 1)}};
 #else
   alignas(64) static const std::int32_t ones_then_zeros[2 * lanes] = {-1, -1, -1, -1, -1, -1, -1, -1,
                                                                       -1, -1, -1, -1, -1, -1, -1, -1};
@@ -233,15 +194,14 @@ MINDPIPE_INLINE Mask first_lanes(int count) {
 #endif
 }
 
-// -- memory: addresses need no alignment; the lanes beyond `count` of a partial load are zero
-// ---------------------------
+// Memory: addresses need no alignment; the lanes beyond `count` of a partial load are zero.
 MINDPIPE_INLINE Vector load(const float* from) {
   Vector r;
-  for (int i = 0; i < parts; ++i) r.part[i].v = MINDPIPE_MM(loadu_ps)(from + i * part_lanes);
+  for (int i = 0; i < parts; ++i) r.part[i] = MINDPIPE_MM(loadu_ps)(from + i * part_lanes);
   return r;
 }
 MINDPIPE_INLINE void store(float* to, Vector a) {
-  for (int i = 0; i < parts; ++i) MINDPIPE_MM(storeu_ps)(to + i * part_lanes, a.part[i].v);
+  for (int i = 0; i < parts; ++i) MINDPIPE_MM(storeu_ps)(to + i * part_lanes, a.part[i]);
 }
 MINDPIPE_INLINE Integers load(const std::int32_t* from) {
   Integers r;
@@ -251,7 +211,7 @@ MINDPIPE_INLINE Integers load(const std::int32_t* from) {
 MINDPIPE_INLINE void store(std::int32_t* to, Integers a) { std::memcpy(to, &a, sizeof a); }
 MINDPIPE_INLINE Vector load(const float* from, int count) {
 #if MINDPIPE_ISA_LEVEL == 2
-  return {{{_mm512_maskz_loadu_ps(first_lanes(count).part[0].v, from)}}};
+  return {{_mm512_maskz_loadu_ps(first_lanes(count).part[0], from)}};
 #else
   alignas(64) float whole[lanes] = {};
   std::memcpy(whole, from, sizeof(float) * static_cast<unsigned>(count > lanes ? lanes : count));
@@ -260,7 +220,7 @@ MINDPIPE_INLINE Vector load(const float* from, int count) {
 }
 MINDPIPE_INLINE void store(float* to, Vector a, int count) {
 #if MINDPIPE_ISA_LEVEL == 2
-  _mm512_mask_storeu_ps(to, first_lanes(count).part[0].v, a.part[0].v);
+  _mm512_mask_storeu_ps(to, first_lanes(count).part[0], a.part[0]);
 #else
   alignas(64) float whole[lanes];
   store(whole, a);
@@ -268,23 +228,22 @@ MINDPIPE_INLINE void store(float* to, Vector a, int count) {
 #endif
 }
 
-// -- bf16: the upper half of a float; stores round to nearest, ties to even, and keep NaN
-// --------------------------------
+// Bf16: the upper half of a float; stores round to nearest, ties to even, and keep NaN.
 MINDPIPE_INLINE Vector load(const std::uint16_t* from) {
   Vector r;
 #if MINDPIPE_ISA_LEVEL == 2
   const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-  r.part[0].v = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+  r.part[0] = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 #elif MINDPIPE_ISA_LEVEL == 1
   for (int i = 0; i < parts; ++i) {
     const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * part_lanes));
-    r.part[i].v = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+    r.part[i] = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
   }
 #else
   for (int i = 0; i < parts; i += 2) {
     const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * part_lanes));
-    r.part[i].v = _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), half));
-    r.part[i + 1].v = _mm_castsi128_ps(_mm_unpackhi_epi16(_mm_setzero_si128(), half));
+    r.part[i] = _mm_castsi128_ps(_mm_unpacklo_epi16(_mm_setzero_si128(), half));
+    r.part[i + 1] = _mm_castsi128_ps(_mm_unpackhi_epi16(_mm_setzero_si128(), half));
   }
 #endif
   return r;
@@ -296,19 +255,19 @@ MINDPIPE_INLINE void store(std::uint16_t* to, Vector a) {
   const Integers quiet = bits | broadcast_integer(0x400000);
   const Integers r = shift_right_signed<16>(select(not_a_number(a), quiet, rounded));
 #if MINDPIPE_ISA_LEVEL == 2
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(r.part[0].v));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(r.part[0]));
 #elif MINDPIPE_ISA_LEVEL == 1
-  const __m256i packed = _mm256_packs_epi32(r.part[0].v, r.part[1].v);
+  const __m256i packed = _mm256_packs_epi32(r.part[0], r.part[1]);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permute4x64_epi64(packed, 0xd8));
 #else
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_packs_epi32(r.part[0].v, r.part[1].v));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 8), _mm_packs_epi32(r.part[2].v, r.part[3].v));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_packs_epi32(r.part[0], r.part[1]));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 8), _mm_packs_epi32(r.part[2], r.part[3]));
 #endif
 }
 MINDPIPE_INLINE Vector load(const std::uint16_t* from, int count) {
 #if MINDPIPE_ISA_LEVEL == 2
-  const __m256i half = _mm256_maskz_loadu_epi16(first_lanes(count).part[0].v, from);
-  return {{{_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))}}};
+  const __m256i half = _mm256_maskz_loadu_epi16(first_lanes(count).part[0], from);
+  return {{_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))}};
 #else
   alignas(64) std::uint16_t whole[lanes] = {};
   std::memcpy(whole, from, sizeof(std::uint16_t) * static_cast<unsigned>(count > lanes ? lanes : count));
@@ -321,21 +280,19 @@ MINDPIPE_INLINE void store(std::uint16_t* to, Vector a, int count) {
   std::memcpy(to, whole, sizeof(std::uint16_t) * static_cast<unsigned>(count > lanes ? lanes : count));
 }
 
-// -- across lanes: always by the tree (i, i+8), (i, i+4), (i, i+2), (0, 1)
-// ------------------------------------------------
+// Across lanes: always by the tree (i, i+8), (i, i+4), (i, i+2), (0, 1).
 #if MINDPIPE_ISA_LEVEL == 2
-#define MINDPIPE_TO_EIGHT(op, a)                                                                         \
-  const __m256 low = _mm512_castps512_ps256(a.part[0].v), high = _mm512_extractf32x8_ps(a.part[0].v, 1), \
-               eight = _mm256_##op##_ps(low, high);                                                      \
+#define MINDPIPE_TO_EIGHT(op, a)                                                                     \
+  const __m256 low = _mm512_castps512_ps256(a.part[0]), high = _mm512_extractf32x8_ps(a.part[0], 1), \
+               eight = _mm256_##op##_ps(low, high);                                                  \
   const __m128 four = _mm_##op##_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
 #elif MINDPIPE_ISA_LEVEL == 1
-#define MINDPIPE_TO_EIGHT(op, a)                                   \
-  const __m256 eight = _mm256_##op##_ps(a.part[0].v, a.part[1].v); \
+#define MINDPIPE_TO_EIGHT(op, a)                               \
+  const __m256 eight = _mm256_##op##_ps(a.part[0], a.part[1]); \
   const __m128 four = _mm_##op##_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
 #else
 #define MINDPIPE_TO_EIGHT(op, a) \
-  const __m128 four =            \
-      _mm_##op##_ps(_mm_##op##_ps(a.part[0].v, a.part[2].v), _mm_##op##_ps(a.part[1].v, a.part[3].v));
+  const __m128 four = _mm_##op##_ps(_mm_##op##_ps(a.part[0], a.part[2]), _mm_##op##_ps(a.part[1], a.part[3]));
 #endif
 MINDPIPE_INLINE float sum(Vector a) {
   MINDPIPE_TO_EIGHT(add, a)

@@ -2,8 +2,7 @@
 #include "cuda/device/block.h"
 #include "operations/calls.h"
 
-/// What follows the sums of a product where the library cannot be asked for it. Formulas as in
-/// cpu/simd/activation.h.
+/// What follows the sums of a product that the library cannot fuse. Formulas as in cpu/simd/activation.h.
 namespace mindpipe::cuda {
 
 MINDPIPE_DEVICE float exponential_of(float x) { return expf(x); }

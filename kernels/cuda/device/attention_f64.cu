@@ -22,11 +22,7 @@ __device__ inline Place place_of_thread(std::int64_t samples, std::int64_t heads
           i < samples * heads * rows};
 }
 
-__device__ inline const double* row_of(const HeadsView& view, const AttentionCall& call, int sample, int row,
-                                       int head) {
-  return flash::row_of<const double>(view, call, sample, row, head);
-}
-__device__ inline double* row_to(const HeadsView& view, const AttentionCall& call, int sample, int row,
+__device__ inline double* row_of(const HeadsView& view, const AttentionCall& call, int sample, int row,
                                  int head) {
   return flash::row_of<double>(view, call, sample, row, head);
 }
@@ -68,7 +64,7 @@ __global__ void forward_rows(AttentionCall call) {
   const int key_head = flash::key_head_of(call, at.head),
             seen = flash::visible_to(call, at.row, flash::length_of(call, at.sample));
   const double* q = row_of(call.q, call, at.sample, at.row, at.head);
-  double* out = row_to(call.out, call, at.sample, at.row, at.head);
+  double* out = row_of(call.out, call, at.sample, at.row, at.head);
   const auto score = [&](int key) {
     return call.scale * dot(q, row_of(call.k, call, at.sample, key, key_head), call.width);
   };
@@ -112,7 +108,7 @@ __global__ void query_rows(AttentionCall call) {
   if (!at.there) return;
   const int key_head = flash::key_head_of(call, at.head),
             seen = flash::visible_to(call, at.row, flash::length_of(call, at.sample));
-  double* dq = row_to(call.dq, call, at.sample, at.row, at.head);
+  double* dq = row_of(call.dq, call, at.sample, at.row, at.head);
   for (std::int64_t i = 0; i < call.width; ++i) dq[i] = 0;
   for (int key = 0; key < seen; ++key)
     add(dq, pair_of(call, at.sample, at.head, at.row, key).gradient,
@@ -126,8 +122,8 @@ __global__ void key_rows(AttentionCall call) {
   if (!at.there) return;
   const int length = flash::length_of(call, at.sample),
             group = static_cast<int>(call.query_heads / call.key_heads);
-  double *dk = row_to(call.dk, call, at.sample, at.row, at.head),
-         *dv = row_to(call.dv, call, at.sample, at.row, at.head);
+  double *dk = row_of(call.dk, call, at.sample, at.row, at.head),
+         *dv = row_of(call.dv, call, at.sample, at.row, at.head);
   for (std::int64_t i = 0; i < call.width; ++i) dk[i] = dv[i] = 0;
   for (int head = at.head * group; head < (at.head + 1) * group; ++head)
     for (int query = 0; query < static_cast<int>(call.queries); ++query) {

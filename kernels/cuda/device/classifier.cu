@@ -112,36 +112,30 @@ void with_logit(int type, const Work& work) {
 
 void row_maximum(int type, const void* logits, const LogitShard& shard, void* maximum, int64_t rows,
                  cudaStream_t stream) {
-  with_logit(type, [&](auto number) {
-    using T = decltype(number);
-    launch(stream, Grid{rows, row_threads}, maximum_rows<T>, static_cast<const T*>(logits), shard,
-           static_cast<T*>(maximum), aligned(logits) && whole_rows<T>(shard.cols));
+  with_logit(type, [&]<class T>(T) {
+    launch(stream, Grid{rows, row_threads}, maximum_rows<T>, logits, shard, maximum,
+           aligned(logits) && whole_rows<T>(shard.cols));
   });
 }
 
 void softmax_sums(int type, const void* logits, const LogitShard& shard, const std::int32_t* targets,
                   const void* maximum, void* sums, void* of_target, void* total, int64_t rows,
                   cudaStream_t stream) {
-  with_logit(type, [&](auto number) {
-    using T = decltype(number);
-    launch(stream, Grid{rows, row_threads}, sum_rows<T>, static_cast<const T*>(logits), shard, targets,
-           static_cast<const T*>(maximum), static_cast<T*>(sums), static_cast<T*>(of_target),
-           static_cast<T*>(total), aligned(logits) && whole_rows<T>(shard.cols));
+  with_logit(type, [&]<class T>(T) {
+    launch(stream, Grid{rows, row_threads}, sum_rows<T>, logits, shard, targets, maximum, sums, of_target,
+           total, aligned(logits) && whole_rows<T>(shard.cols));
   });
 }
 
 void cross_entropy(int type, const LossCall& call, void* losses, int64_t rows, cudaStream_t stream) {
-  with_logit(type, [&](auto number) {
-    using T = decltype(number);
-    launch(stream, grid_of_groups(rows, 1), loss_rows<T>, call, static_cast<T*>(losses), rows);
-  });
+  with_logit(type,
+             [&]<class T>(T) { launch(stream, grid_of_groups(rows, 1), loss_rows<T>, call, losses, rows); });
 }
 
 void cross_entropy_backward(int type, const LogitGradient& call, const LogitShard& shard, void* dlogits,
                             int64_t rows, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using To = decltype(number);
-    launch(stream, Grid{rows, row_threads}, gradient_rows<To>, call, shard, static_cast<To*>(dlogits),
+  with_number(type, [&]<class To>(To) {
+    launch(stream, Grid{rows, row_threads}, gradient_rows<To>, call, shard, dlogits,
            aligned(call.logits, dlogits) && whole_rows<Wide<To>>(shard.cols));
   });
 }

@@ -167,14 +167,12 @@ void sum_columns(const void* dy, const void* x, const void* statistics, Wide<T>*
     const Grid columns{blocks_for(count, 32), 32 * runs, shape.parts};
     if (scaled_total != nullptr) {
       launch(stream, grid, chunk_sums<true, T>, in, scaled, plain, wide);
-      launch(stream, columns, add_chunks<A>, static_cast<const A*>(scaled), scaled_total, shape, first, count,
-             chunks);
+      launch(stream, columns, add_chunks<A>, scaled, scaled_total, shape, first, count, chunks);
     } else {
-      launch(stream, grid, chunk_sums<false, T>, in, static_cast<A*>(nullptr), plain, wide);
+      launch(stream, grid, chunk_sums<false, T>, in, nullptr, plain, wide);
     }
     if (plain_total != nullptr)
-      launch(stream, columns, add_chunks<A>, static_cast<const A*>(plain), plain_total, shape, first, count,
-             chunks);
+      launch(stream, columns, add_chunks<A>, plain, plain_total, shape, first, count, chunks);
   }
 }
 
@@ -186,8 +184,7 @@ std::size_t column_sums_workspace(const RowParts& shape) {
 
 void column_sums(int type, const void* dy, void* db, const RowParts& shape, void* workspace,
                  std::size_t bytes, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     sum_columns<T>(dy, nullptr, nullptr, nullptr, static_cast<Wide<T>*>(db), shape, workspace, bytes, stream);
   });
 }
@@ -195,8 +192,7 @@ void column_sums(int type, const void* dy, void* db, const RowParts& shape, void
 void norm_backward_parameters(int type, const void* dy, const void* x, const void* statistics, void* dgain,
                               void* doffset, const RowParts& shape, void* workspace, std::size_t bytes,
                               cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     sum_columns<T>(dy, x, statistics, static_cast<Wide<T>*>(dgain), static_cast<Wide<T>*>(doffset), shape,
                    workspace, bytes, stream);
   });

@@ -115,45 +115,37 @@ __global__ void dropout_groups(const T* x, MaskRows mask, T* y, int64_t rows, bo
 }  // namespace
 
 void add(int type, const void* a, const void* b, void* sum, int64_t count, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
-    launch(stream, grid_of_groups(count, lanes<T>), add_groups<T>, static_cast<const T*>(a),
-           static_cast<const T*>(b), static_cast<T*>(sum), count, aligned(a, b, sum));
+  with_number(type, [&]<class T>(T) {
+    launch(stream, grid_of_groups(count, lanes<T>), add_groups<T>, a, b, sum, count, aligned(a, b, sum));
   });
 }
 
 void maximum(int type, const void* a, const void* b, void* largest, int64_t count, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
-    launch(stream, grid_of_groups(count, lanes<T>), maximum_groups<T>, static_cast<const T*>(a),
-           static_cast<const T*>(b), static_cast<T*>(largest), count, aligned(a, b, largest));
+  with_number(type, [&]<class T>(T) {
+    launch(stream, grid_of_groups(count, lanes<T>), maximum_groups<T>, a, b, largest, count,
+           aligned(a, b, largest));
   });
 }
 
 void accumulate(int type, const void* part, void* total, int64_t count, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
-    launch(stream, grid_of_groups(count, lanes<Wide<T>>), accumulate_groups<T>, static_cast<const T*>(part),
-           static_cast<Wide<T>*>(total), count, aligned(part, total));
+  with_number(type, [&]<class T>(T) {
+    launch(stream, grid_of_groups(count, lanes<Wide<T>>), accumulate_groups<T>, part, total, count,
+           aligned(part, total));
   });
 }
 
 void convert(int from, int to, const void* x, void* y, int64_t count, cudaStream_t stream) {
-  with_number(from, [&](auto source) {
-    with_number(to, [&](auto target) {
-      using From = decltype(source);
-      using To = decltype(target);
-      launch(stream, grid_of_groups(count, convert_size<From, To>), convert_groups<From, To>,
-             static_cast<const From*>(x), static_cast<To*>(y), count, aligned(x, y));
+  with_number(from, [&]<class From>(From) {
+    with_number(to, [&]<class To>(To) {
+      launch(stream, grid_of_groups(count, convert_size<From, To>), convert_groups<From, To>, x, y, count,
+             aligned(x, y));
     });
   });
 }
 
 void fill(int size, std::uint64_t bits, void* x, int64_t count, cudaStream_t stream) {
-  const auto with = [&](auto pattern) {
-    using Bits = decltype(pattern);
-    launch(stream, grid_of_groups(count, lanes<Bits>), fill_groups<Bits>, pattern, static_cast<Bits*>(x),
-           count, aligned(x));
+  const auto with = [&]<class Bits>(Bits pattern) {
+    launch(stream, grid_of_groups(count, lanes<Bits>), fill_groups<Bits>, pattern, x, count, aligned(x));
   };
   if (size == 1) with(static_cast<std::uint8_t>(bits));
   else if (size == 2) with(static_cast<std::uint16_t>(bits));
@@ -162,27 +154,23 @@ void fill(int size, std::uint64_t bits, void* x, int64_t count, cudaStream_t str
 }
 
 void swiglu(int type, const void* gate_up, void* y, int64_t rows, int64_t cols, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
-    launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_groups<T>, static_cast<const T*>(gate_up),
-           static_cast<T*>(y), rows, cols, aligned(gate_up, y) && whole_rows<T>(cols));
+  with_number(type, [&]<class T>(T) {
+    launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_groups<T>, gate_up, y, rows, cols,
+           aligned(gate_up, y) && whole_rows<T>(cols));
   });
 }
 
 void swiglu_backward(int type, const void* dy, const void* gate_up, void* dgate_up, int64_t rows,
                      int64_t cols, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
-    launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_backward_groups<T>,
-           static_cast<const T*>(dy), static_cast<const T*>(gate_up), static_cast<T*>(dgate_up), rows, cols,
-           aligned(dy, gate_up, dgate_up) && whole_rows<T>(cols));
+  with_number(type, [&]<class T>(T) {
+    launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_backward_groups<T>, dy, gate_up, dgate_up,
+           rows, cols, aligned(dy, gate_up, dgate_up) && whole_rows<T>(cols));
   });
 }
 
 void residual(int type, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y,
               int64_t rows, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     const Residual<T> sum{static_cast<const T*>(x), static_cast<const T*>(branch),
                           static_cast<const T*>(bias), mask, static_cast<T*>(y)};
     launch(stream, grid_of_row_groups(rows, mask.cols, lanes<T>), residual_groups<T>, sum, rows,
@@ -191,10 +179,9 @@ void residual(int type, const void* x, const void* branch, const void* bias, con
 }
 
 void dropout(int type, const void* x, const MaskRows& mask, void* y, int64_t rows, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
-    launch(stream, grid_of_row_groups(rows, mask.cols, lanes<T>), dropout_groups<T>, static_cast<const T*>(x),
-           mask, static_cast<T*>(y), rows, aligned(x, y) && whole_rows<T>(mask.cols));
+  with_number(type, [&]<class T>(T) {
+    launch(stream, grid_of_row_groups(rows, mask.cols, lanes<T>), dropout_groups<T>, x, mask, y, rows,
+           aligned(x, y) && whole_rows<T>(mask.cols));
   });
 }
 

@@ -96,11 +96,9 @@ __global__ void __launch_bounds__(group_threads)
 
 void embedding(int size, const std::int32_t* tokens, const void* table, const TableShape& shape, void* y,
                int64_t n, cudaStream_t stream) {
-  const auto with = [&](auto element) {
-    using Bits = decltype(element);
-    launch(stream, grid_of_row_groups(n, shape.cols, lanes<Bits>), embedding_groups<Bits>, tokens,
-           static_cast<const Bits*>(table), shape, static_cast<Bits*>(y), n,
-           aligned(table, y) && whole_rows<Bits>(shape.cols));
+  const auto with = [&]<class Bits>(Bits) {
+    launch(stream, grid_of_row_groups(n, shape.cols, lanes<Bits>), embedding_groups<Bits>, tokens, table,
+           shape, y, n, aligned(table, y) && whole_rows<Bits>(shape.cols));
   };
   if (size == 2) with(std::uint16_t{});
   else if (size == 4) with(std::uint32_t{});
@@ -109,31 +107,26 @@ void embedding(int size, const std::int32_t* tokens, const void* table, const Ta
 
 void add_positions(int type, const void* x, const void* positions, const PositionCall& call, void* y,
                    cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     launch(stream, grid_of_row_groups(call.samples * call.rows, call.cols, lanes<T>), add_position_groups<T>,
-           static_cast<const T*>(x), static_cast<const T*>(positions), call, static_cast<T*>(y),
-           aligned(x, positions, y) && whole_rows<T>(call.cols));
+           x, positions, call, y, aligned(x, positions, y) && whole_rows<T>(call.cols));
   });
 }
 
 void positions_backward(int type, const void* dy, const PositionCall& call, void* dpositions,
                         cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
-    launch(stream, grid_of_row_groups(call.rows, call.cols, lanes<Wide<T>>), position_gradient_groups<T>,
-           static_cast<const T*>(dy), call, static_cast<Wide<T>*>(dpositions),
-           aligned(dy, dpositions) && whole_rows<T>(call.cols));
+  with_number(type, [&]<class T>(T) {
+    launch(stream, grid_of_row_groups(call.rows, call.cols, lanes<Wide<T>>), position_gradient_groups<T>, dy,
+           call, dpositions, aligned(dy, dpositions) && whole_rows<T>(call.cols));
   });
 }
 
 void add_by_row(int type, const SortedTokens& sorted, const void* dy, const TableShape& shape, void* dtable,
                 int64_t n, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     const Grid grid{blocks_for(n, group_threads / 32), group_threads, blocks_for(shape.cols, 32 * lanes<T>)};
-    launch(stream, grid, add_token_rows<T>, sorted, static_cast<const T*>(dy), shape,
-           static_cast<Wide<T>*>(dtable), n, aligned(dy, dtable) && whole_rows<T>(shape.cols));
+    launch(stream, grid, add_token_rows<T>, sorted, dy, shape, dtable, n,
+           aligned(dy, dtable) && whole_rows<T>(shape.cols));
   });
 }
 

@@ -24,8 +24,7 @@ void add_positions(int type, const void* x, const void* positions, const Positio
 void positions_backward(int type, const void* dy, const PositionCall& call, void* dpositions,
                         cudaStream_t stream);
 
-/// Tokens in order of their table row, in each row in the order of their coming. Rows are counted within the
-/// table; what has no row there is last.
+/// Tokens in order of their row within the table, then of their coming; what has no row there is last.
 struct SortedTokens {
   const std::uint32_t *row, *token;
 };

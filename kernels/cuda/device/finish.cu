@@ -1,7 +1,5 @@
 #include "cuda/device/finish.h"
 
-#include <type_traits>
-
 #include "cuda/device/activation.h"
 #include "cuda/launch.h"
 
@@ -51,12 +49,9 @@ Grid grid_of(const Finish& f) { return {blocks_for(f.count, 256), 256}; }
 }  // namespace
 
 void finish_forward(const Finish& f, cudaStream_t stream) {
-  const auto run = [&](const auto* sums, const auto* bias, auto* y) {
-    using A = std::remove_cv_t<std::remove_pointer_t<decltype(sums)>>;
-    using B = std::remove_cv_t<std::remove_pointer_t<decltype(bias)>>;
-    using T = std::remove_pointer_t<decltype(y)>;
-    launch(stream, grid_of(f), forward_elements<A, B, T>, sums, bias, f.activation, static_cast<T*>(f.before),
-           y, f.count, f.cols);
+  const auto run = [&]<class A, class B, class T>(const A* sums, const B* bias, T* y) {
+    launch(stream, grid_of(f), forward_elements<A, B, T>, sums, bias, f.activation, f.before, y, f.count,
+           f.cols);
   };
   if (f.result_type == 0)
     return run(static_cast<const double*>(f.sums), static_cast<const double*>(f.bias),
@@ -66,10 +61,7 @@ void finish_forward(const Finish& f, cudaStream_t stream) {
 }
 
 void finish_backward(const Finish& f, cudaStream_t stream) {
-  const auto run = [&](const auto* sums, const auto* before, auto* dx) {
-    using A = std::remove_cv_t<std::remove_pointer_t<decltype(sums)>>;
-    using B = std::remove_cv_t<std::remove_pointer_t<decltype(before)>>;
-    using T = std::remove_pointer_t<decltype(dx)>;
+  const auto run = [&]<class A, class B, class T>(const A* sums, const B* before, T* dx) {
     launch(stream, grid_of(f), backward_elements<A, B, T>, sums, f.activation, before, dx, f.count);
   };
   if (f.result_type == 0)

@@ -7,8 +7,7 @@
 ///   dq = scale ds k, dk = scale ds^T q, dv = (p D)^T dout
 namespace mindpipe::cuda::flash {
 
-/// Shared memory of both: a tile of queries, a tile of keys, and what stands where they meet, rows being
-/// queries (dq) or keys (dk and dv).
+/// Shared memory: a tile of queries, one of keys, and where they meet, rows of queries (dq) or keys (dk, dv).
 template <class T, int rows, int width>
 struct BackwardTiles {
   T q[rows][width + tile_pad<T>], dout[rows][width + tile_pad<T>], k[rows][width + tile_pad<T>],
@@ -106,8 +105,7 @@ MINDPIPE_DEVICE void query_block(const AttentionCall& call, int tile, int head, 
   });
 }
 
-/// dk and dv of a tile of keys: query heads of the group in order, tiles of queries in order. Keys that
-/// nobody sees get zeros.
+/// dk and dv of a tile of keys: query heads of the group, tiles of queries in order; zeros for unseen keys.
 template <class T, int rows, int width>
 MINDPIPE_DEVICE void key_block(const AttentionCall& call, int tile, int key_head, int sample, bool sixteens,
                                BackwardTiles<T, rows, width>& t) {

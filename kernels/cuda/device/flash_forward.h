@@ -1,8 +1,7 @@
 #pragma once
 #include "cuda/device/flash_tile.h"
 
-/// Attention by tiles of queries and keys. The formulas as plain loops: `Reference` in
-/// tests/kernels/attention_cases.h.
+/// Attention by tiles. The formulas as plain loops: `Reference` in tests/kernels/attention_cases.h.
 namespace mindpipe::cuda::flash {
 
 /// A block's shared memory: a tile of queries against tiles of keys.

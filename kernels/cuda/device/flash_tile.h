@@ -4,8 +4,7 @@
 #include "cuda/device/tile_sums.h"
 #include "operations/attention_views.h"
 
-/// What the attention kernels of this folder share: what a query sees, how a tile gets into shared memory,
-/// and the dropout mask of one.
+/// What attention kernels share: what a query sees, how a tile gets into shared memory, its dropout mask.
 namespace mindpipe::cuda::flash {
 
 inline constexpr float log2_of_e = 1.44269504f;
@@ -13,8 +12,7 @@ inline constexpr float log2_of_e = 1.44269504f;
 /// Rows of a tile: what fits into shared memory, and into 99 KiB of it but for f32 heads wider than 128.
 template <class T, int width>
 inline constexpr int tile_rows = sizeof(T) == 2 && width <= 128 ? 64 : 32;
-/// Heads are padded with zeros to one of three widths: visit(std::integral_constant<int, 64 | 128 | 256>). At
-/// most `widest`.
+/// Heads are padded with zeros to one of three widths: visit(std::integral_constant<int, 64 | 128 | 256>).
 inline constexpr int widest = 256;
 template <class Visit>
 void with_padded_width(std::int64_t width, const Visit& visit) {
@@ -60,8 +58,7 @@ inline bool in_sixteens(const HeadsView& view, std::int64_t width, std::size_t e
          whole(width);
 }
 
-/// The first `count` rows of a head into a tile, zeros around them: what lies beyond may be anything, even
-/// NaN.
+/// The first `count` rows of a head into a tile, zeros around them: what lies beyond may be anything.
 template <class T, int rows, int cols>
 MINDPIPE_DEVICE void load(T (&to)[rows][cols + tile_pad<T>], const T* from, std::int64_t row_stride,
                           int count, int width, bool sixteens) {

@@ -3,8 +3,7 @@
 #include "cuda/launch.h"
 
 /// Memory in groups of neighbouring elements: a thread reads and writes 16 bytes at a time where addresses
-/// allow it, and otherwise the same elements one by one. Which thread computes which element never depends on
-/// addresses.
+/// allow it, and otherwise the same elements one by one.
 namespace mindpipe::cuda {
 
 /// Elements in one access of 16 bytes.
@@ -26,21 +25,11 @@ struct Group {
 };
 /// The widest piece that `bytes` are moved in.
 template <int bytes>
-struct PieceOf {
-  using Type = uint4;
-};
-template <>
-struct PieceOf<8> {
-  using Type = uint2;
-};
-template <>
-struct PieceOf<4> {
-  using Type = unsigned;
-};
+using PieceOf = std::conditional_t<bytes == 4, unsigned, std::conditional_t<bytes == 8, uint2, uint4>>;
 
 template <int size, class T>
 __device__ inline void move(const T* from, T* to, Whole) {
-  using Piece = typename PieceOf<static_cast<int>(size * sizeof(T))>::Type;
+  using Piece = PieceOf<static_cast<int>(size * sizeof(T))>;
 #pragma unroll
   for (int p = 0; p < static_cast<int>(size * sizeof(T) / sizeof(Piece)); ++p)
     reinterpret_cast<Piece*>(to)[p] = reinterpret_cast<const Piece*>(from)[p];
@@ -56,7 +45,7 @@ __device__ inline void move(const T* from, T* to, Some some) {
 /// of 4 bytes where the compiler has joined it with the other ending.
 template <int size, class T>
 __device__ inline void write(const T* from, T* to, Whole) {
-  using Piece = typename PieceOf<static_cast<int>(size * sizeof(T))>::Type;
+  using Piece = PieceOf<static_cast<int>(size * sizeof(T))>;
 #pragma unroll
   for (int p = 0; p < static_cast<int>(size * sizeof(T) / sizeof(Piece)); ++p)
     __stwb(reinterpret_cast<Piece*>(to) + p, reinterpret_cast<const Piece*>(from)[p]);
@@ -66,8 +55,7 @@ __device__ inline void write(const T* from, T* to, Some some) {
   move<size>(from, to, some);
 }
 
-/// A group as it lies in memory: what has been asked for and is not used yet, so that a thread can have much
-/// on its way at once.
+/// A group as it lies in memory, asked for and not used yet: a thread can have much on its way at once.
 template <class T, int size>
 struct Raw {
   alignas(16) T x[size];
@@ -142,8 +130,7 @@ __device__ inline void for_group(int64_t count, bool aligned, const Body& body) 
   if (aligned && count - i >= size) body(i, Whole{});
   else body(i, Some{static_cast<int>(count - i < size ? count - i : size)});
 }
-/// In a grid of row groups: calls body(row, first column, Whole or Some). `aligned` also says that rows are
-/// whole groups.
+/// In a grid of row groups: calls body(row, first column, Whole or Some). `aligned`: also of whole groups.
 template <int size, class Body>
 __device__ inline void for_row_group(int64_t rows, int64_t cols, bool aligned, const Body& body) {
   const int64_t index = thread_index(), in_row = (cols + size - 1) / size;
@@ -175,8 +162,7 @@ __device__ inline void for_groups_of_block(const T* from, int64_t count, bool al
   }
 }
 
-/// Whether rows of this many columns are whole groups, so that wide accesses may begin at each of them if
-/// they may at the first.
+/// Whether rows are whole groups, so that wide accesses may begin at each of them if at the first.
 template <class T>
 bool whole_rows(int64_t cols) {
   return cols % lanes<T> == 0;

@@ -3,8 +3,7 @@
 #include "cuda/device/residual.h"
 #include "cuda/device/row_team.h"
 
-/// Norms by teams of threads, a row each. The formulas as plain loops: `norm` and `norm_backward` in
-/// tests/kernels/reference.h.
+/// Norms by teams of threads, a row each. As plain loops: `norm` and others in tests/kernels/reference.h.
 namespace mindpipe::cuda {
 namespace {
 
@@ -212,8 +211,7 @@ void start(const Rows& rows, const NormCall& call, bool wide, cudaStream_t strea
 }  // namespace
 
 void norm(int type, const void* x, const NormCall& call, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     start<T>(StoredRows<T>{static_cast<const T*>(x), call.cols}, call,
              aligned(x, call.gain, call.offset, call.y), stream);
   });
@@ -221,8 +219,7 @@ void norm(int type, const void* x, const NormCall& call, cudaStream_t stream) {
 
 void residual_norm(int type, const void* x, const void* branch, const void* bias, const MaskRows& mask,
                    void* sum, const NormCall& call, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     const Residual<T> residual{static_cast<const T*>(x), static_cast<const T*>(branch),
                                static_cast<const T*>(bias), mask, static_cast<T*>(sum)};
     start<T>(SummedRows<T>{residual}, call, aligned(x, branch, bias, sum, call.gain, call.offset, call.y),
@@ -233,8 +230,7 @@ void residual_norm(int type, const void* x, const void* branch, const void* bias
 void norm_backward_input(int type, bool rms, const void* dy, const void* x, const void* gain,
                          const void* statistics, const void* residual, void* dx, int64_t rows, int64_t cols,
                          cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     const NormGradient<T> norm{rms,
                                static_cast<const T*>(dy),
                                static_cast<const T*>(x),

@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 /// Numbers in device code. Everything in cuda/device is plain C++ but for the words of the CUDA runtime, and
 /// each element is computed by the same instructions wherever it lies: products are fused only where
@@ -16,15 +17,7 @@ struct bf16 {
 
 /// What a number is computed in: itself, and f32 for bf16.
 template <class T>
-struct ComputedIn {
-  using Type = T;
-};
-template <>
-struct ComputedIn<bf16> {
-  using Type = float;
-};
-template <class T>
-using Wide = typename ComputedIn<T>::Type;
+using Wide = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
 
 __device__ inline double widen(double x) { return x; }
 __device__ inline float widen(float x) { return x; }

@@ -8,8 +8,7 @@ namespace {
 
 using flash::Bf16;
 
-/// Zeros from row `first_of(sample)` on, a block for each row of heads. `when_empty`: only of samples without
-/// a key, and then from row 0.
+/// Zeros from the sample's length on, a block for each row; `when_empty`: all of samples without a key.
 __global__ void clear_rows(AttentionCall call, HeadsView view, std::int64_t heads, bool when_empty) {
   const int row = static_cast<int>(blockIdx.x), sample = static_cast<int>(blockIdx.y),
             length = flash::length_of(call, sample);

@@ -10,8 +10,7 @@ template <class T>
 inline constexpr int pair_lanes = static_cast<int>(8 / sizeof(T));  ///< pairs of a thread
 constexpr int heads_at_once = 4;
 
-/// (a, b) -> (a cos - b sin, b cos + a sin). A thread works out the angles of a few pairs of one row, in f64,
-/// and turns them in every head.
+/// (a, b) -> (a cos - b sin, b cos + a sin): a thread turns a few pairs of one row in every head.
 template <class T>
 __global__ void rotary_pairs(RotaryCall call, const __grid_constant__ Frequencies frequencies, bool wide) {
   using A = Wide<T>;
@@ -60,8 +59,7 @@ __global__ void rotary_pairs(RotaryCall call, const __grid_constant__ Frequencie
 }  // namespace
 
 void rotary(int type, const RotaryCall& call, const Frequencies& frequencies, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     constexpr int size = pair_lanes<T>;
     const int64_t half = call.width / 2;
     launch(stream, grid_of_row_groups(call.n, half, size), rotary_pairs<T>, call, frequencies,

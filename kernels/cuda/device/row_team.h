@@ -1,9 +1,8 @@
 #pragma once
 #include "cuda/device/group.h"
 
-/// Threads that work on one row together. How many is a function of the row's length alone, and so is which
-/// element each of them takes and in which order their sums are added: a row has the same bits beside any
-/// others.
+/// Threads that work on one row together. The row's length alone decides how many, which element each takes
+/// and in which order their sums are added: a row has the same bits beside any others.
 namespace mindpipe::cuda {
 
 inline constexpr int held_groups = 4;     ///< groups of a row that a thread keeps in registers
@@ -40,8 +39,7 @@ struct Team {
             threadIdx.x / static_cast<unsigned>(threads_of_a_row)),
         there(row < rows) {}
 
-  /// Calls body(v, first column, Whole or Some) for this thread's groups of the row; where the row is held, v
-  /// counts to held_groups.
+  /// Calls body(v, first column, Whole or Some) for this thread's groups; v counts those that are held.
   template <bool in_registers, int size, class Body>
   __device__ void walk(int64_t cols, const Body& body) const {
     if (!there) return;

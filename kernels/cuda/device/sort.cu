@@ -16,8 +16,7 @@ struct Counters {
   std::uint32_t of[digits];
 };
 
-/// How many lanes before this one have the same digit, and how many have it in all. Lanes without a token ask
-/// for a digit that none has.
+/// How many lanes before this one have the same digit, and how many in all; without a token: digit -1.
 struct Peers {
   int before, all;
 };
@@ -26,8 +25,7 @@ __device__ inline Peers peers_of(int digit) {
   return {__popc(same & ((1u << (threadIdx.x % 32)) - 1)), __popc(same)};
 }
 
-/// Calls body(index, digit) for the tokens of this warp's chunk, 32 side by side; digit -1 where there is
-/// none.
+/// Calls body(index, digit) for the tokens of this warp's chunk, 32 side by side; digit -1 for none.
 template <class Body>
 __device__ inline void for_tokens(const std::uint32_t* rows, int64_t n, int shift, const Body& body) {
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * sort_chunk;
@@ -127,11 +125,9 @@ SortedTokens sort_tokens(const std::int32_t* tokens, int64_t n, const TableShape
   launch(stream, grid_of_groups(n, 1), find_rows, tokens, shape, rows, order, n);
   const int64_t chunks = blocks_for(n, sort_chunk);
   for (int shift = 0; shift < 32 && shape.rows >> shift != 0; shift += 8) {
-    launch(stream, Grid{chunks, 32}, count_digits, static_cast<const std::uint32_t*>(rows), n, shift, counts);
+    launch(stream, Grid{chunks, 32}, count_digits, rows, n, shift, counts);
     launch(stream, Grid{1, scan_threads}, sum_up, counts, digits * chunks);
-    launch(stream, Grid{chunks, 32}, move_tokens, static_cast<const std::uint32_t*>(rows),
-           static_cast<const std::uint32_t*>(order), n, shift, static_cast<const std::uint32_t*>(counts),
-           other_rows, other_order);
+    launch(stream, Grid{chunks, 32}, move_tokens, rows, order, n, shift, counts, other_rows, other_order);
     std::uint32_t* kept = rows;
     rows = other_rows;
     other_rows = kept;

@@ -1,12 +1,10 @@
 #pragma once
 #include "cuda/device/block.h"
 
-/// Products of tiles in shared memory, summed in registers: bf16 by the tensor cores (mma.sync), f32 by
-/// multiply-adds.
+/// Products of tiles in shared memory, summed in registers: bf16 by tensor cores, f32 by multiply-adds.
 namespace mindpipe::cuda::flash {
 
-/// A row of a tile begins 16 bytes behind the end of the one before: rows of one column then lie in different
-/// banks.
+/// Between rows of a tile lie 16 bytes, so that elements of one column are in different banks.
 template <class T>
 inline constexpr int tile_pad = 16 / static_cast<int>(sizeof(T));
 template <class T, int rows, int cols>
@@ -183,8 +181,7 @@ struct WarpSums {
 };
 #endif
 
-/// How the warps of a block share a tile of `rows` x cols: sixteen rows each, and an equal part of the
-/// columns.
+/// How the warps of a block share a tile of `rows` x cols: sixteen rows and an equal part of the columns.
 template <int rows>
 struct WarpGrid {
   static_assert(rows % 16 == 0 && block_warps % (rows / 16) == 0);
@@ -221,18 +218,10 @@ struct BlockSums {
       of[i].template add_cols<depth>(a[WarpGrid<rows>::first_row(warp_of(i))], depth + tile_pad<T>,
                                      b[0] + WarpGrid<rows>::first_col(warp_of(i), cols), cols + tile_pad<T>);
   }
-  /// visit(row, col, value) of every element that this thread holds; in the same order for sums of the same
-  /// extents
+  /// visit(row, col, value) of every element that this thread holds
   template <class Visit>
   MINDPIPE_DEVICE void each(const Visit& visit) {
-    MINDPIPE_UNROLL
-    for (int i = 0; i < warps_of_thread; ++i) {
-      const int row = WarpGrid<rows>::first_row(warp_of(i)),
-                col = WarpGrid<rows>::first_col(warp_of(i), cols);
-      MINDPIPE_UNROLL
-      for (int e = 0; e < Warp::count; ++e)
-        visit(row + Warp::row_of(e), col + Warp::col_of(e), of[i].value[e]);
-    }
+    each(*this, [&](int row, int col, float& value, float&) { visit(row, col, value); });
   }
   /// visit(row, col, value, other) beside sums of the same extents
   template <class Visit>

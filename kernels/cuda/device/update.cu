@@ -45,8 +45,7 @@ __global__ void __launch_bounds__(group_threads)
   if (threadIdx.x == 0 && here != 0) atomicAdd(found, static_cast<unsigned long long>(here));
 }
 
-/// totals[s] = x[begin] + ... + x[end - 1], a block for each span: all threads fetch, one adds, so that the
-/// order is that of the elements.
+/// totals[s] = x[begin] + ... + x[end - 1], a block for each span: all threads fetch, one adds in order.
 template <class T>
 __global__ void __launch_bounds__(group_threads)
     sum_spans_in_order(const T* x, const std::int32_t* spans, double* totals) {
@@ -145,29 +144,26 @@ constexpr int64_t most_counting_blocks = 2048;  ///< enough to fill a GPU; each 
 }  // namespace
 
 void sum_squares(int type, const void* x, int64_t count, int64_t chunk, double* sums, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
-    launch(stream, Grid{blocks_for(count, chunk), group_threads}, sum_squares_chunks<T>,
-           static_cast<const T*>(x), count, chunk, sums, aligned(x));
+  with_number(type, [&]<class T>(T) {
+    launch(stream, Grid{blocks_for(count, chunk), group_threads}, sum_squares_chunks<T>, x, count, chunk,
+           sums, aligned(x));
   });
 }
 
 void count_not_finite(int type, const void* x, int64_t count, unsigned long long* found,
                       cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     Grid grid = grid_of_groups(count, lanes<T>);
     grid.x = grid.x < most_counting_blocks ? grid.x : most_counting_blocks;
-    launch(stream, grid, count_groups<T>, static_cast<const T*>(x), count, found, aligned(x));
+    launch(stream, grid, count_groups<T>, x, count, found, aligned(x));
   });
 }
 
 void sum_spans(int type, const void* x, const std::int32_t* spans, double* totals, int64_t count,
                cudaStream_t stream) {
   const Grid grid{count, group_threads};
-  if (type == 0)
-    launch(stream, grid, sum_spans_in_order<double>, static_cast<const double*>(x), spans, totals);
-  else launch(stream, grid, sum_spans_in_order<float>, static_cast<const float*>(x), spans, totals);
+  if (type == 0) launch(stream, grid, sum_spans_in_order<double>, x, spans, totals);
+  else launch(stream, grid, sum_spans_in_order<float>, x, spans, totals);
 }
 
 void clip_and_scale(const StepRule& rule, const double* sums, double* decision, cudaStream_t stream) {
@@ -176,8 +172,7 @@ void clip_and_scale(const StepRule& rule, const double* sums, double* decision, 
 
 void adamw(int type, const AdamWStep& step, const double* decision, const void* gradient, void* master,
            void* m, void* v, void* value, int64_t count, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     using A = Wide<T>;
     const AdamWIn<A> in{static_cast<A>(step.keep),
                         static_cast<A>(step.beta1),
@@ -186,22 +181,19 @@ void adamw(int type, const AdamWStep& step, const double* decision, const void* 
                         static_cast<A>(step.one_less_beta2),
                         static_cast<A>(step.epsilon),
                         step.rate};
-    launch(stream, grid_of_groups(count, lanes<A>), adamw_groups<T>, in, decision,
-           static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(m), static_cast<A*>(v),
-           static_cast<T*>(value), count, aligned(gradient, master, m, v, value));
+    launch(stream, grid_of_groups(count, lanes<A>), adamw_groups<T>, in, decision, gradient, master, m, v,
+           value, count, aligned(gradient, master, m, v, value));
   });
 }
 
 void sgd(int type, const SgdStep& step, const double* decision, const void* gradient, void* master,
          void* velocity, void* value, int64_t count, cudaStream_t stream) {
-  with_number(type, [&](auto number) {
-    using T = decltype(number);
+  with_number(type, [&]<class T>(T) {
     using A = Wide<T>;
     const SgdIn<A> in{static_cast<A>(step.rate), static_cast<A>(step.momentum), static_cast<A>(step.decay),
                       step.nesterov ? A(1) : A(0), step.nesterov ? static_cast<A>(step.momentum) : A(1)};
-    launch(stream, grid_of_groups(count, lanes<A>), sgd_groups<T>, in, decision,
-           static_cast<const A*>(gradient), static_cast<A*>(master), static_cast<A*>(velocity),
-           static_cast<T*>(value), count, aligned(gradient, master, velocity, value));
+    launch(stream, grid_of_groups(count, lanes<A>), sgd_groups<T>, in, decision, gradient, master, velocity,
+           value, count, aligned(gradient, master, velocity, value));
   });
 }
 
