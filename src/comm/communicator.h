@@ -17,8 +17,7 @@ class Group;
 class Exchange;
 struct Route;
 
-/// One exchange between the ranks that share a product: its operation, its times (zero on paper), and how
-/// many bytes this rank sent.
+/// One exchange between the ranks that share a product: its times are zero on paper, its bytes those sent.
 struct TensorSum {
   const char* operation = "";
   std::int64_t start = 0, end = 0;  ///< nanoseconds

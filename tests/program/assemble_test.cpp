@@ -75,7 +75,8 @@ std::map<std::string, std::int64_t> sent_by(const std::vector<Action>& list) {
   std::map<std::string, std::int64_t> sent;
   for (const Action& action : list)
     if (action.kind == ActionKind::send || is_collective(action))
-      sent[action.kind == ActionKind::send ? name_of(action.payload) : name_of(action.kind)] += action.bytes;
+      sent[std::string(action.kind == ActionKind::send ? name_of(action.payload) : name_of(action.kind))] +=
+          action.bytes;
   return sent;
 }
 
