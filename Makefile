@@ -74,7 +74,7 @@ demo: configure  ## train a small model for a minute and let it write
 	$(TRAIN) generate --config runs/demo/config.yaml generate.prompt="Alice was "
 
 bench: configure ## measure products, a step of GPT-2 124M and layouts against PyTorch and MPI, half an hour (BENCH="--parts training")
-	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train products_bench sums_bench runtime_bench
+	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train products_bench sums_bench runtime_bench checkpoints_bench
 	python3 scripts/bench/bench.py $(BENCH)
 
 bench-peers:     ## install the newest PyTorch for the comparison, into .venv-peers

@@ -115,8 +115,8 @@ void CheckpointFile::read(std::int64_t offset, void* to, std::int64_t count) con
   }
 }
 
-std::int64_t CheckpointFile::first_bad_block(const Manifest& manifest, std::int64_t first, std::int64_t step,
-                                             const std::function<void()>& passed) const {
+std::int64_t CheckpointFile::first_bad_block(const Manifest& manifest, std::int64_t first,
+                                             std::int64_t step) const {
   std::vector<std::byte> buffer(std::size_t{1} << 20);
   for (auto block = first; block < static_cast<std::int64_t>(manifest.crcs.size()); block += step) {
     std::int64_t at = block * Manifest::block;
@@ -128,7 +128,6 @@ std::int64_t CheckpointFile::first_bad_block(const Manifest& manifest, std::int6
       crc = crc32c(buffer.data(), static_cast<std::size_t>(count), crc);
     }
     if (crc != manifest.crcs[block]) return block;
-    if (passed) passed();
   }
   return -1;
 }

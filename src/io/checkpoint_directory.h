@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,10 +37,8 @@ class CheckpointFile {
   const std::string& path() const { return path_; }
   /// Reads bytes of the file, all of them.
   void read(std::int64_t offset, void* to, std::int64_t count) const;
-  /// The first of the blocks first, first + step, ... whose CRC does not hold; -1: all hold. `passed` hears
-  /// of each block.
-  std::int64_t first_bad_block(const Manifest& manifest, std::int64_t first, std::int64_t step,
-                               const std::function<void()>& passed = {}) const;
+  /// The first of the blocks first, first + step, ... whose CRC does not hold; -1: all hold.
+  std::int64_t first_bad_block(const Manifest& manifest, std::int64_t first, std::int64_t step) const;
 
  private:
   std::string path_;
