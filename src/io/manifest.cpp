@@ -17,7 +17,8 @@
 namespace mindpipe {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Written = nlohmann::ordered_json;
+using Json = nlohmann::json;  // an ordered object copies its members as it grows, however deep they are
 
 constexpr std::int64_t version = 1, largest_manifest = std::int64_t{256} << 20;
 constexpr std::string_view before_crc = ",\n\"crc32c\": \"", after_crc = "\"\n}\n";
@@ -28,7 +29,7 @@ template <class... Parts>
   fail(Exit::checkpoint_corrupt, "{}: {}", path, fmt::format(what, std::forward<Parts>(parts)...));
 }
 
-Json json_of(const CheckpointTensor& tensor) {
+Written json_of(const CheckpointTensor& tensor) {
   return {{"path", tensor.path},
           {"shape", tensor.shape},
           {"dtype", "f32"},
@@ -36,8 +37,8 @@ Json json_of(const CheckpointTensor& tensor) {
           {"bytes", tensor.bytes}};
 }
 
-Json json_of(const Manifest& m) {
-  Json crcs = Json::array(), tensors = Json::array(), units = Json::array();
+Written json_of(const Manifest& m) {
+  Written crcs = Written::array(), tensors = Written::array(), units = Written::array();
   for (const std::uint32_t crc : m.crcs) crcs.push_back(fmt::format("{:08x}", crc));
   for (const CheckpointTensor& tensor : m.tensors) tensors.push_back(json_of(tensor));
   for (const CheckpointUnit& unit : m.units)
@@ -50,7 +51,7 @@ Json json_of(const Manifest& m) {
           {"samples", p.samples},
           {"planned_samples", p.planned_samples},
           {"tokens", p.tokens},
-          {"best_loss", p.best_loss ? Json(*p.best_loss) : Json(nullptr)},
+          {"best_loss", p.best_loss ? Written(*p.best_loss) : Written(nullptr)},
           {"best_step", p.best_step},
           {"restarts", m.restarts},
           {"created_by", m.created_by},
@@ -66,16 +67,43 @@ Json json_of(const Manifest& m) {
           {"units", units}};
 }
 
+/// No fraction, which the library would round.
+std::int64_t integer_of(const Json& json) {
+  if (!json.is_number_integer())
+    throw std::out_of_range(fmt::format("{} where a whole number was", json.type_name()));
+  return json.get<std::int64_t>();
+}
+
 std::int64_t count_at(const Json& json, const char* key) {
-  const auto value = json.at(key).get<std::int64_t>();
+  const std::int64_t value = integer_of(json.at(key));
   if (value < 0) throw std::out_of_range(fmt::format("{} is {}", key, value));
   return value;
 }
 
+/// What stands there is an array: the library walks over anything else, too.
+const Json& array_at(const Json& json, const char* key) {
+  const Json& array = json.at(key);
+  if (!array.is_array()) throw std::out_of_range(fmt::format("{} is no list", key));
+  return array;
+}
+
+std::vector<std::int64_t> integers_of(const Json& array) {
+  std::vector<std::int64_t> integers;
+  for (const Json& json : array) integers.push_back(integer_of(json));
+  return integers;
+}
+
+std::map<std::string, std::int64_t> degrees_of(const Json& grid) {
+  if (!grid.is_object()) throw std::out_of_range("a grid that names no degrees");
+  std::map<std::string, std::int64_t> degrees;
+  for (const auto& [axis, degree] : grid.items()) degrees[axis] = integer_of(degree);
+  return degrees;
+}
+
 CheckpointTensor tensor_of(const Json& json) {
   if (json.at("dtype") != "f32") throw std::out_of_range("a dtype that is not f32");
-  return {json.at("path").get<std::string>(), json.at("shape").get<std::vector<std::int64_t>>(),
-          count_at(json, "offset"), count_at(json, "bytes")};
+  return {json.at("path").get<std::string>(), integers_of(array_at(json, "shape")), count_at(json, "offset"),
+          count_at(json, "bytes")};
 }
 
 Manifest manifest_of(const Json& json) {
@@ -89,20 +117,20 @@ Manifest manifest_of(const Json& json) {
   m.restarts = count_at(json, "restarts");
   m.created_by = json.at("created_by").get<std::string>();
   m.arithmetic = json.at("arithmetic").get<std::string>();
-  m.grid = json.at("grid").get<std::map<std::string, std::int64_t>>();
+  m.grid = degrees_of(json.at("grid"));
   m.settings = json.at("settings").get<std::map<std::string, std::string>>();
   const Json& file = json.at("file");
   m.file_bytes = count_at(file, "bytes");
   if (file.at("name") != Manifest::file_name || count_at(file, "block") != Manifest::block)
     throw std::out_of_range("a file of another name or of other blocks");
-  for (const Json& crc : file.at("crc32c")) {
+  for (const Json& crc : array_at(file, "crc32c")) {
     const std::string& digits = crc.get_ref<const std::string&>();
     if (digits.size() != 8 || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
       throw std::out_of_range("a CRC that is no number of eight hexadecimal digits");
     m.crcs.push_back(static_cast<std::uint32_t>(std::stoul(digits, nullptr, 16)));
   }
-  for (const Json& tensor : json.at("tensors")) m.tensors.push_back(tensor_of(tensor));
-  for (const Json& unit : json.at("units"))
+  for (const Json& tensor : array_at(json, "tensors")) m.tensors.push_back(tensor_of(tensor));
+  for (const Json& unit : array_at(json, "units"))
     m.units.push_back(
         {unit.at("name").get<std::string>(), count_at(unit, "version"), count_at(unit, "uses")});
   return m;
@@ -155,7 +183,9 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
   Manifest manifest;
   try {
     if (json.at("format") != "mindpipe checkpoint") refuse(path, "it is no manifest of a checkpoint");
-    if (const std::int64_t written = json.at("version").get<std::int64_t>(); written > version)
+    const std::int64_t written = integer_of(json.at("version"));
+    if (written < 1) throw std::out_of_range(fmt::format("version is {}", written));
+    if (written > version)
       refuse(path, "it is of format version {} (this program reads up to {}; take a newer one)", written,
              version);
     manifest = manifest_of(json);

@@ -45,7 +45,8 @@ std::vector<Elements> stretches_of(const WholeTensor& tensor) {
   return cut;
 }
 
-/// The ranks that may write a stretch: those that have its first element.
+/// The ranks that may write a stretch: those that have its first element, and where columns are split, so
+/// that all have as much of it, every tensor rank.
 class Candidates {
  public:
   Candidates(const Unit& unit, const SavedTensor& saved, const StageRanks& ranks, const Elements& stored) {
@@ -90,21 +91,22 @@ std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model)
 std::vector<Stretch> shared_out(const Model& model, const std::vector<SavedTensor>& tensors,
                                 const StageRanks& ranks, const std::vector<char>& is_here) {
   std::vector<Stretch> all;
+  for (int i = 0; i < static_cast<int>(tensors.size()); ++i)
+    if (is_here[piece_of(tensors[i]).unit] != 0)
+      for (const Elements& stored : stretches_of(tensors[i].tensor)) all.push_back({i, stored, -1});
   std::vector<std::int64_t> written(ranks.size(), 0);
-  for (int i = 0; i < static_cast<int>(tensors.size()); ++i) {
-    const int index = piece_of(tensors[i]).unit;
-    if (is_here[index] == 0) continue;
-    const Unit& unit = *model.units()[index];
-    for (const Elements& stored : stretches_of(tensors[i].tensor)) {
-      const Candidates candidates(unit, tensors[i], ranks, stored);
-      int writer = -1;
+  // What only one data rank may write comes first: what any may write makes their shares equal again.
+  for (const bool parts : {true, false})
+    for (Stretch& stretch : all) {
+      const SavedTensor& saved = tensors[stretch.tensor];
+      if (in_parts(saved, ranks) != parts) continue;
+      const Candidates candidates(*model.units()[piece_of(saved).unit], saved, ranks, stretch.stored);
       for (int number = 0; number < ranks.size(); ++number)
-        if (candidates.includes(ranks, number) && (writer < 0 || written[number] < written[writer]))
-          writer = number;
-      all.push_back({i, stored, writer});
-      written[writer] += all.back().bytes();
+        if (candidates.includes(ranks, number) &&
+            (stretch.writer < 0 || written[number] < written[stretch.writer]))
+          stretch.writer = number;
+      written[stretch.writer] += stretch.bytes();
     }
-  }
   return all;
 }
 

@@ -298,7 +298,10 @@ void expect_kinds(const std::string& key, Member member) {
 }
 
 TEST(Config, EveryKindIsReadAndWrittenByItsName) {
-  expect_kinds<Resume>("run.resume", [](const Config& c) { return c.run.resume; });
+  expect_kinds<Background>("checkpoint.background", [](const Config& c) { return c.checkpoint.background; });
+  expect_kinds<CheckpointWriterKind>("checkpoint.writer",
+                                     [](const Config& c) { return c.checkpoint.writer; });
+  expect_kinds<SaveFailure>("checkpoint.on_error", [](const Config& c) { return c.checkpoint.on_error; });
   expect_kinds<ModelKind>("model.kind", [](const Config& c) { return c.model.kind; });
   expect_kinds<Positions>("model.positions", [](const Config& c) { return c.model.positions; });
   expect_kinds<ModelNorm>("model.norm", [](const Config& c) { return c.model.norm; });

@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "config/settings.h"
+
+// What becomes of each setting when a run goes on from a checkpoint: a table of its own, so that a new
+// setting is thought about twice.
+namespace mindpipe {
+namespace {
+
+/// Who computes what, where, and what is left beside it: free.
+const std::set<std::string> layout{
+    "run.dir",
+    "run.resume",
+    "run.max_walltime",
+    "grid.supernet",
+    "grid.pipeline",
+    "grid.data",
+    "grid.tensor",
+    "schedule.kind",
+    "schedule.chunks",
+    "schedule.cuts",
+    "train.recompute",
+    "train.sequence_parallel",
+    "train.zero",
+    "memory.device_limit",
+    "checkpoint.every",
+    "checkpoint.every_time",
+    "checkpoint.keep",
+    "checkpoint.keep_every",
+    "checkpoint.background",
+    "checkpoint.writer",
+    "checkpoint.on_error",
+    "device.kind",
+    "device.threads",
+    "device.instructions",
+    "device.description",
+    "device.links.ranks_per_node",
+    "device.links.latency",
+    "device.links.rate",
+    "device.links.latency_between_nodes",
+    "device.links.rate_between_nodes",
+    "device.transport",
+    "device.kernels",
+    "watchdog.start",
+    "watchdog.step",
+    "trace.steps",
+    "generate.prompt",
+    "generate.tokens",
+    "generate.temperature",
+    "generate.top_k",
+    "generate.top_p",
+};
+
+/// How the run goes on from there: the new value is taken.
+const std::set<std::string> course{
+    "data.validation",
+    "train.steps",
+    "train.clip",
+    "train.evaluate_every",
+    "train.evaluate_batches",
+    "optimizer.rate.kind",
+    "optimizer.rate.peak",
+    "optimizer.rate.floor",
+    "optimizer.rate.warmup",
+    "optimizer.rate.decay",
+    "optimizer.weight_decay",
+};
+
+/// What every number depends on, those of the steps before, too: it stays.
+const std::set<std::string> arithmetic{
+    "seed",
+    "model.kind",
+    "model.layers",
+    "model.width",
+    "model.heads",
+    "model.key_value_heads",
+    "model.mlp_width",
+    "model.context",
+    "model.vocabulary",
+    "model.positions",
+    "model.rotary_base",
+    "model.norm",
+    "model.norm_epsilon",
+    "model.mlp",
+    "model.bias",
+    "model.tied",
+    "model.dropout",
+    "model.attention_dropout",
+    "model.initial_deviation",
+    "data.train",
+    "data.sequence",
+    "reproducible.tensor",
+    "reproducible.data",
+    "train.batch",
+    "train.micro_batch",
+    "train.precision",
+    "train.label_smoothing",
+    "optimizer.kind",
+    "optimizer.beta1",
+    "optimizer.beta2",
+    "optimizer.epsilon",
+    "optimizer.momentum",
+    "optimizer.nesterov",
+};
+
+TEST(Roles, EverySettingHasTheOneThatIsWrittenHere) {
+  std::map<std::string, Setting::Role> roles;
+  for (const std::string& key : layout) roles[key] = Setting::Role::layout;
+  for (const std::string& key : course) roles[key] = Setting::Role::course;
+  for (const std::string& key : arithmetic) roles[key] = Setting::Role::arithmetic;
+  EXPECT_EQ(roles.size(), layout.size() + course.size() + arithmetic.size()) << "a setting has two roles";
+
+  Config config;
+  for (const Setting& setting : settings_of(config)) {
+    const auto known = roles.find(setting.key());
+    ASSERT_NE(known, roles.end()) << setting.key()
+                                  << " is new: say here what becomes of it when a run goes on";
+    EXPECT_EQ(setting.role(), known->second) << setting.key();
+    roles.erase(known);
+  }
+  for (const auto& [key, role] : roles) ADD_FAILURE() << key << " is no setting (any more)";
+}
+
+}  // namespace
+}  // namespace mindpipe

@@ -1,0 +1,244 @@
+#include "state/file_shares.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "optim/unit_optimizer.h"
+#include "state/stages_on_paper.h"
+
+namespace mindpipe {
+namespace {
+
+/// What a rank has of a tensor: the first element of each stretch of it, as it is stored, and the run.
+using Held = std::map<std::int64_t, ElementRun>;
+
+/// The runs that a rank has of a saved tensor by its own layout, neighbours joined.
+Held held_of(const Unit& own, const SavedTensor& saved, const StageRanks& ranks, int data_rank) {
+  const bool in_parts = ranks.sharded && saved.slot != "value";
+  const Elements part =
+      in_parts ? Elements{part_cut(own, ranks.data, data_rank), part_cut(own, ranks.data, data_rank + 1)}
+               : Elements{0, own.flat_count()};
+  Held held;
+  for (const ElementRun& run : runs_of(own, saved.tensor.pieces.front(), part)) {
+    const std::int64_t at = stored_at(saved.tensor, run.row, run.column);
+    if (!held.empty()) {
+      auto& [before, last] = *held.rbegin();
+      if (before + last.count == at && last.flat + last.count == run.flat) {
+        last.count += run.count;
+        continue;
+      }
+    }
+    held[at] = run;
+  }
+  return held;
+}
+
+bool has(const Held& held, std::int64_t at, const ElementRun& run) {
+  auto next = held.upper_bound(at);
+  if (next == held.begin()) return false;
+  const auto& [first, all] = *--next;
+  return at + run.count <= first + all.count && run.flat - all.flat == at - first;
+}
+
+/// A stage on paper whose shares are looked at.
+struct Shares {
+  const std::vector<std::unique_ptr<PaperModel>>& models;  ///< as each tensor rank has it
+  StageRanks ranks;
+  std::vector<SavedTensor> tensors;
+  std::vector<Stretch> stretches;
+  std::string what;
+
+  Shares(const Config& config, const std::vector<std::unique_ptr<PaperModel>>& as_ranks_have_it,
+         const StageRanks& stage, const std::vector<char>& is_here)
+      : models(as_ranks_have_it), ranks(stage), tensors(saved_tensors(config, models[0]->model())) {
+    what = fmt::format("tensor {} data {}{}", ranks.tensor, ranks.data, ranks.sharded ? " in parts" : "");
+    stretches = shared_out(models[0]->model(), tensors, ranks, is_here);
+    for (const auto& other : models) {
+      const std::vector<Stretch> theirs = shared_out(other->model(), tensors, ranks, is_here);
+      EXPECT_TRUE(std::equal(theirs.begin(), theirs.end(), stretches.begin(), stretches.end(),
+                             [](const Stretch& a, const Stretch& b) {
+                               return a.tensor == b.tensor && a.stored.first == b.stored.first &&
+                                      a.stored.end == b.stored.end && a.writer == b.writer;
+                             }))
+          << what << ": ranks share out in other ways";
+    }
+  }
+  const Unit& unit(const SavedTensor& saved, int tensor_rank) const {
+    return *models[tensor_rank]->model().units()[saved.tensor.pieces.front().unit];
+  }
+  bool split_by_columns(const SavedTensor& saved) const {
+    return unit(saved, 0).params()[saved.tensor.pieces.front().param].split == Split::in;
+  }
+
+  /// Each tensor of units that are here is tiled by its stretches, in order; others have none.
+  void expect_tiles(const std::vector<char>& is_here) const {
+    std::vector<std::int64_t> end(tensors.size(), 0);
+    for (const Stretch& stretch : stretches) {
+      ASSERT_EQ(stretch.stored.first, end[stretch.tensor]) << what << " " << tensors[stretch.tensor].path;
+      ASSERT_LT(stretch.stored.first, stretch.stored.end);
+      end[stretch.tensor] = stretch.stored.end;
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      ASSERT_EQ(end[i], is_here[tensors[i].tensor.pieces.front().unit] != 0 ? tensors[i].tensor.count() : 0)
+          << what << " " << tensors[i].path;
+  }
+  /// None too long, none but the last of a tensor too short, whole rows or a part of one.
+  void expect_good_sizes() const {
+    for (const Stretch& stretch : stretches) {
+      const WholeTensor& tensor = tensors[stretch.tensor].tensor;
+      const std::int64_t row = tensor.columns == 0 ? tensor.rows : tensor.columns;
+      EXPECT_LE(stretch.bytes(), longest_stretch) << what << " " << tensor.name;
+      if (stretch.stored.end < tensor.count()) {
+        EXPECT_GE(stretch.bytes() * 4, longest_stretch) << what << " " << tensor.name;
+      }
+      const bool rows = stretch.stored.first % row == 0 && stretch.stored.end % row == 0,
+                 in_one = stretch.stored.first / row == (stretch.stored.end - 1) / row;
+      EXPECT_TRUE(rows || in_one) << what << " " << tensor.name;
+    }
+  }
+  /// Every element of a stretch has one giver, which has it where it says.
+  void expect_givers() const {
+    std::map<std::pair<int, int>, Held> known;
+    for (const Stretch& stretch : stretches) {
+      const SavedTensor& saved = tensors[stretch.tensor];
+      std::vector<Elements> given;
+      for (int from = 0; from < ranks.size(); ++from) {
+        const auto [held, fresh] = known.try_emplace({stretch.tensor, from});
+        const int tensor_rank = ranks.tensor_rank(from), data_rank = ranks.data_rank(from);
+        if (fresh) held->second = held_of(unit(saved, tensor_rank), saved, ranks, data_rank);
+        const Model& model = models[ranks.tensor_rank(stretch.writer)]->model();
+        for (const ElementRun& run : given_by(model, tensors, ranks, stretch, from)) {
+          const std::int64_t at = stored_at(saved.tensor, run.row, run.column);
+          ASSERT_TRUE(has(held->second, at, run))
+              << what << " " << saved.path << ": rank " << from << " has no elements " << at << " to "
+              << at + run.count << " at " << run.flat;
+          given.push_back({at, at + run.count});
+        }
+      }
+      std::sort(given.begin(), given.end(), [](auto& a, auto& b) { return a.first < b.first; });
+      std::int64_t end = stretch.stored.first;
+      for (const Elements& elements : given) {
+        ASSERT_EQ(elements.first, end) << what << " " << saved.path << ": an element has none or two givers";
+        end = elements.end;
+      }
+      ASSERT_EQ(end, stretch.stored.end) << what << " " << saved.path;
+    }
+  }
+  /// The writer has the first element, or where columns are split, whatever data rank has it.
+  void expect_writers_have_the_first_element() const {
+    for (const Stretch& stretch : stretches) {
+      const SavedTensor& saved = tensors[stretch.tensor];
+      const auto has_first = [&](int tensor_rank) {
+        const Held held = held_of(unit(saved, tensor_rank), saved, ranks, ranks.data_rank(stretch.writer));
+        const auto next = held.upper_bound(stretch.stored.first);
+        return next != held.begin() &&
+               std::prev(next)->first + std::prev(next)->second.count > stretch.stored.first;
+      };
+      bool found = has_first(ranks.tensor_rank(stretch.writer));
+      for (int t = 0; t < ranks.tensor && split_by_columns(saved); ++t) found = found || has_first(t);
+      ASSERT_TRUE(found) << what << " " << saved.path << " from " << stretch.stored.first;
+    }
+  }
+  /// Bytes that a rank writes; `free`: only those that other data ranks could write as well.
+  std::int64_t written_by(int number, bool free = false) const {
+    std::int64_t bytes = 0;
+    for (const Stretch& stretch : stretches) {
+      const bool bound = ranks.sharded && tensors[stretch.tensor].slot != "value";
+      if (stretch.writer == number && !(free && bound)) bytes += stretch.bytes();
+    }
+    return bytes;
+  }
+  std::int64_t longest() const {
+    std::int64_t bytes = 0;
+    for (const Stretch& stretch : stretches) bytes = std::max(bytes, stretch.bytes());
+    return bytes;
+  }
+  /// No share is larger than another by more than a stretch, unless only this rank may write all of it.
+  void expect_balance() const {
+    std::int64_t least = written_by(0);
+    for (int number = 1; number < ranks.size(); ++number) least = std::min(least, written_by(number));
+    for (int number = 0; number < ranks.size(); ++number)
+      if (written_by(number, true) > 0) {
+        EXPECT_LE(written_by(number) - least, longest()) << what << ": rank " << number;
+      }
+  }
+};
+
+template <class Look>
+void for_all_stages(const std::function<std::vector<std::unique_ptr<PaperModel>>(int tensor)>& make,
+                    const Config& config, Look look) {
+  for (int tensor = 1; tensor <= 4; ++tensor) {
+    const auto models = make(tensor);
+    for (int data = 1; data <= 4; ++data)
+      for (const bool sharded : {false, true})
+        if (!sharded || data > 1) look(config, models, StageRanks{tensor, data, sharded});
+  }
+}
+
+void look_at_all(const Config& config, const std::vector<std::unique_ptr<PaperModel>>& models,
+                 const StageRanks& ranks) {
+  // All units on one stage; then every other one of them.
+  for (const int stride : {1, 2}) {
+    std::vector<char> is_here(models[0]->model().units().size(), 0);
+    for (std::size_t unit = 0; unit < is_here.size(); unit += stride) is_here[unit] = 1;
+    const Shares shares(config, models, ranks, is_here);
+    shares.expect_tiles(is_here);
+    shares.expect_good_sizes();
+    shares.expect_givers();
+    shares.expect_writers_have_the_first_element();
+  }
+}
+
+TEST(FileShares, EveryElementOfEveryModelIsGivenOnceToTheOneThatWritesIt) {
+  for (const Config& config : models_on_paper())
+    for_all_stages([&](int tensor) { return model_of_ranks(config, tensor); }, config, look_at_all);
+}
+
+TEST(FileShares, SoIsEveryElementOfTensorsOfManyStretches) {
+  Config config = models_on_paper().front();
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    config.train.precision = precision;
+    for_all_stages([&](int tensor) { return large_tensors_of_ranks(config, tensor); }, config, look_at_all);
+  }
+}
+
+TEST(FileShares, AllWriteAboutEqually) {
+  const Config config = models_on_paper().front();
+  for_all_stages(
+      [&](int tensor) { return large_tensors_of_ranks(config, tensor); }, config,
+      [](const Config& c, const std::vector<std::unique_ptr<PaperModel>>& models, const StageRanks& ranks) {
+        const std::vector<char> all(models[0]->model().units().size(), 1);
+        Shares(c, models, ranks, all).expect_balance();
+      });
+}
+
+TEST(FileShares, SavedAreTheMastersOrTheValuesAndEveryMoment) {
+  Config config = models_on_paper().front();
+  const auto models = model_of_ranks(config, 1);
+  const auto paths = [&](Precision precision, OptimizerKind kind) {
+    Config c = config;
+    c.train.precision = precision;
+    c.optimizer.kind = kind;
+    c.optimizer.momentum = 0.9;
+    std::map<std::string, int> folders;
+    for (const SavedTensor& saved : saved_tensors(c, models[0]->model())) {
+      EXPECT_EQ(saved.bytes(), saved.tensor.count() * 4);
+      folders[saved.path.substr(0, saved.path.size() - saved.tensor.name.size()) + " " +
+              std::string(saved.slot)] += 1;
+    }
+    return folders;
+  };
+  const int all = static_cast<int>(tensors_of_pieces(models[0]->model()).size());
+  using Folders = std::map<std::string, int>;
+  EXPECT_EQ(paths(Precision::f32, OptimizerKind::adamw),
+            (Folders{{"/model/ value", all}, {"/optim/m/ m", all}, {"/optim/v/ v", all}}));
+  EXPECT_EQ(paths(Precision::bf16, OptimizerKind::adamw),
+            (Folders{{"/model/ master", all}, {"/optim/m/ m", all}, {"/optim/v/ v", all}}));
+  EXPECT_EQ(paths(Precision::f32, OptimizerKind::sgd),
+            (Folders{{"/model/ value", all}, {"/optim/velocity/ velocity", all}}));
+}
+
+}  // namespace
+}  // namespace mindpipe
