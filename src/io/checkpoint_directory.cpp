@@ -92,7 +92,7 @@ void remove_checkpoint(const std::string& path) {
 
 CheckpointFile::CheckpointFile(const std::string& directory, std::int64_t bytes)
     : path_(directory + "/" + Manifest::file_name) {
-  file_ = File(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  file_ = File(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   MP_REQUIRE(file_, Exit::checkpoint_corrupt, "{}: cannot be opened: {}", path_,
              errno == ELOOP ? "it is a link, and a checkpoint's file is never one" : std::strerror(errno));
   struct stat status {};
