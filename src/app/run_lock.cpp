@@ -22,7 +22,8 @@
 namespace mindpipe {
 namespace {
 
-/// Field 22 of /proc/PID/stat, counted behind the program's name, which may hold anything.
+/// Field 22 of /proc/PID/stat, counted behind the program's name, which may hold anything; 0: there is no
+/// such process, or it has ended and only waits for its parent to hear of it.
 long long start_of(long pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -30,8 +31,8 @@ long long start_of(long pid) {
   if (end == std::string::npos) return 0;
   std::istringstream fields(text.substr(end + 1));
   std::string field;
-  for (int i = 3; i <= 22 && fields >> field; ++i) {
-  }
+  for (int i = 3; i <= 22 && fields >> field; ++i)
+    if (i == 3 && (field == "Z" || field == "X")) return 0;
   return std::atoll(field.c_str());
 }
 

@@ -108,15 +108,17 @@ void Saves::tell() {
   if (directory_) directory_->note_checkpoint(place);
 }
 
-/// Takes away what need not stay once a newer checkpoint has been read back.
+/// Takes away what need not stay once a newer checkpoint has been read back. Those of later steps were passed
+/// over when the run came back: they are damaged, and count for nothing.
 void Saves::retire(const Manifest& newest) const {
   const CheckpointConfig& rules = run_.config().checkpoint;
-  const std::vector<CheckpointPlace> places = checkpoints_in(run_.config().run.dir);
-  for (std::size_t i = static_cast<std::size_t>(rules.keep); i < places.size(); ++i) {
-    const std::int64_t step = places[i].step;
+  std::int64_t kept = 0;
+  for (const CheckpointPlace& place : checkpoints_in(run_.config().run.dir)) {
+    const std::int64_t step = place.step;
+    if (step > newest.progress.step || kept++ < rules.keep) continue;
     const bool stays = (rules.keep_every > 0 && step % rules.keep_every == 0) ||
                        (newest.progress.best_loss && step == newest.progress.best_step);
-    if (!stays) remove_checkpoint(places[i].path);
+    if (!stays) remove_checkpoint(place.path);
   }
 }
 

@@ -62,7 +62,9 @@ void write_results(Worker& worker, bool emulated) {
 
 /// How far a run that begins has come.
 RunProgress beginning(const Config& config) {
-  return {.planned_samples = std::int64_t{config.train.steps} * config.train.batch};
+  RunProgress begun;
+  begun.planned_samples = std::int64_t{config.train.steps} * config.train.batch;
+  return begun;
 }
 
 int end(RunDirectory* directory, const TrainingLoop& loop) {

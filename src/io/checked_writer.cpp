@@ -84,7 +84,7 @@ void CheckedWriter::note_as_it_is(std::int64_t offset, std::int64_t count) {
 
 void CheckedWriter::finish() {
   if (!problem_.empty()) return;
-  if (::fsync(file_.get()) != 0) return fails("writing it out (fsync)", errno);
+  if (!reaches_device(file_)) return fails("writing it out (fsync)", errno);
   read_back();
 }
 

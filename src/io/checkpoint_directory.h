@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,10 @@ class NewCheckpoint {
 
   /// Makes the directory, empty.
   void create() const;
-  /// Takes the room that the file needs; fails with the bytes needed and free.
+  /// Makes the file, unless it is there, and takes room for so many bytes; its size stays.
   void take_room(std::int64_t bytes) const;
+  /// That the file system has for it; none: nobody knows.
+  std::optional<std::int64_t> free_bytes() const;
   /// Writes manifest and configuration, gives the checkpoint its name for good, and lets `latest` point to
   /// it: each only once the device has what was before.
   void publish(const Manifest& manifest, const std::string& configuration) const;

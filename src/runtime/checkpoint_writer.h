@@ -71,6 +71,8 @@ class CheckpointWriter {
   void note_skeleton();
   void write_parts();
   void publish();
+  /// Takes away what there is of the checkpoint and keeps the reason, with the room that it needs and has.
+  void give_up(const std::string& problem);
   void join();
   template <class Work>
   void in_background(Work work);
