@@ -120,8 +120,10 @@ Training trained(const World& world, const std::string& folder, int layers, int 
   Corpus corpus(worker.config().data, Subset::train, worker.config().model, 1, 1000);
   CheckpointWriter writer(worker, folder);
   worker.step(corpus, 0, 0, 1e-4);
-  if (background)
-    writer.begin(manifest_of(worker, 0), ""), writer.finish();  // its pages are there from now on
+  if (background) {  // the pages of the copy are there from now on
+    writer.begin(manifest_of(worker, 0), "");
+    writer.finish();
+  }
   const double before = writer.stood_still();
   meet(world);
   const std::int64_t start = now_ns();
