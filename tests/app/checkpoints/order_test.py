@@ -61,6 +61,10 @@ class Order(Runs):
         file.write_text("\n".join(lines))
         return list(traced(file))
 
+    def first(self, found, what):
+        self.assertTrue(found, what)
+        return found[0]
+
     def expect_order(self, events, ranks):
         for step in (2, 4):
             hidden, name = f"/.step-{step:08}.partial", f"/step-{step:08}"
@@ -75,10 +79,10 @@ class Order(Runs):
             self.assertEqual(len({events[i][0] for i in data}), ranks, "each rank writes its part")
             for i in data:
                 self.assertTrue([j for j in flushed if j > i and events[j][0] == events[i][0]], "a write behind its rank's last fsync")
-            named = ends("rename", "checkpoints" + name)[0]
-            parent = ends("fsync", "/checkpoints", named)[0]
-            link = at("symlink", ".step-latest", parent)[0]
-            latest = ends("rename", "/latest", link)[0]
+            named = self.first(ends("rename", "checkpoints" + name), "a checkpoint gets its name")
+            parent = self.first(ends("fsync", "/checkpoints", named), "fsync of the directory behind the checkpoint's name")
+            link = self.first(at("symlink", ".step-latest", parent), "a link behind that")
+            latest = self.first(ends("rename", "/latest", link), "the link gets its name")
             manifest = at("write", hidden + "/manifest.json"), at("fsync", hidden + "/manifest.json"), ends("rename", hidden + "/manifest.json")
             order = [max(data), max(flushed), *(part[0] for part in manifest), max(ends("fsync", hidden)), named, parent, link, latest]
             self.assertEqual(order, sorted(order), "data, its fsync, manifest, its fsync, its name, fsync of the directory, the checkpoint's "
