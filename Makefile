@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check configure configure-cuda setup test-tools install test test-layouts test-bubbles asan tidy demo bench bench-peers format clean
+.PHONY: help all build cuda gpu-check configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles asan tidy demo bench bench-peers format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -51,6 +51,10 @@ test: test-tools build ## build and run all quick tests
 test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: half an hour
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_parity_mpi
 	scripts/test_layouts.sh $(BUILD)
+
+test-faults: configure ## SIGKILL and failing calls at every point of a save, in the foreground and the background: 10 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train file_faults
+	for part in kill disk; do MINDPIPE_ALL_FAULTS=1 python3 -B tests/app/checkpoints/$${part}_test.py $(abspath $(TRAIN) $(BUILD)/tests/libfile_faults.so) || exit; done
 
 # Other programs' turns are no bubble of ours: real-time priority, where this user may have it.
 AT_ONCE = $(shell chrt -f 30 true 2>/dev/null && echo chrt -f 30)

@@ -74,6 +74,7 @@ void Saves::save(std::int64_t steps) {
   const double bytes = static_cast<double>(writer_->bytes());
   run_.watchdog().arm(run_.step_limit() + bytes / slowest_bytes_per_second,
                       fmt::format("the checkpoint after step {}", steps), "watchdog.step");
+  finish();  // a save that has come to nothing may end the run, before another begins
   writer_->begin(manifest_after(steps), to_yaml(run_.config()));
   tell();
 }
