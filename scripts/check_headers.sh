@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export cache=${MINDPIPE_HEADER_CACHE:-}
-mpi_flags=$(pkg-config --cflags ompi-c 2>/dev/null || true)
+mpi_flags=$(pkg-config --cflags ompi-c hdf5-openmpi 2>/dev/null || pkg-config --cflags ompi-c hdf5 2>/dev/null || true)
 export mpi_flags
 export cuda=/usr/local/cuda/include
 # A header that a source file of its own name includes first is proven by the build.

@@ -69,10 +69,9 @@ Written json_of(const Manifest& m) {
           {"units", units}};
 }
 
-/// No fraction, which the library would round, and nothing that does not fit.
+/// No fraction, which the library would round; what does not fit turns negative, which nothing may be.
 std::int64_t integer_of(const Json& json) {
-  if (!json.is_number_integer() ||
-      (json.is_number_unsigned() && json.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()))
+  if (!json.is_number_integer())
     throw std::out_of_range(fmt::format("{} where a whole number was", json.type_name()));
   return json.get<std::int64_t>();
 }

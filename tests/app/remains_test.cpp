@@ -35,7 +35,7 @@ TEST_F(Remains, WeightsThatCannotBeWrittenLeaveNothing) {
   // Longer than any file of the run but the weights; the shell's limit is in KiB, and a write beyond it fails
   // as one on a full disk does.
   const Answer full = run_command("trap \"\" XFSZ; ulimit -f 40; " MINDPIPE_BINARY " --config " +
-                                  (root_ / "tiny.yaml").string());
+                                  (root_ / "tiny.yaml").string() + " checkpoint.on_error=warn");
   EXPECT_EQ(full.code, 74) << full.text;
   EXPECT_THAT(full.text, ContainsRegex("model.safetensors: writing failed: .*nothing was left"));
   EXPECT_THAT(files_in("run"), Not(testing::Contains(HasSubstr("partial"))));
@@ -43,7 +43,7 @@ TEST_F(Remains, WeightsThatCannotBeWrittenLeaveNothing) {
 }
 
 TEST_F(Remains, AFullDiskHasRoomForTheReason) {
-  const Answer at_the_weights = on_small_disk(80, "");
+  const Answer at_the_weights = on_small_disk(80, "checkpoint.on_error=warn");
   if (at_the_weights.code == refused_by_the_machine || at_the_weights.text.find("unshare") == 0)
     GTEST_SKIP() << "no disk of one's own here: " << at_the_weights.text;
   EXPECT_EQ(at_the_weights.code, 74) << at_the_weights.text;

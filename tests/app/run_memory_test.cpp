@@ -69,6 +69,7 @@ class MemoryOfRuns : public testing::Test {
     // leaves it to this one.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     const std::string started = (root_ / "process").string();
+    fs::remove_all(root_ / "run");
     EXPECT_EQ(std::system((launcher + program(settings) + " >" + (root_ / "output").string() +
                            " 2>&1 & echo $! >" + started)
                               .c_str()),
@@ -94,7 +95,10 @@ class MemoryOfRuns : public testing::Test {
     const double expected = predicted(settings, ranks) - predicted(narrow, ranks);
     const double seen = resident(settings, ranks) - resident(narrow, ranks);
     EXPECT_GT(expected, 20 * 0x1p20) << settings;
-    EXPECT_NEAR(seen / expected, 1, 0.05)
+    constexpr double brought_together = 4 * 0x1p20;  // of the checkpoint at the end, at a time
+    EXPECT_GT(seen, 0.95 * expected) << settings << ": " << seen << " bytes more, " << expected
+                                     << " predicted";
+    EXPECT_LT(seen, 1.05 * expected + brought_together)
         << settings << ": " << seen << " bytes more, " << expected << " predicted";
   }
 

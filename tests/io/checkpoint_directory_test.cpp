@@ -125,13 +125,12 @@ TEST_F(CheckpointDirectory, OneThatIsDiscardedOrRemovedLeavesNothing) {
   remove_checkpoint(path("checkpoints/step-00000004"));
 }
 
-TEST_F(CheckpointDirectory, RoomThatNoDeviceHasIsRefusedWithTheBytes) {
+TEST_F(CheckpointDirectory, RoomThatNoDeviceHasIsRefused) {
   const NewCheckpoint made(folder_, 5);
   made.create();
   std::ofstream(made.file()) << "abc";
-  EXPECT_THAT(
-      refusal([&] { made.take_room(std::int64_t{1} << 50); }, Exit::io_error),
-      testing::AllOf(HasSubstr(made.file() + ": taking room for 1 PiB failed"), HasSubstr("are free")));
+  EXPECT_THAT(refusal([&] { made.take_room(std::int64_t{1} << 50); }, Exit::io_error),
+              HasSubstr(made.file() + ": taking room failed"));
 }
 
 TEST_F(CheckpointDirectory, AStateThatIsALinkADirectoryOrOfAnotherSizeIsRefused) {

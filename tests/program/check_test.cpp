@@ -327,7 +327,7 @@ TEST(Check, TooMuchMemoryIsRefusedWithTheSums) {
         error.what(),
         HasSubstr(
             "rank 0: needs 592 bytes, the limit is 500 (values 40, gradients 40, optimizer 80, activations "
-            "400, boundary 32, workspace 0)"));
+            "400, boundary 32, workspace 0, state copy 0)"));
     EXPECT_THAT(error.what(), HasSubstr("take a smaller train.micro_batch"));
   }
 }

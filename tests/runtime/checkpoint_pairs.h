@@ -54,8 +54,7 @@ inline std::string describe(const LayoutPair& pair) {
 /// Whether both grids can share the logical shards.
 inline bool is_possible(const LayoutPair& pair) {
   return std::all_of(&pair.before, &pair.after + 1, [&](const RunLayout& layout) {
-    return cuts_into_subtrees(pair.tensor, layout.grid.tensor) &&
-           cuts_into_subtrees(pair.data, layout.grid.data);
+    return pair.tensor % layout.grid.tensor == 0 && pair.data % layout.grid.data == 0;
   });
 }
 
