@@ -69,9 +69,10 @@ Written json_of(const Manifest& m) {
           {"units", units}};
 }
 
-/// No fraction, which the library would round; what does not fit turns negative, which nothing may be.
+/// No fraction, which the library would round, and nothing that does not fit, which it would turn negative.
 std::int64_t integer_of(const Json& json) {
-  if (!json.is_number_integer())
+  constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+  if (!json.is_number_integer() || (json.is_number_unsigned() && json.get<std::uint64_t>() > most))
     throw std::out_of_range(fmt::format("{} where a whole number was", json.type_name()));
   return json.get<std::int64_t>();
 }
