@@ -52,6 +52,8 @@ cuda=$(sed -nE 's/.*define CUDART_VERSION +([0-9]+).*/\1/p' "$(dirname "$(value_
 printf '{"commit": "%s", "cuda": "%s", "architectures": "%s", "libraries": ["libcuda.so.1", "libcublasLt.so.%s", "libcudnn.so.9", "libcudart.so.%s"]}\n' \
   "$(git describe --always --dirty --abbrev=12)" "$cuda" "$(value_of MINDPIPE_CUDA_ARCHITECTURES)" "$((cuda / 1000))" "$((cuda / 1000))" >"$folder/bundle.json"
 
+programs_mib=$(du -sm --apparent-size "$folder/bin" | cut -f 1) libraries_mib=$(du -sm --apparent-size "$folder/lib" | cut -f 1)
+tar -C "$folder" -czf "$folder/lib.tar.gz" lib && rm -r "$folder/lib"   # gpu-check.sh unpacks it
 mib=$(du -sm --apparent-size "$folder" | cut -f 1)
-echo "$folder: $mib MiB, of them programs $(du -sm --apparent-size "$folder/bin" | cut -f 1), libraries $(du -sm --apparent-size "$folder/lib" | cut -f 1)"
+echo "$folder: $mib MiB, of them programs $programs_mib; libraries $libraries_mib, packed"
 ((mib < most_mib)) || fail "that is more than $most_mib MiB"
