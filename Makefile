@@ -52,7 +52,7 @@ test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks wi
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_parity_mpi
 	scripts/test_layouts.sh $(BUILD)
 
-test-faults: configure ## SIGKILL and failing calls at every point of a save, in the foreground and the background: 10 minutes
+test-faults: configure ## SIGKILL and failing calls at every point of a save, in the foreground and the background: 6 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train file_faults
 	for part in kill disk; do MINDPIPE_ALL_FAULTS=1 python3 -B tests/app/checkpoints/$${part}_test.py $(abspath $(TRAIN) $(BUILD)/tests/libfile_faults.so) || exit; done
 
