@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check configure configure-cuda setup test-tools install test test-layouts test-bubbles asan tidy demo bench bench-peers format clean
+.PHONY: help all build cuda gpu-check configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles asan tidy demo bench bench-peers format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -52,6 +52,10 @@ test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks wi
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_parity_mpi
 	scripts/test_layouts.sh $(BUILD)
 
+test-faults: configure ## SIGKILL and failing calls at every point of a save, in the foreground and the background: 10 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train file_faults
+	for part in kill disk; do MINDPIPE_ALL_FAULTS=1 python3 -B tests/app/checkpoints/$${part}_test.py $(abspath $(TRAIN) $(BUILD)/tests/libfile_faults.so) || exit; done
+
 # Other programs' turns are no bubble of ours: real-time priority, where this user may have it.
 AT_ONCE = $(shell chrt -f 30 true 2>/dev/null && echo chrt -f 30)
 test-bubbles: configure ## bubbles of emulated pipelines of 2 to 16 stages beside the simulator's; on a machine that runs nothing else, 2 minutes
@@ -74,7 +78,7 @@ demo: configure  ## train a small model for a minute and let it write
 	$(TRAIN) generate --config runs/demo/config.yaml generate.prompt="Alice was "
 
 bench: configure ## measure products, a step of GPT-2 124M and layouts against PyTorch and MPI, half an hour (BENCH="--parts training")
-	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train products_bench sums_bench runtime_bench
+	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train products_bench sums_bench runtime_bench checkpoints_bench
 	python3 scripts/bench/bench.py $(BENCH)
 
 bench-peers:     ## install the newest PyTorch for the comparison, into .venv-peers

@@ -20,6 +20,8 @@ LITERALS = re.compile(r'R"\((?:.|\n)*?\)"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.
 SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
 CONTROL = re.compile(r"^(?:(?:else\s+)?if(?:\s+constexpr)?|for|while)\s*\(|^(?:else|do|case\b.*?:|default:|\w+:(?!:))\s*")
 ASSIGNMENT = re.compile(r"^[\w.:*>\[\]()+-]+ (?:[-+*/%&|^]|<<|>>)?= ")
+ACTION_KIND = re.compile(r"case (?:\w+::)*ActionKind::\w")
+NAKED_KIND = re.compile(r"case (?:(?:\w+::)*ActionKind::)?[a-z]\w*:")
 CALL = re.compile(r"^(?:\+\+|--)?[\w.:>-]+(?:\[[^]]*\])?(?:\(.*\)|\+\+|--)?$", re.S)
 
 
@@ -31,7 +33,7 @@ def without_literals(text):
             return re.sub(r"[^\n]", " ", word)
         return '"' + re.sub(r"[^\n]", "_", word[1:-1]) + '"'
     text = LITERALS.sub(blank, re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", "_", text))
-    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda line: re.sub(r"[^\n]", " ", line.group()), text, flags=re.M)
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*|^MINDPIPE_\w+\([^\n]*\)$", lambda line: re.sub(r"[^\n]", " ", line.group()), text, flags=re.M)
 
 
 TEMPLATE_ARGUMENTS = re.compile(r"(?<=\w)<[^<>;{}]*>")
@@ -92,6 +94,7 @@ class Block:
 def complaints_of(code, text):
     """(line, sentence) for functions that are too long, joined statements and switches with a default."""
     lines = text.split("\n")
+    kind_label = NAKED_KIND if re.search(r"\busing enum (?:\w+::)*ActionKind\b", code) else ACTION_KIND
     stack, head, head_line, brackets, depths, line = [], "", 1, 0, [], 1
     for letter in code:
         if letter == "\n":
@@ -128,7 +131,7 @@ def complaints_of(code, text):
                 label = head.strip()
                 if label == "default:":
                     stack[-1].default = line
-                if label.startswith("case ActionKind::") and not label.endswith("::"):
+                if kind_label.match(label):
                     stack[-1].kinds = True
 
 

@@ -25,7 +25,7 @@ if [[ ${1:-} == --frontend ]]; then
   exit
 fi
 if ! command -v apt-get >/dev/null; then
-  echo "setup.sh: this is no Debian; load or install a C++20 compiler, CMake, Ninja, MPI, yaml-cpp, fmt, CLI11, nlohmann-json and GoogleTest yourself" >&2
+  echo "setup.sh: this is no Debian; load or install a C++20 compiler, CMake, Ninja, pkg-config, MPI, HDF5 built with it, ISA-L, yaml-cpp, fmt, CLI11, nlohmann-json and GoogleTest yourself" >&2
   exit 1
 fi
 fetch_frontend
@@ -36,6 +36,7 @@ packages=(
   libisal-dev libyaml-cpp-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   munge slurmctld slurmd slurm-client   # a Slurm of its own for one test
+  strace   # what a save does to the disk
   python3-torch python3-numpy   # the oracle of the tests; no run needs Python
 )
 installed=$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^ii *//p' || true)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """MindPipe on this machine's processors: against PyTorch side by side, and against what the design demands.
 
-    bench.py [--parts products,training,layouts,sums,runtime] [--precisions f32,bf16] [--batch 2] [--micro-batch 1] [--steps 2] [--repeats 3]
+    bench.py [--parts products,training,layouts,sums,runtime,checkpoints] [--precisions f32,bf16] [--batch 2] [--micro-batch 1] [--steps 2] [--repeats 3]
              [--threads 2] [--compile] [--judge] [--output runs/bench/bench.json] [--set key=value ...]
 
 Runs `mindpipe-train` and torch_gpt.py in turn, `--repeats` times, each run in a process of its own; `--steps` are counted, behind two
@@ -13,6 +13,8 @@ PyTorch's interpreter: $MINDPIPE_PEER_PYTHON, else .venv-peers/bin/python (`make
 products: our products and the raw rate of the instruction they are made of; with training, each run of ours stands between two
 measurements of large products on all threads, of which its whole step is a share.
 training: GPT-2 124M in each precision. sums: the fixed tree over two ranks beside MPI_Allreduce.
+checkpoints: GPT-2 124M in f32 with Adam (1.5 GB) saved and loaded on one and on two ranks, in turn with dd of as many bytes (with fsync;
+from the device); and what saves cost the training in the background, as a share of what the same saves cost when it waits for them.
 runtime: the share of its rate that a rank on one processor keeps while it waits for a message in the background; the trace's recording.
 layouts: two ranks with one thread each against one rank with two threads (data, tensor, pipeline), and one rank whose arithmetic is cut
 as if it were four (shards); few layers of GPT-2's width, see layouts.py.
@@ -36,7 +38,7 @@ from running import ROOT, SEQUENCE, fail, rate_of_large_products, run_mindpipe, 
 
 TORCH_SCRIPT = os.path.join(ROOT, "scripts", "bench", "torch_gpt.py")
 LAYERS, WIDTH, PARAMETERS = 12, 768, 124_439_808  # with 50,257 rows in the table, which is counted once
-PARTS = ("products", "training", "layouts", "sums", "runtime")
+PARTS = ("products", "training", "layouts", "sums", "runtime", "checkpoints")
 PRECISIONS = ("f32", "bf16")
 WARM_UP = 2  # steps
 
@@ -138,6 +140,15 @@ def runtime(options):
     return {what: [line for line in lines if line["what"] == what] for what in ("recording", "waiting")}
 
 
+def checkpoints(options):
+    """What saving and loading takes, by the number of ranks."""
+    found = {}
+    for ranks in (1, 2):
+        command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks), "checkpoints_bench"]
+        found[ranks] = run_program(options, command, ["--folder", options.runs, "--repeats", str(options.repeats)])[0]
+    return found
+
+
 def cpuinfo(key):
     with open("/proc/cpuinfo") as file:
         return next((line.split(":", 1)[1].strip() for line in file if line.startswith(key)), "")
@@ -160,6 +171,9 @@ def figures(report):
     if "runtime" in report:
         found["waiting"] = min(line["share"] for line in report["runtime"]["waiting"])
         found["recording"] = report["runtime"]["recording"][0]["share"]
+    for ranks, line in report.get("checkpoints", {}).items():
+        for name in ("save", "load", "background_cost", "stood_still"):
+            found["%s %s" % (name, ranks)] = line[name]
     return found
 
 
@@ -210,6 +224,8 @@ def main():
         report["sums"] = run_program(options, ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2", "sums_bench"])
     if "runtime" in parts:
         report["runtime"] = runtime(options)
+    if "checkpoints" in parts:
+        report["checkpoints"] = checkpoints(options)
     report["musts"] = verdicts.judge(figures(report))
     report["summary"] = verdicts.summary(report["musts"])
     print("\n" + "\n".join(verdicts.table(report["musts"])) + "\n" + report["summary"])

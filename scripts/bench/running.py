@@ -148,14 +148,14 @@ def rate_of_large_products(options, precision):
     return rate
 
 
-def run_program(options, command):
+def run_program(options, command, words=()):
     """Runs a program of this folder that writes lines of JSON; shows what it prints."""
     program = os.path.join(os.path.dirname(options.binary), "scripts", "bench", command[-1])
     if not os.path.exists(program):
         fail("%s is not there; `make bench` builds it (cmake -DMINDPIPE_BENCH=ON)" % program)
     output = os.path.join(options.runs, command[-1] + ".json")
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
-    _, lines, _ = run_process(command[:-1] + [program, "--json", output], environment)
+    _, lines, _ = run_process(command[:-1] + [program, "--json", output, *words], environment)
     print("\n" + "".join(lines), end="")
     with open(output) as file:
         return [json.loads(line) for line in file]

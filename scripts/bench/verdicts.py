@@ -23,6 +23,12 @@ MUSTS = (
     Must("shards", "logical shards = degrees, of plain", 0.97, False, "x"),
     Must("peer llm.c", "tokens/s of llm.c's", 10, False, "x"),
     Must("waiting", "rate of a rank that waits in the background", 0.97, False, "x"),
+    *(Must("%s %d" % (name, ranks), "%s, %d rank%s" % (what, ranks, "s" * (ranks > 1)), bound, most, unit) for ranks in (1, 2)
+      for name, what, bound, most, unit in (
+          ("save", "a checkpoint's save, of the rate of dd with fsync", 0.8, False, "x"),
+          ("load", "a checkpoint's load, of the rate of dd from the device", 0.8, False, "x"),
+          ("background_cost", "what saves in the background cost, of what they cost in the foreground", 0.35, True, "x"),
+          ("stood_still", "how long training stands still for them, of their time in the foreground", 0.1, True, "x"))),
     Must("recording", "the trace's recording, of the shortest actions", 0.01, True, "%"),
 )
 NEVER = {"shards": "not measurable here: every run is cut so, there is none to hold it against", "peer llm.c": "not measured: no part runs it"}

@@ -47,8 +47,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   fail(Exit::usage, "command line: {} (mindpipe-train {} --help shows how it is used)", sentence, verb);
 }
 
-/// Takes the verb off the front of the words; a first word that is an option or key=value means the first
-/// verb.
+/// Takes the verb off the front of the words; an option or key=value in front means the first verb.
 std::string take_verb(std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const Verb& verb : all_verbs()) names.emplace_back(verb.name);

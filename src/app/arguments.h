@@ -8,9 +8,9 @@ namespace mindpipe {
 /// What `data` is asked to do.
 struct DataArguments {
   std::string action;  ///< import | inspect | synthesize
-  std::string input;   ///< import: a text or JSON-lines file; inspect: a prefix or a text; synthesize: the
-                       ///< corpus's name
-  std::string output;  ///< prefix of the .bin/.idx pair
+  std::string
+      input;  ///< import: a text or JSON-lines file; inspect: a prefix or a text; synthesize: a corpus
+  std::string output;           ///< prefix of the .bin/.idx pair
   std::string format = "auto";  ///< import: auto | text | paragraphs | jsonl
   std::string key = "text";     ///< jsonl: the member that holds the text
   bool end_of_text = false;     ///< import: every document ends in token 256
@@ -39,8 +39,7 @@ struct Arguments {
   std::string tune;  ///< doctor: the file for a table of algorithms; empty: the machine is examined
   DataArguments data;
   CheckpointArguments checkpoint;
-  std::string answer;  ///< text that answers the command line by itself (--help, --version, --help-config);
-                       ///< empty: there is work to do
+  std::string answer;  ///< what the command line asks for by itself (--help, --version); empty: there is work
   int argc = 0;        ///< as main got them, for whoever starts the messages between ranks
   char** argv = nullptr;
 };

@@ -1,5 +1,7 @@
 #include "app/data.h"
 
+#include "app/main_verb.h"
+#include "app/verbs.h"
 #include "corpus/import.h"
 #include "corpus/inspect.h"
 #include "corpus/synthesize.h"
@@ -23,8 +25,6 @@ std::string import_text(const std::string& input, const std::string& output, con
       end_of_text ? 257 : 256);
 }
 
-std::string inspect(const std::string& path, std::int64_t show) { return inspect_file(path, show); }
-
 std::string synthesize(const std::string& kind, const std::string& output, std::int64_t documents,
                        std::uint64_t seed, std::int64_t lines) {
   MP_REQUIRE(kind == "arithmetic" || kind == "synthetic:arithmetic", Exit::usage,
@@ -33,6 +33,14 @@ std::string synthesize(const std::string& kind, const std::string& output, std::
              documents, lines);
   write_arithmetic(output, documents, lines, seed);
   return fmt::format("{}: {} documents of {} lines from seed {}", output, documents, lines, seed);
+}
+
+int data(const Arguments& arguments, const Config&) {
+  const DataArguments& d = arguments.data;
+  if (d.action == "import") print(import_text(d.input, d.output, d.format, d.key, d.end_of_text) + "\n");
+  else if (d.action == "inspect") print(inspect_file(d.input, d.show));
+  else print(synthesize(d.input, d.output, d.documents, d.seed) + "\n");
+  return 0;
 }
 
 }  // namespace mindpipe

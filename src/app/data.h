@@ -4,16 +4,11 @@
 
 namespace mindpipe {
 
-/// `data import`: text into a .bin/.idx pair, one token a byte. `format` is auto, text, paragraphs or jsonl;
-/// `key` names the text in the objects of a jsonl file; with `end_of_text` every document ends in token 256.
-/// Gives a line for the user.
+/// `data import`: text into a .bin/.idx pair, one token a byte. `format` is auto, text, paragraphs or jsonl,
+/// whose text is under `key`; `end_of_text`: documents end in token 256. Gives a line for the user.
 std::string import_text(const std::string& input, const std::string& output,
                         const std::string& format = "auto", const std::string& key = "text",
                         bool end_of_text = false);
-
-/// `data inspect`: what a pair, or a .txt file, holds; the first `show` tokens as text. Gives lines for the
-/// user.
-std::string inspect(const std::string& path, std::int64_t show = 64);
 
 /// `data synthesize`: documents that the program makes, into a .txt file or, for any other `output`, a
 /// .bin/.idx pair. `kind` is arithmetic, as in `synthetic:arithmetic`. Gives a line for the user.

@@ -74,6 +74,36 @@ std::string memory_row(const BytesByClass& bytes) {
   return text + fmt::format("{:>13}", human_bytes(static_cast<double>(total_of(bytes))));
 }
 
+std::string roots_text(const Config& config, const RunPlan& plan) {
+  const SumTree data = plan.outline.data_tree(), tensor(config.reproducible.tensor, config.grid.tensor);
+  const int roots = data.most_roots(), levels = data.levels();
+  std::string text;
+  if (roots > 1 && plan.purpose == Purpose::training) {
+    double sent = 0, partial = 0;
+    for (int stage = 0; stage < plan.outline.stages; ++stage) {
+      double bytes = 0;
+      for (const Action& action : plan.training.program.ranks[stage])
+        if (action.kind == ActionKind::reduce) bytes += static_cast<double>(action.bytes);
+      sent = std::max(sent, bytes);
+      const auto gradients = plan.most_memory(stage)[static_cast<int>(MemoryClass::gradients)];
+      partial = std::max(partial, static_cast<double>(gradients) * levels / (1 + levels));
+    }
+    const int gathers = plan.outline.sharded_optimizer ? 0 : 1;
+    text += fmt::format(
+        "sums over data: a rank's {} of {} shards are up to {} subtrees, each sent by itself: {} a step of a "
+        "rank, {} if they were one; {} partial sums beside each gradient, about {} of them\n",
+        data.leaves_here(), config.reproducible.data, roots, human_bytes(sent),
+        human_bytes(sent * (1 + gathers) / (roots + gathers)), levels, human_bytes(partial));
+  }
+  if (tensor.most_roots() > 1)
+    text += fmt::format(
+        "sums over tensor: a rank's {} of {} shards are up to {} subtrees, each sent by itself: the first "
+        "half "
+        "of a sum sends {} times as much as if they were one\n",
+        tensor.leaves_here(), config.reproducible.tensor, tensor.most_roots(), tensor.most_roots());
+  return text;
+}
+
 double operations_by_formula(const Config& config, std::int64_t parameters) {
   return 6.0 * static_cast<double>(parameters) +
          6.0 * config.model.layers * config.model.width * config.data.sequence;
@@ -84,7 +114,7 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
   return fmt::format("{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\n", config.model.kind,
                      plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s") +
          blocks_text(config, plan) + memory_text(plan, config.memory.device_limit) +
-         workspace_text(plan, config.device.threads) +
+         roots_text(config, plan) + workspace_text(plan, config.device.threads) +
          fmt::format(
              "\noperations per token, forward and backward of the whole model: {:.4g} counted in its "
              "products, {:.4g} by 6N + 6Lhq\n",

@@ -9,11 +9,13 @@ namespace mindpipe {
 std::string memory_head();
 std::string memory_row(const BytesByClass& bytes);
 
+/// What it costs that a rank's logical shards are no whole subtree of their sums; empty where they are.
+std::string roots_text(const Config& config, const RunPlan& plan);
+
 /// Operations a token of a step takes, forward and backward, by the formula 6N + 6Lhq.
 double operations_by_formula(const Config& config, std::int64_t parameters);
 
-/// What a run would need, on one process, without allocating: parameters per block, memory by class,
-/// operations per token.
+/// What a run would need: parameters per block, memory by class, operations per token. Allocates nothing.
 std::string dry_run_text(const Config& config, const RunPlan& plan);
 /// Prints what a run would need, and fails if it does not fit into memory.device_limit.
 void dry_run(const Config& config, int ranks);

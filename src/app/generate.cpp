@@ -23,8 +23,7 @@ Config on_one_rank(const Config& config, int ranks) {
 
 }  // namespace
 
-/// Continues a prompt with the run's saved weights, on one rank; prints text when the vocabulary is bytes,
-/// else token ids.
+/// Continues a prompt with the run's saved weights, on one rank, and prints the text.
 int generate(const Arguments& arguments, const Config& given) {
   Config alone = given;
   // Logical shards and schedules divide training's work; one rank that reads needs none of it.

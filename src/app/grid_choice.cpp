@@ -10,8 +10,7 @@
 namespace mindpipe {
 namespace {
 
-/// The configuration with these degrees, or a refusal: what every run goes through before anything is
-/// allocated.
+/// The configuration with these degrees, or a refusal: what every run goes through first.
 Config on_grid(const Config& config, const Coord& shape) {
   Config known = config;
   known.grid = {shape.supernet, shape.pipeline, shape.data, shape.tensor};
@@ -25,8 +24,8 @@ Config on_grid(const Config& config, const Coord& shape) {
   return known;
 }
 
-/// Whether a run could have this shape, by the very checks that it would meet. Memory takes a plan, so it is
-/// not asked for ever.
+/// Whether a run could have this shape, by the checks that it would meet; memory, which takes plans, at
+/// times.
 GridFits fits(const Config& config, Purpose purpose) {
   return [config, purpose, plans_left = 12](const Coord& shape) mutable {
     try {
@@ -109,8 +108,7 @@ Config with_any_grid(const Config& given, int ranks) {
   const std::vector<Coord> nearest = nearest_grids(wanted, ranks, fits(config, Purpose::reading), 1);
   MP_REQUIRE(!nearest.empty(), Exit::bad_configuration,
              "no grid of {} ranks fits this model, this batch and its logical shards (reproducible); start "
-             "another number of ranks, one for "
-             "instance",
+             "another number of ranks, one for instance",
              ranks);
   return on_grid(config, nearest.front());
 }

@@ -10,8 +10,7 @@ namespace mindpipe {
 /// itself, because heads do not divide for instance, is refused with the grids that fit.
 Config read_for_ranks(const std::string& file, const std::vector<std::string>& overrides, int ranks);
 
-/// A configuration whose degrees are those of a job of `ranks` ranks; refuses one that does not fit, with the
-/// nearest that do.
+/// The configuration on a job of `ranks` ranks; what does not fit is refused with the nearest that do.
 Config with_grid(const Config& config, int ranks);
 /// The configuration of a job that only reads, which needs no particular grid: its own degrees where they fit
 /// the job, else the nearest that do. The arithmetic stays: logical shards are those of the configuration.

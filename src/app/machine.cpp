@@ -11,19 +11,13 @@
 #include "app/version.h"
 #include "backend.h"
 #include "comm/mpi.h"
+#include "core/launcher.h"
 #include "core/machine_memory.h"
 #include "core/text.h"
 #include "hardware.h"
 
 namespace mindpipe {
 namespace {
-
-std::string first_line_of(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 /// The value of "name : value" or "name: value" in a file like /proc/meminfo.
 std::string value_in(const std::string& path, const std::string& name) {
@@ -55,15 +49,12 @@ int allowed_processors() {
 
 /// "always [madvise] never" -> "madvise"
 std::string chosen_huge_pages() {
-  const std::string line = first_line_of("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string line;
+  std::getline(file, line);
   const auto begin = line.find('['), end = line.find(']');
   return begin == std::string::npos || end == std::string::npos ? ""
                                                                 : line.substr(begin + 1, end - begin - 1);
-}
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
 }
 
 }  // namespace
@@ -93,11 +84,8 @@ Machine look_at_this_machine() {
     if (std::string_view(*variable).starts_with("OMP_") || std::string_view(*variable).starts_with("GOMP_"))
       m.omp.emplace_back(*variable);
   std::sort(m.omp.begin(), m.omp.end());
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"})
-    if (const int ranks = std::atoi(environment(name).c_str()); ranks > 0) {
-      m.local_ranks = ranks;
-      break;
-    }
+  for (const char* name : {"SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE"})  // the last one counts
+    if (const int ranks = std::atoi(environment(name).c_str()); ranks > 0) m.local_ranks = ranks;
   return m;
 }
 

@@ -1,8 +1,13 @@
 #include "app/main_verb.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
 #include "app/grid_choice.h"
 #include "app/stop_request.h"
 #include "app/verbs.h"
+#include "core/check.h"
 #include "core/launcher.h"
 
 namespace mindpipe {
@@ -19,6 +24,12 @@ int run_verb(const Arguments& arguments) {
   if (answer.empty()) return verb.run(arguments, config);
   if (launch().rank == 0) print(answer);
   return 0;
+}
+
+void print(const std::string& text) {
+  const bool whole =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  MP_REQUIRE(whole, Exit::io_error, "the output cannot be written ({})", std::strerror(errno));
 }
 
 }  // namespace mindpipe

@@ -5,8 +5,7 @@
 
 namespace mindpipe {
 
-/// Does what the command line asks for: answers it, or reads the configuration and calls the verb. Returns
-/// the exit code.
+/// Answers the command line, or reads the configuration and calls the verb. Returns the exit code.
 int run_verb(const Arguments& arguments);
 
 /// Writes to stdout and fails when it cannot be written (a full disk, a closed pipe).

@@ -24,11 +24,7 @@ std::string blocks_of(const Outline& outline, int rank) {
 }
 
 std::string name_of_pass(const Action& action, int chunks) {
-  const char* letter = action.kind == ActionKind::forward          ? "F"
-                       : action.kind == ActionKind::backward       ? "B"
-                       : action.kind == ActionKind::backward_input ? "I"
-                                                                   : "W";
-  return fmt::format("{}{}{}", letter, action.micro_batch,
+  return fmt::format("{}{}{}", traits_of(action.kind).letter, action.micro_batch,
                      chunks > 1 ? fmt::format(".{}", action.chunk) : "");
 }
 
@@ -103,7 +99,7 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
     text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} tokens/s\n{}",
                         device_on_paper(config), human_seconds(step), human_count(tokens / step),
                         links_text(config, ranks));
-  text += '\n' + stages_text(plan, plan.training, simulate);
+  text += '\n' + stages_text(plan, plan.training, simulate) + roots_text(config, plan);
   if (simulate)
     return text + fmt::format("evaluation of a batch: {}\n",
                               human_seconds(static_cast<double>(plan.evaluation.expected.step) * 1e-9));

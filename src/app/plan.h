@@ -5,9 +5,8 @@
 
 namespace mindpipe {
 
-/// What a configuration would do on `ranks` ranks, told on one process without messages: blocks, tapes and
-/// memory of every stage, and the order of its passes; or, simulated, how long a step takes and how much of
-/// it each stage stands idle.
+/// What a configuration would do on `ranks` ranks: blocks, tapes and memory of every stage, and the order of
+/// its passes; or, simulated, how long a step takes and how much of it each stage is idle.
 std::string plan_text(const Config& config, int ranks, bool simulate);
 
 }  // namespace mindpipe

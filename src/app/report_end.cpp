@@ -30,8 +30,7 @@ double EndReport::median_step() const {
 }
 
 void EndReport::print_table(bool is_rank_0) {
-  // One row of times for each stage, brought together by a sum with zeros; the first rank of a
-  // stage gives it.
+  // One row of times for each stage, given by its first rank, brought together by a sum with zeros.
   const Layout& layout = worker_.layout();
   static_assert(std::has_unique_object_representations_v<TimeSpent>, "a row of integers");
   constexpr std::size_t columns = sizeof(TimeSpent) / sizeof(std::int64_t);
@@ -50,13 +49,13 @@ void EndReport::print_table(bool is_rank_0) {
       "\n{} steps, last loss {:.4f}; median step {}: {} tokens/s, {:.1f} GFLOP/s by 6N + 6Lhq\n\n",
       seconds_.size(), last_loss_, human_seconds(median), human_count(tokens / median),
       operations_by_formula(config_, worker_.plan().parameters) * tokens / median / 1e9);
+  const Timeline& simulated = worker_.plan().training.expected;
   std::vector<double> expected;
-  if (emulated)
-    for (int stage = 0; stage < layout.grid.pipeline; ++stage)
-      expected.push_back(worker_.plan().training.expected.bubble(stage));
+  for (int stage = 0; stage < layout.grid.pipeline && emulated; ++stage)
+    expected.push_back(simulated.bubble(stage));
   if (emulated)
     text += fmt::format("the simulator expects {} a step; ",
-                        human_seconds(static_cast<double>(worker_.plan().training.expected.step) * 1e-9));
+                        human_seconds(static_cast<double>(simulated.step) * 1e-9));
   text += table_of(stages, expected);
   const RunFacts facts{layout.micro_batches(),        layout.grid.data,      layout.grid.tensor,
                        config_.schedule.chunks,       config_.schedule.kind, config_.train.zero > 0,

@@ -116,6 +116,7 @@ std::map<std::string, std::string> lasting_settings(Config config) {
 }
 
 std::optional<Resumed> find_checkpoint(const World& world, const Config& config) {
+  if (config.device.kind == DeviceKind::emulated) return std::nullopt;  // nothing is computed, or saved
   return told(world, world.rank == 0 ? chosen(config) : std::nullopt);
 }
 
@@ -157,8 +158,7 @@ Resumed load_newest(Run& run, Resumed from) {
   }
   require_same_tensors(run.worker(), from.manifest, from.directory);
   load_checkpoint(run.worker(), from.manifest, from.directory);
-  const std::string here =
-      arithmetic_of(run.worker().backend().description(), run.config().train.precision);
+  const std::string here = arithmetic_of(run.worker().backend().description(), run.config().train.precision);
   if (from.manifest.arithmetic != here)
     warning("the checkpoint was made with other kernels ({}; here {}): bits may differ from here on",
             from.manifest.arithmetic, here);

@@ -16,17 +16,14 @@
 #include "app/json_line.h"
 #include "app/json_read.h"
 #include "core/check.h"
+#include "core/launcher.h"
 #include "io/file.h"
 
 namespace mindpipe {
 namespace {
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
-/// Field 22 of /proc/PID/stat, counted behind the program's name, which may hold anything.
+/// Field 22 of /proc/PID/stat, counted behind the program's name, which may hold anything; 0: there is no
+/// such process, or it has ended and only waits for its parent to hear of it.
 long long start_of(long pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -34,8 +31,8 @@ long long start_of(long pid) {
   if (end == std::string::npos) return 0;
   std::istringstream fields(text.substr(end + 1));
   std::string field;
-  for (int i = 3; i <= 22 && fields >> field; ++i) {
-  }
+  for (int i = 3; i <= 22 && fields >> field; ++i)
+    if (i == 3 && (field == "Z" || field == "X")) return 0;
   return std::atoll(field.c_str());
 }
 
@@ -80,8 +77,7 @@ void take_lock(const std::string& file) {
   if (const auto holder = read_lock(file); holder && !is_gone(*holder, us))
     fail(Exit::cannot_create,
          "{}: another job holds this run directory (host {}, process {}{}); let it end, choose another "
-         "run.dir, or remove this file if "
-         "that job is dead",
+         "run.dir, or remove this file if that job is dead",
          file, holder->host, holder->pid, holder->job.empty() ? "" : ", job " + holder->job);
   NewFile lock(file);
   const std::string text = JsonLine()

@@ -5,16 +5,13 @@ namespace mindpipe {
 
 /// Who holds a run directory.
 struct LockHolder {
-  std::string host, job,
-      restart;  ///< the batch system's number of the job and how often it was requeued; empty without one
+  std::string host, job, restart;  ///< the batch system's number, and how often it was requeued
   long pid = 0;
-  long long started =
-      0;  ///< the process's start in clock ticks since boot: a pid alone may be another's by now
+  long long started = 0;  ///< in clock ticks since boot: a pid alone may be another's by now
 };
 LockHolder this_process();
 
-/// Whether a holder can no longer be writing, as seen from `us`: its process is gone from this host, or it
-/// was an earlier turn of our job.
+/// Whether a holder can no longer write, as `us` sees it: gone from this host, or an earlier turn of our job.
 bool is_gone(const LockHolder& holder, const LockHolder& us);
 
 /// Writes `file` for this process, or refuses with a sentence that names the holder. Taking over the lock of

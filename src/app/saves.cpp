@@ -74,6 +74,7 @@ void Saves::save(std::int64_t steps) {
   const double bytes = static_cast<double>(writer_->bytes());
   run_.watchdog().arm(run_.step_limit() + bytes / slowest_bytes_per_second,
                       fmt::format("the checkpoint after step {}", steps), "watchdog.step");
+  finish();  // a save that has come to nothing may end the run, before another begins
   writer_->begin(manifest_after(steps), to_yaml(run_.config()));
   tell();
 }
@@ -99,22 +100,26 @@ void Saves::tell() {
                problem);
     warning("{}; the checkpoint was not made, older ones stand", problem);
   }
-  const std::int64_t made = writer_->made();
-  if (made < 0) return;
-  const std::string place = "checkpoints/" + checkpoint_name(made);
-  info("checkpoint: {}/{}", run_.config().run.dir, place);
+  const std::optional<CheckpointWriter::Saved> made = writer_->made();
+  if (!made) return;
+  const std::string place = "checkpoints/" + checkpoint_name(made->step);
+  info("checkpoint: {}/{} ({} in {}; training has stood still for saves for {})", run_.config().run.dir,
+       place, human_bytes(static_cast<double>(writer_->bytes())), human_seconds(made->seconds),
+       human_seconds(writer_->stood_still()));
   if (directory_) directory_->note_checkpoint(place);
 }
 
-/// Takes away what need not stay once a newer checkpoint has been read back.
+/// Takes away what need not stay once a newer checkpoint has been read back. Those of later steps were passed
+/// over when the run came back: they are damaged, and count for nothing.
 void Saves::retire(const Manifest& newest) const {
   const CheckpointConfig& rules = run_.config().checkpoint;
-  const std::vector<CheckpointPlace> places = checkpoints_in(run_.config().run.dir);
-  for (std::size_t i = static_cast<std::size_t>(rules.keep); i < places.size(); ++i) {
-    const std::int64_t step = places[i].step;
+  std::int64_t kept = 0;
+  for (const CheckpointPlace& place : checkpoints_in(run_.config().run.dir)) {
+    const std::int64_t step = place.step;
+    if (step > newest.progress.step || kept++ < rules.keep) continue;
     const bool stays = (rules.keep_every > 0 && step % rules.keep_every == 0) ||
                        (newest.progress.best_loss && step == newest.progress.best_step);
-    if (!stays) remove_checkpoint(places[i].path);
+    if (!stays) remove_checkpoint(place.path);
   }
 }
 

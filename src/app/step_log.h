@@ -20,8 +20,7 @@ class StepLog {
 
   /// A step was begun and took so long until the next could be; in order.
   void add(int step, double seconds, double rate);
-  /// A step's scalars are known: fails if the loss is not finite, says if nothing changed. Collective, as
-  /// `diagnose` is.
+  /// A step's scalars are known: fails if the loss is not finite, says if nothing changed. Collective.
   void judge(const StepScalars& scalars);
   /// Writes the line of a step whose scalars are judged.
   void write(const StepScalars& scalars, std::optional<double> validation_loss = {});

@@ -31,12 +31,16 @@ bool says(const char* path, const char* state) {
 
 namespace {
 
-constexpr std::array signals{SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
+struct Signal {
+  int number;
+  const char* name;
+};
+constexpr Signal signals[] = {
+    {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}};
 
 enum Phase : int { before_steps, in_steps, without_steps };
 volatile std::sig_atomic_t phase = before_steps, last_signal = 0;
-/// Only rank 0 of a job speaks; SIGTERM is also how a launcher ends the others when one has failed, and
-/// then that one has spoken.
+/// Only rank 0 speaks; SIGTERM is also how a launcher ends the others when one has failed, and spoken.
 volatile std::sig_atomic_t is_rank_0 = 1, is_launched = 0;
 
 /// What an end leaves behind, twice: the handler reads the one that is not being written.
@@ -48,20 +52,9 @@ volatile std::sig_atomic_t current = -1;
 volatile std::sig_atomic_t launcher_ends = 0;
 
 const char* name_of(int signal) {
-  switch (signal) {
-    case SIGUSR1:
-      return "SIGUSR1";
-    case SIGUSR2:
-      return "SIGUSR2";
-    case SIGTERM:
-      return "SIGTERM";
-    case SIGINT:
-      return "SIGINT";
-    case SIGHUP:
-      return "SIGHUP";
-    default:
-      return "none";
-  }
+  for (const Signal& one : signals)
+    if (one.number == signal) return one.name;
+  return "none";
 }
 
 // From here to on_signal: only what a signal's handler may call.
@@ -137,8 +130,8 @@ void install_stop_signals() {
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;  // a system call in the middle of a step goes on
   sigemptyset(&action.sa_mask);
-  for (int signal : signals) sigaddset(&action.sa_mask, signal);  // one after the other
-  for (int signal : signals) sigaction(signal, &action, nullptr);
+  for (const Signal& one : signals) sigaddset(&action.sa_mask, one.number);  // one after the other
+  for (const Signal& one : signals) sigaction(one.number, &action, nullptr);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error of the call that writes
 }
 
@@ -151,18 +144,17 @@ void stop_after_step() { phase = in_steps; }
 
 bool stop_asked() { return last_signal != 0; }
 
-const char* stop_signal() { return name_of(last_signal); }
-
 bool launcher_ends_it() { return launcher_ends != 0; }
 
 void leave_at_stop(const std::string& path, const std::string& text, const std::string& by_launcher,
                    const std::string& lock) {
   const int next = current == 0 ? 1 : 0;
-  copy_to(left_behind[next].path, path);
-  copy_to(left_behind[next].temporary, path.empty() ? "" : path + ".stopped.partial");
-  copy_to(left_behind[next].text, text);
-  copy_to(left_behind[next].by_launcher, by_launcher);
-  copy_to(left_behind[next].lock, lock);
+  LeftBehind& left = left_behind[next];
+  copy_to(left.path, path);
+  copy_to(left.temporary, path.empty() ? "" : path + ".stopped.partial");
+  copy_to(left.text, text);
+  copy_to(left.by_launcher, by_launcher);
+  copy_to(left.lock, lock);
   current = next;
 }
 

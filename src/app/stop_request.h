@@ -10,19 +10,16 @@ void install_stop_signals();
 
 /// For work without steps: every signal ends the process at once, also one that has come already.
 void stop_at_once();
-/// For what goes in steps: the first signal is for the step's end to notice; a second SIGTERM, SIGINT or
-/// SIGHUP ends the process at once.
+/// For steps: the first signal is for the step's end; a second SIGTERM, SIGINT or SIGHUP ends at once.
 void stop_after_step();
 
-/// Whether a signal has asked for a stop after this step, and which one came last ("SIGUSR1").
+/// Whether a signal has asked for a stop after this step.
 bool stop_asked();
-const char* stop_signal();
 
 /// What an end at once leaves behind: `text` as the file `path` in one move, and `lock` removed. Prepared
 /// beforehand, because a signal's handler may not think. Empty: nothing. SIGTERM from a launcher leaves
 /// `by_launcher` for `text`, and among the steps does so at once: it may mean that another rank is lost, the
-/// step has no end then, and the launcher's SIGKILL follows. Unfinished files are removed in any case at an
-/// end at once.
+/// step has no end then, and the launcher's SIGKILL follows. Unfinished files are removed in any case.
 void leave_at_stop(const std::string& path, const std::string& text, const std::string& by_launcher,
                    const std::string& lock);
 /// Whether the status in the file `path` is `state`. Where another rank has written that the job failed, that

@@ -5,8 +5,7 @@
 
 namespace mindpipe {
 
-/// Writes the last recorded steps of all ranks to `path`, as a Chrome trace. Collective: every rank brings
-/// its times, rank 0 writes.
+/// Writes the last recorded steps of all ranks to `path`, as a Chrome trace. Collective; world rank 0 writes.
 void write_trace(Worker& worker, const std::string& path);
 
 }  // namespace mindpipe

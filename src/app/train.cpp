@@ -62,7 +62,9 @@ void write_results(Worker& worker, bool emulated) {
 
 /// How far a run that begins has come.
 RunProgress beginning(const Config& config) {
-  return {.planned_samples = std::int64_t{config.train.steps} * config.train.batch};
+  RunProgress begun;
+  begun.planned_samples = std::int64_t{config.train.steps} * config.train.batch;
+  return begun;
 }
 
 int end(RunDirectory* directory, const TrainingLoop& loop) {
@@ -98,9 +100,11 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   warn_of_oddities(config);
   run.make_worker(Purpose::training);
   if (from) {
+    const std::int64_t start = now_ns();
     from = load_newest(run, std::move(*from));
     begun = from->manifest.progress;
-    info("going on from {}, after step {}", from->directory, begun.step);
+    info("going on from {}, after step {} ({} in {})", from->directory, begun.step,
+         human_bytes(static_cast<double>(from->manifest.file_bytes)), human_seconds(seconds_since(start)));
   }
   if (directory) {  // a start that fails before here leaves what an earlier run has written
     directory->keep_metrics_through(begun.step);

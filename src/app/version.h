@@ -10,8 +10,7 @@ extern const char* const commit;
 std::string version_text();
 /// "0.1.0 (commit 1a2b3c4)": for logs and for what checkpoints say of their maker.
 std::string version();
-/// The GPU's libraries by name and version: those of the build, and those that can be opened here (which
-/// takes a second or so).
+/// The GPU's libraries by name and version: the build's, and those that can be opened here.
 std::string graphics_built_with();
 std::string graphics_found();
 

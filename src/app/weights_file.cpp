@@ -20,11 +20,8 @@ void save_weights(Worker& worker, const std::string& path) {
   if (file) file->commit();
 }
 
-namespace {
-constexpr std::int64_t most_kept = std::int64_t{1} << 20;
-}
-
 void read_weights(Worker& worker, const std::string& path) {
+  constexpr std::int64_t most_kept = std::int64_t{1} << 20;
   const SafetensorsFile file(path);
   const StoredTensor* stored = nullptr;  // the one that is being read
   std::int64_t kept = 0;                 // elements of it that may still be in memory
@@ -36,8 +33,7 @@ void read_weights(Worker& worker, const std::string& path) {
           kept = 0;
           MP_REQUIRE(stored->shape == tensor.shape(), Exit::bad_data,
                      "{}: tensor {} has {} elements in another shape than the model of this configuration "
-                     "({} elements); is it the model's own "
-                     "file?",
+                     "({} elements); is it the model's own file?",
                      path, tensor.name, stored->count(), tensor.count());
         }
         // A tensor that lies row by row is not needed again; rows of a transposed one share their pages.

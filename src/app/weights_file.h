@@ -5,8 +5,7 @@
 
 namespace mindpipe {
 
-/// Writes the weights as safetensors under the names that transformers reads. Collective; world rank 0
-/// writes.
+/// Writes the weights as safetensors with transformers' names. Collective; world rank 0 writes.
 void save_weights(Worker& worker, const std::string& path);
 /// Sets the weights from a file of safetensors, ours or another's. Every rank reads for itself.
 void read_weights(Worker& worker, const std::string& path);

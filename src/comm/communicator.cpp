@@ -26,6 +26,12 @@ std::vector<Tensor> equal_parts(const Tensor& values, int ranks) {
   return parts;
 }
 
+std::vector<Exchange::Parts> equal_parts(const std::vector<Tensor>& roots, int ranks) {
+  std::vector<Exchange::Parts> parts;
+  for (const Tensor& root : roots) parts.push_back(equal_parts(root, ranks));
+  return parts;
+}
+
 std::size_t largest(const std::vector<Tensor>& parts) {
   std::size_t bytes = 0;
   for (const Tensor& part : parts) bytes = std::max(bytes, part.bytes());
@@ -43,15 +49,22 @@ void add_on_host(const Tensor& a, const Tensor& b, const Tensor& sum) {
 }  // namespace
 
 Communicator::Communicator(Backend& backend, int logical) : backend_(backend), logical_(logical) {
-  MP_CHECK(logical >= 1, "a communicator over {} logical shards", logical);
+  take_place(1, 0);
+}
+
+void Communicator::take_place(int size, int rank) {
+  size_ = size;
+  rank_ = rank;
+  check_degree(axis_, logical_, size);
+  over_shards_ = SumTree(logical_, size, rank);
+  shards_here_ = SumTree(local_shards());
+  over_ranks_ = SumTree(size, size, rank);
 }
 
 Communicator::Communicator(Backend& backend, std::unique_ptr<Group> group, int logical, Axis axis,
                            TrafficLedger* ledger)
     : backend_(backend), group_(std::move(group)), logical_(logical), axis_(axis), ledger_(ledger) {
-  size_ = group_->size();
-  rank_ = group_->rank();
-  check_degree(axis, logical, size_);
+  take_place(group_->size(), group_->rank());
 }
 
 Communicator::Communicator(Communicator&&) noexcept = default;
@@ -76,16 +89,16 @@ Communicator::Combine Communicator::larger() const {
 
 Route Communicator::route() const { return group_->route(backend_.memory()); }
 
-void Communicator::add_on_paper(const Tensor& own) const {
-  for (int other = 1; other < size_ && own.count() > 0; ++other) backend_.add({own, own, own});
+void Communicator::add_on_paper(const SumTree& tree, const Tensor& own) const {
+  for (std::size_t i = 0; i < tree.of_roots().size() && own.count() > 0; ++i) backend_.add({own, own, own});
 }
 
-void Communicator::send_on_paper(const std::vector<Tensor>& parts, bool scatter, bool gather,
+void Communicator::send_on_paper(const std::vector<Tensor>& parts, int scatters, int gathers,
                                  const char* operation) const {
   if (!on_paper() || !observe_) return;
   std::size_t bytes = 0;
   for (int other = 0; other < size_; ++other)
-    if (other != rank_) bytes += (scatter ? parts[other].bytes() : 0) + (gather ? parts[rank_].bytes() : 0);
+    if (other != rank_) bytes += scatters * parts[other].bytes() + gathers * parts[rank_].bytes();
   observe_({operation, 0, 0, static_cast<std::int64_t>(bytes)});
 }
 
@@ -110,36 +123,43 @@ void Communicator::run(Exchange& exchange, const char* operation, TrafficClass k
     observe_({operation, start, now_ns(), static_cast<std::int64_t>(exchange.bytes_sent())});
 }
 
-void Communicator::combine_shards(const Tensor& shards, const Tensor& total, const Combine& combine) {
+std::vector<Tensor> Communicator::combine_shards(const SumTree& tree, const Tensor& shards,
+                                                 const Tensor& total, const Combine& combine) {
   const int n = local_shards();
   MP_CHECK(shards.count() == n * total.count() && shards.dtype == total.dtype,
            "a sum of {} local shards from {} {} to {} {}", n, to_string(shards.shape), name_of(shards.dtype),
            to_string(total.shape), name_of(total.dtype));
+  const Tensor root = slice(total, 0, total.count());
   if (n == 1) {
-    if (shards.data != total.data)
-      backend_.copy(shards.reshaped({shards.count()}), total.reshaped({total.count()}));
-    return;
+    if (shards.data != total.data) backend_.copy(slice(shards, 0, shards.count()), root);
+    return {root};
   }
   std::vector<Tensor> leaves;
   for (int s = 0; s < n; ++s) leaves.push_back(slice(shards, s * total.count(), total.count()));
-  combine_tree(leaves, slice(total, 0, total.count()), combine);
+  const bool whole = tree.roots().size() == 1;
+  combine_tree(leaves, tree.of_leaves(), whole ? root : Tensor{}, combine);
+  if (whole) return {root};
+  std::vector<Tensor> roots;
+  for (const Subtree& subtree : tree.roots()) roots.push_back(leaves[subtree.first - tree.first_leaf()]);
+  return roots;
 }
 
-void Communicator::combine_ranks(const Tensor& total, const Combine& combine, const char* operation,
-                                 TrafficClass kind) {
+void Communicator::combine_ranks(const SumTree& tree, const std::vector<Tensor>& roots, const Tensor& total,
+                                 const Combine& combine, const char* operation, TrafficClass kind) {
   if (size_ == 1) return;
   auto parts = equal_parts(total, size_);
-  std::byte* scratch = room(Exchange::scratch_bytes(size_, largest(parts)));
-  if (on_paper()) add_on_paper(parts[rank_]);
-  send_on_paper(parts, true, true, operation);
+  std::byte* scratch = room(Exchange::scratch_bytes(tree, largest(parts)));
+  if (on_paper()) add_on_paper(tree, parts[rank_]);
+  send_on_paper(parts, tree.most_roots(), 1, operation);
   if (exchanges_nothing(operation)) return;
-  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch, combine, route());
+  Exchange exchange(*group_, tree, Exchange::Halves::both, std::move(parts), equal_parts(roots, size_),
+                    scratch, combine, route());
   run(exchange, operation, kind);
 }
 
 void Communicator::sum(const Tensor& shards, const Tensor& total) {
-  combine_shards(shards, total, add());
-  combine_ranks(total, add(), "sum", TrafficClass::tensor);
+  const std::vector<Tensor> roots = combine_shards(over_shards_, shards, total, add());
+  combine_ranks(over_shards_, roots, total, add(), "sum", TrafficClass::tensor);
 }
 
 void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::int64_t outer) {
@@ -149,25 +169,30 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
            "a scattered sum of {} local shards from {} {} to {} {}", local_shards(), to_string(shards.shape),
            name_of(shards.dtype), to_string(part.shape), name_of(part.dtype));
   const Tensor whole = slice(shards, 0, count * size_);
-  combine_shards(shards, whole, add());
+  const std::vector<Tensor> roots = combine_shards(over_shards_, shards, whole, add());
   if (size_ == 1) {
     if (part.data != whole.data) backend_.copy(whole, slice(part, 0, count));
     return;
   }
   // Parts one after the other: part r is column block r of the rows.
   const bool in_place = outer == 1;
-  const std::size_t part_bytes = aligned(part.bytes()),
-                    packed_bytes = in_place ? 0 : static_cast<std::size_t>(size_) * part_bytes;
-  std::byte* scratch = room(packed_bytes + Exchange::scratch_bytes(size_, part.bytes()));
-  const auto parts = in_place ? equal_parts(whole, size_) : stacked(scratch, part);
-  if (!in_place)
-    for (int r = 0; r < size_; ++r)
+  const std::size_t root_bytes = in_place ? 0 : static_cast<std::size_t>(size_) * aligned(part.bytes()),
+                    packed_bytes = static_cast<std::size_t>(over_shards_.most_roots()) * root_bytes;
+  std::byte* scratch = room(packed_bytes + Exchange::scratch_bytes(over_shards_, part.bytes()));
+  std::vector<Exchange::Parts> packed;
+  for (const Tensor& root : roots) {
+    packed.push_back(in_place ? equal_parts(root, size_)
+                              : stacked(scratch + packed.size() * root_bytes, part));
+    for (int r = 0; r < size_ && !in_place; ++r)
       for (std::int64_t o = 0; o < outer; ++o)
-        backend_.copy(slice(whole, (o * size_ + r) * row, row), slice(parts[r], o * row, row));
-  if (on_paper()) add_on_paper(parts[rank_]);
-  send_on_paper(parts, true, false, "sum_scatter");
+        backend_.copy(slice(root, (o * size_ + r) * row, row), slice(packed.back()[r], o * row, row));
+  }
+  const Exchange::Parts parts = packed[0];
+  if (on_paper()) add_on_paper(over_shards_, parts[rank_]);
+  send_on_paper(parts, over_shards_.most_roots(), 0, "sum_scatter");
   if (!exchanges_nothing("sum_scatter")) {
-    Exchange exchange(*group_, Exchange::Halves::scatter, parts, scratch + packed_bytes, add(), route());
+    Exchange exchange(*group_, over_shards_, Exchange::Halves::scatter, parts, std::move(packed),
+                      scratch + packed_bytes, add(), route());
     run(exchange, "sum_scatter", TrafficClass::tensor);
   }
   if (parts[rank_].data != part.data) backend_.copy(parts[rank_], slice(part, 0, count));
@@ -186,9 +211,9 @@ void Communicator::gather(const Tensor& part, const Tensor& whole, std::int64_t 
   const auto parts = in_place ? equal_parts(whole, size_)
                               : stacked(room(static_cast<std::size_t>(size_) * aligned(part.bytes())), part);
   if (parts[rank_].data != part.data) backend_.copy(slice(part, 0, count), parts[rank_]);
-  send_on_paper(parts, false, true, "gather");
+  send_on_paper(parts, 0, 1, "gather");
   if (!exchanges_nothing("gather")) {
-    Exchange exchange(*group_, Exchange::Halves::gather, parts, nullptr, add(), route());
+    Exchange exchange(*group_, over_shards_, Exchange::Halves::gather, parts, {}, nullptr, add(), route());
     run(exchange, "gather", TrafficClass::tensor);
   }
   if (in_place) return;
@@ -226,12 +251,12 @@ void Communicator::broadcast(const Tensor& tensor, int root) {
 
 void Communicator::maximum(const Tensor& values) {
   MP_CHECK(has_maximum(values.dtype), "a maximum of {} (f32 or f64)", name_of(values.dtype));
-  combine_ranks(values, larger(), "maximum", TrafficClass::tensor);
+  combine_ranks(over_ranks_, {values}, values, larger(), "maximum", TrafficClass::tensor);
 }
 
 void Communicator::maximum(const Tensor& shards, const Tensor& largest) {
   MP_CHECK(has_maximum(shards.dtype), "a maximum of {} (f32 or f64)", name_of(shards.dtype));
-  combine_shards(shards, largest, larger());
+  combine_shards(shards_here_, shards, largest, larger());
   maximum(largest);
 }
 
@@ -240,43 +265,48 @@ void Communicator::sum_over_shards(std::span<double> shards) {
   const auto count = static_cast<std::int64_t>(shards.size()) / local_shards();
   MP_CHECK(count * local_shards() == static_cast<std::int64_t>(shards.size()),
            "{} scalars of {} local shards", shards.size(), local_shards());
-  std::vector<Tensor> leaves;
+  std::vector<Tensor> leaves, roots;
   for (int s = 0; s < local_shards(); ++s) leaves.push_back({shards.data() + s * count, {count}, DType::f64});
-  combine_tree(leaves, leaves[0], add_on_host<double>);
-  combine_host(leaves[0], add_on_host<double>, "sum_over_shards", TrafficClass::scalars);
+  combine_tree(leaves, over_shards_.of_leaves(), {}, add_on_host<double>);
+  for (const Subtree& subtree : over_shards_.roots()) roots.push_back(leaves[subtree.first - first_shard()]);
+  combine_host(over_shards_, roots, leaves[0], add_on_host<double>, "sum_over_shards", TrafficClass::scalars);
 }
 
 void Communicator::sum_over_shards(const Tensor& shards, const Tensor& total) {
-  combine_shards(shards, total, add());
-  sum_over_ranks(total);
+  MP_CHECK(total.dtype == DType::f64, "a sum of scalars of {} (f64)", name_of(total.dtype));
+  const std::vector<Tensor> roots = combine_shards(over_shards_, shards, total, add());
+  combine_ranks(over_shards_, roots, total, add(), "sum_over_ranks", TrafficClass::scalars);
 }
 
 void Communicator::sum_over_ranks(const Tensor& values) {
   MP_CHECK(values.dtype == DType::f64, "a sum of scalars of {} (f64)", name_of(values.dtype));
-  combine_ranks(values, add(), "sum_over_ranks", TrafficClass::scalars);
+  combine_ranks(over_ranks_, {values}, values, add(), "sum_over_ranks", TrafficClass::scalars);
 }
 
-std::size_t Communicator::scalars_bytes(int ranks, std::int64_t count) {
-  return Exchange::scratch_bytes(ranks,
+std::size_t Communicator::scalars_bytes(const SumTree& tree, std::int64_t count) {
+  const auto ranks = tree.ranks();
+  return Exchange::scratch_bytes(tree,
                                  static_cast<std::size_t>((count + ranks - 1) / ranks) * sizeof(double));
 }
 
 void Communicator::sum_integers(std::span<std::int64_t> values, TrafficClass kind, std::byte* scratch) {
   if (values.empty()) return;
   const Tensor all{values.data(), {static_cast<std::int64_t>(values.size())}, DType::f64};
-  combine_host(all, add_on_host<std::int64_t>, "sum_integers", kind, scratch);
+  combine_host(over_ranks_, {all}, all, add_on_host<std::int64_t>, "sum_integers", kind, scratch);
 }
 
-void Communicator::combine_host(const Tensor& values, const Combine& combine, const char* operation,
-                                TrafficClass kind, std::byte* scratch) {
+void Communicator::combine_host(const SumTree& tree, const std::vector<Tensor>& roots, const Tensor& total,
+                                const Combine& combine, const char* operation, TrafficClass kind,
+                                std::byte* scratch) {
   if (exchanges_nothing(operation)) return;
-  auto parts = equal_parts(values, size_);
+  auto parts = equal_parts(total, size_);
   if (scratch == nullptr) {
     host_scratch_.resize(
-        std::max(host_scratch_.size(), Exchange::scratch_bytes(size_, largest(parts)) / sizeof(double)));
+        std::max(host_scratch_.size(), Exchange::scratch_bytes(tree, largest(parts)) / sizeof(double)));
     scratch = reinterpret_cast<std::byte*>(host_scratch_.data());
   }
-  Exchange exchange(*group_, Exchange::Halves::both, std::move(parts), scratch, combine);
+  Exchange exchange(*group_, tree, Exchange::Halves::both, std::move(parts), equal_parts(roots, size_),
+                    scratch, combine);
   run(exchange, operation, kind);
 }
 

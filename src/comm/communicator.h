@@ -9,6 +9,7 @@
 #include "backend.h"
 #include "comm/ledger.h"
 #include "core/memory.h"
+#include "core/sum_tree.h"
 
 namespace mindpipe {
 
@@ -16,8 +17,7 @@ class Group;
 class Exchange;
 struct Route;
 
-/// One exchange between the ranks that share a product: its operation, its times (zero on paper), and how
-/// many bytes this rank sent.
+/// One exchange between the ranks that share a product: its times are zero on paper, its bytes those sent.
 struct TensorSum {
   const char* operation = "";
   std::int64_t start = 0, end = 0;  ///< nanoseconds
@@ -33,8 +33,8 @@ struct OnPaper {
 ///
 /// The arithmetic is cut into `logical()` shards; this rank computes `local_shards()` of them, from
 /// `first_shard()` on. Every sum follows one binary tree over the logical shards, neighbours first, every
-/// node rounded to the dtype, so its bits are the same for every number of ranks that cuts the tree into
-/// whole subtrees. A group of one calls no MPI.
+/// node rounded to the dtype, so its bits are the same for every number of ranks that divides them. A rank
+/// whose shards are no whole subtree hands on several sums. A group of one calls no MPI.
 ///
 /// Every function that sums, gathers or broadcasts is collective: every rank of the group calls the same
 /// functions in the same order with the same shapes. Shards are used up: what stands in `shards` afterwards
@@ -45,8 +45,7 @@ class Communicator {
   Communicator(Backend& backend, int logical);
   /// A group that exchanges nothing: for counting what a rank of a larger job would need and send.
   Communicator(Backend& backend, int logical, OnPaper place) : Communicator(backend, logical) {
-    size_ = place.size;
-    rank_ = place.rank;
+    take_place(place.size, place.rank);
   }
   /// A communicator over the ranks of `group`; `axis` names the traffic in `ledger` (may be null). Collective
   /// over the group.
@@ -87,9 +86,9 @@ class Communicator {
   /// Tree sum of a few f64 of each rank, in the backend's memory and in place.
   void sum_over_ranks(const Tensor& values);
   /// Bytes that `reserve` is asked for where a rank exchanges `count` f64.
-  static std::size_t scalars_bytes(int ranks, std::int64_t count);
-  /// Exact sum over the ranks, in place. `scratch`, unless none, is scalars_bytes(size(), values) for what
-  /// arrives.
+  static std::size_t scalars_bytes(const SumTree& tree, std::int64_t count);
+  /// Exact sum over the ranks, in place. `scratch`, unless none, is scalars_bytes() for what arrives from
+  /// ranks of one shard each.
   void sum_integers(std::span<std::int64_t> values, TrafficClass kind = TrafficClass::scalars,
                     std::byte* scratch = nullptr);
 
@@ -108,9 +107,15 @@ class Communicator {
 
  private:
   using Combine = std::function<void(const Tensor& a, const Tensor& b, const Tensor& sum)>;
-  void combine_shards(const Tensor& shards, const Tensor& total, const Combine& combine);
-  void combine_ranks(const Tensor& total, const Combine& combine, const char* operation, TrafficClass kind);
-  void combine_host(const Tensor& values, const Combine& combine, const char* operation, TrafficClass kind,
+  void take_place(int size, int rank);
+  /// Combines this rank's shards to its roots, which it gives back: in `total` where there is one, else among
+  /// the shards.
+  std::vector<Tensor> combine_shards(const SumTree& tree, const Tensor& shards, const Tensor& total,
+                                     const Combine& combine);
+  void combine_ranks(const SumTree& tree, const std::vector<Tensor>& roots, const Tensor& total,
+                     const Combine& combine, const char* operation, TrafficClass kind);
+  void combine_host(const SumTree& tree, const std::vector<Tensor>& roots, const Tensor& total,
+                    const Combine& combine, const char* operation, TrafficClass kind,
                     std::byte* scratch = nullptr);
   void run(Exchange& exchange, const char* operation, TrafficClass kind);
   /// Whether there is nobody to exchange with: a group of one, or on paper, or left out by a test.
@@ -118,8 +123,8 @@ class Communicator {
   Route route() const;
   bool on_paper() const { return size_ > 1 && group_ == nullptr; }
   /// Adds up, or sends, what a real group's exchange would on this rank, so that counting prices it.
-  void add_on_paper(const Tensor& own) const;
-  void send_on_paper(const std::vector<Tensor>& parts, bool scatter, bool gather,
+  void add_on_paper(const SumTree& tree, const Tensor& own) const;
+  void send_on_paper(const std::vector<Tensor>& parts, int scatters, int gathers,
                      const char* operation) const;
   Combine add() const;
   Combine larger() const;
@@ -132,6 +137,8 @@ class Communicator {
   Backend& backend_;
   std::unique_ptr<Group> group_;
   int size_ = 1, rank_ = 0, logical_ = 1;
+  SumTree over_shards_, shards_here_,  ///< over all logical shards, and over those of this rank alone
+      over_ranks_;                     ///< as if each rank had one shard: where the order is no matter
   Axis axis_ = Axis::tensor;
   TrafficLedger* ledger_ = nullptr;
   std::function<void(const TensorSum&)> observe_;

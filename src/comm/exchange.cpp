@@ -2,24 +2,29 @@
 
 namespace mindpipe {
 
-void combine_tree(std::span<const Tensor> leaves, const Tensor& root, const Combine& combine) {
-  const std::size_t n = leaves.size();
-  for (std::size_t stride = 1; stride < n; stride *= 2)
-    for (std::size_t i = 0; i + stride < n; i += 2 * stride)
-      combine(leaves[i], leaves[i + stride], 2 * stride >= n ? root : leaves[i]);
+void combine_tree(std::span<const Tensor> sums, std::span<const Addition> tree, const Tensor& root,
+                  const Combine& combine) {
+  for (const Addition& addition : tree) {
+    const Tensor& left = sums[addition.left];
+    combine(left, sums[addition.right], root && &addition == &tree.back() ? root : left);
+  }
 }
 
-Exchange::Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine,
-                   const Route& route, const Tensor& own)
+Exchange::Exchange(Group& group, const SumTree& tree, Halves halves, Parts parts, std::vector<Parts> roots,
+                   void* scratch, Combine combine, const Route& route, const Tensor& own)
     : group_(&group),
+      tree_(&tree),
       messages_(group, route),
       halves_(halves),
       parts_(std::move(parts)),
+      roots_(std::move(roots)),
       scratch_(static_cast<std::byte*>(scratch)),
       combine_(std::move(combine)),
       tag_(2 * group.next_exchange()) {
   MP_CHECK(static_cast<int>(parts_.size()) == group.size(), "an exchange of {} parts in a group of {}",
            parts_.size(), group.size());
+  MP_CHECK(roots_.size() == (halves == Halves::gather ? 0 : tree.roots().size()),
+           "a rank that has {} roots brings {}", tree.roots().size(), roots_.size());
   own_ = own ? own : parts_[group.rank()];
   MP_CHECK(own_.count() == parts_[group.rank()].count() && (!own || halves == Halves::scatter),
            "a result of {} elements for a part of {}", own_.count(), parts_[group.rank()].count());
@@ -41,27 +46,28 @@ bool Exchange::advance() {
 
 void Exchange::begin_scatter() {
   const int rank = group_->rank();
-  const Tensor& own = parts_[rank];
   std::byte* slot = scratch_;
-  for (int peer = 0; peer < group_->size(); ++peer) {
-    Tensor leaf = own;
-    if (peer != rank) {
-      leaf.data = slot;
-      slot += whole_cache_lines(own.bytes());
-      messages_.receive(leaf.data, leaf.bytes(), peer, tag_);
+  for (int peer = 0; peer < group_->size(); ++peer)
+    for (int root = 0; root < tree_->roots_of(peer); ++root) {
+      if (peer == rank) {
+        sums_.push_back(roots_[root][rank]);
+        continue;
+      }
+      Tensor& sum = sums_.emplace_back(parts_[rank]);
+      sum.data = slot;
+      slot += whole_cache_lines(sum.bytes());
+      messages_.receive(sum.data, sum.bytes(), peer, tag_);
     }
-    leaves_.push_back(leaf);
-  }
   // Each rank begins with its right neighbour, so that no rank is everybody's first.
   for (int step = 1; step < group_->size(); ++step) {
     const int peer = (rank + step) % group_->size();
-    messages_.send(parts_[peer].data, parts_[peer].bytes(), peer, tag_);
+    for (const Parts& root : roots_) messages_.send(root[peer].data, root[peer].bytes(), peer, tag_);
   }
   stage_ = Stage::scattering;
 }
 
 void Exchange::finish_scatter() {
-  if (own_.count() > 0) combine_tree(leaves_, own_, combine_);
+  if (own_.count() > 0) combine_tree(sums_, tree_->of_roots(), own_, combine_);
 }
 
 void Exchange::begin_gather() {

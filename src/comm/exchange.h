@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/group.h"
+#include "core/sum_tree.h"
 #include "core/tensor.h"
 
 namespace mindpipe {
@@ -12,31 +13,35 @@ namespace mindpipe {
 /// sum = a combined with b, a from the lower ranks; `sum` may be a or b.
 using Combine = std::function<void(const Tensor& a, const Tensor& b, const Tensor& sum)>;
 
-/// leaves[0] combined with all others along the one binary tree: neighbours first, an odd one carried up. The
-/// root goes to `root`, which may be any leaf's memory; the other leaves are used up.
-void combine_tree(std::span<const Tensor> leaves, const Tensor& root, const Combine& combine);
+/// Combines `sums` along a part of the tree. Each result takes the place of its left operand, but the last
+/// one goes to `root`, unless that is none; it may be the memory of any of them. The other sums are used up.
+void combine_tree(std::span<const Tensor> sums, std::span<const Addition> tree, const Tensor& root,
+                  const Combine& combine);
 
 /// The tree sum of one vector between the ranks of a group, as a machine that is pushed on by `advance`.
 ///
-/// The vector is cut into parts, one for each rank. In the first half every rank sends part r to rank r,
-/// which combines what arrives along the tree over ranks; in the second every rank sends its finished part to
-/// all. Each half sends (n-1)/n of the vector per rank and takes one latency. Every rank begins the same
-/// exchanges in the same order.
+/// The vector is cut into parts, one for each rank. In the first half every rank sends part r of each of its
+/// roots to rank r, which combines what arrives along the tree; in the second every rank sends its finished
+/// part to all. The second half sends (n-1)/n of the vector per rank, the first so much for each root; each
+/// takes one latency. Every rank begins the same exchanges in the same order.
 class Exchange {
  public:
   enum class Halves { scatter, gather, both };
 
-  /// parts[r]: rank r's part of this rank's vector (and of the result); sizes are equal on all ranks, and may
-  /// be zero. Making one takes its number in the group's order of exchanges, so all ranks make them in the
-  /// same order. `scratch` holds what arrives before it is combined: scratch_bytes() of it, untouched by
-  /// others until the end. `own`: where this rank's part of the result goes (given: instead of its place in
-  /// the vector). `route`: how the parts' bytes travel.
-  Exchange(Group& group, Halves halves, std::vector<Tensor> parts, void* scratch, Combine combine,
-           const Route& route = {}, const Tensor& own = {});
+  /// A vector cut into parts: [r] is rank r's. Sizes are equal on all ranks, and may be zero.
+  using Parts = std::vector<Tensor>;
 
-  /// Bytes that arrive, at most, when the largest part has `part_bytes`.
-  static std::size_t scratch_bytes(int ranks, std::size_t part_bytes) {
-    return static_cast<std::size_t>(ranks - 1) * whole_cache_lines(part_bytes);
+  /// `parts`: of the result. `roots`: of what this rank brings, as many as `tree` says, which outlives the
+  /// exchange; none of them for a gather. Making one takes its number in the group's order of exchanges, so
+  /// all ranks make them in the same order. `scratch` holds what arrives before it is combined:
+  /// scratch_bytes() of it, untouched by others until the end. `own`: where this rank's part of the result
+  /// goes (given: instead of its place in the vector). `route`: how the parts' bytes travel.
+  Exchange(Group& group, const SumTree& tree, Halves halves, Parts parts, std::vector<Parts> roots,
+           void* scratch, Combine combine, const Route& route = {}, const Tensor& own = {});
+
+  /// Bytes that arrive at any rank, at most, when the largest part has `part_bytes`.
+  static std::size_t scratch_bytes(const SumTree& tree, std::size_t part_bytes) {
+    return static_cast<std::size_t>(tree.most_arriving()) * whole_cache_lines(part_bytes);
   }
 
   /// Goes on as far as is possible without waiting; true once everything has arrived and left.
@@ -54,10 +59,13 @@ class Exchange {
 
   enum class Stage { fresh, scattering, gathering, done };
   Group* group_;
+  const SumTree* tree_;
   Messages messages_;
   Halves halves_;
   Stage stage_ = Stage::fresh;
-  std::vector<Tensor> parts_, leaves_;
+  Parts parts_;
+  std::vector<Parts> roots_;
+  std::vector<Tensor> sums_;  ///< this rank's part of the roots of all
   Tensor own_;
   std::byte* scratch_;
   Combine combine_;

@@ -109,21 +109,16 @@ Coord resolve_grid(const Coord& degrees, int ranks, const GridFits& fits) {
   return shape;
 }
 
-bool cuts_into_subtrees(int logical, int degree) {
-  const auto power_of_two = [](int n) { return n > 0 && (n & (n - 1)) == 0; };
-  if (degree == 1 || degree == logical) return logical >= 1;
-  return power_of_two(logical) && power_of_two(degree) && degree < logical;
-}
+bool can_share(int logical, int degree) { return logical >= 1 && degree >= 1 && logical % degree == 0; }
 
 void check_degree(Axis axis, int logical, int degree) {
-  if (cuts_into_subtrees(logical, degree)) return;
+  if (can_share(logical, degree)) return;
   std::string allowed;
   for (int n = 1; n <= logical; ++n)
-    if (cuts_into_subtrees(logical, n)) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", n);
+    if (can_share(logical, n)) allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", n);
   fail(Exit::bad_configuration,
        "grid.{} is {}, but the run's sums have {} logical shards (reproducible.{}), which {} ranks cannot "
-       "share without other bits; use "
-       "one of: {}",
+       "share equally; use one of: {}",
        name_of(axis), degree, logical, name_of(axis), degree, allowed);
 }
 

@@ -47,8 +47,8 @@ std::string to_string(const std::vector<Coord>& shapes);
 /// code 78 and the nearest grids that fit when the degrees do not multiply to the ranks.
 Coord resolve_grid(const Coord& degrees, int ranks, const GridFits& fits = {});
 
-/// Whether `degree` ranks cut the tree over `logical` shards into whole subtrees.
-bool cuts_into_subtrees(int logical, int degree);
+/// Whether `degree` ranks can have equally many of `logical` shards.
+bool can_share(int logical, int degree);
 /// Fails with exit code 78 and the degrees that would do unless `degree` ranks can share `logical` shards of
 /// this axis.
 void check_degree(Axis axis, int logical, int degree);

@@ -25,7 +25,7 @@ TrafficLedger::Sent TrafficLedger::total() const {
 std::string TrafficLedger::table() const {
   std::string text = fmt::format("{:<10} {:<10} {:>10} {:>14} {:>10} {:>10}\n", "axis", "class", "calls",
                                  "MiB sent", "seconds", "MiB/s");
-  const auto row = [&](const char* axis, const char* kind, const Sent& sent) {
+  const auto row = [&](const char* axis, std::string_view kind, const Sent& sent) {
     const double mebibytes = static_cast<double>(sent.bytes) / 1048576.0;
     text += fmt::format("{:<10} {:<10} {:>10} {:>14.3f} {:>10.3f} {:>10.1f}\n", axis, kind, sent.calls,
                         mebibytes, sent.seconds, sent.seconds > 0 ? mebibytes / sent.seconds : 0.0);

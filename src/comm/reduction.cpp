@@ -8,15 +8,23 @@
 namespace mindpipe {
 namespace {
 
-/// Bytes that arrive of one part, at most: less than the part itself but for the rounding of its pieces.
-std::size_t most_arriving(int ranks) {
-  return static_cast<std::size_t>(longest_part(ranks)) + static_cast<std::size_t>(ranks) * alignment;
+/// Bytes that arrive of one part, at most: less than the part itself from each rank's roots, but for the
+/// rounding of its pieces.
+std::size_t most_arriving(const SumTree& tree) {
+  const auto ranks = static_cast<std::size_t>(tree.ranks()),
+             roots = static_cast<std::size_t>(tree.most_roots());
+  return roots * (static_cast<std::size_t>(longest_part(tree.ranks())) + ranks * alignment);
 }
 
 }  // namespace
 
-Reductions::Reductions(Backend& backend, std::unique_ptr<Group> group, Axis axis, TrafficLedger* ledger)
-    : backend_(backend), group_(std::move(group)), axis_(axis), ledger_(ledger) {
+Reductions::Reductions(Backend& backend, std::unique_ptr<Group> group, Axis axis, TrafficLedger* ledger,
+                       int shards)
+    : backend_(backend),
+      group_(std::move(group)),
+      tree_(shards > 0 ? shards : size(), size(), rank()),
+      axis_(axis),
+      ledger_(ledger) {
   for (int slot = 0; slot < parts_ahead; ++slot) free_slots_.push_back(slot);
 }
 
@@ -24,14 +32,15 @@ void Reductions::reserve(std::size_t part_scratch) {
   for (WorkArea& area : scratch_) area.reserve(backend_.memory(), part_scratch);
 }
 
-Reductions::Request Reductions::begin(Exchange::Halves halves, std::vector<Tensor> pieces,
+Reductions::Request Reductions::begin(Exchange::Halves halves, Pieces pieces, std::vector<Pieces> earlier,
                                       const Tensor& own) {
   MP_CHECK(static_cast<int>(pieces.size()) == size(), "{} pieces for {} ranks", pieces.size(), size());
-  Job job{halves, std::move(pieces), own};
-  const std::size_t arriving =
-      halves == Exchange::Halves::gather ? 0 : Exchange::scratch_bytes(size(), job.pieces[rank()].bytes());
-  MP_CHECK(size() == 1 || arriving <= most_arriving(size()),
-           "{} bytes arrive of one part, where a part brings {} at most", arriving, most_arriving(size()));
+  const bool adds = halves != Exchange::Halves::gather;
+  if (adds) earlier.push_back(pieces);
+  Job job{halves, std::move(pieces), std::move(earlier), own};
+  const std::size_t arriving = adds ? Exchange::scratch_bytes(tree_, job.pieces[rank()].bytes()) : 0;
+  MP_CHECK(size() == 1 || arriving <= most_arriving(tree_),
+           "{} bytes arrive of one part, where a part brings {} at most", arriving, most_arriving(tree_));
   job.finished = size() == 1 || is_left_out(name_of(axis_), job.name());
   queue_.push_back(std::move(job));
   progress();
@@ -54,7 +63,7 @@ bool Reductions::begin_exchange() {
   group_->waiting().gate().begin(job->kind());
   const bool adds = job->halves != Exchange::Halves::gather;
   void* scratch = scratch_[job->slot].take(
-      backend_.memory(), adds ? Exchange::scratch_bytes(size(), job->pieces[rank()].bytes()) : 0);
+      backend_.memory(), adds ? Exchange::scratch_bytes(tree_, job->pieces[rank()].bytes()) : 0);
   // Counted pieces are not added: the simulator's price of a reduction, which the executor waits for, holds
   // the additions too.
   const bool counted = backend_.memory().kind() == Memory::Kind::counted;
@@ -62,8 +71,8 @@ bool Reductions::begin_exchange() {
                                   : [this](const Tensor& a, const Tensor& b, const Tensor& sum) {
                                       backend_.add({a, b, sum});
                                     };
-  job->exchange.emplace(*group_, job->halves, std::move(job->pieces), scratch, combine,
-                        group_->route(backend_.memory()), job->own);
+  job->exchange.emplace(*group_, tree_, job->halves, std::move(job->pieces), std::move(job->roots), scratch,
+                        combine, group_->route(backend_.memory()), job->own);
   return true;
 }
 

@@ -19,15 +19,17 @@ namespace mindpipe {
 /// order. The caller begins what is long in parts (core/bulk_parts.h), a few of which are under way at a
 /// time.
 ///
-/// Each rank brings the root of its own subtree of logical shards; the rest of the tree runs over the ranks,
-/// every node rounded to the dtype, as in Communicator. pieces[r] is the piece that rank r owns;
-/// sizes are equal on all ranks and may be zero. Where the group has a transport, messages and additions go
-/// into the device's current queue at once, and are done for the host with that.
+/// Each rank brings the roots of what it holds of the tree over logical shards; the rest of the tree runs
+/// over the ranks, every node rounded to the dtype, as in Communicator. pieces[r] is the piece that rank r
+/// owns; sizes are equal on all ranks and may be zero. Where the group has a transport, messages and
+/// additions go into the device's current queue at once, and are done for the host with that.
 class Reductions {
  public:
   using Request = std::int64_t;  ///< names something that was begun
 
-  Reductions(Backend& backend, std::unique_ptr<Group> group, Axis axis, TrafficLedger* ledger = nullptr);
+  /// `shards`: logical ones of the axis; 0: one for each rank.
+  Reductions(Backend& backend, std::unique_ptr<Group> group, Axis axis, TrafficLedger* ledger = nullptr,
+             int shards = 0);
   /// A group of one: everything is done at once.
   explicit Reductions(Backend& backend) : backend_(backend) {}
 
@@ -37,18 +39,20 @@ class Reductions {
 
   int size() const { return group_ ? group_->size() : 1; }
   int rank() const { return group_ ? group_->rank() : 0; }
+  using Pieces = Exchange::Parts;
 
-  /// Begins a sum: all pieces = the tree sums of all ranks' pieces.
-  Request sum(std::vector<Tensor> pieces) { return begin(Exchange::Halves::both, std::move(pieces), {}); }
+  /// Begins a sum: all pieces = the tree sums of all ranks' pieces. `pieces` are those of this rank's last
+  /// root, `earlier` those of the roots before it, which are used up.
+  Request sum(Pieces pieces, std::vector<Pieces> earlier = {}) {
+    return begin(Exchange::Halves::both, std::move(pieces), std::move(earlier), {});
+  }
   /// Begins a sum whose result every rank gets of its own piece only, in `own` or in the piece's place; the
   /// other pieces stay as they are.
-  Request sum_scatter(std::vector<Tensor> pieces, const Tensor& own = {}) {
-    return begin(Exchange::Halves::scatter, std::move(pieces), own);
+  Request sum_scatter(Pieces pieces, const Tensor& own = {}, std::vector<Pieces> earlier = {}) {
+    return begin(Exchange::Halves::scatter, std::move(pieces), std::move(earlier), own);
   }
   /// Begins a gather: the other ranks' pieces arrive from their owners.
-  Request gather(std::vector<Tensor> pieces) {
-    return begin(Exchange::Halves::gather, std::move(pieces), {});
-  }
+  Request gather(Pieces pieces) { return begin(Exchange::Halves::gather, std::move(pieces), {}, {}); }
 
   /// Whether one more sum or gather of this class may begin: no higher class has something on its way out,
   /// and there is room for what arrives.
@@ -66,7 +70,8 @@ class Reductions {
  private:
   struct Job {
     Exchange::Halves halves;
-    std::vector<Tensor> pieces;
+    Pieces pieces;
+    std::vector<Pieces> roots;
     Tensor own;
     std::optional<Exchange> exchange = {};
     int slot = -1;
@@ -81,12 +86,13 @@ class Reductions {
       return halves == Exchange::Halves::gather ? TrafficClass::values : TrafficClass::gradients;
     }
   };
-  Request begin(Exchange::Halves halves, std::vector<Tensor> pieces, const Tensor& own);
+  Request begin(Exchange::Halves halves, Pieces pieces, std::vector<Pieces> earlier, const Tensor& own);
   bool begin_exchange();
   void finish_exchanges();
 
   Backend& backend_;
   std::unique_ptr<Group> group_;
+  SumTree tree_;
   Axis axis_ = Axis::data;
   TrafficLedger* ledger_ = nullptr;
   std::array<WorkArea, parts_ahead> scratch_;  ///< what arrives of each exchange under way

@@ -87,9 +87,9 @@ class Reader {
     }
     MP_REQUIRE(value.size() <= largest_file, Exit::bad_configuration, "{}: {} is longer than {}", where, key,
                human_bytes(largest_file));
+    const Setting& setting = *found->second;
     Node node;
-    if (found->second
-            ->is_text()) {  // the shell has dealt with quotes: a prompt with ": " or "#" in it stays as it is
+    if (setting.is_text()) {  // the shell has dealt with quotes: a prompt with ": " or "#" stays as it is
       node.kind = Node::Kind::text;
       node.text = value;
       node.where = where;
@@ -97,7 +97,7 @@ class Reader {
       node = parse_document(value, where + ": " + key, false);
       set_where(node, where);
     }
-    read(*found->second, node, where);
+    read(setting, node, where);
   }
 
   void require_all(const std::string& file) const {

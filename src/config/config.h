@@ -7,8 +7,7 @@
 
 namespace mindpipe {
 
-/// What one run is: every setting, resolved. The sections are those of the file; a value here has been
-/// checked.
+/// What one run is: every setting, checked and resolved. The sections are those of the file.
 struct RunConfig {
   std::string dir;  ///< the run directory; everything is written below it
   std::string resume = "auto";  ///< auto | never | the directory of a checkpoint
@@ -60,8 +59,7 @@ struct ScheduleConfig {
 
 struct ReproducibleConfig {  ///< logical shards; 0: the grid's degree
   int tensor = 0, data = 0;
-  bool tensor_follows = false,
-       data_follows = false;  ///< not said but taken from the grid: another grid brings another number
+  bool tensor_follows = false, data_follows = false;  ///< the grid: another one, another number
   bool operator==(const ReproducibleConfig& other) const {
     return tensor == other.tensor && data == other.data;
   }
@@ -168,8 +166,7 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-/// Reads a YAML file and dotted overrides ("train.steps=20"), strictly, and resolves it. Every complaint is
-/// one sentence with file, line and key.
+/// Reads a YAML file and overrides ("train.steps=20"), strictly. Complaints name file, line and key.
 Config read_config(const std::string& file, const std::vector<std::string>& overrides);
 
 /// Puts numbers in place of what was left to the program (mlp_width, key_value_heads, sequence, decay,

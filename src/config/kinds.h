@@ -1,22 +1,10 @@
 #pragma once
-#include <fmt/core.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 
+#include "core/kinds.h"
 #include "core/tensor.h"
 
 namespace mindpipe {
-
-/// What the program knows of a kind that has no property but its name in a configuration.
-struct NamedRow {
-  std::string_view name;
-};
 
 struct ModelRow {
   std::string_view name;
@@ -28,6 +16,7 @@ struct ScheduleRow {
   bool has_chunks;       ///< runs several chunks of the model on each stage
   bool splits_backward;  ///< into the input's half and a weights' half that may come later
   bool any_placement;    ///< chunks may lie on any stage
+  bool sums_early;       ///< the gradients of a chunk, over data, while the next one computes
 };
 
 struct PrecisionRow {
@@ -35,17 +24,16 @@ struct PrecisionRow {
   DType dtype;  ///< of activations and of the weights that compute
 };
 
+inline constexpr std::size_t most_moments = 2;
 struct OptimizerRow {
   std::string_view name;
-  std::array<std::string_view, 2> moments;  ///< what it keeps of each element, by name
-  int count;                                ///< of moments
-  bool only_with_momentum;                  ///< keeps nothing when optimizer.momentum is 0
+  std::array<std::string_view, most_moments> moments;  ///< what it keeps of each element, by name
+  int count;                                           ///< of moments
+  bool only_with_momentum;                             ///< keeps nothing when optimizer.momentum is 0
 };
 
-// Every list below names each kind once: its enumerator, its name in a configuration, its properties. The
-// enum, the reader, the text of --help-config and what is printed follow from it. The functions of models,
-// schedules and optimizers are declared from the lists too (models/model.h, program/order.h,
-// optim/update_rule.h).
+// Names are those of a configuration. The functions of models, schedules and optimizers are declared from the
+// lists too (models/model.h, program/order.h, optim/update_rule.h).
 
 // clang-format off
 #define MINDPIPE_BACKGROUNDS(kind) kind(automatic, "auto") kind(no, "no")
@@ -69,23 +57,16 @@ struct OptimizerRow {
 #define MINDPIPE_MODELS(kind) /* has_source */ \
   kind(gpt, "gpt", false) \
   kind(translator, "translator", true)
-#define MINDPIPE_SCHEDULES(kind) /* has_chunks, splits_backward, any_placement */ \
-  kind(gpipe, "gpipe", false, false, false) \
-  kind(one_forward_one_backward, "1f1b", false, false, false) \
-  kind(interleaved, "interleaved", true, false, false) \
-  kind(breadth_first, "breadth-first", true, false, true) \
-  kind(zero_bubble, "zb-h1", false, true, false)
+#define MINDPIPE_SCHEDULES(kind) /* has_chunks, splits_backward, any_placement, sums_early */ \
+  kind(gpipe, "gpipe", false, false, false, false) \
+  kind(one_forward_one_backward, "1f1b", false, false, false, false) \
+  kind(interleaved, "interleaved", true, false, false, false) \
+  kind(breadth_first, "breadth-first", true, false, true, true) \
+  kind(zero_bubble, "zb-h1", false, true, false, false)
 #define MINDPIPE_OPTIMIZERS(kind) /* moments, how many, only_with_momentum */ \
   kind(adamw, "adamw", {"m", "v"}, 2, false) \
   kind(sgd, "sgd", {"velocity"}, 1, true)
 // clang-format on
-
-#define MINDPIPE_ENUMERATOR(enumerator, ...) enumerator,
-#define MINDPIPE_ROW(enumerator, ...) {__VA_ARGS__},
-#define MINDPIPE_KINDS(Kind, Row, list)                         \
-  enum class Kind : std::uint8_t { list(MINDPIPE_ENUMERATOR) }; \
-  inline constexpr Row Kind##_rows[] = {list(MINDPIPE_ROW)};    \
-  constexpr std::span<const Row> rows_of(Kind) { return Kind##_rows; }
 
 MINDPIPE_KINDS(Background, NamedRow, MINDPIPE_BACKGROUNDS)
 MINDPIPE_KINDS(CheckpointWriterKind, NamedRow, MINDPIPE_CHECKPOINT_WRITERS)
@@ -102,34 +83,6 @@ MINDPIPE_KINDS(OptimizerKind, OptimizerRow, MINDPIPE_OPTIMIZERS)
 MINDPIPE_KINDS(DeviceKind, NamedRow, MINDPIPE_DEVICES)
 MINDPIPE_KINDS(TransportKind, NamedRow, MINDPIPE_TRANSPORTS)
 
-#undef MINDPIPE_KINDS
-#undef MINDPIPE_ROW
-#undef MINDPIPE_ENUMERATOR
-
-/// An enum of the lists above.
-template <class Kind>
-concept ListedKind = requires(Kind kind) {
-  rows_of(kind).front().name;
-};
-
-/// The properties of a kind.
-template <ListedKind Kind>
-constexpr const auto& row_of(Kind kind) {
-  return rows_of(kind)[static_cast<std::size_t>(kind)];
-}
-/// The name of a kind in a configuration.
-template <ListedKind Kind>
-constexpr std::string_view name_of(Kind kind) {
-  return row_of(kind).name;
-}
-/// The kind of that name; nothing when there is none.
-template <ListedKind Kind>
-constexpr std::optional<Kind> kind_named(std::string_view name) {
-  const auto rows = rows_of(Kind{});
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].name == name) return static_cast<Kind>(i);
-  return std::nullopt;
-}
 /// "interleaved or breadth-first": the names of all kinds that have a property.
 template <ListedKind Kind, class Row>
 std::string names_with(bool Row::*property, std::string_view between) {
@@ -140,11 +93,3 @@ std::string names_with(bool Row::*property, std::string_view between) {
 }
 
 }  // namespace mindpipe
-
-template <mindpipe::ListedKind Kind>
-struct fmt::formatter<Kind> {
-  constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
-  auto format(Kind kind, fmt::format_context& context) const {
-    return std::ranges::copy(name_of(kind), context.out()).out;
-  }
-};

@@ -1,7 +1,6 @@
 #include "config/rules.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
 #include "core/check.h"
@@ -21,14 +20,6 @@ struct Complaints {
                fmt::format(sentence, std::forward<Parts>(parts)...));
   }
 };
-
-bool is_power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
-
-/// A degree may hold whole subtrees of the sum over logical shards.
-bool cuts_whole_subtrees(int degree, int shards) {
-  if (degree == 1 || degree == shards) return true;
-  return is_power_of_two(shards) && is_power_of_two(degree) && degree < shards;
-}
 
 void check_model(const ModelConfig& m, const Complaints& complain) {
   complain.require(m.width % m.heads == 0, "model.heads",
@@ -84,10 +75,10 @@ void check_shards(const Config& c, const Complaints& complain) {
   }
   const auto fits = [&](int degree, int logical, const std::string& axis) {
     if (degree == 0 || logical == 0) return;
-    complain.require(cuts_whole_subtrees(degree, logical), "grid." + axis,
-                     "is {} and reproducible.{} {} (a degree is 1, all logical shards, or a power of two "
-                     "below them when they are one too)",
-                     degree, axis, logical);
+    complain.require(logical % degree == 0, "grid." + axis,
+                     "is {} and reproducible.{} {} (ranks share the logical shards equally; the nearest that "
+                     "divides them is {})",
+                     degree, axis, logical, divisors_near(logical, degree));
   };
   fits(c.grid.tensor, c.reproducible.tensor, "tensor");
   fits(c.grid.data, c.reproducible.data, "data");

@@ -18,6 +18,13 @@ struct KindMember {
   std::function<std::size_t()> chosen;  ///< counted as in names
 };
 
+/// The numbers that a setting may be.
+struct Range {
+  double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
+  bool open_below = false, open_above = false;  ///< the bound itself is not allowed
+  bool automatic = false;                       ///< the file may say auto, and the member is 0 then
+};
+
 /// One setting: its key, what it may be, what it means, and the member of a Config that holds it. Reading,
 /// checking, printing and documenting all go through the same list of these.
 class Setting {
@@ -30,31 +37,19 @@ class Setting {
   /// Arithmetic: what every number depends on; it stays as it is.
   enum class Role { layout, course, arithmetic };
 
-  Setting(std::string key, Member member, std::string meaning)
-      : key_(std::move(key)), meaning_(std::move(meaning)), member_(std::move(member)) {}
+  Setting(std::string key, Member member, std::string meaning, const Range& range = {})
+      : key_(std::move(key)),
+        meaning_(std::move(meaning)),
+        member_(std::move(member)),
+        least_(range.least),
+        most_(range.most),
+        open_below_(range.open_below),
+        open_above_(range.open_above),
+        automatic_(range.automatic) {}
   template <ListedKind Kind>
-  Setting(std::string key, Kind* member, std::string meaning)
-      : Setting(std::move(key), kind_member(member), std::move(meaning)) {}
+  Setting(std::string key, Kind* member, std::string meaning, const Range& range = {})
+      : Setting(std::move(key), kind_member(member), std::move(meaning), range) {}
 
-  // What it may be, said once in the table.
-  Setting from(double least) && {
-    least_ = least;
-    return std::move(*this);
-  }
-  Setting to(double most) && {
-    most_ = most;
-    return std::move(*this);
-  }
-  Setting above(double bound) && {
-    least_ = bound;
-    open_below_ = true;
-    return std::move(*this);
-  }
-  Setting below(double bound) && {
-    most_ = bound;
-    open_above_ = true;
-    return std::move(*this);
-  }
   Setting playing(Role role) && {
     role_ = role;
     return std::move(*this);
@@ -63,10 +58,6 @@ class Setting {
     words_ = std::move(words);
     return std::move(*this);
   }
-  Setting or_auto() && {
-    automatic_ = true;
-    return std::move(*this);
-  }  ///< the file says auto, the member 0
   Setting required() && {
     required_ = true;
     return std::move(*this);
@@ -106,8 +97,8 @@ class Setting {
 
   std::string key_, meaning_;
   Member member_;
-  double least_ = -std::numeric_limits<double>::infinity(), most_ = std::numeric_limits<double>::infinity();
-  bool open_below_ = false, open_above_ = false, automatic_ = false, required_ = false;
+  double least_, most_;
+  bool open_below_, open_above_, automatic_, required_ = false;
   std::vector<std::string> words_;
   Unit unit_ = Unit::none;
   Role role_ = Role::arithmetic;

@@ -40,8 +40,7 @@ template <class... Parts>
 
 }  // namespace mindpipe
 
-/// Checks what a user can get wrong. Always on: MP_REQUIRE(rows > 0, Exit::bad_data, "batch has {} rows (at
-/// least 1)", rows)
+/// Checks what a user can get wrong. Always on: MP_REQUIRE(rows > 0, Exit::bad_data, "{} rows", rows)
 #define MP_REQUIRE(condition, code, ...)                   \
   do {                                                     \
     if (!(condition)) ::mindpipe::fail(code, __VA_ARGS__); \

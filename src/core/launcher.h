@@ -1,4 +1,5 @@
 #pragma once
+#include <string>
 
 namespace mindpipe {
 
@@ -10,5 +11,8 @@ struct Launch {
 };
 
 Launch launch();
+
+/// The value of a variable of the environment; empty without it.
+std::string environment(const char* name);
 
 }  // namespace mindpipe

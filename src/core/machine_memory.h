@@ -14,8 +14,7 @@ struct MemoryLimit {
 /// Paths of the files that may limit the memory of a process whose /proc/self/cgroup says `groups`, from its
 /// own group to the root, for either version of cgroups.
 std::vector<std::string> limit_files(const std::string& groups);
-/// Bytes that the text of a cgroup's limit file allows; 0: no limit ("max", or the first version's enormous
-/// number).
+/// Bytes that the text of a cgroup's limit file allows; 0: no limit ("max", or an enormous number).
 std::int64_t limit_in(const std::string& text);
 
 /// The tightest limit on the way from this process's cgroup to the root; 0: none.

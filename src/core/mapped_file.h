@@ -17,8 +17,7 @@ class MappedFile {
   const std::string& path() const { return path_; }
   std::int64_t size() const { return static_cast<std::int64_t>(mapping_.get().bytes); }
   const std::byte* data() const { return static_cast<const std::byte*>(mapping_.get().address); }
-  /// Gives back the whole pages that have been read in for bytes [first, first + count); they are read again
-  /// when they are touched.
+  /// Gives back the whole pages within bytes [first, first + count); they are read again when touched.
   void forget(std::size_t first, std::size_t count) const;
   /// The value at a byte offset, which need not be aligned.
   template <class T>

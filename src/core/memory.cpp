@@ -61,26 +61,6 @@ void release_cuda(Memory::Kind, void*) {}
 
 }  // namespace
 
-const char* name_of(MemoryClass kind) {
-  switch (kind) {
-    case MemoryClass::values:
-      return "values";
-    case MemoryClass::gradients:
-      return "gradients";
-    case MemoryClass::optimizer:
-      return "optimizer";
-    case MemoryClass::activations:
-      return "activations";
-    case MemoryClass::boundary:
-      return "boundary";
-    case MemoryClass::workspace:
-      return "workspace";
-    case MemoryClass::copy:
-      return "state copy";
-  }
-  return "?";
-}
-
 std::size_t Memory::allocated() const {
   return std::accumulate(allocated_.begin(), allocated_.end(), std::size_t{0});
 }
@@ -88,7 +68,7 @@ std::size_t Memory::used() const { return std::accumulate(used_.begin(), used_.e
 
 std::string ledger_of(const std::array<std::int64_t, memory_classes.size()>& bytes) {
   std::string text;
-  const auto line = [&](const char* name, std::int64_t n) {
+  const auto line = [&](std::string_view name, std::int64_t n) {
     text += fmt::format("  {:<12} {:>12.1f} MiB\n", name, static_cast<double>(n) / 1048576.0);
   };
   for (MemoryClass kind : memory_classes) line(name_of(kind), bytes[static_cast<int>(kind)]);

@@ -9,11 +9,12 @@
 namespace mindpipe {
 
 /// Class of use of memory; the ledger has a line for each. `copy`: of the state, which is written from there.
-enum class MemoryClass { values, gradients, optimizer, activations, boundary, workspace, copy };
-inline constexpr std::array memory_classes{
-    MemoryClass::values,   MemoryClass::gradients, MemoryClass::optimizer, MemoryClass::activations,
-    MemoryClass::boundary, MemoryClass::workspace, MemoryClass::copy};
-const char* name_of(MemoryClass kind);
+#define MINDPIPE_MEMORY_CLASSES(kind)                                                          \
+  kind(values, "values") kind(gradients, "gradients") kind(optimizer, "optimizer")             \
+      kind(activations, "activations") kind(boundary, "boundary") kind(workspace, "workspace") \
+          kind(copy, "state copy")
+MINDPIPE_KINDS(MemoryClass, NamedRow, MINDPIPE_MEMORY_CLASSES)
+inline constexpr auto memory_classes = all_kinds<MemoryClass>();
 
 /// Alignment, in bytes, of every tensor and block.
 inline constexpr std::size_t alignment = 256;

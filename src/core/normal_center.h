@@ -3,8 +3,7 @@
 namespace mindpipe {
 
 /// The middle of the normal distribution's inverse: P. J. Acklam's rational approximation (2003), relative
-/// error below 1.2e-9. Always inlined: kernels compiled for one instruction set use it too, and no copy of
-/// theirs may become everybody's.
+/// error below 1.2e-9. Always inlined: kernels of one instruction set use it, and no copy may serve others.
 constexpr double normal_center_edge = 0.47575;
 inline __attribute__((always_inline)) double normal_center(double q) {
   const double r = q * q;

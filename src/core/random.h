@@ -19,9 +19,8 @@ inline std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
   return counter;
 }
 
-/// The normal deviate below which a share (word + 1/2) / 2^32 of all lie. One word gives one deviate, and 95
-/// of 100 need no logarithm: those with |q| <= normal_center_edge are normal_center(q), q being the share
-/// less a half.
+/// The normal deviate below which a share (word + 1/2) / 2^32 of all lie. One word gives one deviate; 95 of
+/// 100 need no logarithm: those whose q, the share less a half, has |q| <= normal_center_edge.
 float normal_of(std::uint32_t word);
 
 /// A number for a purpose, derived from its name: a parameter's path, "dropout", "subnet".
@@ -31,8 +30,7 @@ constexpr std::uint64_t purpose_of(std::string_view name) {
   return hash;
 }
 
-/// Stream of random words. Randomness is a function, not a state: (seed, purpose, step, sample) name a
-/// stream, an element index a word of it.
+/// Random words, a function and no state: (seed, purpose, step, sample) name a stream, an element its word.
 struct RandomStream {
   std::uint64_t seed = 0, purpose = 0;
   std::uint32_t step = 0, sample = 0;
@@ -57,8 +55,8 @@ struct RandomStream {
     normals(element, 1, 1, &x);
     return x;
   }
-  /// Writes normal deviates of elements [first, first + count): mean 0 and the given deviation, one word
-  /// each. kernels/cpu/normals.h has the fast version.
+  /// Normal deviates of elements [first, first + count), one word each; kernels/cpu/normals.h has a fast
+  /// version.
   void normals(std::uint64_t first, std::uint64_t count, float deviation, float* out) const;
 };
 

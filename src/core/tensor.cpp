@@ -2,22 +2,6 @@
 
 namespace mindpipe {
 
-const char* name_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return "f64";
-    case DType::f32:
-      return "f32";
-    case DType::bf16:
-      return "bf16";
-    case DType::i32:
-      return "i32";
-    case DType::u8:
-      return "u8";
-  }
-  return "?";
-}
-
 std::string to_string(const Shape& shape) {
   std::string text = "[";
   for (int i = 0; i < shape.rank; ++i) text += (i ? ", " : "") + std::to_string(shape[i]);

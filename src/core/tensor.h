@@ -6,14 +6,16 @@
 #include <string>
 
 #include "core/check.h"
+#include "core/kinds.h"
 
 namespace mindpipe {
 
-enum class DType : std::uint8_t { f64, f32, bf16, i32, u8 };
+#define MINDPIPE_DTYPES(kind) \
+  kind(f64, "f64") kind(f32, "f32") kind(bf16, "bf16") kind(i32, "i32") kind(u8, "u8")
+MINDPIPE_KINDS(DType, NamedRow, MINDPIPE_DTYPES)
 constexpr std::size_t bytes_of(DType t) {
   return t == DType::f64 ? 8 : t == DType::bf16 ? 2 : t == DType::u8 ? 1 : 4;
 }
-const char* name_of(DType dtype);
 
 /// Extents of a tensor, outermost first. At most four, always contiguous: there are no strides to get wrong.
 struct Shape {

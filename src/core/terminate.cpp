@@ -40,8 +40,7 @@ Verdict verdict_of(const std::exception_ptr& problem) {
   } catch (const std::bad_alloc&) {
     return {static_cast<int>(Exit::out_of_memory),
             "out of memory: this machine would not give any more (use fewer ranks per node, a smaller "
-            "train.micro_batch, or "
-            "train.recompute=block)"};
+            "train.micro_batch, or train.recompute=block)"};
   } catch (const std::exception& error) {
     return {static_cast<int>(Exit::internal), std::string("internal error: ") + error.what()};
   } catch (...) {
@@ -50,8 +49,7 @@ Verdict verdict_of(const std::exception_ptr& problem) {
 }
 
 /// Gives lower ranks the time to say what failed, which mostly fails on all, and the launcher the time to end
-/// this one. A rank goes on, and speaks, when nobody has. A signal may be the launcher's, which kills soon
-/// after.
+/// this one. A rank goes on, and speaks, when nobody has. A signal may come from a launcher that kills soon.
 void let_lower_ranks_speak() {
   const int rank = launch().rank;
   if (rank == 0) return;
@@ -75,8 +73,7 @@ void leave_last_words(int code, const std::string& sentence) {
     std::_Exit(static_cast<int>(Exit::internal));
   }
   const Verdict verdict = verdict_of(std::current_exception());
-  remove_unfinished_files();  // first: the launcher may end this rank soon, and the last words need the room
-                              // on a full disk
+  remove_unfinished_files();  // the last words need the room on a full disk, and the launcher may be quick
   let_lower_ranks_speak();
   const int rank = launch().rank;
   const std::string who = rank == 0 ? "" : "rank " + std::to_string(rank) + ": ";

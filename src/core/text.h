@@ -8,12 +8,10 @@
 namespace mindpipe {
 
 bool all_digits(std::string_view text);
-/// Whether `text` is an integer in plain digits (0, 7, -12), so that nothing depends on whose rules read 010,
-/// 0x10, 1_000 or 1.0.
+/// Whether `text` is an integer in plain digits (0, 7, -12): no 010, 0x10, 1_000 or 1.0.
 bool is_plain_integer(std::string_view text);
 
-/// Number of edits that turn one word into the other: a letter put in, taken out, changed, or swapped with
-/// its neighbour.
+/// Number of letters put in, taken out, changed or swapped that turn one word into the other.
 int edit_distance(std::string_view from, std::string_view to);
 
 /// The candidate that `word` was most likely meant to be; nothing when none is near.

@@ -25,8 +25,7 @@ class UnfinishedFile {
   Entry* entry_;
 };
 
-/// Removes all unfinished files, before a process ends without unwinding. May be called from any thread, also
-/// in a signal's handler.
+/// Removes all unfinished files before an end without unwinding, from any thread or signal's handler.
 void remove_unfinished_files() noexcept;
 
 }  // namespace mindpipe

@@ -10,9 +10,8 @@ namespace mindpipe {
 /// Text of a number from 0 to 999 in words: "one hundred forty four".
 std::string in_words(int number);
 
-/// Source of sums in words, as many as one likes: "twenty seven plus fifteen is forty two." A document is a
-/// list of lines without end; line `line` of document `document` is a function of (seed, subset, document,
-/// line).
+/// Sums in words, as many as one likes: "twenty seven plus fifteen is forty two." A document is a list of
+/// lines without end; line `line` of document `document` is a function of them, the seed and the subset.
 class Arithmetic {
  public:
   Arithmetic(std::uint64_t seed, Subset subset);

@@ -5,8 +5,7 @@
 namespace mindpipe {
 
 /// Chooses which of several datasets gives sample n: the one that lags most behind its weight, argmax_i (w_i
-/// max(n, 1) - count_i), the first maximum. The choice is a function of n; choices are worked out as far as
-/// they are asked for.
+/// max(n, 1) - count_i), the first maximum. A function of n, worked out as far as it is asked for.
 class Blend {
  public:
   struct Choice {
@@ -17,6 +16,7 @@ class Blend {
 
   explicit Blend(std::vector<double> weights);  ///< weights above 0, scaled here to the sum 1
   Choice at(std::int64_t n);
+  const std::vector<double>& shares() const { return weights_; }  ///< the scaled weights
 
  private:
   static constexpr std::int64_t page = 4096;

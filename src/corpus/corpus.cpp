@@ -66,15 +66,12 @@ std::unique_ptr<Dataset> open_source(const std::string& path, Subset subset, std
 Corpus::Corpus(const DataConfig& data, Subset subset, const ModelConfig& model, std::uint64_t seed,
                std::int64_t planned)
     : sequence_(checked_sequence(data, model)),
-      shares_(checked_weights(data, subset)),
-      blend_(shares_),
+      blend_(checked_weights(data, subset)),
       sample_(static_cast<std::size_t>(sequence_) + 1) {
-  double sum = 0;
-  for (const double weight : shares_) sum += weight;
-  for (double& share : shares_) share /= sum;
-  for (std::size_t i = 0; i < shares_.size(); ++i) {
+  const std::vector<double>& shares = blend_.shares();
+  for (std::size_t i = 0; i < shares.size(); ++i) {
     const auto wanted = static_cast<std::int64_t>(
-        std::ceil(static_cast<double>(planned) * shares_[i] * (shares_.size() > 1 ? 1.005 : 1.0)));
+        std::ceil(static_cast<double>(planned) * shares[i] * (shares.size() > 1 ? 1.005 : 1.0)));
     datasets_.push_back(
         open_source(sources_of(data, subset)[i].path, subset, sequence_, model.vocabulary, seed, wanted));
   }
@@ -98,7 +95,7 @@ void Corpus::batch(std::int64_t first_sample, std::int64_t samples, std::int32_t
 std::vector<std::string> Corpus::describe() const {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < datasets_.size(); ++i)
-    lines.push_back(fmt::format("{:5.1f} % {}", 100 * shares_[i], datasets_[i]->describe()));
+    lines.push_back(fmt::format("{:5.1f} % {}", 100 * blend_.shares()[i], datasets_[i]->describe()));
   return lines;
 }
 

@@ -11,10 +11,9 @@
 
 namespace mindpipe {
 
-/// Samples that a run trains on or is judged by: the sources of one subset, blended by weight. A
-/// source is a .bin/.idx pair without its ending, a .txt file, or "synthetic:arithmetic". The sample at each
-/// index is a function of (seed, index) alone, so any rank may ask for any samples in any order; validation
-/// is in the order of the files.
+/// Samples that a run trains on or is judged by: the sources of one subset, blended by weight. A source is a
+/// .bin/.idx pair without its ending, a .txt file, or "synthetic:arithmetic". The sample at each index is a
+/// function of (seed, index) alone; validation is in the order of the files.
 class Corpus {
  public:
   /// A corpus of one subset. `planned` samples, where known, give the order that existing tools give a run of
@@ -31,7 +30,6 @@ class Corpus {
  private:
   std::int64_t sequence_;
   std::vector<std::unique_ptr<Dataset>> datasets_;
-  std::vector<double> shares_;
   Blend blend_;
   std::vector<std::int32_t> sample_;  ///< sequence + 1 tokens
 };

@@ -8,8 +8,7 @@
 namespace mindpipe {
 
 namespace {
-/// Seed of a round's order: the first round of a seed below 2^32 takes the seed itself, as existing tools do;
-/// all others take a number derived from it.
+/// A round's seed: the seed itself, below 2^32, for the first, as existing tools do; else derived from it.
 std::uint32_t seed_of_round(std::uint64_t seed, std::int64_t round) {
   if (round == 0 && seed <= 0xffffffffu) return static_cast<std::uint32_t>(seed);
   return RandomStream{seed, purpose_of("corpus.round"), static_cast<std::uint32_t>(round >> 32),

@@ -9,8 +9,7 @@
 
 namespace mindpipe {
 
-/// Samples of sequence + 1 tokens, numbered 0, 1, 2 ... without end; a sample is a function of the seed and
-/// its number.
+/// Samples of sequence + 1 tokens, without end; each is a function of the seed and its number.
 class Dataset {
  public:
   virtual ~Dataset() = default;

@@ -12,8 +12,7 @@ void check_token(const std::string& file, std::int64_t document, std::int64_t po
       vocabulary > 0 ? vocabulary : std::int64_t{std::numeric_limits<std::int32_t>::max()} + 1;
   MP_REQUIRE(token >= 0 && token < end, Exit::bad_data,
              "{}: document {}, position {}: token {} (expected 0 to {}, the vocabulary has {}); set "
-             "model.vocabulary to that of the "
-             "tokenizer that wrote the file",
+             "model.vocabulary to that of the tokenizer that wrote the file",
              file, document, position, token, end - 1, end);
 }
 

@@ -55,9 +55,7 @@ std::string text_of(const std::string& path, std::int64_t number, const std::str
 TextFormat text_format_of(const std::string& name, const std::string& path) {
   if (name == "auto")
     return path.ends_with(".jsonl") || path.ends_with(".json") ? TextFormat::jsonl : TextFormat::text;
-  if (name == "text") return TextFormat::text;
-  if (name == "paragraphs") return TextFormat::paragraphs;
-  if (name == "jsonl") return TextFormat::jsonl;
+  if (const auto format = kind_named<TextFormat>(name)) return *format;
   fail(Exit::usage, "there is no format '{}'; choose auto, text, paragraphs or jsonl", name);
 }
 

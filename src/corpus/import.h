@@ -2,17 +2,18 @@
 #include <cstdint>
 #include <string>
 
+#include "core/kinds.h"
 #include "corpus/token_writer.h"
 
 namespace mindpipe {
 
 /// Way in which a file of text is cut into documents: not at all, at blank lines, or one JSON object a line.
-enum class TextFormat { text, paragraphs, jsonl };
+#define MINDPIPE_TEXT_FORMATS(kind) kind(text, "text") kind(paragraphs, "paragraphs") kind(jsonl, "jsonl")
+MINDPIPE_KINDS(TextFormat, NamedRow, MINDPIPE_TEXT_FORMATS)
 /// The format that "text", "paragraphs" or "jsonl" names; "auto" goes by the ending of `path`.
 TextFormat text_format_of(const std::string& name, const std::string& path);
 
-/// Reads a file of text piece by piece, one token a byte, into documents. Documents without a byte are left
-/// out and counted.
+/// Reads text piece by piece, one token a byte, into documents. Empty ones are left out and counted.
 class TextImport {
  public:
   /// An import into `writer`. With `end_of_text` every document ends in token 256.

@@ -16,8 +16,7 @@
 namespace mindpipe {
 
 namespace {
-/// Histogram of the documents' lengths: bin b counts documents of 2^(b-1) to 2^b - 1 tokens; bin 0 the empty
-/// ones.
+/// Histogram of lengths: bin b counts documents of 2^(b-1) to 2^b - 1 tokens; bin 0 the empty ones.
 std::string histogram(const Documents& documents) {
   std::array<std::int64_t, 64> bins{};
   for (std::int64_t d = 0; d < documents.count(); ++d)

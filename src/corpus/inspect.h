@@ -9,8 +9,7 @@ namespace mindpipe {
 /// and its first `show` tokens as numbers and as text. Several lines.
 std::string inspect_file(const std::string& path, std::int64_t show);
 
-/// Tokens as text on one line: printable bytes as they are, others as \n or \xNN, the end of a text as <end>,
-/// ids beyond as <id>.
+/// Tokens as text on one line: bytes as they are, \n or \xNN, the end of a text as <end>, ids beyond as <id>.
 std::string printable(std::span<const std::int32_t> tokens);
 
 }  // namespace mindpipe

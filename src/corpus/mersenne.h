@@ -12,12 +12,10 @@ class Mersenne {
  public:
   explicit Mersenne(std::uint32_t seed);
   std::uint32_t word();
-  /// A number in [0, largest]: draws words under the smallest mask of ones that covers `largest`, until one
-  /// is not beyond it.
+  /// A number in [0, largest]: words under the smallest mask of ones that covers it, until one is not beyond.
   std::uint64_t up_to(std::uint64_t largest);
-  /// Shuffles n values: for i = n-1 .. 1, swaps element i with element up_to(i). Numbers are drawn a little
-  /// ahead, so that memory brings the elements together: of millions nearly all the time would go by waiting
-  /// for them one after the other.
+  /// Shuffles n values: for i = n-1 .. 1, swaps element i with element up_to(i). Numbers are drawn ahead, so
+  /// that memory brings elements together: of millions nearly all the time would go by waiting for each.
   template <class T>
   void shuffle(T* values, std::int64_t n) {
     std::array<std::uint64_t, 64> partners;

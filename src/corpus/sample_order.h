@@ -7,21 +7,18 @@
 
 namespace mindpipe {
 
-/// Number of times that the documents are gone through in one order, and whether the last time is shuffled
-/// apart.
+/// How often documents are gone through in one order, and whether the last time is shuffled apart.
 struct Epochs {
   std::int64_t count = 1;
   bool last_apart = false;
   bool operator==(const Epochs&) const = default;
 };
-/// The fewest epochs that give `samples`; the last one stands apart when less than 80 % of its samples are
-/// needed.
+/// The fewest epochs that give `samples`; the last stands apart when under 80 % of its samples are needed.
 Epochs epochs_for(std::int64_t tokens_per_epoch, std::int64_t sequence, std::int64_t samples);
 
 /// The order of the samples of some epochs. The documents, repeated epoch by epoch and shuffled, make one
 /// long line of tokens; sample k is its tokens [k sequence, (k + 1) sequence], so neighbours share one token;
-/// the samples are then drawn in the order of a second shuffle. All shuffles draw from one stream, in this
-/// order.
+/// samples are drawn in the order of a second shuffle. All shuffles draw from one stream, in this order.
 class SampleOrder {
  public:
   struct Start {
@@ -36,8 +33,7 @@ class SampleOrder {
   std::int64_t samples() const { return samples_; }
   /// Number of the sample of the line that comes at `index`.
   std::int64_t drawn(std::int64_t index) const { return shuffle_.empty() ? index : shuffle_[index]; }
-  /// Start of sample k of the line, or the line's end for k = samples(): position in the line of documents,
-  /// and token within the document.
+  /// Start of sample k, or the line's end for k = samples(): position in the line, token within its document.
   Start start(std::int64_t k) const;
   std::int64_t positions() const { return static_cast<std::int64_t>(line_.size()); }
   /// The document at a position of the line.

@@ -10,8 +10,7 @@ namespace mindpipe {
 enum class Subset { train, validation };
 const char* name_of(Subset subset);
 
-/// A file of text, one token a byte, one document in all. A part of it is held out: training reads the first
-/// 90 %, up to the end of a line, validation the rest.
+/// A file of text, one token a byte, one document. Training reads 90 %, to a line's end, validation the rest.
 class TextFile : public Documents {
  public:
   TextFile(const std::string& path, Subset subset, std::int64_t vocabulary);

@@ -1,45 +1,60 @@
 #include "corpus/token_file.h"
 
 #include <algorithm>
+#include <array>
 
 namespace mindpipe {
 
-const char* name_of(TokenType type) {
+namespace {
+
+/// Calls `use` with a zero of the type.
+template <class Use>
+auto with_zero_of(TokenType type, Use use) {
   switch (type) {
     case TokenType::u8:
-      return "uint8";
+      return use(std::uint8_t{});
     case TokenType::i8:
-      return "int8";
+      return use(std::int8_t{});
     case TokenType::i16:
-      return "int16";
+      return use(std::int16_t{});
     case TokenType::i32:
-      return "int32";
+      return use(std::int32_t{});
     case TokenType::i64:
-      return "int64";
+      return use(std::int64_t{});
     case TokenType::f64:
-      return "float64";
+      return use(double{});
     case TokenType::f32:
-      return "float32";
+      return use(float{});
     case TokenType::u16:
-      return "uint16";
+      return use(std::uint16_t{});
   }
-  return "unknown";
+  fail(Exit::internal, "tokens of type {}", static_cast<int>(type));
+}
+
+/// Copies tokens of one type as 32-bit numbers; gives the position of the first outside [0, end), or -1.
+template <class T>
+std::int64_t widen(const std::byte* from, std::int64_t tokens, std::int64_t end, std::int32_t* out) {
+  std::int64_t bad = -1;
+  for (std::int64_t i = tokens - 1; i >= 0; --i) {
+    T token;
+    std::memcpy(&token, from + i * static_cast<std::int64_t>(sizeof token), sizeof token);
+    const auto value = static_cast<std::int64_t>(token);
+    if (value < 0 || value >= end) bad = i;
+    out[i] = static_cast<std::int32_t>(value);
+  }
+  return bad;
+}
+
+}  // namespace
+
+const char* name_of(TokenType type) {
+  static constexpr std::array names{"uint8", "int8",    "int16",   "int32",
+                                    "int64", "float64", "float32", "uint16"};
+  return names.at(static_cast<std::size_t>(type) - 1);
 }
 
 std::int64_t bytes_of(TokenType type) {
-  switch (type) {
-    case TokenType::u8:
-    case TokenType::i8:
-      return 1;
-    case TokenType::i16:
-    case TokenType::u16:
-      return 2;
-    case TokenType::i32:
-    case TokenType::f32:
-      return 4;
-    default:
-      return 8;
-  }
+  return with_zero_of(type, [](auto token) -> std::int64_t { return sizeof token; });
 }
 
 TokenType token_type_for(std::int64_t vocabulary) {
@@ -139,62 +154,6 @@ std::int64_t TokenFile::length(std::int64_t document) const {
   return total;
 }
 
-namespace {
-/// Copies tokens of one type as 32-bit numbers; gives the position of the first that is not in [0, end), or
-/// -1.
-template <class T>
-std::int64_t widen(const std::byte* from, std::int64_t tokens, std::int64_t end, std::int32_t* out) {
-  std::int64_t bad = -1;
-  for (std::int64_t i = tokens - 1; i >= 0; --i) {
-    T token;
-    std::memcpy(&token, from + i * static_cast<std::int64_t>(sizeof token), sizeof token);
-    const std::int64_t value = token;  // NOLINT(bugprone-signed-char-misuse): i8 has a sign
-    if (value < 0 || value >= end) bad = i;
-    out[i] = static_cast<std::int32_t>(value);
-  }
-  return bad;
-}
-
-std::int64_t widen(TokenType type, const std::byte* from, std::int64_t tokens, std::int64_t end,
-                   std::int32_t* out) {
-  switch (type) {
-    case TokenType::u8:
-      return widen<std::uint8_t>(from, tokens, end, out);
-    case TokenType::i8:
-      return widen<std::int8_t>(from, tokens, end, out);
-    case TokenType::i16:
-      return widen<std::int16_t>(from, tokens, end, out);
-    case TokenType::u16:
-      return widen<std::uint16_t>(from, tokens, end, out);
-    case TokenType::i32:
-      return widen<std::int32_t>(from, tokens, end, out);
-    default:
-      return widen<std::int64_t>(from, tokens, end, out);
-  }
-}
-
-std::int64_t token_at(TokenType type, const std::byte* from) {
-  const auto as = [&]<class T>(T token) {
-    std::memcpy(&token, from, sizeof token);
-    return static_cast<std::int64_t>(token);
-  };
-  switch (type) {
-    case TokenType::u8:
-      return as(std::uint8_t{});
-    case TokenType::i8:
-      return as(std::int8_t{});
-    case TokenType::i16:
-      return as(std::int16_t{});
-    case TokenType::u16:
-      return as(std::uint16_t{});
-    case TokenType::i32:
-      return as(std::int32_t{});
-    default:
-      return as(std::int64_t{});
-  }
-}
-}  // namespace
-
 void TokenFile::read(std::int64_t document, std::int64_t first, std::int64_t tokens,
                      std::int32_t* out) const {
   MP_CHECK(document >= 0 && document < count() && first >= 0 && tokens >= 0,
@@ -206,10 +165,12 @@ void TokenFile::read(std::int64_t document, std::int64_t first, std::int64_t tok
     if (begin < length) {
       const std::int64_t take = std::min(length - begin, tokens - done);
       const std::byte* from = bin_.data() + sequence_offset(s) + begin * bytes_of(type_);
-      const std::int64_t bad = widen(type_, from, take, end, out + done);
-      if (bad >= 0)
-        check_token(name(), document, skipped + begin + bad, token_at(type_, from + bad * bytes_of(type_)),
-                    vocabulary_);
+      with_zero_of(type_, [&](auto token) {
+        const std::int64_t bad = widen<decltype(token)>(from, take, end, out + done);
+        if (bad < 0) return;
+        std::memcpy(&token, from + bad * static_cast<std::int64_t>(sizeof token), sizeof token);
+        check_token(name(), document, skipped + begin + bad, static_cast<std::int64_t>(token), vocabulary_);
+      });
       done += take;
     }
     skipped += length;

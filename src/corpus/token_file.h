@@ -14,9 +14,8 @@ std::int64_t bytes_of(TokenType type);
 /// Type in which files for this vocabulary are written in.
 TokenType token_type_for(std::int64_t vocabulary);
 
-/// Pair of files `prefix.bin` + `prefix.idx`: raw tokens, and where each sequence and each document begins.
-/// Both are mapped; everything the index says is checked once, against the lengths of the files, when the
-/// pair is opened.
+/// Pair of files `prefix.bin` + `prefix.idx`: raw tokens, and where each sequence and document begins. Both
+/// are mapped; all that the index says is checked once, against the files' lengths, in the constructor.
 class TokenFile : public Documents {
  public:
   static constexpr std::int64_t header_bytes = 34;

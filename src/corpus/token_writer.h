@@ -16,16 +16,14 @@ const std::string& unused(const std::string& path);
 /// Creates a file to write; fails with the reason if it cannot.
 std::ofstream create_file(const std::string& path);
 
-/// Writes a pair `prefix.bin` + `prefix.idx`, token by token. Tokens go straight to the disk; the pair gets
-/// its names when `finish` has written all of it, so that an interrupted import leaves nothing that looks
-/// complete.
+/// Writes a pair `prefix.bin` + `prefix.idx`, token by token, straight to the disk; it gets its names when
+/// `finish` has written all of it, so that an interrupted import leaves nothing that looks complete.
 class TokenWriter {
  public:
   TokenWriter(const std::string& prefix, TokenType type,
               std::int64_t longest_sequence = std::numeric_limits<std::int32_t>::max());
 
-  /// Adds tokens to the open sequence; one that would outgrow `longest_sequence` goes on as a next sequence
-  /// of the document.
+  /// Adds tokens to the open sequence; beyond `longest_sequence` they go on as a next one of the document.
   void add(std::span<const std::int32_t> tokens);
   void end_sequence();
   /// Ends the open sequence, if it has tokens, and the document.

@@ -40,6 +40,7 @@ void CheckedWriter::write(std::int64_t offset, const void* bytes, std::int64_t c
   if (!problem_.empty()) return;
   note(offset, bytes, count);
   const auto* next = static_cast<const std::byte*>(bytes);
+  const std::int64_t begin = offset, all = count;
   while (count > 0) {
     const ssize_t written = ::pwrite(file_.get(), next, static_cast<std::size_t>(count), offset);
     if (written < 0 && errno == EINTR) continue;
@@ -48,6 +49,7 @@ void CheckedWriter::write(std::int64_t offset, const void* bytes, std::int64_t c
     next += written;
     count -= written;
   }
+  ::sync_file_range(file_.get(), begin, all, SYNC_FILE_RANGE_WRITE);  // the device begins before fsync
 }
 
 /// Calls use(bytes, count) for what the file holds there; false where that cannot be read.
@@ -82,7 +84,7 @@ void CheckedWriter::note_as_it_is(std::int64_t offset, std::int64_t count) {
 
 void CheckedWriter::finish() {
   if (!problem_.empty()) return;
-  if (::fsync(file_.get()) != 0) return fails("writing it out (fsync)", errno);
+  if (!reaches_device(file_)) return fails("writing it out (fsync)", errno);
   read_back();
 }
 

@@ -29,7 +29,7 @@ constexpr std::string_view prefix = "step-", hidden = ".step-";
 void flush_directory(const std::string& path) {
   const File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) cannot("opening", path);
-  if (::fsync(directory.get()) != 0 && errno != EINVAL) cannot("fsync", path);  // not all systems can
+  if (!reaches_device(directory) && errno != EINVAL) cannot("fsync", path);  // not all systems can
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -92,7 +92,7 @@ void remove_checkpoint(const std::string& path) {
 
 CheckpointFile::CheckpointFile(const std::string& directory, std::int64_t bytes)
     : path_(directory + "/" + Manifest::file_name) {
-  file_ = File(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  file_ = File(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   MP_REQUIRE(file_, Exit::checkpoint_corrupt, "{}: cannot be opened: {}", path_,
              errno == ELOOP ? "it is a link, and a checkpoint's file is never one" : std::strerror(errno));
   struct stat status {};
@@ -115,8 +115,8 @@ void CheckpointFile::read(std::int64_t offset, void* to, std::int64_t count) con
   }
 }
 
-std::int64_t CheckpointFile::first_bad_block(const Manifest& manifest, std::int64_t first, std::int64_t step,
-                                             const std::function<void()>& passed) const {
+std::int64_t CheckpointFile::first_bad_block(const Manifest& manifest, std::int64_t first,
+                                             std::int64_t step) const {
   std::vector<std::byte> buffer(std::size_t{1} << 20);
   for (auto block = first; block < static_cast<std::int64_t>(manifest.crcs.size()); block += step) {
     std::int64_t at = block * Manifest::block;
@@ -128,7 +128,6 @@ std::int64_t CheckpointFile::first_bad_block(const Manifest& manifest, std::int6
       crc = crc32c(buffer.data(), static_cast<std::size_t>(count), crc);
     }
     if (crc != manifest.crcs[block]) return block;
-    if (passed) passed();
   }
   return -1;
 }
@@ -146,18 +145,22 @@ void NewCheckpoint::create() const {
 }
 
 void NewCheckpoint::take_room(std::int64_t bytes) const {
-  const File opened(::open(file().c_str(), O_RDWR | O_CLOEXEC));
+  const File opened(::open(file().c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
   if (!opened) cannot("opening", file());
-  if (::fallocate(opened.get(), FALLOC_FL_KEEP_SIZE, 0, bytes) == 0) return;
-  const int error = errno;
-  if (error == EOPNOTSUPP || error == ENOSYS) return;  // this file system says so only when it is full
+  while (::fallocate(opened.get(), FALLOC_FL_KEEP_SIZE, 0, bytes) != 0) {
+    if (errno == EINTR) continue;
+    const bool unknown = errno == EOPNOTSUPP || errno == ENOSYS;
+    if (unknown && free_bytes().value_or(bytes) >= bytes) return;
+    if (unknown) errno = ENOSPC;
+    cannot("taking room", file());
+  }
+}
+
+std::optional<std::int64_t> NewCheckpoint::free_bytes() const {
   struct statvfs space {};
-  const bool known = ::statvfs(path_.c_str(), &space) == 0;
-  fail(Exit::io_error, "{}: taking room for {} failed: {}{}", file(), human_bytes(static_cast<double>(bytes)),
-       std::strerror(error),
-       known ? fmt::format(" ({} are free)", human_bytes(static_cast<double>(space.f_bavail) *
-                                                         static_cast<double>(space.f_frsize)))
-             : "");
+  if (::statvfs(path_.c_str(), &space) != 0 && ::statvfs(run_directory_.c_str(), &space) != 0)
+    return std::nullopt;
+  return static_cast<std::int64_t>(space.f_bavail * space.f_frsize);
 }
 
 void NewCheckpoint::publish(const Manifest& manifest, const std::string& configuration) const {

@@ -1,6 +1,6 @@
 #pragma once
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,10 +38,8 @@ class CheckpointFile {
   const std::string& path() const { return path_; }
   /// Reads bytes of the file, all of them.
   void read(std::int64_t offset, void* to, std::int64_t count) const;
-  /// The first of the blocks first, first + step, ... whose CRC does not hold; -1: all hold. `passed` hears
-  /// of each block.
-  std::int64_t first_bad_block(const Manifest& manifest, std::int64_t first, std::int64_t step,
-                               const std::function<void()>& passed = {}) const;
+  /// The first of the blocks first, first + step, ... whose CRC does not hold; -1: all hold.
+  std::int64_t first_bad_block(const Manifest& manifest, std::int64_t first, std::int64_t step) const;
 
  private:
   std::string path_;
@@ -59,8 +57,10 @@ class NewCheckpoint {
 
   /// Makes the directory, empty.
   void create() const;
-  /// Takes the room that the file needs; fails with the bytes needed and free.
+  /// Makes the file, unless it is there, and takes room for so many bytes; its size stays.
   void take_room(std::int64_t bytes) const;
+  /// That the file system has for it; none: nobody knows.
+  std::optional<std::int64_t> free_bytes() const;
   /// Writes manifest and configuration, gives the checkpoint its name for good, and lets `latest` point to
   /// it: each only once the device has what was before.
   void publish(const Manifest& manifest, const std::string& configuration) const;

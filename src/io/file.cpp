@@ -20,12 +20,19 @@ namespace {
 }
 
 void flush(const File& file, const std::string& path) {
-  if (::fsync(file.get()) != 0) cannot_write(path, errno);
+  if (!reaches_device(file)) cannot_write(path, errno);
 }
 
 }  // namespace
 
 void FileTraits::release(Raw raw) noexcept { ::close(raw); }
+
+bool reaches_device(const File& file) {
+  int result;
+  do result = ::fsync(file.get());
+  while (result != 0 && errno == EINTR);
+  return result == 0;
+}
 
 NewFile::NewFile(const std::string& path)
     : path_(path), temporary_(fmt::format("{}.{}.partial", path, ::getpid())) {
@@ -66,7 +73,7 @@ void NewFile::commit() {
   std::string directory = std::filesystem::path(path_).parent_path();
   if (directory.empty()) directory = ".";
   if (const File parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); parent)
-    ::fsync(parent.get());  // some file systems cannot flush a directory; the file itself is safe by now
+    reaches_device(parent);  // some file systems cannot flush a directory; the file itself is safe by now
 }
 
 }  // namespace mindpipe

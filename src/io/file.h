@@ -19,6 +19,10 @@ class File : public Handle<FileTraits> {
   explicit File(int raw) : Handle(raw) {}
 };
 
+/// Waits until the device has all of a file or directory, however often a signal interrupts that; whether it
+/// has.
+bool reaches_device(const File& file);
+
 /// A file that appears under its name only when it is whole: written beside it, flushed to the device,
 /// renamed. Let go of without `commit` or `appear`, or by a process that ends before, it leaves nothing
 /// behind.

@@ -1,9 +1,12 @@
 #include "io/hdf5_parallel.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <utility>
 
+#include "comm/text_of_rank_0.h"
+#include "io/file.h"
 #include "io/hdf5_handles.h"
 
 namespace mindpipe {
@@ -21,6 +24,9 @@ bool ParallelHdf5::fails(bool failed, const char* what) {
 
 ParallelHdf5::ParallelHdf5(const World& world, const std::string& path)
     : path_(path), handles_(std::make_unique<Handles>()) {
+  // Where one rank cannot open the file, MPI-IO lets the others wait for it.
+  const File mine(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (fails(any_rank(world, !mine), "open the file on every rank")) return;
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   const Hdf5List access(H5Pcreate(H5P_FILE_ACCESS));
   H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110);

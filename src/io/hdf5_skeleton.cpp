@@ -7,14 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "io/hdf5_handles.h"
+#include "io/hdf5_steady_driver.h"
 
 namespace mindpipe {
 namespace {
 
 class Skeleton {
  public:
-  explicit Skeleton(const std::string& path);
+  Skeleton(const std::string& path, SteadyDriver& driver);
   void group(const std::string& name);
   void tensor(CheckpointTensor& tensor);
   void attribute(const Hdf5Group& at, const char* name, const std::string& text);
@@ -51,9 +51,10 @@ class Skeleton {
 };
 
 /// Nothing in the file is a time, and what is written can be read by HDF5 1.10 and later.
-Skeleton::Skeleton(const std::string& path) : path_(path) {
+Skeleton::Skeleton(const std::string& path, SteadyDriver& driver) : path_(path) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // our own sentences say what failed
   const Hdf5List access(H5Pcreate(H5P_FILE_ACCESS)), creation(H5Pcreate(H5P_FILE_CREATE));
+  driver.serve(access);
   hdf5(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V110, H5F_LIBVER_V110), path_, "choose its format");
   H5Pset_alignment(access.get(), 64 << 10, 4096);  // large tensors begin with a page
   H5Pset_obj_track_times(creation.get(), false);
@@ -157,16 +158,26 @@ void add_attributes(Skeleton& skeleton, const Manifest& manifest) {
   skeleton.attribute(data, "seed", manifest.settings.at("seed"));
 }
 
-}  // namespace
-
-void write_hdf5_skeleton(const std::string& path, Manifest& manifest) {
-  Skeleton skeleton(path);
+void write_all(const std::string& path, Manifest& manifest, SteadyDriver& driver) {
+  Skeleton skeleton(path, driver);
   add_groups(skeleton, manifest.tensors);
   add_attributes(skeleton, manifest);
   for (CheckpointTensor& tensor : manifest.tensors) skeleton.tensor(tensor);
   for (const CheckpointUnit& unit : manifest.units) skeleton.counters(unit);
   skeleton.table(manifest.tensors);
   skeleton.close();
+}
+
+}  // namespace
+
+void write_hdf5_skeleton(const std::string& path, Manifest& manifest) {
+  SteadyDriver driver;
+  try {
+    write_all(path, manifest, driver);
+  } catch (const Error&) {  // of what HDF5 finds where nothing could be written, the first reason counts
+    if (driver.problem().empty()) throw;
+  }
+  MP_REQUIRE(driver.problem().empty(), Exit::io_error, "{}: {}", path, driver.problem());
   struct stat status {};
   MP_REQUIRE(::stat(path.c_str(), &status) == 0, Exit::io_error, "{}: it is gone while it is written", path);
   manifest.file_bytes = status.st_size;

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/tensor.h"
 #include "io/crc32c.h"
 #include "io/file.h"
 
@@ -61,15 +63,16 @@ Written json_of(const Manifest& m) {
           {"file",
            {{"name", Manifest::file_name},
             {"bytes", m.file_bytes},
-            {"block", Manifest::block},
+            {"block_bytes", Manifest::block},
             {"crc32c", crcs}}},
           {"tensors", tensors},
           {"units", units}};
 }
 
-/// No fraction, which the library would round.
+/// No fraction, which the library would round, and nothing that does not fit.
 std::int64_t integer_of(const Json& json) {
-  if (!json.is_number_integer())
+  if (!json.is_number_integer() ||
+      (json.is_number_unsigned() && json.get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max()))
     throw std::out_of_range(fmt::format("{} where a whole number was", json.type_name()));
   return json.get<std::int64_t>();
 }
@@ -78,6 +81,16 @@ std::int64_t count_at(const Json& json, const char* key) {
   const std::int64_t value = integer_of(json.at(key));
   if (value < 0) throw std::out_of_range(fmt::format("{} is {}", key, value));
   return value;
+}
+
+/// Reads JSON no deeper than a manifest's: the library goes through values by recursion.
+Json parsed(const std::string& text) {
+  constexpr int deepest = 8;
+  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > deepest) throw std::out_of_range("values within values within values");
+    return true;
+  };
+  return Json::parse(text, shallow, false);
 }
 
 /// What stands there is an array: the library walks over anything else, too.
@@ -101,7 +114,7 @@ std::map<std::string, std::int64_t> degrees_of(const Json& grid) {
 }
 
 CheckpointTensor tensor_of(const Json& json) {
-  if (json.at("dtype") != "f32") throw std::out_of_range("a dtype that is not f32");
+  if (json.at("dtype") != name_of(DType::f32)) throw std::out_of_range("a dtype that is not f32");
   return {json.at("path").get<std::string>(), integers_of(array_at(json, "shape")), count_at(json, "offset"),
           count_at(json, "bytes")};
 }
@@ -121,7 +134,7 @@ Manifest manifest_of(const Json& json) {
   m.settings = json.at("settings").get<std::map<std::string, std::string>>();
   const Json& file = json.at("file");
   m.file_bytes = count_at(file, "bytes");
-  if (file.at("name") != Manifest::file_name || count_at(file, "block") != Manifest::block)
+  if (file.at("name") != Manifest::file_name || count_at(file, "block_bytes") != Manifest::block)
     throw std::out_of_range("a file of another name or of other blocks");
   for (const Json& crc : array_at(file, "crc32c")) {
     const std::string& digits = crc.get_ref<const std::string&>();
@@ -148,7 +161,23 @@ void check_tensor(const CheckpointTensor& tensor, std::int64_t file_bytes, const
            tensor.offset, tensor.bytes, file_bytes);
 }
 
+/// What no run has reached; beyond, sums of such numbers would be no numbers, and an order of so many samples
+/// no memory's.
+void check_progress(const Manifest& m, const std::string& path) {
+  const RunProgress& p = m.progress;
+  constexpr std::int64_t many = std::int64_t{1} << 30, most_samples = std::int64_t{1} << 48;
+  const auto at_most = [&](const char* what, std::int64_t value, std::int64_t most) {
+    if (value > most) refuse(path, "its {} is {} (at most {})", what, value, most);
+  };
+  at_most("step", p.step, many);
+  at_most("applied_steps", p.applied, p.step);
+  at_most("best_step", p.best_step, p.step);
+  at_most("planned_samples", p.planned_samples, most_samples);
+  at_most("restarts", m.restarts, many);
+}
+
 void check(const Manifest& m, const std::string& path) {
+  check_progress(m, path);
   if (m.file_bytes > (std::int64_t{1} << 60) ||
       static_cast<std::int64_t>(m.crcs.size()) != (m.file_bytes + Manifest::block - 1) / Manifest::block)
     refuse(path, "{} CRCs for a file of {} bytes (one for every 16 MiB)", m.crcs.size(), m.file_bytes);
@@ -179,9 +208,9 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
       fmt::format("{}{:08x}{}", before_crc, crc32c(body.data(), body.size()), after_crc);
   if (text.substr(body.size()) != expected)
     refuse(path, "its bytes are not those that were written (its CRC does not hold)");
-  const Json json = Json::parse(text, nullptr, false);
   Manifest manifest;
   try {
+    const Json json = parsed(text);
     if (json.at("format") != "mindpipe checkpoint") refuse(path, "it is no manifest of a checkpoint");
     const std::int64_t written = integer_of(json.at("version"));
     if (written < 1) throw std::out_of_range(fmt::format("version is {}", written));
@@ -200,7 +229,8 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
 
 Manifest read_manifest(const std::string& directory) {
   const std::string path = directory + "/" + Manifest::name;
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  // A pipe in the file's place is opened without waiting for who writes to it, and refused.
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file) refuse(path, "cannot be read: {}", std::strerror(errno));
   struct stat status {};
   if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > largest_manifest)

@@ -14,9 +14,25 @@ struct AttentionSpec {
   std::int64_t cache_rows = 0;  ///< generation: how many positions a cache holds
 };
 
-/// Multi-head attention of a sequence to itself, heads divided over the shards: product to q | k | v,
-/// attention, product back. Saves q | k | v, the sums of its softmax, and its output.
-class SelfAttention final : public Branch {
+/// Multi-head attention, heads divided over the shards: what both kinds of it share.
+class Attention : public Branch {
+ protected:
+  Attention(const LayerContext& context, const std::string& path, const AttentionSpec& spec);
+  AttentionParameters parameters(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const;
+  /// Room for the sums of a softmax, to be saved.
+  Tensor keep_log_sum(std::int64_t samples, std::int64_t rows, Tape& tape) const;
+
+  LayerContext context_;
+  AttentionSpec spec_;
+  int heads_;  ///< of a shard
+
+ private:
+  std::uint64_t purpose_;
+};
+
+/// Attention of a sequence to itself: product to q | k | v, attention, product back. Saves q | k | v, the
+/// sums of its softmax, and its output.
+class SelfAttention final : public Attention {
  public:
   SelfAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path,
                 const AttentionSpec& spec);
@@ -24,20 +40,15 @@ class SelfAttention final : public Branch {
   Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) override;
 
  private:
-  AttentionParameters parameters(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const;
   /// Copies the new keys and values behind those of the earlier positions; the cache as heads k | v.
   Tensor extend_cache(const Tensor& qkv, int shard, Tape& tape);
 
-  LayerContext context_;
-  AttentionSpec spec_;
-  int heads_, key_value_heads_;  ///< of a shard
-  std::uint64_t purpose_;
+  int key_value_heads_;  ///< of a shard
   Linear qkv_, output_;
 };
 
-/// Attention of a sequence to the boundary's memory (an encoder's output), whose padding the batch's source
-/// lengths tell.
-class CrossAttention final : public Branch {
+/// Attention to the boundary's memory (an encoder's output), whose padding the batch's source lengths tell.
+class CrossAttention final : public Attention {
  public:
   CrossAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path,
                  const AttentionSpec& spec);
@@ -45,13 +56,11 @@ class CrossAttention final : public Branch {
   Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) override;
 
  private:
-  AttentionParameters parameters(std::int64_t queries, std::int64_t keys, int shard, const Tape& tape) const;
-
-  LayerContext context_;
-  AttentionSpec spec_;
-  int heads_;  ///< of a shard
-  std::uint64_t purpose_;
   Linear query_, key_value_, output_;
 };
+
+/// The product from the stream to `pieces`, so many heads each, and the one from all heads back.
+LinearSpec to_heads(const AttentionSpec& spec, std::vector<Piece> pieces);
+LinearSpec from_heads(const AttentionSpec& spec, const std::string& name);
 
 }  // namespace mindpipe

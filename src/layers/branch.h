@@ -6,8 +6,7 @@
 namespace mindpipe {
 
 /// What a residual block computes between its norm and its sum: attention, an MLP. `x` is the normed
-/// activation; the result is [samples, rows, width] without its last bias, which the block adds behind the
-/// sum over shards.
+/// activation; the result is [samples, rows, width] without its last bias, which follows the sum over shards.
 class Branch {
  public:
   virtual ~Branch() = default;

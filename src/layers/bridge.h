@@ -5,8 +5,7 @@
 
 namespace mindpipe {
 
-/// Where an encoder ends and a decoder begins: the normed activation becomes the boundary's memory, and the
-/// decoder's embedding the activation.
+/// From encoder to decoder: the normed activation becomes the memory, the embedding the activation.
 class Bridge final : public Layer {
  public:
   Bridge(const LayerContext& context, Norm norm, std::unique_ptr<Layer> embedding)

@@ -1,56 +1,23 @@
-#include <cmath>
-
 #include "layers/attention.h"
 
 namespace mindpipe {
 
 CrossAttention::CrossAttention(const LayerContext& context, Unit& unit, const std::string& name,
                                const std::string& path, const AttentionSpec& spec)
-    : context_(context),
-      spec_(spec),
-      heads_(spec.heads / context.tensor.logical()),
-      purpose_(purpose_of(path + ".attention_dropout")),
-      query_(context, unit,
-             {name + ".q",
-              {{name + ".q", spec.heads * spec.head_width}},
-              spec.width,
-              Split::out,
-              spec.bias,
-              spec.deviation}),
-      key_value_(context, unit,
-                 {name + ".kv",
-                  {{name + ".k", spec.heads * spec.head_width}, {name + ".v", spec.heads * spec.head_width}},
-                  spec.width,
-                  Split::out,
-                  spec.bias,
-                  spec.deviation}),
-      output_(context, unit,
-              {name + ".output",
-               {{name + ".output", spec.width}},
-               spec.heads * spec.head_width,
-               Split::in,
-               false,
-               spec.output_deviation}) {}
-
-AttentionParameters CrossAttention::parameters(std::int64_t queries, std::int64_t keys, int shard,
-                                               const Tape& tape) const {
-  return {.queries = queries,
-          .keys = keys,
-          .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec_.head_width))),
-          .key_lengths = tape.batch.source_lengths,
-          .dropout = dropout_at(context_, spec_.dropout, purpose_, tape),
-          .head_offset = static_cast<std::int64_t>(context_.tensor.first_shard() + shard) * heads_};
+    : Attention(context, path, spec),
+      query_(context, unit, to_heads(spec, {{name + ".q", spec.heads}})),
+      key_value_(context, unit, to_heads(spec, {{name + ".k", spec.heads}, {name + ".v", spec.heads}})),
+      output_(context, unit, from_heads(spec, name)) {
+  spec_.causal = false;
 }
 
 Tensor CrossAttention::forward(const Tensor& x, const Boundary& in, Tape& tape) {
   const Tensor whole = enter(context_, x, tape), memory = enter(context_, in.encoder_output, tape);
   const std::int64_t samples = whole.shape[0], rows = whole.shape[1], keys = memory.shape[1];
-  const int shards = context_.tensor.local_shards();
   const Tensor q = query_.forward(whole, tape), kv = key_value_.forward(memory, tape);
-  const Tensor log_sum =
-      tape.keep({shards, samples, heads_, rows}, context_.dtype == DType::f64 ? DType::f64 : DType::f32);
+  const Tensor log_sum = keep_log_sum(samples, rows, tape);
   const Tensor out = tape.keep(q.shape, context_.dtype);
-  for (int s = 0; s < shards; ++s) {
+  for (int s = 0; s < context_.tensor.local_shards(); ++s) {
     const Shape shape{samples, rows, heads_, spec_.head_width};
     const Tensor pair = kv.at(s).reshaped({samples, keys, 2 * heads_, spec_.head_width});
     context_.backend.attention({.parameters = parameters(rows, keys, s, tape),

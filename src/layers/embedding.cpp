@@ -10,12 +10,9 @@ std::int64_t padded_vocabulary(std::int64_t vocabulary, int logical_shards) {
 Param token_table(Unit& table, const LayerContext& context, std::int64_t vocabulary, std::int64_t width,
                   double deviation, int uses, int use, const std::string& name) {
   const std::int64_t padded = padded_vocabulary(vocabulary, context.tensor.logical());
-  ParamSpec spec{{{name + ".weight", padded, padded - vocabulary}},
-                 width,
-                 Split::out,
-                 Form::whole,
-                 {Initial::Kind::normal, deviation},
-                 true};
+  const Initial drawn{Initial::Kind::normal, deviation};
+  ParamSpec spec{
+      {{name + ".weight", padded, padded - vocabulary}}, width, Split::out, Form::whole, drawn, true};
   spec.uses = uses;
   return table.add(spec, use);
 }
@@ -24,13 +21,10 @@ Embedding::Embedding(const LayerContext& context, Unit& table, Unit& positions, 
                      const EmbeddingSpec& spec)
     : context_(context), spec_(spec), purpose_(purpose_of(path + ".dropout")) {
   table_ = token_table(table, context, spec.vocabulary, spec.width, spec.deviation, spec.uses, spec.use);
-  if (spec.positions > 0)
-    positions_ = positions.add({{{"positions.weight", spec.positions}},
-                                spec.width,
-                                Split::none,
-                                Form::positions,
-                                {Initial::Kind::normal, spec.deviation},
-                                true});
+  const Initial drawn{Initial::Kind::normal, spec.deviation};
+  const ParamSpec rows{
+      {{"positions.weight", spec.positions}}, spec.width, Split::none, Form::positions, drawn, true};
+  if (spec.positions > 0) positions_ = positions.add(rows);
 }
 
 std::int64_t Embedding::first_row(int shard) const {
@@ -45,8 +39,7 @@ Boundary Embedding::forward(Boundary in, Tape& tape) {
   const std::int64_t local_rows = context_.sequence_parallel ? rows / context_.tensor.size() : rows;
   const Tensor y = tape.output({samples, local_rows, spec_.width}, context_.dtype);
   Tape::Scope scope(tape);
-  // Alone, the table is the whole one and its rows are the answer; otherwise each shard gives its rows and
-  // zeros.
+  // A table alone is whole, and its rows are the answer; otherwise each shard gives its rows and zeros.
   const bool alone = context_.tensor.logical() == 1;
   const Tensor found = alone ? y.reshaped({1, samples, rows, spec_.width})
                              : tape.scratch({shards, samples, rows, spec_.width}, context_.dtype);

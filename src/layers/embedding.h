@@ -13,13 +13,11 @@ struct EmbeddingSpec {
 
 /// The vocabulary is cut by rows over the shards; padded up so that every shard has the same multiple of 64.
 std::int64_t padded_vocabulary(std::int64_t vocabulary, int logical_shards);
-/// The table of an embedding or a classifier: one parameter of the unit `table`, found again by name where it
-/// is shared.
+/// A table of tokens: one parameter of the unit `table`, found again by name where it is shared.
 Param token_table(Unit& table, const LayerContext& context, std::int64_t vocabulary, std::int64_t width,
                   double deviation, int uses, int use, const std::string& name = "embedding");
 
-/// Token ids to activations: the sum of each shard's rows, plus learned positions, plus dropout. A first
-/// block: takes no activation.
+/// Token ids to activations: the sum of each shard's rows, plus learned positions, plus dropout.
 class Embedding final : public Layer {
  public:
   Embedding(const LayerContext& context, Unit& table, Unit& positions, const std::string& path,

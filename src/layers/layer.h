@@ -14,10 +14,8 @@ class Norm;
 /// What crosses a block or a stage: a small fixed set of tensors. A stage's cut sends those that are there.
 struct Boundary {
   Tensor activation;      ///< [samples, rows, width]
-  Tensor encoder_output;  ///< an encoder's output; its gradient is f32 and grows from the last reader to the
-                          ///< first
-  Tensor normed = {};     ///< the activation behind the next block's norm, where the block before ran both in
-                          ///< one pass; never crosses a cut
+  Tensor encoder_output;  ///< its gradient is f32 and grows from the last reader to the first
+  Tensor normed = {};     ///< the activation behind the next block's norm, if made here; never crosses a cut
 };
 
 /// Tokens whose logits exist at once, where the device asks for nothing else.
@@ -30,8 +28,7 @@ struct LayerContext {
   DType dtype = DType::f32;        ///< of values and activations
   bool sequence_parallel = false;  ///< `rows` layers see a part of the sequence
   std::uint64_t seed = 0;
-  std::int64_t token_chunk =
-      usual_token_chunk;  ///< a constant of the arithmetic: weight gradients are added chunk by chunk
+  std::int64_t token_chunk = usual_token_chunk;  ///< a constant: weight gradients are added chunk by chunk
 };
 
 /// A step of a model: a boundary in, a boundary out. Written once, for every layout.
@@ -53,8 +50,7 @@ Window window_of(const LayerContext& context, const Tensor& x);
 Tensor enter(const LayerContext& context, const Tensor& x, Tape& tape);
 /// What `enter` does, for a gradient, which nobody needs when the layer is done.
 Tensor enter_gradient(const LayerContext& context, const Tensor& dy, Tape& tape);
-/// From shards [local][samples, sequence, width] to the rows of their sum, after a product that is split by
-/// `in`: one fixed tree.
+/// From shards [local][samples, sequence, width] after a split by `in` to the rows of their sum: one tree.
 Tensor leave(const LayerContext& context, const Tensor& shards, Tape& tape);
 
 /// Randomness of one place in the model.

@@ -13,7 +13,7 @@ Linear::Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec)
   outputs_ = spec.split == Split::out ? weight.rows() / shards : weight.rows();
   weight_ = unit.add(weight);
   if (spec.bias) {
-    MP_CHECK(spec.split != Split::in, "{}: a bias behind a sum belongs to the block", spec.name);
+    MP_CHECK(spec.split != Split::in, "{}: a bias behind a sum belongs to the block", spec.outputs[0].name);
     ParamSpec bias{spec.outputs, 0, spec.split, Form::whole, {}, false};
     for (Piece& part : bias.parts) part.name += ".bias";
     bias_ = unit.add(bias);

@@ -3,15 +3,20 @@
 
 namespace mindpipe {
 
-/// What a linear map is made of. `outputs` are named pieces (q, k, v), each cut alike when split by `out`.
+/// What a linear map is made of.
 struct LinearSpec {
-  std::string name;            ///< path of the weight below its unit, without ".weight"
-  std::vector<Piece> outputs;  ///< names are paths of their own: "attention.q"
+  std::vector<Piece> outputs;  ///< by path below the unit, "attention.q"; each cut alike when split by `out`
   std::int64_t inputs = 0;
   Split split = Split::none;
   bool bias = false;
   double deviation = 0.02;
 };
+
+/// The map that ends a residual branch: `inputs` numbers, cut, to `width`. Its bias is the block's.
+inline LinearSpec branch_output(const std::string& name, std::int64_t inputs, std::int64_t width,
+                                double deviation) {
+  return {{{name + ".output", width}}, inputs, Split::in, false, deviation};
+}
 
 /// y = activation(x w^T + bias), a product for each local logical shard.
 /// Split::out: x [.., rows, in] -> y [shard][.., rows, out / T]. Split::in: x [shard][.., rows, in / T] ->
@@ -28,7 +33,6 @@ class Linear {
   /// its `before` when asked (fused).
   Tensor backward(const Tensor& dy, Tape& tape, Activation activation = Activation::none, Tensor before = {});
 
-  std::int64_t outputs_per_shard() const { return outputs_; }
   int local_shards() const { return split_ == Split::none ? 1 : context_.tensor.local_shards(); }
 
  private:

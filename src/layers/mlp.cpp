@@ -6,17 +6,10 @@ Mlp::Mlp(const LayerContext& context, Unit& unit, const std::string& name, const
     : context_(context),
       spec_(spec),
       inner_(context, unit,
-             {name + ".inner",
-              spec.gated ? std::vector<Piece>{{name + ".gate", spec.inner}, {name + ".up", spec.inner}}
+             {spec.gated ? std::vector<Piece>{{name + ".gate", spec.inner}, {name + ".up", spec.inner}}
                          : std::vector<Piece>{{name + ".up", spec.inner}},
               spec.width, Split::out, spec.bias, spec.deviation}),
-      output_(context, unit,
-              {name + ".output",
-               {{name + ".output", spec.width}},
-               spec.inner,
-               Split::in,
-               false,
-               spec.output_deviation}) {}
+      output_(context, unit, branch_output(name, spec.inner, spec.width, spec.output_deviation)) {}
 
 Tensor Mlp::forward(const Tensor& x, const Boundary&, Tape& tape) {
   const Tensor whole = enter(context_, x, tape);

@@ -12,8 +12,7 @@ struct MlpSpec {
   double deviation = 0.02, output_deviation = 0.02;
 };
 
-/// Two products with an activation between them; the inner width is divided over the shards.
-/// Saves what went into the activation and what came out of it.
+/// Two products, the inner width divided over the shards. Saves what went into the activation and came out.
 class Mlp final : public Branch {
  public:
   Mlp(const LayerContext& context, Unit& unit, const std::string& name, const MlpSpec& spec);

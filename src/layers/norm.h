@@ -3,15 +3,13 @@
 
 namespace mindpipe {
 
-/// LayerNorm or RMSNorm over the last extent. Form `rows`: one gradient accumulator for each T-th of the
-/// sequence. Saves x and its statistics.
+/// LayerNorm or RMSNorm over the last extent, its form `rows`. Saves x and its statistics.
 class Norm {
  public:
   Norm(const LayerContext& context, Unit& unit, const std::string& name, NormKind kind, std::int64_t width,
        double epsilon, bool offset);
   Tensor forward(const Tensor& x, Tape& tape);
-  /// sum = x + dropout(branch + bias), and its norm, in one pass; bit for bit the same as one after the
-  /// other.
+  /// sum = x + dropout(branch + bias), and its norm, in one pass; the bits are those of one after the other.
   Tensor forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout,
                      const Window& window, const Tensor& sum, Tape& tape);
   /// dx = residual + gradient through the norm; `residual` may be none, or dx itself.

@@ -6,8 +6,7 @@
 namespace mindpipe {
 
 /// A block whose inner activations are not kept: forward saves its input only, backward runs the forward
-/// again and then goes back through it. Randomness is a function, so the second pass has the first one's
-/// bits.
+/// again, with the same bits since randomness is a function, and goes back through it.
 class Recompute final : public Layer {
  public:
   explicit Recompute(std::unique_ptr<Layer> block) : block_(std::move(block)) {}

@@ -1,43 +1,16 @@
-#include <cmath>
-
 #include "layers/attention.h"
 
 namespace mindpipe {
 
 SelfAttention::SelfAttention(const LayerContext& context, Unit& unit, const std::string& name,
                              const std::string& path, const AttentionSpec& spec)
-    : context_(context),
-      spec_(spec),
-      heads_(spec.heads / context.tensor.logical()),
+    : Attention(context, path, spec),
       key_value_heads_(spec.key_value_heads / context.tensor.logical()),
-      purpose_(purpose_of(path + ".attention_dropout")),
       qkv_(context, unit,
-           {name + ".qkv",
-            {{name + ".q", spec.heads * spec.head_width},
-             {name + ".k", spec.key_value_heads * spec.head_width},
-             {name + ".v", spec.key_value_heads * spec.head_width}},
-            spec.width,
-            Split::out,
-            spec.bias,
-            spec.deviation}),
-      output_(context, unit,
-              {name + ".output",
-               {{name + ".output", spec.width}},
-               spec.heads * spec.head_width,
-               Split::in,
-               false,
-               spec.output_deviation}) {}
-
-AttentionParameters SelfAttention::parameters(std::int64_t queries, std::int64_t keys, int shard,
-                                              const Tape& tape) const {
-  return {.queries = queries,
-          .keys = keys,
-          .causal = spec_.causal,
-          .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec_.head_width))),
-          .key_lengths = spec_.causal ? Tensor{} : tape.batch.source_lengths,
-          .dropout = dropout_at(context_, spec_.dropout, purpose_, tape),
-          .head_offset = static_cast<std::int64_t>(context_.tensor.first_shard() + shard) * heads_};
-}
+           to_heads(spec, {{name + ".q", spec.heads},
+                           {name + ".k", spec.key_value_heads},
+                           {name + ".v", spec.key_value_heads}})),
+      output_(context, unit, from_heads(spec, name)) {}
 
 Tensor SelfAttention::extend_cache(const Tensor& qkv, int shard, Tape& tape) {
   const std::int64_t samples = qkv.shape[0], rows = qkv.shape[1],
@@ -59,8 +32,7 @@ Tensor SelfAttention::forward(const Tensor& x, const Boundary&, Tape& tape) {
   const std::int64_t samples = whole.shape[0], rows = whole.shape[1];
   const int shards = context_.tensor.local_shards(), all = heads_ + 2 * key_value_heads_;
   const Tensor qkv = qkv_.forward(whole, tape);
-  const Tensor log_sum =
-      tape.keep({shards, samples, heads_, rows}, context_.dtype == DType::f64 ? DType::f64 : DType::f32);
+  const Tensor log_sum = keep_log_sum(samples, rows, tape);
   const Tensor out = tape.keep({shards, samples, rows, heads_ * spec_.head_width}, context_.dtype);
   for (int s = 0; s < shards; ++s) {
     const Tensor heads = qkv.at(s).reshaped({samples, rows, all, spec_.head_width});
@@ -90,8 +62,7 @@ Tensor SelfAttention::forward(const Tensor& x, const Boundary&, Tape& tape) {
 }
 
 Tensor SelfAttention::backward(const Tensor& dy, const Boundary&, Tape& tape) {
-  const Tensor dbranch = enter_gradient(context_, dy, tape);
-  const Tensor dout = output_.backward(dbranch, tape);
+  const Tensor dout = output_.backward(enter_gradient(context_, dy, tape), tape);
   const Tensor out = tape.restore(), log_sum = tape.restore(), qkv = tape.restore();
   const std::int64_t samples = qkv.shape[1], rows = qkv.shape[2];
   const int all = heads_ + 2 * key_value_heads_;
@@ -100,13 +71,17 @@ Tensor SelfAttention::backward(const Tensor& dy, const Boundary&, Tape& tape) {
     const Shape shape{samples, rows, all, spec_.head_width},
         out_shape{samples, rows, heads_, spec_.head_width};
     const Tensor heads = qkv.at(s).reshaped(shape), dheads = dqkv.at(s).reshaped(shape);
-    const auto part = [&](const Tensor& t, int first, int count) { return Heads{t, first, count}; };
     const int k = heads_, v = heads_ + key_value_heads_;
-    context_.backend.attention_backward(
-        {parameters(rows, rows, s, tape), part(heads, 0, heads_), part(heads, k, key_value_heads_),
-         part(heads, v, key_value_heads_), log_sum.at(s), out.at(s).reshaped(out_shape),
-         dout.at(s).reshaped(out_shape), part(dheads, 0, heads_), part(dheads, k, key_value_heads_),
-         part(dheads, v, key_value_heads_)});
+    context_.backend.attention_backward({.parameters = parameters(rows, rows, s, tape),
+                                         .q = {heads, 0, heads_},
+                                         .k = {heads, k, key_value_heads_},
+                                         .v = {heads, v, key_value_heads_},
+                                         .log_sum = log_sum.at(s),
+                                         .out = out.at(s).reshaped(out_shape),
+                                         .dout = dout.at(s).reshaped(out_shape),
+                                         .dq = {dheads, 0, heads_},
+                                         .dk = {dheads, k, key_value_heads_},
+                                         .dv = {dheads, v, key_value_heads_}});
     if (spec_.rotary)
       context_.backend.rotary({.heads = {dheads, 0, v}, .base = spec_.rotary_base, .inverse = true});
   }

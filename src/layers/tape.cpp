@@ -26,8 +26,7 @@ void Tape::weight_gradient(const Tensor& dy, const Tensor& x, const Param& param
     backend_.linear_backward_weight({dy, x, param.gradient(shard)});
     return;
   }
-  // The gradient lives in scratch and is gone when the layer returns; what is put off needs a copy that
-  // stays.
+  // The gradient is in scratch and gone when the layer returns; what is put off needs a copy.
   const Tensor copy = kept_.take(dy.shape, dy.dtype);
   backend_.copy(dy, copy);
   products_.push_back({place_of(copy), place_of(x), param, shard});

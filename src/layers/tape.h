@@ -11,8 +11,7 @@ namespace mindpipe {
 
 class Norm;
 
-/// What a micro-batch brings from outside: token ids and what they should be followed by. Tensors may be none
-/// where a stage reads none.
+/// What a micro-batch brings from outside: token ids and what should follow them, where a stage reads them.
 struct MicroBatch {
   Tensor tokens;          ///< i32 [samples, sequence]
   Tensor targets;         ///< i32 [samples, sequence]; negative: not counted
@@ -38,8 +37,7 @@ class Tape {
   Mode mode = Mode::train;
   WeightGradients weight_gradients = WeightGradients::now;
   MicroBatch batch;
-  Norm* next_norm = nullptr;  ///< what reads the block's output next, here and at once: a sum may be normed
-                              ///< in the same pass
+  Norm* next_norm = nullptr;  ///< reads the block's output next, here: a sum may be normed in the same pass
   double loss_factor = 1;     ///< the constant a backward starts from
   Tensor losses;              ///< f32 (f64 in gradient checks) [samples, sequence]: written by the head
   Tensor logits;  ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
@@ -57,8 +55,7 @@ class Tape {
 
   void save(const Tensor& t);
   Tensor restore();
-  /// What `restore` would give after `above` other ones: for a backward that needs it before a later layer's
-  /// backward has run.
+  /// What `restore` would give after `above` other ones, before a later layer's backward has run.
   Tensor peek(std::size_t above) const;
   std::size_t saved() const { return saved_.size(); }
 

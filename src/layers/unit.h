@@ -28,8 +28,7 @@ struct Piece {
   std::int64_t rows = 0, padding = 0;
 };
 
-/// What a parameter is, before any memory exists. The whole tensor is [rows of all parts, columns], or [rows]
-/// when columns is 0.
+/// What a parameter is, before any memory exists: [rows of all parts, columns], or [rows] when columns is 0.
 struct ParamSpec {
   std::vector<Piece> parts;
   std::int64_t columns = 0;
@@ -59,8 +58,7 @@ struct Param {
   int index = 0, use = 0;
   explicit operator bool() const { return unit != nullptr; }
   Tensor value(int shard = 0) const;
-  /// What a backward adds to: the accumulator of this use. `rows` parameters: [parts, elements], one row for
-  /// each local T-th of the sequence.
+  /// What a backward adds to: this use's accumulator. `rows`: [parts, elements], a row for each local T-th.
   Tensor gradient(int shard = 0) const;
 };
 
@@ -77,15 +75,13 @@ class Unit {
   /// Before memory exists: declares a parameter, or finds the one of that name (a tied table's second use).
   Param add(const ParamSpec& spec, int use = 0);
 
-  /// Lays the unit out for these shards. `sequence_parts` is the number of T-ths of the sequence whose `rows`
-  /// accumulators live here, `levels` the partial sums of data shards kept beside the accumulator:
-  /// log2(D/d).
+  /// Lays the unit out for these shards. `sequence_parts`: how many T-ths of the sequence have `rows`
+  /// accumulators here; `levels`: partial sums of data shards kept beside the accumulator (SumTree::levels).
   void lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype);
   void allocate_values(Memory& memory);
   /// Accumulators of all uses, in memory of their own.
   void allocate_gradients(Memory& memory);
-  /// Lets the accumulators of one use lie at `memory` (accumulator_bytes() of it), which others may use at
-  /// other times.
+  /// Lets one use's accumulators lie at `memory` (accumulator_bytes() of it), which others may use in turn.
   void place_gradients(int use, void* memory);
 
   const std::string& name() const { return name_; }
@@ -107,8 +103,7 @@ class Unit {
     return offsets_[param] + shard * shard_stride(param);
   }
   Tensor flat_values() const { return values_; }
-  /// How many places use this unit; each has an accumulator of its own. A parameter with several uses is
-  /// alone in its unit.
+  /// How many places use this unit, each with an accumulator; where there are several it has one parameter.
   int uses() const { return uses_; }
   /// The accumulator of one use, in flat order: what is summed over the data axis.
   Tensor root(int use) const;

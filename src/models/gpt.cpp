@@ -1,22 +1,16 @@
-#include <cmath>
-
 #include "layers/embedding.h"
 #include "models/gpt_names.h"
 #include "models/residual_blocks.h"
 
 namespace mindpipe {
 
-/// Makes a decoder-only language model, in GPT-2's or Llama's style by options: embedding, (attention, MLP) x
-/// layers, classifier.
+/// Makes a decoder-only model in GPT-2's or Llama's style: embedding, (attention, MLP) x layers, classifier.
 std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& context) {
   const ModelConfig& m = config.model;
   const int shards = context.tensor.logical();
   require_divisible(m.heads, shards, "model.heads");
   require_divisible(m.key_value_heads, shards, "model.key_value_heads");
   require_divisible(m.mlp_width, shards, "model.mlp_width");
-  // Products that end a residual branch start smaller, so that the stream's variance does not grow with depth
-  // (GPT-2).
-  const double output_deviation = m.initial_deviation / std::sqrt(2.0 * m.layers);
 
   auto model = std::make_unique<GptModel>(m);
   Unit& table = model->add_unit("embedding");
@@ -29,7 +23,7 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
                                                 m.initial_deviation, false, m.tied ? 2 : 1, 0}),
       {&table, &positions});
 
-  ResidualBlocks blocks(*model, config, context, output_deviation);
+  ResidualBlocks blocks(*model, config, context, 2 * m.layers);
   AttentionSpec attention = blocks.attention();
   attention.key_value_heads = m.key_value_heads;
   attention.rotary = !learned;
@@ -40,12 +34,8 @@ std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& contex
     blocks.add_mlp(layer + ".mlp");
   }
 
-  Unit& last = model->add_unit("head");
-  ClassifierSpec head = m.tied ? blocks.classifier(2, 1) : blocks.classifier(1, 0);
-  if (!m.tied) head.table = "classifier";
-  Unit& head_table = m.tied ? table : last;
-  model->add_block("head", std::make_unique<Classifier>(context, head_table, last, head),
-                   m.tied ? std::vector<Unit*>{&table, &last} : std::vector<Unit*>{&last}, head.use);
+  if (m.tied) blocks.add_head(&table, 2, 1);
+  else blocks.add_head(nullptr, 1, 0);
   return model;
 }
 

@@ -3,8 +3,7 @@
 
 namespace mindpipe {
 
-/// Gives a gpt's tensors their names in Hugging Face's files: GPT-2's for learned positions with gelu and
-/// biases, else Llama's.
+/// Names as in Hugging Face's files: GPT-2's for learned positions with gelu and biases, else Llama's.
 class GptModel final : public Model {
  public:
   explicit GptModel(const ModelConfig& config)

@@ -8,9 +8,8 @@
 
 namespace mindpipe {
 
-/// A model as one would write it for one device: an ordered list of blocks, and the units that hold their
-/// parameters, in model order. Building one takes no memory: a rank builds the whole list and allocates the
-/// units of its own blocks.
+/// A model as one would write it for one device: a list of blocks, and the units that hold their parameters,
+/// in model order. A rank builds the whole list, which takes no memory, and allocates its own blocks' units.
 class Model {
  public:
   struct Block {
@@ -34,8 +33,7 @@ class Model {
   /// The blocks that use a unit, in model order.
   const std::vector<int>& blocks_of(int unit) const { return blocks_of_[unit]; }
 
-  /// Name of a tensor of this model in files that others read, and whether they store it as [in, out]. Empty:
-  /// the tensor's own path.
+  /// Name of a tensor in files that others read, and whether they store it as [in, out].
   struct ExportName {
     std::string name;
     bool transposed = false;

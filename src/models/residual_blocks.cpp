@@ -1,34 +1,41 @@
 #include "models/residual_blocks.h"
 
+#include <cmath>
+
 #include "layers/mlp.h"
 
 namespace mindpipe {
 
-void ResidualBlocks::add(const std::string& path, const std::string& part, const MakeBranch& make_branch) {
+ResidualBlocks::ResidualBlocks(Model& model, const Config& config, const LayerContext& context, int branches)
+    : model_(model),
+      config_(config),
+      context_(context),
+      output_deviation_(config.model.initial_deviation / std::sqrt(static_cast<double>(branches))) {}
+
+template <class AnyBranch, class... Parts>
+void ResidualBlocks::add(const std::string& path, const std::string& part, const Parts&... parts) {
   const ModelConfig& m = config_.model;
   Unit& unit = model_.add_unit(path);
   Norm opening = norm(unit);
-  auto branch = make_branch(unit);
+  auto branch = std::make_unique<AnyBranch>(context_, unit, part, parts...);
   const Param bias = m.bias ? residual_bias(unit, part + ".output", m.width) : Param{};
   auto block = std::make_unique<ResidualBlock>(context_, opening, std::move(branch), bias, m.dropout, path);
   model_.add_block(path, maybe_recomputed(config_, std::move(block)), {&unit});
 }
 
 void ResidualBlocks::add_self_attention(const std::string& path, const AttentionSpec& spec) {
-  add(path, "attention",
-      [&](Unit& unit) { return std::make_unique<SelfAttention>(context_, unit, "attention", path, spec); });
+  add<SelfAttention>(path, "attention", path, spec);
 }
 
 void ResidualBlocks::add_cross_attention(const std::string& path, const AttentionSpec& spec) {
-  add(path, "cross",
-      [&](Unit& unit) { return std::make_unique<CrossAttention>(context_, unit, "cross", path, spec); });
+  add<CrossAttention>(path, "cross", path, spec);
 }
 
 void ResidualBlocks::add_mlp(const std::string& path) {
   const ModelConfig& m = config_.model;
-  const MlpSpec spec{m.width, m.mlp_width,         Activation::gelu, m.mlp == MlpKind::swiglu,
-                     m.bias,  m.initial_deviation, output_deviation_};
-  add(path, "mlp", [&](Unit& unit) { return std::make_unique<Mlp>(context_, unit, "mlp", spec); });
+  add<Mlp>(path, "mlp",
+           MlpSpec{m.width, m.mlp_width, Activation::gelu, m.mlp == MlpKind::swiglu, m.bias,
+                   m.initial_deviation, output_deviation_});
 }
 
 Norm ResidualBlocks::norm(Unit& unit) const {
@@ -49,17 +56,22 @@ AttentionSpec ResidualBlocks::attention() const {
           .cache_rows = m.context};
 }
 
-ClassifierSpec ResidualBlocks::classifier(int uses, int use) const {
+void ResidualBlocks::add_head(Unit* table, int uses, int use) {
   const ModelConfig& m = config_.model;
-  return {.vocabulary = m.vocabulary,
-          .width = m.width,
-          .deviation = m.initial_deviation,
-          .uses = uses,
-          .use = use,
-          .norm = norm_kind(),
-          .epsilon = m.norm_epsilon,
-          .norm_offset = has_norm_offset(),
-          .label_smoothing = config_.train.label_smoothing};
+  const ClassifierSpec spec{.vocabulary = m.vocabulary,
+                            .width = m.width,
+                            .deviation = m.initial_deviation,
+                            .uses = uses,
+                            .use = use,
+                            .table = table != nullptr ? "embedding" : "classifier",
+                            .norm = norm_kind(),
+                            .epsilon = m.norm_epsilon,
+                            .norm_offset = has_norm_offset(),
+                            .label_smoothing = config_.train.label_smoothing};
+  Unit& last = model_.add_unit("head");
+  std::vector<Unit*> units{&last};
+  if (table != nullptr) units.push_back(table);
+  model_.add_block("head", std::make_unique<Classifier>(context_, *units.back(), last, spec), units, use);
 }
 
 }  // namespace mindpipe

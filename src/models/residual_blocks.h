@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,28 +9,26 @@
 
 namespace mindpipe {
 
-/// Appends residual blocks to a model, each on a unit of its own, in the style that the configuration asks
-/// for.
+/// Appends residual blocks to a model, each on a unit of its own, in the configuration's style.
 class ResidualBlocks {
  public:
-  /// `output_deviation`: initial deviation of the products that end a residual branch.
-  ResidualBlocks(Model& model, const Config& config, const LayerContext& context, double output_deviation)
-      : model_(model), config_(config), context_(context), output_deviation_(output_deviation) {}
+  /// Products that end one of the `branches` start smaller: the stream's variance stays (GPT-2).
+  ResidualBlocks(Model& model, const Config& config, const LayerContext& context, int branches);
 
   void add_self_attention(const std::string& path, const AttentionSpec& spec);
   void add_cross_attention(const std::string& path, const AttentionSpec& spec);
   void add_mlp(const std::string& path);
+  /// The classifier, user number `use` of the `uses` of `table`; nullptr: it has a table of its own.
+  void add_head(Unit* table, int uses, int use);
 
   /// Norm of the model's width, its parameters in `unit`.
   Norm norm(Unit& unit) const;
   /// Attention without rotation in which every head has keys and values of its own.
   AttentionSpec attention() const;
-  /// Classifier that is user number `use` of the `uses` of its table.
-  ClassifierSpec classifier(int uses, int use) const;
 
  private:
-  using MakeBranch = std::function<std::unique_ptr<Branch>(Unit&)>;
-  void add(const std::string& path, const std::string& part, const MakeBranch& make_branch);
+  template <class AnyBranch, class... Parts>
+  void add(const std::string& path, const std::string& part, const Parts&... parts);
   NormKind norm_kind() const {
     return config_.model.norm == ModelNorm::rms ? NormKind::rms : NormKind::layer;
   }

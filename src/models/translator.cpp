@@ -1,19 +1,15 @@
-#include <cmath>
-
 #include "layers/bridge.h"
 #include "layers/embedding.h"
 #include "models/residual_blocks.h"
 
 namespace mindpipe {
 
-/// Makes an encoder-decoder Transformer (pre-norm): `layers` of each, one table for source, target and
-/// softmax, padding told by source lengths.
+/// Makes an encoder-decoder Transformer (pre-norm): `layers` of each, one table, padding by source lengths.
 std::unique_ptr<Model> make_translator(const Config& config, const LayerContext& context) {
   const ModelConfig& m = config.model;
   const int shards = context.tensor.logical();
   require_divisible(m.heads, shards, "model.heads");
   require_divisible(m.mlp_width, shards, "model.mlp_width");
-  const double output_deviation = m.initial_deviation / std::sqrt(4.0 * m.layers);
 
   auto model = std::make_unique<Model>();
   Unit& table = model->add_unit("embedding");
@@ -22,7 +18,7 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
         context, table, positions, path,
         EmbeddingSpec{m.vocabulary, m.width, m.context, m.dropout, m.initial_deviation, source, 3, use});
   };
-  ResidualBlocks blocks(*model, config, context, output_deviation);
+  ResidualBlocks blocks(*model, config, context, 4 * m.layers);
   AttentionSpec attention = blocks.attention();
 
   Unit& source = model->add_unit("encoder.positions");
@@ -47,10 +43,7 @@ std::unique_ptr<Model> make_translator(const Config& config, const LayerContext&
     blocks.add_cross_attention(layer + ".cross", attention);
     blocks.add_mlp(layer + ".mlp");
   }
-  Unit& last = model->add_unit("head");
-  const ClassifierSpec head = blocks.classifier(3, 2);
-  model->add_block("head", std::make_unique<Classifier>(context, table, last, head), {&table, &last},
-                   head.use);
+  blocks.add_head(&table, 3, 2);
   for (std::size_t i = first_reader; i <= last_reader; ++i) model->blocks()[i].reads_encoder = true;
   return model;
 }

@@ -1,6 +1,7 @@
 #include "optim/unit_optimizer.h"
 
 #include <algorithm>
+#include <array>
 
 #include "optim/update_rule.h"
 
@@ -9,8 +10,7 @@ namespace {
 
 std::int64_t chunks_of(std::int64_t elements) { return (elements + statistics_chunk - 1) / statistics_chunk; }
 
-/// The first edge of a chunk at or behind `flat`: they begin at the tensors' shards and at every
-/// statistics_chunk within.
+/// The first edge at or behind `flat` of a chunk: of statistics_chunk elements, from each tensor's shard on.
 std::int64_t edge_from(const Unit& unit, std::int64_t flat) {
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
     for (int s = 0; s < unit.local_shards(p); ++s) {
@@ -118,10 +118,11 @@ void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision
     const Tensor value = unit_.flat_values().range(range.flat, range.count);
     const Tensor master = master_ ? state(master_, range) : value, rounded = master_ ? value : Tensor{};
     const float decay = unit_.params()[range.param].decay ? static_cast<float>(config_.weight_decay) : 0.0f;
-    std::vector<Tensor> moments;
-    for (const Tensor& moment : moments_) moments.push_back(state(moment, range));
-    apply(backend,
-          {config_, static_cast<float>(rate), decay, decision, gradient(range), master, moments, rounded});
+    std::array<Tensor, most_moments> moments;
+    std::transform(moments_.begin(), moments_.end(), moments.begin(),
+                   [&](const Tensor& moment) { return state(moment, range); });
+    apply(backend, {config_, static_cast<float>(rate), decay, decision, gradient(range), master,
+                    std::span(moments).first(moments_.size()), rounded});
   }
   ++unit_.version;
 }

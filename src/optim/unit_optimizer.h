@@ -43,12 +43,10 @@ class UnitOptimizer {
   /// 0 holds that of all uses in the end.
   Tensor gradient_part(int use) const;
 
-  /// Adds nothing up: writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()] of the
-  /// whole unit).
+  /// Writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()] of the whole unit).
   void chunk_squares(Backend& backend, const Tensor& sums) const;
   std::int64_t chunks() const { return chunks_; }
-  /// Which of the chunk sums, begin and end, are those of a tensor's local shard: added in f64, in chunk
-  /// order, they are its square.
+  /// Which chunk sums, begin and end, added in f64 in order, are the square of a tensor's local shard.
   std::pair<std::int64_t, std::int64_t> chunks_of_shard(int param, int shard) const;
 
   /// `decision`: of the step (Backend::clip_and_scale).
@@ -58,14 +56,11 @@ class UnitOptimizer {
   std::int64_t begin() const { return begin_; }  ///< of this part, in the unit's flat order
   std::int64_t end() const { return end_; }
   Unit& unit() const { return unit_; }
-  /// State slots by name, this part's elements in the order of ranges(): "master" (when values are rounded)
-  /// and the optimizer's moments.
+  /// State slots by name, in the order of ranges(): "master" (when values are rounded) and the moments.
   std::vector<std::pair<std::string, Tensor>> slots() const;
 
  private:
-  Tensor gradient(const FlatRange& range) const {
-    return gradient_part(0).range(range.flat - begin_, range.count);
-  }
+  Tensor gradient(const FlatRange& range) const { return state(gradient_part(0), range); }
   Tensor state(const Tensor& slot, const FlatRange& range) const {
     return slot.range(range.flat - begin_, range.count);
   }

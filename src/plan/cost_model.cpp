@@ -64,15 +64,14 @@ void CostModel::require_countable() const {
                tokens = static_cast<double>(layout_.samples) * static_cast<double>(layout_.sequence),
                state = 20 * parameters / layout_.grid.tensor,  // values, gradients, masters and moments
       activations = tokens * m.layers * 4 * (20.0 * m.width + 4.0 * m.mlp_width);
-  MP_REQUIRE(state + activations <= most_bytes, Exit::out_of_memory,
-             "memory: a model of {:.3g} parameters with {:.3g} tokens in a micro-batch needs about {:.1e} "
-             "GiB, which no machine has; take a "
-             "smaller model.width, model.layers, train.micro_batch or data.sequence",
-             parameters, tokens, (state + activations) / 0x1p30);
+  MP_REQUIRE(
+      state + activations <= most_bytes, Exit::out_of_memory,
+      "memory: a model of {:.3g} parameters with {:.3g} tokens in a micro-batch needs about {:.1e} GiB, "
+      "which no machine has; take a smaller model.width, model.layers, train.micro_batch or data.sequence",
+      parameters, tokens, (state + activations) / 0x1p30);
   MP_REQUIRE(tokens <= most_tokens, Exit::out_of_memory,
              "memory: a micro-batch of {:.3g} tokens (train.micro_batch x data.sequence) is more than the "
-             "{:.3g} that can pass at once; "
-             "take a smaller train.micro_batch",
+             "{:.3g} that can pass at once; take a smaller train.micro_batch",
              tokens, most_tokens);
 }
 
@@ -130,8 +129,7 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
   tape.weight_gradients = weight_gradients;
   Pass p;
   double start = backend_->seconds();
-  // A recomputed or residual block saves what it was given, so that must lie in the arena, also when it is
-  // not counted as this block's.
+  // A residual block saves what it was given, which must lie in the arena, whether it is counted or not.
   const Boundary in = boundary_before(first, tape);
   const std::size_t copied_in = kept_.mark();
   sums_ = {};

@@ -7,8 +7,7 @@
 
 namespace mindpipe {
 
-/// The device that plans are priced for: the one that is named, else an H200 for cuda and a server's core for
-/// cpu.
+/// The device that plans are priced for: the named one, else an H200 for cuda and a server's core for cpu.
 std::string device_on_paper(const Config& config);
 
 /// A model on paper: its blocks priced and its memory counted, without allocating, for any rank of any grid.
@@ -30,13 +29,11 @@ class CostModel {
   /// Evaluation: outputs of all blocks in `kept`; what enters the first lies elsewhere.
   Footprint evaluation_footprint(int first, int last);
 
-  /// Costs of every block and unit, and what crosses every cut: what schedules and the simulator read. Times
-  /// are the device's.
+  /// Costs of every block and unit, and what crosses every cut, for schedules and the simulator.
   Outline outline();
   /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
   std::vector<ProductCall> products();
-  double operations_per_token();  ///< forward and backward of the whole model, counted on one rank of the
-                                  ///< tensor group and taken times it
+  double operations_per_token();  ///< forward and backward of the whole model
 
   Model& model() { return stage_->model(); }
   Stage& stage() { return *stage_; }

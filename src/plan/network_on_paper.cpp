@@ -46,8 +46,7 @@ Network network_on_paper(const Config& config) {
   network.tensor = for_groups_of(tensor);
   network.data = for_groups_of(stage);
   network.grid = for_groups_of(ranks);
-  // Two stages share a node where the first rank of the one and the last of the other do; else some of their
-  // ranks do not.
+  // Stages share a node where the first rank of the one and the last of the other do; else some ranks do not.
   network.message = network.grid;
   for (int from = 0; from < config.grid.pipeline && node_of(0) != node_of(ranks - 1); ++from)
     for (int to = from + 1;

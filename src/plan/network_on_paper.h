@@ -5,8 +5,7 @@
 
 namespace mindpipe {
 
-/// What carries messages between ranks in plans: device.links, and what that leaves out the links of the
-/// device that plans are priced for.
+/// What carries messages in plans: device.links, else the links of the device that plans are priced for.
 LinkDescription links_on_paper(const Config& config);
 
 /// The links between the pipeline ranks of a grid and within its groups. Ranks fill one node after the other

@@ -50,6 +50,7 @@ RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
 /// What arrives of one part of a sum over data, the largest of all that the list has, on each data rank.
 std::vector<std::size_t> reduction_rooms(const RunPlan& plan, CostModel& costs, int rank) {
   const int data = plan.outline.data;
+  const SumTree tree = plan.outline.data_tree();
   std::vector<std::size_t> rooms(data, 0);
   if (data == 1 || plan.purpose == Purpose::reading) return rooms;
   for (const Action& action : plan.training.program.ranks[rank]) {
@@ -60,7 +61,7 @@ std::vector<std::size_t> reduction_rooms(const RunPlan& plan, CostModel& costs, 
       const auto bytes =
           static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) * bytes_of(unit.gradient_dtype());
       std::size_t& room = rooms[piece / action.parts];
-      room = std::max(room, Exchange::scratch_bytes(data, bytes));
+      room = std::max(room, Exchange::scratch_bytes(tree, bytes));
     }
   }
   return rooms;
@@ -142,6 +143,22 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   return bytes;
 }
 
+void require_below(const BytesByClass& bytes, int stage, std::int64_t limit, const char* name_of_limit) {
+  const std::int64_t total = total_of(bytes);
+  MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
+             "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
+             "train.micro_batch, train.recompute: block, or more stages. Predicted:\n{}",
+             stage, static_cast<double>(total) / 1048576.0, name_of_limit,
+             static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
+}
+
+std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs) {
+  const int chunks = config.grid.pipeline * config.schedule.chunks;
+  return config.schedule.cuts.empty()
+             ? balanced_cuts(costs, chunks)
+             : manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
+}
+
 }  // namespace
 
 std::size_t RankFootprint::workspace(int data_rank) const {
@@ -179,20 +196,6 @@ std::int64_t input_bytes(const Config& config, const Layout& layout) {
                                    (source ? bytes_for({m, layout.samples}, DType::i32) : 0));
 }
 
-namespace {
-
-void require_below(const BytesByClass& bytes, int stage, std::int64_t limit, const char* name_of_limit) {
-  const std::int64_t total = total_of(bytes);
-  MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
-             "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
-             "train.micro_batch, "
-             "train.recompute: block, or more stages. Predicted:\n{}",
-             stage, static_cast<double>(total) / 1048576.0, name_of_limit,
-             static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
-}
-
-}  // namespace
-
 void require_fit(const RunPlan& plan, std::int64_t limit) {
   for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage) {
     BytesByClass bytes = plan.most_memory(stage);
@@ -207,12 +210,12 @@ void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, cons
     require_below(plan.memory_of(rank), rank.pipeline, here.bytes, here.name.c_str());
     together += total_of(plan.memory_of(rank));
   }
-  MP_REQUIRE(here.bytes == 0 || together <= here.bytes, Exit::out_of_memory,
-             "memory: the {} ranks on this machine will need {:.1f} MiB together, and {} is {:.1f} MiB; "
-             "start fewer of them on one "
-             "machine, or take a smaller train.micro_batch or train.recompute: block",
-             ranks.size(), static_cast<double>(together) / 1048576.0, here.name,
-             static_cast<double>(here.bytes) / 1048576.0);
+  MP_REQUIRE(
+      here.bytes == 0 || together <= here.bytes, Exit::out_of_memory,
+      "memory: the {} ranks on this machine will need {:.1f} MiB together, and {} is {:.1f} MiB; start fewer "
+      "of them on one machine, or take a smaller train.micro_batch or train.recompute: block",
+      ranks.size(), static_cast<double>(together) / 1048576.0, here.name,
+      static_cast<double>(here.bytes) / 1048576.0);
 }
 
 bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here) {
@@ -220,17 +223,6 @@ bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const Memor
   for (const Coord& rank : ranks) together += total_of(plan.memory_of(rank));
   return here.bytes == 0 || together <= here.bytes;
 }
-
-namespace {
-
-std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs) {
-  const int chunks = config.grid.pipeline * config.schedule.chunks;
-  return config.schedule.cuts.empty()
-             ? balanced_cuts(costs, chunks)
-             : manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
-}
-
-}  // namespace
 
 void require_grid(const Config& config) {
   CostModel costs(config, make_layout(config, {}));

@@ -21,12 +21,10 @@ struct RankFootprint {
 
 using BytesByClass = std::array<std::int64_t, memory_classes.size()>;
 
-/// What a run does with its model. One that only reads passes forward: no training step is planned, and it
-/// needs no gradients and no optimizer.
+/// What a run does with its model. One that only reads needs no training step, gradients or optimizer.
 enum class Purpose : std::uint8_t { training, reading };
 
-/// A plan of a run, made on paper alike on every rank: how the model is cut, what a step and an evaluation
-/// do, what memory they need together.
+/// A run's plan, alike on every rank: how the model is cut, what a step and an evaluation do and need.
 struct RunPlan {
   Purpose purpose = Purpose::training;
   Outline outline;
@@ -35,13 +33,11 @@ struct RunPlan {
   /// How long the run's work, a step or else an evaluation, should take.
   const Timeline& expected() const { return (purpose == Purpose::training ? training : evaluation).expected; }
   std::vector<RankFootprint> rooms;  ///< of each pipeline rank
-  /// What every rank has of scratch for tensors that pass in pieces between it, its neighbours and files (at
-  /// most 4 MiB).
+  /// Every rank's scratch for tensors that pass in pieces to and from neighbours and files (at most 4 MiB).
   std::size_t passing = 0;
   double operations_per_token = 0;
   std::int64_t parameters = 0;
-  /// All that a rank will allocate, by pipeline and data rank: parts of the optimizer's state end at edges of
-  /// tensors, so they differ.
+  /// All that a rank will allocate, by pipeline and data rank, whose parts of optimizer state differ.
   std::vector<std::vector<BytesByClass>> memory;
   /// Whether training goes on while a copy of its state is written. Where memory has no room for the copy:
   /// how many bytes of a rank it would take.

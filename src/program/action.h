@@ -12,120 +12,92 @@
 
 namespace mindpipe {
 
-/// What one entry of a rank's list does. A new kind needs a row in `traits_of`; the compiler then names every
-/// switch that has to know it.
-enum class ActionKind : std::uint8_t {
-  forward,
-  backward,
-  backward_input,
-  backward_weight,
-  update,
-  send,
-  receive,
-  reduce,
-  gather,
-  sum_scalar,
+/// What holds for all actions of a kind.
+struct ActionTraits {
+  enum Role : std::uint8_t { pass, unit_work, message, collective };
+  std::string_view name;
+  Role role;
+  Queue queue;                              ///< where its actions run
+  TrafficClass traffic;                     ///< of what they send; for a pass, of the sums inside it
+  char letter = '?';                        ///< of a pass, in listings
+  std::int64_t BlockCost::*time = nullptr;  ///< of a pass over one block
 };
+
+/// What one entry of a rank's list does. For a new kind the compiler names every switch that has to know it.
+// clang-format off
+#define MINDPIPE_ACTIONS(kind) /* role, queue, traffic, letter, time */ \
+  kind(forward, "forward", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'F', \
+       &BlockCost::forward) \
+  kind(backward, "backward", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'B', \
+       &BlockCost::backward) \
+  kind(backward_input, "backward_input", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'I', \
+       &BlockCost::backward_input) \
+  kind(backward_weight, "backward_weight", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'W', \
+       &BlockCost::backward_weight) \
+  kind(update, "update", ActionTraits::unit_work, Queue::compute, TrafficClass::tensor) \
+  kind(send, "send", ActionTraits::message, Queue::send, TrafficClass::pipeline) \
+  kind(receive, "receive", ActionTraits::message, Queue::receive, TrafficClass::pipeline) \
+  kind(reduce, "reduce", ActionTraits::collective, Queue::bulk, TrafficClass::gradients) \
+  kind(gather, "gather", ActionTraits::collective, Queue::bulk, TrafficClass::values) \
+  kind(sum_scalar, "sum_scalar", ActionTraits::collective, Queue::compute, TrafficClass::scalars)
+// clang-format on
+MINDPIPE_KINDS(ActionKind, ActionTraits, MINDPIPE_ACTIONS)
+constexpr const ActionTraits& traits_of(ActionKind kind) { return row_of(kind); }
 
 /// What a message is. Activation and encoder output travel with the forwards, their gradients with the
 /// backwards; a unit's gradient goes from one of its homes to another at the end of the step.
-enum class Payload : std::uint8_t {
-  none,
-  activation,
-  encoder_output,
-  gradient,
-  encoder_output_gradient,
-  unit_gradient
-};
+#define MINDPIPE_PAYLOADS(kind)                                                            \
+  kind(none, "none") kind(activation, "activation") kind(encoder_output, "encoder output") \
+      kind(gradient, "gradient") kind(encoder_output_gradient, "encoder output gradient")  \
+          kind(unit_gradient, "unit gradient")
+MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 
-/// Who takes part in a collective: the ranks that differ from this one only on the data axis, or all ranks of
-/// the grid.
-enum class Members : std::uint8_t { none, data, grid };
-
-/// What holds for all actions of a kind.
-struct ActionTraits {
-  const char* name;
-  Queue queue;           ///< where its actions run
-  TrafficClass traffic;  ///< of what they send; for a pass, of the sums inside it
-  enum Role : std::uint8_t { pass, unit_work, message, collective } role;
-};
-constexpr ActionTraits traits_of(ActionKind kind) {
-  using enum ActionKind;
-  using enum ActionTraits::Role;
-  switch (kind) {
-    case forward:
-      return {"forward", Queue::compute, TrafficClass::tensor, pass};
-    case backward:
-      return {"backward", Queue::compute, TrafficClass::tensor, pass};
-    case backward_input:
-      return {"backward_input", Queue::compute, TrafficClass::tensor, pass};
-    case backward_weight:
-      return {"backward_weight", Queue::compute, TrafficClass::tensor, pass};
-    case update:
-      return {"update", Queue::compute, TrafficClass::tensor, unit_work};
-    case send:
-      return {"send", Queue::send, TrafficClass::pipeline, message};
-    case receive:
-      return {"receive", Queue::receive, TrafficClass::pipeline, message};
-    case reduce:
-      return {"reduce", Queue::bulk, TrafficClass::gradients, collective};
-    case gather:
-      return {"gather", Queue::bulk, TrafficClass::values, collective};
-    case sum_scalar:
-      return {"sum_scalar", Queue::compute, TrafficClass::scalars, collective};
-  }
-  return {"?", Queue::compute, TrafficClass::files, unit_work};
-}
-
-inline const char* name_of(ActionKind kind) { return traits_of(kind).name; }
-const char* name_of(Payload payload);
-const char* name_of(Members group);
+/// Who takes part in a collective: ranks that differ from this one only on the data axis, or all of the grid.
+#define MINDPIPE_MEMBERS(kind) kind(none, "none") kind(data, "data") kind(grid, "grid")
+MINDPIPE_KINDS(Members, NamedRow, MINDPIPE_MEMBERS)
 
 /// One entry of a rank's list: plain data.
 ///
 /// What an executor must know:
-/// - A list is the step of one pipeline rank; ranks that differ only in their tensor or data coordinate
-///   run equal lists. `shard` is counted within the rank (the logical shard is data coordinate x shards
-///   + shard), `micro_batch` within the rank's step (0 .. m-1, shard after shard, so its place in the
-///   shard is micro_batch mod (m / shards)).
-/// - Keep one cursor for each queue (`queue_of`). The head of a queue starts when the action before it
-///   in that queue has ended and all of its `after` have ended; never choose otherwise. A step has
-///   ended when all queues are empty.
-/// - forward, backward: blocks [first, last) of chunk `chunk` on micro-batch `micro_batch`, with the
-///   tape of arena `slot`. What enters is in boundary buffer `from_slot`, what leaves goes to boundary
-///   buffer `to_slot` (-1: the batch, or the loss). A buffer holds all payloads of one boundary; when
-///   neighbouring chunks are on one rank the same buffer is written by one and read by the other, and
-///   there are no messages.
-/// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly
-///   after the other: all name `from_slot`, which the first one reads (it may be overwritten until the
-///   last has ended); the last one names and writes `to_slot`; what passes between the pieces is the
-///   executor's.
-/// - A forward's tape fills `slot` until its last backward has ended; in an evaluation (no backwards)
-///   until the forward itself has ended.
-/// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only
-///   then is `slot` free.
+/// - A list is the step of one pipeline rank; ranks that differ only in their tensor or data coordinate run
+///   equal lists. `shard` is counted within the rank (the logical shard is data coordinate x shards + shard),
+///   `micro_batch` within the rank's step (0 .. m-1, shard after shard, so its place in the shard is
+///   micro_batch mod (m / shards)).
+/// - Keep one cursor for each queue (`queue_of`). The head of a queue starts when the action before it in
+///   that queue has ended and all of its `after` have ended; never choose otherwise. A step has ended when
+///   all queues are empty.
+/// - forward, backward: blocks [first, last) of chunk `chunk` on micro-batch `micro_batch`, with the tape of
+///   arena `slot`. What enters is in boundary buffer `from_slot`, what leaves goes to boundary buffer
+///   `to_slot` (-1: the batch, or the loss). A buffer holds all payloads of one boundary; when neighbouring
+///   chunks are on one rank the same buffer is written by one and read by the other, and there are no
+///   messages.
+/// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the
+///   other: all name `from_slot`, which the first one reads (it may be overwritten until the last has ended);
+///   the last one names and writes `to_slot`; what passes between the pieces is the executor's.
+/// - A forward's tape fills `slot` until its last backward has ended; in an evaluation (no backwards) until
+///   the forward itself has ended.
+/// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then
+///   is `slot` free.
 /// - `clears`: the first to add to the gradients of its blocks, which are zeroed before.
-/// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`, and are
-///   added to the binary counter. (A backward in two halves: backward_weight carries it; what
-///   backward_input makes is folded when that half ends.)
-/// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first`
-///   is the block that the cut precedes. With payload `unit_gradient`: the gradient of `unit` from its
-///   use in block `first`, summed over data; without buffers: the runtime owns one place for each use,
-///   and after the last of these receives adds all uses in model order (uses on one rank need no
-///   message).
-/// - reduce: sum the gradient of `unit` from its use in block `first` over group `data` (a sum_scatter
-///   when the optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slot`,
-///   and this rank's part of the sum moves out to place `to_slot`, or stays where it is until the
-///   update (-1) because nobody else comes to the slab.
-/// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts` of at most 4
-///   MiB, each an entry of its own: part k is the k-th share of every rank's piece. They end in order;
-///   an executor may begin the one behind a queue's head ahead of time, when its `after` have ended,
-///   and begins none while a higher class has traffic on its way.
-/// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own
-///   part only when sharded; then gather its values over `data`. A group of one does nothing.
-/// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted
-///   by it. Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run
-///   time.
+/// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`, and are added
+///   to the binary counter. (A backward in two halves: backward_weight carries it; what backward_input makes
+///   is folded when that half ends.)
+/// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first` is the
+///   block that the cut precedes. With payload `unit_gradient`: the gradient of `unit` from its use in block
+///   `first`, summed over data; without buffers: the runtime owns one place for each use, and after the last
+///   of these receives adds all uses in model order (uses on one rank need no message).
+/// - reduce: sum the gradient of `unit` from its use in block `first` over group `data` (a sum_scatter when
+///   the optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slot`, and this
+///   rank's part of the sum moves out to place `to_slot`, or stays where it is until the update (-1) because
+///   nobody else comes to the slab.
+/// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts` of at most 4 MiB,
+///   each an entry of its own: part k is the k-th share of every rank's piece. They end in order; an executor
+///   may begin the one behind a queue's head ahead of time, when its `after` have ended, and begins none
+///   while a higher class has traffic on its way.
+/// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own part
+///   only when sharded; then gather its values over `data`. A group of one does nothing.
+/// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted by it.
+///   Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run time.
 struct Action {
   ActionKind kind = ActionKind::forward;
   Queue queue = Queue::compute;
@@ -139,9 +111,8 @@ struct Action {
   int slot = -1;  ///< arena (passes), boundary buffer (send) or gradient slab (reduce)
   int from_slot = -1, to_slot = -1;
   bool clears = false, fold = false;
-  int sums = 0;  ///< inside a pass: how many times the ranks that share its products meet
-  std::int64_t bytes =
-      0;  ///< what this rank sends (a pass: in its sums) or receives, for ledger and simulator
+  int sums = 0;            ///< inside a pass: how many times the ranks that share its products meet
+  std::int64_t bytes = 0;  ///< that this rank sends (a pass: in its sums) or receives, for the simulator
   std::int64_t ticket = -1;
   std::vector<int> after;  ///< earlier entries of this list that must have ended, on other queues
 
@@ -155,9 +126,17 @@ inline Action action_of(ActionKind kind) {
   return action;
 }
 
+/// Where an action stands: the entry `index` of the list of `rank`.
+struct Place {
+  int rank = 0, index = 0;
+  bool operator==(const Place&) const = default;
+};
 /// A step, written down: `ranks[i]` is the list of pipeline rank i.
 struct Program {
   std::vector<std::vector<Action>> ranks;
+  const Action& at(const Place& place) const { return ranks[place.rank][place.index]; }
+  /// Of all actions, list by list.
+  std::vector<Place> places() const;
 };
 
 /// Names one queue of a rank: messages of each (peer, direction, payload) have their own, so has each group.

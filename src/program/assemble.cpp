@@ -11,11 +11,9 @@ namespace {
 
 constexpr std::int64_t bytes_of_scalars = 3 * 8;  // loss, valid tokens, squares of the gradient
 
-/// Bytes that one rank sends so that `bytes` are summed over the data axis (or scattered, or gathered: half
-/// of that).
-std::int64_t sent_in_group(const Outline& outline, std::int64_t bytes, bool whole_sum) {
-  const std::int64_t once = (bytes * (outline.data - 1) + outline.data - 1) / outline.data;
-  return whole_sum ? 2 * once : once;
+/// Bytes that one rank sends, at most, so that `bytes` are scattered or gathered over the data axis.
+std::int64_t sent_in_group(const Outline& outline, std::int64_t bytes) {
+  return (bytes * (outline.data - 1) + outline.data - 1) / outline.data;
 }
 
 /// Writes the list of one rank.
@@ -119,9 +117,9 @@ class Writer {
     action.first = use.block;
     action.last = use.block + 1;
     action.after = {last_pass_};
-    const std::int64_t bytes = outline_.units[use.unit].gradients;
+    const std::int64_t bytes = outline_.units[use.unit].gradients, sums = outline_.sharded_optimizer ? 0 : 1;
     reduced_[use] =
-        in_parts(action, sent_in_group(outline_, bytes, !outline_.sharded_optimizer), parts_over_data(bytes));
+        in_parts(action, (roots_ + sums) * sent_in_group(outline_, bytes), parts_over_data(roots_ * bytes));
   }
 
   int parts_over_data(std::int64_t bytes) const {
@@ -157,8 +155,7 @@ class Writer {
       for (int home : homes) {
         if (sends ? home == rank_ : home != rank_) continue;
         message.peer = sends ? home : owner;
-        // What is sent is read until the send ends, and the scalars' first act is to add all uses into the
-        // first one's place.
+        // It is read until the send ends, and the scalars' first act is to add all uses into its place.
         const int parts = parts_of(bytes, 0), last = in_parts(message, bytes, parts);
         for (int part = parts; part-- > 0;) before_scalars.push_back(last - part);
       }
@@ -176,7 +173,7 @@ class Writer {
     gather.unit = unit;
     gather.after = {updated};
     const std::int64_t bytes = outline_.units[unit].values;
-    in_parts(gather, sent_in_group(outline_, bytes, false), parts_over_data(bytes));
+    in_parts(gather, sent_in_group(outline_, bytes), parts_over_data(bytes));
   }
 
   void finish() {
@@ -196,6 +193,7 @@ class Writer {
 
   const Outline& outline_;
   int rank_;
+  const int roots_ = outline_.data_tree().most_roots();  // a scatter sends each root
   const std::vector<Work>& work_;
   std::vector<Action> list_;
   int last_pass_ = -1;

@@ -5,9 +5,8 @@
 
 namespace mindpipe {
 
-/// Writes an order out as lists of actions: the passes, their messages, and at the end of the step the sums
-/// over data, the scalars, the updates (and gathers). Every `after` that the data demand is set; buffers and
-/// tickets are not.
+/// Writes an order out as lists of actions: passes, messages, and at the end of the step the sums over data,
+/// the scalars, the updates (and gathers), with every `after` that the data demand; no buffers, no tickets.
 Program assemble(const Outline& outline, const Order& order);
 
 }  // namespace mindpipe

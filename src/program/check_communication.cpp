@@ -14,11 +14,10 @@ auto identity_of(const Action& action) {
                     action.parts, action.bytes, action.payload);
 }
 
-/// The two ends of every message, and the calls of every collective, as the graph has matched them: k-th with
-/// k-th.
+/// The ends of every message and the calls of every collective, matched k-th with k-th by the graph.
 void check_partners(const Program& program, const TaskGraph& graph, Findings& findings) {
   for (const Place& place : graph.alone) {
-    const Action& action = program.ranks[place.rank][place.index];
+    const Action& action = program.at(place);
     if (is_message(action))
       findings.add(place.rank, place.index, "rank {} has no {} for it", action.peer,
                    action.kind == ActionKind::send ? "receive" : "send");
@@ -28,9 +27,9 @@ void check_partners(const Program& program, const TaskGraph& graph, Findings& fi
   }
   for (const auto& members : graph.members) {
     const Place first = members[0];
-    const Action& one = program.ranks[first.rank][first.index];
+    const Action& one = program.at(first);
     for (std::size_t k = 1; k < members.size(); ++k) {
-      const Action& other = program.ranks[members[k].rank][members[k].index];
+      const Action& other = program.at(members[k]);
       const bool same = is_message(one)
                             ? identity_of(one) == identity_of(other)
                             : one.kind == other.kind && one.unit == other.unit && one.bytes == other.bytes;
@@ -46,19 +45,17 @@ void check_partners(const Program& program, const TaskGraph& graph, Findings& fi
 
 void check_tickets(const Program& program, const TaskGraph& graph, Findings& findings) {
   std::map<std::int64_t, int> task_of_ticket;
-  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
-    std::int64_t newest = -1;
-    for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
-      const Action& action = program.ranks[rank][index];
-      if (!is_communication(action)) continue;
-      if (action.ticket <= newest)
-        findings.add(rank, index, "ticket {} comes after ticket {} in the list (they must ascend)",
-                     action.ticket, newest);
-      newest = std::max(newest, action.ticket);
-      const int task = graph.task_of[rank][index];
-      if (task_of_ticket.try_emplace(action.ticket, task).first->second != task)
-        findings.add(rank, index, "ticket {} is given twice", action.ticket);
-    }
+  std::vector<std::int64_t> newest(program.ranks.size(), -1);
+  for (const auto& [rank, index] : program.places()) {
+    const Action& action = program.ranks[rank][index];
+    if (!is_communication(action)) continue;
+    if (action.ticket <= newest[rank])
+      findings.add(rank, index, "ticket {} comes after ticket {} in the list (they must ascend)",
+                   action.ticket, newest[rank]);
+    newest[rank] = std::max(newest[rank], action.ticket);
+    const int task = graph.task_of[rank][index];
+    if (task_of_ticket.try_emplace(action.ticket, task).first->second != task)
+      findings.add(rank, index, "ticket {} is given twice", action.ticket);
   }
 }
 

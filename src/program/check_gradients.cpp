@@ -7,8 +7,7 @@
 namespace mindpipe {
 namespace {
 
-/// Whose gradient is in a slab, the last part of its sum over data, and whether this rank's part of the sum
-/// has moved out.
+/// Whose gradient is in a slab, the last part of its sum over data, and whether this rank's part moves out.
 struct Holder {
   UnitUse use{-1, -1};
   int reduce = -1;  // -1: some parts are yet to come
@@ -17,69 +16,60 @@ struct Holder {
 
 std::string text_of(const UnitUse& use) { return fmt::format("unit {} in block {}", use.unit, use.block); }
 
-class GradientChecker {
+class GradientCheck : RankCheck {
  public:
-  GradientChecker(const Program& program, const Outline& outline, int rank, Findings& findings)
-      : list_(program.ranks[rank]), outline_(outline), rank_(rank), findings_(findings), ended_(list_) {
+  GradientCheck(const Program& program, const Outline& outline, int rank, Findings& findings)
+      : RankCheck(program, outline, rank, findings), ended_(list_) {
     for (const Action& action : list_)
       if (action.kind == ActionKind::reduce) slab_of_.try_emplace(use_of(action), action.slot);
   }
 
   void run() {
-    for (int index = 0; index < static_cast<int>(list_.size()); ++index) {
-      const Action& action = list_[index];
-      if (is_pass(action) && action.kind != ActionKind::forward) {
-        for (const UnitUse& use : outline_.uses_in(action.first, action.last)) adds(index, use);
-      } else if (action.clears) {
-        findings_.add(rank_, index, "adds to no gradients that it could zero");
+    for (; index_ < count(); ++index_) {
+      if (is_pass(action()) && action().kind != ActionKind::forward) {
+        for (const UnitUse& use : outline_.uses_in(action().first, action().last)) adds(use);
+      } else if (action().clears) {
+        wrong("adds to no gradients that it could zero");
       }
-      if (action.kind == ActionKind::reduce && outline_.sharded_gradients) reduces(index, action);
+      if (action().kind == ActionKind::reduce && outline_.sharded_gradients) reduces(action());
     }
   }
 
  private:
   static UnitUse use_of(const Action& reduce) { return {reduce.unit, reduce.first}; }
 
-  void adds(int index, const UnitUse& use) {
+  void adds(const UnitUse& use) {
     const bool first = begun_.insert(use).second;
-    if (first && !list_[index].clears)
-      findings_.add(rank_, index, "adds to the gradient of {} that nobody has zeroed", text_of(use));
-    if (!first && list_[index].clears)
-      findings_.add(rank_, index, "zeroes the gradient of {} that others have added to", text_of(use));
+    if (first && !action().clears) wrong("adds to the gradient of {} that nobody has zeroed", text_of(use));
+    if (!first && action().clears) wrong("zeroes the gradient of {} that others have added to", text_of(use));
     const auto slab = slab_of_.find(use);
     if (!outline_.sharded_gradients || slab == slab_of_.end()) return;
     Holder& holder = holders_[slab->second];
     if (holder.use == use) return;
     const bool taken = holder.use.unit >= 0;
     if (!first)
-      findings_.add(rank_, index, "adds to the gradient of {} in slab {}, which {} has taken over",
-                    text_of(use), slab->second, text_of(holder.use));
-    else if (taken && (holder.reduce < 0 || !ended_(holder.reduce, index)))
-      findings_.add(rank_, index, "writes gradient slab {} while the sum of {} over data may still read it",
-                    slab->second, text_of(holder.use));
+      wrong("adds to the gradient of {} in slab {}, which {} has taken over", text_of(use), slab->second,
+            text_of(holder.use));
+    else if (taken && (holder.reduce < 0 || !ended_(holder.reduce, index_)))
+      wrong("writes gradient slab {} while the sum of {} over data may still read it", slab->second,
+            text_of(holder.use));
     else if (taken && !holder.moves_out)
-      findings_.add(rank_, index,
-                    "writes gradient slab {}, where this rank's part of {} stays until its update",
-                    slab->second, text_of(holder.use));
+      wrong("writes gradient slab {}, where this rank's part of {} stays until its update", slab->second,
+            text_of(holder.use));
     holder = {use};
   }
 
-  void reduces(int index, const Action& action) {
-    if (action.slot < 0) return findings_.add(rank_, index, "names no gradient slab");
+  void reduces(const Action& action) {
+    if (action.slot < 0) return wrong("names no gradient slab");
     if (action.slot != slab_of_.at(use_of(action)))
-      findings_.add(rank_, index, "names another gradient slab than the parts before it");
+      wrong("names another gradient slab than the parts before it");
     Holder& holder = holders_[action.slot];
     if (holder.use != use_of(action))
-      return findings_.add(rank_, index, "finds the gradient of {} in slab {}", text_of(holder.use),
-                           action.slot);
-    if (action.part + 1 == action.parts) holder.reduce = index;
+      return wrong("finds the gradient of {} in slab {}", text_of(holder.use), action.slot);
+    if (action.part + 1 == action.parts) holder.reduce = index_;
     holder.moves_out = action.to_slot >= 0;
   }
 
-  const std::vector<Action>& list_;
-  const Outline& outline_;
-  int rank_;
-  Findings& findings_;
   EndedBefore ended_;
   std::map<UnitUse, int> slab_of_;
   std::map<int, Holder> holders_;
@@ -89,9 +79,7 @@ class GradientChecker {
 }  // namespace
 
 void check_gradients(const Program& program, const Outline& outline, Findings& findings) {
-  if (!outline.training) return;
-  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
-    GradientChecker(program, outline, rank, findings).run();
+  if (outline.training) check_every_rank<GradientCheck>(program, outline, findings);
 }
 
 }  // namespace mindpipe

@@ -14,16 +14,15 @@ struct TapeState {
   bool in_halves = false;
 };
 
-class PassChecker {
+class PassCheck : RankCheck {
  public:
-  PassChecker(const Program& program, const Outline& outline, int rank, Findings& findings)
-      : list_(program.ranks[rank]), outline_(outline), rank_(rank), findings_(findings) {
-    next_input_.assign(outline.all_chunks(), 0);
-    next_weight_.assign(outline.all_chunks(), 0);
-  }
+  PassCheck(const Program& program, const Outline& outline, int rank, Findings& findings)
+      : RankCheck(program, outline, rank, findings),
+        next_input_(outline.all_chunks()),
+        next_weight_(outline.all_chunks()) {}
 
   void run() {
-    for (index_ = 0; index_ < static_cast<int>(list_.size()); ++index_) {
+    for (; index_ < count(); ++index_) {
       const Action& action = list_[index_];
       if (action.kind == ActionKind::forward) forward(action);
       if (is_backward(action)) backward(action);
@@ -37,23 +36,17 @@ class PassChecker {
       if (outline_.rank_of(chunk) != rank_) continue;
       for (int k = 0; k < outline_.micro_batches; ++k) {
         const TapeState& tape = tapes_[{chunk, k}];
-        if (tape.forward < 0)
-          findings_.add_for_rank(rank_, "forward of micro-batch {}, chunk {} is missing", k, chunk);
+        if (tape.forward < 0) missing("forward of micro-batch {}, chunk {} is missing", k, chunk);
         else if (outline_.training && tape.weight_below != outline_.first_block[chunk])
-          findings_.add_for_rank(rank_, "the tape of micro-batch {}, chunk {} is never emptied", k, chunk);
+          missing("the tape of micro-batch {}, chunk {} is never emptied", k, chunk);
       }
     }
     for (const auto& [message, places] : receives_)
-      if (!used_.count(message)) findings_.add(rank_, places.front(), "nothing reads what arrives");
+      if (!used_.count(message)) wrong_at(places.front(), "nothing reads what arrives");
   }
 
  private:
   using Message = std::tuple<Payload, int, int>;  // payload, cut, micro-batch
-
-  template <class... Parts>
-  void wrong(fmt::format_string<Parts...> sentence, Parts&&... parts) {
-    findings_.add(rank_, index_, sentence, std::forward<Parts>(parts)...);
-  }
 
   TapeState& tape_of(const Action& action) { return tapes_[{action.chunk, action.micro_batch}]; }
 
@@ -77,7 +70,7 @@ class PassChecker {
         return waits_for(action, place) && list_[place].peer == peer;
       });
       if (!waits)
-        wrong("does not wait for the {} from rank {}{}", name_of(payload), peer,
+        wrong("does not wait for the {} from rank {}{}", payload, peer,
               places.empty() ? ", which is received later or never" : "");
     }
   }
@@ -148,10 +141,7 @@ class PassChecker {
     if (producer < 0 || !waits_for(action, producer)) wrong("does not wait for the pass that makes it");
   }
 
-  const std::vector<Action>& list_;
-  const Outline& outline_;
-  int rank_, index_ = 0, newest_compute_ = -1;
-  Findings& findings_;
+  int newest_compute_ = -1;
   std::map<std::pair<int, int>, TapeState> tapes_;
   std::map<Message, std::vector<int>> receives_;
   std::map<Message, int> used_;
@@ -161,8 +151,7 @@ class PassChecker {
 }  // namespace
 
 void check_passes(const Program& program, const Outline& outline, Findings& findings) {
-  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
-    PassChecker(program, outline, rank, findings).run();
+  check_every_rank<PassCheck>(program, outline, findings);
 }
 
 }  // namespace mindpipe

@@ -9,8 +9,7 @@
 namespace mindpipe {
 namespace {
 
-/// What lies in a buffer: which cut, micro-batch and direction; who wrote it, who has read it, and who used
-/// what lay there before.
+/// What lies in a buffer; who wrote it, who has read it, and who used what lay there before.
 struct Occupant {
   int cut = -1, micro_batch = -1;
   bool with_forward = true;
@@ -18,41 +17,38 @@ struct Occupant {
   auto identity() const { return std::tuple(cut, micro_batch, with_forward); }
 };
 
-class SlotChecker {
+class SlotCheck : RankCheck {
  public:
-  SlotChecker(const Program& program, const Outline& outline, int rank, Findings& findings)
-      : list_(program.ranks[rank]), outline_(outline), rank_(rank), findings_(findings), ended_(list_) {}
+  SlotCheck(const Program& program, const Outline& outline, int rank, Findings& findings)
+      : RankCheck(program, outline, rank, findings), ended_(list_) {}
 
   void run() {
-    for (int index = 0; index < static_cast<int>(list_.size()); ++index) {
-      const Action& action = list_[index];
+    for (; index_ < count(); ++index_) {
+      const Action& action = list_[index_];
       if (crosses_cut(action)) {
         const bool with_forward = travels_forward(action.payload);
-        if (action.kind == ActionKind::send) read(index, action.slot, action.first, with_forward);
-        else write(index, action.to_slot, action.first, with_forward);
+        if (action.kind == ActionKind::send) read(action.slot, action.first, with_forward);
+        else write(action.to_slot, action.first, with_forward);
       }
-      if (action.kind == ActionKind::forward || is_backward(action)) pass(index, action);
-      if (is_pass(action)) arena(index, action);
+      if (action.kind == ActionKind::forward || is_backward(action)) pass(action);
+      if (is_pass(action)) arena(action);
     }
   }
 
  private:
-  void pass(int index, const Action& action) {
+  void pass(const Action& action) {
     const bool forward = action.kind == ActionKind::forward;
     const int first = outline_.first_block[action.chunk], last = outline_.first_block[action.chunk + 1];
     const int below = action.chunk > 0 ? first : -1,
               above = action.chunk < outline_.all_chunks() - 1 ? last : -1;
     const int in_cut = forward ? below : above, out_cut = forward ? above : below;
-    if (in_cut >= 0) read(index, action.from_slot, in_cut, forward);
-    if (out_cut >= 0 && (forward || action.first == first)) write(index, action.to_slot, out_cut, forward);
+    if (in_cut >= 0) read(action.from_slot, in_cut, forward);
+    if (out_cut >= 0 && (forward || action.first == first)) write(action.to_slot, out_cut, forward);
   }
 
-  void write(int index, int slot, int cut, bool with_forward) {
-    if (slot < 0) return findings_.add(rank_, index, "has no buffer to write to");
-    Occupant next;
-    next.cut = cut;
-    next.micro_batch = list_[index].micro_batch;
-    next.with_forward = with_forward;
+  void write(int slot, int cut, bool with_forward) {
+    if (slot < 0) return wrong("has no buffer to write to");
+    Occupant next{cut, action().micro_batch, with_forward, {}, {}, {}};
     Occupant& now = buffers_[slot];
     if (now.identity() != next.identity()) {
       next.users_before = now.writers;
@@ -60,44 +56,37 @@ class SlotChecker {
       now = next;
     }
     for (int user : now.users_before)
-      if (!ended_(user, index))
-        findings_.add(rank_, index, "writes buffer {} while action {} ({}) may still use it", slot, user,
-                      to_string(list_[user]));
-    now.writers.push_back(index);
+      if (!ended_(user, index_))
+        wrong("writes buffer {} while action {} ({}) may still use it", slot, user, to_string(list_[user]));
+    now.writers.push_back(index_);
   }
 
-  void read(int index, int slot, int cut, bool with_forward) {
-    if (slot < 0) return findings_.add(rank_, index, "has no buffer to read from");
+  void read(int slot, int cut, bool with_forward) {
+    if (slot < 0) return wrong("has no buffer to read from");
     Occupant& now = buffers_[slot];
-    if (now.identity() != std::tuple(cut, list_[index].micro_batch, with_forward))
-      return findings_.add(rank_, index,
-                           "finds something else in buffer {} (micro-batch {} at the cut before block {})",
-                           slot, now.micro_batch, now.cut);
+    if (now.identity() != std::tuple(cut, action().micro_batch, with_forward))
+      return wrong("finds something else in buffer {} (micro-batch {} at the cut before block {})", slot,
+                   now.micro_batch, now.cut);
     for (int writer : now.writers)
-      if (!ended_(writer, index))
-        findings_.add(rank_, index, "reads buffer {} before action {} has filled it", slot, writer);
-    now.readers.push_back(index);
+      if (!ended_(writer, index_)) wrong("reads buffer {} before action {} has filled it", slot, writer);
+    now.readers.push_back(index_);
   }
 
-  void arena(int index, const Action& action) {
-    if (action.slot < 0) return findings_.add(rank_, index, "has no arena");
+  void arena(const Action& action) {
+    if (action.slot < 0) return wrong("has no arena");
     const std::pair<int, int> tape{action.chunk, action.micro_batch};
     auto& holder = arenas_.try_emplace(action.slot, std::pair{-1, -1}).first->second;
     if (action.kind == ActionKind::forward) {
       if (holder.first >= 0)
-        findings_.add(rank_, index, "writes arena {}, which still holds the tape of micro-batch {}, chunk {}",
-                      action.slot, holder.second, holder.first);
+        wrong("writes arena {}, which still holds the tape of micro-batch {}, chunk {}", action.slot,
+              holder.second, holder.first);
       holder = tape;
     } else if (holder != tape) {
-      findings_.add(rank_, index, "looks for its tape in arena {}, which does not hold it", action.slot);
+      wrong("looks for its tape in arena {}, which does not hold it", action.slot);
     }
     if (frees_tape(action, outline_)) holder = {-1, -1};
   }
 
-  const std::vector<Action>& list_;
-  const Outline& outline_;
-  int rank_;
-  Findings& findings_;
   EndedBefore ended_;
   std::map<int, Occupant> buffers_;
   std::map<int, std::pair<int, int>> arenas_;
@@ -106,8 +95,7 @@ class SlotChecker {
 }  // namespace
 
 void check_slots(const Program& program, const Outline& outline, Findings& findings) {
-  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
-    SlotChecker(program, outline, rank, findings).run();
+  check_every_rank<SlotCheck>(program, outline, findings);
 }
 
 }  // namespace mindpipe

@@ -13,40 +13,37 @@ bool waits_for(const Action& action, int earlier) {
 
 void check_fields(const Program& program, const Outline& outline, Findings& findings) {
   const int blocks = outline.all_blocks(), ranks = static_cast<int>(program.ranks.size());
-  for (int rank = 0; rank < ranks; ++rank)
-    for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
-      const Action& action = program.ranks[rank][index];
-      const bool pass = is_pass(action);
-      if (action.first < 0 || action.last < action.first || action.last > blocks)
-        findings.add(rank, index, "blocks [{}, {}) are not in the model of {} blocks", action.first,
-                     action.last, blocks);
-      if (is_message(action) && (action.peer < 0 || action.peer >= ranks || action.peer == rank))
-        findings.add(rank, index, "there is no other rank {} to talk to ({} ranks)", action.peer, ranks);
-      if (pass && (action.micro_batch < 0 || action.micro_batch >= outline.micro_batches))
-        findings.add(rank, index, "the step has {} micro-batches", outline.micro_batches);
-      else if (pass && action.shard != action.micro_batch / outline.micro_batches_of_shard())
-        findings.add(rank, index, "micro-batch {} belongs to shard {}, not {}", action.micro_batch,
-                     action.micro_batch / outline.micro_batches_of_shard(), action.shard);
-      if (pass &&
-          (action.chunk < 0 || action.chunk >= outline.all_chunks() || outline.rank_of(action.chunk) != rank))
-        findings.add(rank, index, "chunk {} does not live here", action.chunk);
-      if (names_unit(action) && (action.unit < 0 || action.unit >= static_cast<int>(outline.units.size())))
-        findings.add(rank, index, "there is no unit {} ({} units)", action.unit, outline.units.size());
-      const bool in_evaluation =
-          action.kind == ActionKind::forward || crosses_cut(action) || action.kind == ActionKind::sum_scalar;
-      if (!outline.training && !in_evaluation) findings.add(rank, index, "has no place in an evaluation");
-      const Members group = !is_collective(action)                  ? Members::none
-                            : action.kind == ActionKind::sum_scalar ? Members::grid
-                                                                    : Members::data;
-      if (action.group != group)
-        findings.add(rank, index, "is for group {}, not {}", name_of(action.group), name_of(group));
-      if (!is_message(action) && action.queue != traits_of(action.kind).queue)
-        findings.add(rank, index, "is in queue {}, not {}", name_of(action.queue),
-                     name_of(traits_of(action.kind).queue));
-      for (int earlier : action.after)
-        if (earlier < 0 || earlier >= index)
-          findings.add(rank, index, "waits for action {}, which is not an earlier one", earlier);
-    }
+  for (const auto& [rank, index] : program.places()) {
+    const Action& action = program.ranks[rank][index];
+    const bool pass = is_pass(action);
+    if (action.first < 0 || action.last < action.first || action.last > blocks)
+      findings.add(rank, index, "blocks [{}, {}) are not in the model of {} blocks", action.first,
+                   action.last, blocks);
+    if (is_message(action) && (action.peer < 0 || action.peer >= ranks || action.peer == rank))
+      findings.add(rank, index, "there is no other rank {} to talk to ({} ranks)", action.peer, ranks);
+    if (pass && (action.micro_batch < 0 || action.micro_batch >= outline.micro_batches))
+      findings.add(rank, index, "the step has {} micro-batches", outline.micro_batches);
+    else if (pass && action.shard != action.micro_batch / outline.micro_batches_of_shard())
+      findings.add(rank, index, "micro-batch {} belongs to shard {}, not {}", action.micro_batch,
+                   action.micro_batch / outline.micro_batches_of_shard(), action.shard);
+    if (pass &&
+        (action.chunk < 0 || action.chunk >= outline.all_chunks() || outline.rank_of(action.chunk) != rank))
+      findings.add(rank, index, "chunk {} does not live here", action.chunk);
+    if (names_unit(action) && (action.unit < 0 || action.unit >= static_cast<int>(outline.units.size())))
+      findings.add(rank, index, "there is no unit {} ({} units)", action.unit, outline.units.size());
+    const bool in_evaluation =
+        action.kind == ActionKind::forward || crosses_cut(action) || action.kind == ActionKind::sum_scalar;
+    if (!outline.training && !in_evaluation) findings.add(rank, index, "has no place in an evaluation");
+    const Members group = !is_collective(action)                  ? Members::none
+                          : action.kind == ActionKind::sum_scalar ? Members::grid
+                                                                  : Members::data;
+    if (action.group != group) findings.add(rank, index, "is for group {}, not {}", action.group, group);
+    if (!is_message(action) && action.queue != traits_of(action.kind).queue)
+      findings.add(rank, index, "is in queue {}, not {}", action.queue, traits_of(action.kind).queue);
+    for (int earlier : action.after)
+      if (earlier < 0 || earlier >= index)
+        findings.add(rank, index, "waits for action {}, which is not an earlier one", earlier);
+  }
 }
 
 std::vector<std::string> check(const Program& program, const Outline& outline) {

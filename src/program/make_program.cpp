@@ -32,9 +32,8 @@ PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Ne
   const double count = count_of_actions(outline, schedule);
   MP_REQUIRE(count <= most_actions, Exit::bad_configuration,
              "a step of {} micro-batches on {} stages has about {:.2g} actions, sums over data in parts of "
-             "{} MiB among them, and more than "
-             "{:.2g} cannot be planned; take a larger train.micro_batch, a smaller train.batch, fewer stages "
-             "or more tensor ranks",
+             "{} MiB among them, and more than {:.2g} cannot be planned; take a larger train.micro_batch, a "
+             "smaller train.batch, fewer stages or more tensor ranks",
              outline.micro_batches, outline.stages, count, bulk_part_bytes >> 20, most_actions);
   Order order = make_order(schedule, {.stages = outline.stages,
                                       .micro_batches = outline.micro_batches,

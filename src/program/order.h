@@ -26,8 +26,7 @@ struct OrderRequest {
   int rank_of(int chunk) const { return rank_of_chunk.empty() ? chunk % stages : rank_of_chunk[chunk]; }
 };
 
-// gpipe_order, one_forward_one_backward_order, ...: every schedule of config/kinds.h, each in a file of its
-// own.
+// gpipe_order, one_forward_one_backward_order, ...: every schedule of config/kinds.h, each in its own file.
 #define MINDPIPE_DECLARE_ORDER(schedule, ...) Order schedule##_order(const OrderRequest& request);
 MINDPIPE_SCHEDULES(MINDPIPE_DECLARE_ORDER)
 #undef MINDPIPE_DECLARE_ORDER

@@ -18,13 +18,6 @@ std::vector<int> looped_chunks(int stages, int chunks) {
   return ranks;
 }
 
-std::vector<int> v_shaped_chunks(int stages, int chunks) {
-  std::vector<int> ranks;
-  for (int chunk = 0; chunk < stages * chunks; ++chunk)
-    ranks.push_back(chunk / stages % 2 == 1 ? stages - 1 - chunk % stages : chunk % stages);
-  return ranks;
-}
-
 int Outline::chunk_of(int block) const {
   int chunk = 0;
   while (first_block[chunk + 1] <= block) ++chunk;
@@ -40,7 +33,7 @@ void Outline::add_block(const BlockCost& cost, const std::vector<int>& used) {
 std::vector<UnitUse> Outline::uses_in(int first, int last) const {
   std::vector<UnitUse> uses;
   for (int block = first; block < last; ++block)
-    for (int unit : units_of(block))
+    for (int unit : units_used[block][0])
       if (units[unit].values > 0) uses.push_back({unit, block});
   return uses;
 }
@@ -67,9 +60,7 @@ std::int64_t Outline::part_bytes(int unit) const {
 }
 
 std::int64_t Outline::accumulator_bytes(int unit) const {
-  int accumulators = 1;
-  while ((1 << (accumulators - 1)) < shards) ++accumulators;
-  return units[unit].gradients * accumulators + units[unit].sequence_parts;
+  return units[unit].gradients * (1 + data_tree().levels()) + units[unit].sequence_parts;
 }
 
 }  // namespace mindpipe

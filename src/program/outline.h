@@ -2,10 +2,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/sum_tree.h"
+
 namespace mindpipe {
 
-/// Exchanges between the ranks that share a product, inside a pass: how many, and the bytes that this rank
-/// sends in them.
+/// Exchanges inside a pass between the ranks that share a product: how many, and the bytes this rank sends.
 struct TensorSums {
   int calls = 0;
   std::int64_t bytes = 0;
@@ -22,15 +23,13 @@ struct BlockCost {
   std::int64_t workspace = 0;
 };
 
-/// One use of a unit: the block that reads its values and adds to its gradient, in accumulators of this use's
-/// own.
+/// One use of a unit: the block that reads its values and adds to its gradient, in accumulators of its own.
 struct UnitUse {
   int unit = 0, block = 0;
   auto operator<=>(const UnitUse&) const = default;
 };
 
-/// What a unit, the parameters that travel as one, costs on one rank: bytes of this rank's part, and
-/// nanoseconds.
+/// What a unit, the parameters that travel as one, costs on one rank: bytes of its part, and nanoseconds.
 struct UnitCost {
   std::int64_t values = 0;          ///< parameters in the compute precision; 0: nothing to sum or update
   std::int64_t gradients = 0;       ///< one gradient accumulator of each parameter (f32), of one use
@@ -50,8 +49,6 @@ struct BoundaryBytes {
 
 /// Chunk c on rank c mod p.
 std::vector<int> looped_chunks(int stages, int chunks);
-/// Forth and back again, so that first and last chunk share a rank.
-std::vector<int> v_shaped_chunks(int stages, int chunks);
 
 /// All that a schedule knows of a step. Chunk c is the blocks [first_block[c], first_block[c + 1]).
 struct Outline {
@@ -78,10 +75,6 @@ struct Outline {
   int micro_batches_of_shard() const { return micro_batches / shards; }
 
   const BlockCost& cost(int block, int candidate = 0) const { return blocks[block][candidate]; }
-  /// The units that a block reads, ascending; those without parameters among them.
-  const std::vector<int>& units_of(int block, int candidate = 0) const {
-    return units_used[block][candidate];
-  }
   /// Appends a block of one candidate that uses these units, which stand in `units`.
   void add_block(const BlockCost& cost, const std::vector<int>& used);
   /// The uses in blocks [first, last) of units that have parameters, block by block.
@@ -92,8 +85,9 @@ struct Outline {
   std::vector<int> units_of_rank(int rank) const;
   /// Bytes of the largest part that a data rank owns of a unit's gradient.
   std::int64_t part_bytes(int unit) const;
-  /// Bytes of all that the backwards of one use add to: gradients, T-ths of the sequence, and the binary
-  /// counter over the rank's shards.
+  /// The sums over all logical data shards.
+  SumTree data_tree() const { return SumTree(data * shards, data); }
+  /// Bytes of what one use's backwards add to: gradients, T-ths of the sequence, the counter over shards.
   std::int64_t accumulator_bytes(int unit) const;
 };
 

@@ -28,8 +28,7 @@ std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks
   const int blocks = static_cast<int>(cost.size());
   MP_REQUIRE(chunks <= blocks, Exit::bad_configuration,
              "the model has {} blocks, which cannot fill {} chunks of a pipeline (stages x chunks; take a "
-             "smaller grid.pipeline or "
-             "schedule.chunks)",
+             "smaller grid.pipeline or schedule.chunks)",
              blocks, chunks);
   MP_CHECK(chunks > 0, "{} chunks", chunks);
   // The least limit that some cut keeps lies between the costliest block and the whole.

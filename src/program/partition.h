@@ -4,13 +4,12 @@
 
 namespace mindpipe {
 
-/// Cuts a list of blocks into `chunks` runs so that the costliest is as cheap as possible; of equally good
-/// cuts, the earliest. Returns the first block of every chunk and, at the end, the number of blocks. Refuses
-/// more chunks than blocks.
+/// Cuts a list of blocks into `chunks` runs so that the costliest is as cheap as possible, as early as
+/// possible. Gives the first block of every chunk, then the number of blocks. Refuses more chunks than
+/// blocks.
 std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks);
 
-/// The cuts that a configuration names, which are the first block of every chunk but the first, in the form
-/// of balanced_cuts.
+/// The cuts of a configuration, the first block of every chunk but the first, in the form of balanced_cuts.
 std::vector<int> manual_cuts(const std::vector<int>& cuts, int blocks, int chunks);
 
 }  // namespace mindpipe

@@ -70,8 +70,7 @@ void grow(BoundaryBytes& buffer, const BoundaryBytes& cut, bool with_forward) {
   }
 }
 
-/// Passes name the buffers they read and write; every piece names what it reads, only the last one what it
-/// writes.
+/// Every piece of a pass names the buffer that it reads; only the last one what the pass writes.
 void name_buffers(std::vector<Action>& list, const Crossing& crossing, int slot, bool local) {
   if (crossing.writer >= 0) list[crossing.writer].to_slot = slot;
   for (int reader = crossing.reader; reader >= 0 && reader <= crossing.last_reader; ++reader) {
@@ -92,8 +91,7 @@ void wait_for(Action& action, int earlier) {
   std::sort(action.after.begin(), action.after.end());
 }
 
-/// Hands out buffers between two chunks of one rank by their lifetimes; all in the compute queue, so nothing
-/// waits.
+/// Hands out buffers between two chunks of one rank by their lifetimes; nothing waits within one queue.
 void place_hand_over(std::vector<Action>& list, const std::vector<Crossing>& ring, RankMemory& memory,
                      const Outline& outline, bool with_forward) {
   std::vector<std::tuple<int, bool, const Crossing*>>
@@ -159,8 +157,7 @@ void sum_memory(const Outline& outline, int rank, RankMemory& memory) {
         buffer.activation + buffer.encoder_output + buffer.gradient + buffer.encoder_output_gradient;
 }
 
-/// What a placement is made with: how deep its rings are, and how many sums over data may be under way while
-/// slabs are used again.
+/// What a placement is made with: depths of rings, and how many sums may be under way beside used slabs.
 struct Depths {
   std::map<RingPair, int> rings;
   int sums = 0;

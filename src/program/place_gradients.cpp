@@ -43,8 +43,7 @@ std::vector<Life> lives_of(const std::vector<Action>& list, const Outline& outli
 
 using Slab = std::vector<const Life*>;  ///< who takes turns in it, in order
 
-/// What it costs to let `next` into a slab besides those that are there: a place for the part that has to
-/// move out; -1 if they meet.
+/// What it costs to let `next` into a slab: a place for the part that has to move out; -1 if they meet.
 std::int64_t cost_of_joining(const Slab& slab, const Life& next) {
   const bool meets = std::any_of(slab.begin(), slab.end(), [&](const Life* there) {
     return next.first <= there->over && there->first <= next.over;

@@ -7,13 +7,11 @@
 
 namespace mindpipe {
 
-/// One boundary on one rank: what one micro-batch sends through one cut. Places are entries of the rank's
-/// list, -1 where there is none.
+/// What one micro-batch sends through one cut. Places are entries of the rank's list, -1 where there is none.
 struct Crossing {
   int writer = -1;  ///< the pass whose output this is (its last piece), when it leaves this rank
-  int reader = -1,
-      last_reader = -1;       ///< the pass that takes it in (its first and last piece), when it arrives
-  std::vector<int> messages;  ///< the sends or receives, one for each payload
+  int reader = -1, last_reader = -1;  ///< first and last piece of the pass that takes it in, when it arrives
+  std::vector<int> messages;          ///< the sends or receives, one for each payload
   int cut = 0;
 };
 

@@ -19,52 +19,29 @@ const Link& Network::of(const Action& action, int rank) const {
 
 namespace {
 
-/// How long the blocks of a pass take, with its tensor sums and with the zeroing of gradients where it clears
-/// them.
-std::int64_t time_of_pass(const Action& pass, std::int64_t BlockCost::*cost, const Outline& outline,
-                          const Network& network) {
+/// How long the blocks of a pass take, with its tensor sums and the zeroing of gradients that it clears.
+std::int64_t time_of_pass(const Action& pass, const Outline& outline, const Network& network) {
   std::int64_t time = pass.sums > 0 ? network.tensor_time(pass) : 0;
-  for (int block = pass.first; block < pass.last; ++block) time += outline.cost(block).*cost;
+  for (int block = pass.first; block < pass.last; ++block)
+    time += outline.cost(block).*traits_of(pass.kind).time;
   if (pass.clears)
     for (const UnitUse& use : outline.uses_in(pass.first, pass.last)) time += outline.units[use.unit].clear;
   return time;
 }
 
 std::int64_t time_of(const Action& action, const Outline& outline, const Network& network, int rank) {
-  switch (action.kind) {
-    case ActionKind::forward:
-      return time_of_pass(action, &BlockCost::forward, outline, network);
-    case ActionKind::backward:
-      return time_of_pass(action, &BlockCost::backward, outline, network);
-    case ActionKind::backward_input:
-      return time_of_pass(action, &BlockCost::backward_input, outline, network);
-    case ActionKind::backward_weight:
-      return time_of_pass(action, &BlockCost::backward_weight, outline, network);
-    case ActionKind::update:
+  switch (traits_of(action.kind).role) {
+    case ActionTraits::pass:
+      return time_of_pass(action, outline, network);
+    case ActionTraits::unit_work:
       return outline.units[action.unit].update;
-    case ActionKind::send:
-    case ActionKind::receive:
+    case ActionTraits::message:
       return network.of(action, rank).time(action.bytes);
-    case ActionKind::reduce:
-    case ActionKind::gather:
-    case ActionKind::sum_scalar:
+    case ActionTraits::collective:
       return action.bytes > 0 ? network.of(action, rank).time(action.bytes) : 0;
   }
   return 0;
 }
-
-}  // namespace
-
-Durations durations_of(const Program& program, const Outline& outline, const Network& network) {
-  Durations durations;
-  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
-    auto& times = durations.emplace_back();
-    for (const Action& action : program.ranks[rank]) times.push_back(time_of(action, outline, network, rank));
-  }
-  return durations;
-}
-
-namespace {
 
 /// The clock: starts whatever may start, at the earliest time, higher classes first.
 class Simulation {
@@ -74,15 +51,14 @@ class Simulation {
         durations_(durations),
         network_(network),
         graph_(make_task_graph(program)),
-        waits_(graph_.predecessors) {
+        waits_(graph_.predecessors),
+        stretch_(waits_.size()),
+        asked_(waits_.size()) {
     for (const auto& list : program.ranks) {
       line_.spans.emplace_back(list.size());
       line_.started.emplace_back(list.size(), -1);
     }
-    line_.busy.assign(program.ranks.size(), 0);
-    line_.sums.assign(program.ranks.size(), 0);
-    stretch_.assign(waits_.size(), 0);
-    asked_.assign(waits_.size(), 0);
+    line_.busy = line_.sums = std::vector<std::int64_t>(program.ranks.size());
   }
 
   Timeline run() {
@@ -110,9 +86,7 @@ class Simulation {
   }
 
  private:
-  const Action& head(int task) const {
-    return program_.ranks[graph_.members[task][0].rank][graph_.members[task][0].index];
-  }
+  const Action& head(int task) const { return program_.at(graph_.members[task][0]); }
   std::int64_t duration(int task) const {
     return durations_[graph_.members[task][0].rank][graph_.members[task][0].index];
   }
@@ -210,9 +184,9 @@ class Simulation {
   const Network& network_;
   TaskGraph graph_;
   std::vector<int> waits_;
-  Timeline line_;
   std::vector<int> stretch_;         // of each task in stretches: which is next or under way
   std::vector<std::int64_t> asked_;  // when its newest sum was ready for the link
+  Timeline line_;
   std::int64_t started_ = 0;
   std::map<int, int> taken_;
   std::map<int, std::vector<int>> waiting_;
@@ -222,6 +196,15 @@ class Simulation {
 
 }  // namespace
 
+Durations durations_of(const Program& program, const Outline& outline, const Network& network) {
+  Durations durations;
+  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank) {
+    auto& times = durations.emplace_back();
+    for (const Action& action : program.ranks[rank]) times.push_back(time_of(action, outline, network, rank));
+  }
+  return durations;
+}
+
 Timeline simulate(const Program& program, const Durations& durations, const Network& network) {
   return Simulation(program, durations, network).run();
 }
@@ -229,19 +212,6 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
 bool frees_tape(const Action& action, const Outline& outline) {
   if (action.kind == ActionKind::forward) return !outline.training;
   return makes_gradients(action) && action.first == outline.first_block[action.chunk];
-}
-
-std::vector<int> peak_tapes(const Program& program, const Outline& outline) {
-  std::vector<int> peaks;
-  for (const auto& list : program.ranks) {
-    int held = 0, peak = 0;
-    for (const Action& action : list) {
-      if (action.kind == ActionKind::forward) peak = std::max(peak, ++held);
-      if (frees_tape(action, outline)) --held;
-    }
-    peaks.push_back(peak);
-  }
-  return peaks;
 }
 
 }  // namespace mindpipe

@@ -10,12 +10,11 @@
 
 namespace mindpipe {
 
-/// How long a message takes: latency + bytes x time for a byte. Messages on links of one `shared` number (0
-/// or more) take turns.
+/// How long a message takes: latency + bytes x time for a byte. Links of one `shared` number take turns.
 struct Link {
   std::int64_t latency = 0;         ///< nanoseconds
   double picoseconds_per_byte = 0;  ///< 100: 10 GB/s; 0: free
-  int shared = -1;
+  int shared = -1;                  ///< -1: with nobody
   std::int64_t carries(std::int64_t bytes) const {
     return static_cast<std::int64_t>(std::ceil(static_cast<double>(bytes) * picoseconds_per_byte / 1000));
   }
@@ -49,10 +48,8 @@ struct Timeline {
   bool finished = false;                           ///< false: some actions never start; their spans stay -1
   std::int64_t step = 0;                           ///< nanoseconds from the first start to the last end
   std::vector<std::vector<Span>> spans;            ///< [rank][index]
-  std::vector<std::vector<std::int64_t>> started;  ///< number of an action in the order of all starts,
-                                                   ///< dependencies first; equal on all participants
-  std::vector<std::int64_t>
-      busy;  ///< of each rank's compute queue, tensor sums and their waits for a shared link included
+  std::vector<std::vector<std::int64_t>> started;  ///< numbers in the order of starts, dependencies first
+  std::vector<std::int64_t> busy;  ///< of each rank's compute queue, tensor sums and their waits included
   std::vector<std::int64_t> sums;  ///< of these in tensor sums, waits for the link included
   double bubble(int rank) const {
     return step == 0 ? 0 : 1 - static_cast<double>(busy[rank]) / static_cast<double>(step);
@@ -65,7 +62,5 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
 
 /// True for the pass after which its micro-batch's tape is empty.
 bool frees_tape(const Action& action, const Outline& outline);
-/// The most tapes that each rank holds at once, counted in (micro-batch, chunk).
-std::vector<int> peak_tapes(const Program& program, const Outline& outline);
 
 }  // namespace mindpipe

@@ -10,14 +10,12 @@ namespace {
 void join_messages(const Program& program, TaskGraph& graph) {
   using Channel = std::tuple<int, int, Payload>;
   std::map<Channel, std::vector<Place>> sends, receives;
-  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
-    for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
-      const Action& action = program.ranks[rank][index];
-      if (action.kind == ActionKind::send)
-        sends[{rank, action.peer, action.payload}].push_back({rank, index});
-      if (action.kind == ActionKind::receive)
-        receives[{action.peer, rank, action.payload}].push_back({rank, index});
-    }
+  for (const Place& place : program.places()) {
+    const Action& action = program.at(place);
+    if (action.kind == ActionKind::send) sends[{place.rank, action.peer, action.payload}].push_back(place);
+    if (action.kind == ActionKind::receive)
+      receives[{action.peer, place.rank, action.payload}].push_back(place);
+  }
   for (auto& [channel, from] : sends) {
     auto& to = receives[channel];
     const std::size_t both = std::min(from.size(), to.size());
@@ -31,16 +29,13 @@ void join_messages(const Program& program, TaskGraph& graph) {
 }
 
 void join_collectives(const Program& program, TaskGraph& graph) {
-  std::vector<std::vector<Place>> calls(
-      program.ranks
-          .size());  // of group grid; those of group data have all members on other lists like this one
-  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
-    for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index) {
-      const Action& action = program.ranks[rank][index];
-      if (!is_collective(action)) continue;
-      if (action.group == Members::grid) calls[rank].push_back({rank, index});
-      else graph.members.push_back({{rank, index}});
-    }
+  // Of group grid; those of group data have all members on other lists like this one.
+  std::vector<std::vector<Place>> calls(program.ranks.size());
+  for (const Place& place : program.places()) {
+    if (!is_collective(program.at(place))) continue;
+    if (program.at(place).group == Members::grid) calls[place.rank].push_back(place);
+    else graph.members.push_back({place});
+  }
   std::size_t all = calls.empty() ? 0 : calls[0].size();
   for (const auto& of_rank : calls) all = std::min(all, of_rank.size());
   for (std::size_t k = 0; k < all; ++k) {
@@ -58,9 +53,8 @@ TaskGraph make_task_graph(const Program& program, bool in_ticket_order) {
   TaskGraph graph;
   join_messages(program, graph);
   join_collectives(program, graph);
-  for (int rank = 0; rank < static_cast<int>(program.ranks.size()); ++rank)
-    for (int index = 0; index < static_cast<int>(program.ranks[rank].size()); ++index)
-      if (!is_communication(program.ranks[rank][index])) graph.members.push_back({{rank, index}});
+  for (const Place& place : program.places())
+    if (!is_communication(program.at(place))) graph.members.push_back({place});
   for (const Place& place : graph.alone) graph.members.push_back({place});
 
   for (const auto& list : program.ranks) graph.task_of.emplace_back(list.size(), -1);

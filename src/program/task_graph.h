@@ -5,12 +5,6 @@
 
 namespace mindpipe {
 
-/// Where an action stands: the entry `index` of the list of `rank`.
-struct Place {
-  int rank = 0, index = 0;
-  bool operator==(const Place&) const = default;
-};
-
 /// The actions of all ranks as tasks that start when others have ended: a compute action is one task, a send
 /// and its receive are one, a collective's calls on all ranks of the program are one. A task waits for its
 /// members' predecessors in their queues and their `after`.

@@ -11,9 +11,8 @@ namespace mindpipe {
 void give_tickets(Program& program, const Timeline& line) {
   MP_CHECK(line.finished, "tickets for a program that stands still");
   std::set<std::int64_t> starts;
-  for (std::size_t rank = 0; rank < program.ranks.size(); ++rank)
-    for (std::size_t index = 0; index < program.ranks[rank].size(); ++index)
-      if (is_communication(program.ranks[rank][index])) starts.insert(line.started[rank][index]);
+  for (const Place& place : program.places())
+    if (is_communication(program.at(place))) starts.insert(line.started[place.rank][place.index]);
   const std::vector<std::int64_t> sorted(starts.begin(), starts.end());
 
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank) {

@@ -5,6 +5,27 @@ namespace {
 
 constexpr int channel_of(Payload payload) { return static_cast<int>(payload); }
 
+/// Which gradients a backward makes.
+GradientUpdates::Made made_by(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::backward:
+      return GradientUpdates::Made::all;
+    case ActionKind::backward_input:
+      return GradientUpdates::Made::at_once;
+    case ActionKind::backward_weight:
+      return GradientUpdates::Made::later;
+    case ActionKind::forward:
+    case ActionKind::update:
+    case ActionKind::send:
+    case ActionKind::receive:
+    case ActionKind::reduce:
+    case ActionKind::gather:
+    case ActionKind::sum_scalar:
+      break;
+  }
+  fail(Exit::internal, "{} makes no gradients", kind);
+}
+
 }  // namespace
 
 Actions::Actions(Stage& stage, GradientUpdates& updates, Wires wires, const PassMemory& sizes)
@@ -209,12 +230,8 @@ void Actions::backward_weight(const Action& action) {
 void Actions::fold(const Script& script, const Action& action) {
   const int of_shard = script.outline.micro_batches_of_shard();
   if ((action.micro_batch + 1) % of_shard != 0) return;
-  using Made = GradientUpdates::Made;
-  const Made made = action.kind == ActionKind::backward         ? Made::all
-                    : action.kind == ActionKind::backward_input ? Made::at_once
-                                                                : Made::later;
   for (const UnitUse& use : script.outline.uses_in(action.first, action.last))
-    updates_.fold(use, action.micro_batch / of_shard, made);
+    updates_.fold(use, action.micro_batch / of_shard, made_by(action.kind));
 }
 
 }  // namespace mindpipe

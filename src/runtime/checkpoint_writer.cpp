@@ -8,6 +8,7 @@
 #include "comm/gather_bytes.h"
 #include "comm/text_of_rank_0.h"
 #include "core/clock.h"
+#include "core/text.h"
 
 namespace mindpipe {
 namespace {
@@ -69,6 +70,7 @@ void CheckpointWriter::in_background(Work work) {
 void CheckpointWriter::begin(Manifest manifest, const std::string& configuration) {
   finish();
   const Stopwatch stopwatch(stood_still_);
+  began_ns_ = now_ns();
   manifest_ = std::move(manifest);
   configuration_ = configuration;
   manifest_.tensors.clear();
@@ -92,13 +94,13 @@ bool CheckpointWriter::make_file() {
   if (is_rank_0()) {
     try {
       place_->create();
+      place_->take_room(copy_.all_bytes());
       write_hdf5_skeleton(place_->file(), manifest_);
       place_->take_room(manifest_.file_bytes);
       told = std::to_string(manifest_.file_bytes);
       for (const CheckpointTensor& tensor : manifest_.tensors) told += " " + std::to_string(tensor.offset);
     } catch (const Error& error) {
-      place_->discard();
-      problem_ = error.what();
+      give_up(error.what());
     }
   }
   told = text_of_rank_0(worker_.world(), told);
@@ -179,9 +181,7 @@ void CheckpointWriter::collect() {
   if (!is_rank_0()) return;
   for (const std::vector<std::byte>& problem : problems) {
     if (problem.empty()) continue;
-    place_->discard();
-    problem_.assign(reinterpret_cast<const char*>(problem.data()), problem.size());
-    return;
+    return give_up({reinterpret_cast<const char*>(problem.data()), problem.size()});
   }
   manifest_.crcs = block_crcs(pieces_of(pieces), manifest_.file_bytes);
   phase_ = Phase::publishing;
@@ -193,12 +193,19 @@ void CheckpointWriter::publish() {
     place_->publish(manifest_, configuration_);
     if (hears_) hears_(manifest_);
     const std::lock_guard lock(mutex_);
-    made_ = manifest_.progress.step;
+    made_ = Saved{manifest_.progress.step, seconds_since(began_ns_)};
   } catch (const Error& error) {
-    place_->discard();
-    const std::lock_guard lock(mutex_);
-    problem_ = error.what();
+    give_up(error.what());
   }
+}
+
+void CheckpointWriter::give_up(const std::string& problem) {
+  const std::optional<std::int64_t> free = place_->free_bytes();
+  place_->discard();
+  const std::lock_guard lock(mutex_);
+  problem_ = fmt::format("{} (a checkpoint takes {}, and {} are free)", problem,
+                         human_bytes(static_cast<double>(std::max(copy_.all_bytes(), manifest_.file_bytes))),
+                         free ? human_bytes(static_cast<double>(*free)) : "nobody knows how many");
 }
 
 void CheckpointWriter::finish() {
@@ -208,9 +215,9 @@ void CheckpointWriter::finish() {
   phase_ = Phase::idle;
 }
 
-std::int64_t CheckpointWriter::made() {
+std::optional<CheckpointWriter::Saved> CheckpointWriter::made() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(made_, -1);
+  return std::exchange(made_, std::nullopt);
 }
 
 std::string CheckpointWriter::problem() {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,11 +43,15 @@ class CheckpointWriter {
 
   std::int64_t bytes() const { return copy_.all_bytes(); }  ///< of the whole state
 
-  /// Steps of the checkpoint that was made last, known on rank 0; -1: none. Asked for once, it is forgotten.
-  std::int64_t made();
+  /// The checkpoint that was made last, known on rank 0. Asked for once, it is forgotten.
+  struct Saved {
+    std::int64_t step = 0;
+    double seconds = 0;  ///< from its beginning until it had its name
+  };
+  std::optional<Saved> made();
   /// Why a save has come to nothing, known on rank 0; asked for once, it is forgotten.
   std::string problem();
-  /// Seconds that training has stood still for saves, and that the saves themselves took, so far.
+  /// Seconds that this rank's training has stood still for saves so far.
   double stood_still() const { return stood_still_; }
 
  private:
@@ -66,6 +71,8 @@ class CheckpointWriter {
   void note_skeleton();
   void write_parts();
   void publish();
+  /// Takes away what there is of the checkpoint and keeps the reason, with the room that it needs and has.
+  void give_up(const std::string& problem);
   void join();
   template <class Work>
   void in_background(Work work);
@@ -84,7 +91,8 @@ class CheckpointWriter {
   std::atomic<bool> written_ = false;
   std::mutex mutex_;  ///< of what follows, which the thread of rank 0 leaves
   std::string problem_;
-  std::int64_t made_ = -1;
+  std::optional<Saved> made_;
+  std::int64_t began_ns_ = 0;
   double stood_still_ = 0;
 };
 

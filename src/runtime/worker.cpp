@@ -104,7 +104,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   reductions_ = shape.data > 1
                     ? std::make_unique<Reductions>(
                           *backend_, group_along(Axis::data, Transports::Use::sums, "gradient sums"),
-                          Axis::data, &ledger_)
+                          Axis::data, &ledger_, layout_.data_shards)
                     : std::make_unique<Reductions>(*backend_);
 
   make_stage();

@@ -11,6 +11,7 @@ GradientUpdates::GradientUpdates(Stage& stage, const Config& config, Groups grou
       config_(config),
       groups_(groups),
       alone_(stage.context().backend, stage.layout().tensor_shards),
+      over_data_(stage.layout().data_tree()),
       part_(config.train.zero > 0 ? groups.data.rank() : 0),
       parts_(config.train.zero > 0 ? groups.data.size() : 1) {
   for (int unit : stage.local_units())
@@ -64,8 +65,8 @@ void GradientUpdates::combine_sequence(Unit& unit, int use) {
   }
 }
 
-/// A binary counter: shard s closes the subtrees that its trailing ones say; the last one closes what is
-/// left, small subtrees first.
+/// A binary counter: each shard closes the subtrees of which it is the last, small ones first. What is open
+/// then moves on to the levels, but for the last shard's, which stays in the root.
 void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t first, std::int64_t elements) {
   Backend& backend = stage_.context().backend;
   const Tensor root = unit.root(use).range(first, elements);
@@ -73,15 +74,11 @@ void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t f
   const auto add = [&](int level) {
     if (!is_left_out("gradients", "fold")) backend.add({level_at(level), root, root});
   };
-  int level = 0;
-  for (; (shard >> level) & 1; ++level) add(level);
-  if (shard + 1 < stage_.layout().local_data_shards()) {
-    backend.copy(root, level_at(level));
-    backend.fill({root, 0});
-    return;
-  }
-  for (++level; (shard >> level) != 0; ++level)
-    if ((shard >> level) & 1) add(level);
+  const int newest = over_data_.open_after(shard + 1) - 1;
+  for (int level = over_data_.open_after(shard); level-- > newest;) add(level);
+  if (shard + 1 == over_data_.leaves_here()) return;
+  backend.copy(root, level_at(newest));
+  backend.fill({root, 0});
 }
 
 void GradientUpdates::fold(const UnitUse& folded, int shard, Made made) {
@@ -109,11 +106,16 @@ std::vector<Tensor> GradientUpdates::pieces_of(int unit, const Tensor& flat, int
 
 Reductions::Request GradientUpdates::reduce(Reductions& over_data, const UnitUse& use, int part, int parts) {
   std::vector<Tensor> pieces = pieces_of(use.unit, accumulator_of(use), part, parts);
-  if (!sharded()) return over_data.sum(std::move(pieces));
+  std::vector<std::vector<Tensor>> earlier;
+  for (int level = 0; level + 1 < static_cast<int>(over_data_.roots().size()); ++level)
+    earlier.push_back(
+        pieces_of(use.unit, stage_.unit(use.unit).level(level, stage_.use_of(use)), part, parts));
+  if (!sharded()) return over_data.sum(std::move(pieces), std::move(earlier));
   const auto cuts = part_cuts(stage_.unit(use.unit), groups_.data.size() * parts);
   const std::int64_t* own = &cuts[part_ * parts];
   const Tensor place = optimizers_.at(use.unit)->gradient_part(stage_.use_of(use));
-  return over_data.sum_scatter(std::move(pieces), place.range(own[part] - own[0], own[part + 1] - own[part]));
+  return over_data.sum_scatter(std::move(pieces), place.range(own[part] - own[0], own[part + 1] - own[part]),
+                               std::move(earlier));
 }
 
 Reductions::Request GradientUpdates::gather(Reductions& over_data, int unit, int part, int parts) {
@@ -125,7 +127,7 @@ std::int64_t GradientUpdates::sent_by_reduce(const UnitUse& use, int part, int p
   const int own = groups_.data.rank(), ranks = groups_.data.size();
   std::size_t sent = sharded() ? 0 : pieces[own].bytes() * static_cast<std::size_t>(ranks - 1);
   for (int peer = 0; peer < ranks; ++peer)
-    if (peer != own) sent += pieces[peer].bytes();
+    if (peer != own) sent += over_data_.roots().size() * pieces[peer].bytes();
   return static_cast<std::int64_t>(sent);
 }
 

@@ -75,6 +75,7 @@ class GradientUpdates {
   Config config_;
   Groups groups_;
   Communicator alone_;  ///< the tree over T-ths of the sequence when all of them are here
+  SumTree over_data_;
   int part_, parts_;
   Optimizers optimizers_;
   std::optional<ScalarSums> scalars_;

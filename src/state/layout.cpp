@@ -38,12 +38,6 @@ Layout make_layout(const Config& config, const Coord& coord) {
   return layout;
 }
 
-int levels_for(int local_data_shards) {
-  int levels = 0;
-  while ((1 << levels) < local_data_shards) ++levels;
-  return levels;
-}
-
 int threads_of(const Config& config) {
   if (config.device.threads > 0) return config.device.threads;
   cpu_set_t set;

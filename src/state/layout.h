@@ -3,6 +3,7 @@
 
 #include "comm/grid.h"
 #include "config/config.h"
+#include "core/sum_tree.h"
 #include "core/tensor.h"
 
 namespace mindpipe {
@@ -16,6 +17,8 @@ struct Layout {
   std::int64_t sequence = 1;
 
   int local_data_shards() const { return data_shards / grid.data; }
+  /// The sums over logical data shards, as this rank sees them.
+  SumTree data_tree() const { return SumTree(data_shards, grid.data, coord.data); }
   int micro_batches() const { return batch / (grid.data * samples); }  ///< of this rank in a step
   /// The first sample, within the step's batch, of this rank's micro-batch.
   std::int64_t first_sample(int micro_batch) const {
@@ -29,9 +32,6 @@ struct Layout {
 Coord degrees_of(const Config& config);
 /// The layout of the rank at `coord`, from a resolved configuration whose degrees are all known.
 Layout make_layout(const Config& config, const Coord& coord);
-
-/// How many partial sums of data shards are kept beside an accumulator: ceil(log2(shards)).
-int levels_for(int local_data_shards);
 
 DType compute_dtype(const Config& config);
 /// LayerContext::token_chunk, a function of the kind of device and of the vocabulary.

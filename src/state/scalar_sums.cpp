@@ -1,5 +1,6 @@
 #include "state/scalar_sums.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace mindpipe {
@@ -24,6 +25,19 @@ std::size_t ScalarCounts::bytes() const {
        {std::int64_t{micro_batches}, std::int64_t{data_shards}, tensor_shards * tensors, std::int64_t{2}})
     bytes += bytes_for({spans, 2}, DType::i32);
   return bytes;
+}
+
+std::size_t ScalarCounts::tensor_exchange() const {
+  return Communicator::scalars_bytes(SumTree(tensor_shards * tensor_ranks, tensor_ranks), tensors);
+}
+
+std::size_t ScalarCounts::data_exchange() const {
+  return std::max(Communicator::scalars_bytes(SumTree(data_shards * data_ranks, data_ranks), 1),
+                  Communicator::scalars_bytes(SumTree(data_ranks, data_ranks), sharded ? chunks : 1));
+}
+
+std::size_t ScalarCounts::pipeline_exchange() const {
+  return Communicator::scalars_bytes(SumTree(pipeline_ranks, pipeline_ranks), 1 + tensors);
 }
 
 ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_t chunks, bool sharded,

@@ -26,9 +26,9 @@ struct ScalarCounts {
 
   std::size_t bytes() const;  ///< of what they are added up in
   /// Bytes of what arrives in the exchanges of each group.
-  std::size_t tensor_exchange() const { return Communicator::scalars_bytes(tensor_ranks, tensors); }
-  std::size_t data_exchange() const { return Communicator::scalars_bytes(data_ranks, sharded ? chunks : 1); }
-  std::size_t pipeline_exchange() const { return Communicator::scalars_bytes(pipeline_ranks, 1 + tensors); }
+  std::size_t tensor_exchange() const;
+  std::size_t data_exchange() const;
+  std::size_t pipeline_exchange() const;
 };
 ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_t chunks, bool sharded,
                            bool trains);

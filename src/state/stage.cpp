@@ -14,8 +14,8 @@ Stage::Stage(const Config& config, const Layout& layout, const LayerContext& con
   const Communicator& tensor = context.tensor;
   const ShardRange shards{tensor.logical(), tensor.local_shards(), tensor.first_shard()};
   const int sequence_parts = context.sequence_parallel ? tensor.local_shards() : tensor.logical();
-  for (auto& unit : model_->units())
-    unit->lay_out(shards, sequence_parts, levels_for(layout.local_data_shards()), context.dtype);
+  const int levels = layout.data_tree().levels();
+  for (auto& unit : model_->units()) unit->lay_out(shards, sequence_parts, levels, context.dtype);
   for (const auto& [first, last] : ranges_)
     for (int block = first; block < last; ++block)
       for (int unit : model_->blocks()[block].units) local_units_.push_back(unit);

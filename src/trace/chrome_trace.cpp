@@ -19,7 +19,7 @@ std::string microseconds(std::int64_t ns) {
 }
 
 std::string label_of(const Action& action) {
-  std::string label = name_of(action.kind);
+  std::string label{name_of(action.kind)};
   if (is_message(action)) label += fmt::format(" {}", name_of(action.payload));
   if (action.micro_batch >= 0) label += fmt::format(" {}", action.micro_batch);
   return label;
@@ -36,28 +36,19 @@ class Writer {
   std::string text_;
 };
 
-void name_thread(Writer& out, int pid, int tid, const std::string& name) {
-  out.event(fmt::format(R"("ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}})",
-                        pid, tid, name));
-  out.event(fmt::format(
-      R"("ph": "M", "name": "thread_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})", pid,
-      tid, tid));
-}
-
-void name_process(Writer& out, const TracedRank& rank, const Tracks& tracks) {
-  out.event(fmt::format(R"("ph": "M", "name": "process_name", "pid": {}, "tid": 0, "args": {{"name": "{}"}})",
-                        rank.rank, rank.name));
-  out.event(fmt::format(
-      R"("ph": "M", "name": "process_sort_index", "pid": {}, "tid": 0, "args": {{"sort_index": {}}})",
-      rank.rank, rank.rank));
-  for (std::size_t track = 0; track < tracks.names.size(); ++track)
-    name_thread(out, rank.rank, static_cast<int>(track), tracks.names[track]);
+/// Gives a "process" or a "thread" its name and its place among the others.
+void give_name(Writer& out, const char* what, int pid, int tid, const std::string& name, int place) {
+  out.event(fmt::format(R"("ph": "M", "name": "{}_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}})",
+                        what, pid, tid, name));
+  out.event(
+      fmt::format(R"("ph": "M", "name": "{}_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})",
+                  what, pid, tid, place));
 }
 
 /// Writes the sums between the ranks that share a product, on a thread of their own behind the queues.
 void write_sums(Writer& out, const TracedRank& rank, int thread, std::int64_t first_step, std::int64_t zero) {
   if (std::all_of(rank.sums.begin(), rank.sums.end(), [](const auto& sums) { return sums.empty(); })) return;
-  name_thread(out, rank.rank, thread, "tensor");
+  give_name(out, "thread", rank.rank, thread, "tensor", thread);
   for (std::size_t step = 0; step < rank.sums.size(); ++step)
     for (const Recorder::Sum& sum : rank.sums[step])
       out.event(fmt::format(
@@ -85,9 +76,9 @@ void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, s
       if (tail.times.end == 0 || head.times.end == 0 || tail.bytes == 0) continue;
       if (head.times.end < tail.times.start)
         continue;  // clocks of two nodes, further apart than the message took
-      const std::string both = fmt::format(R"("cat": "message", "name": "{}", "id": "{}.{}.{}.{}.{}.{}")",
-                                           name_of(payload), first_step + static_cast<std::int64_t>(step),
-                                           tail.pid, head.pid, name_of(payload), receiver, k);
+      const std::string both =
+          fmt::format(R"("cat": "message", "name": "{}", "id": "{}.{}.{}.{}.{}.{}")", name_of(payload),
+                      first_step + static_cast<std::int64_t>(step), tail.pid, head.pid, payload, receiver, k);
       // An arrow ends inside the slice that it points to, and never before it begins.
       const std::int64_t begin = tail.times.start,
                          end = std::max({begin, head.times.start, head.times.end - 1});
@@ -119,7 +110,9 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
       MP_CHECK(times.size() == list.size(), "times of {} actions for a list of {}", times.size(),
                list.size());
     const Tracks tracks = tracks_of(list, rank.steps);
-    name_process(out, rank, tracks);
+    give_name(out, "process", rank.rank, 0, rank.name, rank.rank);
+    for (int track = 0; track < static_cast<int>(tracks.names.size()); ++track)
+      give_name(out, "thread", rank.rank, track, tracks.names[track], track);
     write_sums(out, rank, static_cast<int>(tracks.names.size()), first_step, zero);
     for (std::size_t step = 0; step < rank.steps.size(); ++step) {
       for (std::size_t i = 0; i < list.size(); ++i) {
@@ -141,7 +134,7 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
         if (bytes > 0 || is_message(action)) args += fmt::format(R"(, "bytes": {})", bytes);
         out.event(fmt::format(
             R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}})",
-            label_of(action), name_of(action.kind), rank.rank, thread, microseconds(times.start - zero),
+            label_of(action), action.kind, rank.rank, thread, microseconds(times.start - zero),
             microseconds(times.end - times.start), args));
       }
     }

@@ -20,8 +20,7 @@ struct TracedRank {
 /// Events of the Chrome trace format, which Perfetto and chrome://tracing read, with commas between them:
 /// `ranks[i]` ran `program.ranks[i]`. A rank is a process, each of its queues a thread (or several, see
 /// Tracks), its tensor sums one more; an action is one complete event, and an arrow (flow) leads from each
-/// send to its receive, unless nothing was sent. `first_step` numbers steps[0]; `zero` is the clock's reading
-/// that becomes time 0.
+/// send to its receive, unless nothing was sent. `first_step` numbers steps[0]; `zero` is the clock's time 0.
 std::string chrome_events(const Program& program, const std::vector<TracedRank>& ranks,
                           std::int64_t first_step, std::int64_t zero);
 

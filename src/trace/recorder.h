@@ -1,11 +1,11 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 namespace mindpipe {
 
-/// Records start and end of every action of the last steps: a program with its times filled in. Whole steps
-/// stand in a ring that is allocated once.
+/// Start and end of every action of the last steps; whole steps stand in a ring that is allocated once.
 class Recorder {
  public:
   struct Times {
@@ -20,7 +20,7 @@ class Recorder {
       : actions_(actions), times_(actions * steps), sums_(steps), steps_(steps) {}
 
   void begin_step(std::int64_t step) {
-    place_ = static_cast<std::size_t>(count_++ % static_cast<std::int64_t>(steps_));
+    place_ = count_++ % steps_;
     row_ = place_ * actions_;
     last_step_ = step;
     sums_[place_].clear();
@@ -30,23 +30,18 @@ class Recorder {
   void end(int action, std::int64_t at) { times_[row_ + action].end = at; }
   /// Sets the times of an action of the step that began `ago` steps before the last, if it is still held.
   void set(std::size_t ago, std::size_t action, const Times& times) {
-    if (ago < held())
-      times_[(static_cast<std::size_t>(count_) - 1 - ago) % steps_ * actions_ + action] = times;
+    if (ago < held()) times_[(count_ - 1 - ago) % steps_ * actions_ + action] = times;
   }
   void add(const Sum& sum) { sums_[place_].push_back(sum); }
 
   /// Number of steps that are still held, the `steps` last ones at most.
-  std::size_t held() const {
-    return static_cast<std::size_t>(
-        count_ < static_cast<std::int64_t>(steps_) ? count_ : static_cast<std::int64_t>(steps_));
-  }
+  std::size_t held() const { return std::min(count_, steps_); }
   std::int64_t first_held_step() const { return last_step_ - static_cast<std::int64_t>(held()) + 1; }
   const Times& times(std::size_t held_index, std::size_t action) const {
-    const std::size_t oldest = static_cast<std::size_t>(count_) - held();
-    return times_[(oldest + held_index) % steps_ * actions_ + action];
+    return times_[(count_ - held() + held_index) % steps_ * actions_ + action];
   }
   const std::vector<Sum>& sums(std::size_t held_index) const {
-    return sums_[(static_cast<std::size_t>(count_) - held() + held_index) % steps_];
+    return sums_[(count_ - held() + held_index) % steps_];
   }
   std::size_t actions() const { return actions_; }
 
@@ -55,7 +50,8 @@ class Recorder {
   std::vector<Times> times_;
   std::vector<std::vector<Sum>> sums_;       ///< each step's sums, in order
   std::size_t steps_, place_ = 0, row_ = 0;  ///< place of the step under way in sums_ and in times_
-  std::int64_t count_ = 0, last_step_ = 0;
+  std::size_t count_ = 0;
+  std::int64_t last_step_ = 0;
 };
 
 }  // namespace mindpipe

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace mindpipe {
 namespace {
@@ -64,10 +65,9 @@ std::string bubble(const TimeSpent& all, int stages, const RunFacts& facts) {
 }  // namespace
 
 std::string table_of(const std::vector<TimeSpent>& stages, const std::vector<double>& expected) {
-  std::string text = "share of the steps' time, in percent\n";
-  text +=
-      "                                           | waiting for                                       |\n";
-  text +=
+  std::string text =
+      "share of the steps' time, in percent\n"
+      "                                           | waiting for                                       |\n"
       "stage    forward  backward  update scalars | pipeline    data  tensor    copy scalars    other |  "
       "bubble";
   text += expected.empty() ? "\n" : "  simulated\n";
@@ -89,50 +89,46 @@ std::vector<std::string> advice_on(const std::vector<TimeSpent>& stages, const R
   std::vector<std::string> notes;
   const TimeSpent all = sum_of(stages);
   if (stages.empty() || all.steps <= 0) return notes;
-  const auto add = [&](std::string note) {
-    if (!note.empty()) notes.push_back(std::move(note));
+  const bool one_stage = stages.size() == 1;
+  const auto add = [&](const std::string& note) {
+    if (!note.empty()) notes.push_back(note);
   };
-  if (stages.size() > 1) {
-    add(uneven_stages(stages, facts));
-    add(bubble(all, static_cast<int>(stages.size()), facts));
-  }
-  if (const double tensor = share(all.wait_tensor, all.steps); facts.tensor > 1 && tensor > much_tensor)
-    add(
-        fmt::format("passes wait {:.0f} % of the time for tensor sums; a smaller grid.tensor{} exchanges "
-                    "less, and its ranks should share a node",
-                    percent(tensor), facts.data == 1 ? " with a larger grid.data" : ""));
-  if (const double data = share(all.wait_data, all.steps); facts.data > 1 && data > much_data)
-    add(fmt::format(
-        "sums of gradients stand still {:.0f} % of the time with nothing left to compute beside them; more "
-        "micro-batches (a "
-        "larger train.batch){} hide them",
-        percent(data),
-        stages.size() > 1 && facts.schedule != ScheduleKind::breadth_first
-            ? ", or schedule.kind: breadth-first,"
-            : ""));
-  if (const double copy = share(all.wait_copy, all.steps); copy > much_copy)
-    add(
-        fmt::format("{:.0f} % of the time passes with waiting for copies between memories; raise "
-                    "memory.device_limit, or take more stages",
-                    percent(copy)));
-  if (const double update = share(all.update, all.steps); update > much_update)
-    add(fmt::format(
-        "updates take {:.0f} % of the time; {}a larger train.batch updates less often for the same tokens",
-        percent(update),
-        facts.data > 1 && !facts.sharded_optimizer ? "train.zero: 1 shares them among the replicas; " : ""));
-  if (const double scalars = share(all.scalars + (stages.size() == 1 ? all.wait_scalars : 0), all.steps);
-      scalars > much_scalars)
-    add(
-        fmt::format("the gradient's norm and the sums of scalars take {:.0f} % of the time; a larger "
-                    "train.batch needs them less often",
-                    percent(scalars)));
-  if (const double other = share(all.steps - all.work() - all.waiting(), all.steps); other > much_other)
-    add(
-        fmt::format("{:.0f} % of the time goes to nothing of these (filling gradients with zeros, messages "
-                    "begun, ranks that share a "
-                    "processor); fewer ranks on this machine or a larger "
-                    "train.micro_batch make it less",
-                    percent(other)));
+  const auto add_if = [&]<class... Parts>(bool found, fmt::format_string<Parts...> note, Parts&&... parts) {
+    if (found) notes.push_back(fmt::format(note, std::forward<Parts>(parts)...));
+  };
+  const auto of_steps = [&](std::int64_t time) { return share(time, all.steps); };
+  const double tensor = of_steps(all.wait_tensor), data = of_steps(all.wait_data),
+               copy = of_steps(all.wait_copy), update = of_steps(all.update),
+               scalars = of_steps(all.scalars + (one_stage ? all.wait_scalars : 0)),
+               other = of_steps(all.steps - all.work() - all.waiting());
+  if (!one_stage) add(uneven_stages(stages, facts));
+  if (!one_stage) add(bubble(all, static_cast<int>(stages.size()), facts));
+  add_if(facts.tensor > 1 && tensor > much_tensor,
+         "passes wait {:.0f} % of the time for tensor sums; a smaller grid.tensor{} exchanges less, and its "
+         "ranks should share a node",
+         percent(tensor), facts.data == 1 ? " with a larger grid.data" : "");
+  const std::string sums_early = names_with<ScheduleKind>(&ScheduleRow::sums_early, " or ");
+  add_if(facts.data > 1 && data > much_data,
+         "sums of gradients stand still {:.0f} % of the time with nothing left to compute beside them; more "
+         "micro-batches (a larger train.batch){} hide them",
+         percent(data),
+         one_stage || row_of(facts.schedule).sums_early ? "" : ", or schedule.kind: " + sums_early + ",");
+  add_if(copy > much_copy,
+         "{:.0f} % of the time passes with waiting for copies between memories; raise memory.device_limit, "
+         "or take more stages",
+         percent(copy));
+  add_if(update > much_update,
+         "updates take {:.0f} % of the time; {}a larger train.batch updates less often for the same tokens",
+         percent(update),
+         facts.data > 1 && !facts.sharded_optimizer ? "train.zero: 1 shares them among the replicas; " : "");
+  add_if(scalars > much_scalars,
+         "the gradient's norm and the sums of scalars take {:.0f} % of the time; a larger train.batch needs "
+         "them less often",
+         percent(scalars));
+  add_if(other > much_other,
+         "{:.0f} % of the time goes to nothing of these (filling gradients with zeros, messages begun, ranks "
+         "that share a processor); fewer ranks on this machine or a larger train.micro_batch make it less",
+         percent(other));
   return notes;
 }
 

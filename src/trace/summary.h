@@ -7,8 +7,7 @@
 
 namespace mindpipe {
 
-/// Time that a stage spent, in nanoseconds: work by kind, waits by what was waited for, and the steps as a
-/// whole.
+/// Nanoseconds that a stage spent: work by kind, waits by what was waited for, and the steps as a whole.
 struct TimeSpent {
   std::int64_t forward = 0, backward = 0, update = 0, scalars = 0;  ///< work, without the waits inside
   std::int64_t wait_pipeline = 0;  ///< waits for messages of other stages, a shared table's gradient too
@@ -36,8 +35,7 @@ struct RunFacts {
   bool sharded_optimizer = false, own_cuts = false;
 };
 
-/// Table of times: a line for each stage, in percent of its steps. `expected` holds the simulator's bubbles
-/// and may be empty.
+/// Table of times, a line for each stage, in percent of its steps, with the simulator's bubbles if given.
 std::string table_of(const std::vector<TimeSpent>& stages, const std::vector<double>& expected);
 
 /// Advice that follows from the times: a sentence for each finding, first what is found, then what to change.

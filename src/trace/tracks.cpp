@@ -14,7 +14,7 @@ std::string name_of_queue(const QueueKey& key) {
   if (key.peer >= 0)
     return fmt::format("{} {} stage {}", name_of(key.payload), key.outgoing ? "to" : "from", key.peer);
   if (key.group != Members::none) return fmt::format("{} group", name_of(key.group));
-  return name_of(key.queue);
+  return std::string(name_of(key.queue));
 }
 
 }  // namespace

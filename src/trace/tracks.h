@@ -7,9 +7,8 @@
 
 namespace mindpipe {
 
-/// Tracks on which a rank's slices are drawn. Each queue has a track; where slices of a queue overlap (parts
-/// of a sum that travel at a time), it has as many as run at a time, because the format's slices may nest on
-/// a track but not cross.
+/// Tracks on which a rank's slices are drawn. Each queue has a track; where its slices overlap (parts of a
+/// sum), as many as run at a time, because the format's slices may nest on a track but not cross.
 struct Tracks {
   std::vector<std::string> names;    ///< names of the tracks, the compute queue's first
   std::vector<std::vector<int>> of;  ///< the track of each action, [step][action of the list]

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "corpus/files.h"
+#include "corpus/inspect.h"
 
 namespace mindpipe {
 namespace {
@@ -17,7 +18,7 @@ TEST(Data, WhatIsImportedCanBeInspected) {
   EXPECT_THAT(import_text(folder / "in.jsonl", folder / "out.bin", "auto", "body", true),
               EndsWith(" 10 tokens in 2 documents from " + (folder / "in.jsonl") +
                        " (1 without text left out); the vocabulary is 257"));
-  const std::string lines = inspect(folder / "out", 5);
+  const std::string lines = inspect_file(folder / "out", 5);
   EXPECT_THAT(lines, HasSubstr("out.bin: uint16, 10 tokens, 2 sequences, 2 documents\n"));
   EXPECT_THAT(lines, HasSubstr("tokens 101 to 256 among the first 10\n"));
   EXPECT_THAT(lines, HasSubstr("as text: one<end>t\n"));

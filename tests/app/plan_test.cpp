@@ -171,6 +171,33 @@ TEST(Plan, OffersGridsAlsoWhereADegreeIsRefusedByItself) {
       << "not the grid's fault";
 }
 
+TEST(Plan, OffersDivisorsInPlaceOfADegreeThatIsNone) {
+  try {
+    read_for_ranks(MINDPIPE_SOURCE_DIR "/configs/gpt-tiny.yaml",
+                   {"reproducible.data=6", "train.batch=48", "grid.data=4"}, 4);
+    ADD_FAILURE() << "4 ranks share 6 shards";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("grid.data is 4 and reproducible.data 6 (ranks share the logical shards "
+                          "equally; the nearest that divides them is 3 or 6)"));
+    EXPECT_THAT(error.what(), ContainsRegex("grids of 4 ranks that fit: .*data 2"));
+  }
+  expect_offers(config("gpt-tiny", {"grid.pipeline=5", "reproducible.data=6", "train.batch=48"}), 6, 3);
+}
+
+TEST(Plan, SaysWhatRanksWithoutAWholeSubtreeCost) {
+  const auto text = [](int data) {
+    return plan_text(config("gpt-tiny", {"reproducible.data=6", "reproducible.tensor=1", "train.batch=48",
+                                         fmt::format("grid.data={}", data)}),
+                     data, false);
+  };
+  EXPECT_THAT(text(2),
+              ContainsRegex("sums over data: a rank's 3 of 6 shards are up to 2 subtrees, each sent by "
+                            "itself: .* MiB a step of a rank, .* MiB if they were one; 2 partial sums"));
+  EXPECT_THAT(text(3), Not(HasSubstr("subtrees"))) << "a pair is one";
+  EXPECT_THAT(text(6), Not(HasSubstr("subtrees")));
+}
+
 TEST(Plan, SaysWhichNumbersOfRanksHaveAGridWhereNoneOfThisNumberFits) {
   const auto refusal = [](const Config& c, int ranks) -> std::string {
     try {

@@ -111,6 +111,18 @@ TEST_F(RunDirectories, RefuseASecondJob) {
   EXPECT_EQ(status, 0);
 }
 
+TEST_F(RunDirectories, GoOnAfterAJobThatHasEndedButWhoseParentHasNotHeardOfIt) {
+  const pid_t child = fork();
+  if (child == 0) {
+    RunDirectory run(dir_);
+    std::_Exit(0);
+  }
+  siginfo_t ended{};
+  waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT);
+  EXPECT_EQ(complaint(dir_), "accepted");
+  waitpid(child, nullptr, 0);
+}
+
 TEST_F(RunDirectories, GoOnAfterADeadJob) {
   const pid_t child = fork();
   if (child == 0) {

@@ -138,6 +138,9 @@ TEST(CheckStyle, NamesEveryLineThatBreaksARule) {
   house.write("src/core/switch.cpp",
               "int f(ActionKind kind) {\n  switch (kind) {\n    case ActionKind::send:\n      return 1;\n"
               "    default:\n      return 2;\n  }\n}\n");
+  house.write("src/core/using.cpp",
+              "int f(ActionKind kind) {\n  using enum ActionKind;\n  switch (kind) {\n    case send:\n"
+              "      return 1;\n    default:\n      return 2;\n  }\n}\n");
   house.write("tests/core/long.cpp",
               "struct A {\n  void f(int x) {\n" + lines(59, "    a = 1;\n") + "  }\n};\n");
   house.write("kernels/cpu/long.cpp", lines(401, "\n"));
@@ -151,6 +154,7 @@ TEST(CheckStyle, NamesEveryLineThatBreaksARule) {
     EXPECT_THAT(text,
                 HasSubstr("src/core/commas.cpp:" + std::to_string(line) + ": a comma between statements"));
   EXPECT_THAT(text, HasSubstr("src/core/switch.cpp:5: default: in a switch over ActionKind"));
+  EXPECT_THAT(text, HasSubstr("src/core/using.cpp:6: default: in a switch over ActionKind"));
   EXPECT_THAT(text, HasSubstr("tests/core/long.cpp:2: a function of 61 lines"));
   EXPECT_THAT(text, HasSubstr("kernels/cpu/long.cpp:401: a file of 401 lines"));
   EXPECT_THAT(text, HasSubstr("scripts/bench/a.cpp:1: a comma between statements"));

@@ -31,11 +31,11 @@ struct CommunicatorTest : ::testing::Test {
   Communicator communicator(int logical) {
     return {backend, std::make_unique<Group>(MPI_COMM_WORLD, waiting), logical, Axis::tensor, &ledger};
   }
-  /// The logical shard counts whose tree these ranks cut into whole subtrees.
+  /// Logical shard counts that these ranks can share, in whole subtrees or not.
   std::vector<int> logical_counts() const {
     std::vector<int> counts;
-    for (int logical : {1, 2, 3, 4, 8})
-      if (cuts_into_subtrees(logical, ranks)) counts.push_back(logical);
+    for (int logical : {1, 2, 3, 4, 6, 8, 9, 10, 12, 24})
+      if (can_share(logical, ranks)) counts.push_back(logical);
     return counts;
   }
   std::int64_t sum_over_ranks(std::int64_t x) const {
@@ -89,22 +89,23 @@ TEST_F(CommunicatorTest, ScatterAndGatherAreTheSum) {
 }
 
 TEST_F(CommunicatorTest, APartMayLieInTheMemoryItComesFrom) {
-  const int logical = ranks == 3 ? 3 : 8;
-  Communicator group = communicator(logical);
-  for (std::int64_t outer : {1, 2}) {
-    const std::int64_t inner = 5 * ranks;
-    Block memory({group.local_shards(), outer, inner}, DType::f32);
-    fill_leaves(memory.tensor, group.first_shard(), group.local_shards());
-    const Tensor whole{memory.tensor.data, {outer, inner}, DType::f32},
-        part{memory.tensor.data, {outer, 5}, DType::f32};
-    group.sum_scatter(memory.tensor, part, outer);
-    group.gather(part, whole, outer);
-    expect_tree_sum(whole, logical, outer * inner, 0, "in place");
+  for (int logical : {ranks == 3 ? 3 : 8, 3 * ranks}) {
+    Communicator group = communicator(logical);
+    for (std::int64_t outer : {1, 2}) {
+      const std::int64_t inner = 5 * ranks;
+      Block memory({group.local_shards(), outer, inner}, DType::f32);
+      fill_leaves(memory.tensor, group.first_shard(), group.local_shards());
+      const Tensor whole{memory.tensor.data, {outer, inner}, DType::f32},
+          part{memory.tensor.data, {outer, 5}, DType::f32};
+      group.sum_scatter(memory.tensor, part, outer);
+      group.gather(part, whole, outer);
+      expect_tree_sum(whole, logical, outer * inner, 0, "in place");
+    }
   }
 }
 
 TEST_F(CommunicatorTest, BroadcastMaximumAndScalarsReachEveryRank) {
-  const int logical = ranks == 3 ? 3 : 8;
+  const int logical = 3 * ranks;  // of three shards, two sums go on
   Communicator group = communicator(logical);
   for (int root = 0; root < ranks; ++root) {
     Block block({5}, DType::f32);
@@ -175,6 +176,21 @@ TEST_F(CommunicatorTest, TheLedgerHoldsTheVolumesOfTheFormulas) {
   EXPECT_EQ(sum_over_ranks(sent(TrafficClass::values)), (n - 1) * odd * 4);
 }
 
+TEST_F(CommunicatorTest, ARankWithoutAWholeSubtreeSendsAPartOfEachRoot) {
+  Communicator group = communicator(3 * ranks);
+  const std::int64_t n = ranks, part = 16, roots = ranks == 1 ? 1 : 2;
+  Block shards({3, part * n}, DType::f32), own({part}, DType::f32);
+  const auto sent = [&](TrafficClass kind) { return ledger.of(Axis::tensor, kind).bytes; };
+  group.sum(shards.tensor, shards.tensor.at(0));
+  EXPECT_EQ(sent(TrafficClass::tensor), (roots + 1) * (n - 1) * part * 4);
+  ledger.clear();
+  group.sum_scatter(shards.tensor, own.tensor, 1);
+  EXPECT_EQ(sent(TrafficClass::tensor), roots * (n - 1) * part * 4);
+  ledger.clear();
+  group.maximum(shards.tensor, shards.tensor.at(0));
+  EXPECT_EQ(sent(TrafficClass::tensor), 2 * (n - 1) * part * 4) << "whose order is no matter";
+}
+
 TEST_F(CommunicatorTest, EveryMutatedCollectiveIsNoticedAndNoOther) {
   if (ranks == 1) GTEST_SKIP() << "a group of one exchanges nothing";
   Communicator group = communicator(ranks);
@@ -235,23 +251,26 @@ TEST_F(CommunicatorTest, EveryMutatedCollectiveIsNoticedAndNoOther) {
 TEST_F(CommunicatorTest, AGroupOnPaperSaysTheRoomThatExchangesTake) {
   if (ranks == 1) GTEST_SKIP() << "a group of one needs none";
   const auto exchange = [&](Communicator& group, std::int64_t count) {
-    Block sum({count}, DType::f32), shards({5, 4 * ranks}, DType::bf16), part({5, 4}, DType::bf16);
-    group.sum(sum.tensor, sum.tensor);
+    const std::int64_t local = group.local_shards();
+    Block sum({local, count}, DType::f32), shards({local, 5, 4 * ranks}, DType::bf16),
+        part({5, 4}, DType::bf16);
+    group.sum(sum.tensor, sum.tensor.at(0));
     group.sum_scatter(shards.tensor, part.tensor, 5);
-    group.gather(part.tensor, shards.tensor, 5);
-    group.maximum(sum.tensor);
+    group.gather(part.tensor, shards.tensor.at(0), 5);
+    group.maximum(sum.tensor.at(0));
   };
-  for (std::int64_t count : {1, 20'001}) {  // the largest is the scattered sum, then the sum
-    Communicator paper(backend, ranks, OnPaper{ranks, 0}), group = communicator(ranks);
-    exchange(paper, count);
-    EXPECT_GT(paper.scratch_bytes(), 0u);
-    group.reserve(paper.scratch_bytes());
-    const Memory::Closed closed(memory);
-    exchange(group, count);
-    EXPECT_EQ(group.scratch_bytes(), paper.scratch_bytes());
-    Block larger({count + 100'000}, DType::f32);
-    EXPECT_THROW(group.sum(larger.tensor, larger.tensor), Error) << "grew while memory was closed";
-  }
+  for (int logical : {ranks, 3 * ranks, 5 * ranks})  // of five shards ranks have two roots or three
+    for (std::int64_t count : {1, 20'001}) {         // the largest is the scattered sum, then the sum
+      Communicator paper(backend, logical, OnPaper{ranks, 0}), group = communicator(logical);
+      exchange(paper, count);
+      EXPECT_GT(paper.scratch_bytes(), 0u);
+      group.reserve(paper.scratch_bytes());
+      const Memory::Closed closed(memory);
+      exchange(group, count);
+      EXPECT_EQ(group.scratch_bytes(), paper.scratch_bytes());
+      Block larger({group.local_shards(), count + 100'000}, DType::f32);
+      EXPECT_THROW(group.sum(larger.tensor, larger.tensor.at(0)), Error) << "grew while memory was closed";
+    }
 }
 
 TEST_F(CommunicatorTest, WaitingRanksLetOtherWorkMove) {

@@ -78,13 +78,10 @@ TEST(Grid, OnlyGridsThatFitAreOffered) {
               HasSubstr("fit: none"));
 }
 
-TEST(Grid, DegreesCutTheTreeIntoWholeSubtrees) {
-  for (int degree : {1, 2, 4, 8}) EXPECT_TRUE(cuts_into_subtrees(8, degree));
-  for (int degree : {0, 3, 6, 16, -2}) EXPECT_FALSE(cuts_into_subtrees(8, degree)) << degree;
-  EXPECT_TRUE(cuts_into_subtrees(6, 6));
-  EXPECT_TRUE(cuts_into_subtrees(6, 1));
-  EXPECT_FALSE(cuts_into_subtrees(6, 2));
-  EXPECT_FALSE(cuts_into_subtrees(6, 3));
+TEST(Grid, DegreesDivideTheLogicalShards) {
+  for (int degree : {1, 2, 4, 8}) EXPECT_TRUE(can_share(8, degree));
+  for (int degree : {0, 3, 6, 16, -2}) EXPECT_FALSE(can_share(8, degree)) << degree;
+  for (int degree : {1, 2, 3, 6}) EXPECT_TRUE(can_share(6, degree));
   const auto [text, code] = failure([] { check_degree(Axis::data, 8, 3); });
   EXPECT_EQ(code, 78);
   EXPECT_THAT(text,

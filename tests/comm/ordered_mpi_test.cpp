@@ -87,7 +87,7 @@ class Station {
       for (int to = 0; to < ranks_; ++to)
         for (int payload = 0; from != to && payload < 2; ++payload) names.push_back({from, to, payload});
     channels_->use(transports_, names);
-    const std::size_t arriving = Exchange::scratch_bytes(ranks_, length * sizeof(float));
+    const std::size_t arriving = Exchange::scratch_bytes(SumTree(ranks_, ranks_), length * sizeof(float));
     tensor_->reserve(arriving);
     data_->reserve(arriving);
     for (int v = 0; v < vectors; ++v) {

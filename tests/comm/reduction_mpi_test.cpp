@@ -22,8 +22,8 @@ struct ReductionTest : ::testing::Test {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     waiting.set_crowded(ranks > 2);
   }
-  Reductions reductions() {
-    return {backend, std::make_unique<Group>(MPI_COMM_WORLD, waiting), Axis::data, &ledger};
+  Reductions reductions(int shards = 0) {
+    return {backend, std::make_unique<Group>(MPI_COMM_WORLD, waiting), Axis::data, &ledger, shards};
   }
   std::vector<std::int64_t> equal_bounds(std::int64_t count) const {
     std::vector<std::int64_t> bounds;
@@ -107,6 +107,41 @@ TEST_F(ReductionTest, ScatterThenGatherWithBoundsOfAnyKindIsTheSum) {
     }
 }
 
+TEST_F(ReductionTest, SeveralRootsOfARankHaveTheBitsOfTheTree) {
+  for (int each : {3, 5, 6, 7}) {
+    const int shards = each * ranks;
+    const std::int64_t count = 1003;
+    Reductions reductions = this->reductions(shards);
+    const SumTree tree(shards, ranks, rank);
+    const auto bounds = equal_bounds(count);
+    const auto brought = [&] {  // what the rank's own shards add up to
+      std::vector<Block> roots;
+      for (const Subtree& root : tree.roots()) {
+        roots.emplace_back(Shape{count}, DType::f32);
+        for (std::int64_t i = 0; i < count; ++i)
+          set_value(roots.back().tensor, i, tree_sum(DType::f32, root.first, root.last - root.first, i));
+      }
+      return roots;
+    };
+    const auto earlier = [&](const std::vector<Block>& roots) {
+      std::vector<Reductions::Pieces> all;
+      for (std::size_t i = 0; i + 1 < roots.size(); ++i) all.push_back(pieces(roots[i].tensor, bounds));
+      return all;
+    };
+    const std::vector<Block> summed = brought(), scattered = brought();
+    const Tensor all = summed.back().tensor, own = scattered.back().tensor;
+    reductions.wait(reductions.sum(pieces(all, bounds), earlier(summed)));
+    reductions.wait(reductions.sum_scatter(pieces(own, bounds), {}, earlier(scattered)));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float wanted = tree_sum(DType::f32, 0, shards, i);
+      ASSERT_EQ(value_of(all, i), wanted) << shards << " shards";
+      if (i >= bounds[rank] && i < bounds[rank + 1]) {
+        ASSERT_EQ(value_of(own, i), wanted) << shards << " shards, scattered";
+      }
+    }
+  }
+}
+
 TEST_F(ReductionTest, OneOwnerOfALargeSlabStaysWithinTheScratch) {
   Reductions reductions = this->reductions();
   const std::int64_t count = 1'500'000;
@@ -114,7 +149,8 @@ TEST_F(ReductionTest, OneOwnerOfALargeSlabStaysWithinTheScratch) {
   bounds[0] = 0;
   Block slab({count}, DType::f32);
   for (std::int64_t i = 0; i < count; i += 4999) set_value(slab.tensor, i, leaf(rank, i));
-  reductions.reserve(Exchange::scratch_bytes(ranks, static_cast<std::size_t>(longest_part(ranks) / ranks)));
+  reductions.reserve(
+      Exchange::scratch_bytes(SumTree(ranks, ranks), static_cast<std::size_t>(longest_part(ranks) / ranks)));
   const Memory::Closed closed(memory);
   const int parts = parts_of(count * 4 * ranks, ranks);  // its piece is the whole, on every rank
   for (int part = 0; part < parts; ++part)

@@ -136,7 +136,7 @@ TEST(Rules, OneDegreeMayBeAuto) {
             "the ranks)");
 }
 
-TEST(Rules, DegreesHoldWholeSubtreesOfTheLogicalShards) {
+TEST(Rules, DegreesDivideTheLogicalShards) {
   const auto tensor = [](int degree, int shards) {
     return complaint_after([&](Config& c) {
       c.grid.tensor = degree;
@@ -146,14 +146,14 @@ TEST(Rules, DegreesHoldWholeSubtreesOfTheLogicalShards) {
       c.data.sequence = 192;
     });
   };
-  for (auto [degree, shards] : {std::pair{1, 4}, {2, 4}, {4, 4}, {1, 3}, {3, 3}, {6, 6}})
+  for (auto [degree, shards] :
+       {std::pair{1, 4}, {2, 4}, {4, 4}, {1, 3}, {3, 3}, {2, 6}, {3, 6}, {6, 6}, {4, 12}})
     EXPECT_EQ(tensor(degree, shards), "accepted") << degree << " of " << shards;
-  for (auto [degree, shards] : {std::pair{4, 2}, {3, 4}, {2, 6}, {3, 6}})
+  for (auto [degree, shards] : {std::pair{4, 2}, {3, 4}, {4, 6}, {5, 12}})
     EXPECT_THAT(tensor(degree, shards), testing::HasSubstr("grid.tensor is")) << degree << " of " << shards;
-  EXPECT_EQ(tensor(2, 6),
-            "configuration: grid.tensor is 2 and reproducible.tensor 6 (a degree is 1, all logical shards, "
-            "or a power of two below them "
-            "when they are one too)");
+  EXPECT_EQ(tensor(4, 6),
+            "configuration: grid.tensor is 4 and reproducible.tensor 6 (ranks share the logical shards "
+            "equally; the nearest that divides them is 3 or 6)");
 }
 
 TEST(Rules, LogicalShardsGetEqualParts) {

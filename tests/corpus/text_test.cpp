@@ -45,8 +45,6 @@ TEST(ByteTokenizer, GivesEveryByteBack) {
   expect_error(Exit::bad_data, "token 1 is 257 (expected 0 to 256", [] {
     ByteTokenizer::decode(std::vector<std::int32_t>{1, 257});
   });
-  EXPECT_FALSE(ByteTokenizer::has_end_of_text(256));
-  EXPECT_TRUE(ByteTokenizer::has_end_of_text(257));
 }
 
 TEST(TextImport, ATextIsOneDocument) {

@@ -9,7 +9,7 @@ using namespace mindpipe::testing;
 namespace {
 
 void expect_near_the_reference(Asked& asked, Isa isa, double out_tolerance, double gradient_tolerance) {
-  SCOPED_TRACE(std::string(asked.c.name) + ", " + name_of(asked.dtype) + ", " + name_of(isa));
+  SCOPED_TRACE(fmt::format("{}, {}, {}", asked.c.name, asked.dtype, name_of(isa)));
   asked.forward(isa);
   asked.backward(isa);
   const Reference reference(asked);

@@ -111,7 +111,7 @@ const Case wide_cases[] = {
 };
 
 void expect_near_the_reference(const Case& c, DType dtype, double out_tolerance, double gradient_tolerance) {
-  SCOPED_TRACE(std::string(c.name) + ", " + name_of(dtype));
+  SCOPED_TRACE(fmt::format("{}, {}", c.name, dtype));
   Asked asked(c, dtype);
   answer(asked);
   const Reference reference(asked);

@@ -143,7 +143,7 @@ template <class Check>
 void for_every_kind(const Check& check) {
   for (Isa isa : instruction_sets())
     for (DType dtype : number_types) {
-      SCOPED_TRACE(std::string(name_of(isa)) + " " + name_of(dtype));
+      SCOPED_TRACE(fmt::format("{} {}", name_of(isa), dtype));
       check(Cpu(1, name_of(isa)), dtype);
     }
 }
@@ -164,7 +164,7 @@ template <class Run>
 void expect_same_bits_on_threads(const Run& run) {
   for (Isa isa : instruction_sets())
     for (DType dtype : number_types) {
-      SCOPED_TRACE(std::string(name_of(isa)) + " " + name_of(dtype));
+      SCOPED_TRACE(fmt::format("{} {}", name_of(isa), dtype));
       const std::vector<Operand> alone = run(Cpu(1, name_of(isa)), dtype);
       for (int threads : {2, 3}) {
         const std::vector<Operand> together = run(Cpu(threads, name_of(isa)), dtype);

@@ -110,12 +110,13 @@ class ActivatedPair final : public Layer {
  public:
   ActivatedPair(const LayerContext& context, Unit& unit, std::int64_t width, std::int64_t inner,
                 Activation activation)
-      : activation_(activation),
-        first_(context, unit, {"first", {{"first", inner}}, width, Split::none, true}),
-        second_(context, unit, {"second", {{"second", width}}, inner, Split::none, true}) {}
+      : inner_(inner),
+        activation_(activation),
+        first_(context, unit, {{{"first", inner}}, width, Split::none, true}),
+        second_(context, unit, {{{"second", width}}, inner, Split::none, true}) {}
   Boundary forward(Boundary in, Tape& tape) override {
     const Shape& shape = in.activation.shape;
-    const Tensor before = tape.keep({1, shape[0], shape[1], first_.outputs_per_shard()}, in.activation.dtype);
+    const Tensor before = tape.keep({1, shape[0], shape[1], inner_}, in.activation.dtype);
     const Tensor h = first_.forward(in.activation, tape, activation_, before);
     tape.save(before);
     return {second_.forward(h.at(0), tape).at(0), {}};
@@ -127,6 +128,7 @@ class ActivatedPair final : public Layer {
   }
 
  private:
+  std::int64_t inner_;
   Activation activation_;
   Linear first_, second_;
 };

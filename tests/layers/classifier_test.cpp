@@ -32,7 +32,7 @@ void tied(Subject& s) {
   s.add(std::make_unique<Embedding>(s.context(), s.unit("table"), s.unit("positions"), "embedding",
                                     EmbeddingSpec{vocabulary, 16, 8, 0, 0.02, false, 2, 0}));
   s.add(std::make_unique<LinearLayer>(s.context(), s.unit("map"),
-                                      LinearSpec{"map", {{"map", 16}}, 16, Split::out, true}));
+                                      LinearSpec{{{"map", 16}}, 16, Split::out, true}));
   s.add(std::make_unique<Classifier>(s.context(), s.unit("table"), s.unit("head"),
                                      ClassifierSpec{vocabulary, 16, 0.02, 2, 1}));
 }

@@ -130,7 +130,8 @@ inline void check_rounding(Setting setting, const Subject::Build& build) {
     Subject alone(setting, build);
     setting.shards = 2;
     Subject shared(setting, build);
-    expect_near(shared.gradients(), alone.gradients(), tolerance, name_of(dtype), setting.without_gradient);
+    expect_near(shared.gradients(), alone.gradients(), tolerance, fmt::format("{}", dtype),
+                setting.without_gradient);
     // A loss that is a sum of random signs may be near zero: what it is measured by is the size of its parts.
     const double size = std::sqrt(static_cast<double>(setting.samples * setting.rows * setting.width));
     EXPECT_NEAR(shared.loss(), alone.loss(), tolerance * std::max(size, std::abs(alone.loss())))

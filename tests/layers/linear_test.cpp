@@ -7,7 +7,7 @@ namespace {
 Subject::Build linear(Split split, bool bias) {
   return [=](Subject& s) {
     s.add(std::make_unique<LinearLayer>(s.context(), s.unit("unit"),
-                                        LinearSpec{"map", {{"map", 24}}, 16, split, bias}));
+                                        LinearSpec{{{"map", 24}}, 16, split, bias}));
   };
 }
 

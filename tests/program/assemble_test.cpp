@@ -75,7 +75,8 @@ std::map<std::string, std::int64_t> sent_by(const std::vector<Action>& list) {
   std::map<std::string, std::int64_t> sent;
   for (const Action& action : list)
     if (action.kind == ActionKind::send || is_collective(action))
-      sent[action.kind == ActionKind::send ? name_of(action.payload) : name_of(action.kind)] += action.bytes;
+      sent[std::string(action.kind == ActionKind::send ? name_of(action.payload) : name_of(action.kind))] +=
+          action.bytes;
   return sent;
 }
 
@@ -94,6 +95,20 @@ TEST(Assemble, VolumesAreTheClosedForms) {
   EXPECT_EQ(sent["reduce"], 2 * (3 * 40 / 4));
   EXPECT_EQ(sent["gather"], 2 * (3 * 40 / 4));
   EXPECT_EQ(sent["unit gradient"], 10) << "each rank's own part";
+}
+
+TEST(Assemble, ARankSendsEachRootOfItsShards) {
+  Outline outline = equal_stages(1, 6);
+  outline.shards = 3;
+  outline.data = 2;
+  EXPECT_EQ(outline.accumulator_bytes(0), 3 * 40) << "of three shards, two may wait for their partners";
+  EXPECT_EQ(sent_by(make_program(outline, "1f1b").program.ranks[0])["reduce"], (2 + 1) * 40 / 2);
+  outline.sharded_optimizer = true;
+  auto sent = sent_by(make_program(outline, "1f1b").program.ranks[0]);
+  EXPECT_EQ(sent["reduce"], 2 * 40 / 2);
+  EXPECT_EQ(sent["gather"], 40 / 2);
+  outline.data = 1;
+  EXPECT_EQ(outline.accumulator_bytes(0), 2 * 40);
 }
 
 TEST(Assemble, ATiedTableOnOneRankSendsNothing) {

@@ -83,4 +83,26 @@ inline PlannedStep make_program(const Outline& outline, std::string_view schedul
   return make_program(outline, schedule_named(schedule), network, memory_limit);
 }
 
+/// Forth and back again, so that first and last chunk share a rank.
+inline std::vector<int> v_shaped_chunks(int stages, int chunks) {
+  std::vector<int> ranks;
+  for (int chunk = 0; chunk < stages * chunks; ++chunk)
+    ranks.push_back(chunk / stages % 2 == 1 ? stages - 1 - chunk % stages : chunk % stages);
+  return ranks;
+}
+
+/// The most tapes that each rank holds at once, counted in (micro-batch, chunk).
+inline std::vector<int> peak_tapes(const Program& program, const Outline& outline) {
+  std::vector<int> peaks;
+  for (const auto& list : program.ranks) {
+    int held = 0, peak = 0;
+    for (const Action& action : list) {
+      if (action.kind == ActionKind::forward) peak = std::max(peak, ++held);
+      if (frees_tape(action, outline)) --held;
+    }
+    peaks.push_back(peak);
+  }
+  return peaks;
+}
+
 }  // namespace mindpipe

@@ -17,12 +17,13 @@ World all_ranks() {
 
 /// A model whose tensors are whole multiples of 64 in every shard, in chunks of about as many blocks.
 Config wide(Style style, const GridConfig& grid,
-            ScheduleKind schedule = ScheduleKind::one_forward_one_backward) {
-  Config c = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data), 2);
-  c.model.width = c.reproducible.tensor == 4 ? 256 : 128;
+            ScheduleKind schedule = ScheduleKind::one_forward_one_backward, int shards_of_rank = 1) {
+  Config c =
+      tiny(style, std::max(2, shards_of_rank * grid.tensor), std::max(2, shards_of_rank * grid.data), 2);
+  c.model.width = c.reproducible.tensor > 2 ? 64 * c.reproducible.tensor : 128;
   c.model.mlp_width = 2 * c.model.width;
-  c.model.heads = 4;
-  c.model.key_value_heads = style == Style::llama && c.reproducible.tensor == 2 ? 2 : 4;
+  c.model.heads = c.reproducible.tensor % 3 == 0 ? 6 : 4;
+  c.model.key_value_heads = style == Style::llama && c.reproducible.tensor == 2 ? 2 : c.model.heads;
   c.grid = grid;
   c.schedule.kind = schedule;
   c.schedule.chunks = row_of(schedule).has_chunks ? 2 : 1;
@@ -52,6 +53,19 @@ void compare_sums(Worker& worker, const Config& config) {
   if (config.train.sequence_parallel) return;
   EXPECT_EQ(planned_calls, sent.calls) << describe(config);
   EXPECT_EQ(planned_bytes, sent.bytes) << describe(config);
+}
+
+/// What the plan says that a rank sends in its sums over data is the mean of its replicas, but for rounding.
+void compare_reduces(Worker& worker, const Config& config) {
+  std::int64_t planned = 0, rounded = 0, sent = worker.ledger().of(Axis::data, TrafficClass::gradients).bytes;
+  for (const Action& action : worker.training().list)
+    if (action.kind == ActionKind::reduce) {
+      planned += config.grid.data * action.bytes;
+      rounded += 3 * config.grid.data;
+    }
+  worker.group(Axis::data).sum_integers({&sent, 1});
+  EXPECT_NEAR(static_cast<double>(planned), static_cast<double>(sent), static_cast<double>(rounded))
+      << describe(config);
 }
 
 /// How often this rank calls in a step: once for each message of its list, each sum and gather of a unit's
@@ -101,6 +115,7 @@ void compare(const Config& given) {
             << name_of(axis) << " " << name_of(kind) << " of rank " << world.rank << ": " << describe(config);
       }
     }
+  compare_reduces(worker, config);
 }
 
 /// Every grid of 2 and 4 ranks; of 8 those with all axes, and with the most tensor ranks beside another axis.
@@ -147,6 +162,21 @@ TEST_P(Ledger, IsTheVolumeOfTheFormulasExactly) {
 
 INSTANTIATE_TEST_SUITE_P(Of, Ledger, ::testing::Values(Style::gpt2, Style::llama, Style::translator),
                          [](const auto& info) { return name_of(info.param); });
+
+/// Three shards on a rank are two roots.
+TEST(LedgerOfSeveralRoots, CountsEachOfThem) {
+  for (const GridConfig& grid : grids_to_count(all_ranks().size)) {
+    if (grid.tensor > 2) continue;  // and data 4 of 12
+    for (int zero : {0, 2}) {
+      const Style style = zero == 0 ? Style::translator : Style::gpt2;
+      Config c = wide(style, grid, ScheduleKind::one_forward_one_backward, 3);
+      c.train.precision = zero == 0 ? Precision::f32 : Precision::bf16;
+      c.train.zero = grid.data > 1 ? zero : 0;
+      c.train.sequence_parallel = zero > 0;
+      compare(c);
+    }
+  }
+}
 
 TEST(LedgerOfParts, IsExactToo) {
   const int ranks = all_ranks().size;

@@ -76,6 +76,36 @@ struct MemoryOfRanks : ::testing::Test {
     return all;
   }
 
+  /// Ranks whose shards are no whole subtree of a sum; of five, the ranks have two roots and three.
+  std::vector<Config> without_whole_subtrees(const Config& base) const {
+    std::vector<Config> all;
+    const auto over_data = [&](const GridConfig& grid, int shards, int zero) {
+      Config c = base;
+      c.grid = grid;
+      c.reproducible.data = shards;
+      c.train.zero = zero;
+      c.train.batch = 2 * shards;
+      if (grid.pipeline > 1) c.schedule.kind = ScheduleKind::zero_bubble;
+      all.push_back(resolve(c));
+    };
+    if (world.size == 4) {
+      over_data({1, 1, 4, 1}, 12, 1);
+      over_data({1, 2, 2, 1}, 6, 2);
+      return all;
+    }
+    for (int zero : {0, 2})
+      for (int shards : {6, 10}) over_data({1, 1, 2, 1}, shards, zero);
+    Config c = base;
+    c.grid.tensor = 2;
+    c.reproducible.tensor = c.model.heads = 6;
+    c.model.width = 192;
+    c.model.mlp_width = 384;
+    c.model.context = 96;
+    c.train.sequence_parallel = true;
+    all.push_back(resolve(c));
+    return all;
+  }
+
   static std::string describe(const Config& c) {
     return fmt::format("{} pipeline {} data {} tensor {} {} zero {}{} recompute {} {}", c.model.kind,
                        c.grid.pipeline, c.grid.data, c.grid.tensor, c.schedule.kind, c.train.zero,
@@ -96,7 +126,9 @@ TEST_F(MemoryOfRanks, UsedIsAsPredictedWhereArenasHaveThirtyPercentTooMuch) {
 }
 
 TEST_F(MemoryOfRanks, ARunThatIsGivenExactlyThePredictionFinishes) {
-  for (Config config : layouts(small_run())) {
+  std::vector<Config> all = layouts(small_run()), more = without_whole_subtrees(small_run());
+  all.insert(all.end(), more.begin(), more.end());
+  for (Config config : all) {
     const RunPlan plan = make_run_plan(config);
     for (int stage = 0; stage < config.grid.pipeline; ++stage)
       config.memory.device_limit = std::max(config.memory.device_limit, total_of(plan.most_memory(stage)));

@@ -62,7 +62,7 @@ inline bool is_possible(const Choice& choice, int ranks) {
   const GridConfig grid = grids_of(ranks)[choice[grid_at]];
   for (int degree : {grid.tensor, grid.data}) {
     const int logical = logical_shards(degree, choice[shards_at]);
-    if (logical > 8 || !cuts_into_subtrees(logical, degree)) return false;
+    if (logical > 8 || !can_share(logical, degree)) return false;
   }
   return true;
 }

@@ -17,7 +17,7 @@ inline BytesByClass used_by(const Memory& memory) {
 /// hundredth of it. Empty: nowhere.
 inline std::string complaint(const BytesByClass& predicted, const BytesByClass& used) {
   std::string text;
-  const auto compare = [&](const char* name, std::int64_t expected, std::int64_t seen) {
+  const auto compare = [&](std::string_view name, std::int64_t expected, std::int64_t seen) {
     if (std::abs(static_cast<double>(seen) / static_cast<double>(expected) - 1) > 0.05)
       text += fmt::format("{}: {} bytes used, {} predicted; ", name, seen, expected);
   };

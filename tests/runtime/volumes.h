@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/ledger.h"
+#include "core/sum_tree.h"
 #include "runtime/parity.h"
 
 namespace mindpipe {
@@ -135,11 +136,12 @@ struct Volume {
 using TrafficLines = std::map<std::pair<Axis, TrafficClass>, Volume>;
 
 /// What rank `rank` of `ranks` sends when they sum `n` doubles in parts as equal as they can be: the others'
-/// parts, and its own to all.
-inline std::int64_t bytes_of_scalars(std::int64_t n, std::int64_t ranks, std::int64_t rank) {
+/// parts of each of its roots, and its own to all.
+inline std::int64_t bytes_of_scalars(std::int64_t n, std::int64_t ranks, std::int64_t rank,
+                                     std::int64_t roots = 1) {
   if (ranks == 1) return 0;
   const std::int64_t own = n * (rank + 1) / ranks - n * rank / ranks;
-  return 8 * (n - own + (ranks - 1) * own);
+  return 8 * (roots * (n - own) + (ranks - 1) * own);
 }
 
 /// The pipeline rank that runs a block. `c` names its cuts.
@@ -154,7 +156,8 @@ struct Holding {
   std::int64_t squares = 0;                ///< chunks of statistics
   std::int64_t whole = 0;                  ///< elements that every tensor rank holds
   std::int64_t tied = 0;                   ///< elements of a tied table's gradients for other stages
-  std::int64_t halves = 0;  ///< gathers and scatters of an activation for a micro-batch, replayed ones too
+  std::int64_t halves = 0;    ///< gathers and scatters of an activation for a micro-batch, replayed ones too
+  std::int64_t scatters = 0;  ///< of these
 };
 inline Holding held_by(const Config& c, const Coord& here, const Sizes& sizes) {
   const std::int64_t t = c.grid.tensor, shards = c.reproducible.tensor;
@@ -167,6 +170,7 @@ inline Holding held_by(const Config& c, const Coord& here, const Sizes& sizes) {
     if (stage_of(c, i) != here.pipeline) continue;
     const Sizes::Block& block = sizes.blocks[i];
     held.halves += block.halves + (recomputed ? block.replayed : 0);
+    held.scatters += block.halves / 2 + (recomputed ? block.replayed / 2 : 0);
     for (std::int64_t n : block.cut) {
       held.reduced += n / t;
       held.gathered += n / t;
@@ -208,7 +212,8 @@ inline std::int64_t crossing_the_cuts(const Config& c, const Coord& here, const 
   return crossing;
 }
 
-/// Bytes that the rank at `here` sends in a step, by the formulas. `c` names its cuts.
+/// Bytes that the rank at `here` sends in a step, by the formulas. `c` names its cuts; ranks have as many
+/// roots of the logical shards as their neighbours.
 inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   const Sizes sizes(c);
   const Holding held = held_by(c, here, sizes);
@@ -217,28 +222,34 @@ inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   const std::int64_t tokens = c.train.micro_batch * c.data.sequence, activation = tokens * c.model.width,
                      micro_batches = c.train.batch / c.train.micro_batch / d;
   const bool sequence = c.train.sequence_parallel;
+  const std::int64_t roots = SumTree(c.reproducible.data, c.grid.data).most_roots(),
+                     tensor_roots = SumTree(c.reproducible.tensor, c.grid.tensor).most_roots();
 
   TrafficLines lines;
   // A gather sends each rank's part to t - 1 others, as a scatter does; the softmax adds a maximum and three
   // sums of every token, f32.
-  const std::int64_t softmax = stage_of(c, sizes.last()) == here.pipeline ? 2 * 4 * f32 * tokens : 0;
+  const std::int64_t has_head = stage_of(c, sizes.last()) == here.pipeline ? 1 : 0,
+                     softmax = 2 * 4 * has_head * f32 * tokens, more_softmax = 3 * has_head * f32 * tokens;
   std::int64_t& sums = lines[{Axis::tensor, TrafficClass::tensor}].bytes;
   sums = micro_batches * (t - 1) * (held.halves * e * activation + softmax) / t;
+  sums += (tensor_roots - 1) * micro_batches * (t - 1) * (held.scatters * e * activation + more_softmax) / t;
   // Where the sequence is cut, what sees rows only is summed once for each logical data shard.
-  if (sequence) sums += c.reproducible.data / d * 2 * (t - 1) * f32 * held.whole / t;
+  if (sequence) sums += c.reproducible.data / d * (1 + tensor_roots) * (t - 1) * f32 * held.whole / t;
   lines[{Axis::pipeline, TrafficClass::pipeline}] = {micro_batches * crossing_the_cuts(c, here, sizes) *
                                                      activation / (sequence ? t : 1)};
   lines[{Axis::pipeline, TrafficClass::gradients}] = {f32 * held.tied, zero > 0};
   // Of two replicas that keep nothing apart each sends as much as the other, however the pieces are cut.
-  const bool alike = zero == 0 && d <= 2;
+  const bool alike = zero == 0 && d <= 2 && roots == 1;
   lines[{Axis::data, TrafficClass::gradients}] = {
-      (zero > 0 ? 1 : 2) * (d - 1) * f32 * held.reduced / (alike ? d : 1), !alike};
+      (roots + (zero > 0 ? 0 : 1)) * (d - 1) * f32 * held.reduced / (alike ? d : 1), !alike};
   lines[{Axis::data, TrafficClass::values}] = {zero > 0 ? (d - 1) * e * held.gathered : 0, true};
   // Loss and valid tokens; where gradients are cut among the replicas, the squares of all chunks of
   // statistics.
   lines[{Axis::data, TrafficClass::scalars}] = {
-      2 * bytes_of_scalars(1, d, here.data) + (zero > 0 ? bytes_of_scalars(held.squares, d, here.data) : 0)};
-  lines[{Axis::tensor, TrafficClass::scalars}] = {bytes_of_scalars(sizes.tensors(), t, here.tensor)};
+      bytes_of_scalars(1, d, here.data, roots) + bytes_of_scalars(1, d, here.data) +
+      (zero > 0 ? bytes_of_scalars(held.squares, d, here.data) : 0)};
+  lines[{Axis::tensor, TrafficClass::scalars}] = {
+      bytes_of_scalars(sizes.tensors(), t, here.tensor, tensor_roots)};
   lines[{Axis::pipeline, TrafficClass::scalars}] = {bytes_of_scalars(1 + sizes.tensors(), p, here.pipeline)};
   return lines;
 }

@@ -1,0 +1,61 @@
+#pragma once
+#include <span>
+#include <vector>
+
+namespace mindpipe {
+
+/// The leaves [first, last) that one node of a tree of sums covers.
+struct Subtree {
+  int first = 0, last = 0;
+  bool operator==(const Subtree&) const = default;
+};
+
+/// One addition in a list of sums: the sum of `left` and `right` takes the place of `left`.
+struct Addition {
+  int left = 0, right = 0;
+  bool operator==(const Addition&) const = default;
+};
+
+// The one binary tree over `leaves` logical shards: neighbours first, an odd one carried up.
+
+/// The largest subtrees that make up the leaves [first, last), in order: at most 2 log2(leaves).
+std::vector<Subtree> largest_subtrees(int leaves, int first, int last);
+/// All additions that the tree has between `sums`, which lie side by side, each of one subtree: neighbours
+/// first.
+std::vector<Addition> additions(int leaves, std::span<const Subtree> sums);
+
+/// The tree over logical shards that are shared out among ranks, leaves / ranks to each. A rank adds up what
+/// it can, and hands on its roots: the sums of the largest subtrees that it holds, one where its leaves are a
+/// whole subtree. The tree goes on over the roots of all ranks, rank by rank.
+class SumTree {
+ public:
+  explicit SumTree(int leaves = 1, int ranks = 1, int rank = 0);
+
+  int ranks() const { return ranks_; }
+  int leaves_here() const { return leaves_ / ranks_; }
+  int first_leaf() const { return rank_ * leaves_here(); }
+  int roots_of(int rank) const { return roots_of_[static_cast<std::size_t>(rank)]; }
+  const std::vector<Subtree>& roots() const { return roots_; }  ///< of this rank
+  int most_roots() const;                                       ///< that any rank has
+  /// The most sums that arrive at a rank: the roots of all others.
+  int most_arriving() const;
+
+  /// Among this rank's leaves; a root takes the place of its first leaf.
+  const std::vector<Addition>& of_leaves() const { return of_leaves_; }
+  /// Among the roots of all ranks.
+  const std::vector<Addition>& of_roots() const { return of_roots_; }
+
+  /// How many sums are open once a rank has added its first `count` leaves, one after the other, each sum
+  /// closed as soon as all of its leaves are there.
+  int open_after(int count) const;
+  /// The most sums that any rank keeps open beside the newest.
+  int levels() const;
+
+ private:
+  int leaves_, ranks_, rank_;
+  std::vector<int> roots_of_;
+  std::vector<Subtree> roots_;
+  std::vector<Addition> of_leaves_, of_roots_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,150 @@
+"""Runs that are asked to stop and go on: the same command, another grid, more steps, other settings."""
+import os
+import signal
+import subprocess
+import time
+
+from the_run import ALL, STEPS, Runs, main
+
+SLOW = {"faults": "write:sleep:1:100000", "on": "metrics.jsonl"}  # a step takes 20 ms
+
+
+class Stops(Runs):
+    def started(self, run, settings="", **faults):
+        process = subprocess.Popen(self.command(run, settings), env=self.environment(**faults), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def until(self, holds):
+        end = time.monotonic() + 30
+        while not holds():
+            self.assertLess(time.monotonic(), end, "it never came to that")
+            time.sleep(0.005)
+
+    def lines(self, run):
+        file = self.root / run / "metrics.jsonl"
+        return file.read_text().count("\n") if file.exists() else 0
+
+    def test_sigusr1_and_a_file_save_the_step_and_the_same_command_goes_on(self):
+        steps = "train.steps=30 checkpoint.every=0"
+        self.trained("whole", steps)
+        run = self.started("run", steps, **SLOW)
+        self.until(lambda: self.lines("run") >= 3)
+        run.send_signal(signal.SIGUSR1)
+        self.assertEqual(run.wait(30), 75)
+        stopped = self.lines("run")
+        self.assertLess(stopped, 30)
+        self.assertEqual(self.steps("run"), [stopped])
+        status = self.status("run")
+        self.assertEqual((status["state"], status["step"], status["checkpoint"]), ("stopped", stopped, f"checkpoints/step-{stopped:08}"))
+
+        (self.root / "run/STOP").touch()
+        answer = self.train("run", steps)
+        self.assertEqual(answer.code, 75, answer)
+        self.assertIn(f"stopped after step {stopped + 1} as asked; the same command goes on from there", answer.text)
+        self.assertFalse((self.root / "run/STOP").exists())
+        self.assertEqual(self.steps("run"), [stopped, stopped + 1])
+
+        self.trained("run", steps)
+        self.assertEqual(self.losses("run"), self.losses("whole"))
+        self.assertEqual(self.sha("run", 30), self.sha("whole", 30))
+
+    def test_signals_while_a_save_is_under_way(self):
+        self.trained("whole", "train.steps=20")
+        folder = self.root / "run/checkpoints"
+        run = self.started("run", "train.steps=20", faults="pwrite,write:sleep:1:100000", on="run/")
+        self.until(lambda: folder.exists() and any(name.endswith(".partial") for name in os.listdir(folder)))
+        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGUSR1):
+            run.send_signal(number)
+        self.assertEqual(run.wait(30), 75)
+        self.verified("run")
+        self.assertEqual(self.steps("run")[-1], self.status("run")["step"])
+        self.trained("run", "train.steps=20")
+        self.assertEqual(self.losses("run"), self.losses("whole"))
+        self.assertEqual(self.sha("run", 20), self.sha("whole", 20))
+
+    def test_a_directory_in_use_is_refused(self):
+        run = self.started("run", "train.steps=100000", **SLOW)
+        self.until(lambda: self.steps_there("run") >= 1)
+        text = self.refused(73, "run", "train.steps=100000")
+        self.assertIn(f"another job holds this run directory (host {os.uname().nodename}, process {run.pid})", text)
+        run.send_signal(signal.SIGUSR1)
+        self.assertEqual(run.wait(30), 75)
+        self.verified("run")
+
+    def steps_there(self, run):
+        return sum(name.startswith("step-") for name in self.names(run))
+
+    def test_a_finished_run_says_so_and_changes_nothing(self):
+        self.trained("run")
+        before = (self.root / "run/metrics.jsonl").read_bytes(), self.sha("run"), self.steps("run")
+        answer = self.trained("run")
+        self.assertIn(f"{self.root}/run is finished: all {STEPS} steps are done", answer.text)
+        self.assertEqual(before, ((self.root / "run/metrics.jsonl").read_bytes(), self.sha("run"), self.steps("run")))
+
+    def test_never_is_refused_where_checkpoints_are(self):
+        self.trained("run")
+        text = self.refused(78, "run", "run.resume=never")
+        self.assertIn(f"run.resume is never, but {self.checkpoint('run', STEPS)} is there", text)
+        self.trained("other", "run.resume=never")
+        self.assertEqual(self.sha("other"), self.sha("run"))
+
+    def test_a_checkpoint_that_is_named_is_gone_on_from_elsewhere(self):
+        self.trained("run")
+        fourth = self.checkpoint("run", 4)
+        self.trained("other", f"run.resume={fourth}")
+        self.assertEqual([line["step"] for line in self.metrics("other")], list(range(5, STEPS + 1)))
+        self.assertEqual([line["loss"] for line in self.metrics("other")], self.losses("run")[4:])
+        self.assertEqual(self.sha("other"), self.sha("run"))
+        self.assertIn("newer ones away", self.refused(78, "run", f"run.resume={fourth}"))
+        self.assertIn("No such file", self.refused(66, "third", f"run.resume={self.root}/nowhere"))
+
+    def test_other_arithmetic_is_refused_with_all_keys_in_one_sentence(self):
+        self.trained("run", "train.steps=2")
+        text = self.refused(78, "run", "train.steps=4 seed=4 model.mlp=swiglu train.batch=8 optimizer.beta2=0.9 train.precision=bf16")
+        sentence = next(line for line in text.splitlines() if "other arithmetic" in line)
+        for part in ("seed is 4 (there 3)", "model.mlp is swiglu (there gelu)", "train.batch is 8 (there 4)", "optimizer.beta2 is 0.9 (there 0.95)",
+                     "train.precision is bf16 (there f32)"):
+            self.assertIn(part, sentence)
+        self.assertNotIn("train.steps", sentence)
+
+    def test_another_course_is_taken_with_a_line_of_old_and_new(self):
+        self.trained("run", "train.steps=2")
+        answer = self.trained("run", "train.steps=4 optimizer.rate.peak=2.0e-3 train.clip=0.5 grid.data=2", 2)
+        for line in ("train.steps is 4 (before 2)", "optimizer.rate.peak is 0.002 (before 0.001)", "train.clip is 0.5 (before 1)"):
+            self.assertEqual(answer.text.count("from here on " + line), 1, answer)
+        self.assertNotIn("from here on grid", answer.text)
+        self.assertEqual([line["rate"] for line in self.metrics("run")], [0.001, 0.001, 0.002, 0.002])
+
+    def test_a_run_that_is_taken_on_sees_the_data_of_the_first_plan(self):
+        book = self.root / "book.txt"
+        book.write_bytes((self.root / "tiny.yaml").read_bytes() * 4)  # some 3 epochs in 100 steps, 5 in 150
+        data = f"data.train=[{book}] train.evaluate_every=0 checkpoint.every=20"
+        self.trained("hundred", data + " train.steps=100")
+        self.trained("fresh", data + " train.steps=150")
+        self.assertNotEqual(self.losses("fresh")[:100], self.losses("hundred"), "another plan is another order")
+        answer = self.train("run", data + " train.steps=100", faults="write:kill:70:1", on="metrics.jsonl")
+        self.assertEqual(answer.code, -9, answer)
+        answer = self.trained("run", data + " train.steps=150")
+        self.assertIn("from here on train.steps is 150 (before 100)", answer.text)
+        self.assertEqual(self.losses("run")[:100], self.losses("hundred"))
+        self.assertEqual(len(self.losses("run")), 150)
+        self.trained("hundred", data + " train.steps=150")
+        self.assertEqual(self.losses("hundred"), self.losses("run"))
+        self.assertEqual(self.sha("hundred", 150), self.sha("run", 150))
+
+    def test_what_stays_is_the_newest_each_so_many_and_the_best(self):
+        settings = "train.steps=14 checkpoint.keep=2 checkpoint.keep_every=10 train.clip=0 optimizer.rate.kind=cosine optimizer.rate.peak=0.3 optimizer.rate.warmup=20"
+        self.trained("run", settings)
+        evaluated = {line["step"]: line["validation_loss"] for line in self.metrics("run") if "validation_loss" in line}
+        best = min(evaluated, key=evaluated.get)
+        self.assertNotIn(best, (10, 12, 14), f"the best is one that nothing else keeps: {evaluated}")
+        self.assertEqual(self.steps("run"), sorted({best, 10, 12, 14}))
+        self.assertIn(f"best loss {evaluated[best]:.4f} after step {best}", self.ckpt("info", self.root / "run").text)
+        self.assertIn("checkpoint.keep", self.refused(78, "other", "checkpoint.keep=1"))
+
+
+if __name__ == "__main__":
+    main()

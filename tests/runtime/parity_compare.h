@@ -1,0 +1,129 @@
+#pragma once
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+#include "late_backend.h"
+#include "ordered_transport.h"
+#include "runtime/parity_cases.h"
+
+namespace mindpipe {
+
+inline World all_ranks() {
+  World world{MPI_COMM_WORLD};
+  MPI_Comm_rank(world.comm, &world.rank);
+  MPI_Comm_size(world.comm, &world.size);
+  return world;
+}
+
+using Run = std::function<Outcome(const Config&, const World&, int steps)>;
+
+/// What one rank gets for each arithmetic among the cases; the ranks share the work.
+class References {
+ public:
+  References(const std::vector<Config>& cases, const Run& run, int steps) {
+    const World world = all_ranks();
+    for (const Config& c : cases) {
+      const Config one = alone(c);
+      outcomes_.try_emplace(to_yaml(one));
+      configs_.try_emplace(to_yaml(one), one);
+    }
+    int turn = 0;
+    for (auto& [key, words] : outcomes_) {
+      words.resize(Outcome::words_of(steps));
+      if (turn++ % world.size == world.rank) words = run(configs_.at(key), {}, steps).words();
+    }
+    turn = 0;
+    for (auto& [key, words] : outcomes_)
+      MPI_Bcast(words.data(), static_cast<int>(words.size()), MPI_UINT64_T, turn++ % world.size, world.comm);
+  }
+  Outcome of(const Config& c) const { return Outcome::from(outcomes_.at(to_yaml(alone(c)))); }
+
+ private:
+  std::map<std::string, std::vector<std::uint64_t>> outcomes_;
+  std::map<std::string, Config> configs_;
+};
+
+/// Says every ten seconds how far a long list has come.
+class Progress {
+ public:
+  Progress(int ranks, std::size_t all) : ranks_(ranks), all_(all) {}
+  void show(std::size_t done, std::size_t failed) {
+    const double seconds = seconds_since(start_ns_);
+    if (seconds < next_) return;
+    next_ = seconds + 10;
+    std::printf("%d ranks: %zu of %zu layouts, %zu failed, about %.0f s left\n", ranks_, done, all_, failed,
+                seconds / static_cast<double>(done) * static_cast<double>(all_ - done));
+    std::fflush(stdout);
+  }
+
+ private:
+  int ranks_;
+  std::size_t all_;
+  std::int64_t start_ns_ = now_ns();
+  double next_ = 10;
+};
+
+/// Whether it holds on every rank.
+inline bool on_all_ranks(bool here) {
+  int mine = here ? 1 : 0, all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return all == 1;
+}
+
+inline void compare(const std::vector<Config>& tried, std::size_t left_out, int steps, const Run& run,
+                    const Run& run_alone) {
+  const World world = all_ranks();
+  const References references(tried, run_alone, steps);
+  const bool chatty = std::getenv("MINDPIPE_SAY_LAYOUTS") != nullptr;
+  Progress progress(world.size, tried.size());
+  std::size_t done = 0, failed = 0;
+  for (const Config& config : tried) {
+    if (chatty && world.rank == 0) std::fprintf(stderr, "%s\n", describe(config).c_str());
+    const Outcome got = run(config, world.size == 1 ? World{} : world, steps);
+    const bool learns = std::isfinite(got.losses.back()) && got.losses.back() != got.losses.front();
+    const std::string different = difference(got, references.of(config));
+    EXPECT_TRUE(learns) << describe(config);
+    EXPECT_EQ(different, "") << describe(config);
+    ++done;
+    failed += on_all_ranks(learns && different.empty()) ? 0 : 1;
+    if (world.rank == 0) progress.show(done, failed);
+  }
+  if (world.rank == 0)
+    std::printf("%d ranks: %zu layouts passed, %zu failed, %zu skipped\n", world.size, done - failed, failed,
+                left_out);
+}
+
+inline Outcome outcome_of_steps(const Config& config, const World& world, int steps) {
+  return outcome_of(config, world, steps);
+}
+
+/// On devices that carry their messages themselves, in the one order that NCCL needs, and run behind the
+/// host: as GPUs of their own.
+inline Outcome outcome_of_the_queued(const Config& config, const World& world, int steps) {
+  LateBackend* device = nullptr;
+  Worker worker(
+      config, world, make_run_plan(config),
+      [&](const Config& c, Memory& memory, int threads, const World& ranks) {
+        auto late = std::make_unique<LateBackend>(make_backend(c, memory, threads, ranks), ranks.rank);
+        device = late.get();
+        return late;
+      },
+      [&](const Config&, const World& ranks, Backend&, Waiting&) {
+        return ranks.size == 1
+                   ? DeviceTransports{}
+                   : DeviceTransports{std::make_unique<OrderedTransports>(*device, ranks.comm), "on paper"};
+      });
+  share_processors(worker);
+  worker.waiting().on_progress([&] { device->look(); });  // a device goes on while its host waits
+  Outcome outcome;
+  train_some(worker, steps, outcome);
+  outcome.state = worker.state().digest();
+  return outcome;
+}
+
+}  // namespace mindpipe
