@@ -45,28 +45,37 @@ std::vector<Elements> stretches_of(const WholeTensor& tensor) {
   return cut;
 }
 
-/// The ranks that may write a stretch: those that have its first element, and where columns are split, so
-/// that all have as much of it, every tensor rank.
+/// The ranks that may write a stretch: of the tensor group those that have most of it, which are all of them
+/// unless rows are split; of the replicas, where each has a part, the one that has their first element.
 class Candidates {
  public:
   Candidates(const Unit& unit, const SavedTensor& saved, const StageRanks& ranks, const Elements& stored) {
-    const Split split = unit.params()[piece_of(saved).param].split;
-    const Elements first{stored.first, stored.first + 1};
+    const bool by_rows = unit.params()[piece_of(saved).param].split == Split::out;
+    const Elements looked_at = by_rows ? stored : Elements{stored.first, stored.first + 1};
+    std::int64_t most = 0;
+    int owner = -1;  // where columns are split, the one rank that has the first element says whose it is
     for (int t = 0; t < ranks.tensor; ++t) {
-      const auto runs = stored_runs_of(unit, shards_of(unit, ranks, t), piece_of(saved), saved.tensor, first);
-      if (split == Split::out && runs.empty()) continue;
-      tensor_.push_back(t);
-      if (in_parts(saved, ranks) && !runs.empty()) owner_ = part_of(unit, ranks.data, runs.front().flat);
+      const auto runs =
+          stored_runs_of(unit, shards_of(unit, ranks, t), piece_of(saved), saved.tensor, looked_at);
+      if (in_parts(saved, ranks) && !runs.empty()) owner = part_of(unit, ranks.data, runs.front().flat);
+      const std::int64_t count = by_rows ? count_of(runs) : 0;
+      if (count < most) continue;
+      if (count > most) owners_.clear();
+      most = count;
+      owners_.emplace_back(t, owner);
     }
+    for (auto& [tensor_rank, data_rank] : owners_)
+      if (!by_rows) data_rank = owner;
   }
   bool includes(const StageRanks& ranks, int number) const {
-    return std::find(tensor_.begin(), tensor_.end(), ranks.tensor_rank(number)) != tensor_.end() &&
-           (owner_ < 0 || ranks.data_rank(number) == owner_);
+    return std::any_of(owners_.begin(), owners_.end(), [&](const auto& owner) {
+      return owner.first == ranks.tensor_rank(number) &&
+             (owner.second < 0 || owner.second == ranks.data_rank(number));
+    });
   }
 
  private:
-  std::vector<int> tensor_;
-  int owner_ = -1;  ///< the data rank that has the first element of a slot in parts; -1: all have it
+  std::vector<std::pair<int, int>> owners_;  ///< a tensor rank, and its one data rank; -1: any
 };
 
 }  // namespace

@@ -18,6 +18,12 @@ struct ElementRun {
   std::int64_t row = 0, column = 0, flat = 0, count = 0;
 };
 
+inline std::int64_t count_of(const std::vector<ElementRun>& runs) {
+  std::int64_t count = 0;
+  for (const ElementRun& run : runs) count += run.count;
+  return count;
+}
+
 /// What elements `within` of a unit's flat order hold of a piece of the unit, row by row; padding is left
 /// out.
 std::vector<ElementRun> runs_of(const Unit& unit, const StackedPiece& piece, Elements within);

@@ -9,12 +9,6 @@ namespace {
 
 constexpr auto word = static_cast<std::int64_t>(sizeof(float));
 
-std::int64_t count_of(const std::vector<ElementRun>& runs) {
-  std::int64_t count = 0;
-  for (const ElementRun& run : runs) count += run.count;
-  return count;
-}
-
 std::vector<std::vector<Stretch>> by_writer(const std::vector<Stretch>& all, int writers) {
   std::vector<std::vector<Stretch>> lists(writers);
   for (const Stretch& stretch : all) lists[stretch.writer].push_back(stretch);

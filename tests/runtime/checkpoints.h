@@ -47,13 +47,14 @@ class FirstRanks {
   World world_;
 };
 
-/// A run directory of all ranks, empty at first and gone afterwards.
+/// A folder of all ranks, empty at first and gone afterwards: in `parent` where there is such a directory.
 class SharedFolder {
  public:
-  SharedFolder() {
+  explicit SharedFolder(const std::string& parent = {}) {
     std::string made;
     if (all_of_them().rank == 0) {
-      made = (std::filesystem::temp_directory_path() / "mindpipe-saves-XXXXXX").string();
+      const bool there = !parent.empty() && std::filesystem::is_directory(parent);
+      made = (there ? parent : std::filesystem::temp_directory_path().string()) + "/mindpipe-saves-XXXXXX";
       if (::mkdtemp(made.data()) == nullptr) made.clear();
     }
     path_ = text_of_rank_0(all_of_them(), made);

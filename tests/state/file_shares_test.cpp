@@ -126,19 +126,35 @@ struct Shares {
       ASSERT_EQ(end, stretch.stored.end) << what << " " << saved.path;
     }
   }
-  /// The writer has the first element, or where columns are split, whatever data rank has it.
-  void expect_writers_have_the_first_element() const {
+  /// Elements of a stretch that all data ranks of a tensor rank have; the first of them.
+  std::pair<std::int64_t, std::int64_t> part_of_tensor_rank(const Stretch& stretch, int tensor_rank) const {
+    const SavedTensor& saved = tensors[stretch.tensor];
+    std::int64_t count = 0, first = -1;
+    for (const auto& [at, run] :
+         held_of(unit(saved, tensor_rank), saved, StageRanks{ranks.tensor, 1, false}, 0)) {
+      const std::int64_t begin = std::max(at, stretch.stored.first),
+                         end = std::min(at + run.count, stretch.stored.end);
+      if (begin >= end) continue;
+      if (count == 0) first = begin;
+      count += end - begin;
+    }
+    return {count, first};
+  }
+  /// No tensor rank has more of a stretch than its writer, unless columns are split; and of its data ranks
+  /// the writer is the one that has their first element.
+  void expect_writers_have_most() const {
     for (const Stretch& stretch : stretches) {
       const SavedTensor& saved = tensors[stretch.tensor];
-      const auto has_first = [&](int tensor_rank) {
-        const Held held = held_of(unit(saved, tensor_rank), saved, ranks, ranks.data_rank(stretch.writer));
-        const auto next = held.upper_bound(stretch.stored.first);
-        return next != held.begin() &&
-               std::prev(next)->first + std::prev(next)->second.count > stretch.stored.first;
-      };
-      bool found = has_first(ranks.tensor_rank(stretch.writer));
-      for (int t = 0; t < ranks.tensor && split_by_columns(saved); ++t) found = found || has_first(t);
-      ASSERT_TRUE(found) << what << " " << saved.path << " from " << stretch.stored.first;
+      const int tensor_rank = ranks.tensor_rank(stretch.writer), data_rank = ranks.data_rank(stretch.writer);
+      const auto [count, first] = part_of_tensor_rank(stretch, split_by_columns(saved) ? 0 : tensor_rank);
+      for (int t = 0; t < ranks.tensor && !split_by_columns(saved); ++t)
+        ASSERT_LE(part_of_tensor_rank(stretch, t).first, count) << what << " " << saved.path;
+      const int having_first = split_by_columns(saved) ? 0 : tensor_rank;
+      const Held held = held_of(unit(saved, having_first), saved, ranks, data_rank);
+      if (count == 0) continue;  // a part of a row, of other columns than the first
+      const auto next = held.upper_bound(first);
+      ASSERT_TRUE(next != held.begin() && std::prev(next)->first + std::prev(next)->second.count > first)
+          << what << " " << saved.path << " from " << stretch.stored.first;
     }
   }
   /// Bytes that a rank writes; `free`: only those that other data ranks could write as well.
@@ -155,13 +171,14 @@ struct Shares {
     for (const Stretch& stretch : stretches) bytes = std::max(bytes, stretch.bytes());
     return bytes;
   }
-  /// No share is larger than another by more than a stretch, unless only this rank may write all of it.
-  void expect_balance() const {
+  /// No share is larger than another by more than so many stretches, unless only this rank may write all of
+  /// it.
+  void expect_balance(int apart) const {
     std::int64_t least = written_by(0);
     for (int number = 1; number < ranks.size(); ++number) least = std::min(least, written_by(number));
     for (int number = 0; number < ranks.size(); ++number)
       if (written_by(number, true) > 0) {
-        EXPECT_LE(written_by(number) - least, longest()) << what << ": rank " << number;
+        EXPECT_LE(written_by(number) - least, apart * longest()) << what << ": rank " << number;
       }
   }
 };
@@ -187,7 +204,7 @@ void look_at_all(const Config& config, const std::vector<std::unique_ptr<PaperMo
     shares.expect_tiles(is_here);
     shares.expect_good_sizes();
     shares.expect_givers();
-    shares.expect_writers_have_the_first_element();
+    shares.expect_writers_have_most();
   }
 }
 
@@ -197,21 +214,25 @@ TEST(FileShares, EveryElementOfEveryModelIsGivenOnceToTheOneThatWritesIt) {
 }
 
 TEST(FileShares, SoIsEveryElementOfTensorsOfManyStretches) {
-  Config config = models_on_paper().front();
-  for (const Precision precision : {Precision::f32, Precision::bf16}) {
-    config.train.precision = precision;
-    for_all_stages([&](int tensor) { return large_tensors_of_ranks(config, tensor); }, config, look_at_all);
-  }
+  const Config config = models_on_paper().front();
+  for_all_stages([&](int tensor) { return large_tensors_of_ranks(config, tensor); }, config, look_at_all);
+}
+
+template <int apart>
+void look_at_balance(const Config& config, const std::vector<std::unique_ptr<PaperModel>>& models,
+                     const StageRanks& ranks) {
+  const std::vector<char> all(models[0]->model().units().size(), 1);
+  Shares(config, models, ranks, all).expect_balance(apart);
 }
 
 TEST(FileShares, AllWriteAboutEqually) {
+  // The longest tensor of a small model is a padded table, of which the last rank has least: twice it is that
+  // of others.
+  for (const Config& config : models_on_paper())
+    for_all_stages([&](int tensor) { return model_of_ranks(config, tensor); }, config, look_at_balance<2>);
   const Config config = models_on_paper().front();
-  for_all_stages(
-      [&](int tensor) { return large_tensors_of_ranks(config, tensor); }, config,
-      [](const Config& c, const std::vector<std::unique_ptr<PaperModel>>& models, const StageRanks& ranks) {
-        const std::vector<char> all(models[0]->model().units().size(), 1);
-        Shares(c, models, ranks, all).expect_balance();
-      });
+  for_all_stages([&](int tensor) { return large_tensors_of_ranks(config, tensor); }, config,
+                 look_at_balance<1>);
 }
 
 TEST(FileShares, SavedAreTheMastersOrTheValuesAndEveryMoment) {
