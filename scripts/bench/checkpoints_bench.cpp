@@ -76,18 +76,20 @@ struct Times {
 
 Times saves_and_loads(const World& world, const std::string& folder, int layers, int repeats) {
   Worker worker(config_of(world.size, layers, false), world);
+  Corpus corpus(worker.config().data, Subset::train, worker.config().model, 1, 1000);
+  worker.step(corpus, 0, 0, 1e-4);  // zeros are cheaper to write
   CheckpointWriter writer(worker, folder);
   Times times;
   for (int i = 0; i < repeats; ++i) {
-    const std::string directory = checkpoints_of(folder) + "/" + checkpoint_name(i),
+    const std::string directory = checkpoints_of(folder) + "/" + checkpoint_name(i + 1),
                       file = directory + "/state.h5";
     const std::string plain = folder + "/plain",
                       count = std::to_string((writer.bytes() + (16 << 20) - 1) / (16 << 20));
-    times.write.push_back(seconds_of_dd(world, "if=/dev/zero of=" + plain + " conv=fsync count=" + count));
+    times.write.push_back(seconds_of_dd(world, "if=/dev/shm/rnd of=" + plain + " conv=fsync count=" + count));
     if (world.rank == 0) std::remove(plain.c_str());
     meet(world);
     std::int64_t start = now_ns();
-    writer.begin(manifest_of(worker, i), "");
+    writer.begin(manifest_of(worker, i + 1), "");
     writer.finish();
     times.save.push_back(seconds_since(start));
     if (const std::string problem = writer.problem(); !problem.empty()) fail(Exit::io_error, "{}", problem);
@@ -102,6 +104,9 @@ Times saves_and_loads(const World& world, const std::string& folder, int layers,
     load_checkpoint(worker, manifest, directory);
     meet(world);
     times.load.push_back(seconds_since(start));
+    if (world.rank == 0)
+      std::fprintf(stderr, "dd writes %.2f s, save %.2f s, dd reads %.2f s, load %.2f s\n",
+                   times.write.back(), times.save.back(), times.read.back(), times.load.back());
     if (world.rank == 0) remove_checkpoint(directory);
     meet(world);
   }
@@ -121,7 +126,7 @@ Training trained(const World& world, const std::string& folder, int layers, int 
   CheckpointWriter writer(worker, folder);
   worker.step(corpus, 0, 0, 1e-4);
   if (background) {  // the pages of the copy are there from now on
-    writer.begin(manifest_of(worker, 0), "");
+    writer.begin(manifest_of(worker, 1), "");
     writer.finish();
   }
   const double before = writer.stood_still();
@@ -132,7 +137,8 @@ Training trained(const World& world, const std::string& folder, int layers, int 
     std::vector<std::int64_t> writes{writer.writes()};
     worker.sum_over_grid(writes);
     if (writes[0] == 0 && writer.to_be_collected()) writer.collect();
-    if (saves > 0 && step % (steps / saves) == 0 && step < steps) writer.begin(manifest_of(worker, step), "");
+    if (saves > 0 && step % (steps / saves) == 0 && step < steps)
+      writer.begin(manifest_of(worker, step + 1), "");
   }
   const double still = writer.stood_still() - before;
   writer.finish();
@@ -169,6 +175,9 @@ int main(int count, char** words) {
     const Training back = trained(world, folder, layers, steps, saves, true);
     cost.push_back((back.seconds - none) / (fore - none));
     still.push_back(back.stood_still / (fore - none));
+    if (world.rank == 0)
+      std::fprintf(stderr, "%d steps %.2f s, with %d saves %.2f s, beside them %.2f s, stood still %.2f s\n",
+                   steps, none, saves, fore, back.seconds, back.stood_still);
   }
   if (world.rank != 0) return 0;
   const std::string line = fmt::format(

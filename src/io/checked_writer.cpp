@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace mindpipe {
 CheckedWriter::CheckedWriter(std::string path) : path_(std::move(path)) {
   file_ = File(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!file_) fails("opening", errno);
+  direct_ = File(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_DIRECT));
 }
 
 void CheckedWriter::fails(const char* what, int error) {
@@ -36,35 +38,57 @@ void CheckedWriter::note(std::int64_t offset, const void* bytes, std::int64_t co
   }
 }
 
+/// What one call takes of bytes that lie at an address: whole pages directly, what is before and behind them
+/// through the cache.
+CheckedWriter::Turn CheckedWriter::turn_of(std::int64_t offset, const std::byte* bytes,
+                                           std::int64_t count) const {
+  const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(bytes));
+  const std::int64_t before = (file_page - offset % file_page) % file_page;
+  if (!direct_ || (offset - address) % file_page != 0 || before + file_page > count) return {count, false};
+  return before > 0 ? Turn{before, false} : Turn{count / file_page * file_page, true};
+}
+
+/// Whether a call that failed may go on: it was interrupted, or what it asked was too fine for the device.
+bool CheckedWriter::goes_on(const Turn& turn) {
+  if (errno == EINVAL && turn.direct) direct_ = File();
+  else if (errno != EINTR) return false;
+  return true;
+}
+
 void CheckedWriter::write(std::int64_t offset, const void* bytes, std::int64_t count) {
   if (!problem_.empty()) return;
   note(offset, bytes, count);
   const auto* next = static_cast<const std::byte*>(bytes);
-  const std::int64_t begin = offset, all = count;
   while (count > 0) {
-    const ssize_t written = ::pwrite(file_.get(), next, static_cast<std::size_t>(count), offset);
-    if (written < 0 && errno == EINTR) continue;
+    const Turn turn = turn_of(offset, next, count);
+    const ssize_t written = ::pwrite(file_of(turn), next, static_cast<std::size_t>(turn.bytes), offset);
+    if (written < 0 && goes_on(turn)) continue;
     if (written <= 0) return fails("writing", written < 0 ? errno : ENOSPC);
+    // The device begins with what is in the cache before fsync.
+    if (!turn.direct) ::sync_file_range(file_.get(), offset, written, SYNC_FILE_RANGE_WRITE);
+    else wrote_directly_ = true;
     offset += written;
     next += written;
     count -= written;
   }
-  ::sync_file_range(file_.get(), begin, all, SYNC_FILE_RANGE_WRITE);  // the device begins before fsync
 }
 
 /// Calls use(bytes, count) for what the file holds there; false where that cannot be read.
 template <class Use>
 bool CheckedWriter::read(std::int64_t offset, std::int64_t count, Use use) {
-  std::vector<std::byte> buffer(static_cast<std::size_t>(std::min<std::int64_t>(count, 1 << 20)));
+  constexpr std::int64_t most = 1 << 20;
+  if (!buffer_) buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(file_page, most + file_page)));
   while (count > 0) {
-    const auto most = static_cast<std::size_t>(std::min<std::int64_t>(count, 1 << 20));
-    const ssize_t got = ::pread(file_.get(), buffer.data(), most, offset);
-    if (got < 0 && errno == EINTR) continue;
+    std::byte* const to = buffer_.get() + offset % file_page;
+    Turn turn{std::min(count, most), false};
+    if (wrote_directly_) turn = turn_of(offset, to, turn.bytes);
+    const ssize_t got = ::pread(file_of(turn), to, static_cast<std::size_t>(turn.bytes), offset);
+    if (got < 0 && goes_on(turn)) continue;
     if (got <= 0) {
       fails("reading", got < 0 ? errno : ENODATA);
       return false;
     }
-    use(buffer.data(), static_cast<std::size_t>(got));
+    use(to, static_cast<std::size_t>(got));
     offset += got;
     count -= got;
   }

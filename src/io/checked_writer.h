@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,8 +16,9 @@ struct WrittenPiece {
   std::uint32_t crc = 0;
 };
 
-/// Writes pieces of a file that others write too, and keeps their CRCs. Nothing here throws: the first
-/// problem is kept, and what follows it does nothing.
+/// Writes pieces of a file that others write too, and keeps their CRCs. Whole pages of bytes that lie in
+/// memory as in the file go straight to the device, and come back from it; the rest goes through the system's
+/// cache. Nothing here throws: the first problem is kept, and what follows it does nothing.
 class CheckedWriter {
  public:
   /// Opens the file, which is there.
@@ -38,13 +41,26 @@ class CheckedWriter {
   const std::vector<WrittenPiece>& pieces() const { return pieces_; }
 
  private:
+  /// One call's share of a read or a write.
+  struct Turn {
+    std::int64_t bytes = 0;
+    bool direct = false;
+  };
+  struct Free {
+    void operator()(std::byte* bytes) const { std::free(bytes); }
+  };
+  Turn turn_of(std::int64_t offset, const std::byte* bytes, std::int64_t count) const;
+  bool goes_on(const Turn& turn);
+  int file_of(const Turn& turn) const { return turn.direct ? direct_.get() : file_.get(); }
   void fails(const char* what, int error);
   void read_back();
   template <class Use>
   bool read(std::int64_t offset, std::int64_t count, Use use);
 
   std::string path_, problem_;
-  File file_;
+  File file_, direct_;  ///< direct_: none where the file system has no direct input and output
+  bool wrote_directly_ = false;
+  std::unique_ptr<std::byte, Free> buffer_;  ///< begins with a page
   std::vector<WrittenPiece> pieces_;
 };
 

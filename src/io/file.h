@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "core/handle.h"
@@ -18,6 +19,9 @@ class File : public Handle<FileTraits> {
   File() : Handle(FileTraits::none()) {}
   explicit File(int raw) : Handle(raw) {}
 };
+
+/// Direct input and output goes by pages, of the file and of memory.
+inline constexpr std::int64_t file_page = 4096;
 
 /// Waits until the device has all of a file or directory, however often a signal interrupts that; whether it
 /// has.

@@ -9,6 +9,7 @@
 #include "comm/text_of_rank_0.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "io/file.h"
 
 namespace mindpipe {
 namespace {
@@ -44,6 +45,12 @@ std::vector<WrittenPiece> pieces_of(const std::vector<std::vector<std::byte>>& p
 std::vector<std::byte> bytes_of_text(const std::string& text) {
   const auto* begin = reinterpret_cast<const std::byte*>(text.data());
   return {begin, begin + text.size()};
+}
+
+/// The next address that lies within its page as the offset does.
+std::byte* in_page_of(std::int64_t offset, std::byte* next) {
+  const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(next));
+  return next + ((offset - address) % file_page + file_page) % file_page;
 }
 
 }  // namespace
@@ -124,6 +131,7 @@ void CheckpointWriter::copy_aside() {
   std::byte* next = worker_.copy_room();
   copy_.gather(
       [&](const Stretch& stretch) {
+        next = in_page_of(offset_of(stretch), next);
         parts_.push_back({offset_of(stretch), next, stretch.bytes()});
         next += stretch.bytes();
         return const_cast<std::byte*>(parts_.back().words);

@@ -1,7 +1,9 @@
 #include "state/file_shares.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "io/file.h"
 #include "optim/unit_optimizer.h"
 #include "state/model_state.h"
 
@@ -27,13 +29,21 @@ int part_of(const Unit& unit, int parts, std::int64_t flat) {
   return part;
 }
 
+/// As many rows as one stretch may have: whole pages of the file where rows of this width make some.
+std::int64_t rows_of_stretch(std::int64_t width, std::int64_t most) {
+  const std::int64_t rows = std::max<std::int64_t>(1, most / width);
+  const std::int64_t words = file_page / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t of_pages = words / std::gcd(words, width);  // the fewest rows that end with a page
+  return rows < of_pages ? rows : rows / of_pages * of_pages;
+}
+
 /// Cuts a tensor: several rows together, or a row into equal parts.
 std::vector<Elements> stretches_of(const WholeTensor& tensor) {
   constexpr std::int64_t most = longest_stretch / static_cast<std::int64_t>(sizeof(float));
   const std::int64_t width = tensor.columns == 0 ? tensor.rows : tensor.columns, all = tensor.count();
   std::vector<Elements> cut;
   if (width <= most) {
-    const std::int64_t step = std::max<std::int64_t>(1, most / width) * width;
+    const std::int64_t step = rows_of_stretch(width, most) * width;
     for (std::int64_t first = 0; first < all; first += step)
       cut.push_back({first, std::min(all, first + step)});
     return cut;

@@ -26,7 +26,7 @@ std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layou
   const StageRanks ranks = stage_ranks_of(config, layout);
   std::vector<std::int64_t> of_rank(ranks.size(), 0), most(ranks.data, 0);
   for (const Stretch& stretch : shared_out(model, saved_tensors(config, model), ranks, is_here))
-    of_rank[stretch.writer] += stretch.bytes();
+    of_rank[stretch.writer] += copied_bytes(stretch);
   for (int number = 0; number < ranks.size(); ++number) {
     std::int64_t& of_data_rank = most[ranks.data_rank(number)];
     of_data_rank = std::max(of_data_rank, of_rank[number]);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "comm/group.h"
+#include "io/file.h"
 #include "state/file_shares.h"
 #include "state/gradient_updates.h"
 #include "state/state_reader.h"
@@ -56,7 +57,10 @@ class StateCopy {
 
 /// The ranks of a stage, from the layout of one.
 StageRanks stage_ranks_of(const Config& config, const Layout& layout);
-/// The most bytes that any rank of the tensor group of each data rank writes, on paper.
+/// What a stretch may take of a copy in which each begins within a page as it does in the file, so that its
+/// pages can be written from there.
+inline std::int64_t copied_bytes(const Stretch& stretch) { return stretch.bytes() + file_page; }
+/// The room of the copy on each data rank, on paper: the most that any rank of its tensor group needs.
 std::vector<std::int64_t> copied_bytes(const Config& config, const Layout& layout, const Model& model,
                                        const std::vector<char>& is_here);
 
