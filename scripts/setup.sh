@@ -38,6 +38,7 @@ packages=(
   munge slurmctld slurmd slurm-client   # a Slurm of its own for one test
   strace   # what a save does to the disk
   python3-torch python3-numpy   # the oracle of the tests; no run needs Python
+  python3-h5py   # reads checkpoints in a test
 )
 installed=$(dpkg-query -W -f='${db:Status-Abbrev}${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^ii *//p' || true)
 missing=()

@@ -85,7 +85,7 @@ Times saves_and_loads(const World& world, const std::string& folder, int layers,
                       file = directory + "/state.h5";
     const std::string plain = folder + "/plain",
                       count = std::to_string((writer.bytes() + (16 << 20) - 1) / (16 << 20));
-    times.write.push_back(seconds_of_dd(world, "if=/dev/shm/rnd of=" + plain + " conv=fsync count=" + count));
+    times.write.push_back(seconds_of_dd(world, "if=/dev/zero of=" + plain + " conv=fsync count=" + count));
     if (world.rank == 0) std::remove(plain.c_str());
     meet(world);
     std::int64_t start = now_ns();
@@ -99,10 +99,8 @@ Times saves_and_loads(const World& world, const std::string& folder, int layers,
     meet(world);
     start = now_ns();
     const Manifest manifest = read_manifest(directory);
-    const std::string damage = damage_of(world, manifest, directory, worker.threads());
+    const std::string damage = load_checkpoint(worker, manifest, directory);
     if (!damage.empty()) fail(Exit::checkpoint_corrupt, "{}", damage);
-    load_checkpoint(worker, manifest, directory);
-    meet(world);
     times.load.push_back(seconds_since(start));
     if (world.rank == 0)
       std::fprintf(stderr, "dd writes %.2f s, save %.2f s, dd reads %.2f s, load %.2f s\n",

@@ -112,7 +112,9 @@ bool print_difference(const std::string& a, const std::string& b) {
 
 std::string export_weights(const std::string& directory, const std::string& output) {
   const WholeCheckpoint checkpoint(directory);
-  const Config config = read_config(directory + "/config.yaml", {});
+  std::vector<std::string> checked;  // config.yaml has no CRC; what the manifest repeats of it has
+  for (const auto& [key, value] : checkpoint.manifest.settings) checked.push_back(key + "=" + value);
+  const Config config = read_config(directory + "/config.yaml", checked);
   CostModel costs(config, make_layout(config, {}));
   std::map<std::string, WholeTensor> tensors;
   std::vector<StoredTensor> stored;

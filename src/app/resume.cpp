@@ -145,7 +145,8 @@ Config continued(Config config, const Resumed& from, bool speaks) {
 Resumed load_newest(Run& run, Resumed from) {
   const std::string run_directory = fs::path(from.directory).parent_path().parent_path();
   for (;;) {
-    const std::string damage = damage_of(run.world(), from.manifest, from.directory, run.worker().threads());
+    require_same_tensors(run.worker(), from.manifest, from.directory);
+    const std::string damage = load_checkpoint(run.worker(), from.manifest, from.directory);
     if (damage.empty()) break;
     std::optional<Resumed> older;
     if (run.is_rank_0()) {
@@ -156,8 +157,6 @@ Resumed load_newest(Run& run, Resumed from) {
     from = *told(run.world(), older);
     continued(run.config(), from, false);
   }
-  require_same_tensors(run.worker(), from.manifest, from.directory);
-  load_checkpoint(run.worker(), from.manifest, from.directory);
   const std::string here = arithmetic_of(run.worker().backend().description(), run.config().train.precision);
   if (from.manifest.arithmetic != here)
     warning("the checkpoint was made with other kernels ({}; here {}): bits may differ from here on",

@@ -122,6 +122,7 @@ std::int64_t CheckpointFile::first_bad_block(const Manifest& manifest, std::int6
     std::int64_t at = block * Manifest::block;
     const std::int64_t end = std::min(manifest.file_bytes, at + Manifest::block);
     std::uint32_t crc = 0;
+    ::posix_fadvise(file_.get(), at, end - at, POSIX_FADV_WILLNEED);  // asked for at once
     for (; at < end; at += static_cast<std::int64_t>(buffer.size())) {
       const auto count = std::min<std::int64_t>(end - at, static_cast<std::int64_t>(buffer.size()));
       read(at, buffer.data(), count);

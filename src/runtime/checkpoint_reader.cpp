@@ -26,6 +26,37 @@ std::string damage_among(const Manifest& manifest, const std::string& directory,
   }
 }
 
+/// Threads that check this rank's share of a file's blocks.
+class BlockChecks {
+ public:
+  BlockChecks(const World& world, const Manifest& manifest, const std::string& directory, int threads)
+      : found_(std::clamp(threads, 1, 8)) {
+    const auto count = static_cast<int>(found_.size());
+    for (int i = 0; i < count; ++i)
+      threads_.emplace_back(
+          [&manifest, directory, &found = found_[i], first = world.rank * count + i,
+           step = world.size * count] { found = damage_among(manifest, directory, first, step); });
+  }
+  ~BlockChecks() { join(); }
+  BlockChecks(const BlockChecks&) = delete;
+
+  /// What they found, when all are done.
+  std::string found() {
+    join();
+    for (const std::string& text : found_)
+      if (!text.empty()) return text;
+    return "";
+  }
+
+ private:
+  void join() {
+    for (std::thread& thread : threads_)
+      if (thread.joinable()) thread.join();
+  }
+  std::vector<std::string> found_;
+  std::vector<std::thread> threads_;
+};
+
 /// What the ranks say, of several the first.
 std::string first_said(const World& world, const std::string& mine) {
   const auto* begin = reinterpret_cast<const std::byte*>(mine.data());
@@ -46,19 +77,7 @@ std::string text_of(const CheckpointTensor& tensor) {
 
 std::string damage_of(const World& world, const Manifest& manifest, const std::string& directory,
                       int threads) {
-  threads = std::clamp(threads, 1, 8);
-  std::vector<std::string> found(threads);
-  std::vector<std::thread> others;
-  const auto look = [&](int thread) {
-    found[thread] = damage_among(manifest, directory, world.rank * threads + thread, world.size * threads);
-  };
-  for (int thread = 1; thread < threads; ++thread) others.emplace_back(look, thread);
-  look(0);
-  for (std::thread& other : others) other.join();
-  std::string mine;
-  for (const std::string& text : found)
-    if (mine.empty()) mine = text;
-  return first_said(world, mine);
+  return first_said(world, BlockChecks(world, manifest, directory, threads).found());
 }
 
 void require_same_tensors(Worker& worker, const Manifest& manifest, const std::string& directory) {
@@ -79,7 +98,10 @@ void require_same_tensors(Worker& worker, const Manifest& manifest, const std::s
              Exit::checkpoint_corrupt, "{}: its units are not those of this model", directory);
 }
 
-void load_checkpoint(Worker& worker, const Manifest& manifest, const std::string& directory) {
+namespace {
+
+/// Sets what this rank keeps from the file, whatever that holds.
+void load_values(Worker& worker, const Manifest& manifest, const std::string& directory) {
   const CheckpointFile file(directory, manifest.file_bytes);
   std::map<std::string_view, std::vector<WholeTensor>> by_slot;
   std::map<std::string_view, std::map<std::string, std::int64_t>> offsets;
@@ -100,6 +122,20 @@ void load_checkpoint(Worker& worker, const Manifest& manifest, const std::string
   }
   worker.state().set_unit_counters(manifest.units);
   worker.state().set_applied_steps(manifest.progress.applied);
+}
+
+}  // namespace
+
+std::string load_checkpoint(Worker& worker, const Manifest& manifest, const std::string& directory) {
+  BlockChecks checks(worker.world(), manifest, directory, worker.threads());
+  std::string problem;
+  try {
+    load_values(worker, manifest, directory);
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  const std::string damage = checks.found();
+  return first_said(worker.world(), damage.empty() ? problem : damage);
 }
 
 }  // namespace mindpipe
