@@ -25,7 +25,7 @@ if [[ ${1:-} == --frontend ]]; then
   exit
 fi
 if ! command -v apt-get >/dev/null; then
-  echo "setup.sh: this is no Debian; load or install a C++20 compiler, CMake, Ninja, pkg-config, MPI, HDF5 built with it, ISA-L, yaml-cpp, fmt, CLI11, nlohmann-json and GoogleTest yourself" >&2
+  echo "setup.sh: this is no Debian; load or install a C++20 compiler, CMake, Ninja, pkg-config, MPI, HDF5, ISA-L, yaml-cpp, fmt, CLI11, nlohmann-json and GoogleTest yourself" >&2
   exit 1
 fi
 fetch_frontend

@@ -128,8 +128,7 @@ std::vector<Setting> settings_of(Config& c) {  // table
       SETTING(layout, checkpoint.background,
               "auto: train on while a copy of the state is written, where memory has room for it; no: wait"),
       SETTING(layout, checkpoint.writer,
-              "direct: each rank writes its part of the file; mpiio: through HDF5's MPI-IO driver, while "
-              "training waits"),
+              "direct: each rank writes its part of the file; mpiio: through MPI-IO, while training waits"),
       SETTING(layout, checkpoint.on_error,
               "when a checkpoint cannot be written: stop with exit code 74, or warn and train on"),
 

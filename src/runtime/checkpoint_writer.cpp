@@ -141,14 +141,13 @@ void CheckpointWriter::copy_aside() {
 
 void CheckpointWriter::write_as_it_comes() {
   std::vector<std::byte> room(copy_.mine().empty() ? 0 : static_cast<std::size_t>(longest_stretch));
-  std::unique_ptr<ParallelHdf5> parallel;
+  std::unique_ptr<MpiFile> parallel;
   if (worker_.config().checkpoint.writer == CheckpointWriterKind::mpiio)
-    parallel = std::make_unique<ParallelHdf5>(worker_.world(), place_->file());
+    parallel = std::make_unique<MpiFile>(worker_.world(), place_->file());
   copy_.gather([&](const Stretch&) { return room.data(); },
                [&](const Stretch& stretch, const std::byte* words) {
                  if (!parallel) return writer_->write(offset_of(stretch), words, stretch.bytes());
-                 parallel->write(manifest_.tensors[stretch.tensor], stretch.stored.first,
-                                 stretch.stored.count(), words);
+                 parallel->write(offset_of(stretch), words, stretch.bytes());
                  writer_->note(offset_of(stretch), words, stretch.bytes());
                });
   if (parallel) parallel->close();

@@ -10,8 +10,8 @@
 
 #include "io/checked_writer.h"
 #include "io/checkpoint_directory.h"
-#include "io/hdf5_parallel.h"
 #include "io/hdf5_skeleton.h"
+#include "io/mpi_file.h"
 #include "runtime/worker.h"
 #include "state/state_copy.h"
 

@@ -66,13 +66,13 @@ class Disks(Runs):
         self.try_fault(f"fsync:{errno.EIO}:1:1", errno.EIO, "grid.data=2 checkpoint.background=no", 2, 1)
 
     def test_one_rank_of_two_cannot_write_through_mpi_io(self):
-        faults = [f"pwrite:{errno.EIO}:1:100000", f"open:{errno.EIO}:1:100000"]
-        for number, fault in enumerate(faults):
+        # Rank 0 writes the file's own structure before, in some fifty calls.
+        for number, (fault, rank) in enumerate((("pwrite:{}:1:100000", 1), ("open:{}:1:100000", 1), ("pwrite:{}:60:100000", 0))):
             run, settings = f"mpiio-{number}", "grid.data=2 checkpoint.writer=mpiio checkpoint.on_error=warn"
             # OpenMPI opens files in ways of its own; what the program opens fails before.
-            answer = self.train(run, settings, 2, QUICK, faults=fault, on=SAVE, rank=1)
+            answer = self.train(run, settings, 2, QUICK, faults=fault.format(errno.EIO), on=SAVE, rank=rank)
             self.assertEqual(answer.code, 0, answer)
-            self.assertRegex(answer.text, "HDF5 with MPI-IO cannot [a-z ]+ " + ROOM)
+            self.assertRegex(answer.text, "MPI-IO cannot [^\n]+ " + ROOM)
             self.assertEqual(self.steps(run), [2, 4, STEPS])
             self.older_stand(run)
 
