@@ -26,7 +26,7 @@ class GradientCheck : RankCheck {
 
   void run() {
     for (; index_ < count(); ++index_) {
-      if (is_pass(action()) && action().kind != ActionKind::forward) {
+      if (adds_to_gradients(action())) {
         for (const UnitUse& use : outline_.uses_in(action().first, action().last)) adds(use);
       } else if (action().clears) {
         wrong("adds to no gradients that it could zero");

@@ -27,17 +27,17 @@ class SlotCheck : RankCheck {
       const Action& action = list_[index_];
       if (crosses_cut(action)) {
         const bool with_forward = travels_forward(action.payload);
-        if (action.kind == ActionKind::send) read(action.slot, action.first, with_forward);
+        if (sends(action)) read(action.slot, action.first, with_forward);
         else write(action.to_slot, action.first, with_forward);
       }
-      if (action.kind == ActionKind::forward || is_backward(action)) pass(action);
+      if (is_forward(action) || is_backward(action)) pass(action);
       if (is_pass(action)) arena(action);
     }
   }
 
  private:
   void pass(const Action& action) {
-    const bool forward = action.kind == ActionKind::forward;
+    const bool forward = is_forward(action);
     const int first = outline_.first_block[action.chunk], last = outline_.first_block[action.chunk + 1];
     const int below = action.chunk > 0 ? first : -1,
               above = action.chunk < outline_.all_chunks() - 1 ? last : -1;
@@ -76,7 +76,7 @@ class SlotCheck : RankCheck {
     if (action.slot < 0) return wrong("has no arena");
     const std::pair<int, int> tape{action.chunk, action.micro_batch};
     auto& holder = arenas_.try_emplace(action.slot, std::pair{-1, -1}).first->second;
-    if (action.kind == ActionKind::forward) {
+    if (is_forward(action)) {
       if (holder.first >= 0)
         wrong("writes arena {}, which still holds the tape of micro-batch {}, chunk {}", action.slot,
               holder.second, holder.first);

@@ -29,6 +29,10 @@ struct UnitUse {
   auto operator<=>(const UnitUse&) const = default;
 };
 
+/// Which gradients of its blocks' parameters a pass makes: none, all, or (a backward in two halves) those
+/// made at once or those that were put off.
+enum class MadeGradients : std::uint8_t { none, all, at_once, later };
+
 /// What a unit, the parameters that travel as one, costs on one rank: bytes of its part, and nanoseconds.
 struct UnitCost {
   std::int64_t values = 0;          ///< parameters in the compute precision; 0: nothing to sum or update

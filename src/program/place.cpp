@@ -50,12 +50,12 @@ void place_tapes(std::vector<Action>& list, const Outline& outline, RankMemory& 
   for (Action& action : list) {
     if (!is_pass(action)) continue;
     const std::pair<int, int> tape{action.chunk, action.micro_batch};
-    if (action.kind == ActionKind::forward) slot_of[tape] = take_free(in_use);
+    if (is_forward(action)) slot_of[tape] = take_free(in_use);
     MP_CHECK(slot_of.count(tape), "{} comes before its forward", to_string(action));
     action.slot = slot_of[tape];
     memory.arenas = std::max(memory.arenas, action.slot + 1);
     if (frees_tape(action, outline)) in_use.erase(action.slot);
-    if (action.kind == ActionKind::forward && seen.insert(action.chunk).second)
+    if (is_forward(action) && seen.insert(action.chunk).second)
       memory.arena_bytes = std::max(memory.arena_bytes, saved_by(outline, action.chunk));
   }
 }
@@ -82,7 +82,7 @@ void name_buffers(std::vector<Action>& list, const Crossing& crossing, int slot,
   }
   if (local) return;
   for (int message : crossing.messages)
-    (list[message].kind == ActionKind::send ? list[message].slot : list[message].to_slot) = slot;
+    (sends(list[message]) ? list[message].slot : list[message].to_slot) = slot;
 }
 
 void wait_for(Action& action, int earlier) {
@@ -175,7 +175,7 @@ Placement place_with(Program& program, const Outline& outline, const Depths& dep
     }
     if (outline.sharded_gradients) place_gradients(list, outline, depths.sums, memory);
     for (const Action& action : list)
-      if (action.kind == ActionKind::receive && action.payload == Payload::unit_gradient)
+      if (!sends(action) && action.payload == Payload::unit_gradient)
         memory.bytes[static_cast<int>(MemoryClass::boundary)] += action.bytes;
     sum_memory(outline, rank, memory);
   }

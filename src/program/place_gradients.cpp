@@ -22,7 +22,7 @@ std::vector<Life> lives_of(const std::vector<Action>& list, const Outline& outli
   std::vector<Life> lives;
   for (int index = 0; index < static_cast<int>(list.size()); ++index) {
     const Action& action = list[index];
-    if (is_pass(action) && action.kind != ActionKind::forward)
+    if (adds_to_gradients(action))
       for (int block = action.first; block < action.last; ++block) {
         first.try_emplace(block, index);
         fed[block] = index;

@@ -43,7 +43,7 @@ void share_buffers(PlannedStep& guest, const Placement& host) {
       if (!is_pass(action) && !crosses_cut(action)) continue;
       rename(action.from_slot, places);
       rename(action.to_slot, places);
-      if (action.kind == ActionKind::send) rename(action.slot, places);
+      if (sends(action)) rename(action.slot, places);
     }
     std::vector<BoundaryBytes> moved(std::max(buffers.size(), host.ranks[rank].buffers.size()));
     for (std::size_t buffer = 0; buffer < buffers.size(); ++buffer) moved[places[buffer]] = buffers[buffer];

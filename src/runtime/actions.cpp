@@ -5,27 +5,6 @@ namespace {
 
 constexpr int channel_of(Payload payload) { return static_cast<int>(payload); }
 
-/// Which gradients a backward makes.
-GradientUpdates::Made made_by(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::backward:
-      return GradientUpdates::Made::all;
-    case ActionKind::backward_input:
-      return GradientUpdates::Made::at_once;
-    case ActionKind::backward_weight:
-      return GradientUpdates::Made::later;
-    case ActionKind::forward:
-    case ActionKind::update:
-    case ActionKind::send:
-    case ActionKind::receive:
-    case ActionKind::reduce:
-    case ActionKind::gather:
-    case ActionKind::sum_scalar:
-      break;
-  }
-  fail(Exit::internal, "{} makes no gradients", kind);
-}
-
 }  // namespace
 
 Actions::Actions(Stage& stage, GradientUpdates& updates, Wires wires, const PassMemory& sizes)
@@ -44,41 +23,51 @@ Actions::Actions(Stage& stage, GradientUpdates& updates, Wires wires, const Pass
   losses_ = losses_arena_.take(losses, DType::f32);
 }
 
-Actions::Request Actions::start(Script& script, const Action& action, const StepInput& input) {
+Request Actions::start(Script& script, const Action& action, const StepInput& input) {
   switch (action.kind) {
     case ActionKind::forward:
       forward(script, action, input);
-      return done_at_once;
+      return {};
     case ActionKind::backward:
     case ActionKind::backward_input:
       backward(script, action, input);
-      return done_at_once;
+      return {};
     case ActionKind::backward_weight:
       backward_weight(action);
       fold(script, action);
-      return done_at_once;
+      return {};
     case ActionKind::update:
       updates_.update(action.unit, input.rate);
-      return done_at_once;
+      return {};
     case ActionKind::sum_scalar:
       sum_scalars(script, input);
-      return done_at_once;
+      return {};
     case ActionKind::send:
-      return wires_.channels->send(action.peer, channel_of(action.payload), message_of(script, action),
-                                   class_of(action));
+      return {Request::channels, wires_.channels->send(action.peer, channel_of(action.payload),
+                                                       message_of(script, action), class_of(action))};
     case ActionKind::receive:
-      return wires_.channels->receive(action.peer, channel_of(action.payload), message_of(script, action));
+      return {Request::channels,
+              wires_.channels->receive(action.peer, channel_of(action.payload), message_of(script, action))};
     case ActionKind::reduce:
-      return updates_.reduce(wires_.reductions, {action.unit, action.first}, action.part, action.parts);
+      return {Request::reductions,
+              updates_.reduce(wires_.reductions, {action.unit, action.first}, action.part, action.parts)};
     case ActionKind::gather:
-      return updates_.gather(wires_.reductions, action.unit, action.part, action.parts);
+      return {Request::reductions,
+              updates_.gather(wires_.reductions, action.unit, action.part, action.parts)};
   }
-  return done_at_once;
+  fail(Exit::internal, "an action of no kind");
 }
 
-bool Actions::is_done(const Action& action, Request request) const {
-  if (request == done_at_once) return true;
-  return is_message(action) ? wires_.channels->done(request) : wires_.reductions.done(request);
+bool Actions::is_done(const Request& request) const {
+  switch (request.carrier) {
+    case Request::nobody:
+      return true;
+    case Request::channels:
+      return wires_.channels->done(request.number);
+    case Request::reductions:
+      return wires_.reductions.done(request.number);
+  }
+  return true;
 }
 
 void Actions::progress() {
@@ -88,24 +77,44 @@ void Actions::progress() {
 
 /// Whose part is missing is said in ranks of the job, so no other ranks stand here.
 std::string Actions::describe(const Action& action) {
-  if (action.payload == Payload::unit_gradient) return "the gradient of a tied table";
+  if (action.payload == Payload::unit_gradient)
+    return fmt::format("the gradient of unit {} in block {}", action.unit, action.first);
   if (!is_message(action)) return to_string(action);
   return fmt::format("{} of micro-batch {}", name_of(action.payload), action.micro_batch);
 }
 
-std::string Actions::describe(const Action& action, Request request) const {
-  if (is_done(action, request)) return describe(action);
-  return fmt::format(
-      "{}, {}", describe(action),
-      is_message(action) ? wires_.channels->describe(request) : wires_.reductions.describe(request));
+std::string Actions::describe(const Action& action, const Request& request) const {
+  std::string text = describe(action);
+  if (is_done(request)) return text;
+  switch (request.carrier) {
+    case Request::nobody:
+      break;
+    case Request::channels:
+      return text + ", " + wires_.channels->describe(request.number);
+    case Request::reductions:
+      return text + ", " + wires_.reductions.describe(request.number);
+  }
+  return text;
 }
 
 std::int64_t Actions::bytes_of(const Action& action) const {
-  if (action.payload == Payload::unit_gradient) return static_cast<std::int64_t>(exchanged(action).bytes());
-  if (action.kind == ActionKind::reduce)
-    return updates_.sent_by_reduce({action.unit, action.first}, action.part, action.parts);
-  if (action.kind == ActionKind::gather)
-    return updates_.sent_by_gather(action.unit, action.part, action.parts);
+  switch (action.kind) {
+    case ActionKind::reduce:
+      return updates_.sent_by_reduce({action.unit, action.first}, action.part, action.parts);
+    case ActionKind::gather:
+      return updates_.sent_by_gather(action.unit, action.part, action.parts);
+    case ActionKind::send:
+    case ActionKind::receive:
+      if (!crosses_cut(action)) return static_cast<std::int64_t>(exchanged(action).bytes());
+      return action.bytes;
+    case ActionKind::forward:
+    case ActionKind::backward:
+    case ActionKind::backward_input:
+    case ActionKind::backward_weight:
+    case ActionKind::update:
+    case ActionKind::sum_scalar:
+      return action.bytes;
+  }
   return action.bytes;
 }
 
@@ -139,7 +148,7 @@ Boundary Actions::buffer(const Script& script, int slot, bool gradient) {
 
 Tensor Actions::message_of(const Script& script, const Action& action) {
   if (action.payload == Payload::unit_gradient) return exchanged(action);
-  const int slot = action.kind == ActionKind::send ? action.slot : action.to_slot;
+  const int slot = sends(action) ? action.slot : action.to_slot;
   const Boundary b = buffer(script, slot, !travels_forward(action.payload));
   const bool encoded =
       action.payload == Payload::encoder_output || action.payload == Payload::encoder_output_gradient;
@@ -198,7 +207,7 @@ void Actions::backward(const Script& script, const Action& action, const StepInp
     slot.gradient = {};
     slot.scratch_mark = scratch_.mark();
     tape.weight_gradients =
-        action.kind == ActionKind::backward ? Tape::WeightGradients::now : Tape::WeightGradients::later;
+        makes_gradients(action) ? Tape::WeightGradients::now : Tape::WeightGradients::later;
     set_micro_batch(tape, input, action.micro_batch);
     if (action.from_slot >= 0) {
       slot.gradient = buffer(script, action.from_slot, true);
@@ -214,7 +223,7 @@ void Actions::backward(const Script& script, const Action& action, const StepInp
       copy(slot.gradient, to);
     }
     scratch_.release(slot.scratch_mark);
-    if (action.kind == ActionKind::backward) tape.clear();
+    if (makes_gradients(action)) tape.clear();
   }
   fold(script, action);
 }
@@ -231,7 +240,7 @@ void Actions::fold(const Script& script, const Action& action) {
   const int of_shard = script.outline.micro_batches_of_shard();
   if ((action.micro_batch + 1) % of_shard != 0) return;
   for (const UnitUse& use : script.outline.uses_in(action.first, action.last))
-    updates_.fold(use, action.micro_batch / of_shard, made_by(action.kind));
+    updates_.fold(use, action.micro_batch / of_shard, pass_of(action)->makes);
 }
 
 }  // namespace mindpipe

@@ -38,15 +38,12 @@ struct PassMemory {
 /// only been begun.
 class Actions {
  public:
-  using Request = std::int64_t;
-  static constexpr Request done_at_once = -1;
-
   Actions(Stage& stage, GradientUpdates& updates, Wires wires, const PassMemory& memory);
 
   /// Starts an action of a script; the request names what has only been begun, or says that all is done.
   Request start(Script& script, const Action& action, const StepInput& input);
   /// Whether what was begun has ended, as far as the last progress saw.
-  bool is_done(const Action& action, Request request) const;
+  bool is_done(const Request& request) const;
   /// Whether one more sum or gather may begin beside what is under way.
   bool may_begin(const Action& action) const {
     return !is_collective(action) || wires_.reductions.may_begin(class_of(action));
@@ -56,7 +53,7 @@ class Actions {
   /// An action as those know it who wait for it.
   static std::string describe(const Action& action);
   /// What was begun and has not ended, and whose share of it is missing, in words.
-  std::string describe(const Action& action, Request request) const;
+  std::string describe(const Action& action, const Request& request) const;
   /// Bytes that an action sends from here (a receive: brings). A list has the average over the data ranks.
   std::int64_t bytes_of(const Action& action) const;
 

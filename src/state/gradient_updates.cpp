@@ -81,16 +81,16 @@ void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t f
   backend.fill({root, 0});
 }
 
-void GradientUpdates::fold(const UnitUse& folded, int shard, Made made) {
+void GradientUpdates::fold(const UnitUse& folded, int shard, MadeGradients made) {
   Unit& unit = stage_.unit(folded.unit);
   const int use = stage_.use_of(folded), params = static_cast<int>(unit.params().size());
-  if (made != Made::later) combine_sequence(unit, use);
-  if (made == Made::all) count_shard(unit, use, shard, 0, unit.flat_count());
-  for (int p = 0; p < params && made != Made::all; ++p)
-    if (unit.params()[p].product == (made == Made::later))
+  if (made != MadeGradients::later) combine_sequence(unit, use);
+  if (made == MadeGradients::all) count_shard(unit, use, shard, 0, unit.flat_count());
+  for (int p = 0; p < params && made != MadeGradients::all; ++p)
+    if (unit.params()[p].product == (made == MadeGradients::later))
       count_shard(unit, use, shard, unit.flat_offset(p, 0),
                   unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
-  if (made == Made::later || shard + 1 == stage_.layout().local_data_shards()) return;
+  if (made == MadeGradients::later || shard + 1 == stage_.layout().local_data_shards()) return;
   for (int p = 0; p < params; ++p)
     if (unit.has_sequence_parts(p)) stage_.context().backend.fill({unit.sequence_parts(p, use), 0});
 }

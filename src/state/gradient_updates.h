@@ -22,11 +22,9 @@ class GradientUpdates {
 
   /// Zeroes what the backwards of a use add to.
   void clear(const UnitUse& use);
-  /// Which gradients of a use are complete: all, or (a backward in two halves) those made at once or those
-  /// that were put off.
-  enum class Made : std::uint8_t { all, at_once, later };
-  /// The gradient of a use holds all micro-batches of this rank's data shard `shard` (counted here).
-  void fold(const UnitUse& use, int shard, Made made = Made::all);
+  /// Adds the gradient of a use to the binary counter once it holds all micro-batches of this rank's data
+  /// shard `shard` (counted here): of its parameters those that `made` names.
+  void fold(const UnitUse& use, int shard, MadeGradients made = MadeGradients::all);
 
   /// Begins one part of the sum of a use's gradient over the data axis: to all ranks, or under ZeRO to the
   /// rank that owns each piece.
