@@ -5,7 +5,6 @@
 #endif
 #include "core/memory.cpp"
 #include "cuda/classifier.cpp"
-#include "cuda/elementwise.cpp"
 #include "cuda/embedding.cpp"
 #include "cuda/error.cpp"
 #include "cuda/gpu_operations.cpp"
