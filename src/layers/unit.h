@@ -28,9 +28,9 @@ struct Piece {
   std::int64_t rows = 0, padding = 0;
 };
 
-/// What a parameter is, before any memory exists: [rows of all parts, columns], or [rows] when columns is 0.
+/// What a parameter is, before any memory exists: [rows of all pieces, columns], or [rows] when columns is 0.
 struct ParamSpec {
-  std::vector<Piece> parts;
+  std::vector<Piece> pieces;
   std::int64_t columns = 0;
   Split split = Split::none;
   Form form = Form::whole;

@@ -56,11 +56,13 @@ std::string line_of(const Action& action, int index) {
   std::string line = fmt::format("{} [{}] {}", index, action.queue, to_string(action));
   if (action.clears) line += ", clears";
   if (action.fold) line += fmt::format(", folds shard {}", action.shard);
-  if (action.slot >= 0 || action.from_slot >= 0 || action.to_slot >= 0) {
+  if (action.tape >= 0 || action.slab >= 0 || action.from_buffer >= 0 || action.to_buffer >= 0) {
     line += " |";
-    if (action.slot >= 0) line += fmt::format(" slot {}", action.slot);
-    if (action.from_slot >= 0) line += fmt::format(" from {}", action.from_slot);
-    if (action.to_slot >= 0) line += fmt::format(" to {}", action.to_slot);
+    if (action.tape >= 0) line += fmt::format(" tape {}", action.tape);
+    if (action.slab >= 0) line += fmt::format(" slab {}", action.slab);
+    if (action.apart >= 0) line += fmt::format(" apart {}", action.apart);
+    if (action.from_buffer >= 0) line += fmt::format(" from {}", action.from_buffer);
+    if (action.to_buffer >= 0) line += fmt::format(" to {}", action.to_buffer);
   }
   if (action.bytes > 0) line += fmt::format(" | {} bytes", action.bytes);
   if (action.ticket >= 0) line += fmt::format(" | ticket {}", action.ticket);

@@ -106,34 +106,36 @@ MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 ///   that queue has ended and all of its `after` have ended; never choose otherwise. A step has ended when
 ///   all queues are empty.
 /// - forward, backward: blocks [first, last) of chunk `chunk` on micro-batch `micro_batch`, with the tape of
-///   arena `slot`. What enters is in boundary buffer `from_slot`, what leaves goes to boundary buffer
-///   `to_slot` (-1: the batch, or the loss). A buffer holds all payloads of one boundary; when neighbouring
+///   arena `tape`. What enters is in boundary buffer `from_buffer`, what leaves goes to boundary buffer
+///   `to_buffer` (-1: the batch, or the loss). A buffer holds all payloads of one boundary; when neighbouring
 ///   chunks are on one rank the same buffer is written by one and read by the other, and there are no
 ///   messages.
 /// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the
-///   other: all name `from_slot`, which the first one reads (it may be overwritten until the last has ended);
-///   the last one names and writes `to_slot`; what passes between the pieces is the executor's.
-/// - A forward's tape fills `slot` until its last backward has ended; in an evaluation (no backwards) until
+///   other: all name `from_buffer`, which the first one reads (it may be overwritten until the last has
+///   ended); the last one names and writes `to_buffer`; what passes between the pieces is the executor's.
+/// - A forward's tape fills the arena until its last backward has ended; in an evaluation (no backwards)
+/// until
 ///   the forward itself has ended.
 /// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then
-///   is `slot` free.
+///   is the arena free.
 /// - `clears`: the first to add to the gradients of its blocks, which are zeroed before.
 /// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`, and are added
 ///   to the binary counter. (A backward in two halves: backward_weight carries it; what backward_input makes
 ///   is folded when that half ends.)
-/// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first` is the
+/// - send: buffer `from_buffer` to pipeline rank `peer`; receive: from `peer` into buffer `to_buffer`.
+/// `first` is the
 ///   block that the cut precedes. With payload `unit_gradient`: the gradient of `unit` from its use in block
 ///   `first`, summed over data; without buffers: the runtime owns one place for each use, and after the last
 ///   of these receives adds all uses in model order (uses on one rank need no message).
 /// - reduce: sum the gradient of `unit` from its use in block `first` over group `data` (a sum_scatter when
-///   the optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slot`, and this
-///   rank's part of the sum moves out to place `to_slot`, or stays where it is until the update (-1) because
+///   the optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slab`, and this
+///   rank's share of the sum moves out to place `apart`, or stays where it is until the update (-1) because
 ///   nobody else comes to the slab.
 /// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts` of at most 4 MiB,
-///   each an entry of its own: part k is the k-th share of every rank's piece. They end in order; an executor
+///   each an entry of its own: part k is the k-th cut of every rank's share. They end in order; an executor
 ///   may begin the one behind a queue's head ahead of time, when its `after` have ended, and begins none
 ///   while a higher class has traffic on its way.
-/// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own part
+/// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own share
 ///   only when sharded; then gather its values over `data`. A group of one does nothing.
 /// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted by it.
 ///   Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run time.
@@ -147,8 +149,9 @@ struct Action {
   Members group = Members::none;
   Payload payload = Payload::none;
   int part = 0, parts = 1;
-  int slot = -1;  ///< arena (passes), boundary buffer (send) or gradient slab (reduce)
-  int from_slot = -1, to_slot = -1;
+  int tape = -1;                         ///< arena of a pass's tape
+  int from_buffer = -1, to_buffer = -1;  ///< boundary buffers that are read and written
+  int slab = -1, apart = -1;             ///< gradient slab of a reduce; where this rank's share moves out to
   bool clears = false, fold = false;
   int sums = 0;            ///< inside a pass: how many times the ranks that share its products meet
   std::int64_t bytes = 0;  ///< that this rank sends (a pass: in its sums) or receives, for the simulator
@@ -256,7 +259,7 @@ inline std::array<std::pair<Payload, std::int64_t>, 2> payloads_of(const Boundar
 /// "receive activation of micro-batch 3 from rank 1"
 std::string to_string(const Action& action);
 /// An action on one line:
-/// "17 [compute] forward of micro-batch 3, blocks 2..4 | slot 1, from 0, to 3 | after 12 16"
+/// "17 [compute] forward of micro-batch 3, blocks 2..4 | tape 1 from 0 to 3 | after 12 16"
 std::string line_of(const Action& action, int index);
 
 }  // namespace mindpipe

@@ -28,7 +28,7 @@ struct Wires {
 
 /// Bytes that the passes of a rank work in, large enough for all its scripts.
 struct PassMemory {
-  std::vector<std::size_t> tapes;    ///< of each slot
+  std::vector<std::size_t> tapes;    ///< of each arena
   std::vector<std::size_t> buffers;  ///< boundary buffers
   std::size_t scratch = 0;           ///< of the compute queue
 };
@@ -59,12 +59,12 @@ class Actions {
 
   /// The compute queue's scratch: empty between two scripts' runs.
   Arena& scratch() { return scratch_; }
-  /// The tape of arena `slot`, for those who run blocks themselves (generation, diagnosis).
-  Tape& tape(int slot) { return *slots_[slot].tape; }
+  /// The tape of arena `arena`, for those who run blocks themselves (generation, diagnosis).
+  Tape& tape(int arena) { return *arenas_[arena].tape; }
   void set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const;
 
  private:
-  struct Slot {
+  struct TapeArena {
     Arena arena;
     std::unique_ptr<Tape> tape;
     Boundary gradient;  ///< between the pieces of one backward
@@ -75,7 +75,7 @@ class Actions {
   void backward_weight(const Action& action);
   void fold(const Script& script, const Action& action);
   void sum_scalars(Script& script, const StepInput& input);
-  Boundary buffer(const Script& script, int slot, bool gradient);
+  Boundary buffer(const Script& script, int number, bool gradient);
   Tensor message_of(const Script& script, const Action& action);
   Tensor exchanged(const Action& action) const {
     return updates_.exchanged_part({action.unit, action.first}, action.part, action.parts);
@@ -85,7 +85,7 @@ class Actions {
   Stage& stage_;
   GradientUpdates& updates_;
   Wires wires_;
-  std::vector<Slot> slots_;
+  std::vector<TapeArena> arenas_;
   std::vector<Arena> buffers_;
   Arena scratch_, losses_arena_;
   Tensor losses_;

@@ -143,21 +143,22 @@ void Worker::make_stage() {
   } else {
     updates_->allocate_for_reading();
   }
-  const RankFootprint& room = plan_.rooms[here];
-  updates_->reserve(room.passes.zeros);
-  tensor_->reserve(room.passes.exchange);
-  data_->reserve(room.scalars.data_exchange());
-  pipeline_->reserve(room.scalars.pipeline_exchange());
-  reductions_->reserve(room.reduction[layout_.coord.data]);
-  backend_->reserve(room.passes.backend);
+  const RankFootprint& footprint = plan_.footprints[here];
+  updates_->reserve(footprint.passes.zeros);
+  tensor_->reserve(footprint.passes.exchange);
+  data_->reserve(footprint.scalars.data_exchange());
+  pipeline_->reserve(footprint.scalars.pipeline_exchange());
+  reductions_->reserve(footprint.reduction[layout_.coord.data]);
+  backend_->reserve(footprint.passes.backend);
 }
 
 void Worker::make_executor() {
-  const RankFootprint& room = plan_.rooms[layout_.coord.pipeline];
+  const RankFootprint& footprint = plan_.footprints[layout_.coord.pipeline];
   const bool queued = carrier_.transports != nullptr || (!backend_->host_may_read() && world_.size == 1);
-  executor_ = std::make_unique<Executor>(*stage_, *updates_, Wires{channels_.get(), *reductions_, waiting_},
-                                         PassMemory{room.tapes, room.buffers, room.passes.scratch}, queued,
-                                         pinned_ ? &*pinned_ : nullptr);
+  executor_ =
+      std::make_unique<Executor>(*stage_, *updates_, Wires{channels_.get(), *reductions_, waiting_},
+                                 PassMemory{footprint.tapes, footprint.buffers, footprint.passes.scratch},
+                                 queued, pinned_ ? &*pinned_ : nullptr);
   Outline forward_only = plan_.outline;
   forward_only.training = false;
   evaluation_.emplace(executor_->make_script(plan_.evaluation, forward_only, 1));

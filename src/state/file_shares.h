@@ -24,7 +24,7 @@ std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model)
 /// The ranks of one stage, which have its units between them.
 struct StageRanks {
   int tensor = 1, data = 1;  ///< degrees
-  bool sharded = false;      ///< whether each data rank has a part of the optimizer's state
+  bool sharded = false;      ///< whether each data rank has a share of the optimizer's state
   int size() const { return tensor * data; }
   int number(int tensor_rank, int data_rank) const { return data_rank * tensor + tensor_rank; }
   int tensor_rank(int number) const { return number % tensor; }
