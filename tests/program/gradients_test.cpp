@@ -38,7 +38,7 @@ TEST(ShardedGradients, OneMicroBatchNeedsTwoSlabsAndThePartsThatMovedOut) {
   for (const Action& action : step.program.ranks[0])
     if (action.kind == ActionKind::reduce) {
       slabs.push_back(action.slab);
-      places.push_back(action.to_buffer);
+      places.push_back(action.apart);
     }
   EXPECT_THAT(slabs, ElementsAre(0, 1, 0, 1, 0, 1));
   EXPECT_THAT(places, ElementsAre(0, 1, 2, 3, -1, -1));
