@@ -13,15 +13,15 @@ constexpr std::size_t unlimited = std::size_t{1} << 60;
 constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
 
 std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
-  if (config.device.kind == DeviceKind::cuda) return make_gpu_workspace();
+  if (row_of(config.device.kind).memory == Memory::Kind::device) return make_gpu_workspace();
   return make_cpu_workspace(threads_of(config), config.device.instructions);
 }
 
 }  // namespace
 
 std::string device_on_paper(const Config& config) {
-  if (!config.device.description.empty()) return config.device.description;
-  return config.device.kind == DeviceKind::cuda ? "h200" : "core";
+  const std::string& chosen = config.device.description;
+  return chosen.empty() ? std::string(row_of(config.device.kind).on_paper) : chosen;
 }
 
 CostModel::CostModel(const Config& config, const Layout& layout)

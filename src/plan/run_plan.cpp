@@ -97,7 +97,7 @@ std::vector<std::int64_t> copies_of(const Config& config, const Layout& layout, 
                                     CostModel& costs, int rank) {
   const CheckpointConfig& saves = config.checkpoint;
   if (plan.purpose == Purpose::reading || !saves.is_periodic() || saves.background == Background::no ||
-      saves.writer == CheckpointWriterKind::mpiio || config.device.kind == DeviceKind::emulated)
+      saves.writer == CheckpointWriterKind::mpiio || !row_of(config.device.kind).computes)
     return {};
   std::vector<char> is_here(costs.model().units().size(), 0);
   for (int chunk = 0; chunk < plan.outline.all_chunks(); ++chunk)
@@ -133,9 +133,9 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
       at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
   const RankFootprint& footprint = plan.footprints[rank];
   for (std::size_t tape : footprint.tapes) at(MemoryClass::activations) += aligned(tape);
-  at(MemoryClass::workspace) =
-      static_cast<std::int64_t>(footprint.workspace(data_rank) + footprint.scalars.bytes() +
-                                (config.device.kind == DeviceKind::cuda ? gpu_workspace_bytes : 0));
+  at(MemoryClass::workspace) = static_cast<std::int64_t>(
+      footprint.workspace(data_rank) + footprint.scalars.bytes() +
+      (row_of(config.device.kind).memory == Memory::Kind::device ? gpu_workspace_bytes : 0));
   for (std::size_t buffer : footprint.buffers) at(MemoryClass::boundary) += aligned(buffer);
   at(MemoryClass::boundary) +=
       input_bytes(config, layout) +
@@ -271,7 +271,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
     footprint.passes.scratch = std::max(footprint.passes.scratch, least_passing + degree * alignment);
     plan.passing = std::min(plan.passing, footprint.passes.scratch / alignment * alignment);
     footprint.passes.exchange = std::max(footprint.passes.exchange, footprint.scalars.tensor_exchange());
-    if (config.device.kind == DeviceKind::emulated)
+    if (!row_of(config.device.kind).computes)
       footprint.passes.backend = {};  // no operation works in anything
     auto& memory = plan.memory.emplace_back();
     const std::vector<std::int64_t> copies = copies_of(config, layout, plan, costs, rank);
@@ -281,7 +281,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
       plan.copies_state = !copies.empty();
     }
   }
-  plan.copy_in_host = config.device.kind == DeviceKind::cuda;
+  plan.copy_in_host = row_of(config.device.kind).memory == Memory::Kind::device;
   if (copies_too_much(plan, config)) plan.save_without_copy();
   return plan;
 }

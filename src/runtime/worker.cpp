@@ -12,11 +12,6 @@
 namespace mindpipe {
 namespace {
 
-Memory::Kind memory_kind(const Config& config) {
-  if (config.device.kind == DeviceKind::cuda) return Memory::Kind::device;
-  return config.device.kind == DeviceKind::emulated ? Memory::Kind::counted : Memory::Kind::host;
-}
-
 /// Refused before anything is allocated.
 RunPlan fitting(RunPlan plan, const Config& config) {
   require_fit(plan, config.memory.device_limit);
@@ -26,12 +21,16 @@ RunPlan fitting(RunPlan plan, const Config& config) {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
-  if (config.device.kind == DeviceKind::emulated)
-    return make_emulated_backend(memory, describe_device(device_on_paper(config)),
-                                 500'000 * std::max(1, world.size / 16));
-  if (config.device.kind == DeviceKind::cuda)
-    return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
-  return make_cpu_backend(memory, threads, config.device.instructions);
+  switch (config.device.kind) {
+    case DeviceKind::cpu:
+      return make_cpu_backend(memory, threads, config.device.instructions);
+    case DeviceKind::cuda:
+      return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
+    case DeviceKind::emulated:
+      return make_emulated_backend(memory, describe_device(device_on_paper(config)),
+                                   500'000 * std::max(1, world.size / 16));
+  }
+  fail(Exit::internal, "a device of no kind");
 }
 
 DeviceTransports make_transports(const Config& config, const World& world, Backend& backend,
@@ -79,7 +78,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
     : config_(config),
       plan_(fitting(std::move(plan), config)),
       world_(world),
-      memory_(memory_kind(config), static_cast<std::size_t>(config.memory.device_limit)),
+      memory_(row_of(config.device.kind).memory, static_cast<std::size_t>(config.memory.device_limit)),
       threads_(threads_of(config)),
       backend_(make(config, memory_, threads_, world)),
       watchdog_(watchdog) {
