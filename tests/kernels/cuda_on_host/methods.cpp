@@ -12,4 +12,3 @@
 #include "cuda/queues.cpp"
 #include "cuda/staging.cpp"
 #include "cuda/time_marks.cpp"
-#include "cuda/update.cpp"
