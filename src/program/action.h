@@ -66,7 +66,8 @@ struct ActionTraits {
   kind(forward, "forward", Queue::compute, TrafficClass::tensor, ActionTraits::every, \
        PassTraits{'F', Travel::forward, MadeGradients::none, &BlockCost::forward, &BlockCost::forward_sums}) \
   kind(backward, "backward", Queue::compute, TrafficClass::tensor, ActionTraits::training, \
-       PassTraits{'B', Travel::backward, MadeGradients::all, &BlockCost::backward, &BlockCost::backward_sums}) \
+       PassTraits{'B', Travel::backward, MadeGradients::all, &BlockCost::backward, \
+                  &BlockCost::backward_sums}) \
   kind(backward_input, "backward_input", Queue::compute, TrafficClass::tensor, ActionTraits::training, \
        PassTraits{'I', Travel::backward, MadeGradients::at_once, &BlockCost::backward_input, \
                   &BlockCost::backward_sums}) \
@@ -75,7 +76,8 @@ struct ActionTraits {
   kind(update, "update", Queue::compute, TrafficClass::tensor, ActionTraits::training, \
        UnitTraits{&UnitCost::update}) \
   kind(send, "send", Queue::send, TrafficClass::pipeline, ActionTraits::every, MessageTraits{true}) \
-  kind(receive, "receive", Queue::receive, TrafficClass::pipeline, ActionTraits::every, MessageTraits{false}) \
+  kind(receive, "receive", Queue::receive, TrafficClass::pipeline, ActionTraits::every, \
+       MessageTraits{false}) \
   kind(reduce, "reduce", Queue::bulk, TrafficClass::gradients, ActionTraits::training, \
        CollectiveTraits{Members::data, CollectiveTraits::use}) \
   kind(gather, "gather", Queue::bulk, TrafficClass::values, ActionTraits::training, \
@@ -169,7 +171,7 @@ struct Place {
 struct Program {
   std::vector<std::vector<Action>> ranks;
   const Action& at(const Place& place) const { return ranks[place.rank][place.index]; }
-  /// Of all actions, list by list.
+  /// The places of all actions, list by list.
   std::vector<Place> places() const;
 };
 
@@ -197,13 +199,13 @@ inline Action action_of(ActionKind kind) {
   if (const auto* collective = shape_of<CollectiveTraits>(action)) action.group = collective->members;
   return action;
 }
-/// Answers by the shape of an action's kind: one function for each shape.
+/// Answers by the shape of a kind: one function for each shape.
 template <class... Answers>
-auto by_shape(const Action& action, Answers... answers) {
+auto by_shape(ActionKind kind, Answers... answers) {
   struct Choice : Answers... {
     using Answers::operator()...;
   };
-  return std::visit(Choice{answers...}, traits_of(action.kind).shape);
+  return std::visit(Choice{answers...}, traits_of(kind).shape);
 }
 
 inline const PassTraits* pass_of(const Action& action) { return shape_of<PassTraits>(action); }
@@ -227,7 +229,7 @@ inline bool crosses_cut(const Action& action) {
 /// An action on the parameters, or a gradient, of `unit`.
 inline bool names_unit(const Action& action) {
   return by_shape(
-      action, [](const PassTraits&) { return false; }, [](const UnitTraits&) { return true; },
+      action.kind, [](const PassTraits&) { return false; }, [](const UnitTraits&) { return true; },
       [&](const MessageTraits&) { return action.payload == Payload::unit_gradient; },
       [](const CollectiveTraits& collective) { return collective.of != CollectiveTraits::step; });
 }

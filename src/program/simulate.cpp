@@ -38,7 +38,7 @@ std::int64_t time_of_pass(const PassTraits& traits, const Action& pass, const Ou
 std::int64_t time_of(const Action& action, const Outline& outline, const Network& network, int rank) {
   const auto travel = [&] { return network.of(action, rank).time(action.bytes); };
   return by_shape(
-      action, [&](const PassTraits& pass) { return time_of_pass(pass, action, outline, network); },
+      action.kind, [&](const PassTraits& pass) { return time_of_pass(pass, action, outline, network); },
       [&](const UnitTraits& work) { return outline.units[action.unit].*work.time; },
       [&](const MessageTraits&) { return travel(); },
       [&](const CollectiveTraits&) { return action.bytes > 0 ? travel() : 0; });
