@@ -14,7 +14,7 @@ namespace mindpipe {
 /// to the end.
 class ParallelHdf5 {
  public:
-  /// Collective over the world.
+  /// Opens a file for writing by all ranks. Collective over the world.
   ParallelHdf5(const World& world, const std::string& path);
   ParallelHdf5(const ParallelHdf5&) = delete;
   ParallelHdf5& operator=(const ParallelHdf5&) = delete;
@@ -22,7 +22,7 @@ class ParallelHdf5 {
 
   /// Writes `count` elements of a tensor from `first` on: whole rows, or a part of one row.
   void write(const CheckpointTensor& tensor, std::int64_t first, std::int64_t count, const void* words);
-  /// Collective.
+  /// Closes the file. Collective.
   void close();
   const std::string& problem() const { return problem_; }
 

@@ -39,7 +39,7 @@ struct Stretch {
   std::int64_t bytes() const { return stored.count() * static_cast<std::int64_t>(sizeof(float)); }
 };
 
-/// No stretch is longer, and but for the last of a tensor none is shorter than a quarter of it.
+/// Bytes of the longest stretch; but for the last of a tensor none is shorter than a quarter of it.
 inline constexpr std::int64_t longest_stretch = std::int64_t{4} << 20;
 
 /// Cuts the tensors of a stage's units into stretches and shares them out among its ranks: to one that has

@@ -17,7 +17,7 @@ class GradientUpdates {
   GradientUpdates(Stage& stage, const Config& config, Groups groups);
   /// Masters, moments, and what the scalars of a step are added up in.
   void allocate(const RankMemory& placed);
-  /// For who only reads: what losses are added up in.
+  /// Takes what losses are added up in, for who only reads.
   void allocate_for_reading() { scalars_.emplace(stage_, groups_, Optimizers{}, false, false); }
 
   /// Zeroes what the backwards of a use add to.

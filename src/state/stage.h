@@ -48,7 +48,7 @@ class Stage {
   /// reads is dropped.
   Boundary forward(int first, int last, Boundary in, Tape& tape);
   Boundary backward(int first, int last, Boundary dout, Tape& tape);
-  /// Called with each block's output: how a loss that is not finite is traced to its block.
+  /// What is called with each block's output: how a loss that is not finite is traced to its block.
   std::function<void(int block, const Boundary& out)> after_block;
 
  private:

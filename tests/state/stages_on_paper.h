@@ -15,7 +15,7 @@ class PaperModel {
   virtual const Model& model() const = 0;
 };
 
-/// One that the program knows.
+/// A model that the program knows.
 class PaperStage final : public PaperModel {
  public:
   PaperStage(const Config& config, int tensor, int rank)
