@@ -41,7 +41,7 @@ class Device {
   /// Takes the working memory that operations will ask for; what was not foreseen is taken when needed.
   virtual void reserve(const Workspace&) {}
 
-  /// Called after every operation of the compute queue; the runtime drives communication from here.
+  /// Sets what is called after every operation of the compute queue; the runtime drives communication there.
   void on_progress(std::function<void()> hook) { progress_ = std::move(hook); }
 
  protected:

@@ -29,9 +29,9 @@ class PricingBackend : public ImmediateBackend {
   /// Seconds that all operations so far cost; taking a difference prices a stretch of a model.
   virtual double seconds() const = 0;
   virtual double operations() const = 0;  ///< of floating-point numbers, so far
-  /// From here on `workspace` hears of every operation that may take working memory.
+  /// Lets `workspace` hear from here on of every operation that may take working memory.
   virtual void tell(WorkspaceOnPaper& workspace) = 0;
-  /// Called with every product that is asked for.
+  /// Sets what is called with every product that is asked for.
   virtual void on_product(std::function<void(const ProductCall&)> observer) = 0;
 };
 std::unique_ptr<PricingBackend> make_pricing_backend(Memory& memory, const DeviceDescription& device);

@@ -1,24 +1,31 @@
 #!/usr/bin/env python3
-"""Rules of the house that a script can count, in src, kernels, tests and scripts/bench.
+"""Rules of the house that a script can count, in src, kernels, tests and scripts.
 
 check_style.py [DIRECTORY]: prints every line that breaks one and exits 1.
-  - no comparison with the name of a kind (src/config/kinds.h) outside src/config: compare enums, or ask a property
+  - no comparison with the name of a kind (src/config/kinds.h) outside src/config: compare enums, or ask a
+    property
   - no `default:` in a switch over ActionKind: the compiler names each place that a new kind forgets
-  - no file above 400 lines, no function above 60, unless it is a table: its first line ends in the comment `// table`
+  - no file above 400 lines, no function above 60, unless it is a table: its first line ends in the comment
+    `// table`
   - no comma between statements: `a = 1; b = 2;`
+  - no line above 110 columns, Python's too
+  - no doc comment (`///`) that leans on the one before it: "Of ...", "Its ...", "The same ...", "As ..."
 """
 import pathlib
 import re
 import sys
 
-MOST_LINES_OF_FILE, MOST_LINES_OF_FUNCTION = 400, 60
-FOLDERS = ("src", "kernels", "tests", "scripts/bench")
+MOST_LINES_OF_FILE, MOST_LINES_OF_FUNCTION, MOST_COLUMNS = 400, 60, 110
+FOLDERS = ("src", "kernels", "tests", "scripts")
 ENDINGS = (".h", ".cpp", ".cu", ".cuh")
+LEANS = re.compile(r"^\s*/// ?(?:Of|Its|The same|As)\b")
 WORDS_OF_OTHERS = {"auto", "never"}  # what Linux and options of the command line say too
 
-LITERALS = re.compile(r'R"\((?:.|\n)*?\)"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'|//[^\n]*|/\*(?:.|\n)*?\*/')
+LITERALS = re.compile(
+    r'R"\((?:.|\n)*?\)"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'|//[^\n]*|/\*(?:.|\n)*?\*/')
 SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
-CONTROL = re.compile(r"^(?:(?:else\s+)?if(?:\s+constexpr)?|for|while)\s*\(|^(?:else|do|case\b.*?:|default:|\w+:(?!:))\s*")
+CONTROL = re.compile(
+    r"^(?:(?:else\s+)?if(?:\s+constexpr)?|for|while)\s*\(|^(?:else|do|case\b.*?:|default:|\w+:(?!:))\s*")
 ASSIGNMENT = re.compile(r"^[\w.:*>\[\]()+-]+ (?:[-+*/%&|^]|<<|>>)?= ")
 ACTION_KIND = re.compile(r"case (?:\w+::)*ActionKind::\w")
 NAKED_KIND = re.compile(r"case (?:(?:\w+::)*ActionKind::)?[a-z]\w*:")
@@ -33,7 +40,8 @@ def without_literals(text):
             return re.sub(r"[^\n]", " ", word)
         return '"' + re.sub(r"[^\n]", "_", word[1:-1]) + '"'
     text = LITERALS.sub(blank, re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", "_", text))
-    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*|^MINDPIPE_\w+\([^\n]*\)$", lambda line: re.sub(r"[^\n]", " ", line.group()), text, flags=re.M)
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*|^MINDPIPE_\w+\([^\n]*\)$",
+                  lambda line: re.sub(r"[^\n]", " ", line.group()), text, flags=re.M)
 
 
 TEMPLATE_ARGUMENTS = re.compile(r"(?<=\w)<[^<>;{}]*>")
@@ -102,8 +110,9 @@ def complaints_of(code, text):
         if not head.strip():
             head_line, head = line, ""
         if letter == "{":
-            stack.append(Block(head.strip(), head_line if head.strip() else line, stack[-1] if stack else None,
-                               brackets > 0))
+            stack.append(
+                Block(head.strip(), head_line if head.strip() else line, stack[-1] if stack else None,
+                      brackets > 0))
             depths.append((brackets, head, head_line))
             brackets, head = 0, ""
         elif letter == "}":
@@ -117,7 +126,8 @@ def complaints_of(code, text):
                 yield block.line, f"a function of {length} lines (at most {MOST_LINES_OF_FUNCTION})"
             if block.is_switch and block.kinds and block.default:
                 yield block.default, "default: in a switch over ActionKind (name every kind)"
-            is_list = not block.is_function and not block.is_scope and (outer_head.rstrip()[-1:] not in (")", "", "e"))
+            is_list = not block.is_function and not block.is_scope and (outer_head.rstrip()[-1:]
+                                                                        not in (")", "", "e"))
             in_line = brackets > 0 or is_list
             head, head_line = (outer_head + "{}", outer_line) if in_line else ("", line)
         elif letter == ";" and brackets == 0:
@@ -135,6 +145,15 @@ def complaints_of(code, text):
                     stack[-1].kinds = True
 
 
+def complaints_of_lines(lines, is_python):
+    for number, line in enumerate(lines, 1):
+        if len(line) > MOST_COLUMNS:
+            yield number, f"a line of {len(line)} columns (at most {MOST_COLUMNS})"
+        before = lines[number - 2].strip() if number > 1 else ""
+        if not is_python and LEANS.match(line) and not before.startswith("///"):
+            yield number, "a doc comment that does not name its subject"
+
+
 def names_of_kinds(root):
     file = root / "src/config/kinds.h"
     names = re.findall(r'\bkind\(\w+, "([^"]+)"', file.read_text()) if file.exists() else []
@@ -144,18 +163,21 @@ def names_of_kinds(root):
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[1])
     names = "|".join(map(re.escape, names_of_kinds(root))) or "(?!)"
-    compared = re.compile(rf'[=!]=\s*(?:std::string(?:_view)?\(|\w+\()?"(?:{names})"|"(?:{names})"\)?\s*[=!]=')
+    compared = re.compile(
+        rf'[=!]=\s*(?:std::string(?:_view)?\(|\w+\()?"(?:{names})"|"(?:{names})"\)?\s*[=!]=')
     bad = False
     for folder in FOLDERS:
         for file in sorted((root / folder).rglob("*")):
-            if file.suffix not in ENDINGS:
+            if file.suffix not in ENDINGS + (".py",):
                 continue
             text, path = file.read_text(), file.relative_to(root).as_posix()
-            found = list(complaints_of(without_literals(text), text))
+            found = list(complaints_of_lines(text.split("\n"), file.suffix == ".py"))
+            if file.suffix != ".py":
+                found += complaints_of(without_literals(text), text)
             count = text.count("\n")
             if count > MOST_LINES_OF_FILE:
                 found.append((count, f"a file of {count} lines (at most {MOST_LINES_OF_FILE})"))
-            if not path.startswith("src/config/"):
+            if file.suffix != ".py" and not path.startswith("src/config/"):
                 found += [(number, "compares the name of a kind (compare enums of config/kinds.h)")
                           for number, line in enumerate(text.split("\n"), 1) if compared.search(line)]
             for number, sentence in sorted(found):

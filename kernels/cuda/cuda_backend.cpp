@@ -22,8 +22,8 @@ std::string text_of(const std::string& file) {
   return text.str();
 }
 
-/// Before CUDA looks at its environment: queues that share a connection wait for one another, and those of
-/// messages must never wait for those of computing.
+/// Called before CUDA looks at its environment: queues that share a connection wait for one another, and
+/// those of messages must never wait for those of computing.
 void give_each_queue_a_connection() {
   const char* wish = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   if (wish == nullptr || std::atoi(wish) < 8) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);

@@ -18,7 +18,7 @@ class FusedAttention {
   virtual int version() const = 0;
   /// Makes plans before the first step, since that takes memory and waits; others are made when asked for.
   virtual void plan(const std::set<PlannedAttention>& questions) = 0;
-  /// False where cuDNN refuses the question; nothing has been done then.
+  /// Computes a pass; false where cuDNN refuses the question, and nothing has been done then.
   virtual bool forward(const AttentionCall& call, cudaStream_t stream) = 0;
   virtual bool backward(const AttentionCall& call, cudaStream_t stream) = 0;
 };

@@ -34,7 +34,7 @@ class ProductLibrary {
   void run(const ProductKey& key, const ProductOperands& operands, void* workspace, cudaStream_t stream);
   /// The library's proposals, best first, to be timed by `doctor --tune`.
   std::vector<AlgorithmWords> proposals(const ProductKey& key, int count);
-  /// From now on this algorithm computes the key.
+  /// Lets this algorithm compute the key from now on.
   void choose(const ProductKey& key, const AlgorithmWords& algorithm);
 
  private:

@@ -16,8 +16,8 @@ Tensor rows_of(const Tensor& t, std::int64_t first, std::int64_t count) {
 
 }  // namespace
 
-/// One call of the library where it can be asked for all of it; else sums in f32 (f64 beside f64), then
-/// another pass over them: in place where they are results already, else by runs of rows that fit there.
+/// Multiplies in one call of the library where it can be asked for all; else sums in f32 (f64 beside f64),
+/// then another pass over them: in place where they are results already, else by runs of rows that fit there.
 void CudaBackend::multiply(const ProductCall& call, const Tensor& w, const Tensor& in, const Tensor& result,
                            const Tensor& bias, const Tensor& before) {
   if (call.n == 0) return;

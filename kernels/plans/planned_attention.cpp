@@ -34,9 +34,9 @@ PlannedAttention::PlannedAttention(const AttentionCall& c, bool is_backward)
       dv(strides_of(c.dv)) {}
 
 std::size_t PlannedAttention::most_bytes() const {
-  constexpr std::int64_t anything_else = std::int64_t{1} << 20, row_sums = 2 * sizeof(float);
+  constexpr std::int64_t anything_else = std::int64_t{1} << 20, softmax_sums = 2 * sizeof(float);
   const std::int64_t heads = samples * query_heads, rows = whole_tiles(queries), columns = whole_tiles(keys);
-  std::int64_t bytes = anything_else + heads * rows * row_sums;
+  std::int64_t bytes = anything_else + heads * rows * softmax_sums;
   if (backward) {
     const std::int64_t of_probabilities = heads * rows * columns * 2, of_queries = heads * rows * width * 4,
                        of_keys = query_heads == key_heads ? 0

@@ -179,7 +179,9 @@ int main(int count, char** words) {
   }
   if (world.rank != 0) return 0;
   const std::string line = fmt::format(
-      R"({{"ranks": {}, "save_seconds": {:.3f}, "dd_write_seconds": {:.3f}, "load_seconds": {:.3f}, "dd_read_seconds": {:.3f}, "save": {:.3f}, "load": {:.3f}, "background_cost": {:.3f}, "stood_still": {:.3f}}})",
+      R"({{"ranks": {}, "save_seconds": {:.3f}, "dd_write_seconds": {:.3f}, "load_seconds": {:.3f}, )"
+      R"("dd_read_seconds": {:.3f}, "save": {:.3f}, "load": {:.3f}, )"
+      R"("background_cost": {:.3f}, "stood_still": {:.3f}}})",
       world.size, save, write, load, read, write / save, read / load, median(cost), median(still));
   std::printf("%s\n", line.c_str());
   if (!json.empty()) std::ofstream(json) << line << "\n";

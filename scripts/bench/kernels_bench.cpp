@@ -72,16 +72,18 @@ int run(const Options& o) {
                copy_seconds = seconds_of(copy, *backend, o.least_seconds);
   print_line(product, product_seconds);
   print_line(copy, copy_seconds);
-  std::string text = fmt::format(
-      R"({{"device": "{}", "dtype": "{}", "operations_per_second": {:.6g}, "bytes_per_second": {:.6g}, "kernels": [)",
-      backend->description(), o.dtype, product.operations / product_seconds, copy.bytes / copy_seconds);
+  std::string text = fmt::format(R"({{"device": "{}", "dtype": "{}", "operations_per_second": {:.6g}, )"
+                                 R"("bytes_per_second": {:.6g}, "kernels": [)",
+                                 backend->description(), o.dtype, product.operations / product_seconds,
+                                 copy.bytes / copy_seconds);
   const char* between = "\n";
   for (const Kernel& kernel : kernels_of_a_step(o.sizes)) {
     const double seconds = seconds_of(kernel, *backend, o.least_seconds);
     print_line(kernel, seconds);
-    text += fmt::format(
-        R"({}{{"name": "{}", "shape": "{}", "calls": {:g}, "seconds": {:.6g}, "operations": {:.6g}, "bytes": {:.6g}}})",
-        between, kernel.name, kernel.shape, kernel.calls, seconds, kernel.operations, kernel.bytes);
+    text += fmt::format(R"({}{{"name": "{}", "shape": "{}", "calls": {:g}, )"
+                        R"("seconds": {:.6g}, "operations": {:.6g}, "bytes": {:.6g}}})",
+                        between, kernel.name, kernel.shape, kernel.calls, seconds, kernel.operations,
+                        kernel.bytes);
     between = ",\n";
   }
   if (o.json.empty()) return 0;

@@ -20,7 +20,8 @@ def fail(sentence):
 
 
 def watch_children(parent, peak, stop):
-    """Keeps the largest sum of resident memory of all descendants of `parent`: what several ranks take together."""
+    """Keeps the largest sum of resident memory of all descendants of `parent`: what several ranks take
+    together."""
     page = os.sysconf("SC_PAGE_SIZE")
     while not stop.wait(0.2):
         parents, resident = {}, {}
@@ -50,7 +51,8 @@ def run_process(command, environment, on_line=None, on_start=None):
     """Runs to the end. Returns (start, standard output, MiB at the peak); stops everything if it fails."""
     with tempfile.TemporaryFile("w+") as errors:
         start = time.time()
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT)
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True,
+                                   cwd=ROOT)
         if on_start:
             on_start(process.pid)
         family, stop = [0], threading.Event()
@@ -70,30 +72,41 @@ def run_process(command, environment, on_line=None, on_start=None):
             watcher.join()
         if process.returncode != 0:
             errors.seek(0)
-            fail("'%s' ended with %d:\n%s" % (" ".join(command), process.returncode, "".join(lines[-15:]) + errors.read()[-3000:]))
+            fail("'%s' ended with %d:\n%s" %
+                 (" ".join(command), process.returncode, "".join(lines[-15:]) + errors.read()[-3000:]))
     return start, lines, family[0] / 2**20 if ranks else usage.ru_maxrss / 1024
 
 
-def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, sequence=SEQUENCE, vocabulary=VOCABULARY, extra=None, warm_up=1):
-    """One run of its own, in a directory that goes with it: options.steps behind the first `warm_up`. `extra` are further settings."""
+def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, sequence=SEQUENCE,
+                 vocabulary=VOCABULARY, extra=None, warm_up=1):
+    """One run of its own, in a directory that goes with it: options.steps behind the first `warm_up`. `extra`
+    are further settings."""
     count = options.steps + warm_up
     folder = tempfile.mkdtemp(prefix="bench-", dir=options.runs)
     try:
         tokens = os.path.join(folder, "tokens")
         write_tokens(tokens, (count + 1) * batch * (sequence + 1), vocabulary)
-        settings = {"run.dir": folder, "run.resume": "never", "data.train": tokens, "data.validation": tokens, "train.steps": count,
-                    "train.batch": batch, "train.micro_batch": micro_batch, "train.precision": precision, "train.evaluate_every": 0,
-                    "optimizer.rate.warmup": 0, "checkpoint.every": 0, "device.threads": threads, "grid.data": 1, "reproducible.data": 1}
+        settings = {
+            "run.dir": folder, "run.resume": "never", "data.train": tokens, "data.validation": tokens,
+            "train.steps": count, "train.batch": batch, "train.micro_batch": micro_batch,
+            "train.precision": precision, "train.evaluate_every": 0, "optimizer.rate.warmup": 0,
+            "checkpoint.every": 0, "device.threads": threads, "grid.data": 1, "reproducible.data": 1
+        }
         settings.update(extra or {})
         settings.update(setting.split("=", 1) for setting in options.set)
-        command = [options.binary, "train", "--config", options.config, *("%s=%s" % item for item in settings.items())]
+        command = [
+            options.binary, "train", "--config", options.config,
+            *("%s=%s" % item for item in settings.items())
+        ]
         environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
         if ranks > 1:
             environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
             command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(ranks), *command]
         metrics, seen, stop = os.path.join(folder, "metrics.jsonl"), {}, threading.Event()
 
-        def watch(pid):  # notes when the first step's line is whole, and the peak of the steps without the saving that follows them
+        # notes when the first step's line is whole, and the peak of the steps without the saving that follows
+        # them
+        def watch(pid):
             while not stop.wait(0.01):
                 lines = 0
                 if os.path.exists(metrics):
@@ -124,11 +137,15 @@ def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, seque
             fail("%s has %d steps with tokens_per_second (expected %d)" % (metrics, len(steps), count))
         rates = [step["tokens_per_second"] for step in steps]
         tokens_a_step = batch * sequence
-        return {"batch": batch, "micro_batch": micro_batch, "threads": threads, "tokens_per_second": statistics.median(rates[warm_up:]),
-                "step_seconds": [tokens_a_step / rate for rate in rates[warm_up:]],
-                "first_step_seconds": tokens_a_step / rates[0], "loss_last": steps[-1]["loss"],
-                "peak_mib": seen.get("peak") or whole_peak if ranks == 1 else whole_peak, "whole_peak_mib": whole_peak,
-                "to_first_step_seconds": seen["first"] - start - tokens_a_step / rates[0] if "first" in seen else None}
+        return {
+            "batch": batch, "micro_batch": micro_batch, "threads": threads,
+            "tokens_per_second": statistics.median(rates[warm_up:]),
+            "step_seconds": [tokens_a_step / rate for rate in rates[warm_up:]],
+            "first_step_seconds": tokens_a_step / rates[0], "loss_last": steps[-1]["loss"],
+            "peak_mib": seen.get("peak") or whole_peak if ranks == 1 else whole_peak,
+            "whole_peak_mib": whole_peak, "to_first_step_seconds": seen["first"] - start -
+            tokens_a_step / rates[0] if "first" in seen else None
+        }
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -137,13 +154,17 @@ def rate_of_large_products(options, precision):
     """GFLOP/s of our own large products on all threads at once, one process for each."""
     program = os.path.join(os.path.dirname(options.binary), "scripts", "bench", "products_bench")
     outputs = [os.path.join(options.runs, "products-%d.json" % thread) for thread in range(options.threads)]
-    running = [subprocess.Popen([program, "--rounds", "1", "--only", "n=4096", "--json", output], stdout=subprocess.DEVNULL) for output in outputs]
+    running = [
+        subprocess.Popen([program, "--rounds", "1", "--only", "n=4096", "--json", output],
+                         stdout=subprocess.DEVNULL) for output in outputs
+    ]
     if any([process.wait() != 0 for process in running]):
         fail("products_bench failed; run %s" % program)
     rate = 0
     for output in outputs:
         with open(output) as file:
-            rate += statistics.median(json.loads(line)["ours" if precision == "f32" else "ours_bf16"] for line in file)
+            rate += statistics.median(
+                json.loads(line)["ours" if precision == "f32" else "ours_bf16"] for line in file)
         os.remove(output)
     return rate
 
@@ -154,7 +175,8 @@ def run_program(options, command, words=()):
     if not os.path.exists(program):
         fail("%s is not there; `make bench` builds it (cmake -DMINDPIPE_BENCH=ON)" % program)
     output = os.path.join(options.runs, command[-1] + ".json")
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl_vader_single_copy_mechanism="none")
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                       OMPI_MCA_btl_vader_single_copy_mechanism="none")
     _, lines, _ = run_process(command[:-1] + [program, "--json", output, *words], environment)
     print("\n" + "".join(lines), end="")
     with open(output) as file:

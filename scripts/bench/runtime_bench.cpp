@@ -25,21 +25,19 @@ int main(int count, char** words) {
     if (!json.empty()) file.open(json);
     const RecorderCost cost = recorder_cost(pairs);
     std::printf("%s\n", to_string(cost).c_str());
-    file
-        << fmt::format(
-               R"({{"what": "recording", "nanoseconds": {:.1f}, "action_nanoseconds": {:.1f}, "share": {:.5f}}})",
-               cost.recording_ns, cost.action_ns, cost.share())
-        << "\n";
+    file << fmt::format(R"({{"what": "recording", "nanoseconds": {:.1f}, )"
+                        R"("action_nanoseconds": {:.1f}, "share": {:.5f}}})",
+                        cost.recording_ns, cost.action_ns, cost.share())
+         << "\n";
   }
   for (const int width : {32, 64, 128, 256}) {
     const ShareLeft share = OpenReceive(world, width).share_left(pairs);
     if (world.rank != 0) continue;
     std::printf("%s\n", to_string(share).c_str());
-    file
-        << fmt::format(
-               R"({{"what": "waiting", "width": {}, "operation_microseconds": {:.1f}, "share": {:.4f}, "load": {:.1f}}})",
-               width, share.operation, share.share, share.load)
-        << "\n";
+    file << fmt::format(R"({{"what": "waiting", "width": {}, )"
+                        R"("operation_microseconds": {:.1f}, "share": {:.4f}, "load": {:.1f}}})",
+                        width, share.operation, share.share, share.load)
+         << "\n";
   }
   MPI_Finalize();
 }

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Trains GPT-2 124M on the CPU or a GPU the way a careful user of PyTorch does: fused attention, fused AdamW, bf16 autocast or f32.
+"""Trains GPT-2 124M on the CPU or a GPU the way a careful user of PyTorch does: fused attention, fused AdamW,
+bf16 autocast or f32.
 
-    torch_gpt.py [--device cpu] [--precision bf16] [--batch 4] [--micro-batch 4] [--steps 4] [--threads 2] [--compile] ...
+    torch_gpt.py [--device cpu] [--precision bf16] [--batch 4] [--micro-batch 4] [--steps 4] [--threads 2]
+    [--compile] ...
 
-Prints a line of JSON when the first step has ended and another, the result, at the end. The vocabulary is 50,304 by default
-(50,257 padded to a multiple of 64, which is faster); loss and speed are those of random tokens.
+Prints a line of JSON when the first step has ended and another, the result, at the end. The vocabulary is
+50,304 by default (50,257 padded to a multiple of 64, which is faster); loss and speed are those of random
+tokens.
 """
 import argparse
 import json
@@ -28,12 +31,14 @@ class Block(nn.Module):
 
     def forward(self, x):
         batch, sequence, width = x.shape
-        q, k, v = (t.view(batch, sequence, self.heads, -1).transpose(1, 2) for t in self.attention(self.ln_1(x)).split(width, 2))
+        q, k, v = (t.view(batch, sequence, self.heads, -1).transpose(1, 2)
+                   for t in self.attention(self.ln_1(x)).split(width, 2))
         if hasattr(F, "scaled_dot_product_attention"):
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         else:
             unseen = torch.ones(sequence, sequence, dtype=torch.bool).triu(1)
-            y = (q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5).masked_fill(unseen, -torch.inf).softmax(-1).to(v.dtype) @ v
+            y = (q @ k.transpose(-1, -2) * q.shape[-1]**-0.5).masked_fill(unseen, -torch.inf).softmax(-1).to(
+                v.dtype) @ v
         x = x + self.projection(y.transpose(1, 2).reshape(batch, sequence, width))
         return x + self.down(F.gelu(self.fc(self.ln_2(x)), approximate="tanh"))
 
@@ -57,13 +62,15 @@ class GPT(nn.Module):
 
 
 def adamw(model, rate, device):
-    """AdamW with decay on matrices only; fused where this version has it for the device. Returns the optimizer and its kind."""
+    """AdamW with decay on matrices only; fused where this version has it for the device. Returns the
+    optimizer and its kind."""
     groups = [{"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": 0.1},
               {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0}]
     for kind in ("fused", "foreach"):
         try:
             optimizer = torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.95), **{kind: True})
-            probe = torch.zeros(1, device=device, requires_grad=True)  # some versions take the argument and refuse the CPU at the first step
+            # some versions take the argument and refuse the CPU at the first step
+            probe = torch.zeros(1, device=device, requires_grad=True)
             probe.grad = torch.zeros(1, device=device)
             torch.optim.AdamW([probe], **{kind: True}).step()
             return optimizer, kind
@@ -99,7 +106,8 @@ def product_rate(dtype, device, seconds=1.0):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=["f32", "bf16"], default="bf16")
     parser.add_argument("--batch", type=int, default=4, help="sequences a step")
@@ -121,7 +129,8 @@ def main():
 
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
-    model = GPT(options.vocabulary, options.sequence, options.layers, options.width, options.heads).to(options.device)
+    model = GPT(options.vocabulary, options.sequence, options.layers, options.width,
+                options.heads).to(options.device)
     optimizer, optimizer_kind = adamw(model, 3e-4, options.device)
     forward = torch.compile(model) if options.compile else model
     pieces = options.batch // micro_batch
@@ -132,7 +141,8 @@ def main():
         wait_for(options.device)
         start = time.perf_counter()
         tokens = tokens.to(options.device)
-        loss_sum = torch.zeros((), device=options.device)  # read once a step: a GPU is not waited for in between
+        # read once a step: a GPU is not waited for in between
+        loss_sum = torch.zeros((), device=options.device)
         for piece in tokens.split(micro_batch):
             with torch.autocast(options.device, dtype=torch.bfloat16, enabled=options.precision == "bf16"):
                 loss = forward(piece[:, :-1].contiguous(), piece[:, 1:].contiguous()) / pieces
@@ -150,15 +160,28 @@ def main():
     peak = peak_mib(options.device)  # before the measurement of products
     tokens_a_step = options.batch * options.sequence
     result = {
-        "tokens_per_second": tokens_a_step / statistics.median(seconds[options.warm_up:]), "step_seconds": seconds[options.warm_up:], "first_step_seconds": seconds[0],
-        "peak_mib": peak, "loss_first": losses[0], "loss_last": losses[-1], "precision": options.precision,
-        "batch": options.batch, "micro_batch": micro_batch, "sequence": options.sequence, "vocabulary": options.vocabulary,
-        "threads": options.threads, "optimizer": optimizer_kind, "compiled": options.compile,
-        "fused_attention": hasattr(F, "scaled_dot_product_attention"), "parameters": sum(p.numel() for p in model.parameters()),
-        "torch": torch.__version__, "python": platform.python_version(),
+        "tokens_per_second": tokens_a_step / statistics.median(seconds[options.warm_up:]),
+        "step_seconds": seconds[options.warm_up:],
+        "first_step_seconds": seconds[0],
+        "peak_mib": peak,
+        "loss_first": losses[0],
+        "loss_last": losses[-1],
+        "precision": options.precision,
+        "batch": options.batch,
+        "micro_batch": micro_batch,
+        "sequence": options.sequence,
+        "vocabulary": options.vocabulary,
+        "threads": options.threads,
+        "optimizer": optimizer_kind,
+        "compiled": options.compile,
+        "fused_attention": hasattr(F, "scaled_dot_product_attention"),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
     }
     if options.peak:
-        result["product_gflops"] = product_rate(torch.bfloat16 if options.precision == "bf16" else torch.float32, options.device)
+        result["product_gflops"] = product_rate(
+            torch.bfloat16 if options.precision == "bf16" else torch.float32, options.device)
     print(json.dumps(result), flush=True)
 
 

@@ -23,15 +23,20 @@ MUSTS = (
     Must("shards", "logical shards = degrees, of plain", 0.97, False, "x"),
     Must("peer llm.c", "tokens/s of llm.c's", 10, False, "x"),
     Must("waiting", "rate of a rank that waits in the background", 0.97, False, "x"),
-    *(Must("%s %d" % (name, ranks), "%s, %d rank%s" % (what, ranks, "s" * (ranks > 1)), bound, most, unit) for ranks in (1, 2)
-      for name, what, bound, most, unit in (
+    *(Must("%s %d" % (name, ranks), "%s, %d rank%s" % (what, ranks, "s" * (ranks > 1)), bound, most, unit)
+      for ranks in (1, 2) for name, what, bound, most, unit in (
           ("save", "a checkpoint's save, of the rate of dd with fsync", 0.8, False, "x"),
           ("load", "a checkpoint's load, of the rate of dd from the device", 0.8, False, "x"),
-          ("background_cost", "what saves in the background cost, of what they cost in the foreground", 0.35, True, "x"),
-          ("stood_still", "how long training stands still for them, of their time in the foreground", 0.1, True, "x"))),
+          ("background_cost", "what saves in the background cost, of what they cost in the foreground", 0.35,
+           True, "x"),
+          ("stood_still", "how long training stands still for them, of their time in the foreground", 0.1,
+           True, "x"))),
     Must("recording", "the trace's recording, of the shortest actions", 0.01, True, "%"),
 )
-NEVER = {"shards": "not measurable here: every run is cut so, there is none to hold it against", "peer llm.c": "not measured: no part runs it"}
+NEVER = {
+    "shards": "not measurable here: every run is cut so, there is none to hold it against",
+    "peer llm.c": "not measured: no part runs it"
+}
 
 
 def number(value, unit):
@@ -61,16 +66,20 @@ def judge(figures):
     strange = set(figures) - {must.name for must in MUSTS}
     if strange:
         raise KeyError("no must is called " + ", ".join(sorted(strange)))
-    return [{"name": must.name, "what": must.what, "measured": value if isinstance(value, (int, float)) else None, "unit": must.unit,
-             "must": must.bound, "bound": "at most" if must.most else "at least", "verdict": verdict(must, value)}
-            for must in MUSTS for value in [figures.get(must.name)]]
+    return [{
+        "name": must.name, "what": must.what, "measured": value if isinstance(value, (int, float)) else None,
+        "unit": must.unit, "must": must.bound, "bound": "at most" if must.most else "at least",
+        "verdict": verdict(must, value)
+    } for must in MUSTS for value in [figures.get(must.name)]]
 
 
 def table(rows):
     lines = ["%-52s %10s %19s  %s" % ("", "measured", "must", "verdict")]
     for row in rows:
         measured = "-" if row["measured"] is None else number(row["measured"], row["unit"])
-        lines.append("%-52s %10s %19s  %s" % (row["what"], measured, row["bound"] + " " + number(row["must"], row["unit"]), row["verdict"]))
+        lines.append(
+            "%-52s %10s %19s  %s" %
+            (row["what"], measured, row["bound"] + " " + number(row["must"], row["unit"]), row["verdict"]))
     return lines
 
 

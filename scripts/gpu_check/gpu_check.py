@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Looks whether MindPipe is right and fast on this machine's GPU, within eight minutes, from a bundle that needs no installation.
+"""Looks whether MindPipe is right and fast on this machine's GPU, within eight minutes, from a bundle that
+needs no installation.
 
-    gpu-check.sh [--device cuda|cpu] [--output FOLDER] [--minutes 8] [--only PART,...] [--python PYTHON] [--list]
+    gpu-check.sh [--device cuda|cpu] [--output FOLDER] [--minutes 8] [--only PART,...] [--python PYTHON]
+    [--list]
 
-Every part has seconds of its own and a log; one that fails or takes too long does not stop the others. The verdict stands in the last
-lines; everything is in FOLDER/gpu-check.json. `--device cpu` rehearses all parts on the processor at tiny sizes: it says that the script
-runs, and nothing of any GPU. PyTorch's interpreter is the one that runs this script, or --python.
-Exit codes: 0 all good, 1 something is wrong, 2 usage, 69 there is no GPU (the parts are listed and not begun).
+Every part has seconds of its own and a log; one that fails or takes too long does not stop the others. The
+verdict stands in the last lines; everything is in FOLDER/gpu-check.json. `--device cpu` rehearses all parts
+on the processor at tiny sizes: it says that the script runs, and nothing of any GPU. PyTorch's interpreter is
+the one that runs this script, or --python. Exit codes: 0 all good, 1 something is wrong, 2 usage, 69 there is
+no GPU (the parts are listed and not begun).
 """
 import argparse
 import json
@@ -27,7 +30,8 @@ REHEARSAL_PATIENCE = 4  # a processor that computes for others too is no sign of
 
 
 class Check:
-    """What all parts share: where things lie, in which environment programs run, and what was measured so far."""
+    """What all parts share: where things lie, in which environment programs run, and what was measured so
+    far."""
 
     def __init__(self, options, bundle):
         self.bundle, self.device, self.python = bundle, options.device, options.python
@@ -35,7 +39,8 @@ class Check:
         self.users_environment = dict(os.environ)
         with open(os.path.join(bundle, "bundle.json")) as file:
             self.built = json.load(file)
-        found, self.missing = libraries.find(self.built["libraries"], libraries.candidates(self.python), libraries.known_to_the_loader())
+        found, self.missing = libraries.find(self.built["libraries"], libraries.candidates(self.python),
+                                             libraries.known_to_the_loader())
         self.environment = libraries.environment_of(bundle, found, os.environ)
         self.libraries, self.kernels, self.runs = found, None, {}
 
@@ -47,10 +52,11 @@ class Check:
 
     def graphics(self):
         """The line of `mindpipe-train doctor` that names GPUs, or says why there are none."""
-        answer = subprocess.run([os.path.join(self.bundle, "bin", "mindpipe-train"), "doctor"], env=self.environment, capture_output=True, text=True,
-                                timeout=60)
+        answer = subprocess.run([os.path.join(self.bundle, "bin", "mindpipe-train"), "doctor"],
+                                env=self.environment, capture_output=True, text=True, timeout=60)
         line = next((line for line in answer.stdout.splitlines() if line.startswith("graphics")), "")
-        return line[len("graphics"):].strip() or "mindpipe-train doctor failed: " + (answer.stderr.strip() or "exit code %d" % answer.returncode)
+        return line[len("graphics"):].strip() or "mindpipe-train doctor failed: " + (
+            answer.stderr.strip() or "exit code %d" % answer.returncode)
 
 
 def goals_of(runs):
@@ -78,13 +84,16 @@ def run_parts(check, chosen, whole):
                 outcome, why, figures = part.work(check, seconds)
             except (OSError, ValueError, KeyError) as error:  # one part's trouble is not the others'
                 outcome, why, figures = FAILED, "%s: %s" % (type(error).__name__, error), {}
-        results.append({"name": part.name, "settles": part.settles, "outcome": outcome, "why": why, "seconds": time.monotonic() - begun,
-                        "figures": figures})
+        results.append({
+            "name": part.name, "settles": part.settles, "outcome": outcome, "why": why,
+            "seconds": time.monotonic() - begun, "figures": figures
+        })
     return results, time.monotonic() - start
 
 
 def options_of(words):
-    parser = argparse.ArgumentParser(prog="gpu-check.sh", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="gpu-check.sh", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--output", default="gpu-check-results")
     parser.add_argument("--minutes", type=float, default=8)
@@ -92,7 +101,9 @@ def options_of(words):
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--list", action="store_true", help="the parts, and nothing else")
     options = parser.parse_args(words)
-    options.chosen = [part for part in parts.PARTS if not options.only or part.name in options.only.split(",")]
+    options.chosen = [
+        part for part in parts.PARTS if not options.only or part.name in options.only.split(",")
+    ]
     unknown = set(filter(None, options.only.split(","))) - {part.name for part in parts.PARTS}
     if unknown:
         parser.error("--only names no part '%s'; --list shows them" % "', '".join(sorted(unknown)))
@@ -117,11 +128,17 @@ def main(words):
     check = Check(options, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     os.makedirs(check.output, exist_ok=True)
     graphics = check.graphics()
-    report = {"date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "device": options.device, "graphics": graphics, "bundle": check.built,
-              "libraries": check.libraries, "libraries_missing": check.missing}
+    report = {
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ",
+                              time.gmtime()), "device": options.device, "graphics": graphics,
+        "bundle": check.built, "libraries": check.libraries, "libraries_missing": check.missing
+    }
     print("MindPipe %s; %s" % (check.built["commit"], graphics))
     for name in check.missing:
-        print("%s is nowhere: not in LD_LIBRARY_PATH, not known to the loader, not in /usr/local/cuda*, not beside %s" % (name, check.python))
+        print(
+            "%s is nowhere: not in LD_LIBRARY_PATH, not known to the loader, "
+            "not in /usr/local/cuda*, not beside %s"
+            % (name, check.python))
     if options.device == "cuda" and ("no GPU" in graphics or " on a driver for " not in graphics):
         print("gpu-check: no GPU that this process may use (%s). On one this would have run:" % graphics)
         list_parts(options.chosen)
@@ -129,24 +146,33 @@ def main(words):
         return verdict.NO_GPU
     results, seconds = run_parts(check, options.chosen, 60 * options.minutes)
     figures = goals_of(check.runs)
-    missed = [goal.what.strip() for goal in tables.GOALS if options.device == "cuda" and goal.is_missed(figures)]
+    missed = [
+        goal.what.strip() for goal in tables.GOALS if options.device == "cuda" and goal.is_missed(figures)
+    ]
     code, lines = verdict.verdict(results, options.device, missed, seconds)
     if check.kernels:
         print("\n" + "\n".join(tables.kernel_table(check.kernels)))
     if check.runs:
-        print("\n" + "\n".join(tables.training_table(check.runs, "" if options.device == "cuda" else "tiny, for ")))
+        print("\n" +
+              "\n".join(tables.training_table(check.runs, "" if options.device == "cuda" else "tiny, for ")))
     if options.device == "cuda":
         print("\n" + "\n".join(tables.goal_table(figures)))
     print("\n" + "\n".join(lines))
-    write(check, dict(report, verdict=lines[-1], code=code, seconds=seconds, goals=figures, below=missed, parts=results, training=check.runs,
-                      heaviest=tables.kernel_rows(check.kernels) if check.kernels else []))
+    write(
+        check,
+        dict(report, verdict=lines[-1], code=code, seconds=seconds, goals=figures, below=missed,
+             parts=results, training=check.runs,
+             heaviest=tables.kernel_rows(check.kernels) if check.kernels else []))
     for name in training_folders(check):
         shutil.rmtree(name, ignore_errors=True)
     return code
 
 
 def training_folders(check):
-    return [os.path.join(check.output, name) for name in os.listdir(check.output) if name.startswith("train-") and not name.endswith(".log")]
+    return [
+        os.path.join(check.output, name) for name in os.listdir(check.output)
+        if name.startswith("train-") and not name.endswith(".log")
+    ]
 
 
 if __name__ == "__main__":

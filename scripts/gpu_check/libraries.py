@@ -18,17 +18,21 @@ def known_to_the_loader():
 def python_folders(python):
     """Folders of NVIDIA's packages (nvidia/*/lib) among those that this interpreter imports from."""
     try:
-        listing = subprocess.run([python, "-c", "import sys; print(*sys.path, sep='\\n')"], capture_output=True, text=True, timeout=60).stdout
+        listing = subprocess.run([python, "-c", "import sys; print(*sys.path, sep='\\n')"],
+                                 capture_output=True, text=True, timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return [folder for place in listing.splitlines() if place for folder in sorted(glob.glob(os.path.join(place, "nvidia", "*", "lib")))]
+    return [
+        folder for place in listing.splitlines() if place
+        for folder in sorted(glob.glob(os.path.join(place, "nvidia", "*", "lib")))
+    ]
 
 
 def candidates(python, path=os.environ.get("LD_LIBRARY_PATH", "")):
     """Folders to look in, what the user has set first."""
     folders = [folder for folder in path.split(":") if folder]
-    for pattern in ("/usr/local/cuda/lib64", "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/usr/local/nvidia/lib64",
-                    "/usr/lib/x86_64-linux-gnu", "/usr/lib64"):
+    for pattern in ("/usr/local/cuda/lib64", "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib",
+                    "/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64"):
         folders += sorted(glob.glob(pattern), reverse=True)
     return folders + python_folders(python)
 
@@ -37,7 +41,8 @@ def find(names, folders, known):
     """Returns ({library: folder or "" where the loader knows it}, [those that are nowhere])."""
     found, missing = {}, []
     for name in names:
-        folder = "" if name in known else next((f for f in folders if os.path.exists(os.path.join(f, name))), None)
+        folder = "" if name in known else next(
+            (f for f in folders if os.path.exists(os.path.join(f, name))), None)
         if folder is None:
             missing.append(name)
         else:
@@ -46,19 +51,29 @@ def find(names, folders, known):
 
 
 def environment_of(bundle, found, base):
-    """The environment of the bundle's programs: their own libraries first, then what the user has set, then CUDA's; Open MPI as it lies in
-    the bundle, ranks on this machine only, more of them than processors allowed."""
+    """The environment of the bundle's programs: their own libraries first, then what the user has set, then
+    CUDA's; Open MPI as it lies in the bundle, ranks on this machine only, more of them than processors
+    allowed."""
     lib = os.path.join(bundle, "lib")
-    folders = [lib] + [f for f in base.get("LD_LIBRARY_PATH", "").split(":") if f] + [f for f in found.values() if f]
-    made = {name: value for name, value in base.items() if not name.startswith(("OMPI_", "OPAL_", "PMIX_", "ORTE_", "SLURM_"))}
+    folders = [lib] + [f for f in base.get("LD_LIBRARY_PATH", "").split(":") if f
+                       ] + [f for f in found.values() if f]
+    made = {
+        name: value
+        for name, value in base.items() if not name.startswith(("OMPI_", "OPAL_", "PMIX_", "ORTE_", "SLURM_"))
+    }
     made.update({
-        "LD_LIBRARY_PATH": ":".join(dict.fromkeys(folders)), "PATH": os.path.join(bundle, "bin") + ":" + base.get("PATH", "/usr/bin:/bin"),
-        "OPAL_PREFIX": bundle, "OPAL_BINDIR": os.path.join(bundle, "bin"), "OPAL_LIBDIR": lib, "OPAL_PKGLIBDIR": os.path.join(lib, "openmpi"),
-        "OPAL_DATADIR": os.path.join(bundle, "share"), "OPAL_PKGDATADIR": os.path.join(bundle, "share", "openmpi"),
+        "LD_LIBRARY_PATH": ":".join(dict.fromkeys(folders)),
+        "PATH": os.path.join(bundle, "bin") + ":" + base.get("PATH", "/usr/bin:/bin"), "OPAL_PREFIX": bundle,
+        "OPAL_BINDIR": os.path.join(bundle, "bin"), "OPAL_LIBDIR": lib,
+        "OPAL_PKGLIBDIR": os.path.join(lib, "openmpi"), "OPAL_DATADIR": os.path.join(bundle, "share"),
+        "OPAL_PKGDATADIR": os.path.join(bundle, "share", "openmpi"),
         "OPAL_SYSCONFDIR": os.path.join(bundle, "etc"), "PMIX_PREFIX": bundle, "PMIX_LIBDIR": lib,
         "PMIX_PKGLIBDIR": os.path.join(lib, "pmix"), "PMIX_DATADIR": os.path.join(bundle, "share"),
-        "PMIX_PKGDATADIR": os.path.join(bundle, "share", "pmix"), "PMIX_SYSCONFDIR": os.path.join(bundle, "etc"),
-        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,vader",
-        "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
-        "OMPI_MCA_plm": "isolated", "OMPI_MCA_plm_rsh_agent": "/bin/false", "OMPI_MCA_orte_tmpdir_base": "/tmp", "OMP_WAIT_POLICY": "passive"})
+        "PMIX_PKGDATADIR": os.path.join(bundle, "share", "pmix"), "PMIX_SYSCONFDIR": os.path.join(
+            bundle, "etc"), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_btl": "self,vader", "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+        "OMPI_MCA_plm": "isolated", "OMPI_MCA_plm_rsh_agent": "/bin/false",
+        "OMPI_MCA_orte_tmpdir_base": "/tmp", "OMP_WAIT_POLICY": "passive"
+    })
     return made

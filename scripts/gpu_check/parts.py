@@ -32,8 +32,12 @@ def test(name, only="*", ranks=0):
         command = [*wrapper, program(check, name), "--gtest_color=no", "--gtest_filter=" + only]
         if ranks:
             environment["OMP_NUM_THREADS"] = "1"
-            command = [program(check, "mpirun"), "--oversubscribe", "--bind-to", "none", "-np", str(ranks), *command]
-        code, text, _ = running.run(command, environment, seconds, check.log(log + ("-%d" % ranks if ranks else "")))
+            command = [
+                program(check, "mpirun"), "--oversubscribe", "--bind-to", "none", "-np",
+                str(ranks), *command
+            ]
+        code, text, _ = running.run(command, environment, seconds,
+                                    check.log(log + ("-%d" % ranks if ranks else "")))
         return read(code, text)
     return work
 
@@ -41,7 +45,8 @@ def test(name, only="*", ranks=0):
 def sanitized(tool, name, only):
     """The same under one of compute-sanitizer's tools."""
     def work(check, seconds):
-        found = shutil.which("compute-sanitizer", path=check.environment["PATH"] + ":/usr/local/cuda/bin:/opt/cuda/bin")
+        found = shutil.which("compute-sanitizer",
+                             path=check.environment["PATH"] + ":/usr/local/cuda/bin:/opt/cuda/bin")
         if found is None:
             return MISSING, "compute-sanitizer is not on this machine", {}
         wrapper = (found, "--tool", tool, "--error-exitcode", "99", "--print-limit", "20")
@@ -51,18 +56,22 @@ def sanitized(tool, name, only):
 
 def measured_kernels(check, seconds):
     """Ceilings and kernels; what trains is compared with the former."""
-    tiny = [] if check.device == "cuda" else ["--samples", "2", "--sequence", "64", "--width", "64", "--heads", "2", "--layers", "2", "--vocabulary", "256",
-                                               "--product", "256", "--copy-mib", "4", "--least-seconds", "0.0005"]
+    tiny = [] if check.device == "cuda" else [
+        "--samples", "2", "--sequence", "64", "--width", "64", "--heads", "2", "--layers", "2",
+        "--vocabulary", "256", "--product", "256", "--copy-mib", "4", "--least-seconds", "0.0005"
+    ]
     output = check.path("kernels.json")
-    code, text, _ = running.run([program(check, "kernels_bench"), "--device", check.device, "--json", output, *tiny], check.environment, seconds,
-                                check.log("kernels_bench"))
+    code, text, _ = running.run(
+        [program(check, "kernels_bench"), "--device", check.device, "--json", output, *tiny],
+        check.environment, seconds, check.log("kernels_bench"))
     if code != 0:
-        return (TIMED_OUT, "after: " + first_complaint(text), {}) if code is None else (FAILED, first_complaint(text), {})
+        return (TIMED_OUT, "after: " + first_complaint(text),
+                {}) if code is None else (FAILED, first_complaint(text), {})
     with open(output) as file:
         check.kernels = json.load(file)
     report = check.kernels
-    return PASSED, "a large product %.1f TFLOP/s, a large copy %.0f GB/s" % (report["operations_per_second"] * 1e-12,
-                                                                             report["bytes_per_second"] * 1e-9), report
+    return PASSED, "a large product %.1f TFLOP/s, a large copy %.0f GB/s" % (
+        report["operations_per_second"] * 1e-12, report["bytes_per_second"] * 1e-9), report
 
 
 def share_of_products(check, case, figures):
@@ -74,19 +83,22 @@ def share_of_products(check, case, figures):
 def trained(name):
     def work(check, seconds):
         case = training.CASES[name] if check.device == "cuda" else training.REHEARSAL
-        code, text, figures = training.train(case, name, check.device, check.bundle, check.output, check.environment, seconds)
+        code, text, figures = training.train(case, name, check.device, check.bundle, check.output,
+                                             check.environment, seconds)
         if figures is None:
             return (TIMED_OUT if code is None else FAILED), first_complaint(text), {}
         share_of_products(check, case, figures)
         check.runs[name] = figures
-        return PASSED, "%.0f tokens/s, loss %.4f after %d steps" % (figures["tokens_per_second"], figures["loss"], figures["steps"]), figures
+        return PASSED, "%.0f tokens/s, loss %.4f after %d steps" % (
+            figures["tokens_per_second"], figures["loss"], figures["steps"]), figures
     return work
 
 
 def has_torch(check, seconds):
     try:
         command = [check.python, "-c", "import torch"]
-        return subprocess.run(command, env=check.users_environment, capture_output=True, timeout=min(seconds, 60)).returncode == 0
+        return subprocess.run(command, env=check.users_environment, capture_output=True,
+                              timeout=min(seconds, 60)).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
 
@@ -97,31 +109,46 @@ def trained_by_torch(name):
         case = training.CASES[name] if check.device == "cuda" else training.REHEARSAL
         if not has_torch(check, seconds):
             return MISSING, "%s has no torch; --python names another interpreter" % check.python, {}
-        code, text, figures = training.train_torch(case, name, check.device, check.bundle, check.output, check.users_environment, check.python, seconds)
+        code, text, figures = training.train_torch(case, name, check.device, check.bundle, check.output,
+                                                   check.users_environment, check.python, seconds)
         if figures is None:
-            return MISSING, "PyTorch %s: %s" % ("took too long" if code is None else "failed", first_complaint(text)), {}
+            return MISSING, "PyTorch %s: %s" % ("took too long" if code is None else "failed",
+                                                first_complaint(text)), {}
         share_of_products(check, case, figures)
         check.runs[name + "-torch"] = figures
         return PASSED, "%.0f tokens/s, torch %s" % (figures["tokens_per_second"], figures["torch"]), figures
     return work
 
 
-KERNELS, LIBRARY, MODELS, PARITY = "test_kernels_cuda_kernels", "test_kernels_cuda_library", "test_models_cuda", "test_runtime_parity_mpi"
-MEMCHECKED = "Cuda.NormOf*:Cuda.ResidualNorm*:Cuda.SumsOverRows*:Cuda.Embedding*:Cuda.Classifier*:Cuda.Updates*:Cuda.Rotary*:Cuda.Moves*"
+KERNELS, LIBRARY = "test_kernels_cuda_kernels", "test_kernels_cuda_library"
+MODELS, PARITY = "test_models_cuda", "test_runtime_parity_mpi"
+MEMCHECKED = ("Cuda.NormOf*:Cuda.ResidualNorm*:Cuda.SumsOverRows*:Cuda.Embedding*:"
+              "Cuda.Classifier*:Cuda.Updates*:Cuda.Rotary*:Cuda.Moves*")
 RACECHECKED = "Cuda.NormOf*:Cuda.SumsOverRows*:Cuda.Embedding*:Cuda.Classifier*:Cuda.SumsOfSquares*"
 
 PARTS = (
-    Part("kernels", "each operation that is a kernel of our own, per dtype, against the processor", 60, test(KERNELS)),
-    Part("library", "products by cuBLASLt, attention by cuDNN and by our own kernels, against the processor and the book", 75, test(LIBRARY)),
+    Part("kernels", "each operation that is a kernel of our own, per dtype, against the processor", 60,
+         test(KERNELS)),
+    Part(
+        "library",
+        "products by cuBLASLt, attention by cuDNN and by our own kernels, against the processor and the book",
+        75, test(LIBRARY)),
     Part("models", "losses and gradients of small models against the processor", 45, test(MODELS)),
-    Part("ceilings", "what this GPU does at best, and the share of it that each kernel of a step of GPT-2 124M has", 45, measured_kernels),
+    Part("ceilings",
+         "what this GPU does at best, and the share of it that each kernel of a step of GPT-2 124M has", 45,
+         measured_kernels),
     Part("gpt2-124m", "training GPT-2 124M", 45, trained("gpt2-124m")),
-    Part("gpt2-124m-torch", "the same by PyTorch: compiled, fused attention, fused AdamW", 90, trained_by_torch("gpt2-124m")),
-    Part("parity-2", "the bits of one rank on grids of two that share this GPU", 45, test(PARITY, "Parity.EveryLayout*", 2)),
+    Part("gpt2-124m-torch", "the same by PyTorch: compiled, fused attention, fused AdamW", 90,
+         trained_by_torch("gpt2-124m")),
+    Part("parity-2", "the bits of one rank on grids of two that share this GPU", 45,
+         test(PARITY, "Parity.EveryLayout*", 2)),
     Part("parity-4", "the same on grids of four", 45, test(PARITY, "Parity.EveryLayout*", 4)),
-    Part("memcheck", "no kernel of ours reads or writes beside its operands", 40, sanitized("memcheck", KERNELS, MEMCHECKED)),
-    Part("racecheck", "no two threads of a block meet in shared memory", 40, sanitized("racecheck", KERNELS, RACECHECKED)),
-    Part("racecheck-attention", "the same in our own attention", 30, sanitized("racecheck", LIBRARY, "CudaAttentionCases.OurOwn*")),
+    Part("memcheck", "no kernel of ours reads or writes beside its operands", 40,
+         sanitized("memcheck", KERNELS, MEMCHECKED)),
+    Part("racecheck", "no two threads of a block meet in shared memory", 40,
+         sanitized("racecheck", KERNELS, RACECHECKED)),
+    Part("racecheck-attention", "the same in our own attention", 30,
+         sanitized("racecheck", LIBRARY, "CudaAttentionCases.OurOwn*")),
     Part("gpt2-1.5b", "training GPT-2 1.5B", 40, trained("gpt2-1.5b")),
     Part("llama-8b", "training a quarter of Llama 8B, sequences of 8192", 40, trained("llama-8b")),
     Part("gpt2-1.5b-torch", "GPT-2 1.5B by PyTorch, compiled", 90, trained_by_torch("gpt2-1.5b")),

@@ -1,4 +1,5 @@
-"""What the output of a test or of compute-sanitizer says: an outcome and why, in one line. No program is run here."""
+"""What the output of a test or of compute-sanitizer says: an outcome and why, in one line. No program is run
+here."""
 import re
 
 PASSED, FAILED, SKIPPED, TIMED_OUT, MISSING = "passed", "failed", "skipped", "timed out", "not run"
@@ -24,7 +25,8 @@ def read_tests(code, text):
     figures = {"tests_passed": passed, "tests_skipped": skipped, "tests_failed": failed}
     if code is None:
         running = re.findall(r"\[ RUN      \] (\S+)", text)
-        return TIMED_OUT, "in %s, %d tests before it were over" % (running[-1], len(running) - 1) if running else "nothing had run", figures
+        return TIMED_OUT, "in %s, %d tests before it were over" % (
+            running[-1], len(running) - 1) if running else "nothing had run", figures
     if code != 0:
         named = ", ".join(failed) if failed else "ended with exit code %d" % code
         return FAILED, "%s: %s" % (named, first_complaint(text)), figures
@@ -33,7 +35,8 @@ def read_tests(code, text):
     if passed == 0:
         reason = re.search(r": Skipped\n(.+)", text)
         return SKIPPED, reason.group(1) if reason else "every test was skipped", figures
-    return PASSED, "%d test%s" % (passed, "" if passed == 1 else "s") + (", %d skipped" % skipped if skipped else ""), figures
+    return PASSED, "%d test%s" % (passed, "" if passed == 1 else "s") + (", %d skipped" %
+                                                                         skipped if skipped else ""), figures
 
 
 def read_sanitizer(code, text):
@@ -43,8 +46,10 @@ def read_sanitizer(code, text):
     outcome, why, figures = read_tests(code, text)
     figures["complaints"] = wrong
     if wrong:
-        first = re.search(r"^=+ ((?:Invalid|Error|Race|Warning|Program hit|Uninitialized|Potential).+)", text, re.MULTILINE)
-        return FAILED, "%d complaint%s, the first: %s" % (wrong, "" if wrong == 1 else "s", first.group(1) if first else "see the log"), figures
+        first = re.search(r"^=+ ((?:Invalid|Error|Race|Warning|Program hit|Uninitialized|Potential).+)", text,
+                          re.MULTILINE)
+        return FAILED, "%d complaint%s, the first: %s" % (wrong, "" if wrong == 1 else "s",
+                                                          first.group(1) if first else "see the log"), figures
     if outcome == PASSED and not counts:
         return FAILED, "the tool has written no summary: %s" % first_complaint(text), figures
     return outcome, why, figures

@@ -20,11 +20,13 @@ def end(process):
 
 
 def run(command, environment, seconds, log, done=lambda: False):
-    """Returns (exit code, output, seconds taken); the code is None where time ran out. Once `done` says so the program is ended with 0."""
+    """Returns (exit code, output, seconds taken); the code is None where time ran out. Once `done` says so
+    the program is ended with 0."""
     start = time.monotonic()
     with open(log, "wb") as file:
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
-                                   cwd=os.path.dirname(os.path.abspath(log)), start_new_session=True)
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=file,
+                                   stderr=subprocess.STDOUT, cwd=os.path.dirname(os.path.abspath(log)),
+                                   start_new_session=True)
         try:
             code = None
             while time.monotonic() - start < seconds:

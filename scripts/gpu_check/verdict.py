@@ -12,8 +12,9 @@ def allowance(budget, spent, whole):
 
 
 def is_wrong(result, rehearsal):
-    """What turns the verdict: a failure, a part that took too long, and on a GPU also tests that were skipped. What could not run because
-    something is not installed here or because time was up is named, and turns nothing."""
+    """What turns the verdict: a failure, a part that took too long, and on a GPU also tests that were
+    skipped. What could not run because something is not installed here or because time was up is named, and
+    turns nothing."""
     return result["outcome"] in (FAILED, TIMED_OUT) or (result["outcome"] == SKIPPED and not rehearsal)
 
 
@@ -25,12 +26,17 @@ def verdict(results, device, missed_goals, seconds):
     """(exit code, the last lines)."""
     rehearsal = device != "cuda"
     wrong = [result["name"] for result in results if is_wrong(result, rehearsal)]
-    count = {outcome: sum(result["outcome"] == outcome for result in results) for outcome in (PASSED, FAILED, TIMED_OUT, SKIPPED, MISSING)}
+    count = {
+        outcome: sum(result["outcome"] == outcome for result in results)
+        for outcome in (PASSED, FAILED, TIMED_OUT, SKIPPED, MISSING)
+    }
     lines = [part_line(result) for result in results]
     if missed_goals:
         lines.append("below what is wished for: " + ", ".join(missed_goals))
     if rehearsal:
-        lines.append("REHEARSAL on the processor, at tiny sizes: it says that the script runs, and nothing of any GPU")
+        lines.append(
+            "REHEARSAL on the processor, at tiny sizes: it says that the script runs, and nothing of any GPU")
     counted = ", ".join("%d %s" % (number, outcome) for outcome, number in count.items() if number)
-    lines.append("gpu-check: %s in %.0f s: %s" % ("WRONG in " + ", ".join(wrong) if wrong else "all good", seconds, counted))
+    lines.append("gpu-check: %s in %.0f s: %s" %
+                 ("WRONG in " + ", ".join(wrong) if wrong else "all good", seconds, counted))
     return SOMETHING_FAILED if wrong else ALL_GOOD, lines

@@ -21,7 +21,8 @@ std::string overview() {
   for (const Verb& verb : all_verbs()) text += fmt::format("  {:<10} {}\n", verb.name, verb.summary);
   return text + R"(
 Start it with mpirun -n 8 or srun. Any setting of the file can be changed by key=value: train.steps=20.
-mindpipe-train VERB --help says more about a verb, --help-config lists every setting, --version names this build.
+mindpipe-train VERB --help says more about a verb, --help-config lists every setting,
+--version names this build.
 )";
 }
 

@@ -62,7 +62,7 @@ std::vector<float> brought_together(const WholeTensor& tensor, const Model& mode
   for (const StackedPiece& piece : tensor.pieces) {
     const Unit& unit = *model.units()[piece.unit];
     const std::string path =
-        "/model/" + unit.name() + "." + unit.params()[piece.param].parts[piece.piece].name;
+        "/model/" + unit.name() + "." + unit.params()[piece.param].pieces[piece.piece].name;
     const auto stored = checkpoint.tensors.find(path);
     MP_REQUIRE(stored != checkpoint.tensors.end(), Exit::checkpoint_corrupt, "{}: has no {}",
                checkpoint.file.path(), path);

@@ -46,13 +46,13 @@ std::string workspace_text(const RunPlan& plan, int threads) {
       "(device.threads)\n{:<8}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}{:>13}\n",
       threads, threads == 1 ? "" : "s", "stage", "layers", "tensor sums", "zeros", "data sums", "products",
       "attention", "rotary");
-  for (std::size_t rank = 0; rank < plan.rooms.size(); ++rank) {
-    const RankFootprint& room = plan.rooms[rank];
-    const Workspace& kernels = room.passes.backend;
+  for (std::size_t rank = 0; rank < plan.footprints.size(); ++rank) {
+    const RankFootprint& footprint = plan.footprints[rank];
+    const Workspace& kernels = footprint.passes.backend;
     text += fmt::format("{:<8}", rank);
     for (std::size_t bytes :
-         {room.passes.scratch, room.passes.exchange, room.passes.zeros,
-          Reductions::parts_ahead * *std::max_element(room.reduction.begin(), room.reduction.end()),
+         {footprint.passes.scratch, footprint.passes.exchange, footprint.passes.zeros,
+          Reductions::parts_ahead * *std::max_element(footprint.reduction.begin(), footprint.reduction.end()),
           kernels.products, kernels.attention, kernels.rotary})
       text += fmt::format("{:>13}", human_bytes(static_cast<double>(bytes)));
     text += '\n';

@@ -36,8 +36,9 @@ int generate(const Arguments& arguments, const Config& given) {
   alone.train.sequence_parallel = false;
   Run run(arguments, alone, Run::on_job(on_one_rank));
   const Config& config = run.config();
-  MP_REQUIRE(config.model.kind == ModelKind::gpt, Exit::bad_configuration,
-             "generate continues texts with a gpt; model.kind is '{}'", config.model.kind);
+  MP_REQUIRE(row_of(config.model.kind).continues_texts, Exit::bad_configuration,
+             "generate continues texts with a {}; model.kind is '{}'",
+             names_with<ModelKind>(&ModelRow::continues_texts, " or "), config.model.kind);
   const GenerateConfig& rule = config.generate;
   const bool bytes = config.model.vocabulary <= 257;
   std::vector<std::int32_t> tokens = ByteTokenizer::encode(rule.prompt.empty() ? "\n" : rule.prompt);

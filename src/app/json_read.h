@@ -11,7 +11,7 @@ struct JsonMembers {
   std::map<std::string, std::string> texts;
   std::map<std::string, std::int64_t> integers;
 };
-/// None where the text is no whole object: a line that a crash cut short.
+/// The members of an object; none where the text is no whole one: a line that a crash cut short.
 std::optional<JsonMembers> read_json(const std::string& text);
 
 }  // namespace mindpipe

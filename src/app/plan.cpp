@@ -24,7 +24,7 @@ std::string blocks_of(const Outline& outline, int rank) {
 }
 
 std::string name_of_pass(const Action& action, int chunks) {
-  return fmt::format("{}{}{}", traits_of(action.kind).letter, action.micro_batch,
+  return fmt::format("{}{}{}", pass_of(action)->letter, action.micro_batch,
                      chunks > 1 ? fmt::format(".{}", action.chunk) : "");
 }
 

@@ -43,7 +43,7 @@ void EndReport::print_table(bool is_rank_0) {
   std::vector<TimeSpent> stages(layout.grid.pipeline);
   std::memcpy(static_cast<void*>(stages.data()), rows.data(), stages.size() * sizeof(TimeSpent));
 
-  const bool emulated = config_.device.kind == DeviceKind::emulated;
+  const bool emulated = !row_of(config_.device.kind).computes;
   const double tokens = static_cast<double>(layout.tokens()), median = median_step();
   std::string text = fmt::format(
       "\n{} steps, last loss {:.4f}; median step {}: {} tokens/s, {:.1f} GFLOP/s by 6N + 6Lhq\n\n",

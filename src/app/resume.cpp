@@ -116,7 +116,7 @@ std::map<std::string, std::string> lasting_settings(Config config) {
 }
 
 std::optional<Resumed> find_checkpoint(const World& world, const Config& config) {
-  if (config.device.kind == DeviceKind::emulated) return std::nullopt;  // nothing is computed, or saved
+  if (!row_of(config.device.kind).computes) return std::nullopt;
   return told(world, world.rank == 0 ? chosen(config) : std::nullopt);
 }
 

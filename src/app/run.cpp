@@ -20,7 +20,7 @@ Run::Run(const Arguments& arguments, const Config& config, const OnRanks& on_ran
       session_(argc_, argv_),
       config_(on_ranks(agreed(config), world())) {
   set_log_rank(session_.rank());
-  if (config_.device.kind == DeviceKind::emulated) set_log_mark("emulated: ");
+  if (!row_of(config_.device.kind).computes) set_log_mark("emulated: ");
   watchdog_->begin_wait("all ranks to say where they run", now_ns());
   find_places(1);
   watchdog_->end_wait();
@@ -88,9 +88,10 @@ double Run::evaluate(Corpus& corpus, double limit, const std::string& phase, con
 void Run::make_worker(Purpose purpose) {
   Config mine = config_;
   if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
-  if (mine.device.kind == DeviceKind::cpu) require_sensible(mine.device.threads, places_[session_.rank()]);
+  const bool on_host = row_of(mine.device.kind).memory == Memory::Kind::host;
+  if (on_host) require_sensible(mine.device.threads, places_[session_.rank()]);
   RunPlan plan = make_run_plan(mine, purpose);
-  if (mine.device.kind == DeviceKind::cpu) {
+  if (on_host) {
     const bool crowded = plan.copies_state && !fits_here(plan, neighbours(), memory_here());
     if (any_rank(world(), crowded)) plan.save_without_copy();
     require_fit_here(plan, neighbours(), memory_here());

@@ -23,11 +23,11 @@ class Run {
  public:
   /// The configuration of a job of these ranks, or a refusal. Collective.
   using OnRanks = std::function<Config(const Config& config, const World& world)>;
-  /// The same from the number of ranks.
+  /// The configuration of a job of so many ranks, or a refusal.
   static OnRanks on_job(Config (*on_ranks)(const Config& config, int ranks)) {
     return [on_ranks](const Config& config, const World& world) { return on_ranks(config, world.size); };
   }
-  /// In the directory `roll`, if any, the watchdogs of all ranks agree on whom to name.
+  /// Starts a run; in the directory `roll`, if any, the watchdogs of all ranks agree on whom to name.
   Run(const Arguments& arguments, const Config& config, const OnRanks& on_ranks,
       const std::string& roll = "");
   /// Waits for all ranks to end; one that does not is named, too.
@@ -51,7 +51,7 @@ class Run {
  private:
   /// What was given, once all ranks are known to have been given the same.
   const Config& agreed(const Config& given);
-  /// Where all ranks run. Collective.
+  /// Finds out where all ranks run. Collective.
   void find_places(int threads);
   std::vector<Coord> neighbours() const;
   std::unique_ptr<Watchdog> armed_watchdog(const Config& config, const std::string& roll) const;

@@ -64,7 +64,7 @@ bool is_leftover(const std::string& name) {
          (!writer.empty() && writer.find_first_not_of("0123456789") == std::string::npos);
 }
 
-/// For who holds the directory, in which nobody else writes.
+/// Removes files that runs left unfinished; for who holds the directory, in which nobody else writes.
 void remove_leftovers(const std::string& directory) {
   std::error_code ignored;
   for (std::filesystem::directory_iterator entry(directory, ignored), end; !ignored && entry != end;

@@ -58,7 +58,7 @@ class RunDirectory {
   File metrics_;
 };
 
-/// On a rank that does not hold the directory: when it is the one to say why the job fails, because the
+/// The status on a rank that does not hold the directory: when it is the one to say why the job fails, as the
 /// holder is stopped or gone, that a run has failed stands in status.json too.
 class PeerStatus {
  public:

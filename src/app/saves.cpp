@@ -31,7 +31,7 @@ Saves::Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const 
     saved_ = begun.step;
     if (directory_) directory_->note_checkpoint("checkpoints/" + checkpoint_name(saved_));
   }
-  if (run.config().device.kind == DeviceKind::emulated) return;
+  if (!row_of(run.config().device.kind).computes) return;
   writer_ = std::make_unique<CheckpointWriter>(run.worker(), run.config().run.dir,
                                                [this](const Manifest& newest) { retire(newest); });
 }
@@ -91,7 +91,7 @@ void Saves::finish() {
   tell();
 }
 
-/// On rank 0, what has become of saves.
+/// Says on rank 0 what has become of saves.
 void Saves::tell() {
   const std::string problem = writer_->problem();
   if (!problem.empty()) {

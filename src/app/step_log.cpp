@@ -41,7 +41,7 @@ void StepLog::judge(const StepScalars& scalars) {
 void StepLog::write(const StepScalars& scalars, std::optional<double> validation_loss) {
   const Begun begun = of(scalars);
   begun_.pop_front();
-  const bool emulated = run_.config().device.kind == DeviceKind::emulated;
+  const bool emulated = !row_of(run_.config().device.kind).computes;
   const double rate = tokens_ / begun.seconds;
   if (directory_ != nullptr) {
     JsonLine line;

@@ -40,7 +40,7 @@ constexpr Signal signals[] = {
 
 enum Phase : int { before_steps, in_steps, without_steps };
 volatile std::sig_atomic_t phase = before_steps, last_signal = 0;
-/// Only rank 0 speaks; SIGTERM is also how a launcher ends the others when one has failed, and spoken.
+/// Whether this rank may speak, as only rank 0 does, and SIGTERM may be a launcher's, who ends others so.
 volatile std::sig_atomic_t is_rank_0 = 1, is_launched = 0;
 
 /// What an end leaves behind, twice: the handler reads the one that is not being written.

@@ -8,9 +8,9 @@ namespace mindpipe {
 /// SIGUSR1 and SIGUSR2 are kept for the first step and the others end the process at once.
 void install_stop_signals();
 
-/// For work without steps: every signal ends the process at once, also one that has come already.
+/// Lets every signal end the process at once, also one that has come already: for work without steps.
 void stop_at_once();
-/// For steps: the first signal is for the step's end; a second SIGTERM, SIGINT or SIGHUP ends at once.
+/// Lets the first signal wait for the step's end; a second SIGTERM, SIGINT or SIGHUP ends at once.
 void stop_after_step();
 
 /// Whether a signal has asked for a stop after this step.

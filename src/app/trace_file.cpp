@@ -26,7 +26,7 @@ void write_trace(Worker& worker, const std::string& path) {
   const Program& program = worker.plan().training.program;
   if (recorder.held() == 0) return;
   const bool is_first = worker.world().rank == 0;
-  const char* mark = worker.config().device.kind == DeviceKind::emulated ? "emulated " : "";
+  const char* mark = row_of(worker.config().device.kind).computes ? "" : "emulated ";
   const SumOverGroup sum = [&](std::vector<std::int64_t>& numbers) {
     worker.sum_over_grid(numbers, TrafficClass::files);
   };

@@ -30,7 +30,7 @@ Corpus training_corpus(const Config& config, const RunProgress& begun) {
   return corpus;
 }
 
-/// None where the run evaluates nothing.
+/// The text that evaluations read; none where the run evaluates nothing.
 std::optional<Corpus> validation_corpus(const Config& config) {
   if (config.data.validation.empty() || config.train.evaluate_every == 0) return std::nullopt;
   return std::make_optional<Corpus>(config.data, Subset::validation, config.model, config.seed);
@@ -90,7 +90,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
          from->manifest.progress.step);
     return 0;
   }
-  const bool emulated = config.device.kind == DeviceKind::emulated;
+  const bool emulated = !row_of(config.device.kind).computes;
   const std::unique_ptr<RunDirectory> directory = directory_of(run, emulated);
   std::optional<PeerStatus> peer;
   if (!directory) peer.emplace(config.run.dir, emulated);

@@ -31,9 +31,9 @@ class Channels {
  public:
   using Transfer = std::int64_t;  ///< names a message that was begun
 
-  /// Collective over `ranks`, which is duplicated; peers are ranks of it. `axis` names the traffic in
-  /// `ledger` (may be null). `route`: how the tensors' bytes travel; a send of a counted tensor ends when its
-  /// receiver is there.
+  /// Makes channels over `ranks`, which is duplicated; peers are ranks of it. Collective. `axis` names
+  /// traffic in `ledger` (may be null). `route`: how the tensors' bytes travel; a send of a counted tensor
+  /// ends when its receiver is there.
   Channels(MPI_Comm ranks, Waiting& waiting, Axis axis = Axis::pipeline, TrafficLedger* ledger = nullptr,
            const Route& route = {});
 

@@ -26,8 +26,8 @@ std::vector<Tensor> equal_parts(const Tensor& values, int ranks) {
   return parts;
 }
 
-std::vector<Exchange::Parts> equal_parts(const std::vector<Tensor>& roots, int ranks) {
-  std::vector<Exchange::Parts> parts;
+std::vector<Exchange::Pieces> equal_parts(const std::vector<Tensor>& roots, int ranks) {
+  std::vector<Exchange::Pieces> parts;
   for (const Tensor& root : roots) parts.push_back(equal_parts(root, ranks));
   return parts;
 }
@@ -179,7 +179,7 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
   const std::size_t root_bytes = in_place ? 0 : static_cast<std::size_t>(size_) * aligned(part.bytes()),
                     packed_bytes = static_cast<std::size_t>(over_shards_.most_roots()) * root_bytes;
   std::byte* scratch = room(packed_bytes + Exchange::scratch_bytes(over_shards_, part.bytes()));
-  std::vector<Exchange::Parts> packed;
+  std::vector<Exchange::Pieces> packed;
   for (const Tensor& root : roots) {
     packed.push_back(in_place ? equal_parts(root, size_)
                               : stacked(scratch + packed.size() * root_bytes, part));
@@ -187,7 +187,7 @@ void Communicator::sum_scatter(const Tensor& shards, const Tensor& part, std::in
       for (std::int64_t o = 0; o < outer; ++o)
         backend_.copy(slice(root, (o * size_ + r) * row, row), slice(packed.back()[r], o * row, row));
   }
-  const Exchange::Parts parts = packed[0];
+  const Exchange::Pieces parts = packed[0];
   if (on_paper()) add_on_paper(over_shards_, parts[rank_]);
   send_on_paper(parts, over_shards_.most_roots(), 0, "sum_scatter");
   if (!exchanges_nothing("sum_scatter")) {

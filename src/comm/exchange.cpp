@@ -10,24 +10,24 @@ void combine_tree(std::span<const Tensor> sums, std::span<const Addition> tree, 
   }
 }
 
-Exchange::Exchange(Group& group, const SumTree& tree, Halves halves, Parts parts, std::vector<Parts> roots,
+Exchange::Exchange(Group& group, const SumTree& tree, Halves halves, Pieces pieces, std::vector<Pieces> roots,
                    void* scratch, Combine combine, const Route& route, const Tensor& own)
     : group_(&group),
       tree_(&tree),
       messages_(group, route),
       halves_(halves),
-      parts_(std::move(parts)),
+      pieces_(std::move(pieces)),
       roots_(std::move(roots)),
       scratch_(static_cast<std::byte*>(scratch)),
       combine_(std::move(combine)),
       tag_(2 * group.next_exchange()) {
-  MP_CHECK(static_cast<int>(parts_.size()) == group.size(), "an exchange of {} parts in a group of {}",
-           parts_.size(), group.size());
+  MP_CHECK(static_cast<int>(pieces_.size()) == group.size(), "an exchange of {} pieces in a group of {}",
+           pieces_.size(), group.size());
   MP_CHECK(roots_.size() == (halves == Halves::gather ? 0 : tree.roots().size()),
            "a rank that has {} roots brings {}", tree.roots().size(), roots_.size());
-  own_ = own ? own : parts_[group.rank()];
-  MP_CHECK(own_.count() == parts_[group.rank()].count() && (!own || halves == Halves::scatter),
-           "a result of {} elements for a part of {}", own_.count(), parts_[group.rank()].count());
+  own_ = own ? own : pieces_[group.rank()];
+  MP_CHECK(own_.count() == pieces_[group.rank()].count() && (!own || halves == Halves::scatter),
+           "a result of {} elements for a part of {}", own_.count(), pieces_[group.rank()].count());
 }
 
 bool Exchange::advance() {
@@ -53,7 +53,7 @@ void Exchange::begin_scatter() {
         sums_.push_back(roots_[root][rank]);
         continue;
       }
-      Tensor& sum = sums_.emplace_back(parts_[rank]);
+      Tensor& sum = sums_.emplace_back(pieces_[rank]);
       sum.data = slot;
       slot += whole_cache_lines(sum.bytes());
       messages_.receive(sum.data, sum.bytes(), peer, tag_);
@@ -61,7 +61,7 @@ void Exchange::begin_scatter() {
   // Each rank begins with its right neighbour, so that no rank is everybody's first.
   for (int step = 1; step < group_->size(); ++step) {
     const int peer = (rank + step) % group_->size();
-    for (const Parts& root : roots_) messages_.send(root[peer].data, root[peer].bytes(), peer, tag_);
+    for (const Pieces& root : roots_) messages_.send(root[peer].data, root[peer].bytes(), peer, tag_);
   }
   stage_ = Stage::scattering;
 }
@@ -74,11 +74,11 @@ void Exchange::begin_gather() {
   const int rank = group_->rank();
   for (int step = 1; step < group_->size(); ++step) {
     const int peer = (rank + step) % group_->size();
-    messages_.receive(parts_[peer].data, parts_[peer].bytes(), peer, tag_ + 1);
+    messages_.receive(pieces_[peer].data, pieces_[peer].bytes(), peer, tag_ + 1);
   }
   for (int step = 1; step < group_->size(); ++step) {
     const int peer = (rank + step) % group_->size();
-    messages_.send(parts_[rank].data, parts_[rank].bytes(), peer, tag_ + 1);
+    messages_.send(pieces_[rank].data, pieces_[rank].bytes(), peer, tag_ + 1);
   }
   stage_ = Stage::gathering;
 }

@@ -20,7 +20,7 @@ void combine_tree(std::span<const Tensor> sums, std::span<const Addition> tree, 
 
 /// The tree sum of one vector between the ranks of a group, as a machine that is pushed on by `advance`.
 ///
-/// The vector is cut into parts, one for each rank. In the first half every rank sends part r of each of its
+/// The vector is cut into pieces, one for each rank. In the first half every rank sends part r of each of its
 /// roots to rank r, which combines what arrives along the tree; in the second every rank sends its finished
 /// part to all. The second half sends (n-1)/n of the vector per rank, the first so much for each root; each
 /// takes one latency. Every rank begins the same exchanges in the same order.
@@ -28,15 +28,15 @@ class Exchange {
  public:
   enum class Halves { scatter, gather, both };
 
-  /// A vector cut into parts: [r] is rank r's. Sizes are equal on all ranks, and may be zero.
-  using Parts = std::vector<Tensor>;
+  /// A vector cut into pieces: [r] is rank r's. Sizes are equal on all ranks, and may be zero.
+  using Pieces = std::vector<Tensor>;
 
-  /// `parts`: of the result. `roots`: of what this rank brings, as many as `tree` says, which outlives the
+  /// `pieces`: of the result. `roots`: of what this rank brings, as many as `tree` says, which outlives the
   /// exchange; none of them for a gather. Making one takes its number in the group's order of exchanges, so
   /// all ranks make them in the same order. `scratch` holds what arrives before it is combined:
   /// scratch_bytes() of it, untouched by others until the end. `own`: where this rank's part of the result
-  /// goes (given: instead of its place in the vector). `route`: how the parts' bytes travel.
-  Exchange(Group& group, const SumTree& tree, Halves halves, Parts parts, std::vector<Parts> roots,
+  /// goes (given: instead of its place in the vector). `route`: how the pieces' bytes travel.
+  Exchange(Group& group, const SumTree& tree, Halves halves, Pieces pieces, std::vector<Pieces> roots,
            void* scratch, Combine combine, const Route& route = {}, const Tensor& own = {});
 
   /// Bytes that arrive at any rank, at most, when the largest part has `part_bytes`.
@@ -63,8 +63,8 @@ class Exchange {
   Messages messages_;
   Halves halves_;
   Stage stage_ = Stage::fresh;
-  Parts parts_;
-  std::vector<Parts> roots_;
+  Pieces pieces_;
+  std::vector<Pieces> roots_;
   std::vector<Tensor> sums_;  ///< this rank's part of the roots of all
   Tensor own_;
   std::byte* scratch_;

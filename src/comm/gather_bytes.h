@@ -6,7 +6,7 @@
 
 namespace mindpipe {
 
-/// What every rank brings, in the order of ranks, on rank 0; nothing on the others. Collective over the world.
+/// What every rank brings, in the order of ranks, on rank 0; nothing on the others. Collective.
 std::vector<std::vector<std::byte>> gather_bytes(const World& world, const std::vector<std::byte>& mine);
 
 }  // namespace mindpipe

@@ -13,7 +13,8 @@ namespace mindpipe {
 /// Ranks that exchange bytes, in a space of messages of their own.
 class Group {
  public:
-  /// Collective over `ranks`, which it duplicates. `waiting` is this rank's and outlives the group.
+  /// Makes a group of `ranks`, which it duplicates. Collective. `waiting` is this rank's and outlives the
+  /// group.
   Group(MPI_Comm ranks, Waiting& waiting);
   /// Lets tensors travel by `transport`, which is among the same ranks, from now on.
   void use(std::unique_ptr<Transport> transport) { transport_ = std::move(transport); }

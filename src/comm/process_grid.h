@@ -9,7 +9,7 @@ namespace mindpipe {
 /// Place of this process in the grid, and the four groups that it is in.
 class ProcessGrid {
  public:
-  /// Collective over `world`, whose ranks the degrees of `shape` must multiply to.
+  /// Makes the grid of `world`, whose ranks the degrees of `shape` must multiply to. Collective.
   ProcessGrid(MPI_Comm world, const Coord& shape);
 
   const Coord& shape() const { return shape_; }

@@ -25,7 +25,7 @@ Reductions::Reductions(Backend& backend, std::unique_ptr<Group> group, Axis axis
       tree_(shards > 0 ? shards : size(), size(), rank()),
       axis_(axis),
       ledger_(ledger) {
-  for (int slot = 0; slot < parts_ahead; ++slot) free_slots_.push_back(slot);
+  for (int area = 0; area < parts_ahead; ++area) free_areas_.push_back(area);
 }
 
 void Reductions::reserve(std::size_t part_scratch) {
@@ -51,18 +51,18 @@ bool Reductions::may_begin(TrafficClass kind) const {
   if (size() == 1) return true;
   const bool waits = std::any_of(queue_.begin(), queue_.end(),
                                  [](const Job& job) { return !job.finished && !job.exchange; });
-  return !waits && !free_slots_.empty() && group_->waiting().gate().open_for(kind);
+  return !waits && !free_areas_.empty() && group_->waiting().gate().open_for(kind);
 }
 
 bool Reductions::begin_exchange() {
   const auto job =
       std::find_if(queue_.begin(), queue_.end(), [](const Job& j) { return !j.finished && !j.exchange; });
-  if (job == queue_.end() || free_slots_.empty()) return false;
-  job->slot = free_slots_.front();
-  free_slots_.pop_front();
+  if (job == queue_.end() || free_areas_.empty()) return false;
+  job->area = free_areas_.front();
+  free_areas_.pop_front();
   group_->waiting().gate().begin(job->kind());
   const bool adds = job->halves != Exchange::Halves::gather;
-  void* scratch = scratch_[job->slot].take(
+  void* scratch = scratch_[job->area].take(
       backend_.memory(), adds ? Exchange::scratch_bytes(tree_, job->pieces[rank()].bytes()) : 0);
   // Counted pieces are not added: the simulator's price of a reduction, which the executor waits for, holds
   // the additions too.
@@ -80,7 +80,7 @@ void Reductions::finish_exchanges() {
   for (Job& job : queue_) {
     if (job.finished || !job.exchange || !job.exchange->advance()) continue;
     job.finished = true;
-    free_slots_.push_back(job.slot);
+    free_areas_.push_back(job.area);
     group_->waiting().gate().end(job.kind());
   }
   for (; !queue_.empty() && queue_.front().finished; queue_.pop_front(), ++finished_) {

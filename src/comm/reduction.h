@@ -39,7 +39,7 @@ class Reductions {
 
   int size() const { return group_ ? group_->size() : 1; }
   int rank() const { return group_ ? group_->rank() : 0; }
-  using Pieces = Exchange::Parts;
+  using Pieces = Exchange::Pieces;
 
   /// Begins a sum: all pieces = the tree sums of all ranks' pieces. `pieces` are those of this rank's last
   /// root, `earlier` those of the roots before it, which are used up.
@@ -74,7 +74,7 @@ class Reductions {
     std::vector<Pieces> roots;
     Tensor own;
     std::optional<Exchange> exchange = {};
-    int slot = -1;
+    int area = -1;
     bool finished = false;
     std::int64_t start_ns = now_ns();
     const char* name() const {
@@ -97,7 +97,7 @@ class Reductions {
   TrafficLedger* ledger_ = nullptr;
   std::array<WorkArea, parts_ahead> scratch_;  ///< what arrives of each exchange under way
   std::deque<Job> queue_;                      ///< jobs that are not finished, in order
-  std::deque<int> free_slots_;
+  std::deque<int> free_areas_;
   Request next_ = 0, finished_ = 0;
   bool moving_ = false;  ///< inside progress(), which an addition calls again
 };

@@ -126,7 +126,7 @@ class Reader {
     }
   }
 
-  /// Nothing to complain about when `key` is a section.
+  /// Refuses a key that is neither a setting nor a section.
   void refuse_unknown(const std::string& key, const std::string& where) const {
     if (sections_.count(key)) return;
     std::vector<std::string> candidates;

@@ -2,13 +2,23 @@
 #include <string>
 
 #include "core/kinds.h"
+#include "core/memory.h"
 #include "core/tensor.h"
 
 namespace mindpipe {
 
 struct ModelRow {
   std::string_view name;
-  bool has_source;  ///< reads a source text besides the target
+  bool has_source;       ///< reads a source text besides the target
+  bool continues_texts;  ///< each word follows from those before it alone
+};
+
+struct DeviceRow {
+  std::string_view name;
+  Memory::Kind memory;        ///< where its tensors lie
+  bool computes;              ///< numbers; else operations only take their time, and nothing is worth saving
+  bool wants_many_rows;       ///< in a product, to be fast
+  std::string_view on_paper;  ///< what plans take it for where device.description is empty
 };
 
 struct ScheduleRow {
@@ -43,7 +53,10 @@ struct OptimizerRow {
 #define MINDPIPE_NORMS(kind) kind(layer, "layer") kind(rms, "rms")
 #define MINDPIPE_MLPS(kind) kind(gelu, "gelu") kind(swiglu, "swiglu")
 #define MINDPIPE_RECOMPUTES(kind) kind(none, "none") kind(block, "block")
-#define MINDPIPE_DEVICES(kind) kind(cpu, "cpu") kind(cuda, "cuda") kind(emulated, "emulated")
+#define MINDPIPE_DEVICES(kind) /* memory, computes, wants_many_rows, on_paper */ \
+  kind(cpu, "cpu", Memory::Kind::host, true, false, "core") \
+  kind(cuda, "cuda", Memory::Kind::device, true, true, "h200") \
+  kind(emulated, "emulated", Memory::Kind::counted, false, false, "core")
 #define MINDPIPE_TRANSPORTS(kind) kind(automatic, "auto") kind(nccl, "nccl") kind(mpi, "mpi")
 #define MINDPIPE_RATES(kind) \
   kind(constant, "constant") \
@@ -54,9 +67,9 @@ struct OptimizerRow {
 #define MINDPIPE_PRECISIONS(kind) \
   kind(f32, "f32", DType::f32) \
   kind(bf16, "bf16", DType::bf16)
-#define MINDPIPE_MODELS(kind) /* has_source */ \
-  kind(gpt, "gpt", false) \
-  kind(translator, "translator", true)
+#define MINDPIPE_MODELS(kind) /* has_source, continues_texts */ \
+  kind(gpt, "gpt", false, true) \
+  kind(translator, "translator", true, false)
 #define MINDPIPE_SCHEDULES(kind) /* has_chunks, splits_backward, any_placement, sums_early */ \
   kind(gpipe, "gpipe", false, false, false, false) \
   kind(one_forward_one_backward, "1f1b", false, false, false, false) \
@@ -80,7 +93,7 @@ MINDPIPE_KINDS(Precision, PrecisionRow, MINDPIPE_PRECISIONS)
 MINDPIPE_KINDS(RecomputeKind, NamedRow, MINDPIPE_RECOMPUTES)
 MINDPIPE_KINDS(RateKind, NamedRow, MINDPIPE_RATES)
 MINDPIPE_KINDS(OptimizerKind, OptimizerRow, MINDPIPE_OPTIMIZERS)
-MINDPIPE_KINDS(DeviceKind, NamedRow, MINDPIPE_DEVICES)
+MINDPIPE_KINDS(DeviceKind, DeviceRow, MINDPIPE_DEVICES)
 MINDPIPE_KINDS(TransportKind, NamedRow, MINDPIPE_TRANSPORTS)
 
 /// "interleaved or breadth-first": the names of all kinds that have a property.

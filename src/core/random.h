@@ -55,7 +55,7 @@ struct RandomStream {
     normals(element, 1, 1, &x);
     return x;
   }
-  /// Normal deviates of elements [first, first + count), one word each; kernels/cpu/normals.h has a fast
+  /// Normal deviates of elements [first, first + count), one word each; kernels/normals.h has a fast
   /// version.
   void normals(std::uint64_t first, std::uint64_t count, float deviation, float* out) const;
 };

@@ -7,7 +7,7 @@
 
 namespace mindpipe {
 
-/// One file's entry in the list of all. An entry is never freed but used again, and its path changes only
+/// A file's entry in the list of all. An entry is never freed but used again, and its path changes only
 /// while nobody else looks at it: so the list can be walked at any moment.
 struct UnfinishedFile::Entry {
   enum State : int { free, taken, listed };

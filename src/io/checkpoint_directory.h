@@ -49,7 +49,7 @@ class CheckpointFile {
 /// A checkpoint on its way, under a hidden name.
 class NewCheckpoint {
  public:
-  /// Where the checkpoint of a step is made; makes nothing.
+  /// Names where the checkpoint of a step is made; makes nothing.
   NewCheckpoint(const std::string& run_directory, std::int64_t step);
   const std::string& path() const { return path_; }
   std::string file() const { return path_ + "/" + Manifest::file_name; }
@@ -59,7 +59,7 @@ class NewCheckpoint {
   void create() const;
   /// Makes the file, unless it is there, and takes room for so many bytes; its size stays.
   void take_room(std::int64_t bytes) const;
-  /// That the file system has for it; none: nobody knows.
+  /// Bytes that the file system has for the checkpoint; none: nobody knows.
   std::optional<std::int64_t> free_bytes() const;
   /// Writes manifest and configuration, gives the checkpoint its name for good, and lets `latest` point to
   /// it: each only once the device has what was before.

@@ -50,7 +50,7 @@ class Skeleton {
   Hdf5File file_;
 };
 
-/// Nothing in the file is a time, and what is written can be read by HDF5 1.10 and later.
+/// Makes a file in which nothing is a time, and that HDF5 1.10 and later can read.
 Skeleton::Skeleton(const std::string& path, SteadyDriver& driver) : path_(path) {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // our own sentences say what failed
   const Hdf5List access(H5Pcreate(H5P_FILE_ACCESS)), creation(H5Pcreate(H5P_FILE_CREATE));

@@ -49,7 +49,7 @@ herr_t close_file(H5FD_t* file) {
   return 0;
 }
 
-/// The same as those of HDF5's own driver that decide where in a file things lie.
+/// The driver's features: those of HDF5's own driver that decide where in a file things lie.
 herr_t tell_features(const H5FD_t*, unsigned long* features) {
   *features = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
               H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;

@@ -69,7 +69,8 @@ Written json_of(const Manifest& m) {
           {"units", units}};
 }
 
-/// No fraction, which the library would round, and nothing that does not fit, which it would turn negative.
+/// A whole number: no fraction, which the library would round, and none that does not fit, which turns
+/// negative.
 std::int64_t integer_of(const Json& json) {
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   if (!json.is_number_integer() || (json.is_number_unsigned() && json.get<std::uint64_t>() > most))

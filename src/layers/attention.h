@@ -47,7 +47,7 @@ class SelfAttention final : public Attention {
   Linear qkv_, output_;
 };
 
-/// Attention to the boundary's memory (an encoder's output), whose padding the batch's source lengths tell.
+/// Attention to the encoder's output in the boundary, whose padding the batch's source lengths tell.
 class CrossAttention final : public Attention {
  public:
   CrossAttention(const LayerContext& context, Unit& unit, const std::string& name, const std::string& path,

@@ -11,7 +11,7 @@ class Branch {
  public:
   virtual ~Branch() = default;
   virtual Tensor forward(const Tensor& x, const Boundary& in, Tape& tape) = 0;
-  /// Gives the gradient of x; adds its part to dout.encoder_output where it read the memory.
+  /// Gives the gradient of x; adds its part to dout.encoder_output where it read the encoder's output.
   virtual Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) = 0;
 };
 

@@ -5,7 +5,7 @@
 
 namespace mindpipe {
 
-/// From encoder to decoder: the normed activation becomes the memory, the embedding the activation.
+/// From encoder to decoder: the normed activation becomes the encoder's output, the embedding the activation.
 class Bridge final : public Layer {
  public:
   Bridge(const LayerContext& context, Norm norm, std::unique_ptr<Layer> embedding)

@@ -12,9 +12,9 @@ CrossAttention::CrossAttention(const LayerContext& context, Unit& unit, const st
 }
 
 Tensor CrossAttention::forward(const Tensor& x, const Boundary& in, Tape& tape) {
-  const Tensor whole = enter(context_, x, tape), memory = enter(context_, in.encoder_output, tape);
-  const std::int64_t samples = whole.shape[0], rows = whole.shape[1], keys = memory.shape[1];
-  const Tensor q = query_.forward(whole, tape), kv = key_value_.forward(memory, tape);
+  const Tensor whole = enter(context_, x, tape), encoded = enter(context_, in.encoder_output, tape);
+  const std::int64_t samples = whole.shape[0], rows = whole.shape[1], keys = encoded.shape[1];
+  const Tensor q = query_.forward(whole, tape), kv = key_value_.forward(encoded, tape);
   const Tensor log_sum = keep_log_sum(samples, rows, tape);
   const Tensor out = tape.keep(q.shape, context_.dtype);
   for (int s = 0; s < context_.tensor.local_shards(); ++s) {
@@ -54,8 +54,8 @@ Tensor CrossAttention::backward(const Tensor& dy, const Boundary& dboundary, Tap
                                          .dk = {dpair, 0, heads_},
                                          .dv = {dpair, heads_, heads_}});
   }
-  const Tensor dmemory = leave(context_, key_value_.backward(dkv, tape), tape);
-  context_.backend.accumulate({dmemory, dboundary.encoder_output});
+  const Tensor dencoded = leave(context_, key_value_.backward(dkv, tape), tape);
+  context_.backend.accumulate({dencoded, dboundary.encoder_output});
   return leave(context_, query_.backward(dq, tape), tape);
 }
 

@@ -46,11 +46,11 @@ class Layer {
 /// The rows of the whole sequence that a `rows` layer sees, of a tensor [samples, rows, width].
 Window window_of(const LayerContext& context, const Tensor& x);
 
-/// From rows to whole, before a product that is split by `out`: gathers the sequence where it is cut.
+/// Goes from rows to whole before a product that is split by `out`: gathers the sequence where it is cut.
 Tensor enter(const LayerContext& context, const Tensor& x, Tape& tape);
 /// What `enter` does, for a gradient, which nobody needs when the layer is done.
 Tensor enter_gradient(const LayerContext& context, const Tensor& dy, Tape& tape);
-/// From shards [local][samples, sequence, width] after a split by `in` to the rows of their sum: one tree.
+/// Goes from shards [local][samples, sequence, width] after a split by `in` to rows of their sum: one tree.
 Tensor leave(const LayerContext& context, const Tensor& shards, Tape& tape);
 
 /// Randomness of one place in the model.

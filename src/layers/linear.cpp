@@ -8,14 +8,14 @@ Linear::Linear(const LayerContext& context, Unit& unit, const LinearSpec& spec)
   ParamSpec weight{
       spec.outputs, spec.inputs, spec.split, Form::whole, {Initial::Kind::normal, spec.deviation}, true};
   weight.product = true;
-  for (Piece& part : weight.parts) part.name += ".weight";
+  for (Piece& piece : weight.pieces) piece.name += ".weight";
   inputs_ = spec.split == Split::in ? spec.inputs / shards : spec.inputs;
   outputs_ = spec.split == Split::out ? weight.rows() / shards : weight.rows();
   weight_ = unit.add(weight);
   if (spec.bias) {
     MP_CHECK(spec.split != Split::in, "{}: a bias behind a sum belongs to the block", spec.outputs[0].name);
     ParamSpec bias{spec.outputs, 0, spec.split, Form::whole, {}, false};
-    for (Piece& part : bias.parts) part.name += ".bias";
+    for (Piece& piece : bias.pieces) piece.name += ".bias";
     bias_ = unit.add(bias);
   }
 }

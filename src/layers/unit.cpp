@@ -14,13 +14,13 @@ std::int64_t align_count(std::int64_t n) {
 
 std::int64_t ParamSpec::rows() const {
   std::int64_t n = 0;
-  for (const Piece& part : parts) n += part.rows;
+  for (const Piece& piece : pieces) n += piece.rows;
   return n;
 }
 
 std::int64_t ParamSpec::count() const {
   std::int64_t n = 0;
-  for (const Piece& part : parts) n += (part.rows - part.padding) * width();
+  for (const Piece& piece : pieces) n += (piece.rows - piece.padding) * width();
   return n;
 }
 
@@ -29,7 +29,7 @@ Tensor Param::gradient(int shard) const { return unit->gradient(index, use, shar
 
 Param Unit::add(const ParamSpec& spec, int use) {
   for (int i = 0; i < static_cast<int>(params_.size()); ++i)
-    if (params_[i].parts[0].name == spec.parts[0].name) return {this, i, use};
+    if (params_[i].pieces[0].name == spec.pieces[0].name) return {this, i, use};
   params_.push_back(spec);
   return {this, static_cast<int>(params_.size()) - 1, use};
 }
@@ -67,13 +67,13 @@ void Unit::lay_out(ShardRange shards, int sequence_parts, int levels, DType dtyp
   uses_ = 1;
   for (int i = 0; i < static_cast<int>(params_.size()); ++i) {
     const ParamSpec& spec = params_[i];
-    for (const Piece& part : spec.parts)
-      MP_REQUIRE(spec.split != Split::out || part.rows % shards.logical == 0, Exit::bad_configuration,
-                 "{}: {} has {} rows, which {} logical tensor shards do not divide", name_, part.name,
-                 part.rows, shards.logical);
+    for (const Piece& piece : spec.pieces)
+      MP_REQUIRE(spec.split != Split::out || piece.rows % shards.logical == 0, Exit::bad_configuration,
+                 "{}: {} has {} rows, which {} logical tensor shards do not divide", name_, piece.name,
+                 piece.rows, shards.logical);
     MP_REQUIRE(spec.split != Split::in || spec.columns % shards.logical == 0, Exit::bad_configuration,
                "{}: {} has {} columns, which {} logical tensor shards do not divide", name_,
-               spec.parts[0].name, spec.columns, shards.logical);
+               spec.pieces[0].name, spec.columns, shards.logical);
     MP_CHECK(spec.uses == 1 || params_.size() == 1, "unit {}: a parameter with {} uses is alone in its unit",
              name_, spec.uses);
     uses_ = spec.uses;

@@ -28,9 +28,9 @@ struct Piece {
   std::int64_t rows = 0, padding = 0;
 };
 
-/// What a parameter is, before any memory exists: [rows of all parts, columns], or [rows] when columns is 0.
+/// What a parameter is, before any memory exists: [rows of all pieces, columns], or [rows] when columns is 0.
 struct ParamSpec {
-  std::vector<Piece> parts;
+  std::vector<Piece> pieces;
   std::int64_t columns = 0;
   Split split = Split::none;
   Form form = Form::whole;
@@ -41,7 +41,7 @@ struct ParamSpec {
 
   std::int64_t rows() const;
   std::int64_t width() const { return columns == 0 ? 1 : columns; }
-  /// Without padding: what a user counts.
+  /// Elements without padding: what a user counts.
   std::int64_t count() const;
 };
 
@@ -72,7 +72,7 @@ class Unit {
   Unit(const Unit&) = delete;
   Unit& operator=(const Unit&) = delete;
 
-  /// Before memory exists: declares a parameter, or finds the one of that name (a tied table's second use).
+  /// Declares a parameter before memory exists, or finds the one of that name (a tied table's second use).
   Param add(const ParamSpec& spec, int use = 0);
 
   /// Lays the unit out for these shards. `sequence_parts`: how many T-ths of the sequence have `rows`
@@ -88,7 +88,7 @@ class Unit {
   const std::vector<ParamSpec>& params() const { return params_; }
   const ShardRange& shards() const { return shards_; }
   DType dtype() const { return dtype_; }
-  /// f32, or f64 in gradient checks.
+  /// The dtype of gradients: f32, or f64 in gradient checks.
   DType gradient_dtype() const { return dtype_ == DType::f64 ? DType::f64 : DType::f32; }
   int local_shards(int param) const { return params_[param].split == Split::none ? 1 : shards_.local; }
   Shape shard_shape(int param) const;

@@ -17,7 +17,7 @@ class Model {
     std::unique_ptr<Layer> layer;
     std::vector<int> units;      ///< indices into units(), ascending
     int use = 0;                 ///< number of this block among the users of a shared unit
-    bool reads_encoder = false;  ///< whether the boundary that enters this block carries an encoder's memory
+    bool reads_encoder = false;  ///< whether the boundary that enters this block carries an encoder's output
   };
 
   Unit& add_unit(const std::string& name);

@@ -23,23 +23,23 @@ std::int64_t edge_from(const Unit& unit, std::int64_t flat) {
 
 }  // namespace
 
-std::int64_t part_cut(const Unit& unit, int parts, int i) {
+std::int64_t share_cut(const Unit& unit, int shares, int i) {
   const std::int64_t count = unit.flat_count();
-  if (i == 0 || i == parts) return i == 0 ? 0 : count;
-  return edge_from(unit, count / parts * i + count % parts * i / parts);  // count * i may be too large
+  if (i == 0 || i == shares) return i == 0 ? 0 : count;
+  return edge_from(unit, count / shares * i + count % shares * i / shares);  // count * i may be too large
 }
 
-std::vector<std::int64_t> part_cuts(const Unit& unit, int parts) {
+std::vector<std::int64_t> share_cuts(const Unit& unit, int shares) {
   std::vector<std::int64_t> cuts;
-  for (int i = 0; i <= parts; ++i) cuts.push_back(part_cut(unit, parts, i));
+  for (int i = 0; i <= shares; ++i) cuts.push_back(share_cut(unit, shares, i));
   return cuts;
 }
 
-UnitOptimizer::UnitOptimizer(Unit& unit, const OptimizerConfig& config, int part, int parts)
+UnitOptimizer::UnitOptimizer(Unit& unit, const OptimizerConfig& config, int share, int shares)
     : unit_(unit),
       config_(config),
-      begin_(part_cut(unit, parts, part)),
-      end_(part_cut(unit, parts, part + 1)) {
+      begin_(share_cut(unit, shares, share)),
+      end_(share_cut(unit, shares, share + 1)) {
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     first_shards_.push_back(static_cast<int>(first_chunks_.size()));
     const std::int64_t count = unit.shard_shape(p).count();
@@ -62,7 +62,7 @@ std::size_t UnitOptimizer::bytes() const {
 
 std::size_t UnitOptimizer::gradient_bytes() const { return aligned((end_ - begin_) * sizeof(float)); }
 
-Tensor UnitOptimizer::gradient_part(int use) const {
+Tensor UnitOptimizer::gradient_share(int use) const {
   const std::int64_t count = end_ - begin_;
   if (count == 0) return {nullptr, {0}, DType::f32};
   if (use < static_cast<int>(gradients_apart_.size()) && gradients_apart_[use]) return gradients_apart_[use];

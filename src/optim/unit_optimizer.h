@@ -10,10 +10,10 @@
 
 namespace mindpipe {
 
-/// Where the flat order of a unit is cut into `parts` for ZeRO: at chunk edges of tensors or between tensors,
-/// so that statistics of chunks stay whole. Part i is [part_cut(i), part_cut(i + 1)).
-std::int64_t part_cut(const Unit& unit, int parts, int i);
-std::vector<std::int64_t> part_cuts(const Unit& unit, int parts);
+/// Where the flat order of a unit is cut into `shares` for ZeRO: at chunk edges of tensors or between
+/// tensors, so that statistics of chunks stay whole. Share i is [share_cut(i), share_cut(i + 1)).
+std::int64_t share_cut(const Unit& unit, int shares, int i);
+std::vector<std::int64_t> share_cuts(const Unit& unit, int shares);
 
 /// A stretch of one tensor's shard within a unit's flat order.
 struct FlatRange {
@@ -24,26 +24,26 @@ struct FlatRange {
   std::int64_t first_chunk = 0;  ///< its first entry among the unit's chunk sums
 };
 
-/// Masters and moments of one unit, or of this rank's part of it, and the rule that moves it.
+/// Masters and moments of one unit, or of this rank's share of it, and the rule that moves it.
 class UnitOptimizer {
  public:
-  UnitOptimizer(Unit& unit, const OptimizerConfig& config, int part, int parts);
-  /// `apart`: for each use, whether this part of its gradient has a place of its own, because the
+  UnitOptimizer(Unit& unit, const OptimizerConfig& config, int share, int shares);
+  /// `apart`: for each use, whether this share of its gradient has a place of its own, because the
   /// accumulators' memory goes to others before the update. Empty: none has.
   void allocate(Memory& memory, const std::vector<char>& apart = {});
   std::size_t bytes() const;           ///< of masters and moments
-  std::size_t gradient_bytes() const;  ///< of this part of one use's gradient
+  std::size_t gradient_bytes() const;  ///< of this share of one use's gradient
 
   /// Copies f32 `values`, those of the unit's flat order from element `first` on, into what is kept here of
   /// the slot of that name; into nothing where the slot is not kept.
   void write(Backend& backend, std::string_view slot, std::int64_t first, const Tensor& values);
   void clear_moments(Backend& backend);  ///< as before the first step
 
-  /// This part of the gradient that one use makes, in flat order: where its sum over data is to be found. Use
-  /// 0 holds that of all uses in the end.
-  Tensor gradient_part(int use) const;
+  /// This share of the gradient that one use makes, in flat order: where its sum over data is to be found.
+  /// Use 0 holds that of all uses in the end.
+  Tensor gradient_share(int use) const;
 
-  /// Writes the sum of squares of each chunk of this part into `sums` (f64 [chunks()] of the whole unit).
+  /// Writes the sum of squares of each chunk of this share into `sums` (f64 [chunks()] of the whole unit).
   void chunk_squares(Backend& backend, const Tensor& sums) const;
   std::int64_t chunks() const { return chunks_; }
   /// Which chunk sums, begin and end, added in f64 in order, are the square of a tensor's local shard.
@@ -53,14 +53,14 @@ class UnitOptimizer {
   void update(Backend& backend, double rate, const Tensor& decision);
 
   const std::vector<FlatRange>& ranges() const { return ranges_; }
-  std::int64_t begin() const { return begin_; }  ///< of this part, in the unit's flat order
+  std::int64_t begin() const { return begin_; }  ///< of this share, in the unit's flat order
   std::int64_t end() const { return end_; }
   Unit& unit() const { return unit_; }
   /// State slots by name, in the order of ranges(): "master" (when values are rounded) and the moments.
   std::vector<std::pair<std::string, Tensor>> slots() const;
 
  private:
-  Tensor gradient(const FlatRange& range) const { return state(gradient_part(0), range); }
+  Tensor gradient(const FlatRange& range) const { return state(gradient_share(0), range); }
   Tensor state(const Tensor& slot, const FlatRange& range) const {
     return slot.range(range.flat - begin_, range.count);
   }
@@ -73,7 +73,7 @@ class UnitOptimizer {
   std::vector<int> first_shards_;           ///< index of (param, 0) in first_chunks_
   std::int64_t chunks_ = 0;
   Arena arena_, gradient_arena_;
-  std::vector<Tensor> gradients_apart_;  ///< of each use; none where the part lies in the accumulator
+  std::vector<Tensor> gradients_apart_;  ///< of each use; none where the share lies in the accumulator
   Tensor master_;
   std::vector<Tensor> moments_;  ///< as OptimizerConfig::moments names them; none where nothing is kept here
   bool moments_are_zero_ = false;

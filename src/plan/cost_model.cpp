@@ -13,15 +13,15 @@ constexpr std::size_t unlimited = std::size_t{1} << 60;
 constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
 
 std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
-  if (config.device.kind == DeviceKind::cuda) return make_gpu_workspace();
+  if (row_of(config.device.kind).memory == Memory::Kind::device) return make_gpu_workspace();
   return make_cpu_workspace(threads_of(config), config.device.instructions);
 }
 
 }  // namespace
 
 std::string device_on_paper(const Config& config) {
-  if (!config.device.description.empty()) return config.device.description;
-  return config.device.kind == DeviceKind::cuda ? "h200" : "core";
+  const std::string& chosen = config.device.description;
+  return chosen.empty() ? std::string(row_of(config.device.kind).on_paper) : chosen;
 }
 
 CostModel::CostModel(const Config& config, const Layout& layout)
@@ -151,8 +151,8 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
   tape.run_weight_gradients();
   p.backward_weight = backend_->seconds() - start;
   p.backward = p.backward_input + p.backward_weight;
-  p.room = footprint_used();
-  if (!with_copy_in) p.room.kept -= copied_in;
+  p.footprint = footprint_used();
+  if (!with_copy_in) p.footprint.kept -= copied_in;
   return p;
 }
 
@@ -163,17 +163,17 @@ Tape::WeightGradients CostModel::weight_gradients() const {
 }
 
 CostModel::Footprint CostModel::training_footprint(int first, int last) {
-  Footprint room = pass(first, last, weight_gradients(), true).room;
+  Footprint footprint = pass(first, last, weight_gradients(), true).footprint;
   forget_footprint();
   GradientUpdates updates(*stage_, config_, Groups{tensor_, data_, pipeline_});
   for (int block = first; block < last; ++block)
     for (int unit : model().blocks()[block].units) {
       if (model().units()[unit]->flat_count() == 0) continue;
       updates.fold({unit, block}, 0);
-      room.zeros = std::max(room.zeros, updates.zeros_bytes(*model().units()[unit]));
+      footprint.zeros = std::max(footprint.zeros, updates.zeros_bytes(*model().units()[unit]));
     }
-  room.exchange = std::max(room.exchange, tensor_.scratch_bytes());
-  return room;
+  footprint.exchange = std::max(footprint.exchange, tensor_.scratch_bytes());
+  return footprint;
 }
 
 CostModel::Footprint CostModel::evaluation_footprint(int first, int last) {
@@ -198,9 +198,9 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
   UnitCost cost;
   cost.values = unit.value_bytes();
   cost.gradients = gradients;
-  const auto cuts = part_cuts(unit, layout_.grid.data);
-  for (int part = 0; part < layout_.grid.data; ++part)
-    cost.part = std::max(cost.part, 4 * (cuts[part + 1] - cuts[part]));
+  const auto cuts = share_cuts(unit, layout_.grid.data);
+  for (int share = 0; share < layout_.grid.data; ++share)
+    cost.share = std::max(cost.share, 4 * (cuts[share + 1] - cuts[share]));
   cost.sequence_parts = accumulators - gradients * (1 + unit.levels());
   cost.state = gradients * (std::ssize(config_.optimizer.moments()) + (unit.dtype() == DType::bf16 ? 1 : 0));
   cost.clear =
@@ -223,8 +223,8 @@ Outline CostModel::outline() {
     cost.backward_weight = nanoseconds(p.backward_weight);
     cost.forward_sums = p.forward_sums;
     cost.backward_sums = p.backward_sums;
-    cost.saved = p.room.kept;
-    cost.workspace = p.room.scratch;
+    cost.saved = p.footprint.kept;
+    cost.workspace = p.footprint.scratch;
     outline.add_block(cost, model().blocks()[b].units);
     const bool encoded = model().blocks()[b].reads_encoder;
     outline.cuts.push_back(

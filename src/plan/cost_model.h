@@ -42,7 +42,7 @@ class CostModel {
   struct Pass {
     double forward = 0, backward = 0, backward_input = 0, backward_weight = 0;
     TensorSums forward_sums, backward_sums;
-    Footprint room;
+    Footprint footprint;
   };
   Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
   void forget_footprint();

@@ -17,54 +17,54 @@ namespace {
 // A longer piece of a file takes no less time; a shorter one would be all latency.
 constexpr std::size_t most_passing = std::size_t{4} << 20, least_passing = std::size_t{256} << 10;
 
-/// A slot's tape is as large as the largest chunk that its list ever puts there; an evaluation has the first
-/// slot, whose tape it needs for one chunk at a time.
+/// An arena is as large as the largest chunk that its list ever puts there; an evaluation has the first
+/// arena, which it needs for one chunk at a time.
 RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
   const Outline& outline = plan.outline;
   const bool trains = plan.purpose == Purpose::training;
-  RankFootprint room;
-  room.tapes.resize(trains ? plan.training.placement.ranks[rank].arenas : 1);
+  RankFootprint footprint;
+  footprint.tapes.resize(trains ? plan.training.placement.ranks[rank].arenas : 1);
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
     const int first = outline.first_block[chunk], last = outline.first_block[chunk + 1];
     const CostModel::Footprint evaluated = costs.evaluation_footprint(first, last);
-    room.passes.include(evaluated);
-    room.tapes[0] = std::max(room.tapes[0], evaluated.kept);
+    footprint.passes.include(evaluated);
+    footprint.tapes[0] = std::max(footprint.tapes[0], evaluated.kept);
     if (!trains) continue;
     const CostModel::Footprint trained = costs.training_footprint(first, last);
-    room.passes.include(trained);
+    footprint.passes.include(trained);
     for (const Action& action : plan.training.program.ranks[rank])
       if (action.kind == ActionKind::forward && action.chunk == chunk)
-        room.tapes[action.slot] = std::max(room.tapes[action.slot], trained.kept);
+        footprint.tapes[action.tape] = std::max(footprint.tapes[action.tape], trained.kept);
   }
   const auto include = [&](const std::vector<BoundaryBytes>& buffers) {
-    room.buffers.resize(std::max(room.buffers.size(), buffers.size()), 0);
+    footprint.buffers.resize(std::max(footprint.buffers.size(), buffers.size()), 0);
     for (std::size_t i = 0; i < buffers.size(); ++i)
-      room.buffers[i] = std::max(room.buffers[i], static_cast<std::size_t>(bytes_of(buffers[i])));
+      footprint.buffers[i] = std::max(footprint.buffers[i], static_cast<std::size_t>(bytes_of(buffers[i])));
   };
   include(plan.evaluation.placement.ranks[rank].buffers);
   if (trains) include(plan.training.placement.ranks[rank].buffers);
-  return room;
+  return footprint;
 }
 
 /// What arrives of one part of a sum over data, the largest of all that the list has, on each data rank.
-std::vector<std::size_t> reduction_rooms(const RunPlan& plan, CostModel& costs, int rank) {
+std::vector<std::size_t> arriving_bytes(const RunPlan& plan, CostModel& costs, int rank) {
   const int data = plan.outline.data;
   const SumTree tree = plan.outline.data_tree();
-  std::vector<std::size_t> rooms(data, 0);
-  if (data == 1 || plan.purpose == Purpose::reading) return rooms;
+  std::vector<std::size_t> arriving(data, 0);
+  if (data == 1 || plan.purpose == Purpose::reading) return arriving;
   for (const Action& action : plan.training.program.ranks[rank]) {
     if (action.kind != ActionKind::reduce || action.part > 0) continue;
     const Unit& unit = *costs.model().units()[action.unit];
-    const auto cuts = part_cuts(unit, data * action.parts);
+    const auto cuts = share_cuts(unit, data * action.parts);
     for (int piece = 0; piece < data * action.parts; ++piece) {
       const auto bytes =
           static_cast<std::size_t>(cuts[piece + 1] - cuts[piece]) * bytes_of(unit.gradient_dtype());
-      std::size_t& room = rooms[piece / action.parts];
-      room = std::max(room, Exchange::scratch_bytes(tree, bytes));
+      std::size_t& most = arriving[piece / action.parts];
+      most = std::max(most, Exchange::scratch_bytes(tree, bytes));
     }
   }
-  return rooms;
+  return arriving;
 }
 
 ScalarCounts scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& costs,
@@ -84,7 +84,7 @@ void add_trained_unit(BytesByClass& bytes, const Config& config, const RunPlan& 
   Unit& of_model = *costs.model().units()[unit];
   const UnitOptimizer optimizer(of_model, config.optimizer, sharded ? data_rank : 0,
                                 sharded ? plan.outline.data : 1);
-  const std::vector<char> apart = parts_apart(costs.model(), unit, placed);
+  const std::vector<char> apart = shares_apart(costs.model(), unit, placed);
   const auto parts = static_cast<std::size_t>(std::count(apart.begin(), apart.end(), 1));
   bytes[static_cast<int>(MemoryClass::gradients)] +=
       placed.slabs.empty() ? of_model.gradient_bytes() : optimizer.gradient_bytes() * parts;
@@ -97,7 +97,7 @@ std::vector<std::int64_t> copies_of(const Config& config, const Layout& layout, 
                                     CostModel& costs, int rank) {
   const CheckpointConfig& saves = config.checkpoint;
   if (plan.purpose == Purpose::reading || !saves.is_periodic() || saves.background == Background::no ||
-      saves.writer == CheckpointWriterKind::mpiio || config.device.kind == DeviceKind::emulated)
+      saves.writer == CheckpointWriterKind::mpiio || !row_of(config.device.kind).computes)
     return {};
   std::vector<char> is_here(costs.model().units().size(), 0);
   for (int chunk = 0; chunk < plan.outline.all_chunks(); ++chunk)
@@ -131,12 +131,12 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   if (trains)
     for (std::int64_t slab : plan.training.placement.ranks[rank].slabs)
       at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
-  const RankFootprint& room = plan.rooms[rank];
-  for (std::size_t tape : room.tapes) at(MemoryClass::activations) += aligned(tape);
-  at(MemoryClass::workspace) =
-      static_cast<std::int64_t>(room.workspace(data_rank) + room.scalars.bytes() +
-                                (config.device.kind == DeviceKind::cuda ? gpu_workspace_bytes : 0));
-  for (std::size_t buffer : room.buffers) at(MemoryClass::boundary) += aligned(buffer);
+  const RankFootprint& footprint = plan.footprints[rank];
+  for (std::size_t tape : footprint.tapes) at(MemoryClass::activations) += aligned(tape);
+  at(MemoryClass::workspace) = static_cast<std::int64_t>(
+      footprint.workspace(data_rank) + footprint.scalars.bytes() +
+      (row_of(config.device.kind).memory == Memory::Kind::device ? gpu_workspace_bytes : 0));
+  for (std::size_t buffer : footprint.buffers) at(MemoryClass::boundary) += aligned(buffer);
   at(MemoryClass::boundary) +=
       input_bytes(config, layout) +
       bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);
@@ -262,17 +262,17 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
 
   plan.passing = most_passing;
   for (int rank = 0; rank < stages; ++rank) {
-    plan.rooms.push_back(footprint_of(plan, costs, rank));
-    RankFootprint& room = plan.rooms.back();
-    room.reduction = reduction_rooms(plan, costs, rank);
-    room.scalars = scalars_of(config, layout, plan, costs, rank);
+    plan.footprints.push_back(footprint_of(plan, costs, rank));
+    RankFootprint& footprint = plan.footprints.back();
+    footprint.reduction = arriving_bytes(plan, costs, rank);
+    footprint.scalars = scalars_of(config, layout, plan, costs, rank);
     // Besides a piece, a sum over a group works in an alignment for each of its ranks.
     const auto degree = static_cast<std::size_t>(std::max({stages, outline.data, layout.grid.tensor}));
-    room.passes.scratch = std::max(room.passes.scratch, least_passing + degree * alignment);
-    plan.passing = std::min(plan.passing, room.passes.scratch / alignment * alignment);
-    room.passes.exchange = std::max(room.passes.exchange, room.scalars.tensor_exchange());
-    if (config.device.kind == DeviceKind::emulated)
-      room.passes.backend = {};  // no operation works in anything
+    footprint.passes.scratch = std::max(footprint.passes.scratch, least_passing + degree * alignment);
+    plan.passing = std::min(plan.passing, footprint.passes.scratch / alignment * alignment);
+    footprint.passes.exchange = std::max(footprint.passes.exchange, footprint.scalars.tensor_exchange());
+    if (!row_of(config.device.kind).computes)
+      footprint.passes.backend = {};  // no operation works in anything
     auto& memory = plan.memory.emplace_back();
     const std::vector<std::int64_t> copies = copies_of(config, layout, plan, costs, rank);
     for (int d = 0; d < outline.data; ++d) {
@@ -281,7 +281,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
       plan.copies_state = !copies.empty();
     }
   }
-  plan.copy_in_host = config.device.kind == DeviceKind::cuda;
+  plan.copy_in_host = row_of(config.device.kind).memory == Memory::Kind::device;
   if (copies_too_much(plan, config)) plan.save_without_copy();
   return plan;
 }

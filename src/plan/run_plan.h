@@ -11,7 +11,7 @@ namespace mindpipe {
 
 /// How large the arenas of one pipeline rank are, beside those of its units.
 struct RankFootprint {
-  std::vector<std::size_t> tapes;      ///< of each slot
+  std::vector<std::size_t> tapes;      ///< of each arena
   std::vector<std::size_t> buffers;    ///< boundary buffers
   CostModel::Footprint passes;         ///< the largest of all its chunks
   std::vector<std::size_t> reduction;  ///< what arrives of one part of a sum over data, on each data rank
@@ -32,7 +32,7 @@ struct RunPlan {
   PlannedStep evaluation;  ///< of one batch
   /// How long the run's work, a step or else an evaluation, should take.
   const Timeline& expected() const { return (purpose == Purpose::training ? training : evaluation).expected; }
-  std::vector<RankFootprint> rooms;  ///< of each pipeline rank
+  std::vector<RankFootprint> footprints;  ///< of each pipeline rank
   /// Every rank's scratch for tensors that pass in pieces to and from neighbours and files (at most 4 MiB).
   std::size_t passing = 0;
   double operations_per_token = 0;

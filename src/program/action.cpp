@@ -16,7 +16,7 @@ std::string part_of(const Action& action) {
 }
 
 std::string message_text(const Action& action) {
-  const char* direction = action.kind == ActionKind::send ? "to" : "from";
+  const char* direction = sends(action) ? "to" : "from";
   if (action.payload == Payload::unit_gradient)
     return fmt::format("{} gradient of unit {} in block {} {} rank {}{}", action.kind, action.unit,
                        action.first, direction, action.peer, part_of(action));
@@ -35,8 +35,7 @@ std::vector<Place> Program::places() const {
 
 QueueKey queue_of(const Action& action) {
   if (action.queue == Queue::compute) return {};
-  if (is_message(action))
-    return {action.queue, action.peer, action.payload, action.kind == ActionKind::send, Members::none};
+  if (is_message(action)) return {action.queue, action.peer, action.payload, sends(action), Members::none};
   return {action.queue, -1, Payload::none, false, action.group};
 }
 
@@ -46,8 +45,10 @@ std::string to_string(const Action& action) {
     return fmt::format("{} of micro-batch {}, {}", action.kind, action.micro_batch, blocks_of(action));
   std::string text{name_of(action.kind)};
   if (names_unit(action)) text += fmt::format(" unit {}", action.unit);
-  if (action.kind == ActionKind::reduce) text += fmt::format(" in block {}", action.first);
-  if (is_collective(action)) text += fmt::format(" over {}{}", action.group, part_of(action));
+  const auto* collective = shape_of<CollectiveTraits>(action);
+  if (collective != nullptr && collective->of == CollectiveTraits::use)
+    text += fmt::format(" in block {}", action.first);
+  if (collective != nullptr) text += fmt::format(" over {}{}", action.group, part_of(action));
   return text;
 }
 
@@ -55,11 +56,13 @@ std::string line_of(const Action& action, int index) {
   std::string line = fmt::format("{} [{}] {}", index, action.queue, to_string(action));
   if (action.clears) line += ", clears";
   if (action.fold) line += fmt::format(", folds shard {}", action.shard);
-  if (action.slot >= 0 || action.from_slot >= 0 || action.to_slot >= 0) {
+  if (action.tape >= 0 || action.slab >= 0 || action.from_buffer >= 0 || action.to_buffer >= 0) {
     line += " |";
-    if (action.slot >= 0) line += fmt::format(" slot {}", action.slot);
-    if (action.from_slot >= 0) line += fmt::format(" from {}", action.from_slot);
-    if (action.to_slot >= 0) line += fmt::format(" to {}", action.to_slot);
+    if (action.tape >= 0) line += fmt::format(" tape {}", action.tape);
+    if (action.slab >= 0) line += fmt::format(" slab {}", action.slab);
+    if (action.apart >= 0) line += fmt::format(" apart {}", action.apart);
+    if (action.from_buffer >= 0) line += fmt::format(" from {}", action.from_buffer);
+    if (action.to_buffer >= 0) line += fmt::format(" to {}", action.to_buffer);
   }
   if (action.bytes > 0) line += fmt::format(" | {} bytes", action.bytes);
   if (action.ticket >= 0) line += fmt::format(" | ticket {}", action.ticket);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/queue.h"
@@ -12,36 +13,80 @@
 
 namespace mindpipe {
 
-/// What holds for all actions of a kind.
-struct ActionTraits {
-  enum Role : std::uint8_t { pass, unit_work, message, collective };
-  std::string_view name;
-  Role role;
-  Queue queue;                              ///< where its actions run
-  TrafficClass traffic;                     ///< of what they send; for a pass, of the sums inside it
-  char letter = '?';                        ///< of a pass, in listings
-  std::int64_t BlockCost::*time = nullptr;  ///< of a pass over one block
+/// Who takes part in a collective: ranks that differ from this one only on the data axis, or all of the grid.
+#define MINDPIPE_MEMBERS(kind) kind(none, "none") kind(data, "data") kind(grid, "grid")
+MINDPIPE_KINDS(Members, NamedRow, MINDPIPE_MEMBERS)
+
+/// Which way a pass carries values through the model: it reads one boundary of its blocks and writes the
+/// other, or neither. A forward takes the tape that all other passes of its micro-batch use.
+enum class Travel : std::uint8_t { forward, backward, nowhere };
+
+// What a kind of action works on is one of four shapes, each with all that the checker, the placement, the
+// simulator and the executor ask of it.
+
+/// A pass: it runs blocks of one chunk on one micro-batch.
+struct PassTraits {
+  char letter;  ///< in listings
+  Travel travel;
+  MadeGradients makes;
+  std::int64_t BlockCost::*time;  ///< over one block
+  TensorSums BlockCost::*sums;    ///< inside that time; null: none
+};
+/// Work on a unit that no other rank takes part in.
+struct UnitTraits {
+  std::int64_t UnitCost::*time;
+};
+/// One end of a message to or from `peer`.
+struct MessageTraits {
+  bool outgoing;
+};
+/// A call of all members of a group: for the whole step, for a unit, or for one use of a unit.
+struct CollectiveTraits {
+  enum Of : std::uint8_t { step, unit, use };
+  Members members;
+  Of of;
 };
 
-/// What one entry of a rank's list does. For a new kind the compiler names every switch that has to know it.
+/// What holds for all actions of a kind.
+struct ActionTraits {
+  enum Steps : std::uint8_t { every, training };
+  std::string_view name;
+  Queue queue;           ///< where its actions run
+  TrafficClass traffic;  ///< of what they send; for a pass, of the sums inside it
+  Steps steps;           ///< that have room for it: every step, or none that is an evaluation
+  std::variant<PassTraits, UnitTraits, MessageTraits, CollectiveTraits> shape;
+};
+
+/// What one entry of a rank's list does. A row that leaves something out does not compile; for a new kind the
+/// compiler names every switch that has to know it.
 // clang-format off
-#define MINDPIPE_ACTIONS(kind) /* role, queue, traffic, letter, time */ \
-  kind(forward, "forward", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'F', \
-       &BlockCost::forward) \
-  kind(backward, "backward", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'B', \
-       &BlockCost::backward) \
-  kind(backward_input, "backward_input", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'I', \
-       &BlockCost::backward_input) \
-  kind(backward_weight, "backward_weight", ActionTraits::pass, Queue::compute, TrafficClass::tensor, 'W', \
-       &BlockCost::backward_weight) \
-  kind(update, "update", ActionTraits::unit_work, Queue::compute, TrafficClass::tensor) \
-  kind(send, "send", ActionTraits::message, Queue::send, TrafficClass::pipeline) \
-  kind(receive, "receive", ActionTraits::message, Queue::receive, TrafficClass::pipeline) \
-  kind(reduce, "reduce", ActionTraits::collective, Queue::bulk, TrafficClass::gradients) \
-  kind(gather, "gather", ActionTraits::collective, Queue::bulk, TrafficClass::values) \
-  kind(sum_scalar, "sum_scalar", ActionTraits::collective, Queue::compute, TrafficClass::scalars)
-// clang-format on
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wmissing-field-initializers"
+#define MINDPIPE_ACTIONS(kind) /* queue, traffic, steps, shape */ \
+  kind(forward, "forward", Queue::compute, TrafficClass::tensor, ActionTraits::every, \
+       PassTraits{'F', Travel::forward, MadeGradients::none, &BlockCost::forward, &BlockCost::forward_sums}) \
+  kind(backward, "backward", Queue::compute, TrafficClass::tensor, ActionTraits::training, \
+       PassTraits{'B', Travel::backward, MadeGradients::all, &BlockCost::backward, \
+                  &BlockCost::backward_sums}) \
+  kind(backward_input, "backward_input", Queue::compute, TrafficClass::tensor, ActionTraits::training, \
+       PassTraits{'I', Travel::backward, MadeGradients::at_once, &BlockCost::backward_input, \
+                  &BlockCost::backward_sums}) \
+  kind(backward_weight, "backward_weight", Queue::compute, TrafficClass::tensor, ActionTraits::training, \
+       PassTraits{'W', Travel::nowhere, MadeGradients::later, &BlockCost::backward_weight, nullptr}) \
+  kind(update, "update", Queue::compute, TrafficClass::tensor, ActionTraits::training, \
+       UnitTraits{&UnitCost::update}) \
+  kind(send, "send", Queue::send, TrafficClass::pipeline, ActionTraits::every, MessageTraits{true}) \
+  kind(receive, "receive", Queue::receive, TrafficClass::pipeline, ActionTraits::every, \
+       MessageTraits{false}) \
+  kind(reduce, "reduce", Queue::bulk, TrafficClass::gradients, ActionTraits::training, \
+       CollectiveTraits{Members::data, CollectiveTraits::use}) \
+  kind(gather, "gather", Queue::bulk, TrafficClass::values, ActionTraits::training, \
+       CollectiveTraits{Members::data, CollectiveTraits::unit}) \
+  kind(sum_scalar, "sum_scalar", Queue::compute, TrafficClass::scalars, ActionTraits::every, \
+       CollectiveTraits{Members::grid, CollectiveTraits::step})
 MINDPIPE_KINDS(ActionKind, ActionTraits, MINDPIPE_ACTIONS)
+#pragma GCC diagnostic pop
+// clang-format on
 constexpr const ActionTraits& traits_of(ActionKind kind) { return row_of(kind); }
 
 /// What a message is. Activation and encoder output travel with the forwards, their gradients with the
@@ -51,10 +96,6 @@ constexpr const ActionTraits& traits_of(ActionKind kind) { return row_of(kind); 
       kind(gradient, "gradient") kind(encoder_output_gradient, "encoder output gradient")  \
           kind(unit_gradient, "unit gradient")
 MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
-
-/// Who takes part in a collective: ranks that differ from this one only on the data axis, or all of the grid.
-#define MINDPIPE_MEMBERS(kind) kind(none, "none") kind(data, "data") kind(grid, "grid")
-MINDPIPE_KINDS(Members, NamedRow, MINDPIPE_MEMBERS)
 
 /// One entry of a rank's list: plain data.
 ///
@@ -67,34 +108,36 @@ MINDPIPE_KINDS(Members, NamedRow, MINDPIPE_MEMBERS)
 ///   that queue has ended and all of its `after` have ended; never choose otherwise. A step has ended when
 ///   all queues are empty.
 /// - forward, backward: blocks [first, last) of chunk `chunk` on micro-batch `micro_batch`, with the tape of
-///   arena `slot`. What enters is in boundary buffer `from_slot`, what leaves goes to boundary buffer
-///   `to_slot` (-1: the batch, or the loss). A buffer holds all payloads of one boundary; when neighbouring
+///   arena `tape`. What enters is in boundary buffer `from_buffer`, what leaves goes to boundary buffer
+///   `to_buffer` (-1: the batch, or the loss). A buffer holds all payloads of one boundary; when neighbouring
 ///   chunks are on one rank the same buffer is written by one and read by the other, and there are no
 ///   messages.
 /// - The backward of the step's last micro-batch comes in pieces, one for each block, one directly after the
-///   other: all name `from_slot`, which the first one reads (it may be overwritten until the last has ended);
-///   the last one names and writes `to_slot`; what passes between the pieces is the executor's.
-/// - A forward's tape fills `slot` until its last backward has ended; in an evaluation (no backwards) until
+///   other: all name `from_buffer`, which the first one reads (it may be overwritten until the last has
+///   ended); the last one names and writes `to_buffer`; what passes between the pieces is the executor's.
+/// - A forward's tape fills the arena until its last backward has ended; in an evaluation (no backwards)
+/// until
 ///   the forward itself has ended.
 /// - With backward_input / backward_weight, the tape keeps weight gradients until backward_weight; only then
-///   is `slot` free.
+///   is the arena free.
 /// - `clears`: the first to add to the gradients of its blocks, which are zeroed before.
 /// - `fold`: after this action the gradients of its blocks hold all micro-batches of `shard`, and are added
 ///   to the binary counter. (A backward in two halves: backward_weight carries it; what backward_input makes
 ///   is folded when that half ends.)
-/// - send: buffer `slot` to pipeline rank `peer`; receive: from `peer` into buffer `to_slot`. `first` is the
+/// - send: buffer `from_buffer` to pipeline rank `peer`; receive: from `peer` into buffer `to_buffer`.
+/// `first` is the
 ///   block that the cut precedes. With payload `unit_gradient`: the gradient of `unit` from its use in block
 ///   `first`, summed over data; without buffers: the runtime owns one place for each use, and after the last
 ///   of these receives adds all uses in model order (uses on one rank need no message).
 /// - reduce: sum the gradient of `unit` from its use in block `first` over group `data` (a sum_scatter when
-///   the optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slot`, and this
-///   rank's part of the sum moves out to place `to_slot`, or stays where it is until the update (-1) because
+///   the optimizer is sharded). When gradients are sharded, the accumulators lie in slab `slab`, and this
+///   rank's share of the sum moves out to place `apart`, or stays where it is until the update (-1) because
 ///   nobody else comes to the slab.
 /// - Bulk transfers (reduce, gather, messages of payload `unit_gradient`) come in `parts` of at most 4 MiB,
-///   each an entry of its own: part k is the k-th share of every rank's piece. They end in order; an executor
+///   each an entry of its own: part k is the k-th cut of every rank's share. They end in order; an executor
 ///   may begin the one behind a queue's head ahead of time, when its `after` have ended, and begins none
 ///   while a higher class has traffic on its way.
-/// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own part
+/// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own share
 ///   only when sharded; then gather its values over `data`. A group of one does nothing.
 /// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted by it.
 ///   Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run time.
@@ -108,8 +151,9 @@ struct Action {
   Members group = Members::none;
   Payload payload = Payload::none;
   int part = 0, parts = 1;
-  int slot = -1;  ///< arena (passes), boundary buffer (send) or gradient slab (reduce)
-  int from_slot = -1, to_slot = -1;
+  int tape = -1;                         ///< arena of a pass's tape
+  int from_buffer = -1, to_buffer = -1;  ///< boundary buffers that are read and written
+  int slab = -1, apart = -1;             ///< gradient slab of a reduce; where this rank's share moves out to
   bool clears = false, fold = false;
   int sums = 0;            ///< inside a pass: how many times the ranks that share its products meet
   std::int64_t bytes = 0;  ///< that this rank sends (a pass: in its sums) or receives, for the simulator
@@ -118,14 +162,6 @@ struct Action {
 
   bool operator==(const Action&) const = default;
 };
-/// An action of a kind, in the queue of its kind.
-inline Action action_of(ActionKind kind) {
-  Action action;
-  action.kind = kind;
-  action.queue = traits_of(kind).queue;
-  return action;
-}
-
 /// Where an action stands: the entry `index` of the list of `rank`.
 struct Place {
   int rank = 0, index = 0;
@@ -135,7 +171,7 @@ struct Place {
 struct Program {
   std::vector<std::vector<Action>> ranks;
   const Action& at(const Place& place) const { return ranks[place.rank][place.index]; }
-  /// Of all actions, list by list.
+  /// The places of all actions, list by list.
   std::vector<Place> places() const;
 };
 
@@ -150,15 +186,41 @@ struct QueueKey {
 };
 QueueKey queue_of(const Action& action);
 
-inline bool has_role(const Action& action, ActionTraits::Role role) {
-  return traits_of(action.kind).role == role;
+/// The properties of an action's kind if its shape is the one asked for, or null.
+template <class Shape>
+constexpr const Shape* shape_of(const Action& action) {
+  return std::get_if<Shape>(&traits_of(action.kind).shape);
 }
-inline bool is_pass(const Action& action) { return has_role(action, ActionTraits::pass); }
-inline bool is_message(const Action& action) { return has_role(action, ActionTraits::message); }
-inline bool is_collective(const Action& action) { return has_role(action, ActionTraits::collective); }
+/// An action of a kind, in the queue of its kind and for its group.
+inline Action action_of(ActionKind kind) {
+  Action action;
+  action.kind = kind;
+  action.queue = traits_of(kind).queue;
+  if (const auto* collective = shape_of<CollectiveTraits>(action)) action.group = collective->members;
+  return action;
+}
+/// Answers by the shape of a kind: one function for each shape.
+template <class... Answers>
+auto by_shape(ActionKind kind, Answers... answers) {
+  struct Choice : Answers... {
+    using Answers::operator()...;
+  };
+  return std::visit(Choice{answers...}, traits_of(kind).shape);
+}
+
+inline const PassTraits* pass_of(const Action& action) { return shape_of<PassTraits>(action); }
+inline bool is_pass(const Action& action) { return pass_of(action) != nullptr; }
+inline bool is_message(const Action& action) { return shape_of<MessageTraits>(action) != nullptr; }
+inline bool is_collective(const Action& action) { return shape_of<CollectiveTraits>(action) != nullptr; }
 inline bool is_communication(const Action& action) { return is_message(action) || is_collective(action); }
+inline bool sends(const Action& action) {
+  return is_message(action) && shape_of<MessageTraits>(action)->outgoing;
+}
+inline bool is_forward(const Action& action) {
+  return is_pass(action) && pass_of(action)->travel == Travel::forward;
+}
 inline bool is_backward(const Action& action) {
-  return action.kind == ActionKind::backward || action.kind == ActionKind::backward_input;
+  return is_pass(action) && pass_of(action)->travel == Travel::backward;
 }
 /// A message between two passes: it crosses a cut of the model.
 inline bool crosses_cut(const Action& action) {
@@ -166,12 +228,19 @@ inline bool crosses_cut(const Action& action) {
 }
 /// An action on the parameters, or a gradient, of `unit`.
 inline bool names_unit(const Action& action) {
-  return has_role(action, ActionTraits::unit_work) || traits_of(action.kind).queue == Queue::bulk ||
-         action.payload == Payload::unit_gradient;
+  return by_shape(
+      action.kind, [](const PassTraits&) { return false; }, [](const UnitTraits&) { return true; },
+      [&](const MessageTraits&) { return action.payload == Payload::unit_gradient; },
+      [](const CollectiveTraits& collective) { return collective.of != CollectiveTraits::step; });
 }
-/// Makes gradients of parameters: a whole backward, or the half that was put off.
+/// A pass that adds to gradients of its blocks' parameters.
+inline bool adds_to_gradients(const Action& action) {
+  return is_pass(action) && pass_of(action)->makes != MadeGradients::none;
+}
+/// A pass that completes the gradients of its blocks' parameters: a whole backward, or the half put off.
 inline bool makes_gradients(const Action& action) {
-  return action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight;
+  return is_pass(action) &&
+         (pass_of(action)->makes == MadeGradients::all || pass_of(action)->makes == MadeGradients::later);
 }
 /// Who goes first where what an action sends shares a link with others.
 inline TrafficClass class_of(const Action& action) {
@@ -192,7 +261,7 @@ inline std::array<std::pair<Payload, std::int64_t>, 2> payloads_of(const Boundar
 /// "receive activation of micro-batch 3 from rank 1"
 std::string to_string(const Action& action);
 /// An action on one line:
-/// "17 [compute] forward of micro-batch 3, blocks 2..4 | slot 1, from 0, to 3 | after 12 16"
+/// "17 [compute] forward of micro-batch 3, blocks 2..4 | tape 1 from 0 to 3 | after 12 16"
 std::string line_of(const Action& action, int index);
 
 }  // namespace mindpipe

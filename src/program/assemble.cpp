@@ -33,10 +33,10 @@ class Writer {
   void count_sums(Action& action) const {
     action.sums = 0;
     action.bytes = 0;
-    if (action.kind == ActionKind::backward_weight) return;
+    const auto sums_of = pass_of(action)->sums;
+    if (sums_of == nullptr) return;
     for (int block = action.first; block < action.last; ++block) {
-      const BlockCost& cost = outline_.cost(block);
-      const TensorSums& sums = action.kind == ActionKind::forward ? cost.forward_sums : cost.backward_sums;
+      const TensorSums& sums = outline_.cost(block).*sums_of;
       action.sums += sums.calls;
       action.bytes += sums.bytes;
     }
@@ -68,20 +68,20 @@ class Writer {
   }
 
   void pass(const Work& work) {
-    const bool forward = work.kind == ActionKind::forward, weight = work.kind == ActionKind::backward_weight;
+    Action action = action_of(work.kind);
+    const bool forward = is_forward(action), travels = forward || is_backward(action);
     const int first = outline_.first_block[work.chunk], last = outline_.first_block[work.chunk + 1];
     const int before = work.chunk + (forward ? -1 : 1), behind = work.chunk + (forward ? 1 : -1);
     const auto elsewhere = [&](int chunk) {
       return chunk >= 0 && chunk < outline_.all_chunks() && outline_.rank_of(chunk) != rank_;
     };
-    Action action = action_of(work.kind);
-    if (!weight && elsewhere(before))
+    if (travels && elsewhere(before))
       action.after =
           messages(ActionKind::receive, work, forward ? first : last, outline_.rank_of(before), forward, {});
     action.chunk = work.chunk;
     action.micro_batch = work.micro_batch;
     action.shard = work.micro_batch / outline_.micro_batches_of_shard();
-    action.clears = !forward && !weight && work.micro_batch == 0;
+    action.clears = is_backward(action) && work.micro_batch == 0;
     action.fold = makes_gradients(action) && (work.micro_batch + 1) % outline_.micro_batches_of_shard() == 0;
     action.first = first;
     action.last = last;
@@ -91,7 +91,7 @@ class Writer {
       count_sums(action);
       last_pass_ = add(action);
     }
-    if (!weight && elsewhere(behind))
+    if (travels && elsewhere(behind))
       messages(ActionKind::send, work, forward ? last : first, outline_.rank_of(behind), forward,
                {last_pass_});
   }
@@ -111,7 +111,6 @@ class Writer {
 
   void reduce(const UnitUse& use, int chunk) {
     Action action = action_of(ActionKind::reduce);
-    action.group = Members::data;
     action.chunk = chunk;
     action.unit = use.unit;
     action.first = use.block;
@@ -169,7 +168,6 @@ class Writer {
     const int updated = add(action);
     if (!outline_.sharded_optimizer) return;
     Action gather = action_of(ActionKind::gather);
-    gather.group = Members::data;
     gather.unit = unit;
     gather.after = {updated};
     const std::int64_t bytes = outline_.units[unit].values;
@@ -183,7 +181,6 @@ class Writer {
     before_scalars.push_back(last_pass_);
     for (int unit : units) exchange(unit, before_scalars);
     Action scalars = action_of(ActionKind::sum_scalar);
-    scalars.group = Members::grid;
     scalars.bytes = outline_.stages * outline_.data > 1 ? bytes_of_scalars : 0;
     scalars.after = before_scalars;
     std::sort(scalars.after.begin(), scalars.after.end());

@@ -20,7 +20,7 @@ void check_partners(const Program& program, const TaskGraph& graph, Findings& fi
     const Action& action = program.at(place);
     if (is_message(action))
       findings.add(place.rank, place.index, "rank {} has no {} for it", action.peer,
-                   action.kind == ActionKind::send ? "receive" : "send");
+                   sends(action) ? "receive" : "send");
     else
       findings.add(place.rank, place.index, "some other member of group {} calls fewer times",
                    name_of(action.group));

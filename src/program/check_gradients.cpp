@@ -7,7 +7,7 @@
 namespace mindpipe {
 namespace {
 
-/// Whose gradient is in a slab, the last part of its sum over data, and whether this rank's part moves out.
+/// Whose gradient is in a slab, the last part of its sum over data, and whether this rank's share moves out.
 struct Holder {
   UnitUse use{-1, -1};
   int reduce = -1;  // -1: some parts are yet to come
@@ -21,12 +21,12 @@ class GradientCheck : RankCheck {
   GradientCheck(const Program& program, const Outline& outline, int rank, Findings& findings)
       : RankCheck(program, outline, rank, findings), ended_(list_) {
     for (const Action& action : list_)
-      if (action.kind == ActionKind::reduce) slab_of_.try_emplace(use_of(action), action.slot);
+      if (action.kind == ActionKind::reduce) slab_of_.try_emplace(use_of(action), action.slab);
   }
 
   void run() {
     for (; index_ < count(); ++index_) {
-      if (is_pass(action()) && action().kind != ActionKind::forward) {
+      if (adds_to_gradients(action())) {
         for (const UnitUse& use : outline_.uses_in(action().first, action().last)) adds(use);
       } else if (action().clears) {
         wrong("adds to no gradients that it could zero");
@@ -54,20 +54,20 @@ class GradientCheck : RankCheck {
       wrong("writes gradient slab {} while the sum of {} over data may still read it", slab->second,
             text_of(holder.use));
     else if (taken && !holder.moves_out)
-      wrong("writes gradient slab {}, where this rank's part of {} stays until its update", slab->second,
+      wrong("writes gradient slab {}, where this rank's share of {} stays until its update", slab->second,
             text_of(holder.use));
     holder = {use};
   }
 
   void reduces(const Action& action) {
-    if (action.slot < 0) return wrong("names no gradient slab");
-    if (action.slot != slab_of_.at(use_of(action)))
+    if (action.slab < 0) return wrong("names no gradient slab");
+    if (action.slab != slab_of_.at(use_of(action)))
       wrong("names another gradient slab than the parts before it");
-    Holder& holder = holders_[action.slot];
+    Holder& holder = holders_[action.slab];
     if (holder.use != use_of(action))
-      return wrong("finds the gradient of {} in slab {}", text_of(holder.use), action.slot);
+      return wrong("finds the gradient of {} in slab {}", text_of(holder.use), action.slab);
     if (action.part + 1 == action.parts) holder.reduce = index_;
-    holder.moves_out = action.to_slot >= 0;
+    holder.moves_out = action.apart >= 0;
   }
 
   EndedBefore ended_;

@@ -24,13 +24,8 @@ class PassCheck : RankCheck {
   void run() {
     for (; index_ < count(); ++index_) {
       const Action& action = list_[index_];
-      if (action.kind == ActionKind::forward) forward(action);
-      if (is_backward(action)) backward(action);
-      if (action.kind == ActionKind::backward_weight) weight(action);
+      see(action);
       if (action.queue == Queue::compute) newest_compute_ = index_;
-      if (action.kind == ActionKind::send && crosses_cut(action)) send(action);
-      if (action.kind == ActionKind::receive && crosses_cut(action))
-        receives_[{action.payload, action.first, action.micro_batch}].push_back(index_);
     }
     for (int chunk = 0; chunk < outline_.all_chunks(); ++chunk) {
       if (outline_.rank_of(chunk) != rank_) continue;
@@ -47,6 +42,30 @@ class PassCheck : RankCheck {
 
  private:
   using Message = std::tuple<Payload, int, int>;  // payload, cut, micro-batch
+
+  void see(const Action& action) {
+    switch (action.kind) {
+      case ActionKind::forward:
+        return forward(action);
+      case ActionKind::backward:
+      case ActionKind::backward_input:
+        return backward(action);
+      case ActionKind::backward_weight:
+        return weight(action);
+      case ActionKind::send:
+        if (crosses_cut(action)) send(action);
+        return;
+      case ActionKind::receive:
+        if (crosses_cut(action))
+          receives_[{action.payload, action.first, action.micro_batch}].push_back(index_);
+        return;
+      case ActionKind::update:
+      case ActionKind::reduce:
+      case ActionKind::gather:
+      case ActionKind::sum_scalar:
+        return;
+    }
+  }
 
   TapeState& tape_of(const Action& action) { return tapes_[{action.chunk, action.micro_batch}]; }
 
@@ -96,7 +115,7 @@ class PassCheck : RankCheck {
       if (action.chunk < outline_.all_chunks() - 1) needs_input(action, last, action.chunk + 1, false);
       if (action.micro_batch != next_input_[action.chunk])
         wrong("micro-batch {} is next (backwards of a unit ascend)", next_input_[action.chunk]);
-      tape.in_halves = action.kind == ActionKind::backward_input;
+      tape.in_halves = !::mindpipe::makes_gradients(action);
       if (tape.in_halves && next_weight_[action.chunk] < action.shard * outline_.micro_batches_of_shard())
         wrong("the weight gradients of shard {} are not complete", action.shard - 1);
     } else if (list_[tape.backward].kind != action.kind) {

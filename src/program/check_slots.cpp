@@ -27,29 +27,29 @@ class SlotCheck : RankCheck {
       const Action& action = list_[index_];
       if (crosses_cut(action)) {
         const bool with_forward = travels_forward(action.payload);
-        if (action.kind == ActionKind::send) read(action.slot, action.first, with_forward);
-        else write(action.to_slot, action.first, with_forward);
+        if (sends(action)) read(action.from_buffer, action.first, with_forward);
+        else write(action.to_buffer, action.first, with_forward);
       }
-      if (action.kind == ActionKind::forward || is_backward(action)) pass(action);
+      if (is_forward(action) || is_backward(action)) pass(action);
       if (is_pass(action)) arena(action);
     }
   }
 
  private:
   void pass(const Action& action) {
-    const bool forward = action.kind == ActionKind::forward;
+    const bool forward = is_forward(action);
     const int first = outline_.first_block[action.chunk], last = outline_.first_block[action.chunk + 1];
     const int below = action.chunk > 0 ? first : -1,
               above = action.chunk < outline_.all_chunks() - 1 ? last : -1;
     const int in_cut = forward ? below : above, out_cut = forward ? above : below;
-    if (in_cut >= 0) read(action.from_slot, in_cut, forward);
-    if (out_cut >= 0 && (forward || action.first == first)) write(action.to_slot, out_cut, forward);
+    if (in_cut >= 0) read(action.from_buffer, in_cut, forward);
+    if (out_cut >= 0 && (forward || action.first == first)) write(action.to_buffer, out_cut, forward);
   }
 
-  void write(int slot, int cut, bool with_forward) {
-    if (slot < 0) return wrong("has no buffer to write to");
+  void write(int buffer, int cut, bool with_forward) {
+    if (buffer < 0) return wrong("has no buffer to write to");
     Occupant next{cut, action().micro_batch, with_forward, {}, {}, {}};
-    Occupant& now = buffers_[slot];
+    Occupant& now = buffers_[buffer];
     if (now.identity() != next.identity()) {
       next.users_before = now.writers;
       next.users_before.insert(next.users_before.end(), now.readers.begin(), now.readers.end());
@@ -57,32 +57,32 @@ class SlotCheck : RankCheck {
     }
     for (int user : now.users_before)
       if (!ended_(user, index_))
-        wrong("writes buffer {} while action {} ({}) may still use it", slot, user, to_string(list_[user]));
+        wrong("writes buffer {} while action {} ({}) may still use it", buffer, user, to_string(list_[user]));
     now.writers.push_back(index_);
   }
 
-  void read(int slot, int cut, bool with_forward) {
-    if (slot < 0) return wrong("has no buffer to read from");
-    Occupant& now = buffers_[slot];
+  void read(int buffer, int cut, bool with_forward) {
+    if (buffer < 0) return wrong("has no buffer to read from");
+    Occupant& now = buffers_[buffer];
     if (now.identity() != std::tuple(cut, action().micro_batch, with_forward))
-      return wrong("finds something else in buffer {} (micro-batch {} at the cut before block {})", slot,
+      return wrong("finds something else in buffer {} (micro-batch {} at the cut before block {})", buffer,
                    now.micro_batch, now.cut);
     for (int writer : now.writers)
-      if (!ended_(writer, index_)) wrong("reads buffer {} before action {} has filled it", slot, writer);
+      if (!ended_(writer, index_)) wrong("reads buffer {} before action {} has filled it", buffer, writer);
     now.readers.push_back(index_);
   }
 
   void arena(const Action& action) {
-    if (action.slot < 0) return wrong("has no arena");
+    if (action.tape < 0) return wrong("has no arena");
     const std::pair<int, int> tape{action.chunk, action.micro_batch};
-    auto& holder = arenas_.try_emplace(action.slot, std::pair{-1, -1}).first->second;
-    if (action.kind == ActionKind::forward) {
+    auto& holder = arenas_.try_emplace(action.tape, std::pair{-1, -1}).first->second;
+    if (is_forward(action)) {
       if (holder.first >= 0)
-        wrong("writes arena {}, which still holds the tape of micro-batch {}, chunk {}", action.slot,
+        wrong("writes arena {}, which still holds the tape of micro-batch {}, chunk {}", action.tape,
               holder.second, holder.first);
       holder = tape;
     } else if (holder != tape) {
-      wrong("looks for its tape in arena {}, which does not hold it", action.slot);
+      wrong("looks for its tape in arena {}, which does not hold it", action.tape);
     }
     if (frees_tape(action, outline_)) holder = {-1, -1};
   }

@@ -86,7 +86,7 @@ class UpdateCheck : RankCheck {
   void exchange(const Action& message) {
     UsePath& path = uses_[{message.unit, message.first}];
     exchanged_.push_back(index_);
-    if (message.kind == ActionKind::receive) path.arrived[message.part] = message.parts;
+    if (!sends(message)) path.arrived[message.part] = message.parts;
     else if (!is_whole(path.reduce) || !waits(index_, path.reduce))
       wrong("does not wait for its sum over data");
   }

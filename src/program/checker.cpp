@@ -31,12 +31,11 @@ void check_fields(const Program& program, const Outline& outline, Findings& find
       findings.add(rank, index, "chunk {} does not live here", action.chunk);
     if (names_unit(action) && (action.unit < 0 || action.unit >= static_cast<int>(outline.units.size())))
       findings.add(rank, index, "there is no unit {} ({} units)", action.unit, outline.units.size());
-    const bool in_evaluation =
-        action.kind == ActionKind::forward || crosses_cut(action) || action.kind == ActionKind::sum_scalar;
-    if (!outline.training && !in_evaluation) findings.add(rank, index, "has no place in an evaluation");
-    const Members group = !is_collective(action)                  ? Members::none
-                          : action.kind == ActionKind::sum_scalar ? Members::grid
-                                                                  : Members::data;
+    const bool only_trains =
+        traits_of(action.kind).steps == ActionTraits::training || action.payload == Payload::unit_gradient;
+    if (!outline.training && only_trains) findings.add(rank, index, "has no place in an evaluation");
+    const auto* collective = shape_of<CollectiveTraits>(action);
+    const Members group = collective == nullptr ? Members::none : collective->members;
     if (action.group != group) findings.add(rank, index, "is for group {}, not {}", action.group, group);
     if (!is_message(action) && action.queue != traits_of(action.kind).queue)
       findings.add(rank, index, "is in queue {}, not {}", action.queue, traits_of(action.kind).queue);

@@ -72,15 +72,15 @@ void check_every_rank(const Program& program, const Outline& outline, Findings& 
 
 /// Indices within bounds, `after` names earlier actions only. The other parts rely on it.
 void check_fields(const Program& program, const Outline& outline, Findings& findings);
-/// Channels, groups, tickets, and both replays.
+/// Checks channels, groups, tickets, and both replays.
 void check_communication(const Program& program, Findings& findings);
-/// Inputs, tapes, order of accumulation.
+/// Checks inputs, tapes, order of accumulation.
 void check_passes(const Program& program, const Outline& outline, Findings& findings);
-/// From the last backward to the updated values.
+/// Checks the way from the last backward to the updated values.
 void check_updates(const Program& program, const Outline& outline, Findings& findings);
-/// Reuse of arenas and boundary buffers.
+/// Checks the reuse of arenas and boundary buffers.
 void check_slots(const Program& program, const Outline& outline, Findings& findings);
-/// Zeroing of gradients, and turns in their slabs.
+/// Checks the zeroing of gradients, and turns in their slabs.
 void check_gradients(const Program& program, const Outline& outline, Findings& findings);
 
 /// True when `action` waits directly for the entry `earlier`.

@@ -55,8 +55,8 @@ std::vector<int> Outline::units_of_rank(int rank) const {
   return local;
 }
 
-std::int64_t Outline::part_bytes(int unit) const {
-  return units[unit].part > 0 ? units[unit].part : (units[unit].gradients + data - 1) / data;
+std::int64_t Outline::share_bytes(int unit) const {
+  return units[unit].share > 0 ? units[unit].share : (units[unit].gradients + data - 1) / data;
 }
 
 std::int64_t Outline::accumulator_bytes(int unit) const {

@@ -29,11 +29,15 @@ struct UnitUse {
   auto operator<=>(const UnitUse&) const = default;
 };
 
+/// Which gradients of its blocks' parameters a pass makes: none, all, or (a backward in two halves) those
+/// made at once or those that were put off.
+enum class MadeGradients : std::uint8_t { none, all, at_once, later };
+
 /// What a unit, the parameters that travel as one, costs on one rank: bytes of its part, and nanoseconds.
 struct UnitCost {
   std::int64_t values = 0;          ///< parameters in the compute precision; 0: nothing to sum or update
   std::int64_t gradients = 0;       ///< one gradient accumulator of each parameter (f32), of one use
-  std::int64_t part = 0;            ///< of these the most that one data rank owns; 0: about an equal share
+  std::int64_t share = 0;           ///< of these the most that one data rank owns; 0: about an equal share
   std::int64_t sequence_parts = 0;  ///< the accumulators for T-ths of the sequence beside it, of one use
   std::int64_t state = 0;           ///< masters and moments
   std::int64_t clear = 0;           ///< time to zero the accumulators of one use
@@ -83,8 +87,8 @@ struct Outline {
   std::vector<int> homes_of(int unit) const;
   /// The units with parameters of which `rank` is a home, ascending.
   std::vector<int> units_of_rank(int rank) const;
-  /// Bytes of the largest part that a data rank owns of a unit's gradient.
-  std::int64_t part_bytes(int unit) const;
+  /// Bytes of the largest share that a data rank owns of a unit's gradient.
+  std::int64_t share_bytes(int unit) const;
   /// The sums over all logical data shards.
   SumTree data_tree() const { return SumTree(data * shards, data); }
   /// Bytes of what one use's backwards add to: gradients, T-ths of the sequence, the counter over shards.

@@ -30,10 +30,10 @@ RingPair pair_of(const RingKey& key, int rank) {
 
 /// The lowest number that is not in use.
 int take_free(std::set<int>& in_use) {
-  int slot = 0;
-  while (in_use.count(slot)) ++slot;
-  in_use.insert(slot);
-  return slot;
+  int number = 0;
+  while (in_use.count(number)) ++number;
+  in_use.insert(number);
+  return number;
 }
 
 /// What one micro-batch keeps of a chunk for its backward.
@@ -45,17 +45,17 @@ std::int64_t saved_by(const Outline& outline, int chunk) {
 }
 
 void place_tapes(std::vector<Action>& list, const Outline& outline, RankMemory& memory) {
-  std::map<std::pair<int, int>, int> slot_of;
+  std::map<std::pair<int, int>, int> number_of;
   std::set<int> in_use, seen;
   for (Action& action : list) {
     if (!is_pass(action)) continue;
     const std::pair<int, int> tape{action.chunk, action.micro_batch};
-    if (action.kind == ActionKind::forward) slot_of[tape] = take_free(in_use);
-    MP_CHECK(slot_of.count(tape), "{} comes before its forward", to_string(action));
-    action.slot = slot_of[tape];
-    memory.arenas = std::max(memory.arenas, action.slot + 1);
-    if (frees_tape(action, outline)) in_use.erase(action.slot);
-    if (action.kind == ActionKind::forward && seen.insert(action.chunk).second)
+    if (is_forward(action)) number_of[tape] = take_free(in_use);
+    MP_CHECK(number_of.count(tape), "{} comes before its forward", to_string(action));
+    action.tape = number_of[tape];
+    memory.arenas = std::max(memory.arenas, action.tape + 1);
+    if (frees_tape(action, outline)) in_use.erase(action.tape);
+    if (is_forward(action) && seen.insert(action.chunk).second)
       memory.arena_bytes = std::max(memory.arena_bytes, saved_by(outline, action.chunk));
   }
 }
@@ -71,18 +71,18 @@ void grow(BoundaryBytes& buffer, const BoundaryBytes& cut, bool with_forward) {
 }
 
 /// Every piece of a pass names the buffer that it reads; only the last one what the pass writes.
-void name_buffers(std::vector<Action>& list, const Crossing& crossing, int slot, bool local) {
-  if (crossing.writer >= 0) list[crossing.writer].to_slot = slot;
+void name_buffers(std::vector<Action>& list, const Crossing& crossing, int number, bool local) {
+  if (crossing.writer >= 0) list[crossing.writer].to_buffer = number;
   for (int reader = crossing.reader; reader >= 0 && reader <= crossing.last_reader; ++reader) {
     Action& action = list[reader];
     if (action.queue == Queue::compute && action.kind == list[crossing.reader].kind &&
         action.chunk == list[crossing.reader].chunk &&
         action.micro_batch == list[crossing.reader].micro_batch)
-      action.from_slot = slot;
+      action.from_buffer = number;
   }
   if (local) return;
   for (int message : crossing.messages)
-    (list[message].kind == ActionKind::send ? list[message].slot : list[message].to_slot) = slot;
+    (sends(list[message]) ? list[message].from_buffer : list[message].to_buffer) = number;
 }
 
 void wait_for(Action& action, int earlier) {
@@ -102,17 +102,17 @@ void place_hand_over(std::vector<Action>& list, const std::vector<Crossing>& rin
   }
   std::sort(events.begin(), events.end());
   std::set<int> in_use;
-  std::map<const Crossing*, int> slot_of;
+  std::map<const Crossing*, int> number_of;
   const int base = static_cast<int>(memory.buffers.size());
   for (const auto& [index, frees, crossing] : events) {
     if (frees) {
-      in_use.erase(slot_of.at(crossing));
+      in_use.erase(number_of.at(crossing));
       continue;
     }
-    const int slot = slot_of[crossing] = take_free(in_use);
-    memory.buffers.resize(std::max<std::size_t>(memory.buffers.size(), base + slot + 1));
-    grow(memory.buffers[base + slot], outline.cuts[crossing->cut], with_forward);
-    name_buffers(list, *crossing, base + slot, true);
+    const int number = number_of[crossing] = take_free(in_use);
+    memory.buffers.resize(std::max<std::size_t>(memory.buffers.size(), base + number + 1));
+    grow(memory.buffers[base + number], outline.cuts[crossing->cut], with_forward);
+    name_buffers(list, *crossing, base + number, true);
   }
 }
 
@@ -143,7 +143,7 @@ void sum_memory(const Outline& outline, int rank, RankMemory& memory) {
       if (!outline.sharded_gradients) at(MemoryClass::gradients) += outline.accumulator_bytes(use.unit);
       else if (const auto place = memory.gradients.find(use);
                place != memory.gradients.end() && place->second.moves_out)
-        at(MemoryClass::gradients) += outline.part_bytes(use.unit);
+        at(MemoryClass::gradients) += outline.share_bytes(use.unit);
     }
   }
   for (int unit : outline.units_of_rank(rank)) {
@@ -175,7 +175,7 @@ Placement place_with(Program& program, const Outline& outline, const Depths& dep
     }
     if (outline.sharded_gradients) place_gradients(list, outline, depths.sums, memory);
     for (const Action& action : list)
-      if (action.kind == ActionKind::receive && action.payload == Payload::unit_gradient)
+      if (!sends(action) && action.payload == Payload::unit_gradient)
         memory.bytes[static_cast<int>(MemoryClass::boundary)] += action.bytes;
     sum_memory(outline, rank, memory);
   }

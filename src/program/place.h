@@ -18,7 +18,8 @@ struct GradientPlace {
 };
 
 /// The memory that one rank's list needs: `arenas` arenas of `arena_bytes` for what forwards save, and the
-/// boundary buffers that from_slot and to_slot number, each as large as the largest boundary it ever holds.
+/// boundary buffers that from_buffer and to_buffer number, each as large as the largest boundary it ever
+/// holds.
 struct RankMemory {
   int arenas = 0;
   std::int64_t arena_bytes = 0;

@@ -13,7 +13,7 @@ struct Life {
   int fed = -1;      ///< the last one
   int reduced = -1;  ///< their sum over data (its last part)
   int over = 0;      ///< passes behind this one may have the slab
-  std::int64_t bytes = 0, part = 0;
+  std::int64_t bytes = 0, share = 0;
 };
 
 /// The lives of all uses, in the order of their sums over data.
@@ -22,7 +22,7 @@ std::vector<Life> lives_of(const std::vector<Action>& list, const Outline& outli
   std::vector<Life> lives;
   for (int index = 0; index < static_cast<int>(list.size()); ++index) {
     const Action& action = list[index];
-    if (is_pass(action) && action.kind != ActionKind::forward)
+    if (adds_to_gradients(action))
       for (int block = action.first; block < action.last; ++block) {
         first.try_emplace(block, index);
         fed[block] = index;
@@ -31,7 +31,7 @@ std::vector<Life> lives_of(const std::vector<Action>& list, const Outline& outli
     const UnitUse use{action.unit, action.first};
     if (lives.empty() || lives.back().use != use) {
       lives.push_back({use, first.at(use.block), fed.at(use.block), index, 0,
-                       outline.accumulator_bytes(use.unit), outline.part_bytes(use.unit)});
+                       outline.accumulator_bytes(use.unit), outline.share_bytes(use.unit)});
     }
     lives.back().reduced = index;
   }
@@ -43,13 +43,13 @@ std::vector<Life> lives_of(const std::vector<Action>& list, const Outline& outli
 
 using Slab = std::vector<const Life*>;  ///< who takes turns in it, in order
 
-/// What it costs to let `next` into a slab: a place for the part that has to move out; -1 if they meet.
+/// What it costs to let `next` into a slab: a place for the share that has to move out; -1 if they meet.
 std::int64_t cost_of_joining(const Slab& slab, const Life& next) {
   const bool meets = std::any_of(slab.begin(), slab.end(), [&](const Life* there) {
     return next.first <= there->over && there->first <= next.over;
   });
   if (meets) return -1;
-  return next.first > slab.back()->first ? slab.back()->part : next.part;
+  return next.first > slab.back()->first ? slab.back()->share : next.share;
 }
 
 /// Largest first, so that a slab never grows; a slab of its own is what joining is weighed against.
@@ -102,11 +102,11 @@ void place_gradients(std::vector<Action>& list, const Outline& outline, int unde
   for (Action& action : list) {
     if (action.kind != ActionKind::reduce) continue;
     const GradientPlace& place = memory.gradients.at({action.unit, action.first});
-    action.slot = place.slab;
+    action.slab = place.slab;
     if (!place.moves_out) continue;
     const auto [known, fresh] = places.try_emplace(UnitUse{action.unit, action.first}, next_place);
     if (fresh) ++next_place;
-    action.to_slot = known->second;
+    action.apart = known->second;
   }
 }
 

@@ -32,12 +32,11 @@ std::map<RingKey, std::vector<Crossing>> crossings_of(const std::vector<Action>&
     const Action& action = list[index];
     if (crosses_cut(action)) {
       crossings
-          .at({action.peer, travels_forward(action.payload), action.kind == ActionKind::send}, action.first,
-              action.micro_batch)
+          .at({action.peer, travels_forward(action.payload), sends(action)}, action.first, action.micro_batch)
           .messages.push_back(index);
     }
-    if (action.kind != ActionKind::forward && !is_backward(action)) continue;
-    const bool forward = action.kind == ActionKind::forward;
+    if (!is_forward(action) && !is_backward(action)) continue;
+    const bool forward = is_forward(action);
     const int first = outline.first_block[action.chunk], last = outline.first_block[action.chunk + 1];
     const int in_cut = forward ? first : last, out_cut = forward ? last : first;
     const bool enters = forward ? action.chunk > 0 : action.chunk < outline.all_chunks() - 1;

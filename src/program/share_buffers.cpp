@@ -41,9 +41,8 @@ void share_buffers(PlannedStep& guest, const Placement& host) {
     const std::vector<int> places = places_of(buffers, host.ranks[rank].buffers);
     for (Action& action : guest.program.ranks[rank]) {
       if (!is_pass(action) && !crosses_cut(action)) continue;
-      rename(action.from_slot, places);
-      rename(action.to_slot, places);
-      if (action.kind == ActionKind::send) rename(action.slot, places);
+      rename(action.from_buffer, places);
+      rename(action.to_buffer, places);
     }
     std::vector<BoundaryBytes> moved(std::max(buffers.size(), host.ranks[rank].buffers.size()));
     for (std::size_t buffer = 0; buffer < buffers.size(); ++buffer) moved[places[buffer]] = buffers[buffer];

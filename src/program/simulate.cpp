@@ -10,9 +10,15 @@
 namespace mindpipe {
 
 const Link& Network::of(const Action& action, int rank) const {
-  if (is_collective(action)) return action.group == Members::grid ? grid : data;
-  const int from = action.kind == ActionKind::receive ? action.peer : rank,
-            to = action.kind == ActionKind::receive ? rank : action.peer;
+  switch (action.group) {
+    case Members::data:
+      return data;
+    case Members::grid:
+      return grid;
+    case Members::none:
+      break;
+  }
+  const int from = sends(action) ? rank : action.peer, to = sends(action) ? action.peer : rank;
   const auto special = between.find({from, to});
   return special == between.end() ? message : special->second;
 }
@@ -20,27 +26,22 @@ const Link& Network::of(const Action& action, int rank) const {
 namespace {
 
 /// How long the blocks of a pass take, with its tensor sums and the zeroing of gradients that it clears.
-std::int64_t time_of_pass(const Action& pass, const Outline& outline, const Network& network) {
+std::int64_t time_of_pass(const PassTraits& traits, const Action& pass, const Outline& outline,
+                          const Network& network) {
   std::int64_t time = pass.sums > 0 ? network.tensor_time(pass) : 0;
-  for (int block = pass.first; block < pass.last; ++block)
-    time += outline.cost(block).*traits_of(pass.kind).time;
+  for (int block = pass.first; block < pass.last; ++block) time += outline.cost(block).*traits.time;
   if (pass.clears)
     for (const UnitUse& use : outline.uses_in(pass.first, pass.last)) time += outline.units[use.unit].clear;
   return time;
 }
 
 std::int64_t time_of(const Action& action, const Outline& outline, const Network& network, int rank) {
-  switch (traits_of(action.kind).role) {
-    case ActionTraits::pass:
-      return time_of_pass(action, outline, network);
-    case ActionTraits::unit_work:
-      return outline.units[action.unit].update;
-    case ActionTraits::message:
-      return network.of(action, rank).time(action.bytes);
-    case ActionTraits::collective:
-      return action.bytes > 0 ? network.of(action, rank).time(action.bytes) : 0;
-  }
-  return 0;
+  const auto travel = [&] { return network.of(action, rank).time(action.bytes); };
+  return by_shape(
+      action.kind, [&](const PassTraits& pass) { return time_of_pass(pass, action, outline, network); },
+      [&](const UnitTraits& work) { return outline.units[action.unit].*work.time; },
+      [&](const MessageTraits&) { return travel(); },
+      [&](const CollectiveTraits&) { return action.bytes > 0 ? travel() : 0; });
 }
 
 /// The clock: starts whatever may start, at the earliest time, higher classes first.
@@ -210,7 +211,7 @@ Timeline simulate(const Program& program, const Durations& durations, const Netw
 }
 
 bool frees_tape(const Action& action, const Outline& outline) {
-  if (action.kind == ActionKind::forward) return !outline.training;
+  if (is_forward(action)) return !outline.training;
   return makes_gradients(action) && action.first == outline.first_block[action.chunk];
 }
 

@@ -9,21 +9,21 @@ namespace {
 
 void join_messages(const Program& program, TaskGraph& graph) {
   using Channel = std::tuple<int, int, Payload>;
-  std::map<Channel, std::vector<Place>> sends, receives;
+  std::map<Channel, std::vector<Place>> sent, received;
   for (const Place& place : program.places()) {
     const Action& action = program.at(place);
-    if (action.kind == ActionKind::send) sends[{place.rank, action.peer, action.payload}].push_back(place);
-    if (action.kind == ActionKind::receive)
-      receives[{action.peer, place.rank, action.payload}].push_back(place);
+    if (!is_message(action)) continue;
+    if (sends(action)) sent[{place.rank, action.peer, action.payload}].push_back(place);
+    else received[{action.peer, place.rank, action.payload}].push_back(place);
   }
-  for (auto& [channel, from] : sends) {
-    auto& to = receives[channel];
+  for (auto& [channel, from] : sent) {
+    auto& to = received[channel];
     const std::size_t both = std::min(from.size(), to.size());
     for (std::size_t k = 0; k < both; ++k) graph.members.push_back({from[k], to[k]});
     graph.alone.insert(graph.alone.end(), from.begin() + both, from.end());
   }
-  for (auto& [channel, to] : receives) {
-    const std::size_t both = std::min(sends[channel].size(), to.size());
+  for (auto& [channel, to] : received) {
+    const std::size_t both = std::min(sent[channel].size(), to.size());
     graph.alone.insert(graph.alone.end(), to.begin() + both, to.end());
   }
 }

@@ -5,37 +5,16 @@ namespace {
 
 constexpr int channel_of(Payload payload) { return static_cast<int>(payload); }
 
-/// Which gradients a backward makes.
-GradientUpdates::Made made_by(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::backward:
-      return GradientUpdates::Made::all;
-    case ActionKind::backward_input:
-      return GradientUpdates::Made::at_once;
-    case ActionKind::backward_weight:
-      return GradientUpdates::Made::later;
-    case ActionKind::forward:
-    case ActionKind::update:
-    case ActionKind::send:
-    case ActionKind::receive:
-    case ActionKind::reduce:
-    case ActionKind::gather:
-    case ActionKind::sum_scalar:
-      break;
-  }
-  fail(Exit::internal, "{} makes no gradients", kind);
-}
-
 }  // namespace
 
 Actions::Actions(Stage& stage, GradientUpdates& updates, Wires wires, const PassMemory& sizes)
-    : stage_(stage), updates_(updates), wires_(wires), slots_(sizes.tapes.size()) {
+    : stage_(stage), updates_(updates), wires_(wires), arenas_(sizes.tapes.size()) {
   Backend& backend = stage.context().backend;
   Memory& memory = backend.memory();
   scratch_ = Arena(memory, MemoryClass::workspace, sizes.scratch);
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].arena = Arena(memory, MemoryClass::activations, sizes.tapes[i]);
-    slots_[i].tape = std::make_unique<Tape>(backend, slots_[i].arena, scratch_);
+  for (std::size_t i = 0; i < arenas_.size(); ++i) {
+    arenas_[i].arena = Arena(memory, MemoryClass::activations, sizes.tapes[i]);
+    arenas_[i].tape = std::make_unique<Tape>(backend, arenas_[i].arena, scratch_);
   }
   for (std::size_t bytes : sizes.buffers) buffers_.emplace_back(memory, MemoryClass::boundary, bytes);
   const Layout& layout = stage.layout();
@@ -44,41 +23,51 @@ Actions::Actions(Stage& stage, GradientUpdates& updates, Wires wires, const Pass
   losses_ = losses_arena_.take(losses, DType::f32);
 }
 
-Actions::Request Actions::start(Script& script, const Action& action, const StepInput& input) {
+Request Actions::start(Script& script, const Action& action, const StepInput& input) {
   switch (action.kind) {
     case ActionKind::forward:
       forward(script, action, input);
-      return done_at_once;
+      return {};
     case ActionKind::backward:
     case ActionKind::backward_input:
       backward(script, action, input);
-      return done_at_once;
+      return {};
     case ActionKind::backward_weight:
       backward_weight(action);
       fold(script, action);
-      return done_at_once;
+      return {};
     case ActionKind::update:
       updates_.update(action.unit, input.rate);
-      return done_at_once;
+      return {};
     case ActionKind::sum_scalar:
       sum_scalars(script, input);
-      return done_at_once;
+      return {};
     case ActionKind::send:
-      return wires_.channels->send(action.peer, channel_of(action.payload), message_of(script, action),
-                                   class_of(action));
+      return {Request::channels, wires_.channels->send(action.peer, channel_of(action.payload),
+                                                       message_of(script, action), class_of(action))};
     case ActionKind::receive:
-      return wires_.channels->receive(action.peer, channel_of(action.payload), message_of(script, action));
+      return {Request::channels,
+              wires_.channels->receive(action.peer, channel_of(action.payload), message_of(script, action))};
     case ActionKind::reduce:
-      return updates_.reduce(wires_.reductions, {action.unit, action.first}, action.part, action.parts);
+      return {Request::reductions,
+              updates_.reduce(wires_.reductions, {action.unit, action.first}, action.part, action.parts)};
     case ActionKind::gather:
-      return updates_.gather(wires_.reductions, action.unit, action.part, action.parts);
+      return {Request::reductions,
+              updates_.gather(wires_.reductions, action.unit, action.part, action.parts)};
   }
-  return done_at_once;
+  fail(Exit::internal, "an action of no kind");
 }
 
-bool Actions::is_done(const Action& action, Request request) const {
-  if (request == done_at_once) return true;
-  return is_message(action) ? wires_.channels->done(request) : wires_.reductions.done(request);
+bool Actions::is_done(const Request& request) const {
+  switch (request.carrier) {
+    case Request::nobody:
+      return true;
+    case Request::channels:
+      return wires_.channels->done(request.number);
+    case Request::reductions:
+      return wires_.reductions.done(request.number);
+  }
+  return true;
 }
 
 void Actions::progress() {
@@ -88,24 +77,44 @@ void Actions::progress() {
 
 /// Whose part is missing is said in ranks of the job, so no other ranks stand here.
 std::string Actions::describe(const Action& action) {
-  if (action.payload == Payload::unit_gradient) return "the gradient of a tied table";
+  if (action.payload == Payload::unit_gradient)
+    return fmt::format("the gradient of unit {} in block {}", action.unit, action.first);
   if (!is_message(action)) return to_string(action);
   return fmt::format("{} of micro-batch {}", name_of(action.payload), action.micro_batch);
 }
 
-std::string Actions::describe(const Action& action, Request request) const {
-  if (is_done(action, request)) return describe(action);
-  return fmt::format(
-      "{}, {}", describe(action),
-      is_message(action) ? wires_.channels->describe(request) : wires_.reductions.describe(request));
+std::string Actions::describe(const Action& action, const Request& request) const {
+  std::string text = describe(action);
+  if (is_done(request)) return text;
+  switch (request.carrier) {
+    case Request::nobody:
+      break;
+    case Request::channels:
+      return text + ", " + wires_.channels->describe(request.number);
+    case Request::reductions:
+      return text + ", " + wires_.reductions.describe(request.number);
+  }
+  return text;
 }
 
 std::int64_t Actions::bytes_of(const Action& action) const {
-  if (action.payload == Payload::unit_gradient) return static_cast<std::int64_t>(exchanged(action).bytes());
-  if (action.kind == ActionKind::reduce)
-    return updates_.sent_by_reduce({action.unit, action.first}, action.part, action.parts);
-  if (action.kind == ActionKind::gather)
-    return updates_.sent_by_gather(action.unit, action.part, action.parts);
+  switch (action.kind) {
+    case ActionKind::reduce:
+      return updates_.sent_by_reduce({action.unit, action.first}, action.part, action.parts);
+    case ActionKind::gather:
+      return updates_.sent_by_gather(action.unit, action.part, action.parts);
+    case ActionKind::send:
+    case ActionKind::receive:
+      if (!crosses_cut(action)) return static_cast<std::int64_t>(exchanged(action).bytes());
+      return action.bytes;
+    case ActionKind::forward:
+    case ActionKind::backward:
+    case ActionKind::backward_input:
+    case ActionKind::backward_weight:
+    case ActionKind::update:
+    case ActionKind::sum_scalar:
+      return action.bytes;
+  }
   return action.bytes;
 }
 
@@ -123,12 +132,12 @@ void Actions::sum_scalars(Script& script, const StepInput& input) {
 }
 
 /// The tensors of a buffer: an activation and perhaps an encoder's output behind it, or their gradients.
-Boundary Actions::buffer(const Script& script, int slot, bool gradient) {
-  if (slot < 0) return {};
-  const BoundaryBytes& bytes = script.buffers[slot];
+Boundary Actions::buffer(const Script& script, int number, bool gradient) {
+  if (number < 0) return {};
+  const BoundaryBytes& bytes = script.buffers[number];
   const Shape shape = stage_.activation_shape();
   const DType dtype = stage_.context().dtype;
-  Arena& arena = buffers_[slot];
+  Arena& arena = buffers_[number];
   arena.release(0);
   Boundary b;
   b.activation = arena.take(shape, dtype);
@@ -139,8 +148,8 @@ Boundary Actions::buffer(const Script& script, int slot, bool gradient) {
 
 Tensor Actions::message_of(const Script& script, const Action& action) {
   if (action.payload == Payload::unit_gradient) return exchanged(action);
-  const int slot = action.kind == ActionKind::send ? action.slot : action.to_slot;
-  const Boundary b = buffer(script, slot, !travels_forward(action.payload));
+  const int number = sends(action) ? action.from_buffer : action.to_buffer;
+  const Boundary b = buffer(script, number, !travels_forward(action.payload));
   const bool encoded =
       action.payload == Payload::encoder_output || action.payload == Payload::encoder_output_gradient;
   return encoded ? b.encoder_output : b.activation;
@@ -164,13 +173,13 @@ void Actions::set_micro_batch(Tape& tape, const StepInput& input, int micro_batc
 }
 
 void Actions::forward(const Script& script, const Action& action, const StepInput& input) {
-  Tape& tape = *slots_[action.slot].tape;
+  Tape& tape = *arenas_[action.tape].tape;
   tape.clear();
   tape.mode = script.trains() ? Tape::Mode::train : Tape::Mode::evaluate;
   set_micro_batch(tape, input, action.micro_batch);
   Boundary in;
   if (action.first > 0) {
-    in = buffer(script, action.from_slot, false);
+    in = buffer(script, action.from_buffer, false);
     if (!stage_.model().blocks()[action.first].reads_encoder) in.encoder_output = {};
     if (script.trains()) {  // what arrived moves on to the tape: its buffer is free for the next message
       const Boundary arrived = in;
@@ -181,8 +190,8 @@ void Actions::forward(const Script& script, const Action& action, const StepInpu
     }
   }
   const Boundary out = stage_.forward(action.first, action.last, in, tape);
-  if (action.to_slot >= 0) {
-    Boundary to = buffer(script, action.to_slot, false);
+  if (action.to_buffer >= 0) {
+    Boundary to = buffer(script, action.to_buffer, false);
     if (!stage_.model().blocks()[action.last].reads_encoder) to.encoder_output = {};
     copy(out, to);
   }
@@ -192,29 +201,29 @@ void Actions::forward(const Script& script, const Action& action, const StepInpu
 void Actions::backward(const Script& script, const Action& action, const StepInput& input) {
   if (action.clears)
     for (const UnitUse& use : script.outline.uses_in(action.first, action.last)) updates_.clear(use);
-  Slot& slot = slots_[action.slot];
-  Tape& tape = *slot.tape;
+  TapeArena& arena = arenas_[action.tape];
+  Tape& tape = *arena.tape;
   if (action.last == script.outline.first_block[action.chunk + 1]) {  // whole, or the first piece
-    slot.gradient = {};
-    slot.scratch_mark = scratch_.mark();
+    arena.gradient = {};
+    arena.scratch_mark = scratch_.mark();
     tape.weight_gradients =
-        action.kind == ActionKind::backward ? Tape::WeightGradients::now : Tape::WeightGradients::later;
+        makes_gradients(action) ? Tape::WeightGradients::now : Tape::WeightGradients::later;
     set_micro_batch(tape, input, action.micro_batch);
-    if (action.from_slot >= 0) {
-      slot.gradient = buffer(script, action.from_slot, true);
-      if (!stage_.model().blocks()[action.last].reads_encoder) slot.gradient.encoder_output = {};
+    if (action.from_buffer >= 0) {
+      arena.gradient = buffer(script, action.from_buffer, true);
+      if (!stage_.model().blocks()[action.last].reads_encoder) arena.gradient.encoder_output = {};
     }
   }
-  slot.gradient = stage_.backward(action.first, action.last, slot.gradient, tape);
+  arena.gradient = stage_.backward(action.first, action.last, arena.gradient, tape);
   if (action.first == script.outline.first_block[action.chunk]) {
     MP_CHECK(tape.saved() == 0, "{} left {} tensors on its tape", to_string(action), tape.saved());
-    if (action.to_slot >= 0) {
-      Boundary to = buffer(script, action.to_slot, true);
+    if (action.to_buffer >= 0) {
+      Boundary to = buffer(script, action.to_buffer, true);
       if (!stage_.model().blocks()[action.first].reads_encoder) to.encoder_output = {};
-      copy(slot.gradient, to);
+      copy(arena.gradient, to);
     }
-    scratch_.release(slot.scratch_mark);
-    if (action.kind == ActionKind::backward) tape.clear();
+    scratch_.release(arena.scratch_mark);
+    if (makes_gradients(action)) tape.clear();
   }
   fold(script, action);
 }
@@ -223,7 +232,7 @@ void Actions::backward_weight(const Action& action) {
   std::vector<const Unit*> units;
   for (int block = action.first; block < action.last; ++block)
     for (int unit : stage_.model().blocks()[block].units) units.push_back(&stage_.unit(unit));
-  slots_[action.slot].tape->run_weight_gradients(units);
+  arenas_[action.tape].tape->run_weight_gradients(units);
 }
 
 /// At the end of a data shard the gradients that a backward has completed go to the binary counter.
@@ -231,7 +240,7 @@ void Actions::fold(const Script& script, const Action& action) {
   const int of_shard = script.outline.micro_batches_of_shard();
   if ((action.micro_batch + 1) % of_shard != 0) return;
   for (const UnitUse& use : script.outline.uses_in(action.first, action.last))
-    updates_.fold(use, action.micro_batch / of_shard, made_by(action.kind));
+    updates_.fold(use, action.micro_batch / of_shard, pass_of(action)->makes);
 }
 
 }  // namespace mindpipe

@@ -28,7 +28,7 @@ struct Wires {
 
 /// Bytes that the passes of a rank work in, large enough for all its scripts.
 struct PassMemory {
-  std::vector<std::size_t> tapes;    ///< of each slot
+  std::vector<std::size_t> tapes;    ///< of each arena
   std::vector<std::size_t> buffers;  ///< boundary buffers
   std::size_t scratch = 0;           ///< of the compute queue
 };
@@ -38,15 +38,12 @@ struct PassMemory {
 /// only been begun.
 class Actions {
  public:
-  using Request = std::int64_t;
-  static constexpr Request done_at_once = -1;
-
   Actions(Stage& stage, GradientUpdates& updates, Wires wires, const PassMemory& memory);
 
   /// Starts an action of a script; the request names what has only been begun, or says that all is done.
   Request start(Script& script, const Action& action, const StepInput& input);
   /// Whether what was begun has ended, as far as the last progress saw.
-  bool is_done(const Action& action, Request request) const;
+  bool is_done(const Request& request) const;
   /// Whether one more sum or gather may begin beside what is under way.
   bool may_begin(const Action& action) const {
     return !is_collective(action) || wires_.reductions.may_begin(class_of(action));
@@ -56,18 +53,18 @@ class Actions {
   /// An action as those know it who wait for it.
   static std::string describe(const Action& action);
   /// What was begun and has not ended, and whose share of it is missing, in words.
-  std::string describe(const Action& action, Request request) const;
+  std::string describe(const Action& action, const Request& request) const;
   /// Bytes that an action sends from here (a receive: brings). A list has the average over the data ranks.
   std::int64_t bytes_of(const Action& action) const;
 
   /// The compute queue's scratch: empty between two scripts' runs.
   Arena& scratch() { return scratch_; }
-  /// The tape of arena `slot`, for those who run blocks themselves (generation, diagnosis).
-  Tape& tape(int slot) { return *slots_[slot].tape; }
+  /// The tape of arena `arena`, for those who run blocks themselves (generation, diagnosis).
+  Tape& tape(int arena) { return *arenas_[arena].tape; }
   void set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const;
 
  private:
-  struct Slot {
+  struct TapeArena {
     Arena arena;
     std::unique_ptr<Tape> tape;
     Boundary gradient;  ///< between the pieces of one backward
@@ -78,7 +75,7 @@ class Actions {
   void backward_weight(const Action& action);
   void fold(const Script& script, const Action& action);
   void sum_scalars(Script& script, const StepInput& input);
-  Boundary buffer(const Script& script, int slot, bool gradient);
+  Boundary buffer(const Script& script, int number, bool gradient);
   Tensor message_of(const Script& script, const Action& action);
   Tensor exchanged(const Action& action) const {
     return updates_.exchanged_part({action.unit, action.first}, action.part, action.parts);
@@ -88,7 +85,7 @@ class Actions {
   Stage& stage_;
   GradientUpdates& updates_;
   Wires wires_;
-  std::vector<Slot> slots_;
+  std::vector<TapeArena> arenas_;
   std::vector<Arena> buffers_;
   Arena scratch_, losses_arena_;
   Tensor losses_;

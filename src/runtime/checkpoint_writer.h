@@ -24,14 +24,14 @@ class CheckpointWriter {
  public:
   /// Hears, on rank 0 and perhaps on its thread, of each checkpoint that was made and read back.
   using Made = std::function<void(const Manifest& manifest)>;
-  /// Collective.
+  /// Makes a writer; `made` hears on rank 0 of each checkpoint that is whole. Collective.
   CheckpointWriter(Worker& worker, std::string run_directory, Made made = {});
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   /// Begins a save between two steps, after the one under way. `manifest` says all but what the file decides.
-  /// Collective.
+  /// Makes a writer; `made` hears on rank 0 of each checkpoint that is whole. Collective.
   void begin(Manifest manifest, const std::string& configuration);
   /// Whether this rank still writes: `collect` is to be called once none does.
   bool writes() const { return phase_ == Phase::writing && !written_; }

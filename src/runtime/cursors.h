@@ -9,13 +9,20 @@
 
 namespace mindpipe {
 
+/// Where to ask whether a started action has ended: who carries it, and its number there.
+struct Request {
+  enum Carrier : std::uint8_t { nobody, channels, reductions };
+  Carrier carrier = nobody;  ///< nobody: it was done when its start returned
+  std::int64_t number = 0;
+};
+
 /// How far each queue of a list has come, for a host that carries the messages itself: the head of a queue
 /// may start when what it comes after has ended.
 class Cursors {
  public:
   /// An action that has been started and has not ended.
   struct Begun {
-    std::int64_t request = 0;
+    Request request;
     std::int64_t met_ns = 0;  ///< where time is imitated: when all that take part were seen to be there
   };
   /// One queue of this rank.

@@ -13,9 +13,8 @@ void DeviceDriver::run(Script& script, const StepInput& input) {
     const Action& action = script.list[index];
     order.before(backend_, index);
     times.before(index, order.queue(index));
-    const Actions::Request request = actions_.start(script, action, input);
-    MP_CHECK(actions_.is_done(action, request), "{} is not carried by the device's queues",
-             to_string(action));
+    const Request request = actions_.start(script, action, input);
+    MP_CHECK(actions_.is_done(request), "{} is not carried by the device's queues", to_string(action));
     times.behind(index, order.queue(index));
     order.behind(backend_, index);
   }

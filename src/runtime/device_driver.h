@@ -10,7 +10,7 @@ class DeviceDriver {
   DeviceDriver(Actions& actions, Backend& backend) : actions_(actions), backend_(backend) {}
 
   void run(Script& script, const StepInput& input);
-  /// Once the steps that a script has put into the queues have ended: when their actions ran.
+  /// Takes when actions ran of the oldest step that a script has put into the queues and that has ended.
   static void take_times(Script& script);
 
  private:

@@ -18,8 +18,8 @@ class DeviceOrder {
   /// the compute queue.
   void begin_step(Backend& backend);
   void end_step(Backend& backend);
-  /// Before an action is put into its queue, and chooses the queue; behind it, and chooses the compute queue
-  /// again.
+  /// Stand around the call that puts an action into its queue: `before` chooses the queue, `behind` the
+  /// compute one again.
   void before(Backend& backend, int action);
   void behind(Backend& backend, int action);
 

@@ -17,7 +17,7 @@ class DeviceTimes {
   /// next one begins.
   std::size_t marks() const { return (kept + 1) * (2 * times_.size() + 1); }
 
-  /// Behind what keeps a step apart from the one before.
+  /// Marks a step's begin; called behind what keeps the step apart from the one before.
   void begin_step();
   void before(int action, Queue queue) { open_row().actions[action].start = backend_.mark(queue); }
   void behind(int action, Queue queue) { open_row().actions[action].end = backend_.mark(queue); }

@@ -34,7 +34,7 @@ std::vector<std::int64_t> bad_weights(Worker& worker) {
 std::string name_of_tensor(const Model& model, std::size_t place) {
   for (const auto& unit : model.units()) {
     if (place < unit->params().size())
-      return fmt::format("{}.{}", unit->name(), unit->params()[place].parts[0].name);
+      return fmt::format("{}.{}", unit->name(), unit->params()[place].pieces[0].name);
     place -= unit->params().size();
   }
   fail(Exit::internal, "the model has no tensor {} places on", place);

@@ -6,7 +6,7 @@
 
 namespace mindpipe {
 
-/// After a loss that is not finite: the first weight, or else the first block's output, of the whole model
+/// Names, after a loss that is not finite, the first weight, or else first block's output, of the whole model
 /// that is not finite on some rank. Collective over the grid; every rank gets the same sentence. Outputs are
 /// those of the last batch.
 std::string diagnose(Worker& worker);

@@ -60,7 +60,7 @@ bool HostDriver::begin(Cursors::Line& line) {
 /// Messages of counted memory are empty: once all that take part have met, they take as long as the simulator
 /// says.
 bool HostDriver::has_ended(Cursors::Begun& begun, int index) const {
-  const bool met = actions_.is_done(script_->list[index], begun.request);
+  const bool met = actions_.is_done(begun.request);
   if (!met || !script_->pacer.paces()) return met;
   if (begun.met_ns == 0) begun.met_ns = now_ns();
   return now_ns() - begun.met_ns >= script_->pacer.time_of(index);

@@ -5,24 +5,17 @@
 namespace mindpipe {
 
 std::int64_t& work_of(TimeSpent& spent, ActionKind kind) {
-  switch (kind) {
-    case ActionKind::forward:
-      return spent.forward;
-    case ActionKind::backward:
-    case ActionKind::backward_input:
-    case ActionKind::backward_weight:
-      return spent.backward;
-    case ActionKind::update:
-      return spent.update;
-    case ActionKind::sum_scalar:
-      return spent.scalars;
-    case ActionKind::send:
-    case ActionKind::receive:
-    case ActionKind::reduce:
-    case ActionKind::gather:
-      break;
-  }
-  fail(Exit::internal, "{} is no work of the compute queue", name_of(kind));
+  std::int64_t* booked = by_shape(
+      kind,
+      [&](const PassTraits& pass) {
+        return pass.travel == Travel::forward ? &spent.forward : &spent.backward;
+      },
+      [&](const UnitTraits&) { return &spent.update; },
+      [](const MessageTraits&) { return static_cast<std::int64_t*>(nullptr); },
+      [&](const CollectiveTraits&) { return &spent.scalars; });
+  MP_CHECK(booked != nullptr && traits_of(kind).queue == Queue::compute, "{} is no work of the compute queue",
+           kind);
+  return *booked;
 }
 
 std::int64_t& wait_inside(TimeSpent& spent, ActionKind kind) {
@@ -30,21 +23,7 @@ std::int64_t& wait_inside(TimeSpent& spent, ActionKind kind) {
 }
 
 std::int64_t& wait_for(TimeSpent& spent, ActionKind awaited) {
-  switch (awaited) {
-    case ActionKind::reduce:
-    case ActionKind::gather:
-      return spent.wait_data;
-    case ActionKind::send:
-    case ActionKind::receive:
-    case ActionKind::forward:
-    case ActionKind::backward:
-    case ActionKind::backward_input:
-    case ActionKind::backward_weight:
-    case ActionKind::update:
-    case ActionKind::sum_scalar:
-      return spent.wait_pipeline;
-  }
-  return spent.wait_pipeline;
+  return traits_of(awaited).queue == Queue::bulk ? spent.wait_data : spent.wait_pipeline;
 }
 
 }  // namespace mindpipe

@@ -12,11 +12,6 @@
 namespace mindpipe {
 namespace {
 
-Memory::Kind memory_kind(const Config& config) {
-  if (config.device.kind == DeviceKind::cuda) return Memory::Kind::device;
-  return config.device.kind == DeviceKind::emulated ? Memory::Kind::counted : Memory::Kind::host;
-}
-
 /// Refused before anything is allocated.
 RunPlan fitting(RunPlan plan, const Config& config) {
   require_fit(plan, config.memory.device_limit);
@@ -26,12 +21,16 @@ RunPlan fitting(RunPlan plan, const Config& config) {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int threads, const World& world) {
-  if (config.device.kind == DeviceKind::emulated)
-    return make_emulated_backend(memory, describe_device(device_on_paper(config)),
-                                 500'000 * std::max(1, world.size / 16));
-  if (config.device.kind == DeviceKind::cuda)
-    return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
-  return make_cpu_backend(memory, threads, config.device.instructions);
+  switch (config.device.kind) {
+    case DeviceKind::cpu:
+      return make_cpu_backend(memory, threads, config.device.instructions);
+    case DeviceKind::cuda:
+      return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
+    case DeviceKind::emulated:
+      return make_emulated_backend(memory, describe_device(device_on_paper(config)),
+                                   500'000 * std::max(1, world.size / 16));
+  }
+  fail(Exit::internal, "a device of no kind");
 }
 
 DeviceTransports make_transports(const Config& config, const World& world, Backend& backend,
@@ -79,7 +78,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
     : config_(config),
       plan_(fitting(std::move(plan), config)),
       world_(world),
-      memory_(memory_kind(config), static_cast<std::size_t>(config.memory.device_limit)),
+      memory_(row_of(config.device.kind).memory, static_cast<std::size_t>(config.memory.device_limit)),
       threads_(threads_of(config)),
       backend_(make(config, memory_, threads_, world)),
       watchdog_(watchdog) {
@@ -143,21 +142,22 @@ void Worker::make_stage() {
   } else {
     updates_->allocate_for_reading();
   }
-  const RankFootprint& room = plan_.rooms[here];
-  updates_->reserve(room.passes.zeros);
-  tensor_->reserve(room.passes.exchange);
-  data_->reserve(room.scalars.data_exchange());
-  pipeline_->reserve(room.scalars.pipeline_exchange());
-  reductions_->reserve(room.reduction[layout_.coord.data]);
-  backend_->reserve(room.passes.backend);
+  const RankFootprint& footprint = plan_.footprints[here];
+  updates_->reserve(footprint.passes.zeros);
+  tensor_->reserve(footprint.passes.exchange);
+  data_->reserve(footprint.scalars.data_exchange());
+  pipeline_->reserve(footprint.scalars.pipeline_exchange());
+  reductions_->reserve(footprint.reduction[layout_.coord.data]);
+  backend_->reserve(footprint.passes.backend);
 }
 
 void Worker::make_executor() {
-  const RankFootprint& room = plan_.rooms[layout_.coord.pipeline];
+  const RankFootprint& footprint = plan_.footprints[layout_.coord.pipeline];
   const bool queued = carrier_.transports != nullptr || (!backend_->host_may_read() && world_.size == 1);
-  executor_ = std::make_unique<Executor>(*stage_, *updates_, Wires{channels_.get(), *reductions_, waiting_},
-                                         PassMemory{room.tapes, room.buffers, room.passes.scratch}, queued,
-                                         pinned_ ? &*pinned_ : nullptr);
+  executor_ =
+      std::make_unique<Executor>(*stage_, *updates_, Wires{channels_.get(), *reductions_, waiting_},
+                                 PassMemory{footprint.tapes, footprint.buffers, footprint.passes.scratch},
+                                 queued, pinned_ ? &*pinned_ : nullptr);
   Outline forward_only = plan_.outline;
   forward_only.training = false;
   evaluation_.emplace(executor_->make_script(plan_.evaluation, forward_only, 1));

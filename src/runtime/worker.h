@@ -30,7 +30,7 @@ DeviceTransports make_transports(const Config& config, const World& world, Backe
 /// One rank of a run: backend, groups, its part of the model, and the executor over them.
 class Worker {
  public:
-  /// Collective over the world. Takes all memory that steps and evaluations work in.
+  /// Makes a rank and takes all memory that steps and evaluations work in. Collective over the world.
   /// `watchdog`, unless none, hears what is waited for and asks the transports for trouble; it outlives the
   /// worker.
   Worker(const Config& config, const World& world, Watchdog* watchdog = nullptr,

@@ -16,17 +16,17 @@ ShardRange shards_of(const Unit& unit, const StageRanks& ranks, int tensor_rank)
   return {unit.shards().logical, local, tensor_rank * local};
 }
 
-bool in_parts(const SavedTensor& saved, const StageRanks& ranks) {
+bool in_shares(const SavedTensor& saved, const StageRanks& ranks) {
   return ranks.sharded && ranks.data > 1 && saved.slot != "value";
 }
 
 const StackedPiece& piece_of(const SavedTensor& saved) { return saved.tensor.pieces.front(); }
 
-/// Which of several parts an element of the flat order is in.
-int part_of(const Unit& unit, int parts, std::int64_t flat) {
-  int part = 0;
-  while (part + 1 < parts && part_cut(unit, parts, part + 1) <= flat) ++part;
-  return part;
+/// Which of several shares an element of the flat order is in.
+int share_of(const Unit& unit, int shares, std::int64_t flat) {
+  int share = 0;
+  while (share + 1 < shares && share_cut(unit, shares, share + 1) <= flat) ++share;
+  return share;
 }
 
 /// As many rows as one stretch may have: whole pages of the file where rows of this width make some.
@@ -67,7 +67,7 @@ class Candidates {
     for (int t = 0; t < ranks.tensor; ++t) {
       const auto runs =
           stored_runs_of(unit, shards_of(unit, ranks, t), piece_of(saved), saved.tensor, looked_at);
-      if (in_parts(saved, ranks) && !runs.empty()) owner = part_of(unit, ranks.data, runs.front().flat);
+      if (in_shares(saved, ranks) && !runs.empty()) owner = share_of(unit, ranks.data, runs.front().flat);
       const std::int64_t count = by_rows ? count_of(runs) : 0;
       if (count < most) continue;
       if (count > most) owners_.clear();
@@ -118,7 +118,7 @@ std::vector<Stretch> shared_out(const Model& model, const std::vector<SavedTenso
   for (const bool parts : {true, false})
     for (Stretch& stretch : all) {
       const SavedTensor& saved = tensors[stretch.tensor];
-      if (in_parts(saved, ranks) != parts) continue;
+      if (in_shares(saved, ranks) != parts) continue;
       const Candidates candidates(*model.units()[piece_of(saved).unit], saved, ranks, stretch.stored);
       for (int number = 0; number < ranks.size(); ++number)
         if (candidates.includes(ranks, number) &&
@@ -134,15 +134,15 @@ std::vector<ElementRun> given_by(const Model& model, const std::vector<SavedTens
   const SavedTensor& saved = tensors[stretch.tensor];
   const StackedPiece& piece = piece_of(saved);
   const Unit& unit = *model.units()[piece.unit];
-  const bool parts = in_parts(saved, ranks), whole = unit.params()[piece.param].split == Split::none;
+  const bool parts = in_shares(saved, ranks), whole = unit.params()[piece.param].split == Split::none;
   const int tensor_rank = ranks.tensor_rank(from), data_rank = ranks.data_rank(from);
   if (whole && tensor_rank != ranks.tensor_rank(stretch.writer)) return {};
   if (!parts && data_rank != ranks.data_rank(stretch.writer)) return {};
   std::vector<ElementRun> runs =
       stored_runs_of(unit, shards_of(unit, ranks, tensor_rank), piece, saved.tensor, stretch.stored);
   if (!parts) return runs;
-  const std::int64_t begin = part_cut(unit, ranks.data, data_rank),
-                     end = part_cut(unit, ranks.data, data_rank + 1);
+  const std::int64_t begin = share_cut(unit, ranks.data, data_rank),
+                     end = share_cut(unit, ranks.data, data_rank + 1);
   std::vector<ElementRun> own;
   for (ElementRun run : runs) {
     const std::int64_t ahead = std::max<std::int64_t>(0, begin - run.flat);

@@ -24,7 +24,7 @@ std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model)
 /// The ranks of one stage, which have its units between them.
 struct StageRanks {
   int tensor = 1, data = 1;  ///< degrees
-  bool sharded = false;      ///< whether each data rank has a part of the optimizer's state
+  bool sharded = false;      ///< whether each data rank has a share of the optimizer's state
   int size() const { return tensor * data; }
   int number(int tensor_rank, int data_rank) const { return data_rank * tensor + tensor_rank; }
   int tensor_rank(int number) const { return number % tensor; }
@@ -39,7 +39,7 @@ struct Stretch {
   std::int64_t bytes() const { return stored.count() * static_cast<std::int64_t>(sizeof(float)); }
 };
 
-/// No stretch is longer, and but for the last of a tensor none is shorter than a quarter of it.
+/// Bytes of the longest stretch; but for the last of a tensor none is shorter than a quarter of it.
 inline constexpr std::int64_t longest_stretch = std::int64_t{4} << 20;
 
 /// Cuts the tensors of a stage's units into stretches and shares them out among its ranks: to one that has

@@ -12,16 +12,16 @@ GradientUpdates::GradientUpdates(Stage& stage, const Config& config, Groups grou
       groups_(groups),
       alone_(stage.context().backend, stage.layout().tensor_shards),
       over_data_(stage.layout().data_tree()),
-      part_(config.train.zero > 0 ? groups.data.rank() : 0),
-      parts_(config.train.zero > 0 ? groups.data.size() : 1) {
+      share_(config.train.zero > 0 ? groups.data.rank() : 0),
+      shares_(config.train.zero > 0 ? groups.data.size() : 1) {
   for (int unit : stage.local_units())
-    optimizers_[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, part_, parts_);
+    optimizers_[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, share_, shares_);
 }
 
 void GradientUpdates::allocate(const RankMemory& placed) {
   Memory& memory = stage_.context().backend.memory();
   for (auto& [unit, optimizer] : optimizers_)
-    optimizer->allocate(memory, parts_apart(stage_.model(), unit, placed));
+    optimizer->allocate(memory, shares_apart(stage_.model(), unit, placed));
   scalars_.emplace(stage_, groups_, optimizers_, sharded(), true);
 }
 
@@ -81,23 +81,23 @@ void GradientUpdates::count_shard(Unit& unit, int use, int shard, std::int64_t f
   backend.fill({root, 0});
 }
 
-void GradientUpdates::fold(const UnitUse& folded, int shard, Made made) {
+void GradientUpdates::fold(const UnitUse& folded, int shard, MadeGradients made) {
   Unit& unit = stage_.unit(folded.unit);
   const int use = stage_.use_of(folded), params = static_cast<int>(unit.params().size());
-  if (made != Made::later) combine_sequence(unit, use);
-  if (made == Made::all) count_shard(unit, use, shard, 0, unit.flat_count());
-  for (int p = 0; p < params && made != Made::all; ++p)
-    if (unit.params()[p].product == (made == Made::later))
+  if (made != MadeGradients::later) combine_sequence(unit, use);
+  if (made == MadeGradients::all) count_shard(unit, use, shard, 0, unit.flat_count());
+  for (int p = 0; p < params && made != MadeGradients::all; ++p)
+    if (unit.params()[p].product == (made == MadeGradients::later))
       count_shard(unit, use, shard, unit.flat_offset(p, 0),
                   unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0));
-  if (made == Made::later || shard + 1 == stage_.layout().local_data_shards()) return;
+  if (made == MadeGradients::later || shard + 1 == stage_.layout().local_data_shards()) return;
   for (int p = 0; p < params; ++p)
     if (unit.has_sequence_parts(p)) stage_.context().backend.fill({unit.sequence_parts(p, use), 0});
 }
 
 std::vector<Tensor> GradientUpdates::pieces_of(int unit, const Tensor& flat, int part, int parts) const {
   const int ranks = groups_.data.size();
-  const auto cuts = part_cuts(stage_.unit(unit), ranks * parts);
+  const auto cuts = share_cuts(stage_.unit(unit), ranks * parts);
   std::vector<Tensor> pieces;
   for (int r = 0; r < ranks; ++r)
     pieces.push_back(flat.range(cuts[r * parts + part], cuts[r * parts + part + 1] - cuts[r * parts + part]));
@@ -111,9 +111,9 @@ Reductions::Request GradientUpdates::reduce(Reductions& over_data, const UnitUse
     earlier.push_back(
         pieces_of(use.unit, stage_.unit(use.unit).level(level, stage_.use_of(use)), part, parts));
   if (!sharded()) return over_data.sum(std::move(pieces), std::move(earlier));
-  const auto cuts = part_cuts(stage_.unit(use.unit), groups_.data.size() * parts);
-  const std::int64_t* own = &cuts[part_ * parts];
-  const Tensor place = optimizers_.at(use.unit)->gradient_part(stage_.use_of(use));
+  const auto cuts = share_cuts(stage_.unit(use.unit), groups_.data.size() * parts);
+  const std::int64_t* own = &cuts[share_ * parts];
+  const Tensor place = optimizers_.at(use.unit)->gradient_share(stage_.use_of(use));
   return over_data.sum_scatter(std::move(pieces), place.range(own[part] - own[0], own[part + 1] - own[part]),
                                std::move(earlier));
 }
@@ -137,7 +137,7 @@ std::int64_t GradientUpdates::sent_by_gather(int unit, int part, int parts) cons
 }
 
 Tensor GradientUpdates::exchanged_part(const UnitUse& use, int part, int parts) const {
-  const Tensor whole = optimizers_.at(use.unit)->gradient_part(stage_.use_of(use));
+  const Tensor whole = optimizers_.at(use.unit)->gradient_share(stage_.use_of(use));
   const std::int64_t first = whole.count() * part / parts;
   return whole.range(first, whole.count() * (part + 1) / parts - first);
 }
@@ -146,9 +146,9 @@ void GradientUpdates::add_uses() {
   for (int index : stage_.local_units()) {
     const UnitOptimizer& optimizer = *optimizers_.at(index);
     for (int use = 1; use < stage_.unit(index).uses(); ++use) {
-      const Tensor sum = optimizer.gradient_part(0);
+      const Tensor sum = optimizer.gradient_share(0);
       if (sum.count() > 0 && !is_left_out("gradients", "add_uses"))
-        stage_.context().backend.add({sum, optimizer.gradient_part(use), sum});
+        stage_.context().backend.add({sum, optimizer.gradient_share(use), sum});
     }
   }
 }

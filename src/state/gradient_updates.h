@@ -11,22 +11,20 @@ namespace mindpipe {
 
 /// Gradients of this rank's units from accumulators to updates: the sums over T-ths of the sequence, data
 /// shards, replicas and uses, each in one fixed order; masters and moments, whole or this rank's
-/// part (ZeRO).
+/// share (ZeRO).
 class GradientUpdates {
  public:
   GradientUpdates(Stage& stage, const Config& config, Groups groups);
   /// Masters, moments, and what the scalars of a step are added up in.
   void allocate(const RankMemory& placed);
-  /// For who only reads: what losses are added up in.
+  /// Takes what losses are added up in, for who only reads.
   void allocate_for_reading() { scalars_.emplace(stage_, groups_, Optimizers{}, false, false); }
 
   /// Zeroes what the backwards of a use add to.
   void clear(const UnitUse& use);
-  /// Which gradients of a use are complete: all, or (a backward in two halves) those made at once or those
-  /// that were put off.
-  enum class Made : std::uint8_t { all, at_once, later };
-  /// The gradient of a use holds all micro-batches of this rank's data shard `shard` (counted here).
-  void fold(const UnitUse& use, int shard, Made made = Made::all);
+  /// Adds the gradient of a use to the binary counter once it holds all micro-batches of this rank's data
+  /// shard `shard` (counted here): of its parameters those that `made` names.
+  void fold(const UnitUse& use, int shard, MadeGradients made = MadeGradients::all);
 
   /// Begins one part of the sum of a use's gradient over the data axis: to all ranks, or under ZeRO to the
   /// rank that owns each piece.
@@ -38,7 +36,7 @@ class GradientUpdates {
   std::int64_t sent_by_gather(int unit, int part, int parts) const;
   /// One part of a use's gradient, summed over data: what homes of the unit on other stages exchange.
   Tensor exchanged_part(const UnitUse& use, int part, int parts) const;
-  bool sharded() const { return parts_ > 1; }
+  bool sharded() const { return shares_ > 1; }
 
   /// Once the gradients of all uses are here and summed over data: use 0 += the others, in model order.
   void add_uses();
@@ -64,7 +62,7 @@ class GradientUpdates {
  private:
   using Optimizers = ScalarSums::Optimizers;
   /// Each data rank's piece of part `part` of `parts` of a unit's flat elements. Pieces are cut at edges of
-  /// chunks, and a rank's pieces of all parts are its own part under ZeRO.
+  /// chunks, and a rank's pieces of all parts are its share under ZeRO.
   std::vector<Tensor> pieces_of(int unit, const Tensor& flat, int part, int parts) const;
   Tensor accumulator_of(const UnitUse& use) const { return stage_.unit(use.unit).root(stage_.use_of(use)); }
   bool sequence_is_cut() const { return stage_.context().sequence_parallel && groups_.tensor.size() > 1; }
@@ -76,7 +74,7 @@ class GradientUpdates {
   Groups groups_;
   Communicator alone_;  ///< the tree over T-ths of the sequence when all of them are here
   SumTree over_data_;
-  int part_, parts_;
+  int share_, shares_;
   Optimizers optimizers_;
   std::optional<ScalarSums> scalars_;
   WorkArea zeros_;

@@ -12,8 +12,8 @@ void initial_values(const Unit& unit, std::uint64_t seed, int threads, Elements 
   for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
     const ParamSpec& spec = unit.params()[p];
     if (spec.initial.kind == Initial::Kind::zero) continue;
-    for (int i = 0; i < static_cast<int>(spec.parts.size()); ++i) {
-      const RandomStream stream{seed, purpose_of(unit.name() + "." + spec.parts[i].name)};
+    for (int i = 0; i < static_cast<int>(spec.pieces.size()); ++i) {
+      const RandomStream stream{seed, purpose_of(unit.name() + "." + spec.pieces[i].name)};
       const std::vector<ElementRun> runs = runs_of(unit, {.param = p, .piece = i}, within);
 #pragma omp parallel for num_threads(threads) schedule(static) if (runs.size() > 1)
       for (const ElementRun& run : runs) {

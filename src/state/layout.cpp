@@ -48,7 +48,7 @@ int threads_of(const Config& config) {
 DType compute_dtype(const Config& config) { return row_of(config.train.precision).dtype; }
 
 std::int64_t token_chunk(const Config& config) {
-  if (config.device.kind != DeviceKind::cuda) return usual_token_chunk;
+  if (!row_of(config.device.kind).wants_many_rows) return usual_token_chunk;
   // A GPU is filled by products of many rows, and with every chunk the table's whole gradient is read and
   // written.
   constexpr std::int64_t most_bytes_of_logits = std::int64_t{512} << 20, most_tokens = 8192;

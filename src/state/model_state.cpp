@@ -59,8 +59,8 @@ bool ModelState::gives(const StackedPiece& piece) {
   return stage_.unit(piece.unit).params()[piece.param].split != Split::none || groups_.tensor.rank() == 0;
 }
 
-/// Every rank puts in the words that it gives and zeros elsewhere; their sum, two words at a time, is exact
-/// whatever they mean.
+/// The words of all ranks: each puts in those it gives, zeros elsewhere; the sum, two words at a time, is
+/// exact whatever they mean.
 void ModelState::gather(std::string_view slot, const std::vector<WholeTensor>& tensors,
                         const TakeWords& take) {
   std::vector<Communicator*> groups{&groups_.tensor, &groups_.pipeline};

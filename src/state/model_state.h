@@ -32,7 +32,7 @@ class ModelState {
   /// Hands one slot to `take`, some bytes at a time: `tensors`, one after the other, as they are stored.
   /// Collective; every rank takes.
   void gather(std::string_view slot, const std::vector<WholeTensor>& tensors, const TakeWords& take);
-  /// Asked for elements first, first + step, ... of a tensor as it is stored.
+  /// Gives elements first, first + step, ... of a tensor as it is stored.
   using ReadElements = std::function<void(const WholeTensor& tensor, std::int64_t first, std::int64_t step,
                                           std::int64_t count, float* to)>;
   /// Sets one slot from what `read` gives; each element of the slot stands in one of `tensors`. Every rank

@@ -17,9 +17,9 @@ std::vector<Rectangle> rectangles_of(const Unit& unit, const ShardRange& shards,
     return spec.split == Split::out ? whole.rows / shards.logical : whole.rows;
   };
   std::int64_t elements_above = 0;
-  for (int i = 0; i < piece.piece; ++i) elements_above += rows_of(spec.parts[i]) * columns;
+  for (int i = 0; i < piece.piece; ++i) elements_above += rows_of(spec.pieces[i]) * columns;
 
-  const Piece& whole = spec.parts[piece.piece];
+  const Piece& whole = spec.pieces[piece.piece];
   std::vector<Rectangle> held;
   for (int s = 0; s < unit.local_shards(piece.param); ++s) {
     const std::int64_t shard = shards.first + s;

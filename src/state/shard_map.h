@@ -31,7 +31,7 @@ std::vector<ElementRun> runs_of(const Unit& unit, const StackedPiece& piece, Ele
 /// piece stands in, as the tensor is stored.
 std::vector<ElementRun> stored_runs_of(const Unit& unit, const StackedPiece& piece, const WholeTensor& tensor,
                                        Elements within);
-/// The same of another rank of the tensor group, which has these shards.
+/// What another rank of the tensor group, which has these shards, holds of a piece among such elements.
 std::vector<ElementRun> stored_runs_of(const Unit& unit, const ShardRange& shards, const StackedPiece& piece,
                                        const WholeTensor& tensor, Elements within);
 

@@ -88,7 +88,7 @@ Boundary Stage::backward(int first, int last, Boundary dout, Tape& tape) {
   return boundary;
 }
 
-std::vector<char> parts_apart(const Model& model, int unit, const RankMemory& placed) {
+std::vector<char> shares_apart(const Model& model, int unit, const RankMemory& placed) {
   std::vector<char> apart(model.units()[unit]->uses(), 0);
   if (placed.slabs.empty()) return apart;
   for (int block : model.blocks_of(unit)) {

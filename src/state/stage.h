@@ -44,11 +44,11 @@ class Stage {
   /// The shape of an activation that crosses a cut: [samples, rows of this rank, width].
   Shape activation_shape() const;
 
-  /// Blocks [first, last). A first block takes an empty boundary; a memory that no later block reads is
-  /// dropped.
+  /// Blocks [first, last). A first block takes an empty boundary; an encoder's output that no later block
+  /// reads is dropped.
   Boundary forward(int first, int last, Boundary in, Tape& tape);
   Boundary backward(int first, int last, Boundary dout, Tape& tape);
-  /// Called with each block's output: how a loss that is not finite is traced to its block.
+  /// What is called with each block's output: how a loss that is not finite is traced to its block.
   std::function<void(int block, const Boundary& out)> after_block;
 
  private:
@@ -61,8 +61,8 @@ class Stage {
   std::vector<Arena> slabs_;  ///< memory in which the gradients of blocks take turns
 };
 
-/// For each use of a unit, whether this rank's part of its gradient needs a place of its own: when it moves
+/// For each use of a unit, whether this rank's share of its gradient needs a place of its own: when it moves
 /// out of its slab, or comes from another stage, on a rank whose gradients lie in slabs.
-std::vector<char> parts_apart(const Model& model, int unit, const RankMemory& placed);
+std::vector<char> shares_apart(const Model& model, int unit, const RankMemory& placed);
 
 }  // namespace mindpipe

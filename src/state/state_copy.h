@@ -19,9 +19,9 @@ class StateCopy {
   StateCopy(const Config& config, Stage& stage, GradientUpdates& updates, Group* ranks);
 
   const std::vector<SavedTensor>& tensors() const { return tensors_; }
-  /// In the order in which `gather` makes them.
+  /// The stretches that this rank writes, in the order in which `gather` makes them.
   const std::vector<Stretch>& mine() const { return of_writer_[here_]; }
-  /// Of all tensors, whoever writes them.
+  /// Bytes of all tensors together, whoever writes them.
   std::int64_t all_bytes() const;
 
   /// Says where a stretch is to lie.

@@ -13,14 +13,14 @@ template <class Use>
 void each_piece(const Model& model, Use use) {
   for (int u = 0; u < static_cast<int>(model.units().size()); ++u)
     for (int p = 0; p < static_cast<int>(model.units()[u]->params().size()); ++p)
-      for (int piece = 0; piece < static_cast<int>(model.units()[u]->params()[p].parts.size()); ++piece)
+      for (int piece = 0; piece < static_cast<int>(model.units()[u]->params()[p].pieces.size()); ++piece)
         use(u, p, piece);
 }
 
 void stack(WholeTensor& tensor, const Model& model, int unit, int param, int piece) {
   const ParamSpec& spec = model.units()[unit]->params()[param];
   tensor.pieces.push_back({unit, param, piece, tensor.rows});
-  tensor.rows += spec.parts[piece].rows - spec.parts[piece].padding;
+  tensor.rows += spec.pieces[piece].rows - spec.pieces[piece].padding;
   tensor.columns = spec.columns;
 }
 
@@ -36,7 +36,7 @@ std::vector<WholeTensor> tensors_of_pieces(const Model& model) {
   each_piece(model, [&](int unit, int param, int piece) {
     const Unit& of = *model.units()[unit];
     stack(all.emplace_back(), model, unit, param, piece);
-    all.back().name = of.name() + "." + of.params()[param].parts[piece].name;
+    all.back().name = of.name() + "." + of.params()[param].pieces[piece].name;
   });
   return all;
 }
@@ -45,7 +45,7 @@ std::vector<WholeTensor> tensors_for_files(const Model& model) {
   std::map<std::string, WholeTensor> by_name;
   each_piece(model, [&](int unit, int param, int piece) {
     const Unit& of = *model.units()[unit];
-    const Model::ExportName as = model.export_name(of.name(), of.params()[param].parts[piece].name);
+    const Model::ExportName as = model.export_name(of.name(), of.params()[param].pieces[piece].name);
     WholeTensor& tensor = by_name[without_mark(as.name)];
     tensor.name = without_mark(as.name);
     stack(tensor, model, unit, param, piece);

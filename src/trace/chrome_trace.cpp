@@ -51,10 +51,11 @@ void write_sums(Writer& out, const TracedRank& rank, int thread, std::int64_t fi
   give_name(out, "thread", rank.rank, thread, "tensor", thread);
   for (std::size_t step = 0; step < rank.sums.size(); ++step)
     for (const Recorder::Sum& sum : rank.sums[step])
-      out.event(fmt::format(
-          R"("ph": "X", "name": "{}", "cat": "tensor", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"step": {}, "bytes": {}}})",
-          sum.operation, rank.rank, thread, microseconds(sum.start - zero), microseconds(sum.end - sum.start),
-          first_step + static_cast<std::int64_t>(step), sum.bytes));
+      out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "tensor", "pid": {}, "tid": {}, )"
+                            R"("ts": {}, "dur": {}, "args": {{"step": {}, "bytes": {}}})",
+                            sum.operation, rank.rank, thread, microseconds(sum.start - zero),
+                            microseconds(sum.end - sum.start), first_step + static_cast<std::int64_t>(step),
+                            sum.bytes));
 }
 
 struct FlowEnd {
@@ -132,10 +133,10 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
           args += fmt::format(R"(, "blocks": "{}..{}")", action.first, action.last - 1);
         if (action.parts > 1) args += fmt::format(R"(, "part": "{} of {}")", action.part + 1, action.parts);
         if (bytes > 0 || is_message(action)) args += fmt::format(R"(, "bytes": {})", bytes);
-        out.event(fmt::format(
-            R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}})",
-            label_of(action), action.kind, rank.rank, thread, microseconds(times.start - zero),
-            microseconds(times.end - times.start), args));
+        out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, )"
+                              R"("ts": {}, "dur": {}, "args": {{{}}})",
+                              label_of(action), action.kind, rank.rank, thread,
+                              microseconds(times.start - zero), microseconds(times.end - times.start), args));
       }
     }
   }

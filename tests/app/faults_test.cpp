@@ -98,7 +98,7 @@ class Job {
     }
     return found;
   }
-  /// To how many processes it was sent.
+  /// Sends a signal to the processes of a rank; to how many it was sent.
   int signal(int rank, int number) const {
     const std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank) + '\0';
     int sent = 0;

@@ -202,12 +202,15 @@ std::string transformers_config(const ModelConfig& m) {
   const std::string shared =
       fmt::format(R"("vocab_size": {}, "tie_word_embeddings": {})", m.vocabulary, m.tied);
   if (m.positions == Positions::learned)
-    return fmt::format(
-        R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], {}, "n_positions": {}, "n_embd": {}, "n_layer": {}, "n_head": {}, "layer_norm_epsilon": {}}})",
-        shared, m.context, m.width, m.layers, m.heads, m.norm_epsilon);
+    return fmt::format(R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], {}, )"
+                       R"("n_positions": {}, "n_embd": {}, )"
+                       R"("n_layer": {}, "n_head": {}, "layer_norm_epsilon": {}}})",
+                       shared, m.context, m.width, m.layers, m.heads, m.norm_epsilon);
   return fmt::format(
-      R"({{"model_type": "llama", "architectures": ["LlamaForCausalLM"], {}, "max_position_embeddings": {}, "hidden_size": {}, "intermediate_size": {},
-                        "num_hidden_layers": {}, "num_attention_heads": {}, "num_key_value_heads": {}, "rms_norm_eps": {}, "rope_theta": {}, "attention_bias": {}, "mlp_bias": {}}})",
+      R"({{"model_type": "llama", "architectures": ["LlamaForCausalLM"], {}, "max_position_embeddings": {}, )"
+      R"("hidden_size": {}, "intermediate_size": {}, "num_hidden_layers": {}, "num_attention_heads": {}, )"
+      R"("num_key_value_heads": {}, "rms_norm_eps": {}, "rope_theta": {}, )"
+      R"("attention_bias": {}, "mlp_bias": {}}})",
       shared, m.context, m.width, m.mlp_width, m.layers, m.heads, m.key_value_heads, m.norm_epsilon,
       m.rotary_base, m.bias, m.bias);
 }

@@ -36,7 +36,8 @@ class Verdicts(unittest.TestCase):
     def test_the_summary_counts_all_and_names_what_is_missed(self):
         rows = verdicts.judge({"waiting": 0.96, "recording": 0.001, "tiles": "not measurable here: no AMX"})
         self.assertEqual(verdicts.missed(rows), ["waiting"])
-        self.assertEqual(verdicts.summary(rows), "musts: 1 met, 1 missed (waiting), %d without a figure" % (len(verdicts.MUSTS) - 2))
+        self.assertEqual(verdicts.summary(rows),
+                         "musts: 1 met, 1 missed (waiting), %d without a figure" % (len(verdicts.MUSTS) - 2))
         self.assertEqual(len(verdicts.table(rows)), len(verdicts.MUSTS) + 1)
 
 
@@ -48,22 +49,31 @@ class Layouts(unittest.TestCase):
 
 
 class Figures(unittest.TestCase):
-    REPORT = {"comparisons": {"f32": {"torch": {"speed_ratio": 1.2, "memory_ratio": 0.6}, "to_first_step_seconds": 2.0}},
-              "products": {"large_shares": {"bf16": 0.5}}, "tiles": False,
-              "layouts": {"bf16": {name: {"ratio": 0.9} for name in ("data", "tensor", "pipeline", "shards")}},
-              "runtime": {"recording": [{"share": 0.001}], "waiting": [{"share": 0.99}, {"share": 0.95}]}}
+    REPORT = {
+        "comparisons": {
+            "f32": {"torch": {"speed_ratio": 1.2, "memory_ratio": 0.6}, "to_first_step_seconds": 2.0}
+        }, "products": {"large_shares": {"bf16": 0.5}}, "tiles": False,
+        "layouts": {"bf16": {name: {"ratio": 0.9}
+                             for name in ("data", "tensor", "pipeline", "shards")}},
+        "runtime": {"recording": [{"share": 0.001}], "waiting": [{"share": 0.99}, {"share": 0.95}]}
+    }
 
     def test_all_of_a_report_is_judged_and_the_worst_counts(self):
         rows = {row["name"]: row for row in verdicts.judge(bench.figures(self.REPORT))}
-        self.assertEqual({name for name, row in rows.items() if row["verdict"] == "met"},
-                         {"speed f32", "memory f32", "start", "data bf16", "tensor bf16", "pipeline bf16", "recording"})
+        self.assertEqual(
+            {name
+             for name, row in rows.items() if row["verdict"] == "met"},
+            {"speed f32", "memory f32", "start", "data bf16", "tensor bf16", "pipeline bf16", "recording"})
         self.assertEqual(rows["waiting"]["measured"], 0.95)
         self.assertEqual(rows["tiles"]["verdict"], "not measurable here: no AMX")
         self.assertIn("not measured", rows["step f32"]["verdict"])
 
     def test_without_a_peer_there_is_no_verdict_on_it(self):
         alone = {"f32": {"to_first_step_seconds": 2.0, "share_of_own_products": 0.6}}
-        rows = {row["name"]: row["verdict"] for row in verdicts.judge(bench.figures(dict(self.REPORT, comparisons=alone)))}
+        rows = {
+            row["name"]: row["verdict"]
+            for row in verdicts.judge(bench.figures(dict(self.REPORT, comparisons=alone)))
+        }
         self.assertEqual(rows["speed f32"], "not measurable here: no PyTorch")
         self.assertEqual((rows["start"], rows["step f32"]), ("met", "met"))
 

@@ -1,4 +1,5 @@
-"""What gpu-check decides without running anything: time, outcomes, tables, the verdict; and that a program that hangs is ended."""
+"""What gpu-check decides without running anything: time, outcomes, tables, the verdict; and that a program
+that hangs is ended."""
 import os
 import sys
 import tempfile
@@ -6,7 +7,8 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "gpu_check"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts",
+                                "gpu_check"))
 import libraries
 import parts
 import reading
@@ -32,13 +34,15 @@ class Time(unittest.TestCase):
         names = [part.name for part in parts.PARTS]
         self.assertEqual(names[:3], ["kernels", "library", "models"])
         self.assertEqual(len(names), len(set(names)))
-        self.assertTrue(all("," not in name and " " not in name for name in names), "--only takes them apart at commas")
+        self.assertTrue(all("," not in name and " " not in name for name in names),
+                        "--only takes them apart at commas")
 
     def test_a_program_that_hangs_is_ended_with_all_its_children(self):
         with tempfile.TemporaryDirectory() as folder:
             log = os.path.join(folder, "log")
             start = time.monotonic()
-            code, text, _ = running.run(["/bin/sh", "-c", "echo begun; sleep 60 & echo $!; wait"], dict(os.environ), 1, log)
+            code, text, _ = running.run(["/bin/sh", "-c", "echo begun; sleep 60 & echo $!; wait"],
+                                        dict(os.environ), 1, log)
             self.assertIsNone(code)
             self.assertLess(time.monotonic() - start, 30)
             begun, child = text.split()
@@ -57,37 +61,59 @@ class Time(unittest.TestCase):
     def test_a_program_ends_by_itself_or_once_it_has_done_enough(self):
         with tempfile.TemporaryDirectory() as folder:
             log = os.path.join(folder, "log")
-            self.assertEqual(running.run(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], dict(os.environ), 20, log)[:2], (3, "out\nerr\n"))
+            self.assertEqual(
+                running.run(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], dict(os.environ), 20,
+                            log)[:2], (3, "out\nerr\n"))
             self.assertEqual(running.run(["sleep", "60"], dict(os.environ), 20, log, lambda: True)[0], 0)
 
 
 RUN = "[ RUN      ] Cuda.Swiglu\n"
-FAILURE = "/x/mirror.h:60: Failure\nThe difference is 3,\nelement 7 of [9, 1]\n\n[  FAILED  ] Cuda.Swiglu (3 ms)\n"
+FAILURE = ("/x/mirror.h:60: Failure\nThe difference is 3,\nelement 7 of [9, 1]\n\n"
+           "[  FAILED  ] Cuda.Swiglu (3 ms)\n")
 
 
 class Outcomes(unittest.TestCase):
     def test_of_tests(self):
         self.assertEqual(reading.read_tests(0, "[  PASSED  ] 21 tests.\n")[:2], ("passed", "21 tests"))
-        self.assertEqual(reading.read_tests(0, "[  PASSED  ] 2 tests.\n[  SKIPPED ] 1 test, listed below:\n")[:2], ("passed", "2 tests, 1 skipped"))
-        outcome, why, figures = reading.read_tests(1, RUN + FAILURE + "[  PASSED  ] 20 tests.\n[  FAILED  ] 1 test, listed below:\n[  FAILED  ] Cuda.Swiglu\n")
+        self.assertEqual(
+            reading.read_tests(0, "[  PASSED  ] 2 tests.\n[  SKIPPED ] 1 test, listed below:\n")[:2],
+            ("passed", "2 tests, 1 skipped"))
+        outcome, why, figures = reading.read_tests(
+            1, RUN + FAILURE +
+            "[  PASSED  ] 20 tests.\n[  FAILED  ] 1 test, listed below:\n[  FAILED  ] Cuda.Swiglu\n")
         self.assertEqual((outcome, figures["tests_failed"]), ("failed", ["Cuda.Swiglu"]))
         self.assertEqual(why, "Cuda.Swiglu: The difference is 3, | element 7 of [9, 1]")
 
     def test_of_tests_that_have_not_run(self):
-        skipped = "/x/test.cpp:12: Skipped\nno GPU that this process may use: none\n\n[  SKIPPED ] Cuda.Swiglu (0 ms)\n[  PASSED  ] 0 tests.\n[  SKIPPED ] 1 test, listed below:\n"
-        self.assertEqual(reading.read_tests(0, skipped)[:2], ("skipped", "no GPU that this process may use: none"))
+        skipped = ("/x/test.cpp:12: Skipped\nno GPU that this process may use: none\n\n"
+                   "[  SKIPPED ] Cuda.Swiglu (0 ms)\n[  PASSED  ] 0 tests.\n"
+                   "[  SKIPPED ] 1 test, listed below:\n")
+        self.assertEqual(
+            reading.read_tests(0, skipped)[:2], ("skipped", "no GPU that this process may use: none"))
         self.assertEqual(reading.read_tests(0, "[  PASSED  ] 0 tests.\n")[0], "failed")
-        self.assertEqual(reading.read_tests(None, "[ RUN      ] A.B\n" + RUN)[:2], ("timed out", "in Cuda.Swiglu, 1 tests before it were over"))
-        self.assertEqual(reading.read_tests(-11, RUN)[:2], ("failed", "ended with exit code -11: [ RUN      ] Cuda.Swiglu"))
+        self.assertEqual(
+            reading.read_tests(None, "[ RUN      ] A.B\n" + RUN)[:2],
+            ("timed out", "in Cuda.Swiglu, 1 tests before it were over"))
+        self.assertEqual(
+            reading.read_tests(-11, RUN)[:2],
+            ("failed", "ended with exit code -11: [ RUN      ] Cuda.Swiglu"))
 
     def test_of_a_sanitizer(self):
         passed = "[  PASSED  ] 4 tests.\n"
-        self.assertEqual(reading.read_sanitizer(0, passed + "========= ERROR SUMMARY: 0 errors\n")[0], "passed")
-        self.assertEqual(reading.read_sanitizer(0, passed + "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n")[0], "passed")
+        self.assertEqual(
+            reading.read_sanitizer(0, passed + "========= ERROR SUMMARY: 0 errors\n")[0], "passed")
+        self.assertEqual(
+            reading.read_sanitizer(
+                0, passed + "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n")[0],
+            "passed")
         self.assertEqual(reading.read_sanitizer(0, passed)[0], "failed", "no summary: the tool has not run")
-        outcome, why, _ = reading.read_sanitizer(99, "========= Invalid __global__ write of size 4 bytes\n" + passed + "========= ERROR SUMMARY: 2 errors\n")
-        self.assertEqual((outcome, why), ("failed", "2 complaints, the first: Invalid __global__ write of size 4 bytes"))
-        self.assertEqual(reading.read_sanitizer(1, FAILURE + "========= ERROR SUMMARY: 0 errors\n")[0], "failed")
+        outcome, why, _ = reading.read_sanitizer(
+            99, "========= Invalid __global__ write of size 4 bytes\n" + passed +
+            "========= ERROR SUMMARY: 2 errors\n")
+        self.assertEqual((outcome, why),
+                         ("failed", "2 complaints, the first: Invalid __global__ write of size 4 bytes"))
+        self.assertEqual(
+            reading.read_sanitizer(1, FAILURE + "========= ERROR SUMMARY: 0 errors\n")[0], "failed")
 
 
 REPORT = {"device": "a", "dtype": "bf16", "operations_per_second": 1e12, "bytes_per_second": 1e9, "kernels": [
@@ -170,7 +196,8 @@ class Libraries(unittest.TestCase):
                 os.makedirs(os.path.join(root, folder))
                 open(os.path.join(root, folder, "libcublasLt.so.13"), "w").close()
             folders = [os.path.join(root, "user"), os.path.join(root, "python")]
-            found, missing = libraries.find(["libcublasLt.so.13", "libcudnn.so.9", "libz.so.1"], folders, {"libz.so.1"})
+            found, missing = libraries.find(["libcublasLt.so.13", "libcudnn.so.9", "libz.so.1"], folders,
+                                            {"libz.so.1"})
             self.assertEqual(found, {"libcublasLt.so.13": folders[0], "libz.so.1": ""})
             self.assertEqual(missing, ["libcudnn.so.9"])
 
@@ -179,12 +206,15 @@ class Libraries(unittest.TestCase):
             os.makedirs(os.path.join(root, "nvidia", "cu13", "lib"))
             os.environ["PYTHONPATH"] = root
             try:
-                self.assertIn(os.path.join(root, "nvidia", "cu13", "lib"), libraries.python_folders(sys.executable))
+                self.assertIn(os.path.join(root, "nvidia", "cu13", "lib"),
+                              libraries.python_folders(sys.executable))
             finally:
                 del os.environ["PYTHONPATH"]
 
     def test_the_bundle_comes_first_and_another_mpi_leaves_no_trace(self):
-        made = libraries.environment_of("/b", {"libcudnn.so.9": "/py/lib"}, {"LD_LIBRARY_PATH": "/user", "OMPI_MCA_btl": "tcp", "PMIX_RANK": "3", "HOME": "/h"})
+        made = libraries.environment_of(
+            "/b", {"libcudnn.so.9": "/py/lib"},
+            {"LD_LIBRARY_PATH": "/user", "OMPI_MCA_btl": "tcp", "PMIX_RANK": "3", "HOME": "/h"})
         self.assertEqual(made["LD_LIBRARY_PATH"], "/b/lib:/user:/py/lib")
         self.assertEqual((made["OMPI_MCA_btl"], made["HOME"]), ("self,vader", "/h"))
         self.assertNotIn("PMIX_RANK", made)

@@ -73,7 +73,8 @@ TEST_F(Safetensors, AFileHasExactlyTheseBytes) {
   write_small(path());
   std::string header =
       R"({"__metadata__":{"format":"pt"},"c.numbers":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},)"
-      R"("a.matrix":{"dtype":"F32","shape":[2,3],"data_offsets":[16,40]},"nothing":{"dtype":"F32","shape":[0,4],"data_offsets":[40,40]},)"
+      R"("a.matrix":{"dtype":"F32","shape":[2,3],"data_offsets":[16,40]},)"
+      R"("nothing":{"dtype":"F32","shape":[0,4],"data_offsets":[40,40]},)"
       R"("b.half":{"dtype":"BF16","shape":[2],"data_offsets":[40,44]}})";
   header.resize((header.size() + 7) / 8 * 8, ' ');
   std::string expected = with_header(header);
@@ -113,8 +114,8 @@ TEST_F(Safetensors, AnEmptyFileAndAScalarAreLegal) {
 }
 
 TEST_F(Safetensors, TensorsMayStandInAnyOrderAndUnaligned) {
-  put(with_header(
-          R"({"z":{"dtype":"F32","shape":[1],"data_offsets":[1,5]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})") +
+  put(with_header(R"({"z":{"dtype":"F32","shape":[1],"data_offsets":[1,5]},)"
+                  R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})") +
       "\x05" + std::string("\0\0\x80\x3f", 4));
   const SafetensorsFile file(path());
   EXPECT_THAT(file.floats("z"), ElementsAre(1));

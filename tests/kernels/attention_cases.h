@@ -82,7 +82,7 @@ struct Asked {
     for (std::int64_t i = 0; i < t.tensor.count(); ++i)
       t.set(i, stream.normal(static_cast<std::uint64_t>(i)));
   }
-  /// The same heads of another tensor.
+  /// The heads of `t` that `heads` names of its own tensor.
   static Heads in(Owned& t, Heads heads) {
     heads.data = t.tensor;
     return heads;
@@ -118,7 +118,7 @@ struct Asked {
   }
 };
 
-/// The same in double, by the book.
+/// An attention and its gradients in double, by the book.
 struct Reference {
   std::vector<double> out, log_sum, dq, dkv;
 

@@ -60,7 +60,7 @@ void backward_on_host(const AttentionCall& call) {
   });
 }
 
-/// Both passes by the GPU's kernels.
+/// Computes both passes by the GPU's kernels.
 void answer(Asked& a) {
   const AttentionCall call = a.call_of_both();
   if (a.dtype == DType::bf16) {

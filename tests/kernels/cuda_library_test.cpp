@@ -42,7 +42,7 @@ class CudaLibrary : public ::testing::Test {
 };
 
 // -- products
-// ---------------------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------
 
 struct Sizes {
   std::int64_t n, k, m;
@@ -169,7 +169,7 @@ TEST_F(CudaLibrary, AShardHasTheSameBitsWhereverItLies) {
 }
 
 // -- attention
-// --------------------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------
 
 /// The operands of an attention on the GPU. What has to be written begins as NaN.
 struct Answer {
@@ -190,7 +190,7 @@ class CudaAttention : public CudaLibrary {
     return there;
   }
   static Heads part(const Tensor& tensor, const Heads& of) { return {tensor, of.first, of.count}; }
-  /// Both passes by the backend, or by our own kernels.
+  /// Computes both passes by the backend, or by our own kernels.
   void run(Asked& a, const Answer& t, bool own) {
     const Heads q = part(t.q, a.query_heads()), k = part(t.kv, a.k()), v = part(t.kv, a.v()),
                 dq = part(t.dq, a.query_heads()), dk = part(t.dkv, a.k()), dv = part(t.dkv, a.v());

@@ -10,7 +10,7 @@ using namespace mindpipe::testing;
 
 namespace {
 
-/// Both passes.
+/// Computes both passes of an attention.
 void answer(Asked& a) {
   const AttentionCall call = a.call_of_both();
   Handle<cuda::StreamTraits> stream;

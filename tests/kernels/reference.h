@@ -79,7 +79,7 @@ inline Normed norm(NormKind kind, const Numbers& x, const Numbers& gain, const N
 struct NormGradients {
   Numbers dx, dgain, doffset;
 };
-/// By the chain rule through mean and deviation, term by term.
+/// The gradient of a norm by the chain rule through mean and deviation, term by term.
 inline NormGradients norm_backward(NormKind kind, const Numbers& dy, const Numbers& x, const Numbers& gain,
                                    double epsilon) {
   const auto cols = static_cast<std::int64_t>(gain.size()), rows = static_cast<std::int64_t>(x.size()) / cols;

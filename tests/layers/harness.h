@@ -220,12 +220,12 @@ class Subject {
   template <class F>
   void visit(const Place& place, const F& visit_one) const {
     const ParamSpec& spec = place.unit->params()[place.param];
-    const Piece& piece = spec.parts[place.part];
+    const Piece& piece = spec.pieces[place.part];
     const std::int64_t cut_rows = spec.split == Split::out ? setting_.shards : 1,
                        cut_columns = spec.split == Split::in ? setting_.shards : 1;
     const std::int64_t rows = piece.rows / cut_rows, columns = spec.width() / cut_columns;
     std::int64_t above = 0;
-    for (int i = 0; i < place.part; ++i) above += spec.parts[i].rows / cut_rows;
+    for (int i = 0; i < place.part; ++i) above += spec.pieces[i].rows / cut_rows;
     for (int s = 0; s < place.unit->local_shards(place.param); ++s)
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t c = 0; c < columns; ++c) {
@@ -239,8 +239,8 @@ class Subject {
   void fill_values(Unit& unit) {
     for (int param = 0; param < static_cast<int>(unit.params().size()); ++param) {
       const ParamSpec& spec = unit.params()[param];
-      for (int part = 0; part < static_cast<int>(spec.parts.size()); ++part) {
-        const Piece& piece = spec.parts[part];
+      for (int part = 0; part < static_cast<int>(spec.pieces.size()); ++part) {
+        const Piece& piece = spec.pieces[part];
         const std::string name = unit.name() + "." + piece.name;
         const bool gain = spec.initial.kind == Initial::Kind::one,
                    product = spec.split != Split::none || spec.product;

@@ -23,7 +23,7 @@ struct TapeTest : ::testing::Test {
   /// A unit of one undivided weight [rows, columns] with zeroed gradients.
   std::unique_ptr<Unit> weight(const std::string& name, std::int64_t rows, std::int64_t columns) {
     auto unit = std::make_unique<Unit>(name);
-    unit->add({.parts = {{name, rows}}, .columns = columns, .initial = {}});
+    unit->add({.pieces = {{name, rows}}, .columns = columns, .initial = {}});
     unit->lay_out({}, 1, 0, DType::f32);
     unit->allocate_values(memory);
     unit->allocate_gradients(memory);

@@ -15,12 +15,12 @@ struct UnitTest : ::testing::Test {
 
   /// q | k | v of 8 rows each cut by rows, a weight cut by columns, a bias of form `rows`.
   static void describe(Unit& unit) {
-    unit.add({.parts = {{"q.weight", 8}, {"k.weight", 8}, {"v.weight", 8}},
+    unit.add({.pieces = {{"q.weight", 8}, {"k.weight", 8}, {"v.weight", 8}},
               .columns = 5,
               .split = Split::out,
               .initial = {}});
-    unit.add({.parts = {{"output.weight", 6}}, .columns = 8, .split = Split::in, .initial = {}});
-    unit.add({.parts = {{"output.bias", 6}}, .form = Form::rows, .initial = {}});
+    unit.add({.pieces = {{"output.weight", 6}}, .columns = 8, .split = Split::in, .initial = {}});
+    unit.add({.pieces = {{"output.bias", 6}}, .form = Form::rows, .initial = {}});
   }
 };
 
@@ -94,7 +94,7 @@ TEST_F(UnitTest, KeepsAnAccumulatorForEachPartOfTheSequenceOfARowsParameter) {
 TEST_F(UnitTest, FindsATiedTableAgainAndKeepsItsUsesApart) {
   Unit unit("embedding");
   const ParamSpec spec{
-      .parts = {{"embedding.weight", 128, 28}}, .columns = 4, .split = Split::out, .initial = {}, .uses = 3};
+      .pieces = {{"embedding.weight", 128, 28}}, .columns = 4, .split = Split::out, .initial = {}, .uses = 3};
   const Param first = unit.add(spec, 0), second = unit.add(spec, 1), third = unit.add(spec, 2);
   EXPECT_EQ(unit.params().size(), 1u);
   unit.lay_out({2, 2, 0}, 2, 2, DType::f32);

@@ -69,7 +69,7 @@ std::multiset<std::string> export_names(const Model& model, std::set<std::string
   std::multiset<std::string> names;
   for (const auto& unit : model.units())
     for (const ParamSpec& spec : unit->params())
-      for (const Piece& piece : spec.parts) {
+      for (const Piece& piece : spec.pieces) {
         const Model::ExportName name = model.export_name(unit->name(), piece.name);
         names.insert(name.name);
         if (transposed != nullptr && name.transposed) transposed->insert(name.name);

@@ -102,7 +102,7 @@ TEST(UnitOptimizer, PartsAreCutAtChunkEdgesOrBetweenTensors) {
       for (std::int64_t e = 0; e < unit.shard_shape(p).count(); e += statistics_chunk)
         allowed.insert(unit.flat_offset(p, s) + e);
   for (int parts : {1, 2, 3, 4, 7, 8, 16, 64}) {
-    const std::vector<std::int64_t> cuts = part_cuts(unit, parts);
+    const std::vector<std::int64_t> cuts = share_cuts(unit, parts);
     ASSERT_EQ(static_cast<int>(cuts.size()), parts + 1);
     EXPECT_EQ(cuts.front(), 0);
     EXPECT_EQ(cuts.back(), unit.flat_count());

@@ -5,22 +5,27 @@
 
 FOLDER/input.safetensors holds the initial weights, the batches and, in its metadata (texts), the settings.
 
-  metadata     heads; key_value_heads (heads); norm layer|rms (layer); norm_epsilon (1e-5); positions learned|rotary (learned);
-               rotary_base (10000); mlp gelu|swiglu (gelu); micro_batch (the batch); steps (1: only one update; 0: none);
-               rate: one number, or one for each step with commas (1e-3); beta1 (0.9), beta2 (0.95), epsilon (1e-8),
-               weight_decay (0.1), clip (1; 0: none), label_smoothing (0), keep all|last (all: weights after every step);
-               optimizer adamw|sgd (adamw); sgd reads rate, momentum (0), nesterov 0|1 (0) and weight_decay
+  metadata     heads; key_value_heads (heads); norm layer|rms (layer); norm_epsilon (1e-5); positions
+  learned|rotary (learned);
+               rotary_base (10000); mlp gelu|swiglu (gelu); micro_batch (the batch); steps (1: only one
+               update; 0: none); rate: one number, or one for each step with commas (1e-3); beta1 (0.9), beta2
+               (0.95), epsilon (1e-8), weight_decay (0.1), clip (1; 0: none), label_smoothing (0), keep
+               all|last (all: weights after every step); optimizer adamw|sgd (adamw); sgd reads rate, momentum
+               (0), nesterov 0|1 (0) and weight_decay
   tokens       I32 or I64, [batch, sequence], or [steps, batch, sequence] for a batch of its own in every step
   targets      of the same shape; negative: ignored
 
-  weights      the names of transformers. Layers are counted, biases and the untied head are used where the file has them.
+  weights      the names of transformers. Layers are counted, biases and the untied head are used where the
+  file has them.
     GPT-2 (a file with transformer.wte.weight; linear weights are [in, out]):
-               transformer.{wte,wpe}.weight, transformer.h.N.{ln_1,attn.c_attn,attn.c_proj,ln_2,mlp.c_fc,mlp.c_proj}.{weight,bias},
+               transformer.{wte,wpe}.weight,
+               transformer.h.N.{ln_1,attn.c_attn,attn.c_proj,ln_2,mlp.c_fc,mlp.c_proj}.{weight,bias},
                transformer.ln_f.{weight,bias}, lm_head.weight
     Llama and all mixtures (linear weights are [out, in]):
-               model.embed_tokens.weight, model.embed_positions.weight (learned positions), model.layers.N.{input_layernorm,
-               self_attn.{q,k,v,o}_proj,post_attention_layernorm,mlp.{gate,up,down}_proj}.{weight,bias} (gelu has no gate),
-               model.norm.{weight,bias}, lm_head.weight
+               model.embed_tokens.weight, model.embed_positions.weight (learned positions),
+               model.layers.N.{input_layernorm,
+               self_attn.{q,k,v,o}_proj,post_attention_layernorm,mlp.{gate,up,down}_proj}.{weight,bias} (gelu
+               has no gate), model.norm.{weight,bias}, lm_head.weight
 
 FOLDER/<precision>.safetensors, all F32 unless it says otherwise, steps counted from 1:
 
@@ -31,14 +36,15 @@ FOLDER/<precision>.safetensors, all F32 unless it says otherwise, steps counted 
   gradient.<name>  of the first step's loss, before clipping, in the shape of the weight
   weight.<step>.<name>  after the step's update
 
-Precisions: f32 and f64 compute everything so. bf16 is what autocast does with fused attention: f32 weights, residual stream,
-norms, softmax and loss; products of bf16 operands. bf16_model is model.to(torch.bfloat16), with f32 masters as Megatron and FSDP keep
-them: weights and activations are bf16 tensors, every operation is PyTorch's own for those, the loss is that of float logits, and
-gradients of micro-batches are added in f32.
+Precisions: f32 and f64 compute everything so. bf16 is what autocast does with fused attention: f32 weights,
+residual stream, norms, softmax and loss; products of bf16 operands. bf16_model is model.to(torch.bfloat16),
+with f32 masters as Megatron and FSDP keep them: weights and activations are bf16 tensors, every operation is
+PyTorch's own for those, the loss is that of float logits, and gradients of micro-batches are added in f32.
 
-What may be compared: tensors as wholes, |a - b| / |b|, with one exception. The bias of the keys (the middle third of c_attn.bias,
-k_proj.bias without rotary positions) has a gradient of zero in exact arithmetic, so what is computed there is rounding alone: hold it
-against the norm of all gradients. AdamW divides it by its own size, so it moves that bias by about the rate in a random direction.
+What may be compared: tensors as wholes, |a - b| / |b|, with one exception. The bias of the keys (the middle
+third of c_attn.bias, k_proj.bias without rotary positions) has a gradient of zero in exact arithmetic, so
+what is computed there is rounding alone: hold it against the norm of all gradients. AdamW divides it by its
+own size, so it moves that bias by about the rate in a random direction.
 """
 import argparse
 import json
@@ -50,7 +56,10 @@ import torch
 import torch.nn.functional as F
 
 PRECISIONS = ("f32", "f64", "bf16", "bf16_model")
-NUMPY = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "U8": "u1", "BOOL": "?"}
+NUMPY = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "U8": "u1",
+    "BOOL": "?"
+}
 NAMES = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32", "uint8": "U8", "bool": "BOOL"}
 
 
@@ -78,7 +87,10 @@ def write_safetensors(path, metadata, arrays):
     order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     for name in order:
         array = arrays[name]
-        header[name] = {"dtype": NAMES[array.dtype.name], "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
+        header[name] = {
+            "dtype": NAMES[array.dtype.name], "shape": list(array.shape),
+            "data_offsets": [offset, offset + array.nbytes]
+        }
         offset += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -108,7 +120,8 @@ class Decoder:
         self.exact = torch.float64 if precision == "f64" else torch.float32
         self.operand = torch.bfloat16 if precision.startswith("bf16") else self.exact
         prefix = "transformer.h." if self.gpt2 else "model.layers."
-        self.layers = 1 + max(int(name[len(prefix):].split(".")[0]) for name in weights if name.startswith(prefix))
+        self.layers = 1 + max(
+            int(name[len(prefix):].split(".")[0]) for name in weights if name.startswith(prefix))
 
     def product(self, x, path):
         weight, bias = self.weights[path + ".weight"].to(self.operand), self.weights.get(path + ".bias")
@@ -124,7 +137,8 @@ class Decoder:
         return y if offset is None else y + offset
 
     def turn(self, x):
-        """Pairs (i, i + width/2) by the angle position * base^(-2i/width); x is [batch, heads, sequence, width]."""
+        """Pairs (i, i + width/2) by the angle position * base^(-2i/width); x is [batch, heads, sequence,
+        width]."""
         width, sequence = x.shape[-1], x.shape[-2]
         speed = self.rotary_base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
         angle = torch.outer(torch.arange(sequence, dtype=torch.float64), speed)
@@ -153,7 +167,9 @@ class Decoder:
     def mlp(self, x, path):
         path += "mlp."
         if self.swiglu:
-            return self.product(F.silu(self.product(x, path + "gate_proj")) * self.product(x, path + "up_proj"), path + "down_proj")
+            return self.product(
+                F.silu(self.product(x, path + "gate_proj")) * self.product(x, path + "up_proj"),
+                path + "down_proj")
         first, last = ("c_fc", "c_proj") if self.gpt2 else ("up_proj", "down_proj")
         return self.product(F.gelu(self.product(x, path + first), approximate="tanh"), path + last)
 
@@ -161,7 +177,8 @@ class Decoder:
         table = "transformer.wte" if self.gpt2 else "model.embed_tokens"
         x = F.embedding(tokens, self.weights[table + ".weight"])
         if not self.rotary:
-            positions = self.weights["transformer.wpe.weight" if self.gpt2 else "model.embed_positions.weight"]
+            positions = self.weights["transformer.wpe.weight" if self.
+                                     gpt2 else "model.embed_positions.weight"]
             x = x + positions[: tokens.shape[1]]
         for layer in range(self.layers):
             path = ("transformer.h.%d." if self.gpt2 else "model.layers.%d.") % layer
@@ -174,8 +191,8 @@ class Decoder:
 
 
 class Bf16Decoder(Decoder):
-    """model.to(torch.bfloat16): what it rounds, and where, is PyTorch's choice. Of several ways the more exact one is taken: the fused
-    norm and attention where this PyTorch has them, rotation in f32."""
+    """model.to(torch.bfloat16): what it rounds, and where, is PyTorch's choice. Of several ways the more
+    exact one is taken: the fused norm and attention where this PyTorch has them, rotation in f32."""
 
     def __init__(self, weights, settings, precision):
         super().__init__(weights, settings, precision)
@@ -188,7 +205,8 @@ class Bf16Decoder(Decoder):
         if hasattr(F, "rms_norm"):
             y = F.rms_norm(x, x.shape[-1:], gain, self.epsilon)
         else:  # as Llama was published
-            y = (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + self.epsilon)).to(x.dtype) * gain
+            y = (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + self.epsilon)).to(
+                x.dtype) * gain
         return y if offset is None else y + offset
 
     def attend(self, q, k, v):
@@ -216,13 +234,16 @@ def run(metadata, arrays, precision):
     rates = [float(rate) for rate in metadata.get("rate", "1e-3").split(",")]
     rates = rates * max(steps, 1) if len(rates) == 1 else rates
     matrices, vectors = ([w for w in weights.values() if (w.dim() >= 2) == many] for many in (True, False))
-    groups = [{"params": matrices, "weight_decay": float(metadata.get("weight_decay", 0.1))}, {"params": vectors, "weight_decay": 0.0}]
+    groups = [{"params": matrices, "weight_decay": float(metadata.get("weight_decay", 0.1))},
+              {"params": vectors, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
     if metadata.get("optimizer", "adamw") == "sgd":
-        optimizer = torch.optim.SGD(groups, lr=rates[0], momentum=float(metadata.get("momentum", 0)), nesterov=metadata.get("nesterov", "0") == "1")
+        optimizer = torch.optim.SGD(groups, lr=rates[0], momentum=float(metadata.get("momentum", 0)),
+                                    nesterov=metadata.get("nesterov", "0") == "1")
     else:
-        optimizer = torch.optim.AdamW(groups, lr=rates[0], eps=float(metadata.get("epsilon", 1e-8)),
-                                      betas=(float(metadata.get("beta1", 0.9)), float(metadata.get("beta2", 0.95))))
+        optimizer = torch.optim.AdamW(
+            groups, lr=rates[0], eps=float(metadata.get("epsilon", 1e-8)),
+            betas=(float(metadata.get("beta1", 0.9)), float(metadata.get("beta2", 0.95))))
     clip, smoothing = float(metadata.get("clip", 1)), float(metadata.get("label_smoothing", 0))
     micro_batch = int(metadata.get("micro_batch", tokens.shape[1]))
 
@@ -233,14 +254,18 @@ def run(metadata, arrays, precision):
         for x, y in zip(tokens[step - 1].split(micro_batch), targets[step - 1].split(micro_batch)):
             logits = model.logits(x)
             results.setdefault("logits", logits.detach().float().numpy())
-            loss = F.cross_entropy(logits.flatten(0, 1), y.masked_fill(y < 0, -100).flatten(), reduction="none", label_smoothing=smoothing)
+            loss = F.cross_entropy(logits.flatten(0, 1),
+                                   y.masked_fill(y < 0, -100).flatten(), reduction="none",
+                                   label_smoothing=smoothing)
             (loss.sum() / valid).backward()
             losses.append(loss.detach().view(y.shape))
         losses = torch.cat(losses)
         results["loss.%d" % step] = numpy.float64(losses.double().sum() / valid)
         if step == 1:
             results["losses"] = losses.float().numpy()
-            results.update({"gradient." + name: weight.grad.float().numpy().copy() for name, weight in weights.items()})
+            results.update(
+                {"gradient." + name: weight.grad.float().numpy().copy()
+                 for name, weight in weights.items()})
         norm = torch.nn.utils.clip_grad_norm_(list(weights.values()), clip if clip > 0 else math.inf)
         results["norm.%d" % step] = numpy.float64(norm.item())
         if steps == 0:
@@ -249,12 +274,16 @@ def run(metadata, arrays, precision):
             group["lr"] = rates[step - 1]
         optimizer.step()
         if metadata.get("keep", "all") == "all" or step == steps:
-            results.update({"weight.%d.%s" % (step, name): weight.detach().float().numpy().copy() for name, weight in weights.items()})
+            results.update({
+                "weight.%d.%s" % (step, name): weight.detach().float().numpy().copy()
+                for name, weight in weights.items()
+            })
     return results
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="+")
     parser.add_argument("--precision", default="f32")
     parser.add_argument("--threads", type=int, default=1)

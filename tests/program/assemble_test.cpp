@@ -182,19 +182,19 @@ TEST(Assemble, ListsReadAsLines) {
   EXPECT_THAT(
       lines_of(0),
       ElementsAre(
-          "0 [compute] forward of micro-batch 0, block 0 | slot 0 to 1",
-          "1 [send] send activation of micro-batch 0 to rank 1 | slot 1 | 8 bytes | ticket 0 | after 0",
+          "0 [compute] forward of micro-batch 0, block 0 | tape 0 to 1",
+          "1 [send] send activation of micro-batch 0 to rank 1 | from 1 | 8 bytes | ticket 0 | after 0",
           "2 [receive] receive gradient of micro-batch 0 from rank 1 | to 0 | 8 bytes | ticket 1",
-          "3 [compute] backward of micro-batch 0, block 0, clears, folds shard 0 | slot 0 from 0 | after 2",
+          "3 [compute] backward of micro-batch 0, block 0, clears, folds shard 0 | tape 0 from 0 | after 2",
           "4 [bulk] reduce unit 0 in block 0 over data | ticket 3 | after 3",
           "5 [compute] sum_scalar over grid | 24 bytes | ticket 4 | after 3 4",
           "6 [compute] update unit 0 | after 5"));
   EXPECT_THAT(
       lines_of(1),
       ElementsAre("0 [receive] receive activation of micro-batch 0 from rank 0 | to 1 | 8 bytes | ticket 0",
-                  "1 [compute] forward of micro-batch 0, block 1 | slot 0 from 1 | after 0",
-                  "2 [compute] backward of micro-batch 0, block 1, clears, folds shard 0 | slot 0 to 0",
-                  "3 [send] send gradient of micro-batch 0 to rank 0 | slot 0 | 8 bytes | ticket 1 | after 2",
+                  "1 [compute] forward of micro-batch 0, block 1 | tape 0 from 1 | after 0",
+                  "2 [compute] backward of micro-batch 0, block 1, clears, folds shard 0 | tape 0 to 0",
+                  "3 [send] send gradient of micro-batch 0 to rank 0 | from 0 | 8 bytes | ticket 1 | after 2",
                   "4 [bulk] reduce unit 1 in block 1 over data | ticket 2 | after 2",
                   "5 [compute] sum_scalar over grid | 24 bytes | ticket 4 | after 2 4",
                   "6 [compute] update unit 1 | after 5"));

@@ -37,8 +37,8 @@ TEST(ShardedGradients, OneMicroBatchNeedsTwoSlabsAndThePartsThatMovedOut) {
   std::vector<int> slabs, places;
   for (const Action& action : step.program.ranks[0])
     if (action.kind == ActionKind::reduce) {
-      slabs.push_back(action.slot);
-      places.push_back(action.to_slot);
+      slabs.push_back(action.slab);
+      places.push_back(action.apart);
     }
   EXPECT_THAT(slabs, ElementsAre(0, 1, 0, 1, 0, 1));
   EXPECT_THAT(places, ElementsAre(0, 1, 2, 3, -1, -1));
@@ -141,16 +141,16 @@ TEST_F(Controls, ASlabWrittenWhileASumStillReadsItIsFound) {
 }
 
 TEST_F(Controls, APartThatStaysInASlabThatOthersWriteIsFound) {
-  list[find_last(list, ActionKind::reduce, 3)].to_slot = -1;
+  list[find_last(list, ActionKind::reduce, 3)].apart = -1;
   EXPECT_THAT(
       check(program, outline),
       ElementsAre(HasSubstr(
-          "writes gradient slab 0, where this rank's part of unit 3 in block 3 stays until its update")));
+          "writes gradient slab 0, where this rank's share of unit 3 in block 3 stays until its update")));
 }
 
 TEST_F(Controls, TwoBlocksInOneSlabAtOnceAreFound) {
   for (Action& action : list)
-    if (action.kind == ActionKind::reduce) action.slot = 0;
+    if (action.kind == ActionKind::reduce) action.slab = 0;
   EXPECT_THAT(check(program, outline),
               Contains(HasSubstr("while the sum of unit 3 in block 3 over data may still read it")));
 }
@@ -159,7 +159,7 @@ TEST_F(Controls, AReturnToASlabThatOthersHaveTakenIsFound) {
   outline.micro_batches = 2;
   program = make_program(outline, "1f1b").program;
   for (Action& action : program.ranks[0])
-    if (action.kind == ActionKind::reduce) action.slot = 0;
+    if (action.kind == ActionKind::reduce) action.slab = 0;
   EXPECT_THAT(check(program, outline), Contains(HasSubstr("which unit 3 in block 3 has taken over")));
 }
 

@@ -49,7 +49,7 @@ class Optimum {
     return passes * time_[pass];
   }
 
-  /// No order of what is left ends before: a stage has to run its own, and behind its last backward lie those
+  /// A time before which no order of what is left ends: a stage has to run its own, and behind that lie those
   /// of the stages before it, of which the first still owes the weights.
   std::int64_t bound() const {
     std::int64_t bound = 0;

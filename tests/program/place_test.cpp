@@ -73,7 +73,7 @@ TEST(Place, AVHandsItsMiddleOverWithoutMessages) {
       EXPECT_EQ(action.peer, 1);
     }
     if (action.kind == ActionKind::forward) {
-      EXPECT_TRUE(action.from_slot >= 0 && action.to_slot >= 0) << to_string(action);
+      EXPECT_TRUE(action.from_buffer >= 0 && action.to_buffer >= 0) << to_string(action);
     }
   }
 }

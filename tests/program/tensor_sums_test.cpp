@@ -89,7 +89,7 @@ TEST(TensorSums, WaitForAMessageThatHasASharedLink) {
   EXPECT_EQ(span_of(step, 0, ActionKind::send, 1, Payload::activation).end, 2700 + 1500);
 }
 
-/// Of what waits for a link a sum goes first: passes wait for it.
+/// A tensor sum is the first to get a link that others wait for: passes wait for it.
 TEST(TensorSums, GoBeforeAllOtherTraffic) {
   // The last two blocks' gradients are reduced one after the other, 1000 ns each, while the block before
   // computes and sums.

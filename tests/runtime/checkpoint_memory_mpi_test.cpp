@@ -67,7 +67,7 @@ TEST(CheckpointMemory, ASaveInTheForegroundTakesAtMostSixteenMebibytesOfARank) {
   }
 }
 
-/// Of all ranks the most.
+/// The largest of all ranks' numbers.
 std::int64_t most_of_ranks(std::int64_t mine) {
   std::int64_t most = 0;
   MPI_Allreduce(&mine, &most, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);

@@ -74,7 +74,7 @@ class Uninterrupted {
     for (auto& [key, words] : words_)
       MPI_Bcast(words.data(), static_cast<int>(words.size()), MPI_UINT64_T, turn++ % world.size, world.comm);
   }
-  /// Its losses and norms from a step on; the state at its end.
+  /// The uninterrupted run's losses and norms from a step on, and the state at its end.
   Outcome from_step(const LayoutPair& pair, int first) const {
     Outcome outcome = Outcome::from(words_.at(to_yaml(plainest(pair))));
     outcome.losses.erase(outcome.losses.begin(), outcome.losses.begin() + first);

@@ -175,8 +175,8 @@ TEST_F(MemoryOfRanks, APredictionWithoutTheRoomForExchangesIsNoticed) {
   const RunPlan plan = make_run_plan(config);
   RunPlan wrong = plan;
   wrong.memory[0][0][static_cast<int>(MemoryClass::workspace)] -=
-      static_cast<std::int64_t>(aligned(plan.rooms[0].passes.exchange));
-  wrong.rooms[0].passes.exchange = 0;
+      static_cast<std::int64_t>(aligned(plan.footprints[0].passes.exchange));
+  wrong.footprints[0].passes.exchange = 0;
   {
     Worker worker(config, world, with_room(plan, 1.3));
     worker.waiting().set_crowded(true);

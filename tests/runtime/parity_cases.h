@@ -91,7 +91,7 @@ inline Config config_of(const Choice& choice, int ranks) {
   return resolve(c);
 }
 
-/// The same arithmetic on one rank in the simplest way.
+/// A configuration that does the arithmetic of `c` on one rank in the simplest way.
 inline Config alone(Config c) {
   c.grid = {};
   c.schedule = {};

@@ -91,7 +91,7 @@ TEST(Parity, DevicesThatCarryTheirMessagesThemselvesGetTheSameBits) {
   compare(configs, 0, 3, outcome_of_the_queued, outcome_of_steps);
 }
 
-/// As the program does it: samples of a corpus, steps and evaluations of a worker.
+/// What a run has that does as the program does: samples of a corpus, steps and evaluations of a worker.
 Outcome outcome_from_a_corpus(const Config& config, const World& world, int steps) {
   Corpus corpus(config.data, Subset::train, config.model, config.seed),
       validation(config.data, Subset::validation, config.model, config.seed);

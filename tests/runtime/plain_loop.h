@@ -254,8 +254,8 @@ class PlainLoop {
                              : slot == "v"      ? state.v
                                                 : state.m;
         for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
-          for (int piece = 0; piece < static_cast<int>(unit.params()[p].parts.size()); ++piece) {
-            const Piece& whole = unit.params()[p].parts[piece];
+          for (int piece = 0; piece < static_cast<int>(unit.params()[p].pieces.size()); ++piece) {
+            const Piece& whole = unit.params()[p].pieces[piece];
             Floats tensor((whole.rows - whole.padding) * unit.params()[p].width());
             for (const ElementRun& run : runs_of(unit, {.param = p, .piece = piece}, {0, unit.flat_count()}))
               std::copy_n(flat.data() + run.flat, run.count,

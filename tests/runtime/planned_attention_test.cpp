@@ -55,7 +55,7 @@ TEST(PlannedAttentionOfRuns, EveryFormOfStepsAndEvaluationsIsKnownBeforeTheFirst
           const Config config = planned_run(style, dropout, recompute, style == Style::gpt2 ? 2 : 1);
           const std::set<PlannedAttention> asked = asked_by(config, purpose);
           const RunPlan plan = plan_for_gpu(config, purpose);
-          const Workspace& known = plan.rooms[0].passes.backend;
+          const Workspace& known = plan.footprints[0].passes.backend;
           EXPECT_FALSE(asked.empty());
           for (const PlannedAttention& question : asked) {
             EXPECT_TRUE(known.planned.contains(question)) << (question.backward ? "backward" : "forward");

@@ -37,14 +37,14 @@ inline RunPlan with_room(RunPlan plan, double factor) {
     bytes = static_cast<std::decay_t<decltype(bytes)>>(
         aligned(static_cast<std::size_t>(static_cast<double>(bytes) * factor)));
   };
-  for (RankFootprint& room : plan.rooms) {
-    for (std::size_t& tape : room.tapes) grow(tape);
-    for (std::size_t& buffer : room.buffers) grow(buffer);
-    for (std::size_t* bytes :
-         {&room.passes.scratch, &room.passes.exchange, &room.passes.zeros, &room.passes.backend.products,
-          &room.passes.backend.attention, &room.passes.backend.rotary})
+  for (RankFootprint& footprint : plan.footprints) {
+    for (std::size_t& tape : footprint.tapes) grow(tape);
+    for (std::size_t& buffer : footprint.buffers) grow(buffer);
+    for (std::size_t* bytes : {&footprint.passes.scratch, &footprint.passes.exchange, &footprint.passes.zeros,
+                               &footprint.passes.backend.products, &footprint.passes.backend.attention,
+                               &footprint.passes.backend.rotary})
       grow(*bytes);
-    for (std::size_t& bytes : room.reduction) grow(bytes);
+    for (std::size_t& bytes : footprint.reduction) grow(bytes);
   }
   return plan;
 }

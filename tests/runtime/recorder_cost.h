@@ -6,7 +6,7 @@
 // What recording takes, beside what it records.
 namespace mindpipe {
 
-/// Of this thread.
+/// Seconds that this thread has had of a processor.
 inline double processor_seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

@@ -16,10 +16,10 @@ using Held = std::map<std::int64_t, ElementRun>;
 
 /// The runs that a rank has of a saved tensor by its own layout, neighbours joined.
 Held held_of(const Unit& own, const SavedTensor& saved, const StageRanks& ranks, int data_rank) {
-  const bool in_parts = ranks.sharded && saved.slot != "value";
+  const bool in_shares = ranks.sharded && saved.slot != "value";
   const Elements part =
-      in_parts ? Elements{part_cut(own, ranks.data, data_rank), part_cut(own, ranks.data, data_rank + 1)}
-               : Elements{0, own.flat_count()};
+      in_shares ? Elements{share_cut(own, ranks.data, data_rank), share_cut(own, ranks.data, data_rank + 1)}
+                : Elements{0, own.flat_count()};
   Held held;
   for (const ElementRun& run : runs_of(own, saved.tensor.pieces.front(), part)) {
     const std::int64_t at = stored_at(saved.tensor, run.row, run.column);

@@ -8,11 +8,11 @@ namespace mindpipe {
 inline void describe(Unit& unit, int rank) {
   const Initial drawn{.kind = Initial::Kind::normal, .deviation = 0.5};
   unit.add(
-      {.parts = {{"q.weight", 8}, {"k.weight", 8}}, .columns = 5, .split = Split::out, .initial = drawn});
-  unit.add({.parts = {{"output.weight", 6}}, .columns = 8, .split = Split::in, .initial = drawn});
-  unit.add({.parts = {{"table.weight", 128, 28}}, .columns = 3, .split = Split::out, .initial = drawn});
-  unit.add({.parts = {{"q.bias", 8}, {"k.bias", 12, 3}}, .split = Split::out, .initial = drawn});
-  unit.add({.parts = {{"norm.weight", 7}}, .initial = {.kind = Initial::Kind::one}});
+      {.pieces = {{"q.weight", 8}, {"k.weight", 8}}, .columns = 5, .split = Split::out, .initial = drawn});
+  unit.add({.pieces = {{"output.weight", 6}}, .columns = 8, .split = Split::in, .initial = drawn});
+  unit.add({.pieces = {{"table.weight", 128, 28}}, .columns = 3, .split = Split::out, .initial = drawn});
+  unit.add({.pieces = {{"q.bias", 8}, {"k.bias", 12, 3}}, .split = Split::out, .initial = drawn});
+  unit.add({.pieces = {{"norm.weight", 7}}, .initial = {.kind = Initial::Kind::one}});
   unit.lay_out({4, 2, 2 * rank}, 4, 0, DType::f32);
 }
 

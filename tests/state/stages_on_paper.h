@@ -15,7 +15,7 @@ class PaperModel {
   virtual const Model& model() const = 0;
 };
 
-/// One that the program knows.
+/// A model that the program knows.
 class PaperStage final : public PaperModel {
  public:
   PaperStage(const Config& config, int tensor, int rank)
@@ -42,9 +42,9 @@ class LargeTensors final : public PaperModel {
       for (const ParamSpec& param : params) made.add(param);
       made.lay_out({logical, logical / tensor, logical / tensor * rank}, 1, 0, compute_dtype(config));
     };
-    const auto spec = [](const std::vector<Piece>& parts, std::int64_t columns, Split split) {
+    const auto spec = [](const std::vector<Piece>& pieces, std::int64_t columns, Split split) {
       ParamSpec made;
-      made.parts = parts;
+      made.pieces = pieces;
       made.columns = columns;
       made.split = split;
       return made;

@@ -158,10 +158,8 @@ TEST(ChromeTrace, TensorSumsHaveATrackOfTheirOwn) {
   }
   EXPECT_EQ(track, 2) << "behind the compute queue and that of the sums over data";
   ASSERT_EQ(sums.size(), 2u);
-  EXPECT_EQ(
-      sums[0],
-      Json::parse(
-          R"({"ph": "X", "name": "sum", "cat": "tensor", "pid": 7, "tid": 2, "ts": 0.5, "dur": 2.0, "args": {"step": 4, "bytes": 64}})"));
+  EXPECT_EQ(sums[0], Json::parse(R"({"ph": "X", "name": "sum", "cat": "tensor", "pid": 7, )"
+                                 R"("tid": 2, "ts": 0.5, "dur": 2.0, "args": {"step": 4, "bytes": 64}})"));
   EXPECT_EQ(sums[1]["name"], "gather");
   EXPECT_EQ(sums[1]["dur"], 0.001);
 }

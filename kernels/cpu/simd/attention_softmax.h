@@ -33,7 +33,8 @@ MINDPIPE_INLINE Vector power_of_2(Vector x) {
 /// What a maximum begins with; a row whose maximum is still this saw no key.
 constexpr float lowest = -1e30f;
 
-/// Of sixteen queries all see the keys below `whole`, some those from there to `end`, none those beyond.
+/// What sixteen queries see: all of them the keys below `whole`, some those from there to `end`, none the
+/// rest.
 struct Column {
   int whole, end;
 };

@@ -100,7 +100,7 @@ void multiply_panels(Tiles& tiles, const TilePanel& a, const TilePanel& b, int c
   }
 }
 
-/// At most amx_rows rows and amx_strip columns.
+/// Computes at most amx_rows rows and amx_strip columns of a product.
 template <class Tiles>
 void run_amx_strip(Tiles& tiles, const Product& product, const ProductPart& part, AmxWorkspace& work) {
   const auto panels = [](std::int64_t count) { return static_cast<int>((count + side - 1) / side); };

@@ -203,7 +203,7 @@ inline bool is_thin(const Product& product, const RowPanels& panels) {
   return panels.count == 1 && panels.rows <= thin_rows && !product.b.depth_first && !product.a.depth_first;
 }
 
-/// At most most_rows rows and strip_cols columns.
+/// Computes at most most_rows rows and strip_cols columns of a product.
 template <class Words>
 void run_strip(const Product& product, const ProductPart& part, Workspace& work) {
   const RowPanels panels(part.first_row, part.last_row);

@@ -31,7 +31,7 @@ using Lanes = decltype(load(static_cast<const T*>(nullptr)));
 template <class T>
 constexpr int lanes_of = sizeof(Lanes<T>) == sizeof(Single) ? 1 : lanes;
 
-/// The same number in all lanes.
+/// Vector that has `x` in all lanes.
 template <class V>
 MINDPIPE_INLINE V all(double x) {
   if constexpr (sizeof(V) == sizeof(Single)) return {x};

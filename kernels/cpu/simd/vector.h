@@ -114,7 +114,7 @@ MINDPIPE_INLINE Vector floats_of_bits(Integers a) {
   std::memcpy(&r, &a, sizeof r);
   return r;
 }
-/// To the nearest integer, ties to even.
+/// Rounds to the nearest integer, ties to even.
 MINDPIPE_INLINE Integers to_integers(Vector a) {
   Integers r;
   for (int i = 0; i < parts; ++i) r.part[i] = MINDPIPE_MM(cvtps_epi32)(a.part[i]);

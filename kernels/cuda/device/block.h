@@ -59,7 +59,7 @@ MINDPIPE_DEVICE float widen(Bf16 x) {
   memcpy(&y, &bits, sizeof y);
   return y;
 }
-/// To the nearest, ties to even; NaN stays NaN.
+/// Rounds to the nearest, ties to even; NaN stays NaN.
 MINDPIPE_DEVICE void put(float& to, float x) { to = x; }
 MINDPIPE_DEVICE void put(Bf16& to, float x) {
   std::uint32_t bits;

@@ -1,6 +1,9 @@
-#include "cuda/device/elementwise_kernels.h"
+#include <cstring>
 
 #include "cuda/device/residual.h"
+#include "cuda/error.h"
+#include "cuda/gpu_operations.h"
+#include "operations/elementwise.h"
 
 namespace mindpipe::cuda {
 namespace {
@@ -112,77 +115,119 @@ __global__ void dropout_groups(const T* x, MaskRows mask, T* y, int64_t rows, bo
   });
 }
 
+template <class T>
+std::uint64_t bits_of(T x) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &x, sizeof x);
+  return bits;
+}
+
+/// The bits of one element with this value; bf16 rounds to the nearest, ties to even.
+std::uint64_t element_bits(DType dtype, double value) {
+  switch (dtype) {
+    case DType::f64:
+      return bits_of(value);
+    case DType::f32:
+      return bits_of(static_cast<float>(value));
+    case DType::i32:
+      return bits_of(static_cast<std::int32_t>(value));
+    case DType::u8:
+      return bits_of(static_cast<std::uint8_t>(value));
+    case DType::bf16:
+      break;
+  }
+  if (value != value) return 0x7fff;
+  const std::uint64_t wide = bits_of(static_cast<float>(value));
+  return (wide + 0x7fff + ((wide >> 16) & 1)) >> 16;
+}
+
 }  // namespace
+}  // namespace mindpipe::cuda
 
-void add(int type, const void* a, const void* b, void* sum, int64_t count, cudaStream_t stream) {
-  with_number(type, [&]<class T>(T) {
-    launch(stream, grid_of_groups(count, lanes<T>), add_groups<T>, a, b, sum, count, aligned(a, b, sum));
+namespace mindpipe {
+
+using namespace cuda;
+
+void GpuOperations::run(const AddOperands& o) {
+  with_number(dtype_index(o.a.dtype), [&]<class T>(T) {
+    launch(stream(), grid_of_groups(o.a.count(), lanes<T>), add_groups<T>, o.a.data, o.b.data, o.sum.data,
+           o.a.count(), aligned(o.a.data, o.b.data, o.sum.data));
   });
 }
 
-void maximum(int type, const void* a, const void* b, void* largest, int64_t count, cudaStream_t stream) {
-  with_number(type, [&]<class T>(T) {
-    launch(stream, grid_of_groups(count, lanes<T>), maximum_groups<T>, a, b, largest, count,
-           aligned(a, b, largest));
+void GpuOperations::run(const MaximumOperands& o) {
+  with_number(dtype_index(o.a.dtype), [&]<class T>(T) {
+    launch(stream(), grid_of_groups(o.a.count(), lanes<T>), maximum_groups<T>, o.a.data, o.b.data,
+           o.largest.data, o.a.count(), aligned(o.a.data, o.b.data, o.largest.data));
   });
 }
 
-void accumulate(int type, const void* part, void* total, int64_t count, cudaStream_t stream) {
-  with_number(type, [&]<class T>(T) {
-    launch(stream, grid_of_groups(count, lanes<Wide<T>>), accumulate_groups<T>, part, total, count,
-           aligned(part, total));
+void GpuOperations::run(const AccumulateOperands& o) {
+  with_number(dtype_index(o.part.dtype), [&]<class T>(T) {
+    launch(stream(), grid_of_groups(o.part.count(), lanes<Wide<T>>), accumulate_groups<T>, o.part.data,
+           o.total.data, o.part.count(), aligned(o.part.data, o.total.data));
   });
 }
 
-void convert(int from, int to, const void* x, void* y, int64_t count, cudaStream_t stream) {
-  with_number(from, [&]<class From>(From) {
-    with_number(to, [&]<class To>(To) {
-      launch(stream, grid_of_groups(count, convert_size<From, To>), convert_groups<From, To>, x, y, count,
-             aligned(x, y));
+void GpuOperations::run(const ConvertOperands& o) {
+  with_number(dtype_index(o.x.dtype), [&]<class From>(From) {
+    with_number(dtype_index(o.y.dtype), [&]<class To>(To) {
+      launch(stream(), grid_of_groups(o.x.count(), convert_size<From, To>), convert_groups<From, To>,
+             o.x.data, o.y.data, o.x.count(), aligned(o.x.data, o.y.data));
     });
   });
 }
 
-void fill(int size, std::uint64_t bits, void* x, int64_t count, cudaStream_t stream) {
+void GpuOperations::run(const FillOperands& o) {
+  const std::uint64_t bits = element_bits(o.x.dtype, o.value);
   const auto with = [&]<class Bits>(Bits pattern) {
-    launch(stream, grid_of_groups(count, lanes<Bits>), fill_groups<Bits>, pattern, x, count, aligned(x));
+    launch(stream(), grid_of_groups(o.x.count(), lanes<Bits>), fill_groups<Bits>, pattern, o.x.data,
+           o.x.count(), aligned(o.x.data));
   };
+  const std::size_t size = bytes_of(o.x.dtype);
   if (size == 1) with(static_cast<std::uint8_t>(bits));
   else if (size == 2) with(static_cast<std::uint16_t>(bits));
   else if (size == 4) with(static_cast<std::uint32_t>(bits));
   else with(bits);
 }
 
-void swiglu(int type, const void* gate_up, void* y, int64_t rows, int64_t cols, cudaStream_t stream) {
-  with_number(type, [&]<class T>(T) {
-    launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_groups<T>, gate_up, y, rows, cols,
-           aligned(gate_up, y) && whole_rows<T>(cols));
+void GpuOperations::run(const SwigluOperands& o) {
+  const int64_t rows = o.y.rows(), cols = o.y.cols();
+  with_number(dtype_index(o.y.dtype), [&]<class T>(T) {
+    launch(stream(), grid_of_row_groups(rows, cols, lanes<T>), swiglu_groups<T>, o.gate_up.data, o.y.data,
+           rows, cols, aligned(o.gate_up.data, o.y.data) && whole_rows<T>(cols));
   });
 }
 
-void swiglu_backward(int type, const void* dy, const void* gate_up, void* dgate_up, int64_t rows,
-                     int64_t cols, cudaStream_t stream) {
-  with_number(type, [&]<class T>(T) {
-    launch(stream, grid_of_row_groups(rows, cols, lanes<T>), swiglu_backward_groups<T>, dy, gate_up, dgate_up,
-           rows, cols, aligned(dy, gate_up, dgate_up) && whole_rows<T>(cols));
+void GpuOperations::run(const SwigluBackwardOperands& o) {
+  const int64_t rows = o.dy.rows(), cols = o.dy.cols();
+  with_number(dtype_index(o.dy.dtype), [&]<class T>(T) {
+    launch(stream(), grid_of_row_groups(rows, cols, lanes<T>), swiglu_backward_groups<T>, o.dy.data,
+           o.gate_up.data, o.dgate_up.data, rows, cols,
+           aligned(o.dy.data, o.gate_up.data, o.dgate_up.data) && whole_rows<T>(cols));
   });
 }
 
-void residual(int type, const void* x, const void* branch, const void* bias, const MaskRows& mask, void* y,
-              int64_t rows, cudaStream_t stream) {
-  with_number(type, [&]<class T>(T) {
-    const Residual<T> sum{static_cast<const T*>(x), static_cast<const T*>(branch),
-                          static_cast<const T*>(bias), mask, static_cast<T*>(y)};
-    launch(stream, grid_of_row_groups(rows, mask.cols, lanes<T>), residual_groups<T>, sum, rows,
-           aligned(x, branch, bias, y) && whole_rows<T>(mask.cols));
+void GpuOperations::run(const ResidualOperands& o) {
+  const MaskRows mask = o.checked();
+  with_number(dtype_index(o.x.dtype), [&]<class T>(T) {
+    const Residual<T> sum{o.x.as<T>(), o.branch.as<T>(), o.bias.as<T>(), mask, o.y.as<T>()};
+    launch(stream(), grid_of_row_groups(o.x.rows(), mask.cols, lanes<T>), residual_groups<T>, sum, o.x.rows(),
+           aligned(o.x.data, o.branch.data, o.bias.data, o.y.data) && whole_rows<T>(mask.cols));
   });
 }
 
-void dropout(int type, const void* x, const MaskRows& mask, void* y, int64_t rows, cudaStream_t stream) {
-  with_number(type, [&]<class T>(T) {
-    launch(stream, grid_of_row_groups(rows, mask.cols, lanes<T>), dropout_groups<T>, x, mask, y, rows,
-           aligned(x, y) && whole_rows<T>(mask.cols));
+void GpuOperations::run(const DropoutOperands& o) {
+  const MaskRows mask = o.checked();
+  if (mask.threshold == 0) {
+    if (o.x.data != o.y.data)
+      MP_CUDA(cudaMemcpyAsync(o.y.data, o.x.data, o.x.bytes(), cudaMemcpyDeviceToDevice, stream()));
+    return;
+  }
+  with_number(dtype_index(o.x.dtype), [&]<class T>(T) {
+    launch(stream(), grid_of_row_groups(o.x.rows(), mask.cols, lanes<T>), dropout_groups<T>, o.x.data, mask,
+           o.y.data, o.x.rows(), aligned(o.x.data, o.y.data) && whole_rows<T>(mask.cols));
   });
 }
 
-}  // namespace mindpipe::cuda
+}  // namespace mindpipe

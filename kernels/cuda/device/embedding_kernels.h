@@ -30,7 +30,7 @@ struct SortedTokens {
 };
 /// Workspace for sorting n tokens, a multiple of 256.
 std::size_t sort_workspace(std::int64_t n);
-/// At most most_sorted tokens at a time.
+/// Sorts tokens by row of the table, at most most_sorted at a time.
 inline constexpr std::int64_t most_sorted = std::int64_t{1} << 20;
 SortedTokens sort_tokens(const std::int32_t* tokens, std::int64_t n, const TableShape& shape, void* workspace,
                          cudaStream_t stream);

@@ -122,7 +122,7 @@ __device__ inline int64_t thread_index() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
-/// In a grid of groups: calls body(first element, Whole or Some) for this thread's group, if it has one.
+/// Calls body(first element, Whole or Some) for this thread's group of a grid of groups, if it has one.
 template <int size, class Body>
 __device__ inline void for_group(int64_t count, bool aligned, const Body& body) {
   const int64_t i = thread_index() * size;
@@ -130,7 +130,7 @@ __device__ inline void for_group(int64_t count, bool aligned, const Body& body) 
   if (aligned && count - i >= size) body(i, Whole{});
   else body(i, Some{static_cast<int>(count - i < size ? count - i : size)});
 }
-/// In a grid of row groups: calls body(row, first column, Whole or Some). `aligned`: also of whole groups.
+/// Calls body(row, first column, Whole or Some) in a grid of row groups. `aligned`: also of whole groups.
 template <int size, class Body>
 __device__ inline void for_row_group(int64_t rows, int64_t cols, bool aligned, const Body& body) {
   const int64_t index = thread_index(), in_row = (cols + size - 1) / size;

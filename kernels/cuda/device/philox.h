@@ -28,7 +28,7 @@ __device__ inline Words philox(const MaskRows& mask, std::uint32_t sample, std::
   return {{c0, c1, c2, c3}};
 }
 
-/// One word; for elements that do not begin a block.
+/// The word of one element, which need not begin a block.
 __device__ inline std::uint32_t philox_word(const MaskRows& mask, std::uint32_t sample,
                                             std::uint64_t element) {
   const Words words = philox(mask, sample, element / 4);

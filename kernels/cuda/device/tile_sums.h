@@ -152,7 +152,7 @@ struct WarpSums<float, cols> {
   }
 };
 #else
-/// By plain loops, all sixteen rows on one lane.
+/// Sums of a warp by plain loops, all sixteen rows on one lane.
 template <class T, int cols>
 struct WarpSums {
   static constexpr int count = 16 * cols;

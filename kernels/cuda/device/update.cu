@@ -1,6 +1,7 @@
-#include "cuda/device/update_kernels.h"
-
 #include "cuda/device/row_team.h"
+#include "cuda/error.h"
+#include "cuda/gpu_operations.h"
+#include "operations/updates.h"
 
 namespace mindpipe::cuda {
 namespace {
@@ -142,37 +143,47 @@ __global__ void __launch_bounds__(group_threads)
 constexpr int64_t most_counting_blocks = 2048;  ///< enough to fill a GPU; each walks on from there
 
 }  // namespace
+}  // namespace mindpipe::cuda
 
-void sum_squares(int type, const void* x, int64_t count, int64_t chunk, double* sums, cudaStream_t stream) {
-  with_number(type, [&]<class T>(T) {
-    launch(stream, Grid{blocks_for(count, chunk), group_threads}, sum_squares_chunks<T>, x, count, chunk,
-           sums, aligned(x));
+namespace mindpipe {
+
+using namespace cuda;
+
+void GpuOperations::run(const SumSquaresOperands& o) {
+  with_number(dtype_index(o.x.dtype), [&]<class T>(T) {
+    launch(stream(), Grid{blocks_for(o.x.count(), statistics_chunk), group_threads}, sum_squares_chunks<T>,
+           o.x.data, o.x.count(), statistics_chunk, o.sums.data, aligned(o.x.data));
   });
 }
 
-void count_not_finite(int type, const void* x, int64_t count, unsigned long long* found,
-                      cudaStream_t stream) {
-  with_number(type, [&]<class T>(T) {
-    Grid grid = grid_of_groups(count, lanes<T>);
+std::int64_t GpuOperations::count_not_finite(const Tensor& x) {
+  auto* found = static_cast<unsigned long long*>(workspace(sizeof(unsigned long long), "count_not_finite"));
+  MP_CUDA(cudaMemsetAsync(found, 0, sizeof *found, stream()));
+  with_number(dtype_index(x.dtype), [&]<class T>(T) {
+    Grid grid = grid_of_groups(x.count(), lanes<T>);
     grid.x = grid.x < most_counting_blocks ? grid.x : most_counting_blocks;
-    launch(stream, grid, count_groups<T>, x, count, found, aligned(x));
+    launch(stream(), grid, count_groups<T>, x.data, x.count(), found, aligned(x.data));
   });
+  unsigned long long answer = 0;
+  staging_.download(found, &answer, sizeof answer, stream());
+  done("count_not_finite");
+  return static_cast<std::int64_t>(answer);
 }
 
-void sum_spans(int type, const void* x, const std::int32_t* spans, double* totals, int64_t count,
-               cudaStream_t stream) {
-  const Grid grid{count, group_threads};
-  if (type == 0) launch(stream, grid, sum_spans_in_order<double>, x, spans, totals);
-  else launch(stream, grid, sum_spans_in_order<float>, x, spans, totals);
+void GpuOperations::run(const SumSpansOperands& o) {
+  const Grid grid{o.totals.count(), group_threads};
+  const auto kernel = [&](auto sum) { launch(stream(), grid, sum, o.x.data, o.spans.data, o.totals.data); };
+  if (o.x.dtype == DType::f64) kernel(sum_spans_in_order<double>);
+  else kernel(sum_spans_in_order<float>);
 }
 
-void clip_and_scale(const StepRule& rule, const double* sums, double* decision, cudaStream_t stream) {
-  launch(stream, Grid{1, 32}, clip_and_scale_alone, rule, sums, decision);
+void GpuOperations::run(const ClipAndScaleOperands& o) {
+  launch(stream(), Grid{1, 32}, clip_and_scale_alone, o.rule, o.sums.as<double>(), o.decision.as<double>());
 }
 
-void adamw(int type, const AdamWStep& step, const double* decision, const void* gradient, void* master,
-           void* m, void* v, void* value, int64_t count, cudaStream_t stream) {
-  with_number(type, [&]<class T>(T) {
+void GpuOperations::run(const AdamWOperands& o) {
+  const AdamWStep step = o.step();
+  with_number(o.checked(), [&]<class T>(T) {
     using A = Wide<T>;
     const AdamWIn<A> in{static_cast<A>(step.keep),
                         static_cast<A>(step.beta1),
@@ -181,20 +192,22 @@ void adamw(int type, const AdamWStep& step, const double* decision, const void* 
                         static_cast<A>(step.one_less_beta2),
                         static_cast<A>(step.epsilon),
                         step.rate};
-    launch(stream, grid_of_groups(count, lanes<A>), adamw_groups<T>, in, decision, gradient, master, m, v,
-           value, count, aligned(gradient, master, m, v, value));
+    launch(stream(), grid_of_groups(o.master.count(), lanes<A>), adamw_groups<T>, in, o.decision.data,
+           o.gradient.data, o.master.data, o.m.data, o.v.data, o.value.data, o.master.count(),
+           aligned(o.gradient.data, o.master.data, o.m.data, o.v.data, o.value.data));
   });
 }
 
-void sgd(int type, const SgdStep& step, const double* decision, const void* gradient, void* master,
-         void* velocity, void* value, int64_t count, cudaStream_t stream) {
-  with_number(type, [&]<class T>(T) {
+void GpuOperations::run(const SgdOperands& o) {
+  const SgdStep step = o.step();
+  with_number(o.checked(), [&]<class T>(T) {
     using A = Wide<T>;
     const SgdIn<A> in{static_cast<A>(step.rate), static_cast<A>(step.momentum), static_cast<A>(step.decay),
                       step.nesterov ? A(1) : A(0), step.nesterov ? static_cast<A>(step.momentum) : A(1)};
-    launch(stream, grid_of_groups(count, lanes<A>), sgd_groups<T>, in, decision, gradient, master, velocity,
-           value, count, aligned(gradient, master, velocity, value));
+    launch(stream(), grid_of_groups(o.master.count(), lanes<A>), sgd_groups<T>, in, o.decision.data,
+           o.gradient.data, o.master.data, o.velocity.data, o.value.data, o.master.count(),
+           aligned(o.gradient.data, o.master.data, o.velocity.data, o.value.data));
   });
 }
 
-}  // namespace mindpipe::cuda
+}  // namespace mindpipe

@@ -1,4 +1,5 @@
-"""Damaged checkpoints: found and named, and a start takes the next older one, or ends with 80 when there is none."""
+"""Damaged checkpoints: found and named, and a start takes the next older one, or ends with 80 when there is
+none."""
 import os
 import shutil
 
@@ -22,7 +23,8 @@ def flip(name, place):
 def swap_files(checkpoint):
     older = checkpoint.parent / "step-00000006"
     for name in ("state.h5", "swapped"):
-        os.rename(checkpoint / name if name == "state.h5" else older / "state.h5", checkpoint / ("swapped" if name == "state.h5" else "state.h5"))
+        os.rename(checkpoint / name if name == "state.h5" else older / "state.h5",
+                  checkpoint / ("swapped" if name == "state.h5" else "state.h5"))
     os.rename(checkpoint / "swapped", older / "state.h5")
 
 
@@ -33,14 +35,16 @@ def swap_places(checkpoint):
     aside.rename(older)
 
 
-# How the newest one is damaged, which file is named, and the step that a start goes on from: 4 where the one of step 6 is damaged with it.
+# How the newest one is damaged, which file is named, and the step that a start goes on from: 4 where the one
+# of step 6 is damaged with it.
 CASES = {
     "a byte less": (cut(lambda size: size - 1), "state.h5", 6),
     "half of it": (cut(lambda size: size // 2), "state.h5", 6),
     "nothing of it": (cut(lambda size: 0), "state.h5", 6),
     "no state": (lambda checkpoint: (checkpoint / "state.h5").unlink(), "state.h5", 6),
     "no manifest": (lambda checkpoint: (checkpoint / "manifest.json").unlink(), "manifest.json", 6),
-    "a manifest of nothing": (lambda checkpoint: os.truncate(checkpoint / "manifest.json", 0), "manifest.json", 6),
+    "a manifest of nothing": (lambda checkpoint: os.truncate(checkpoint / "manifest.json", 0),
+                              "manifest.json", 6),
     "a bit at the front": (flip("state.h5", 0), "state.h5", 6),
     "a bit in the middle": (flip("state.h5", 0.5), "state.h5", 6),
     "a bit at the end": (flip("state.h5", 1), "state.h5", 6),
@@ -73,7 +77,11 @@ class Damage(Runs):
                     self.assertIn(str(newest), answer.text)
                     self.assertIn("" if name == "no manifest" else f"{newest}/{named}: ", answer.text)
                 again = self.trained(run)
-                self.assertRegex(again.text, rf"warning: {newest}[^\n]*{named}[^\n]*(it is passed over|the next older checkpoint is taken)")
+                self.assertRegex(
+                    again.text,
+                    rf"warning: {newest}[^\n]*{named}[^\n]*"
+                    r"(it is passed over|the next older checkpoint is taken)"
+                )
                 self.assertIn(f"going on from {self.checkpoint(run, step)}, after step {step}", again.text)
                 self.assertEqual(self.losses(run), self.losses("run"))
                 self.assertEqual(self.sha(run), self.sha("run"))
@@ -82,7 +90,8 @@ class Damage(Runs):
     def test_where_none_is_whole_a_start_ends_with_80_and_leaves_all_as_it_is(self):
         for number, damage in enumerate((flip("state.h5", 0.4), flip("manifest.json", 0.9))):
             run = f"none-{number}"
-            self.damaged(run, lambda checkpoint: [damage(self.checkpoint(run, step)) for step in self.steps(run)])
+            self.damaged(run,
+                         lambda checkpoint: [damage(self.checkpoint(run, step)) for step in self.steps(run)])
             before = (self.root / run / "metrics.jsonl").read_bytes()
             text = self.refused(80, run)
             for step in self.steps(run):
@@ -98,7 +107,9 @@ class Damage(Runs):
         self.assertEqual(self.sha("two"), self.sha("run"))
 
     def test_damaged_ones_of_later_steps_do_not_count_among_those_that_stay(self):
-        self.damaged("kept", lambda checkpoint: [flip("state.h5", 0.2)(self.checkpoint("kept", step)) for step in (6, 8)])
+        self.damaged(
+            "kept",
+            lambda checkpoint: [flip("state.h5", 0.2)(self.checkpoint("kept", step)) for step in (6, 8)])
         self.trained("kept", "checkpoint.every=0 checkpoint.keep=2 train.steps=5")
         self.assertEqual(self.steps("kept"), [4, 5, 6, 8])
         self.assertEqual(self.ckpt("verify", self.checkpoint("kept", 5)).code, 0)
@@ -107,7 +118,9 @@ class Damage(Runs):
         newest = self.damaged("list", flip("manifest.json", 0.5))
         answer = self.ckpt("list", self.root / "list")
         self.assertEqual(answer.code, 0, answer)
-        self.assertIn(f"step-00000008  damaged: {newest}/manifest.json: its bytes are not those that were written", answer.text)
+        self.assertIn(
+            f"step-00000008  damaged: {newest}/manifest.json: its bytes are not those that were written",
+            answer.text)
         self.assertIn("step-00000006   ", answer.text)
 
 

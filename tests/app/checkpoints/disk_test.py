@@ -1,4 +1,5 @@
-"""Disks that are full, fail, interrupt or take only a part: no run hangs, a sentence says what is needed, older checkpoints stand."""
+"""Disks that are full, fail, interrupt or take only a part: no run hangs, a sentence says what is needed,
+older checkpoints stand."""
 import errno
 import os
 import re
@@ -7,7 +8,8 @@ import subprocess
 from the_run import ALL, STEPS, Runs, main
 
 SAVE = "step-00000006"  # the third save, of four
-ROOM = r"\(a checkpoint takes [0-9.]+ KiB, and [0-9.]+ (B|[KMGT]iB) are free\); the checkpoint was not made, older ones stand"
+ROOM = (r"\(a checkpoint takes [0-9.]+ KiB, and [0-9.]+ (B|[KMGT]iB) are free\); "
+        r"the checkpoint was not made, older ones stand")
 QUICK = 30  # seconds that no run here needs
 
 
@@ -27,9 +29,11 @@ class Disks(Runs):
         """With `warn` the run ends well without that checkpoint; with `stop` it ends with 74."""
         with self.subTest(faults=faults, settings=settings, rank=rank):
             run = re.sub(r"\W", "-", faults + settings + str(rank))
-            answer = self.train(run, settings + " checkpoint.on_error=warn", ranks, QUICK, faults=faults, on=SAVE, rank=rank)
+            answer = self.train(run, settings + " checkpoint.on_error=warn", ranks, QUICK, faults=faults,
+                                on=SAVE, rank=rank)
             self.assertEqual(answer.code, 0, answer)
-            self.complaint(answer.text, self.root / run / "checkpoints", os.strerror(error) if error else "other bytes came back")
+            self.complaint(answer.text, self.root / run / "checkpoints",
+                           os.strerror(error) if error else "other bytes came back")
             self.assertEqual(self.steps(run), [2, 4, STEPS])
             self.older_stand(run)
             self.assertEqual(self.sha(run), self.sha(whole))
@@ -38,13 +42,18 @@ class Disks(Runs):
         lines = [line for line in (self.root / "log").read_text().splitlines() if SAVE + ".partial" in line]
         calls = [line.split()[1] for line in lines]
         # What waits for the directory behind each of its files does so once more before it gets its name.
-        again = [i + 1 for i, line in enumerate(lines) if line.endswith(f"fsync {self.checkpoint('whole', 6).parent}/.{SAVE}.partial")][:-1]
-        named = next(i for i, line in enumerate(reversed(calls)) if line == "rename")  # what follows has a new name
+        again = [
+            i + 1 for i, line in enumerate(lines)
+            if line.endswith(f"fsync {self.checkpoint('whole', 6).parent}/.{SAVE}.partial")
+        ][:-1]
+        # what follows has a new name
+        named = next(i for i, line in enumerate(reversed(calls)) if line == "rename")
         first = [calls.index(call) + 1 for call in dict.fromkeys(calls)]
         writes = [i + 1 for i, call in enumerate(calls) if call == "pwrite"]
         # The file's own structure is written in the first calls, which HDF5 would let pass without a word.
-        points = sorted({*first, writes[2], writes[20], writes[60], writes[-1], len(calls) - named - 1} if not ALL
-                        else set(range(1, len(calls) - named)))
+        points = sorted({*first, writes[2], writes[20], writes[60], writes[-1],
+                         len(calls) - named - 1} if not ALL else set(range(1,
+                                                                           len(calls) - named)))
         for point in points:
             if point in again:
                 continue
@@ -77,8 +86,9 @@ class Disks(Runs):
             self.older_stand(run)
 
     def test_with_stop_the_run_ends_with_74_and_goes_on_from_the_older_one(self):
-        for number, (faults, settings) in enumerate(((f"pwrite:{errno.EIO}:10:1", ""), (f"pwrite:{errno.ENOSPC}:80:100", ""),
-                                                     (f"write:{errno.EDQUOT}:2:1", "checkpoint.background=no"))):
+        for number, (faults, settings) in enumerate(
+            ((f"pwrite:{errno.EIO}:10:1", ""), (f"pwrite:{errno.ENOSPC}:80:100", ""),
+             (f"write:{errno.EDQUOT}:2:1", "checkpoint.background=no"))):
             with self.subTest(faults=faults):
                 run = f"stopped-{number}"
                 answer = self.train(run, settings, limit=QUICK, faults=faults, on=SAVE)
@@ -93,8 +103,9 @@ class Disks(Runs):
 
     def test_calls_that_are_interrupted_or_do_a_part_lose_nothing(self):
         again = errno.EINTR
-        for number, faults in enumerate((f"pwrite:{again}:2:40", f"pwrite,write,pread:{again}:60:30", f"fallocate:{again}:1:9",
-                                         f"fsync:{again}:1:9", "pwrite,write,pread:short:1:100000")):
+        for number, faults in enumerate(
+            (f"pwrite:{again}:2:40", f"pwrite,write,pread:{again}:60:30", f"fallocate:{again}:1:9",
+             f"fsync:{again}:1:9", "pwrite,write,pread:short:1:100000")):
             with self.subTest(faults=faults):
                 answer = self.trained(f"part-{number}", faults=faults, on=SAVE)
                 self.assertNotIn("warning", answer.text)
@@ -113,21 +124,24 @@ class Disks(Runs):
             limited = ["bash", "-c", 'ulimit -f 150; exec "$@"', "limited"]
             answer = self.call(limited + self.command(policy, f"checkpoint.on_error={policy}"), limit=QUICK)
             self.assertEqual(answer.code, code, answer)
-            self.complaint(answer.text, self.root / policy / "checkpoints/.step-00000002.partial/state.h5", os.strerror(errno.EFBIG))
+            self.complaint(answer.text, self.root / policy / "checkpoints/.step-00000002.partial/state.h5",
+                           os.strerror(errno.EFBIG))
             self.assertEqual(self.steps(policy), [])
             self.assertNotIn("*** ", answer.text, "a library that crashes at the end")
 
     def test_a_file_system_that_is_full(self):
         small = self.root / "small"
         small.mkdir()
-        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=800k", "none", str(small)], capture_output=True, text=True)
+        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=800k", "none",
+                                str(small)], capture_output=True, text=True)
         if mount.returncode != 0:
             self.skipTest("no file system can be mounted here: " + mount.stderr.strip())
         self.addCleanup(subprocess.run, ["umount", "-l", str(small)], check=False)
         for policy, settings, code in (("warn", "", 0), ("stop", " checkpoint.background=no", 74)):
             answer = self.train("small/run", f"checkpoint.on_error={policy}{settings}", limit=QUICK)
             self.assertEqual(answer.code, code, answer)
-            self.complaint(answer.text, small / "run/checkpoints/.step-00000006.partial/state.h5", os.strerror(errno.ENOSPC))
+            self.complaint(answer.text, small / "run/checkpoints/.step-00000006.partial/state.h5",
+                           os.strerror(errno.ENOSPC))
             self.assertEqual(self.steps("small/run"), [2, 4])
             self.older_stand("small/run")
         subprocess.run(["mount", "-o", "remount,size=4m", str(small)], check=True)

@@ -15,7 +15,10 @@ class Kills(Runs):
     def calls_of(self, run, settings="", ranks=1, rank=0):
         """How many calls a rank makes for a save."""
         self.trained(run, settings, ranks, log=self.root / "log")
-        calls = [line for line in (self.root / "log").read_text().splitlines() if SAVE in line and line.startswith(f"{rank} ")]
+        calls = [
+            line for line in (self.root / "log").read_text().splitlines()
+            if SAVE in line and line.startswith(f"{rank} ")
+        ]
         (self.root / "log").unlink()
         return len(calls)
 
@@ -54,9 +57,11 @@ class Kills(Runs):
     def test_a_rank_of_two_and_on_another_grid_afterwards(self):
         for rank in (0, 1):
             calls = self.calls_of(f"two-{rank}", "grid.data=2", 2, rank)
-            points = range(1 + rank, calls + 1, 3) if ALL else (calls // 2, calls - 5) if rank == 0 else (calls - 1,)
+            points = range(1 + rank, calls + 1, 3) if ALL else (calls // 2,
+                                                                calls - 5) if rank == 0 else (calls - 1, )
             for point in points:
-                self.try_kill(point, "grid.data=2", 2, rank, then=1 + point % 2, grid="grid.tensor=2" if point % 2 else "")
+                self.try_kill(point, "grid.data=2", 2, rank, then=1 + point % 2,
+                              grid="grid.tensor=2" if point % 2 else "")
 
     def test_five_starts_killed_at_random_steps_leave_one_file_of_metrics_and_the_same_state(self):
         steps = "train.steps=60 checkpoint.every=3 checkpoint.keep=2"

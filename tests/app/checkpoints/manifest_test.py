@@ -1,4 +1,5 @@
-"""A manifest made by an attacker, its CRC right, and files that are none: refused with a sentence, and nothing else is read."""
+"""A manifest made by an attacker, its CRC right, and files that are none: refused with a sentence, and
+nothing else is read."""
 import os
 import re
 import shutil
@@ -25,39 +26,55 @@ def forget(content, key):
 
 # What is changed, the exit code, and what the sentence says.
 CASES = {
-    "an offset beyond the file": (lambda c: tensor(c, offset=c["file"]["bytes"]), 80, "beyond the file's end"),
-    "an end beyond the file": (lambda c: tensor(c, -1, offset=c["file"]["bytes"] - 4), 80, "beyond the file's end"),
+    "an offset beyond the file": (lambda c: tensor(c, offset=c["file"]["bytes"]), 80,
+                                  "beyond the file's end"),
+    "an end beyond the file": (lambda c: tensor(c, -1, offset=c["file"]["bytes"] - 4), 80,
+                               "beyond the file's end"),
     "the largest offset": (lambda c: tensor(c, offset=MOST), 80, "beyond the file's end"),
-    "an offset beyond all numbers": (lambda c: tensor(c, offset=TWICE - 8), 80, "number where a whole number was"),
+    "an offset beyond all numbers": (lambda c: tensor(c, offset=TWICE - 8), 80,
+                                     "number where a whole number was"),
     "a negative offset": (lambda c: tensor(c, offset=-4096), 80, "offset is -4096"),
     "an offset that is none": (lambda c: tensor(c, offset="0"), 80, "does not say what a manifest says"),
-    "an offset with a fraction": (lambda c: tensor(c, offset=2735.5), 80, "does not say what a manifest says"),
-    "tensors over each other": (lambda c: tensor(c, 1, offset=c["tensors"][0]["offset"] + 4), 80, "lie over each other"),
-    "a shape whose product is beyond all numbers": (lambda c: tensor(c, shape=[2**62, 2**62]), 80, "do not follow from its shape"),
+    "an offset with a fraction": (lambda c: tensor(c, offset=2735.5), 80,
+                                  "does not say what a manifest says"),
+    "tensors over each other": (lambda c: tensor(c, 1, offset=c["tensors"][0]["offset"] + 4), 80,
+                                "lie over each other"),
+    "a shape whose product is beyond all numbers": (lambda c: tensor(c, shape=[2**62, 2**62]), 80,
+                                                    "do not follow from its shape"),
     "an extent of nothing": (lambda c: tensor(c, shape=[0, 32], bytes=0), 80, "do not follow from its shape"),
     "a shape of another size": (lambda c: tensor(c, shape=[256, 33]), 80, "do not follow from its shape"),
-    "a shape of the same size": (lambda c: tensor(c, shape=[32, 256]), 78, "a checkpoint of another model: it has /model/"),
-    "another name": (lambda c: tensor(c, path="/model/../../secret"), 78, "a checkpoint of another model: it has /model/../../secret"),
-    "a tensor less": (lambda c: c["tensors"].pop(), 78, "it has nothing where this configuration has /optim/"),
+    "a shape of the same size": (lambda c: tensor(c, shape=[32, 256]), 78,
+                                 "a checkpoint of another model: it has /model/"),
+    "another name": (lambda c: tensor(c, path="/model/../../secret"), 78,
+                     "a checkpoint of another model: it has /model/../../secret"),
+    "a tensor less": (lambda c: c["tensors"].pop(), 78,
+                      "it has nothing where this configuration has /optim/"),
     "other units": (lambda c: c["units"].pop(), 80, "its units are not those of this model"),
-    "a smaller file": (lambda c: c["file"].update(bytes=c["file"]["bytes"] - 4096), 80, "beyond the file's end|its manifest says"),
+    "a smaller file": (lambda c: c["file"].update(bytes=c["file"]["bytes"] - 4096), 80,
+                       "beyond the file's end|its manifest says"),
     "a larger file": (lambda c: c["file"].update(bytes=c["file"]["bytes"] + 1), 80, "its manifest says"),
-    "the largest file": (lambda c: c["file"].update(bytes=MOST), 80, "CRCs for a file of 9223372036854775807 bytes"),
+    "the largest file": (lambda c: c["file"].update(bytes=MOST), 80,
+                         "CRCs for a file of 9223372036854775807 bytes"),
     "no CRCs": (lambda c: c["file"].update(crc32c=[]), 80, "0 CRCs for a file"),
     "a CRC that is none": (lambda c: c["file"].update(crc32c=["0x00000z"]), 80, "eight hexadecimal digits"),
-    "the file of somebody else": (lambda c: c["file"].update(name="../../secret"), 80, "a file of another name"),
+    "the file of somebody else": (lambda c: c["file"].update(name="../../secret"), 80,
+                                  "a file of another name"),
     "other blocks": (lambda c: c["file"].update(block_bytes=1), 80, "other blocks"),
     "another dtype": (lambda c: tensor(c, dtype="f64"), 80, "a dtype that is not f32"),
     "a newer version": (lambda c: c.update(version=2), 80, "format version 2"),
     "another format": (lambda c: c.update(format="pickle"), 80, "no manifest of a checkpoint"),
     "another step": (lambda c: c.update(step=9), 80, "it stands in another's place"),
-    "a step beyond all numbers": (lambda c: c.update(step=MOST), 80, "its step is 9223372036854775807 (at most"),
-    "more steps that changed something than steps": (lambda c: c.update(applied_steps=MOST), 80, "its applied_steps is 9223372036854775807 (at most 8)"),
+    "a step beyond all numbers": (lambda c: c.update(step=MOST), 80,
+                                  "its step is 9223372036854775807 (at most"),
+    "more steps that changed something than steps": (lambda c: c.update(applied_steps=MOST), 80,
+                                                     "its applied_steps is 9223372036854775807 (at most 8)"),
     "a best step that is not yet": (lambda c: c.update(best_step=9), 80, "its best_step is 9 (at most 8)"),
-    "an order of more samples than any run has": (lambda c: c.update(planned_samples=2**61), 80, "its planned_samples is"),
+    "an order of more samples than any run has": (lambda c: c.update(planned_samples=2**61), 80,
+                                                  "its planned_samples is"),
     "restarts without end": (lambda c: c.update(restarts=MOST), 80, "its restarts is"),
     "other arithmetic": (lambda c: c["settings"].update(seed="4"), 78, "seed is 3 (there 4)"),
-    "logical shards that are none": (lambda c: c["settings"].update({"train.batch": "9" * 40}), 78, "train.batch is 4 (there 999"),
+    "logical shards that are none": (lambda c: c["settings"].update({"train.batch": "9" * 40}), 78,
+                                     "train.batch is 4 (there 999"),
     "nothing of the grid": (lambda c: forget(c, "grid"), 80, "does not say what a manifest says"),
     "a list where members are": (lambda c: c.update(file=[]), 80, "does not say what a manifest says"),
 }
@@ -82,7 +99,10 @@ class Manifests(Runs):
         """Starts the run, by strace where there is one: no byte of the secret is read."""
         command, trace = self.command("run", settings), self.root / "trace"
         if can_trace():
-            command = ["strace", "-f", "-qq", "-y", "-s", "0", "-e", "trace=read,pread64,mmap", "-o", str(trace)] + command
+            command = [
+                "strace", "-f", "-qq", "-y", "-s", "0", "-e", "trace=read,pread64,mmap", "-o",
+                str(trace)
+            ] + command
         answer = self.call(command, limit=30)
         self.assertEqual(answer.code, code, answer)
         self.assertNotIn("*** ", answer.text)
@@ -107,15 +127,20 @@ class Manifests(Runs):
         self.trained("run", "train.steps=10")
 
     def test_a_manifest_that_is_no_json_or_too_deep_is_refused(self):
-        for text in ("{", '{"a": ' + "[" * 200000 + "]" * 200000, '{"format": "mindpipe checkpoint"', "\0" * 300):
+        for text in ("{", '{"a": ' + "[" * 200000 + "]" * 200000, '{"format": "mindpipe checkpoint"',
+                     "\0" * 300):
             (self.newest / "manifest.json").write_text(manifests.signed(text))
-            self.start(80, "manifest.json: it is no manifest|manifest.json: it does not say what a manifest says")
+            self.start(
+                80, "manifest.json: it is no manifest|manifest.json: it does not say what a manifest says")
 
     def test_links_pipes_and_folders_are_not_followed(self):
         for name in ("state.h5", "manifest.json"):
             file = self.newest / name
             shutil.copy(file, self.secret)
-            makers = [lambda: file.symlink_to(self.secret), lambda: file.symlink_to("nowhere"), lambda: os.mkfifo(file), file.mkdir]
+            makers = [
+                lambda: file.symlink_to(self.secret), lambda: file.symlink_to("nowhere"),
+                lambda: os.mkfifo(file), file.mkdir
+            ]
             for make in makers:
                 file.unlink()
                 make()
@@ -128,8 +153,12 @@ class Manifests(Runs):
         (self.newest / "state.h5").unlink()
         (self.newest / "state.h5").symlink_to(self.secret)
         trace = self.root / "trace"
-        for arguments in (["verify", self.newest], ["diff", self.kept, self.newest], ["export", self.newest, "--output", self.root / "out.safetensors"]):
-            answer = self.call(["strace", "-f", "-qq", "-y", "-s", "0", "-e", "trace=read,pread64,mmap", "-o", str(trace), PROGRAM, "ckpt", *map(str, arguments)])
+        for arguments in (["verify", self.newest], ["diff", self.kept, self.newest],
+                          ["export", self.newest, "--output", self.root / "out.safetensors"]):
+            answer = self.call([
+                "strace", "-f", "-qq", "-y", "-s", "0", "-e", "trace=read,pread64,mmap", "-o",
+                str(trace), PROGRAM, "ckpt", *map(str, arguments)
+            ])
             self.assertEqual(answer.code, 80, answer)
             self.assertIn("it is a link, and a checkpoint's file is never one", answer.text)
             self.assertNotIn(f"<{self.secret}>", trace.read_text())

@@ -1,17 +1,20 @@
-"""In which order a save writes: nothing gets its name before the device has what it names, and no older checkpoint is written to."""
+"""In which order a save writes: nothing gets its name before the device has what it names, and no older
+checkpoint is written to."""
 import re
 import shutil
 import subprocess
 
 from the_run import Runs, main
 
-CALLS = "openat,pwrite64,write,fsync,fdatasync,rename,renameat,renameat2,symlink,symlinkat,ftruncate,fallocate"
+CALLS = ("openat,pwrite64,write,fsync,fdatasync,rename,renameat,renameat2,symlink,symlinkat,"
+         "ftruncate,fallocate")
 NAMES = {"pwrite64": "pwrite", "renameat": "rename", "renameat2": "rename", "symlinkat": "symlink"}
 LINE = re.compile(r"^(?P<process>\d+) +(?P<call>\w+)\((?P<arguments>.*)\) += (?P<result>-?\d+|\?)")
 
 
 def can_trace():
-    return shutil.which("strace") and subprocess.run(["strace", "-e", "trace=none", "true"], capture_output=True).returncode == 0
+    return shutil.which("strace") and subprocess.run(["strace", "-e", "trace=none", "true"],
+                                                     capture_output=True).returncode == 0
 
 
 def traced(file):
@@ -38,7 +41,10 @@ def logged(file):
 
 class Order(Runs):
     def seen_by_strace(self, settings, ranks):
-        command = ["strace", "-f", "-qq", "-y", "-s", "0", "-e", "trace=" + CALLS, "-e", "signal=none", "-o", str(self.root / "trace")]
+        command = [
+            "strace", "-f", "-qq", "-y", "-s", "0", "-e", "trace=" + CALLS, "-e", "signal=none", "-o",
+            str(self.root / "trace")
+        ]
         answer = self.call(command + self.command("run", settings, ranks), limit=100)
         self.assertEqual(answer.code, 0, answer)
         return self.in_one_piece(self.root / "trace")
@@ -70,7 +76,10 @@ class Order(Runs):
             hidden, name = f"/.step-{step:08}.partial", f"/step-{step:08}"
 
             def at(call, part, behind=-1):
-                return [i for i, event in enumerate(events) if i > behind and event[1] == call and part in event[2]]
+                return [
+                    i for i, event in enumerate(events)
+                    if i > behind and event[1] == call and part in event[2]
+                ]
 
             def ends(call, ending, behind=-1):
                 return [i for i in at(call, ending, behind) if events[i][2].endswith(ending)]
@@ -78,18 +87,29 @@ class Order(Runs):
             data, flushed = at("pwrite", hidden + "/state.h5"), at("fsync", hidden + "/state.h5")
             self.assertEqual(len({events[i][0] for i in data}), ranks, "each rank writes its part")
             for i in data:
-                self.assertTrue([j for j in flushed if j > i and events[j][0] == events[i][0]], "a write behind its rank's last fsync")
+                self.assertTrue([j for j in flushed if j > i and events[j][0] == events[i][0]],
+                                "a write behind its rank's last fsync")
             named = self.first(ends("rename", "checkpoints" + name), "a checkpoint gets its name")
-            parent = self.first(ends("fsync", "/checkpoints", named), "fsync of the directory behind the checkpoint's name")
+            parent = self.first(ends("fsync", "/checkpoints", named),
+                                "fsync of the directory behind the checkpoint's name")
             link = self.first(at("symlink", ".step-latest", parent), "a link behind that")
             latest = self.first(ends("rename", "/latest", link), "the link gets its name")
-            manifest = at("write", hidden + "/manifest.json"), at("fsync", hidden + "/manifest.json"), ends("rename", hidden + "/manifest.json")
-            order = [max(data), max(flushed), *(part[0] for part in manifest), max(ends("fsync", hidden)), named, parent, link, latest]
-            self.assertEqual(order, sorted(order), "data, its fsync, manifest, its fsync, its name, fsync of the directory, the checkpoint's "
-                             "name, fsync of its parent, link, the link's name")
-            self.assertGreater(min(at("write", hidden + "/manifest.json")), max(flushed), "no manifest before all ranks' fsync")
+            manifest = at("write", hidden + "/manifest.json"), at("fsync", hidden + "/manifest.json"), ends(
+                "rename", hidden + "/manifest.json")
+            order = [
+                max(data),
+                max(flushed), *(part[0] for part in manifest),
+                max(ends("fsync", hidden)), named, parent, link, latest
+            ]
+            self.assertEqual(
+                order, sorted(order),
+                "data, its fsync, manifest, its fsync, its name, fsync of the directory, the checkpoint's "
+                "name, fsync of its parent, link, the link's name")
+            self.assertGreater(min(at("write", hidden + "/manifest.json")), max(flushed),
+                               "no manifest before all ranks' fsync")
         changes = ("pwrite", "write", "ftruncate", "fallocate", "open")
-        self.assertEqual([event for event in events if event[1] in changes and "/step-" in event[2]], [], "an older one is written to")
+        self.assertEqual([event for event in events if event[1] in changes and "/step-" in event[2]], [],
+                         "an older one is written to")
 
     def test_as_the_system_sees_it(self):
         if not can_trace():

@@ -11,8 +11,9 @@ SLOW = {"faults": "write:sleep:1:100000", "on": "metrics.jsonl"}  # a step takes
 
 class Stops(Runs):
     def started(self, run, settings="", **faults):
-        process = subprocess.Popen(self.command(run, settings), env=self.environment(**faults), stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen(self.command(run, settings), env=self.environment(**faults),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, start_new_session=True)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
@@ -38,12 +39,14 @@ class Stops(Runs):
         self.assertLess(stopped, 30)
         self.assertEqual(self.steps("run"), [stopped])
         status = self.status("run")
-        self.assertEqual((status["state"], status["step"], status["checkpoint"]), ("stopped", stopped, f"checkpoints/step-{stopped:08}"))
+        self.assertEqual((status["state"], status["step"], status["checkpoint"]),
+                         ("stopped", stopped, f"checkpoints/step-{stopped:08}"))
 
         (self.root / "run/STOP").touch()
         answer = self.train("run", steps)
         self.assertEqual(answer.code, 75, answer)
-        self.assertIn(f"stopped after step {stopped + 1} as asked; the same command goes on from there", answer.text)
+        self.assertIn(f"stopped after step {stopped + 1} as asked; the same command goes on from there",
+                      answer.text)
         self.assertFalse((self.root / "run/STOP").exists())
         self.assertEqual(self.steps("run"), [stopped, stopped + 1])
 
@@ -69,7 +72,8 @@ class Stops(Runs):
         run = self.started("run", "train.steps=100000", **SLOW)
         self.until(lambda: self.steps_there("run") >= 1)
         text = self.refused(73, "run", "train.steps=100000")
-        self.assertIn(f"another job holds this run directory (host {os.uname().nodename}, process {run.pid})", text)
+        self.assertIn(f"another job holds this run directory (host {os.uname().nodename}, process {run.pid})",
+                      text)
         run.send_signal(signal.SIGUSR1)
         self.assertEqual(run.wait(30), 75)
         self.verified("run")
@@ -82,7 +86,8 @@ class Stops(Runs):
         before = (self.root / "run/metrics.jsonl").read_bytes(), self.sha("run"), self.steps("run")
         answer = self.trained("run")
         self.assertIn(f"{self.root}/run is finished: all {STEPS} steps are done", answer.text)
-        self.assertEqual(before, ((self.root / "run/metrics.jsonl").read_bytes(), self.sha("run"), self.steps("run")))
+        self.assertEqual(before,
+                         ((self.root / "run/metrics.jsonl").read_bytes(), self.sha("run"), self.steps("run")))
 
     def test_never_is_refused_where_checkpoints_are(self):
         self.trained("run")
@@ -103,17 +108,20 @@ class Stops(Runs):
 
     def test_other_arithmetic_is_refused_with_all_keys_in_one_sentence(self):
         self.trained("run", "train.steps=2")
-        text = self.refused(78, "run", "train.steps=4 seed=4 model.mlp=swiglu train.batch=8 optimizer.beta2=0.9 train.precision=bf16")
+        text = self.refused(
+            78, "run",
+            "train.steps=4 seed=4 model.mlp=swiglu train.batch=8 optimizer.beta2=0.9 train.precision=bf16")
         sentence = next(line for line in text.splitlines() if "other arithmetic" in line)
-        for part in ("seed is 4 (there 3)", "model.mlp is swiglu (there gelu)", "train.batch is 8 (there 4)", "optimizer.beta2 is 0.9 (there 0.95)",
-                     "train.precision is bf16 (there f32)"):
+        for part in ("seed is 4 (there 3)", "model.mlp is swiglu (there gelu)", "train.batch is 8 (there 4)",
+                     "optimizer.beta2 is 0.9 (there 0.95)", "train.precision is bf16 (there f32)"):
             self.assertIn(part, sentence)
         self.assertNotIn("train.steps", sentence)
 
     def test_another_course_is_taken_with_a_line_of_old_and_new(self):
         self.trained("run", "train.steps=2")
         answer = self.trained("run", "train.steps=4 optimizer.rate.peak=2.0e-3 train.clip=0.5 grid.data=2", 2)
-        for line in ("train.steps is 4 (before 2)", "optimizer.rate.peak is 0.002 (before 0.001)", "train.clip is 0.5 (before 1)"):
+        for line in ("train.steps is 4 (before 2)", "optimizer.rate.peak is 0.002 (before 0.001)",
+                     "train.clip is 0.5 (before 1)"):
             self.assertEqual(answer.text.count("from here on " + line), 1, answer)
         self.assertNotIn("from here on grid", answer.text)
         self.assertEqual([line["rate"] for line in self.metrics("run")], [0.001, 0.001, 0.002, 0.002])
@@ -124,7 +132,8 @@ class Stops(Runs):
         data = f"data.train=[{book}] train.evaluate_every=0 checkpoint.every=20"
         self.trained("hundred", data + " train.steps=100")
         self.trained("fresh", data + " train.steps=150")
-        self.assertNotEqual(self.losses("fresh")[:100], self.losses("hundred"), "another plan is another order")
+        self.assertNotEqual(
+            self.losses("fresh")[:100], self.losses("hundred"), "another plan is another order")
         answer = self.train("run", data + " train.steps=100", faults="write:kill:70:1", on="metrics.jsonl")
         self.assertEqual(answer.code, -9, answer)
         answer = self.trained("run", data + " train.steps=150")
@@ -136,13 +145,18 @@ class Stops(Runs):
         self.assertEqual(self.sha("hundred", 150), self.sha("run", 150))
 
     def test_what_stays_is_the_newest_each_so_many_and_the_best(self):
-        settings = "train.steps=14 checkpoint.keep=2 checkpoint.keep_every=10 train.clip=0 optimizer.rate.kind=cosine optimizer.rate.peak=0.3 optimizer.rate.warmup=20"
+        settings = ("train.steps=14 checkpoint.keep=2 checkpoint.keep_every=10 train.clip=0 "
+                    "optimizer.rate.kind=cosine optimizer.rate.peak=0.3 optimizer.rate.warmup=20")
         self.trained("run", settings)
-        evaluated = {line["step"]: line["validation_loss"] for line in self.metrics("run") if "validation_loss" in line}
+        evaluated = {
+            line["step"]: line["validation_loss"]
+            for line in self.metrics("run") if "validation_loss" in line
+        }
         best = min(evaluated, key=evaluated.get)
         self.assertNotIn(best, (10, 12, 14), f"the best is one that nothing else keeps: {evaluated}")
         self.assertEqual(self.steps("run"), sorted({best, 10, 12, 14}))
-        self.assertIn(f"best loss {evaluated[best]:.4f} after step {best}", self.ckpt("info", self.root / "run").text)
+        self.assertIn(f"best loss {evaluated[best]:.4f} after step {best}",
+                      self.ckpt("info", self.root / "run").text)
         self.assertIn("checkpoint.keep", self.refused(78, "other", "checkpoint.keep=1"))
 
 

@@ -1,4 +1,5 @@
-"""Runs of the real program whose checkpoints are tried: PROGRAM is the binary, FAULTS the library that lets calls fail."""
+"""Runs of the real program whose checkpoints are tried: PROGRAM is the binary, FAULTS the library that lets
+calls fail."""
 import hashlib
 import json
 import os
@@ -55,13 +56,17 @@ class Runs(unittest.TestCase):
 
     def command(self, run, settings="", ranks=1, verb="train"):
         launcher = [str(SOURCE / "tests/run_mpi.sh"), str(ranks)] if ranks > 1 else []
-        return launcher + [PROGRAM, verb, "--config", str(self.root / "tiny.yaml"), f"run.dir={self.root / run}", *settings.split()]
+        return launcher + [
+            PROGRAM, verb, "--config",
+            str(self.root / "tiny.yaml"), f"run.dir={self.root / run}", *settings.split()
+        ]
 
     def call(self, command, environment=None, limit=60):
         """Its exit code and all it says; a test fails where it does not end."""
         with tempfile.TemporaryFile() as said:
-            process = subprocess.Popen(command, env=environment or self.environment(), stdin=subprocess.DEVNULL, stdout=said,
-                                       stderr=said, cwd=self.root, start_new_session=True)
+            process = subprocess.Popen(command, env=environment or self.environment(),
+                                       stdin=subprocess.DEVNULL, stdout=said, stderr=said, cwd=self.root,
+                                       start_new_session=True)
             try:
                 code = process.wait(limit)
             except subprocess.TimeoutExpired:
@@ -75,7 +80,8 @@ class Runs(unittest.TestCase):
         return self.call(self.command(run, settings, ranks), self.environment(**faults), limit)
 
     def train_again(self, run, settings="", ranks=1):
-        """Behind a job whose launcher was told of a killed rank: the others may end a moment later than it."""
+        """Behind a job whose launcher was told of a killed rank: the others may end a moment later than
+        it."""
         end = time.monotonic() + 10
         while self.holder_lives(run) and time.monotonic() < end:
             time.sleep(0.02)
@@ -86,7 +92,8 @@ class Runs(unittest.TestCase):
         if not lock.exists():
             return False
         try:
-            state = pathlib.Path(f"/proc/{json.loads(lock.read_text())['pid']}/stat").read_text().rpartition(")")[2].split()[0]
+            state = pathlib.Path(f"/proc/{json.loads(lock.read_text())['pid']}/stat").read_text().rpartition(
+                ")")[2].split()[0]
         except (OSError, ValueError):
             return False
         return state not in "ZX"
@@ -114,7 +121,8 @@ class Runs(unittest.TestCase):
     def steps(self, run):
         """Of the checkpoints that the run has; anything else there but the link to the newest is wrong."""
         steps = [int(name[5:]) for name in self.names(run) if name.startswith("step-")]
-        self.assertEqual([name for name in self.names(run) if not name.startswith("step-")], ["latest"] if steps else [])
+        self.assertEqual([name for name in self.names(run) if not name.startswith("step-")],
+                         ["latest"] if steps else [])
         return steps
 
     def verified(self, run):

@@ -18,7 +18,7 @@
 #define __shared__ static  // blocks run one after the other
 
 // -- errors
-// ---------------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------
 enum cudaError_t {
   cudaSuccess,
   cudaErrorInvalidValue,
@@ -46,7 +46,7 @@ void __stwb(Piece* to, Piece piece) {
 }
 
 // -- devices, memory, streams, events
-// -----------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------
 struct cudaDeviceProp {
   char name[256];
   int multiProcessorCount;
@@ -93,7 +93,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t then);
 
 // -- kernels
-// ------------------------------------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------------------
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
   constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}

@@ -5,7 +5,6 @@
 #endif
 #include "core/memory.cpp"
 #include "cuda/classifier.cpp"
-#include "cuda/elementwise.cpp"
 #include "cuda/embedding.cpp"
 #include "cuda/error.cpp"
 #include "cuda/gpu_operations.cpp"
@@ -13,4 +12,3 @@
 #include "cuda/queues.cpp"
 #include "cuda/staging.cpp"
 #include "cuda/time_marks.cpp"
-#include "cuda/update.cpp"
