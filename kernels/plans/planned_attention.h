@@ -3,12 +3,20 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "core/memory.h"
 #include "core/tensor.h"
 #include "operations/attention_views.h"
 
 namespace mindpipe {
+
+/// What a plan of a library may take of the device's memory, and what happens beyond it. Settings of a run:
+/// which kernel computes depends on them.
+struct AttentionRoom {
+  std::size_t most = std::size_t{2} << 30;
+  bool by_groups = true;  ///< groups of heads one after the other; else our own kernels, which take nothing
+};
 
 /// An attention that a library of the device plans before it runs (cuDNN on a GPU): all but its addresses.
 struct PlannedAttention {
@@ -20,17 +28,23 @@ struct PlannedAttention {
   std::int64_t samples = 0, query_heads = 0, key_heads = 0, queries = 0, keys = 0, width = 0;
   double scale = 1;
   Strides q, k, v, out, dout, dq, dk, dv;
+  std::int64_t log_sum_sample = 0;  ///< elements from one sample's sums to the next
   auto operator<=>(const PlannedAttention&) const = default;
 
   PlannedAttention() = default;
-  PlannedAttention(const AttentionCall& call, bool backward);
+  /// Of so many groups of heads the first; the others differ in addresses only.
+  PlannedAttention(const AttentionCall& call, bool backward, int groups = 1);
   /// i32 [samples] in front of the plan's own memory where keys are padded: how many queries each sample has.
   std::size_t lengths_bytes() const {
     return padded ? aligned(static_cast<std::size_t>(samples) * sizeof(std::int32_t)) : 0;
   }
-  /// The most that its plan may take, with the lengths; a plan that wants more is not used. On Hopper the
-  /// deterministic backward keeps the gradient of all probabilities, and sums of each row.
-  std::size_t most_bytes() const;
+  /// The working memory of its plan by formula, with the lengths, a function of the logical shape. A
+  /// deterministic backward keeps the gradient of all probabilities, a sum of each row, and where heads share
+  /// keys the gradients of all heads' keys and values before they are added. Rows and columns are whole tiles
+  /// of 128; cuDNN also has tiles of 64, and takes less then.
+  std::size_t formula_bytes() const;
+  /// "backward of 1 sample, 32 heads on 8, 8192 queries, 8192 keys, width 128, causal"
+  std::string text() const;
 };
 
 /// Which attention is planned, a pure function of the question; what is planned the library may still refuse,
@@ -41,5 +55,10 @@ struct PlannedAttention {
 ///   sees every key there are whole tiles of them: cuDNN's backward can take keys of half a tile behind the
 ///   last one for real where scores are far below zero (NVIDIA/cudnn-frontend, pull request 628).
 bool is_planned(const AttentionCall& call, DType dtype);
+
+/// In how many groups of heads, one after the other, a planned attention runs: the fewest whose plans stay
+/// below the room by formula. 0: no number of groups does, and our own kernels run. Heads that share keys
+/// stay together. A function of the logical shape and of settings, so the same on every layout.
+int groups_of(const AttentionCall& call, bool backward, const AttentionRoom& room);
 
 }  // namespace mindpipe

@@ -45,6 +45,7 @@ struct OptimizerRow {
 #define MINDPIPE_RECOMPUTES(kind) kind(none, "none") kind(block, "block")
 #define MINDPIPE_DEVICES(kind) kind(cpu, "cpu") kind(cuda, "cuda") kind(emulated, "emulated")
 #define MINDPIPE_TRANSPORTS(kind) kind(automatic, "auto") kind(nccl, "nccl") kind(mpi, "mpi")
+#define MINDPIPE_BEYONDS(kind) kind(groups, "groups") kind(own, "own")
 #define MINDPIPE_RATES(kind) \
   kind(constant, "constant") \
   kind(linear, "linear") \
@@ -82,6 +83,7 @@ MINDPIPE_KINDS(RateKind, NamedRow, MINDPIPE_RATES)
 MINDPIPE_KINDS(OptimizerKind, OptimizerRow, MINDPIPE_OPTIMIZERS)
 MINDPIPE_KINDS(DeviceKind, NamedRow, MINDPIPE_DEVICES)
 MINDPIPE_KINDS(TransportKind, NamedRow, MINDPIPE_TRANSPORTS)
+MINDPIPE_KINDS(AttentionBeyond, NamedRow, MINDPIPE_BEYONDS)
 
 /// "interleaved or breadth-first": the names of all kinds that have a property.
 template <ListedKind Kind, class Row>

@@ -157,6 +157,14 @@ std::vector<Setting> settings_of(Config& c) {  // table
       SETTING(layout, device.kernels,
               "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, "
               "other bits"),
+      SETTING(layout, device.attention_workspace,
+              "cuda: the most working memory of a plan of cuDNN's for attention (2 GiB); with another, other "
+              "bits",
+              Range{0, 0x1p50})
+          .in(Unit::bytes),
+      SETTING(layout, device.attention_beyond,
+              "cuda: attention whose plan would take more runs as groups of heads, one after the other, that "
+              "do not; or (own) by our own kernels"),
 
       SETTING(layout, watchdog.start, "longest start-up before the job is given up (300 s)", above_0(1e9))
           .in(Unit::seconds),
