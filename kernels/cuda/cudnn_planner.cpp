@@ -3,6 +3,7 @@
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <unordered_map>
 
@@ -43,21 +44,26 @@ fe::DataType_t type_of(AttentionGraph::Type type) {
 /// Builds cuDNN's graph from ours, tensor by tensor, and plans it.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(const AttentionGraph& wanted)
+  GraphBuilder(const AttentionGraph& wanted, const WhoPlans& who)
       : wanted_(wanted), made_(std::make_unique<fe::graph::Graph>()), graph_(*made_) {
     graph_.set_io_data_type(fe::DataType_t::BFLOAT16)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
+    if (who.handle == nullptr)  // operations that are added look at this
+      graph_.set_device_properties(who.properties).set_sm_version(who.capability);
     if (wanted.backward) add_backward();
     else add_forward();
   }
   fe::error_t plan(const WhoPlans& who, AttentionAnswer& answer) {
-    if (who.handle == nullptr) graph_.set_device_properties(who.properties).set_sm_version(who.capability);
     std::int64_t bytes = 0;
+    if (described_ + outputs() != wanted_.tensors.size())
+      return {fe::error_code_t::INVALID_VALUE,
+              "the graph has tensors that no operation of it reads or writes"};
     fe::error_t status = graph_.validate();
     if (status.is_good()) status = graph_.build_operation_graph(who.handle);
     if (status.is_good()) status = graph_.create_execution_plans({fe::HeurMode_t::A});
     if (status.is_good()) status = graph_.check_support();
+    answer.is_supported = status.is_good();
     if (status.is_good()) status = graph_.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
     if (status.is_good()) status = graph_.get_workspace_size(bytes);
     if (status.is_good()) status = graph_.get_plan_name(answer.engine);
@@ -77,7 +83,12 @@ class GraphBuilder {
   TensorOfGraph input(Id id) {
     TensorOfGraph tensor = graph_.tensor(Tensor_attributes().set_name("tensor" + std::to_string(id)));
     describe(tensor, wanted_.at(id));
+    ++described_;
     return tensor;
+  }
+  std::size_t outputs() const {
+    return std::count_if(wanted_.tensors.begin(), wanted_.tensors.end(),
+                         [](const AttentionGraph::Tensor& tensor) { return tensor.is_output; });
   }
   /// Scale and masks, alike in both directions.
   template <class Attributes>
@@ -113,6 +124,7 @@ class GraphBuilder {
   }
 
   const AttentionGraph& wanted_;
+  std::size_t described_ = 0;  ///< inputs
   std::unique_ptr<fe::graph::Graph> made_;
   fe::graph::Graph& graph_;
 };
@@ -143,14 +155,28 @@ std::unique_ptr<fe::graph::Graph> planned(const AttentionGraph& wanted, const Wh
     answer.refusal = "this version of cuDNN copies lengths from the host in every call";
     return nullptr;
   }
-  GraphBuilder builder(wanted);
+  GraphBuilder builder(wanted, who);
   fe::error_t status = builder.plan(who, answer);
   answer.is_planned = status.is_good();
   if (answer.is_planned) return builder.take();
   const std::string message = status.get_message();
   answer.refusal = one_line(message.empty() ? "no reason given" : message);
-  answer.is_unanswered = message.find("RUNTIME_PREREQUISITE_MISSING") != std::string::npos;
+  // On paper kernels are loaded into the driver that is here, which may have no GPU to load them for.
+  answer.is_unanswered = message.find("RUNTIME_PREREQUISITE_MISSING") != std::string::npos ||
+                         (who.handle == nullptr && answer.is_supported);
   return nullptr;
+}
+
+/// Why the driver, to which cuDNN gives the kernels that it compiles while it plans, cannot take them; empty
+/// where it can. One without a GPU will do.
+std::string what_ails_the_driver() {
+  constexpr int no_device = 100;
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver == nullptr) return "cuDNN plans only where the driver's libcuda.so.1 is";
+  const auto start = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
+  const int answer = start == nullptr ? -1 : start(0);
+  if (answer == 0 || answer == no_device) return "";
+  return fmt::format("the driver that cuDNN plans with does not start: cuInit answered {}", answer);
 }
 
 /// Opens cuDNN, and sees to it that no variable of the environment changes its choice of kernels.
@@ -246,11 +272,8 @@ namespace mindpipe {
 
 std::unique_ptr<AttentionPlanner> make_planner_on_paper(const GpuDescription& gpu, std::string& why_not) {
   constexpr std::size_t first_version = 90800;
-  // cuDNN compiles kernels while it plans, and gives the code to the driver.
-  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) == nullptr) {
-    why_not = "cuDNN plans only where the driver's libcuda.so.1 is";
-    return nullptr;
-  }
+  why_not = cuda::what_ails_the_driver();
+  if (!why_not.empty()) return nullptr;
   if (!cuda::open_cudnn()) {
     why_not = fmt::format("libcudnn.so.{} is not found", CUDNN_MAJOR);
     return nullptr;

@@ -12,22 +12,15 @@ namespace {
 
 using Id = AttentionGraph::Id;
 
-/// Addresses of one group of heads among those of all heads: bf16 operands, f32 sums.
-CudnnPlan::Addresses addresses_of(const AttentionCall& c, const PlannedAttention& question, int group) {
-  const std::int64_t query_head = group * question.query_heads, key_head = group * question.key_heads;
-  const auto heads = [&](const HeadsView& view, std::int64_t first) -> void* {
-    return static_cast<std::uint16_t*>(view.data) + first * c.width;
-  };
-  CudnnPlan::Addresses operands{{Id::q, heads(c.q, query_head)},
-                                {Id::k, heads(c.k, key_head)},
-                                {Id::v, heads(c.v, key_head)},
-                                {Id::out, heads(c.out, query_head)},
-                                {Id::log_sum, static_cast<float*>(c.log_sum) + query_head * c.queries}};
-  if (question.backward)
-    operands.insert({{Id::dout, heads(c.dout, query_head)},
-                     {Id::dq, heads(c.dq, query_head)},
-                     {Id::dk, heads(c.dk, key_head)},
-                     {Id::dv, heads(c.dv, key_head)}});
+CudnnPlan::Addresses addresses_of(const AttentionCall& c, bool backward) {
+  CudnnPlan::Addresses operands{{Id::q, c.q.data},
+                                {Id::k, c.k.data},
+                                {Id::v, c.v.data},
+                                {Id::out, c.out.data},
+                                {Id::log_sum, c.log_sum}};
+  if (backward)
+    operands.insert({{Id::dout, c.dout.data}, {Id::dq, c.dq.data}, {Id::dk, c.dk.data}, {Id::dv, c.dv.data}});
+  if (c.key_lengths != nullptr) operands.insert({Id::key_lengths, const_cast<std::int32_t*>(c.key_lengths)});
   return operands;
 }
 
@@ -87,23 +80,21 @@ std::unique_ptr<CudnnPlan> CudnnAttention::make_plan(const PlannedAttention& que
   return plan;
 }
 
-/// Groups of heads take their turns in one workspace.
+/// Pieces take their turns in one workspace.
 bool CudnnAttention::answer(const AttentionCall& call, bool backward, cudaStream_t stream) {
-  const int groups = groups_of(call, backward, room_);
-  if (groups == 0) return false;
-  const PlannedAttention question(call, backward, groups);
+  const auto pieces = pieces_of(call, backward, room_);
+  if (!pieces) return false;
+  const PlannedAttention question(call, backward, *pieces);
   CudnnPlan* plan = plan_of(question);
   if (plan == nullptr) return false;
   std::int32_t* queries = nullptr;
   if (question.padded) {
     queries = static_cast<std::int32_t*>(workspace_at(0));
-    fill_lengths(queries, call.samples, static_cast<std::int32_t>(call.queries), stream);
+    fill_lengths(queries, question.samples, static_cast<std::int32_t>(call.queries), stream);
   }
-  for (int group = 0; group < groups; ++group) {
-    CudnnPlan::Addresses operands = addresses_of(call, question, group);
-    if (question.padded)
-      operands.insert(
-          {{Id::query_lengths, queries}, {Id::key_lengths, const_cast<std::int32_t*>(call.key_lengths)}});
+  for (int number = 0; number < pieces->count(); ++number) {
+    CudnnPlan::Addresses operands = addresses_of(piece_of(call, *pieces, number, DType::bf16), backward);
+    if (question.padded) operands.insert({Id::query_lengths, queries});
     const std::string failure = plan->run(operands, workspace_at(question.lengths_bytes()), stream);
     MP_REQUIRE(failure.empty(), Exit::internal,
                "cudnn: the {} failed ({}); run once more with CUDNN_LOGLEVEL_DBG=3 "

@@ -42,7 +42,7 @@ AttentionGraph graph_of(const PlannedAttention& c) {
                    {Graph::log_sum,
                     Graph::Type::f32,
                     {c.samples, c.query_heads, c.queries, 1},
-                    {c.log_sum_sample, c.queries, 1, 1},
+                    {c.query_heads * c.queries, c.queries, 1, 1},
                     !c.backward}};
   if (c.backward)
     graph.tensors.insert(graph.tensors.end(), {heads(Graph::dout, c, c.dout, c.query_heads, c.queries),

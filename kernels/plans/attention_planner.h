@@ -9,9 +9,10 @@ namespace mindpipe {
 /// What a library says when it is asked for a plan.
 struct AttentionAnswer {
   bool is_planned = false;
-  std::string engine;     ///< the library's name of its kernel, with its settings: "eng6_k24=26"
-  std::size_t bytes = 0;  ///< of working memory, without lengths
-  std::string refusal;    ///< the library's own words
+  bool is_supported = false;  ///< an engine says that it can; whether its plan can be built is known last
+  std::string engine;         ///< the library's name of its kernel, with its settings: "eng6_k24=26"
+  std::size_t bytes = 0;      ///< of working memory, without lengths
+  std::string refusal;        ///< the library's own words
   /// Refused because something is missing here that the device's own machine has: no answer to the question.
   bool is_unanswered = false;
 };

@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/memory.h"
@@ -15,7 +16,15 @@ namespace mindpipe {
 /// which kernel computes depends on them.
 struct AttentionRoom {
   std::size_t most = std::size_t{2} << 30;
-  bool by_groups = true;  ///< groups of heads one after the other; else our own kernels, which take nothing
+  bool in_pieces = true;  ///< one after the other; else our own kernels, which take nothing
+};
+
+/// Into how many equal pieces an attention is cut, which a plan does one after the other. Heads that share
+/// keys stay together. cuDNN wants sums of rows packed, so heads are cut only where a piece is one sample.
+struct AttentionPieces {
+  int of_samples = 1, of_heads = 1;
+  int count() const { return of_samples * of_heads; }
+  bool operator==(const AttentionPieces&) const = default;
 };
 
 /// An attention that a library of the device plans before it runs (cuDNN on a GPU): all but its addresses.
@@ -28,12 +37,11 @@ struct PlannedAttention {
   std::int64_t samples = 0, query_heads = 0, key_heads = 0, queries = 0, keys = 0, width = 0;
   double scale = 1;
   Strides q, k, v, out, dout, dq, dk, dv;
-  std::int64_t log_sum_sample = 0;  ///< elements from one sample's sums to the next
   auto operator<=>(const PlannedAttention&) const = default;
 
   PlannedAttention() = default;
-  /// Of so many groups of heads the first; the others differ in addresses only.
-  PlannedAttention(const AttentionCall& call, bool backward, int groups = 1);
+  /// The first of the pieces; the others differ in addresses only.
+  PlannedAttention(const AttentionCall& call, bool backward, const AttentionPieces& pieces = {});
   /// i32 [samples] in front of the plan's own memory where keys are padded: how many queries each sample has.
   std::size_t lengths_bytes() const {
     return padded ? aligned(static_cast<std::size_t>(samples) * sizeof(std::int32_t)) : 0;
@@ -41,7 +49,7 @@ struct PlannedAttention {
   /// The working memory of its plan by formula, with the lengths, a function of the logical shape. A
   /// deterministic backward keeps the gradient of all probabilities, a sum of each row, and where heads share
   /// keys the gradients of all heads' keys and values before they are added. Rows and columns are whole tiles
-  /// of 128; cuDNN also has tiles of 64, and takes less then.
+  /// of 128; cuDNN also has tiles of 64, and takes less then. A KiB is for anything else.
   std::size_t formula_bytes() const;
   /// "backward of 1 sample, 32 heads on 8, 8192 queries, 8192 keys, width 128, causal"
   std::string text() const;
@@ -56,9 +64,12 @@ struct PlannedAttention {
 ///   last one for real where scores are far below zero (NVIDIA/cudnn-frontend, pull request 628).
 bool is_planned(const AttentionCall& call, DType dtype);
 
-/// In how many groups of heads, one after the other, a planned attention runs: the fewest whose plans stay
-/// below the room by formula. 0: no number of groups does, and our own kernels run. Heads that share keys
-/// stay together. A function of the logical shape and of settings, so the same on every layout.
-int groups_of(const AttentionCall& call, bool backward, const AttentionRoom& room);
+/// One of the pieces, by number, of a call whose heads are of `dtype` and whose sums of rows are f32.
+AttentionCall piece_of(const AttentionCall& call, const AttentionPieces& pieces, int number, DType dtype);
+
+/// The fewest pieces whose plan stays below the room by formula: of samples, and if one sample alone takes
+/// more, of heads. None: no pieces do, and our own kernels run. A function of the logical shape and of
+/// settings, so the same on every layout.
+std::optional<AttentionPieces> pieces_of(const AttentionCall& call, bool backward, const AttentionRoom& room);
 
 }  // namespace mindpipe

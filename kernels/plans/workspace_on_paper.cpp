@@ -10,6 +10,11 @@
 namespace mindpipe {
 namespace {
 
+std::string library_text(const AttentionPlanner& planner) {
+  const int version = planner.version();
+  return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
 /// The library on paper for one GPU, and what it has answered: a plan takes half a second, and a search over
 /// layouts asks the same again and again.
 class Answers {
@@ -32,9 +37,7 @@ class Answers {
   }
   std::string source() {
     const std::lock_guard lock(mutex_);
-    if (!planner_) return fmt::format("estimated ({})", why_not_);
-    const int version = planner_->version();
-    return fmt::format("cuDNN {}.{}.{} on paper", version / 10000, version / 100 % 100, version % 100);
+    return planner_ ? library_text(*planner_) + " on paper" : fmt::format("estimated ({})", why_not_);
   }
 
  private:
@@ -63,9 +66,10 @@ class GpuWorkspace final : public WorkspaceOnPaper {
 
  private:
   void plan(const AttentionCall& call, DType dtype, bool backward) {
-    const int groups = is_planned(call, dtype) ? groups_of(call, backward, room_) : 0;
-    if (groups == 0) return;
-    const PlannedAttention question(call, backward, groups);
+    if (!is_planned(call, dtype)) return;
+    const auto pieces = pieces_of(call, backward, room_);
+    if (!pieces) return;
+    const PlannedAttention question(call, backward, *pieces);
     const AttentionAnswer* answer = device_.empty() ? nullptr : answers_for(device_).to(question);
     std::size_t bytes = question.formula_bytes();
     if (answer != nullptr) bytes = answer->is_planned ? question.lengths_bytes() + answer->bytes : 0;
@@ -82,6 +86,35 @@ class GpuWorkspace final : public WorkspaceOnPaper {
 
 std::unique_ptr<WorkspaceOnPaper> make_gpu_workspace(const AttentionRoom& room, const std::string& device) {
   return std::make_unique<GpuWorkspace>(room, device);
+}
+
+std::string gpus_with_attention() {
+  // Heads as those of GPT-2, packed as the layers pack them.
+  constexpr std::int64_t heads = 12, rows = 1024, width = 64;
+  AttentionCall call;
+  call.samples = 1;
+  call.query_heads = call.key_heads = heads;
+  call.queries = call.keys = rows;
+  call.width = width;
+  call.causal = true;
+  call.scale = 0.125;
+  call.q = call.k = call.v = call.dq = call.dk =
+      call.dv = {nullptr, rows * 3 * heads * width, 3 * heads * width};
+  call.out = call.dout = {nullptr, rows * heads * width, heads * width};
+  std::string names, library, why_not = "no GPU is described";
+  for (const GpuDescription& gpu : described_gpus()) {
+    const auto planner = make_planner_on_paper(gpu, why_not);
+    if (!planner) return "none: " + why_not;
+    library = library_text(*planner);
+    bool both = true;
+    for (const bool backward : {false, true}) {
+      const AttentionAnswer answer = planner->ask(graph_of(PlannedAttention(call, backward)));
+      both = both && answer.is_supported;
+      if (!answer.is_supported) why_not = answer.refusal;
+    }
+    if (both) names += (names.empty() ? "" : ", ") + gpu.name;
+  }
+  return names.empty() ? "none: " + why_not : fmt::format("{} ({})", names, library);
 }
 
 std::string source_of_attention(const std::string& device) { return answers_for(device).source(); }

@@ -32,5 +32,8 @@ std::unique_ptr<WorkspaceOnPaper> make_gpu_workspace(const AttentionRoom& room =
                                                      const std::string& device = {});
 /// Who said what attention takes: "cuDNN 9.19.0 on paper", or "estimated (why)".
 std::string source_of_attention(const std::string& device);
+/// For which described GPUs a library that is here would plan attention: "a100, h100, h200 (cuDNN 9.19.0)",
+/// or "none: " and why.
+std::string gpus_with_attention();
 
 }  // namespace mindpipe

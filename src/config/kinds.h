@@ -45,7 +45,7 @@ struct OptimizerRow {
 #define MINDPIPE_RECOMPUTES(kind) kind(none, "none") kind(block, "block")
 #define MINDPIPE_DEVICES(kind) kind(cpu, "cpu") kind(cuda, "cuda") kind(emulated, "emulated")
 #define MINDPIPE_TRANSPORTS(kind) kind(automatic, "auto") kind(nccl, "nccl") kind(mpi, "mpi")
-#define MINDPIPE_BEYONDS(kind) kind(groups, "groups") kind(own, "own")
+#define MINDPIPE_BEYONDS(kind) kind(pieces, "pieces") kind(own, "own")
 #define MINDPIPE_RATES(kind) \
   kind(constant, "constant") \
   kind(linear, "linear") \

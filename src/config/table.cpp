@@ -163,8 +163,8 @@ std::vector<Setting> settings_of(Config& c) {  // table
               Range{0, 0x1p50})
           .in(Unit::bytes),
       SETTING(layout, device.attention_beyond,
-              "cuda: attention whose plan would take more runs as groups of heads, one after the other, that "
-              "do not; or (own) by our own kernels"),
+              "cuda: attention whose plan would take more is cut into samples, or heads of one sample, one "
+              "after the other; or (own) computed by our own kernels"),
 
       SETTING(layout, watchdog.start, "longest start-up before the job is given up (300 s)", above_0(1e9))
           .in(Unit::seconds),

@@ -22,7 +22,7 @@ std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
 
 AttentionRoom attention_room(const Config& config) {
   return {.most = static_cast<std::size_t>(config.device.attention_workspace),
-          .by_groups = config.device.attention_beyond == AttentionBeyond::groups};
+          .in_pieces = config.device.attention_beyond == AttentionBeyond::pieces};
 }
 
 std::string device_on_paper(const Config& config) {
