@@ -152,7 +152,12 @@ TEST(CudaFlash, PiecesOfSamplesAndHeadsAreTheWhole) {
       forward_on_host<Bf16>(piece_of(call, pieces, number, DType::bf16));
     for (int number = 0; number < pieces.count(); ++number)
       backward_on_host<Bf16>(piece_of(call, pieces, number, DType::bf16));
-    EXPECT_TRUE(same_bits(cut, whole)) << pieces.of_samples << " x " << pieces.of_heads;
+    for (const auto& [of_pieces, of_whole] : {std::pair{&cut.out, &whole.out},
+                                              {&cut.log_sum, &whole.log_sum},
+                                              {&cut.dq, &whole.dq},
+                                              {&cut.dkv, &whole.dkv}})
+      EXPECT_EQ(std::memcmp(of_pieces->memory.data(), of_whole->memory.data(), of_whole->memory.size()), 0)
+          << pieces.of_samples << " x " << pieces.of_heads;
   }
 }
 
