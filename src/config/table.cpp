@@ -140,9 +140,10 @@ std::vector<Setting> settings_of(Config& c) {  // table
       SETTING(layout, device.instructions,
               "instruction set of the kernels, on all ranks alike; auto: the best of this processor")
           .one_of({"auto", "avx512+amx", "avx512+bf16", "avx512", "avx2", "baseline"}),
-      SETTING(layout, device.description,
-              "the device to imitate (emulated) or to price plans for (h200, a100, core); empty: core for "
-              "cpu, h200 for cuda"),
+      SETTING(
+          layout, device.description,
+          "the device to imitate (emulated) or to price plans for (h200, h100, a100, core); empty: core for "
+          "cpu, h200 for cuda"),
       SETTING(layout, device.links.ranks_per_node,
               "ranks of a node that messages are priced for; 0: as device.description", Range{0, 1 << 20}),
       SETTING(layout, device.links.latency, "of a message within a node (2e-6); 0: as device.description",
