@@ -3,20 +3,24 @@
 
 #include "paper/table.h"
 
-// Writes what cuDNN would plan for every described GPU: plans_on_paper JSON TEXT
+// Writes what cuDNN would plan for every described GPU: plans_on_paper JSON TEXT [DEVICE ...]
 extern "C" {
 int plans_on_paper = 1;  // the driver in place of the real one works for programs that export this name
 }
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
   using namespace mindpipe;
+  if (count < 3) {
+    std::fprintf(stderr, "plans_on_paper JSON TEXT [DEVICE ...]\n");
+    return 2;
+  }
   std::vector<PaperQuestion> questions = odd_questions();
   for (const std::string& name : bundled_configurations()) {
     const auto more = questions_of_configuration(name);
     questions.insert(questions.end(), more.begin(), more.end());
   }
   std::string why_not;
-  const auto rows = ask_all(questions, why_not);
+  const auto rows = ask_all(questions, {arguments + 3, arguments + count}, why_not);
   if (rows.empty()) {
     std::fprintf(stderr, "plans: %s\n", why_not.c_str());
     return 1;

@@ -31,9 +31,11 @@ std::string engine_number(const std::string& engine) {
   return digits;
 }
 
-std::vector<TableRow> ask_all(const std::vector<PaperQuestion>& questions, std::string& why_not) {
+std::vector<TableRow> ask_all(const std::vector<PaperQuestion>& questions,
+                              const std::set<std::string>& devices, std::string& why_not) {
   std::vector<TableRow> rows;
   for (const GpuDescription& gpu : described_gpus()) {
+    if (!devices.empty() && !devices.contains(gpu.name)) continue;
     const auto planner = make_planner_on_paper(gpu, why_not);
     if (!planner) return {};
     for (const PaperQuestion& asked : questions) {

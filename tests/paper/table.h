@@ -14,8 +14,10 @@ struct TableRow {
   double seconds = 0;
 };
 
-/// Asks every question for every described GPU; without the library none, and the reason in `why_not`.
-std::vector<TableRow> ask_all(const std::vector<PaperQuestion>& questions, std::string& why_not);
+/// Asks every question for every described GPU, or those of `devices`; without the library none, and the
+/// reason in `why_not`.
+std::vector<TableRow> ask_all(const std::vector<PaperQuestion>& questions,
+                              const std::set<std::string>& devices, std::string& why_not);
 std::string table_json(const std::vector<TableRow>& rows, int version);
 std::string table_text(const std::vector<TableRow>& rows, int version);
 /// What a backward over one long sequence takes in memory and time, done in each of three ways.
