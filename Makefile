@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles asan tidy demo bench bench-peers format clean
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles asan tidy demo bench bench-peers format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -40,10 +40,13 @@ cuda: configure-cuda ## build for A100, H100, H200 and newer GPUs in build-cuda/
 
 # Exit code 69 of gpu-check.sh: no GPU here, which is said, and the bundle is ready for a machine that has one.
 gpu-check: configure-cuda ## check and measure on a GPU in 8 minutes; without one, leave all that it takes in build-cuda/gpu-bundle/
-	cmake --build build-cuda -j $(JOBS) --target mindpipe-train kernels_bench test_kernels_cuda_kernels test_kernels_cuda_library test_models_cuda \
+	cmake --build build-cuda -j $(JOBS) --target mindpipe-train kernels_bench test_kernels_cuda_paper test_kernels_cuda_kernels test_kernels_cuda_library test_models_cuda \
 	  test_runtime_parity_mpi
 	scripts/gpu_check/bundle.sh build-cuda build-cuda/gpu-bundle
 	build-cuda/gpu-bundle/gpu-check.sh --output runs/gpu-check || [ $$? = 69 ]
+
+plans: configure ## what cuDNN would plan for every GPU of data/devices, without one: build/plans.json and plans.txt; 10 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target plans
 
 test: test-tools build ## build and run all quick tests
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)

@@ -18,7 +18,7 @@ struct DeviceDescription {
   double launch = 0;                     ///< seconds before any operation
   LinkDescription links = {};
 };
-/// One of the bundled devices ("h200", "a100", "core", "instant"), or a sentence that lists them.
+/// One of the bundled devices ("h200", "h100", "a100", "core", "instant"), or a sentence that lists them.
 DeviceDescription describe_device(const std::string& name);
 
 }  // namespace mindpipe

@@ -14,8 +14,9 @@ namespace mindpipe {
 std::unique_ptr<Backend> make_cpu_backend(Memory& memory, int threads, const std::string& instructions);
 
 /// On GPU `device` of those that this process may use; `memory` is of kind `device`; `kernels`: a file of
-/// doctor --tune, or empty. Refused in a build without CUDA.
-std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels = {});
+/// doctor --tune, or empty; `room`: of a library's attention. Refused in a build without CUDA.
+std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels = {},
+                                           const AttentionRoom& room = {});
 
 /// A device on paper: every operation takes the time that it would take there, and computes nothing. `memory`
 /// is of kind `counted`; `longest_sleep_ns`: between two looks at what else is under way.

@@ -31,8 +31,8 @@ void give_each_queue_a_connection() {
 
 }  // namespace
 
-CudaBackend::CudaBackend(Memory& memory, int device, const std::string& kernels)
-    : GpuOperations(memory, device), fused_attention_(cuda::make_fused_attention(memory)) {
+CudaBackend::CudaBackend(Memory& memory, int device, const std::string& kernels, const AttentionRoom& room)
+    : GpuOperations(memory, device), fused_attention_(cuda::make_fused_attention(memory, room)) {
   if (kernels.empty()) return;
   cuda::TunedTable table = cuda::read_tuned_table(text_of(kernels), kernels);
   cuda::require_fit(table, kernels, gpu(), products_.version());
@@ -62,9 +62,10 @@ void CudaBackend::reserve(const Workspace& workspace) {
   if (fused_attention_) fused_attention_->plan(workspace.planned);
 }
 
-std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels) {
+std::unique_ptr<Backend> make_cuda_backend(Memory& memory, int device, const std::string& kernels,
+                                           const AttentionRoom& room) {
   give_each_queue_a_connection();
-  return std::make_unique<CudaBackend>(memory, device, kernels);
+  return std::make_unique<CudaBackend>(memory, device, kernels, room);
 }
 
 std::string gpu_devices() {

@@ -10,8 +10,7 @@
 namespace mindpipe::cuda {
 
 /// Attention by cuDNN's graphs: one call, the first plan of its heuristic, a backward that is deterministic.
-/// A plan is made once for each question and kept; one that wants more memory than
-/// PlannedAttention::most_bytes is not used.
+/// A plan is made once for each question and kept; one that wants more memory than the room is not used.
 class FusedAttention {
  public:
   virtual ~FusedAttention() = default;
@@ -22,7 +21,7 @@ class FusedAttention {
   virtual bool forward(const AttentionCall& call, cudaStream_t stream) = 0;
   virtual bool backward(const AttentionCall& call, cudaStream_t stream) = 0;
 };
-/// None in a build without cuDNN's frontend, and where libcudnn or libcudart cannot be used.
-std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory);
+/// None where make_cudnn_planner makes none.
+std::unique_ptr<FusedAttention> make_fused_attention(Memory& memory, const AttentionRoom& room);
 
 }  // namespace mindpipe::cuda

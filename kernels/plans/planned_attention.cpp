@@ -1,11 +1,11 @@
 #include "plans/planned_attention.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
 namespace mindpipe {
 namespace {
 
-constexpr std::int64_t tile = 128, largest_plan = std::int64_t{5} << 30;
+constexpr std::int64_t tile = 128;
 
 std::int64_t whole_tiles(std::int64_t rows) { return (rows + tile - 1) / tile * tile; }
 
@@ -13,13 +13,13 @@ PlannedAttention::Strides strides_of(const HeadsView& view) { return {view.sampl
 
 }  // namespace
 
-PlannedAttention::PlannedAttention(const AttentionCall& c, bool is_backward)
+PlannedAttention::PlannedAttention(const AttentionCall& c, bool is_backward, const AttentionPieces& pieces)
     : backward(is_backward),
       causal(c.causal),
       padded(c.key_lengths != nullptr),
-      samples(c.samples),
-      query_heads(c.query_heads),
-      key_heads(c.key_heads),
+      samples(c.samples / pieces.of_samples),
+      query_heads(c.query_heads / pieces.of_heads),
+      key_heads(c.key_heads / pieces.of_heads),
       queries(c.queries),
       keys(c.keys),
       width(c.width),
@@ -33,18 +33,24 @@ PlannedAttention::PlannedAttention(const AttentionCall& c, bool is_backward)
       dk(strides_of(c.dk)),
       dv(strides_of(c.dv)) {}
 
-std::size_t PlannedAttention::most_bytes() const {
-  constexpr std::int64_t anything_else = std::int64_t{1} << 20, softmax_sums = 2 * sizeof(float);
-  const std::int64_t heads = samples * query_heads, rows = whole_tiles(queries), columns = whole_tiles(keys);
-  std::int64_t bytes = anything_else + heads * rows * softmax_sums;
-  if (backward) {
-    const std::int64_t of_probabilities = heads * rows * columns * 2, of_queries = heads * rows * width * 4,
-                       of_keys = query_heads == key_heads ? 0
-                                                          : 2 * heads * columns * width *
-                                                                4;  // of all heads, before they are added
-    bytes += of_probabilities + of_queries + of_keys;
-  }
-  return lengths_bytes() + aligned(static_cast<std::size_t>(std::min(bytes, largest_plan)));
+std::size_t PlannedAttention::formula_bytes() const {
+  constexpr std::size_t anything_else = 1024;
+  if (!backward) return lengths_bytes() + anything_else;
+  constexpr std::int64_t bf16 = 2, f32 = 4;
+  const std::int64_t heads = samples * query_heads, rows = whole_tiles(queries), columns = whole_tiles(keys),
+                     of_probabilities = heads * rows * columns * bf16, of_sums = heads * rows * f32,
+                     of_shared_keys = query_heads == key_heads ? 0 : 2 * heads * keys * width * bf16;
+  return lengths_bytes() + anything_else +
+         static_cast<std::size_t>(of_probabilities + of_sums + of_shared_keys);
+}
+
+std::string PlannedAttention::text() const {
+  const auto many = [](std::int64_t count, const char* name) {
+    return fmt::format("{} {}{}", count, name, count == 1 ? "" : "s");
+  };
+  return fmt::format("{} of {}, {} on {}, {} queries, {} keys, width {}{}{}",
+                     backward ? "backward" : "forward", many(samples, "sample"), many(query_heads, "head"),
+                     key_heads, queries, keys, width, causal ? ", causal" : "", padded ? ", padded" : "");
 }
 
 bool is_planned(const AttentionCall& call, DType dtype) {
@@ -54,6 +60,41 @@ bool is_planned(const AttentionCall& call, DType dtype) {
   if (!call.causal) return call.key_lengths != nullptr || call.keys % tile == 0;
   if (call.queries == call.keys) return true;
   return call.queries < call.keys && call.key_lengths == nullptr;
+}
+
+AttentionCall piece_of(const AttentionCall& call, const AttentionPieces& pieces, int number, DType dtype) {
+  AttentionCall piece = call;
+  piece.samples /= pieces.of_samples;
+  piece.query_heads /= pieces.of_heads;
+  piece.key_heads /= pieces.of_heads;
+  const std::int64_t sample = number / pieces.of_heads * piece.samples,
+                     query_head = number % pieces.of_heads * piece.query_heads,
+                     key_head = number % pieces.of_heads * piece.key_heads;
+  const auto move_to = [&](HeadsView& view, std::int64_t head) {
+    const auto elements = static_cast<std::size_t>(sample * view.sample + head * call.width);
+    if (view.data != nullptr) view.data = static_cast<std::byte*>(view.data) + elements * bytes_of(dtype);
+  };
+  for (HeadsView* view : {&piece.q, &piece.out, &piece.dout, &piece.dq}) move_to(*view, query_head);
+  for (HeadsView* view : {&piece.k, &piece.v, &piece.dk, &piece.dv}) move_to(*view, key_head);
+  piece.log_sum = static_cast<float*>(call.log_sum) + (sample * call.query_heads + query_head) * call.queries;
+  if (call.key_lengths != nullptr) piece.key_lengths = call.key_lengths + sample;
+  return piece;
+}
+
+std::optional<AttentionPieces> pieces_of(const AttentionCall& call, bool backward,
+                                         const AttentionRoom& room) {
+  const auto fits = [&](const AttentionPieces& pieces) {
+    return PlannedAttention(call, backward, pieces).formula_bytes() <= room.most;
+  };
+  if (fits({})) return AttentionPieces{};
+  if (!room.in_pieces) return std::nullopt;
+  for (int of_samples = 2; of_samples <= call.samples; ++of_samples)
+    if (call.samples % of_samples == 0 && fits({of_samples, 1})) return AttentionPieces{of_samples, 1};
+  for (int of_heads = 2; of_heads <= call.key_heads; ++of_heads)
+    if (const AttentionPieces pieces{static_cast<int>(call.samples), of_heads};
+        call.key_heads % of_heads == 0 && fits(pieces))
+      return pieces;
+  return std::nullopt;
 }
 
 }  // namespace mindpipe

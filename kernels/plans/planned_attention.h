@@ -3,12 +3,29 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "core/memory.h"
 #include "core/tensor.h"
 #include "operations/attention_views.h"
 
 namespace mindpipe {
+
+/// What a plan of a library may take of the device's memory, and what happens beyond it. Settings of a run:
+/// which kernel computes depends on them.
+struct AttentionRoom {
+  std::size_t most = std::size_t{2} << 30;
+  bool in_pieces = true;  ///< one after the other; else our own kernels, which take nothing
+};
+
+/// Into how many equal pieces an attention is cut, which a plan does one after the other. Heads that share
+/// keys stay together. cuDNN wants sums of rows packed, so heads are cut only where a piece is one sample.
+struct AttentionPieces {
+  int of_samples = 1, of_heads = 1;
+  int count() const { return of_samples * of_heads; }
+  bool operator==(const AttentionPieces&) const = default;
+};
 
 /// An attention that a library of the device plans before it runs (cuDNN on a GPU): all but its addresses.
 struct PlannedAttention {
@@ -23,14 +40,19 @@ struct PlannedAttention {
   auto operator<=>(const PlannedAttention&) const = default;
 
   PlannedAttention() = default;
-  PlannedAttention(const AttentionCall& call, bool backward);
+  /// The first of the pieces; the others differ in addresses only.
+  PlannedAttention(const AttentionCall& call, bool backward, const AttentionPieces& pieces = {});
   /// i32 [samples] in front of the plan's own memory where keys are padded: how many queries each sample has.
   std::size_t lengths_bytes() const {
     return padded ? aligned(static_cast<std::size_t>(samples) * sizeof(std::int32_t)) : 0;
   }
-  /// The most that its plan may take, with the lengths; a plan that wants more is not used. On Hopper the
-  /// deterministic backward keeps the gradient of all probabilities, and sums of each row.
-  std::size_t most_bytes() const;
+  /// The working memory of its plan by formula, with the lengths, a function of the logical shape. A
+  /// deterministic backward keeps the gradient of all probabilities, a sum of each row, and where heads share
+  /// keys the gradients of all heads' keys and values before they are added. Rows and columns are whole tiles
+  /// of 128; cuDNN also has tiles of 64, and takes less then. A KiB is for anything else.
+  std::size_t formula_bytes() const;
+  /// "backward of 1 sample, 32 heads on 8, 8192 queries, 8192 keys, width 128, causal"
+  std::string text() const;
 };
 
 /// Which attention is planned, a pure function of the question; what is planned the library may still refuse,
@@ -41,5 +63,13 @@ struct PlannedAttention {
 ///   sees every key there are whole tiles of them: cuDNN's backward can take keys of half a tile behind the
 ///   last one for real where scores are far below zero (NVIDIA/cudnn-frontend, pull request 628).
 bool is_planned(const AttentionCall& call, DType dtype);
+
+/// One of the pieces, by number, of a call whose heads are of `dtype` and whose sums of rows are f32.
+AttentionCall piece_of(const AttentionCall& call, const AttentionPieces& pieces, int number, DType dtype);
+
+/// The fewest pieces whose plan stays below the room by formula: of samples, and if one sample alone takes
+/// more, of heads. None: no pieces do, and our own kernels run. A function of the logical shape and of
+/// settings, so the same on every layout.
+std::optional<AttentionPieces> pieces_of(const AttentionCall& call, bool backward, const AttentionRoom& room);
 
 }  // namespace mindpipe

@@ -10,9 +10,10 @@ inline constexpr std::size_t gpu_workspace_bytes = std::size_t{64} << 20;  ///< 
 
 /// Working memory that a backend keeps beside operands: for each purpose, the most that was asked for.
 struct Workspace {
-  std::size_t products = 0;   ///< packed operands of all threads
-  std::size_t attention = 0;  ///< what the tasks of all threads work in
-  std::size_t rotary = 0;     ///< the table of angles
+  std::size_t products = 0;             ///< packed operands of all threads
+  std::size_t attention = 0;            ///< what the tasks of all threads work in
+  std::size_t rotary = 0;               ///< the table of angles
+  bool attention_is_estimated = false;  ///< by formula, where no library said it
   /// What a library of the device will be asked, so that it plans before the first step.
   std::set<PlannedAttention> planned = {};
   std::size_t total() const { return aligned(products) + aligned(attention) + aligned(rotary); }
@@ -20,6 +21,7 @@ struct Workspace {
     products = std::max(products, other.products);
     attention = std::max(attention, other.attention);
     rotary = std::max(rotary, other.rotary);
+    attention_is_estimated = attention_is_estimated || other.attention_is_estimated;
     planned.insert(other.planned.begin(), other.planned.end());
   }
 };

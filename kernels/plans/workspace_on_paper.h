@@ -25,7 +25,15 @@ class WorkspaceOnPaper {
 
 /// What the CPU's backend takes on so many threads, with `instructions` as in make_cpu_backend.
 std::unique_ptr<WorkspaceOnPaper> make_cpu_workspace(int threads, const std::string& instructions);
-/// What CUDA's backend takes for planned attention, beside gpu_workspace_bytes.
-std::unique_ptr<WorkspaceOnPaper> make_gpu_workspace();
+/// What CUDA's backend takes for planned attention, beside gpu_workspace_bytes: as much as the library says
+/// that it would take on `device` (a name of data/devices), wherever it can be asked, else as the formula
+/// says.
+std::unique_ptr<WorkspaceOnPaper> make_gpu_workspace(const AttentionRoom& room = {},
+                                                     const std::string& device = {});
+/// Who said what attention takes: "cuDNN 9.19.0 on paper", or "estimated (why)".
+std::string source_of_attention(const std::string& device);
+/// For which described GPUs a library that is here would plan attention: "a100, h100, h200 (cuDNN 9.19.0)",
+/// or "none: " and why.
+std::string gpus_with_attention();
 
 }  // namespace mindpipe

@@ -127,6 +127,9 @@ MEMCHECKED = ("Cuda.NormOf*:Cuda.ResidualNorm*:Cuda.SumsOverRows*:Cuda.Embedding
 RACECHECKED = "Cuda.NormOf*:Cuda.SumsOverRows*:Cuda.Embedding*:Cuda.Classifier*:Cuda.SumsOfSquares*"
 
 PARTS = (
+    Part(
+        "paper", "the GPU beside its description in data/devices, and the engine and workspace of each plan "
+        "beside those on paper", 40, test("test_kernels_cuda_paper")),
     Part("kernels", "each operation that is a kernel of our own, per dtype, against the processor", 60,
          test(KERNELS)),
     Part(

@@ -81,6 +81,7 @@ std::vector<Finding> examine(const Machine& m) {
   add_judged("its libraries", or_unknown(m.graphics_libraries),
              m.gpus > 0 && m.graphics_libraries.find("not found") != std::string::npos,
              "load the module of CUDA, or add the folder of what is not found to LD_LIBRARY_PATH");
+  if (!m.attention_plans.empty()) add("plans on paper", m.attention_plans);
   add_judged("huge pages", or_unknown(m.huge_pages), m.huge_pages == "never",
              "large matrices miss the page cache less with them: echo madvise > "
              "/sys/kernel/mm/transparent_hugepage/enabled");

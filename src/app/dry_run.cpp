@@ -62,6 +62,22 @@ std::string workspace_text(const RunPlan& plan, int threads) {
 
 }  // namespace
 
+std::string attention_text(const Config& config, const RunPlan& plan) {
+  if (config.device.kind != DeviceKind::cuda) return "";
+  std::size_t most = 0, questions = 0;
+  for (const RankFootprint& room : plan.rooms) {
+    most = std::max(most, room.passes.backend.attention);
+    questions += room.passes.backend.planned.size();
+  }
+  if (questions == 0) return "attention: by our own kernels, without working memory\n";
+  return fmt::format(
+      "attention: plans take {} at most, {}; a plan may take {} (device.attention_workspace), and what would "
+      "take more {} (device.attention_beyond)\n",
+      human_bytes(static_cast<double>(most)), source_of_attention(device_on_paper(config)),
+      human_bytes(static_cast<double>(config.device.attention_workspace)),
+      config.device.attention_beyond == AttentionBeyond::pieces ? "runs in pieces" : "by our own kernels");
+}
+
 std::string memory_head() {
   std::string text;
   for (MemoryClass kind : memory_classes) text += fmt::format("{:>13}", name_of(kind));
@@ -115,6 +131,7 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
                      plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s") +
          blocks_text(config, plan) + memory_text(plan, config.memory.device_limit) +
          roots_text(config, plan) + workspace_text(plan, config.device.threads) +
+         attention_text(config, plan) +
          fmt::format(
              "\noperations per token, forward and backward of the whole model: {:.4g} counted in its "
              "products, {:.4g} by 6N + 6Lhq\n",

@@ -12,6 +12,9 @@ std::string memory_row(const BytesByClass& bytes);
 /// What it costs that a rank's logical shards are no whole subtree of their sums; empty where they are.
 std::string roots_text(const Config& config, const RunPlan& plan);
 
+/// On a GPU: what attention takes there, who says so, and the settings that it depends on; else empty.
+std::string attention_text(const Config& config, const RunPlan& plan);
+
 /// Operations a token of a step takes, forward and backward, by the formula 6N + 6Lhq.
 double operations_by_formula(const Config& config, std::int64_t parameters);
 

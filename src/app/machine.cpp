@@ -15,6 +15,7 @@
 #include "core/machine_memory.h"
 #include "core/text.h"
 #include "hardware.h"
+#include "plans/workspace_on_paper.h"
 
 namespace mindpipe {
 namespace {
@@ -75,6 +76,7 @@ Machine look_at_this_machine() {
   m.graphics = gpu_devices();
   m.gpus = gpu_count();
   m.graphics_libraries = graphics_found();
+  if (m.gpus == 0 && !m.graphics_libraries.empty()) m.attention_plans = gpus_with_attention();
   m.huge_pages = chosen_huge_pages();
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)

@@ -99,7 +99,8 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
     text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} tokens/s\n{}",
                         device_on_paper(config), human_seconds(step), human_count(tokens / step),
                         links_text(config, ranks));
-  text += '\n' + stages_text(plan, plan.training, simulate) + roots_text(config, plan);
+  text += '\n' + stages_text(plan, plan.training, simulate) + roots_text(config, plan) +
+          attention_text(config, plan);
   if (simulate)
     return text + fmt::format("evaluation of a batch: {}\n",
                               human_seconds(static_cast<double>(plan.evaluation.expected.step) * 1e-9));

@@ -9,9 +9,9 @@ namespace mindpipe {
 
 /// What one run is: every setting, checked and resolved. The sections are those of the file.
 struct RunConfig {
-  std::string dir;  ///< the run directory; everything is written below it
+  std::string dir;              ///< the run directory; everything is written below it
   std::string resume = "auto";  ///< auto | never | the directory of a checkpoint
-  double max_walltime = 0;  ///< seconds after which the run stops cleanly with a checkpoint; 0: no limit
+  double max_walltime = 0;      ///< seconds after which the run stops cleanly with a checkpoint; 0: no limit
   bool operator==(const RunConfig&) const = default;
 };
 
@@ -126,7 +126,9 @@ struct DeviceConfig {
   std::string instructions = "auto";  ///< auto | avx512 | avx2 | baseline
   std::string description;            ///< emulated: the device to imitate
   LinksConfig links;
-  TransportKind transport = TransportKind::automatic;  ///< cuda: what carries messages between ranks
+  TransportKind transport = TransportKind::automatic;        ///< cuda: what carries messages between ranks
+  std::int64_t attention_workspace = std::int64_t{2} << 30;  ///< cuda: bytes that a plan of cuDNN may take
+  AttentionBeyond attention_beyond = AttentionBeyond::pieces;
   std::string kernels;  ///< cuda: a table of algorithms by `doctor --tune`; empty: the library's own choice
   bool operator==(const DeviceConfig&) const = default;
 };

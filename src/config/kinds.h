@@ -58,6 +58,7 @@ struct OptimizerRow {
   kind(cuda, "cuda", Memory::Kind::device, true, true, "h200") \
   kind(emulated, "emulated", Memory::Kind::counted, false, false, "core")
 #define MINDPIPE_TRANSPORTS(kind) kind(automatic, "auto") kind(nccl, "nccl") kind(mpi, "mpi")
+#define MINDPIPE_BEYONDS(kind) kind(pieces, "pieces") kind(own, "own")
 #define MINDPIPE_RATES(kind) \
   kind(constant, "constant") \
   kind(linear, "linear") \
@@ -95,6 +96,7 @@ MINDPIPE_KINDS(RateKind, NamedRow, MINDPIPE_RATES)
 MINDPIPE_KINDS(OptimizerKind, OptimizerRow, MINDPIPE_OPTIMIZERS)
 MINDPIPE_KINDS(DeviceKind, DeviceRow, MINDPIPE_DEVICES)
 MINDPIPE_KINDS(TransportKind, NamedRow, MINDPIPE_TRANSPORTS)
+MINDPIPE_KINDS(AttentionBeyond, NamedRow, MINDPIPE_BEYONDS)
 
 /// "interleaved or breadth-first": the names of all kinds that have a property.
 template <ListedKind Kind, class Row>

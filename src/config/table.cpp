@@ -139,9 +139,10 @@ std::vector<Setting> settings_of(Config& c) {  // table
       SETTING(layout, device.instructions,
               "instruction set of the kernels, on all ranks alike; auto: the best of this processor")
           .one_of({"auto", "avx512+amx", "avx512+bf16", "avx512", "avx2", "baseline"}),
-      SETTING(layout, device.description,
-              "the device to imitate (emulated) or to price plans for (h200, a100, core); empty: core for "
-              "cpu, h200 for cuda"),
+      SETTING(
+          layout, device.description,
+          "the device to imitate (emulated) or to price plans for (h200, h100, a100, core); empty: core for "
+          "cpu, h200 for cuda"),
       SETTING(layout, device.links.ranks_per_node,
               "ranks of a node that messages are priced for; 0: as device.description", Range{0, 1 << 20}),
       SETTING(layout, device.links.latency, "of a message within a node (2e-6); 0: as device.description",
@@ -156,6 +157,14 @@ std::vector<Setting> settings_of(Config& c) {  // table
       SETTING(layout, device.kernels,
               "cuda: a file of doctor --tune that names the fastest algorithms; an input: with another file, "
               "other bits"),
+      SETTING(layout, device.attention_workspace,
+              "cuda: the most working memory of a plan of cuDNN's for attention (2 GiB); with another, other "
+              "bits",
+              Range{0, 0x1p50})
+          .in(Unit::bytes),
+      SETTING(layout, device.attention_beyond,
+              "cuda: attention whose plan would take more is cut into samples, or heads of one sample, one "
+              "after the other; or (own) computed by our own kernels"),
 
       SETTING(layout, watchdog.start, "longest start-up before the job is given up (300 s)", above_0(1e9))
           .in(Unit::seconds),

@@ -13,11 +13,17 @@ constexpr std::size_t unlimited = std::size_t{1} << 60;
 constexpr double most_bytes = 0x1p57, most_tokens = 0x1p30;
 
 std::unique_ptr<WorkspaceOnPaper> workspace_of(const Config& config) {
-  if (row_of(config.device.kind).memory == Memory::Kind::device) return make_gpu_workspace();
+  if (row_of(config.device.kind).memory == Memory::Kind::device)
+    return make_gpu_workspace(attention_room(config), device_on_paper(config));
   return make_cpu_workspace(threads_of(config), config.device.instructions);
 }
 
 }  // namespace
+
+AttentionRoom attention_room(const Config& config) {
+  return {.most = static_cast<std::size_t>(config.device.attention_workspace),
+          .in_pieces = config.device.attention_beyond == AttentionBeyond::pieces};
+}
 
 std::string device_on_paper(const Config& config) {
   const std::string& chosen = config.device.description;

@@ -10,6 +10,9 @@ namespace mindpipe {
 /// The device that plans are priced for: the named one, else an H200 for cuda and a server's core for cpu.
 std::string device_on_paper(const Config& config);
 
+/// What the configuration allows a library's plans of attention.
+AttentionRoom attention_room(const Config& config);
+
 /// A model on paper: its blocks priced and its memory counted, without allocating, for any rank of any grid.
 class CostModel {
  public:

@@ -25,7 +25,8 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
     case DeviceKind::cpu:
       return make_cpu_backend(memory, threads, config.device.instructions);
     case DeviceKind::cuda:
-      return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels);
+      return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels,
+                               attention_room(config));
     case DeviceKind::emulated:
       return make_emulated_backend(memory, describe_device(device_on_paper(config)),
                                    500'000 * std::max(1, world.size / 16));

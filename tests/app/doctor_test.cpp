@@ -36,6 +36,13 @@ TEST(Doctor, HasNothingToSayAboutASoundMachine) {
   EXPECT_THAT(report(examine(sound())), HasSubstr("Nothing to do.\n"));
 }
 
+TEST(Doctor, SaysForWhichGpusAttentionCouldBePlanned) {
+  Machine m = sound();
+  EXPECT_THAT(report(examine(m)), testing::Not(HasSubstr("plans on paper")));
+  m.attention_plans = "a100, h100 (cuDNN 9.19.0)";
+  EXPECT_THAT(report(examine(m)), HasSubstr("plans on paper a100, h100 (cuDNN 9.19.0)\n"));
+}
+
 TEST(Doctor, SaysWhatToDoAboutEachThing) {
   Machine m = sound();
   m.allowed = 1;

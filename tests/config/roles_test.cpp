@@ -44,6 +44,8 @@ const std::set<std::string> layout{
     "device.links.rate_between_nodes",
     "device.transport",
     "device.kernels",
+    "device.attention_workspace",
+    "device.attention_beyond",
     "watchdog.start",
     "watchdog.step",
     "trace.steps",

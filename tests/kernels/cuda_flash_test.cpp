@@ -5,6 +5,7 @@
 #include "cuda/device/flash_backward.h"
 #include "cuda/device/flash_forward.h"
 #include "kernels/attention_cases.h"
+#include "plans/planned_attention.h"
 
 /// The GPU's attention kernels, walked through on the host: everything but the fragments of the tensor cores
 /// is the code that the GPU runs.
@@ -130,6 +131,34 @@ TEST(CudaFlash, AgreesWithTheReferenceInF32) {
 TEST(CudaFlash, AgreesWithTheReferenceInBf16) {
   for (const Case& c : cases) expect_near_the_reference(c, DType::bf16, 0.008, 0.016);
   for (const Case& c : wide_cases) expect_near_the_reference(c, DType::bf16, 0.008, 0.016);
+}
+
+/// What a library does in pieces is cut as here: each piece alone, and all of them together the whole.
+TEST(CudaFlash, PiecesOfSamplesAndHeadsAreTheWhole) {
+  const Case c{.name = "pieces",
+               .samples = 2,
+               .queries = 40,
+               .keys = 40,
+               .heads = 4,
+               .key_heads = 2,
+               .width = 16,
+               .lengths = {40, 11}};
+  Asked whole(c, DType::bf16);
+  answer(whole);
+  for (const AttentionPieces pieces : {AttentionPieces{2, 1}, AttentionPieces{2, 2}}) {
+    Asked cut(c, DType::bf16);
+    const AttentionCall call = cut.call_of_both();
+    for (int number = 0; number < pieces.count(); ++number)
+      forward_on_host<Bf16>(piece_of(call, pieces, number, DType::bf16));
+    for (int number = 0; number < pieces.count(); ++number)
+      backward_on_host<Bf16>(piece_of(call, pieces, number, DType::bf16));
+    for (const auto& [of_pieces, of_whole] : {std::pair{&cut.out, &whole.out},
+                                              {&cut.log_sum, &whole.log_sum},
+                                              {&cut.dq, &whole.dq},
+                                              {&cut.dkv, &whole.dkv}})
+      EXPECT_EQ(std::memcmp(of_pieces->memory.data(), of_whole->memory.data(), of_whole->memory.size()), 0)
+          << pieces.of_samples << " x " << pieces.of_heads;
+  }
 }
 
 TEST(CudaFlash, TheDropoutMaskIsTheProcessors) {

@@ -1,4 +1,4 @@
-#include "plans/planned_attention.h"
+#include "plans/attention_graph.h"
 
 #include <gtest/gtest.h>
 
@@ -67,23 +67,94 @@ TEST(PlannedAttention, APlanIsForAFormAndNotForAddresses) {
   EXPECT_NE(PlannedAttention(call, true), PlannedAttention(call, false));
 }
 
-TEST(PlannedAttention, ABackwardMayKeepTheGradientOfAllProbabilitiesUpToFiveGibibytes) {
+TEST(PlannedAttention, ABackwardKeepsTheGradientOfAllProbabilities) {
   AttentionCall call = some_call();
   call.query_heads = call.key_heads = 12;
-  call.samples = 32;
+  call.samples = 4;
   call.queries = call.keys = 1024;
-  const double probabilities = 32.0 * 12 * 1024 * 1024 * 2;
-  EXPECT_GT(PlannedAttention(call, true).most_bytes(), probabilities);
-  EXPECT_LT(PlannedAttention(call, true).most_bytes(), 1.3 * probabilities);
-  EXPECT_LT(PlannedAttention(call, false).most_bytes(), 0.01 * probabilities);
+  const std::size_t probabilities = std::size_t{4} * 12 * 1024 * 1024 * 2, sums = 4 * 12 * 1024 * 4;
+  EXPECT_EQ(PlannedAttention(call, true).formula_bytes(), probabilities + sums + 1024);
+  EXPECT_EQ(PlannedAttention(call, false).formula_bytes(), 1024);
+  call.keys = 1000;
+  EXPECT_EQ(PlannedAttention(call, true).formula_bytes(), probabilities + sums + 1024) << "whole tiles";
+}
+
+/// One sequence of Llama 8B on all heads.
+AttentionCall long_call() {
+  AttentionCall call = some_call();
   call.samples = 1;
   call.query_heads = 32;
   call.key_heads = 8;
   call.queries = call.keys = 8192;
   call.width = 128;
-  EXPECT_GT(PlannedAttention(call, true).most_bytes(), 32.0 * 8192 * 8192 * 2) << "Llama 8B";
-  call.samples = 8;
-  EXPECT_EQ(PlannedAttention(call, true).most_bytes(), std::size_t{5} << 30);
+  return call;
+}
+
+TEST(PlannedAttention, WhatTakesTooMuchIsCutIntoTheFewestPiecesThatDoNot) {
+  AttentionCall call = long_call();
+  const auto pieces = [&](std::size_t most, bool in_pieces = true) {
+    return pieces_of(call, true, {.most = most, .in_pieces = in_pieces});
+  };
+  constexpr std::size_t gib = std::size_t{1} << 30;
+  EXPECT_EQ(PlannedAttention(call, true).formula_bytes() >> 20, 4225) << "MiB";
+  EXPECT_EQ(pieces(5 * gib), (AttentionPieces{1, 1}));
+  EXPECT_EQ(pieces(5 * gib, false), (AttentionPieces{1, 1}));
+  EXPECT_EQ(pieces(2 * gib), (AttentionPieces{1, 4}));
+  EXPECT_EQ(pieces(gib), (AttentionPieces{1, 8})) << "heads that share keys stay together";
+  EXPECT_EQ(pieces(gib / 2), std::nullopt) << "528 MiB are the least";
+  EXPECT_EQ(pieces(2 * gib, false), std::nullopt);
+  call.samples = 6;
+  EXPECT_EQ(pieces(14 * gib), (AttentionPieces{2, 1})) << "samples first";
+  EXPECT_EQ(pieces(2 * gib), (AttentionPieces{6, 4}));
+  EXPECT_EQ(PlannedAttention(call, true, {6, 4}).samples, 1);
+  EXPECT_EQ(PlannedAttention(call, true, {6, 4}).query_heads, 8);
+}
+
+/// Which elements a tensor of the graph stands for, read from the heads' views by hand.
+TEST(PlannedAttention, TheGraphSaysWhereEveryElementLies) {
+  AttentionCall call = long_call();
+  const std::int64_t rows = 8192, all = 48, width = 128;
+  call.q = call.k = call.v = call.dq = call.dk = call.dv = {nullptr, rows * all * width, all * width};
+  call.out = call.dout = {nullptr, rows * 32 * width, 32 * width};
+  const std::int32_t lengths[1] = {};
+  call.key_lengths = lengths;
+  call.scale = 0.25;
+  using Graph = AttentionGraph;
+  const Graph graph = graph_of(PlannedAttention(call, true));
+  const auto expect = [&](Graph::Id id, std::int64_t heads, std::int64_t of_row, bool is_output) {
+    EXPECT_EQ(
+        graph.at(id),
+        (Graph::Tensor{
+            id, Graph::Type::bf16, {1, heads, rows, width}, {rows * of_row, width, of_row, 1}, is_output}));
+  };
+  expect(Graph::q, 32, all * width, false);
+  expect(Graph::k, 8, all * width, false);
+  expect(Graph::v, 8, all * width, false);
+  expect(Graph::out, 32, 32 * width, false);
+  expect(Graph::dout, 32, 32 * width, false);
+  expect(Graph::dq, 32, all * width, true);
+  expect(Graph::dk, 8, all * width, true);
+  expect(Graph::dv, 8, all * width, true);
+  EXPECT_EQ(graph.at(Graph::log_sum),
+            (Graph::Tensor{Graph::log_sum, Graph::Type::f32, {1, 32, rows, 1}, {32 * rows, rows, 1, 1}}));
+  EXPECT_EQ(graph.at(Graph::key_lengths).type, Graph::Type::i32);
+  EXPECT_TRUE(graph.backward && graph.deterministic && graph.padded);
+  EXPECT_EQ(graph.scale, 0.25F);
+  EXPECT_EQ(graph.diagonal, Graph::Diagonal::none);
+  EXPECT_EQ(graph.tensors.size(), 11);
+}
+
+TEST(PlannedAttention, TheGraphHasTheDiagonalOfTheCausalMask) {
+  AttentionCall call = some_call();
+  call.causal = true;
+  using Diagonal = AttentionGraph::Diagonal;
+  EXPECT_EQ(graph_of(PlannedAttention(call, false)).diagonal, Diagonal::upper_left);
+  call.queries = 100;
+  EXPECT_EQ(graph_of(PlannedAttention(call, false)).diagonal, Diagonal::lower_right);
+  const AttentionGraph forward = graph_of(PlannedAttention(call, false));
+  EXPECT_TRUE(forward.at(AttentionGraph::out).is_output && forward.at(AttentionGraph::log_sum).is_output);
+  EXPECT_EQ(forward.tensors.size(), 5);
+  EXPECT_FALSE(forward.padded);
 }
 
 }  // namespace

@@ -1,0 +1,41 @@
+#include <cstdio>
+#include <fstream>
+
+#include "paper/table.h"
+
+// Writes what cuDNN would plan for every described GPU: plans_on_paper JSON TEXT [DEVICE ...]
+extern "C" {
+int plans_on_paper = 1;  // the driver in place of the real one works for programs that export this name
+}
+
+int main(int count, char** arguments) {
+  using namespace mindpipe;
+  if (count < 3) {
+    std::fprintf(stderr, "plans_on_paper JSON TEXT [DEVICE ...]\n");
+    return 2;
+  }
+  std::vector<PaperQuestion> questions = odd_questions();
+  for (const std::string& name : bundled_configurations()) {
+    const auto more = questions_of_configuration(name);
+    questions.insert(questions.end(), more.begin(), more.end());
+  }
+  std::string why_not;
+  const auto rows = ask_all(questions, {arguments + 3, arguments + count}, why_not);
+  if (rows.empty()) {
+    std::fprintf(stderr, "plans: %s\n", why_not.c_str());
+    return 1;
+  }
+  const int version = make_planner_on_paper(described_gpus().front(), why_not)->version();
+  std::string text = table_text(rows, version) + "\nA backward of long sequences, three ways\n\n";
+  const AttentionForm llama{.samples = 1,
+                            .query_heads = 32,
+                            .key_heads = 8,
+                            .queries = 8192,
+                            .keys = 8192,
+                            .width = 128,
+                            .causal = true};
+  for (const GpuDescription& gpu : described_gpus()) text += price_text(gpu.name, llama);
+  std::ofstream(arguments[1]) << table_json(rows, version);
+  std::ofstream(arguments[2]) << text;
+  std::fputs(text.substr(text.find("\n\n", text.find("device")) + 1).c_str(), stdout);
+}

@@ -1,0 +1,130 @@
+#include "paper/questions.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "plan/cost_model.h"
+
+namespace mindpipe {
+namespace {
+
+std::string path_of(const std::string& name) {
+  return std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml";
+}
+
+/// What steps and evaluations ask of one replica, one stage.
+std::set<PlannedAttention> asked_by(const Config& config) {
+  CostModel costs(config, make_layout(config, {}));
+  const int blocks = static_cast<int>(costs.model().blocks().size());
+  std::set<PlannedAttention> asked;
+  for (const auto& room : {costs.training_footprint(0, blocks), costs.evaluation_footprint(0, blocks)})
+    asked.insert(room.backend.planned.begin(), room.backend.planned.end());
+  return asked;
+}
+
+/// The file with these settings, on one rank of a GPU that no library describes: questions without answers.
+Config configuration(const std::string& name, const std::vector<std::string>& settings) {
+  std::vector<std::string> all{"device.kind=cuda", "device.description=instant", "grid.pipeline=1",
+                               "grid.data=1"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  return resolve(read_config(path_of(name), all));
+}
+
+}  // namespace
+
+AttentionCall call_of(const AttentionForm& f) {
+  static const std::int32_t lengths[8] = {};
+  AttentionCall call;
+  call.samples = f.samples;
+  call.query_heads = f.query_heads;
+  call.key_heads = f.key_heads;
+  call.queries = f.queries;
+  call.keys = f.keys;
+  call.width = f.width;
+  call.causal = f.causal;
+  call.scale = 0.125;
+  call.key_lengths = f.padded ? lengths : nullptr;
+  const bool is_self = f.queries == f.keys;
+  const auto view = [&](std::int64_t rows, std::int64_t heads) {
+    return HeadsView{nullptr, rows * heads * f.width, heads * f.width};
+  };
+  const std::int64_t all = f.query_heads + 2 * f.key_heads;
+  call.q = call.dq = view(f.queries, is_self ? all : f.query_heads);
+  call.k = call.v = call.dk = call.dv = view(f.keys, is_self ? all : 2 * f.key_heads);
+  call.out = call.dout = view(f.queries, f.query_heads);
+  return call;
+}
+
+PaperQuestion question_of(const AttentionForm& form, bool backward, const std::string& from) {
+  const AttentionCall call = call_of(form);
+  return {from, is_planned(call, DType::bf16), PlannedAttention(call, backward)};
+}
+
+std::vector<std::string> bundled_configurations() {
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(std::string(MINDPIPE_SOURCE_DIR) + "/configs"))
+    if (const std::string name = file.path().stem(); name != "gpt-tiny") names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<PaperQuestion> questions_of_file(const std::string& name) {
+  std::vector<PaperQuestion> questions;
+  for (const PlannedAttention& asked : asked_by(configuration(name, {"grid.tensor=1"})))
+    questions.push_back({name, true, asked});
+  return questions;
+}
+
+std::vector<PaperQuestion> questions_of_configuration(const std::string& name) {
+  const Config file = configuration(name, {"grid.tensor=1"});
+  const int heads = file.model.heads, samples = file.train.batch / file.reproducible.data;
+  std::map<PlannedAttention, std::string> first_from;
+  for (int tensor = 1; tensor <= heads; ++tensor)
+    for (int micro_batch = 1; heads % tensor == 0 && micro_batch <= samples; ++micro_batch) {
+      if (samples % micro_batch != 0) continue;
+      const auto set = [](const char* key, int value) { return fmt::format("{}={}", key, value); };
+      try {
+        const Config config =
+            configuration(name, {set("grid.tensor", tensor), set("reproducible.tensor", tensor),
+                                 set("train.micro_batch", micro_batch), "reproducible.data=1",
+                                 set("train.batch", micro_batch)});
+        for (const PlannedAttention& asked : asked_by(config))
+          first_from.try_emplace(asked,
+                                 fmt::format("{} tensor {} micro-batch {}", name, tensor, micro_batch));
+      } catch (const Error&) {
+        break;  // a degree that the rules refuse
+      }
+    }
+  std::vector<PaperQuestion> questions;
+  for (const auto& [asked, from] : first_from) questions.push_back({from, true, asked});
+  return questions;
+}
+
+std::vector<PaperQuestion> odd_questions() {
+  std::vector<AttentionForm> forms;
+  for (const std::int64_t width : {4, 8, 16, 24, 40, 64, 72, 80, 96, 128, 136, 192, 256})
+    forms.push_back({.samples = 1, .queries = 256, .keys = 256, .width = width, .causal = true});
+  for (const std::int64_t samples : {1, 3})
+    for (const std::int64_t rows : {2, 63, 64, 65, 100, 127, 197, 1000})
+      for (const bool causal : {false, true})
+        for (const bool padded : {false, true})
+          forms.push_back({.samples = samples,
+                           .query_heads = 6,
+                           .key_heads = rows % 2 == 0 ? 2 : 6,
+                           .queries = rows,
+                           .keys = rows,
+                           .width = rows < 100 ? 32 : 64,
+                           .causal = causal,
+                           .padded = padded});
+  for (const auto& [queries, keys] : {std::pair{64, 100}, {1, 128}, {100, 384}, {384, 100}, {17, 1000}})
+    for (const bool causal : {false, true})
+      for (const bool padded : {false, true})
+        forms.push_back({.samples = 2, .queries = queries, .keys = keys, .causal = causal, .padded = padded});
+  std::vector<PaperQuestion> questions;
+  for (const AttentionForm& form : forms)
+    for (const bool backward : {false, true}) questions.push_back(question_of(form, backward, "odd"));
+  return questions;
+}
+
+}  // namespace mindpipe

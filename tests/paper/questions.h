@@ -1,0 +1,33 @@
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "plans/attention_planner.h"
+
+namespace mindpipe {
+
+/// An attention to be asked for, and which runs would ask it.
+struct PaperQuestion {
+  std::string from;      ///< "gpt2-124m tensor 2 micro-batch 4", or "odd"
+  bool is_asked = true;  ///< by runs (is_planned)
+  PlannedAttention question;
+};
+
+/// Attention of packed heads as the layers have it: self-attention where there are as many queries as keys.
+struct AttentionForm {
+  std::int64_t samples = 1, query_heads = 4, key_heads = 4, queries = 128, keys = 128, width = 64;
+  bool causal = false, padded = false;
+};
+AttentionCall call_of(const AttentionForm& form);
+PaperQuestion question_of(const AttentionForm& form, bool backward, const std::string& from);
+
+/// A bundled configuration and all tensor degrees and micro-batches that it allows.
+std::vector<std::string> bundled_configurations();
+std::vector<PaperQuestion> questions_of_configuration(const std::string& name);
+/// As the file is.
+std::vector<PaperQuestion> questions_of_file(const std::string& name);
+/// Narrow and wide heads, unequal lengths, padding, shared keys, half tiles.
+std::vector<PaperQuestion> odd_questions();
+
+}  // namespace mindpipe

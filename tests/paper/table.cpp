@@ -1,0 +1,148 @@
+#include "paper/table.h"
+
+#include <chrono>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "device_description.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr double mib = 1024.0 * 1024;
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+/// Who computes it in a run.
+std::string serves(const TableRow& row) {
+  if (row.asked.is_asked && row.answer.is_planned) return "cuDNN";
+  return row.asked.question.width <= 256 ? "our flash kernels" : "refused";
+}
+
+}  // namespace
+
+std::string engine_number(const std::string& engine) {
+  std::string digits;
+  for (std::size_t i = 3; i < engine.size() && engine[i] != '_'; ++i) digits += engine[i];
+  return digits;
+}
+
+std::vector<TableRow> ask_all(const std::vector<PaperQuestion>& questions,
+                              const std::set<std::string>& devices, std::string& why_not) {
+  std::vector<TableRow> rows;
+  for (const GpuDescription& gpu : described_gpus()) {
+    if (!devices.empty() && !devices.contains(gpu.name)) continue;
+    const auto planner = make_planner_on_paper(gpu, why_not);
+    if (!planner) return {};
+    for (const PaperQuestion& asked : questions) {
+      const auto start = std::chrono::steady_clock::now();
+      AttentionAnswer answer = planner->ask(graph_of(asked.question));
+      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+      rows.push_back({gpu.name, asked, std::move(answer), time.count()});
+    }
+  }
+  return rows;
+}
+
+std::string table_json(const std::vector<TableRow>& rows, int version) {
+  nlohmann::ordered_json table{{"cudnn", version_text(version)}, {"plans", nlohmann::ordered_json::array()}};
+  for (const TableRow& row : rows) {
+    const PlannedAttention& c = row.asked.question;
+    nlohmann::ordered_json one{{"device", row.device},
+                               {"from", row.asked.from},
+                               {"direction", c.backward ? "backward" : "forward"},
+                               {"samples", c.samples},
+                               {"query_heads", c.query_heads},
+                               {"key_heads", c.key_heads},
+                               {"queries", c.queries},
+                               {"keys", c.keys},
+                               {"width", c.width},
+                               {"causal", c.causal},
+                               {"padded", c.padded},
+                               {"asked_by_runs", row.asked.is_asked},
+                               {"seconds", row.seconds}};
+    if (row.answer.is_planned) {
+      one["engine"] = row.answer.engine;
+      one["workspace"] = row.answer.bytes;
+    } else {
+      one["refusal"] = row.answer.refusal;
+    }
+    one["formula"] = c.formula_bytes() - c.lengths_bytes();
+    one["serves"] = serves(row);
+    table["plans"].push_back(std::move(one));
+  }
+  return table.dump(1) + "\n";
+}
+
+std::string table_text(const std::vector<TableRow>& rows, int version) {
+  std::string text = fmt::format("Plans of cuDNN {} on paper\n\n{:<6} {:>6} {:>12} {:>9} {:>7}  {}\n",
+                                 version_text(version), "device", "engine", "workspace", "formula", "seconds",
+                                 "question; who asks it; who serves it");
+  for (const TableRow& row : rows) {
+    const PlannedAttention& c = row.asked.question;
+    const bool planned = row.answer.is_planned;
+    text += fmt::format(
+        "{:<6} {:>6} {:>12} {:>9} {:>7.2f}  {}; {}{}; {}\n", row.device,
+        planned ? engine_number(row.answer.engine) : "-",
+        planned ? fmt::format("{:.2f} MiB", static_cast<double>(row.answer.bytes) / mib) : "-",
+        fmt::format("{:.2f}", static_cast<double>(c.formula_bytes() - c.lengths_bytes()) / mib), row.seconds,
+        c.text(), row.asked.from, row.asked.is_asked ? "" : " (no run asks it)", serves(row));
+    if (!planned) text += fmt::format("{:>21} refused: {}\n", "", row.answer.refusal);
+  }
+  struct Count {
+    int asked = 0, planned = 0;
+    double seconds = 0;
+    std::size_t most = 0;
+  };
+  std::map<std::string, Count> counts;
+  for (const TableRow& row : rows) {
+    Count& count = counts[row.device];
+    count.asked += row.asked.is_asked;
+    count.planned += row.asked.is_asked && row.answer.is_planned;
+    count.seconds += row.seconds;
+    count.most = std::max(count.most, row.answer.bytes);
+  }
+  text += '\n';
+  for (const auto& [device, count] : counts)
+    text += fmt::format(
+        "{}: {} of {} questions that runs ask have a fused plan; the largest takes {:.2f} MiB; {:.0f} s\n",
+        device, count.planned, count.asked, static_cast<double>(count.most) / mib, count.seconds);
+  return text;
+}
+
+std::string price_text(const std::string& device, const AttentionForm& form) {
+  const DeviceDescription d = describe_device(device);
+  const AttentionCall call = call_of(form);
+  const PlannedAttention whole(call, true);
+  const double pairs = static_cast<double>(form.samples * form.query_heads * form.queries) *
+                       static_cast<double>(form.keys) * (form.causal ? 0.5 : 1),
+               product = 2 * pairs * static_cast<double>(form.width),
+               probabilities = static_cast<double>(form.samples * form.query_heads * form.queries) *
+                               static_cast<double>(form.keys) * 2,
+               linear = static_cast<double>(form.samples * form.query_heads * form.queries) *
+                        (4.0 * static_cast<double>(form.width) + 4);
+  std::string text = fmt::format("{} on {}, by the description's rates:\n  {:<44} {:>12} {:>10}\n",
+                                 whole.text(), device, "way", "workspace", "time");
+  const auto add = [&](const std::string& way, double bytes, double products, double traffic, int launches) {
+    const double seconds = products * product / d.flops_bf16 + traffic / d.bytes + launches * d.launch;
+    text += fmt::format("  {:<44} {:>8.1f} MiB {:>7.2f} ms\n", way, bytes / mib, seconds * 1e3);
+  };
+  // A deterministic backward writes the gradient of the probabilities and reads it again.
+  for (const bool in_pieces : {false, true}) {
+    const AttentionRoom room{.most = in_pieces ? AttentionRoom{}.most : std::size_t{1} << 50};
+    const AttentionPieces pieces = pieces_of(call, true, room).value();
+    const int count = pieces.count();
+    add(count == 1 ? "one plan" : fmt::format("{} pieces", count),
+        static_cast<double>(PlannedAttention(call, true, pieces).formula_bytes()), 5,
+        2 * probabilities * (form.causal ? 0.5 : 1), 3 * count);
+  }
+  add("the ordered path of cuDNN 9.25 (sm_90 only)", linear, 5, 2 * linear, 3);
+  add("our own kernels, two passes, at cuDNN's rate", 0, 7, 0, 2);
+  return text;
+}
+
+}  // namespace mindpipe
