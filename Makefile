@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles asan tidy demo bench bench-peers format clean
+.PHONY: help all build cuda gpu-check configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles asan tidy demo bench bench-peers format check-format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -86,6 +86,9 @@ bench-peers:     ## install the newest PyTorch for the comparison, into .venv-pe
 
 format:          ## put all sources into the style of the house
 	git ls-files '*.h' '*.cpp' '*.cu' | xargs clang-format -i
+
+check-format:    ## say what make format would change
+	git ls-files '*.h' '*.cpp' '*.cu' | xargs clang-format --dry-run --Werror
 
 clean:           ## remove build/
 	rm -rf $(BUILD)
