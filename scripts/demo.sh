@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=$1; shift
-run=runs/demo config=configs/demo.yaml seconds=62
+run=runs/demo config=configs/demo.yaml seconds=58
 mkdir -p runs; rm -rf "$run" "$run-pace"
 
 "$program" --config "$config" run.dir="$run-pace" train.steps=40 train.evaluate_every=0 "$@" >/dev/null 2>"$run-pace.log" ||

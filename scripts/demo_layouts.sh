@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=$1 with_a_fault=$2 folder=runs/demo-layouts
-settings=(--config configs/demo.yaml train.steps=${STEPS:-12} train.evaluate_every=0 reproducible.tensor=2 reproducible.data=2
+settings=(--config configs/demo.yaml train.steps=${STEPS:-40} train.evaluate_every=0 reproducible.tensor=2 reproducible.data=2
   device.threads=1 trace.steps=0 optimizer.rate.warmup=2)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
 rm -rf "$folder"; mkdir -p "$folder"
@@ -25,7 +25,7 @@ layout one "1 rank" 1 "$program"
 layout pipeline "2 ranks: pipeline 2" 2 "$program" grid.pipeline=2
 layout data_tensor "4 ranks: data 2 x tensor 2, ZeRO 2" 4 "$program" grid.data=2 grid.tensor=2 train.zero=2
 layout pipeline_tensor "4 ranks: pipeline 2 x tensor 2, zb-h1" 4 "$program" grid.pipeline=2 grid.tensor=2 schedule.kind=zb-h1
-MINDPIPE_LEAVE_OUT=tensor.sum:${FAULT:-70} layout fault "2 ranks: tensor 2, one sum of many left out" 2 "$with_a_fault" grid.tensor=2
+MINDPIPE_LEAVE_OUT=tensor.sum:${FAULT:-700} layout fault "2 ranks: tensor 2, one sum of many left out" 2 "$with_a_fault" grid.tensor=2
 
 for name in pipeline data_tensor pipeline_tensor; do
   [[ ${hash[$name]} == "${hash[one]}" ]] || { echo "demo-layouts: $name has other weights than one rank" >&2; exit 1; }
