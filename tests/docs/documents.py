@@ -135,6 +135,16 @@ def unknown_commands(tree, name, text):
 RULES = (too_many_words, too_wide, too_long_sentences, broken_links, unknown_files, unknown_settings, unknown_commands)
 
 
+def lost_pointers(tree):
+    """Pages of docs/ that code, scripts and configurations point to and that are not there."""
+    found = subprocess.run(["git", "-C", tree.root, "grep", "-noE", r"docs/[a-z0-9-]+\.(md|svg)", "--", "src", "kernels",
+                            "scripts", "configs", "Makefile", "CMakeLists.txt", "*.h", "*.cpp"], capture_output=True, text=True)
+    for line in found.stdout.splitlines():
+        place, number, page = line.split(":", 2)
+        if not (tree.root / page).exists():
+            yield f"{place}:{number}: there is no {page}"
+
+
 def rows_of(text, first_column):
     """The rows of the table whose head begins with this cell: each a list of cells."""
     lines = text.split("\n")

@@ -64,7 +64,7 @@ def main():
     outputs_are_compared()
     complaints = [f"{name}: {complaint}" for name in tree.documents() for rule in documents.RULES
                   for complaint in rule(tree, name, tree.text(name))]
-    complaints += list(documents.ticks_without_a_test(tree))
+    complaints += list(documents.ticks_without_a_test(tree)) + list(documents.lost_pointers(tree))
     print("\n".join(complaints) or "all documents keep the rules")
     sys.exit(bool(complaints))
 
