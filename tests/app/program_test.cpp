@@ -68,6 +68,13 @@ TEST_F(TheProgram, SaysInABatchLogWhatTheSettingAsksFor) {
   EXPECT_EQ(losses("logged").size(), 4u) << "metrics.jsonl has every step";
 }
 
+TEST_F(TheProgram, NeedsNoPython) {
+  const Answer libraries = run_command("ldd " MINDPIPE_BINARY);
+  EXPECT_THAT(libraries.text, HasSubstr("libmpi"));
+  EXPECT_THAT(libraries.text, testing::Not(HasSubstr("python")));
+  EXPECT_EQ(run_command("PATH=/nonexistent " + generate_command() + " --help").code, 0);
+}
+
 TEST_F(TheProgram, AStartThatFailsLeavesWhatAnEarlierRunHasWritten) {
   ASSERT_EQ(tiny("").code, 0);
   const std::string metrics = read("run/metrics.jsonl"), config = read("run/config.yaml");
