@@ -4,16 +4,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=$1; shift
-run=runs/demo config=configs/demo.yaml seconds=58
+run=runs/demo config=configs/demo.yaml seconds=${DEMO_SECONDS:-58}
 mkdir -p runs; rm -rf "$run" "$run-pace"
 
 "$program" --config "$config" run.dir="$run-pace" train.steps=40 train.evaluate_every=0 "$@" >/dev/null 2>"$run-pace.log" ||
   { cat "$run-pace.log" >&2; exit 1; }
 # The median of the later steps; at least as many steps as the warm-up and the first evaluation ask for.
 steps=$(sed -E 's/.*"seconds": ([0-9.e-]+).*/\1/' "$run-pace/metrics.jsonl" | tail -n 30 | LC_ALL=C sort -g |
-  awk -v seconds="$seconds" '{ at[NR] = $1 } END { n = int(seconds / at[int((NR + 1) / 2)] / 100) * 100; print n < 100 ? 100 : n }')
+  awk -v seconds="$seconds" '{ at[NR] = $1 } END { n = int(seconds / at[int((NR + 1) / 2)] / 20) * 20; print n < 40 ? 40 : n }')
 rm -rf "$run-pace" "$run-pace.log"
-echo "demo: $steps steps, about a minute on this machine"
+echo "demo: $steps steps, about $seconds seconds on this machine"
 
 "$program" --config "$config" run.dir="$run" train.steps="$steps" train.evaluate_every=$((steps / 4)) "$@"
 echo
