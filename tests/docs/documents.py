@@ -71,8 +71,7 @@ def too_many_words(tree, name, text):
 def too_wide(tree, name, text):
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > MOST_COLUMNS and not line.startswith("|") and not re.search(r"\]\(\S{20,}\)|https?://\S{40,}", line):
-            if not line.startswith("    "):
-                yield f"line {number} has {len(line)} columns (at most {MOST_COLUMNS})"
+            yield f"line {number} has {len(line)} columns (at most {MOST_COLUMNS})"
 
 
 def too_long_sentences(tree, name, text):
