@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles asan tidy demo bench bench-peers format clean
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles asan tidy demo demo-layouts bench bench-peers format check-format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -15,7 +15,7 @@ setup:           ## install the Debian packages that are missing
 	@scripts/setup.sh
 
 # What is missing is installed by make setup only, and by make demo and make test, which are for trying out.
-SET_UP := $(if $(filter demo test,$(MAKECMDGOALS)),scripts/setup.sh,false)
+SET_UP := $(if $(filter demo demo-layouts test,$(MAKECMDGOALS)),scripts/setup.sh,false)
 CONFIGURE := cmake --preset release >$(BUILD)/configure.log 2>&1
 configure:
 	@scripts/setup.sh --frontend; mkdir -p $(BUILD); $(CONFIGURE) || { $(SET_UP) && $(CONFIGURE); } || { cat $(BUILD)/configure.log; \
@@ -75,10 +75,13 @@ tidy:            ## look for mistakes with clang-tidy in src/ and kernels/ (TIDY
 	@mkdir -p $(BUILD) && cmake --preset release >$(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }
 	scripts/tidy.sh $(BUILD) $(JOBS) $(TIDY)
 
-demo: configure  ## train a small model for a minute and let it write
+demo: configure  ## train a small model for a minute, draw its losses and let it write
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
-	$(TRAIN) --config configs/gpt-tiny.yaml run.dir=runs/demo
-	$(TRAIN) generate --config runs/demo/config.yaml generate.prompt="Alice was "
+	@scripts/demo.sh $(TRAIN)
+
+demo-layouts: configure ## the same weights from four layouts, and others where one sum is left out: 30 seconds
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train train_with_a_fault
+	@scripts/demo_layouts.sh $(TRAIN) $(BUILD)/tests/train_with_a_fault
 
 bench: configure ## measure products, a step of GPT-2 124M and layouts against PyTorch and MPI, half an hour (BENCH="--parts training")
 	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train products_bench sums_bench runtime_bench checkpoints_bench
@@ -89,6 +92,9 @@ bench-peers:     ## install the newest PyTorch for the comparison, into .venv-pe
 
 format:          ## put all sources into the style of the house
 	git ls-files '*.h' '*.cpp' '*.cu' | xargs clang-format -i
+
+check-format:    ## say what make format would change
+	git ls-files '*.h' '*.cpp' '*.cu' | xargs clang-format --dry-run --Werror
 
 clean:           ## remove build/
 	rm -rf $(BUILD)

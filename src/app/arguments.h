@@ -26,6 +26,12 @@ struct CheckpointArguments {
   std::string output;         ///< export: the file
 };
 
+/// What `report` is asked to do.
+struct ReportArguments {
+  std::string run;  ///< the run directory
+  std::string svg;  ///< the picture to write; empty: none
+};
+
 /// The command line, understood.
 struct Arguments {
   std::string verb = "train";
@@ -39,6 +45,7 @@ struct Arguments {
   std::string tune;  ///< doctor: the file for a table of algorithms; empty: the machine is examined
   DataArguments data;
   CheckpointArguments checkpoint;
+  ReportArguments report;
   std::string answer;  ///< what the command line asks for by itself (--help, --version); empty: there is work
   int argc = 0;        ///< as main got them, for whoever starts the messages between ranks
   char** argv = nullptr;

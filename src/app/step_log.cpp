@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/log.h"
 #include "core/text.h"
 #include "runtime/diagnose.h"
 
@@ -11,7 +12,7 @@ StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report, const Run
     : run_(run),
       directory_(directory),
       report_(report),
-      progress_(begun.step, run.config().train.steps),
+      progress_(begun.step, run.config().train.steps, run.config().run.log_every),
       tokens_(static_cast<double>(run.worker().layout().tokens())),
       skipped_(begun.step - begun.applied) {}
 

@@ -5,7 +5,7 @@
 #include "app/report_end.h"
 #include "app/run.h"
 #include "app/run_directory.h"
-#include "core/log.h"
+#include "core/progress.h"
 #include "io/manifest.h"
 
 namespace mindpipe {

@@ -57,6 +57,11 @@ void declare_plan(CLI::App& app, Arguments& a) {
   declare_ranks(app, a);
 }
 
+void declare_report(CLI::App& app, Arguments& a) {
+  app.add_option("RUN", a.report.run, "the run directory")->required()->option_text("");
+  app.add_option("--svg", a.report.svg, "draw the curve into this file too")->option_text("FILE");
+}
+
 void declare_doctor(CLI::App& app, Arguments& a) {
   app.add_option("--tune", a.tune,
                  "time the products of a configuration on a GPU and write the table for device.kernels")
@@ -150,6 +155,12 @@ const Verb verbs[] = {
                 "--simulate, how long a step takes.",
      .declare = declare_plan,
      .run = plan},
+    {.name = "report",
+     .summary = "the losses of a run, drawn in the terminal and as SVG",
+     .meaning = "The losses of a run, drawn in the terminal and, with --svg, as a picture.",
+     .reads_config = false,
+     .declare = declare_report,
+     .run = report},
     {.name = "data",
      .summary = "import, inspect or synthesize token files",
      .meaning = "Import, inspect or synthesize token files.",

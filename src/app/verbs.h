@@ -32,6 +32,7 @@ int train(const Arguments& arguments, const Config& config);
 int eval(const Arguments& arguments, const Config& config);
 int generate(const Arguments& arguments, const Config& config);
 int plan(const Arguments& arguments, const Config& config);
+int report(const Arguments& arguments, const Config& config);
 int data(const Arguments& arguments, const Config& config);
 int ckpt(const Arguments& arguments, const Config& config);
 int doctor(const Arguments& arguments, const Config& config);  ///< with --tune: tune

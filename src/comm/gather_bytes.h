@@ -6,7 +6,8 @@
 
 namespace mindpipe {
 
-/// What every rank brings, in the order of ranks, on rank 0; nothing on the others. Collective.
+/// What every rank brings, in the order of ranks, on rank 0; nothing on the others. Collective over the
+/// world.
 std::vector<std::vector<std::byte>> gather_bytes(const World& world, const std::vector<std::byte>& mine);
 
 }  // namespace mindpipe

@@ -23,6 +23,10 @@ std::vector<Setting> settings_of(Config& c) {  // table
               "stop cleanly, with a checkpoint, and exit 75 after this long (23h50m); 0: no limit",
               Range{0, 1e9})
           .in(Unit::seconds),
+      SETTING(layout, run.log_every,
+              "steps between lines of progress where the log is no terminal; auto: after steps 1, 2, 5, 10, "
+              "20, 50 ..., and then one a minute",
+              or_auto(many)),
 
       SETTING(arithmetic, model.kind, "the model's name in the registry"),
       SETTING(arithmetic, model.layers, "Transformer layers", Range{1, 100000}),

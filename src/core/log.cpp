@@ -1,10 +1,9 @@
 #include "core/log.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "core/clock.h"
 #include "core/log_mark.h"
-#include "core/text.h"
 
 namespace mindpipe {
 namespace {
@@ -26,9 +25,6 @@ void write(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), the_log().stream);
   std::fflush(the_log().stream);
 }
-
-constexpr double plain_interval = 10;      // seconds between plain lines
-constexpr double terminal_interval = 0.1;  // a terminal need not see every step
 
 }  // namespace
 
@@ -59,40 +55,26 @@ void detail::log_line(const char* kind, const std::string& line) {
   write(room + marked(kind + line) + "\n");
 }
 
-Progress::Progress(std::int64_t done, std::int64_t total) : start_(done), total_(total), begun_(now_ns()) {}
+bool detail::writes_log() { return the_log().rank == 0; }
+bool detail::logs_to_terminal() { return the_log().terminal; }
 
-Progress::~Progress() {
-  Log& log = the_log();
-  if (log.rank != 0 || log.open_width == 0) return;
-  log.open_width = 0;
-  write("\n");
+std::size_t detail::log_columns() {
+  winsize size{};
+  const bool said = ioctl(fileno(the_log().stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return said ? size.ws_col : 80;
 }
 
-void Progress::update(std::int64_t done, const std::string& text) {
-  Log& log = the_log();
-  if (clock_start_ == 0) {  // the clock starts behind the first step
-    start_ = done;
-    clock_start_ = now_ns();
-  }
-  if (log.rank != 0) return;
-  const bool first = last_shown_ == 0, last = done >= total_;
-  if (!first && !last && seconds_since(last_shown_) < (log.terminal ? terminal_interval : plain_interval))
-    return;
-  last_shown_ = now_ns();
+void detail::log_in_place(const std::string& line, std::size_t columns) {
+  std::size_t& width = the_log().open_width;
+  const std::size_t rest = columns < width ? width - columns : 0;
+  width = columns;
+  write("\r" + line + std::string(rest, ' '));
+}
 
-  std::string line = marked(
-      fmt::format("step {}/{} | {} | {} used", done, total_, text, human_seconds(seconds_since(begun_))));
-  if (done > start_ && !last)
-    line += " | ETA " + human_seconds(seconds_since(clock_start_) / static_cast<double>(done - start_) *
-                                      static_cast<double>(total_ - done));
-  if (!log.terminal) {
-    write(line + "\n");
-    return;
-  }
-  const std::size_t width = line.size();
-  if (width < log.open_width) line += std::string(log.open_width - width, ' ');
-  log.open_width = width;
-  write("\r" + line);
+void detail::keep_line_in_place() {
+  if (the_log().open_width == 0) return;
+  the_log().open_width = 0;
+  write("\n");
 }
 
 }  // namespace mindpipe

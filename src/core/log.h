@@ -1,7 +1,7 @@
 #pragma once
 #include <fmt/core.h>
 
-#include <cstdint>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -15,7 +15,16 @@ void set_log_stream(std::FILE* stream);
 
 namespace detail {
 void log_line(const char* kind, const std::string& line);
-}
+/// Whether this rank writes the log, and whether its stream is a terminal.
+bool writes_log();
+bool logs_to_terminal();
+/// Columns of the terminal; 80 where it does not say.
+std::size_t log_columns();
+/// Shows a line of so many columns in place of the last one shown so; the next line of news takes its place.
+void log_in_place(const std::string& line, std::size_t columns);
+/// Leaves the last line that was shown in place where it is, and goes on below.
+void keep_line_in_place();
+}  // namespace detail
 
 /// Logs a line of news.
 template <class... Parts>
@@ -28,24 +37,5 @@ template <class... Parts>
 void warning(fmt::format_string<Parts...> text, Parts&&... parts) {
   detail::log_line("warning: ", fmt::format(text, std::forward<Parts>(parts)...));
 }
-
-/// How far a run has come, the time that it has used and the time that it will take still (ETA): one line
-/// that changes in place on a terminal, else a plain line now and then. It measures its own pace; the first
-/// step it is told of only starts the clock, since it carries what happens once.
-class Progress {
- public:
-  /// Begins where `done` of `total` steps lie behind us.
-  Progress(std::int64_t done, std::int64_t total);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  /// Shows that `done` steps are done; `text` is what to say of the last one: "loss 2.31 | 12.3k tokens/s".
-  void update(std::int64_t done, const std::string& text);
-
- private:
-  std::int64_t start_, total_;
-  std::int64_t begun_, clock_start_ = 0, last_shown_ = 0;
-};
 
 }  // namespace mindpipe

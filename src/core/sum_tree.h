@@ -17,6 +17,7 @@ struct Addition {
 };
 
 // The one binary tree over `leaves` logical shards: neighbours first, an odd one carried up.
+// docs/same-bits.md says why there is only one.
 
 /// The largest subtrees that make up the leaves [first, last), in order: at most 2 log2(leaves).
 std::vector<Subtree> largest_subtrees(int leaves, int first, int last);

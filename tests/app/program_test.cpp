@@ -46,6 +46,35 @@ TEST_F(TheProgram, TrainsEvaluatesGeneratesAndLeavesEverythingInItsRunDirectory)
   EXPECT_EQ(once.text, again.text);
 }
 
+TEST_F(TheProgram, ReportsTheLossesOfARunAndDrawsThem) {
+  ASSERT_EQ(tiny("").code, 0);
+  const std::string run_directory = (root_ / "run").string();
+  const Answer told = run("report " + run_directory + " --svg " + run_directory + "/loss.svg");
+  EXPECT_EQ(told.code, 0) << told.text;
+  EXPECT_THAT(told.text, HasSubstr("training loss of 4 steps"));
+  EXPECT_THAT(told.text, testing::ContainsRegex("validation loss: [0-9.]+ [0-9.]+ at step 4"));
+  EXPECT_THAT(read("run/loss.svg"), HasSubstr("</svg>"));
+  const Answer none = run("report " + (root_ / "nothing").string());
+  EXPECT_EQ(none.code, 66) << none.text;
+  EXPECT_THAT(none.text, HasSubstr("metrics.jsonl cannot be read (name the run.dir of a training)"));
+}
+
+TEST_F(TheProgram, SaysInABatchLogWhatTheSettingAsksFor) {
+  const Answer trained = tiny("run.log_every=2 run.dir=" + (root_ / "logged").string());
+  ASSERT_EQ(trained.code, 0) << trained.text;
+  for (const char* step : {"step 1/4 | loss", "step 2/4 | loss", "step 4/4 | loss"})
+    EXPECT_THAT(trained.text, HasSubstr(step));
+  EXPECT_THAT(trained.text, testing::Not(HasSubstr("step 3/4")));
+  EXPECT_EQ(losses("logged").size(), 4u) << "metrics.jsonl has every step";
+}
+
+TEST_F(TheProgram, NeedsNoPython) {
+  const Answer libraries = run_command("ldd " MINDPIPE_BINARY);
+  EXPECT_THAT(libraries.text, HasSubstr("libmpi"));
+  EXPECT_THAT(libraries.text, testing::Not(HasSubstr("python")));
+  EXPECT_EQ(run_command("PATH=/nonexistent " + generate_command() + " --help").code, 0);
+}
+
 TEST_F(TheProgram, AStartThatFailsLeavesWhatAnEarlierRunHasWritten) {
   ASSERT_EQ(tiny("").code, 0);
   const std::string metrics = read("run/metrics.jsonl"), config = read("run/config.yaml");

@@ -15,6 +15,7 @@ const std::set<std::string> layout{
     "run.dir",
     "run.resume",
     "run.max_walltime",
+    "run.log_every",
     "grid.supernet",
     "grid.pipeline",
     "grid.data",

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""commands_test.py BUILD DOCUMENT: runs the marked commands of a document, as its reader would, in a folder of their own.
+
+commands_test.py BUILD demo: a short demo, and the first thing that it says to try next.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import commands
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# A target builds what is built here already: its script is run, and the Makefile must name it.
+TARGETS = {"make demo-layouts": ("scripts/demo_layouts.sh", "build/mindpipe-train build/tests/train_with_a_fault")}
+
+
+def instead_of_targets():
+    """The commands that take the place of targets in a build that is there."""
+    instead = {}
+    for target, (script, arguments) in TARGETS.items():
+        recipe = (ROOT / "Makefile").read_text().split(target.removeprefix("make ") + ":", 2)[1].split("\n\n")[0]
+        if script not in recipe:
+            sys.exit(f"{target} does not run {script}")
+        instead[target] = f"{script} {arguments}"
+    return instead
+
+
+def complaints_of_document(document, folder, environment):
+    blocks = list(commands.blocks_of((ROOT / document).read_text()))
+    if not blocks:
+        return [f"{document} has no marked block"]
+    instead = instead_of_targets()
+    return [f"{document}, {complaint}" for block in blocks for complaint in commands.run(block, folder, environment, instead)]
+
+
+def complaints_of_demo(folder, environment):
+    """The demo ends with a curve, a picture and a text; four ranks, as it says, have the bits of its one."""
+    done = subprocess.run(["scripts/demo.sh", "build/mindpipe-train"], cwd=folder, env=dict(environment, DEMO_SECONDS="2"),
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", timeout=200)
+    told = done.stdout
+    if done.returncode != 0:
+        return [f"the demo failed\n{told[-3000:]}"]
+    wanted = [r"validation loss \d", r"training loss of \d+ steps", r" \|#", r"picture: runs/demo/loss\.svg", r"^Alice was "]
+    complaints = [f"the demo does not say {line}\n{told[-3000:]}" for line in wanted if not re.search(line, told, re.M)]
+    if not (pathlib.Path(folder) / "runs/demo/loss.svg").exists():
+        complaints.append("there is no runs/demo/loss.svg")
+    advice = told.split("Try next:\n")[-1].splitlines()
+    if len(advice) != 3 or "the same bits on four ranks:" not in advice[0]:
+        return complaints + [f"the demo says in {len(advice)} lines what to try"]
+    tried = subprocess.run(["bash", "-eo", "pipefail", "-c", advice[0].split(":", 1)[1]], cwd=folder, env=environment, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", timeout=200)
+    hashes = re.findall(r"^([0-9a-f]{64})  ", tried.stdout, re.M)
+    if tried.returncode != 0 or len(hashes) != 2 or hashes[0] != hashes[1]:
+        complaints.append(f"four ranks have other bits than the demo\n{tried.stdout[-3000:]}")
+    return complaints
+
+
+def main():
+    build, subject = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+    environment = dict(os.environ, PATH=f"{build}:{os.environ['PATH']}", OMPI_ALLOW_RUN_AS_ROOT="1", LC_ALL="C",
+                       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_mpi_yield_when_idle="1", OMP_NUM_THREADS="1",
+                       OMPI_MCA_hwloc_base_binding_policy="none", OMPI_MCA_btl_vader_single_copy_mechanism="none")
+    with tempfile.TemporaryDirectory() as folder:
+        for room in ("configs", "data"):
+            os.symlink(ROOT / room, f"{folder}/{room}")
+        shutil.copytree(ROOT / "scripts", f"{folder}/scripts")  # scripts go to the folder above their own
+        os.symlink(build, f"{folder}/build")
+        complaints = complaints_of_demo(folder, environment) if subject == "demo" else \
+            complaints_of_document(subject, folder, environment)
+    print("\n".join(complaints) or f"{subject}: it does what it says")
+    sys.exit(bool(complaints))
+
+
+if __name__ == "__main__":
+    main()
