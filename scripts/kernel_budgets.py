@@ -4,8 +4,8 @@
 kernel_budgets.py [--sources DIR] [--architectures 80 90] [--only FILE.cu ...] --print | --write | --check
   --print   the table on standard output
   --write   puts the table into kernels/cuda/device/README.md
-  --check   exits 1 where a kernel spills that is not in MAY_SPILL, has fewer resident warps than the table states, moves memory in narrower pieces, or is
-            not in the table (77: no nvcc here)
+  --check   exits 1 where a kernel spills that is not in MAY_SPILL, has fewer resident warps than the table states,
+            moves memory in narrower pieces, or is not in the table (77: no nvcc here)
 """
 import argparse
 import concurrent.futures
@@ -53,7 +53,8 @@ def dynamic_shared(sources):
     with tempfile.TemporaryDirectory() as room:
         source = pathlib.Path(room, "tiles.cpp")
         source.write_text(TILES)
-        run("g++", "-std=c++20", "-w", "-I%s" % (ROOT / "src"), "-I%s" % sources, str(source), "-o", room + "/tiles")
+        run("g++", "-std=c++20", "-w", "-I%s" % (ROOT / "src"), "-I%s" % sources, str(source), "-o",
+            room + "/tiles")
         sizes = {}
         for line in run(room + "/tiles").splitlines():
             *kind, width, forward, backward = line.split()
@@ -80,7 +81,8 @@ def short_name(demangled):
 def widest(body, instruction):
     """Bytes of the widest access to global memory."""
     most = 0
-    for vector, bits in re.findall(instruction + r"\.global(?:\.[a-z]+)*(\.v[24])?\.[a-z]*?(8|16|32|64)\b", body):
+    for vector, bits in re.findall(instruction + r"\.global(?:\.[a-z]+)*(\.v[24])?\.[a-z]*?(8|16|32|64)\b",
+                                   body):
         most = max(most, BYTES[bits] * int(vector[2:] or 1))
     return most
 
@@ -88,7 +90,8 @@ def widest(body, instruction):
 def resident_warps(architecture, registers, threads, shared):
     warps = -(-threads // 32)
     per_warp = -(-registers * 32 // 256) * 256
-    blocks = min(BLOCKS, WARPS // warps, REGISTERS // (per_warp * warps), SHARED[architecture] // (shared + RESERVED))
+    blocks = min(BLOCKS, WARPS // warps, REGISTERS // (per_warp * warps),
+                 SHARED[architecture] // (shared + RESERVED))
     return blocks * warps
 
 
@@ -96,8 +99,13 @@ def compiled(sources, file, architecture, sizes):
     """name -> figures, of all kernels of a file."""
     with tempfile.TemporaryDirectory() as room:
         ptx = room + "/kernels.ptx"
-        run(NVCC, "-I%s" % (ROOT / "src"), "-I%s" % sources, "-O3", "-fmad=false", "-std=c++20", "-arch=compute_%d" % architecture, "-ptx", str(file), "-o", ptx)
-        done = subprocess.run([PTXAS, "-v", "-arch=sm_%d" % architecture, ptx, "-o", room + "/out"], check=True, capture_output=True, text=True)
+        run(NVCC, "-I%s" % (ROOT / "src"), "-I%s" % sources, "-O3", "-fmad=false", "-std=c++20",
+            "-arch=compute_%d" % architecture, "-ptx", str(file), "-o", ptx)
+        done = subprocess.run(
+            [PTXAS, "-v", "-arch=sm_%d" % architecture, ptx, "-o", room + "/out"],
+            check=True,
+            capture_output=True,
+            text=True)
         text = pathlib.Path(ptx).read_text()
     figures = {}
     bodies = {}
@@ -113,10 +121,18 @@ def compiled(sources, file, architecture, sizes):
         spilled = sum(int(count) for count in re.findall(r"(\d+) bytes spill", block))
         static = re.search(r"(\d+) bytes smem", block)
         shared = (int(static.group(1)) if static else 0) + sizes.get(name, 0)
-        if ".extern .shared" in text and "shared" in body and name.split("<")[0] in ("forward_kernel", "query_kernel", "key_kernel") and name not in sizes:
+        if ".extern .shared" in text and "shared" in body and name.split("<")[0] in (
+                "forward_kernel", "query_kernel", "key_kernel") and name not in sizes:
             raise KeyError("the size of %s's shared memory is not known" % name)
-        figures[name] = {"registers": registers, "spilled": spilled, "shared": shared, "threads": threads,
-                         "warps": resident_warps(architecture, registers, threads, shared), "load": widest(body, "ld"), "store": widest(body, "st")}
+        figures[name] = {
+            "registers": registers,
+            "spilled": spilled,
+            "shared": shared,
+            "threads": threads,
+            "warps": resident_warps(architecture, registers, threads, shared),
+            "load": widest(body, "ld"),
+            "store": widest(body, "st")
+        }
     return figures
 
 
@@ -129,23 +145,29 @@ def all_budgets(sources, architectures, only):
     budgets = {}
     for (file, architecture), figures in zip(jobs, results):
         for name, one in figures.items():
-            budgets.setdefault((file.name, name.split("<")[0]), {}).setdefault(architecture, []).append((name, one))
+            budgets.setdefault((file.name, name.split("<")[0]), {}).setdefault(architecture, []).append(
+                (name, one))
     return budgets
 
 
 def row_of(kernel, by_architecture):
     """The worst of all types: a line of the table."""
+
     def each(key, choose):
         values = [choose(one[key] for _, one in by_architecture[a]) for a in sorted(by_architecture)]
         return str(values[0]) if len(set(values)) == 1 else " / ".join(map(str, values))
+
     instances = by_architecture[max(by_architecture)]
-    return "| `%s` | %d | %s | %s | %s | %s | %s | %s, %s |" % (
-        kernel[1], len(instances), each("threads", max), each("registers", max), each("spilled", max), each("shared", max), each("warps", min),
-        each("load", max), each("store", max))
+    return "| `%s` | %d | %s | %s | %s | %s | %s | %s, %s |" % (kernel[1], len(instances), each(
+        "threads", max), each("registers", max), each("spilled", max), each("shared", max), each(
+            "warps", min), each("load", max), each("store", max))
 
 
 def table(budgets):
-    lines = ["| kernel | types | threads | registers | spilled | shared | warps | widest load, store |", "|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| kernel | types | threads | registers | spilled | shared | warps | widest load, store |",
+        "|---|---|---|---|---|---|---|---|"
+    ]
     file = ""
     for kernel in sorted(budgets):
         if kernel[0] != file:
@@ -181,10 +203,12 @@ def complaints(budgets, rows):
                 if one["spilled"] > MAY_SPILL.get(kernel, (0, ""))[0]:
                     found.append("%s spills %d bytes on sm_%d" % (name, one["spilled"], architecture))
                 if one["warps"] < warps[architecture]:
-                    found.append("%s has %d resident warps on sm_%d, and the table states %d" % (name, one["warps"], architecture, warps[architecture]))
+                    found.append("%s has %d resident warps on sm_%d, and the table states %d" %
+                                 (name, one["warps"], architecture, warps[architecture]))
             for width, key in ((load, "load"), (store, "store")):
                 if max(one[key] for _, one in instances) < width:
-                    found.append("%s's widest %s is below the %d bytes that the table states" % (kernel, key, width))
+                    found.append("%s's widest %s is below the %d bytes that the table states" %
+                                 (kernel, key, width))
     return found
 
 

@@ -29,7 +29,7 @@ int share_of(const Unit& unit, int shares, std::int64_t flat) {
   return share;
 }
 
-/// As many rows as one stretch may have: whole pages of the file where rows of this width make some.
+/// How many rows one stretch may have: whole pages of the file where rows of this width make some.
 std::int64_t rows_of_stretch(std::int64_t width, std::int64_t most) {
   const std::int64_t rows = std::max<std::int64_t>(1, most / width);
   const std::int64_t words = file_page / static_cast<std::int64_t>(sizeof(float));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""budgets_test.py: the kernels keep to the budgets of kernels/cuda/device/README.md, and mistakes are found: launch bounds that make a kernel spill, a kernel
-with fewer warps, accesses of single elements. Exit code 77: no nvcc here."""
+"""budgets_test.py: the kernels keep to the budgets of kernels/cuda/device/README.md, and mistakes are found: launch
+bounds that make a kernel spill, a kernel with fewer warps, accesses of single elements. Exit code 77: no nvcc here."""
 import pathlib
 import shutil
 import subprocess
@@ -11,7 +11,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def check(*options):
-    done = subprocess.run([sys.executable, ROOT / "scripts/kernel_budgets.py", "--check", "--architectures", "90", *map(str, options)], capture_output=True, text=True)
+    done = subprocess.run([
+        sys.executable, ROOT / "scripts/kernel_budgets.py", "--check", "--architectures", "90",
+        *map(str, options)
+    ],
+                          capture_output=True,
+                          text=True)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -33,10 +38,13 @@ if code == 77:
     sys.exit(77)
 assert code == 0, text
 mistakes = [
-    ("norm.cu", "__launch_bounds__(most_threads) norm_gradient_rows", "__launch_bounds__(most_threads, 4) norm_gradient_rows", "norm_gradient_rows<", "spills"),
-    ("update.cu", "__launch_bounds__(group_threads)", "__launch_bounds__(1024)", "adamw_groups", "resident warps"),
+    ("norm.cu", "__launch_bounds__(most_threads) norm_gradient_rows",
+     "__launch_bounds__(most_threads, 4) norm_gradient_rows", "norm_gradient_rows<", "spills"),
+    ("update.cu", "__launch_bounds__(group_threads)", "__launch_bounds__(1024)", "adamw_groups",
+     "resident warps"),
 ]
 for file, before, after, kernel, complaint in mistakes:
     code, text = mutated(file, before, after)
-    assert code == 1 and any(kernel in line and complaint in line for line in text.splitlines()), "%s: %d, %s" % (after, code, text)
+    assert code == 1 and any(kernel in line and complaint in line
+                             for line in text.splitlines()), "%s: %d, %s" % (after, code, text)
 print("within budget, and two mistakes found")

@@ -25,7 +25,7 @@ PaperQuestion question_of(const AttentionForm& form, bool backward, const std::s
 /// A bundled configuration and all tensor degrees and micro-batches that it allows.
 std::vector<std::string> bundled_configurations();
 std::vector<PaperQuestion> questions_of_configuration(const std::string& name);
-/// As the file is.
+/// The questions of a configuration as its file is.
 std::vector<PaperQuestion> questions_of_file(const std::string& name);
 /// Narrow and wide heads, unequal lengths, padding, shared keys, half tiles.
 std::vector<PaperQuestion> odd_questions();

@@ -14,6 +14,7 @@ QUICK = 30  # seconds that no run here needs
 
 
 class Disks(Runs):
+
     def setUp(self):
         super().setUp()
         self.trained("whole", log=self.root / "log")
@@ -29,8 +30,13 @@ class Disks(Runs):
         """With `warn` the run ends well without that checkpoint; with `stop` it ends with 74."""
         with self.subTest(faults=faults, settings=settings, rank=rank):
             run = re.sub(r"\W", "-", faults + settings + str(rank))
-            answer = self.train(run, settings + " checkpoint.on_error=warn", ranks, QUICK, faults=faults,
-                                on=SAVE, rank=rank)
+            answer = self.train(run,
+                                settings + " checkpoint.on_error=warn",
+                                ranks,
+                                QUICK,
+                                faults=faults,
+                                on=SAVE,
+                                rank=rank)
             self.assertEqual(answer.code, 0, answer)
             self.complaint(answer.text, self.root / run / "checkpoints",
                            os.strerror(error) if error else "other bytes came back")
@@ -57,7 +63,7 @@ class Disks(Runs):
         for point in points:
             if point in again:
                 continue
-            for settings in ("checkpoint.background=no", "checkpoint.background=auto") if ALL else ("",):
+            for settings in ("checkpoint.background=no", "checkpoint.background=auto") if ALL else ("", ):
                 self.try_fault(f"any:{errno.EIO}:{point}:1", errno.EIO, settings)
 
     def test_a_device_that_takes_nothing_more(self):
@@ -76,7 +82,8 @@ class Disks(Runs):
 
     def test_one_rank_of_two_cannot_write_through_mpi_io(self):
         # Rank 0 writes the file's own structure before, in some fifty calls.
-        for number, (fault, rank) in enumerate((("pwrite:{}:1:100000", 1), ("open:{}:1:100000", 1), ("pwrite:{}:60:100000", 0))):
+        for number, (fault, rank) in enumerate(
+            (("pwrite:{}:1:100000", 1), ("open:{}:1:100000", 1), ("pwrite:{}:60:100000", 0))):
             run, settings = f"mpiio-{number}", "grid.data=2 checkpoint.writer=mpiio checkpoint.on_error=warn"
             # OpenMPI opens files in ways of its own; what the program opens fails before.
             answer = self.train(run, settings, 2, QUICK, faults=fault.format(errno.EIO), on=SAVE, rank=rank)
@@ -133,7 +140,9 @@ class Disks(Runs):
         small = self.root / "small"
         small.mkdir()
         mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=800k", "none",
-                                str(small)], capture_output=True, text=True)
+                                str(small)],
+                               capture_output=True,
+                               text=True)
         if mount.returncode != 0:
             self.skipTest("no file system can be mounted here: " + mount.stderr.strip())
         self.addCleanup(subprocess.run, ["umount", "-l", str(small)], check=False)

@@ -50,7 +50,9 @@ with h5py.File(sys.argv[1], "r") as state:
             report["model"] += tensor.size
         elif numpy.any(tensor[:]):
             report["moved"] += 1
-    look = lambda path, node: report["found"].append("/" + path) if isinstance(node, h5py.Dataset) and path[:5] in ("model", "optim") else None
+    def look(path, node):
+        if isinstance(node, h5py.Dataset) and path[:5] in ("model", "optim"):
+            report["found"].append("/" + path)
     state.visititems(look)
 print(json.dumps(report, default=int))
 '''
@@ -64,6 +66,7 @@ def interpreter():
 
 
 class Readers(Runs):
+
     def test_h5py_reads_every_tensor_and_finds_the_weights_of_the_run(self):
         python = interpreter()
         if python is None:
@@ -75,8 +78,11 @@ class Readers(Runs):
             with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
                 script.write(READER)
                 script.flush()
-                read = subprocess.run([python, script.name, self.checkpoint(run, STEPS) / "state.h5", weights], capture_output=True,
-                                      text=True)
+                read = subprocess.run(
+                    [python, script.name,
+                     self.checkpoint(run, STEPS) / "state.h5", weights],
+                    capture_output=True,
+                    text=True)
             self.assertEqual(read.returncode, 0, read.stderr)
             report = json.loads(read.stdout)
             self.assertEqual(report["wrong"], [], run)
