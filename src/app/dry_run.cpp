@@ -65,9 +65,9 @@ std::string workspace_text(const RunPlan& plan, int threads) {
 std::string attention_text(const Config& config, const RunPlan& plan) {
   if (config.device.kind != DeviceKind::cuda) return "";
   std::size_t most = 0, questions = 0;
-  for (const RankFootprint& room : plan.rooms) {
-    most = std::max(most, room.passes.backend.attention);
-    questions += room.passes.backend.planned.size();
+  for (const RankFootprint& rank : plan.footprints) {
+    most = std::max(most, rank.passes.backend.attention);
+    questions += rank.passes.backend.planned.size();
   }
   if (questions == 0) return "attention: by our own kernels, without working memory\n";
   return fmt::format(

@@ -99,10 +99,11 @@ std::optional<Resumed> told(const World& world, const std::optional<Resumed>& fo
 void take_shards(int& shards, bool& follows, const Resumed& from, const char* key) {
   const auto stored = from.manifest.settings.find(key);
   if (!follows || stored == from.manifest.settings.end()) return;
-  const auto number = is_plain_integer(stored->second) ? std::stol(stored->second) : 0;
+  const bool short_enough = is_plain_integer(stored->second) && stored->second.size() <= 7;
+  const int number = short_enough ? std::stoi(stored->second) : 0;
   MP_REQUIRE(number > 0 && number <= (1 << 20), Exit::checkpoint_corrupt, "{}: its {} is {}", from.directory,
              key, stored->second);
-  shards = static_cast<int>(number);
+  shards = number;
   follows = false;
 }
 
@@ -116,7 +117,13 @@ std::map<std::string, std::string> lasting_settings(Config config) {
 }
 
 std::optional<Resumed> find_checkpoint(const World& world, const Config& config) {
-  if (!row_of(config.device.kind).computes) return std::nullopt;
+  if (!row_of(config.device.kind).computes) {
+    MP_REQUIRE(checkpoints_in(config.run.dir).empty(), Exit::bad_configuration,
+               "{} is there, and device.kind {} computes nothing that could go on from it (choose another "
+               "run.dir)",
+               checkpoints_of(config.run.dir), config.device.kind);
+    return std::nullopt;
+  }
   return told(world, world.rank == 0 ? chosen(config) : std::nullopt);
 }
 

@@ -113,12 +113,14 @@ void Saves::tell() {
 /// over when the run came back: they are damaged, and count for nothing.
 void Saves::retire(const Manifest& newest) const {
   const CheckpointConfig& rules = run_.config().checkpoint;
-  std::int64_t kept = 0;
-  for (const CheckpointPlace& place : checkpoints_in(run_.config().run.dir)) {
+  const std::vector<CheckpointPlace> places = checkpoints_in(run_.config().run.dir);
+  std::int64_t kept = 0, best = -1;
+  for (const CheckpointPlace& place : places)  // the first behind the best evaluation; the newest come first
+    if (newest.progress.best_loss && place.step >= newest.progress.best_step) best = place.step;
+  for (const CheckpointPlace& place : places) {
     const std::int64_t step = place.step;
     if (step > newest.progress.step || kept++ < rules.keep) continue;
-    const bool stays = (rules.keep_every > 0 && step % rules.keep_every == 0) ||
-                       (newest.progress.best_loss && step == newest.progress.best_step);
+    const bool stays = step == best || (rules.keep_every > 0 && step % rules.keep_every == 0);
     if (!stays) remove_checkpoint(place.path);
   }
 }

@@ -22,7 +22,7 @@ namespace {
 using Written = nlohmann::ordered_json;
 using Json = nlohmann::json;  // an ordered object copies its members as it grows, however deep they are
 
-constexpr std::int64_t version = 1, largest_manifest = std::int64_t{256} << 20;
+constexpr std::int64_t version = 1, largest_manifest = std::int64_t{16} << 20;  // of 15 TB
 constexpr std::string_view before_crc = ",\n\"crc32c\": \"", after_crc = "\"\n}\n";
 constexpr std::size_t ending = before_crc.size() + 8 + after_crc.size();
 
@@ -84,14 +84,25 @@ std::int64_t count_at(const Json& json, const char* key) {
   return value;
 }
 
+/// How deep brackets stand within brackets, outside of texts.
+int depth_of(const std::string& json) {
+  int depth = 0, most = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char letter = json[i];
+    if (in_text && letter == '\\') ++i;
+    else if (letter == '"') in_text = !in_text;
+    else if (!in_text && (letter == '[' || letter == '{')) most = std::max(most, ++depth);
+    else if (!in_text && (letter == ']' || letter == '}')) --depth;
+  }
+  return most;
+}
+
 /// Reads JSON no deeper than a manifest's: the library goes through values by recursion.
 Json parsed(const std::string& text) {
   constexpr int deepest = 8;
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > deepest) throw std::out_of_range("values within values within values");
-    return true;
-  };
-  return Json::parse(text, shallow, false);
+  if (depth_of(text) > deepest) throw std::out_of_range("values within values within values");
+  return Json::parse(text, nullptr, false);
 }
 
 /// What stands there is an array: the library walks over anything else, too.
@@ -166,7 +177,7 @@ void check_tensor(const CheckpointTensor& tensor, std::int64_t file_bytes, const
 /// no memory's.
 void check_progress(const Manifest& m, const std::string& path) {
   const RunProgress& p = m.progress;
-  constexpr std::int64_t many = std::int64_t{1} << 30, most_samples = std::int64_t{1} << 48;
+  constexpr std::int64_t many = std::int64_t{1} << 30, most_samples = std::int64_t{1} << 34;
   const auto at_most = [&](const char* what, std::int64_t value, std::int64_t most) {
     if (value > most) refuse(path, "its {} is {} (at most {})", what, value, most);
   };
@@ -216,8 +227,9 @@ Manifest parse_manifest(const std::string& text, const std::string& path) {
     const std::int64_t written = integer_of(json.at("version"));
     if (written < 1) throw std::out_of_range(fmt::format("version is {}", written));
     if (written > version)
-      refuse(path, "it is of format version {} (this program reads up to {}; take a newer one)", written,
-             version);
+      fail(Exit::bad_configuration,
+           "{}: it is of format version {} (this program reads up to {}; take a newer one)", path, written,
+           version);
     manifest = manifest_of(json);
   } catch (const Error&) {
     throw;

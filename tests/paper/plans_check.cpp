@@ -162,7 +162,7 @@ TEST_F(Paper, TheLedgerHoldsTheLargestPlanOfTheRun) {
                      "grid.pipeline=1", "reproducible.data=1", "reproducible.tensor=1", "train.batch=4",
                      "train.micro_batch=" + std::string(name == "llama-8b" ? "1" : "4"), "model.layers=2"}));
     const RunPlan plan = make_run_plan(config);
-    const Workspace& predicted = plan.rooms.at(0).passes.backend;
+    const Workspace& predicted = plan.footprints.at(0).passes.backend;
     std::size_t largest = 0;
     for (const PlannedAttention& question : predicted.planned) {
       const AttentionAnswer answer = ask(device, question);

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import time
 
+import manifests
 from the_run import ALL, STEPS, Runs, main
 
 SLOW = {"faults": "write:sleep:1:100000", "on": "metrics.jsonl"}  # a step takes 20 ms
@@ -158,6 +159,33 @@ class Stops(Runs):
         self.assertIn(f"best loss {evaluated[best]:.4f} after step {best}",
                       self.ckpt("info", self.root / "run").text)
         self.assertIn("checkpoint.keep", self.refused(78, "other", "checkpoint.keep=1"))
+
+        # Where no save meets the best evaluation, the first one behind it stays.
+        self.trained("apart", settings.replace("keep_every=10", "every=3"))
+        evaluated = {
+            line["step"]: line["validation_loss"]
+            for line in self.metrics("apart") if "validation_loss" in line
+        }
+        best = min(evaluated, key=evaluated.get)
+        behind = next(step for step in (3, 6, 9, 12, 14) if step >= best)
+        self.assertNotIn(behind, (best, 12, 14), f"the best is one that a save meets: {evaluated}")
+        self.assertEqual(self.steps("apart"), sorted({behind, 12, 14}))
+
+    def test_a_run_that_computes_nothing_leaves_a_run_with_checkpoints_alone(self):
+        self.trained("run")
+        before = self.metrics("run")
+        self.assertIn("computes nothing", self.refused(78, "run", "device.kind=emulated device.description=core"))
+        self.assertEqual(self.metrics("run"), before)
+
+    def test_a_checkpoint_of_a_newer_program_is_not_passed_over(self):
+        self.trained("run")
+        newest = self.checkpoint("run", STEPS)
+        content = manifests.read(newest)
+        content["version"] = 2
+        manifests.write(newest, content)
+        before = (newest / "manifest.json").read_bytes()
+        self.assertIn("take a newer one", self.refused(78, "run", f"train.steps={STEPS + 2}"))
+        self.assertEqual((newest / "manifest.json").read_bytes(), before)
 
 
 if __name__ == "__main__":
