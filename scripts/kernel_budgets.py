@@ -100,6 +100,7 @@ def compiled(sources, file, architecture, sizes):
     with tempfile.TemporaryDirectory() as room:
         ptx = room + "/kernels.ptx"
         run(NVCC, "-I%s" % (ROOT / "src"), "-I%s" % sources, "-O3", "-fmad=false", "-std=c++20",
+            "-DFMT_USE_CONSTEXPR=1",
             "-arch=compute_%d" % architecture, "-ptx", str(file), "-o", ptx)
         done = subprocess.run(
             [PTXAS, "-v", "-arch=sm_%d" % architecture, ptx, "-o", room + "/out"],

@@ -162,8 +162,11 @@ TEST(ManifestText, AFileHasOneCrcForEachBlock) {
 }
 
 TEST(ManifestText, ANewerVersionAndAnotherFormatAreNamed) {
-  EXPECT_THAT(complaint_after([](Json& j) { j["version"] = 2; }),
-              HasSubstr("it is of format version 2 (this program reads up to 1; take a newer one)"));
+  Json newer = sample_json();
+  newer["version"] = 2;
+  EXPECT_THAT(
+      refusal([&] { parse_manifest(manifest_of(newer), "DIR/manifest.json"); }, Exit::bad_configuration),
+      HasSubstr("it is of format version 2 (this program reads up to 1; take a newer one)"));
   EXPECT_THAT(complaint_after([](Json& j) { j["format"] = "another"; }),
               HasSubstr("it is no manifest of a checkpoint"));
   EXPECT_NE(complaint_after([](Json& j) { j["version"] = 0; }), "accepted");

@@ -9,8 +9,7 @@ SAVE = "step-00000006"  # the third save, of four
 class Kills(Runs):
     def setUp(self):
         super().setUp()
-        self.calls = self.calls_of("whole")
-        self.assertGreater(self.calls, 100)
+        self.trained("whole")
 
     def calls_of(self, run, settings="", ranks=1, rank=0):
         """How many calls a rank makes for a save."""
@@ -22,10 +21,13 @@ class Kills(Runs):
         (self.root / "log").unlink()
         return len(calls)
 
-    def points(self, count):
-        """The first and the last calls of a save one by one, and some between."""
-        last = list(range(self.calls - 13, self.calls + 1))
-        between = [4 + (self.calls - 18) * i // (count - 18) for i in range(count - 17)]
+    def points(self, settings, count=20):
+        """The first and the last calls of a save one by one, and some between; with ALL each of them."""
+        calls = self.calls_of("counted", settings)
+        self.assertGreater(calls, 100)
+        count = calls if ALL else count
+        last = list(range(calls - 13, calls + 1))
+        between = [4 + (calls - 18) * i // (count - 18) for i in range(count - 17)]
         return sorted({1, 2, 3, *between, *last})
 
     def try_kill(self, point, settings, ranks=1, rank="", then=1, grid=""):
@@ -47,12 +49,14 @@ class Kills(Runs):
             self.assertEqual(self.losses(run), self.losses("whole"))
 
     def test_in_the_foreground_the_older_or_the_newer_one_loads(self):
-        for point in self.points(20 if not ALL else self.calls):
-            self.try_kill(point, "checkpoint.background=no")
+        settings = "checkpoint.background=no"
+        for point in self.points(settings):
+            self.try_kill(point, settings)
 
     def test_in_the_background_the_older_or_the_newer_one_loads(self):
-        for point in self.points(20 if not ALL else self.calls):
-            self.try_kill(point, "checkpoint.background=auto")
+        settings = "checkpoint.background=auto"
+        for point in self.points(settings):
+            self.try_kill(point, settings)
 
     def test_a_rank_of_two_and_on_another_grid_afterwards(self):
         for rank in (0, 1):
