@@ -77,7 +77,8 @@ TEST_F(EmulatedTest, NamesTheDevicesItKnows) {
     describe_device("b200");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("bundled devices: h200, h100, a100, core, instant"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("bundled devices: h200, h100, a100, core, instant"),
+              std::string::npos)
         << error.what();
   }
 }
