@@ -15,6 +15,7 @@ steps=$(sed -E 's/.*"seconds": ([0-9.e-]+).*/\1/' "$run-pace/metrics.jsonl" | ta
 rm -rf "$run-pace" "$run-pace.log"
 echo "demo: $steps steps, about $seconds seconds on this machine"
 
+rm -rf "$run-four"  # of an earlier demo, with other steps
 "$program" --config "$config" run.dir="$run" train.steps="$steps" train.evaluate_every=$((steps / 4)) "$@"
 echo
 "$program" report "$run" --svg "$run/loss.svg"
@@ -27,7 +28,7 @@ mpirun=mpirun
 (($(nproc) >= 4)) || mpirun+=" --oversubscribe"
 cat <<END
 Try next:
-  the same bits on four ranks:  $mpirun -n 4 $program --config $run/config.yaml run.dir=runs/four grid.pipeline=2 grid.data=2 && sha256sum runs/{demo,four}/model.safetensors
+  the same bits on four ranks:  $mpirun -n 4 $program --config $run/config.yaml run.dir=$run-four grid.pipeline=2 grid.data=2 && sha256sum $run{,-four}/model.safetensors
   your own text:                $program --config $config data.train=[my.txt] data.validation=[my.txt] run.dir=runs/mine
   where the time of a step is:  open $run/trace.json in ui.perfetto.dev; $run/loss.svg in a browser
 END

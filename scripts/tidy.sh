@@ -8,8 +8,8 @@ build=$1; jobs=$2; shift 2
 find "$@" -name '*.cpp' | sort | python3 -c '
 import json, os, sys
 built = {os.path.relpath(entry["file"]) for entry in json.load(open(sys.argv[1]))}
-print("\n".join(path for path in sys.stdin.read().split() if path in built))' "$build/compile_commands.json" >"$build/tidy.files"
+sys.stdout.writelines(path + "\n" for path in sys.stdin.read().split() if path in built)' "$build/compile_commands.json" >"$build/tidy.files"
 echo "clang-tidy looks at $(wc -l <"$build/tidy.files") files" >&2
 # Flags that only g++ knows are dropped; a header is judged with the first source that includes it.
-xargs -a "$build/tidy.files" -n 1 -P "$jobs" clang-tidy -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option \
+xargs -r -a "$build/tidy.files" -n 1 -P "$jobs" clang-tidy -p "$build" --quiet --extra-arg=-Wno-unknown-warning-option \
   --extra-arg=-Wno-ignored-optimization-argument 2> >(grep -vE '^[0-9]+ warnings? (generated|treated as errors?)\.?$|^Suppressed |^Use -header-filter' >&2)

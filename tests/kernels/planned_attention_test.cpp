@@ -1,5 +1,6 @@
 #include "plans/attention_graph.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace mindpipe {
@@ -144,17 +145,42 @@ TEST(PlannedAttention, TheGraphSaysWhereEveryElementLies) {
   EXPECT_EQ(graph.tensors.size(), 11);
 }
 
-TEST(PlannedAttention, TheGraphHasTheDiagonalOfTheCausalMask) {
-  AttentionCall call = some_call();
-  call.causal = true;
-  using Diagonal = AttentionGraph::Diagonal;
-  EXPECT_EQ(graph_of(PlannedAttention(call, false)).diagonal, Diagonal::upper_left);
-  call.queries = 100;
-  EXPECT_EQ(graph_of(PlannedAttention(call, false)).diagonal, Diagonal::lower_right);
-  const AttentionGraph forward = graph_of(PlannedAttention(call, false));
-  EXPECT_TRUE(forward.at(AttentionGraph::out).is_output && forward.at(AttentionGraph::log_sum).is_output);
-  EXPECT_EQ(forward.tensors.size(), 5);
-  EXPECT_FALSE(forward.padded);
+/// In both directions: a backward without the mask of its forward gives gradients that nothing else would
+/// find wrong.
+TEST(PlannedAttention, TheGraphHasTheMasksOfItsQuestionInBothDirections) {
+  using Graph = AttentionGraph;
+  constexpr std::int64_t queries = 64, samples = 2;
+  const std::int32_t lengths[samples] = {};
+  for (const bool backward : {false, true})
+    for (const std::int64_t keys : {queries, std::int64_t{100}})
+      for (const bool causal : {false, true})
+        for (const bool padded : {false, true}) {
+          AttentionCall call = some_call();
+          call.samples = samples;
+          call.queries = queries;
+          call.keys = keys;
+          call.causal = causal;
+          call.key_lengths = padded ? lengths : nullptr;
+          const Graph graph = graph_of(PlannedAttention(call, backward));
+          const auto what =
+              fmt::format("backward {}, {} keys, causal {}, padded {}", backward, keys, causal, padded);
+          const Graph::Diagonal wanted = !causal           ? Graph::Diagonal::none
+                                         : keys == queries ? Graph::Diagonal::upper_left
+                                                           : Graph::Diagonal::lower_right;
+          EXPECT_EQ(graph.diagonal, wanted) << what;
+          EXPECT_EQ(graph.backward, backward) << what;
+          EXPECT_EQ(graph.deterministic, backward) << what;
+          EXPECT_EQ(graph.padded, padded) << what;
+          EXPECT_EQ(graph.tensors.size(), (backward ? 9U : 5U) + (padded ? 2U : 0U)) << what;
+          EXPECT_EQ(graph.at(Graph::log_sum).type, Graph::Type::f32) << what;
+          EXPECT_EQ(graph.at(Graph::log_sum).is_output, !backward) << what;
+          EXPECT_EQ(graph.at(Graph::out).is_output, !backward) << what;
+          for (const Graph::Id id : {Graph::query_lengths, Graph::key_lengths})
+            if (padded) {
+              EXPECT_EQ(graph.at(id).type, Graph::Type::i32) << what;
+              EXPECT_EQ(graph.at(id).extents, (std::array<std::int64_t, 4>{samples, 1, 1, 1})) << what;
+            }
+        }
 }
 
 }  // namespace

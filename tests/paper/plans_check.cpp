@@ -121,7 +121,8 @@ TEST_F(Paper, APieceOfHeadsIsPlannedAndTakesItsShare) {
   }
 }
 
-/// Each mistake in a graph changes what the library answers, or is refused.
+/// What the library can see: these mistakes change its answer, or are refused. Masks and strides it takes as
+/// they come; those of a graph are held in kernels/planned_attention_test.cpp.
 TEST_F(Paper, MistakesInAGraphAreFoundByItsAnswer) {
   using Graph = AttentionGraph;
   AttentionPlanner& planner = *planners.at("h100");
