@@ -67,7 +67,7 @@ SumTree::SumTree(int leaves, int ranks, int rank) : leaves_(leaves), ranks_(rank
 int SumTree::most_roots() const { return *std::max_element(roots_of_.begin(), roots_of_.end()); }
 
 int SumTree::most_arriving() const {
-  // As many additions as roots but one.
+  // The additions that join all roots are one fewer than the roots are.
   return static_cast<int>(of_roots_.size()) + 1 - *std::min_element(roots_of_.begin(), roots_of_.end());
 }
 

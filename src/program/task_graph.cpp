@@ -29,7 +29,7 @@ void join_messages(const Program& program, TaskGraph& graph) {
 }
 
 void join_collectives(const Program& program, TaskGraph& graph) {
-  // Of group grid; those of group data have all members on other lists like this one.
+  // Each list's collectives of the group grid. Those of group data meet lists that are the same as this one.
   std::vector<std::vector<Place>> calls(program.ranks.size());
   for (const Place& place : program.places()) {
     if (!is_collective(program.at(place))) continue;

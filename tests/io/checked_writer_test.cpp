@@ -43,8 +43,17 @@ class CheckedWriterOfFile : public CheckpointFolder {
   }
 };
 
-TEST_F(CheckedWriterOfFile, TheCrcsOfItsPiecesAreThoseOfTheFilesBlocks) {
+/// Writes from memory that lies in its pages as the file does, of which whole pages go straight to the
+/// device, and from other memory, of which none do.
+class CheckedWriterOfMemory : public CheckedWriterOfFile, public testing::WithParamInterface<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(InPages, CheckedWriterOfMemory, testing::Values(0, 16));
+
+TEST_P(CheckedWriterOfMemory, TheCrcsOfItsPiecesAreThoseOfTheFilesBlocks) {
   const std::string bytes = random_bytes(2 * block + 12'345);
+  std::vector<char> room(bytes.size() + 2 * file_page);
+  char* const memory =
+      room.data() + file_page - reinterpret_cast<std::uintptr_t>(room.data()) % file_page + GetParam();
+  std::copy(bytes.begin(), bytes.end(), memory);
   make_file(static_cast<std::int64_t>(bytes.size()));
   // Three ranks in turn; cuts at odd places, at a block's edge, beside it, and a piece over a whole block.
   const std::vector<std::int64_t> cuts{0,
@@ -60,7 +69,7 @@ TEST_F(CheckedWriterOfFile, TheCrcsOfItsPiecesAreThoseOfTheFilesBlocks) {
   std::vector<CheckedWriter> ranks;
   for (int rank = 0; rank < 3; ++rank) ranks.emplace_back(file());
   for (std::size_t i = cuts.size() - 1; i > 0; --i)
-    ranks[i % 3].write(cuts[i - 1], bytes.data() + cuts[i - 1], cuts[i] - cuts[i - 1]);
+    ranks[i % 3].write(cuts[i - 1], memory + cuts[i - 1], cuts[i] - cuts[i - 1]);
   std::vector<WrittenPiece> pieces;
   for (CheckedWriter& rank : ranks) {
     rank.finish();
