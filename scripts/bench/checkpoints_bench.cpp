@@ -114,7 +114,7 @@ Times saves_and_loads(const World& world, const std::string& folder, int layers,
 /// Seconds of so many steps with `saves` saves among them, their last one ended; of these how long the
 /// training stood still for all saves but the first.
 struct Training {
-  double seconds = 0, stood_still = 0, save = 0;
+  double seconds = 0, stood_still = 0;
 };
 
 Training trained(const World& world, const std::string& folder, int layers, int steps, int saves,
@@ -135,13 +135,13 @@ Training trained(const World& world, const std::string& folder, int layers, int 
     std::vector<std::int64_t> writes{writer.writes()};
     worker.sum_over_grid(writes);
     if (writes[0] == 0 && writer.to_be_collected()) writer.collect();
-    if (saves > 0 && step % (steps / saves) == 0 && step < steps)
+    if (saves > 0 && step % (steps / (saves + 1)) == 0 && step < steps)
       writer.begin(manifest_of(worker, step + 1), "");
   }
   const double still = writer.stood_still() - before;
   writer.finish();
   meet(world);
-  const Training took{seconds_since(start), still, 0};
+  const Training took{seconds_since(start), still};
   if (world.rank == 0)
     for (const CheckpointPlace& place : checkpoints_in(folder)) remove_checkpoint(place.path);
   meet(world);
@@ -167,7 +167,7 @@ int main(int count, char** words) {
   std::vector<double> cost, still;
   for (int i = 0; i < repeats; ++i) {
     constexpr int saves = 3;
-    const int steps = std::max(12, static_cast<int>(4 * saves * save));
+    const int steps = (saves + 1) * std::max(4, static_cast<int>(4 * save));
     const double none = trained(world, folder, layers, steps, 0, false).seconds;
     const double fore = trained(world, folder, layers, steps, saves, false).seconds;
     const Training back = trained(world, folder, layers, steps, saves, true);
