@@ -1,7 +1,9 @@
 #include "app/grid_choice.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "app/resume.h"
 #include "comm/affinity.h"
 #include "core/check.h"
 #include "core/launcher.h"
@@ -57,15 +59,14 @@ std::string advice_instead(const Coord& wanted, int ranks, const GridFits& fits)
   return near.empty() ? "" : fmt::format("; no grid of {} ranks fits: start {}", ranks, near);
 }
 
-/// What would do in place of a configuration that is refused before its grid is known.
-std::string advice_instead(const std::string& file, std::vector<std::string> overrides, int ranks) {
+/// A configuration as it is for one rank; none where that is refused too.
+std::optional<Config> on_one_rank(const std::string& file, std::vector<std::string> overrides) {
   for (const char* degree : {"grid.supernet=1", "grid.pipeline=1", "grid.data=1", "grid.tensor=1"})
     overrides.emplace_back(degree);
   try {
-    const Config any = read_config(file, overrides);
-    return advice_instead(degrees_of(any), ranks, fits(any, Purpose::training));
+    return read_config(file, overrides);
   } catch (const Error&) {
-    return "";
+    return std::nullopt;
   }
 }
 
@@ -89,7 +90,14 @@ Config read_for_ranks(const std::string& file, const std::vector<std::string>& o
   } catch (const Error& error) {
     if (ranks == 0) ranks = launch().ranks;
     if (error.code != Exit::bad_configuration || ranks < 2) throw;
-    const std::string advice = advice_instead(file, overrides, ranks);
+    const std::optional<Config> any = on_one_rank(file, overrides);
+    if (!any) throw;
+    if (const std::vector<std::string> shards = shards_of_checkpoint(*any); !shards.empty()) {
+      std::vector<std::string> known = overrides;
+      known.insert(known.end(), shards.begin(), shards.end());
+      return read_for_ranks(file, known, ranks);
+    }
+    const std::string advice = advice_instead(degrees_of(*any), ranks, fits(*any, Purpose::training));
     if (advice.empty()) throw;
     fail(error.code, "{}{}", error.what(), advice);
   }

@@ -53,6 +53,7 @@ std::optional<Resumed> automatic(const std::string& run_directory) {
   const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
   std::optional<Resumed> found = newest_readable(places, std::numeric_limits<std::int64_t>::max());
   if (!found && !places.empty()) none_is_whole(run_directory);
+  if (found) mend_latest(found->directory);
   return found;
 }
 
@@ -63,6 +64,10 @@ std::optional<Resumed> named(const std::string& path, const std::string& run_dir
   const fs::path whole = fs::canonical(path, problem);
   MP_REQUIRE(!problem, Exit::input_missing, "run.resume is {}: {} (auto, never, or a checkpoint's directory)",
              path, problem.message());
+  const bool is_run = !fs::exists(whole / Manifest::name) && !checkpoints_in(whole).empty();
+  MP_REQUIRE(!is_run, Exit::bad_configuration,
+             "run.resume is {}, a run's directory (name one of its checkpoints, {} for instance)", path,
+             (whole / "checkpoints" / "latest").string());
   Resumed found{whole, read_manifest(whole)};
   const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
   const bool own = fs::equivalent(whole.parent_path(), checkpoints_of(run_directory), problem) && !problem;
@@ -96,14 +101,21 @@ std::optional<Resumed> told(const World& world, const std::optional<Resumed>& fo
   return Resumed{directory, parse_manifest(text.substr(end + 1), directory + "/" + Manifest::name)};
 }
 
-void take_shards(int& shards, bool& follows, const Resumed& from, const char* key) {
+/// The logical shards of an axis that a checkpoint was made with; 0: it says nothing of them.
+int shards_in(const Resumed& from, const char* key) {
   const auto stored = from.manifest.settings.find(key);
-  if (!follows || stored == from.manifest.settings.end()) return;
+  if (stored == from.manifest.settings.end()) return 0;
   const bool short_enough = is_plain_integer(stored->second) && stored->second.size() <= 7;
   const int number = short_enough ? std::stoi(stored->second) : 0;
   MP_REQUIRE(number > 0 && number <= (1 << 20), Exit::checkpoint_corrupt, "{}: its {} is {}", from.directory,
              key, stored->second);
-  shards = number;
+  return number;
+}
+
+void take_shards(int& shards, bool& follows, const Resumed& from, const char* key) {
+  const int stored = follows ? shards_in(from, key) : 0;
+  if (stored == 0) return;
+  shards = stored;
   follows = false;
 }
 
@@ -125,6 +137,24 @@ std::optional<Resumed> find_checkpoint(const World& world, const Config& config)
     return std::nullopt;
   }
   return told(world, world.rank == 0 ? chosen(config) : std::nullopt);
+}
+
+std::vector<std::string> shards_of_checkpoint(const Config& config) {
+  const ReproducibleConfig& shards = config.reproducible;
+  std::vector<std::string> settings;
+  if (config.run.resume != "auto") return settings;
+  for (const CheckpointPlace& place : checkpoints_in(config.run.dir)) {
+    try {
+      const Resumed newest{place.path, read_manifest(place.path)};
+      for (const auto& [key, follows] : {std::pair{"reproducible.tensor", shards.tensor_follows},
+                                         {"reproducible.data", shards.data_follows}})
+        if (const int stored = follows ? shards_in(newest, key) : 0; stored > 0)
+          settings.push_back(fmt::format("{}={}", key, stored));
+      return settings;
+    } catch (const Error&) {  // the start says what is wrong with it
+    }
+  }
+  return settings;
 }
 
 Config continued(Config config, const Resumed& from, bool speaks) {
@@ -155,11 +185,13 @@ Resumed load_newest(Run& run, Resumed from) {
     require_same_tensors(run.worker(), from.manifest, from.directory);
     const std::string damage = load_checkpoint(run.worker(), from.manifest, from.directory);
     if (damage.empty()) break;
+    MP_REQUIRE(run.config().run.resume == "auto", Exit::checkpoint_corrupt, "{} (run.resume named it)", damage);
     std::optional<Resumed> older;
     if (run.is_rank_0()) {
       warning("{}; the next older checkpoint is taken", damage);
       older = newest_readable(checkpoints_in(run_directory), from.manifest.progress.step);
       if (!older) none_is_whole(run_directory);
+      mend_latest(older->directory);
     }
     from = *told(run.world(), older);
     continued(run.config(), from, false);

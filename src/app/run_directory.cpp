@@ -12,6 +12,7 @@
 #include "app/run_lock.h"
 #include "app/stop_request.h"
 #include "core/check.h"
+#include "core/log.h"
 #include "core/terminate.h"
 #include "io/checkpoint_directory.h"
 
@@ -92,12 +93,13 @@ RunDirectory::RunDirectory(const std::string& directory, bool emulated)
   leave_at_stop("", "", "", path_of("lock"));
   set_last_words([this](int, const std::string& sentence) {
     leave_at_stop("", "", "", path_of("lock"));
-    status_.state = "failed";
-    status_.reason = sentence;
-    replace_file_at_last(path_of("status.json"), text_of(status_, emulated_));
+    if (status_) {
+      status_->state = "failed";
+      status_->reason = sentence;
+      replace_file_at_last(path_of("status.json"), text_of(*status_, emulated_));
+    }
     release_lock(path_of("lock"));
   });
-  metrics_ = open_metrics(path_of("metrics.jsonl"));
 }
 
 RunDirectory::~RunDirectory() {
@@ -143,6 +145,7 @@ void RunDirectory::write_status(const Status& given) {
 }
 
 void RunDirectory::append_metrics(const JsonLine& line) {
+  if (!metrics_) metrics_ = open_metrics(path_of("metrics.jsonl"));
   const std::string text = line.text() + "\n";
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t written = write(metrics_.get(), text.data() + done, text.size() - done);
@@ -157,14 +160,30 @@ void RunDirectory::append_metrics(const JsonLine& line) {
 void RunDirectory::keep_metrics_through(std::int64_t step) {
   std::ifstream in(path_of("metrics.jsonl"));
   std::string kept, line;
+  std::int64_t last = 0, missing = 0;
+  const auto go_on_to = [&](std::int64_t next) {
+    missing += next - last - 1;
+    last = next;
+  };
   while (std::getline(in, line)) {
     const auto members = read_json(line);
     if (in.eof() || !members || members->integers.count("step") == 0) break;  // a line cut short by a crash
     if (members->integers.at("step") > step) break;
+    if (kept.empty()) last = members->integers.at("step") - 1;  // a run may begin at another's checkpoint
+    go_on_to(members->integers.at("step"));
     kept += line + "\n";
   }
+  if (!kept.empty()) go_on_to(step + 1);
+  if (missing > 0)
+    warning("{}: the lines of {} steps up to {} are missing; the run goes on without them",
+            path_of("metrics.jsonl"), missing, step);
   replace("metrics.jsonl", kept);
   metrics_ = open_metrics(path_of("metrics.jsonl"));
+}
+
+void RunDirectory::flush_metrics() {
+  if (!metrics_ || reaches_device(metrics_)) return;
+  warning("{}: writing it out (fsync) failed ({})", path_of("metrics.jsonl"), std::strerror(errno));
 }
 
 bool RunDirectory::stop_asked() const { return access(path_of("STOP").c_str(), F_OK) == 0; }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "app/json_line.h"
@@ -40,6 +41,8 @@ class RunDirectory {
   /// Drops the lines of metrics.jsonl behind this step, so that a resumed run's file is the uninterrupted
   /// run's.
   void keep_metrics_through(std::int64_t step);
+  /// Waits until the device has all lines of metrics.jsonl: a checkpoint's steps have theirs, whatever comes.
+  void flush_metrics();
   /// The last good checkpoint, below the directory: what every status that names none says from now on.
   void note_checkpoint(const std::string& checkpoint) { checkpoint_ = checkpoint; }
   /// Whether someone has put a file named STOP into the directory.
@@ -52,7 +55,7 @@ class RunDirectory {
 
   std::string path_;
   bool emulated_;
-  Status status_;
+  std::optional<Status> status_;  ///< none yet: what an earlier run has said stays
   std::string checkpoint_;
   bool says_running_ = false;
   File metrics_;

@@ -28,7 +28,7 @@ Saves::Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const 
   const NewCheckpoint own(run.config().run.dir, begun.step);
   std::error_code other;
   if (from && std::filesystem::equivalent(from->directory, own.final_path(), other) && !other) {
-    saved_ = begun.step;
+    saved_ = made_ = begun.step;
     if (directory_) directory_->note_checkpoint("checkpoints/" + checkpoint_name(saved_));
   }
   if (!row_of(run.config().device.kind).computes) return;
@@ -75,6 +75,7 @@ void Saves::save(std::int64_t steps) {
   run_.watchdog().arm(run_.step_limit() + bytes / slowest_bytes_per_second,
                       fmt::format("the checkpoint after step {}", steps), "watchdog.step");
   finish();  // a save that has come to nothing may end the run, before another begins
+  if (directory_) directory_->flush_metrics();
   writer_->begin(manifest_after(steps), to_yaml(run_.config()));
   tell();
 }
@@ -91,6 +92,11 @@ void Saves::finish() {
   tell();
 }
 
+std::string Saves::next_start(std::int64_t steps) const {
+  if (made_ < 0) return "begins anew: there is no checkpoint";
+  return made_ == steps ? "goes on from there" : "goes on from " + checkpoint_name(made_);
+}
+
 /// Says on rank 0 what has become of saves.
 void Saves::tell() {
   const std::string problem = writer_->problem();
@@ -102,6 +108,7 @@ void Saves::tell() {
   }
   const std::optional<CheckpointWriter::Saved> made = writer_->made();
   if (!made) return;
+  made_ = made->step;
   const std::string place = "checkpoints/" + checkpoint_name(made->step);
   info("checkpoint: {}/{} ({} in {}; training has stood still for saves for {})", run_.config().run.dir,
        place, human_bytes(static_cast<double>(writer_->bytes())), human_seconds(made->seconds),

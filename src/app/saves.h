@@ -33,6 +33,8 @@ class Saves {
   void attend(bool all_written);
   /// Waits until what was saved is a checkpoint. Collective.
   void finish();
+  /// What a start does that follows a run's end after so many steps.
+  std::string next_start(std::int64_t steps) const;
 
  private:
   Manifest manifest_after(std::int64_t steps) const;
@@ -43,7 +45,8 @@ class Saves {
   RunDirectory* directory_;
   std::unique_ptr<CheckpointWriter> writer_;  ///< none: the run computes nothing that could be saved
   RunProgress progress_;
-  std::int64_t restarts_, saved_ = -1, began_ns_ = now_ns();
+  std::int64_t restarts_, began_ns_ = now_ns();
+  std::int64_t saved_ = -1, made_ = -1;  ///< steps of the last save that was begun, and that became whole
 };
 
 }  // namespace mindpipe

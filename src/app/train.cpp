@@ -15,15 +15,6 @@
 namespace mindpipe {
 namespace {
 
-/// On rank 0 the run's directory, with a status that says that the run has begun; none on the others.
-std::unique_ptr<RunDirectory> directory_of(Run& run, bool emulated) {
-  if (!run.is_rank_0()) return nullptr;
-  auto directory = std::make_unique<RunDirectory>(run.config().run.dir, emulated);
-  run.watchdog().forget_earlier_rolls();
-  directory->write_status({});
-  return directory;
-}
-
 Corpus training_corpus(const Config& config, const RunProgress& begun) {
   Corpus corpus(config.data, Subset::train, config.model, config.seed, begun.planned_samples);
   for (const std::string& line : corpus.describe()) info("train: {}", line);
@@ -67,33 +58,39 @@ RunProgress beginning(const Config& config) {
   return begun;
 }
 
-int end(RunDirectory* directory, const TrainingLoop& loop) {
+int end(RunDirectory* directory, const TrainingLoop& loop, const Saves& saves) {
   const std::string& stopped = loop.stopped();
   if (directory)
     directory->write_status({stopped.empty() ? "done" : "stopped", loop.steps_done(), stopped, ""});
   if (stopped.empty()) return 0;
-  info("{}; the same command goes on from there", stopped);
+  info("{}; the same command {}", stopped, saves.next_start(loop.steps_done()));
   if (directory) directory->forget_stop();
   return static_cast<int>(Exit::stopped);
 }
 
 int train_on_this_job(const Arguments& arguments, const Config& given) {
+  const bool emulated = !row_of(given.device.kind).computes;
+  std::unique_ptr<RunDirectory> locked;
   std::optional<Resumed> from;
   const auto on_ranks = [&](const Config& config, const World& world) {
+    if (world.rank == 0) locked = std::make_unique<RunDirectory>(config.run.dir, emulated);
     from = find_checkpoint(world, config);
     return with_grid(from ? continued(config, *from, world.rank == 0) : config, world.size);
   };
   Run run(arguments, given, on_ranks, given.run.dir + "/log");
+  const std::unique_ptr<RunDirectory> directory = std::move(locked);  // let go of before the run's ranks part
   const Config& config = run.config();
   if (from && is_finished(run.world(), config, *from)) {
     info("{} is finished: all {} steps are done (train.steps: more of them go on from there)", config.run.dir,
          from->manifest.progress.step);
     return 0;
   }
-  const bool emulated = !row_of(config.device.kind).computes;
-  const std::unique_ptr<RunDirectory> directory = directory_of(run, emulated);
   std::optional<PeerStatus> peer;
   if (!directory) peer.emplace(config.run.dir, emulated);
+  if (directory) {
+    run.watchdog().forget_earlier_rolls();
+    directory->write_status({});
+  }
   RunProgress begun = from ? from->manifest.progress : beginning(config);
   Corpus corpus = training_corpus(config, begun);
   std::optional<Corpus> validation = validation_corpus(config);
@@ -118,7 +115,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   loop.run();
   write_results(run.worker(), emulated);
   loop.report().print_table(run.is_rank_0());
-  return end(directory.get(), loop);
+  return end(directory.get(), loop, saves);
 }
 
 }  // namespace

@@ -73,6 +73,13 @@ std::vector<CheckpointPlace> checkpoints_in(const std::string& run_directory) {
   return places;
 }
 
+void mend_latest(const std::string& checkpoint) {
+  const fs::path path(checkpoint);
+  std::error_code none;
+  if (fs::read_symlink(path.parent_path() / "latest", none) != path.filename())
+    point_latest_to(path.parent_path(), path.filename());
+}
+
 void remove_unfinished_checkpoints(const std::string& run_directory) {
   std::vector<fs::path> found;
   std::error_code problem;
@@ -115,22 +122,18 @@ void CheckpointFile::read(std::int64_t offset, void* to, std::int64_t count) con
   }
 }
 
-std::int64_t CheckpointFile::first_bad_block(const Manifest& manifest, std::int64_t first,
-                                             std::int64_t step) const {
+bool CheckpointFile::block_holds(const Manifest& manifest, std::int64_t block) const {
   std::vector<std::byte> buffer(std::size_t{1} << 20);
-  for (auto block = first; block < static_cast<std::int64_t>(manifest.crcs.size()); block += step) {
-    std::int64_t at = block * Manifest::block;
-    const std::int64_t end = std::min(manifest.file_bytes, at + Manifest::block);
-    std::uint32_t crc = 0;
-    ::posix_fadvise(file_.get(), at, end - at, POSIX_FADV_WILLNEED);  // asked for at once
-    for (; at < end; at += static_cast<std::int64_t>(buffer.size())) {
-      const auto count = std::min<std::int64_t>(end - at, static_cast<std::int64_t>(buffer.size()));
-      read(at, buffer.data(), count);
-      crc = crc32c(buffer.data(), static_cast<std::size_t>(count), crc);
-    }
-    if (crc != manifest.crcs[block]) return block;
+  std::int64_t at = block * Manifest::block;
+  const std::int64_t end = std::min(manifest.file_bytes, at + Manifest::block);
+  std::uint32_t crc = 0;
+  ::posix_fadvise(file_.get(), at, end - at, POSIX_FADV_WILLNEED);  // asked for at once
+  for (; at < end; at += static_cast<std::int64_t>(buffer.size())) {
+    const auto count = std::min<std::int64_t>(end - at, static_cast<std::int64_t>(buffer.size()));
+    read(at, buffer.data(), count);
+    crc = crc32c(buffer.data(), static_cast<std::size_t>(count), crc);
   }
-  return -1;
+  return crc == manifest.crcs[block];
 }
 
 NewCheckpoint::NewCheckpoint(const std::string& run_directory, std::int64_t step)

@@ -24,6 +24,9 @@ struct CheckpointPlace {
 /// The newest first.
 std::vector<CheckpointPlace> checkpoints_in(const std::string& run_directory);
 
+/// Lets `latest` name a checkpoint of its directory where it names another or is not there: a save may have
+/// been cut short just before. For who holds the run directory.
+void mend_latest(const std::string& checkpoint);
 /// Removes what saves that were cut short have left. For who holds the run directory.
 void remove_unfinished_checkpoints(const std::string& run_directory);
 /// Takes a checkpoint away: first its name, then its bytes.
@@ -38,8 +41,8 @@ class CheckpointFile {
   const std::string& path() const { return path_; }
   /// Reads bytes of the file, all of them.
   void read(std::int64_t offset, void* to, std::int64_t count) const;
-  /// The first of the blocks first, first + step, ... whose CRC does not hold; -1: all hold.
-  std::int64_t first_bad_block(const Manifest& manifest, std::int64_t first, std::int64_t step) const;
+  /// Whether the CRC of a block holds.
+  bool block_holds(const Manifest& manifest, std::int64_t block) const;
 
  private:
   std::string path_;

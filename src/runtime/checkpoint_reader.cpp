@@ -1,6 +1,8 @@
 #include "runtime/checkpoint_reader.h"
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
 #include <map>
 #include <thread>
 
@@ -12,48 +14,76 @@
 namespace mindpipe {
 namespace {
 
-/// Looks at blocks first, first + step, ...
-std::string damage_among(const Manifest& manifest, const std::string& directory, int first, int step) {
-  try {
-    const CheckpointFile file(directory, manifest.file_bytes);
-    const std::int64_t bad = file.first_bad_block(manifest, first, step);
-    if (bad < 0) return "";
-    return fmt::format(
-        "{}: the bytes from {} to {} are not those that were written (their CRC does not hold)", file.path(),
-        bad * Manifest::block, std::min(manifest.file_bytes, (bad + 1) * Manifest::block));
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-/// Threads that check this rank's share of a file's blocks.
+/// Threads that check this rank's share of a file's blocks, from the file's begin to its end.
 class BlockChecks {
  public:
   BlockChecks(const World& world, const Manifest& manifest, const std::string& directory, int threads)
-      : found_(std::clamp(threads, 1, 8)) {
-    const auto count = static_cast<int>(found_.size());
+      : manifest_(manifest), directory_(directory), parts_(std::clamp(threads, 1, 8)) {
+    const auto count = static_cast<int>(parts_.size());
     for (int i = 0; i < count; ++i)
-      threads_.emplace_back(
-          [&manifest, directory, &found = found_[i], first = world.rank * count + i,
-           step = world.size * count] { found = damage_among(manifest, directory, first, step); });
+      threads_.emplace_back([this, i, first = world.rank * count + i, step = world.size * count] {
+        check(parts_[i], first, step);
+      });
   }
   ~BlockChecks() { join(); }
   BlockChecks(const BlockChecks&) = delete;
 
+  /// Waits until this rank's share of the file is checked as far as an offset: the ranks go about equally
+  /// fast, so what lies before it is in memory by then, and who reads it does not wait for the device.
+  void wait_up_to(std::int64_t offset) const {
+    for (const Part& part : parts_)
+      for (std::int64_t next = part.next; next * Manifest::block < offset; next = part.next)
+        part.next.wait(next);
+  }
+
   /// What they found, when all are done.
   std::string found() {
     join();
-    for (const std::string& text : found_)
-      if (!text.empty()) return text;
+    for (const Part& part : parts_)
+      if (!part.damage.empty()) return part.damage;
     return "";
   }
 
  private:
+  struct Part {
+    std::atomic<std::int64_t> next = 0;  ///< all blocks of the part before it are checked
+    std::string damage;
+  };
+
+  /// Looks at blocks first, first + step, ...
+  void check(Part& part, std::int64_t first, std::int64_t step) const {
+    part.damage = damage_among(part, first, step);
+    go_on(part, std::numeric_limits<std::int64_t>::max() / Manifest::block);
+  }
+  std::string damage_among(Part& part, std::int64_t first, std::int64_t step) const {
+    try {
+      const CheckpointFile file(directory_, manifest_.file_bytes);
+      for (auto block = first; block < static_cast<std::int64_t>(manifest_.crcs.size()); block += step) {
+        go_on(part, block);
+        if (!file.block_holds(manifest_, block))
+          return fmt::format(
+              "{}: the bytes from {} to {} are not those that were written (their CRC does not hold)",
+              file.path(), block * Manifest::block,
+              std::min(manifest_.file_bytes, (block + 1) * Manifest::block));
+      }
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+  static void go_on(Part& part, std::int64_t next) {
+    part.next = next;
+    part.next.notify_all();
+  }
+
   void join() {
     for (std::thread& thread : threads_)
       if (thread.joinable()) thread.join();
   }
-  std::vector<std::string> found_;
+
+  const Manifest& manifest_;
+  const std::string directory_;
+  std::vector<Part> parts_;
   std::vector<std::thread> threads_;
 };
 
@@ -100,22 +130,25 @@ void require_same_tensors(Worker& worker, const Manifest& manifest, const std::s
 
 namespace {
 
-/// Sets what this rank keeps from the file, whatever that holds.
-void load_values(Worker& worker, const Manifest& manifest, const std::string& directory) {
+/// Sets what this rank keeps from the file, whatever that holds, slot by slot as they lie in it.
+void load_values(Worker& worker, const Manifest& manifest, const std::string& directory,
+                 const BlockChecks& checks) {
   const CheckpointFile file(directory, manifest.file_bytes);
-  std::map<std::string_view, std::vector<WholeTensor>> by_slot;
-  std::map<std::string_view, std::map<std::string, std::int64_t>> offsets;
   const std::vector<SavedTensor> saved = saved_tensors(worker.config(), worker.stage().model());
-  for (std::size_t i = 0; i < saved.size(); ++i) {
-    by_slot[saved[i].slot].push_back(saved[i].tensor);
-    offsets[saved[i].slot][saved[i].tensor.name] = manifest.tensors[i].offset;
-  }
-  for (const auto& [slot, tensors] : by_slot) {
-    const auto& places = offsets[slot];
+  for (std::size_t i = 0, end = 0; i < saved.size(); i = end) {
+    const std::string_view slot = saved[i].slot;
+    std::vector<WholeTensor> tensors;
+    std::map<std::string, std::int64_t> offsets;
+    for (end = i; end < saved.size() && saved[end].slot == slot; ++end) {
+      tensors.push_back(saved[end].tensor);
+      offsets[saved[end].tensor.name] = manifest.tensors[end].offset;
+    }
     const auto read = [&](const WholeTensor& tensor, std::int64_t first, std::int64_t, std::int64_t count,
                           float* to) {
       constexpr auto word = static_cast<std::int64_t>(sizeof(float));
-      file.read(places.at(tensor.name) + first * word, to, count * word);
+      const std::int64_t offset = offsets.at(tensor.name) + first * word;
+      checks.wait_up_to(offset + count * word);
+      file.read(offset, to, count * word);
     };
     if (slot == "value" || slot == "master") worker.state().load_weights(tensors, read);
     else worker.state().load(slot, tensors, read);
@@ -130,7 +163,7 @@ std::string load_checkpoint(Worker& worker, const Manifest& manifest, const std:
   BlockChecks checks(worker.world(), manifest, directory, worker.threads());
   std::string problem;
   try {
-    load_values(worker, manifest, directory);
+    load_values(worker, manifest, directory, checks);
   } catch (const Error& error) {
     problem = error.what();
   }

@@ -17,8 +17,8 @@
 // Preloaded into a program: notes its calls on some files, and lets some of them fail.
 //   FILE_FAULTS_ON    what the path of such a file contains (checkpoints/)
 //   FILE_FAULTS_LOG   a file: each call that changes something there appends "RANK CALL PATH"
-//   FILE_FAULTS       CALLS:WHAT:FIRST:COUNT, of the calls in the list (pwrite,fsync; any: all that change
-//                     something) the FIRST-th and the COUNT - 1 behind it meet WHAT: kill, short (half the
+//   FILE_FAULTS       CALLS:WHAT:FIRST:COUNT, of the calls in the list (pwrite,fsync; direct: writes past
+//                     the cache; any: all that change something) the FIRST-th and the COUNT - 1 behind it meet WHAT: kill, short (half the
 //                     bytes), flip (a bit of what is written), sleep (20 ms), or an error by its number
 //   FILE_FAULTS_RANK  the rank that meets them; left out: every one
 namespace {
@@ -65,14 +65,15 @@ void note(const char* call, const char* path) {
   syscall(SYS_close, file);
 }
 
-/// What becomes of a call: passes, shortens, flips, or the number of an error.
-int fate(const char* call, const std::string& path, bool changes = true) {
+/// What becomes of a call: passes, shortens, flips, or the number of an error. `also`: another name for it.
+int fate(const char* call, const std::string& path, bool changes = true, const char* also = "") {
   static std::atomic<long> calls{0};
   const int before = errno;
   if ((path + "/").find(plan().on) == std::string::npos) return passes;
   if (changes && !plan().log.empty()) note(call, path.c_str());
   errno = before;
-  if (plan().what == passes || !plan().concerns(call, changes)) return passes;
+  if (plan().what == passes || !(plan().concerns(call, changes) || plan().concerns(also, false)))
+    return passes;
   const long number = ++calls;
   if (number < plan().first || number >= plan().first + plan().count) return passes;
   if (plan().what == kills) kill(getpid(), SIGKILL);
@@ -102,7 +103,8 @@ int opened(int directory, const char* path, int flags, mode_t mode) {
 }
 
 ssize_t written(const char* call, long number, int file, const void* bytes, std::size_t count, off_t offset) {
-  const int what = fate(call, path_of(file));
+  const bool direct = (fcntl(file, F_GETFL) & O_DIRECT) != 0;
+  const int what = fate(call, path_of(file), true, direct ? "direct" : "");
   if (what > 0) return refuse(what);
   if (what == shortens && count > 1) count /= 2;
   if (what != flips || count == 0) return syscall(number, file, bytes, count, offset);

@@ -2,8 +2,10 @@
 older checkpoints stand."""
 import errno
 import os
+import pathlib
 import re
 import subprocess
+import tempfile
 
 from the_run import ALL, STEPS, Runs, main
 
@@ -118,6 +120,17 @@ class Disks(Runs):
                 self.assertNotIn("warning", answer.text)
                 for step in (4, 6, STEPS):
                     self.assertEqual(self.sha(f"part-{number}", step), self.sha("whole", step))
+
+    def test_writes_past_the_cache_are_tried_and_where_a_device_refuses_them_go_through_it(self):
+        disk = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        try:
+            os.close(os.open(disk / "direct", os.O_RDWR | os.O_CREAT | os.O_DIRECT))
+        except OSError as error:
+            self.skipTest(f"{disk} has no direct writes: {error}")
+        for name, number, code in (("refused", errno.EINVAL, 0), ("failing", errno.EIO, 74)):
+            answer = self.train(disk / name, faults=f"direct:{number}:1:1", on=SAVE)
+            self.assertEqual(answer.code, code, f"a run whose first direct write meets {number}: {answer}")
+        self.assertEqual(self.sha(disk / "refused"), self.sha("whole"))
 
     def test_a_slow_disk_changes_nothing(self):
         self.trained("slow", faults="pwrite:sleep:1:60", on="step-0000000")

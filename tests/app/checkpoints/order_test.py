@@ -117,6 +117,14 @@ class Order(Runs):
         # In the background a rank's threads are others to strace.
         self.expect_order(self.seen_by_strace("grid.data=2 train.steps=4 checkpoint.background=no", 2), 2)
 
+    def test_the_lines_of_its_steps_come_before_a_checkpoint(self):
+        self.trained("run", log=self.root / "calls", on="/run/")
+        calls = [(call, path.split("/run/")[-1]) for _, call, path in logged(self.root / "calls")]
+        for step in (2, 4):
+            named = calls.index(("rename", f"checkpoints/step-{step:08}"))
+            lines = [i for i, event in enumerate(calls) if event == ("write", "metrics.jsonl")][step - 1]
+            self.assertIn(("fsync", "metrics.jsonl"), calls[lines:named])
+
     def test_in_the_background_on_two_ranks_too(self):
         self.expect_order(self.noted("grid.data=2 train.steps=4", 2), 2)
 

@@ -75,9 +75,50 @@ class Stops(Runs):
         text = self.refused(73, "run", "train.steps=100000")
         self.assertIn(f"another job holds this run directory (host {os.uname().nodename}, process {run.pid})",
                       text)
+        # What lies there is looked at behind the lock alone: the run that holds it may be changing it.
+        (self.root / "run/checkpoints/step-99999999").mkdir()
+        text = self.refused(73, "run", "train.steps=100000")
+        self.assertNotIn("step-99999999", text)
+        self.assertEqual(self.status("run")["state"], "running")
+        (self.root / "run/checkpoints/step-99999999").rmdir()
         run.send_signal(signal.SIGUSR1)
         self.assertEqual(run.wait(30), 75)
         self.verified("run")
+
+    def test_time_makes_a_checkpoint_due(self):
+        run = self.started("run", "train.steps=100000 checkpoint.every=0 checkpoint.every_time=1s", **SLOW)
+        self.until(lambda: self.steps_there("run") >= 2)
+        run.send_signal(signal.SIGUSR1)
+        self.assertEqual(run.wait(30), 75)
+        first, second = ((self.checkpoint("run", step) / "manifest.json").stat().st_mtime
+                         for step in self.steps("run")[:2])
+        self.assertGreater(second - first, 0.8, "a second is not over yet")
+
+    def test_a_stop_whose_save_failed_says_where_the_next_start_goes_on(self):
+        (self.root / "run").mkdir()
+        for steps, begin in (("2", "begins anew: there is no checkpoint"), ("100", "goes on from step-00000002")):
+            (self.root / "run/STOP").touch()
+            answer = self.train("run", "checkpoint.every=0 checkpoint.on_error=warn", faults="fsync:5:1:1",
+                                on="/.step-")
+            self.assertEqual(answer.code, 75, answer)
+            self.assertRegex(answer.text, r"stopped after step \d as asked; the same command " + begin)
+            self.trained("run", "train.steps=2")
+
+    def test_steps_whose_lines_are_gone_are_named(self):
+        self.trained("run", "train.steps=6")
+        file = self.root / "run/metrics.jsonl"
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(lines[:1] + lines[3:5]))
+        answer = self.trained("run")
+        self.assertIn(f"{file}: the lines of 3 steps up to 6 are missing", answer.text)
+
+    def test_a_link_that_a_save_left_behind_is_mended(self):
+        self.trained("run")
+        latest = self.root / "run/checkpoints/latest"
+        latest.unlink()
+        latest.symlink_to("step-00000004")
+        self.trained("run")
+        self.assertEqual(os.readlink(latest), f"step-{STEPS:08}")
 
     def steps_there(self, run):
         return sum(name.startswith("step-") for name in self.names(run))
@@ -106,6 +147,19 @@ class Stops(Runs):
         self.assertEqual(self.sha("other"), self.sha("run"))
         self.assertIn("newer ones away", self.refused(78, "run", f"run.resume={fourth}"))
         self.assertIn("No such file", self.refused(66, "third", f"run.resume={self.root}/nowhere"))
+        self.assertIn("a run's directory (name one of its checkpoints",
+                      self.refused(78, "third", f"run.resume={self.root}/run"))
+        with open(fourth / "state.h5", "r+b") as file:
+            file.write(b"?")
+        self.assertIn("run.resume named it", self.refused(80, "third", f"run.resume={fourth}"))
+
+    def test_a_grid_that_does_not_divide_the_checkpoints_shards_is_named_and_not_the_batch(self):
+        settings = "train.steps=2 reproducible.data=auto"
+        self.trained("run", settings + " grid.data=2", 2)
+        answer = self.train("run", settings + " grid.data=3", 3)
+        self.assertEqual(answer.code, 78, answer)
+        self.assertRegex(answer.text, "grid.data[^\n]* is 3[^\n]*reproducible.data")
+        self.assertNotIn("train.batch", answer.text)
 
     def test_other_arithmetic_is_refused_with_all_keys_in_one_sentence(self):
         self.trained("run", "train.steps=2")
