@@ -42,6 +42,8 @@ Cost cost(const AttentionBackwardOperands& o) {
 
 Cost cost(const SwigluOperands& o) { return {0, moved(o.gate_up, o.y), o.y.dtype}; }
 Cost cost(const SwigluBackwardOperands& o) { return {0, moved(o.dy, o.gate_up, o.dgate_up), o.dy.dtype}; }
+Cost cost(const ActivationBackwardOperands& o) { return {0, moved(o.dy, o.before, o.dx), o.dy.dtype}; }
+Cost cost(const ScaleOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
 Cost cost(const ResidualOperands& o) { return {0, moved(o.x, o.branch, o.bias, o.y), o.y.dtype}; }
 Cost cost(const DropoutOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
 Cost cost(const AddOperands& o) { return {0, moved(o.a, o.b, o.sum), o.sum.dtype}; }
@@ -64,9 +66,14 @@ Cost cost(const RotaryOperands& o) { return {0, 2 * size(o.heads.data), o.heads.
 Cost cost(const EmbeddingOperands& o) { return {0, moved(o.tokens, o.y, o.y), o.y.dtype}; }
 Cost cost(const EmbeddingBackwardOperands& o) { return {0, 3 * size(o.dy) + size(o.tokens), o.dy.dtype}; }
 Cost cost(const AddPositionsOperands& o) { return {0, moved(o.x, o.positions, o.y), o.y.dtype}; }
+Cost cost(const AddSinusoidsOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
 Cost cost(const PositionsBackwardOperands& o) { return {0, moved(o.dy, o.dpositions), o.dy.dtype}; }
 
+Cost cost(const PickRowsOperands& o) { return {0, moved(o.rows, o.y, o.y), o.y.dtype}; }
+Cost cost(const PutRowsOperands& o) { return {0, moved(o.dy, o.rows, o.dx), o.dx.dtype}; }
+Cost cost(const PatchesOperands& o) { return {0, moved(o.pictures, o.y), o.y.dtype}; }
 Cost cost(const RowMaximumOperands& o) { return {0, size(o.logits), DType::f32}; }
+Cost cost(const MaximumPlaceOperands& o) { return {0, moved(o.logits, o.maximum, o.place), DType::f32}; }
 Cost cost(const SoftmaxSumsOperands& o) { return {0, size(o.logits), DType::f32}; }
 Cost cost(const CrossEntropyOperands& o) { return {0, 6 * size(o.losses), DType::f32}; }
 Cost cost(const CrossEntropyBackwardOperands& o) { return {0, moved(o.logits, o.dlogits), DType::f32}; }

@@ -17,7 +17,40 @@ struct RowParts {
   std::int64_t samples, rows, cols, parts;
 };
 
-enum class Activation : std::uint8_t { none, relu, gelu, silu };  ///< gelu: the tanh form, as GPT-2 has it
+/// gelu is the tanh form, as GPT-2 has it; gelu_exact is x / 2 (1 + erf(x / sqrt(2))), as BERT has it.
+enum class Activation : std::uint8_t { none, relu, gelu, silu, gelu_exact };
+
+/// Frequencies of sines over a width d, i from 0 to d/2 - 1: below_base is 10000^(-2i/d), whose last is above
+/// 1/10000; up_to_base is exp(-i ln(10000) / (d/2 - 1)), whose last is 1/10000.
+enum class Sinusoids : std::uint8_t { below_base, up_to_base };
+
+/// Rows of [samples, rows, cols], row r at position first + r; frequency i is exp(-i rate).
+struct SinusoidCall {
+  std::int64_t samples, rows, cols, first;
+  double rate;
+};
+
+/// Rows [first, first + rows) of the whole sequences of some samples, of which each picks so many.
+struct PickCall {
+  std::int64_t samples, rows, cols, picked, first;
+};
+
+/// Pictures [channels, height, width] of bytes in square patches, and how their numbers are made.
+struct PictureShape {
+  static constexpr int most_channels = 4;
+  std::int64_t channels = 0, height = 0, width = 0, side = 0;
+  float mean[most_channels] = {},
+        deviation[most_channels] = {1, 1, 1, 1};  ///< by channel, of numbers from 0 to 1
+
+  constexpr std::int64_t patches() const { return (height / side) * (width / side); }
+  constexpr std::int64_t patch_size() const { return channels * side * side; }
+};
+
+/// Patches as rows of [samples, rows, patch size], from row first_row on.
+struct PatchCall {
+  std::int64_t samples, rows, cols, first_row, patches;
+  PictureShape picture;
+};
 
 /// Logits [n, cols] of a shard of the vocabulary: columns [0, valid) count, from token `first_column` on.
 struct LogitShard {

@@ -65,6 +65,10 @@ struct Setting {
   std::int64_t counted_rows = 0;  ///< of a sample's output, that the loss depends on; 0: all
   std::int64_t memory_rows = 6;   ///< of an activation's memory
   std::int64_t vocabulary = 0;   ///< of tokens and targets
+  std::int64_t types = 0;        ///< of tokens; 0: they have none
+  std::int64_t targets = 0;      ///< of a sample; 0: one for each row
+  bool picks = false;            ///< the batch names a row of each sample for each target
+  PictureShape picture;          ///< of a sample, if there are any
   bool activation = true, memory = false;
   bool classifier = false;  ///< the loss is the last layer's; else it is linear in what comes out
   bool sources = false;     ///< source tokens and lengths
@@ -187,6 +191,8 @@ class Subject {
     tape_.clear();
     return made;
   }
+  /// What a classifier thinks that each target is, as of the last loss().
+  std::vector<double> words() const { return all(tape_.words); }
   double loss_of_backward = 0;  ///< of a classifier, which finds its losses again on the way back
 
  private:
@@ -288,11 +294,11 @@ class Subject {
     tape_.loss_factor = 0.25;
     tape_.weight_gradients = s.weight_gradients;
     const Shape shape{s.samples, s.rows}, source{s.samples, s.source_rows > 0 ? s.source_rows : s.rows};
-    const auto ids = [&](const std::string& name, const Shape& of) {
+    const auto ids = [&](const std::string& name, const Shape& of, std::int64_t kinds) {
       std::vector<std::int32_t> drawn(of.count());
       const RandomStream stream{3, purpose_of(name)};
       for (std::size_t i = 0; i < drawn.size(); ++i)
-        drawn[i] = static_cast<std::int32_t>(stream.word(i) % s.vocabulary);
+        drawn[i] = static_cast<std::int32_t>(stream.word(i) % kinds);
       return drawn;
     };
     const auto there = [&](const std::vector<std::int32_t>& numbers, const Shape& of) {
@@ -301,15 +307,35 @@ class Subject {
       return t;
     };
     if (s.vocabulary > 0) {
-      std::vector<std::int32_t> tokens = ids("tokens", shape), targets = ids("targets", shape);
-      targets[1] = targets[s.rows] = -1;
+      const Shape judged{s.samples, s.targets > 0 ? s.targets : s.rows};
+      std::vector<std::int32_t> tokens = ids("tokens", shape, s.vocabulary),
+                                targets = ids("targets", judged, s.vocabulary);
+      targets[1] = targets[judged[1]] = -1;
       tokens[2] = tokens[5];  // a row that two tokens add to
       batch.fields.set(field::tokens, there(tokens, shape));
-      batch.fields.set(field::targets, there(targets, shape));
-      tape_.losses = batch_.take(shape, gradient_dtype());
+      batch.fields.set(field::targets, there(targets, judged));
+      tape_.losses = batch_.take(judged, gradient_dtype());
+      tape_.words = batch_.take(judged, gradient_dtype());
     }
+    if (s.picks) {
+      std::vector<std::int32_t> rows(s.samples * s.targets);
+      for (std::int64_t i = 0; i < static_cast<std::int64_t>(rows.size()); ++i)
+        rows[i] = static_cast<std::int32_t>((3 * i + 1) % s.rows);
+      rows[s.targets] = -1;  // whose target does not count
+      batch.fields.set(field::picked, there(rows, {s.samples, s.targets}));
+    }
+    if (s.picture.channels > 0) {
+      const Tensor pictures =
+          batch_.take({s.samples, s.picture.channels * s.picture.height, s.picture.width}, DType::u8);
+      std::vector<std::uint8_t> bytes(pictures.count());
+      for (std::size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<std::uint8_t>(RandomStream{3, purpose_of("picture")}.word(i));
+      backend_->upload(bytes.data(), pictures);
+      batch.fields.set(field::picture, pictures);
+    }
+    if (s.types > 0) batch.fields.set(field::types, there(ids("types", shape, s.types), shape));
     if (s.sources) {
-      if (s.vocabulary > 0) batch.fields.set(field::source, there(ids("source", source), source));
+      if (s.vocabulary > 0) batch.fields.set(field::source, there(ids("source", source, s.vocabulary), source));
       std::vector<std::int32_t> lengths;
       for (std::int64_t i = 0; i < s.samples; ++i)
         lengths.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(5 - 2 * i, 0)));

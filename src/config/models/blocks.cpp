@@ -18,7 +18,7 @@ std::vector<Setting> block_settings(BlockSettings& m) {
        Range{1, 1 << 22, false, false, true}},
       {"model.norm", &m.norm, "LayerNorm or RMSNorm"},
       {"model.norm_epsilon", &m.norm_epsilon, "added to the variance", Range{0, 1, true}},
-      {"model.mlp", &m.mlp, "the MLP's activation"},
+      {"model.mlp", &m.mlp, "the MLP's activation; gelu is the tanh form, gelu_exact that with erf"},
       {"model.bias", &m.bias, "biases in products and norms"},
       {"model.dropout", &m.dropout, "probability that an element of a residual branch is dropped", share},
       {"model.attention_dropout", &m.attention_dropout, "probability that an attention weight is dropped",
