@@ -21,10 +21,19 @@ struct DataSource {
   double weight = 1;
   bool operator==(const DataSource&) const = default;
 };
+/// Tokens that stand for no text. The defaults follow those of bytes.
+struct SpecialTokens {
+  int end = 256, start = 257, padding = 258, mask = 259;
+  bool operator==(const SpecialTokens&) const = default;
+};
+
 struct DataConfig {
   std::vector<DataSource> train, validation;
   int sequence = 0;         ///< tokens of a sample; 0: model.context
   int source_sequence = 0;  ///< tokens of what a sample is made from; 0: sequence
+  SpecialTokens special{};
+  bool flip = false;  ///< pictures to train on: every second one mirrored
+  int crop = 0;       ///< pixels that pictures to train on are moved by, at most
   bool operator==(const DataConfig&) const = default;
 };
 

@@ -8,13 +8,17 @@
 #include <fmt/ranges.h>
 #include "core/check.h"
 #include "corpus/arithmetic.h"
+#include "corpus/masked.h"
+#include "corpus/pairs.h"
+#include "corpus/pictures.h"
 #include "corpus/reversed.h"
 #include "corpus/token_file.h"
 
 namespace mindpipe {
 
 namespace {
-constexpr std::string_view synthetic = "synthetic:", reversed = "reversed:";
+constexpr std::string_view synthetic = "synthetic:", reversed = "reversed:", pairs = "pairs:",
+                           cifar10 = "cifar10:", cifar100 = "cifar100:";
 
 const std::vector<DataSource>& sources_of(const DataConfig& data, Subset subset) {
   return subset == Subset::train ? data.train : data.validation;
@@ -37,46 +41,120 @@ std::vector<double> checked_weights(const DataConfig& data, Subset subset) {
 
 /// What a corpus needs to know to open a source.
 struct Opening {
+  const DataConfig& data;
   Subset subset;
   const std::vector<Field>& fields;
   std::uint64_t seed;
   std::int64_t planned;  ///< samples
 
-  const Field& field(std::string_view name) const {
-    const auto found =
-        std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.name == name; });
-    MP_CHECK(found != fields.end(), "nobody reads {}", name);
-    return *found;
+  std::vector<Field>::const_iterator find(std::string_view name) const {
+    return std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.name == name; });
   }
+  bool wants(std::string_view name) const { return find(name) != fields.end(); }
+  const Field& field(std::string_view name) const {
+    MP_CHECK(wants(name), "nobody reads {}", name);
+    return *find(name);
+  }
+  bool trains() const { return subset == Subset::train; }
+  /// The seed of an order, which held-out data have none of.
+  std::optional<std::uint64_t> order() const { return trains() ? std::optional(seed) : std::nullopt; }
 };
+
+/// Refuses what makes samples that nothing in the model reads.
+void require_wanted(const Opening& how, std::string_view name, const std::string& path) {
+  MP_REQUIRE(how.wants(name), Exit::bad_configuration,
+             "data.{}: samples of {} have a {}, which the model does not read; name a source of its own kind",
+             name_of(how.subset), path, name);
+}
+
+std::unique_ptr<Documents> open_documents(const std::string& path, const Opening& how,
+                                          std::int64_t vocabulary) {
+  if (path.ends_with(".txt")) return std::make_unique<TextFile>(path, how.subset, vocabulary);
+  return std::make_unique<TokenFile>(TokenFile::prefix_of(path), vocabulary);
+}
 
 std::unique_ptr<TextDataset> open_texts(const std::string& path, const Opening& how) {
   const Field& tokens = how.field(field::tokens);
   const std::int64_t sequence = tokens.shape[0], vocabulary = tokens.below;
   if (path.starts_with(synthetic)) {
-    MP_REQUIRE(
-        path == "synthetic:arithmetic", Exit::bad_configuration,
-        "data.{}: {} is not a corpus that the program can make; the one there is: synthetic:arithmetic",
-        name_of(how.subset), path);
+    MP_REQUIRE(path == "synthetic:arithmetic", Exit::bad_configuration,
+               "data.{}: {} is nothing that the program can make; it makes synthetic:arithmetic (texts), "
+               "synthetic:dates (pairs) and synthetic:shapes (pictures)",
+               name_of(how.subset), path);
     return std::make_unique<ArithmeticDataset>(how.seed, how.subset, sequence, vocabulary);
   }
-  std::unique_ptr<Documents> documents;
-  if (path.ends_with(".txt")) documents = std::make_unique<TextFile>(path, how.subset, vocabulary);
-  else documents = std::make_unique<TokenFile>(TokenFile::prefix_of(path), vocabulary);
-  const bool trains = how.subset == Subset::train;
-  return std::make_unique<DocumentDataset>(std::move(documents), sequence,
-                                           trains ? std::optional(how.seed) : std::nullopt,
-                                           trains ? how.planned : 0);
+  return std::make_unique<DocumentDataset>(open_documents(path, how, vocabulary), sequence, how.order(),
+                                           how.trains() ? how.planned : 0);
+}
+
+/// What says that a path names pairs, or nothing.
+std::unique_ptr<Pairs> find_pairs(const std::string& path, const Opening& how) {
+  if (path == "synthetic:dates") return std::make_unique<Dates>(how.seed, how.subset);
+  if (path.ends_with(".tsv")) return std::make_unique<TabbedText>(path, how.subset);
+  if (!path.starts_with(pairs)) return nullptr;
+  const std::string both = path.substr(pairs.size());
+  const std::size_t between = both.find(':');
+  MP_REQUIRE(between != std::string::npos, Exit::bad_configuration,
+             "data.{}: {} names one file; write pairs:SOURCES:TARGETS", name_of(how.subset), path);
+  require_wanted(how, field::source, path);
+  return std::make_unique<DocumentPairs>(
+      open_documents(both.substr(0, between), how, how.field(field::source).below),
+      open_documents(both.substr(between + 1), how, how.field(field::tokens).below));
+}
+
+std::unique_ptr<Dataset> open_pairs(std::unique_ptr<Pairs> found, const std::string& path,
+                                    const Opening& how) {
+  require_wanted(how, field::source, path);
+  const SpecialTokens& special = how.data.special;
+  const std::int64_t vocabulary = how.field(field::tokens).below;
+  for (const auto& [name, id] : {std::pair{"end", special.end}, {"start", special.start},
+                                 {"padding", special.padding}})
+    MP_REQUIRE(id < vocabulary, Exit::bad_configuration,
+               "data.{} is {} and model.vocabulary {} (it is a token of the vocabulary)", name, id, vocabulary);
+  return std::make_unique<PairDataset>(std::move(found), how.field(field::source).shape[0],
+                                       how.field(field::tokens).shape[0], special, how.order());
+}
+
+/// What says that a path names pictures, or nothing. `rows`: of all channels.
+std::unique_ptr<Pictures> find_pictures(const std::string& path, const Opening& how) {
+  if (path == "synthetic:shapes")
+    return std::make_unique<Shapes>(
+        how.seed, how.subset,
+        how.wants(field::picture) ? std::max<std::int64_t>(1, how.field(field::picture).shape[0] / 32) : 1);
+  if (path.starts_with(cifar10)) return std::make_unique<CifarPictures>(path.substr(cifar10.size()), 1);
+  if (path.starts_with(cifar100)) return std::make_unique<CifarPictures>(path.substr(cifar100.size()), 2);
+  if (IdxPictures::is_named_so(path)) return std::make_unique<IdxPictures>(path);
+  return nullptr;
+}
+
+std::unique_ptr<Dataset> open_pictures(std::unique_ptr<Pictures> found, const std::string& path,
+                                       const Opening& how) {
+  require_wanted(how, field::picture, path);
+  const Shape& wanted = how.field(field::picture).shape;
+  const PictureSize size = found->size();
+  MP_REQUIRE(wanted[0] == size.channels * size.height && wanted[1] == size.width, Exit::bad_configuration,
+             "data.{}: pictures of {} have {} channels of {} x {} pixels, and the model reads {} rows of all "
+             "channels of {}",
+             name_of(how.subset), path, size.channels, size.height, size.width, wanted[0], wanted[1]);
+  return std::make_unique<PictureDataset>(std::move(found), how.data, how.field(field::targets).below, how.seed,
+                                          how.subset);
 }
 
 std::unique_ptr<Dataset> open_source(const std::string& path, const Opening& how) {
-  if (!path.starts_with(reversed)) return open_texts(path, how);
-  MP_REQUIRE(std::any_of(how.fields.begin(), how.fields.end(),
-                         [](const Field& field) { return field.name == field::source; }),
-             Exit::bad_configuration, "data.{}: {} makes pairs, and the model reads no source; name {}",
-             name_of(how.subset), path, path.substr(reversed.size()));
-  return std::make_unique<ReversedDataset>(open_texts(path.substr(reversed.size()), how),
-                                           how.field(field::source).shape[0]);
+  if (auto found = find_pairs(path, how)) return open_pairs(std::move(found), path, how);
+  if (auto found = find_pictures(path, how)) return open_pictures(std::move(found), path, how);
+  const bool turns = path.starts_with(reversed);
+  if (turns) require_wanted(how, field::source, path);
+  const std::string texts = turns ? path.substr(reversed.size()) : path;
+  MP_REQUIRE(how.wants(field::tokens), Exit::bad_configuration,
+             "data.{}: {} holds tokens, which the model does not read; name a source of its own kind",
+             name_of(how.subset), path);
+  if (turns)
+    return std::make_unique<ReversedDataset>(open_texts(texts, how), how.field(field::source).shape[0]);
+  if (how.wants(field::picked))
+    return std::make_unique<MaskedDataset>(open_texts(texts, how), how.data.special,
+                                           how.field(field::tokens).below, how.seed);
+  return open_texts(texts, how);
 }
 
 /// Refuses a source whose samples lack a field that the model reads.
@@ -97,7 +175,7 @@ Corpus::Corpus(const DataConfig& data, Subset subset, const std::vector<Field>& 
     const auto wanted = static_cast<std::int64_t>(
         std::ceil(static_cast<double>(planned) * shares[i] * (shares.size() > 1 ? 1.005 : 1.0)));
     const DataSource& source = sources_of(data, subset)[i];
-    const Opening how{subset, fields, seed, wanted};
+    const Opening how{data, subset, fields, seed, wanted};
     datasets_.push_back(open_source(source.path, how));
     require_fields(*datasets_.back(), source, how);
   }

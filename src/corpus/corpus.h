@@ -12,8 +12,9 @@
 namespace mindpipe {
 
 /// Samples that a run trains on or is judged by: the sources of one subset, blended by weight. A source is a
-/// .bin/.idx pair without its ending, a .txt file, or "synthetic:arithmetic"; "reversed:" before one of these makes
-/// pairs of it. The sample at each index is a function of (seed, index) alone; validation is in the order of the
+/// .bin/.idx pair without its ending, a .txt file or "synthetic:arithmetic", which are masked where the model looks
+/// for masked tokens, and of which "reversed:" makes pairs; pairs are a .tsv file, "pairs:SOURCES:TARGETS" or
+/// "synthetic:dates"; pictures an IDX file, "cifar10:FILE", "cifar100:FILE" or "synthetic:shapes". The sample at each index is a function of (seed, index) alone; validation is in the order of the
 /// files.
 class Corpus {
  public:

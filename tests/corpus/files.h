@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/config.h"
 #include "core/check.h"
 #include "corpus/documents.h"
 
@@ -77,6 +78,13 @@ class Counted : public Documents {
  private:
   std::vector<std::int64_t> lengths_;
 };
+
+/// Data of one source, for training and to be held out.
+inline DataConfig from(const std::string& path) {
+  DataConfig data;
+  data.train = data.validation = {{path, 1}};
+  return data;
+}
 
 /// The sentence and the code of the Error that `action` throws.
 template <class Action>

@@ -1,0 +1,115 @@
+#include <zlib.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "core/check.h"
+#include "corpus/pictures.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr std::string_view of_pictures = "images-idx3", of_labels = "labels-idx1";
+
+std::string labels_of(const std::string& path) {
+  std::string labels = path;
+  return labels.replace(labels.rfind(of_pictures), of_pictures.size(), of_labels);
+}
+
+/// All bytes that were packed in a file, which may be several packed ones in a row.
+std::vector<std::uint8_t> unpacked(const std::string& path) {
+  struct Close {
+    void operator()(gzFile file) const { gzclose(file); }
+  };
+  const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rb"));
+  if (!file) fail_to_open(path, errno, Exit::io_error);
+  std::vector<std::uint8_t> bytes;
+  for (int got = 1; got > 0;) {
+    const std::size_t before = bytes.size();
+    bytes.resize(before + (std::size_t{1} << 20));
+    got = gzread(file.get(), bytes.data() + before, 1 << 20);
+    bytes.resize(before + static_cast<std::size_t>(std::max(0, got)));
+  }
+  int problem = Z_OK;
+  const char* const why = gzerror(file.get(), &problem);
+  MP_REQUIRE(problem == Z_OK || problem == Z_STREAM_END, Exit::bad_data,
+             "{}: cannot be unpacked after {} bytes ({}); is it whole?", path, bytes.size(), why);
+  return bytes;
+}
+
+/// The number at an offset of a file, most significant byte first.
+std::int64_t number_at(const FileBytes& file, std::int64_t offset) {
+  MP_REQUIRE(file.size() >= offset + 4, Exit::bad_data, "{}: ends after {} bytes, within its head", file.path(),
+             file.size());
+  std::int64_t number = 0;
+  for (int i = 0; i < 4; ++i) number = number << 8 | file.data()[offset + i];
+  return number;
+}
+
+/// Refuses a file that is not `magic` or not as long as its head says; gives the number of its items.
+std::int64_t checked_count(const FileBytes& file, std::int64_t magic, std::int64_t head, std::int64_t item) {
+  MP_REQUIRE(number_at(file, 0) == magic, Exit::bad_data,
+             "{}: begins with {:#010x}, and an IDX file of {} with {:#010x}", file.path(), number_at(file, 0),
+             magic == 2051 ? "pictures" : "labels", magic);
+  const std::int64_t count = number_at(file, 4);
+  MP_REQUIRE(count > 0 && item > 0 && file.size() - head == count * item, Exit::bad_data,
+             "{}: has {} bytes, and its head promises {} items of {} behind {} (is it whole?)", file.path(),
+             file.size(), count, item, head);
+  return count;
+}
+
+std::int32_t checked_label(const FileBytes& file, std::int64_t offset, std::int64_t classes) {
+  const std::int32_t label = file.data()[offset];
+  MP_REQUIRE(label < classes, Exit::bad_data,
+             "{}: the label at byte {} is {}, and the model has {} classes (0 to {})", file.path(), offset, label,
+             classes, classes - 1);
+  return label;
+}
+
+}  // namespace
+
+FileBytes::FileBytes(const std::string& path) : path_(path) {
+  if (path.ends_with(".gz")) {
+    unpacked_ = unpacked(path);
+    data_ = unpacked_.data();
+    size_ = static_cast<std::int64_t>(unpacked_.size());
+  } else {
+    file_.emplace(path);
+    data_ = reinterpret_cast<const std::uint8_t*>(file_->data());
+    size_ = file_->size();
+  }
+}
+
+bool IdxPictures::is_named_so(const std::string& path) { return path.find(of_pictures) != std::string::npos; }
+
+IdxPictures::IdxPictures(const std::string& path) : pictures_(path), labels_(labels_of(path)) {
+  size_ = {1, number_at(pictures_, 8), number_at(pictures_, 12)};
+  count_ = checked_count(pictures_, 2051, 16, size_.bytes());
+  const std::int64_t labels = checked_count(labels_, 2049, 8, 1);
+  MP_REQUIRE(labels == count_, Exit::bad_data, "{}: has {} pictures, and {} {} labels", pictures_.path(), count_,
+             labels_.path(), labels);
+}
+
+void IdxPictures::read(std::int64_t index, std::uint8_t* pixels) const {
+  std::copy_n(pictures_.data() + 16 + index * size_.bytes(), size_.bytes(), pixels);
+}
+
+std::int32_t IdxPictures::label(std::int64_t index, std::int64_t classes) const {
+  return checked_label(labels_, 8 + index, classes);
+}
+
+CifarPictures::CifarPictures(const std::string& path, int labels) : file_(path), labels_(labels) {
+  MP_REQUIRE(file_.size() > 0 && file_.size() % record() == 0, Exit::bad_data,
+             "{}: has {} bytes, which are no whole records of {} (is it whole, and CIFAR-{}?)", path,
+             file_.size(), record(), labels == 1 ? 10 : 100);
+}
+
+void CifarPictures::read(std::int64_t index, std::uint8_t* pixels) const {
+  std::copy_n(file_.data() + index * record() + labels_, size().bytes(), pixels);
+}
+
+std::int32_t CifarPictures::label(std::int64_t index, std::int64_t classes) const {
+  return checked_label(file_, index * record() + labels_ - 1, classes);
+}
+
+}  // namespace mindpipe
