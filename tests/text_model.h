@@ -8,8 +8,8 @@ namespace mindpipe {
 /// The settings of a configuration's model, which reads texts, whatever its kind.
 inline TextSettings& text_model(Config& config) {
   switch (config.model.kind) {
-#define MINDPIPE_TEXT_MODEL(kind, ...)                                                                     \
-  case ModelKind::kind:                                                                                    \
+#define MINDPIPE_TEXT_MODEL(kind, ...)                                                                    \
+  case ModelKind::kind:                                                                                   \
     if constexpr (std::derived_from<decltype(ModelConfig::kind), TextSettings>) return config.model.kind; \
     break;
     MINDPIPE_MODELS(MINDPIPE_TEXT_MODEL)
@@ -17,7 +17,9 @@ inline TextSettings& text_model(Config& config) {
   }
   fail(Exit::internal, "a {} reads no texts", config.model.kind);
 }
-inline const TextSettings& text_model(const Config& config) { return text_model(const_cast<Config&>(config)); }
+inline const TextSettings& text_model(const Config& config) {
+  return text_model(const_cast<Config&>(config));
+}
 
 /// Sums in words as the configuration's model reads them: pairs where it has a source.
 inline DataSource sums_for(const Config& config) {

@@ -97,8 +97,8 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
                   to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
   if (simulate)
     text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} {}s/s\n{}",
-                        device_on_paper(config), human_seconds(step), human_count(counted / step), plan.counted.what,
-                        links_text(config, ranks));
+                        device_on_paper(config), human_seconds(step), human_count(counted / step),
+                        plan.counted.what, links_text(config, ranks));
   text += '\n' + stages_text(plan, plan.training, simulate) + roots_text(config, plan) +
           attention_text(config, plan);
   if (simulate)

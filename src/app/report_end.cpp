@@ -46,10 +46,10 @@ void EndReport::print_table(bool is_rank_0) {
   const bool emulated = !row_of(config_.device.kind).computes;
   const RunPlan& plan = worker_.plan();
   const double counted = static_cast<double>(layout.batch * plan.counted.of_sample), median = median_step();
-  std::string text = fmt::format(
-      "\n{} steps, last loss {:.4f}; median step {}: {} {}s/s, {:.1f} GFLOP/s by {}\n\n", seconds_.size(),
-      last_loss_, human_seconds(median), human_count(counted / median), plan.counted.what,
-      plan.formula.operations * counted / median / 1e9, plan.formula.text);
+  std::string text =
+      fmt::format("\n{} steps, last loss {:.4f}; median step {}: {} {}s/s, {:.1f} GFLOP/s by {}\n\n",
+                  seconds_.size(), last_loss_, human_seconds(median), human_count(counted / median),
+                  plan.counted.what, plan.formula.operations * counted / median / 1e9, plan.formula.text);
   const Timeline& simulated = plan.training.expected;
   std::vector<double> expected;
   for (int stage = 0; stage < layout.grid.pipeline && emulated; ++stage)

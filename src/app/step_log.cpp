@@ -58,7 +58,8 @@ void StepLog::write(const StepScalars& scalars, std::optional<double> validation
     directory_->append_metrics(line);
     directory_->write_status({"running", begun.step + 1, "", ""});
   }
-  progress_.update(begun.step + 1, fmt::format("loss {:.4f} | {} {}s/s", scalars.loss, human_count(rate), counted_.what));
+  progress_.update(begun.step + 1,
+                   fmt::format("loss {:.4f} | {} {}s/s", scalars.loss, human_count(rate), counted_.what));
 }
 
 }  // namespace mindpipe

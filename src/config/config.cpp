@@ -164,8 +164,8 @@ class Reader {
   std::map<std::string, std::string> where_;
 };
 
-/// The kind of model that the file, or else the command line, names: it says which settings there are. What is
-/// no kind is refused when settings are read.
+/// The kind of model that the file, or else the command line, names: it says which settings there are. What
+/// is no kind is refused when settings are read.
 ModelKind kind_of(const Node& root, const std::vector<std::string>& overrides) {
   std::string name;
   for (const auto& [section, settings] : root.entries)

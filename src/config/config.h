@@ -17,7 +17,7 @@ struct RunConfig {
 };
 
 struct DataSource {
-  std::string path;  ///< a .bin/.idx pair without its ending, "synthetic:arithmetic", "reversed:" and one of these
+  std::string path;  ///< a .bin/.idx pair without its ending, "synthetic:arithmetic", "reversed:PATH"
   double weight = 1;
   bool operator==(const DataSource&) const = default;
 };

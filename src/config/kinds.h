@@ -36,8 +36,8 @@ struct OptimizerRow {
   bool only_with_momentum;                             ///< keeps nothing when optimizer.momentum is 0
 };
 
-// Names are those of a configuration. The functions of schedules and optimizers are declared from the lists too
-// (program/order.h, optim/update_rule.h); kinds of models stand in config/models/table.h.
+// Names are those of a configuration. The functions of schedules and optimizers are declared from the lists
+// too (program/order.h, optim/update_rule.h); kinds of models stand in config/models/table.h.
 
 // clang-format off
 #define MINDPIPE_BACKGROUNDS(kind) kind(automatic, "auto") kind(no, "no")

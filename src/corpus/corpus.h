@@ -11,11 +11,12 @@
 
 namespace mindpipe {
 
-/// Samples that a run trains on or is judged by: the sources of one subset, blended by weight. A source is a
-/// .bin/.idx pair without its ending, a .txt file or "synthetic:arithmetic", which are masked where the model looks
-/// for masked tokens, and of which "reversed:" makes pairs; pairs are a .tsv file, "pairs:SOURCES:TARGETS" or
-/// "synthetic:dates"; pictures an IDX file, "cifar10:FILE", "cifar100:FILE" or "synthetic:shapes". The sample at each index is a function of (seed, index) alone; validation is in the order of the
-/// files.
+/// Samples that a run trains on or is judged by: the sources of one subset, blended by weight. Texts are a
+/// .bin/.idx pair without its ending, a .txt file or "synthetic:arithmetic", which are masked where the model
+/// looks for masked tokens, and of which "reversed:" makes pairs. Pairs are a .tsv file,
+/// "pairs:SOURCES:TARGETS" or "synthetic:dates"; pictures an IDX file, "cifar10:FILE", "cifar100:FILE" or
+/// "synthetic:shapes". The sample at each index is a function of (seed, index) alone; validation is in the
+/// order of the files.
 class Corpus {
  public:
   /// A corpus of one subset, whose samples have `fields`. `planned` samples, where known, give the order that
@@ -23,8 +24,8 @@ class Corpus {
   Corpus(const DataConfig& data, Subset subset, const std::vector<Field>& fields, std::uint64_t seed,
          std::int64_t planned = 0);
 
-  /// Writes samples from `first_sample` on into fields [samples, extents of the field] in the host's memory; those
-  /// that `to` does not have are left out.
+  /// Writes samples from `first_sample` on into fields [samples, extents of the field] in the host's memory;
+  /// those that `to` does not have are left out.
   void batch(std::int64_t first_sample, const FieldTensors& to);
   /// Lines for the log, one for each source.
   std::vector<std::string> describe() const;

@@ -17,7 +17,8 @@ class Dataset {
   virtual ~Dataset() = default;
   /// The names of the fields that its samples have.
   virtual std::vector<std::string_view> gives() const = 0;
-  /// Writes sample `index`: of its fields those that `to` has, each [extents of the field] in the host's memory.
+  /// Writes sample `index`: of its fields those that `to` has, each [extents of the field] in the host's
+  /// memory.
   virtual void sample(std::int64_t index, const FieldTensors& to) = 0;
   /// Line for the log that says what the dataset is.
   virtual std::string describe() const = 0;

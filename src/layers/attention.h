@@ -11,8 +11,9 @@ struct AttentionSpec {
   bool causal = true, rotary = false, bias = false;
   double rotary_base = 10000, dropout = 0;
   double deviation = 0.02, output_deviation = 0.02;
-  std::int64_t cache_rows = 0;       ///< generation: how many positions a cache holds
-  std::string_view key_lengths = {};  ///< the field that says how many rows of each sample are seen; empty: all
+  std::int64_t cache_rows = 0;  ///< generation: how many positions a cache holds
+  std::string_view key_lengths =
+      {};                     ///< the field that says how many rows of each sample are seen; empty: all
   std::int64_t key_rows = 0;  ///< rows that are no padding up to a multiple of the shards; 0: all of them
 };
 

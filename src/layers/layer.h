@@ -27,7 +27,7 @@ struct LayerContext {
   DType dtype = DType::f32;        ///< of values and activations
   bool sequence_parallel = false;  ///< `rows` layers see a part of the sequence
   std::uint64_t seed = 0;
-  bool wants_many_rows = false;    ///< whether the device is fast with products of many rows only
+  bool wants_many_rows = false;  ///< whether the device is fast with products of many rows only
 };
 
 /// A step of a model: a boundary in, a boundary out. Written once, for every layout.

@@ -81,15 +81,15 @@ void require_divisible(std::int64_t value, int shards, const std::string& key) {
 
 std::unique_ptr<Model> make_model(const Config& config, const LayerContext& context) {
 #define MINDPIPE_MAKE_MODEL(kind, ...) kind::make,
-  constexpr std::unique_ptr<Model> (*makers[])(const Config&, const LayerContext&) = {
-      MINDPIPE_MODELS(MINDPIPE_MAKE_MODEL)};
+  constexpr std::unique_ptr<Model> (*makers[])(const Config&,
+                                               const LayerContext&) = {MINDPIPE_MODELS(MINDPIPE_MAKE_MODEL)};
 #undef MINDPIPE_MAKE_MODEL
   std::unique_ptr<Model> model = makers[static_cast<std::size_t>(config.model.kind)](config, context);
   for (const Model::Block& block : model->blocks())
     for (const Shape& shape : {block.behind, block.memory})
       MP_CHECK(shape.rank == 0 || shape[0] % context.tensor.logical() == 0,
-               "{} rows leave or enter {}, which {} logical tensor shards do not divide", shape[0], block.name,
-               context.tensor.logical());
+               "{} rows leave or enter {}, which {} logical tensor shards do not divide", shape[0],
+               block.name, context.tensor.logical());
   return model;
 }
 

@@ -14,15 +14,14 @@ namespace mindpipe {
 /// A model as one would write it for one device: a list of blocks, and the units that hold their parameters,
 /// in model order. A rank builds the whole list, which takes no memory, and allocates its own blocks' units.
 ///
-/// Whatever plans, runs or measures a model asks it: which fields a sample has, what crosses the edge before each
-/// block, how many targets count, what a sample counts for. So a model is written down in one place, the function
-/// that makes it:
+/// Whatever plans, runs or measures a model asks it: which fields a sample has, what crosses the edge before
+/// each block, how many targets count, what a sample counts for. So a model is written down in one place, the
+/// function that makes it:
 ///
-///     model->add_field({field::tokens, DType::i32, {rows}, vocabulary});    what a sample is made of
-///     model->add_field({field::targets, DType::i32, {rows}, vocabulary});   as many losses as it has numbers
-///     model->stream({padded_rows(rows, shards), width});                    what leaves the blocks that follow
-///     model->add_block("embedding", ..., {&table});
-///     model->carry_memory(first, last, {rows, width});                      an encoder's output beside it
+///   add_field   what a sample is made of; a model has as many losses as its field `targets` has numbers
+///   stream      [rows, width] of a sample behind the blocks that are added next
+///   add_block   a block, with the units that hold its parameters
+///   carry_memory, count_in, estimate, continue_texts where they apply
 class Model {
  public:
   struct Block {
@@ -39,8 +38,8 @@ class Model {
 
   /// Adds a field of every sample. The losses are one for each number of the field `targets`.
   void add_field(const Field& field) { fields_.push_back(field); }
-  /// Says the shape [rows, width] of a sample's activation behind the blocks added from here on. Logical tensor
-  /// shards divide its rows: padded_rows.
+  /// Says the shape [rows, width] of a sample's activation behind the blocks added from here on. Logical
+  /// tensor shards divide its rows: padded_rows.
   void stream(const Shape& rows_and_width) { stream_ = rows_and_width; }
   Unit& add_unit(const std::string& name);
   /// Appends a block whose parameters live in `units`.
@@ -114,8 +113,8 @@ class Model {
 std::unique_ptr<Model> make_model(const Config& config, const LayerContext& context);
 
 // What makes a model, one function for each kind of config/models/table.h, in its namespace.
-#define MINDPIPE_DECLARE_MODEL(model, ...) \
-  namespace model {                        \
+#define MINDPIPE_DECLARE_MODEL(model, ...)                                        \
+  namespace model {                                                               \
   std::unique_ptr<Model> make(const Config& config, const LayerContext& context); \
   }
 MINDPIPE_MODELS(MINDPIPE_DECLARE_MODEL)
@@ -129,6 +128,8 @@ void require_divisible(std::int64_t value, int shards, const std::string& key);
 
 /// Rows padded up to a multiple of the logical tensor shards. Attention sees `key_rows` of them; padding is
 /// finite, has no target, and the gradient that goes back through it is zero.
-inline std::int64_t padded_rows(std::int64_t rows, int shards) { return (rows + shards - 1) / shards * shards; }
+inline std::int64_t padded_rows(std::int64_t rows, int shards) {
+  return (rows + shards - 1) / shards * shards;
+}
 
 }  // namespace mindpipe

@@ -31,9 +31,7 @@ class ResidualBlocks {
  private:
   template <class AnyBranch, class... Parts>
   void add(const std::string& path, const std::string& part, const Parts&... parts);
-  NormKind norm_kind() const {
-    return settings_.norm == ModelNorm::rms ? NormKind::rms : NormKind::layer;
-  }
+  NormKind norm_kind() const { return settings_.norm == ModelNorm::rms ? NormKind::rms : NormKind::layer; }
   bool has_norm_offset() const { return norm_kind() == NormKind::layer && settings_.bias; }
 
   Model& model_;

@@ -84,10 +84,10 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
 
   model->stream({config.data.sequence, m.width});
   Unit& bridge = model->add_unit("bridge");
-  model->add_block("bridge",
-                   std::make_unique<Bridge>(context, blocks.norm(bridge),
-                                            embedding(bridge, "bridge", field::tokens, 1)),
-                   {&table, &bridge}, 1);
+  model->add_block(
+      "bridge",
+      std::make_unique<Bridge>(context, blocks.norm(bridge), embedding(bridge, "bridge", field::tokens, 1)),
+      {&table, &bridge}, 1);
   add_decoder(*model, blocks, m.layers, attention, memory);
   blocks.add_head(m.vocabulary, &table, 3, 2);
   estimate(*model, config);

@@ -44,9 +44,12 @@ CostModel::CostModel(const Config& config, const Layout& layout)
     ++sums_.calls;
     sums_.bytes += sum.bytes;
   });
-  const LayerContext context{
-      *backend_,          tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed,
-      row_of(config.device.kind).wants_many_rows};
+  const LayerContext context{*backend_,
+                             tensor_,
+                             compute_dtype(config),
+                             config.train.sequence_parallel,
+                             config.seed,
+                             row_of(config.device.kind).wants_many_rows};
   stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
   require_countable();
   for (auto& unit : model().units()) {
@@ -258,7 +261,8 @@ BoundaryBytes CostModel::crossing(int block) const {
     return shape.rank == 0 ? 0 : static_cast<std::int64_t>(bytes_for(shape, dtype));
   };
   const DType dtype = stage_->context().dtype;
-  return {bytes(activation, dtype), bytes(memory, dtype), bytes(activation, dtype), bytes(memory, DType::f32)};
+  return {bytes(activation, dtype), bytes(memory, dtype), bytes(activation, dtype),
+          bytes(memory, DType::f32)};
 }
 
 double CostModel::operations() {

@@ -137,9 +137,8 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
       footprint.workspace(data_rank) + footprint.scalars.bytes() +
       (row_of(config.device.kind).memory == Memory::Kind::device ? gpu_workspace_bytes : 0));
   for (std::size_t buffer : footprint.buffers) at(MemoryClass::boundary) += aligned(buffer);
-  at(MemoryClass::boundary) +=
-      input_bytes(costs.model().fields_of(plan.ranges_of(rank)), layout) +
-      static_cast<std::int64_t>(bytes_for(costs.stage().losses_shape(), DType::f32));
+  at(MemoryClass::boundary) += input_bytes(costs.model().fields_of(plan.ranges_of(rank)), layout) +
+                               static_cast<std::int64_t>(bytes_for(costs.stage().losses_shape(), DType::f32));
   return bytes;
 }
 

@@ -74,7 +74,8 @@ bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const Memor
 
 /// The bytes of memory that fields of a step's samples take on a rank.
 std::int64_t input_bytes(const std::vector<Field>& fields, const Layout& layout);
-/// What the model of a resolved configuration says of itself: the fields of its samples, how it continues texts.
+/// What the model of a resolved configuration says of itself: the fields of its samples, how it continues
+/// texts.
 std::vector<Field> fields_of(const Config& config);
 std::optional<Model::Continuation> continuation_of(const Config& config);
 

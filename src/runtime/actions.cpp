@@ -129,8 +129,8 @@ void Actions::sum_scalars(Script& script, const StepInput& input) {
   script.answers.ask_decision(input.step, valid, updates_.decision());
 }
 
-/// The tensors of a buffer for what crosses the cut before block `cut`: an activation and perhaps an encoder's
-/// output behind it, or their gradients.
+/// The tensors of a buffer for what crosses the cut before block `cut`: an activation and perhaps an
+/// encoder's output behind it, or their gradients.
 Boundary Actions::buffer(int number, int cut, bool gradient) {
   if (number < 0) return {};
   const Stage::Entering shapes = stage_.before(cut);

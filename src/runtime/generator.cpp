@@ -41,8 +41,8 @@ Generator::Generator(const Config& config, Worker& worker)
 
 std::vector<float> Generator::append(const std::vector<std::int32_t>& tokens) {
   const auto count = static_cast<std::int64_t>(tokens.size());
-  MP_CHECK(count > 0 && tape_.position + count <= text_.context, "{} tokens behind {} in a context of {}", count,
-           tape_.position, text_.context);
+  MP_CHECK(count > 0 && tape_.position + count <= text_.context, "{} tokens behind {} in a context of {}",
+           count, tape_.position, text_.context);
   const std::size_t inputs = inputs_.mark(), scratch = scratch_.mark();
   const Tensor fed = inputs_.take({1, count}, DType::i32);
   tape_.batch.fields.set(field::tokens, fed);

@@ -133,9 +133,12 @@ void Worker::make_input() {
 
 void Worker::make_stage() {
   const int here = layout_.coord.pipeline;
-  const LayerContext context{
-      *backend_,           *tensor_, compute_dtype(config_), config_.train.sequence_parallel, config_.seed,
-      row_of(config_.device.kind).wants_many_rows};
+  const LayerContext context{*backend_,
+                             *tensor_,
+                             compute_dtype(config_),
+                             config_.train.sequence_parallel,
+                             config_.seed,
+                             row_of(config_.device.kind).wants_many_rows};
   stage_ = std::make_unique<Stage>(config_, layout_, context, plan_.ranges_of(here));
   stage_->allocate_values();
   updates_ = std::make_unique<GradientUpdates>(*stage_, config_, Groups{*tensor_, *data_, *pipeline_});

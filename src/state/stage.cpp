@@ -6,10 +6,7 @@ namespace mindpipe {
 
 Stage::Stage(const Config& config, const Layout& layout, const LayerContext& context,
              std::vector<std::pair<int, int>> ranges)
-    : context_(context),
-      layout_(layout),
-      model_(make_model(config, context)),
-      ranges_(std::move(ranges)) {
+    : context_(context), layout_(layout), model_(make_model(config, context)), ranges_(std::move(ranges)) {
   const Communicator& tensor = context.tensor;
   const ShardRange shards{tensor.logical(), tensor.local_shards(), tensor.first_shard()};
   const int sequence_parts = context.sequence_parallel ? tensor.local_shards() : tensor.logical();

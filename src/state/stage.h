@@ -41,8 +41,8 @@ class Stage {
   /// else each unit's own.
   void allocate_gradients(const RankMemory& placed);
 
-  /// Shapes [samples, rows of this rank, width] of what enters a block: an activation, and an encoder's output;
-  /// none where none enters.
+  /// Shapes [samples, rows of this rank, width] of what enters a block: an activation, and an encoder's
+  /// output; none where none enters.
   struct Entering {
     Shape activation, memory;
   };

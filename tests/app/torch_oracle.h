@@ -178,7 +178,8 @@ inline Answer answer_of(const Task& task, Precision precision) {
     }
     save_weights(worker, task.folder / "gradients.safetensors");
     answer.gradients = read_named(task.folder / "gradients.safetensors");
-    const double mean = static_cast<double>(worker.stage().targets_of_step()) / static_cast<double>(scalars.valid);
+    const double mean =
+        static_cast<double>(worker.stage().targets_of_step()) / static_cast<double>(scalars.valid);
     for (auto& [name, gradient] : answer.gradients)
       for (double& g : gradient) g *= mean;
   }

@@ -55,12 +55,13 @@ TEST(Rules, EveryKindOfModelHasItsOwn) {
             "is 129)");
   EXPECT_EQ(translator([](Config& c) { c.data.source_sequence = 257; }),
             "configuration: data.source_sequence is 257 and model.context 256 (a sample fits the context)");
-  EXPECT_EQ(translator([](Config& c) {
-              c.reproducible.tensor = 2;
-              c.data.source_sequence = 31;
-            }),
-            "configuration: reproducible.tensor is 2 and data.source_sequence 31 (every logical shard gets an "
-            "equal part; the nearest that divides all that is cut is 1)");
+  EXPECT_EQ(
+      translator([](Config& c) {
+        c.reproducible.tensor = 2;
+        c.data.source_sequence = 31;
+      }),
+      "configuration: reproducible.tensor is 2 and data.source_sequence 31 (every logical shard gets an "
+      "equal part; the nearest that divides all that is cut is 1)");
   EXPECT_EQ(translator([](Config& c) { c.model.gpt.heads = 3; }), "accepted") << "another kind's";
 }
 

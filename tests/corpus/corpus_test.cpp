@@ -84,8 +84,7 @@ TEST(Corpus, ATextHoldsItsLastTenthOut) {
   for (int line = 0; line < 100; ++line) text += fmt::format("line {:02}\n", line);
   write_file(folder / "lines.txt", text);
   const DataConfig data{{{folder / "lines.txt", 1}}, {{folder / "lines.txt", 1}}};
-  Corpus train(data, Subset::train, texts(8), 1),
-      validation(data, Subset::validation, texts(8), 1);
+  Corpus train(data, Subset::train, texts(8), 1), validation(data, Subset::validation, texts(8), 1);
   EXPECT_EQ(ByteTokenizer::decode(batch(validation, 0, 1, 8).tokens), "line 91\n");
   const std::string seen = ByteTokenizer::decode(batch(train, 0, 90, 8).tokens);  // one round
   for (int line = 0; line < 90; ++line) EXPECT_THAT(seen, HasSubstr(fmt::format("line {:02}", line)));
@@ -140,7 +139,8 @@ TEST(Corpus, AReversedTextIsTheSourceOfItself) {
 
 TEST(Corpus, ASourceWithoutAFieldThatTheModelReadsIsRefused) {
   const DataConfig data{{{alice, 1}}, {}};
-  expect_error(Exit::bad_configuration, "the model reads source, and samples of " + alice + " have tokens, targets",
+  expect_error(Exit::bad_configuration,
+               "the model reads source, and samples of " + alice + " have tokens, targets",
                [&] { Corpus(data, Subset::train, pairs(4, 4), 1); });
   const DataConfig turned{{{"reversed:" + alice, 1}}, {}};
   expect_error(Exit::bad_configuration, "makes pairs, and the model reads no source",

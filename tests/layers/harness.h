@@ -70,8 +70,8 @@ struct Setting {
   bool picks = false;            ///< the batch names a row of each sample for each target
   PictureShape picture;          ///< of a sample, if there are any
   bool activation = true, memory = false;
-  bool classifier = false;  ///< the loss is the last layer's; else it is linear in what comes out
-  bool sources = false;     ///< source tokens and lengths
+  bool classifier = false;       ///< the loss is the last layer's; else it is linear in what comes out
+  bool sources = false;          ///< source tokens and lengths
   std::int64_t source_rows = 0;  ///< of them; 0: as many as tokens
   Tape::WeightGradients weight_gradients = Tape::WeightGradients::now;
   double step = 3e-4;  ///< of differences; smaller where a function has kinks

@@ -123,7 +123,8 @@ class Feed {
   /// The tokens that come next, of which the first do not count; how many do.
   static std::int64_t draw_targets(const Field& field, std::int64_t sample, const RandomStream& stream,
                                    std::int32_t* to) {
-    const std::int64_t count = field.shape.count(), ignored = sample % 4 == 1 ? count : stream.word(1000) % count;
+    const std::int64_t count = field.shape.count(),
+                       ignored = sample % 4 == 1 ? count : stream.word(1000) % count;
     draw(field, stream, 1, to);
     std::fill_n(to, ignored, -1);
     return count - ignored;

@@ -105,8 +105,9 @@ inline std::string describe(const Config& c) {
   return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {} {}, {}, batch {}, zero {}{}{}",
                      c.grid.pipeline, c.grid.data, c.grid.tensor, c.reproducible.data, c.reproducible.tensor,
                      c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly", c.model.kind,
-                     c.model.kind != ModelKind::gpt || c.model.gpt.tied ? "tied" : "untied", c.train.precision, c.optimizer.kind, c.train.batch,
-                     c.train.zero, c.train.sequence_parallel ? ", sequence parallel" : "",
+                     c.model.kind != ModelKind::gpt || c.model.gpt.tied ? "tied" : "untied",
+                     c.train.precision, c.optimizer.kind, c.train.batch, c.train.zero,
+                     c.train.sequence_parallel ? ", sequence parallel" : "",
                      c.train.recompute == RecomputeKind::block ? ", recomputed" : "");
 }
 

@@ -77,9 +77,7 @@ class PlainLoop {
     return {floats.data() + first, {count}, DType::f32};
   }
 
-  double targets() const {
-    return static_cast<double>(layout_.batch * model_->targets_per_sample());
-  }
+  double targets() const { return static_cast<double>(layout_.batch * model_->targets_per_sample()); }
 
   void round_values(Unit& unit, State& state) {
     const Tensor masters = view(state.master, 0, unit.flat_count());
@@ -108,8 +106,7 @@ class PlainLoop {
       Boundary d;
       for (int i = static_cast<int>(blocks.size()) - 1; training && i >= 0; --i) {
         const bool is_last = i + 1 == static_cast<int>(blocks.size());
-        const Shape memory =
-            is_last || blocks[i].reads_encoder() ? blocks[i].memory : blocks[i + 1].memory;
+        const Shape memory = is_last || blocks[i].reads_encoder() ? blocks[i].memory : blocks[i + 1].memory;
         if (memory.rank > 0 && !d.encoder_output) {
           d.encoder_output = scratch_.take({layout_.samples, memory[0], memory[1]}, DType::f32);
           backend_->fill({d.encoder_output, 0});
@@ -170,8 +167,7 @@ class PlainLoop {
         squares += tensor_squares(*units[u], p, gradients.back());
     }
     const double tokens = static_cast<double>(input.valid);
-    double factor = 1 / (1.0 / targets() *
-                         tokens);  // undoes the constant that backward started from
+    double factor = 1 / (1.0 / targets() * tokens);  // undoes the constant that backward started from
     const double norm = std::sqrt(squares) * factor;
     const double clip = config_.train.clip;
     if (clip > 0 && norm > clip) factor *= clip / (norm + 1e-6);

@@ -21,8 +21,8 @@ class Sizes {
   struct Block {
     std::vector<std::int64_t> cut,
         whole;  ///< tensors cut into logical tensor shards; tensors that every tensor rank holds
-    /// Rows of a sample in gathers and scatters of activations (a sum is one of each), in the scatters alone, and in
-    /// both again when recomputed.
+    /// Rows of a sample in gathers and scatters of activations (a sum is one of each), in the scatters alone,
+    /// and in both again when recomputed.
     std::int64_t halves = 0, scatters = 0, replayed = 0, replayed_scatters = 0;
   };
   std::vector<Block> blocks;
@@ -216,8 +216,8 @@ inline Holding held_by(const Config& c, const Coord& here, const Sizes& sizes) {
   return held;
 }
 
-/// Bytes that the rank at `here` sends over the cuts beside it for each number of a sample's row: an activation
-/// forth and its gradient back, and an encoder's memory, whose gradient is f32 on the wire too.
+/// Bytes that the rank at `here` sends over the cuts beside it for each number of a sample's row: an
+/// activation forth and its gradient back, and an encoder's memory, whose gradient is f32 on the wire too.
 inline std::int64_t crossing_the_cuts(const Config& c, const Coord& here, const Sizes& sizes) {
   const std::int64_t element = c.train.precision == Precision::bf16 ? 2 : 4, f32 = 4;
   std::int64_t crossing = 0;
@@ -238,7 +238,8 @@ inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   const Holding held = held_by(c, here, sizes);
   const std::int64_t p = c.grid.pipeline, d = c.grid.data, t = c.grid.tensor;
   const std::int64_t e = c.train.precision == Precision::bf16 ? 2 : 4, zero = c.train.zero, f32 = 4;
-  const std::int64_t tokens = c.train.micro_batch * c.data.sequence, row = c.train.micro_batch * text_model(c).width,
+  const std::int64_t tokens = c.train.micro_batch * c.data.sequence,
+                     row = c.train.micro_batch * text_model(c).width,
                      micro_batches = c.train.batch / c.train.micro_batch / d;
   const bool sequence = c.train.sequence_parallel;
   const std::int64_t roots = SumTree(c.reproducible.data, c.grid.data).most_roots(),
@@ -254,8 +255,8 @@ inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   sums += (tensor_roots - 1) * micro_batches * (t - 1) * (held.scatters * e * row + more_softmax) / t;
   // Where the sequence is cut, what sees rows only is summed once for each logical data shard.
   if (sequence) sums += c.reproducible.data / d * (1 + tensor_roots) * (t - 1) * f32 * held.whole / t;
-  lines[{Axis::pipeline, TrafficClass::pipeline}] = {micro_batches * crossing_the_cuts(c, here, sizes) *
-                                                     row / (sequence ? t : 1)};
+  lines[{Axis::pipeline, TrafficClass::pipeline}] = {micro_batches * crossing_the_cuts(c, here, sizes) * row /
+                                                     (sequence ? t : 1)};
   lines[{Axis::pipeline, TrafficClass::gradients}] = {f32 * held.tied, zero > 0};
   // Of two replicas that keep nothing apart each sends as much as the other, however the pieces are cut.
   const bool alike = zero == 0 && d <= 2 && roots == 1;

@@ -1,7 +1,7 @@
 #pragma once
-#include "text_model.h"
 #include <memory>
 #include <vector>
+#include "text_model.h"
 
 #include "comm/communicator.h"
 #include "emulated/emulated_backend.h"

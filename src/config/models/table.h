@@ -9,8 +9,9 @@ struct ModelRow {
   bool continues_texts;  ///< each word follows from those before it alone
 };
 
-// The table of kinds of models. What a kind can be told stands in config/models/ under its name, in a namespace
-// of that name: its struct Settings, and settings, fill_in, check, cut_by_shards; src/models/ makes it of blocks.
+// The table of kinds of models. What a kind can be told stands in config/models/ under its name, in a
+// namespace of that name: its struct Settings, and settings, fill_in, check, cut_by_shards; src/models/ makes
+// it of blocks.
 
 // clang-format off
 #define MINDPIPE_MODELS(kind) /* continues_texts */ \
