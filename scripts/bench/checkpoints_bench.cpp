@@ -87,7 +87,7 @@ struct Times {
 
 Times saves_and_loads(const World& world, const std::string& folder, int layers, int repeats) {
   Worker worker(config_of(world.size, layers, false), world);
-  Corpus corpus(worker.config().data, Subset::train, worker.config().model, 1, 1000);
+  Corpus corpus(worker.config().data, Subset::train, worker.plan().fields, 1, 1000);
   worker.step(corpus, 0, 0, 1e-4);  // zeros are cheaper to write
   CheckpointWriter writer(worker, folder);
   Times times;
@@ -128,7 +128,7 @@ struct Training {
 Training trained(const World& world, const std::string& folder, int layers, int steps, int saves,
                  bool background) {
   Worker worker(config_of(world.size, layers, background), world);
-  Corpus corpus(worker.config().data, Subset::train, worker.config().model, 1, 1000);
+  Corpus corpus(worker.config().data, Subset::train, worker.plan().fields, 1, 1000);
   CheckpointWriter writer(worker, folder);
   worker.step(corpus, 0, 0, 1e-4);
   if (background) {  // the pages of the copy are there from now on

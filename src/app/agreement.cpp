@@ -35,6 +35,7 @@ std::string difference(const std::string& here, const std::string& there) {
   int found = 0;
   while (std::getline(mine, a) && std::getline(other, b)) {
     if (a == b) continue;
+    if (found > 0 && a.substr(0, a.find(" is ")) != b.substr(0, b.find(" is "))) break;  // of another kind
     if (++found <= most)
       text +=
           fmt::format("{}{} here and {} on rank 0", found == 1 ? "" : ", ", a, b.substr(b.find(" is ") + 4));

@@ -120,11 +120,6 @@ std::string roots_text(const Config& config, const RunPlan& plan) {
   return text;
 }
 
-double operations_by_formula(const Config& config, std::int64_t parameters) {
-  return 6.0 * static_cast<double>(parameters) +
-         6.0 * config.model.layers * config.model.width * config.data.sequence;
-}
-
 std::string dry_run_text(const Config& config, const RunPlan& plan) {
   const int ranks = ranks_of_grid(config);
   return fmt::format("{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\n", config.model.kind,
@@ -133,9 +128,9 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
          roots_text(config, plan) + workspace_text(plan, config.device.threads) +
          attention_text(config, plan) +
          fmt::format(
-             "\noperations per token, forward and backward of the whole model: {:.4g} counted in its "
-             "products, {:.4g} by 6N + 6Lhq\n",
-             plan.operations_per_token, operations_by_formula(config, plan.parameters));
+             "\noperations per {}, forward and backward of the whole model: {:.4g} counted in its "
+             "products, {:.4g} by {}\n",
+             plan.counted.what, plan.operations, plan.formula.operations, plan.formula.text);
 }
 
 void dry_run(const Config& given, int ranks) {

@@ -15,9 +15,6 @@ std::string roots_text(const Config& config, const RunPlan& plan);
 /// On a GPU: what attention takes there, who says so, and the settings that it depends on; else empty.
 std::string attention_text(const Config& config, const RunPlan& plan);
 
-/// Operations a token of a step takes, forward and backward, by the formula 6N + 6Lhq.
-double operations_by_formula(const Config& config, std::int64_t parameters);
-
 /// What a run would need: parameters per block, memory by class, operations per token. Allocates nothing.
 std::string dry_run_text(const Config& config, const RunPlan& plan);
 /// Prints what a run would need, and fails if it does not fit into memory.device_limit.

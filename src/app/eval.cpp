@@ -16,7 +16,7 @@ int eval(const Arguments& arguments, const Config& given) {
           given.run.dir + "/log/eval");  // beside the roll of a training that may be going on there
   const Config& config = run.config();
   if (run.is_rank_0()) run.watchdog().forget_earlier_rolls();
-  Corpus corpus(config.data, Subset::validation, config.model, config.seed);
+  Corpus corpus(config.data, Subset::validation, fields_of(config), config.seed);
   for (const std::string& line : corpus.describe()) info("validation: {}", line);
   run.make_worker(Purpose::reading);
   read_weights(run.worker(), config.run.dir + "/model.safetensors");

@@ -39,20 +39,21 @@ int generate(const Arguments& arguments, const Config& given) {
   MP_REQUIRE(row_of(config.model.kind).continues_texts, Exit::bad_configuration,
              "generate continues texts with a {}; model.kind is '{}'",
              names_with<ModelKind>(&ModelRow::continues_texts, " or "), config.model.kind);
+  const Model::Continuation text = continuation_of(config).value();
   const GenerateConfig& rule = config.generate;
-  const bool bytes = config.model.vocabulary <= 257;
+  const bool bytes = text.vocabulary <= 257;
   std::vector<std::int32_t> tokens = ByteTokenizer::encode(rule.prompt.empty() ? "\n" : rule.prompt);
   MP_REQUIRE(bytes, Exit::bad_configuration,
              "generate reads prompts byte by byte, and model.vocabulary is {}: a tokenizer for it is not "
              "part of this program",
-             config.model.vocabulary);
+             text.vocabulary);
   for (std::int32_t id : tokens)
-    MP_REQUIRE(id < config.model.vocabulary, Exit::bad_data,
+    MP_REQUIRE(id < text.vocabulary, Exit::bad_data,
                "generate.prompt has the byte {}, which a vocabulary of {} does not have", id,
-               config.model.vocabulary);
-  MP_REQUIRE(static_cast<std::int64_t>(tokens.size()) <= config.model.context, Exit::bad_data,
+               text.vocabulary);
+  MP_REQUIRE(static_cast<std::int64_t>(tokens.size()) <= text.context, Exit::bad_data,
              "generate.prompt has {} tokens, but the context of the model is {}; shorten it", tokens.size(),
-             config.model.context);
+             text.context);
 
   run.make_worker(Purpose::reading);
   read_weights(run.worker(), config.run.dir + "/model.safetensors");

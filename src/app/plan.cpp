@@ -90,15 +90,15 @@ std::string stages_text(const RunPlan& plan, const PlannedStep& step, bool simul
 std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool simulate) {
   const Outline& outline = plan.outline;
   const double step = static_cast<double>(plan.training.expected.step) * 1e-9,
-               tokens = static_cast<double>(config.train.batch) * config.data.sequence;
+               counted = static_cast<double>(config.train.batch * plan.counted.of_sample);
   std::string text =
       fmt::format("{}: {} parameters, {} rank{} ({}), schedule {}, {} micro-batches a rank\n",
                   config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s",
                   to_string(make_layout(config, {}).grid), config.schedule.kind, outline.micro_batches);
   if (simulate)
-    text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} tokens/s\n{}",
-                        device_on_paper(config), human_seconds(step), human_count(tokens / step),
-                        links_text(config, ranks));
+    text += fmt::format("simulated on paper for the device {} (device.description): step {}, {} {}s/s\n{}",
+                        device_on_paper(config), human_seconds(step), human_count(counted / step),
+                        plan.counted.what, links_text(config, ranks));
   text += '\n' + stages_text(plan, plan.training, simulate) + roots_text(config, plan) +
           attention_text(config, plan);
   if (simulate)

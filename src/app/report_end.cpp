@@ -44,12 +44,13 @@ void EndReport::print_table(bool is_rank_0) {
   std::memcpy(static_cast<void*>(stages.data()), rows.data(), stages.size() * sizeof(TimeSpent));
 
   const bool emulated = !row_of(config_.device.kind).computes;
-  const double tokens = static_cast<double>(layout.tokens()), median = median_step();
-  std::string text = fmt::format(
-      "\n{} steps, last loss {:.4f}; median step {}: {} tokens/s, {:.1f} GFLOP/s by 6N + 6Lhq\n\n",
-      seconds_.size(), last_loss_, human_seconds(median), human_count(tokens / median),
-      operations_by_formula(config_, worker_.plan().parameters) * tokens / median / 1e9);
-  const Timeline& simulated = worker_.plan().training.expected;
+  const RunPlan& plan = worker_.plan();
+  const double counted = static_cast<double>(layout.batch * plan.counted.of_sample), median = median_step();
+  std::string text =
+      fmt::format("\n{} steps, last loss {:.4f}; median step {}: {} {}s/s, {:.1f} GFLOP/s by {}\n\n",
+                  seconds_.size(), last_loss_, human_seconds(median), human_count(counted / median),
+                  plan.counted.what, plan.formula.operations * counted / median / 1e9, plan.formula.text);
+  const Timeline& simulated = plan.training.expected;
   std::vector<double> expected;
   for (int stage = 0; stage < layout.grid.pipeline && emulated; ++stage)
     expected.push_back(simulated.bubble(stage));

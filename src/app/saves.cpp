@@ -58,7 +58,7 @@ Manifest Saves::manifest_after(std::int64_t steps) const {
   manifest.progress = progress_;
   manifest.progress.step = steps;
   manifest.progress.samples = steps * config.train.batch;
-  manifest.progress.tokens = manifest.progress.samples * config.data.sequence;
+  manifest.progress.tokens = manifest.progress.samples * run_.worker().plan().counted.of_sample;
   manifest.restarts = restarts_;
   manifest.created_by = version();
   manifest.arithmetic = arithmetic_of(run_.worker().backend().description(), config.train.precision);

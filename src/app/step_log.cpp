@@ -13,7 +13,7 @@ StepLog::StepLog(Run& run, RunDirectory* directory, EndReport& report, const Run
       directory_(directory),
       report_(report),
       progress_(begun.step, run.config().train.steps, run.config().run.log_every),
-      tokens_(static_cast<double>(run.worker().layout().tokens())),
+      counted_(run.worker().plan().counted),
       skipped_(begun.step - begun.applied) {}
 
 void StepLog::add(int step, double seconds, double rate) {
@@ -43,12 +43,12 @@ void StepLog::write(const StepScalars& scalars, std::optional<double> validation
   const Begun begun = of(scalars);
   begun_.pop_front();
   const bool emulated = !row_of(run_.config().device.kind).computes;
-  const double rate = tokens_ / begun.seconds;
+  const double rate = static_cast<double>(run_.config().train.batch * counted_.of_sample) / begun.seconds;
   if (directory_ != nullptr) {
     JsonLine line;
     line.add("step", begun.step + 1)
         .add("loss", scalars.loss)
-        .add("tokens_per_second", rate)
+        .add(fmt::format("{}s_per_second", counted_.what), rate)
         .add("seconds", begun.seconds)
         .add("rate", begun.rate);
     line.add("gradient_norm", scalars.gradient_norm).add("tokens", scalars.valid).add("skipped", skipped_);
@@ -58,7 +58,8 @@ void StepLog::write(const StepScalars& scalars, std::optional<double> validation
     directory_->append_metrics(line);
     directory_->write_status({"running", begun.step + 1, "", ""});
   }
-  progress_.update(begun.step + 1, fmt::format("loss {:.4f} | {} tokens/s", scalars.loss, human_count(rate)));
+  progress_.update(begun.step + 1,
+                   fmt::format("loss {:.4f} | {} {}s/s", scalars.loss, human_count(rate), counted_.what));
 }
 
 }  // namespace mindpipe

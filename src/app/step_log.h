@@ -36,7 +36,7 @@ class StepLog {
   RunDirectory* directory_;
   EndReport& report_;
   Progress progress_;
-  double tokens_;
+  Model::Counted counted_;
   std::int64_t skipped_;
   std::deque<Begun> begun_;
 };

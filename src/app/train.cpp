@@ -15,16 +15,16 @@
 namespace mindpipe {
 namespace {
 
-Corpus training_corpus(const Config& config, const RunProgress& begun) {
-  Corpus corpus(config.data, Subset::train, config.model, config.seed, begun.planned_samples);
+Corpus training_corpus(const Config& config, const std::vector<Field>& fields, const RunProgress& begun) {
+  Corpus corpus(config.data, Subset::train, fields, config.seed, begun.planned_samples);
   for (const std::string& line : corpus.describe()) info("train: {}", line);
   return corpus;
 }
 
 /// The text that evaluations read; none where the run evaluates nothing.
-std::optional<Corpus> validation_corpus(const Config& config) {
+std::optional<Corpus> validation_corpus(const Config& config, const std::vector<Field>& fields) {
   if (config.data.validation.empty() || config.train.evaluate_every == 0) return std::nullopt;
-  return std::make_optional<Corpus>(config.data, Subset::validation, config.model, config.seed);
+  return std::make_optional<Corpus>(config.data, Subset::validation, fields, config.seed);
 }
 
 void warn_of_oddities(const Config& config) {
@@ -92,8 +92,9 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
     directory->write_status({});
   }
   RunProgress begun = from ? from->manifest.progress : beginning(config);
-  Corpus corpus = training_corpus(config, begun);
-  std::optional<Corpus> validation = validation_corpus(config);
+  const std::vector<Field> fields = fields_of(config);
+  Corpus corpus = training_corpus(config, fields, begun);
+  std::optional<Corpus> validation = validation_corpus(config, fields);
   warn_of_oddities(config);
   run.make_worker(Purpose::training);
   if (from) {

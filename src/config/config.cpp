@@ -44,7 +44,7 @@ std::string text_of(const std::string& file) {
 /// Reads into one Config, setting by setting, and remembers where each was written.
 class Reader {
  public:
-  explicit Reader(Config& config) : settings_(settings_of(config)) {
+  explicit Reader(Config& config) : config_(config), settings_(settings_of(config)) {
     for (const Setting& setting : settings_) {
       by_key_[setting.key()] = &setting;
       for (std::size_t dot = setting.key().find('.'); dot != std::string::npos;
@@ -129,6 +129,7 @@ class Reader {
   /// Refuses a key that is neither a setting nor a section.
   void refuse_unknown(const std::string& key, const std::string& where) const {
     if (sections_.count(key)) return;
+    refuse_other_kinds(key, where);
     std::vector<std::string> candidates;
     const std::string last = key.substr(key.rfind('.') + 1);
     std::string elsewhere;  // the right name in the wrong section
@@ -146,11 +147,57 @@ class Reader {
          meant.empty() ? " (--help-config lists all of them)" : "; did you mean " + meant + "?");
   }
 
+  /// Refuses a setting that models of other kinds have.
+  void refuse_other_kinds(const std::string& key, const std::string& where) const {
+    std::vector<std::string> kinds;
+    for (const ModelKind kind : all_kinds<ModelKind>())
+      for (const Setting& setting : settings_of_kind(config_, kind))
+        if (setting.key() == key) kinds.emplace_back(name_of(kind));
+    MP_REQUIRE(kinds.empty(), Exit::bad_configuration, "{}: {} has no {} (a setting of {}; leave it out)",
+               where, config_.model.kind, key, join(kinds, ", "));
+  }
+
+  Config& config_;
   std::vector<Setting> settings_;
   std::map<std::string, const Setting*> by_key_;
   std::map<std::string, std::string> sections_;  // with one of its settings as an example
   std::map<std::string, std::string> where_;
 };
+
+/// The kind of model that the file, or else the command line, names: it says which settings there are. What
+/// is no kind is refused when settings are read.
+ModelKind kind_of(const Node& root, const std::vector<std::string>& overrides) {
+  std::string name;
+  for (const auto& [section, settings] : root.entries)
+    for (const auto& [key, value] : settings.entries)
+      if (section.text == "model" && key.text == "kind") name = value.text;
+  const std::string key = "model.kind=";
+  for (const std::string& text : overrides)
+    if (text.starts_with(key)) name = text.substr(key.size());
+  return kind_named<ModelKind>(name).value_or(ModelKind{});
+}
+
+/// A setting's part of --help-config.
+std::string help_of(const Setting& setting) {
+  return fmt::format("  {} = {}\n      {}.\n      Allowed: {}.\n", setting.key(),
+                     setting.is_required() ? "(required)" : setting.written(), setting.meaning(),
+                     setting.allowed());
+}
+
+std::string section_of(const Setting& setting) { return setting.key().substr(0, setting.key().find('.')); }
+
+/// The settings of a section that models of a kind have, kind by kind.
+std::string help_of_kinds(const std::string& section) {
+  Config defaults;
+  std::string text;
+  for (const ModelKind kind : all_kinds<ModelKind>()) {
+    std::string settings;
+    for (const Setting& setting : settings_of_kind(defaults, kind))
+      if (section_of(setting) == section) settings += help_of(setting);
+    if (!settings.empty()) text += fmt::format("\n{}, where model.kind is {}\n{}", section, kind, settings);
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -162,6 +209,7 @@ Config read_config(const std::string& file, const std::vector<std::string>& over
              "{}: is {} (a configuration is a mapping of sections like model: and train:)", file,
              shown(root));
   Config config;
+  config.model.kind = kind_of(root, overrides);
   Reader reader(config);
   reader.read_section(root, "");
   for (const std::string& text : overrides) reader.read_override(text);
@@ -192,15 +240,16 @@ std::string to_yaml(const Config& config) {
 std::string config_help() {
   Config defaults;
   std::string text, section;
-  for (const Setting& setting : settings_of(defaults)) {
-    const std::string head = setting.key().substr(0, setting.key().find('.'));
-    if (head != section) text += (text.empty() ? "" : "\n") + head + "\n";
-    section = head;
-    text += fmt::format("  {} = {}\n      {}.\n      Allowed: {}.\n", setting.key(),
-                        setting.is_required() ? "(required)" : setting.written(), setting.meaning(),
-                        setting.allowed());
+  const auto begin = [&](const std::string& next) {
+    if (!section.empty()) text += help_of_kinds(section) + '\n';
+    text += next + '\n';
+    section = next;
+  };
+  for (const Setting& setting : common_settings(defaults)) {
+    if (section_of(setting) != section) begin(section_of(setting));
+    text += help_of(setting);
   }
-  return text;
+  return text + help_of_kinds(section);
 }
 
 }  // namespace mindpipe

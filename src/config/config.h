@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "config/kinds.h"
+#include "config/models/table.h"
 
 namespace mindpipe {
 
@@ -16,33 +16,15 @@ struct RunConfig {
   bool operator==(const RunConfig&) const = default;
 };
 
-struct ModelConfig {
-  ModelKind kind = ModelKind::gpt;
-  int layers = 4, width = 128, heads = 4;
-  int key_value_heads = 0;  ///< 0: as many as heads
-  int mlp_width = 0;        ///< 0: 4 x width (gelu), 8/3 x width rounded up to a multiple of 64 (swiglu)
-  int context = 256;        ///< the longest sequence
-  int vocabulary = 256;
-  Positions positions = Positions::learned;
-  double rotary_base = 10000;
-  ModelNorm norm = ModelNorm::layer;
-  double norm_epsilon = 1e-5;
-  MlpKind mlp = MlpKind::gelu;
-  bool bias = true;
-  bool tied = true;  ///< embedding and head share their table
-  double dropout = 0, attention_dropout = 0;
-  double initial_deviation = 0.02;
-  bool operator==(const ModelConfig&) const = default;
-};
-
 struct DataSource {
-  std::string path;  ///< a .bin/.idx pair without its ending, or "synthetic:arithmetic"
+  std::string path;  ///< a .bin/.idx pair without its ending, "synthetic:arithmetic", "reversed:PATH"
   double weight = 1;
   bool operator==(const DataSource&) const = default;
 };
 struct DataConfig {
   std::vector<DataSource> train, validation;
-  int sequence = 0;  ///< 0: model.context
+  int sequence = 0;         ///< tokens of a sample; 0: model.context
+  int source_sequence = 0;  ///< tokens of what a sample is made from; 0: sequence
   bool operator==(const DataConfig&) const = default;
 };
 

@@ -12,7 +12,7 @@ struct Node {
   Kind kind = Kind::empty;
   std::string text;
   bool quoted = false;  ///< text in quotes is never a number or a truth value
-  std::string where;    ///< "configs/gpt.yaml:12" or "command line"
+  std::string where;    ///< "configs/run.yaml:12" or "command line"
   std::vector<Node> items;
   std::vector<Entry> entries;
 };

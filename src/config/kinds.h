@@ -7,12 +7,6 @@
 
 namespace mindpipe {
 
-struct ModelRow {
-  std::string_view name;
-  bool has_source;       ///< reads a source text besides the target
-  bool continues_texts;  ///< each word follows from those before it alone
-};
-
 struct DeviceRow {
   std::string_view name;
   Memory::Kind memory;        ///< where its tensors lie
@@ -42,8 +36,8 @@ struct OptimizerRow {
   bool only_with_momentum;                             ///< keeps nothing when optimizer.momentum is 0
 };
 
-// Names are those of a configuration. The functions of models, schedules and optimizers are declared from the
-// lists too (models/model.h, program/order.h, optim/update_rule.h).
+// Names are those of a configuration. The functions of schedules and optimizers are declared from the lists
+// too (program/order.h, optim/update_rule.h); kinds of models stand in config/models/table.h.
 
 // clang-format off
 #define MINDPIPE_BACKGROUNDS(kind) kind(automatic, "auto") kind(no, "no")
@@ -68,9 +62,6 @@ struct OptimizerRow {
 #define MINDPIPE_PRECISIONS(kind) \
   kind(f32, "f32", DType::f32) \
   kind(bf16, "bf16", DType::bf16)
-#define MINDPIPE_MODELS(kind) /* has_source, continues_texts */ \
-  kind(gpt, "gpt", false, true) \
-  kind(translator, "translator", true, false)
 #define MINDPIPE_SCHEDULES(kind) /* has_chunks, splits_backward, any_placement, sums_early */ \
   kind(gpipe, "gpipe", false, false, false, false) \
   kind(one_forward_one_backward, "1f1b", false, false, false, false) \
@@ -85,7 +76,6 @@ struct OptimizerRow {
 MINDPIPE_KINDS(Background, NamedRow, MINDPIPE_BACKGROUNDS)
 MINDPIPE_KINDS(CheckpointWriterKind, NamedRow, MINDPIPE_CHECKPOINT_WRITERS)
 MINDPIPE_KINDS(SaveFailure, NamedRow, MINDPIPE_SAVE_FAILURES)
-MINDPIPE_KINDS(ModelKind, ModelRow, MINDPIPE_MODELS)
 MINDPIPE_KINDS(Positions, NamedRow, MINDPIPE_POSITIONS)
 MINDPIPE_KINDS(ModelNorm, NamedRow, MINDPIPE_NORMS)
 MINDPIPE_KINDS(MlpKind, NamedRow, MINDPIPE_MLPS)

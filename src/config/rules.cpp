@@ -9,43 +9,18 @@
 namespace mindpipe {
 namespace {
 
-/// "a.yaml:3: model.heads is 5 ..." for the first key of a sentence.
-struct Complaints {
-  const Origin& origin;
-
-  template <class... Parts>
-  void require(bool holds, const std::string& key, fmt::format_string<Parts...> sentence,
-               Parts&&... parts) const {
-    MP_REQUIRE(holds, Exit::bad_configuration, "{}: {} {}", origin(key), key,
-               fmt::format(sentence, std::forward<Parts>(parts)...));
-  }
+/// What each kind of model has for rules, in the order of the table of kinds.
+struct KindRules {
+  void (*fill_in)(Config&);
+  void (*check)(const Config&, const Complaints&);
+  std::vector<Extent> (*cut_by_shards)(const Config&);
 };
+#define MINDPIPE_KIND_RULES(kind, ...) {kind::fill_in, kind::check, kind::cut_by_shards},
+constexpr KindRules rules_of_kinds[] = {MINDPIPE_MODELS(MINDPIPE_KIND_RULES)};
+#undef MINDPIPE_KIND_RULES
 
-void check_model(const ModelConfig& m, const Complaints& complain) {
-  complain.require(m.width % m.heads == 0, "model.heads",
-                   "is {} and model.width {} (heads divide the width; the nearest width is {})", m.heads,
-                   m.width, std::max(1, (m.width + m.heads / 2) / m.heads) * m.heads);
-  complain.require(m.heads % m.key_value_heads == 0, "model.key_value_heads",
-                   "is {} and model.heads {} (heads share keys and values in equal groups)",
-                   m.key_value_heads, m.heads);
-  complain.require(
-      m.positions != Positions::rotary || m.width / m.heads % 2 == 0, "model.positions",
-      "is rotary and a head is {} wide (rotation works on pairs; make model.width / model.heads even)",
-      m.width / m.heads);
-}
-
-/// A translator is built one way in these; what it would not read is refused rather than passed over.
-void check_translator(const ModelConfig& m, const Complaints& complain) {
-  if (m.kind != ModelKind::translator) return;
-  const auto leave_out = [&](bool as_built, const char* key, std::string_view value, const char* what) {
-    complain.require(as_built, key, "is {}, but a translator has {} (leave it out)", value, what);
-  };
-  leave_out(m.key_value_heads == m.heads, "model.key_value_heads", std::to_string(m.key_value_heads),
-            "as many as model.heads");
-  leave_out(m.positions == Positions::learned, "model.positions", name_of(m.positions), "learned positions");
-  leave_out(m.rotary_base == ModelConfig{}.rotary_base, "model.rotary_base", shortest(m.rotary_base),
-            "learned positions");
-  leave_out(m.tied, "model.tied", "false", "one table for source, target and head");
+const KindRules& rules_of(const ModelConfig& model) {
+  return rules_of_kinds[static_cast<std::size_t>(model.kind)];
 }
 
 /// "2 or 4": the divisors next to a number that is none.
@@ -59,19 +34,15 @@ std::string divisors_near(int number, int wanted) {
 void check_shards(const Config& c, const Complaints& complain) {
   const int shards = c.reproducible.tensor;
   if (shards > 1) {
-    const int common = std::gcd(std::gcd(c.model.heads, c.model.key_value_heads),
-                                std::gcd(c.model.mlp_width, c.data.sequence));
-    const auto divides = [&](int extent, const char* name) {
-      complain.require(extent % shards == 0,
+    const std::vector<Extent> extents = rules_of(c.model).cut_by_shards(c);
+    int common = 0;
+    for (const Extent& extent : extents) common = std::gcd(common, extent.number);
+    for (const Extent& extent : extents)
+      complain.require(extent.number % shards == 0,
                        c.reproducible.tensor_follows ? "grid.tensor" : "reproducible.tensor",
                        "is {} and {} {} (every logical shard gets an equal part; the nearest that divides "
-                       "heads, mlp_width and sequence is {})",
-                       shards, name, extent, divisors_near(common, shards));
-    };
-    divides(c.model.heads, "model.heads");
-    divides(c.model.key_value_heads, "model.key_value_heads");
-    divides(c.model.mlp_width, "model.mlp_width");
-    divides(c.data.sequence, "data.sequence");
+                       "all that is cut is {})",
+                       shards, extent.key, extent.number, divisors_near(common, shards));
   }
   const auto fits = [&](int degree, int logical, const std::string& axis) {
     if (degree == 0 || logical == 0) return;
@@ -142,13 +113,7 @@ void check_grid(const Config& c, const Complaints& complain) {
 }  // namespace
 
 void fill_in(Config& c) {
-  ModelConfig& m = c.model;
-  if (m.key_value_heads == 0) m.key_value_heads = m.heads;
-  if (m.mlp_width == 0)
-    m.mlp_width = m.mlp == MlpKind::swiglu
-                      ? static_cast<int>((std::int64_t{m.width} * 8 + 3 * 64 - 1) / (3 * 64) * 64)
-                      : 4 * m.width;
-  if (c.data.sequence == 0) c.data.sequence = m.context;
+  rules_of(c.model).fill_in(c);
   RateConfig& rate = c.optimizer.rate;
   if (rate.decay == 0)
     rate.decay = std::max(1, rate.kind == RateKind::wsd ? c.train.steps / 10 : c.train.steps);
@@ -165,11 +130,7 @@ void fill_in(Config& c) {
 
 void check_together(const Config& c, const Origin& origin) {
   const Complaints complain{origin};
-  check_model(c.model, complain);
-  check_translator(c.model, complain);
-  complain.require(c.data.sequence <= c.model.context, "data.sequence",
-                   "is {} and model.context {} (a sample fits the context)", c.data.sequence,
-                   c.model.context);
+  rules_of(c.model).check(c, complain);
   check_grid(c, complain);
   check_shards(c, complain);
   check_batch(c, complain);

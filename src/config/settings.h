@@ -104,7 +104,10 @@ class Setting {
   Role role_ = Role::arithmetic;
 };
 
-/// Every setting of `config`, in the order of the file.
+/// Every setting that a run with a model of `config`'s kind has, in the order of the file.
 std::vector<Setting> settings_of(Config& config);
+/// What all runs have, and what a model of one kind has besides: settings of sections model and data.
+std::vector<Setting> common_settings(Config& config);
+std::vector<Setting> settings_of_kind(Config& config, ModelKind kind);
 
 }  // namespace mindpipe

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "config/settings.h"
 
 namespace mindpipe {
@@ -5,7 +7,7 @@ namespace mindpipe {
 /// A setting by its role and the member that holds it, whose path is its key; then its meaning and its range.
 #define SETTING(role, member, ...) Setting(#member, &c.member, __VA_ARGS__).playing(Setting::Role::role)
 
-std::vector<Setting> settings_of(Config& c) {  // table
+std::vector<Setting> common_settings(Config& c) {  // table
   using Unit = Setting::Unit;
   constexpr double many = 1 << 30;
   constexpr Range count{1, many}, any_count{0, many}, share{0, 1, false, true};
@@ -28,33 +30,10 @@ std::vector<Setting> settings_of(Config& c) {  // table
               "20, 50 ..., and then one a minute",
               or_auto(many)),
 
-      SETTING(arithmetic, model.kind, "the model's name in the registry"),
-      SETTING(arithmetic, model.layers, "Transformer layers", Range{1, 100000}),
-      SETTING(arithmetic, model.width, "numbers per token between layers", Range{1, 1 << 20}),
-      SETTING(arithmetic, model.heads, "attention heads; divides width", Range{1, 1 << 16}),
-      SETTING(arithmetic, model.key_value_heads,
-              "heads of keys and values, divides heads; auto: as many as heads", or_auto(1 << 16)),
-      SETTING(arithmetic, model.mlp_width,
-              "inner width of the MLP; auto: 4 width (gelu), 8/3 width rounded up to 64 (swiglu)",
-              or_auto(1 << 22)),
-      SETTING(arithmetic, model.context, "the longest sequence", Range{1, 1 << 24}),
-      SETTING(arithmetic, model.vocabulary, "distinct tokens; the tokenizer's size", Range{1, 1 << 24}),
-      SETTING(arithmetic, model.positions, "how tokens know where they stand"),
-      SETTING(arithmetic, model.rotary_base, "base of the rotary angles", Range{1, 1e12}),
-      SETTING(arithmetic, model.norm, "LayerNorm or RMSNorm"),
-      SETTING(arithmetic, model.norm_epsilon, "added to the variance", above_0(1)),
-      SETTING(arithmetic, model.mlp, "the MLP's activation"),
-      SETTING(arithmetic, model.bias, "biases in products and norms"),
-      SETTING(arithmetic, model.tied, "embedding and head share their table"),
-      SETTING(arithmetic, model.dropout, "probability that an element of a residual branch is dropped",
-              share),
-      SETTING(arithmetic, model.attention_dropout, "probability that an attention weight is dropped", share),
-      SETTING(arithmetic, model.initial_deviation, "standard deviation of the first weights", above_0(100)),
+      SETTING(arithmetic, model.kind, "the kind of model, which has settings of its own"),
 
       SETTING(arithmetic, data.train, "what to train on").required(),
       SETTING(course, data.validation, "what to evaluate on"),
-      SETTING(arithmetic, data.sequence, "tokens per sample, at most model.context; auto: model.context",
-              or_auto(1 << 24)),
 
       SETTING(layout, grid.supernet, "lanes that train different subnets; auto: the rest of the ranks",
               degree),
@@ -192,5 +171,23 @@ std::vector<Setting> settings_of(Config& c) {  // table
 }
 
 #undef SETTING
+
+std::vector<Setting> settings_of_kind(Config& config, ModelKind kind) {
+#define MINDPIPE_KIND_SETTINGS(kind, ...) kind::settings,
+  constexpr std::vector<Setting> (*of_kinds[])(Config&) = {MINDPIPE_MODELS(MINDPIPE_KIND_SETTINGS)};
+#undef MINDPIPE_KIND_SETTINGS
+  return of_kinds[static_cast<std::size_t>(kind)](config);
+}
+
+std::vector<Setting> settings_of(Config& config) {
+  std::vector<Setting> all = common_settings(config);
+  const auto section = [](const Setting& s) { return s.key().substr(0, s.key().find('.')); };
+  for (Setting& setting : settings_of_kind(config, config.model.kind)) {
+    const auto last = std::find_if(all.rbegin(), all.rend(),
+                                   [&](const Setting& other) { return section(other) == section(setting); });
+    all.insert(last.base(), std::move(setting));
+  }
+  return all;
+}
 
 }  // namespace mindpipe

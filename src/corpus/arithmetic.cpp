@@ -62,17 +62,17 @@ std::string Arithmetic::line(std::int64_t document, std::int64_t line) const {
 
 ArithmeticDataset::ArithmeticDataset(std::uint64_t seed, Subset subset, std::int64_t sequence,
                                      std::int64_t vocabulary)
-    : arithmetic_(seed, subset), subset_(subset), sequence_(sequence) {
+    : TextDataset(sequence), arithmetic_(seed, subset), subset_(subset) {
   MP_REQUIRE(vocabulary > 'z', Exit::bad_configuration,
              "model.vocabulary is {} (synthetic:arithmetic is written in bytes up to {}); set it to 256",
              vocabulary, int{'z'});
 }
 
-void ArithmeticDataset::sample(std::int64_t index, std::int32_t* tokens) {
-  for (std::int64_t done = 0, next = 0; done < sequence_ + 1; ++next) {
+void ArithmeticDataset::text(std::int64_t index, std::int32_t* tokens) {
+  for (std::int64_t done = 0, next = 0; done < sequence() + 1; ++next) {
     const std::string line = arithmetic_.line(index, next);
     const std::int64_t take =
-        std::min<std::int64_t>(static_cast<std::int64_t>(line.size()), sequence_ + 1 - done);
+        std::min<std::int64_t>(static_cast<std::int64_t>(line.size()), sequence() + 1 - done);
     for (std::int64_t i = 0; i < take; ++i) tokens[done + i] = static_cast<unsigned char>(line[i]);
     done += take;
   }

@@ -22,16 +22,15 @@ class Arithmetic {
 };
 
 /// Samples of sums in words: sample i is the first sequence + 1 bytes of document i.
-class ArithmeticDataset : public Dataset {
+class ArithmeticDataset : public TextDataset {
  public:
   ArithmeticDataset(std::uint64_t seed, Subset subset, std::int64_t sequence, std::int64_t vocabulary);
-  void sample(std::int64_t index, std::int32_t* tokens) override;
+  void text(std::int64_t index, std::int32_t* tokens) override;
   std::string describe() const override;
 
  private:
   Arithmetic arithmetic_;
   Subset subset_;
-  std::int64_t sequence_;
 };
 
 }  // namespace mindpipe

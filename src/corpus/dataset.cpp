@@ -17,38 +17,45 @@ std::uint32_t seed_of_round(std::uint64_t seed, std::int64_t round) {
 }
 }  // namespace
 
+void TextDataset::sample(std::int64_t index, const FieldTensors& to) {
+  text(index, text_.data());
+  const Tensor tokens = to.find(field::tokens), targets = to.find(field::targets);
+  if (tokens) std::copy_n(text_.data(), sequence_, tokens.as<std::int32_t>());
+  if (targets) std::copy_n(text_.data() + 1, sequence_, targets.as<std::int32_t>());
+}
+
 DocumentDataset::DocumentDataset(std::unique_ptr<Documents> documents, std::int64_t sequence,
                                  std::optional<std::uint64_t> seed, std::int64_t planned)
-    : documents_(std::move(documents)), sequence_(sequence), seed_(seed) {
-  MP_CHECK(sequence_ > 0, "samples of {} tokens", sequence_);
+    : TextDataset(sequence), documents_(std::move(documents)), seed_(seed) {
+  MP_CHECK(sequence > 0, "samples of {} tokens", sequence);
   for (std::int64_t d = 0; d < documents_->count(); ++d) tokens_ += documents_->length(d);
   MP_REQUIRE(tokens_ > 0, Exit::bad_data,
              "{}: the file has no tokens (a sample takes {}); name a file that has some", documents_->name(),
-             sequence_ + 1);
-  MP_REQUIRE(tokens_ > sequence_, Exit::bad_data,
+             sequence + 1);
+  MP_REQUIRE(tokens_ > sequence, Exit::bad_data,
              "{}: the file has {} tokens (a sample takes {}: data.sequence and one more); shorten "
              "data.sequence or take a longer file",
-             documents_->name(), tokens_, sequence_ + 1);
-  if (planned > 0) first_round_ = epochs_for(tokens_, sequence_, planned);
-  first_samples_ = (first_round_.count * tokens_ - 1) / sequence_;
-  round_samples_ = (tokens_ - 1) / sequence_;
+             documents_->name(), tokens_, sequence + 1);
+  if (planned > 0) first_round_ = epochs_for(tokens_, sequence, planned);
+  first_samples_ = (first_round_.count * tokens_ - 1) / sequence;
+  round_samples_ = (tokens_ - 1) / sequence;
 }
 
 void DocumentDataset::open_round(std::int64_t round) {
   const auto seed = seed_ ? std::optional(seed_of_round(*seed_, round)) : std::nullopt;
   if (seed || round_ < 0 || (first_round_.count > 1 && std::min(round, round_) == 0))
-    order_.emplace(*documents_, sequence_, seed, round == 0 ? first_round_ : Epochs{});
+    order_.emplace(*documents_, sequence(), seed, round == 0 ? first_round_ : Epochs{});
   round_ = round;
 }
 
-void DocumentDataset::sample(std::int64_t index, std::int32_t* tokens) {
+void DocumentDataset::text(std::int64_t index, std::int32_t* tokens) {
   MP_CHECK(index >= 0, "{}: sample {}", documents_->name(), index);
   const std::int64_t beyond = index - first_samples_, round = beyond < 0 ? 0 : 1 + beyond / round_samples_;
   if (round != round_) open_round(round);
   auto [position, offset] = order_->start(order_->drawn(round == 0 ? index : beyond % round_samples_));
-  for (std::int64_t done = 0; done < sequence_ + 1; ++position, offset = 0) {
+  for (std::int64_t done = 0; done < sequence() + 1; ++position, offset = 0) {
     const std::int64_t document = order_->document(position);
-    const std::int64_t take = std::min(documents_->length(document) - offset, sequence_ + 1 - done);
+    const std::int64_t take = std::min(documents_->length(document) - offset, sequence() + 1 - done);
     documents_->read(document, offset, take, tokens + done);
     done += take;
   }

@@ -3,37 +3,57 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "core/field.h"
 #include "corpus/documents.h"
 #include "corpus/sample_order.h"
 
 namespace mindpipe {
 
-/// Samples of sequence + 1 tokens, without end; each is a function of the seed and its number.
+/// Samples without end; each is a function of the seed and its number.
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  /// Copies sample `index` to `tokens`, sequence + 1 of them.
-  virtual void sample(std::int64_t index, std::int32_t* tokens) = 0;
+  /// The names of the fields that its samples have.
+  virtual std::vector<std::string_view> gives() const = 0;
+  /// Writes sample `index`: of its fields those that `to` has, each [extents of the field] in the host's
+  /// memory.
+  virtual void sample(std::int64_t index, const FieldTensors& to) = 0;
   /// Line for the log that says what the dataset is.
   virtual std::string describe() const = 0;
+};
+
+/// Samples of texts: `sequence` tokens, and for each of them as its target the one that comes next.
+class TextDataset : public Dataset {
+ public:
+  explicit TextDataset(std::int64_t sequence) : sequence_(sequence), text_(sequence + 1) {}
+  std::vector<std::string_view> gives() const override { return {field::tokens, field::targets}; }
+  void sample(std::int64_t index, const FieldTensors& to) override;
+  /// Copies the text of sample `index`, sequence + 1 tokens.
+  virtual void text(std::int64_t index, std::int32_t* tokens) = 0;
+  std::int64_t sequence() const { return sequence_; }
+
+ private:
+  std::int64_t sequence_;
+  std::vector<std::int32_t> text_;  ///< of one sample
 };
 
 /// The samples of documents, round after round. A round is one epoch with an order of its own; with `planned`
 /// samples the first round is as many epochs as give them, in the order that existing tools give a run of
 /// that many samples. Without a seed every round is in the order of the file.
-class DocumentDataset : public Dataset {
+class DocumentDataset : public TextDataset {
  public:
   DocumentDataset(std::unique_ptr<Documents> documents, std::int64_t sequence,
                   std::optional<std::uint64_t> seed, std::int64_t planned = 0);
-  void sample(std::int64_t index, std::int32_t* tokens) override;
+  void text(std::int64_t index, std::int32_t* tokens) override;
   std::string describe() const override;
 
  private:
   void open_round(std::int64_t round);
 
   std::unique_ptr<Documents> documents_;
-  std::int64_t sequence_, tokens_ = 0;
+  std::int64_t tokens_ = 0;
   std::optional<std::uint64_t> seed_;
   Epochs first_round_;
   std::int64_t first_samples_, round_samples_;  ///< samples of round 0, of every later round

@@ -25,7 +25,7 @@ AttentionParameters Attention::parameters(std::int64_t queries, std::int64_t key
           .keys = keys,
           .causal = spec_.causal,
           .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(spec_.head_width))),
-          .key_lengths = spec_.causal ? Tensor{} : tape.batch.source_lengths,
+          .key_lengths = spec_.key_lengths.empty() ? Tensor{} : tape.batch.fields.at(spec_.key_lengths),
           .dropout = dropout_at(context_, spec_.dropout, purpose_, tape),
           .head_offset = static_cast<std::int64_t>(context_.tensor.first_shard() + shard) * heads_};
 }
@@ -33,6 +33,12 @@ AttentionParameters Attention::parameters(std::int64_t queries, std::int64_t key
 Tensor Attention::keep_log_sum(std::int64_t samples, std::int64_t rows, Tape& tape) const {
   return tape.keep({context_.tensor.local_shards(), samples, heads_, rows},
                    context_.dtype == DType::f64 ? DType::f64 : DType::f32);
+}
+
+Tensor Attention::gradient_of_heads(const Tensor& heads, Tape& tape) const {
+  const Tensor gradient = tape.scratch(heads.shape, heads.dtype);
+  if (keys_of(heads.shape[2]) < heads.shape[2]) context_.backend.fill({gradient, 0});
+  return gradient;
 }
 
 }  // namespace mindpipe

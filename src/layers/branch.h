@@ -13,6 +13,12 @@ class Branch {
   virtual Tensor forward(const Tensor& x, const Boundary& in, Tape& tape) = 0;
   /// Gives the gradient of x; adds its part to dout.encoder_output where it read the encoder's output.
   virtual Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) = 0;
+  /// What Layer::reads and Layer::cache_bytes ask.
+  virtual std::vector<std::string_view> reads() const { return {}; }
+  virtual std::size_t cache_bytes(std::int64_t samples) const {
+    static_cast<void>(samples);
+    return 0;
+  }
 };
 
 /// x + dropout(branch(norm(x)) + bias): one element of a model's list.
@@ -27,6 +33,8 @@ class ResidualBlock final : public Layer {
         dropout_(dropout),
         purpose_(purpose_of(path + ".dropout")) {}
   Norm* opening_norm() override { return &norm_; }
+  std::vector<std::string_view> reads() const override { return branch_->reads(); }
+  std::size_t cache_bytes(std::int64_t samples) const override { return branch_->cache_bytes(samples); }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 

@@ -10,6 +10,7 @@ class Bridge final : public Layer {
  public:
   Bridge(const LayerContext& context, Norm norm, std::unique_ptr<Layer> embedding)
       : context_(context), norm_(std::move(norm)), embedding_(std::move(embedding)) {}
+  std::vector<std::string_view> reads() const override { return embedding_->reads(); }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 

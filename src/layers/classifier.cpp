@@ -1,14 +1,25 @@
 #include "layers/classifier.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "layers/embedding.h"
 
 namespace mindpipe {
 
+std::int64_t token_chunk(bool wants_many_rows, std::int64_t vocabulary) {
+  if (!wants_many_rows) return usual_token_chunk;
+  // A GPU is filled by products of many rows, and with every chunk the table's whole gradient is read and
+  // written.
+  constexpr std::int64_t most_bytes_of_logits = std::int64_t{512} << 20, most_tokens = 8192;
+  const auto fitting = static_cast<std::uint64_t>(most_bytes_of_logits / (std::int64_t{4} * vocabulary));
+  return std::clamp(static_cast<std::int64_t>(std::bit_floor(fitting)), usual_token_chunk, most_tokens);
+}
+
 Classifier::Classifier(const LayerContext& context, Unit& table, Unit& unit, const ClassifierSpec& spec)
     : context_(context),
       spec_(spec),
+      token_chunk_(token_chunk(context.wants_many_rows, spec.vocabulary)),
       norm_(context, unit, "final_norm", spec.norm, spec.width, spec.epsilon, spec.norm_offset),
       table_(token_table(table, context, spec.vocabulary, spec.width, spec.deviation, spec.uses, spec.use,
                          spec.table)) {}
@@ -77,10 +88,11 @@ Boundary Classifier::forward(Boundary in, Tape& tape) {
     return in;
   }
   const std::int64_t n = whole.rows();
-  const Tensor x = whole.reshaped({n, spec_.width}), targets = tape.batch.targets.reshaped({n});
-  for (std::int64_t first = 0; first < n; first += context_.token_chunk) {
+  const Tensor x = whole.reshaped({n, spec_.width}),
+               targets = tape.batch.fields.at(field::targets).reshaped({n});
+  for (std::int64_t first = 0; first < n; first += token_chunk_) {
     Tape::Scope chunk(tape);
-    const std::int64_t rows = std::min(context_.token_chunk, n - first);
+    const std::int64_t rows = std::min(token_chunk_, n - first);
     chunk_sums(x.row_range(first, rows), targets.range(first, rows), tape.losses.range(first, rows), tape);
   }
   return in;
@@ -93,11 +105,12 @@ Boundary Classifier::backward(Boundary, Tape& tape) {
   const Tensor whole = enter_gradient(context_, normed, tape);
   const std::int64_t n = whole.rows();
   const int shards = context_.tensor.local_shards();
-  const Tensor x = whole.reshaped({n, spec_.width}), targets = tape.batch.targets.reshaped({n});
+  const Tensor x = whole.reshaped({n, spec_.width}),
+               targets = tape.batch.fields.at(field::targets).reshaped({n});
   const Tensor dwhole = tape.scratch({shards, whole.shape[0], whole.shape[1], spec_.width}, context_.dtype);
-  for (std::int64_t first = 0; first < n; first += context_.token_chunk) {
+  for (std::int64_t first = 0; first < n; first += token_chunk_) {
     Tape::Scope chunk(tape);
-    const std::int64_t rows = std::min(context_.token_chunk, n - first);
+    const std::int64_t rows = std::min(token_chunk_, n - first);
     const Tensor x_chunk = x.row_range(first, rows), chunk_targets = targets.range(first, rows);
     const Sums c = chunk_sums(x_chunk, chunk_targets, tape.losses.range(first, rows), tape);
     for (int s = 0; s < shards; ++s) {

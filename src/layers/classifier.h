@@ -14,6 +14,11 @@ struct ClassifierSpec {
   double label_smoothing = 0;  ///< probability spread over the other words
 };
 
+/// Tokens whose logits exist at once: a function of the kind of device and of the vocabulary, so a constant
+/// of a run. Gradients of the table are added chunk by chunk.
+inline constexpr std::int64_t usual_token_chunk = 256;
+std::int64_t token_chunk(bool wants_many_rows, std::int64_t vocabulary);
+
 /// The end of a language model: final norm, product with the table, softmax and cross-entropy, in chunks of
 /// tokens so that the logits of a micro-batch never exist at once. Forward only norms; backward computes
 /// losses and gradients together, chunk by chunk, so that no product is done twice. When nothing is saved,
@@ -22,6 +27,7 @@ class Classifier final : public Layer {
  public:
   Classifier(const LayerContext& context, Unit& table, Unit& unit, const ClassifierSpec& spec);
   Norm* opening_norm() override { return &norm_; }
+  std::vector<std::string_view> reads() const override { return {field::targets}; }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 
@@ -41,6 +47,7 @@ class Classifier final : public Layer {
 
   LayerContext context_;
   ClassifierSpec spec_;
+  std::int64_t token_chunk_;
   Norm norm_;
   Param table_;
 };

@@ -20,7 +20,7 @@ Tensor CrossAttention::forward(const Tensor& x, const Boundary& in, Tape& tape) 
   for (int s = 0; s < context_.tensor.local_shards(); ++s) {
     const Shape shape{samples, rows, heads_, spec_.head_width};
     const Tensor pair = kv.at(s).reshaped({samples, keys, 2 * heads_, spec_.head_width});
-    context_.backend.attention({.parameters = parameters(rows, keys, s, tape),
+    context_.backend.attention({.parameters = parameters(rows, keys_of(keys), s, tape),
                                 .q = {q.at(s).reshaped(shape), 0, heads_},
                                 .k = {pair, 0, heads_},
                                 .v = {pair, heads_, heads_},
@@ -38,12 +38,12 @@ Tensor CrossAttention::backward(const Tensor& dy, const Boundary& dboundary, Tap
   const Tensor dout = output_.backward(enter_gradient(context_, dy, tape), tape);
   const Tensor out = tape.restore(), log_sum = tape.restore(), kv = tape.restore(), q = tape.restore();
   const std::int64_t samples = q.shape[1], rows = q.shape[2], keys = kv.shape[2];
-  const Tensor dq = tape.scratch(q.shape, q.dtype), dkv = tape.scratch(kv.shape, kv.dtype);
+  const Tensor dq = tape.scratch(q.shape, q.dtype), dkv = gradient_of_heads(kv, tape);
   for (int s = 0; s < context_.tensor.local_shards(); ++s) {
     const Shape shape{samples, rows, heads_, spec_.head_width},
         pair_shape{samples, keys, 2 * heads_, spec_.head_width};
     const Tensor pair = kv.at(s).reshaped(pair_shape), dpair = dkv.at(s).reshaped(pair_shape);
-    context_.backend.attention_backward({.parameters = parameters(rows, keys, s, tape),
+    context_.backend.attention_backward({.parameters = parameters(rows, keys_of(keys), s, tape),
                                          .q = {q.at(s).reshaped(shape), 0, heads_},
                                          .k = {pair, 0, heads_},
                                          .v = {pair, heads_, heads_},

@@ -7,8 +7,8 @@ struct EmbeddingSpec {
   std::int64_t vocabulary = 0, width = 0;
   std::int64_t positions = 0;  ///< rows of a learned position table; 0: none
   double dropout = 0, deviation = 0.02;
-  bool source = false;    ///< reads the batch's source tokens (an encoder) instead of its tokens
-  int uses = 1, use = 0;  ///< of the table, when others share it
+  std::string_view field = field::tokens;  ///< of the batch: the ids that it reads
+  int uses = 1, use = 0;                   ///< of the table, when others share it
 };
 
 /// The vocabulary is cut by rows over the shards; padded up so that every shard has the same multiple of 64.
@@ -22,13 +22,12 @@ class Embedding final : public Layer {
  public:
   Embedding(const LayerContext& context, Unit& table, Unit& positions, const std::string& path,
             const EmbeddingSpec& spec);
+  std::vector<std::string_view> reads() const override { return {spec_.field}; }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 
  private:
-  const Tensor& tokens(const Tape& tape) const {
-    return spec_.source ? tape.batch.source : tape.batch.tokens;
-  }
+  const Tensor& tokens(const Tape& tape) const { return tape.batch.fields.at(spec_.field); }
   std::int64_t first_row(int shard) const;
 
   LayerContext context_;

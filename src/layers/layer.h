@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "backend.h"
 #include "comm/communicator.h"
@@ -18,9 +20,6 @@ struct Boundary {
   Tensor normed = {};     ///< the activation behind the next block's norm, if made here; never crosses a cut
 };
 
-/// Tokens whose logits exist at once, where the device asks for nothing else.
-inline constexpr std::int64_t usual_token_chunk = 256;
-
 /// What every layer of a model is built with.
 struct LayerContext {
   Backend& backend;
@@ -28,7 +27,7 @@ struct LayerContext {
   DType dtype = DType::f32;        ///< of values and activations
   bool sequence_parallel = false;  ///< `rows` layers see a part of the sequence
   std::uint64_t seed = 0;
-  std::int64_t token_chunk = usual_token_chunk;  ///< a constant: weight gradients are added chunk by chunk
+  bool wants_many_rows = false;  ///< whether the device is fast with products of many rows only
 };
 
 /// A step of a model: a boundary in, a boundary out. Written once, for every layout.
@@ -39,6 +38,13 @@ class Layer {
   virtual ~Layer() = default;
   /// The norm that forward begins with, if the block before may run it along with its own sum.
   virtual Norm* opening_norm() { return nullptr; }
+  /// The fields of the batch that it reads.
+  virtual std::vector<std::string_view> reads() const { return {}; }
+  /// Bytes that its cache of keys and values takes while texts are continued.
+  virtual std::size_t cache_bytes(std::int64_t samples) const {
+    static_cast<void>(samples);
+    return 0;
+  }
   virtual Boundary forward(Boundary in, Tape& tape) = 0;
   virtual Boundary backward(Boundary dout, Tape& tape) = 0;
 };

@@ -10,6 +10,8 @@ namespace mindpipe {
 class Recompute final : public Layer {
  public:
   explicit Recompute(std::unique_ptr<Layer> block) : block_(std::move(block)) {}
+  std::vector<std::string_view> reads() const override { return block_->reads(); }
+  std::size_t cache_bytes(std::int64_t samples) const override { return block_->cache_bytes(samples); }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 

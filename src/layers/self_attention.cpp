@@ -12,12 +12,18 @@ SelfAttention::SelfAttention(const LayerContext& context, Unit& unit, const std:
                            {name + ".v", spec.key_value_heads}})),
       output_(context, unit, from_heads(spec, name)) {}
 
+Shape SelfAttention::cache_shape(std::int64_t samples) const {
+  return {context_.tensor.local_shards(), samples, spec_.cache_rows, 2 * key_value_heads_ * spec_.head_width};
+}
+
+std::size_t SelfAttention::cache_bytes(std::int64_t samples) const {
+  return bytes_for(cache_shape(samples), context_.dtype);
+}
+
 Tensor SelfAttention::extend_cache(const Tensor& qkv, int shard, Tape& tape) {
   const std::int64_t samples = qkv.shape[0], rows = qkv.shape[1],
                      width = 2 * key_value_heads_ * spec_.head_width, skip = heads_ * spec_.head_width;
-  const Tensor cache =
-      tape.cache(this, {context_.tensor.local_shards(), samples, spec_.cache_rows, width}, qkv.dtype)
-          .at(shard);
+  const Tensor cache = tape.cache(this, cache_shape(samples), qkv.dtype).at(shard);
   const std::size_t element = bytes_of(qkv.dtype);
   for (std::int64_t i = 0; i < samples * rows; ++i) {
     const std::int64_t to = (i / rows) * spec_.cache_rows + tape.position + i % rows;
@@ -41,7 +47,7 @@ Tensor SelfAttention::forward(const Tensor& x, const Boundary&, Tape& tape) {
                                .base = spec_.rotary_base,
                                .first_position = tape.position});
     Heads k{heads, heads_, key_value_heads_}, v{heads, heads_ + key_value_heads_, key_value_heads_};
-    std::int64_t keys = rows;
+    std::int64_t keys = keys_of(rows);
     if (tape.mode == Tape::Mode::generate) {
       const Tensor cache = extend_cache(qkv.at(s), s, tape);
       k = {cache, 0, key_value_heads_};
@@ -66,13 +72,13 @@ Tensor SelfAttention::backward(const Tensor& dy, const Boundary&, Tape& tape) {
   const Tensor out = tape.restore(), log_sum = tape.restore(), qkv = tape.restore();
   const std::int64_t samples = qkv.shape[1], rows = qkv.shape[2];
   const int all = heads_ + 2 * key_value_heads_;
-  const Tensor dqkv = tape.scratch(qkv.shape, qkv.dtype);
+  const Tensor dqkv = gradient_of_heads(qkv, tape);
   for (int s = 0; s < context_.tensor.local_shards(); ++s) {
     const Shape shape{samples, rows, all, spec_.head_width},
         out_shape{samples, rows, heads_, spec_.head_width};
     const Tensor heads = qkv.at(s).reshaped(shape), dheads = dqkv.at(s).reshaped(shape);
     const int k = heads_, v = heads_ + key_value_heads_;
-    context_.backend.attention_backward({.parameters = parameters(rows, rows, s, tape),
+    context_.backend.attention_backward({.parameters = parameters(rows, keys_of(rows), s, tape),
                                          .q = {heads, 0, heads_},
                                          .k = {heads, k, key_value_heads_},
                                          .v = {heads, v, key_value_heads_},

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backend.h"
+#include "core/field.h"
 #include "core/memory.h"
 #include "layers/unit.h"
 
@@ -11,12 +12,9 @@ namespace mindpipe {
 
 class Norm;
 
-/// What a micro-batch brings from outside: token ids and what should follow them, where a stage reads them.
+/// What a micro-batch brings from outside: the fields that the blocks of a stage read.
 struct MicroBatch {
-  Tensor tokens;          ///< i32 [samples, sequence]
-  Tensor targets;         ///< i32 [samples, sequence]; negative: not counted
-  Tensor source;          ///< i32 [samples, source sequence]: an encoder's tokens
-  Tensor source_lengths;  ///< i32 [samples]
+  FieldTensors fields;  ///< [samples, extents of the field]
   std::int64_t samples = 0;
   std::int64_t first_sample = 0;  ///< in the step's batch: the key of its randomness
   std::int64_t step = 0;
@@ -39,7 +37,7 @@ class Tape {
   MicroBatch batch;
   Norm* next_norm = nullptr;  ///< reads the block's output next, here: a sum may be normed in the same pass
   double loss_factor = 1;     ///< the constant a backward starts from
-  Tensor losses;              ///< f32 (f64 in gradient checks) [samples, sequence]: written by the head
+  Tensor losses;              ///< f32 (f64 in gradient checks) [samples, targets]: written by the head
   Tensor logits;  ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
   std::int64_t position = 0;  ///< generate: of the first row
 

@@ -2,41 +2,68 @@
 #include "models/gpt_names.h"
 #include "models/residual_blocks.h"
 
-namespace mindpipe {
+namespace mindpipe::gpt {
+namespace {
+
+/// What others ask of the model: its samples, its speed, its texts.
+void describe(Model& model, const Config& config) {
+  const Settings& m = config.model.gpt;
+  const std::int64_t rows = config.data.sequence;
+  model.add_field({field::tokens, DType::i32, {rows}, m.vocabulary});
+  model.add_field({field::targets, DType::i32, {rows}, m.vocabulary});
+  model.stream({rows, m.width});
+  model.count_in({"token", rows});
+  model.continue_texts({m.context, m.vocabulary});
+}
+
+/// 6 operations a parameter and token, and those of causal attention.
+void estimate(Model& model, const Config& config) {
+  const Settings& m = config.model.gpt;
+  model.estimate({"6N + 6Lhq", 6.0 * static_cast<double>(model.parameters()) +
+                                   6.0 * m.layers * m.width * config.data.sequence});
+}
+
+}  // namespace
 
 /// Makes a decoder-only model in GPT-2's or Llama's style: embedding, (attention, MLP) x layers, classifier.
-std::unique_ptr<Model> make_gpt(const Config& config, const LayerContext& context) {
-  const ModelConfig& m = config.model;
+std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
+  const Settings& m = config.model.gpt;
   const int shards = context.tensor.logical();
   require_divisible(m.heads, shards, "model.heads");
   require_divisible(m.key_value_heads, shards, "model.key_value_heads");
   require_divisible(m.mlp_width, shards, "model.mlp_width");
 
   auto model = std::make_unique<GptModel>(m);
+  describe(*model, config);
   Unit& table = model->add_unit("embedding");
   Unit& positions = model->add_unit("positions");
   const bool learned = m.positions == Positions::learned;
-  model->add_block(
-      "embedding",
-      std::make_unique<Embedding>(context, table, positions, "embedding",
-                                  EmbeddingSpec{m.vocabulary, m.width, learned ? m.context : 0, m.dropout,
-                                                m.initial_deviation, false, m.tied ? 2 : 1, 0}),
-      {&table, &positions});
+  model->add_block("embedding",
+                   std::make_unique<Embedding>(context, table, positions, "embedding",
+                                               EmbeddingSpec{.vocabulary = m.vocabulary,
+                                                             .width = m.width,
+                                                             .positions = learned ? m.context : 0,
+                                                             .dropout = m.dropout,
+                                                             .deviation = m.initial_deviation,
+                                                             .uses = m.tied ? 2 : 1}),
+                   {&table, &positions});
 
-  ResidualBlocks blocks(*model, config, context, 2 * m.layers);
+  ResidualBlocks blocks(*model, config, m, context, 2 * m.layers);
   AttentionSpec attention = blocks.attention();
   attention.key_value_heads = m.key_value_heads;
   attention.rotary = !learned;
   attention.rotary_base = m.rotary_base;
+  attention.cache_rows = m.context;
   for (int i = 0; i < m.layers; ++i) {
     const std::string layer = "layers." + std::to_string(i);
     blocks.add_self_attention(layer + ".attention", attention);
     blocks.add_mlp(layer + ".mlp");
   }
 
-  if (m.tied) blocks.add_head(&table, 2, 1);
-  else blocks.add_head(nullptr, 1, 0);
+  if (m.tied) blocks.add_head(m.vocabulary, &table, 2, 1);
+  else blocks.add_head(m.vocabulary, nullptr, 1, 0);
+  estimate(*model, config);
   return model;
 }
 
-}  // namespace mindpipe
+}  // namespace mindpipe::gpt

@@ -1,6 +1,7 @@
 #include "models/model.h"
 
 #include <algorithm>
+#include <set>
 
 #include "layers/recompute.h"
 
@@ -13,7 +14,7 @@ Unit& Model::add_unit(const std::string& name) {
 
 void Model::add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units,
                       int use) {
-  Block block{name, std::move(layer), {}, use};
+  Block block{name, std::move(layer), {}, use, stream_};
   for (Unit* unit : units)
     for (int i = static_cast<int>(units_.size()); i-- > 0;)  // the newest, mostly
       if (units_[i].get() == unit) {
@@ -24,6 +25,34 @@ void Model::add_block(const std::string& name, std::unique_ptr<Layer> layer, con
   blocks_of_.resize(units_.size());
   for (int unit : block.units) blocks_of_[unit].push_back(static_cast<int>(blocks_.size()));
   blocks_.push_back(std::move(block));
+}
+
+void Model::carry_memory(std::size_t first, std::size_t last, const Shape& rows_and_width) {
+  for (std::size_t i = first; i <= last; ++i) blocks_[i].memory = rows_and_width;
+}
+
+std::vector<Field> Model::fields_of(const std::vector<std::pair<int, int>>& ranges) const {
+  std::set<std::string_view> read;
+  for (const auto& [first, last] : ranges)
+    for (int block = first; block < last; ++block)
+      for (const std::string_view name : blocks_[block].layer->reads()) read.insert(name);
+  std::vector<Field> found;
+  for (const Field& field : fields_)
+    if (read.erase(field.name) > 0) found.push_back(field);
+  MP_CHECK(read.empty(), "a block reads {}, which is no field of the model's samples", *read.begin());
+  return found;
+}
+
+std::int64_t Model::targets_per_sample() const {
+  for (const Field& field : fields_)
+    if (field.name == field::targets) return field.shape.count();
+  fail(Exit::internal, "a model without targets");
+}
+
+std::size_t Model::cache_bytes(std::int64_t samples) const {
+  std::size_t bytes = 0;
+  for (const Block& block : blocks_) bytes += block.layer->cache_bytes(samples);
+  return bytes;
 }
 
 std::int64_t Model::parameters() const {
@@ -51,14 +80,17 @@ void require_divisible(std::int64_t value, int shards, const std::string& key) {
 }
 
 std::unique_ptr<Model> make_model(const Config& config, const LayerContext& context) {
-  switch (config.model.kind) {
-#define MINDPIPE_CALL_MODEL(kind, ...) \
-  case ModelKind::kind:                \
-    return make_##kind(config, context);
-    MINDPIPE_MODELS(MINDPIPE_CALL_MODEL)
-#undef MINDPIPE_CALL_MODEL
-  }
-  fail(Exit::internal, "no model {}", static_cast<int>(config.model.kind));
+#define MINDPIPE_MAKE_MODEL(kind, ...) kind::make,
+  constexpr std::unique_ptr<Model> (*makers[])(const Config&,
+                                               const LayerContext&) = {MINDPIPE_MODELS(MINDPIPE_MAKE_MODEL)};
+#undef MINDPIPE_MAKE_MODEL
+  std::unique_ptr<Model> model = makers[static_cast<std::size_t>(config.model.kind)](config, context);
+  for (const Model::Block& block : model->blocks())
+    for (const Shape& shape : {block.behind, block.memory})
+      MP_CHECK(shape.rank == 0 || shape[0] % context.tensor.logical() == 0,
+               "{} rows leave or enter {}, which {} logical tensor shards do not divide", shape[0],
+               block.name, context.tensor.logical());
+  return model;
 }
 
 }  // namespace mindpipe

@@ -6,15 +6,17 @@
 
 namespace mindpipe {
 
-ResidualBlocks::ResidualBlocks(Model& model, const Config& config, const LayerContext& context, int branches)
+ResidualBlocks::ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+                               const LayerContext& context, int branches)
     : model_(model),
       config_(config),
+      settings_(settings),
       context_(context),
-      output_deviation_(config.model.initial_deviation / std::sqrt(static_cast<double>(branches))) {}
+      output_deviation_(settings.initial_deviation / std::sqrt(static_cast<double>(branches))) {}
 
 template <class AnyBranch, class... Parts>
 void ResidualBlocks::add(const std::string& path, const std::string& part, const Parts&... parts) {
-  const ModelConfig& m = config_.model;
+  const BlockSettings& m = settings_;
   Unit& unit = model_.add_unit(path);
   Norm opening = norm(unit);
   auto branch = std::make_unique<AnyBranch>(context_, unit, part, parts...);
@@ -32,19 +34,19 @@ void ResidualBlocks::add_cross_attention(const std::string& path, const Attentio
 }
 
 void ResidualBlocks::add_mlp(const std::string& path) {
-  const ModelConfig& m = config_.model;
+  const BlockSettings& m = settings_;
   add<Mlp>(path, "mlp",
            MlpSpec{m.width, m.mlp_width, Activation::gelu, m.mlp == MlpKind::swiglu, m.bias,
                    m.initial_deviation, output_deviation_});
 }
 
 Norm ResidualBlocks::norm(Unit& unit) const {
-  const ModelConfig& m = config_.model;
+  const BlockSettings& m = settings_;
   return {context_, unit, "norm", norm_kind(), m.width, m.norm_epsilon, has_norm_offset()};
 }
 
 AttentionSpec ResidualBlocks::attention() const {
-  const ModelConfig& m = config_.model;
+  const BlockSettings& m = settings_;
   return {.width = m.width,
           .heads = m.heads,
           .key_value_heads = m.heads,
@@ -52,13 +54,12 @@ AttentionSpec ResidualBlocks::attention() const {
           .bias = m.bias,
           .dropout = m.attention_dropout,
           .deviation = m.initial_deviation,
-          .output_deviation = output_deviation_,
-          .cache_rows = m.context};
+          .output_deviation = output_deviation_};
 }
 
-void ResidualBlocks::add_head(Unit* table, int uses, int use) {
-  const ModelConfig& m = config_.model;
-  const ClassifierSpec spec{.vocabulary = m.vocabulary,
+void ResidualBlocks::add_head(std::int64_t vocabulary, Unit* table, int uses, int use) {
+  const BlockSettings& m = settings_;
+  const ClassifierSpec spec{.vocabulary = vocabulary,
                             .width = m.width,
                             .deviation = m.initial_deviation,
                             .uses = uses,

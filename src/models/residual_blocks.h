@@ -9,17 +9,19 @@
 
 namespace mindpipe {
 
-/// Appends residual blocks to a model, each on a unit of its own, in the configuration's style.
+/// Appends residual blocks to a model, each on a unit of its own, in the style of its settings.
 class ResidualBlocks {
  public:
   /// Products that end one of the `branches` start smaller: the stream's variance stays (GPT-2).
-  ResidualBlocks(Model& model, const Config& config, const LayerContext& context, int branches);
+  ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+                 const LayerContext& context, int branches);
 
   void add_self_attention(const std::string& path, const AttentionSpec& spec);
   void add_cross_attention(const std::string& path, const AttentionSpec& spec);
   void add_mlp(const std::string& path);
-  /// The classifier, user number `use` of the `uses` of `table`; nullptr: it has a table of its own.
-  void add_head(Unit* table, int uses, int use);
+  /// The classifier over `vocabulary`, user number `use` of the `uses` of `table`; nullptr: it has a table of
+  /// its own.
+  void add_head(std::int64_t vocabulary, Unit* table, int uses, int use);
 
   /// Norm of the model's width, its parameters in `unit`.
   Norm norm(Unit& unit) const;
@@ -29,13 +31,12 @@ class ResidualBlocks {
  private:
   template <class AnyBranch, class... Parts>
   void add(const std::string& path, const std::string& part, const Parts&... parts);
-  NormKind norm_kind() const {
-    return config_.model.norm == ModelNorm::rms ? NormKind::rms : NormKind::layer;
-  }
-  bool has_norm_offset() const { return norm_kind() == NormKind::layer && config_.model.bias; }
+  NormKind norm_kind() const { return settings_.norm == ModelNorm::rms ? NormKind::rms : NormKind::layer; }
+  bool has_norm_offset() const { return norm_kind() == NormKind::layer && settings_.bias; }
 
   Model& model_;
   const Config& config_;
+  const BlockSettings& settings_;
   const LayerContext& context_;
   double output_deviation_;
 };

@@ -44,32 +44,51 @@ CostModel::CostModel(const Config& config, const Layout& layout)
     ++sums_.calls;
     sums_.bytes += sum.bytes;
   });
-  const LayerContext context{
-      *backend_,          tensor_, compute_dtype(config), config.train.sequence_parallel, config.seed,
-      token_chunk(config)};
+  const LayerContext context{*backend_,
+                             tensor_,
+                             compute_dtype(config),
+                             config.train.sequence_parallel,
+                             config.seed,
+                             row_of(config.device.kind).wants_many_rows};
   stage_ = std::make_unique<Stage>(config, layout, context, std::vector<std::pair<int, int>>{});
   require_countable();
   for (auto& unit : model().units()) {
     unit->allocate_values(memory_);
     unit->allocate_gradients(memory_);
   }
-  const Shape ids{layout.samples, layout.sequence};
-  inputs_ = Arena(memory_, MemoryClass::boundary, 5 * bytes_for(ids, DType::i32));
-  const auto take = [&](const Shape& shape) { return inputs_.take(shape, DType::i32); };
-  batch_ = {take(ids), take(ids), take(ids), take({layout.samples}), layout.samples, 0, 0};
-  losses_ = inputs_.take(ids, DType::f32);
+  take_inputs();
   kept_ = Arena(memory_, MemoryClass::activations, unlimited);
   scratch_ = Arena(memory_, MemoryClass::workspace, unlimited);
   outside_ = Arena(memory_, MemoryClass::boundary, unlimited);
 }
 
+/// Places for what a micro-batch brings, and for its losses.
+void CostModel::take_inputs() {
+  const Shape losses{layout_.samples, model().targets_per_sample()};
+  std::size_t bytes = bytes_for(losses, DType::f32);
+  for (const Field& field : model().fields()) bytes += bytes_for(field.of(layout_.samples), field.type);
+  inputs_ = Arena(memory_, MemoryClass::boundary, bytes);
+  for (const Field& field : model().fields())
+    batch_.fields.set(field.name, inputs_.take(field.of(layout_.samples), field.type));
+  batch_.samples = layout_.samples;
+  losses_ = inputs_.take(losses, DType::f32);
+}
+
 /// Refuses what no machine will ever hold, before sizes are added up.
 void CostModel::require_countable() const {
-  const ModelConfig& m = config_.model;
-  const double parameters = static_cast<double>(stage_->model().parameters()),
-               tokens = static_cast<double>(layout_.samples) * static_cast<double>(layout_.sequence),
+  const Model& m = stage_->model();
+  double most_rows = 0, kept = 0;  // of a sample; what products give is about a number a row for each weight
+  for (const Model::Block& block : m.blocks()) {
+    const auto rows = static_cast<double>(block.behind[0]), width = static_cast<double>(block.behind[1]);
+    std::int64_t weights = 0;
+    for (int unit : block.units) weights += m.units()[unit]->parameters();
+    most_rows = std::max(most_rows, rows);
+    kept += rows * 4 * (10 * width + 2 * std::min(static_cast<double>(weights) / width, 64 * width));
+  }
+  const double samples = static_cast<double>(layout_.samples), tokens = samples * most_rows,
+               parameters = static_cast<double>(m.parameters()),
                state = 20 * parameters / layout_.grid.tensor,  // values, gradients, masters and moments
-      activations = tokens * m.layers * 4 * (20.0 * m.width + 4.0 * m.mlp_width);
+      activations = samples * kept;
   MP_REQUIRE(
       state + activations <= most_bytes, Exit::out_of_memory,
       "memory: a model of {:.3g} parameters with {:.3g} tokens in a micro-batch needs about {:.1e} GiB, "
@@ -98,9 +117,9 @@ Tape CostModel::make_tape() {
 Boundary CostModel::boundary_before(int block, Tape& tape) {
   if (block == 0) return {};
   Boundary in;
-  in.activation = tape.output(stage_->activation_shape(), stage_->context().dtype);
-  if (model().blocks()[block].reads_encoder)
-    in.encoder_output = tape.output(stage_->activation_shape(), stage_->context().dtype);
+  const auto [activation, memory] = stage_->before(block);
+  in.activation = tape.output(activation, stage_->context().dtype);
+  if (memory.rank > 0) in.encoder_output = tape.output(memory, stage_->context().dtype);
   return in;
 }
 
@@ -146,9 +165,9 @@ CostModel::Pass CostModel::pass(int first, int last, Tape::WeightGradients weigh
   const bool at_end = last == static_cast<int>(model().blocks().size());
   Boundary dout;
   if (!at_end) {
-    dout.activation = other.output(stage_->activation_shape(), stage_->context().dtype);
-    if (model().blocks()[last].reads_encoder)
-      dout.encoder_output = other.output(stage_->activation_shape(), DType::f32);
+    const auto [activation, memory] = stage_->before(last);
+    dout.activation = other.output(activation, stage_->context().dtype);
+    if (memory.rank > 0) dout.encoder_output = other.output(memory, DType::f32);
   }
   stage_->backward(first, last, dout, tape);
   p.backward_input = backend_->seconds() - start;
@@ -218,8 +237,6 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
 Outline CostModel::outline() {
   Outline outline;
   for (const auto& unit : model().units()) outline.units.push_back(cost_of(*unit));
-  const std::int64_t activation = bytes_for(stage_->activation_shape(), stage_->context().dtype),
-                     exact = bytes_for(stage_->activation_shape(), DType::f32);
   for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b) {
     const Pass p = pass(b, b + 1, weight_gradients(), false);
     BlockCost cost;
@@ -232,19 +249,27 @@ Outline CostModel::outline() {
     cost.saved = p.footprint.kept;
     cost.workspace = p.footprint.scratch;
     outline.add_block(cost, model().blocks()[b].units);
-    const bool encoded = model().blocks()[b].reads_encoder;
-    outline.cuts.push_back(
-        b == 0 ? BoundaryBytes{}
-               : BoundaryBytes{activation, encoded ? activation : 0, activation, encoded ? exact : 0});
+    outline.cuts.push_back(crossing(b));
   }
   return outline;
 }
 
-double CostModel::operations_per_token() {
+/// What crosses the cut before a block. The gradient of an encoder's output is f32.
+BoundaryBytes CostModel::crossing(int block) const {
+  const auto [activation, memory] = stage_->before(block);
+  const auto bytes = [](const Shape& shape, DType dtype) {
+    return shape.rank == 0 ? 0 : static_cast<std::int64_t>(bytes_for(shape, dtype));
+  };
+  const DType dtype = stage_->context().dtype;
+  return {bytes(activation, dtype), bytes(memory, dtype), bytes(activation, dtype),
+          bytes(memory, DType::f32)};
+}
+
+double CostModel::operations() {
   const double before = backend_->operations();
   pass(0, static_cast<int>(model().blocks().size()), Tape::WeightGradients::now, true);
   return (backend_->operations() - before) * layout_.grid.tensor /
-         static_cast<double>(layout_.samples * layout_.sequence);
+         static_cast<double>(layout_.samples * model().counted().of_sample);
 }
 
 }  // namespace mindpipe

@@ -36,7 +36,8 @@ class CostModel {
   Outline outline();
   /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
   std::vector<ProductCall> products();
-  double operations_per_token();  ///< forward and backward of the whole model
+  /// Operations of one of what the model's speed is counted in, forward and backward of the whole model.
+  double operations();
 
   Model& model() { return stage_->model(); }
   Stage& stage() { return *stage_; }
@@ -51,6 +52,8 @@ class CostModel {
   void forget_footprint();
   Footprint footprint_used() const;
   void require_countable() const;
+  void take_inputs();
+  BoundaryBytes crossing(int block) const;
   std::int64_t nanoseconds(double seconds) const;
   UnitCost cost_of(const Unit& unit) const;
   Tape::WeightGradients weight_gradients() const;

@@ -137,9 +137,8 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
       footprint.workspace(data_rank) + footprint.scalars.bytes() +
       (row_of(config.device.kind).memory == Memory::Kind::device ? gpu_workspace_bytes : 0));
   for (std::size_t buffer : footprint.buffers) at(MemoryClass::boundary) += aligned(buffer);
-  at(MemoryClass::boundary) +=
-      input_bytes(config, layout) +
-      bytes_for({layout.micro_batches(), layout.samples, layout.sequence}, DType::f32);
+  at(MemoryClass::boundary) += input_bytes(costs.model().fields_of(plan.ranges_of(rank)), layout) +
+                               static_cast<std::int64_t>(bytes_for(costs.stage().losses_shape(), DType::f32));
   return bytes;
 }
 
@@ -181,6 +180,14 @@ std::int64_t RunPlan::save_without_copy() {
   return most;
 }
 
+std::vector<std::pair<int, int>> RunPlan::ranges_of(int pipeline_rank) const {
+  std::vector<std::pair<int, int>> ranges;
+  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
+    if (outline.rank_of(chunk) == pipeline_rank)
+      ranges.emplace_back(outline.first_block[chunk], outline.first_block[chunk + 1]);
+  return ranges;
+}
+
 const BytesByClass& RunPlan::most_memory(int pipeline_rank) const {
   const auto& ranks = memory[pipeline_rank];
   return *std::max_element(ranks.begin(), ranks.end(), [](const BytesByClass& a, const BytesByClass& b) {
@@ -188,12 +195,19 @@ const BytesByClass& RunPlan::most_memory(int pipeline_rank) const {
   });
 }
 
-std::int64_t input_bytes(const Config& config, const Layout& layout) {
-  const std::int64_t m = layout.micro_batches();
-  const Shape ids{m, layout.samples, layout.sequence};
-  const bool source = row_of(config.model.kind).has_source;
-  return static_cast<std::int64_t>(bytes_for(ids, DType::i32) * (source ? 3 : 2) +
-                                   (source ? bytes_for({m, layout.samples}, DType::i32) : 0));
+std::int64_t input_bytes(const std::vector<Field>& fields, const Layout& layout) {
+  std::size_t bytes = 0;
+  for (const Field& field : fields)
+    bytes += bytes_for(field.of(layout.micro_batches(), layout.samples), field.type);
+  return static_cast<std::int64_t>(bytes);
+}
+
+std::vector<Field> fields_of(const Config& config) {
+  return CostModel(config, make_layout(config, {})).model().fields();
+}
+
+std::optional<Model::Continuation> continuation_of(const Config& config) {
+  return CostModel(config, make_layout(config, {})).model().continuation();
 }
 
 void require_fit(const RunPlan& plan, std::int64_t limit) {
@@ -237,7 +251,10 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
   plan.purpose = purpose;
   plan.outline = costs.outline();
   plan.parameters = costs.model().parameters();
-  plan.operations_per_token = costs.operations_per_token();
+  plan.fields = costs.model().fields();
+  plan.counted = costs.model().counted();
+  plan.operations = costs.operations();
+  plan.formula = costs.model().formula();
   Outline& outline = plan.outline;
   outline.stages = stages;
   outline.chunks = chunks;

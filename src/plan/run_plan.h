@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "core/machine_memory.h"
@@ -35,8 +36,13 @@ struct RunPlan {
   std::vector<RankFootprint> footprints;  ///< of each pipeline rank
   /// Every rank's scratch for tensors that pass in pieces to and from neighbours and files (at most 4 MiB).
   std::size_t passing = 0;
-  double operations_per_token = 0;
   std::int64_t parameters = 0;
+  std::vector<Field> fields;  ///< of a sample
+  /// What speed is counted in, and the operations of one of them: counted in the model's products, and by the
+  /// model's formula.
+  Model::Counted counted;
+  double operations = 0;
+  Model::Formula formula;
   /// All that a rank will allocate, by pipeline and data rank, whose parts of optimizer state differ.
   std::vector<std::vector<BytesByClass>> memory;
   /// Whether training goes on while a copy of its state is written. Where memory has no room for the copy:
@@ -46,6 +52,8 @@ struct RunPlan {
   bool copy_in_host = false;  ///< it takes nothing of the device's memory
   /// Plans for saves that training waits for; gives back copy_left_out.
   std::int64_t save_without_copy();
+  /// The blocks [first, last) of each chunk of a stage.
+  std::vector<std::pair<int, int>> ranges_of(int pipeline_rank) const;
   const BytesByClass& memory_of(const Coord& rank) const { return memory[rank.pipeline][rank.data]; }
   /// The memory of the data rank that needs the most.
   const BytesByClass& most_memory(int pipeline_rank) const;
@@ -64,7 +72,11 @@ void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, cons
 /// Whether require_fit_here would pass.
 bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here);
 
-/// The bytes of memory that a step's input takes on a rank: token ids and losses.
-std::int64_t input_bytes(const Config& config, const Layout& layout);
+/// The bytes of memory that fields of a step's samples take on a rank.
+std::int64_t input_bytes(const std::vector<Field>& fields, const Layout& layout);
+/// What the model of a resolved configuration says of itself: the fields of its samples, how it continues
+/// texts.
+std::vector<Field> fields_of(const Config& config);
+std::optional<Model::Continuation> continuation_of(const Config& config);
 
 }  // namespace mindpipe

@@ -17,10 +17,8 @@ Actions::Actions(Stage& stage, GradientUpdates& updates, Wires wires, const Pass
     arenas_[i].tape = std::make_unique<Tape>(backend, arenas_[i].arena, scratch_);
   }
   for (std::size_t bytes : sizes.buffers) buffers_.emplace_back(memory, MemoryClass::boundary, bytes);
-  const Layout& layout = stage.layout();
-  const Shape losses{layout.micro_batches(), layout.samples, layout.sequence};
-  losses_arena_ = Arena(memory, MemoryClass::boundary, bytes_for(losses, DType::f32));
-  losses_ = losses_arena_.take(losses, DType::f32);
+  losses_arena_ = Arena(memory, MemoryClass::boundary, bytes_for(stage.losses_shape(), DType::f32));
+  losses_ = losses_arena_.take(stage.losses_shape(), DType::f32);
 }
 
 Request Actions::start(Script& script, const Action& action, const StepInput& input) {
@@ -44,10 +42,10 @@ Request Actions::start(Script& script, const Action& action, const StepInput& in
       return {};
     case ActionKind::send:
       return {Request::channels, wires_.channels->send(action.peer, channel_of(action.payload),
-                                                       message_of(script, action), class_of(action))};
+                                                       message_of(action), class_of(action))};
     case ActionKind::receive:
       return {Request::channels,
-              wires_.channels->receive(action.peer, channel_of(action.payload), message_of(script, action))};
+              wires_.channels->receive(action.peer, channel_of(action.payload), message_of(action))};
     case ActionKind::reduce:
       return {Request::reductions,
               updates_.reduce(wires_.reductions, {action.unit, action.first}, action.part, action.parts)};
@@ -127,29 +125,28 @@ void Actions::sum_scalars(Script& script, const StepInput& input) {
   }
   updates_.add_uses();
   const std::int64_t valid = updates_.sum_over_data(input.valid);
-  updates_.clip_and_scale(losses, valid, 1.0 / static_cast<double>(stage_.layout().tokens()));
+  updates_.clip_and_scale(losses, valid, 1.0 / static_cast<double>(stage_.targets_of_step()));
   script.answers.ask_decision(input.step, valid, updates_.decision());
 }
 
-/// The tensors of a buffer: an activation and perhaps an encoder's output behind it, or their gradients.
-Boundary Actions::buffer(const Script& script, int number, bool gradient) {
+/// The tensors of a buffer for what crosses the cut before block `cut`: an activation and perhaps an
+/// encoder's output behind it, or their gradients.
+Boundary Actions::buffer(int number, int cut, bool gradient) {
   if (number < 0) return {};
-  const BoundaryBytes& bytes = script.buffers[number];
-  const Shape shape = stage_.activation_shape();
+  const Stage::Entering shapes = stage_.before(cut);
   const DType dtype = stage_.context().dtype;
   Arena& arena = buffers_[number];
   arena.release(0);
   Boundary b;
-  b.activation = arena.take(shape, dtype);
-  if ((gradient ? bytes.encoder_output_gradient : bytes.encoder_output) > 0)
-    b.encoder_output = arena.take(shape, gradient ? DType::f32 : dtype);
+  b.activation = arena.take(shapes.activation, dtype);
+  if (shapes.memory.rank > 0) b.encoder_output = arena.take(shapes.memory, gradient ? DType::f32 : dtype);
   return b;
 }
 
-Tensor Actions::message_of(const Script& script, const Action& action) {
+Tensor Actions::message_of(const Action& action) {
   if (action.payload == Payload::unit_gradient) return exchanged(action);
   const int number = sends(action) ? action.from_buffer : action.to_buffer;
-  const Boundary b = buffer(script, number, !travels_forward(action.payload));
+  const Boundary b = buffer(number, action.first, !travels_forward(action.payload));
   const bool encoded =
       action.payload == Payload::encoder_output || action.payload == Payload::encoder_output_gradient;
   return encoded ? b.encoder_output : b.activation;
@@ -163,12 +160,8 @@ void Actions::copy(const Boundary& from, const Boundary& to) {
 
 void Actions::set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const {
   const Layout& layout = stage_.layout();
-  const auto part = [&](const Tensor& t) { return t ? t.at(micro_batch) : Tensor{}; };
-  tape.batch = {part(input.tokens), part(input.targets),
-                part(input.source), part(input.source_lengths),
-                layout.samples,     layout.first_sample(micro_batch),
-                input.step};
-  tape.loss_factor = 1.0 / static_cast<double>(layout.tokens());
+  tape.batch = {input.fields.part(micro_batch), layout.samples, layout.first_sample(micro_batch), input.step};
+  tape.loss_factor = 1.0 / static_cast<double>(stage_.targets_of_step());
   tape.losses = losses_.at(micro_batch);
 }
 
@@ -179,8 +172,7 @@ void Actions::forward(const Script& script, const Action& action, const StepInpu
   set_micro_batch(tape, input, action.micro_batch);
   Boundary in;
   if (action.first > 0) {
-    in = buffer(script, action.from_buffer, false);
-    if (!stage_.model().blocks()[action.first].reads_encoder) in.encoder_output = {};
+    in = buffer(action.from_buffer, action.first, false);
     if (script.trains()) {  // what arrived moves on to the tape: its buffer is free for the next message
       const Boundary arrived = in;
       in.activation = tape.output(arrived.activation.shape, arrived.activation.dtype);
@@ -190,11 +182,7 @@ void Actions::forward(const Script& script, const Action& action, const StepInpu
     }
   }
   const Boundary out = stage_.forward(action.first, action.last, in, tape);
-  if (action.to_buffer >= 0) {
-    Boundary to = buffer(script, action.to_buffer, false);
-    if (!stage_.model().blocks()[action.last].reads_encoder) to.encoder_output = {};
-    copy(out, to);
-  }
+  if (action.to_buffer >= 0) copy(out, buffer(action.to_buffer, action.last, false));
   if (!script.trains()) tape.clear();
 }
 
@@ -209,19 +197,12 @@ void Actions::backward(const Script& script, const Action& action, const StepInp
     tape.weight_gradients =
         makes_gradients(action) ? Tape::WeightGradients::now : Tape::WeightGradients::later;
     set_micro_batch(tape, input, action.micro_batch);
-    if (action.from_buffer >= 0) {
-      arena.gradient = buffer(script, action.from_buffer, true);
-      if (!stage_.model().blocks()[action.last].reads_encoder) arena.gradient.encoder_output = {};
-    }
+    if (action.from_buffer >= 0) arena.gradient = buffer(action.from_buffer, action.last, true);
   }
   arena.gradient = stage_.backward(action.first, action.last, arena.gradient, tape);
   if (action.first == script.outline.first_block[action.chunk]) {
     MP_CHECK(tape.saved() == 0, "{} left {} tensors on its tape", to_string(action), tape.saved());
-    if (action.to_buffer >= 0) {
-      Boundary to = buffer(script, action.to_buffer, true);
-      if (!stage_.model().blocks()[action.first].reads_encoder) to.encoder_output = {};
-      copy(arena.gradient, to);
-    }
+    if (action.to_buffer >= 0) copy(arena.gradient, buffer(action.to_buffer, action.first, true));
     scratch_.release(arena.scratch_mark);
     if (makes_gradients(action)) tape.clear();
   }

@@ -12,10 +12,9 @@ namespace mindpipe {
 
 /// What a step is fed: this rank's micro-batches, one after the other, and the numbers that its updates need.
 struct StepInput {
-  Tensor tokens, targets, source;  ///< i32 [micro_batches, samples, sequence]; source may be none
-  Tensor source_lengths;           ///< i32 [micro_batches, samples]; may be none
-  std::int64_t valid = 0;          ///< targets of this rank's micro-batches that count
-  std::int64_t step = 0;           ///< names the step's randomness
+  FieldTensors fields;     ///< that this rank's blocks read: [micro_batches, samples, extents of the field]
+  std::int64_t valid = 0;  ///< targets of this rank's micro-batches that count
+  std::int64_t step = 0;   ///< names the step's randomness
   double rate = 0;
 };
 
@@ -75,8 +74,8 @@ class Actions {
   void backward_weight(const Action& action);
   void fold(const Script& script, const Action& action);
   void sum_scalars(Script& script, const StepInput& input);
-  Boundary buffer(const Script& script, int number, bool gradient);
-  Tensor message_of(const Script& script, const Action& action);
+  Boundary buffer(int number, int cut, bool gradient);
+  Tensor message_of(const Action& action);
   Tensor exchanged(const Action& action) const {
     return updates_.exchanged_part({action.unit, action.first}, action.part, action.parts);
   }

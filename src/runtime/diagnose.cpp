@@ -91,7 +91,7 @@ double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::strin
   if (std::isfinite(loss)) return loss;
   std::string found = bad_weight(worker);
   for (int batch = 0; batch < batches && found.empty(); ++batch) {
-    worker.load_batch(corpus, std::int64_t{batch} * worker.layout().batch, worker.layout().micro_batches());
+    worker.load_batch(corpus, std::int64_t{batch} * worker.layout().batch);
     found = bad_output(worker);
     if (!found.empty()) found = fmt::format("in batch {} of {}, {}", batch + 1, batches, found);
   }

@@ -8,50 +8,46 @@ namespace mindpipe {
 namespace {
 
 /// What passes over a whole context need; outputs of all blocks live side by side.
-CostModel::Footprint footprint_of(const Config& config, const Worker& worker) {
+CostModel::Footprint footprint_of(const Config& config, Worker& worker) {
+  const Model::Continuation text = worker.stage().model().continuation().value();
   Config whole = config;
-  whole.data.sequence = config.model.context;
+  whole.data.sequence = static_cast<int>(text.context);
   CostModel measure(whole, make_layout(whole, {}));
   CostModel::Footprint room =
       measure.evaluation_footprint(0, static_cast<int>(worker.plan().outline.blocks.size()));
-  room.scratch += bytes_for({config.model.width},
-                            compute_dtype(config));  // the last row, which evaluation does not cut out
+  const Model& model = worker.stage().model();
+  const Shape row{model.before(static_cast<int>(model.blocks().size()) - 1)[1]};
+  room.scratch += bytes_for(row, compute_dtype(config));  // the last, which evaluation does not cut out
   return room;
-}
-
-std::size_t cache_bytes(const Config& config) {
-  const ModelConfig& m = config.model;
-  return bytes_for({m.context, 2 * m.key_value_heads * (m.width / m.heads)}, compute_dtype(config)) *
-         m.layers;
 }
 
 }  // namespace
 
 Generator::Generator(const Config& config, Worker& worker)
     : worker_(worker),
-      vocabulary_(config.model.vocabulary),
-      context_(config.model.context),
-      caches_(worker.memory(), MemoryClass::activations, cache_bytes(config)),
+      text_(worker.stage().model().continuation().value()),
+      caches_(worker.memory(), MemoryClass::activations, worker.stage().model().cache_bytes(1)),
       outputs_(worker.memory(), MemoryClass::activations, footprint_of(config, worker).kept),
       scratch_(worker.memory(), MemoryClass::workspace, footprint_of(config, worker).scratch),
       inputs_(worker.memory(), MemoryClass::boundary,
-              bytes_for({config.model.context}, DType::i32) +
-                  bytes_for({padded_vocabulary(config.model.vocabulary, 1)}, DType::f32)),
+              bytes_for({text_.context}, DType::i32) +
+                  bytes_for({padded_vocabulary(text_.vocabulary, 1)}, DType::f32)),
       tape_(worker.backend(), outputs_, scratch_, &caches_) {
   MP_CHECK(config.reproducible.tensor == 1 && worker.world().size == 1,
            "generation runs on one rank with one logical shard");
   tape_.mode = Tape::Mode::generate;
-  tape_.logits = inputs_.take({1, 1, padded_vocabulary(config.model.vocabulary, 1)}, DType::f32);
+  tape_.logits = inputs_.take({1, 1, padded_vocabulary(text_.vocabulary, 1)}, DType::f32);
 }
 
 std::vector<float> Generator::append(const std::vector<std::int32_t>& tokens) {
   const auto count = static_cast<std::int64_t>(tokens.size());
-  MP_CHECK(count > 0 && tape_.position + count <= context_, "{} tokens behind {} in a context of {}", count,
-           tape_.position, context_);
+  MP_CHECK(count > 0 && tape_.position + count <= text_.context, "{} tokens behind {} in a context of {}",
+           count, tape_.position, text_.context);
   const std::size_t inputs = inputs_.mark(), scratch = scratch_.mark();
-  tape_.batch.tokens = inputs_.take({1, count}, DType::i32);
+  const Tensor fed = inputs_.take({1, count}, DType::i32);
+  tape_.batch.fields.set(field::tokens, fed);
   tape_.batch.samples = 1;
-  worker_.backend().upload(tokens.data(), tape_.batch.tokens);
+  worker_.backend().upload(tokens.data(), fed);
   worker_.stage().forward(0, static_cast<int>(worker_.plan().outline.blocks.size()), {}, tape_);
   tape_.clear();
   inputs_.release(inputs);
@@ -59,15 +55,15 @@ std::vector<float> Generator::append(const std::vector<std::int32_t>& tokens) {
   tape_.position += count;
   std::vector<float> logits(tape_.logits.count());
   worker_.backend().download(tape_.logits, logits.data());
-  logits.resize(vocabulary_);
+  logits.resize(text_.vocabulary);
   return logits;
 }
 
 std::vector<float> Generator::follow(const std::vector<std::int32_t>& text) {
-  if (position() < context_) return append({text.back()});
+  if (position() < text_.context) return append({text.back()});
   restart();
   return append({text.end() - std::min<std::int64_t>(static_cast<std::int64_t>(text.size()),
-                                                     std::max<std::int64_t>(1, context_ / 2)),
+                                                     std::max<std::int64_t>(1, text_.context / 2)),
                  text.end()});
 }
 

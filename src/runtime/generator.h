@@ -23,7 +23,7 @@ class Generator {
 
  private:
   Worker& worker_;
-  std::int64_t vocabulary_, context_;
+  Model::Continuation text_;
   Arena caches_, outputs_, scratch_, inputs_;
   Tape tape_;
 };

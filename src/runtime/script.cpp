@@ -6,7 +6,6 @@ Script::Script(const PlannedStep& plan, const Outline& of, int rank, const Scrip
                std::size_t recorded_steps)
     : list(plan.program.ranks[rank]),
       outline(of),
-      buffers(plan.placement.ranks[rank].buffers),
       cursors(list),
       order(list),
       answers(place.backend, place.waiting, place.pinned),

@@ -31,8 +31,7 @@ struct Script {
          std::size_t recorded_steps);
 
   std::vector<Action> list;
-  Outline outline;                     ///< that the list was written for
-  std::vector<BoundaryBytes> buffers;  ///< what each boundary buffer holds
+  Outline outline;  ///< that the list was written for
   Cursors cursors;
   DeviceOrder order;
   Pacer pacer;

@@ -112,28 +112,34 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   if (world.size > 1) all_ranks_ = std::make_unique<Group>(world.comm, waiting_);
   if (const auto copied = plan_.memory_of(layout_.coord)[static_cast<int>(MemoryClass::copy)]; copied > 0)
     copy_ = Arena(pinned_ ? *pinned_ : memory_, MemoryClass::copy, static_cast<std::size_t>(copied));
-  input_arena_ =
-      Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout_)));
-  const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};
-  input_.tokens = input_arena_.take(ids, DType::i32);
-  input_.targets = input_arena_.take(ids, DType::i32);
-  if (row_of(config.model.kind).has_source) {
-    input_.source = input_arena_.take(ids, DType::i32);
-    input_.source_lengths = input_arena_.take({layout_.micro_batches(), layout_.samples}, DType::i32);
+  make_input();
+}
+
+/// Room for what blocks here read of a step's samples, and for that, and all targets, on its way there.
+void Worker::make_input() {
+  const std::vector<Field> read = stage_->fields();
+  input_arena_ = Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(read, layout_)));
+  for (const Field& field : read)
+    input_.fields.set(field.name,
+                      input_arena_.take(field.of(layout_.micro_batches(), layout_.samples), field.type));
+  const std::int64_t samples = std::int64_t{layout_.micro_batches()} * layout_.samples;
+  for (const Field& field : plan_.fields) {
+    if (!input_.fields.find(field.name) && field.name != field::targets) continue;
+    const Shape shape = field.of(samples);
+    batch_memory_.emplace_back(static_cast<std::size_t>(shape.count()) * bytes_of(field.type));
+    batch_.set(field.name, {batch_memory_.back().data(), shape, field.type});
   }
 }
 
 void Worker::make_stage() {
   const int here = layout_.coord.pipeline;
-  const Outline& outline = plan_.outline;
-  std::vector<std::pair<int, int>> ranges;
-  for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
-    if (outline.rank_of(chunk) == here)
-      ranges.emplace_back(outline.first_block[chunk], outline.first_block[chunk + 1]);
-  const LayerContext context{
-      *backend_,           *tensor_, compute_dtype(config_), config_.train.sequence_parallel, config_.seed,
-      token_chunk(config_)};
-  stage_ = std::make_unique<Stage>(config_, layout_, context, ranges);
+  const LayerContext context{*backend_,
+                             *tensor_,
+                             compute_dtype(config_),
+                             config_.train.sequence_parallel,
+                             config_.seed,
+                             row_of(config_.device.kind).wants_many_rows};
+  stage_ = std::make_unique<Stage>(config_, layout_, context, plan_.ranges_of(here));
   stage_->allocate_values();
   updates_ = std::make_unique<GradientUpdates>(*stage_, config_, Groups{*tensor_, *data_, *pipeline_});
   if (plan_.purpose == Purpose::training) {
@@ -170,33 +176,20 @@ void Worker::make_executor() {
   state_->initialize(threads_);
 }
 
-StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches) {
-  const std::int64_t samples = micro_batches * layout_.samples, q = layout_.sequence,
-                     mine = first_sample + layout_.first_sample(0);
-  tokens_.resize(samples * q);
-  targets_.resize(samples * q);
-  corpus.batch(mine, samples, tokens_.data(), targets_.data());
-  if (input_.source) {
-    // A translator learns to turn its target around: the source is the tokens backwards, cut to a length of
-    // its own.
-    std::vector<std::int32_t> source(samples * q), lengths(samples);
-    for (std::int64_t s = 0; s < samples; ++s) {
-      lengths[s] = static_cast<std::int32_t>(q - (mine + s) % (q / 2 + 1));
-      for (std::int64_t i = 0; i < q; ++i) source[s * q + i] = tokens_[s * q + q - 1 - i];
-    }
-    backend_->upload(source.data(), input_.source.range(0, samples * q));
-    backend_->upload(lengths.data(), input_.source_lengths.range(0, samples));
-  }
-  backend_->upload(tokens_.data(), input_.tokens.range(0, samples * q));
-  backend_->upload(targets_.data(), input_.targets.range(0, samples * q));
-  input_.valid = std::count_if(targets_.begin(), targets_.end(), [](std::int32_t t) { return t >= 0; });
+StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample) {
+  corpus.batch(first_sample + layout_.first_sample(0), batch_);
+  for (const FieldTensors::Entry& entry : input_.fields.entries())
+    backend_->upload(batch_.at(entry.name).data, entry.tensor);
+  const Tensor& targets = batch_.at(field::targets);
+  const auto* first = targets.as<std::int32_t>();
+  input_.valid = std::count_if(first, first + targets.count(), [](std::int32_t t) { return t >= 0; });
   return input_;
 }
 
 std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::int64_t first_sample,
                                         double rate) {
   MP_CHECK(plan_.purpose == Purpose::training, "a worker that only reads has no memory for a step");
-  StepInput& input = load_batch(corpus, first_sample, layout_.micro_batches());
+  StepInput& input = load_batch(corpus, first_sample);
   input.step = step;
   input.rate = rate;
   const Memory::Closed closed(memory_);
@@ -228,7 +221,7 @@ double Worker::evaluate(Corpus& corpus, int batches, const std::function<void(in
   for (int batch = 0; batch < batches; ++batch) {
     if (before) before(batch);
     const std::int64_t first_sample = std::int64_t{batch} * layout_.batch;
-    add(executor_->run(*evaluation_, load_batch(corpus, first_sample, layout_.micro_batches())));
+    add(executor_->run(*evaluation_, load_batch(corpus, first_sample)));
   }
   add(evaluation_->answers.oldest());
   return valid == 0 ? 0 : sum / static_cast<double>(valid);

@@ -82,7 +82,8 @@ class Worker {
   /// Where a copy of the state that this rank writes lies, in the host's memory; null where the run has none.
   std::byte* copy_room() { return copy_.size() > 0 ? static_cast<std::byte*>(copy_.address_of(0)) : nullptr; }
   int threads() const { return threads_; }
-  StepInput& load_batch(Corpus& corpus, std::int64_t first_sample, int micro_batches);
+  /// Takes samples [first_sample, first_sample + batch) of the corpus: of these this rank's micro-batches.
+  StepInput& load_batch(Corpus& corpus, std::int64_t first_sample);
 
  private:
   std::unique_ptr<Group> group_along(Axis axis, Transports::Use use, const char* name);
@@ -90,6 +91,7 @@ class Worker {
   void connect_stages();
   void make_stage();
   void make_executor();
+  void make_input();
 
   Config config_;
   RunPlan plan_;
@@ -117,7 +119,8 @@ class Worker {
   std::unique_ptr<Group> all_ranks_;
   Arena input_arena_, copy_;
   StepInput input_;
-  std::vector<std::int32_t> tokens_, targets_;  ///< of a batch, on their way to the input
+  std::vector<std::vector<std::byte>> batch_memory_;
+  FieldTensors batch_;  ///< this rank's samples of a step, on their way to the input
 };
 
 }  // namespace mindpipe

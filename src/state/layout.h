@@ -14,7 +14,6 @@ struct Layout {
   Coord grid{1, 1, 1, 1}, coord;
   int tensor_shards = 1, data_shards = 1;  ///< logical: constants of the run
   int batch = 1, samples = 1;              ///< of a step; of a micro-batch
-  std::int64_t sequence = 1;
 
   int local_data_shards() const { return data_shards / grid.data; }
   /// The sums over logical data shards, as this rank sees them.
@@ -25,7 +24,6 @@ struct Layout {
     return static_cast<std::int64_t>(batch / grid.data) * coord.data +
            static_cast<std::int64_t>(micro_batch) * samples;
   }
-  std::int64_t tokens() const { return batch * sequence; }  ///< of a step
 };
 
 /// The degrees of the grid that a configuration says; 0 where it says auto.
@@ -34,8 +32,6 @@ Coord degrees_of(const Config& config);
 Layout make_layout(const Config& config, const Coord& coord);
 
 DType compute_dtype(const Config& config);
-/// LayerContext::token_chunk, a function of the kind of device and of the vocabulary.
-std::int64_t token_chunk(const Config& config);
 /// How many threads a rank's kernels have: as many as said, or as the rank may use processors.
 int threads_of(const Config& config);
 

@@ -73,7 +73,7 @@ ScalarSums::ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers
   decision_ = arena_.take({Decision::places}, DType::f64);
   backend.fill({decision_, 0});
 
-  loss_spans_ = take_spans(rows(counts_.micro_batches, layout.samples * layout.sequence));
+  loss_spans_ = take_spans(rows(counts_.micro_batches, layout.samples * stage.model().targets_per_sample()));
   shard_spans_ = take_spans(rows(counts_.data_shards, counts_.micro_batches / counts_.data_shards));
   total_spans_ = take_spans({{0, 1}, {1, 1 + counts_.tensors}});
   std::vector<std::pair<std::int64_t, std::int64_t>> of_tensors(counts_.tensor_shards * counts_.tensors);

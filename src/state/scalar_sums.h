@@ -41,7 +41,7 @@ class ScalarSums {
   /// Takes its memory; what says which number goes into which sum is known once and for all.
   ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers, bool sharded, bool trains);
 
-  /// `losses`: of the step [micro_batches, samples, sequence] on the rank that has the head, else none.
+  /// `losses`: of the step [micro_batches, samples, targets] on the rank that has the head, else none.
   /// Collective over the groups.
   void run(const Optimizers& optimizers, const Tensor& losses, const StepRule& rule);
   /// The sum of a step's losses over all ranks, f64 [1], and nothing else. Collective over the groups.

@@ -6,11 +6,7 @@ namespace mindpipe {
 
 Stage::Stage(const Config& config, const Layout& layout, const LayerContext& context,
              std::vector<std::pair<int, int>> ranges)
-    : context_(context),
-      layout_(layout),
-      width_(config.model.width),
-      model_(make_model(config, context)),
-      ranges_(std::move(ranges)) {
+    : context_(context), layout_(layout), model_(make_model(config, context)), ranges_(std::move(ranges)) {
   const Communicator& tensor = context.tensor;
   const ShardRange shards{tensor.logical(), tensor.local_shards(), tensor.first_shard()};
   const int sequence_parts = context.sequence_parallel ? tensor.local_shards() : tensor.logical();
@@ -53,17 +49,19 @@ void Stage::allocate_gradients(const RankMemory& placed) {
   }
 }
 
-Shape Stage::activation_shape() const {
-  const std::int64_t rows =
-      context_.sequence_parallel ? layout_.sequence / context_.tensor.size() : layout_.sequence;
-  return {layout_.samples, rows, width_};
+Stage::Entering Stage::before(int block) const {
+  const int parts = context_.sequence_parallel ? context_.tensor.size() : 1;
+  const auto here = [&](const Shape& of_sample) {
+    return of_sample.rank == 0 ? Shape{} : Shape{layout_.samples, of_sample[0] / parts, of_sample[1]};
+  };
+  return {here(model_->before(block)), here(model_->blocks()[block].memory)};
 }
 
 Boundary Stage::forward(int first, int last, Boundary in, Tape& tape) {
   Boundary boundary = in;
   for (int i = first; i < last; ++i) {
     Model::Block& block = model_->blocks()[i];
-    if (!block.reads_encoder) boundary.encoder_output = {};
+    if (!block.reads_encoder()) boundary.encoder_output = {};
     tape.next_norm = tape.saves() && i + 1 < last ? model_->blocks()[i + 1].layer->opening_norm() : nullptr;
     boundary = block.layer->forward(boundary, tape);
     if (after_block) after_block(i, boundary);
@@ -77,10 +75,10 @@ Boundary Stage::backward(int first, int last, Boundary dout, Tape& tape) {
     Model::Block& block = model_->blocks()[i];
     // The last reader of the memory starts its gradient; it is f32 and grows until the block that made the
     // memory takes it.
-    const bool makes_or_reads = block.reads_encoder || (i + 1 < static_cast<int>(model_->blocks().size()) &&
-                                                        model_->blocks()[i + 1].reads_encoder);
-    if (makes_or_reads && !boundary.encoder_output) {
-      boundary.encoder_output = tape.scratch(activation_shape(), DType::f32);
+    const bool is_last = i + 1 == static_cast<int>(model_->blocks().size());
+    const Shape memory = is_last || block.reads_encoder() ? before(i).memory : before(i + 1).memory;
+    if (memory.rank > 0 && !boundary.encoder_output) {
+      boundary.encoder_output = tape.scratch(memory, DType::f32);
       context_.backend.fill({boundary.encoder_output, 0});
     }
     boundary = block.layer->backward(boundary, tape);

@@ -41,8 +41,19 @@ class Stage {
   /// else each unit's own.
   void allocate_gradients(const RankMemory& placed);
 
-  /// The shape of an activation that crosses a cut: [samples, rows of this rank, width].
-  Shape activation_shape() const;
+  /// Shapes [samples, rows of this rank, width] of what enters a block: an activation, and an encoder's
+  /// output; none where none enters.
+  struct Entering {
+    Shape activation, memory;
+  };
+  Entering before(int block) const;
+  /// The fields of a sample that blocks here read.
+  std::vector<Field> fields() const { return model_->fields_of(ranges_); }
+  /// Losses of a step's whole batch, and of this rank's micro-batches [micro_batches, samples, targets].
+  std::int64_t targets_of_step() const { return layout_.batch * model_->targets_per_sample(); }
+  Shape losses_shape() const {
+    return {layout_.micro_batches(), layout_.samples, model_->targets_per_sample()};
+  }
 
   /// Blocks [first, last). A first block takes an empty boundary; an encoder's output that no later block
   /// reads is dropped.
@@ -54,7 +65,6 @@ class Stage {
  private:
   LayerContext context_;
   Layout layout_;
-  std::int64_t width_;
   std::unique_ptr<Model> model_;
   std::vector<std::pair<int, int>> ranges_;
   std::vector<int> local_units_;

@@ -100,7 +100,7 @@ struct Task {
   int steps() const { return static_cast<int>(rates.size()); }
 
   std::map<std::string, std::string> metadata() const {
-    const ModelConfig& m = config.model;
+    const gpt::Settings& m = config.model.gpt;
     const OptimizerConfig& o = config.optimizer;
     std::string all_rates;
     for (double rate : rates) all_rates += (all_rates.empty() ? "" : ",") + shortest(rate);
@@ -178,7 +178,8 @@ inline Answer answer_of(const Task& task, Precision precision) {
     }
     save_weights(worker, task.folder / "gradients.safetensors");
     answer.gradients = read_named(task.folder / "gradients.safetensors");
-    const double mean = static_cast<double>(worker.layout().tokens()) / static_cast<double>(scalars.valid);
+    const double mean =
+        static_cast<double>(worker.stage().targets_of_step()) / static_cast<double>(scalars.valid);
     for (auto& [name, gradient] : answer.gradients)
       for (double& g : gradient) g *= mean;
   }

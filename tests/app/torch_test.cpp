@@ -198,7 +198,7 @@ TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
 }
 
 /// What transformers reads beside the weights.
-std::string transformers_config(const ModelConfig& m) {
+std::string transformers_config(const gpt::Settings& m) {
   const std::string shared =
       fmt::format(R"("vocab_size": {}, "tie_word_embeddings": {})", m.vocabulary, m.tied);
   if (m.positions == Positions::learned)
@@ -220,8 +220,8 @@ TEST(Torch, TransformersReadsOurFileOfWeightsAndGivesTheSameLoss) {
   if (python.empty())
     GTEST_SKIP() << "no interpreter that imports transformers (MINDPIPE_PYTHON, /usr/bin/python3, python3)";
   Config tied_llama = llama_style();
-  tied_llama.model.tied = true;
-  tied_llama.model.rotary_base = 5000;
+  tied_llama.model.gpt.tied = true;
+  tied_llama.model.gpt.rotary_base = 5000;
   for (const Config& style : {gpt2_style(), llama_style(), tied_llama}) {
     const Task task(style, 1, 6, {0.0});
     Worker worker(task.config, {});
@@ -229,7 +229,7 @@ TEST(Torch, TransformersReadsOurFileOfWeightsAndGivesTheSameLoss) {
     Feeder feeder(worker, task.batches);
     const double loss = feeder.step(0, 0).loss;
     save_weights(worker, task.folder / "model.safetensors");
-    write_file(task.folder / "config.json", transformers_config(task.config.model));
+    write_file(task.folder / "config.json", transformers_config(task.config.model.gpt));
     const std::string script = std::string(MINDPIPE_SOURCE_DIR) + "/tests/oracle/loss_by_transformers.py";
     ASSERT_TRUE(runs("'" + python + "' '" + script + "' '" + (task.folder / "") + "' '" +
                          (task.folder / "input.safetensors") + "' > '" + (task.folder / "loss") + "'",

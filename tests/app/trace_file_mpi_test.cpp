@@ -21,10 +21,10 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   Config c;
   c.run.dir = "unused";
-  c.model.layers = 2;
-  c.model.width = 64;
-  c.model.heads = 4;
-  c.model.context = 32;
+  c.model.gpt.layers = 2;
+  c.model.gpt.width = 64;
+  c.model.gpt.heads = 4;
+  c.model.gpt.context = 32;
   c.data.train = {{"synthetic:arithmetic", 1}};
   c.grid.pipeline = c.grid.data = 2;
   c.train.batch = 16;
@@ -34,7 +34,7 @@ TEST(TraceFile, HoldsEveryActionOfTheLastStepsOfAllRanksAndPairsTheirMessages) {
   c.trace.steps = 2;
   c = resolve(c);
   Worker worker(c, world);
-  Corpus corpus(c.data, Subset::train, c.model, c.seed);
+  Corpus corpus(c.data, Subset::train, fields_of(c), c.seed);
   for (int step = 0; step < 3; ++step) worker.step(corpus, step, 0, 1e-3);
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("trace_file_mpi_test." + std::to_string(getppid()) + ".json");
@@ -120,11 +120,11 @@ TEST(TraceFile, OfReplicasHasSoundTracksAndSaysWhatEveryRankSent) {
   for (const auto& [vocabulary, zero] : {Case{40064, 0}, Case{40064, 2}, Case{256, 1}}) {
     Config c;
     c.run.dir = "unused";
-    c.model.layers = 2;
-    c.model.width = 64;
-    c.model.heads = 4;
-    c.model.context = 32;
-    c.model.vocabulary = vocabulary;
+    c.model.gpt.layers = 2;
+    c.model.gpt.width = 64;
+    c.model.gpt.heads = 4;
+    c.model.gpt.context = 32;
+    c.model.gpt.vocabulary = vocabulary;
     c.data.train = {{"synthetic:arithmetic", 1}};
     c.grid.pipeline = c.grid.data = 2;
     c.train.batch = 8;
@@ -135,7 +135,7 @@ TEST(TraceFile, OfReplicasHasSoundTracksAndSaysWhatEveryRankSent) {
     c = resolve(c);
     Worker worker(c, world);
     worker.waiting().set_crowded(true);
-    Corpus corpus(c.data, Subset::train, c.model, c.seed);
+    Corpus corpus(c.data, Subset::train, fields_of(c), c.seed);
     for (int step = 0; step < 3; ++step) {
       worker.ledger().clear();
       worker.step(corpus, step, 0, 1e-3);
@@ -168,10 +168,10 @@ TEST(TraceFile, HoldsTheTensorSumsOfEveryRank) {
   MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   Config c;
   c.run.dir = "unused";
-  c.model.layers = 2;
-  c.model.width = 64;
-  c.model.heads = 4;
-  c.model.context = 32;
+  c.model.gpt.layers = 2;
+  c.model.gpt.width = 64;
+  c.model.gpt.heads = 4;
+  c.model.gpt.context = 32;
   c.data.train = {{"synthetic:arithmetic", 1}};
   c.grid.pipeline = c.grid.tensor = 2;
   c.train.batch = 8;
@@ -181,7 +181,7 @@ TEST(TraceFile, HoldsTheTensorSumsOfEveryRank) {
   c = resolve(c);
   Worker worker(c, world);
   worker.waiting().set_crowded(true);
-  Corpus corpus(c.data, Subset::train, c.model, c.seed);
+  Corpus corpus(c.data, Subset::train, fields_of(c), c.seed);
   for (int step = 0; step < 3; ++step) worker.step(corpus, step, 0, 1e-3);
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("trace_sums_mpi_test." + std::to_string(getppid()) + ".json");

@@ -26,19 +26,19 @@ Config small_config(bool llama) {
   Config config;
   config.run.dir = "unused";
   config.seed = 5;
-  config.model.layers = 2;
-  config.model.width = 48;
-  config.model.heads = 4;
-  config.model.context = 24;
-  config.model.vocabulary = 125;
+  config.model.gpt.layers = 2;
+  config.model.gpt.width = 48;
+  config.model.gpt.heads = 4;
+  config.model.gpt.context = 24;
+  config.model.gpt.vocabulary = 125;
   if (llama) {
-    config.model.positions = Positions::rotary;
-    config.model.norm = ModelNorm::rms;
-    config.model.mlp = MlpKind::swiglu;
-    config.model.bias = false;
-    config.model.tied = false;
-    config.model.key_value_heads = 2;
-    config.model.mlp_width = 112;
+    config.model.gpt.positions = Positions::rotary;
+    config.model.gpt.norm = ModelNorm::rms;
+    config.model.gpt.mlp = MlpKind::swiglu;
+    config.model.gpt.bias = false;
+    config.model.gpt.tied = false;
+    config.model.gpt.key_value_heads = 2;
+    config.model.gpt.mlp_width = 112;
   }
   config.data.train = {{"synthetic:arithmetic", 1}};
   config.train.batch = 8;
@@ -79,7 +79,7 @@ struct WeightsFile : ::testing::Test {
 
 void train_one_step(Worker& worker) {
   worker.waiting().set_crowded(true);
-  Corpus corpus(worker.config().data, Subset::train, worker.config().model, worker.config().seed);
+  Corpus corpus(worker.config().data, Subset::train, fields_of(worker.config()), worker.config().seed);
   worker.step(corpus, 0, 0, 1e-2);
 }
 
@@ -133,7 +133,7 @@ TEST_F(WeightsFile, IsReadIntoMemoryForItAlone) {
       config.train.zero = grid.data > 1 ? 2 : 0;
       config.train.precision = precision;
       config = resolve(config);
-      Corpus corpus(config.data, Subset::train, config.model, config.seed);
+      Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
       Worker trained(config, world);
       train_one_step(trained);
       save_weights(trained, path("trained"));
@@ -163,7 +163,7 @@ TEST_F(WeightsFile, HoldsEachElementWhereTransformersLooksForIt) {
   save_weights(worker, path("initial"));
   if (world.rank != 0) return;
   const SafetensorsFile file(path("initial"));
-  const std::int64_t width = config.model.width;
+  const std::int64_t width = config.model.gpt.width;
   const auto drawn = [&](const char* name, std::int64_t element) {
     return 0.02f * static_cast<float>(RandomStream{config.seed, purpose_of(name)}.normal(element));
   };

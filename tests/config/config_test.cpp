@@ -64,9 +64,9 @@ TEST(Config, ReadsWhatIsWrittenAndLeavesTheRestAtItsDefault) {
       "model: {layers: 3, width: 96, heads: 6, bias: false}\noptimizer: {rate: {peak: 1.0e-3}, beta2: "
       "0.999}\nseed: "
       "18446744073709551615\n");
-  EXPECT_EQ(c.model.layers, 3);
-  EXPECT_EQ(c.model.width, 96);
-  EXPECT_FALSE(c.model.bias);
+  EXPECT_EQ(c.model.gpt.layers, 3);
+  EXPECT_EQ(c.model.gpt.width, 96);
+  EXPECT_FALSE(c.model.gpt.bias);
   EXPECT_EQ(c.optimizer.rate.peak, 1e-3);
   EXPECT_EQ(c.optimizer.beta2, 0.999);
   EXPECT_EQ(c.seed, 18446744073709551615u);
@@ -75,12 +75,12 @@ TEST(Config, ReadsWhatIsWrittenAndLeavesTheRestAtItsDefault) {
 
 TEST(Config, ResolvesWhatWasLeftOut) {
   Config c = read("model: {width: 128, heads: 4, context: 64}\ntrain: {steps: 50}\n");
-  EXPECT_EQ(c.model.key_value_heads, 4);
-  EXPECT_EQ(c.model.mlp_width, 512);
+  EXPECT_EQ(c.model.gpt.key_value_heads, 4);
+  EXPECT_EQ(c.model.gpt.mlp_width, 512);
   EXPECT_EQ(c.data.sequence, 64);
   EXPECT_EQ(c.optimizer.rate.decay, 50);
   EXPECT_EQ(c.reproducible.tensor, 1);
-  EXPECT_EQ(read("model: {width: 4096, heads: 32, mlp: swiglu}\n").model.mlp_width, 10944);
+  EXPECT_EQ(read("model: {width: 4096, heads: 32, mlp: swiglu}\n").model.gpt.mlp_width, 10944);
   c = read("grid: {data: auto}\n");
   EXPECT_EQ(c.grid.data, 0);
   EXPECT_EQ(c.reproducible.data, 0);
@@ -131,7 +131,7 @@ TEST(Config, PrintsWhatReadsBackToTheSameConfiguration) {
   c.data.validation = {{"true", 0.1}};
   c.optimizer.rate.peak = 0.1 + 0.2;
   c.optimizer.epsilon = 5e-324;
-  c.model.rotary_base = 123456.789012345678;
+  c.model.gpt.rotary_base = 123456.789012345678;
   c.run.max_walltime = 1e-7;
   c.memory.device_limit = 9007199254740993;
   c.grid.pipeline = 3;
@@ -303,9 +303,9 @@ TEST(Config, EveryKindIsReadAndWrittenByItsName) {
                                      [](const Config& c) { return c.checkpoint.writer; });
   expect_kinds<SaveFailure>("checkpoint.on_error", [](const Config& c) { return c.checkpoint.on_error; });
   expect_kinds<ModelKind>("model.kind", [](const Config& c) { return c.model.kind; });
-  expect_kinds<Positions>("model.positions", [](const Config& c) { return c.model.positions; });
-  expect_kinds<ModelNorm>("model.norm", [](const Config& c) { return c.model.norm; });
-  expect_kinds<MlpKind>("model.mlp", [](const Config& c) { return c.model.mlp; });
+  expect_kinds<Positions>("model.positions", [](const Config& c) { return c.model.gpt.positions; });
+  expect_kinds<ModelNorm>("model.norm", [](const Config& c) { return c.model.gpt.norm; });
+  expect_kinds<MlpKind>("model.mlp", [](const Config& c) { return c.model.gpt.mlp; });
   expect_kinds<ScheduleKind>("schedule.kind", [](const Config& c) { return c.schedule.kind; });
   expect_kinds<Precision>("train.precision", [](const Config& c) { return c.train.precision; });
   expect_kinds<RecomputeKind>("train.recompute", [](const Config& c) { return c.train.recompute; });
@@ -314,12 +314,37 @@ TEST(Config, EveryKindIsReadAndWrittenByItsName) {
   expect_kinds<DeviceKind>("device.kind", [](const Config& c) { return c.device.kind; });
 }
 
+TEST(Config, EveryKindOfModelHasSettingsOfItsOwn) {
+  const Config c = read("model: {layers: 3, kind: translator}\n", {"data.source_sequence=40"});
+  EXPECT_EQ(c.model.translator.layers, 3);
+  EXPECT_EQ(c.model.gpt, gpt::Settings()) << "another kind's are left alone";
+  EXPECT_EQ(c.data.source_sequence, 40);
+  EXPECT_EQ(read_config(File(to_yaml(c)).path(), {}), c);
+  EXPECT_EQ(read("model: {layers: 3}\n", {"model.kind=translator"}).model.translator.layers, 3)
+      << "the command line's kind counts";
+  EXPECT_EQ(complaint_of("model: {kind: translator, rotary_base: 5000}\n"),
+            ":3: translator has no model.rotary_base (a setting of gpt; leave it out)");
+  EXPECT_EQ(complaint("run: {dir: d}\ndata: {train: a, source_sequence: 5}\n"),
+            ":2: gpt has no data.source_sequence (a setting of translator; leave it out)");
+  EXPECT_EQ(override_complaint("data.source_sequence=5"),
+            "command line: gpt has no data.source_sequence (a setting of translator; leave it out)");
+  EXPECT_THAT(complaint_of("model: {kind: tranlator, layers: 3}\n"),
+              EndsWith("model.kind is 'tranlator'; allowed: gpt, translator; did you mean translator?"));
+}
+
 TEST(Config, HelpNamesEverySettingWithRangeAndDefault) {
   const std::string help = config_help();
   EXPECT_THAT(help, HasSubstr("model.dropout = 0\n      probability that an element of a residual branch is "
                               "dropped.\n      Allowed: a "
                               "number from 0 to below 1.\n"));
   EXPECT_THAT(help, HasSubstr("run.dir = (required)"));
+  const std::size_t gpt = help.find("\nmodel, where model.kind is gpt\n"),
+                    translator = help.find("\nmodel, where model.kind is translator\n");
+  ASSERT_NE(translator, std::string::npos);
+  EXPECT_LT(gpt, help.find("  model.rotary_base = "));
+  EXPECT_LT(help.find("  model.rotary_base = "), translator) << "only gpt has it";
+  EXPECT_EQ(help.find("  model.rotary_base = ", translator), std::string::npos);
+  EXPECT_NE(help.find("\ndata, where model.kind is translator\n  data.sequence = auto"), std::string::npos);
 }
 
 }  // namespace

@@ -28,10 +28,10 @@ TEST(Examples, AllRead) {
 }
 
 TEST(Examples, HaveTheShapesThatTheyName) {
-  const ModelConfig llama = read_config(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml", {}).model;
+  const gpt::Settings llama = read_config(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml", {}).model.gpt;
   EXPECT_EQ(llama.width / llama.heads, 128);
   EXPECT_EQ(llama.key_value_heads, 8);
-  const ModelConfig gpt2 = read_config(MINDPIPE_SOURCE_DIR "/configs/gpt2-1.5b.yaml", {}).model;
+  const gpt::Settings gpt2 = read_config(MINDPIPE_SOURCE_DIR "/configs/gpt2-1.5b.yaml", {}).model.gpt;
   EXPECT_EQ(gpt2.mlp_width, 6400);
   EXPECT_EQ(gpt2.width / gpt2.heads, 64);
 }

@@ -29,47 +29,40 @@ std::string complaint_after(Change change) {
 }
 
 TEST(Rules, HeadsDivideTheWidth) {
-  EXPECT_EQ(complaint_after([](Config& c) { c.model.heads = 5; }),
+  EXPECT_EQ(complaint_after([](Config& c) { c.model.gpt.heads = 5; }),
             "configuration: model.heads is 5 and model.width 128 (heads divide the width; the nearest width "
             "is 130)");
-  EXPECT_EQ(complaint_after([](Config& c) { c.model.key_value_heads = 3; }),
+  EXPECT_EQ(complaint_after([](Config& c) { c.model.gpt.key_value_heads = 3; }),
             "configuration: model.key_value_heads is 3 and model.heads 4 (heads share keys and values in "
             "equal groups)");
   EXPECT_EQ(complaint_after([](Config& c) {
-              c.model.width = c.model.heads = 4;
-              c.model.positions = Positions::rotary;
+              c.model.gpt.width = c.model.gpt.heads = 4;
+              c.model.gpt.positions = Positions::rotary;
             }),
             "configuration: model.positions is rotary and a head is 1 wide (rotation works on pairs; make "
             "model.width / model.heads even)");
 }
 
-TEST(Rules, ATranslatorIsNotGivenWhatItWouldNotRead) {
+TEST(Rules, EveryKindOfModelHasItsOwn) {
   const auto translator = [](auto change) {
     return complaint_after([&](Config& c) {
       c.model.kind = ModelKind::translator;
-      change(c.model);
+      change(c);
     });
   };
+  EXPECT_EQ(translator([](Config& c) { c.model.translator.heads = 3; }),
+            "configuration: model.heads is 3 and model.width 128 (heads divide the width; the nearest width "
+            "is 129)");
+  EXPECT_EQ(translator([](Config& c) { c.data.source_sequence = 257; }),
+            "configuration: data.source_sequence is 257 and model.context 256 (a sample fits the context)");
   EXPECT_EQ(
-      translator([](ModelConfig& m) { m.positions = Positions::rotary; }),
-      "configuration: model.positions is rotary, but a translator has learned positions (leave it out)");
-  EXPECT_EQ(
-      translator([](ModelConfig& m) { m.rotary_base = 5000; }),
-      "configuration: model.rotary_base is 5000, but a translator has learned positions (leave it out)");
-  EXPECT_EQ(translator([](ModelConfig& m) { m.key_value_heads = 2; }),
-            "configuration: model.key_value_heads is 2, but a translator has as many as model.heads (leave "
-            "it out)");
-  EXPECT_EQ(translator([](ModelConfig& m) { m.tied = false; }),
-            "configuration: model.tied is false, but a translator has one table for source, target and head "
-            "(leave it out)");
-  EXPECT_EQ(translator([](ModelConfig& m) {
-              m.norm = ModelNorm::rms;
-              m.mlp = MlpKind::swiglu;
-              m.bias = false;
-              m.key_value_heads = 4;
-            }),
-            "accepted")
-      << "what it reads, and what it has anyway";
+      translator([](Config& c) {
+        c.reproducible.tensor = 2;
+        c.data.source_sequence = 31;
+      }),
+      "configuration: reproducible.tensor is 2 and data.source_sequence 31 (every logical shard gets an "
+      "equal part; the nearest that divides all that is cut is 1)");
+  EXPECT_EQ(translator([](Config& c) { c.model.gpt.heads = 3; }), "accepted") << "another kind's";
 }
 
 TEST(Rules, OptimizerStateAndGradientsMayBeShardedOverDataAlsoWhereThereIsOneReplica) {
@@ -141,8 +134,8 @@ TEST(Rules, DegreesDivideTheLogicalShards) {
     return complaint_after([&](Config& c) {
       c.grid.tensor = degree;
       c.reproducible.tensor = shards;
-      c.model.width = 192;
-      c.model.heads = 12;
+      c.model.gpt.width = 192;
+      c.model.gpt.heads = 12;
       c.data.sequence = 192;
     });
   };
@@ -159,15 +152,13 @@ TEST(Rules, DegreesDivideTheLogicalShards) {
 TEST(Rules, LogicalShardsGetEqualParts) {
   EXPECT_EQ(complaint_after([](Config& c) { c.reproducible.tensor = 8; }),
             "configuration: reproducible.tensor is 8 and model.heads 4 (every logical shard gets an equal "
-            "part; the nearest that divides heads, "
-            "mlp_width and sequence is 4)");
+            "part; the nearest that divides all that is cut is 4)");
   EXPECT_EQ(complaint_after([](Config& c) {
               c.reproducible.tensor = 4;
               c.data.sequence = 254;
             }),
             "configuration: reproducible.tensor is 4 and data.sequence 254 (every logical shard gets an "
-            "equal part; the nearest that divides "
-            "heads, mlp_width and sequence is 2)");
+            "equal part; the nearest that divides all that is cut is 2)");
 }
 
 TEST(Rules, CutsMatchTheStages) {

@@ -13,20 +13,22 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 const std::string alice = std::string(MINDPIPE_SOURCE_DIR) + "/data/alice.txt";
 
-ModelConfig small_model(int context = 4, int vocabulary = 256) {
-  ModelConfig model;
-  model.context = context;
-  model.vocabulary = vocabulary;
-  return model;
+/// What a model of texts reads.
+std::vector<Field> texts(int sequence = 4, int vocabulary = 256) {
+  return {{field::tokens, DType::i32, {sequence}, vocabulary},
+          {field::targets, DType::i32, {sequence}, vocabulary}};
 }
 struct Batch {
   std::vector<std::int32_t> tokens, targets;
   bool operator==(const Batch&) const = default;
 };
-Batch batch(Corpus& corpus, std::int64_t first, std::int64_t samples) {
-  const auto n = static_cast<std::size_t>(samples * corpus.sequence());
+Batch batch(Corpus& corpus, std::int64_t first, std::int64_t samples, std::int64_t sequence = 4) {
+  const auto n = static_cast<std::size_t>(samples * sequence);
   Batch out{std::vector<std::int32_t>(n), std::vector<std::int32_t>(n)};
-  corpus.batch(first, samples, out.tokens.data(), out.targets.data());
+  FieldTensors to;
+  to.set(field::tokens, {out.tokens.data(), {samples, sequence}, DType::i32});
+  to.set(field::targets, {out.targets.data(), {samples, sequence}, DType::i32});
+  corpus.batch(first, to);
   return out;
 }
 /// A pair of one document with tokens first, first + 1 ...
@@ -41,7 +43,7 @@ std::string write_counting(const Folder& folder, const std::string& name, std::i
 
 TEST(Corpus, TheTargetIsTheTokenThatComesNext) {
   const Folder folder;
-  Corpus corpus({{}, {{write_golden(folder), 1}}, 0}, Subset::validation, small_model(), 1);
+  Corpus corpus({{}, {{write_golden(folder), 1}}}, Subset::validation, texts(), 1);
   const Batch out = batch(corpus, 0, 3);  // two samples to a round; the third is the first again
   EXPECT_THAT(out.tokens, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4));
   EXPECT_THAT(out.targets, ElementsAre(2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5));
@@ -51,13 +53,12 @@ TEST(Corpus, APartOfABatchIsThatPartOfTheBatch) {
   const Folder folder;
   const DataConfig data{
       {{alice, 3}, {"synthetic:arithmetic", 1}, {write_counting(folder, "count", 0, 100), 0.5}},
-      {{alice, 1}},
-      7};
+      {{alice, 1}}};
   for (const Subset subset : {Subset::train, Subset::validation}) {
-    Corpus one(data, subset, small_model(8), 5), other(data, subset, small_model(8), 5);
+    Corpus one(data, subset, texts(7), 5), other(data, subset, texts(7), 5);
     for (const std::int64_t first : {0, 4090, 100000}) {
-      Batch whole = batch(one, first, 8), head = batch(other, first, 3);
-      const Batch tail = batch(other, first + 3, 5);
+      Batch whole = batch(one, first, 8, 7), head = batch(other, first, 3, 7);
+      const Batch tail = batch(other, first + 3, 5, 7);
       head.tokens.insert(head.tokens.end(), tail.tokens.begin(), tail.tokens.end());
       head.targets.insert(head.targets.end(), tail.targets.begin(), tail.targets.end());
       EXPECT_EQ(whole, head) << first;
@@ -66,10 +67,10 @@ TEST(Corpus, APartOfABatchIsThatPartOfTheBatch) {
 }
 
 TEST(Corpus, TheSeedOrdersTrainingAndNotValidation) {
-  const DataConfig data{{{alice, 1}}, {{alice, 1}}, 16};
+  const DataConfig data{{{alice, 1}}, {{alice, 1}}};
   const auto first = [&](Subset subset, std::uint64_t seed) {
-    Corpus corpus(data, subset, small_model(16), seed);
-    return batch(corpus, 0, 8).tokens;
+    Corpus corpus(data, subset, texts(16), seed);
+    return batch(corpus, 0, 8, 16).tokens;
   };
   EXPECT_NE(first(Subset::train, 1), first(Subset::train, 2));
   EXPECT_EQ(first(Subset::train, 1), first(Subset::train, 1));
@@ -82,11 +83,10 @@ TEST(Corpus, ATextHoldsItsLastTenthOut) {
   std::string text;
   for (int line = 0; line < 100; ++line) text += fmt::format("line {:02}\n", line);
   write_file(folder / "lines.txt", text);
-  const DataConfig data{{{folder / "lines.txt", 1}}, {{folder / "lines.txt", 1}}, 8};
-  Corpus train(data, Subset::train, small_model(8), 1),
-      validation(data, Subset::validation, small_model(8), 1);
-  EXPECT_EQ(ByteTokenizer::decode(batch(validation, 0, 1).tokens), "line 91\n");
-  const std::string seen = ByteTokenizer::decode(batch(train, 0, 90).tokens);  // one round
+  const DataConfig data{{{folder / "lines.txt", 1}}, {{folder / "lines.txt", 1}}};
+  Corpus train(data, Subset::train, texts(8), 1), validation(data, Subset::validation, texts(8), 1);
+  EXPECT_EQ(ByteTokenizer::decode(batch(validation, 0, 1, 8).tokens), "line 91\n");
+  const std::string seen = ByteTokenizer::decode(batch(train, 0, 90, 8).tokens);  // one round
   for (int line = 0; line < 90; ++line) EXPECT_THAT(seen, HasSubstr(fmt::format("line {:02}", line)));
   EXPECT_THAT(seen, testing::Not(HasSubstr("line 91")));
   EXPECT_THAT(train.describe().at(0), HasSubstr("lines.txt (the first 90 % of the text): 728 tokens in 1 "
@@ -101,40 +101,69 @@ TEST(Corpus, SourcesAreBlendedByWeight) {
   const Folder folder;
   const DataConfig data{
       {{write_counting(folder, "low", 0, 100), 2}, {write_counting(folder, "high", 100, 100) + ".bin", 1}},
-      {},
-      4};
-  Corpus corpus(data, Subset::train, small_model(), 3);
+      {}};
+  Corpus corpus(data, Subset::train, texts(), 3);
   const Batch out = batch(corpus, 0, 30);
   int high = 0;
   for (std::size_t s = 0; s < 30; ++s) high += out.tokens[4 * s] >= 100;
   EXPECT_EQ(high, 10);
 }
 
-TEST(Corpus, TheContextIsTheSequenceUnlessOneIsGiven) {
-  EXPECT_EQ(Corpus({{{alice, 1}}, {}, 0}, Subset::train, small_model(32), 1).sequence(), 32);
-  EXPECT_EQ(Corpus({{{alice, 1}}, {}, 9}, Subset::train, small_model(32), 1).sequence(), 9);
+/// Samples of pairs: what a model with a source reads.
+std::vector<Field> pairs(int source, int target) {
+  std::vector<Field> fields = texts(target);
+  fields.push_back({field::source, DType::i32, {source}, 256});
+  fields.push_back({field::source_lengths, DType::i32, {1}});
+  return fields;
+}
+
+TEST(Corpus, AReversedTextIsTheSourceOfItself) {
+  const Folder folder;
+  const DataConfig data{{}, {{"reversed:" + write_golden(folder), 1}}};
+  for (const int source : {3, 4, 6}) {
+    Corpus corpus(data, Subset::validation, pairs(source, 4), 1);
+    std::vector<std::int32_t> tokens(8), backwards(2 * source), lengths(2);
+    FieldTensors to;
+    to.set(field::tokens, {tokens.data(), {2, 4}, DType::i32});
+    to.set(field::source, {backwards.data(), {2, source}, DType::i32});
+    to.set(field::source_lengths, {lengths.data(), {2, 1}, DType::i32});
+    corpus.batch(0, to);
+    EXPECT_THAT(tokens, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8)) << "what is not asked for is left out";
+    std::vector<std::int32_t> expected{4, 3, 2, 1, 0, 0};
+    expected.resize(source);
+    EXPECT_EQ(std::vector(backwards.begin(), backwards.begin() + source), expected);
+    EXPECT_THAT(lengths, ElementsAre(std::min(source, 4), 3)) << "each has a length of its own";
+    EXPECT_THAT(corpus.describe().at(0), HasSubstr("each from itself backwards"));
+  }
+}
+
+TEST(Corpus, ASourceWithoutAFieldThatTheModelReadsIsRefused) {
+  const DataConfig data{{{alice, 1}}, {}};
+  expect_error(Exit::bad_configuration,
+               "the model reads source, and samples of " + alice + " have tokens, targets",
+               [&] { Corpus(data, Subset::train, pairs(4, 4), 1); });
+  const DataConfig turned{{{"reversed:" + alice, 1}}, {}};
+  expect_error(Exit::bad_configuration, "makes pairs, and the model reads no source",
+               [&] { Corpus(turned, Subset::train, texts(), 1); });
 }
 
 TEST(Corpus, RefusesWhatCannotBeTrainedOn) {
   const Folder folder;
-  const auto with = [](const std::string& path, int sequence = 4, double weight = 1) {
-    return DataConfig{{{path, weight}}, {}, sequence};
+  const auto with = [](const std::string& path, double weight = 1) {
+    return DataConfig{{{path, weight}}, {}};
   };
-  const auto open = [](const DataConfig& data, const ModelConfig& model = small_model()) {
-    return [=] { Corpus(data, Subset::train, model, 1); };
+  const auto open = [](const DataConfig& data, const std::vector<Field>& fields = texts()) {
+    return [=] { Corpus(data, Subset::train, fields, 1); };
   };
   write_file(folder / "empty.txt", "");
   write_file(folder / "short.txt", "ab\n");
-  expect_error(Exit::bad_configuration,
-               "data.sequence is 5 (model.context is 4, and no sequence may be longer)",
-               open(with(alice, 5)));
   expect_error(Exit::bad_configuration, "data.train names no source", open({}));
-  expect_error(Exit::bad_configuration, "the weight of x is 0 (must be above 0)", open(with("x", 4, 0)));
+  expect_error(Exit::bad_configuration, "the weight of x is 0 (must be above 0)", open(with("x", 0)));
   expect_error(Exit::bad_configuration, "synthetic:poems is not a corpus that the program can make",
                open(with("synthetic:poems")));
   expect_error(Exit::bad_configuration,
                "model.vocabulary is 100 (synthetic:arithmetic is written in bytes up to 122)",
-               open(with("synthetic:arithmetic"), small_model(4, 100)));
+               open(with("synthetic:arithmetic"), texts(4, 100)));
   expect_error(Exit::bad_data, "empty.txt: the file is empty", open(with(folder / "empty.txt")));
   expect_error(Exit::bad_data,
                "short.txt (the first 90 % of the text): the file has 2 tokens (a sample takes 5",
@@ -142,13 +171,10 @@ TEST(Corpus, RefusesWhatCannotBeTrainedOn) {
   expect_error(Exit::input_missing, "absent.txt: there is no such file", open(with(folder / "absent.txt")));
   expect_error(Exit::input_missing, "absent.idx: there is no such file", open(with(folder / "absent")));
   expect_error(Exit::bad_data, "pair.bin: the file has 9 tokens (a sample takes 10",
-               open(with(write_golden(folder), 9), small_model(9)));
+               open(with(write_golden(folder)), texts(9)));
   TokenWriter(folder / "none", TokenType::u16).finish();
   expect_error(Exit::bad_data, "none.bin: the file has no tokens", open(with(folder / "none")));
-  Corpus corpus(with(alice), Subset::train, small_model(), 1);
-  expect_error(Exit::bad_configuration, "a batch of 0 samples was asked for",
-               [&] { corpus.batch(0, 0, nullptr, nullptr); });
-  Corpus narrow(with(alice), Subset::train, small_model(4, 50), 1);
+  Corpus narrow(with(alice), Subset::train, texts(4, 50), 1);
   expect_error(Exit::bad_data, "alice.txt: document 0, position ", [&] { batch(narrow, 0, 1); });
 }
 

@@ -152,7 +152,7 @@ TEST(DocumentDataset, CrossesDocumentsAndSharesOneTokenWithTheNext) {
   std::vector<std::int32_t> tokens(5);
   for (int round = 0; round < 3; ++round)
     for (int k = 0; k < 7; ++k) {
-      dataset.sample(round * 7 + k, tokens.data());
+      dataset.text(round * 7 + k, tokens.data());
       EXPECT_THAT(tokens, ElementsAre(4 * k, 4 * k + 1, 4 * k + 2, 4 * k + 3, 4 * k + 4));
     }
 }
@@ -160,9 +160,9 @@ TEST(DocumentDataset, CrossesDocumentsAndSharesOneTokenWithTheNext) {
 TEST(DocumentDataset, FollowsTheGoldenOrder) {
   DocumentDataset dataset(std::make_unique<Counted>(five), 4, 1234);
   std::vector<std::int32_t> tokens(5);
-  dataset.sample(0, tokens.data());  // sample 5 of the line begins in document 2 at token 1
+  dataset.text(0, tokens.data());  // sample 5 of the line begins in document 2 at token 1
   EXPECT_THAT(tokens, ElementsAre(11, 12, 13, 14, 15));
-  dataset.sample(1, tokens.data());  // sample 2: the last token of document 4, then document 0
+  dataset.text(1, tokens.data());  // sample 2: the last token of document 4, then document 0
   EXPECT_THAT(tokens, ElementsAre(31, 0, 1, 2, 3));
 }
 
@@ -170,23 +170,23 @@ TEST(DocumentDataset, EveryRoundHasAnOrderOfItsOwnThatDependsOnNothingElse) {
   DocumentDataset forward(std::make_unique<Counted>(five), 4, 1234),
       jumping(std::make_unique<Counted>(five), 4, 1234);
   std::vector<std::vector<std::int32_t>> there(70, std::vector<std::int32_t>(5));
-  for (int i = 0; i < 70; ++i) forward.sample(i, there[i].data());
+  for (int i = 0; i < 70; ++i) forward.text(i, there[i].data());
   EXPECT_NE(std::vector(there.begin(), there.begin() + 7),
             std::vector(there.begin() + 7, there.begin() + 14));
   std::vector<std::int32_t> tokens(5);
   for (const int i : {69, 3, 33, 0, 14, 13, 7, 6, 68}) {
-    jumping.sample(i, tokens.data());
+    jumping.text(i, tokens.data());
     EXPECT_EQ(tokens, there[i]) << i;
   }
-  jumping.sample(std::int64_t{1} << 50, tokens.data());
+  jumping.text(std::int64_t{1} << 50, tokens.data());
 }
 
 TEST(DocumentDataset, APlannedRunHasTheOrderOfAllItsEpochs) {
   DocumentDataset dataset(std::make_unique<Counted>(five), 4, 1234, 14);  // two epochs together
   std::vector<std::int32_t> tokens(5);
-  dataset.sample(0, tokens.data());  // sample 7 of the line: document 4 from token 4
+  dataset.text(0, tokens.data());  // sample 7 of the line: document 4 from token 4
   EXPECT_THAT(tokens, ElementsAre(27, 28, 29, 30, 31));
-  dataset.sample(15, tokens.data());  // beyond the plan: a round of one epoch
+  dataset.text(15, tokens.data());  // beyond the plan: a round of one epoch
 }
 
 TEST(DocumentDataset, RefusesDocumentsShorterThanOneSample) {

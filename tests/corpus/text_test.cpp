@@ -170,9 +170,9 @@ TEST(Arithmetic, ASampleIsTheBeginningOfItsDocument) {
       other(7, Subset::validation, 50, 256);
   std::vector<std::int32_t> tokens(51), fewer(21), held_out(51);
   const std::int64_t far = (std::int64_t{1} << 40) + 3;
-  dataset.sample(far, tokens.data());
-  shorter.sample(far, fewer.data());
-  other.sample(far, held_out.data());
+  dataset.text(far, tokens.data());
+  shorter.text(far, fewer.data());
+  other.text(far, held_out.data());
   EXPECT_TRUE(std::equal(fewer.begin(), fewer.end(), tokens.begin()));
   EXPECT_NE(tokens, held_out);
   const Arithmetic arithmetic(7, Subset::train);

@@ -30,7 +30,7 @@ Subject::Build classifier(NormKind norm, bool offset, double label_smoothing = 0
 void tied(Subject& s) {
   const std::int64_t vocabulary = s.setting().vocabulary;
   s.add(std::make_unique<Embedding>(s.context(), s.unit("table"), s.unit("positions"), "embedding",
-                                    EmbeddingSpec{vocabulary, 16, 8, 0, 0.02, false, 2, 0}));
+                                    EmbeddingSpec{vocabulary, 16, 8, 0, 0.02, field::tokens, 2, 0}));
   s.add(std::make_unique<LinearLayer>(s.context(), s.unit("map"),
                                       LinearSpec{{{"map", 16}}, 16, Split::out, true}));
   s.add(std::make_unique<Classifier>(s.context(), s.unit("table"), s.unit("head"),

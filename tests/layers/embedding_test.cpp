@@ -14,9 +14,9 @@ Setting tokens_only() {
   return setting;
 }
 
-Subject::Build embedding(std::int64_t positions, double dropout, bool source = false) {
+Subject::Build embedding(std::int64_t positions, double dropout, std::string_view ids = field::tokens) {
   return [=](Subject& s) {
-    const EmbeddingSpec spec{s.setting().vocabulary, 16, positions, dropout, 0.02, source};
+    const EmbeddingSpec spec{s.setting().vocabulary, 16, positions, dropout, 0.02, ids};
     s.add(std::make_unique<Embedding>(s.context(), s.unit("table"), s.unit("positions"), "embedding", spec));
   };
 }
@@ -30,7 +30,7 @@ TEST(EmbeddingGradients, ThroughDropout) { check_gradients(tokens_only(), embedd
 TEST(EmbeddingGradients, OfSourceTokens) {
   Setting setting = tokens_only();
   setting.sources = true;
-  check_gradients(setting, embedding(16, 0, true));
+  check_gradients(setting, embedding(16, 0, field::source));
 }
 
 TEST(EmbeddingGradients, AreTheSameBitsForEveryNumberOfShards) {

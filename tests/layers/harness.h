@@ -62,11 +62,13 @@ struct Setting {
   int shards = 1;
   DType dtype = DType::f64;
   std::int64_t samples = 2, rows = 8, width = 16;
-  std::int64_t memory_rows = 6;  ///< of an activation's memory
-  std::int64_t vocabulary = 0;   ///< of tokens and targets
+  std::int64_t counted_rows = 0;  ///< of a sample's output, that the loss depends on; 0: all
+  std::int64_t memory_rows = 6;   ///< of an activation's memory
+  std::int64_t vocabulary = 0;    ///< of tokens and targets
   bool activation = true, memory = false;
-  bool classifier = false;  ///< the loss is the last layer's; else it is linear in what comes out
-  bool sources = false;     ///< source tokens (as long as the tokens) and lengths
+  bool classifier = false;       ///< the loss is the last layer's; else it is linear in what comes out
+  bool sources = false;          ///< source tokens and lengths
+  std::int64_t source_rows = 0;  ///< of them; 0: as many as tokens
   Tape::WeightGradients weight_gradients = Tape::WeightGradients::now;
   double step = 3e-4;  ///< of differences; smaller where a function has kinks
   std::vector<std::string>
@@ -138,6 +140,9 @@ class Subject {
     for (int s = 0; s < unit->local_shards(param); ++s) put_all(unit->value(param, s), shards[s]);
   }
 
+  /// A field of the batch, in the backend's memory.
+  Tensor field(std::string_view name) const { return tape_.batch.fields.at(name); }
+
   /// A forward as in training (dropout drops), and its loss.
   double loss() {
     const Boundary out = forward(false);
@@ -146,7 +151,7 @@ class Subject {
     for (const auto& [t, name] :
          {std::pair{out.activation, "loss.activation"}, std::pair{out.encoder_output, "loss.memory"}}) {
       if (!t) continue;
-      const auto weights = normals(name, t.count(), 1), numbers = all(t);
+      const auto weights = weights_of(t, name), numbers = all(t);
       for (std::int64_t i = 0; i < t.count(); ++i) sum += static_cast<long double>(weights[i]) * numbers[i];
     }
     tape_.clear();
@@ -282,9 +287,9 @@ class Subject {
     batch.step = 2;
     tape_.loss_factor = 0.25;
     tape_.weight_gradients = s.weight_gradients;
-    const Shape shape{s.samples, s.rows};
-    const auto ids = [&](const std::string& name) {
-      std::vector<std::int32_t> drawn(shape.count());
+    const Shape shape{s.samples, s.rows}, source{s.samples, s.source_rows > 0 ? s.source_rows : s.rows};
+    const auto ids = [&](const std::string& name, const Shape& of) {
+      std::vector<std::int32_t> drawn(of.count());
       const RandomStream stream{3, purpose_of(name)};
       for (std::size_t i = 0; i < drawn.size(); ++i)
         drawn[i] = static_cast<std::int32_t>(stream.word(i) % s.vocabulary);
@@ -296,19 +301,19 @@ class Subject {
       return t;
     };
     if (s.vocabulary > 0) {
-      std::vector<std::int32_t> tokens = ids("tokens"), targets = ids("targets");
+      std::vector<std::int32_t> tokens = ids("tokens", shape), targets = ids("targets", shape);
       targets[1] = targets[s.rows] = -1;
       tokens[2] = tokens[5];  // a row that two tokens add to
-      batch.tokens = there(tokens, shape);
-      batch.targets = there(targets, shape);
+      batch.fields.set(field::tokens, there(tokens, shape));
+      batch.fields.set(field::targets, there(targets, shape));
       tape_.losses = batch_.take(shape, gradient_dtype());
     }
     if (s.sources) {
-      if (s.vocabulary > 0) batch.source = there(ids("source"), shape);
+      if (s.vocabulary > 0) batch.fields.set(field::source, there(ids("source", source), source));
       std::vector<std::int32_t> lengths;
       for (std::int64_t i = 0; i < s.samples; ++i)
         lengths.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(5 - 2 * i, 0)));
-      batch.source_lengths = there(lengths, {s.samples});
+      batch.fields.set(field::source_lengths, there(lengths, {s.samples}));
     }
   }
 
@@ -332,8 +337,17 @@ class Subject {
 
   Tensor of_loss(const Tensor& out, DType dtype, const std::string& name) {
     const Tensor d = tape_.scratch(out.shape, dtype);
-    put_all(d, normals(name, out.count(), 1));
+    put_all(d, weights_of(out, name));
     return d;
+  }
+
+  /// What the loss weighs each number of an output with.
+  std::vector<double> weights_of(const Tensor& out, const std::string& name) const {
+    std::vector<double> weights = normals(name, out.count(), 1);
+    const std::int64_t rows = out.shape[1], cols = out.shape[2];
+    for (std::int64_t i = 0; setting_.counted_rows > 0 && i < out.count(); ++i)
+      if (i / cols % rows >= setting_.counted_rows) weights[i] = 0;
+    return weights;
   }
 
   double sum_of_losses() {

@@ -55,13 +55,50 @@ TEST_F(OnPaperModels, AreListsOfBlocksInOrderWithTheirUnits) {
 TEST_F(OnPaperModels, SendAMemoryFromTheBridgeToItsLastReaderOnly) {
   Config config;
   config.model.kind = ModelKind::translator;
-  config.model.layers = 2;
+  config.model.translator.layers = 2;
+  config.data.source_sequence = 48;
   const auto model = make(resolve(config), 1);
   std::string carried;
   for (const Model::Block& block : model->blocks())
-    if (block.reads_encoder) carried += block.name + " ";
+    if (block.reads_encoder()) carried += block.name + " ";
   EXPECT_EQ(carried,
             "decoder.0.attention decoder.0.cross decoder.0.mlp decoder.1.attention decoder.1.cross ");
+  for (int block = 1; block < static_cast<int>(model->blocks().size()); ++block)
+    EXPECT_EQ(model->before(block), block <= 5 ? (Shape{48, 128}) : (Shape{256, 128})) << block;
+  EXPECT_EQ(model->blocks()[6].memory, (Shape{48, 128})) << "as long as the source, not the target";
+}
+
+std::string names_of(const std::vector<Field>& fields) {
+  std::string names;
+  for (const Field& field : fields) names.append(field.name).append(" ");
+  return names;
+}
+
+TEST_F(OnPaperModels, SayWhichFieldsTheirBlocksRead) {
+  Config config;
+  config.model.kind = ModelKind::translator;
+  config.model.translator.layers = 1;
+  for (RecomputeKind recompute : {RecomputeKind::none, RecomputeKind::block}) {
+    config.train.recompute = recompute;
+    const auto model = make(resolve(config), 1);
+    const auto read = [&](int first, int last) { return names_of(model->fields_of({{first, last}})); };
+    const int head = static_cast<int>(model->blocks().size()) - 1;
+    EXPECT_EQ(names_of(model->fields()), "source source_lengths tokens targets ");
+    EXPECT_EQ(read(0, head + 1), names_of(model->fields()));
+    EXPECT_EQ(read(0, 1), "source ");
+    EXPECT_EQ(read(1, 2), "source_lengths ") << "an encoder's attention";
+    EXPECT_EQ(read(2, 3), "") << "an MLP";
+    EXPECT_EQ(read(3, 4), "tokens ") << "the bridge";
+    EXPECT_EQ(read(4, 5), "") << "a decoder pads on the right";
+    EXPECT_EQ(read(5, 6), "source_lengths ") << "cross-attention";
+    EXPECT_EQ(read(head, head + 1), "targets ");
+    EXPECT_EQ(names_of(model->fields_of({{0, 1}, {head, head + 1}})), "source targets ");
+  }
+}
+
+TEST_F(OnPaperModels, CountTheirCaches) {
+  EXPECT_EQ(make(read("llama-8b.yaml"), 8)->cache_bytes(1), 32u * 8192 * 2 * 8 * 128 * 2);
+  EXPECT_EQ(make(read("gpt2-124m.yaml"), 1)->cache_bytes(3), 3u * 12 * 1024 * 2 * 768 * 2);
 }
 
 /// Names of all tensors in files for others; pieces that are stacked there lose their number.
@@ -119,16 +156,13 @@ TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
             for (ModelKind kind : {ModelKind::gpt, ModelKind::translator}) {
               Config config;
               config.model.kind = kind;
-              config.model.layers = 12;
-              config.model.positions = positions;
-              config.model.norm = norm;
-              config.model.mlp = mlp;
-              config.model.bias = bias;
-              config.model.tied = tied;
-              if (kind == ModelKind::translator) {
-                config.model.positions = Positions::learned;
-                config.model.tied = true;
-              }
+              config.model.gpt.layers = 12;
+              config.model.gpt.positions = positions;
+              config.model.gpt.norm = norm;
+              config.model.gpt.mlp = mlp;
+              config.model.gpt.bias = bias;
+              config.model.gpt.tied = tied;
+              static_cast<TextSettings&>(config.model.translator) = config.model.gpt;
               const auto names = export_names(*make(resolve(config), 1));
               for (const std::string& name : names) EXPECT_EQ(names.count(name), 1u) << name;
             }
@@ -136,8 +170,8 @@ TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
 
 TEST_F(OnPaperModels, RefuseHeadsThatTheShardsDoNotDivideAndNameTheNearestThatFit) {
   Config config;
-  config.model.heads = 5;
-  config.model.width = 160;
+  config.model.gpt.heads = 5;
+  config.model.gpt.width = 160;
   config = resolve(config);
   try {
     make(config, 2);
@@ -148,8 +182,8 @@ TEST_F(OnPaperModels, RefuseHeadsThatTheShardsDoNotDivideAndNameTheNearestThatFi
                  "model.heads is 5, which 2 logical tensor shards (reproducible.tensor) do not divide; the "
                  "nearest that fit are 4 and 6");
   }
-  config.model.heads = 4;
-  config.model.key_value_heads = 1;
+  config.model.gpt.heads = 4;
+  config.model.gpt.key_value_heads = 1;
   try {
     make(config, 2);
     FAIL() << "one head of keys and values over two shards";
@@ -158,8 +192,8 @@ TEST_F(OnPaperModels, RefuseHeadsThatTheShardsDoNotDivideAndNameTheNearestThatFi
                  "model.key_value_heads is 1, which 2 logical tensor shards (reproducible.tensor) do not "
                  "divide; the nearest that fit are 2");
   }
-  config.model.key_value_heads = 4;
-  config.model.mlp_width = 129;
+  config.model.gpt.key_value_heads = 4;
+  config.model.gpt.mlp_width = 129;
   EXPECT_THROW(make(config, 2), Error);
 }
 

@@ -20,17 +20,17 @@ Device gpu() {
 /// Configuration with heads and sequences as long as cuDNN likes them, and no dropout, so that cuDNN is
 /// asked.
 Config larger(Config config) {
-  ModelConfig& m = config.model;
+  TextSettings& m = text_model(config);
   m.width = 128;
   m.heads = 2;
   m.mlp_width = 256;
   m.context = 64;
   m.vocabulary = 300;
   m.dropout = m.attention_dropout = 0;
-  if (m.key_value_heads > 0) {
+  if (config.model.gpt.key_value_heads > 0) {
     m.heads = 4;
     m.width = 256;
-    m.key_value_heads = 2;
+    config.model.gpt.key_value_heads = 2;
   }
   return config;
 }
@@ -38,12 +38,12 @@ Config larger(Config config) {
 void expect_the_processors(const Config& config, DType dtype, double tolerance) {
   for (int shards : {1, 2}) {
     SCOPED_TRACE(fmt::format("{}, {}, width {}, {} shards", config.model.kind, name_of(dtype),
-                             config.model.width, shards));
+                             text_model(config).width, shards));
     Setting setting = setting_for(config);
     setting.dtype = dtype;
     setting.shards = shards;
-    setting.width = config.model.width;
-    setting.rows = config.model.context;
+    setting.width = text_model(config).width;
+    setting.rows = config.model.gpt.context;
     Subject here(setting, model_of(config));
     setting.device = gpu();
     Subject there(setting, model_of(config));
@@ -84,8 +84,8 @@ TEST_F(ModelsOnAGpu, GiveEqualBitsEveryTime) {
       setting.device = gpu();
       setting.dtype = dtype;
       setting.shards = 2;
-      setting.width = sized.model.width;
-      setting.rows = sized.model.context;
+      setting.width = sized.model.gpt.width;
+      setting.rows = sized.model.gpt.context;
       const Whole first = Subject(setting, model_of(sized)).gradients();
       EXPECT_TRUE(Subject(setting, model_of(sized)).gradients() == first)
           << name_of(config.model.kind) << ", " << name_of(dtype);

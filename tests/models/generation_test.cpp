@@ -35,14 +35,14 @@ class Speaker {
     tape.logits = out.take({tensor_.logical(), 1, padded() / tensor_.logical()}, DType::f64);
     for (int length : pieces) {
       tape.batch.samples = 1;
-      tape.batch.tokens = {tokens.data() + tape.position, {1, length}, DType::i32};
+      tape.batch.fields.set(field::tokens, {tokens.data() + tape.position, {1, length}, DType::i32});
       Boundary boundary;
       for (Model::Block& block : model_->blocks()) boundary = block.layer->forward(boundary, tape);
       tape.position += length;
       tape.clear();
     }
     const auto* first = tape.logits.as<double>();
-    return {first, first + config_.model.vocabulary};
+    return {first, first + config_.model.gpt.vocabulary};
   }
 
  private:
@@ -59,7 +59,7 @@ class Speaker {
 
 Config small(bool llama) {
   Config config;
-  ModelConfig& m = config.model;
+  gpt::Settings& m = config.model.gpt;
   m.layers = 2;
   m.width = 32;
   m.heads = 8;

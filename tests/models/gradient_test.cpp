@@ -16,7 +16,7 @@ TEST(ModelGradients, OfASmallLlama) {
 
 TEST(ModelGradients, OfASmallTranslator) {
   Config config = small(ModelKind::translator);
-  config.model.layers = 1;
+  config.model.translator.layers = 1;
   check_gradients(setting_for(config), model_of(config));
 }
 
@@ -24,7 +24,7 @@ TEST(ModelGradients, DifferInRoundingOnlyBetweenShards) {
   for (Config config : {gpt2(), llama(), small(ModelKind::translator)}) {
     SCOPED_TRACE(std::string(name_of(config.model.kind)));
     Setting setting = setting_for(config);
-    setting.width = config.model.width;
+    setting.width = text_model(config).width;
     check_rounding(setting, model_of(config));
   }
 }
@@ -58,7 +58,7 @@ TEST(Models, HaveTheirBitsOnADeviceThatIsLate) {
       Setting setting = setting_for(config);
       setting.dtype = dtype;
       setting.shards = 2;
-      setting.width = config.model.width;
+      setting.width = text_model(config).width;
       Subject now(setting, model_of(config));
       setting.device = late;
       Subject later(setting, model_of(config));

@@ -1,14 +1,15 @@
 #pragma once
 #include "layers/gradient_check.h"
 #include "models/model.h"
+#include "text_model.h"
 
 /// Small models of every kind, whole, for checks of their gradients.
 namespace mindpipe::testing {
 
 inline Config small(ModelKind kind) {
   Config config;
-  ModelConfig& m = config.model;
-  m.kind = kind;
+  config.model.kind = kind;
+  TextSettings& m = text_model(config);
   m.layers = 2;
   m.width = 16;
   m.heads = 4;
@@ -27,7 +28,7 @@ inline Subject::Build model_of(Config config) {
   return [=](Subject& s) {
     const auto model = make_model(config, s.context());
     for (auto& unit : model->units()) s.add(std::move(unit));
-    for (Model::Block& block : model->blocks()) s.add(std::move(block.layer), block.reads_encoder);
+    for (Model::Block& block : model->blocks()) s.add(std::move(block.layer), block.reads_encoder());
   };
 }
 
@@ -35,7 +36,7 @@ inline Subject::Build model_of(Config config) {
 /// between.
 inline std::vector<std::string> key_biases(const Config& config) {
   std::vector<std::string> names;
-  for (int i = 0; i < config.model.layers; ++i) {
+  for (int i = 0; i < text_model(config).layers; ++i) {
     const std::string n = std::to_string(i);
     for (const char* unit : {"layers.", "encoder.", "decoder."})
       names.push_back(unit + n + ".attention.attention.k.bias");
@@ -46,12 +47,12 @@ inline std::vector<std::string> key_biases(const Config& config) {
 
 inline Setting setting_for(const Config& config) {
   Setting setting;
-  setting.vocabulary = config.model.vocabulary;
+  setting.vocabulary = text_model(config).vocabulary;
   setting.activation = false;
   setting.classifier = true;
   setting.step = 1e-4;  // deep functions bend
-  setting.sources = row_of(config.model.kind).has_source;
-  if (config.model.positions == Positions::learned) setting.without_gradient = key_biases(config);
+  setting.sources = config.model.kind == ModelKind::translator;
+  if (config.model.gpt.positions == Positions::learned) setting.without_gradient = key_biases(config);
   return setting;
 }
 
@@ -59,7 +60,7 @@ inline Config gpt2() { return small(ModelKind::gpt); }
 
 inline Config llama() {
   Config config = small(ModelKind::gpt);
-  ModelConfig& m = config.model;
+  gpt::Settings& m = config.model.gpt;
   m.positions = Positions::rotary;
   m.norm = ModelNorm::rms;
   m.mlp = MlpKind::swiglu;

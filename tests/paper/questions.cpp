@@ -78,7 +78,7 @@ std::vector<PaperQuestion> questions_of_file(const std::string& name) {
 
 std::vector<PaperQuestion> questions_of_configuration(const std::string& name) {
   const Config file = configuration(name, {"grid.tensor=1"});
-  const int heads = file.model.heads, samples = file.train.batch / file.reproducible.data;
+  const int heads = file.model.gpt.heads, samples = file.train.batch / file.reproducible.data;
   std::map<PlannedAttention, std::string> first_from;
   for (int tensor = 1; tensor <= heads; ++tensor)
     for (int micro_batch = 1; heads % tensor == 0 && micro_batch <= samples; ++micro_batch) {

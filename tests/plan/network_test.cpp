@@ -14,7 +14,7 @@ Config on_nodes_of_four(const GridConfig& grid) {
   c.grid = grid;
   c.train.batch = 16 * grid.data;
   c.train.micro_batch = 2;
-  c.model.layers = 8;
+  c.model.gpt.layers = 8;
   c.device.links = {4, 1e-6, 1e9, 50e-6, 1e8};
   return resolve(c);
 }

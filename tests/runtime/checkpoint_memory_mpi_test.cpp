@@ -13,7 +13,7 @@ constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 /// A state of about 140 MB.
 Config weighty_run(const GridConfig& grid, Background background) {
   Config config = wide_run();
-  config.model.layers = 5;
+  text_model(config).layers = 5;
   config.grid = grid;
   config.train.zero = grid.data > 1 ? 1 : 0;
   config.checkpoint.every = 1;
@@ -28,7 +28,7 @@ const std::vector<GridConfig>& grids() {
 
 void train_a_step(Worker& worker) {
   const Config& config = worker.config();
-  Corpus corpus(config.data, Subset::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   worker.step(corpus, 0, 0, 1e-3);
   worker.remaining();
 }
@@ -48,8 +48,8 @@ Growth growth_of_save(Worker& worker, const std::string& run_directory, int step
 /// Makes MPI, HDF5 and the threads take what they keep.
 void save_a_narrow_one(const Config& wide, const std::string& run_directory) {
   Config narrow = wide;
-  narrow.model.width /= 4;
-  narrow.model.mlp_width /= 4;
+  text_model(narrow).width /= 4;
+  text_model(narrow).mlp_width /= 4;
   const auto worker = worker_of(narrow, all_of_them());
   train_a_step(*worker);
   save(*worker, run_directory, 1);

@@ -207,7 +207,7 @@ std::pair<std::string, Manifest> saved_file(const LayoutPair& run, bool large, c
   const FirstRanks ranks(ranks_of(run.before));
   if (ranks.takes_part()) {
     Config config = config_of(run, run.before);
-    if (large) config.model.vocabulary = 50021;
+    if (large) text_model(config).vocabulary = 50021;
     const auto worker = worker_of(config, ranks.world());
     Outcome outcome;
     train_steps(*worker, 0, 2, outcome);

@@ -25,13 +25,13 @@ class Diagnosis : public testing::Test {
     MPI_Comm_size(world_.comm, &world_.size);
     Config config = tiny(Style::gpt2, 1, world_.size / 2);
     config.grid = {1, 2, world_.size / 2, 1};
-    config.model.vocabulary = 256;
-    config.model.dropout = config.model.attention_dropout = 0;
+    config.model.gpt.vocabulary = 256;
+    config.model.gpt.dropout = config.model.gpt.attention_dropout = 0;
     config.data.train = {{"synthetic:arithmetic", 1}};
     config = resolve(config);
     worker_.emplace(config, world_);
     share_processors(*worker_);
-    corpus_.emplace(config.data, Subset::train, config.model, config.seed, config.train.batch);
+    corpus_.emplace(config.data, Subset::train, fields_of(config), config.seed, config.train.batch);
   }
 
   /// Element 3 of the unit's first tensor, on the ranks that have it.
@@ -43,7 +43,7 @@ class Diagnosis : public testing::Test {
   }
   /// The sentence, the same on every rank.
   std::string sentence() {
-    worker_->load_batch(*corpus_, 0, worker_->layout().micro_batches());
+    worker_->load_batch(*corpus_, 0);
     const std::string text = diagnose(*worker_);
     std::int64_t hash = static_cast<std::int64_t>(purpose_of(text) >> 8), least = 0, most = 0;
     MPI_Allreduce(&hash, &least, 1, MPI_INT64_T, MPI_MIN, world_.comm);

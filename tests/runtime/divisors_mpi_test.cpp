@@ -53,7 +53,7 @@ Config config_of(const Shares& shares, const Manner& manner) {
   const int of_model = shares.tensor == 12 ? 6 : shares.tensor;
   Config c = tiny(manner.style, of_model, shares.data, manner.of_shard);
   c.reproducible.tensor = shares.tensor;
-  if (shares.tensor == 12) c.model.key_value_heads = 12;
+  if (shares.tensor == 12) c.model.gpt.key_value_heads = 12;
   c.grid = shares.grid;
   c.schedule.kind = manner.schedule;
   c.schedule.chunks = row_of(manner.schedule).has_chunks ? 2 : 1;
@@ -89,7 +89,7 @@ TEST(Divisors, HaveThemWhereSumsGoInParts) {
   for (const Shares& shares : shares_of(ranks)) {
     if (shares.grid.data == 1 || shares.tensor > 1) continue;
     Config large = config_of(shares, manners[configs.size() % 2 == 0 ? 2 : 3]);
-    large.model.vocabulary = 40001;
+    text_model(large).vocabulary = 40001;
     configs.push_back(resolve(large));
     if (ranks > 4) break;
   }

@@ -58,10 +58,10 @@ namespace {
 Config emulated(int ranks) {
   Config c;
   c.run.dir = "unused";
-  c.model.layers = 4;
-  c.model.width = 64;
-  c.model.heads = 4;
-  c.model.context = 32;
+  c.model.gpt.layers = 4;
+  c.model.gpt.width = 64;
+  c.model.gpt.heads = 4;
+  c.model.gpt.context = 32;
   c.data.train = {{"synthetic:arithmetic", 1}};
   c.grid.pipeline = ranks;
   c.train.batch = 16;
@@ -113,9 +113,9 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
   if (world.size > 4 && !all_layouts()) GTEST_SKIP() << "8 and 16 stages: make test-bubbles";
   for (const ScheduleRow& schedule : rows_of(ScheduleKind{})) {
     Config c = emulated(world.size);
-    c.model.layers = 2 * world.size;
-    c.model.width = 192;
-    c.model.context = 128;  // forward of a stage: 7 ms
+    c.model.gpt.layers = 2 * world.size;
+    c.model.gpt.width = 192;
+    c.model.gpt.context = 128;  // forward of a stage: 7 ms
     c.train.micro_batch = 4;
     c.train.batch = 4 * 2 * world.size;
     c.schedule.kind = kind_named<ScheduleKind>(schedule.name).value();
@@ -124,7 +124,7 @@ TEST_F(Emulated, TheBubbleOfEveryScheduleIsTheSimulatorsWithinThreePoints) {
     c = resolve(c);
     Worker worker(c, world);
     worker.waiting().set_crowded(true);
-    Corpus corpus(c.data, Subset::train, c.model, c.seed);
+    Corpus corpus(c.data, Subset::train, fields_of(c), c.seed);
     const Timeline& expected = worker.plan().training.expected;
     const int here = worker.layout().coord.pipeline;
     std::int64_t forward = 0;
@@ -167,7 +167,7 @@ TEST_F(Emulated, AnyGridRunsWithRealMessagesAndNoMemory) {
     c = resolve(c);
     Worker worker(c, world);
     worker.waiting().set_crowded(true);
-    Corpus corpus(c.data, Subset::train, c.model, c.seed);
+    Corpus corpus(c.data, Subset::train, fields_of(c), c.seed);
     for (int step = 0; step < 2; ++step) {
       const StepScalars scalars = worker.step(corpus, step, 0, 1e-3).value();
       EXPECT_EQ(scalars.loss, 0);
@@ -200,7 +200,7 @@ TEST_F(Emulated, TensorSumsTakeTheirTime) {
   c = resolve(c);
   Worker worker(c, world);
   worker.waiting().set_crowded(true);
-  Corpus corpus(c.data, Subset::train, c.model, c.seed);
+  Corpus corpus(c.data, Subset::train, fields_of(c), c.seed);
   constexpr int steps = 3;
   for (int step = 0; step < steps; ++step) worker.step(corpus, step, 0, 1e-3);
   const Timeline& expected = worker.plan().training.expected;
@@ -218,13 +218,13 @@ TEST_F(Emulated, TensorSumsTakeTheirTime) {
 TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
   if (world.size != 2) GTEST_SKIP();
   Config c = emulated(2);
-  c.model.layers = 2;
+  c.model.gpt.layers = 2;
   c.train.micro_batch = 1;
   c.train.batch = 480;
   c.device.description = "instant";
   c = resolve(c);
   Worker worker(c, world);
-  Corpus corpus(c.data, Subset::train, c.model, c.seed);
+  Corpus corpus(c.data, Subset::train, fields_of(c), c.seed);
   const auto actions = static_cast<std::int64_t>(worker.training().list.size());
   worker.step(corpus, 0, 0, 1e-3);
   constexpr int readings = 20'000;
@@ -235,7 +235,7 @@ TEST_F(Emulated, TheExecutorsOwnCostIsAtMostTwentyMicrosecondsAnAction) {
   for (int attempt = 0; attempt < 3 && best > 20; ++attempt) {
     std::int64_t done = 0, own = 0;
     for (int step = 1; done < 10'000; ++step, done += actions) {
-      StepInput& input = worker.load_batch(corpus, 0, worker.layout().micro_batches());
+      StepInput& input = worker.load_batch(corpus, 0);
       input.step = step;
       input.rate = 1e-3;
       measure_mpi = true;

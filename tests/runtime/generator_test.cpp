@@ -18,7 +18,7 @@ std::vector<Case> cases() {
   all[2].config.train.precision = Precision::bf16;
   // Weights that disagree with each other: with the usual small ones every logit is near zero.
   for (Case& c : all) {
-    c.config.model.initial_deviation = 0.2;
+    c.config.model.gpt.initial_deviation = 0.2;
     c.config = resolve(c.config);
   }
   return all;
@@ -27,7 +27,7 @@ std::vector<Case> cases() {
 std::vector<std::int32_t> some_tokens(const Config& config, std::int64_t count) {
   std::vector<std::int32_t> tokens;
   for (std::int64_t i = 0; i < count; ++i)
-    tokens.push_back(static_cast<std::int32_t>((i * i * 7 + 3 * i + 1) % config.model.vocabulary));
+    tokens.push_back(static_cast<std::int32_t>((i * i * 7 + 3 * i + 1) % config.model.gpt.vocabulary));
   return tokens;
 }
 
@@ -50,12 +50,12 @@ TEST(Generator, CachedKeysAndValuesAnswerLikeTheWholeTextFedAgain) {
   for (const auto& [name, config] : cases()) {
     Worker worker(config, {});
     Generator cached(config, worker), whole(config, worker);
-    const std::vector<std::int32_t> tokens = some_tokens(config, config.model.context);
+    const std::vector<std::int32_t> tokens = some_tokens(config, config.model.gpt.context);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const std::vector<float> step = cached.append({tokens[i]});
       whole.restart();
       const std::vector<float> again = whole.append({tokens.begin(), tokens.begin() + i + 1});
-      ASSERT_EQ(step.size(), static_cast<std::size_t>(config.model.vocabulary));
+      ASSERT_EQ(step.size(), static_cast<std::size_t>(config.model.gpt.vocabulary));
       EXPECT_GT(largest(again), 0.1) << name;
       EXPECT_LT(farthest(step, again),
                 (config.train.precision == Precision::bf16 ? 2e-2 : 1e-5) * largest(again))
@@ -67,7 +67,7 @@ TEST(Generator, CachedKeysAndValuesAnswerLikeTheWholeTextFedAgain) {
 TEST(Generator, AContextIsFilledByPiecesOfAnyLength) {
   for (const auto& [name, config] : cases()) {
     Worker worker(config, {});
-    const std::int64_t context = config.model.context;
+    const std::int64_t context = config.model.gpt.context;
     const std::vector<std::int32_t> tokens = some_tokens(config, context);
     Generator whole(config, worker);
     const std::vector<float> expected = whole.append(tokens);
@@ -104,7 +104,7 @@ TEST(Generator, AGreedyTextFarBeyondTheContextComesOutTheSameTwice) {
       Generator generator(with, worker);
       std::vector<std::int32_t> text{1, 2, 3};
       std::vector<float> logits = generator.append(text);
-      while (text.size() < 5u * config.model.context) {
+      while (text.size() < 5u * config.model.gpt.context) {
         text.push_back(greedy(logits));
         logits = generator.follow(text);
       }

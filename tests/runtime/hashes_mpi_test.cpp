@@ -19,8 +19,8 @@ std::vector<Config> runs_of(int ranks) {
   for (int i = 0; i < runs_of_each; ++i) {
     Config c = config_of(choices[static_cast<std::size_t>(i) * choices.size() / runs_of_each], ranks);
     c.device.instructions = "avx2";
-    c.model.vocabulary = 257;
-    c.data.train = c.data.validation = {{"synthetic:arithmetic", 1}};
+    text_model(c).vocabulary = 257;
+    c.data.train = c.data.validation = {sums_for(c)};
     runs.push_back(resolve(c));
   }
   return runs;
@@ -33,7 +33,7 @@ Sha256::Digest hash_of(const Config& config, const World& world) {
   Outcome outcome;
   train_some(worker, 2, outcome);
   outcome.state = worker.state().digest();
-  Corpus validation(config.data, Subset::validation, config.model, config.seed);
+  Corpus validation(config.data, Subset::validation, fields_of(config), config.seed);
   std::vector<std::uint64_t> words = outcome.words();
   words.pop_back();  // the number of targets, which the file was made without
   words.push_back(std::bit_cast<std::uint64_t>(worker.evaluate(validation, 2)));

@@ -20,10 +20,14 @@ Config wide(Style style, const GridConfig& grid,
             ScheduleKind schedule = ScheduleKind::one_forward_one_backward, int shards_of_rank = 1) {
   Config c =
       tiny(style, std::max(2, shards_of_rank * grid.tensor), std::max(2, shards_of_rank * grid.data), 2);
-  c.model.width = c.reproducible.tensor > 2 ? 64 * c.reproducible.tensor : 128;
-  c.model.mlp_width = 2 * c.model.width;
-  c.model.heads = c.reproducible.tensor % 3 == 0 ? 6 : 4;
-  c.model.key_value_heads = style == Style::llama && c.reproducible.tensor == 2 ? 2 : c.model.heads;
+  text_model(c).width = c.reproducible.tensor > 2 ? 64 * c.reproducible.tensor : 128;
+  text_model(c).mlp_width = 2 * text_model(c).width;
+  text_model(c).heads = c.reproducible.tensor % 3 == 0 ? 6 : 4;
+  c.model.gpt.key_value_heads = style == Style::llama && c.reproducible.tensor == 2 ? 2 : text_model(c).heads;
+  if (style == Style::translator) {  // a source that is longer than its target
+    text_model(c).context = 2 * c.data.sequence;
+    c.data.source_sequence = 2 * c.data.sequence;
+  }
   c.grid = grid;
   c.schedule.kind = schedule;
   c.schedule.chunks = row_of(schedule).has_chunks ? 2 : 1;
@@ -182,7 +186,7 @@ TEST(LedgerOfParts, IsExactToo) {
   const int ranks = all_ranks().size;
   for (int zero : {0, 1, 2}) {
     Config c = wide(Style::gpt2, {1, ranks / 2, 2, 1});
-    c.model.vocabulary = 40064;
+    text_model(c).vocabulary = 40064;
     c.train.zero = zero;
     int parts = 0;
     for (const auto& list : make_run_plan(resolve(c)).training.program.ranks)

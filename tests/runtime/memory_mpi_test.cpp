@@ -34,7 +34,7 @@ struct MemoryOfRanks : ::testing::Test {
       add({1, 1, 2, 1}, [](Config& c) { c.train.zero = 1; });
       add({1, 1, 2, 1}, [](Config& c) {
         c.train.zero = 2;
-        c.model.tied = false;
+        c.model.gpt.tied = false;
       });
       add({1, 1, 2, 1}, [](Config& c) {
         c.reproducible = {2, 4};
@@ -56,7 +56,7 @@ struct MemoryOfRanks : ::testing::Test {
         c.train.zero = 1;
         c.train.sequence_parallel = true;
         c.train.precision = Precision::bf16;
-        c.model.positions = Positions::rotary;
+        c.model.gpt.positions = Positions::rotary;
       });
       add({1, 2, 2, 1}, [](Config& c) {
         c.train.zero = 2;
@@ -65,12 +65,13 @@ struct MemoryOfRanks : ::testing::Test {
       });
       add({1, 4, 1, 1}, [](Config& c) { c.train.recompute = RecomputeKind::block; });
       add({1, 2, 1, 2}, [](Config& c) {
-        c.model.kind = ModelKind::translator;
+        become_translator(c);
+        c.data.source_sequence = 2 * text_model(c).context / 4;
         c.schedule.kind = ScheduleKind::zero_bubble;
       });
       add({1, 1, 1, 4}, [](Config& c) {
         c.train.sequence_parallel = true;
-        c.model.attention_dropout = 0;
+        text_model(c).attention_dropout = 0;
       });
     }
     return all;
@@ -97,10 +98,10 @@ struct MemoryOfRanks : ::testing::Test {
       for (int shards : {6, 10}) over_data({1, 1, 2, 1}, shards, zero);
     Config c = base;
     c.grid.tensor = 2;
-    c.reproducible.tensor = c.model.heads = 6;
-    c.model.width = 192;
-    c.model.mlp_width = 384;
-    c.model.context = 96;
+    c.reproducible.tensor = text_model(c).heads = 6;
+    text_model(c).width = 192;
+    text_model(c).mlp_width = 384;
+    text_model(c).context = 96;
     c.train.sequence_parallel = true;
     all.push_back(resolve(c));
     return all;
@@ -184,7 +185,7 @@ TEST_F(MemoryOfRanks, APredictionWithoutTheRoomForExchangesIsNoticed) {
     EXPECT_THAT(complaint(wrong.memory[0][0], used_by(worker.memory())), testing::HasSubstr("workspace"));
   }
   Worker worker(config, world, wrong);
-  Corpus corpus(config.data, Subset::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   EXPECT_THROW(worker.step(corpus, 0, 0, 1e-3), Error) << "a step took memory that was not planned";
 }
 
@@ -196,7 +197,7 @@ TEST_F(MemoryOfRanks, EveryProcessGrowsByWhatWasPredicted) {
   if (world.size == 2) all.insert(all.end(), {wordy[0], wordy[2]});
   for (const Config& config : all)
     EXPECT_EQ(growth_complaint(config, world, make_run_plan(config)), "")
-        << describe(config) << " " << config.model.vocabulary << " words, on rank " << world.rank;
+        << describe(config) << " " << text_model(config).vocabulary << " words, on rank " << world.rank;
 }
 
 }  // namespace

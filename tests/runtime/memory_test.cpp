@@ -43,7 +43,7 @@ TEST(PredictedMemory, WithLogicalShardsAndPartialSums) {
 
 TEST(PredictedMemory, OfATranslatorWithWeightGradientsPutOff) {
   Config config = small_run();
-  config.model.kind = ModelKind::translator;
+  become_translator(config);
   config.schedule.kind = ScheduleKind::zero_bubble;
   expect_as_predicted(config);
 }
@@ -91,17 +91,17 @@ TEST(PredictedMemory, IsWhatTheProcessGrowsBy) {
       config.train.precision = precision;
       config = resolve(config);
       EXPECT_EQ(growth_complaint(config, World{}, make_run_plan(config)), "")
-          << config.model.vocabulary << " words, " << name_of(precision);
+          << text_model(config).vocabulary << " words, " << name_of(precision);
     }
 }
 
 TEST(PredictedMemory, OfABillionParametersTakesNextToNothing) {
   Config config = wide_run();
-  config.model.layers = 20;
-  config.model.width = 2048;
-  config.model.heads = 16;
-  config.model.mlp_width = 8192;
-  config.model.context = 1024;
+  text_model(config).layers = 20;
+  text_model(config).width = 2048;
+  text_model(config).heads = 16;
+  text_model(config).mlp_width = 8192;
+  text_model(config).context = 1024;
   config.grid = {1, 4, 2, 2};
   config.train.batch = 64;
   config = resolve(config);

@@ -64,7 +64,7 @@ void load(Worker& worker, const Kept& kept, std::string_view forgotten = {}) {
 /// Losses and norms of some steps, and the state behind them.
 Outcome outcome_of_steps(Worker& worker, int first, int count) {
   const Config& config = worker.config();
-  Corpus corpus(config.data, Subset::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   Outcome outcome;
   const auto keep = [&](const std::optional<StepScalars>& known) {
     if (!known) return;
@@ -82,8 +82,8 @@ Config config_of(const GridConfig& grid, Style style, Precision precision, Optim
                  int zero) {
   Config c = tiny(style, 4, 4);
   c.grid = grid;
-  c.model.vocabulary = 257;
-  c.data.train = {{"synthetic:arithmetic", 1}};
+  text_model(c).vocabulary = 257;
+  c.data.train = {sums_for(c)};
   c.train.precision = precision;
   c.train.zero = zero;
   c.optimizer.kind = optimizer;

@@ -41,7 +41,7 @@ std::vector<Config> styles() {
   Config gpt = small_run(), llama = llama_run(), translator = small_run(), shards = small_run();
   gpt.train.clip = 0.5;
   llama.optimizer.kind = OptimizerKind::sgd;
-  translator.model.kind = ModelKind::translator;
+  become_translator(translator);
   translator.schedule.kind = ScheduleKind::zero_bubble;
   shards.reproducible = {4, 4};
   shards.train.recompute = RecomputeKind::block;
@@ -53,7 +53,7 @@ std::vector<Config> styles() {
 TEST(NoWait, AStepIsPutIntoTheQueuesAndNothingElse) {
   for (const Config& config : styles()) {
     LateWorker late(config);
-    Corpus corpus(config.data, Subset::train, config.model, config.seed);
+    Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
     for (int step = 0; step < 4; ++step) {
       const std::optional<StepScalars> known = late.step(corpus, step);
       EXPECT_THAT(late.halts, testing::IsEmpty()) << "step " << step;
@@ -74,7 +74,7 @@ TEST(NoWait, AStepIsPutIntoTheQueuesAndNothingElse) {
 TEST(NoWait, AWaitInsideAStepIsNoticed) {
   const Config config = styles()[0];
   LateWorker late(config);
-  Corpus corpus(config.data, Subset::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   late.worker->stage().after_block = [&](int, const Boundary& out) {
     float first = 0;
     if (out.activation) late.device->download(out.activation.range(0, 1), &first);
@@ -86,7 +86,7 @@ TEST(NoWait, AWaitInsideAStepIsNoticed) {
 TEST(NoWait, AStepWhoseGradientIsNotFiniteChangesNothingThoughNoHostHasSeenIt) {
   const Config config = styles()[0];
   LateWorker late(config);
-  Corpus corpus(config.data, Subset::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   late.step(corpus, 0);
   EXPECT_TRUE(late.worker->remaining().value().applied);
   const Sha256::Digest before = late.worker->state().digest();
@@ -104,7 +104,7 @@ TEST(NoWait, TimesAreTheDevicesAndKeepTheOrderOfTheList) {
   Config config = styles()[2];
   config.trace.steps = 3;
   LateWorker late(config);
-  Corpus corpus(config.data, Subset::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   const std::int64_t before = now_ns();
   for (int step = 0; step < 5; ++step) late.step(corpus, step);
   Executor& executor = late.worker->executor();
@@ -137,7 +137,7 @@ TEST(NoWait, AnswersAreThoseOfADeviceThatIsNeverLate) {
   for (const Config& config : styles()) {
     LateWorker late(config);
     Worker prompt(config, World{});
-    Corpus corpus(config.data, Subset::train, config.model, config.seed);
+    Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
     std::vector<StepScalars> of_late;
     for (int step = 0; step < 4; ++step)
       if (const auto known = late.step(corpus, step)) of_late.push_back(*known);

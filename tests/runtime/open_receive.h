@@ -130,13 +130,13 @@ class OpenReceive {
  private:
   static Config make_config(int width) {
     Config config = small_config();
-    config.model.width = width;
-    config.model.context = width;
-    config.model.vocabulary = 64;
-    config.model.layers = std::max(2, (1 << 17) / (width * width));  // some milliseconds
+    config.model.gpt.width = width;
+    config.model.gpt.context = width;
+    config.model.gpt.vocabulary = 64;
+    config.model.gpt.layers = std::max(2, (1 << 17) / (width * width));  // some milliseconds
     config.train.batch = config.train.micro_batch = 1;
     config.grid.pipeline = 2;
-    config.schedule.cuts = {2 * config.model.layers + 1};
+    config.schedule.cuts = {2 * config.model.gpt.layers + 1};
     return resolve(config);
   }
 

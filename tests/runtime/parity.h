@@ -9,6 +9,7 @@
 
 #include "core/random.h"
 #include "runtime/worker.h"
+#include "text_model.h"
 
 namespace mindpipe {
 
@@ -71,65 +72,71 @@ class Feed {
  public:
   /// `device`: where the samples have to lie, if not in the host's memory.
   Feed(const Config& config, const Layout& layout, Backend* device = nullptr)
-      : vocabulary_(config.model.vocabulary),
-        translator_(row_of(config.model.kind).has_source),
+      : fields_(fields_of(config)),
         layout_(layout),
         device_(device),
-        arena_(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(config, layout))) {
+        arena_(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(fields_, layout))) {
     take(arena_, drawn_);
     if (device_ != nullptr) device_arena_ = Arena(device_->memory(), MemoryClass::boundary, arena_.size());
-    if (device_ != nullptr) take(device_arena_, input_);
-    else input_ = drawn_;
+    if (device_ != nullptr) take(device_arena_, input_.fields);
+    else input_.fields = drawn_;
   }
 
   const StepInput& at(int step) {
-    const std::int64_t q = layout_.sequence,
-                       samples = static_cast<std::int64_t>(layout_.micro_batches()) * layout_.samples;
+    const std::int64_t samples = static_cast<std::int64_t>(layout_.micro_batches()) * layout_.samples;
     input_.valid = 0;
     for (std::int64_t i = 0; i < samples; ++i) {
       const std::int64_t sample = layout_.first_sample(0) + i;
       const RandomStream stream{7, purpose_of("feed"), static_cast<std::uint32_t>(step),
                                 static_cast<std::uint32_t>(sample)};
-      const auto token = [&](std::int64_t at) {
-        return static_cast<std::int32_t>(stream.word(at) % vocabulary_);
-      };
-      const std::int64_t ignored = sample % 4 == 1 ? q : stream.word(1000) % q;
-      for (std::int64_t j = 0; j < q; ++j) {
-        drawn_.tokens.as<std::int32_t>()[i * q + j] = token(j);
-        drawn_.targets.as<std::int32_t>()[i * q + j] = j < ignored ? -1 : token(j + 1);
-        if (translator_) drawn_.source.as<std::int32_t>()[i * q + j] = token(2000 + j);
+      for (const Field& field : fields_) {
+        const std::int64_t each = field.shape.count();
+        auto* to = drawn_.at(field.name).as<std::int32_t>() + i * each;
+        if (field.name == field::targets) input_.valid += draw_targets(field, sample, stream, to);
+        else if (field.name == field::source_lengths)
+          *to = sample % 3 == 2 ? 0 : static_cast<std::int32_t>(1 + stream.word(3000) % sources());
+        else draw(field, stream, field.name == field::source ? 2000 : 0, to);
       }
-      input_.valid += q - ignored;
-      if (translator_)
-        drawn_.source_lengths.as<std::int32_t>()[i] =
-            sample % 3 == 2 ? 0 : static_cast<std::int32_t>(1 + stream.word(3000) % q);
     }
     if (device_ != nullptr)
-      for (auto tensor :
-           {&StepInput::tokens, &StepInput::targets, &StepInput::source, &StepInput::source_lengths})
-        if (drawn_.*tensor) device_->upload((drawn_.*tensor).data, input_.*tensor);
+      for (const FieldTensors::Entry& entry : drawn_.entries())
+        device_->upload(entry.tensor.data, input_.fields.at(entry.name));
     input_.step = step;
     input_.rate = 0.01 / (1 + step);
     return input_;
   }
 
  private:
-  void take(Arena& arena, StepInput& to) const {
-    const Shape ids{layout_.micro_batches(), layout_.samples, layout_.sequence};
-    to.tokens = arena.take(ids, DType::i32);
-    to.targets = arena.take(ids, DType::i32);
-    if (!translator_) return;
-    to.source = arena.take(ids, DType::i32);
-    to.source_lengths = arena.take({layout_.micro_batches(), layout_.samples}, DType::i32);
+  void take(Arena& arena, FieldTensors& to) const {
+    for (const Field& field : fields_)
+      to.set(field.name, arena.take(field.of(layout_.micro_batches(), layout_.samples), field.type));
+  }
+  std::int64_t sources() const {
+    for (const Field& field : fields_)
+      if (field.name == field::source) return field.shape[0];
+    return 1;
+  }
+  static void draw(const Field& field, const RandomStream& stream, std::int64_t first, std::int32_t* to) {
+    for (std::int64_t j = 0; j < field.shape.count(); ++j)
+      to[j] = static_cast<std::int32_t>(stream.word(first + j) % field.below);
+  }
+  /// The tokens that come next, of which the first do not count; how many do.
+  static std::int64_t draw_targets(const Field& field, std::int64_t sample, const RandomStream& stream,
+                                   std::int32_t* to) {
+    const std::int64_t count = field.shape.count(),
+                       ignored = sample % 4 == 1 ? count : stream.word(1000) % count;
+    draw(field, stream, 1, to);
+    std::fill_n(to, ignored, -1);
+    return count - ignored;
   }
 
-  std::int64_t vocabulary_;
-  bool translator_;
+  std::vector<Field> fields_;
   Layout layout_;
   Backend* device_;
   Memory memory_{Memory::Kind::host};
   Arena arena_, device_arena_;
-  StepInput drawn_, input_;  ///< the same tensors where there is no device
+  FieldTensors drawn_;
+  StepInput input_;  ///< the same tensors where there is no device
 };
 
 /// Some steps of a worker, then an evaluation: the same loop for one rank and for many. `before` is told each
@@ -195,24 +202,25 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   Config c;
   c.seed = 11;
   c.model.kind = style == Style::translator ? ModelKind::translator : ModelKind::gpt;
-  c.model.width = tensor == 6 ? 48 : three ? 36 : 32;
-  c.model.heads = tensor == 6 ? 12 : three ? 6 : tensor == 8 ? 16 : 8;
-  c.model.key_value_heads = style == Style::llama ? c.model.heads / 2 : 0;
-  c.model.mlp_width = three ? 72 : 64;
-  c.model.layers =
+  TextSettings& m = text_model(c);
+  m.width = tensor == 6 ? 48 : three ? 36 : 32;
+  m.heads = tensor == 6 ? 12 : three ? 6 : tensor == 8 ? 16 : 8;
+  c.model.gpt.key_value_heads = style == Style::llama ? m.heads / 2 : 0;
+  m.mlp_width = three ? 72 : 64;
+  m.layers =
       style == Style::translator ? std::max(1, (blocks - 3 + 4) / 5) : std::max(1, (blocks - 2 + 1) / 2);
-  c.model.vocabulary = 101;
-  c.model.context = three ? 24 : 16;
+  m.vocabulary = 101;
+  m.context = three ? 24 : 16;
   c.data.sequence = three ? 12 : 16;
-  c.model.dropout = 0.1;
-  c.model.attention_dropout = 0.2;
-  c.model.initial_deviation = 0.2;
+  m.dropout = 0.1;
+  m.attention_dropout = 0.2;
+  m.initial_deviation = 0.2;
   if (style == Style::llama) {
-    c.model.positions = Positions::rotary;
-    c.model.norm = ModelNorm::rms;
-    c.model.mlp = MlpKind::swiglu;
-    c.model.bias = false;
-    c.model.tied = false;
+    c.model.gpt.positions = Positions::rotary;
+    m.norm = ModelNorm::rms;
+    m.mlp = MlpKind::swiglu;
+    m.bias = false;
+    c.model.gpt.tied = false;
   }
   c.reproducible = {tensor, data};
   c.train.micro_batch = 2;
@@ -221,7 +229,7 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   c.train.label_smoothing = 0.1;
   c.device.kind = device_of_tests();
   if (c.device.kind == DeviceKind::cuda)
-    c.model.width = 8 * c.model.heads;  // what its libraries take, and need not leave to our own kernels
+    m.width = 8 * m.heads;  // what its libraries take, and need not leave to our own kernels
   c.device.threads = 1;
   return c;
 }

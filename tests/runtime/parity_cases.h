@@ -83,7 +83,7 @@ inline Config config_of(const Choice& choice, int ranks) {
     for (int i = 1; i < all; ++i) c.schedule.cuts.push_back(i);
   c.train.precision = choice[precision_at] == 0 ? Precision::f32 : Precision::bf16;
   if (c.device.kind == DeviceKind::cuda && c.train.precision == Precision::bf16)
-    c.model.attention_dropout = 0;  // else its library is never asked
+    text_model(c).attention_dropout = 0;  // else its library is never asked
   c.train.zero = choice[zero_at];
   c.train.sequence_parallel = choice[sequence_at] == 1;
   c.train.recompute = choice[recompute_at] == 1 ? RecomputeKind::block : RecomputeKind::none;
@@ -105,8 +105,9 @@ inline std::string describe(const Config& c) {
   return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {} {}, {}, batch {}, zero {}{}{}",
                      c.grid.pipeline, c.grid.data, c.grid.tensor, c.reproducible.data, c.reproducible.tensor,
                      c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly", c.model.kind,
-                     c.model.tied ? "tied" : "untied", c.train.precision, c.optimizer.kind, c.train.batch,
-                     c.train.zero, c.train.sequence_parallel ? ", sequence parallel" : "",
+                     c.model.kind != ModelKind::gpt || c.model.gpt.tied ? "tied" : "untied",
+                     c.train.precision, c.optimizer.kind, c.train.batch, c.train.zero,
+                     c.train.sequence_parallel ? ", sequence parallel" : "",
                      c.train.recompute == RecomputeKind::block ? ", recomputed" : "");
 }
 

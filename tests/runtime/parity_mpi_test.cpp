@@ -93,8 +93,8 @@ TEST(Parity, DevicesThatCarryTheirMessagesThemselvesGetTheSameBits) {
 
 /// What a run has that does as the program does: samples of a corpus, steps and evaluations of a worker.
 Outcome outcome_from_a_corpus(const Config& config, const World& world, int steps) {
-  Corpus corpus(config.data, Subset::train, config.model, config.seed),
-      validation(config.data, Subset::validation, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed),
+      validation(config.data, Subset::validation, fields_of(config), config.seed);
   Worker worker(config, world);
   share_processors(worker);
   Outcome outcome;
@@ -113,10 +113,27 @@ Outcome outcome_from_a_corpus(const Config& config, const World& world, int step
 TEST(Parity, StepsOnACorpusAndEvaluationsBetweenThemHaveTheSameBits) {
   std::vector<Config> configs = some_cases(1, 3);
   for (Config& config : configs) {
-    config.model.vocabulary = 257;
-    config.data.train = config.data.validation = {{"synthetic:arithmetic", 1}};
+    text_model(config).vocabulary = 257;
+    config.data.train = config.data.validation = {sums_for(config)};
   }
   compare(configs, 0, 4, outcome_from_a_corpus, outcome_from_a_corpus);
+}
+
+/// Translators whose sources are twice as long as their targets, or half as long.
+std::vector<Config> uneven_pairs() {
+  std::vector<Config> configs;
+  for (Config& config : some_cases(0, 1)) {
+    if (config.model.kind != ModelKind::translator) continue;
+    const bool longer = configs.size() % 2 == 0;
+    text_model(config).context = 2 * config.data.sequence;
+    config.data.source_sequence = longer ? 2 * config.data.sequence : config.data.sequence / 2;
+    if (config.data.source_sequence % config.reproducible.tensor == 0) configs.push_back(resolve(config));
+  }
+  return configs;
+}
+
+TEST(Parity, SourcesAndTargetsMayHaveLengthsOfTheirOwn) {
+  compare(uneven_pairs(), 0, 4, outcome_of_steps, outcome_of_steps);
 }
 
 /// Tables that ZeRO cuts within a tensor and messages that go in parts; more tokens than the classifier takes
@@ -130,12 +147,12 @@ TEST(Parity, LargeAndLongCasesAreNoException) {
     for (Style style : {Style::gpt2, Style::translator}) {
       Config large = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data));
       large.grid = grid;
-      large.model.vocabulary = style == Style::gpt2 ? 40001 : 1031;
+      text_model(large).vocabulary = style == Style::gpt2 ? 40001 : 1031;
       large.train.zero = style == Style::gpt2 ? 2 : 1;
       configs.push_back(resolve(large));
       Config lengthy = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data), 2);
       lengthy.grid = grid;
-      lengthy.model.context = lengthy.data.sequence = 168;
+      text_model(lengthy).context = lengthy.data.sequence = 168;
       lengthy.train.sequence_parallel = style == Style::gpt2;
       lengthy.train.precision = style == Style::gpt2 ? Precision::bf16 : Precision::f32;
       lengthy.optimizer.kind = OptimizerKind::sgd;

@@ -56,7 +56,7 @@ TEST(Parity, OneRankGivesTheBitsOfAPlainLoop) {
 
 TEST(Parity, ATableLongerThanAChunkOfStatisticsIsNoException) {
   Config config = tiny(Style::gpt2, 2, 2);
-  config.model.vocabulary = 1031;
+  text_model(config).vocabulary = 1031;
   config = resolve(config);
   EXPECT_EQ(difference(outcome_of(config, {}, 10), PlainLoop(config).run(10)), "");
 }

@@ -77,6 +77,8 @@ class PlainLoop {
     return {floats.data() + first, {count}, DType::f32};
   }
 
+  double targets() const { return static_cast<double>(layout_.batch * model_->targets_per_sample()); }
+
   void round_values(Unit& unit, State& state) {
     const Tensor masters = view(state.master, 0, unit.flat_count());
     if (unit.flat_count() == 0) return;
@@ -91,28 +93,22 @@ class PlainLoop {
     for (int m = shard * of_shard; m < (shard + 1) * of_shard; ++m) {
       Tape tape(*backend_, kept_, scratch_);
       tape.mode = training ? Tape::Mode::train : Tape::Mode::evaluate;
-      tape.batch = {input.tokens.at(m),
-                    input.targets.at(m),
-                    input.source ? input.source.at(m) : Tensor{},
-                    input.source_lengths ? input.source_lengths.at(m) : Tensor{},
-                    layout_.samples,
-                    static_cast<std::int64_t>(m) * layout_.samples,
+      tape.batch = {input.fields.part(m), layout_.samples, static_cast<std::int64_t>(m) * layout_.samples,
                     input.step};
-      tape.loss_factor = 1.0 / static_cast<double>(layout_.tokens());
-      tape.losses = scratch_.take({layout_.samples, layout_.sequence}, DType::f32);
+      tape.loss_factor = 1.0 / targets();
+      tape.losses = scratch_.take({layout_.samples, model_->targets_per_sample()}, DType::f32);
       auto& blocks = model_->blocks();
       Boundary b;
       for (auto& block : blocks) {
-        if (!block.reads_encoder) b.encoder_output = {};
+        if (!block.reads_encoder()) b.encoder_output = {};
         b = block.layer->forward(b, tape);
       }
       Boundary d;
       for (int i = static_cast<int>(blocks.size()) - 1; training && i >= 0; --i) {
-        const bool reads = blocks[i].reads_encoder ||
-                           (i + 1 < static_cast<int>(blocks.size()) && blocks[i + 1].reads_encoder);
-        if (reads && !d.encoder_output) {
-          d.encoder_output =
-              scratch_.take({layout_.samples, layout_.sequence, config_.model.width}, DType::f32);
+        const bool is_last = i + 1 == static_cast<int>(blocks.size());
+        const Shape memory = is_last || blocks[i].reads_encoder() ? blocks[i].memory : blocks[i + 1].memory;
+        if (memory.rank > 0 && !d.encoder_output) {
+          d.encoder_output = scratch_.take({layout_.samples, memory[0], memory[1]}, DType::f32);
           backend_->fill({d.encoder_output, 0});
         }
         d = blocks[i].layer->backward(d, tape);
@@ -171,8 +167,7 @@ class PlainLoop {
         squares += tensor_squares(*units[u], p, gradients.back());
     }
     const double tokens = static_cast<double>(input.valid);
-    double factor = 1 / (1.0 / static_cast<double>(layout_.tokens()) *
-                         tokens);  // undoes the constant that backward started from
+    double factor = 1 / (1.0 / targets() * tokens);  // undoes the constant that backward started from
     const double norm = std::sqrt(squares) * factor;
     const double clip = config_.train.clip;
     if (clip > 0 && norm > clip) factor *= clip / (norm + 1e-6);

@@ -11,12 +11,12 @@ namespace {
 /// A run of this style with attention that a GPU's library would plan.
 Config planned_run(Style style, double attention_dropout, RecomputeKind recompute, int tensor) {
   Config config = tiny(style, tensor, 2);
-  config.model.width = 64;
-  config.model.heads = 8;
-  config.model.key_value_heads = style == Style::llama ? 4 : 0;
-  config.model.vocabulary = 128;
-  config.model.attention_dropout = attention_dropout;
-  config.data.train = {{"synthetic:arithmetic", 1}};
+  text_model(config).width = 64;
+  text_model(config).heads = 8;
+  config.model.gpt.key_value_heads = style == Style::llama ? 4 : 0;
+  text_model(config).vocabulary = 128;
+  text_model(config).attention_dropout = attention_dropout;
+  config.data.train = {sums_for(config)};
   config.train.precision = Precision::bf16;
   config.train.recompute = recompute;
   return config;
@@ -39,7 +39,7 @@ std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
                   device->tell(*asked);
                   return device;
                 });
-  Corpus corpus(config.data, Subset::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   for (int step = 0; purpose == Purpose::training && step < 2; ++step) worker.step(corpus, step, 0, 1e-3);
   worker.evaluate(corpus, 1);
   return asked->largest().planned;

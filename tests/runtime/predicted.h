@@ -3,6 +3,7 @@
 #include <string>
 
 #include "runtime/worker.h"
+#include "text_model.h"
 
 namespace mindpipe {
 
@@ -53,7 +54,7 @@ inline RunPlan with_room(RunPlan plan, double factor) {
 /// does.
 inline void train_a_little(Worker& worker, int steps = 3) {
   const Config& config = worker.config();
-  Corpus corpus(config.data, Subset::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   for (int step = 0; step < steps; ++step)
     worker.step(corpus, step, static_cast<std::int64_t>(step) * config.train.batch, 1e-3);
   worker.evaluate(corpus, 1);
@@ -66,29 +67,29 @@ inline void train_a_little(Worker& worker, int steps = 3) {
 inline Config small_run() {
   Config config;
   config.run.dir = "unused";
-  config.model.layers = 4;
-  config.model.width = 128;
-  config.model.mlp_width = 256;
-  config.model.heads = 4;
-  config.model.context = 64;
-  config.model.vocabulary = 300;
+  config.model.gpt.layers = 4;
+  config.model.gpt.width = 128;
+  config.model.gpt.mlp_width = 256;
+  config.model.gpt.heads = 4;
+  config.model.gpt.context = 64;
+  config.model.gpt.vocabulary = 300;
   config.data.train = {{"synthetic:arithmetic", 1}};
   config.train.batch = 8;
   config.train.micro_batch = 2;
   config.train.steps = 3;
-  config.model.dropout = config.model.attention_dropout = 0.1;
+  config.model.gpt.dropout = config.model.gpt.attention_dropout = 0.1;
   config.device.threads = 1;
   return config;
 }
 
 inline Config llama_run() {
   Config config = small_run();
-  config.model.positions = Positions::rotary;
-  config.model.norm = ModelNorm::rms;
-  config.model.mlp = MlpKind::swiglu;
-  config.model.bias = false;
-  config.model.tied = false;
-  config.model.key_value_heads = 2;
+  config.model.gpt.positions = Positions::rotary;
+  config.model.gpt.norm = ModelNorm::rms;
+  config.model.gpt.mlp = MlpKind::swiglu;
+  config.model.gpt.bias = false;
+  config.model.gpt.tied = false;
+  config.model.gpt.key_value_heads = 2;
   config.train.precision = Precision::bf16;
   return config;
 }

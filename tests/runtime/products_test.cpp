@@ -6,7 +6,6 @@
 
 using ::testing::Contains;
 using ::testing::Each;
-using ::testing::Field;
 using ::testing::Not;
 
 namespace mindpipe {
@@ -35,7 +34,7 @@ TEST(Products, OfAConfigurationAreListedForTuning) {
       << "the gradient behind its activation";
   EXPECT_THAT(products,
               Contains(ProductCall{Kind::backward_weight, bf16, f32, Activation::none, {}, {}, n, 48, 192}));
-  EXPECT_THAT(products, Not(Contains(Field(&ProductCall::operands, f32))));
+  EXPECT_THAT(products, Not(Contains(testing::Field(&ProductCall::operands, f32))));
 }
 
 TEST(Products, HaveTheShapesOfALogicalShard) {
@@ -46,7 +45,7 @@ TEST(Products, HaveTheShapesOfALogicalShard) {
       products,
       Contains(ProductCall{
           ProductCall::Kind::forward, DType::f32, DType::f32, Activation::none, DType::f32, {}, 48, 48, 72}));
-  EXPECT_THAT(products, Each(Field(&ProductCall::operands, DType::f32)));
+  EXPECT_THAT(products, Each(testing::Field(&ProductCall::operands, DType::f32)));
 }
 
 }  // namespace

@@ -36,23 +36,23 @@ inline std::int64_t high_water_after_reset() {
 /// Large enough that what code and small objects take is far below 5 %, small enough for seconds.
 inline Config wide_run() {
   Config config = small_run();
-  config.model.width = 512;
-  config.model.mlp_width = 1024;
-  config.model.heads = 8;
-  config.model.layers = 3;
-  config.model.context = 128;
-  config.model.vocabulary = 1000;
+  text_model(config).width = 512;
+  text_model(config).mlp_width = 1024;
+  text_model(config).heads = 8;
+  text_model(config).layers = 3;
+  text_model(config).context = 128;
+  text_model(config).vocabulary = 1000;
   return config;
 }
 
 /// Most of it is one tensor: a table of many words, each of few numbers.
 inline Config wordy_run() {
   Config config = small_run();
-  config.model.width = 64;
-  config.model.mlp_width = 128;
-  config.model.layers = 1;
-  config.model.context = 32;
-  config.model.vocabulary = 50257;
+  text_model(config).width = 64;
+  text_model(config).mlp_width = 128;
+  text_model(config).layers = 1;
+  text_model(config).context = 32;
+  text_model(config).vocabulary = 50257;
   config.train.batch = 4;
   return config;
 }
@@ -64,8 +64,8 @@ inline Config wordy_run() {
 inline std::string growth_complaint(const Config& config, const World& world, const RunPlan& plan) {
   {
     Config narrow = config;
-    narrow.model.width /= 4;
-    narrow.model.mlp_width /= 4;
+    text_model(narrow).width /= 4;
+    text_model(narrow).mlp_width /= 4;
     Worker worker(narrow, world);
     worker.waiting().set_crowded(true);
     train_a_little(worker, 1);

@@ -13,11 +13,11 @@ namespace mindpipe {
 inline Config small_config() {
   Config config;
   config.seed = 5;
-  config.model.layers = 2;
-  config.model.width = 48;
-  config.model.heads = 4;
-  config.model.context = 24;
-  config.model.vocabulary = 101;
+  config.model.gpt.layers = 2;
+  config.model.gpt.width = 48;
+  config.model.gpt.heads = 4;
+  config.model.gpt.context = 24;
+  config.model.gpt.vocabulary = 101;
   config.train.batch = 6;
   config.train.micro_batch = 2;
   config.train.steps = 20;
@@ -31,13 +31,13 @@ inline Config gpt2_style() { return small_config(); }
 /// Rotary positions, RMS norm, SwiGLU, no biases, a head of its own, two queries to each key.
 inline Config llama_style() {
   Config config = small_config();
-  config.model.positions = Positions::rotary;
-  config.model.norm = ModelNorm::rms;
-  config.model.mlp = MlpKind::swiglu;
-  config.model.bias = false;
-  config.model.tied = false;
-  config.model.key_value_heads = 2;
-  config.model.mlp_width = 112;
+  config.model.gpt.positions = Positions::rotary;
+  config.model.gpt.norm = ModelNorm::rms;
+  config.model.gpt.mlp = MlpKind::swiglu;
+  config.model.gpt.bias = false;
+  config.model.gpt.tied = false;
+  config.model.gpt.key_value_heads = 2;
+  config.model.gpt.mlp_width = 112;
   return config;
 }
 
@@ -55,7 +55,7 @@ inline Batches random_batches(const Config& config, int steps, int ignored) {
   // Small ids come more often, so that there is something to learn.
   const auto draw = [&](std::int64_t i) {
     const double u = stream.uniform(i);
-    return static_cast<std::int32_t>(u * u * config.model.vocabulary);
+    return static_cast<std::int32_t>(u * u * config.model.gpt.vocabulary);
   };
   for (std::int64_t i = 0; i < count; ++i) {
     batches.tokens.push_back(draw(i));
@@ -69,10 +69,10 @@ class Feeder {
  public:
   Feeder(Worker& worker, const Batches& batches) : worker_(worker), batches_(batches) {
     const Layout& layout = worker.layout();
-    const Shape ids{layout.micro_batches(), layout.samples, layout.sequence};
+    const Shape ids{layout.micro_batches(), layout.samples, batches.sequence};
     arena_ = Arena(worker.memory(), MemoryClass::boundary, 2 * bytes_for(ids, DType::i32));
-    input_.tokens = arena_.take(ids, DType::i32);
-    input_.targets = arena_.take(ids, DType::i32);
+    for (const std::string_view name : {field::tokens, field::targets})
+      input_.fields.set(name, arena_.take(ids, DType::i32));
   }
 
   StepScalars step(int step, double rate) {
@@ -83,8 +83,8 @@ class Feeder {
   const StepInput& load(int step, double rate) {
     const std::int32_t *tokens = &batches_.tokens[step * batches_.per_step()],
                        *targets = &batches_.targets[step * batches_.per_step()];
-    worker_.backend().upload(tokens, input_.tokens);
-    worker_.backend().upload(targets, input_.targets);
+    worker_.backend().upload(tokens, input_.fields.at(field::tokens));
+    worker_.backend().upload(targets, input_.fields.at(field::targets));
     input_.valid =
         std::count_if(targets, targets + batches_.per_step(), [](std::int32_t t) { return t >= 0; });
     input_.step = step;

@@ -21,39 +21,46 @@ class Sizes {
   struct Block {
     std::vector<std::int64_t> cut,
         whole;  ///< tensors cut into logical tensor shards; tensors that every tensor rank holds
-    std::int64_t halves = 0, replayed = 0;  ///< gathers and scatters of an activation (a sum is one of each);
-                                            ///< again when recomputed
+    /// Rows of a sample in gathers and scatters of activations (a sum is one of each), in the scatters alone,
+    /// and in both again when recomputed.
+    std::int64_t halves = 0, scatters = 0, replayed = 0, replayed_scatters = 0;
   };
   std::vector<Block> blocks;
   std::vector<Table> tables;               ///< cut by vocabulary
   int first_reader = 0, last_reader = -1;  ///< blocks that read an encoder's memory
 
   explicit Sizes(const Config& c)
-      : bias_(c.model.bias),
+      : bias_(text_model(c).bias),
         sequence_parallel_(c.train.sequence_parallel),
-        h_(c.model.width),
-        layers_(c.model.layers) {
-    const ModelConfig& m = c.model;
+        h_(text_model(c).width),
+        rows_(c.data.sequence),
+        layers_(text_model(c).layers) {
+    const TextSettings& m = text_model(c);
     const std::int64_t unit = 64 * c.reproducible.tensor, rows = (m.vocabulary + unit - 1) / unit * unit,
                        table = rows * h_;
     heads_ = m.width / m.heads;
     inner_ = m.mlp_width;
     inner_rows_ = (m.mlp == MlpKind::swiglu ? 2 : 1) * inner_;
-    if (row_of(m.kind).has_source) {
-      translator(m.context);
+    if (c.model.kind == ModelKind::translator) {
+      translator(m.context, c.data.source_sequence > 0 ? c.data.source_sequence : rows_);
       tables = {{table, {0, 2 * layers_ + 1, last()}}};
       return;
     }
-    end(m.positions == Positions::learned ? m.context : 0, false);
+    end(c.model.gpt.positions == Positions::learned ? m.context : 0, false);
     for (int i = 0; i < layers_; ++i) {
-      attention(heads_ * m.key_value_heads);
+      attention(heads_ * c.model.gpt.key_value_heads);
       mlp();
     }
     end(0, true);
-    if (m.tied) tables = {{table, {0, last()}}};
+    if (c.model.gpt.tied) tables = {{table, {0, last()}}};
     else tables = {{table, {0}}, {table, {last()}}};
   }
 
+  /// Rows of a sample of what crosses the cut before a block: an activation, an encoder's output.
+  std::int64_t rows_before(int block) const { return block <= bridge_ ? source_rows_ : rows_; }
+  std::int64_t memory_before(int block) const {
+    return block >= first_reader && block <= last_reader ? source_rows_ : 0;
+  }
   int last() const { return static_cast<int>(blocks.size()) - 1; }
   /// All tensors: a table counts once.
   std::int64_t tensors() const {
@@ -77,39 +84,50 @@ class Sizes {
   }
   /// A use of a table: its rows, or the gradient of what is multiplied with them, are summed once.
   void end(std::int64_t positions, bool normed) {
-    blocks.push_back({{}, {}, 2, 0});
+    blocks.push_back({{}, {}, 2 * rows_, rows_, 0, 0});
     if (normed) norm();
     if (positions > 0) blocks.back().whole.push_back(positions * h_);
   }
-  void attention(std::int64_t key_width) {
-    blocks.push_back({{}, {}, 4, 2});
+  void branch() {
+    blocks.push_back({{}, {}, 4 * rows_, 2 * rows_, 2 * rows_, rows_});
     norm();
+  }
+  void attention(std::int64_t key_width) {
+    branch();
     product(h_ + 2 * key_width);
     closing_product(h_);
   }
   /// Sums its output, the gradient of its queries and that of the memory; where the sequence is cut, its
   /// forward gathers two inputs and its backward but one.
   void cross_attention() {
-    blocks.push_back({{}, {}, 6, sequence_parallel_ ? 3 : 2});
+    blocks.push_back({{},
+                      {},
+                      4 * rows_ + 2 * source_rows_,
+                      2 * rows_ + source_rows_,
+                      2 * rows_ + (sequence_parallel_ ? source_rows_ : 0),
+                      rows_});
     norm();
     product(h_);
     product(2 * h_);
     closing_product(h_);
   }
   void mlp() {
-    blocks.push_back({{}, {}, 4, 2});
-    norm();
+    branch();
     product(inner_rows_);
     closing_product(inner_);
   }
 
   /// Embedding, (attention, MLP) x layers, bridge, (attention, cross attention, MLP) x layers, head.
-  void translator(std::int64_t context) {
+  void translator(std::int64_t context, std::int64_t source_rows) {
+    const std::int64_t target_rows = rows_;
+    source_rows_ = rows_ = source_rows;
     end(context, false);
     for (int i = 0; i < layers_; ++i) {
       attention(h_);
       mlp();
     }
+    rows_ = target_rows;
+    bridge_ = last() + 1;
     end(context, true);
     for (int i = 0; i < layers_; ++i) {
       attention(h_);
@@ -123,7 +141,8 @@ class Sizes {
 
   bool bias_, sequence_parallel_;
   std::int64_t h_, heads_ = 0, inner_ = 0, inner_rows_ = 0;
-  int layers_;
+  std::int64_t rows_, source_rows_ = 0;  ///< of a sample
+  int layers_, bridge_ = -1;
 };
 
 struct Volume {
@@ -156,8 +175,8 @@ struct Holding {
   std::int64_t squares = 0;                ///< chunks of statistics
   std::int64_t whole = 0;                  ///< elements that every tensor rank holds
   std::int64_t tied = 0;                   ///< elements of a tied table's gradients for other stages
-  std::int64_t halves = 0;    ///< gathers and scatters of an activation for a micro-batch, replayed ones too
-  std::int64_t scatters = 0;  ///< of these
+  std::int64_t halves = 0;    ///< rows of a sample in gathers and scatters of activations, replayed ones too
+  std::int64_t scatters = 0;  ///< rows in scatters alone
 };
 inline Holding held_by(const Config& c, const Coord& here, const Sizes& sizes) {
   const std::int64_t t = c.grid.tensor, shards = c.reproducible.tensor;
@@ -170,7 +189,7 @@ inline Holding held_by(const Config& c, const Coord& here, const Sizes& sizes) {
     if (stage_of(c, i) != here.pipeline) continue;
     const Sizes::Block& block = sizes.blocks[i];
     held.halves += block.halves + (recomputed ? block.replayed : 0);
-    held.scatters += block.halves / 2 + (recomputed ? block.replayed / 2 : 0);
+    held.scatters += block.scatters + (recomputed ? block.replayed_scatters : 0);
     for (std::int64_t n : block.cut) {
       held.reduced += n / t;
       held.gathered += n / t;
@@ -197,7 +216,7 @@ inline Holding held_by(const Config& c, const Coord& here, const Sizes& sizes) {
   return held;
 }
 
-/// Bytes that the rank at `here` sends over the cuts beside it for each element of an activation: an
+/// Bytes that the rank at `here` sends over the cuts beside it for each number of a sample's row: an
 /// activation forth and its gradient back, and an encoder's memory, whose gradient is f32 on the wire too.
 inline std::int64_t crossing_the_cuts(const Config& c, const Coord& here, const Sizes& sizes) {
   const std::int64_t element = c.train.precision == Precision::bf16 ? 2 : 4, f32 = 4;
@@ -205,9 +224,9 @@ inline std::int64_t crossing_the_cuts(const Config& c, const Coord& here, const 
   for (int cut : c.schedule.cuts) {
     const std::int64_t from = stage_of(c, cut - 1), to = stage_of(c, cut);
     if (from == to) continue;
-    const bool memory = cut >= sizes.first_reader && cut <= sizes.last_reader;
-    if (from == here.pipeline) crossing += element + (memory ? element : 0);
-    if (to == here.pipeline) crossing += element + (memory ? f32 : 0);
+    const std::int64_t rows = sizes.rows_before(cut), memory = sizes.memory_before(cut);
+    if (from == here.pipeline) crossing += element * (rows + memory);
+    if (to == here.pipeline) crossing += element * rows + f32 * memory;
   }
   return crossing;
 }
@@ -219,7 +238,8 @@ inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   const Holding held = held_by(c, here, sizes);
   const std::int64_t p = c.grid.pipeline, d = c.grid.data, t = c.grid.tensor;
   const std::int64_t e = c.train.precision == Precision::bf16 ? 2 : 4, zero = c.train.zero, f32 = 4;
-  const std::int64_t tokens = c.train.micro_batch * c.data.sequence, activation = tokens * c.model.width,
+  const std::int64_t tokens = c.train.micro_batch * c.data.sequence,
+                     row = c.train.micro_batch * text_model(c).width,
                      micro_batches = c.train.batch / c.train.micro_batch / d;
   const bool sequence = c.train.sequence_parallel;
   const std::int64_t roots = SumTree(c.reproducible.data, c.grid.data).most_roots(),
@@ -231,12 +251,12 @@ inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   const std::int64_t has_head = stage_of(c, sizes.last()) == here.pipeline ? 1 : 0,
                      softmax = 2 * 4 * has_head * f32 * tokens, more_softmax = 3 * has_head * f32 * tokens;
   std::int64_t& sums = lines[{Axis::tensor, TrafficClass::tensor}].bytes;
-  sums = micro_batches * (t - 1) * (held.halves * e * activation + softmax) / t;
-  sums += (tensor_roots - 1) * micro_batches * (t - 1) * (held.scatters * e * activation + more_softmax) / t;
+  sums = micro_batches * (t - 1) * (held.halves * e * row + softmax) / t;
+  sums += (tensor_roots - 1) * micro_batches * (t - 1) * (held.scatters * e * row + more_softmax) / t;
   // Where the sequence is cut, what sees rows only is summed once for each logical data shard.
   if (sequence) sums += c.reproducible.data / d * (1 + tensor_roots) * (t - 1) * f32 * held.whole / t;
-  lines[{Axis::pipeline, TrafficClass::pipeline}] = {micro_batches * crossing_the_cuts(c, here, sizes) *
-                                                     activation / (sequence ? t : 1)};
+  lines[{Axis::pipeline, TrafficClass::pipeline}] = {micro_batches * crossing_the_cuts(c, here, sizes) * row /
+                                                     (sequence ? t : 1)};
   lines[{Axis::pipeline, TrafficClass::gradients}] = {f32 * held.tied, zero > 0};
   // Of two replicas that keep nothing apart each sends as much as the other, however the pieces are cut.
   const bool alike = zero == 0 && d <= 2 && roots == 1;

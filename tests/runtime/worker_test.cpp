@@ -2,16 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include "layers/classifier.h"
 #include "runtime/small_models.h"
 
 namespace mindpipe {
 namespace {
 
 Config trained_on_sums(Config config) {
-  config.model.vocabulary = 128;
+  config.model.gpt.vocabulary = 128;
   config.data.train = {{"synthetic:arithmetic", 1}};
-  config.model.dropout = 0.1;
-  config.model.attention_dropout = 0.1;
+  config.model.gpt.dropout = 0.1;
+  config.model.gpt.attention_dropout = 0.1;
   return resolve(config);
 }
 
@@ -23,7 +24,7 @@ struct History {
 
 /// Some steps of a worker of its own.
 History history_of(const Config& config, int steps = 4) {
-  Corpus corpus(config.data, Subset::train, config.model, config.seed);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   Worker worker(config, {});
   History history;
   for (int step = 0; step < steps; ++step) {
@@ -37,20 +38,17 @@ History history_of(const Config& config, int steps = 4) {
 }
 
 TEST(TokenChunk, IsThatOfTheDeviceAndItsLogitsStayBelowHalfAGibibyte) {
-  Config config = gpt2_style();
-  EXPECT_EQ(token_chunk(config), usual_token_chunk);
-  config.device.kind = DeviceKind::cuda;
+  EXPECT_EQ(token_chunk(row_of(DeviceKind::cpu).wants_many_rows, 256), usual_token_chunk);
   for (const auto& [vocabulary, tokens] :
        std::vector<std::pair<int, int>>{{256, 8192}, {50257, 2048}, {128'256, 1024}, {3'000'000, 256}}) {
-    config.model.vocabulary = vocabulary;
-    EXPECT_EQ(token_chunk(config), tokens) << vocabulary;
+    EXPECT_EQ(token_chunk(row_of(DeviceKind::cuda).wants_many_rows, vocabulary), tokens) << vocabulary;
   }
 }
 
 TEST(Worker, TwoOfThemInOneProcessTrainAlikeBitForBit) {
   for (const Config& style : {gpt2_style(), llama_style()}) {
     const Config config = trained_on_sums(style);
-    Corpus corpus(config.data, Subset::train, config.model, config.seed);
+    Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
     Worker a(config, {}), b(config, {});
     for (int step = 0; step < 4; ++step) {  // step by step in turn, so that shared state would show
       const StepScalars of_a =

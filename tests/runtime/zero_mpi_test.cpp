@@ -17,9 +17,9 @@ struct Zero : ::testing::Test {
   /// of statistics.
   Config wide(ScheduleKind schedule, int chunks, int of_shard) const {
     Config c = tiny(Style::llama, 1, 2, of_shard, 10);
-    c.model.width = 128;
-    c.model.mlp_width = 256;
-    c.model.heads = 4;
+    text_model(c).width = 128;
+    text_model(c).mlp_width = 256;
+    text_model(c).heads = 4;
     c.grid = {1, world.size / 2, 2, 1};
     c.schedule.kind = schedule;
     c.schedule.chunks = chunks;

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <vector>
+#include "text_model.h"
 
 #include "comm/communicator.h"
 #include "emulated/emulated_backend.h"
@@ -85,22 +86,22 @@ inline std::vector<Config> models_on_paper() {
     Config c;
     c.run.dir = "unused";
     c.data.train = {{"synthetic:arithmetic", 1}};
-    c.model.kind = style == 2 ? ModelKind::translator : ModelKind::gpt;
-    c.model.layers = 2;
-    c.model.width = 48;
-    c.model.heads = 12;
-    c.model.mlp_width = 96;
-    c.model.context = c.data.sequence = 24;
-    c.model.vocabulary = 125;
+    c.model.gpt.layers = 2;
+    c.model.gpt.width = 48;
+    c.model.gpt.heads = 12;
+    c.model.gpt.mlp_width = 96;
+    c.model.gpt.context = c.data.sequence = 24;
+    c.model.gpt.vocabulary = 125;
     c.train.batch = c.train.micro_batch = 2;
     c.train.precision = style == 1 ? Precision::bf16 : Precision::f32;
     if (style == 1) {
-      c.model.positions = Positions::rotary;
-      c.model.norm = ModelNorm::rms;
-      c.model.mlp = MlpKind::swiglu;
-      c.model.bias = c.model.tied = false;
+      c.model.gpt.positions = Positions::rotary;
+      c.model.gpt.norm = ModelNorm::rms;
+      c.model.gpt.mlp = MlpKind::swiglu;
+      c.model.gpt.bias = c.model.gpt.tied = false;
       c.optimizer.kind = OptimizerKind::sgd;
     }
+    if (style == 2) become_translator(c);
     all.push_back(resolve(c));
   }
   return all;

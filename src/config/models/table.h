@@ -1,0 +1,33 @@
+#pragma once
+#include "config/models/gpt.h"
+#include "config/models/translator.h"
+
+namespace mindpipe {
+
+struct ModelRow {
+  std::string_view name;
+  bool continues_texts;  ///< each word follows from those before it alone
+};
+
+// The table of kinds of models. What a kind can be told stands in config/models/ under its name, in a
+// namespace of that name: its struct Settings, and settings, fill_in, check, cut_by_shards; src/models/ makes
+// it of blocks.
+
+// clang-format off
+#define MINDPIPE_MODELS(kind) /* continues_texts */ \
+  kind(gpt, "gpt", true) \
+  kind(translator, "translator", false)
+// clang-format on
+
+MINDPIPE_KINDS(ModelKind, ModelRow, MINDPIPE_MODELS)
+
+/// What a model is told: its kind, and a struct for each kind, of which the chosen one's counts.
+struct ModelConfig {
+  ModelKind kind{};
+#define MINDPIPE_MODEL_MEMBER(model, ...) ::mindpipe::model::Settings model;
+  MINDPIPE_MODELS(MINDPIPE_MODEL_MEMBER)
+#undef MINDPIPE_MODEL_MEMBER
+  bool operator==(const ModelConfig&) const = default;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "config/config.h"
+
+namespace mindpipe {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whether a file may name a kind of model: its own files, and the table of kinds.
+bool may_name(const fs::path& file, const std::string& kind) {
+  const std::string stem = file.stem();
+  return stem == kind || stem.starts_with(kind + "_") || file.string().ends_with("src/config/models/table.h");
+}
+
+/// The lines of sources that name a kind, in a word of its own or at the beginning of one, outside its files.
+std::vector<std::string> lines_that_name(const std::string& kind) {
+  std::string capital = kind;
+  capital[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(kind[0])));
+  const std::regex word("(^|[^A-Za-z0-9_])" + kind + "([^A-Za-z0-9]|$)|" + capital + "[A-Z]");
+  std::vector<std::string> found;
+  for (const char* room : {"src", "kernels"})
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(MINDPIPE_SOURCE_DIR) / room)) {
+      if (!entry.is_regular_file() || may_name(entry.path(), kind)) continue;
+      std::ifstream file(entry.path());
+      int number = 0;
+      for (std::string line; std::getline(file, line);) {
+        ++number;
+        if (std::regex_search(line, word))
+          found.push_back(entry.path().string() + ":" + std::to_string(number) + ": " + line);
+      }
+    }
+  return found;
+}
+
+TEST(ModelNames, StandInTheirOwnFilesAndInTheTableOfKindsAlone) {
+  for (const ModelKind kind : all_kinds<ModelKind>())
+    for (const std::string& line : lines_that_name(std::string(name_of(kind)))) ADD_FAILURE() << line;
+}
+
+}  // namespace
+}  // namespace mindpipe
