@@ -24,6 +24,8 @@
 #define MINDPIPE_OWN_OPERATIONS(each) \
   each(swiglu, SwigluOperands)                                   \
   each(swiglu_backward, SwigluBackwardOperands)                  \
+  each(activation_backward, ActivationBackwardOperands)          \
+  each(scale, ScaleOperands)                                     \
   each(residual, ResidualOperands)                               \
   each(dropout, DropoutOperands)                                 \
   each(add, AddOperands)                                         \

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "cpu/activation_f64.h"
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
 #include "operations/elementwise.h"
@@ -54,6 +55,26 @@ void CpuBackend::run(const SwigluBackwardOperands& o) {
   in_ranges(threads_, rows, row_grain(cols), [&](auto first, auto last) {
     kernel(o.dy.data, o.gate_up.data, o.dgate_up.data, cols, first, last);
   });
+}
+
+void CpuBackend::run(const ActivationBackwardOperands& o) {
+  if (o.dy.dtype == DType::f64) {
+    const double *dy = o.dy.as<double>(), *before = o.before.as<double>();
+    for (std::int64_t i = 0; i < o.dy.count(); ++i)
+      o.dx.as<double>()[i] = dy[i] * f64::derivative(o.activation, before[i]);
+    return;
+  }
+  const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels)
+                          .activation_backward[dtype_index(o.dy.dtype) - dtype_index(DType::f32)];
+  in_ranges(threads_, o.dy.count(), element_grain, [&](auto first, auto last) {
+    kernel(o.activation, o.dy.data, o.before.data, o.dx.data, first, last);
+  });
+}
+
+void CpuBackend::run(const ScaleOperands& o) {
+  const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).scale[dtype_index(o.x.dtype)];
+  in_ranges(threads_, o.x.count(), element_grain,
+            [&](auto first, auto last) { kernel(o.x.data, o.factor, o.y.data, first, last); });
 }
 
 void CpuBackend::run(const DropoutOperands& o) {

@@ -1,28 +1,10 @@
 #include "cpu/products_f64.h"
 
-#include <cmath>
-
+#include "cpu/activation_f64.h"
 #include "cpu/parallel.h"
 
 namespace mindpipe {
 namespace {
-
-constexpr double slope = 1.5957691216057308, cube = 0.044715;  // slope: 2 sqrt(2 / pi)
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-double activated(Activation activation, double x) {
-  if (activation == Activation::relu) return x < 0 ? 0 : x;
-  if (activation == Activation::gelu) return x * sigmoid(slope * (x + cube * x * x * x));
-  return activation == Activation::silu ? x * sigmoid(x) : x;
-}
-double derivative(Activation activation, double x) {
-  if (activation == Activation::relu) return x > 0 ? 1 : 0;
-  if (activation == Activation::gelu) {
-    const double s = sigmoid(slope * (x + cube * x * x * x));
-    return s + x * s * (1 - s) * slope * (1 + 3 * cube * x * x);
-  }
-  return activation == Activation::silu ? sigmoid(x) * (1 + x * (1 - sigmoid(x))) : 1;
-}
 
 /// Calls one(row) for all rows, shared among threads unless there is little to do.
 template <class One>
@@ -44,7 +26,7 @@ void linear_f64(const LinearOperands& o, int threads) {
       for (std::int64_t p = 0; p < k; ++p) z += x[i * k + p] * w[j * k + p];
       if (bias) z += bias[j];
       if (before && activation != Activation::none) before[i * m + j] = z;
-      y[i * m + j] = activated(activation, z);
+      y[i * m + j] = f64::activated(activation, z);
     }
   });
 }
@@ -59,7 +41,7 @@ void linear_backward_input_f64(const LinearBackwardInputOperands& o, int threads
     for (std::int64_t p = 0; p < m; ++p)
       for (std::int64_t j = 0; j < k; ++j) row[j] += dy[i * m + p] * w[p * k + j];
     if (activation != Activation::none)
-      for (std::int64_t j = 0; j < k; ++j) row[j] *= derivative(activation, before[i * k + j]);
+      for (std::int64_t j = 0; j < k; ++j) row[j] *= f64::derivative(activation, before[i * k + j]);
   });
 }
 

@@ -42,6 +42,8 @@ Cost cost(const AttentionBackwardOperands& o) {
 
 Cost cost(const SwigluOperands& o) { return {0, moved(o.gate_up, o.y), o.y.dtype}; }
 Cost cost(const SwigluBackwardOperands& o) { return {0, moved(o.dy, o.gate_up, o.dgate_up), o.dy.dtype}; }
+Cost cost(const ActivationBackwardOperands& o) { return {0, moved(o.dy, o.before, o.dx), o.dy.dtype}; }
+Cost cost(const ScaleOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
 Cost cost(const ResidualOperands& o) { return {0, moved(o.x, o.branch, o.bias, o.y), o.y.dtype}; }
 Cost cost(const DropoutOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
 Cost cost(const AddOperands& o) { return {0, moved(o.a, o.b, o.sum), o.sum.dtype}; }

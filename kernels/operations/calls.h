@@ -17,7 +17,8 @@ struct RowParts {
   std::int64_t samples, rows, cols, parts;
 };
 
-enum class Activation : std::uint8_t { none, relu, gelu, silu };  ///< gelu: the tanh form, as GPT-2 has it
+/// gelu is the tanh form, as GPT-2 has it; gelu_exact is x / 2 (1 + erf(x / sqrt(2))), as BERT has it.
+enum class Activation : std::uint8_t { none, relu, gelu, silu, gelu_exact };
 
 /// Logits [n, cols] of a shard of the vocabulary: columns [0, valid) count, from token `first_column` on.
 struct LogitShard {

@@ -57,6 +57,28 @@ struct SwigluBackwardOperands {
   }
 };
 
+/// dx = dy activation'(before): the gradient where no product follows that could take it along; dx may be dy.
+struct ActivationBackwardOperands {
+  Tensor dy, before;
+  Activation activation = Activation::none;
+  Tensor dx;
+
+  void check() const {
+    MP_CHECK(activation != Activation::none, "activation_backward: no activation is named");
+    require(before, dy.count(), dy.dtype, "activation_backward", "before");
+    require(dx, dy.count(), dy.dtype, "activation_backward", "dx");
+  }
+};
+
+/// y = factor x, rounded to its dtype; the factor is rounded to f32 beside f32 and bf16. y may be x.
+struct ScaleOperands {
+  Tensor x;
+  double factor = 1;
+  Tensor y;
+
+  void check() const { require(y, x.count(), x.dtype, "scale", "y"); }
+};
+
 /// y = x + dropout(branch + bias); x, branch, y are [samples, rows, cols], bias [cols]; y may be x.
 struct ResidualOperands {
   Tensor x, branch, bias = {};

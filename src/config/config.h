@@ -20,7 +20,7 @@ struct ModelConfig {
   ModelKind kind = ModelKind::gpt;
   int layers = 4, width = 128, heads = 4;
   int key_value_heads = 0;  ///< 0: as many as heads
-  int mlp_width = 0;        ///< 0: 4 x width (gelu), 8/3 x width rounded up to a multiple of 64 (swiglu)
+  int mlp_width = 0;        ///< 0: 4 x width, or 8/3 x width rounded up to a multiple of 64 (swiglu)
   int context = 256;        ///< the longest sequence
   int vocabulary = 256;
   Positions positions = Positions::learned;

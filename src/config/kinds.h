@@ -51,7 +51,12 @@ struct OptimizerRow {
 #define MINDPIPE_SAVE_FAILURES(kind) kind(stop, "stop") kind(warn, "warn")
 #define MINDPIPE_POSITIONS(kind) kind(learned, "learned") kind(rotary, "rotary")
 #define MINDPIPE_NORMS(kind) kind(layer, "layer") kind(rms, "rms")
-#define MINDPIPE_MLPS(kind) kind(gelu, "gelu") kind(swiglu, "swiglu")
+#define MINDPIPE_MLPS(kind) /* gelu is the tanh form */ \
+  kind(gelu, "gelu") \
+  kind(gelu_exact, "gelu_exact") \
+  kind(relu, "relu") \
+  kind(silu, "silu") \
+  kind(swiglu, "swiglu")
 #define MINDPIPE_RECOMPUTES(kind) kind(none, "none") kind(block, "block")
 #define MINDPIPE_DEVICES(kind) /* memory, computes, wants_many_rows, on_paper */ \
   kind(cpu, "cpu", Memory::Kind::host, true, false, "core") \

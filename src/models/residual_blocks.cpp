@@ -5,6 +5,25 @@
 #include "layers/mlp.h"
 
 namespace mindpipe {
+namespace {
+
+/// What stands between the two products of an MLP; a gated one has its own.
+Activation activation_of(MlpKind mlp) {
+  switch (mlp) {
+    case MlpKind::gelu_exact:
+      return Activation::gelu_exact;
+    case MlpKind::relu:
+      return Activation::relu;
+    case MlpKind::silu:
+    case MlpKind::swiglu:
+      return Activation::silu;
+    case MlpKind::gelu:
+      break;
+  }
+  return Activation::gelu;
+}
+
+}  // namespace
 
 ResidualBlocks::ResidualBlocks(Model& model, const Config& config, const LayerContext& context, int branches)
     : model_(model),
@@ -34,7 +53,7 @@ void ResidualBlocks::add_cross_attention(const std::string& path, const Attentio
 void ResidualBlocks::add_mlp(const std::string& path) {
   const ModelConfig& m = config_.model;
   add<Mlp>(path, "mlp",
-           MlpSpec{m.width, m.mlp_width, Activation::gelu, m.mlp == MlpKind::swiglu, m.bias,
+           MlpSpec{m.width, m.mlp_width, activation_of(m.mlp), m.mlp == MlpKind::swiglu, m.bias,
                    m.initial_deviation, output_deviation_});
 }
 

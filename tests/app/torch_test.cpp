@@ -107,9 +107,10 @@ TEST(Torch, LlamaLearnsAsPyTorchDoesWithIgnoredTokensAndSmoothing) {
   expect_like_torch(Task(config, 20, 5, rising_and_falling(20)), {});
 }
 
-TEST(Torch, SgdWithMomentumLearnsAsPyTorchDoes) {
+TEST(Torch, SgdWithMomentumAndExactGeluLearnsAsPyTorchDoes) {
   NEEDS_TORCH();
   Config config = gpt2_style();
+  config.model.mlp = MlpKind::gelu_exact;
   config.optimizer.kind = OptimizerKind::sgd;
   config.optimizer.momentum = 0.9;
   config.optimizer.nesterov = true;

@@ -71,12 +71,15 @@ struct Factors {
         dy(Operand::random({s.n, s.m}, dtype, "dy", 1 / std::sqrt(static_cast<double>(s.m)))) {}
 };
 
+constexpr Activation activations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::silu,
+                                      Activation::gelu_exact};
+
 TEST_F(CudaLibrary, LinearIsThatOfTheProcessor) {
   for (const Sizes& s : shapes)
     for (DType dtype : number_types) {
       const Factors f(s, dtype);
       for (DType result : {dtype, wide_of(dtype)})
-        for (Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::silu})
+        for (Activation activation : activations)
           for (int with = 0; with < 4; ++with) {
             SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}, bias {}, before {}", s.n, s.k,
                                      s.m, name_of(dtype), name_of(result), static_cast<int>(activation),
@@ -104,8 +107,7 @@ TEST_F(CudaLibrary, GradientsOfLinearAreThoseOfTheProcessor) {
     for (DType dtype : number_types) {
       const Factors f(s, dtype);
       for (DType result : {dtype, wide_of(dtype)})
-        for (Activation activation :
-             {Activation::none, Activation::relu, Activation::gelu, Activation::silu}) {
+        for (Activation activation : activations) {
           SCOPED_TRACE(fmt::format("{} x {} x {}, {} to {}, activation {}", s.n, s.k, s.m, name_of(dtype),
                                    name_of(result), static_cast<int>(activation)));
           blocks_.clear();

@@ -39,7 +39,8 @@ void on_a_stream(const Work& work) {
   ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
 }
 
-const Activation activations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::silu};
+const Activation activations[] = {Activation::none, Activation::relu, Activation::gelu, Activation::silu,
+                                  Activation::gelu_exact};
 double tolerance(DType dtype, double at) {
   return (dtype == DType::f64 ? 1e-14 : dtype == DType::f32 ? 3e-6 : 4e-3) * std::max(1.0, std::abs(at));
 }

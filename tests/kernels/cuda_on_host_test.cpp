@@ -127,6 +127,8 @@ struct SmallStep {
     gpu.cross_entropy_backward(
         {logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), 1, 0, 60, logits.device()});
     gpu.swiglu_backward({y.device(), both.device(), both.device()});
+    gpu.activation_backward({y.device(), x.device(), Activation::gelu_exact, y.device()});
+    gpu.scale({y.device(), 2, y.device()});
     gpu.norm_backward_input({.kind = NormKind::layer,
                              .dy = y.device(),
                              .x = x.device(),

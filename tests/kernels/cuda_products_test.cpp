@@ -129,6 +129,8 @@ TEST(CudaProducts, OnlyWhatTheLibraryComputesInF32IsFused) {
   EXPECT_EQ(forward(Activation::gelu, bf16, {}, bf16), Epilogue::gelu_bias);
   EXPECT_EQ(forward(Activation::relu, f32, {}, f32), Epilogue::relu_bias);
   EXPECT_EQ(forward(Activation::silu, bf16, bf16, bf16), std::nullopt) << "the library has no SiLU";
+  EXPECT_EQ(forward(Activation::gelu_exact, bf16, bf16, bf16), std::nullopt)
+      << "the library's GELU is the tanh form";
   EXPECT_EQ(forward(Activation::relu, bf16, bf16, bf16), std::nullopt)
       << "the library keeps a mask, not what went in";
   EXPECT_EQ(forward(Activation::none, f32, {}, bf16), std::nullopt) << "its bias has the result's dtype";
@@ -139,6 +141,7 @@ TEST(CudaProducts, OnlyWhatTheLibraryComputesInF32IsFused) {
   EXPECT_EQ(backward(Activation::gelu, bf16, bf16, 64), Epilogue::gelu_backward);
   EXPECT_EQ(backward(Activation::gelu, bf16, f32, 64), std::nullopt);
   EXPECT_EQ(backward(Activation::silu, bf16, bf16, 64), std::nullopt);
+  EXPECT_EQ(backward(Activation::gelu_exact, bf16, bf16, 64), std::nullopt);
   EXPECT_EQ(forward(Activation::none, {}, {}, f64), Epilogue::none);
   EXPECT_EQ(forward(Activation::none, f64, {}, f64), std::nullopt) << "in f64 the library gives sums";
 }
@@ -233,9 +236,11 @@ TEST(CudaProducts, ActivationsAreThoseOfTheProcessor) {
     const double silu = x / (1 + std::exp(-x));
     EXPECT_NEAR(activated(Activation::gelu, x), gelu, 1e-13 * std::max(1.0, std::abs(x)));
     EXPECT_NEAR(activated(Activation::silu, x), silu, 1e-13 * std::max(1.0, std::abs(x)));
+    EXPECT_NEAR(activated(Activation::gelu_exact, x), 0.5 * x * std::erfc(-x / std::sqrt(2.0)),
+                1e-14 * std::max(1.0, std::abs(x)));
     EXPECT_EQ(activated(Activation::relu, x), x < 0 ? 0 : x);
     EXPECT_EQ(activated(Activation::none, x), x);
-    for (Activation activation : {Activation::gelu, Activation::silu}) {
+    for (Activation activation : {Activation::gelu, Activation::silu, Activation::gelu_exact}) {
       const double step = 1e-6,
                    slope = (activated(activation, x + step) - activated(activation, x - step)) / (2 * step);
       EXPECT_NEAR(derivative_at(activation, x), slope, 1e-7) << x;
@@ -244,7 +249,8 @@ TEST(CudaProducts, ActivationsAreThoseOfTheProcessor) {
           << x;
     }
   }
-  for (Activation activation : {Activation::gelu, Activation::silu, Activation::relu}) {
+  for (Activation activation :
+       {Activation::gelu, Activation::silu, Activation::relu, Activation::gelu_exact}) {
     EXPECT_EQ(derivative_at(activation, INFINITY), 1);
     EXPECT_EQ(derivative_at(activation, -INFINITY), 0);
   }

@@ -34,7 +34,7 @@ std::vector<Engine> engines() {
 }
 void PrintTo(const Engine& engine, std::ostream* to) { *to << engine.name; }
 
-class Bf16Products : public testing::TestWithParam<Engine> {
+class Bf16Products : public ::testing::TestWithParam<Engine> {
  protected:
   void SetUp() override {
     if (!GetParam().lacking.empty()) GTEST_SKIP() << "this processor has no " << GetParam().lacking;
@@ -104,7 +104,8 @@ TEST_P(Bf16Products, count_denormal_numbers_as_zero) {
 }
 
 TEST_P(Bf16Products, end_as_the_other_products_do) {
-  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
+  for (Activation activation :
+       {Activation::relu, Activation::gelu, Activation::silu, Activation::gelu_exact}) {
     Case given(Form::forward, 35, 41, 1, true, true, activation),
         same = given;  // of depth one both engines have the same sums
     same.product.a.data = same.a.data();
@@ -119,7 +120,7 @@ TEST_P(Bf16Products, end_as_the_other_products_do) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, Bf16Products, testing::ValuesIn(engines()),
+INSTANTIATE_TEST_SUITE_P(Engines, Bf16Products, ::testing::ValuesIn(engines()),
                          [](const auto& engine) { return engine.param.name; });
 
 }  // namespace

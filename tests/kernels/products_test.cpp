@@ -15,7 +15,7 @@ void run(Isa isa, const Product& product, int threads) {
   testing_products::run(MINDPIPE_PICK_KERNELS(isa, product_kernels), product, threads);
 }
 
-class Products : public testing::TestWithParam<Isa> {
+class Products : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (!processor_has(GetParam())) GTEST_SKIP() << "this processor has no " << name_of(GetParam());
@@ -111,13 +111,14 @@ TEST_P(Products, give_a_tile_alone_the_bits_that_it_has_inside_the_whole) {
 double curve_of(Activation activation, double x) {
   if (activation == Activation::relu) return x < 0 ? 0 : x;
   if (activation == Activation::silu) return x / (1 + std::exp(-x));
+  if (activation == Activation::gelu_exact) return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
   return activation == Activation::gelu
              ? 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)))
              : x;
 }
 
 TEST_P(Products, activate_the_f32_value_and_keep_what_went_in) {
-  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu})
+  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu, Activation::gelu_exact})
     for (bool bf16 : {false, true}) {
       Case given(Form::forward, 19, 41, 9, bf16, bf16, activation);
       run(GetParam(), given.product, 1);
@@ -132,7 +133,8 @@ TEST_P(Products, activate_the_f32_value_and_keep_what_went_in) {
 }
 
 TEST_P(Products, multiply_the_input_gradient_by_the_slope_of_the_activation) {
-  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
+  for (Activation activation :
+       {Activation::relu, Activation::gelu, Activation::silu, Activation::gelu_exact}) {
     Case given(Form::backward_input, 19, 41, 9, false, false, activation);
     run(GetParam(), given.product, 1);
     for (std::int64_t i = 0; i < 19; ++i)
@@ -155,7 +157,7 @@ TEST_P(Products, keep_not_a_number_and_only_in_its_row) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, Products, testing::Values(Isa::baseline, Isa::avx2, Isa::avx512),
+INSTANTIATE_TEST_SUITE_P(Sets, Products, ::testing::Values(Isa::baseline, Isa::avx2, Isa::avx512),
                          [](const auto& set) { return std::string(name_of(set.param)); });
 
 }  // namespace

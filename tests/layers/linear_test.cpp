@@ -24,7 +24,8 @@ TEST(LinearGradients, OfAMapDividedByItsOutputs) {
 TEST(LinearGradients, OfAMapDividedByItsInputs) { check_gradients({}, linear(Split::in, false)); }
 
 TEST(LinearGradients, ThroughEveryActivation) {
-  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu}) {
+  for (Activation activation :
+       {Activation::relu, Activation::gelu, Activation::silu, Activation::gelu_exact}) {
     const Setting setting = activation == Activation::relu ? Setting::for_relu() : Setting{};
     check_gradients(setting, [=](Subject& s) {
       s.add(std::make_unique<ActivatedPair>(s.context(), s.unit("unit"), 16, 8, activation));

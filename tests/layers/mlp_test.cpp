@@ -14,7 +14,7 @@ Subject::Build mlp(const MlpSpec& spec) {
 }
 
 TEST(MlpGradients, OfEveryActivation) {
-  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu})
+  for (Activation activation : {Activation::relu, Activation::gelu, Activation::silu, Activation::gelu_exact})
     for (bool bias : {false, true}) {
       const Setting setting = activation == Activation::relu ? Setting::for_relu() : Setting{};
       check_gradients(setting, mlp({16, 8, activation, false, bias}));

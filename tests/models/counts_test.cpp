@@ -113,7 +113,7 @@ TEST_F(OnPaperModels, ExportTheNamesOfLlama) {
 TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
   for (Positions positions : {Positions::learned, Positions::rotary})
     for (ModelNorm norm : {ModelNorm::layer, ModelNorm::rms})
-      for (MlpKind mlp : {MlpKind::gelu, MlpKind::swiglu})
+      for (MlpKind mlp : {MlpKind::gelu, MlpKind::relu, MlpKind::swiglu})
         for (bool bias : {false, true})
           for (bool tied : {false, true})
             for (ModelKind kind : {ModelKind::gpt, ModelKind::translator}) {

@@ -7,7 +7,7 @@ FOLDER/input.safetensors holds the initial weights, the batches and, in its meta
 
   metadata     heads; key_value_heads (heads); norm layer|rms (layer); norm_epsilon (1e-5); positions
   learned|rotary (learned);
-               rotary_base (10000); mlp gelu|swiglu (gelu); micro_batch (the batch); steps (1: only one
+               rotary_base (10000); mlp gelu|gelu_exact|relu|silu|swiglu (gelu); micro_batch (the batch); steps (1: only one
                update; 0: none); rate: one number, or one for each step with commas (1e-3); beta1 (0.9), beta2
                (0.95), epsilon (1e-8), weight_decay (0.1), clip (1; 0: none), label_smoothing (0), keep
                all|last (all: weights after every step); optimizer adamw|sgd (adamw); sgd reads rate, momentum
@@ -100,6 +100,11 @@ def write_safetensors(path, metadata, arrays):
             file.write(arrays[name].tobytes())
 
 
+ACTIVATIONS = {
+    "gelu": lambda x: F.gelu(x, approximate="tanh"), "gelu_exact": F.gelu, "relu": F.relu, "silu": F.silu
+}
+
+
 def unseen(scores):
     return torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
 
@@ -116,7 +121,7 @@ class Decoder:
         self.epsilon = float(settings.get("norm_epsilon", 1e-5))
         self.rotary = settings.get("positions", "learned") == "rotary"
         self.rotary_base = float(settings.get("rotary_base", 10000))
-        self.swiglu = settings.get("mlp", "gelu") == "swiglu"
+        self.activation = settings.get("mlp", "gelu")
         self.exact = torch.float64 if precision == "f64" else torch.float32
         self.operand = torch.bfloat16 if precision.startswith("bf16") else self.exact
         prefix = "transformer.h." if self.gpt2 else "model.layers."
@@ -166,12 +171,12 @@ class Decoder:
 
     def mlp(self, x, path):
         path += "mlp."
-        if self.swiglu:
+        if self.activation == "swiglu":
             return self.product(
                 F.silu(self.product(x, path + "gate_proj")) * self.product(x, path + "up_proj"),
                 path + "down_proj")
         first, last = ("c_fc", "c_proj") if self.gpt2 else ("up_proj", "down_proj")
-        return self.product(F.gelu(self.product(x, path + first), approximate="tanh"), path + last)
+        return self.product(ACTIVATIONS[self.activation](self.product(x, path + first)), path + last)
 
     def logits(self, tokens):
         table = "transformer.wte" if self.gpt2 else "model.embed_tokens"

@@ -38,14 +38,24 @@ MINDPIPE_INLINE Vector silu_derivative(Vector x) {
   return multiply_add(x, s * (broadcast(1.0f) - s), s);
 }
 
+/// x / 2 (1 + erf(x / sqrt(2)))
+MINDPIPE_INLINE Vector gelu_exact(Vector x) { return x * normal_share(x); }
+/// (1 + erf(x / sqrt(2))) / 2 + x exp(-x^2 / 2) / sqrt(2 pi); beyond 30 it is exactly 0 or 1
+MINDPIPE_INLINE Vector gelu_exact_derivative(Vector x) {
+  x = max(broadcast(-30.0f), min(broadcast(30.0f), x));
+  return multiply_add(broadcast(0.398942280f) * x, exp(broadcast(-0.5f) * x * x), normal_share(x));
+}
+
 MINDPIPE_INLINE Vector activate(Activation activation, Vector x) {
   if (activation == Activation::relu) return select(less(x, zero()), zero(), x);
   if (activation == Activation::gelu) return gelu(x);
+  if (activation == Activation::gelu_exact) return gelu_exact(x);
   return activation == Activation::silu ? silu(x) : x;
 }
 MINDPIPE_INLINE Vector activation_derivative(Activation activation, Vector x) {
   if (activation == Activation::relu) return select(greater(x, zero()), broadcast(1.0f), zero());
   if (activation == Activation::gelu) return gelu_derivative(x);
+  if (activation == Activation::gelu_exact) return gelu_exact_derivative(x);
   return activation == Activation::silu ? silu_derivative(x) : broadcast(1.0f);
 }
 

@@ -1,5 +1,6 @@
 #include "cpu/simd/elementwise_kernels.h"
 
+#include "cpu/simd/activation.h"
 #include "cpu/simd/number.h"
 #include "cpu/simd/philox.h"
 #include "cpu/simd/rows.h"
@@ -65,6 +66,37 @@ void swiglu_backward(const void* dy, const void* gate_up, void* dgate_up, int64_
       write(dup + j, w * g * s, ending);
     });
   }
+}
+
+/// dx = dy activation'(before)
+template <class T, Activation activation>
+void through_slope(const T* dy, const T* before, T* dx, int64_t count) {
+  for_lanes<T>(count, [&](int64_t i, auto ending) {
+    write(dx + i, read(dy + i, ending) * activation_derivative(activation, read(before + i, ending)), ending);
+  });
+}
+template <class T>
+void activation_backward(Activation a, const void* dy, const void* before, void* dx, int64_t first,
+                         int64_t last) {
+  const T *d = static_cast<const T*>(dy) + first, *x = static_cast<const T*>(before) + first;
+  T* out = static_cast<T*>(dx) + first;
+  if (a == Activation::relu) through_slope<T, Activation::relu>(d, x, out, last - first);
+  if (a == Activation::gelu) through_slope<T, Activation::gelu>(d, x, out, last - first);
+  if (a == Activation::silu) through_slope<T, Activation::silu>(d, x, out, last - first);
+  if (a == Activation::gelu_exact) through_slope<T, Activation::gelu_exact>(d, x, out, last - first);
+}
+
+template <class T>
+void scale(const void* x, double factor, void* y, int64_t first, int64_t last) {
+  const T* px = static_cast<const T*>(x);
+  T* py = static_cast<T*>(y);
+  const Wide<T> f = static_cast<Wide<T>>(factor);
+#pragma GCC ivdep
+  for (int64_t i = first; i < last; ++i) put(py[i], widen(px[i]) * f);
+}
+
+void erf_of(const float* x, float* y, int64_t count) {
+  for_lanes<float>(count, [&](int64_t i, auto ending) { write(y + i, erf(read(x + i, ending)), ending); });
 }
 
 void draw(const MaskRows& mask, std::uint32_t sample, std::uint64_t block, int64_t groups,
@@ -165,9 +197,12 @@ const ElementwiseKernels elementwise_kernels = {
      {convert<bf16, double>, convert<bf16, float>, convert<bf16, bf16>}},
     {swiglu<double>, swiglu<float>, swiglu<bf16>},
     {swiglu_backward<double>, swiglu_backward<float>, swiglu_backward<bf16>},
+    {activation_backward<float>, activation_backward<bf16>},
+    {scale<double>, scale<float>, scale<bf16>},
     {residual<double>, residual<float>, residual<bf16>},
     {dropout<double>, dropout<float>, dropout<bf16>},
     draw,
+    erf_of,
 };
 
 }  // namespace mindpipe::MINDPIPE_ISA

@@ -1,7 +1,7 @@
 #pragma once
 #include "cpu/simd/vector.h"
 
-/// exp and log of sixteen floats, within 2 units in the last place; NaN stays NaN.
+/// exp, log and erf of sixteen floats, within 2 units in the last place; NaN stays NaN.
 namespace mindpipe::MINDPIPE_ISA {
 
 namespace detail {
@@ -62,6 +62,53 @@ MINDPIPE_INLINE Vector log(Vector x) {
   r = select(equal(x, zero()), negate(infinity), r);
   return select(less(x, zero()), floats_of_bits(broadcast_integer(0x7fc00000)),
                 select(not_a_number(x), x, r));
+}
+
+namespace detail {
+/// erf(x) / x - 1 for |x| <= 0.9277, a polynomial in x^2
+MINDPIPE_INLINE Vector erf_near_zero(Vector square) {
+  Vector p = broadcast(-0x1.38e000p-11f);
+  p = multiply_add(p, square, broadcast(0x1.471a58p-8f));
+  p = multiply_add(p, square, broadcast(-0x1.b691b2p-6f));
+  p = multiply_add(p, square, broadcast(0x1.ce1c44p-4f));
+  p = multiply_add(p, square, broadcast(-0x1.812700p-2f));
+  return multiply_add(p, square, broadcast(0x1.06eba8p-3f));
+}
+/// log(1 - erf(t)) for t > 0.9277
+MINDPIPE_INLINE Vector log_of_erf_complement(Vector t, Vector square) {
+  Vector p = multiply_add(broadcast(-0x1.220000p-16f), t, broadcast(0x1.91cfb2p-12f));
+  const Vector low = multiply_add(broadcast(-0x1.fd1438p-9f), t, broadcast(0x1.8d6342p-6f));
+  p = multiply_add(p, square, low);
+  p = multiply_add(p, t, broadcast(-0x1.b55cb8p-4f));
+  p = multiply_add(p, t, broadcast(-0x1.450aa0p-1f));
+  p = multiply_add(p, t, broadcast(-0x1.079d0cp-3f));
+  return multiply_add(p, t, negate(t));
+}
+}  // namespace detail
+
+/// What erf(x) is near zero, x + x p(x^2), and beyond, 1 - tail with the sign of x.
+struct ErfParts {
+  Vector near, tail;
+  Mask beyond;
+};
+MINDPIPE_INLINE ErfParts erf_parts(Vector x) {
+  const Vector t = floats_of_bits(bits_of(x) & broadcast_integer(INT32_MAX)), square = x * x;
+  return {multiply_add(detail::erf_near_zero(square), x, x), exp(detail::log_of_erf_complement(t, square)),
+          greater(t, broadcast(0.927734375f))};
+}
+MINDPIPE_INLINE Vector erf(Vector x) {
+  const ErfParts parts = erf_parts(x);
+  const Vector far = broadcast(1.0f) - parts.tail;
+  const Integers sign = bits_of(x) & broadcast_integer(INT32_MIN);
+  return select(parts.beyond, floats_of_bits(bits_of(far) | sign), parts.near);
+}
+/// (1 + erf(x / sqrt(2))) / 2, the share of a normal distribution below x; a small one is the tail itself and
+/// not what is left of 1 (to 1e-4 of itself from -6 on)
+MINDPIPE_INLINE Vector normal_share(Vector x) {
+  const ErfParts parts = erf_parts(broadcast(0.707106781f) * x);
+  const Vector half = broadcast(0.5f), tail = half * parts.tail;
+  const Vector far = select(less(x, zero()), tail, broadcast(1.0f) - tail);
+  return select(parts.beyond, far, multiply_add(half, parts.near, half));
 }
 
 }  // namespace mindpipe::MINDPIPE_ISA

@@ -53,6 +53,8 @@ inline void finish_tile(const Product& product, const float* tile, int tile_stri
   if (a == Activation::relu) finish_tile<Activation::relu>(product, tile, tile_stride, row, rows, col, cols);
   if (a == Activation::gelu) finish_tile<Activation::gelu>(product, tile, tile_stride, row, rows, col, cols);
   if (a == Activation::silu) finish_tile<Activation::silu>(product, tile, tile_stride, row, rows, col, cols);
+  if (a == Activation::gelu_exact)
+    finish_tile<Activation::gelu_exact>(product, tile, tile_stride, row, rows, col, cols);
 }
 
 /// tile = old values of c

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "cuda/device/activation.h"
 #include "cuda/device/residual.h"
 #include "cuda/error.h"
 #include "cuda/gpu_operations.h"
@@ -92,6 +93,29 @@ __global__ void swiglu_backward_groups(const T* dy, const T* gate_up, T* dgate_u
     }
     store(dgate_up + low, gate, ending);
     store(dgate_up + high, up, ending);
+  });
+}
+
+/// dx = dy activation'(before)
+template <class T>
+__global__ void activation_gradient_groups(Activation activation, const T* dy, const T* before, T* dx,
+                                           int64_t count, bool wide) {
+  for_group<lanes<T>>(count, wide, [&](int64_t i, auto ending) {
+    auto d = load<lanes<T>>(dy + i, ending);
+    const auto x = load<lanes<T>>(before + i, ending);
+#pragma unroll
+    for (int k = 0; k < lanes<T>; ++k) d.x[k] *= derivative_at(activation, x.x[k]);
+    store(dx + i, d, ending);
+  });
+}
+
+template <class T>
+__global__ void scale_groups(const T* x, Wide<T> factor, T* y, int64_t count, bool wide) {
+  for_group<lanes<T>>(count, wide, [&](int64_t i, auto ending) {
+    auto scaled = load<lanes<T>>(x + i, ending);
+#pragma unroll
+    for (int k = 0; k < lanes<T>; ++k) scaled.x[k] *= factor;
+    store(y + i, scaled, ending);
   });
 }
 
@@ -205,6 +229,20 @@ void GpuOperations::run(const SwigluBackwardOperands& o) {
     launch(stream(), grid_of_row_groups(rows, cols, lanes<T>), swiglu_backward_groups<T>, o.dy.data,
            o.gate_up.data, o.dgate_up.data, rows, cols,
            aligned(o.dy.data, o.gate_up.data, o.dgate_up.data) && whole_rows<T>(cols));
+  });
+}
+
+void GpuOperations::run(const ActivationBackwardOperands& o) {
+  with_number(dtype_index(o.dy.dtype), [&]<class T>(T) {
+    launch(stream(), grid_of_groups(o.dy.count(), lanes<T>), activation_gradient_groups<T>, o.activation,
+           o.dy.data, o.before.data, o.dx.data, o.dy.count(), aligned(o.dy.data, o.before.data, o.dx.data));
+  });
+}
+
+void GpuOperations::run(const ScaleOperands& o) {
+  with_number(dtype_index(o.x.dtype), [&]<class T>(T) {
+    launch(stream(), grid_of_groups(o.x.count(), lanes<T>), scale_groups<T>, o.x.data,
+           static_cast<Wide<T>>(o.factor), o.y.data, o.x.count(), aligned(o.x.data, o.y.data));
   });
 }
 

@@ -74,6 +74,28 @@ TEST_F(Cuda, Swiglu) {
   });
 }
 
+TEST_F(Cuda, GradientsThroughActivationsAndFactors) {
+  for_kinds(*this, [&](DType dtype, std::size_t skew) {
+    std::vector<Operand> all;
+    const Maker make{pairing(), dtype, skew};
+    for (std::int64_t n : {1, 8, 1003})
+      for (Activation activation :
+           {Activation::relu, Activation::gelu, Activation::silu, Activation::gelu_exact}) {
+        const Mirror dy = make.random({n}, "dy"), before = make.random({n}, "before", 3),
+                     dx = make.empty({n}), in_place = make.random({n}, "dy"), scaled = make.empty({n});
+        on_both(pairing(), {&dx, &in_place, &scaled}, 2, [&](Backend& backend, auto of) {
+          backend.activation_backward({of(dy), of(before), activation, of(dx)});
+          backend.activation_backward({of(in_place), of(before), activation, of(in_place)});
+          backend.scale({of(dy), 22.627416997969522, of(scaled)});
+        });
+        EXPECT_TRUE(same_bits(scaled.fetched(), scaled.on_host()));
+        EXPECT_TRUE(same_bits(dx.fetched(), in_place.fetched()));
+        for (Operand& o : fetched({&dx, &scaled})) all.push_back(std::move(o));
+      }
+    return all;
+  });
+}
+
 TEST_F(Cuda, DropoutHasTheMaskOfTheCpu) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     std::vector<Operand> all;
