@@ -6,32 +6,52 @@ Param residual_bias(Unit& unit, const std::string& name, std::int64_t width) {
   return unit.add({{{name + ".bias", width}}, 0, Split::none, Form::rows, {}, false});
 }
 
+Tensor NormedBlock::branch_gradient(const Tensor& dsum, Tape& tape) {
+  const Dropout dropped = dropout(tape);
+  Tensor dbranch = dsum;
+  if (dropped.probability > 0) {
+    dbranch = tape.scratch(dsum.shape, dsum.dtype);
+    context_.backend.dropout({dsum, dropped, window_of(context_, dsum), dbranch});
+  }
+  if (bias_) context_.backend.bias_backward({dbranch, bias_.gradient()});
+  return dbranch;
+}
+
 Boundary ResidualBlock::forward(Boundary in, Tape& tape) {
   const Tensor x = in.activation, y = tape.output(x.shape, x.dtype);
   Tape::Scope scope(tape);
-  const Tensor branch = branch_->forward(in.normed ? in.normed : norm_.forward(x, tape), in, tape),
-               bias = bias_ ? bias_.value() : Tensor{};
-  const Dropout dropout = dropout_at(context_, dropout_, purpose_, tape);
+  const Tensor branch = branch_->forward(in.normed ? in.normed : norm_.forward(x, tape), in, tape);
+  const Window window = window_of(context_, x);
   if (tape.next_norm != nullptr)
     return {y, in.encoder_output,
-            tape.next_norm->forward_sum(x, branch, bias, dropout, window_of(context_, x), y, tape)};
+            tape.next_norm->forward_sum(x, branch, bias(), dropout(tape), window, y, tape)};
   context_.backend.residual(
-      {.x = x, .branch = branch, .bias = bias, .dropout = dropout, .window = window_of(context_, x), .y = y});
+      {.x = x, .branch = branch, .bias = bias(), .dropout = dropout(tape), .window = window, .y = y});
   return {y, in.encoder_output};
 }
 
 Boundary ResidualBlock::backward(Boundary dout, Tape& tape) {
   Tape::Scope scope(tape);
-  const Tensor dy = dout.activation;
-  const Dropout dropout = dropout_at(context_, dropout_, purpose_, tape);
-  Tensor dbranch = dy;
-  if (dropout.probability > 0) {
-    dbranch = tape.scratch(dy.shape, dy.dtype);
-    context_.backend.dropout({dy, dropout, window_of(context_, dy), dbranch});
-  }
-  if (bias_) context_.backend.bias_backward({dbranch, bias_.gradient()});
+  const Tensor dy = dout.activation, dbranch = branch_gradient(dy, tape);
   const Tensor dnormed = branch_->backward(dbranch, dout, tape);
   norm_.backward(dnormed, dy, dy, tape);
+  return dout;
+}
+
+Boundary PostNormBlock::forward(Boundary in, Tape& tape) {
+  const Tensor x = in.activation, y = tape.output(x.shape, x.dtype);
+  Tape::Scope scope(tape);
+  const Tensor branch = branch_->forward(x, in, tape), sum = tape.keep(x.shape, x.dtype);
+  norm_.forward_sum(x, branch, bias(), dropout(tape), window_of(context_, x), sum, tape, y);
+  return {y, in.encoder_output};
+}
+
+Boundary PostNormBlock::backward(Boundary dout, Tape& tape) {
+  Tape::Scope scope(tape);
+  const Tensor dx = dout.activation, dsum = tape.scratch(dx.shape, dx.dtype);
+  norm_.backward(dx, {}, dsum, tape);
+  const Tensor dbranch = branch_gradient(dsum, tape);
+  context_.backend.add({dsum, branch_->backward(dbranch, dout, tape), dx});
   return dout;
 }
 

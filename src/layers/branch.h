@@ -5,8 +5,9 @@
 
 namespace mindpipe {
 
-/// What a residual block computes between its norm and its sum: attention, an MLP. `x` is the normed
-/// activation; the result is [samples, rows, width] without its last bias, which follows the sum over shards.
+/// What a residual block computes beside its stream: attention, an MLP. `x` is what enters it, the normed
+/// activation of a pre-norm block, the activation itself of a post-norm block; the result is [samples, rows,
+/// width] without its last bias, which follows the sum over shards.
 class Branch {
  public:
   virtual ~Branch() = default;
@@ -15,28 +16,49 @@ class Branch {
   virtual Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) = 0;
 };
 
-/// x + dropout(branch(norm(x)) + bias): one element of a model's list.
-class ResidualBlock final : public Layer {
+/// A branch beside the stream, and a norm: what residual blocks of either order consist of.
+class NormedBlock : public Layer {
  public:
-  ResidualBlock(const LayerContext& context, Norm norm, std::unique_ptr<Branch> branch, Param bias,
-                double dropout, const std::string& path)
+  NormedBlock(const LayerContext& context, Norm norm, std::unique_ptr<Branch> branch, Param bias,
+              double dropout, const std::string& path)
       : context_(context),
         norm_(std::move(norm)),
         branch_(std::move(branch)),
         bias_(bias),
         dropout_(dropout),
         purpose_(purpose_of(path + ".dropout")) {}
-  Norm* opening_norm() override { return &norm_; }
-  Boundary forward(Boundary in, Tape& tape) override;
-  Boundary backward(Boundary dout, Tape& tape) override;
 
- private:
+ protected:
+  Tensor bias() const { return bias_ ? bias_.value() : Tensor{}; }
+  Dropout dropout(const Tape& tape) const { return dropout_at(context_, dropout_, purpose_, tape); }
+  /// From the gradient of the sum to that of the branch; the bias, if there is one, gets its own.
+  Tensor branch_gradient(const Tensor& dsum, Tape& tape);
+
   LayerContext context_;
   Norm norm_;
   std::unique_ptr<Branch> branch_;
+
+ private:
   Param bias_;
   double dropout_;
   std::uint64_t purpose_;
+};
+
+/// x + dropout(branch(norm(x)) + bias): one element of a model's list.
+class ResidualBlock final : public NormedBlock {
+ public:
+  using NormedBlock::NormedBlock;
+  Norm* opening_norm() override { return &norm_; }
+  Boundary forward(Boundary in, Tape& tape) override;
+  Boundary backward(Boundary dout, Tape& tape) override;
+};
+
+/// norm(x + dropout(branch(x) + bias)), as BERT and the first Transformer have it.
+class PostNormBlock final : public NormedBlock {
+ public:
+  using NormedBlock::NormedBlock;
+  Boundary forward(Boundary in, Tape& tape) override;
+  Boundary backward(Boundary dout, Tape& tape) override;
 };
 
 /// The bias of a residual block: added behind the sum over shards, so its form is `rows`.

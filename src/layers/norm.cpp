@@ -9,24 +9,25 @@ Norm::Norm(const LayerContext& context, Unit& unit, const std::string& name, Nor
   if (offset) offset_ = unit.add({{{name + ".bias", width}}, 0, Split::none, Form::rows, {}, false});
 }
 
-Norm::Outputs Norm::outputs_for(const Tensor& x, Tape& tape) {
-  const Outputs out{tape.keep(x.shape, x.dtype),
-                    tape.keep({x.rows(), 2}, x.dtype == DType::f64 ? DType::f64 : DType::f32)};
+Tensor Norm::saved_statistics(const Tensor& x, Tape& tape) {
+  const Tensor statistics = tape.keep({x.rows(), 2}, x.dtype == DType::f64 ? DType::f64 : DType::f32);
   tape.save(x);
-  tape.save(out.statistics);
-  return out;
+  tape.save(statistics);
+  return statistics;
 }
 
-Tensor Norm::forward(const Tensor& x, Tape& tape) {
-  const auto [y, statistics] = outputs_for(x, tape);
+Tensor Norm::forward(const Tensor& x, Tape& tape, Tensor y) {
+  if (!y) y = tape.keep(x.shape, x.dtype);
+  const Tensor statistics = saved_statistics(x, tape);
   context_.backend.norm(
       {kind_, x, gain_.value(), offset_ ? offset_.value() : Tensor{}, epsilon_, statistics, y});
   return y;
 }
 
 Tensor Norm::forward_sum(const Tensor& x, const Tensor& branch, const Tensor& bias, const Dropout& dropout,
-                         const Window& window, const Tensor& sum, Tape& tape) {
-  const auto [y, statistics] = outputs_for(sum, tape);
+                         const Window& window, const Tensor& sum, Tape& tape, Tensor y) {
+  if (!y) y = tape.keep(sum.shape, sum.dtype);
+  const Tensor statistics = saved_statistics(sum, tape);
   context_.backend.residual_norm({x, branch, bias, dropout, window, sum, kind_, gain_.value(),
                                   offset_ ? offset_.value() : Tensor{}, epsilon_, statistics, y});
   return y;

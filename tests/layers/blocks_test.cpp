@@ -9,19 +9,43 @@
 namespace mindpipe::testing {
 namespace {
 
+/// What PostNormBlock does in one pass, written as the formula stands: a sum, then its norm.
+class SumThenNorm final : public NormedBlock {
+ public:
+  using NormedBlock::NormedBlock;
+  Boundary forward(Boundary in, Tape& tape) override {
+    const Tensor x = in.activation, sum = tape.keep(x.shape, x.dtype);
+    context_.backend.residual({.x = x,
+                               .branch = branch_->forward(x, in, tape),
+                               .bias = bias(),
+                               .dropout = dropout(tape),
+                               .window = window_of(context_, x),
+                               .y = sum});
+    return {norm_.forward(sum, tape), in.encoder_output};
+  }
+  Boundary backward(Boundary dout, Tape& tape) override {
+    const Tensor dy = dout.activation, dsum = tape.scratch(dy.shape, dy.dtype);
+    norm_.backward(dy, {}, dsum, tape);
+    context_.backend.add({dsum, branch_->backward(branch_gradient(dsum, tape), dout, tape), dsum});
+    return {dsum, dout.encoder_output};
+  }
+};
+
+template <class Block = ResidualBlock>
 std::unique_ptr<Layer> block(Subject& s, const std::string& name, std::unique_ptr<Branch> branch,
                              double dropout) {
   Unit& unit = s.unit(name);
   Norm norm(s.context(), unit, "norm", NormKind::layer, 16, 1e-5, true);
-  return std::make_unique<ResidualBlock>(s.context(), norm, std::move(branch),
-                                         residual_bias(unit, "output", 16), dropout, name);
+  return std::make_unique<Block>(s.context(), norm, std::move(branch), residual_bias(unit, "output", 16),
+                                 dropout, name);
 }
 
 /// The blocks of a decoder's layer: self-attention, cross-attention when there is a memory, MLP.
+template <class Block = ResidualBlock>
 Subject::Build layer(double dropout, bool recompute) {
   return [=](Subject& s) {
     const auto add = [&](const std::string& name, std::unique_ptr<Branch> branch) {
-      auto made = block(s, name, std::move(branch), dropout);
+      auto made = block<Block>(s, name, std::move(branch), dropout);
       if (recompute) s.add(std::make_unique<Recompute>(std::move(made)));
       else s.add(std::move(made));
     };
@@ -58,6 +82,24 @@ TEST(BlockGradients, OfADecodersLayer) {
   check_gradients(setting, layer(0.1, false));
 }
 
+TEST(BlockGradients, OfBlocksThatNormTheirSums) {
+  check_gradients({}, layer<PostNormBlock>(0, false));
+  Setting setting;
+  setting.memory = true;
+  check_gradients(setting, layer<PostNormBlock>(0.25, false));
+}
+
+TEST(PostNorm, IsTheNormOfTheSumOfInputAndBranch) {
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+    Setting setting;
+    setting.dtype = dtype;
+    Subject fused(setting, layer<PostNormBlock>(0.2, false));
+    Subject apart(setting, layer<SumThenNorm>(0.2, false));
+    EXPECT_EQ(fused.loss(), apart.loss());
+    EXPECT_TRUE(fused.gradients() == apart.gradients()) << name_of(dtype);
+  }
+}
+
 TEST(BlockGradients, OfTheBridgeBetweenEncoderAndDecoder) {
   Setting setting;
   setting.vocabulary = 64;
@@ -68,6 +110,7 @@ TEST(BlockGradients, DifferInRoundingOnlyBetweenShards) {
   Setting setting;
   setting.memory = true;
   check_rounding(setting, layer(0.1, false));
+  check_rounding(setting, layer<PostNormBlock>(0.1, false));
 }
 
 TEST(Recompute, GivesTheBitsOfThePlainBlock) {
@@ -84,6 +127,10 @@ TEST(Recompute, GivesTheBitsOfThePlainBlock) {
           EXPECT_EQ(plain.loss(), recomputed.loss());
           EXPECT_TRUE(plain.gradients() == recomputed.gradients())
               << name_of(dtype) << ", " << shards << " shards" << (memory ? ", with a memory" : "");
+          Subject post(setting, layer<PostNormBlock>(0.2, false)),
+              post_again(setting, layer<PostNormBlock>(0.2, true));
+          EXPECT_EQ(post.loss(), post_again.loss());
+          EXPECT_TRUE(post.gradients() == post_again.gradients()) << name_of(dtype);
         }
 }
 
