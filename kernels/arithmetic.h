@@ -43,6 +43,7 @@
   each(embedding_backward, EmbeddingBackwardOperands)            \
   each(add_positions, AddPositionsOperands)                      \
   each(positions_backward, PositionsBackwardOperands)            \
+  each(add_sinusoids, AddSinusoidsOperands)                      \
   each(row_maximum, RowMaximumOperands)                          \
   each(softmax_sums, SoftmaxSumsOperands)                        \
   each(cross_entropy, CrossEntropyOperands)                      \

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstring>
 
 #include "cpu/cpu_backend.h"
@@ -15,6 +16,31 @@ void* row_of(const Tensor& t, std::int64_t row, std::int64_t cols) {
 
 /// Columns, or elements, that stay with one thread: a multiple of a cache line.
 constexpr std::int64_t strip = 64;
+
+/// Adds sines and cosines, of type A, to rows [first, last) of every sample, a strip of columns at a time.
+template <class A, class Kernel>
+void add_sines(const AddSinusoidsOperands& o, const SinusoidCall& call, const Kernel& kernel,
+                   std::int64_t first, std::int64_t last) {
+  const std::int64_t half = call.cols / 2, bytes = static_cast<std::int64_t>(bytes_of(o.x.dtype));
+  for (std::int64_t r = first; r < last; ++r)
+    for (std::int64_t begin = 0; begin < half; begin += strip) {
+      const std::int64_t count = std::min(strip, half - begin);
+      A sines[strip], cosines[strip];
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double angle =
+            static_cast<double>(call.first + r) * std::exp(-call.rate * static_cast<double>(begin + i));
+        sines[i] = static_cast<A>(std::sin(angle));
+        cosines[i] = static_cast<A>(std::cos(angle));
+      }
+      for (std::int64_t s = 0; s < call.samples; ++s) {
+        const std::int64_t at = ((s * call.rows + r) * call.cols + begin) * bytes;
+        const std::byte* x = o.x.as<std::byte>() + at;
+        std::byte* y = o.y.as<std::byte>() + at;
+        kernel(x, sines, y, count);
+        kernel(x + half * bytes, cosines, y + half * bytes, count);
+      }
+    }
+}
 
 }  // namespace
 
@@ -42,7 +68,7 @@ void CpuBackend::run(const EmbeddingBackwardOperands& o) {
               const std::int64_t begin = first * strip, end = std::min(last * strip, cols);
               for (std::int64_t n = 0; n < o.tokens.count(); ++n) {
                 const std::int64_t row = ids[n] - o.first_row;
-                if (row >= 0 && row < rows)
+                if (row >= 0 && row < rows && ids[n] != o.dropped)
                   kernel(row_of(o.dy, n, cols), row_of(o.dtable, row, cols), begin, end);
               }
             });
@@ -56,6 +82,17 @@ void CpuBackend::run(const AddPositionsOperands& o) {
       kernel(row_of(o.x, n, cols), row_of(o.positions, position + n % o.window.rows, cols),
              row_of(o.y, n, cols), 0, cols);
   });
+}
+
+void CpuBackend::run(const AddSinusoidsOperands& o) {
+  const SinusoidCall call = o.checked();
+  const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).add_wide[dtype_index(o.x.dtype)];
+  constexpr std::int64_t cost_of_a_sine = 16;  // beside an addition
+  in_ranges(threads_, call.rows, row_grain(call.cols * (call.samples + cost_of_a_sine)),
+            [&](auto first, auto last) {
+              if (o.x.dtype == DType::f64) add_sines<double>(o, call, kernel, first, last);
+              else add_sines<float>(o, call, kernel, first, last);
+            });
 }
 
 void CpuBackend::run(const PositionsBackwardOperands& o) {

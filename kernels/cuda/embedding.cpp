@@ -12,7 +12,7 @@ void GpuOperations::run(const EmbeddingOperands& o) {
 }
 
 void GpuOperations::run(const EmbeddingBackwardOperands& o) {
-  const cuda::TableShape shape{o.dtable.rows(), o.dtable.cols(), o.first_row};
+  const cuda::TableShape shape{o.dtable.rows(), o.dtable.cols(), o.first_row, o.dropped};
   MP_CHECK(shape.rows < std::int64_t{1} << 31,
            "embedding_backward: a table of {} rows (tokens are 32-bit numbers)", shape.rows);
   // What is too long to be sorted at once is added by stretches: that, too, is the order of the tokens.
@@ -32,6 +32,10 @@ void GpuOperations::run(const AddPositionsOperands& o) {
   const std::int64_t first = o.checked();
   cuda::add_positions(dtype_index(o.x.dtype), o.x.data, o.positions.data,
                       {o.window.samples, o.window.rows, o.x.cols(), first}, o.y.data, stream());
+}
+
+void GpuOperations::run(const AddSinusoidsOperands& o) {
+  cuda::add_sinusoids(dtype_index(o.x.dtype), o.x.data, o.checked(), o.y.data, stream());
 }
 
 void GpuOperations::run(const PositionsBackwardOperands& o) {

@@ -66,6 +66,7 @@ Cost cost(const RotaryOperands& o) { return {0, 2 * size(o.heads.data), o.heads.
 Cost cost(const EmbeddingOperands& o) { return {0, moved(o.tokens, o.y, o.y), o.y.dtype}; }
 Cost cost(const EmbeddingBackwardOperands& o) { return {0, 3 * size(o.dy) + size(o.tokens), o.dy.dtype}; }
 Cost cost(const AddPositionsOperands& o) { return {0, moved(o.x, o.positions, o.y), o.y.dtype}; }
+Cost cost(const AddSinusoidsOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
 Cost cost(const PositionsBackwardOperands& o) { return {0, moved(o.dy, o.dpositions), o.dy.dtype}; }
 
 Cost cost(const RowMaximumOperands& o) { return {0, size(o.logits), DType::f32}; }

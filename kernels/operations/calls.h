@@ -20,6 +20,16 @@ struct RowParts {
 /// gelu is the tanh form, as GPT-2 has it; gelu_exact is x / 2 (1 + erf(x / sqrt(2))), as BERT has it.
 enum class Activation : std::uint8_t { none, relu, gelu, silu, gelu_exact };
 
+/// Frequencies of sines over a width d, i from 0 to d/2 - 1: below_base is 10000^(-2i/d), whose last is above
+/// 1/10000; up_to_base is exp(-i ln(10000) / (d/2 - 1)), whose last is 1/10000.
+enum class Sinusoids : std::uint8_t { below_base, up_to_base };
+
+/// Rows of [samples, rows, cols], row r at position first + r; frequency i is exp(-i rate).
+struct SinusoidCall {
+  std::int64_t samples, rows, cols, first;
+  double rate;
+};
+
 /// Logits [n, cols] of a shard of the vocabulary: columns [0, valid) count, from token `first_column` on.
 struct LogitShard {
   std::int64_t cols, valid, first_column;

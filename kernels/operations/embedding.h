@@ -1,4 +1,7 @@
 #pragma once
+#include <cmath>
+
+#include "operations/calls.h"
 #include "operations/operands.h"
 
 /// Tables of tokens and of positions.
@@ -17,11 +20,12 @@ struct EmbeddingOperands {
   }
 };
 
-/// dtable[rows,cols] f32 += rows of dy in token order.
+/// dtable[rows,cols] f32 += rows of dy in token order, but for those of the token `dropped`.
 struct EmbeddingBackwardOperands {
   Tensor tokens, dy;
   std::int64_t first_row = 0;
   Tensor dtable;
+  std::int64_t dropped = -1;  ///< no token is negative
 
   void check() const {
     require_dtype(tokens, DType::i32, "embedding_backward", "tokens");
@@ -30,11 +34,16 @@ struct EmbeddingBackwardOperands {
   }
 };
 
+/// Refuses rows that are not those of a window.
+inline void require_window(const Tensor& x, const Window& window, const char* operation) {
+  MP_CHECK(x.rows() == window.samples * window.rows, "{}: {} is not {} samples of {} rows", operation,
+           to_string(x.shape), window.samples, window.rows);
+}
+
 /// Which row of a table of positions the first row of x reads, under a window of a sequence.
 inline std::int64_t first_position_of(const Tensor& x, const Tensor& positions, const Window& window,
                                       std::int64_t first_position, const char* operation) {
-  MP_CHECK(x.rows() == window.samples * window.rows, "{}: {} is not {} samples of {} rows", operation,
-           to_string(x.shape), window.samples, window.rows);
+  require_window(x, window, operation);
   const std::int64_t first = first_position + window.first, cols = x.cols();
   MP_CHECK(positions.cols() == cols && first >= 0 && first + window.rows <= positions.rows(),
            "{}: positions {}..{} of width {} in a table {}", operation, first, first + window.rows, cols,
@@ -68,6 +77,28 @@ struct PositionsBackwardOperands {
   std::int64_t checked() const {
     require_dtype(dpositions, wide(dy.dtype), "positions_backward", "dpositions");
     return first_position_of(dy, dpositions, window, first_position, "positions_backward");
+  }
+};
+
+/// y = x + sines of positions, broadcast over samples: column i < cols / 2 has sin(position frequency(i)),
+/// the one cols / 2 further cos of the same, both rounded to f32 beside f32 and bf16. The position of row r
+/// of the whole sequence is first_position + r. y may be x.
+struct AddSinusoidsOperands {
+  Tensor x;
+  Window window;
+  std::int64_t first_position = 0;
+  Sinusoids form = Sinusoids::below_base;
+  Tensor y;
+
+  SinusoidCall checked() const {
+    dtype_index(x.dtype);
+    require(y, x.count(), x.dtype, "add_sinusoids", "y");
+    require_window(x, window, "add_sinusoids");
+    const std::int64_t half = x.cols() / 2, steps = form == Sinusoids::below_base ? half : half - 1;
+    MP_CHECK(x.cols() % 2 == 0 && steps > 0, "add_sinusoids: a width of {} (an even one, at least {})",
+             x.cols(), form == Sinusoids::below_base ? 2 : 4);
+    return {window.samples, window.rows, x.cols(), first_position + window.first,
+            std::log(10000.0) / static_cast<double>(steps)};
   }
 };
 

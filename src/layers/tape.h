@@ -20,6 +20,7 @@ struct MicroBatch {
   std::int64_t samples = 0;
   std::int64_t first_sample = 0;  ///< in the step's batch: the key of its randomness
   std::int64_t step = 0;
+  Tensor types = {};  ///< i32 [samples, sequence]: of each token; none: all are of the first type
 };
 
 /// What one micro-batch keeps between forward and backward: last in, first out, empty afterwards.

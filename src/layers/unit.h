@@ -19,6 +19,7 @@ enum class Form : std::uint8_t { whole, rows, positions };
 struct Initial {
   enum class Kind : std::uint8_t { zero, one, normal } kind = Kind::zero;
   double deviation = 0;
+  std::int64_t zero_row = -1;  ///< of the whole tensor: begins as zeros
 };
 
 /// A named piece of a parameter: q, k and v stacked in one weight are three. Rows from `rows - padding` on

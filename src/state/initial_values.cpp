@@ -6,6 +6,18 @@
 #include "normals.h"
 
 namespace mindpipe {
+namespace {
+
+/// Zeros what a run holds of the row that begins as zeros; `values` are those of the run.
+void clear_row(const ParamSpec& spec, const ElementRun& run, float* values) {
+  if (spec.initial.zero_row < 0) return;
+  const std::int64_t begin = run.row * spec.width() + run.column, row = spec.initial.zero_row * spec.width(),
+                     first = std::max(row - begin, std::int64_t{0}),
+                     last = std::min(row + spec.width() - begin, run.count);
+  if (first < last) std::fill(values + first, values + last, 0.0f);
+}
+
+}  // namespace
 
 void initial_values(const Unit& unit, std::uint64_t seed, int threads, Elements within, float* flat) {
   std::fill_n(flat, within.count(), 0.0f);
@@ -22,6 +34,7 @@ void initial_values(const Unit& unit, std::uint64_t seed, int threads, Elements 
         else
           draw_normals(stream, run.row * spec.width() + run.column, run.count,
                        static_cast<float>(spec.initial.deviation), to);
+        clear_row(spec, run, to);
       }
     }
   }

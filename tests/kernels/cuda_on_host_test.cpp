@@ -107,6 +107,7 @@ struct SmallStep {
                        .window = window,
                        .first_position = 0,
                        .y = y.device()});
+    gpu.add_sinusoids({.x = x.device(), .window = window, .y = x.device()});
     gpu.residual_norm({x.device(), y.device(), gain.device(), drop, window, y.device(), NormKind::layer,
                        gain.device(), gain.device(), 1e-5, statistics.device(), normed.device()});
     gpu.norm({.kind = NormKind::rms,

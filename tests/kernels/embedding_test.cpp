@@ -66,6 +66,63 @@ TEST(Embedding, GradientRowsAreAddedInTokenOrder) {
     }
 }
 
+TEST(Embedding, ADroppedTokenAddsNothingToTheTable) {
+  for_every_kind([](const Cpu& cpu, DType dtype) {
+    const std::int64_t cols = 70;
+    const auto ids = some_tokens(60);
+    const Operand tokens = Operand::tokens(ids), dy = Operand::random({60, cols}, dtype, "dy");
+    const std::int32_t dropped = ids[1];
+    Operand all({table_rows, cols}, wide_of(dtype)), without({table_rows, cols}, wide_of(dtype));
+    cpu->embedding_backward({tokens, dy, first_row, all});
+    cpu->embedding_backward({tokens, dy, first_row, without, dropped});
+    ASSERT_TRUE(dropped >= first_row && dropped < first_row + table_rows);
+    for (std::int64_t i = 0; i < all.count(); ++i) {
+      const bool gone = i / cols == dropped - first_row;
+      ASSERT_EQ(without[i], gone ? 0 : all[i]);
+      ASSERT_TRUE(!gone || all[i] != 0);
+    }
+  });
+}
+
+TEST(Sinusoids, AreSinesThenCosinesOfBothFormsFromAFirstPositionOn) {
+  for_every_kind([](const Cpu& cpu, DType dtype) {
+    const std::int64_t samples = 2, rows = 3;
+    const Window window{.samples = samples, .rows = rows, .first = 40, .whole = 80};
+    for (std::int64_t cols : {4, 6, 64, 300})
+      for (Sinusoids form : {Sinusoids::below_base, Sinusoids::up_to_base}) {
+        const Operand x = Operand::random({samples, rows, cols}, dtype, "x");
+        Operand y({samples, rows, cols}, dtype);
+        std::vector<double> want = x.values();
+        for (std::int64_t i = 0; i < x.count(); ++i) {
+          const std::int64_t half = cols / 2, column = i % cols, pair = column % half;
+          const double frequency =
+              form == Sinusoids::below_base
+                  ? std::pow(10000.0, -2.0 * static_cast<double>(pair) / static_cast<double>(cols))
+                  : std::exp(-static_cast<double>(pair) * std::log(1e4) / (static_cast<double>(half) - 1));
+          const double angle = static_cast<double>(2 + 40 + i / cols % rows) * frequency;
+          want[static_cast<std::size_t>(i)] += column < half ? std::sin(angle) : std::cos(angle);
+        }
+        cpu->add_sinusoids({x, window, 2, form, y});
+        expect_close(y, want);
+        Operand in_place = x.copy(1);
+        cpu->add_sinusoids({in_place, window, 2, form, in_place});
+        EXPECT_TRUE(same_bits(y, in_place));
+        const Operand one({samples, 1, cols}, dtype);  // a row alone has the bits that it has among others
+        const Tensor row = x.tensor().at(1).row_range(2, 1);
+        cpu->add_sinusoids({row,
+                            {.samples = 1, .rows = 1, .first = 42, .whole = 80},
+                            2,
+                            form,
+                            one.tensor().row_range(0, 1)});
+        EXPECT_TRUE(same_bits(one.tensor().row_range(0, 1), y.tensor().at(1).row_range(2, 1)));
+      }
+    const Operand odd({1, 1, 5}, dtype), two({1, 1, 2}, dtype);
+    const Window alone{.samples = 1, .rows = 1, .first = 0, .whole = 1};
+    EXPECT_THROW(cpu->add_sinusoids({odd, alone, 0, Sinusoids::below_base, odd}), Error);
+    EXPECT_THROW(cpu->add_sinusoids({two, alone, 0, Sinusoids::up_to_base, two}), Error);
+  });
+}
+
 TEST(Positions, AreThoseOfTheWholeSequence) {
   for_every_kind([](const Cpu& cpu, DType dtype) {
     const std::int64_t cols = 21, samples = 2, rows = 3;
@@ -108,11 +165,13 @@ TEST(Embedding, ThreadsDoNotChangeABit) {
                   dy = Operand::random({2, rows, cols}, dtype, "dy");
     std::vector<Operand> out{Operand({2, rows, cols}, dtype), Operand({2, rows, cols}, dtype),
                              Operand({table_rows, cols}, wide_of(dtype)),
-                             Operand({rows, cols}, wide_of(dtype))};
+                             Operand({rows, cols}, wide_of(dtype)), Operand({2, rows, cols - 1}, dtype)};
     cpu->embedding({tokens, table, first_row, out[0]});
     cpu->add_positions({dy, positions, window, 0, out[1]});
     cpu->embedding_backward({tokens, dy, first_row, out[2]});
     cpu->positions_backward({dy, window, 0, out[3]});
+    const Tensor even{dy.tensor().data, out[4].tensor().shape, dtype};
+    cpu->add_sinusoids({even, window, 0, Sinusoids::below_base, out[4]});
     return out;
   });
 }

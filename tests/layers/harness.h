@@ -64,6 +64,7 @@ struct Setting {
   std::int64_t samples = 2, rows = 8, width = 16;
   std::int64_t memory_rows = 6;  ///< of an activation's memory
   std::int64_t vocabulary = 0;   ///< of tokens and targets
+  std::int64_t types = 0;        ///< of tokens; 0: they have none
   bool activation = true, memory = false;
   bool classifier = false;  ///< the loss is the last layer's; else it is linear in what comes out
   bool sources = false;     ///< source tokens (as long as the tokens) and lengths
@@ -283,11 +284,11 @@ class Subject {
     tape_.loss_factor = 0.25;
     tape_.weight_gradients = s.weight_gradients;
     const Shape shape{s.samples, s.rows};
-    const auto ids = [&](const std::string& name) {
+    const auto ids = [&](const std::string& name, std::int64_t kinds) {
       std::vector<std::int32_t> drawn(shape.count());
       const RandomStream stream{3, purpose_of(name)};
       for (std::size_t i = 0; i < drawn.size(); ++i)
-        drawn[i] = static_cast<std::int32_t>(stream.word(i) % s.vocabulary);
+        drawn[i] = static_cast<std::int32_t>(stream.word(i) % kinds);
       return drawn;
     };
     const auto there = [&](const std::vector<std::int32_t>& numbers, const Shape& of) {
@@ -296,15 +297,16 @@ class Subject {
       return t;
     };
     if (s.vocabulary > 0) {
-      std::vector<std::int32_t> tokens = ids("tokens"), targets = ids("targets");
+      std::vector<std::int32_t> tokens = ids("tokens", s.vocabulary), targets = ids("targets", s.vocabulary);
       targets[1] = targets[s.rows] = -1;
       tokens[2] = tokens[5];  // a row that two tokens add to
       batch.tokens = there(tokens, shape);
       batch.targets = there(targets, shape);
       tape_.losses = batch_.take(shape, gradient_dtype());
     }
+    if (s.types > 0) batch.types = there(ids("types", s.types), shape);
     if (s.sources) {
-      if (s.vocabulary > 0) batch.source = there(ids("source"), shape);
+      if (s.vocabulary > 0) batch.source = there(ids("source", s.vocabulary), shape);
       std::vector<std::int32_t> lengths;
       for (std::int64_t i = 0; i < s.samples; ++i)
         lengths.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(5 - 2 * i, 0)));

@@ -40,5 +40,34 @@ TEST(InitialValues, AreThoseOfTheElementsNumberInTheWholeTensor) {
   EXPECT_EQ(flat[row + 1], expected[1]);
 }
 
+TEST(InitialValues, OfARowThatBeginsAsZerosAreZeroWhereverATensorIsCut) {
+  for (int shards : {1, 2, 4})
+    for (const std::int64_t most : {1, 5, 4096}) {
+      Unit unit("table"), plain("table");
+      Initial drawn{.kind = Initial::Kind::normal, .deviation = 0.5};
+      plain.add({.pieces = {{"table.weight", 128, 28}}, .columns = 3, .split = Split::out, .initial = drawn});
+      drawn.zero_row = 66;
+      unit.add({.pieces = {{"table.weight", 128, 28}}, .columns = 3, .split = Split::out, .initial = drawn});
+      std::int64_t zeros = 0, same = 0;
+      for (int shard = 0; shard < shards; ++shard) {
+        for (Unit* one : {&unit, &plain}) one->lay_out({shards, 1, shard}, 1, 0, DType::f32);
+        const std::int64_t count = unit.flat_count();
+        std::vector<float> flat(count), without(count);
+        for (std::int64_t first = 0; first < count; first += most)
+          initial_values(unit, 7, 1, {first, std::min(first + most, count)}, &flat[first]);
+        initial_values(plain, 7, 1, {0, count}, without.data());
+        for (std::int64_t i = 0; i < count; ++i) {
+          same += flat[i] == without[i];
+          if (flat[i] == without[i]) continue;
+          ++zeros;
+          EXPECT_EQ(flat[i], 0);
+          EXPECT_EQ(i / 3 + shard * 128 / shards, 66);
+        }
+      }
+      EXPECT_EQ(zeros, 3);
+      EXPECT_GE(same, 97 * 3);
+    }
+}
+
 }  // namespace
 }  // namespace mindpipe

@@ -26,6 +26,15 @@ void accumulate(const void* part, void* total, int64_t first, int64_t last) {
   for (int64_t i = first; i < last; ++i) t[i] += widen(p[i]);
 }
 
+template <class T>
+void add_wide(const void* x, const void* wide, void* y, int64_t count) {
+  const T* px = static_cast<const T*>(x);
+  const Wide<T>* pw = static_cast<const Wide<T>*>(wide);
+  T* py = static_cast<T*>(y);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < count; ++i) put(py[i], widen(px[i]) + pw[i]);
+}
+
 template <class From, class To>
 void convert(const void* x, void* y, int64_t first, int64_t last) {
   const From* px = static_cast<const From*>(x);
@@ -192,6 +201,7 @@ void dropout(const void* x, const MaskRows& mask, void* y, int64_t first, int64_
 const ElementwiseKernels elementwise_kernels = {
     {add<double>, add<float>, add<bf16>},
     {accumulate<double>, accumulate<float>, accumulate<bf16>},
+    {add_wide<double>, add_wide<float>, add_wide<bf16>},
     {{convert<double, double>, convert<double, float>, convert<double, bf16>},
      {convert<float, double>, convert<float, float>, convert<float, bf16>},
      {convert<bf16, double>, convert<bf16, float>, convert<bf16, bf16>}},

@@ -10,6 +10,8 @@ namespace mindpipe {
 struct ElementwiseKernels {
   void (*add[3])(const void* a, const void* b, void* sum, std::int64_t first, std::int64_t last);
   void (*accumulate[3])(const void* part, void* total, std::int64_t first, std::int64_t last);
+  /// y = x + wide, where wide has the dtype that x is computed in
+  void (*add_wide[3])(const void* x, const void* wide, void* y, std::int64_t count);
   void (*convert[3][3])(const void* x, void* y, std::int64_t first, std::int64_t last);  ///< [from][to]
   void (*swiglu[3])(const void* gate_up, void* y, std::int64_t cols, std::int64_t first, std::int64_t last);
   void (*swiglu_backward[3])(const void* dy, const void* gate_up, void* dgate_up, std::int64_t cols,

@@ -31,6 +31,39 @@ __global__ void add_position_groups(const T* x, const T* positions, PositionCall
   });
 }
 
+template <class T>
+inline constexpr int sine_lanes = static_cast<int>(8 / sizeof(T));  ///< angles of a thread
+
+/// A thread works out a few angles of one position in f64 and adds their sines and cosines in every sample.
+template <class T>
+__global__ void add_sinusoid_groups(const T* x, SinusoidCall call, T* y, bool wide) {
+  using A = Wide<T>;
+  constexpr int size = sine_lanes<T>;
+  const int64_t half = call.cols / 2;
+  for_row_group<size>(call.rows, half, wide, [&](int64_t r, int64_t i, auto ending) {
+    Group<A, size> sines, cosines;
+#pragma unroll
+    for (int k = 0; k < size; ++k) {
+      double s = 0, c = 1;
+      if (i + k < half)
+        sincos(static_cast<double>(call.first + r) * exp(-call.rate * static_cast<double>(i + k)), &s, &c);
+      sines.x[k] = static_cast<A>(s);
+      cosines.x[k] = static_cast<A>(c);
+    }
+    for (int64_t s = 0; s < call.samples; ++s) {
+      const int64_t at = (s * call.rows + r) * call.cols + i;
+      auto low = load<size>(x + at, ending), high = load<size>(x + at + half, ending);
+#pragma unroll
+      for (int k = 0; k < size; ++k) {
+        low.x[k] += sines.x[k];
+        high.x[k] += cosines.x[k];
+      }
+      store(y + at, low, ending);
+      store(y + at + half, high, ending);
+    }
+  });
+}
+
 /// A thread adds all samples' rows at one position, in order.
 template <class T>
 __global__ void position_gradient_groups(const T* dy, PositionCall call, Wide<T>* dpositions, bool wide) {
@@ -110,6 +143,15 @@ void add_positions(int type, const void* x, const void* positions, const Positio
   with_number(type, [&]<class T>(T) {
     launch(stream, grid_of_row_groups(call.samples * call.rows, call.cols, lanes<T>), add_position_groups<T>,
            x, positions, call, y, aligned(x, positions, y) && whole_rows<T>(call.cols));
+  });
+}
+
+void add_sinusoids(int type, const void* x, const SinusoidCall& call, void* y, cudaStream_t stream) {
+  with_number(type, [&]<class T>(T) {
+    constexpr int size = sine_lanes<T>;
+    const int64_t half = call.cols / 2;
+    launch(stream, grid_of_row_groups(call.rows, half, size), add_sinusoid_groups<T>, x, call, y,
+           aligned(x, y) && half % size == 0);
   });
 }
 

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "operations/calls.h"
+
 /// Starts kernels on operands that have been checked. `type` is the dtype: f64, f32, bf16.
 namespace mindpipe::cuda {
 
-/// A table [rows, cols] whose first row is token `first_row`.
+/// A table [rows, cols] whose first row is token `first_row`; the token `dropped` adds nothing to gradients.
 struct TableShape {
-  std::int64_t rows, cols, first_row;
+  std::int64_t rows, cols, first_row, dropped = -1;
 };
 /// y[n] = table[tokens[n]], zeros where that is no row; elements of `size` bytes (2, 4 or 8).
 void embedding(int size, const std::int32_t* tokens, const void* table, const TableShape& shape, void* y,
@@ -21,6 +23,7 @@ struct PositionCall {
 };
 void add_positions(int type, const void* x, const void* positions, const PositionCall& call, void* y,
                    cudaStream_t stream);
+void add_sinusoids(int type, const void* x, const SinusoidCall& call, void* y, cudaStream_t stream);
 void positions_backward(int type, const void* dy, const PositionCall& call, void* dpositions,
                         cudaStream_t stream);
 

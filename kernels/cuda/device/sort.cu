@@ -39,7 +39,8 @@ __global__ void find_rows(const std::int32_t* tokens, TableShape shape, std::uin
   const int64_t i = thread_index();
   if (i >= n) return;
   const int64_t row = tokens[i] - shape.first_row;
-  rows[i] = static_cast<std::uint32_t>(row >= 0 && row < shape.rows ? row : shape.rows);
+  const bool counts = row >= 0 && row < shape.rows && tokens[i] != shape.dropped;
+  rows[i] = static_cast<std::uint32_t>(counts ? row : shape.rows);
   order[i] = static_cast<std::uint32_t>(i);
 }
 

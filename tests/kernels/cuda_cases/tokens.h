@@ -30,15 +30,19 @@ TEST_F(Cuda, EmbeddingAndItsGradientInTheOrderOfTheTokens) {
          {Case{1, 3, 1, 0}, Case{37, 5, 13, 100}, Case{2100, 300, 24, 0}, Case{64, 70000, 8, 12}}) {
       const Mirror tokens(pairing(), some_tokens(c.n, c.first, c.rows)),
           table = make.random({c.rows, c.cols}, "table"), dy = make.random({c.n, c.cols}, "dy");
-      const Mirror y = make.empty({c.n, c.cols}), dtable = make.wide({c.rows, c.cols}, "dtable");
-      on_both(pairing(), {&y, &dtable}, 1, [&](Backend& backend, auto of) {
+      const Mirror y = make.empty({c.n, c.cols}), dtable = make.wide({c.rows, c.cols}, "dtable"),
+                   without = make.wide({c.rows, c.cols}, "dtable");
+      on_both(pairing(), {&y, &dtable, &without}, 1, [&](Backend& backend, auto of) {
+        backend.embedding_backward({of(tokens), of(dy), c.first, of(without), c.first + 2});
         backend.embedding({of(tokens), of(table), c.first, of(y)});
         backend.embedding_backward(
             {.tokens = of(tokens), .dy = of(dy), .first_row = c.first, .dtable = of(dtable)});
       });
       EXPECT_TRUE(same_bits(y.fetched(), y.on_host()));
       EXPECT_TRUE(same_bits(dtable.fetched(), dtable.on_host())) << "both add one token after the other";
-      for (Operand& o : fetched({&y, &dtable})) all.push_back(std::move(o));
+      EXPECT_TRUE(same_bits(without.fetched(), without.on_host()));
+      EXPECT_FALSE(c.n > 1 && same_bits(without.fetched(), dtable.fetched()));
+      for (Operand& o : fetched({&y, &dtable, &without})) all.push_back(std::move(o));
     }
     return all;
   });
@@ -59,6 +63,23 @@ TEST_F(Cuda, Positions) {
       });
       for (Operand& o : fetched({&y, &d})) all.push_back(std::move(o));
     }
+    return all;
+  });
+}
+
+TEST_F(Cuda, SinesOfPositions) {
+  for_kinds(*this, [&](DType dtype, std::size_t skew) {
+    std::vector<Operand> all;
+    const Maker make{pairing(), dtype, skew};
+    const Window window{.samples = 3, .rows = 4, .first = 100, .whole = 800};
+    for (Sinusoids form : {Sinusoids::below_base, Sinusoids::up_to_base})
+      for (std::int64_t cols : {4, 64, 78}) {
+        const Mirror x = make.random({3, 4, cols}, "x"), y = make.empty({3, 4, cols});
+        on_both(pairing(), {&y}, 1, [&](Backend& backend, auto of) {
+          backend.add_sinusoids({of(x), window, 2, form, of(y)});
+        });
+        for (Operand& o : fetched({&y})) all.push_back(std::move(o));
+      }
     return all;
   });
 }
