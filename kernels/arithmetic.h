@@ -2,6 +2,8 @@
 #include "operations/attention.h"
 #include "operations/classifier.h"
 #include "operations/embedding.h"
+#include "operations/picks.h"
+#include "operations/pictures.h"
 #include "operations/products.h"
 #include "operations/rows.h"
 #include "operations/updates.h"
@@ -44,7 +46,11 @@
   each(add_positions, AddPositionsOperands)                      \
   each(positions_backward, PositionsBackwardOperands)            \
   each(add_sinusoids, AddSinusoidsOperands)                      \
+  each(pick_rows, PickRowsOperands)                              \
+  each(put_rows, PutRowsOperands)                                \
+  each(patches, PatchesOperands)                                 \
   each(row_maximum, RowMaximumOperands)                          \
+  each(maximum_place, MaximumPlaceOperands)                      \
   each(softmax_sums, SoftmaxSumsOperands)                        \
   each(cross_entropy, CrossEntropyOperands)                      \
   each(cross_entropy_backward, CrossEntropyBackwardOperands)     \

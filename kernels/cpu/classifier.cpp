@@ -1,6 +1,8 @@
 #include "cpu/simd/classifier_kernels.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
@@ -20,7 +22,24 @@ void losses_of(const CrossEntropyOperands& o, const TargetShares& shares) {
   }
 }
 
+template <class T>
+void find_place(const MaximumPlaceOperands& o, const LogitShard& shard, std::int64_t n) {
+  const T *row = o.logits.as<T>() + n * shard.cols, top = o.maximum.as<T>()[n];
+  const std::int64_t column = std::find(row, row + shard.valid, top) - row;
+  o.place.as<T>()[n] = column < shard.valid ? -static_cast<T>(shard.first_column + column)
+                                            : -std::numeric_limits<T>::infinity();
+}
+
 }  // namespace
+
+void CpuBackend::run(const MaximumPlaceOperands& o) {
+  const LogitShard shard = o.checked();
+  in_ranges(threads_, o.logits.rows(), row_grain(shard.cols), [&](auto first, auto last) {
+    for (std::int64_t n = first; n < last; ++n)
+      if (o.logits.dtype == DType::f32) find_place<float>(o, shard, n);
+      else find_place<double>(o, shard, n);
+  });
+}
 
 void CpuBackend::run(const RowMaximumOperands& o) {
   const LogitShard shard = o.checked();

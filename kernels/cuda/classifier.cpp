@@ -9,6 +9,12 @@ void GpuOperations::run(const RowMaximumOperands& o) {
                     stream());
 }
 
+void GpuOperations::run(const MaximumPlaceOperands& o) {
+  const LogitShard shard = o.checked();
+  cuda::maximum_place(dtype_index(o.logits.dtype), o.logits.data, shard, o.maximum.data, o.place.data,
+                      o.logits.rows(), stream());
+}
+
 void GpuOperations::run(const SoftmaxSumsOperands& o) {
   const LogitShard shard = o.checked();
   cuda::softmax_sums(dtype_index(o.logits.dtype), o.logits.data, shard, o.targets.as<std::int32_t>(),

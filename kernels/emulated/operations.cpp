@@ -69,7 +69,11 @@ Cost cost(const AddPositionsOperands& o) { return {0, moved(o.x, o.positions, o.
 Cost cost(const AddSinusoidsOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
 Cost cost(const PositionsBackwardOperands& o) { return {0, moved(o.dy, o.dpositions), o.dy.dtype}; }
 
+Cost cost(const PickRowsOperands& o) { return {0, moved(o.rows, o.y, o.y), o.y.dtype}; }
+Cost cost(const PutRowsOperands& o) { return {0, moved(o.dy, o.rows, o.dx), o.dx.dtype}; }
+Cost cost(const PatchesOperands& o) { return {0, moved(o.pictures, o.y), o.y.dtype}; }
 Cost cost(const RowMaximumOperands& o) { return {0, size(o.logits), DType::f32}; }
+Cost cost(const MaximumPlaceOperands& o) { return {0, moved(o.logits, o.maximum, o.place), DType::f32}; }
 Cost cost(const SoftmaxSumsOperands& o) { return {0, size(o.logits), DType::f32}; }
 Cost cost(const CrossEntropyOperands& o) { return {0, 6 * size(o.losses), DType::f32}; }
 Cost cost(const CrossEntropyBackwardOperands& o) { return {0, moved(o.logits, o.dlogits), DType::f32}; }

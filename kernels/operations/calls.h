@@ -30,6 +30,28 @@ struct SinusoidCall {
   double rate;
 };
 
+/// Rows [first, first + rows) of the whole sequences of some samples, of which each picks so many.
+struct PickCall {
+  std::int64_t samples, rows, cols, picked, first;
+};
+
+/// Pictures [channels, height, width] of bytes in square patches, and how their numbers are made.
+struct PictureShape {
+  static constexpr int most_channels = 4;
+  std::int64_t channels = 0, height = 0, width = 0, side = 0;
+  float mean[most_channels] = {},
+        deviation[most_channels] = {1, 1, 1, 1};  ///< by channel, of numbers from 0 to 1
+
+  constexpr std::int64_t patches() const { return (height / side) * (width / side); }
+  constexpr std::int64_t patch_size() const { return channels * side * side; }
+};
+
+/// Patches as rows of [samples, rows, patch size], from row first_row on.
+struct PatchCall {
+  std::int64_t samples, rows, cols, first_row, patches;
+  PictureShape picture;
+};
+
 /// Logits [n, cols] of a shard of the vocabulary: columns [0, valid) count, from token `first_column` on.
 struct LogitShard {
   std::int64_t cols, valid, first_column;

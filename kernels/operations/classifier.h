@@ -41,6 +41,24 @@ struct RowMaximumOperands {
   }
 };
 
+/// place[n] = the lowest column whose logit is maximum[n], counted from column 0 of the vocabulary downwards:
+/// minus its number, or -infinity where no column has it. So the largest place of all shards names the lowest
+/// word.
+struct MaximumPlaceOperands {
+  Tensor logits;
+  std::int64_t valid = 0, first_column = 0;
+  Tensor maximum, place;
+
+  LogitShard checked() const {
+    require_wide(logits, "maximum_place", "logits");
+    require(maximum, logits.rows(), logits.dtype, "maximum_place", "maximum");
+    require(place, logits.rows(), logits.dtype, "maximum_place", "place");
+    MP_CHECK(first_column + valid <= std::int64_t{1} << 24, "maximum_place: {} columns (f32 counts to 2^24)",
+             first_column + valid);
+    return shard_of(logits, valid, first_column, "maximum_place");
+  }
+};
+
 /// sums[n] = sum of exp(logit - maximum) in fixed chunks; of_target[n] = logit of the target if the target
 /// is in [first_column, first_column + valid), else 0; total[n] = sum of logits (label smoothing reads it).
 struct SoftmaxSumsOperands {

@@ -126,6 +126,46 @@ TEST(Classifier, ShardsOfTheVocabularyAddUpToTheWhole) {
   }
 }
 
+TEST(Classifier, TheLargestLogitsPlaceIsTheLowestOfSeveralOverAllShards) {
+  for (Isa isa : instruction_sets())
+    for (DType dtype : {DType::f64, DType::f32}) {
+      const Cpu cpu(1, name_of(isa));
+      const std::int64_t cols = 64, vocabulary = 150;  // shards of 64, 64 and 22 columns that count
+      // The largest: in all shards, twice in one, in the last shard alone, in the first column.
+      std::vector<Operand> shards;
+      for (std::int64_t s = 0; s < 3; ++s) {
+        shards.push_back(Operand::random({4, cols}, dtype, "logits" + std::to_string(s)));
+        for (std::int64_t n = 0; n < 4; ++n) shards.back().set(n * cols + 63, s == 2 ? 1000 : 0);
+      }
+      for (std::int64_t s = 0; s < 3; ++s) shards[static_cast<std::size_t>(s)].set(20, 9);
+      shards[1].set(cols + 40, 9);
+      shards[1].set(cols + 17, 9);
+      shards[2].set(2 * cols + 21, 9);
+      shards[0].set(3 * cols, 9);
+      const std::vector<double> want{20, 64 + 17, 128 + 21, 0};
+      Operand maximum({4}, dtype), of_shard({4}, dtype), place({4}, dtype), largest({4}, dtype),
+          word({4}, dtype);
+      for (std::int64_t s = 0; s < 3; ++s) {
+        const Operand& logits = shards[static_cast<std::size_t>(s)];
+        const std::int64_t valid = std::min(cols, vocabulary - s * cols);
+        cpu->row_maximum({logits, valid, of_shard});
+        if (s == 0) maximum = of_shard.copy();
+        else cpu->maximum({maximum, of_shard, maximum});
+      }
+      for (std::int64_t s = 0; s < 3; ++s) {
+        const std::int64_t valid = std::min(cols, vocabulary - s * cols);
+        cpu->maximum_place({shards[static_cast<std::size_t>(s)], valid, s * cols, maximum, place});
+        if (s == 0) largest = place.copy();
+        else cpu->maximum({largest, place, largest});
+      }
+      cpu->scale({largest, -1, word});
+      for (std::int64_t n = 0; n < 4; ++n) EXPECT_EQ(word[n], want[static_cast<std::size_t>(n)]) << n;
+      maximum.set(2, 8);  // which no column has
+      cpu->maximum_place({shards[2], 22, 128, maximum, place});
+      EXPECT_EQ(place[2], -INFINITY);
+    }
+}
+
 TEST(Classifier, AnIgnoredRowHasNoLossAndNoGradientEvenIfItIsNotANumber) {
   const Cpu cpu;
   Operand logits = logits_with_padding(20, 20, DType::f32),

@@ -93,6 +93,7 @@ struct SmallStep {
   Mirror gain = make.random({64}, "gain"), dgain = make.wide({1, 64}, "dgain");
   Mirror statistics = make.wide({6, 2}, "statistics");
   Mirror tokens{make.pairing, Operand::tokens({1, 2, 2, 0, 9, 1})};
+  Mirror picks{make.pairing, Operand({2, 3}, DType::i32)}, bytes{make.pairing, Operand({2, 192}, DType::u8)};
   Mirror table = make.random({4, 64}, "table"), dtable = make.wide({4, 64}, "dtable");
   Mirror logits = make.wide({6, 64}, "logits"), rows = make.empty_wide({6});
   Mirror flat = make.wide({384}, "m");  ///< stands for the gradient, the master and the moments of x
@@ -119,6 +120,9 @@ struct SmallStep {
     gpu.rotary({{heads.device(), 0, 4}, 10000, 0, false});
     gpu.swiglu({both.device(), y.device()});
     gpu.row_maximum({logits.device(), 60, rows.device()});
+    gpu.maximum_place({logits.device(), 60, 0, rows.device(), rows.device()});
+    gpu.pick_rows({x.device(), picks.device(), y.device()});
+    gpu.patches({bytes.device(), {1, 8, 24, 8}, 0, x.device()});
     gpu.softmax_sums({logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), rows.device(),
                       rows.device()});
     gpu.cross_entropy(
@@ -127,6 +131,7 @@ struct SmallStep {
   void backward(Backend& gpu) const {
     gpu.cross_entropy_backward(
         {logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), 1, 0, 60, logits.device()});
+    gpu.put_rows({y.device(), picks.device(), 0, x.device()});
     gpu.swiglu_backward({y.device(), both.device(), both.device()});
     gpu.activation_backward({y.device(), x.device(), Activation::gelu_exact, y.device()});
     gpu.scale({y.device(), 2, y.device()});

@@ -35,6 +35,27 @@ __global__ void __launch_bounds__(row_threads)
   if (threadIdx.x == 0) maximum[n] = most;
 }
 
+/// minus the lowest column that has the row's maximum, or -infinity
+template <class T>
+__global__ void __launch_bounds__(row_threads)
+    place_rows(const T* logits, LogitShard shard, const T* maximum, T* place, bool wide) {
+  constexpr int size = lanes<T>;
+  __shared__ T room[most_warps];
+  const int64_t n = blockIdx.x;
+  const T top = maximum[n];
+  const Largest largest{};
+  T most = -static_cast<T>(INFINITY);
+  for_groups_of_block<row_threads, size>(
+      logits + n * shard.cols, shard.valid, wide, [&](int64_t j, const Group<T, size>& x, auto ending) {
+#pragma unroll
+        for (int k = 0; k < size; ++k)
+          if (there(ending, k) && x.x[k] == top)
+            most = largest(most, -static_cast<T>(shard.first_column + j + k));
+      });
+  most = join_team(most, row_threads, room, largest);
+  if (threadIdx.x == 0) place[n] = most;
+}
+
 /// sums = sum exp(x - maximum), total = sum x, of_target = x[target]
 template <class T>
 __global__ void __launch_bounds__(row_threads)
@@ -114,6 +135,14 @@ void row_maximum(int type, const void* logits, const LogitShard& shard, void* ma
                  cudaStream_t stream) {
   with_logit(type, [&]<class T>(T) {
     launch(stream, Grid{rows, row_threads}, maximum_rows<T>, logits, shard, maximum,
+           aligned(logits) && whole_rows<T>(shard.cols));
+  });
+}
+
+void maximum_place(int type, const void* logits, const LogitShard& shard, const void* maximum, void* place,
+                   int64_t rows, cudaStream_t stream) {
+  with_logit(type, [&]<class T>(T) {
+    launch(stream, Grid{rows, row_threads}, place_rows<T>, logits, shard, maximum, place,
            aligned(logits) && whole_rows<T>(shard.cols));
   });
 }

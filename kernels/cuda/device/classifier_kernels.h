@@ -9,6 +9,8 @@ namespace mindpipe::cuda {
 
 void row_maximum(int type, const void* logits, const LogitShard& shard, void* maximum, std::int64_t rows,
                  cudaStream_t stream);
+void maximum_place(int type, const void* logits, const LogitShard& shard, const void* maximum, void* place,
+                   std::int64_t rows, cudaStream_t stream);
 void softmax_sums(int type, const void* logits, const LogitShard& shard, const std::int32_t* targets,
                   const void* maximum, void* sums, void* of_target, void* total, std::int64_t rows,
                   cudaStream_t stream);

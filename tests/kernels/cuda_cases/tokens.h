@@ -84,6 +84,50 @@ TEST_F(Cuda, SinesOfPositions) {
   });
 }
 
+TEST_F(Cuda, RowsArePickedAndPutBack) {
+  for_kinds(*this, [&](DType dtype, std::size_t skew) {
+    std::vector<Operand> all;
+    const Maker make{pairing(), dtype, skew};
+    Operand list({2, 5}, DType::i32);
+    const std::int32_t numbers[] = {0, 10, 4, -1, 7, 3, 3, 10, 11, 3};
+    std::copy(std::begin(numbers), std::end(numbers), list.tensor().as<std::int32_t>());
+    const Mirror rows(pairing(), list);
+    for (std::int64_t cols : {1, 24, 301}) {
+      const Mirror x = make.random({2, 11, cols}, "x"), dy = make.random({2, 5, cols}, "dy"),
+                   y = make.empty({2, 5, cols}), dx = make.empty({2, 11, cols}),
+                   part = make.empty({2, 4, cols});
+      on_both(pairing(), {&y, &dx, &part}, 1, [&](Backend& backend, auto of) {
+        backend.pick_rows({of(x), of(rows), of(y)});
+        backend.put_rows({of(dy), of(rows), 0, of(dx)});
+        backend.put_rows({of(dy), of(rows), 3, of(part)});
+      });
+      for (const Mirror* m : {&y, &dx, &part}) EXPECT_TRUE(same_bits(m->fetched(), m->on_host()));
+      for (Operand& o : fetched({&y, &dx, &part})) all.push_back(std::move(o));
+    }
+    return all;
+  });
+}
+
+TEST_F(Cuda, PatchesOfPictures) {
+  for_kinds(*this, [&](DType dtype, std::size_t skew) {
+    std::vector<Operand> all;
+    const Maker make{pairing(), dtype, skew};
+    for (const PictureShape& picture : {PictureShape{1, 28, 14, 7, {0.1f}, {0.3f}},
+                                        PictureShape{3, 8, 16, 4, {0.5f, 0.4f, 0.3f}, {0.5f, 0.25f, 0.2f}}}) {
+      Operand bytes({2, picture.channels * picture.height * picture.width}, DType::u8);
+      for (std::int64_t i = 0; i < bytes.count(); ++i) bytes.set(i, static_cast<double>(i * 37 % 256));
+      const Mirror pictures(pairing(), bytes),
+          y = make.empty({2, picture.patches() + 3, picture.patch_size()});
+      on_both(pairing(), {&y}, 1, [&](Backend& backend, auto of) {
+        backend.patches({of(pictures), picture, 1, of(y)});
+      });
+      EXPECT_TRUE(same_bits(y.fetched(), y.on_host()));
+      all.push_back(y.fetched());
+    }
+    return all;
+  });
+}
+
 TEST_F(Cuda, ClassifierOverAShardOfTheVocabulary) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     std::vector<Operand> all;
@@ -99,10 +143,12 @@ TEST_F(Cuda, ClassifierOverAShardOfTheVocabulary) {
       const Mirror logits = make.wide({rows, c.cols}, "logits"), maximum = make.empty_wide({rows}),
                    sums = make.empty_wide({rows}), of_target = make.empty_wide({rows}),
                    total = make.empty_wide({rows}), losses = make.empty_wide({rows}),
-                   dlogits = make.empty({rows, c.cols}), in_place = make.wide({rows, c.cols}, "logits");
-      on_both(pairing(), {&maximum, &sums, &of_target, &total, &losses, &dlogits, &in_place}, 64,
+                   place = make.empty_wide({rows}), dlogits = make.empty({rows, c.cols}),
+                   in_place = make.wide({rows, c.cols}, "logits");
+      on_both(pairing(), {&maximum, &place, &sums, &of_target, &total, &losses, &dlogits, &in_place}, 64,
               [&](Backend& backend, auto of) {
                 backend.row_maximum({of(logits), c.valid, of(maximum)});
+                backend.maximum_place({of(logits), c.valid, c.first, of(maximum), of(place)});
                 backend.softmax_sums({of(logits), c.valid, c.first, of(targets), of(maximum), of(sums),
                                       of(of_target), of(total)});
                 backend.cross_entropy(
@@ -113,6 +159,7 @@ TEST_F(Cuda, ClassifierOverAShardOfTheVocabulary) {
                                                 of(sums), 3.0, 0.1, 4300, of(in_place)});
               });
       EXPECT_TRUE(same_bits(maximum.fetched(), maximum.on_host()));
+      EXPECT_TRUE(same_bits(place.fetched(), place.on_host()));
       for (Operand& o : fetched({&maximum, &sums, &of_target, &total, &losses, &dlogits, &in_place}))
         all.push_back(std::move(o));
     }

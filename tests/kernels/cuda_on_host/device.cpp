@@ -7,6 +7,8 @@
 #include "cuda/device/finish.cu"
 #include "cuda/device/norm.cu"
 #include "cuda/device/padding.cu"
+#include "cuda/device/picks.cu"
+#include "cuda/device/pictures.cu"
 #include "cuda/device/rotary.cu"
 #include "cuda/device/sort.cu"
 #include "cuda/device/update.cu"
