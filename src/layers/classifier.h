@@ -1,5 +1,8 @@
 #pragma once
+#include <optional>
+
 #include "layers/norm.h"
+#include "layers/softmax.h"
 
 namespace mindpipe {
 
@@ -12,6 +15,12 @@ struct ClassifierSpec {
   double epsilon = 1e-5;
   bool norm_offset = true;
   double label_smoothing = 0;  ///< probability spread over the other words
+  bool bias = false;           ///< of each word
+  bool normed = true;          ///< begins with a norm; without, what comes is classified as it is
+
+  SoftmaxSpec softmax() const {
+    return {vocabulary, width, deviation, uses, use, table, bias, label_smoothing};
+  }
 };
 
 /// The end of a language model: final norm, product with the table, softmax and cross-entropy, in chunks of
@@ -21,28 +30,17 @@ struct ClassifierSpec {
 class Classifier final : public Layer {
  public:
   Classifier(const LayerContext& context, Unit& table, Unit& unit, const ClassifierSpec& spec);
-  Norm* opening_norm() override { return &norm_; }
+  Norm* opening_norm() override { return norm_ ? &*norm_ : nullptr; }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 
  private:
-  /// What the softmax of one chunk needs beside its logits.
-  struct Sums {
-    Tensor logits, maximum, sums, of_target, total;
-  };
-  /// Writes the losses of a chunk too.
-  Sums chunk_sums(const Tensor& x, const Tensor& targets, const Tensor& losses, Tape& tape);
-  std::int64_t shard_rows() const;
-  std::int64_t first_column(int shard) const {
-    return (context_.tensor.first_shard() + shard) * shard_rows();
-  }
-  std::int64_t valid(int shard) const;
   void last_logits(const Tensor& normed, Tape& tape);
 
   LayerContext context_;
-  ClassifierSpec spec_;
-  Norm norm_;
-  Param table_;
+  std::int64_t width_;
+  std::optional<Norm> norm_;
+  Softmax softmax_;
 };
 
 }  // namespace mindpipe

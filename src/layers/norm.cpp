@@ -3,10 +3,10 @@
 namespace mindpipe {
 
 Norm::Norm(const LayerContext& context, Unit& unit, const std::string& name, NormKind kind,
-           std::int64_t width, double epsilon, bool offset)
+           std::int64_t width, double epsilon, bool offset, Form form)
     : context_(context), kind_(kind), epsilon_(epsilon) {
-  gain_ = unit.add({{{name + ".weight", width}}, 0, Split::none, Form::rows, {Initial::Kind::one}, false});
-  if (offset) offset_ = unit.add({{{name + ".bias", width}}, 0, Split::none, Form::rows, {}, false});
+  gain_ = unit.add({{{name + ".weight", width}}, 0, Split::none, form, {Initial::Kind::one}, false});
+  if (offset) offset_ = unit.add({{{name + ".bias", width}}, 0, Split::none, form, {}, false});
 }
 
 Tensor Norm::saved_statistics(const Tensor& x, Tape& tape) {

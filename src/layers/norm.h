@@ -9,11 +9,12 @@ struct NormSpec {
   bool offset = true;
 };
 
-/// LayerNorm or RMSNorm over the last extent, its form `rows`. Saves x and its statistics.
+/// LayerNorm or RMSNorm over the last extent, its form `rows`, or `whole` where every tensor rank norms the
+/// same rows. Saves x and its statistics.
 class Norm {
  public:
   Norm(const LayerContext& context, Unit& unit, const std::string& name, NormKind kind, std::int64_t width,
-       double epsilon, bool offset);
+       double epsilon, bool offset, Form form = Form::rows);
   /// `y`, where the norm goes, is kept for a backward unless given.
   Tensor forward(const Tensor& x, Tape& tape, Tensor y = {});
   /// sum = x + dropout(branch + bias), and its norm, in one pass; the bits are those of one after the other.

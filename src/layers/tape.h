@@ -20,7 +20,9 @@ struct MicroBatch {
   std::int64_t samples = 0;
   std::int64_t first_sample = 0;  ///< in the step's batch: the key of its randomness
   std::int64_t step = 0;
-  Tensor types = {};  ///< i32 [samples, sequence]: of each token; none: all are of the first type
+  Tensor picked = {};    ///< i32 [samples, picked]: rows that are classified; -1: none
+  Tensor pictures = {};  ///< u8 [samples, channels, height, width]
+  Tensor types = {};     ///< i32 [samples, sequence]: of each token; none: all are of the first type
 };
 
 /// What one micro-batch keeps between forward and backward: last in, first out, empty afterwards.
@@ -41,6 +43,7 @@ class Tape {
   Norm* next_norm = nullptr;  ///< reads the block's output next, here: a sum may be normed in the same pass
   double loss_factor = 1;     ///< the constant a backward starts from
   Tensor losses;              ///< f32 (f64 in gradient checks) [samples, sequence]: written by the head
+  Tensor words = {};          ///< evaluate, unless none: as losses, the word with the largest logit
   Tensor logits;  ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
   std::int64_t position = 0;  ///< generate: of the first row
 

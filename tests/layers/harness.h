@@ -65,6 +65,9 @@ struct Setting {
   std::int64_t memory_rows = 6;  ///< of an activation's memory
   std::int64_t vocabulary = 0;   ///< of tokens and targets
   std::int64_t types = 0;        ///< of tokens; 0: they have none
+  std::int64_t targets = 0;      ///< of a sample; 0: one for each row
+  bool picks = false;            ///< the batch names a row of each sample for each target
+  PictureShape picture;          ///< of a sample, if there are any
   bool activation = true, memory = false;
   bool classifier = false;  ///< the loss is the last layer's; else it is linear in what comes out
   bool sources = false;     ///< source tokens (as long as the tokens) and lengths
@@ -183,6 +186,8 @@ class Subject {
     tape_.clear();
     return made;
   }
+  /// What a classifier thinks that each target is, as of the last loss().
+  std::vector<double> words() const { return all(tape_.words); }
   double loss_of_backward = 0;  ///< of a classifier, which finds its losses again on the way back
 
  private:
@@ -298,11 +303,29 @@ class Subject {
     };
     if (s.vocabulary > 0) {
       std::vector<std::int32_t> tokens = ids("tokens", s.vocabulary), targets = ids("targets", s.vocabulary);
-      targets[1] = targets[s.rows] = -1;
+      const Shape judged{s.samples, s.targets > 0 ? s.targets : s.rows};
+      targets.resize(judged.count());
+      targets[1] = targets[judged[1]] = -1;
       tokens[2] = tokens[5];  // a row that two tokens add to
       batch.tokens = there(tokens, shape);
-      batch.targets = there(targets, shape);
-      tape_.losses = batch_.take(shape, gradient_dtype());
+      batch.targets = there(targets, judged);
+      tape_.losses = batch_.take(judged, gradient_dtype());
+      tape_.words = batch_.take(judged, gradient_dtype());
+    }
+    if (s.picks) {
+      std::vector<std::int32_t> rows(s.samples * s.targets);
+      for (std::int64_t i = 0; i < static_cast<std::int64_t>(rows.size()); ++i)
+        rows[i] = static_cast<std::int32_t>((3 * i + 1) % s.rows);
+      rows[s.targets] = -1;  // whose target does not count
+      batch.picked = there(rows, {s.samples, s.targets});
+    }
+    if (s.picture.channels > 0) {
+      batch.pictures =
+          batch_.take({s.samples, s.picture.channels, s.picture.height, s.picture.width}, DType::u8);
+      std::vector<std::uint8_t> bytes(batch.pictures.count());
+      for (std::size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<std::uint8_t>(RandomStream{3, purpose_of("picture")}.word(i));
+      backend_->upload(bytes.data(), batch.pictures);
     }
     if (s.types > 0) batch.types = there(ids("types", s.types), shape);
     if (s.sources) {

@@ -1,0 +1,116 @@
+#include "layers/softmax.h"
+
+#include <algorithm>
+
+#include "layers/embedding.h"
+
+namespace mindpipe {
+
+Softmax::Softmax(const LayerContext& context, Unit& table, Unit& unit, const SoftmaxSpec& spec)
+    : context_(context),
+      spec_(spec),
+      table_(token_table(table, context, spec.vocabulary, spec.width, spec.deviation, spec.uses, spec.use,
+                         spec.table)) {
+  if (!spec.bias) return;
+  const std::int64_t padded = padded_vocabulary(spec.vocabulary, context.tensor.logical());
+  bias_ = unit.add(
+      {{{spec.table + ".bias", padded, padded - spec.vocabulary}}, 0, Split::out, Form::whole, {}, false});
+}
+
+std::int64_t Softmax::shard_rows() const {
+  return padded_vocabulary(spec_.vocabulary, context_.tensor.logical()) / context_.tensor.logical();
+}
+
+std::int64_t Softmax::valid(int shard) const {
+  return std::clamp<std::int64_t>(spec_.vocabulary - first_column(shard), 0, shard_rows());
+}
+
+void Softmax::multiply(const Tensor& x, int shard, const Tensor& logits) {
+  context_.backend.linear(
+      {.x = x, .w = table_.value(shard), .bias = bias_ ? bias_.value(shard) : Tensor{}, .y = logits});
+}
+
+Softmax::Sums Softmax::chunk_sums(const Tensor& x, const Tensor& targets, const Tensor& losses, Tape& tape) {
+  const std::int64_t n = x.shape[0];
+  const int shards = context_.tensor.local_shards();
+  Sums c;
+  c.logits = tape.scratch({shards, n, shard_rows()}, exact());
+  const Tensor maxima = tape.scratch({shards, n}, exact()), parts = tape.scratch({shards, 3, n}, exact());
+  for (int s = 0; s < shards; ++s) {
+    multiply(x, s, c.logits.at(s));
+    context_.backend.row_maximum({c.logits.at(s), valid(s), maxima.at(s)});
+  }
+  c.maximum = maxima.at(0);
+  if (context_.tensor.logical() > 1) context_.tensor.maximum(maxima, c.maximum);
+  for (int s = 0; s < shards; ++s) {
+    const Tensor p = parts.at(s);
+    context_.backend.softmax_sums({.logits = c.logits.at(s),
+                                   .valid = valid(s),
+                                   .first_column = first_column(s),
+                                   .targets = targets,
+                                   .maximum = c.maximum,
+                                   .sums = p.at(0),
+                                   .of_target = p.at(1),
+                                   .total = p.at(2)});
+  }
+  const Tensor total = parts.at(0);
+  if (context_.tensor.logical() > 1) context_.tensor.sum(parts, total);
+  c.sums = total.at(0);
+  c.of_target = total.at(1);
+  c.total = total.at(2);
+  context_.backend.cross_entropy(
+      {targets, c.maximum, c.sums, c.of_target, c.total, spec_.label_smoothing, spec_.vocabulary, losses});
+  return c;
+}
+
+void Softmax::find_words(const Sums& sums, const Tensor& words, Tape& tape) {
+  const int shards = context_.tensor.local_shards();
+  // Words count downwards, so that the largest of all shards' answers is the lowest word.
+  const Tensor places = tape.scratch({shards, words.count()}, exact()), place = places.at(0);
+  for (int s = 0; s < shards; ++s)
+    context_.backend.maximum_place(
+        {sums.logits.at(s), valid(s), first_column(s), sums.maximum, places.at(s)});
+  if (context_.tensor.logical() > 1) context_.tensor.maximum(places, place);
+  context_.backend.scale({place, -1, words});
+}
+
+void Softmax::losses(const Tensor& x, const Tensor& targets, const Tensor& losses, const Tensor& words,
+                     Tape& tape) {
+  const std::int64_t n = x.shape[0];
+  for (std::int64_t first = 0; first < n; first += context_.token_chunk) {
+    Tape::Scope chunk(tape);
+    const std::int64_t rows = std::min(context_.token_chunk, n - first);
+    const Sums sums =
+        chunk_sums(x.row_range(first, rows), targets.range(first, rows), losses.range(first, rows), tape);
+    if (words) find_words(sums, words.range(first, rows), tape);
+  }
+}
+
+void Softmax::backward(const Tensor& x, const Tensor& targets, const Tensor& losses, const Tensor& dx,
+                       Tape& tape) {
+  const std::int64_t n = x.shape[0];
+  for (std::int64_t first = 0; first < n; first += context_.token_chunk) {
+    Tape::Scope chunk(tape);
+    const std::int64_t rows = std::min(context_.token_chunk, n - first);
+    const Tensor x_chunk = x.row_range(first, rows), chunk_targets = targets.range(first, rows);
+    const Sums c = chunk_sums(x_chunk, chunk_targets, losses.range(first, rows), tape);
+    for (int s = 0; s < context_.tensor.local_shards(); ++s) {
+      const Tensor logits = c.logits.at(s), dlogits = logits.dtype == context_.dtype
+                                                          ? logits
+                                                          : tape.scratch(logits.shape, context_.dtype);
+      context_.backend.cross_entropy_backward({logits, valid(s), first_column(s), chunk_targets, c.maximum,
+                                               c.sums, tape.loss_factor, spec_.label_smoothing,
+                                               spec_.vocabulary, dlogits});
+      context_.backend.linear_backward_input(
+          {.dy = dlogits, .w = table_.value(s), .dx = dx.at(s).row_range(first, rows)});
+      context_.backend.linear_backward_weight({dlogits, x_chunk, table_.gradient(s)});
+      if (bias_) context_.backend.bias_backward({dlogits, bias_.gradient(s)});
+    }
+  }
+}
+
+void Softmax::logits(const Tensor& x, const Tensor& logits) {
+  for (int s = 0; s < context_.tensor.local_shards(); ++s) multiply(x, s, logits.at(s));
+}
+
+}  // namespace mindpipe

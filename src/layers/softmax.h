@@ -1,0 +1,52 @@
+#pragma once
+#include "layers/layer.h"
+
+namespace mindpipe {
+
+struct SoftmaxSpec {
+  std::int64_t vocabulary = 0, width = 0;
+  double deviation = 0.02;
+  int uses = 1, use = 0;  ///< of the table, when an embedding shares it
+  std::string table = "embedding";
+  bool bias = false;           ///< one number a word, cut as the table is
+  double label_smoothing = 0;  ///< probability spread over the other words
+};
+
+/// Product with a table of words or classes, cut by rows over the shards, softmax and cross-entropy, in
+/// chunks of rows so that the logits of a micro-batch never exist at once.
+class Softmax {
+ public:
+  /// The bias lives in `unit`: a table that others share is alone in its own.
+  Softmax(const LayerContext& context, Unit& table, Unit& unit, const SoftmaxSpec& spec);
+
+  /// Writes the losses of rows x [n, width], where their targets and losses are n numbers each. `words`,
+  /// unless none, receives the word with the largest logit, the lowest of several: a whole number in the
+  /// dtype of losses. It means nothing where a logit is not a number, which the loss shows.
+  void losses(const Tensor& x, const Tensor& targets, const Tensor& losses, const Tensor& words, Tape& tape);
+  /// Losses again, and gradients: dx [shards, n, width] is to be summed over all shards.
+  void backward(const Tensor& x, const Tensor& targets, const Tensor& losses, const Tensor& dx, Tape& tape);
+  /// Logits of x [n, width]: f32 [shards, n, words of a shard].
+  void logits(const Tensor& x, const Tensor& logits);
+
+ private:
+  /// What the softmax of one chunk needs beside its logits.
+  struct Sums {
+    Tensor logits, maximum, sums, of_target, total;
+  };
+  /// Writes the losses of a chunk too.
+  Sums chunk_sums(const Tensor& x, const Tensor& targets, const Tensor& losses, Tape& tape);
+  void find_words(const Sums& sums, const Tensor& words, Tape& tape);
+  std::int64_t shard_rows() const;
+  std::int64_t first_column(int shard) const {
+    return (context_.tensor.first_shard() + shard) * shard_rows();
+  }
+  std::int64_t valid(int shard) const;
+  void multiply(const Tensor& x, int shard, const Tensor& logits);
+  DType exact() const { return context_.dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+  LayerContext context_;
+  SoftmaxSpec spec_;
+  Param table_, bias_;
+};
+
+}  // namespace mindpipe
