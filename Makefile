@@ -40,7 +40,7 @@ cuda: configure-cuda ## build for A100, H100, H200 and newer GPUs in build-cuda/
 
 # Exit code 69 of gpu-check.sh: no GPU here, which is said, and the bundle is ready for a machine that has one.
 gpu-check: configure-cuda ## check and measure on a GPU in 8 minutes; without one, leave all that it takes in build-cuda/gpu-bundle/
-	cmake --build build-cuda -j $(JOBS) --target mindpipe-train kernels_bench test_kernels_cuda_paper test_kernels_cuda_kernels test_kernels_cuda_library test_models_cuda \
+	cmake --build build-cuda -j $(JOBS) --target mindpipe-train kernels_bench test_paper_on_gpu test_kernels_cuda_kernels test_kernels_cuda_library test_models_cuda \
 	  test_runtime_parity_mpi
 	scripts/gpu_check/bundle.sh build-cuda build-cuda/gpu-bundle
 	build-cuda/gpu-bundle/gpu-check.sh --output runs/gpu-check || [ $$? = 69 ]
