@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles asan tidy demo demo-layouts bench bench-peers format check-format clean
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-demo asan tidy demo demo-layouts bench bench-peers format check-format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -78,6 +78,10 @@ tidy:            ## look for mistakes with clang-tidy in src/ and kernels/ (TIDY
 demo: configure  ## train a small model for a minute, draw its losses and let it write
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	@scripts/demo.sh $(TRAIN)
+
+test-demo: configure ## the demo as it is, with each instruction set of this processor: its words, its time, its loss; a minute and a half each
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	@scripts/test_demo.sh $(TRAIN)
 
 demo-layouts: configure ## the same weights from four layouts, and others where one sum is left out: 30 seconds
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train train_with_a_fault
