@@ -73,7 +73,7 @@ def compiler(build, room):
             words.pop(0)
         elif word != "-c" and word != str(ROOT / MODEL):
             kept.append(word)
-    return kept + ["-fsyntax-only", "-O0", "-Werror", "-x", "c++"]
+    return kept + ["-fsyntax-only", "-Werror", "-x", "c++"]
 
 
 def main():
