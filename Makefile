@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles asan tidy demo demo-layouts bench bench-peers format check-format clean
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-demo asan tidy demo demo-layouts bench bench-peers format check-format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -40,7 +40,7 @@ cuda: configure-cuda ## build for A100, H100, H200 and newer GPUs in build-cuda/
 
 # Exit code 69 of gpu-check.sh: no GPU here, which is said, and the bundle is ready for a machine that has one.
 gpu-check: configure-cuda ## check and measure on a GPU in 8 minutes; without one, leave all that it takes in build-cuda/gpu-bundle/
-	cmake --build build-cuda -j $(JOBS) --target mindpipe-train kernels_bench test_kernels_cuda_paper test_kernels_cuda_kernels test_kernels_cuda_library test_models_cuda \
+	cmake --build build-cuda -j $(JOBS) --target mindpipe-train kernels_bench test_paper_on_gpu test_kernels_cuda_kernels test_kernels_cuda_library test_models_cuda \
 	  test_runtime_parity_mpi
 	scripts/gpu_check/bundle.sh build-cuda build-cuda/gpu-bundle
 	build-cuda/gpu-bundle/gpu-check.sh --output runs/gpu-check || [ $$? = 69 ]
@@ -78,6 +78,10 @@ tidy:            ## look for mistakes with clang-tidy in src/ and kernels/ (TIDY
 demo: configure  ## train a small model for a minute, draw its losses and let it write
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	@scripts/demo.sh $(TRAIN)
+
+test-demo: configure ## the demo as it is, with each instruction set of this processor: its words, its time, its loss; a minute and a half each
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	@scripts/test_demo.sh $(TRAIN)
 
 demo-layouts: configure ## the same weights from four layouts, and others where one sum is left out: 30 seconds
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train train_with_a_fault

@@ -20,7 +20,10 @@ rm -rf "$run-four"  # of an earlier demo, with other steps
 echo
 "$program" report "$run" --svg "$run/loss.svg"
 echo
-"$program" generate --config "$run/config.yaml"
+"$program" generate --config "$run/config.yaml" | tee "$run/text.txt"
+words() { LC_ALL=C grep -oE '[[:alpha:]]{3,}' "$1" | LC_ALL=C tr '[:upper:]' '[:lower:]'; }
+words "$run/text.txt" | awk 'NR == FNR { book[$0]; next } { ++all; found += $0 in book }
+  END { printf "\n%d %% of its words of three letters or more stand in the book\n", 100 * found / all }' <(words data/alice.txt) -
 echo
 
 mpirun=mpirun
@@ -29,6 +32,6 @@ mpirun=mpirun
 cat <<END
 Try next:
   the same bits on four ranks:  $mpirun -n 4 $program --config $run/config.yaml run.dir=$run-four grid.pipeline=2 grid.data=2 && sha256sum $run{,-four}/model.safetensors
-  your own text:                $program --config $config data.train=[my.txt] data.validation=[my.txt] run.dir=runs/mine
+  your own text:                $program --config $config data.train=my.txt data.validation=my.txt run.dir=runs/mine
   where the time of a step is:  open $run/trace.json in ui.perfetto.dev; $run/loss.svg in a browser
 END

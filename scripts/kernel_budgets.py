@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """What the compiler makes of the GPU's kernels: registers, spilled bytes, shared memory, resident warps, width of loads and stores.
 
-kernel_budgets.py [--sources DIR] [--architectures 80 90] [--only FILE.cu ...] --print | --write | --check
-  --print   the table on standard output
-  --write   puts the table into kernels/cuda/device/README.md
-  --check   exits 1 where a kernel spills that is not in MAY_SPILL, has fewer resident warps than the table states,
-            moves memory in narrower pieces, or is not in the table (77: no nvcc here)
+kernel_budgets.py [--sources DIR] [--objects DIR] [--architectures 80 90] [--only FILE.cu ...] --print | --write | --check
+  --print    the table of the worst instance of each kernel on standard output
+  --write    puts every instance into kernels/cuda/device/budgets.tsv and that table into the README beside it
+  --check    exits 1 where an instance of a kernel spills more than budgets.tsv says or MAY_SPILL allows, has fewer resident
+             warps, moves memory in narrower pieces, or is not in budgets.tsv; and where the README's table is not that of
+             budgets.tsv (77: no nvcc here)
+  --objects  a folder of the build: PTX that it has compiled, for whatever architecture, is not compiled again
 """
 import argparse
+import collections
 import concurrent.futures
+import ctypes
+import ctypes.util
 import os
 import pathlib
 import re
@@ -30,6 +35,7 @@ THREADS_WITHOUT_BOUNDS = 256
 REGISTERS, WARPS, BLOCKS, RESERVED = 65536, 64, 32, 1024
 SHARED = {80: 164 * 1024, 90: 228 * 1024}
 BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
+FIGURES = ("threads", "registers", "spilled", "shared", "warps", "load", "store")
 TILES = """
 #include <cstdio>
 #include "cuda/device/flash_backward.h"
@@ -95,19 +101,64 @@ def resident_warps(architecture, registers, threads, shared):
     return blocks * warps
 
 
-def compiled(sources, file, architecture, sizes):
-    """name -> figures, of all kernels of a file."""
+def zstd_frames(data):
+    """What is packed in an object, as nvcc packs for size; nothing where this machine has no libzstd."""
+    try:
+        library = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
+    except OSError:
+        return
+    for name in ("ZSTD_getFrameContentSize", "ZSTD_findFrameCompressedSize", "ZSTD_decompress"):
+        getattr(library, name).restype = ctypes.c_size_t
+    at = -1
+    while (at := data.find(b"\x28\xb5\x2f\xfd", at + 1)) >= 0:
+        packed = data[at:]
+        size = library.ZSTD_getFrameContentSize(packed, ctypes.c_size_t(len(packed)))
+        length = library.ZSTD_findFrameCompressedSize(packed, ctypes.c_size_t(len(packed)))
+        if size > 1 << 30 or length > len(packed):
+            continue  # no frame: these bytes came by chance
+        room = ctypes.create_string_buffer(size)
+        if library.ZSTD_decompress(room, ctypes.c_size_t(size), packed, ctypes.c_size_t(length)) == size:
+            yield room.raw
+
+
+def built_ptx(objects, file):
+    """The PTX in the build's object of a file, for whatever architecture; nothing where none is found."""
+    for built in sorted(objects.rglob(file.name + ".o")) if objects else ():
+        for frame in zstd_frames(built.read_bytes()):
+            text = frame.rstrip(b"\0")
+            if b".version" in text[:100] and b".entry" in text:
+                return text.decode()
+    return ""
+
+
+def asks_for_architecture(sources):
+    """Whether a kernel's code depends on what it is compiled for; if not, PTX differs in one line only."""
+    return any(re.search(r"__CUDA_ARCH\w*__\s*[<>=!&|]", path.read_text()) for path in (sources / "cuda").rglob("*.*"))
+
+
+def ptx_of(sources, objects, file, architecture):
+    text = "" if asks_for_architecture(sources) else built_ptx(objects, file)
+    if text:
+        return re.sub(r"^\.target sm_\d+", ".target sm_%d" % architecture, text, flags=re.M)
     with tempfile.TemporaryDirectory() as room:
         ptx = room + "/kernels.ptx"
         run(NVCC, "-I%s" % (ROOT / "src"), "-I%s" % sources, "-O3", "-fmad=false", "-std=c++20",
             "-DFMT_USE_CONSTEXPR=1",
             "-arch=compute_%d" % architecture, "-ptx", str(file), "-o", ptx)
+        return pathlib.Path(ptx).read_text()
+
+
+def compiled(sources, objects, file, architecture, sizes):
+    """name -> figures, of all kernels of a file."""
+    text = ptx_of(sources, objects, file, architecture)
+    with tempfile.TemporaryDirectory() as room:
+        ptx = room + "/kernels.ptx"
+        pathlib.Path(ptx).write_text(text)
         done = subprocess.run(
             [PTXAS, "-v", "-arch=sm_%d" % architecture, ptx, "-o", room + "/out"],
             check=True,
             capture_output=True,
             text=True)
-        text = pathlib.Path(ptx).read_text()
     figures = {}
     bodies = {}
     for part in re.split(r"(?=^(?:\.visible |\.weak )?\.entry )", text, flags=re.M)[1:]:
@@ -137,109 +188,147 @@ def compiled(sources, file, architecture, sizes):
     return figures
 
 
-def all_budgets(sources, architectures, only):
-    sizes = dynamic_shared(sources)
-    files = [file for file in sorted((sources / "cuda/device").glob("*.cu")) if not only or file.name in only]
-    jobs = [(file, architecture) for file in files for architecture in architectures]
+def all_budgets(choice):
+    """(file, instance) -> architecture -> figures."""
+    files = [file for file in sorted((choice.sources / "cuda/device").glob("*.cu"))
+             if not choice.only or file.name in choice.only]
+    jobs = [(file, architecture) for file in files for architecture in choice.architectures]
+    jobs.sort(key=lambda job: -job[0].stat().st_size)  # the long ones first, so that two processors end together
+    sizes = dynamic_shared(choice.sources) if any("flash" in file.name for file in files) else {}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda job: compiled(sources, job[0], job[1], sizes), jobs))
-    budgets = {}
+        results = list(pool.map(lambda job: compiled(choice.sources, choice.objects, *job, sizes), jobs))
+    budgets = collections.defaultdict(dict)
     for (file, architecture), figures in zip(jobs, results):
         for name, one in figures.items():
-            budgets.setdefault((file.name, name.split("<")[0]), {}).setdefault(architecture, []).append(
-                (name, one))
+            budgets[file.name, name][architecture] = one
     return budgets
 
 
-def row_of(kernel, by_architecture):
-    """The worst of all types: a line of the table."""
+def types_of(instance):
+    """"bf16, true" of an instance's name."""
+    text = instance.partition("<")[2].rpartition(">")[0]
+    for name, short in (("unsigned short", "bf16"), ("float", "f32"), ("double", "f64"), ("unsigned int", "u32")):
+        text = re.sub(r"\b%s\b" % name, short, text)
+    return text.strip()
+
+
+def row_of(kernel, instances):
+    """The worst of all instances: a line of the table."""
+    architectures = sorted({architecture for one in instances.values() for architecture in one})
 
     def each(key, choose):
-        values = [choose(one[key] for _, one in by_architecture[a]) for a in sorted(by_architecture)]
+        values = [choose(one[a][key] for one in instances.values() if a in one) for a in architectures]
         return str(values[0]) if len(set(values)) == 1 else " / ".join(map(str, values))
 
-    instances = by_architecture[max(by_architecture)]
-    return "| `%s` | %d | %s | %s | %s | %s | %s | %s, %s |" % (kernel[1], len(instances), each(
-        "threads", max), each("registers", max), each("spilled", max), each("shared", max), each(
-            "warps", min), each("load", max), each("store", max))
+    def worst(architecture):
+        names = [name for name, one in instances.items() if architecture in one]
+        return types_of(min(names, key=lambda name: (instances[name][architecture]["warps"],
+                                                     -instances[name][architecture]["registers"], name)))
+
+    named = list(dict.fromkeys(worst(architecture) for architecture in architectures))
+    return "| `%s` | %d | %s | %s | %s | %s | %s | %s, %s | %s |" % (
+        kernel, len(instances), each("threads", max), each("registers", max), each("spilled", max),
+        each("shared", max), each("warps", min), each("load", max), each("store", max),
+        " / ".join("`%s`" % one for one in named if one))
 
 
 def table(budgets):
     lines = [
-        "| kernel | types | threads | registers | spilled | shared | warps | widest load, store |",
-        "|---|---|---|---|---|---|---|---|"
+        "| kernel | instances | threads | registers | spilled | shared | warps | widest load, store | fewest warps |",
+        "|---|---|---|---|---|---|---|---|---|"
     ]
-    file = ""
-    for kernel in sorted(budgets):
-        if kernel[0] != file:
-            file = kernel[0]
-            lines.append("| **%s** | | | | | | | |" % file)
-        lines.append(row_of(kernel, budgets[kernel]))
+    files = collections.defaultdict(lambda: collections.defaultdict(dict))
+    for (file, name), one in budgets.items():
+        files[file][name.split("<")[0]][name] = one
+    for file in sorted(files):
+        lines.append("| **%s** | | | | | | | | |" % file)
+        lines += [row_of(kernel, files[file][kernel]) for kernel in sorted(files[file])]
     return "\n".join(lines)
 
 
-def stated(readme):
-    """kernel -> (warps by architecture, load, store), from the table."""
-    rows = {}
-    text = readme.read_text().split(BEGIN)[1].split(END)[0]
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if not cells[0].startswith("`"):
-            continue
-        numbers = [int(part) for part in cells[6].split("/")]
-        widths = [min(int(part) for part in cell.split("/")) for cell in cells[7].split(",")]
-        rows[cells[0].strip("`")] = ({80: numbers[0], 90: numbers[-1]}, *widths)
-    return rows
+def written(budgets):
+    """The text of budgets.tsv: a line for each instance and architecture."""
+    lines = ["\t".join(("file", "instance", "sm") + FIGURES)]
+    for (file, name), by_architecture in sorted(budgets.items()):
+        for architecture, one in sorted(by_architecture.items()):
+            lines.append("\t".join(map(str, (file, name, architecture, *(one[key] for key in FIGURES)))))
+    return "\n".join(lines) + "\n"
 
 
-def complaints(budgets, rows):
+def stated(text):
+    """What budgets.tsv says, in the form of all_budgets."""
+    budgets = collections.defaultdict(dict)
+    for line in text.splitlines()[1:]:
+        file, name, architecture, *figures = line.split("\t")
+        budgets[file, name][int(architecture)] = dict(zip(FIGURES, map(int, figures)))
+    return budgets
+
+
+def complaints(budgets, stated_budgets, choice):
     found = []
-    for (_, kernel), by_architecture in budgets.items():
-        if kernel not in rows:
-            found.append("%s is not in the table: run scripts/kernel_budgets.py --write" % kernel)
-            continue
-        warps, load, store = rows[kernel]
-        for architecture, instances in by_architecture.items():
-            for name, one in instances:
-                if one["spilled"] > MAY_SPILL.get(kernel, (0, ""))[0]:
-                    found.append("%s spills %d bytes on sm_%d" % (name, one["spilled"], architecture))
-                if one["warps"] < warps[architecture]:
-                    found.append("%s has %d resident warps on sm_%d, and the table states %d" %
-                                 (name, one["warps"], architecture, warps[architecture]))
-            for width, key in ((load, "load"), (store, "store")):
-                if max(one[key] for _, one in instances) < width:
-                    found.append("%s's widest %s is below the %d bytes that the table states" %
-                                 (kernel, key, width))
+    for (file, name), by_architecture in budgets.items():
+        for architecture, one in by_architecture.items():
+            instance = "%s on sm_%d" % (name, architecture)
+            wanted = stated_budgets.get((file, name), {}).get(architecture)
+            if wanted is None:
+                found.append("%s is not in budgets.tsv: run scripts/kernel_budgets.py --write" % instance)
+                continue
+            if one["spilled"] > min(wanted["spilled"], MAY_SPILL.get(name.split("<")[0], (0, ""))[0]):
+                found.append("%s spills %d bytes" % (instance, one["spilled"]))
+            if one["warps"] < wanted["warps"]:
+                found.append("%s has %d resident warps, and budgets.tsv states %d" %
+                             (instance, one["warps"], wanted["warps"]))
+            for key in ("load", "store"):
+                if one[key] < wanted[key]:
+                    found.append("%s has a widest %s of %d bytes, and budgets.tsv states %d" %
+                                 (instance, key, one[key], wanted[key]))
+    if not choice.only:
+        found += ["%s of %s is in budgets.tsv and no more in the code: run scripts/kernel_budgets.py --write" % (name, file)
+                  for file, name in stated_budgets if (file, name) not in budgets]
     return found
 
 
-def main():
+def table_of_readme(readme):
+    return readme.read_text().split(BEGIN)[1].split(END)[0].strip()
+
+
+def options(words):
     parser = argparse.ArgumentParser()
     parser.add_argument("--sources", type=pathlib.Path, default=ROOT / "kernels")
+    parser.add_argument("--objects", type=pathlib.Path)
     parser.add_argument("--architectures", type=int, nargs="+", default=[80, 90])
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--print", action="store_true")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--check", action="store_true")
-    choice = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main(words):
+    choice = options(words)
     if not NVCC or not PTXAS:
         print("kernel_budgets.py: skipped: no nvcc here")
         return 77
-    budgets = all_budgets(choice.sources, choice.architectures, choice.only)
-    readme = ROOT / "kernels/cuda/device/README.md"
+    readme, every = ROOT / "kernels/cuda/device/README.md", ROOT / "kernels/cuda/device/budgets.tsv"
+    budgets = all_budgets(choice)
     if choice.print:
         print(table(budgets))
     if choice.write:
-        text = readme.read_text()
-        before, rest = text.split(BEGIN)
+        before, rest = readme.read_text().split(BEGIN)
         readme.write_text(before + BEGIN + "\n" + table(budgets) + "\n" + END + rest.split(END)[1])
-    found = complaints(budgets, stated(readme)) if choice.check else []
+        every.write_text(written(budgets))
+    found = []
+    if choice.check:
+        known = stated(every.read_text())
+        found = complaints(budgets, known, choice)
+        if table_of_readme(readme) != table(known):
+            found.append("the table in %s is not that of budgets.tsv: run scripts/kernel_budgets.py --write" % readme)
     for complaint in found:
         print("kernel_budgets.py: " + complaint)
     return 1 if found else 0
 
 
 PATHS = "%s:/usr/local/cuda/bin" % os.environ.get("PATH", "")
-NVCC, PTXAS = shutil.which("nvcc", path=PATHS), shutil.which("ptxas", path=PATHS)
+NVCC, PTXAS = (shutil.which(tool, path=PATHS) for tool in ("nvcc", "ptxas"))
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

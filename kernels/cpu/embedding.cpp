@@ -20,7 +20,7 @@ constexpr std::int64_t strip = 64;
 /// Adds sines and cosines, of type A, to rows [first, last) of every sample, a strip of columns at a time.
 template <class A, class Kernel>
 void add_sines(const AddSinusoidsOperands& o, const SinusoidCall& call, const Kernel& kernel,
-                   std::int64_t first, std::int64_t last) {
+               std::int64_t first, std::int64_t last) {
   const std::int64_t half = call.cols / 2, bytes = static_cast<std::int64_t>(bytes_of(o.x.dtype));
   for (std::int64_t r = first; r < last; ++r)
     for (std::int64_t begin = 0; begin < half; begin += strip) {

@@ -26,7 +26,8 @@ def test(name, only="*", ranks=0):
     def work(check, seconds, wrapper=(), read=read_tests, log=name):
         if not os.path.exists(program(check, name)):
             return MISSING, "the bundle has no bin/%s" % name, {}
-        environment = dict(check.environment, MINDPIPE_TEST_DEVICE=check.device, MINDPIPE_STEPS="3")
+        environment = dict(check.environment, MINDPIPE_TEST_DEVICE=check.device, MINDPIPE_STEPS="3",
+                           MINDPIPE_CONFIGS=os.path.join(check.bundle, "configs"))
         if check.device != "cuda":
             environment["MINDPIPE_ALL_LAYOUTS"] = "600"  # one in so many: a rehearsal
         command = [*wrapper, program(check, name), "--gtest_color=no", "--gtest_filter=" + only]
@@ -129,7 +130,7 @@ RACECHECKED = "Cuda.NormOf*:Cuda.SumsOverRows*:Cuda.Embedding*:Cuda.Classifier*:
 PARTS = (
     Part(
         "paper", "the GPU beside its description in data/devices, and the engine and workspace of each plan "
-        "beside those on paper", 40, test("test_kernels_cuda_paper")),
+        "beside those on paper", 40, test("test_paper_on_gpu")),
     Part("kernels", "each operation that is a kernel of our own, per dtype, against the processor", 60,
          test(KERNELS)),
     Part(

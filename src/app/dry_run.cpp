@@ -75,7 +75,8 @@ std::string attention_text(const Config& config, const RunPlan& plan) {
       "take more {} (device.attention_beyond)\n",
       human_bytes(static_cast<double>(most)), source_of_attention(device_on_paper(config)),
       human_bytes(static_cast<double>(config.device.attention_workspace)),
-      config.device.attention_beyond == AttentionBeyond::pieces ? "runs in pieces" : "by our own kernels");
+      config.device.attention_beyond == AttentionBeyond::pieces ? "runs in pieces"
+                                                                : "is computed by our own kernels");
 }
 
 std::string memory_head() {

@@ -19,7 +19,7 @@ int eval(const Arguments& arguments, const Config& given) {
   Corpus corpus(config.data, Subset::validation, fields_of(config), config.seed);
   for (const std::string& line : corpus.describe()) info("validation: {}", line);
   run.make_worker(Purpose::reading);
-  read_weights(run.worker(), config.run.dir + "/model.safetensors");
+  read_weights_of_run(run.worker(), config.run.dir);
   const double loss = run.evaluate(corpus, run.step_limit(), "the evaluation", "the validation loss");
   if (run.is_rank_0())
     print(JsonLine().add("validation_loss", loss).add("batches", config.train.evaluate_batches).text() +

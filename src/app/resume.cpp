@@ -185,7 +185,8 @@ Resumed load_newest(Run& run, Resumed from) {
     require_same_tensors(run.worker(), from.manifest, from.directory);
     const std::string damage = load_checkpoint(run.worker(), from.manifest, from.directory);
     if (damage.empty()) break;
-    MP_REQUIRE(run.config().run.resume == "auto", Exit::checkpoint_corrupt, "{} (run.resume named it)", damage);
+    MP_REQUIRE(run.config().run.resume == "auto", Exit::checkpoint_corrupt, "{} (run.resume named it)",
+               damage);
     std::optional<Resumed> older;
     if (run.is_rank_0()) {
       warning("{}; the next older checkpoint is taken", damage);

@@ -18,8 +18,8 @@ struct Resumed {
 /// there do not go together. Collective.
 std::optional<Resumed> find_checkpoint(const World& world, const Config& config);
 
-/// Settings that fix the logical shards which are left to the program as the run's newest checkpoint has them;
-/// none where the run begins. For a sentence about a grid that is refused before the ranks have met.
+/// Settings that fix the logical shards which are left to the program as the run's newest checkpoint has
+/// them; none where the run begins. For a sentence about a grid that is refused before the ranks have met.
 std::vector<std::string> shards_of_checkpoint(const Config& config);
 
 /// The configuration with which the run goes on: logical shards that were left to the program are the

@@ -1,5 +1,6 @@
 #include "app/weights_file.h"
 
+#include <filesystem>
 #include <optional>
 
 #include "io/safetensors.h"
@@ -44,6 +45,17 @@ void read_weights(Worker& worker, const std::string& path) {
         file.read(*stored, first, step, count, to);
       });
   if (stored != nullptr) file.forget(*stored);
+}
+
+void read_weights_of_run(Worker& worker, const std::string& directory) {
+  const std::string path = directory + "/model.safetensors";
+  std::error_code unknown;
+  MP_REQUIRE(std::filesystem::status(path, unknown).type() != std::filesystem::file_type::not_found,
+             Exit::input_missing,
+             "{}: there is no such file; a training leaves it in its run.dir when it ends or is stopped, so "
+             "train first, or name another run.dir",
+             path);
+  read_weights(worker, path);
 }
 
 }  // namespace mindpipe

@@ -23,8 +23,8 @@ struct Field {
 /// Names that several models use. A target that does not count is negative.
 namespace field {
 inline constexpr std::string_view tokens = "tokens", targets = "targets", source = "source",
-                                  source_lengths = "source_lengths", types = "types",
-                                  picked = "picked", picture = "picture";
+                                  source_lengths = "source_lengths", types = "types", picked = "picked",
+                                  picture = "picture";
 }
 
 /// Tensors by the names of the fields that they hold. Takes no memory of its own.

@@ -107,10 +107,11 @@ std::unique_ptr<Dataset> open_pairs(std::unique_ptr<Pairs> found, const std::str
   require_wanted(how, field::source, path);
   const SpecialTokens& special = how.data.special;
   const std::int64_t vocabulary = how.field(field::tokens).below;
-  for (const auto& [name, id] : {std::pair{"end", special.end}, {"start", special.start},
-                                 {"padding", special.padding}})
+  for (const auto& [name, id] :
+       {std::pair{"end", special.end}, {"start", special.start}, {"padding", special.padding}})
     MP_REQUIRE(id < vocabulary, Exit::bad_configuration,
-               "data.{} is {} and model.vocabulary {} (it is a token of the vocabulary)", name, id, vocabulary);
+               "data.{} is {} and model.vocabulary {} (it is a token of the vocabulary)", name, id,
+               vocabulary);
   return std::make_unique<PairDataset>(std::move(found), how.field(field::source).shape[0],
                                        how.field(field::tokens).shape[0], special, how.order());
 }
@@ -136,8 +137,8 @@ std::unique_ptr<Dataset> open_pictures(std::unique_ptr<Pictures> found, const st
              "data.{}: pictures of {} have {} channels of {} x {} pixels, and the model reads {} rows of all "
              "channels of {}",
              name_of(how.subset), path, size.channels, size.height, size.width, wanted[0], wanted[1]);
-  return std::make_unique<PictureDataset>(std::move(found), how.data, how.field(field::targets).below, how.seed,
-                                          how.subset);
+  return std::make_unique<PictureDataset>(std::move(found), how.data, how.field(field::targets).below,
+                                          how.seed, how.subset);
 }
 
 std::unique_ptr<Dataset> open_source(const std::string& path, const Opening& how) {

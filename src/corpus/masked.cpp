@@ -36,7 +36,8 @@ void MaskedDataset::sample(std::int64_t index, const FieldTensors& to) {
                             static_cast<std::uint32_t>(index)};
   const std::int64_t length = texts_->sequence();
   texts_->text(index, text_.data());
-  // The four words of a row: whether it is picked, its place among too many, what becomes of it, another token.
+  // The four words of a row: whether it is picked, its place among too many, what becomes of it, another
+  // token.
   picked_.clear();
   for (std::int64_t row = 0; row < length; ++row)
     if (is_ordinary(text_[row]) && within(stream.words(static_cast<std::uint64_t>(row))[0], 0.15))
@@ -47,8 +48,9 @@ void MaskedDataset::sample(std::int64_t index, const FieldTensors& to) {
   const std::int64_t most = any ? any.shape[0] : length;
   if (static_cast<std::int64_t>(picked_.size()) > most) {
     const auto place = [&](std::int64_t row) { return stream.words(static_cast<std::uint64_t>(row))[1]; };
-    std::sort(picked_.begin(), picked_.end(),
-              [&](std::int64_t a, std::int64_t b) { return std::pair(place(a), a) < std::pair(place(b), b); });
+    std::sort(picked_.begin(), picked_.end(), [&](std::int64_t a, std::int64_t b) {
+      return std::pair(place(a), a) < std::pair(place(b), b);
+    });
     picked_.resize(static_cast<std::size_t>(most));
     std::sort(picked_.begin(), picked_.end());
   }

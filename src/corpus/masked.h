@@ -7,9 +7,10 @@
 
 namespace mindpipe {
 
-/// Texts with holes. Of the ordinary tokens of a sample each is picked with 15 %, at most as many as the field of
-/// picked rows has; of those 80 % are masked, 10 % are another token drawn at random, 10 % stay. What is picked is a
-/// function of the seed and the sample. Places that nothing is picked for have no row (-1) and no target.
+/// Texts with holes. Of the ordinary tokens of a sample each is picked with 15 %, at most as many as the
+/// field of picked rows has; of those 80 % are masked, 10 % are another token drawn at random, 10 % stay.
+/// What is picked is a function of the seed and the sample. Places that nothing is picked for have no row
+/// (-1) and no target.
 class MaskedDataset final : public Dataset {
  public:
   /// `vocabulary`: ids that a token drawn at random is below.

@@ -34,7 +34,8 @@ void PairDataset::sample(std::int64_t index, const FieldTensors& to) {
   const auto source = to.find(field::source), lengths = to.find(field::source_lengths),
              tokens = to.find(field::tokens), targets = to.find(field::targets);
   const auto length = std::min<std::int64_t>(static_cast<std::int64_t>(pair.source.size()), source_sequence_),
-             written = std::min<std::int64_t>(static_cast<std::int64_t>(pair.target.size()), target_sequence_);
+             written =
+                 std::min<std::int64_t>(static_cast<std::int64_t>(pair.target.size()), target_sequence_);
   const auto put = [&](const Tensor& field, const std::vector<std::int32_t>& ids, std::int64_t count,
                        std::int64_t first, std::int32_t rest) {
     if (!field) return;
@@ -56,26 +57,39 @@ std::string PairDataset::describe() const {
 Dates::Dates(std::uint64_t seed, Subset subset) : seed_(seed), subset_(subset) {}
 
 std::string Dates::written(int form, int year, int month, int day) {
-  static constexpr const char* names[] = {"January", "February", "March",     "April",   "May",      "June",
-                                          "July",    "August",   "September", "October", "November", "December"};
+  static constexpr const char* names[] = {"January",   "February", "March",    "April",
+                                          "May",       "June",     "July",     "August",
+                                          "September", "October",  "November", "December"};
   const std::string name = names[month - 1], brief = name.substr(0, 3);
   const char* const ending = day % 10 == 1 && day != 11   ? "st"
                              : day % 10 == 2 && day != 12 ? "nd"
                              : day % 10 == 3 && day != 13 ? "rd"
                                                           : "th";
   switch (form) {
-    case 0: return fmt::format("{} {} {}", day, name, year);
-    case 1: return fmt::format("{} {}, {}", name, day, year);
-    case 2: return fmt::format("{}/{}/{}", month, day, year);
-    case 3: return fmt::format("{}.{}.{}", day, month, year);
-    case 4: return fmt::format("{:02}.{:02}.{:02}", day, month, year % 100);
-    case 5: return fmt::format("{} {} {}", day, brief, year);
-    case 6: return fmt::format("{} {:02} '{:02}", brief, day, year % 100);
-    case 7: return fmt::format("{}{:02}{:02}", year, month, day);
-    case 8: return fmt::format("the {}{} of {} {}", day, ending, name, year);
-    case 9: return fmt::format("{} {}{}, {}", name, day, ending, year);
-    case 10: return fmt::format("{}/{:02}/{:02}", year, month, day);
-    default: return fmt::format("{:02}-{}-{}", day, brief, year);
+    case 0:
+      return fmt::format("{} {} {}", day, name, year);
+    case 1:
+      return fmt::format("{} {}, {}", name, day, year);
+    case 2:
+      return fmt::format("{}/{}/{}", month, day, year);
+    case 3:
+      return fmt::format("{}.{}.{}", day, month, year);
+    case 4:
+      return fmt::format("{:02}.{:02}.{:02}", day, month, year % 100);
+    case 5:
+      return fmt::format("{} {} {}", day, brief, year);
+    case 6:
+      return fmt::format("{} {:02} '{:02}", brief, day, year % 100);
+    case 7:
+      return fmt::format("{}{:02}{:02}", year, month, day);
+    case 8:
+      return fmt::format("the {}{} of {} {}", day, ending, name, year);
+    case 9:
+      return fmt::format("{} {}{}, {}", name, day, ending, year);
+    case 10:
+      return fmt::format("{}/{:02}/{:02}", year, month, day);
+    default:
+      return fmt::format("{:02}-{}-{}", day, brief, year);
   }
 }
 
@@ -110,8 +124,8 @@ TabbedText::TabbedText(const std::string& path, Subset subset) : file_(path), su
     begin = end + 1;
   }
   const auto all = static_cast<std::int64_t>(lines_.size()), cut = all - std::max<std::int64_t>(1, all / 10);
-  MP_REQUIRE(all >= 2, Exit::bad_data, "{}: {} pairs (one to train on and one to hold out are the least)", path,
-             all);
+  MP_REQUIRE(all >= 2, Exit::bad_data, "{}: {} pairs (one to train on and one to hold out are the least)",
+             path, all);
   if (subset == Subset::train) lines_.resize(static_cast<std::size_t>(cut));
   else lines_.erase(lines_.begin(), lines_.begin() + cut);
 }
@@ -141,6 +155,8 @@ TextPair DocumentPairs::pair(std::int64_t index) const {
   return {read_document(*sources_, index), read_document(*targets_, index)};
 }
 
-std::string DocumentPairs::name() const { return fmt::format("{} and {}", sources_->name(), targets_->name()); }
+std::string DocumentPairs::name() const {
+  return fmt::format("{} and {}", sources_->name(), targets_->name());
+}
 
 }  // namespace mindpipe

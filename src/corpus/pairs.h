@@ -25,9 +25,9 @@ class Pairs {
   virtual std::string name() const = 0;
 };
 
-/// Samples of pairs. A source ends in the end's token; a target is read from the token of the start on, and its
-/// last target is the end. What is too long is cut, what is shorter is padded on the right: the source's length
-/// says so, and in a target's padding nothing counts.
+/// Samples of pairs. A source ends in the end's token; a target is read from the token of the start on, and
+/// its last target is the end. What is too long is cut, what is shorter is padded on the right: the source's
+/// length says so, and in a target's padding nothing counts.
 class PairDataset final : public Dataset {
  public:
   PairDataset(std::unique_ptr<Pairs> pairs, std::int64_t source_sequence, std::int64_t target_sequence,

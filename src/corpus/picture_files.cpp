@@ -39,8 +39,8 @@ std::vector<std::uint8_t> unpacked(const std::string& path) {
 
 /// The number at an offset of a file, most significant byte first.
 std::int64_t number_at(const FileBytes& file, std::int64_t offset) {
-  MP_REQUIRE(file.size() >= offset + 4, Exit::bad_data, "{}: ends after {} bytes, within its head", file.path(),
-             file.size());
+  MP_REQUIRE(file.size() >= offset + 4, Exit::bad_data, "{}: ends after {} bytes, within its head",
+             file.path(), file.size());
   std::int64_t number = 0;
   for (int i = 0; i < 4; ++i) number = number << 8 | file.data()[offset + i];
   return number;
@@ -61,8 +61,8 @@ std::int64_t checked_count(const FileBytes& file, std::int64_t magic, std::int64
 std::int32_t checked_label(const FileBytes& file, std::int64_t offset, std::int64_t classes) {
   const std::int32_t label = file.data()[offset];
   MP_REQUIRE(label < classes, Exit::bad_data,
-             "{}: the label at byte {} is {}, and the model has {} classes (0 to {})", file.path(), offset, label,
-             classes, classes - 1);
+             "{}: the label at byte {} is {}, and the model has {} classes (0 to {})", file.path(), offset,
+             label, classes, classes - 1);
   return label;
 }
 
@@ -86,8 +86,8 @@ IdxPictures::IdxPictures(const std::string& path) : pictures_(path), labels_(lab
   size_ = {1, number_at(pictures_, 8), number_at(pictures_, 12)};
   count_ = checked_count(pictures_, 2051, 16, size_.bytes());
   const std::int64_t labels = checked_count(labels_, 2049, 8, 1);
-  MP_REQUIRE(labels == count_, Exit::bad_data, "{}: has {} pictures, and {} {} labels", pictures_.path(), count_,
-             labels_.path(), labels);
+  MP_REQUIRE(labels == count_, Exit::bad_data, "{}: has {} pictures, and {} {} labels", pictures_.path(),
+             count_, labels_.path(), labels);
 }
 
 void IdxPictures::read(std::int64_t index, std::uint8_t* pixels) const {

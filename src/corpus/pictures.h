@@ -30,8 +30,8 @@ class Pictures {
   virtual std::string name() const = 0;
 };
 
-/// Samples of pictures. In training they may be mirrored and moved, as Philox says for each sample; what comes in
-/// from beyond the edge is black.
+/// Samples of pictures. In training they may be mirrored and moved, as Philox says for each sample; what
+/// comes in from beyond the edge is black.
 class PictureDataset final : public Dataset {
  public:
   PictureDataset(std::unique_ptr<Pictures> pictures, const DataConfig& data, std::int64_t classes,
@@ -53,8 +53,8 @@ class PictureDataset final : public Dataset {
   std::vector<std::uint8_t> original_;
 };
 
-/// Circles, squares, triangles, crosses, rings and bars on 32 x 32 pixels; moved, turned, of any size and colour, and
-/// noisy. Picture `index` shows shape index modulo six.
+/// Circles, squares, triangles, crosses, rings and bars on 32 x 32 pixels; moved, turned, of any size and
+/// colour, and noisy. Picture `index` shows shape index modulo six.
 class Shapes final : public Pictures {
  public:
   Shapes(std::uint64_t seed, Subset subset, std::int64_t channels);
@@ -87,8 +87,8 @@ class FileBytes {
   std::int64_t size_ = 0;
 };
 
-/// Pictures of MNIST's format: a file of pictures and one of labels, whose name has "labels-idx1" where the other's
-/// has "images-idx3".
+/// Pictures of MNIST's format: a file of pictures and one of labels, whose name has "labels-idx1" where the
+/// other's has "images-idx3".
 class IdxPictures final : public Pictures {
  public:
   explicit IdxPictures(const std::string& path);
@@ -106,8 +106,8 @@ class IdxPictures final : public Pictures {
   PictureSize size_;
 };
 
-/// Pictures of CIFAR's binary files: a record is a label (of CIFAR-100 two, of which the second, finer one counts)
-/// and 3 x 32 x 32 bytes.
+/// Pictures of CIFAR's binary files: a record is a label (of CIFAR-100 two, of which the second, finer one
+/// counts) and 3 x 32 x 32 bytes.
 class CifarPictures final : public Pictures {
  public:
   CifarPictures(const std::string& path, int labels);

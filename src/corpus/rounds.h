@@ -5,7 +5,8 @@
 
 namespace mindpipe {
 
-/// Goes through `count` things round after round, each round in an order of its own; without a seed as they lie.
+/// Goes through `count` things round after round, each round in an order of its own; without a seed as they
+/// lie.
 class Rounds {
  public:
   Rounds(std::int64_t count, std::optional<std::uint64_t> seed) : count_(count), seed_(seed) {}

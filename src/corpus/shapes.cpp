@@ -13,12 +13,18 @@ namespace {
 bool is_in(int shape, double x, double y) {
   const double distance = std::hypot(x, y), ax = std::abs(x), ay = std::abs(y);
   switch (shape) {
-    case 0: return distance < 1;                                         // a circle
-    case 1: return std::max(ax, ay) < 0.85;                              // a square
-    case 2: return y > -0.6 && y < 1.1 - 1.8 * ax;                       // a triangle
-    case 3: return (ax < 0.28 && ay < 1) || (ay < 0.28 && ax < 1);       // a cross
-    case 4: return distance < 1 && distance > 0.6;                       // a ring
-    default: return ax < 0.3 && ay < 1.15;                               // a bar
+    case 0:
+      return distance < 1;  // a circle
+    case 1:
+      return std::max(ax, ay) < 0.85;  // a square
+    case 2:
+      return y > -0.6 && y < 1.1 - 1.8 * ax;  // a triangle
+    case 3:
+      return (ax < 0.28 && ay < 1) || (ay < 0.28 && ax < 1);  // a cross
+    case 4:
+      return distance < 1 && distance > 0.6;  // a ring
+    default:
+      return ax < 0.3 && ay < 1.15;  // a bar
   }
 }
 
@@ -41,7 +47,8 @@ void Shapes::read(std::int64_t index, std::uint8_t* pixels) const {
     return low + (high - low) * stream.uniform(element);
   };
   const double radius = between(0, 6, 11), turn = between(1, 0, 2 * M_PI), centre_x = between(2, 11, 21),
-               centre_y = between(3, 11, 21), cosine = std::cos(turn) / radius, sine = std::sin(turn) / radius;
+               centre_y = between(3, 11, 21), cosine = std::cos(turn) / radius,
+               sine = std::sin(turn) / radius;
   const auto shape = static_cast<int>(index % shapes);
   std::uint64_t element = 4;
   std::array<double, 8> back{}, front{};

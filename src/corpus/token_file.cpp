@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 namespace mindpipe {
 
@@ -45,6 +46,23 @@ std::int64_t widen(const std::byte* from, std::int64_t tokens, std::int64_t end,
   return bad;
 }
 
+/// The path of a pair's index; where it is not there, says what names of sources mean.
+std::string index_of(const std::string& prefix) {
+  namespace files = std::filesystem;
+  std::string index = prefix + ".idx";
+  std::error_code unknown;
+  if (files::status(index, unknown).type() != files::file_type::not_found) return index;
+  MP_REQUIRE(!files::is_regular_file(prefix, unknown), Exit::bad_data,
+             "{}: the file's name does not end in .txt, as that of a text does, and there is no {}, as a "
+             "pair of token files has; rename it to end in .txt, or make a pair of it: mindpipe-train data "
+             "import {} --output PREFIX",
+             prefix, index, prefix);
+  fail(Exit::input_missing,
+       "{}: there is no such file; check the path (a text is named with its ending .txt, a pair of token "
+       "files without .bin and .idx)",
+       index);
+}
+
 }  // namespace
 
 const char* name_of(TokenType type) {
@@ -66,7 +84,7 @@ std::string TokenFile::prefix_of(const std::string& path) {
 }
 
 TokenFile::TokenFile(const std::string& prefix, std::int64_t vocabulary)
-    : idx_(prefix + ".idx"), bin_(prefix + ".bin"), vocabulary_(vocabulary) {
+    : idx_(index_of(prefix)), bin_(prefix + ".bin"), vocabulary_(vocabulary) {
   check_header();
   check_sequences();
   check_documents();

@@ -32,8 +32,8 @@ Boundary Classifier::forward(Boundary in, Tape& tape) {
   }
   const std::int64_t n = whole.rows();
   const Tensor words = tape.words ? tape.words.reshaped({n}) : Tensor{};
-  softmax_.losses(whole.reshaped({n, width_}), tape.batch.fields.at(field::targets).reshaped({n}), tape.losses.reshaped({n}),
-                  words, tape);
+  softmax_.losses(whole.reshaped({n, width_}), tape.batch.fields.at(field::targets).reshaped({n}),
+                  tape.losses.reshaped({n}), words, tape);
   return in;
 }
 
@@ -45,8 +45,8 @@ Boundary Classifier::backward(Boundary, Tape& tape) {
   const std::int64_t n = whole.rows();
   const int shards = context_.tensor.local_shards();
   const Tensor dwhole = tape.scratch({shards, whole.shape[0], whole.shape[1], width_}, context_.dtype);
-  softmax_.backward(whole.reshaped({n, width_}), tape.batch.fields.at(field::targets).reshaped({n}), tape.losses.reshaped({n}),
-                    dwhole.reshaped({shards, n, width_}), tape);
+  softmax_.backward(whole.reshaped({n, width_}), tape.batch.fields.at(field::targets).reshaped({n}),
+                    tape.losses.reshaped({n}), dwhole.reshaped({shards, n, width_}), tape);
   const Tensor dnormed = leave(context_, dwhole, tape);
   if (norm_) norm_->backward(dnormed, {}, dx, tape);
   else context_.backend.copy(dnormed, dx);

@@ -10,9 +10,9 @@ struct EmbeddingSpec {
   std::int64_t positions = 0;  ///< rows of a learned position table; 0: none
   double dropout = 0, deviation = 0.02;
   std::string_view field = field::tokens;  ///< of the batch: the ids that it reads
-  int uses = 1, use = 0;      ///< of the table, when others share it
-  double factor = 1;          ///< the rows of the table times this
-  std::int64_t types = 0;     ///< rows of a learned table of token types; 0: none
+  int uses = 1, use = 0;                   ///< of the table, when others share it
+  double factor = 1;                       ///< the rows of the table times this
+  std::int64_t types = 0;                  ///< rows of a learned table of token types; 0: none
   bool typed = false;         ///< the batch says of which type a token is; else all are of the first
   std::int64_t padding = -1;  ///< a token whose row begins as zeros and learns nothing here; -1: none
   std::optional<Sinusoids> sinusoids = {};  ///< added where tokens stand, instead of a learned table
@@ -33,8 +33,9 @@ class Embedding final : public Layer {
  public:
   Embedding(const LayerContext& context, Unit& table, Unit& positions, const std::string& path,
             const EmbeddingSpec& spec);
-  std::vector<std::string_view> reads() const override { 
-    return spec_.typed ? std::vector<std::string_view>{spec_.field, field::types} : std::vector<std::string_view>{spec_.field};
+  std::vector<std::string_view> reads() const override {
+    return spec_.typed ? std::vector<std::string_view>{spec_.field, field::types}
+                       : std::vector<std::string_view>{spec_.field};
   }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;

@@ -28,8 +28,8 @@ Tensor PatchEmbedding::patches(Tape& tape) const {
                      all = padded_rows(spec_.picture, context_.tensor.logical());
   const Tensor numbers = tape.scratch({samples, all, spec_.picture.patch_size()}, context_.dtype);
   const PictureShape& shape = spec_.picture;
-  const Tensor pictures = tape.batch.fields.at(field::picture)
-                              .reshaped({samples, shape.channels, shape.height, shape.width});
+  const Tensor pictures =
+      tape.batch.fields.at(field::picture).reshaped({samples, shape.channels, shape.height, shape.width});
   context_.backend.patches({pictures, shape, 1, numbers});
   return numbers.reshaped({samples * all, spec_.picture.patch_size()});
 }

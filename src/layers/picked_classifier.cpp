@@ -52,8 +52,8 @@ Boundary PickedClassifier::forward(Boundary in, Tape& tape) {
   }
   const std::int64_t n = x.rows();
   const Tensor words = tape.words ? tape.words.reshaped({n}) : Tensor{};
-  softmax_.losses(x.reshaped({n, width_}), tape.batch.fields.at(field::targets).reshaped({n}), tape.losses.reshaped({n}), words,
-                  tape);
+  softmax_.losses(x.reshaped({n, width_}), tape.batch.fields.at(field::targets).reshaped({n}),
+                  tape.losses.reshaped({n}), words, tape);
   return in;
 }
 
@@ -72,8 +72,8 @@ Boundary PickedClassifier::backward(Boundary, Tape& tape) {
   const std::int64_t n = x.rows();
   const int shards = context_.tensor.local_shards();
   const Tensor parts = tape.scratch({shards, n, width_}, context_.dtype);
-  softmax_.backward(x.reshaped({n, width_}), tape.batch.fields.at(field::targets).reshaped({n}), tape.losses.reshaped({n}),
-                    parts, tape);
+  softmax_.backward(x.reshaped({n, width_}), tape.batch.fields.at(field::targets).reshaped({n}),
+                    tape.losses.reshaped({n}), parts, tape);
   const Tensor total = parts.at(0);
   if (context_.tensor.logical() > 1) context_.tensor.sum(parts, total);
   const Tensor dpicked = transform_gradient(total.reshaped(x.shape), tape);

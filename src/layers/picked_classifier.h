@@ -10,19 +10,22 @@ namespace mindpipe {
 /// What happens to picked rows before they are classified: a product with an activation, a norm, either or
 /// none.
 struct TransformSpec {
-  bool picks = false;  ///< the batch names the rows (`picked`, as BERT's masked words); else it is the first one
+  bool picks =
+      false;  ///< the batch names the rows (`picked`, as BERT's masked words); else it is the first one
   Activation activation = Activation::none;  ///< none: no product
   std::optional<NormSpec> norm = {};
 };
 
-/// A classifier of some rows of each sample, named by the batch, or of the first one (the class token of ViT). They are picked before anything is
-/// computed; all tensor ranks transform them alike. Targets, losses and words are [samples, picked].
+/// A classifier of some rows of each sample, named by the batch, or of the first one (the class token of
+/// ViT). They are picked before anything is computed; all tensor ranks transform them alike. Targets, losses
+/// and words are [samples, picked].
 class PickedClassifier final : public Layer {
  public:
   PickedClassifier(const LayerContext& context, Unit& table, Unit& unit, const SoftmaxSpec& spec,
                    const TransformSpec& transform);
-  std::vector<std::string_view> reads() const override { 
-    return picks_ ? std::vector<std::string_view>{field::targets, field::picked} : std::vector<std::string_view>{field::targets};
+  std::vector<std::string_view> reads() const override {
+    return picks_ ? std::vector<std::string_view>{field::targets, field::picked}
+                  : std::vector<std::string_view>{field::targets};
   }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;

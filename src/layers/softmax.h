@@ -12,8 +12,8 @@ struct SoftmaxSpec {
   double label_smoothing = 0;  ///< probability spread over the other words
 };
 
-/// Rows whose logits exist at once: a function of the kind of device and of the vocabulary, so a constant of a
-/// run. Gradients of the table are added chunk by chunk.
+/// Rows whose logits exist at once: a function of the kind of device and of the vocabulary, so a constant of
+/// a run. Gradients of the table are added chunk by chunk.
 inline constexpr std::int64_t usual_token_chunk = 256;
 std::int64_t token_chunk(bool wants_many_rows, std::int64_t vocabulary);
 

@@ -80,6 +80,21 @@ TEST(Plan, ForAGpuIsPricedForOne) {
             step(config("gpt2-124m", {"grid.data=1"})));
 }
 
+TEST(Plan, SaysWhatAttentionMayTakeAndWhoComputesWhatWouldTakeMore) {
+  const auto text = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"device.kind=cuda", "device.description=instant", "grid.data=1"});
+    return plan_text(config("gpt2-124m", more), 1, false);
+  };
+  EXPECT_THAT(text({}),
+              HasSubstr("a plan may take 2 GiB (device.attention_workspace), and what would take more "
+                        "runs in pieces (device.attention_beyond)\n"));
+  EXPECT_THAT(text({"device.attention_beyond=own", "device.attention_workspace=1 GiB"}),
+              HasSubstr("a plan may take 1 GiB (device.attention_workspace), and what would take more is "
+                        "computed by our own kernels (device.attention_beyond)\n"));
+  EXPECT_THAT(text({"train.precision=f32"}),
+              HasSubstr("attention: by our own kernels, without working memory\n"));
+}
+
 TEST(Plan, IsPricedForTheLinksOfTheConfiguration) {
   const auto text = [](std::vector<std::string> more) {
     more.insert(more.end(), {"device.kind=cuda", "grid.pipeline=2", "grid.data=8", "train.batch=64",

@@ -225,6 +225,13 @@ TEST_F(TheProgram, RefusesWhatCannotBeRightInOneSentenceWithItsExitCode) {
   }
 }
 
+TEST_F(TheProgram, GenerateBeforeATrainingSaysWhatIsMissing) {
+  const Answer refused = tiny("", "generate");
+  EXPECT_EQ(refused.code, 66) << refused.text;
+  EXPECT_THAT(refused.text, HasSubstr("model.safetensors: there is no such file; a training leaves it in its "
+                                      "run.dir"));
+}
+
 TEST_F(TheProgram, ThreadsThatWouldOnlyWaitForEachOtherAreRefusedWhereTheyWouldCompute) {
   if (std::thread::hardware_concurrency() >= 256)
     GTEST_SKIP() << "this machine has processors for as many threads as can be asked for";

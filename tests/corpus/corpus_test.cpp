@@ -169,7 +169,13 @@ TEST(Corpus, RefusesWhatCannotBeTrainedOn) {
                "short.txt (the first 90 % of the text): the file has 2 tokens (a sample takes 5",
                open(with(folder / "short.txt")));
   expect_error(Exit::input_missing, "absent.txt: there is no such file", open(with(folder / "absent.txt")));
-  expect_error(Exit::input_missing, "absent.idx: there is no such file", open(with(folder / "absent")));
+  expect_error(Exit::input_missing,
+               "absent.idx: there is no such file; check the path (a text is named with its ending .txt, a "
+               "pair of token files without .bin and .idx)",
+               open(with(folder / "absent")));
+  write_file(folder / "story.md", "once upon a time");
+  expect_error(Exit::bad_data, "story.md: the file's name does not end in .txt, as that of a text does, and",
+               open(with(folder / "story.md")));
   expect_error(Exit::bad_data, "pair.bin: the file has 9 tokens (a sample takes 10",
                open(with(write_golden(folder)), texts(9)));
   TokenWriter(folder / "none", TokenType::u16).finish();

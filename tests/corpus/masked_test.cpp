@@ -24,7 +24,8 @@ Corpus open_masked(int most, std::uint64_t seed = 1) {
   return Corpus(from("synthetic:arithmetic"), Subset::train, masked_fields(most), seed);
 }
 MaskedSample masked_at(Corpus& corpus, std::int64_t index, int most) {
-  MaskedSample s{std::vector<std::int32_t>(masked_length), std::vector<std::int32_t>(most), std::vector<std::int32_t>(most)};
+  MaskedSample s{std::vector<std::int32_t>(masked_length), std::vector<std::int32_t>(most),
+                 std::vector<std::int32_t>(most)};
   FieldTensors to;
   to.set(field::tokens, {s.tokens.data(), {1, masked_length}, DType::i32});
   to.set(field::picked, {s.picked.data(), {1, most}, DType::i32});
@@ -33,8 +34,10 @@ MaskedSample masked_at(Corpus& corpus, std::int64_t index, int most) {
   return s;
 }
 std::vector<std::int32_t> original(std::int64_t index) {
-  Corpus corpus(from("synthetic:arithmetic"), Subset::train,
-                {{field::tokens, DType::i32, {masked_length}, 260}, {field::targets, DType::i32, {masked_length}, 260}}, 1);
+  Corpus corpus(
+      from("synthetic:arithmetic"), Subset::train,
+      {{field::tokens, DType::i32, {masked_length}, 260}, {field::targets, DType::i32, {masked_length}, 260}},
+      1);
   std::vector<std::int32_t> tokens(masked_length);
   FieldTensors to;
   to.set(field::tokens, {tokens.data(), {1, masked_length}, DType::i32});
@@ -94,9 +97,8 @@ TEST(Masked, IsAFunctionOfSeedAndSample) {
 }
 
 TEST(Masked, AMaskBeyondTheVocabularyIsRefused) {
-  expect_error(Exit::bad_configuration, "data.mask is 259 and model.vocabulary 259", [] {
-    Corpus(from("synthetic:arithmetic"), Subset::train, masked_fields(5, 259), 1);
-  });
+  expect_error(Exit::bad_configuration, "data.mask is 259 and model.vocabulary 259",
+               [] { Corpus(from("synthetic:arithmetic"), Subset::train, masked_fields(5, 259), 1); });
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct PairSample {
 };
 PairSample pair_at(Corpus& corpus, std::int64_t index, int source, int target) {
   PairSample s{std::vector<std::int32_t>(source, -7), std::vector<std::int32_t>(target, -7),
-           std::vector<std::int32_t>(target, -7)};
+               std::vector<std::int32_t>(target, -7)};
   FieldTensors to;
   to.set(field::source, {s.source.data(), {1, source}, DType::i32});
   to.set(field::source_lengths, {&s.length, {1, 1}, DType::i32});
@@ -89,9 +89,8 @@ TEST(Pairs, OfTwoTokenFilesAreDocumentsOfTheSameNumber) {
   EXPECT_THAT(s.source, ElementsAre(11, end));
   EXPECT_THAT(s.targets, ElementsAre(21, end));
   write_golden(folder);  // three documents
-  expect_error(Exit::bad_data, "2 documents and " + (folder / "pair.bin") + " 3", [&] {
-    open_pairs("pairs:" + (folder / "sources") + ":" + (folder / "pair"), 2, 2);
-  });
+  expect_error(Exit::bad_data, "2 documents and " + (folder / "pair.bin") + " 3",
+               [&] { open_pairs("pairs:" + (folder / "sources") + ":" + (folder / "pair"), 2, 2); });
   expect_error(Exit::bad_configuration, "write pairs:SOURCES:TARGETS",
                [&] { open_pairs("pairs:" + (folder / "sources"), 2, 2); });
 }
@@ -115,9 +114,8 @@ TEST(Pairs, SayWhatIsWrong) {
   expect_error(Exit::bad_data, "bad.tsv:2: there is no tab", [&] { open_pairs(folder / "bad.tsv", 2, 2); });
   write_file(folder / "one.tsv", "a\tb\n");
   expect_error(Exit::bad_data, "1 pairs", [&] { open_pairs(folder / "one.tsv", 2, 2); });
-  expect_error(Exit::bad_configuration, "data.padding is 258 and model.vocabulary 258", [] {
-    Corpus(from("synthetic:dates"), Subset::train, pair_fields(2, 2, 258), 1);
-  });
+  expect_error(Exit::bad_configuration, "data.padding is 258 and model.vocabulary 258",
+               [] { Corpus(from("synthetic:dates"), Subset::train, pair_fields(2, 2, 258), 1); });
   expect_error(Exit::bad_configuration, "have a source, which the model does not read", [] {
     Corpus(from("synthetic:dates"), Subset::train,
            {{field::tokens, DType::i32, {4}, 260}, {field::targets, DType::i32, {4}, 260}}, 1);

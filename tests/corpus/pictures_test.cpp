@@ -31,8 +31,8 @@ PictureSample picture_at(Corpus& corpus, std::int64_t index, int rows, int width
   corpus.batch(index, to);
   return s;
 }
-Corpus open_pictures(const std::string& path, int rows, int width, int classes, Subset subset = Subset::validation,
-              DataConfig data = {}) {
+Corpus open_pictures(const std::string& path, int rows, int width, int classes,
+                     Subset subset = Subset::validation, DataConfig data = {}) {
   data.train = data.validation = {{path, 1}};
   return Corpus(data, subset, picture_fields(rows, width, classes), 1);
 }
@@ -101,7 +101,8 @@ TEST(Pictures, AreMirroredAndMovedInTrainingAlone) {
   DataConfig data;
   data.flip = true;
   data.crop = 1;
-  Corpus trained = open_pictures(path, 2, 3, 10, Subset::train, data), held = open_pictures(path, 2, 3, 10, Subset::validation, data);
+  Corpus trained = open_pictures(path, 2, 3, 10, Subset::train, data),
+         held = open_pictures(path, 2, 3, 10, Subset::validation, data);
   EXPECT_THAT(picture_at(held, 0, 2, 3).pixels, ElementsAre(1, 2, 3, 4, 5, 6));
   std::vector<std::vector<std::uint8_t>> seen;
   for (int i = 0; i < 400; ++i) {

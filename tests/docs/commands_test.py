@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """commands_test.py BUILD DOCUMENT: runs the marked commands of a document, as its reader would, in a folder of their own.
 
-commands_test.py BUILD demo: a short demo, and the first thing that it says to try next.
+There the demo's model trains for a few steps only, and my.txt is a text. `commands_test.py BUILD demo` runs a short demo, and the
+first thing that it says to try next.
 """
 import os
 import pathlib
@@ -37,6 +38,14 @@ def complaints_of_document(document, folder, environment):
     return [f"{document}, {complaint}" for block in blocks for complaint in commands.run(block, folder, environment, instead)]
 
 
+def share_in_the_book(text):
+    """The share of its words of three letters or more that the book has, whole percents."""
+    def words(text):
+        return re.findall(r"[a-z]{3,}", text.lower())
+    book, said = set(words((ROOT / "data/alice.txt").read_text())), words(text)
+    return 100 * sum(word in book for word in said) // len(said)
+
+
 def complaints_of_demo(folder, environment):
     """The demo ends with a curve, a picture and a text; four ranks, as it says, have the bits of its one."""
     done = subprocess.run(["scripts/demo.sh", "build/mindpipe-train"], cwd=folder, env=dict(environment, DEMO_SECONDS="2"),
@@ -44,7 +53,9 @@ def complaints_of_demo(folder, environment):
     told = done.stdout
     if done.returncode != 0:
         return [f"the demo failed\n{told[-3000:]}"]
-    wanted = [r"validation loss \d", r"training loss of \d+ steps", r" \|#", r"picture: runs/demo/loss\.svg", r"^Alice was "]
+    share = share_in_the_book(pathlib.Path(folder, "runs/demo/text.txt").read_text(errors="replace"))
+    wanted = [r"validation loss \d", r"training loss of \d+ steps", r" \|#", r"picture: runs/demo/loss\.svg", r"^Alice was ",
+              rf"^{share} % of its words of three letters or more stand in the book$"]
     complaints = [f"the demo does not say {line}\n{told[-3000:]}" for line in wanted if not re.search(line, told, re.M)]
     if not (pathlib.Path(folder) / "runs/demo/loss.svg").exists():
         complaints.append("there is no runs/demo/loss.svg")
@@ -59,16 +70,30 @@ def complaints_of_demo(folder, environment):
     return complaints
 
 
+def furnish(folder, build):
+    """What a reader's folder has, with a demo's configuration of a few steps and a text of the reader's own."""
+    os.symlink(ROOT / "data", folder / "data")
+    os.symlink(build, folder / "build")
+    for room in ("configs", "scripts"):  # scripts go to the folder above their own
+        shutil.copytree(ROOT / room, folder / room)
+    demo = folder / "configs/demo.yaml"
+    text = demo.read_text()
+    for key, usual, short in (("steps", 1000, 4), ("evaluate_batches", 16, 1), ("tokens", 400, 100)):
+        text, changes = re.subn(rf"^  {key}: {usual}$", f"  {key}: {short}", text, flags=re.M)
+        if changes != 1:
+            sys.exit(f"configs/demo.yaml has another {key} than {usual}, which is cut short here")
+    demo.write_text(text)
+    (folder / "my.txt").write_text((ROOT / "README.md").read_text())
+
+
 def main():
     build, subject = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
     environment = dict(os.environ, PATH=f"{build}:{os.environ['PATH']}", OMPI_ALLOW_RUN_AS_ROOT="1", LC_ALL="C",
                        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_mpi_yield_when_idle="1", OMP_NUM_THREADS="1",
-                       OMPI_MCA_hwloc_base_binding_policy="none", OMPI_MCA_btl_vader_single_copy_mechanism="none")
+                       OMPI_MCA_hwloc_base_binding_policy="none", OMPI_MCA_btl_vader_single_copy_mechanism="none",
+                       OMPI_MCA_rmaps_base_oversubscribe="1")
     with tempfile.TemporaryDirectory() as folder:
-        for room in ("configs", "data"):
-            os.symlink(ROOT / room, f"{folder}/{room}")
-        shutil.copytree(ROOT / "scripts", f"{folder}/scripts")  # scripts go to the folder above their own
-        os.symlink(build, f"{folder}/build")
+        furnish(pathlib.Path(folder), build)
         complaints = complaints_of_demo(folder, environment) if subject == "demo" else \
             complaints_of_document(subject, folder, environment)
     print("\n".join(complaints) or f"{subject}: it does what it says")

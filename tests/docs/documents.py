@@ -7,21 +7,26 @@ import re
 import statistics
 import subprocess
 
+from program import Program
+
 MOST_WORDS_OF_README, MOST_COLUMNS, MOST_MEDIAN_SENTENCE = 900, 140, 20
-ENDINGS_OF_FILES = {"json", "jsonl", "yaml", "safetensors", "h5", "bin", "idx", "txt", "py", "cpp", "h", "md", "svg", "sh"}
+ENDINGS_OF_FILES = {"json", "jsonl", "yaml", "safetensors", "h5", "bin", "idx", "txt", "py", "cpp", "h", "cu", "md", "svg", "sh", "so"}
 ROOMS = ("src", "kernels", "tests", "docs", "scripts", "configs", "data", ".github")
 
 
+# Words with dots that are no settings: names of PTX instructions, of a file's tensors, of a library's function.
+DOTTED_WORDS_OF_OTHERS = {"mma.sync", "ld.global.v4", "a.matrix", "b.half", "c.numbers", "safetensors.torch.save_file"}
+OPTIONS_OF_OTHERS = {"--cpus-per-task", "--mpi", "--mca", "--oversubscribe", "--gtest_filter"}  # of srun, mpirun and GoogleTest
+
+
 class Tree:
-    """The repository, and what the program and the Makefile say of themselves."""
+    """The repository, what the program says of itself, and the Makefile's targets."""
 
     def __init__(self, root, program):
-        self.root = pathlib.Path(root)
-        said = subprocess.run([program, "--help-config"], capture_output=True, text=True, check=True).stdout
-        self.settings = set(re.findall(r"^  ([a-z_]+(?:\.[a-z_0-9]+)+) =", said, re.M)) | {"seed"}
-        overview = subprocess.run([program, "--help"], capture_output=True, text=True, check=True).stdout
-        self.verbs = set(re.findall(r"^  ([a-z]+)  +\S", overview, re.M))
+        self.root, self.program = pathlib.Path(root), Program(program, root)
         self.targets = set(re.findall(r"^([a-z-]+):", (self.root / "Makefile").read_text(), re.M))
+        scripts = [path.read_text() for ending in ("py", "sh") for path in self.root.glob(f"scripts/**/*.{ending}")]
+        self.options_of_scripts = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", "\n".join(scripts)))
 
     def documents(self):
         """Texts for readers: not what stands below .github."""
@@ -81,18 +86,30 @@ def too_long_sentences(tree, name, text):
             yield f"the median sentence has {median} words (at most {MOST_MEDIAN_SENTENCE})"
 
 
+def anchors_of(text):
+    """What links may name behind #: the headings, as GitHub writes them."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in re.findall(r"^#+ (.*)", text, re.M)}
+
+
 def broken_links(tree, name, text):
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if re.match(r"[a-z]+:", target) or target.startswith("#"):
+        if re.match(r"[a-z]+:", target):
             continue
-        if not (tree.root / name).parent.joinpath(target.split("#")[0]).exists():
+        path, _, anchor = target.partition("#")
+        page = (tree.root / name).parent.joinpath(path) if path else None
+        if page and not page.exists():
             yield f"the link {target} leads nowhere"
+        elif anchor and anchor not in anchors_of(page.read_text() if page else text):
+            yield f"the link {target} names no heading"
 
 
 def codes_of(text):
-    """What stands between backquotes, and the lines of code blocks."""
-    yield from re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
-    for line in text.split("\n"):
+    """What stands between backquotes, and the lines of indented blocks; a line that ends in a backslash goes on in the next."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    for code in re.findall(r"(?<!`)`([^`]+)`(?!`)", re.sub(r"^    .*", "", text, flags=re.M)):
+        yield " ".join(code.split())
+    for line in re.sub(r"\\\n +", " ", text).split("\n"):
         if line.startswith("    "):
             yield line.strip()
 
@@ -111,14 +128,41 @@ def unknown_files(tree, name, text):
 
 
 def unknown_settings(tree, name, text):
-    sections = {setting.split(".")[0] for setting in tree.settings}
     for code in codes_of(text):
-        for word in re.findall(r"(?<![\w./-])([a-z_]+(?:\.[a-z_0-9]+)+)(?![\w/*-])", code):
-            parts = word.split(".")
-            if parts[0] not in sections or parts[-1] in ENDINGS_OF_FILES:
+        for word in re.findall(r"(?<![\w./-])([a-z_]+(?:\.[a-z_0-9]+)+)(?![\w/*(\[-]|:\S)", code):
+            if word.split(".")[-1] in ENDINGS_OF_FILES or ".so." in word or word in DOTTED_WORDS_OF_OTHERS:
                 continue
-            if not any(setting == word or setting.startswith(word + ".") for setting in tree.settings):
+            if not tree.program.knows_setting(word):
                 yield f"there is no setting {word}"
+
+
+def settings_with_values(text):
+    """Settings beside a value: `a.b=c`, `a.b: c`, `a: {b: c}`, and the first cells of a table whose head is a setting."""
+    for code in codes_of(text):
+        if "mindpipe-train" not in code:
+            yield from re.findall(r"(?<![\w./-])([a-z_]+(?:\.[a-z_0-9]+)+)(?:=|: )(\[[^]]*\]|[^\s,;]+)", code)
+            for section, inner in re.findall(r"^([a-z_]+): \{([^}]*)\}$", code):
+                yield from ((f"{section}.{key}", value) for key, value in re.findall(r"(\w+): ([^\s,]+)", inner))
+    setting = None
+    for line in text.split("\n"):
+        cell = re.match(r"\|\s*`([^`]+)`\s*\|", line)
+        if not line.startswith("|"):
+            setting = None
+        elif cell and setting:
+            yield setting, cell.group(1)
+        elif cell and is_head(text, line):
+            setting = cell.group(1)
+
+
+def is_head(text, line):
+    return re.search(re.escape(line) + r"\n\|[-| ]+\n", text) is not None
+
+
+def wrong_values(tree, name, text):
+    to_be_made = set(re.findall(r'^  kind\(\w+, "([^"]+)"', text, re.M))  # by a worked change
+    for setting, value in settings_with_values(text):
+        if value not in to_be_made and tree.program.knows_setting(setting) and (said := tree.program.refusal_of_value(setting, value)):
+            yield f"{setting} cannot be {value}: {said}"
 
 
 def unknown_commands(tree, name, text):
@@ -126,12 +170,25 @@ def unknown_commands(tree, name, text):
         for target in re.findall(r"(?<![\w/-])make ([a-z][a-z-]*)", code):
             if target not in tree.targets:
                 yield f"there is no make {target}"
-        for verb in re.findall(r"mindpipe-train ([a-z]+)(?![\w=.])", code):
-            if verb not in tree.verbs:
-                yield f"mindpipe-train has no verb {verb}"
+        if re.search(r"(?:mindpipe-train|train_with_a_fault) (?!\.)\S", code) and (said := tree.program.refusal_of_command(code)):
+            yield f"{code}: {said}"
 
 
-RULES = (too_many_words, too_wide, too_long_sentences, broken_links, unknown_files, unknown_settings, unknown_commands)
+def unknown_options(tree, name, text):
+    """Options that stand alone are the program's, or a script's; those of commands are looked at with their command."""
+    known = tree.program.all_options() | tree.options_of_scripts | OPTIONS_OF_OTHERS
+    for code in codes_of(text):
+        option = re.match(r"(--[a-z][\w-]*)", code)
+        if option and option.group(1) not in known:
+            yield f"nothing of ours has an option {option.group(1)}"
+        script = re.match(r"(scripts/[\w./]+\.(?:py|sh)) ", code)
+        for word in re.findall(r" (--[a-z][\w-]*)", code) if script else ():
+            if word not in tree.text(script.group(1)):
+                yield f"{script.group(1)} has no option {word}"
+
+
+RULES = (too_many_words, too_wide, too_long_sentences, broken_links, unknown_files, unknown_settings, wrong_values, unknown_commands,
+         unknown_options)
 
 
 def lost_pointers(tree):
@@ -156,18 +213,46 @@ def rows_of(text, first_column):
     return rows
 
 
+# What a test of a tick says in its name or its code: a test that is named for another claim by mistake does not.
+WORDS_OF_TICKS = {
+    "same bits on every layout": r"BitsOfOneRank|all_mutations",
+    "step checked before it runs": r"\bcheck\w*\(",
+    "step simulated in virtual time": r"TheSimulators",
+    "pipeline, data and tensor parallelism": r"EveryLayout",
+    "zero-bubble schedule": r'"zb-h1"',
+    "resume on another layout": r"OnAnotherGrid",
+    "no Python at run time": r"Not\(HasSubstr\(\"python\"\)\)",
+    "trains on CPUs": r"Learns",
+}
+
+
+def code_of_test(text, name):
+    """A test of this full name: its head and body, without comments; nothing where there is none."""
+    suite, _, test = name.partition(".")
+    found = re.search(rf"^TEST(?:_F|_P)?\({suite}, {test}\) \{{.*?^\}}", text, re.M | re.S)
+    return re.sub(r"//[^\n]*", "", found.group()) if found else ""
+
+
 def ticks_without_a_test(tree):
-    """Each of our own ticks on the front page has tests in docs/comparison.md, and they are tests."""
+    """Complaints: each of our own ticks on the front page has tests in docs/comparison.md, which are tests of it."""
     table = tree.text("README.md").split("## What is there", 1)[1]
     ticked = {row[0] for row in rows_of(table, "") if row[1] == "✓"}
-    tested = {row[0]: re.findall(r"\]\(\.\./([^)]+)\)", row[1])
+    tested = {row[0]: re.findall(r"\[([^]]+)\]\(\.\./([^)]+)\)", row[1])
               for row in rows_of(tree.text("docs/comparison.md"), "feature")}
     for feature in sorted(ticked ^ tested.keys()):
         yield f"{feature}: it stands in one of README.md and docs/comparison.md only"
     for feature in sorted(ticked & tested.keys()):
-        files = tested[feature]
-        if not files:
-            yield f"{feature}: no test is named"
-        for file in files:
-            if not file.endswith("_test.cpp") or not re.search(r"^TEST", tree.text(file), re.M):
-                yield f"{feature}: {file} is no test"
+        yield from complaints_of_tick(tree, feature, tested[feature])
+
+
+def complaints_of_tick(tree, feature, tests):
+    if not tests:
+        yield f"{feature}: no test is named"
+    if feature not in WORDS_OF_TICKS:
+        yield f"{feature}: WORDS_OF_TICKS does not say what a test of it says"
+    for name, file in tests:
+        code = code_of_test(tree.text(file), name)
+        if not code:
+            yield f"{feature}: {file} has no test {name}"
+        elif not re.search(WORDS_OF_TICKS.get(feature, ""), code):
+            yield f"{feature}: {name} says nothing of it"

@@ -19,8 +19,7 @@
 /// same numbers.
 namespace mindpipe::testing {
 
-/// Whole tensors by name: "unit.piece" for parameters, "input.activation" and "input.memory" for what goes
-/// in.
+/// Whole tensors by name: "unit.piece" for parameters, "input.activation" and "input.memory" for inputs.
 using Whole = std::map<std::string, std::vector<double>>;
 
 inline double read(const Tensor& t, std::int64_t i) {
@@ -47,7 +46,6 @@ inline std::vector<double> normals(const std::string& name, std::int64_t count, 
   for (double& x : made) x += mean;
   return made;
 }
-
 struct Setting {
   /// Few numbers and small steps, so that no difference goes over a kink.
   static Setting for_relu() {
@@ -57,18 +55,17 @@ struct Setting {
     setting.step = 1e-5;
     return setting;
   }
-
   Device device;
   int shards = 1;
   DType dtype = DType::f64;
   std::int64_t samples = 2, rows = 8, width = 16;
   std::int64_t counted_rows = 0;  ///< of a sample's output, that the loss depends on; 0: all
   std::int64_t memory_rows = 6;   ///< of an activation's memory
-  std::int64_t vocabulary = 0;   ///< of tokens and targets
-  std::int64_t types = 0;        ///< of tokens; 0: they have none
-  std::int64_t targets = 0;      ///< of a sample; 0: one for each row
-  bool picks = false;            ///< the batch names a row of each sample for each target
-  PictureShape picture;          ///< of a sample, if there are any
+  std::int64_t vocabulary = 0;    ///< of tokens and targets
+  std::int64_t types = 0;         ///< of tokens; 0: they have none
+  std::int64_t targets = 0;       ///< of a sample; 0: one for each row
+  bool picks = false;             ///< the batch names a row of each sample for each target
+  PictureShape picture;           ///< of a sample, if there are any
   bool activation = true, memory = false;
   bool classifier = false;       ///< the loss is the last layer's; else it is linear in what comes out
   bool sources = false;          ///< source tokens and lengths
@@ -335,7 +332,8 @@ class Subject {
     }
     if (s.types > 0) batch.fields.set(field::types, there(ids("types", shape, s.types), shape));
     if (s.sources) {
-      if (s.vocabulary > 0) batch.fields.set(field::source, there(ids("source", source, s.vocabulary), source));
+      if (s.vocabulary > 0)
+        batch.fields.set(field::source, there(ids("source", source, s.vocabulary), source));
       std::vector<std::int32_t> lengths;
       for (std::int64_t i = 0; i < s.samples; ++i)
         lengths.push_back(static_cast<std::int32_t>(std::max<std::int64_t>(5 - 2 * i, 0)));

@@ -1,12 +1,37 @@
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <fstream>
 
+#include "paper/known.h"
 #include "paper/table.h"
 
 // Writes what cuDNN would plan for every described GPU: plans_on_paper JSON TEXT [DEVICE ...]
 extern "C" {
 int plans_on_paper = 1;  // the driver in place of the real one works for programs that export this name
 }
+
+namespace mindpipe {
+namespace {
+
+/// Known plans that are others now, a line each; nothing with another version of the library.
+std::string differences(const std::set<std::string>& devices) {
+  std::string text, why_not;
+  for (const GpuDescription& gpu : described_gpus()) {
+    if (!devices.empty() && !devices.contains(gpu.name)) continue;
+    const auto planner = make_planner_on_paper(gpu, why_not);
+    if (planner->version() / 100 != known_version) return "";
+    for (const KnownPlan& known : known_plans()) {
+      const PlannedAttention question(call_of(known.form), known.backward);
+      const std::string found = difference(known, gpu.name, planner->ask(graph_of(question)));
+      if (!found.empty()) text += fmt::format("{}, {}: {}\n", gpu.name, question.text(), found);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+}  // namespace mindpipe
 
 int main(int count, char** arguments) {
   using namespace mindpipe;
@@ -38,4 +63,7 @@ int main(int count, char** arguments) {
   std::ofstream(arguments[1]) << table_json(rows, version);
   std::ofstream(arguments[2]) << text;
   std::fputs(text.substr(text.find("\n\n", text.find("device")) + 1).c_str(), stdout);
+  const std::string others = differences({arguments + 3, arguments + count});
+  if (!others.empty()) std::fprintf(stderr, "plans: not as they were measured:\n%s", others.c_str());
+  return others.empty() ? 0 : 1;
 }

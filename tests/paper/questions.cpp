@@ -1,6 +1,8 @@
 #include "paper/questions.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -9,8 +11,10 @@
 namespace mindpipe {
 namespace {
 
-std::string path_of(const std::string& name) {
-  return std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml";
+/// Where the bundled configurations are: beside the source, or where they were copied to with the program.
+std::string folder_of_configurations() {
+  const char* copied = std::getenv("MINDPIPE_CONFIGS");
+  return copied != nullptr ? copied : std::string(MINDPIPE_SOURCE_DIR) + "/configs";
 }
 
 /// What steps and evaluations ask of one replica, one stage.
@@ -28,7 +32,7 @@ Config configuration(const std::string& name, const std::vector<std::string>& se
   std::vector<std::string> all{"device.kind=cuda", "device.description=instant", "grid.pipeline=1",
                                "grid.data=1"};
   all.insert(all.end(), settings.begin(), settings.end());
-  return resolve(read_config(path_of(name), all));
+  return resolve(read_config(folder_of_configurations() + "/" + name + ".yaml", all));
 }
 
 }  // namespace
@@ -43,7 +47,7 @@ AttentionCall call_of(const AttentionForm& f) {
   call.keys = f.keys;
   call.width = f.width;
   call.causal = f.causal;
-  call.scale = 0.125;
+  call.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(f.width)));  // as layers have it
   call.key_lengths = f.padded ? lengths : nullptr;
   const bool is_self = f.queries == f.keys;
   const auto view = [&](std::int64_t rows, std::int64_t heads) {
@@ -63,7 +67,7 @@ PaperQuestion question_of(const AttentionForm& form, bool backward, const std::s
 
 std::vector<std::string> bundled_configurations() {
   std::vector<std::string> names;
-  for (const auto& file : std::filesystem::directory_iterator(std::string(MINDPIPE_SOURCE_DIR) + "/configs"))
+  for (const auto& file : std::filesystem::directory_iterator(folder_of_configurations()))
     if (const std::string name = file.path().stem(); name != "gpt-tiny") names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;
@@ -124,6 +128,17 @@ std::vector<PaperQuestion> odd_questions() {
   std::vector<PaperQuestion> questions;
   for (const AttentionForm& form : forms)
     for (const bool backward : {false, true}) questions.push_back(question_of(form, backward, "odd"));
+  return questions;
+}
+
+std::vector<PaperQuestion> questions_of_a_check() {
+  constexpr int one_in = 12;
+  std::vector<PaperQuestion> questions;
+  for (const std::string& name : bundled_configurations())
+    for (const PaperQuestion& asked : questions_of_file(name)) questions.push_back(asked);
+  int number = 0;
+  for (const PaperQuestion& asked : odd_questions())
+    if (asked.is_asked && number++ / 2 % one_in == 0) questions.push_back(asked);  // in both directions
   return questions;
 }
 

@@ -29,5 +29,7 @@ std::vector<PaperQuestion> questions_of_configuration(const std::string& name);
 std::vector<PaperQuestion> questions_of_file(const std::string& name);
 /// Narrow and wide heads, unequal lengths, padding, shared keys, half tiles.
 std::vector<PaperQuestion> odd_questions();
+/// Questions that a GPU is asked: those of every bundled configuration as its file is, and some odd ones.
+std::vector<PaperQuestion> questions_of_a_check();
 
 }  // namespace mindpipe

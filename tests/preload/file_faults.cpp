@@ -18,8 +18,9 @@
 //   FILE_FAULTS_ON    what the path of such a file contains (checkpoints/)
 //   FILE_FAULTS_LOG   a file: each call that changes something there appends "RANK CALL PATH"
 //   FILE_FAULTS       CALLS:WHAT:FIRST:COUNT, of the calls in the list (pwrite,fsync; direct: writes past
-//                     the cache; any: all that change something) the FIRST-th and the COUNT - 1 behind it meet WHAT: kill, short (half the
-//                     bytes), flip (a bit of what is written), sleep (20 ms), or an error by its number
+//                     the cache; any: all that change something) the FIRST-th and the COUNT - 1 behind it
+//                     meet WHAT: kill, short (half the bytes), flip (a bit of what is written), sleep (20
+//                     ms), or an error by its number
 //   FILE_FAULTS_RANK  the rank that meets them; left out: every one
 namespace {
 

@@ -32,7 +32,7 @@ std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
   config.device.kind = DeviceKind::emulated;
   config.device.description = "instant";
   config = resolve(config);
-  const auto asked = make_gpu_workspace();
+  const auto asked = make_gpu_workspace(attention_room(config));
   Worker worker(config, {}, make_run_plan(config, purpose),
                 [&](const Config&, Memory& memory, int, const World&) {
                   auto device = make_pricing_backend(memory, describe_device("instant"));
@@ -45,7 +45,25 @@ std::set<PlannedAttention> asked_by(Config config, Purpose purpose) {
   return asked->largest().planned;
 }
 
-TEST(PlannedAttentionOfRuns, EveryFormOfStepsAndEvaluationsIsKnownBeforeTheFirst) {
+/// Questions that are in the first set and not in the second, in words.
+std::string only_in(const std::set<PlannedAttention>& first, const std::set<PlannedAttention>& second) {
+  std::string text;
+  for (const PlannedAttention& question : first)
+    if (!second.contains(question)) text += question.text() + "; ";
+  return text;
+}
+
+void expect_exactly_its_questions(const Config& config, Purpose purpose) {
+  const std::set<PlannedAttention> asked = asked_by(config, purpose);
+  const RunPlan plan = plan_for_gpu(config, purpose);
+  const Workspace& known = plan.footprints[0].passes.backend;
+  EXPECT_EQ(only_in(asked, known.planned), "") << "the run would plan in the middle of a step";
+  EXPECT_EQ(only_in(known.planned, asked), "") << "the run would plan for nothing";
+  for (const PlannedAttention& question : asked)
+    if (known.attention_is_estimated) EXPECT_LE(question.formula_bytes(), known.attention);
+}
+
+TEST(PlannedAttentionOfRuns, StepsAndEvaluationsAskExactlyWhatThePlanKnowsBefore) {
   for (const Style style : {Style::gpt2, Style::llama, Style::translator})
     for (const double dropout : {0.0, 0.1})
       for (RecomputeKind recompute : {RecomputeKind::none, RecomputeKind::block})
@@ -53,15 +71,31 @@ TEST(PlannedAttentionOfRuns, EveryFormOfStepsAndEvaluationsIsKnownBeforeTheFirst
           SCOPED_TRACE(fmt::format("{}, dropout {}, recompute {}, {}", name_of(style), dropout, recompute,
                                    purpose == Purpose::training ? "training" : "reading"));
           const Config config = planned_run(style, dropout, recompute, style == Style::gpt2 ? 2 : 1);
-          const std::set<PlannedAttention> asked = asked_by(config, purpose);
-          const RunPlan plan = plan_for_gpu(config, purpose);
-          const Workspace& known = plan.footprints[0].passes.backend;
-          EXPECT_FALSE(asked.empty());
-          for (const PlannedAttention& question : asked) {
-            EXPECT_TRUE(known.planned.contains(question)) << (question.backward ? "backward" : "forward");
-            if (known.attention_is_estimated) EXPECT_LE(question.formula_bytes(), known.attention);
-          }
+          EXPECT_FALSE(asked_by(config, purpose).empty());
+          expect_exactly_its_questions(config, purpose);
         }
+}
+
+TEST(PlannedAttentionOfRuns, WhatIsCutIntoPiecesOrLeftToOurOwnKernelsIsKnownAsWell) {
+  for (const Style style : {Style::gpt2, Style::llama, Style::translator}) {
+    SCOPED_TRACE(name_of(style));
+    Config config = planned_run(style, 0, RecomputeKind::none, 1);
+    const std::set<PlannedAttention> whole = asked_by(config, Purpose::training);
+    EXPECT_NE(only_in(whole, asked_by(config, Purpose::reading)), "") << "reading asks for no backward";
+    std::size_t most = 0;
+    for (const PlannedAttention& question : whole) most = std::max(most, question.formula_bytes());
+
+    config.device.attention_workspace = static_cast<std::int64_t>(most / 3);
+    const std::set<PlannedAttention> pieces = asked_by(config, Purpose::training);
+    expect_exactly_its_questions(config, Purpose::training);
+    EXPECT_NE(only_in(pieces, whole), "") << "no question is of a piece";
+
+    config.device.attention_beyond = AttentionBeyond::own;
+    const std::set<PlannedAttention> fewer = asked_by(config, Purpose::training);
+    expect_exactly_its_questions(config, Purpose::training);
+    EXPECT_EQ(only_in(fewer, whole), "");
+    EXPECT_LT(fewer.size(), whole.size());
+  }
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -5,6 +6,7 @@
 #include "cuda/cudnn_planner.h"
 #include "hardware.h"
 #include "make_backend.h"
+#include "paper/questions.h"
 
 /// On a GPU: whether it is what data/devices says, and whether cuDNN plans for it what it plans on paper.
 using namespace mindpipe;
@@ -44,35 +46,14 @@ TEST_F(CudaPaper, PlansAreThoseOnPaper) {
   std::string why_not;
   const auto paper = make_planner_on_paper(*described_, why_not);
   ASSERT_TRUE(paper) << why_not;
-  static const std::int32_t lengths[4] = {};
-  struct Shape {
-    std::int64_t samples, query_heads, key_heads, rows, width;
-    bool causal, padded;
-  };
-  for (const Shape& s : {Shape{4, 12, 12, 1024, 64, true, false}, Shape{1, 8, 2, 8192, 128, true, false},
-                         Shape{2, 8, 8, 100, 64, false, true}, Shape{2, 4, 2, 1000, 128, true, false},
-                         Shape{2, 4, 4, 64, 16, true, false}, Shape{2, 4, 4, 1024, 80, true, false}})
-    for (const bool backward : {false, true}) {
-      AttentionCall call;
-      call.samples = s.samples;
-      call.query_heads = s.query_heads;
-      call.key_heads = s.key_heads;
-      call.queries = call.keys = s.rows;
-      call.width = s.width;
-      call.causal = s.causal;
-      call.scale = 0.125;
-      call.key_lengths = s.padded ? lengths : nullptr;
-      const std::int64_t row = (s.query_heads + 2 * s.key_heads) * s.width, out = s.query_heads * s.width;
-      call.q = call.k = call.v = call.dq = call.dk = call.dv = {nullptr, s.rows * row, row};
-      call.out = call.dout = {nullptr, s.rows * out, out};
-      const PlannedAttention question(call, backward);
-      const AttentionAnswer real = planner_->ask(graph_of(question)),
-                            on_paper = paper->ask(graph_of(question));
-      SCOPED_TRACE(question.text());
-      EXPECT_EQ(real.is_planned, on_paper.is_planned) << real.refusal << on_paper.refusal;
-      EXPECT_EQ(real.engine, on_paper.engine);
-      EXPECT_EQ(real.bytes, on_paper.bytes);
-    }
+  for (const PaperQuestion& asked : questions_of_a_check()) {
+    const AttentionAnswer real = planner_->ask(graph_of(asked.question)),
+                          on_paper = paper->ask(graph_of(asked.question));
+    SCOPED_TRACE(fmt::format("{}: {}", asked.from, asked.question.text()));
+    EXPECT_EQ(real.is_planned, on_paper.is_planned) << real.refusal << on_paper.refusal;
+    EXPECT_EQ(real.engine, on_paper.engine);
+    EXPECT_EQ(real.bytes, on_paper.bytes);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# test_demo.sh PROGRAM [INSTRUCTIONS ...]: the whole demo, on two processors, with each of these instruction sets (make test-demo). Of the words
+# that it writes 70 % or more must stand in the book, and its steps must take 45 to 90 seconds. Exit code 1 if one demo does less.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+program=$1; shift
+(($#)) || set -- $("$program" --version | sed -n "s/^  this processor *//p")
+cores=$(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | awk -F- '{ for (i = $1; i <= ($2 ? $2 : $1); ++i) print i }' | head -n 2 | paste -sd,)
+failed=0
+for instructions in "$@"; do
+  output=$(taskset -c "$cores" scripts/demo.sh "$program" device.instructions="$instructions" 2>&1) || { echo "$output" >&2; exit 1; }
+  share=$(sed -nE 's/^([0-9]+) % of its words.*/\1/p' <<<"$output")
+  seconds=$(awk -F'"seconds": ' '{ split($2, rest, ","); sum += rest[1] } END { printf "%d", sum }' runs/demo/metrics.jsonl)
+  validation=$(sed -nE 's/^(validation loss: .*)/\1/p' <<<"$output")
+  verdict=good
+  ((share >= 70 && seconds >= 45 && seconds <= 90)) || { verdict=FAILED; failed=1; }
+  echo "$instructions: $share % of the words stand in the book, $seconds s of steps, $validation: $verdict"
+done
+exit "$failed"

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""extending_test.py BUILD: the code that docs/extending.md shows compiles against the tree, in a room that shadows its headers.
+
+A block of C++ is a new file (it begins with # and the text before it names the file), a line of a list ("line in `LIST` of
+`FILE`"), or a part of a file that is there (the text before it names the file). Code that
+the tree no longer takes is an error of the compiler.
+"""
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENT, MODEL = "docs/extending.md", "src/models/gpt.cpp"  # whose command of the compiler is taken
+NAMESPACE_END = "}  // namespace mindpipe"
+
+
+def changes_of(text):
+    """(what is told before it, code) of each block of C++."""
+    at = 0
+    for block in re.finditer(r"^```cpp\n(.*?)^```", text, re.M | re.S):
+        yield " ".join(text[at:block.start()].split()), block.group(1)
+        at = block.end()
+
+
+def with_line_of_list(text, name, line):
+    """The text with one more line in a macro that lists things."""
+    macro = re.search(rf"^#define {name}\((?:[^\n]*\\\n)*[^\n]*", text, re.M)
+    if not macro:
+        sys.exit(f"{DOCUMENT}: there is no list {name}")
+    return text[:macro.end()] + " \\\n" + line.rstrip() + text[macro.end():]
+
+
+def shadow(room):
+    """A room with links to all headers, which are found there by each other."""
+    for header in [path for folder in ("src", "kernels") for path in (ROOT / folder).rglob("*.h")]:
+        link = room / header.relative_to(ROOT)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(header)
+
+
+def apply(told, code, room):
+    """Makes one change in the room; the path of a new file, or none."""
+    lists = re.findall(r"line in `(\w+)` of `([\w./]+)`", told)
+    path = lists[-1][1] if lists else re.findall(r"`((?:src|kernels)/[\w./]+)`:?$", told)[-1]
+    changed = room / path
+    if code.startswith("#"):
+        if (ROOT / path).exists():
+            sys.exit(f"{DOCUMENT}: {path} is there already")
+        changed.write_text(code)
+        return path
+    before = changed.read_text()
+    changed.unlink()  # the link, and not what it leads to
+    if lists:
+        changed.write_text(with_line_of_list(before, lists[-1][0], code))
+    else:
+        changed.write_text(NAMESPACE_END.join(before.rsplit(NAMESPACE_END, 1)[:1]) + code + NAMESPACE_END + "\n")
+    return None
+
+
+def compiler(build, room):
+    """The command that compiles a model, without its files, and with the room in the place of the tree."""
+    commands = json.loads((pathlib.Path(build) / "compile_commands.json").read_text())
+    words = shlex.split(next(one["command"] for one in commands if one["file"] == str(ROOT / MODEL)))
+    start = next(i for i, word in enumerate(words) if re.search(r"(\+\+|clang)[^/]*$", word))
+    kept, words = [words[start]], [word.replace(f"-I{ROOT}/", f"-I{room}/") for word in words[start + 1:]]
+    while words:
+        word = words.pop(0)
+        if word == "-o":
+            words.pop(0)
+        elif word != "-c" and word != str(ROOT / MODEL):
+            kept.append(word)
+    return kept + ["-fsyntax-only", "-Werror", "-x", "c++"]
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        room = pathlib.Path(folder)
+        shadow(room)
+        changes = list(changes_of((ROOT / DOCUMENT).read_text()))
+        files = [path for path in (apply(told, code, room) for told, code in changes) if path]
+        if len(changes) < 9 or len(files) < 4:
+            sys.exit(f"{DOCUMENT}: {len(changes)} blocks of code, {len(files)} files (there were 9 and 4)")
+        everything = room / "everything.cpp"
+        everything.write_text("".join(f'#include "{room}/{path}"\n' for path in files))
+        done = subprocess.run(compiler(sys.argv[1], room) + [str(everything)], capture_output=True, text=True)
+    print(done.stderr.replace(f"{room}/", "") or f"{DOCUMENT}: {len(changes)} pieces of code compile")
+    sys.exit(done.returncode != 0)
+
+
+if __name__ == "__main__":
+    main()
