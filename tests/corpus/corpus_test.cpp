@@ -143,7 +143,7 @@ TEST(Corpus, ASourceWithoutAFieldThatTheModelReadsIsRefused) {
                "the model reads source, and samples of " + alice + " have tokens, targets",
                [&] { Corpus(data, Subset::train, pairs(4, 4), 1); });
   const DataConfig turned{{{"reversed:" + alice, 1}}, {}};
-  expect_error(Exit::bad_configuration, "makes pairs, and the model reads no source",
+  expect_error(Exit::bad_configuration, "have a source, which the model does not read",
                [&] { Corpus(turned, Subset::train, texts(), 1); });
 }
 
@@ -159,7 +159,7 @@ TEST(Corpus, RefusesWhatCannotBeTrainedOn) {
   write_file(folder / "short.txt", "ab\n");
   expect_error(Exit::bad_configuration, "data.train names no source", open({}));
   expect_error(Exit::bad_configuration, "the weight of x is 0 (must be above 0)", open(with("x", 0)));
-  expect_error(Exit::bad_configuration, "synthetic:poems is not a corpus that the program can make",
+  expect_error(Exit::bad_configuration, "synthetic:poems is nothing that the program can make",
                open(with("synthetic:poems")));
   expect_error(Exit::bad_configuration,
                "model.vocabulary is 100 (synthetic:arithmetic is written in bytes up to 122)",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """extending_test.py BUILD: the code that docs/extending.md shows compiles against the tree, in a room that shadows its headers.
 
-A block of C++ is a new file (it begins with # and the text before it names the file), a line of a list ("line in `LIST` of
+A block of C++ is a new file (it begins with # and the text before it names the file), an include of a file that is there, a line of a list ("line in `LIST` of
 `FILE`"), or a part of a file that is there (the text before it names the file). Code that
 the tree no longer takes is an error of the compiler.
 """
@@ -47,6 +47,11 @@ def apply(told, code, room):
     lists = re.findall(r"line in `(\w+)` of `([\w./]+)`", told)
     path = lists[-1][1] if lists else re.findall(r"`((?:src|kernels)/[\w./]+)`:?$", told)[-1]
     changed = room / path
+    if not lists and all(line.startswith("#include") for line in code.splitlines()):
+        before = changed.read_text()
+        changed.unlink()
+        changed.write_text(before.replace("#pragma once\n", "#pragma once\n" + code, 1))
+        return None
     if code.startswith("#"):
         if (ROOT / path).exists():
             sys.exit(f"{DOCUMENT}: {path} is there already")

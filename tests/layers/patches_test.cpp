@@ -32,8 +32,9 @@ Subject::Build patches(double dropout, bool head = false) {
     s.add(std::make_unique<PatchEmbedding>(s.context(), s.unit("embedding"), "embedding", spec));
     const SoftmaxSpec softmax{s.setting().vocabulary, 16};
     if (head)
-      s.add(std::make_unique<PickedClassifier>(s.context(), s.unit("table"), s.unit("head"), softmax,
-                                               TransformSpec{false, Activation::none, NormSpec{}}));
+      s.add(
+          std::make_unique<PickedClassifier>(s.context(), s.unit("table"), s.unit("head"), softmax,
+                                             TransformSpec{s.setting().picks, Activation::none, NormSpec{}}));
   };
 }
 
