@@ -50,16 +50,20 @@ TEST(PatchGradients, WhereRowsArePadded) {
   check_gradients(setting, patches(0, true));
 }
 
-TEST(Patches, TheClassTokenHasNoBias) {
-  Setting setting = strips();
-  const Whole gradients = Subject(setting, patches(0)).gradients();
-  const std::vector<double>&positions = gradients.at("embedding.positions.weight"),
-        &bias = gradients.at("embedding.patches.bias"), &token = gradients.at("embedding.class.weight");
-  for (std::size_t j = 0; j < 16; ++j) {
-    double behind = 0;
-    for (std::size_t row = 1; row < 8; ++row) behind += positions[row * 16 + j];
-    EXPECT_NEAR(bias[j], behind, 1e-12);
-    EXPECT_EQ(token[j], positions[j]);
+TEST(Patches, NeitherTheClassTokenNorPaddingHasTheBias) {
+  Setting five_rows = strips();
+  five_rows.picture.height = five_rows.picture.width = 4;
+  five_rows.shards = 4;  // which pad them to eight, each with a gradient of its own here
+  for (const Setting& setting : {strips(), five_rows}) {
+    const Whole gradients = Subject(setting, patches(0)).gradients();
+    const std::vector<double>&positions = gradients.at("embedding.positions.weight"),
+          &bias = gradients.at("embedding.patches.bias"), &token = gradients.at("embedding.class.weight");
+    for (std::size_t j = 0; j < 16; ++j) {
+      double behind = 0;
+      for (std::size_t row = 1; row < positions.size() / 16; ++row) behind += positions[row * 16 + j];
+      EXPECT_NEAR(bias[j], behind, 1e-12);
+      EXPECT_EQ(token[j], positions[j]);
+    }
   }
 }
 
