@@ -28,6 +28,22 @@ TEST_F(EmulatedTest, PricesAProductByItsOperationsOrItsBytesWhicheverTakesLonger
   EXPECT_NEAR(backend.seconds() - before, 1e-6 + 12000 / 1e9, 1e-12);
 }
 
+TEST_F(EmulatedTest, PricesPickedRowsByWhatIsPickedAndPicturesByTheirBytes) {
+  EmulatedBackend backend(memory, {"slow", 1e9, 2e9, 1e9, 0}, EmulatedBackend::Pace::count);
+  const auto price_of = [&](const auto& operation) {
+    const double before = backend.seconds();
+    operation();
+    return (backend.seconds() - before) * 1e9;
+  };
+  const Tensor x = tensor({2, 512, 64}), y = tensor({2, 16, 64}), rows = tensor({2, 16}, DType::i32);
+  EXPECT_NEAR(price_of([&] { backend.pick_rows({x, rows, y}); }), 128 + 2 * 8192, 1e-3);
+  EXPECT_NEAR(price_of([&] { backend.put_rows({y, rows, 0, x}); }), 128 + 8192 + 262144, 1e-3);
+  EXPECT_NEAR(price_of([&] {
+                backend.patches({tensor({2, 64}, DType::u8), {1, 8, 8, 4}, 1, tensor({2, 5, 16})});
+              }),
+              128 + 640, 1e-3);
+}
+
 TEST_F(EmulatedTest, WaitsAsLongAsTheTableSaysAndKeepsProgressGoing) {
   EmulatedBackend backend(memory, {"slow", 1e9, 1e9, 1e9, 0}, EmulatedBackend::Pace::wait);
   int turns = 0;
