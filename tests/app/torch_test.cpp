@@ -110,7 +110,7 @@ TEST(Torch, LlamaLearnsAsPyTorchDoesWithIgnoredTokensAndSmoothing) {
 TEST(Torch, SgdWithMomentumAndExactGeluLearnsAsPyTorchDoes) {
   NEEDS_TORCH();
   Config config = gpt2_style();
-  config.model.mlp = MlpKind::gelu_exact;
+  config.model.gpt.mlp = MlpKind::gelu_exact;
   config.optimizer.kind = OptimizerKind::sgd;
   config.optimizer.momentum = 0.9;
   config.optimizer.nesterov = true;

@@ -152,7 +152,7 @@ TEST(Formulas, OfPickedRowsBehindATransform) {
     Subject subject(setting, [](Subject& s) {
       const SoftmaxSpec spec{.vocabulary = 200, .width = wide, .bias = true, .label_smoothing = 0.1};
       s.add(std::make_unique<PickedClassifier>(s.context(), s.unit("table"), s.unit("head"), spec,
-                                               TransformSpec{Activation::gelu_exact, NormSpec{}}));
+                                               TransformSpec{true, Activation::gelu_exact, NormSpec{}}));
     });
     Whole& v = subject.values;
     double want = 0;
