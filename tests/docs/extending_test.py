@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """extending_test.py BUILD: the code that docs/extending.md shows compiles against the tree, in a room that shadows its headers.
 
-A block of C++ is a new file (it begins with # and the text before it names the file), an include of a file that is there, a line of a list ("line in `LIST` of
-`FILE`"), or a part of a file that is there (the text before it names the file). Code that
-the tree no longer takes is an error of the compiler.
+A block of C++ is a new file (it begins with # and the text before it names the file), an include of a file that is
+there, a line of a list ("line in `LIST` of `FILE`"), or a part of a file that is there (the text before it names the
+file). Code that the tree no longer takes is an error of the compiler.
 """
 import json
 import pathlib

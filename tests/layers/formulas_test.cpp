@@ -73,6 +73,7 @@ TEST(Formulas, OfAnEmbeddingWithAFactorTypesPositionsAndANorm) {
     EmbeddingSpec spec{.vocabulary = setting.vocabulary, .width = wide, .positions = 12};
     spec.factor = 4;
     spec.types = 2;
+    spec.typed = true;
     spec.first_position = 2;
     spec.norm = NormSpec{};
     Subject subject(setting, embedding(spec));
