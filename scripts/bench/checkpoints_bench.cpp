@@ -22,7 +22,12 @@ using namespace mindpipe;
 Config config_of(int ranks, int layers, bool background) {
   Config config;
   config.run.dir = "none";
-  config.model = {.layers = layers, .width = 768, .heads = 12, .context = 64, .vocabulary = 50257};
+  gpt::Settings& model = config.model.gpt;
+  model.layers = layers;
+  model.width = 768;
+  model.heads = 12;
+  model.context = 64;
+  model.vocabulary = 50257;
   config.data.train = {{"synthetic:arithmetic"}};
   config.grid = {1, 1, ranks, 1};
   config.reproducible = {1, 2};
