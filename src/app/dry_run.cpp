@@ -75,8 +75,9 @@ std::string attention_text(const Config& config, const RunPlan& plan) {
       "take more {} (device.attention_beyond)\n",
       human_bytes(static_cast<double>(most)), source_of_attention(device_on_paper(config)),
       human_bytes(static_cast<double>(config.device.attention_workspace)),
-      config.device.attention_beyond == AttentionBeyond::pieces ? "runs in pieces"
-                                                                : "is computed by our own kernels");
+      config.device.attention_beyond == AttentionBeyond::pieces
+          ? "runs in pieces, or by our own kernels where no piece is small enough"
+          : "is computed by our own kernels");
 }
 
 std::string memory_head() {

@@ -34,6 +34,15 @@ std::optional<Resumed> readable(const CheckpointPlace& place) {
   }
 }
 
+/// Lets the link `latest` name a checkpoint, which nothing here depends on.
+void name_latest(const std::string& checkpoint) {
+  try {
+    mend_latest(checkpoint);
+  } catch (const Error& error) {
+    warning("{}; {} is the newest", error.what(), checkpoint);
+  }
+}
+
 std::optional<Resumed> newest_readable(const std::vector<CheckpointPlace>& places, std::int64_t below) {
   for (const CheckpointPlace& place : places)
     if (place.step < below)
@@ -53,7 +62,7 @@ std::optional<Resumed> automatic(const std::string& run_directory) {
   const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
   std::optional<Resumed> found = newest_readable(places, std::numeric_limits<std::int64_t>::max());
   if (!found && !places.empty()) none_is_whole(run_directory);
-  if (found) mend_latest(found->directory);
+  if (found) name_latest(found->directory);
   return found;
 }
 
@@ -64,13 +73,17 @@ std::optional<Resumed> named(const std::string& path, const std::string& run_dir
   const fs::path whole = fs::canonical(path, problem);
   MP_REQUIRE(!problem, Exit::input_missing, "run.resume is {}: {} (auto, never, or a checkpoint's directory)",
              path, problem.message());
-  const bool is_run = !fs::exists(whole / Manifest::name) && !checkpoints_in(whole).empty();
+  const bool is_one = fs::exists(whole / Manifest::name, problem),
+             is_run = !is_one && !checkpoints_in(whole).empty();
   MP_REQUIRE(!is_run, Exit::bad_configuration,
              "run.resume is {}, a run's directory (name one of its checkpoints, {} for instance)", path,
              (whole / "checkpoints" / "latest").string());
+  MP_REQUIRE(is_one, Exit::input_missing,
+             "run.resume is {}, where no {} is (auto, never, or a checkpoint's directory)", path,
+             Manifest::name);
   Resumed found{whole, read_manifest(whole)};
   const std::vector<CheckpointPlace> places = checkpoints_in(run_directory);
-  const bool own = fs::equivalent(whole.parent_path(), checkpoints_of(run_directory), problem) && !problem;
+  const bool own = is_in(whole, run_directory);
   MP_REQUIRE(places.empty() || (own && places.front().step == found.manifest.progress.step),
              Exit::bad_configuration,
              "run.resume is {}, but {} has {} (let run.resume be auto to go on from there, choose another "
@@ -142,10 +155,14 @@ std::optional<Resumed> find_checkpoint(const World& world, const Config& config)
 std::vector<std::string> shards_of_checkpoint(const Config& config) {
   const ReproducibleConfig& shards = config.reproducible;
   std::vector<std::string> settings;
-  if (config.run.resume != "auto") return settings;
-  for (const CheckpointPlace& place : checkpoints_in(config.run.dir)) {
+  const std::string& wish = config.run.resume;
+  std::vector<std::string> places;
+  if (wish == "auto")
+    for (const CheckpointPlace& place : checkpoints_in(config.run.dir)) places.push_back(place.path);
+  else if (wish != "never") places.push_back(wish);
+  for (const std::string& place : places) {
     try {
-      const Resumed newest{place.path, read_manifest(place.path)};
+      const Resumed newest{place, read_manifest(place)};
       for (const auto& [key, follows] : {std::pair{"reproducible.tensor", shards.tensor_follows},
                                          {"reproducible.data", shards.data_follows}})
         if (const int stored = follows ? shards_in(newest, key) : 0; stored > 0)
@@ -192,7 +209,7 @@ Resumed load_newest(Run& run, Resumed from) {
       warning("{}; the next older checkpoint is taken", damage);
       older = newest_readable(checkpoints_in(run_directory), from.manifest.progress.step);
       if (!older) none_is_whole(run_directory);
-      mend_latest(older->directory);
+      name_latest(older->directory);
     }
     from = *told(run.world(), older);
     continued(run.config(), from, false);
@@ -207,12 +224,23 @@ Resumed load_newest(Run& run, Resumed from) {
   return from;
 }
 
+bool is_in(const std::string& checkpoint, const std::string& run_directory) {
+  std::error_code none;
+  const fs::path folder = fs::path(checkpoint).parent_path();
+  return fs::equivalent(folder, checkpoints_of(run_directory), none) && !none;
+}
+
 bool is_finished(const World& world, const Config& config, const Resumed& from) {
   std::ifstream in(config.run.dir + "/status.json");
   std::string line;
   std::getline(in, line);
   const auto members = read_json(line);
-  const bool done = members && members->texts.count("state") > 0 && members->texts.at("state") == "done";
+  bool done = members && members->texts.count("state") > 0 && members->texts.at("state") == "done";
+  try {
+    if (done && world.rank == 0) CheckpointFile(from.directory, from.manifest.file_bytes);
+  } catch (const Error&) {  // a start finds what is wrong, and goes on from an older one
+    done = false;
+  }
   return text_of_rank_0(world, done ? "done" : "") == "done" &&
          from.manifest.progress.step >= config.train.steps;
 }

@@ -30,6 +30,9 @@ Config continued(Config config, const Resumed& from, bool speaks);
 /// whole; fails with Exit::checkpoint_corrupt where there is none. Gives back the one taken. Collective.
 Resumed load_newest(Run& run, Resumed from);
 
+/// Whether a checkpoint lies in a run's directory.
+bool is_in(const std::string& checkpoint, const std::string& run_directory);
+
 /// Whether the run in this directory has come to its end: all steps done, everything written. Collective.
 bool is_finished(const World& world, const Config& config, const Resumed& from);
 

@@ -157,7 +157,7 @@ void RunDirectory::append_metrics(const JsonLine& line) {
   }
 }
 
-void RunDirectory::keep_metrics_through(std::int64_t step) {
+void RunDirectory::keep_metrics_through(std::int64_t step, bool has_lines) {
   std::ifstream in(path_of("metrics.jsonl"));
   std::string kept, line;
   std::int64_t last = 0, missing = 0;
@@ -167,13 +167,15 @@ void RunDirectory::keep_metrics_through(std::int64_t step) {
   };
   while (std::getline(in, line)) {
     const auto members = read_json(line);
-    if (in.eof() || !members || members->integers.count("step") == 0) break;  // a line cut short by a crash
-    if (members->integers.at("step") > step) break;
-    if (kept.empty()) last = members->integers.at("step") - 1;  // a run may begin at another's checkpoint
-    go_on_to(members->integers.at("step"));
+    if (in.eof()) break;  // cut short by a crash
+    if (!members || members->integers.count("step") == 0) continue;
+    const std::int64_t found = members->integers.at("step");
+    if (found <= last || found > step) continue;
+    if (kept.empty()) last = found - 1;  // a run may begin at another's checkpoint
+    go_on_to(found);
     kept += line + "\n";
   }
-  if (!kept.empty()) go_on_to(step + 1);
+  if (!kept.empty() || has_lines) go_on_to(step + 1);
   if (missing > 0)
     warning("{}: the lines of {} steps up to {} are missing; the run goes on without them",
             path_of("metrics.jsonl"), missing, step);

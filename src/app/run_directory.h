@@ -39,8 +39,9 @@ class RunDirectory {
   /// Adds one line to metrics.jsonl.
   void append_metrics(const JsonLine& line);
   /// Drops the lines of metrics.jsonl behind this step, so that a resumed run's file is the uninterrupted
-  /// run's.
-  void keep_metrics_through(std::int64_t step);
+  /// run's, and warns of steps behind the first line that have none. `has_lines`: steps were taken in this
+  /// directory.
+  void keep_metrics_through(std::int64_t step, bool has_lines);
   /// Waits until the device has all lines of metrics.jsonl: a checkpoint's steps have theirs, whatever comes.
   void flush_metrics();
   /// The last good checkpoint, below the directory: what every status that names none says from now on.

@@ -24,7 +24,13 @@ std::map<std::string, std::int64_t> named(const Coord& grid) {
 }  // namespace
 
 Saves::Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const std::optional<Resumed>& from)
-    : run_(run), directory_(directory), progress_(begun), restarts_(from ? from->manifest.restarts + 1 : 0) {
+    : run_(run),
+      directory_(directory),
+      resumes_(run.config().run.resume == "auto"),
+      progress_(begun),
+      restarts_(from ? from->manifest.restarts + 1 : 0) {
+  for (const CheckpointPlace& place : checkpoints_in(run.config().run.dir))
+    if (place.step > begun.step) damaged_.push_back(place.step);
   const NewCheckpoint own(run.config().run.dir, begun.step);
   std::error_code other;
   if (from && std::filesystem::equivalent(from->directory, own.final_path(), other) && !other) {
@@ -93,8 +99,11 @@ void Saves::finish() {
 }
 
 std::string Saves::next_start(std::int64_t steps) const {
-  if (made_ < 0) return "begins anew: there is no checkpoint";
-  return made_ == steps ? "goes on from there" : "goes on from " + checkpoint_name(made_);
+  const std::string& wish = run_.config().run.resume;
+  if (made_ < 0 && (resumes_ || wish == "never")) return "begins anew: there is no checkpoint";
+  if (made_ < 0) return "begins again at " + wish;
+  return fmt::format("{}goes on from {}", resumes_ ? "" : "with run.resume=auto ",
+                     made_ == steps ? "there" : checkpoint_name(made_));
 }
 
 /// Says on rank 0 what has become of saves.
@@ -116,17 +125,22 @@ void Saves::tell() {
   if (directory_) directory_->note_checkpoint(place);
 }
 
-/// Takes away what need not stay once a newer checkpoint has been read back. Those of later steps were passed
-/// over when the run came back: they are damaged, and count for nothing.
-void Saves::retire(const Manifest& newest) const {
+/// Takes away what need not stay once a newer checkpoint has been read back. Those that were passed over when
+/// the run came back are damaged, and count for nothing.
+void Saves::retire(const Manifest& newest) {
+  std::erase(damaged_, newest.progress.step);  // made anew
   const CheckpointConfig& rules = run_.config().checkpoint;
   const std::vector<CheckpointPlace> places = checkpoints_in(run_.config().run.dir);
   std::int64_t kept = 0, best = -1;
+  const auto counts = [&](std::int64_t step) {
+    return std::find(damaged_.begin(), damaged_.end(), step) == damaged_.end();
+  };
   for (const CheckpointPlace& place : places)  // the first behind the best evaluation; the newest come first
-    if (newest.progress.best_loss && place.step >= newest.progress.best_step) best = place.step;
+    if (newest.progress.best_loss && place.step >= newest.progress.best_step && counts(place.step))
+      best = place.step;
   for (const CheckpointPlace& place : places) {
     const std::int64_t step = place.step;
-    if (step > newest.progress.step || kept++ < rules.keep) continue;
+    if (!counts(step) || kept++ < rules.keep) continue;
     const bool stays = step == best || (rules.keep_every > 0 && step % rules.keep_every == 0);
     if (!stays) remove_checkpoint(place.path);
   }

@@ -24,8 +24,7 @@ class Saves {
   /// Hears of the loss of an evaluation.
   void evaluated(std::int64_t steps, double loss);
 
-  /// Saves the run as it is after so many steps, unless it has been; `tokens`: that have counted so far.
-  /// Collective.
+  /// Saves the run as it is after so many steps, unless it has been. Collective.
   void save(std::int64_t steps);
   /// Whether this rank's writing keeps a save from coming to its end.
   bool writes() const { return writer_ && writer_->writes(); }
@@ -39,11 +38,13 @@ class Saves {
  private:
   Manifest manifest_after(std::int64_t steps) const;
   void tell();
-  void retire(const Manifest& newest) const;
+  void retire(const Manifest& newest);
 
   Run& run_;
   RunDirectory* directory_;
   std::unique_ptr<CheckpointWriter> writer_;  ///< none: the run computes nothing that could be saved
+  const bool resumes_;                        ///< whether the same command goes on from what was saved
+  std::vector<std::int64_t> damaged_;  ///< steps whose checkpoints were passed over when the run came back
   RunProgress progress_;
   std::int64_t restarts_, began_ns_ = now_ns();
   std::int64_t saved_ = -1, made_ = -1;  ///< steps of the last save that was begun, and that became whole

@@ -89,7 +89,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   if (!directory) peer.emplace(config.run.dir, emulated);
   if (directory) {
     run.watchdog().forget_earlier_rolls();
-    directory->write_status({});
+    directory->write_status({"running", from ? from->manifest.progress.step : 0, "", ""});
   }
   RunProgress begun = from ? from->manifest.progress : beginning(config);
   const std::vector<Field> fields = fields_of(config);
@@ -105,7 +105,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
          human_bytes(static_cast<double>(from->manifest.file_bytes)), human_seconds(seconds_since(start)));
   }
   if (directory) {  // a start that fails before here leaves what an earlier run has written
-    directory->keep_metrics_through(begun.step);
+    directory->keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));
     directory->write_config(config);
   }
   if (run.is_rank_0()) info("memory of this rank:\n{}", run.worker().memory().ledger());

@@ -40,7 +40,8 @@ void declare_ranks(CLI::App& app, Arguments& a) {
 
 void declare_train(CLI::App& app, Arguments& a) {
   declare_config(app, a);
-  app.add_flag("--dry-run", a.dry_run, "check everything, print layout and memory, train nothing");
+  app.add_flag("--dry-run", a.dry_run,
+               "check the settings, print layout and memory, train nothing; data is not opened");
   app.add_option_function<std::string>(
          "--max-walltime",
          [&a](const std::string& time) { a.overrides.push_back("run.max_walltime=" + time); },

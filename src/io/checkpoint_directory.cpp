@@ -175,9 +175,14 @@ void NewCheckpoint::publish(const Manifest& manifest, const std::string& configu
   // A checkpoint of this step that stood there was passed over when the run came back: it is damaged.
   if (::access(final_path_.c_str(), F_OK) == 0) remove_checkpoint(final_path_);
   if (::rename(path_.c_str(), final_path_.c_str()) != 0) cannot("renaming", path_);
-  flush_directory(checkpoints);
-  point_latest_to(checkpoints, fs::path(final_path_).filename());
-  flush_directory(checkpoints);
+  try {
+    flush_directory(checkpoints);
+    point_latest_to(checkpoints, fs::path(final_path_).filename());
+    flush_directory(checkpoints);
+  } catch (const Error&) {  // what is said not to have been made is not there
+    remove_checkpoint(final_path_);
+    throw;
+  }
 }
 
 void NewCheckpoint::discard() const noexcept {

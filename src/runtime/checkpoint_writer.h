@@ -31,7 +31,7 @@ class CheckpointWriter {
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   /// Begins a save between two steps, after the one under way. `manifest` says all but what the file decides.
-  /// Makes a writer; `made` hears on rank 0 of each checkpoint that is whole. Collective.
+  /// Collective.
   void begin(Manifest manifest, const std::string& configuration);
   /// Whether this rank still writes: `collect` is to be called once none does.
   bool writes() const { return phase_ == Phase::writing && !written_; }

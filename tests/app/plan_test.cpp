@@ -87,7 +87,8 @@ TEST(Plan, SaysWhatAttentionMayTakeAndWhoComputesWhatWouldTakeMore) {
   };
   EXPECT_THAT(text({}),
               HasSubstr("a plan may take 2 GiB (device.attention_workspace), and what would take more "
-                        "runs in pieces (device.attention_beyond)\n"));
+                        "runs in pieces, or by our own kernels where no piece is small enough "
+                        "(device.attention_beyond)\n"));
   EXPECT_THAT(text({"device.attention_beyond=own", "device.attention_workspace=1 GiB"}),
               HasSubstr("a plan may take 1 GiB (device.attention_workspace), and what would take more is "
                         "computed by our own kernels (device.attention_beyond)\n"));

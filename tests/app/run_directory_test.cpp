@@ -88,12 +88,12 @@ TEST_F(RunDirectories, ForgetTheMetricsBehindTheStepThatIsResumed) {
   RunDirectory run(dir_);
   for (int step = 1; step <= 5; ++step) run.append_metrics(JsonLine().add("step", step));
   std::ofstream(path("metrics.jsonl"), std::ios::app) << "{\"step\": 6, \"lo";
-  run.keep_metrics_through(3);
+  run.keep_metrics_through(3, true);
   run.append_metrics(JsonLine().add("step", 4));
   EXPECT_EQ(text_of(path("metrics.jsonl")), "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n{\"step\": 4}\n");
   std::ofstream(path("metrics.jsonl"), std::ios::app)
       << "{\"step\": 5}";  // whole, but its end of line never came
-  run.keep_metrics_through(9);
+  run.keep_metrics_through(9, true);
   EXPECT_EQ(text_of(path("metrics.jsonl")), "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n{\"step\": 4}\n");
 }
 

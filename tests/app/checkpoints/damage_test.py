@@ -114,6 +114,20 @@ class Damage(Runs):
         self.assertEqual(self.steps("kept"), [4, 5, 6, 8])
         self.assertEqual(self.ckpt("verify", self.checkpoint("kept", 5)).code, 0)
 
+    def test_a_damaged_one_that_the_run_has_gone_past_takes_no_whole_ones_place(self):
+        self.damaged("past", flip("state.h5", 0.5))
+        self.trained("past", "checkpoint.every=3 checkpoint.keep=2 train.steps=9")
+        self.assertEqual(self.steps("past"), [6, 8, 9])
+        for step in (6, 9):
+            self.assertEqual(self.ckpt("verify", self.checkpoint("past", step)).code, 0)
+
+    def test_a_finished_run_whose_state_is_gone_is_taken_up_again(self):
+        self.trained("finished")
+        cut(lambda size: 0)(self.checkpoint("finished", STEPS))
+        answer = self.trained("finished")
+        self.assertIn(f"going on from {self.checkpoint('finished', 6)}", answer.text)
+        self.assertEqual(self.sha("finished"), self.sha("run"))
+
     def test_the_list_names_what_is_damaged(self):
         newest = self.damaged("list", flip("manifest.json", 0.5))
         answer = self.ckpt("list", self.root / "list")

@@ -132,6 +132,12 @@ class Disks(Runs):
             self.assertEqual(answer.code, code, f"a run whose first direct write meets {number}: {answer}")
         self.assertEqual(self.sha(disk / "refused"), self.sha("whole"))
 
+    def test_a_checkpoint_that_has_its_name_but_not_its_link_is_not_left_half_made(self):
+        answer = self.trained("linkless", "checkpoint.on_error=warn", faults=f"symlink:{errno.EIO}:1:1",
+                              on=".step-latest")
+        self.assertRegex(answer.text, "making a link failed: [^\n]*the checkpoint was not made")
+        self.assertEqual(self.steps("linkless"), [4, 6, STEPS])
+
     def test_a_slow_disk_changes_nothing(self):
         self.trained("slow", faults="pwrite:sleep:1:60", on="step-0000000")
         self.assertEqual(self.losses("slow"), self.losses("whole"))

@@ -111,6 +111,9 @@ class Stops(Runs):
         file.write_text("".join(lines[:1] + lines[3:5]))
         answer = self.trained("run")
         self.assertIn(f"{file}: the lines of 3 steps up to 6 are missing", answer.text)
+        file.unlink()
+        answer = self.trained("run", f"train.steps={STEPS + 1}")
+        self.assertIn(f"{file}: the lines of {STEPS} steps up to {STEPS} are missing", answer.text)
 
     def test_a_link_that_a_save_left_behind_is_mended(self):
         self.trained("run")
@@ -147,6 +150,11 @@ class Stops(Runs):
         self.assertEqual(self.sha("other"), self.sha("run"))
         self.assertIn("newer ones away", self.refused(78, "run", f"run.resume={fourth}"))
         self.assertIn("No such file", self.refused(66, "third", f"run.resume={self.root}/nowhere"))
+        (self.root / "named").mkdir()
+        (self.root / "named/STOP").touch()
+        answer = self.train("named", f"run.resume={fourth}")
+        self.assertIn("the same command with run.resume=auto goes on from there", answer.text)
+        self.assertIn("where no manifest.json is", self.refused(66, "third", f"run.resume={self.root}"))
         self.assertIn("a run's directory (name one of its checkpoints",
                       self.refused(78, "third", f"run.resume={self.root}/run"))
         with open(fourth / "state.h5", "r+b") as file:
