@@ -109,12 +109,15 @@ Times saves_and_loads(const World& world, const std::string& folder, int layers,
     writer.finish();
     times.save.push_back(seconds_since(start));
     if (const std::string problem = writer.problem(); !problem.empty()) fail(Exit::io_error, "{}", problem);
-    // Which of the two reads first changes from turn to turn: a device may give more to who comes first.
-    for (const bool loads : {i % 2 != 0, i % 2 == 0}) {
+    // Each reads once before and once behind the other: a device may give more to who comes first.
+    double read = 0, load = 0;
+    for (const bool loads : {false, true, true, false}) {
       if (world.rank == 0) forget(file);
-      if (loads) times.load.push_back(seconds_of_load(worker, world, directory));
-      else times.read.push_back(seconds_of_dd(world, "if=" + file + " of=/dev/null"));
+      if (loads) load += seconds_of_load(worker, world, directory) / 2;
+      else read += seconds_of_dd(world, "if=" + file + " of=/dev/null") / 2;
     }
+    times.read.push_back(read);
+    times.load.push_back(load);
     if (world.rank == 0)
       std::fprintf(stderr, "dd writes %.2f s, save %.2f s, dd reads %.2f s, load %.2f s\n",
                    times.write.back(), times.save.back(), times.read.back(), times.load.back());

@@ -154,10 +154,11 @@ class Reader {
       for (const Setting& setting : settings_of_kind(config_, kind))
         if (setting.key() == key) kinds.emplace_back(name_of(kind));
     MP_REQUIRE(kinds.empty(), Exit::bad_configuration, "{}: {} has no {} (a setting of {}; leave it out)",
-               where, config_.model.kind, key, join(kinds, ", "));
+               where, kind_, key, join(kinds, ", "));
   }
 
   Config& config_;
+  const ModelKind kind_ = config_.model.kind;  ///< whose settings are read; the file may name another
   std::vector<Setting> settings_;
   std::map<std::string, const Setting*> by_key_;
   std::map<std::string, std::string> sections_;  // with one of its settings as an example

@@ -185,7 +185,8 @@ std::string Setting::allowed() const {
                  [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
                  [&](std::vector<DataSource>*) {
                    return std::string(
-                       "a path without .bin, synthetic:NAME, or a list of these, each perhaps {path: ..., "
+                       "a .txt or .tsv file, a pair of token files without .bin, synthetic:NAME, "
+                       "reversed:PATH, pairs:SOURCES:TARGETS, or a list of these, each perhaps {path: ..., "
                        "weight: ...}");
                  }},
       member_);

@@ -27,8 +27,7 @@ const std::vector<DataSource>& sources_of(const DataConfig& data, Subset subset)
 std::vector<double> checked_weights(const DataConfig& data, Subset subset) {
   const auto& sources = sources_of(data, subset);
   MP_REQUIRE(!sources.empty(), Exit::bad_configuration,
-             "data.{} names no source; give a .bin/.idx pair, a .txt file or synthetic:arithmetic",
-             name_of(subset));
+             "data.{} names no source (--help-config says what a source may be)", name_of(subset));
   std::vector<double> weights;
   for (const DataSource& source : sources) {
     MP_REQUIRE(std::isfinite(source.weight) && source.weight > 0, Exit::bad_configuration,
@@ -90,12 +89,19 @@ std::unique_ptr<TextDataset> open_texts(const std::string& path, const Opening& 
 /// What says that a path names pairs, or nothing.
 std::unique_ptr<Pairs> find_pairs(const std::string& path, const Opening& how) {
   if (path == "synthetic:dates") return std::make_unique<Dates>(how.seed, how.subset);
-  if (path.ends_with(".tsv")) return std::make_unique<TabbedText>(path, how.subset);
-  if (!path.starts_with(pairs)) return nullptr;
+  if (!path.starts_with(pairs)) {
+    if (path.starts_with(reversed) || !path.ends_with(".tsv")) return nullptr;
+    require_wanted(how, field::source, path);
+    return std::make_unique<TabbedText>(path, how.subset);
+  }
   const std::string both = path.substr(pairs.size());
   const std::size_t between = both.find(':');
   MP_REQUIRE(between != std::string::npos, Exit::bad_configuration,
              "data.{}: {} names one file; write pairs:SOURCES:TARGETS", name_of(how.subset), path);
+  MP_REQUIRE(!both.ends_with(".txt") && !both.ends_with(".tsv"), Exit::bad_configuration,
+             "data.{}: {} names a text, which is one document; pairs of lines stand in a .tsv file, and "
+             "mindpipe-train data import --format paragraphs makes documents of a text",
+             name_of(how.subset), path);
   require_wanted(how, field::source, path);
   return std::make_unique<DocumentPairs>(
       open_documents(both.substr(0, between), how, how.field(field::source).below),
@@ -107,11 +113,11 @@ std::unique_ptr<Dataset> open_pairs(std::unique_ptr<Pairs> found, const std::str
   require_wanted(how, field::source, path);
   const SpecialTokens& special = how.data.special;
   const std::int64_t vocabulary = how.field(field::tokens).below;
-  for (const auto& [name, id] :
-       {std::pair{"end", special.end}, {"start", special.start}, {"padding", special.padding}})
-    MP_REQUIRE(id < vocabulary, Exit::bad_configuration,
-               "data.{} is {} and model.vocabulary {} (it is a token of the vocabulary)", name, id,
-               vocabulary);
+  const int largest = std::max({special.end, special.start, special.padding});
+  MP_REQUIRE(largest < vocabulary, Exit::bad_configuration,
+             "data.{}: {} makes pairs, whose end, start and padding are the tokens {}, {} and {}, and "
+             "model.vocabulary is {}; set it to {} or more",
+             name_of(how.subset), path, special.end, special.start, special.padding, vocabulary, largest + 1);
   return std::make_unique<PairDataset>(std::move(found), how.field(field::source).shape[0],
                                        how.field(field::tokens).shape[0], special, how.order());
 }
@@ -122,6 +128,9 @@ std::unique_ptr<Pictures> find_pictures(const std::string& path, const Opening& 
     return std::make_unique<Shapes>(
         how.seed, how.subset,
         how.wants(field::picture) ? std::max<std::int64_t>(1, how.field(field::picture).shape[0] / 32) : 1);
+  const bool is_file =
+      path.starts_with(cifar10) || path.starts_with(cifar100) || IdxPictures::is_named_so(path);
+  if (is_file) require_wanted(how, field::picture, path);  // before anything is unpacked
   if (path.starts_with(cifar10)) return std::make_unique<CifarPictures>(path.substr(cifar10.size()), 1);
   if (path.starts_with(cifar100)) return std::make_unique<CifarPictures>(path.substr(cifar100.size()), 2);
   if (IdxPictures::is_named_so(path)) return std::make_unique<IdxPictures>(path);
@@ -147,6 +156,9 @@ std::unique_ptr<Dataset> open_source(const std::string& path, const Opening& how
   const bool turns = path.starts_with(reversed);
   if (turns) require_wanted(how, field::source, path);
   const std::string texts = turns ? path.substr(reversed.size()) : path;
+  MP_REQUIRE(!turns || !find_pairs(texts, how), Exit::bad_configuration,
+             "data.{}: {} turns texts around, and {} holds pairs already; name it without {}",
+             name_of(how.subset), path, texts, reversed);
   MP_REQUIRE(how.wants(field::tokens), Exit::bad_configuration,
              "data.{}: {} holds tokens, which the model does not read; name a source of its own kind",
              name_of(how.subset), path);

@@ -9,6 +9,7 @@
 namespace mindpipe {
 namespace {
 
+constexpr std::size_t most_unpacked = std::size_t{1} << 30;
 constexpr std::string_view of_pictures = "images-idx3", of_labels = "labels-idx1";
 
 std::string labels_of(const std::string& path) {
@@ -29,6 +30,9 @@ std::vector<std::uint8_t> unpacked(const std::string& path) {
     bytes.resize(before + (std::size_t{1} << 20));
     got = gzread(file.get(), bytes.data() + before, 1 << 20);
     bytes.resize(before + static_cast<std::size_t>(std::max(0, got)));
+    MP_REQUIRE(bytes.size() <= most_unpacked, Exit::bad_data,
+               "{}: more than {} bytes are packed in it; unpack it, and name the plain file", path,
+               most_unpacked);
   }
   int problem = Z_OK;
   const char* const why = gzerror(file.get(), &problem);

@@ -322,6 +322,9 @@ TEST(Config, EveryKindOfModelHasSettingsOfItsOwn) {
   EXPECT_EQ(read_config(File(to_yaml(c)).path(), {}), c);
   EXPECT_EQ(read("model: {layers: 3}\n", {"model.kind=translator"}).model.translator.layers, 3)
       << "the command line's kind counts";
+  EXPECT_EQ(complaint("run: {dir: d}\nmodel: {kind: gpt, rotary_base: 5000}\ndata: {train: a}\n",
+                      {"model.kind=translator"}),
+            ":2: translator has no model.rotary_base (a setting of gpt; leave it out)");
   EXPECT_EQ(complaint_of("model: {kind: translator, rotary_base: 5000}\n"),
             ":3: translator has no model.rotary_base (a setting of gpt; leave it out)");
   EXPECT_EQ(complaint("run: {dir: d}\ndata: {train: a, source_sequence: 5}\n"),

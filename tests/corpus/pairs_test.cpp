@@ -114,7 +114,7 @@ TEST(Pairs, SayWhatIsWrong) {
   expect_error(Exit::bad_data, "bad.tsv:2: there is no tab", [&] { open_pairs(folder / "bad.tsv", 2, 2); });
   write_file(folder / "one.tsv", "a\tb\n");
   expect_error(Exit::bad_data, "1 pairs", [&] { open_pairs(folder / "one.tsv", 2, 2); });
-  expect_error(Exit::bad_configuration, "data.padding is 258 and model.vocabulary 258",
+  expect_error(Exit::bad_configuration, "model.vocabulary is 258; set it to 259 or more",
                [] { Corpus(from("synthetic:dates"), Subset::train, pair_fields(2, 2, 258), 1); });
   expect_error(Exit::bad_configuration, "have a source, which the model does not read", [] {
     Corpus(from("synthetic:dates"), Subset::train,
