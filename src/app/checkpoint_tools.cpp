@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <vector>
@@ -114,7 +115,11 @@ std::string export_weights(const std::string& directory, const std::string& outp
   const WholeCheckpoint checkpoint(directory);
   std::vector<std::string> checked;  // config.yaml has no CRC; what the manifest repeats of it has
   for (const auto& [key, value] : checkpoint.manifest.settings) checked.push_back(key + "=" + value);
-  const Config config = read_config(directory + "/config.yaml", checked);
+  const std::string settings = directory + "/config.yaml";
+  std::error_code none;
+  MP_REQUIRE(std::filesystem::symlink_status(settings, none).type() == std::filesystem::file_type::regular,
+             Exit::checkpoint_corrupt, "{}: is no regular file", settings);
+  const Config config = read_config(settings, checked);
   CostModel costs(config, make_layout(config, {}));
   std::map<std::string, WholeTensor> tensors;
   std::vector<StoredTensor> stored;

@@ -25,7 +25,7 @@ described=$(cd data/devices && ls -- *.json | sed 's/\.json//' | paste -sd, | se
 if [[ -z $plans || $plans == *"is not found"* || $plans == *"cannot plan for a GPU that is not there"* ||
   $plans == *"this build has no cuDNN frontend"* ]]; then
   echo "no program takes it for a driver; whether doctor plans with one is left out: ${plans:-no CUDA or no cuDNN frontend in this build}"
-  exit
+  exit 77
 fi
 [[ $plans == "$described (cuDNN "* ]] || fail "with a driver doctor plans for '$plans', and not for $described"
 echo "no program takes it for a driver; with one doctor plans for $plans"

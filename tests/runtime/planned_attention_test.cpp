@@ -16,6 +16,7 @@ Config planned_run(Style style, double attention_dropout, RecomputeKind recomput
   config.model.gpt.key_value_heads = style == Style::llama ? 4 : 0;
   text_model(config).vocabulary = 128;
   text_model(config).attention_dropout = attention_dropout;
+  if (style == Style::translator) config.data.source_sequence = config.data.sequence / 2;
   config.data.train = {sums_for(config)};
   config.train.precision = Precision::bf16;
   config.train.recompute = recompute;

@@ -69,6 +69,8 @@ CASES = {
     "more steps that changed something than steps": (lambda c: c.update(applied_steps=MOST), 80,
                                                      "its applied_steps is 9223372036854775807 (at most 8)"),
     "a best step that is not yet": (lambda c: c.update(best_step=9), 80, "its best_step is 9 (at most 8)"),
+    "an order of more samples than its run asks for": (lambda c: c.update(planned_samples=2**27), 78,
+                                                       "the order of its data was planned for 134217728 samples"),
     "an order of more samples than any run has": (lambda c: c.update(planned_samples=2**40), 80,
                                                   "its planned_samples is"),
     "restarts without end": (lambda c: c.update(restarts=MOST), 80, "its restarts is"),
