@@ -21,6 +21,18 @@ inline const TextSettings& text_model(const Config& config) {
   return text_model(const_cast<Config&>(config));
 }
 
+/// Gives a gpt rotary positions, RMS norm, SwiGLU, no biases, a head of its own, two heads of keys and
+/// values.
+inline void become_llama(Config& config) {
+  gpt::Settings& model = config.model.gpt;
+  model.positions = Positions::rotary;
+  model.norm = ModelNorm::rms;
+  model.mlp = MlpKind::swiglu;
+  model.bias = false;
+  model.tied = false;
+  model.key_value_heads = 2;
+}
+
 /// Sums in words as the configuration's model reads them: pairs where it has a source.
 inline DataSource sums_for(const Config& config) {
   return {config.model.kind == ModelKind::gpt ? "synthetic:arithmetic" : "reversed:synthetic:arithmetic", 1};

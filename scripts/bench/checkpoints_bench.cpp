@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "comm/mpi.h"
 #include "core/clock.h"
@@ -109,15 +111,14 @@ Times saves_and_loads(const World& world, const std::string& folder, int layers,
     writer.finish();
     times.save.push_back(seconds_since(start));
     if (const std::string problem = writer.problem(); !problem.empty()) fail(Exit::io_error, "{}", problem);
-    // Each reads once before and once behind the other: a device may give more to who comes first.
-    double read = 0, load = 0;
-    for (const bool loads : {false, true, true, false}) {
+    // Who reads first changes from turn to turn, and each waits first: caches behind the device hold for some
+    // seconds what a save or the other one has just moved, as they do not when a job comes back.
+    for (const bool loads : {i % 2 != 0, i % 2 == 0}) {
       if (world.rank == 0) forget(file);
-      if (loads) load += seconds_of_load(worker, world, directory) / 2;
-      else read += seconds_of_dd(world, "if=" + file + " of=/dev/null") / 2;
+      std::this_thread::sleep_for(std::chrono::seconds(5));
+      if (loads) times.load.push_back(seconds_of_load(worker, world, directory));
+      else times.read.push_back(seconds_of_dd(world, "if=" + file + " of=/dev/null"));
     }
-    times.read.push_back(read);
-    times.load.push_back(load);
     if (world.rank == 0)
       std::fprintf(stderr, "dd writes %.2f s, save %.2f s, dd reads %.2f s, load %.2f s\n",
                    times.write.back(), times.save.back(), times.read.back(), times.load.back());

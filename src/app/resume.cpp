@@ -125,19 +125,6 @@ int shards_in(const Resumed& from, const char* key) {
   return number;
 }
 
-/// Refuses an order of the data whose memory nothing in the configuration asks for: a manifest may come from
-/// anybody.
-void require_planned(const Config& config, const Resumed& from) {
-  constexpr std::int64_t small = 1 << 16, much_more = 16;
-  const std::int64_t own = std::int64_t{config.train.steps} * config.train.batch,
-                     planned = from.manifest.progress.planned_samples;
-  MP_REQUIRE(
-      planned <= std::max(small, own * much_more), Exit::bad_configuration,
-      "{}: the order of its data was planned for {} samples, and train.steps x train.batch are {} here "
-      "(to go on in that order set train.steps to {} or more)",
-      from.directory, planned, own, planned / config.train.batch / much_more + 1);
-}
-
 void take_shards(int& shards, bool& follows, const Resumed& from, const char* key) {
   const int stored = follows ? shards_in(from, key) : 0;
   if (stored == 0) return;
@@ -206,7 +193,6 @@ Config continued(Config config, const Resumed& from, bool speaks) {
              "{}: a checkpoint of a run with other arithmetic: {} (take its settings, or choose another "
              "run.dir)",
              from.directory, refused);
-  require_planned(config, from);
   return config;
 }
 

@@ -24,13 +24,10 @@ std::map<std::string, std::int64_t> named(const Coord& grid) {
 }  // namespace
 
 Saves::Saves(Run& run, RunDirectory* directory, const RunProgress& begun, const std::optional<Resumed>& from)
-    : run_(run),
-      directory_(directory),
-      resumes_(run.config().run.resume == "auto"),
-      progress_(begun),
-      restarts_(from ? from->manifest.restarts + 1 : 0) {
-  for (const CheckpointPlace& place : checkpoints_in(run.config().run.dir))
-    if (place.step > begun.step) damaged_.push_back(place.step);
+    : run_(run), directory_(directory), progress_(begun), restarts_(from ? from->manifest.restarts + 1 : 0) {
+  if (run.is_rank_0())
+    for (const CheckpointPlace& place : checkpoints_in(run.config().run.dir))
+      if (place.step > begun.step) damaged_.push_back(place.step);
   const NewCheckpoint own(run.config().run.dir, begun.step);
   std::error_code other;
   if (from && std::filesystem::equivalent(from->directory, own.final_path(), other) && !other) {
@@ -100,9 +97,9 @@ void Saves::finish() {
 
 std::string Saves::next_start(std::int64_t steps) const {
   const std::string& wish = run_.config().run.resume;
-  if (made_ < 0 && (resumes_ || wish == "never")) return "begins anew: there is no checkpoint";
+  if (made_ < 0 && (wish == "auto" || wish == "never")) return "begins anew: there is no checkpoint";
   if (made_ < 0) return "begins again at " + wish;
-  return fmt::format("{}goes on from {}", resumes_ ? "" : "with run.resume=auto ",
+  return fmt::format("{}goes on from {}", wish == "auto" ? "" : "with run.resume=auto ",
                      made_ == steps ? "there" : checkpoint_name(made_));
 }
 

@@ -43,7 +43,6 @@ class Saves {
   Run& run_;
   RunDirectory* directory_;
   std::unique_ptr<CheckpointWriter> writer_;  ///< none: the run computes nothing that could be saved
-  const bool resumes_;                        ///< whether the same command goes on from what was saved
   std::vector<std::int64_t> damaged_;  ///< steps whose checkpoints were passed over when the run came back
   RunProgress progress_;
   std::int64_t restarts_, began_ns_ = now_ns();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include "app/dry_run.h"
@@ -58,6 +59,20 @@ RunProgress beginning(const Config& config) {
   return begun;
 }
 
+/// Refuses an order of the data that takes more memory than the model, and that is much longer than what this
+/// start asks for: a manifest may come from anybody.
+void require_planned(const Config& config, const Resumed& from) {
+  const std::int64_t planned = from.manifest.progress.planned_samples,
+                     own = std::int64_t{config.train.steps} * config.train.batch,
+                     fitting = parameters_of(config) * static_cast<std::int64_t>(sizeof(float)) /
+                               static_cast<std::int64_t>(sizeof(std::int64_t));
+  constexpr std::int64_t much_more = 16;
+  MP_REQUIRE(planned <= std::max(fitting, own * much_more), Exit::bad_configuration,
+             "{}: the order of its data was planned for {} samples, and takes more memory than the model; "
+             "train.steps x train.batch are {} here (to go on in that order set train.steps to {} or more)",
+             from.directory, planned, own, planned / config.train.batch / much_more + 1);
+}
+
 int end(RunDirectory* directory, const TrainingLoop& loop, const Saves& saves) {
   const std::string& stopped = loop.stopped();
   if (directory)
@@ -91,6 +106,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
     run.watchdog().forget_earlier_rolls();
     directory->write_status({"running", from ? from->manifest.progress.step : 0, "", ""});
   }
+  if (from) require_planned(config, *from);
   RunProgress begun = from ? from->manifest.progress : beginning(config);
   const std::vector<Field> fields = fields_of(config);
   Corpus corpus = training_corpus(config, fields, begun);

@@ -98,14 +98,16 @@ std::unique_ptr<Pairs> find_pairs(const std::string& path, const Opening& how) {
   const std::size_t between = both.find(':');
   MP_REQUIRE(between != std::string::npos, Exit::bad_configuration,
              "data.{}: {} names one file; write pairs:SOURCES:TARGETS", name_of(how.subset), path);
-  MP_REQUIRE(!both.ends_with(".txt") && !both.ends_with(".tsv"), Exit::bad_configuration,
-             "data.{}: {} names a text, which is one document; pairs of lines stand in a .tsv file, and "
-             "mindpipe-train data import --format paragraphs makes documents of a text",
-             name_of(how.subset), path);
   require_wanted(how, field::source, path);
-  return std::make_unique<DocumentPairs>(
-      open_documents(both.substr(0, between), how, how.field(field::source).below),
-      open_documents(both.substr(between + 1), how, how.field(field::tokens).below));
+  const auto open = [&](const std::string& file, std::string_view field) {
+    MP_REQUIRE(!file.ends_with(".txt") && !file.ends_with(".tsv"), Exit::bad_configuration,
+               "data.{}: {} names a text, which is one document; pairs of lines stand in a .tsv file, and "
+               "mindpipe-train data import --format paragraphs makes documents of a text",
+               name_of(how.subset), path);
+    return open_documents(file, how, how.field(field).below);
+  };
+  return std::make_unique<DocumentPairs>(open(both.substr(0, between), field::source),
+                                         open(both.substr(between + 1), field::tokens));
 }
 
 std::unique_ptr<Dataset> open_pairs(std::unique_ptr<Pairs> found, const std::string& path,
@@ -122,7 +124,7 @@ std::unique_ptr<Dataset> open_pairs(std::unique_ptr<Pairs> found, const std::str
                                        how.field(field::tokens).shape[0], special, how.order());
 }
 
-/// What says that a path names pictures, or nothing. `rows`: of all channels.
+/// What says that a path names pictures, or nothing.
 std::unique_ptr<Pictures> find_pictures(const std::string& path, const Opening& how) {
   if (path == "synthetic:shapes")
     return std::make_unique<Shapes>(

@@ -206,6 +206,10 @@ std::vector<Field> fields_of(const Config& config) {
   return CostModel(config, make_layout(config, {})).model().fields();
 }
 
+std::int64_t parameters_of(const Config& config) {
+  return CostModel(config, make_layout(config, {})).model().parameters();
+}
+
 std::optional<Model::Continuation> continuation_of(const Config& config) {
   return CostModel(config, make_layout(config, {})).model().continuation();
 }

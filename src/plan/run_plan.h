@@ -75,8 +75,9 @@ bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const Memor
 /// The bytes of memory that fields of a step's samples take on a rank.
 std::int64_t input_bytes(const std::vector<Field>& fields, const Layout& layout);
 /// What the model of a resolved configuration says of itself: the fields of its samples, how it continues
-/// texts.
+/// texts, how many numbers it learns.
 std::vector<Field> fields_of(const Config& config);
 std::optional<Model::Continuation> continuation_of(const Config& config);
+std::int64_t parameters_of(const Config& config);
 
 }  // namespace mindpipe

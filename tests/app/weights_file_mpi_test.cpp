@@ -12,6 +12,7 @@
 
 #include "core/random.h"
 #include "io/safetensors.h"
+#include "text_model.h"
 
 // The file of weights that a run leaves: which layout trained and how much of it passed at once is not to be
 // seen in it.
@@ -32,12 +33,7 @@ Config small_config(bool llama) {
   config.model.gpt.context = 24;
   config.model.gpt.vocabulary = 125;
   if (llama) {
-    config.model.gpt.positions = Positions::rotary;
-    config.model.gpt.norm = ModelNorm::rms;
-    config.model.gpt.mlp = MlpKind::swiglu;
-    config.model.gpt.bias = false;
-    config.model.gpt.tied = false;
-    config.model.gpt.key_value_heads = 2;
+    become_llama(config);
     config.model.gpt.mlp_width = 112;
   }
   config.data.train = {{"synthetic:arithmetic", 1}};

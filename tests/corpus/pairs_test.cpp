@@ -91,6 +91,9 @@ TEST(Pairs, OfTwoTokenFilesAreDocumentsOfTheSameNumber) {
   write_golden(folder);  // three documents
   expect_error(Exit::bad_data, "2 documents and " + (folder / "pair.bin") + " 3",
                [&] { open_pairs("pairs:" + (folder / "sources") + ":" + (folder / "pair"), 2, 2); });
+  for (const std::string both : {"pairs:a.txt:b", "pairs:a:b.tsv"})
+    expect_error(Exit::bad_configuration, "names a text, which is one document",
+                 [&] { open_pairs(both, 2, 2); });
   expect_error(Exit::bad_configuration, "write pairs:SOURCES:TARGETS",
                [&] { open_pairs("pairs:" + (folder / "sources"), 2, 2); });
 }

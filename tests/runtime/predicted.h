@@ -84,12 +84,7 @@ inline Config small_run() {
 
 inline Config llama_run() {
   Config config = small_run();
-  config.model.gpt.positions = Positions::rotary;
-  config.model.gpt.norm = ModelNorm::rms;
-  config.model.gpt.mlp = MlpKind::swiglu;
-  config.model.gpt.bias = false;
-  config.model.gpt.tied = false;
-  config.model.gpt.key_value_heads = 2;
+  become_llama(config);
   config.train.precision = Precision::bf16;
   return config;
 }

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "core/random.h"
 #include "runtime/worker.h"
+#include "text_model.h"
 
 namespace mindpipe {
 
@@ -31,12 +32,7 @@ inline Config gpt2_style() { return small_config(); }
 /// Rotary positions, RMS norm, SwiGLU, no biases, a head of its own, two queries to each key.
 inline Config llama_style() {
   Config config = small_config();
-  config.model.gpt.positions = Positions::rotary;
-  config.model.gpt.norm = ModelNorm::rms;
-  config.model.gpt.mlp = MlpKind::swiglu;
-  config.model.gpt.bias = false;
-  config.model.gpt.tied = false;
-  config.model.gpt.key_value_heads = 2;
+  become_llama(config);
   config.model.gpt.mlp_width = 112;
   return config;
 }
