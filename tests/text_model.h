@@ -2,23 +2,44 @@
 #include <concepts>
 
 #include "config/config.h"
+#include "core/check.h"
 
 namespace mindpipe {
 
-/// The settings of a configuration's model, which reads texts, whatever its kind.
-inline TextSettings& text_model(Config& config) {
-  switch (config.model.kind) {
-#define MINDPIPE_TEXT_MODEL(kind, ...)                                                                    \
-  case ModelKind::kind:                                                                                   \
-    if constexpr (std::derived_from<decltype(ModelConfig::kind), TextSettings>) return config.model.kind; \
-    break;
-    MINDPIPE_MODELS(MINDPIPE_TEXT_MODEL)
-#undef MINDPIPE_TEXT_MODEL
-  }
-  fail(Exit::internal, "a {} reads no texts", config.model.kind);
+/// A model's settings as some of them, or nothing.
+template <class Some, class All>
+Some* settings_as(All& all) {
+  if constexpr (std::derived_from<All, Some>) return &all;
+  else return nullptr;
 }
+
+/// The settings that a configuration's model has as models of residual blocks, or models that read texts.
+template <class Some>
+Some& settings_of_model(Config& config) {
+  Some* found = nullptr;
+  switch (config.model.kind) {
+#define MINDPIPE_MODEL_AS(kind, ...)              \
+  case ModelKind::kind:                           \
+    found = settings_as<Some>(config.model.kind); \
+    break;
+    MINDPIPE_MODELS(MINDPIPE_MODEL_AS)
+#undef MINDPIPE_MODEL_AS
+  }
+  MP_CHECK(found != nullptr, "a {} has no such settings", config.model.kind);
+  return *found;
+}
+inline TextSettings& text_model(Config& config) { return settings_of_model<TextSettings>(config); }
+inline BlockSettings& block_model(Config& config) { return settings_of_model<BlockSettings>(config); }
 inline const TextSettings& text_model(const Config& config) {
   return text_model(const_cast<Config&>(config));
+}
+inline const BlockSettings& block_model(const Config& config) {
+  return block_model(const_cast<Config&>(config));
+}
+
+/// Rows of a sample that have a target each, or rows of a text.
+inline int rows_of(const Config& config) {
+  return config.model.kind == ModelKind::transformer ? config.data.target_sequence : config.data.sequence;
 }
 
 /// Gives a gpt rotary positions, RMS norm, SwiGLU, no biases, a head of its own, two heads of keys and
@@ -38,10 +59,21 @@ inline DataSource sums_for(const Config& config) {
   return {config.model.kind == ModelKind::gpt ? "synthetic:arithmetic" : "reversed:synthetic:arithmetic", 1};
 }
 
-/// Turns a configuration of a gpt into one of a translator of its sizes, which learns to turn texts around.
-inline void become_translator(Config& config) {
-  static_cast<TextSettings&>(config.model.translator) = config.model.gpt;
-  config.model.kind = ModelKind::translator;
+/// Gives an encoder-decoder a gpt's ways: pre-norm, learned positions, one table as it is.
+inline void become_plain(transformer::Settings& model) {
+  model.order = BlockOrder::pre_norm;
+  model.positions = Places::learned;
+  model.scaled = false;
+}
+
+/// Turns a configuration of a gpt into one of an encoder-decoder of its sizes, which learns to turn texts
+/// around.
+inline void become_transformer(Config& config) {
+  static_cast<TextSettings&>(config.model.transformer) = config.model.gpt;
+  become_plain(config.model.transformer);
+  config.model.kind = ModelKind::transformer;
+  config.data.target_sequence = config.data.sequence;
+  if (config.data.source_sequence == 0) config.data.source_sequence = config.data.sequence;
   for (auto* sources : {&config.data.train, &config.data.validation})
     for (DataSource& source : *sources) source.path = "reversed:" + source.path;
 }

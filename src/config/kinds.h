@@ -44,6 +44,12 @@ struct OptimizerRow {
 #define MINDPIPE_CHECKPOINT_WRITERS(kind) kind(direct, "direct") kind(mpiio, "mpiio")
 #define MINDPIPE_SAVE_FAILURES(kind) kind(stop, "stop") kind(warn, "warn")
 #define MINDPIPE_POSITIONS(kind) kind(learned, "learned") kind(rotary, "rotary")
+#define MINDPIPE_PLACES(kind) /* sinusoids: 10000^(-2i/d); closed: the last one's is 1/10000 exactly */ \
+  kind(learned, "learned") \
+  kind(sinusoids, "sinusoids") \
+  kind(closed_sinusoids, "closed_sinusoids")
+#define MINDPIPE_BLOCK_ORDERS(kind) kind(pre_norm, "pre_norm") kind(post_norm, "post_norm")
+#define MINDPIPE_TABLES(kind) kind(one, "one") kind(two, "two") kind(three, "three")
 #define MINDPIPE_NORMS(kind) kind(layer, "layer") kind(rms, "rms")
 #define MINDPIPE_MLPS(kind) /* gelu is the tanh form */ \
   kind(gelu, "gelu") \
@@ -82,6 +88,9 @@ MINDPIPE_KINDS(Background, NamedRow, MINDPIPE_BACKGROUNDS)
 MINDPIPE_KINDS(CheckpointWriterKind, NamedRow, MINDPIPE_CHECKPOINT_WRITERS)
 MINDPIPE_KINDS(SaveFailure, NamedRow, MINDPIPE_SAVE_FAILURES)
 MINDPIPE_KINDS(Positions, NamedRow, MINDPIPE_POSITIONS)
+MINDPIPE_KINDS(Places, NamedRow, MINDPIPE_PLACES)
+MINDPIPE_KINDS(BlockOrder, NamedRow, MINDPIPE_BLOCK_ORDERS)
+MINDPIPE_KINDS(Tables, NamedRow, MINDPIPE_TABLES)
 MINDPIPE_KINDS(ModelNorm, NamedRow, MINDPIPE_NORMS)
 MINDPIPE_KINDS(MlpKind, NamedRow, MINDPIPE_MLPS)
 MINDPIPE_KINDS(ScheduleKind, ScheduleRow, MINDPIPE_SCHEDULES)

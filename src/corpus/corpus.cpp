@@ -99,15 +99,14 @@ std::unique_ptr<Pairs> find_pairs(const std::string& path, const Opening& how) {
   MP_REQUIRE(between != std::string::npos, Exit::bad_configuration,
              "data.{}: {} names one file; write pairs:SOURCES:TARGETS", name_of(how.subset), path);
   require_wanted(how, field::source, path);
-  const auto open = [&](const std::string& file, std::string_view field) {
+  const std::string files[] = {both.substr(0, between), both.substr(between + 1)};
+  for (const std::string& file : files)
     MP_REQUIRE(!file.ends_with(".txt") && !file.ends_with(".tsv"), Exit::bad_configuration,
                "data.{}: {} names a text, which is one document; pairs of lines stand in a .tsv file, and "
                "mindpipe-train data import --format paragraphs makes documents of a text",
                name_of(how.subset), path);
-    return open_documents(file, how, how.field(field).below);
-  };
-  return std::make_unique<DocumentPairs>(open(both.substr(0, between), field::source),
-                                         open(both.substr(between + 1), field::tokens));
+  return std::make_unique<DocumentPairs>(open_documents(files[0], how, how.field(field::source).below),
+                                         open_documents(files[1], how, how.field(field::tokens).below));
 }
 
 std::unique_ptr<Dataset> open_pairs(std::unique_ptr<Pairs> found, const std::string& path,

@@ -22,7 +22,7 @@ MaskedDataset::MaskedDataset(std::unique_ptr<TextDataset> texts, const SpecialTo
       seed_(seed),
       text_(texts_->sequence() + 1) {
   MP_REQUIRE(special.mask < vocabulary, Exit::bad_configuration,
-             "data.mask is {} and model.vocabulary {} (the mask is a token of the vocabulary)", special.mask,
+             "data.special.mask is {} and model.vocabulary {} (the mask is a token of the vocabulary)", special.mask,
              vocabulary);
 }
 

@@ -6,7 +6,7 @@ Boundary Bridge::forward(Boundary in, Tape& tape) {
   const Tensor memory = tape.output(in.activation.shape, in.activation.dtype);
   {
     Tape::Scope scope(tape);
-    context_.backend.copy(norm_.forward(in.activation, tape), memory);
+    context_.backend.copy(norm_ ? norm_->forward(in.activation, tape) : in.activation, memory);
   }
   return {embedding_->forward({}, tape).activation, memory};
 }
@@ -16,9 +16,9 @@ Boundary Bridge::backward(Boundary dout, Tape& tape) {
   const Tensor dx = tape.scratch(dout.encoder_output.shape, context_.dtype);
   Tape::Scope scope(tape);
   // The memory's gradient grew in f32 from reader to reader; here it becomes an activation's again.
-  const Tensor dmemory = tape.scratch(dout.encoder_output.shape, context_.dtype);
+  const Tensor dmemory = norm_ ? tape.scratch(dx.shape, dx.dtype) : dx;
   context_.backend.convert({dout.encoder_output, dmemory});
-  norm_.backward(dmemory, {}, dx, tape);
+  if (norm_) norm_->backward(dmemory, {}, dx, tape);
   return {dx, {}};
 }
 

@@ -1,14 +1,16 @@
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "layers/norm.h"
 
 namespace mindpipe {
 
-/// From encoder to decoder: the normed activation becomes the encoder's output, the embedding the activation.
+/// From encoder to decoder: the activation, behind a norm if there is one, becomes the encoder's output, the
+/// embedding the activation.
 class Bridge final : public Layer {
  public:
-  Bridge(const LayerContext& context, Norm norm, std::unique_ptr<Layer> embedding)
+  Bridge(const LayerContext& context, std::optional<Norm> norm, std::unique_ptr<Layer> embedding)
       : context_(context), norm_(std::move(norm)), embedding_(std::move(embedding)) {}
   std::vector<std::string_view> reads() const override { return embedding_->reads(); }
   Boundary forward(Boundary in, Tape& tape) override;
@@ -16,7 +18,7 @@ class Bridge final : public Layer {
 
  private:
   LayerContext context_;
-  Norm norm_;
+  std::optional<Norm> norm_;
   std::unique_ptr<Layer> embedding_;
 };
 

@@ -5,42 +5,36 @@
 #include "layers/mlp.h"
 
 namespace mindpipe {
-namespace {
-
-/// What stands between the two products of an MLP; a gated one has its own.
-Activation activation_of(MlpKind mlp) {
-  switch (mlp) {
-    case MlpKind::gelu_exact:
-      return Activation::gelu_exact;
-    case MlpKind::relu:
-      return Activation::relu;
-    case MlpKind::silu:
-    case MlpKind::swiglu:
-      return Activation::silu;
-    case MlpKind::gelu:
-      break;
-  }
-  return Activation::gelu;
-}
-
-}  // namespace
 
 ResidualBlocks::ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
-                               const LayerContext& context, int branches)
+                               const LayerContext& context, BlockOrder order, double output_deviation)
     : model_(model),
       config_(config),
       settings_(settings),
       context_(context),
-      output_deviation_(settings.initial_deviation / std::sqrt(static_cast<double>(branches))) {}
+      order_(order),
+      output_deviation_(output_deviation) {}
+
+ResidualBlocks::ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+                               const LayerContext& context, int branches)
+    : ResidualBlocks(model, config, settings, context, BlockOrder::pre_norm,
+                     settings.initial_deviation / std::sqrt(static_cast<double>(branches))) {}
+
+ResidualBlocks::ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+                               const LayerContext& context)
+    : ResidualBlocks(model, config, settings, context, BlockOrder::post_norm, settings.initial_deviation) {}
 
 template <class AnyBranch, class... Parts>
 void ResidualBlocks::add(const std::string& path, const std::string& part, const Parts&... parts) {
   const BlockSettings& m = settings_;
   Unit& unit = model_.add_unit(path);
-  Norm opening = norm(unit);
+  Norm own = norm(unit);
   auto branch = std::make_unique<AnyBranch>(context_, unit, part, parts...);
   const Param bias = m.bias ? residual_bias(unit, part + ".output", m.width) : Param{};
-  auto block = std::make_unique<ResidualBlock>(context_, opening, std::move(branch), bias, m.dropout, path);
+  std::unique_ptr<Layer> block;
+  if (order_ == BlockOrder::pre_norm)
+    block = std::make_unique<ResidualBlock>(context_, own, std::move(branch), bias, m.dropout, path);
+  else block = std::make_unique<PostNormBlock>(context_, own, std::move(branch), bias, m.dropout, path);
   model_.add_block(path, maybe_recomputed(config_, std::move(block)), {&unit});
 }
 
@@ -55,8 +49,24 @@ void ResidualBlocks::add_cross_attention(const std::string& path, const Attentio
 void ResidualBlocks::add_mlp(const std::string& path) {
   const BlockSettings& m = settings_;
   add<Mlp>(path, "mlp",
-           MlpSpec{m.width, m.mlp_width, activation_of(m.mlp), m.mlp == MlpKind::swiglu, m.bias,
-                   m.initial_deviation, output_deviation_});
+           MlpSpec{m.width, m.mlp_width, activation(), m.mlp == MlpKind::swiglu, m.bias, m.initial_deviation,
+                   output_deviation_});
+}
+
+/// What stands between the two products of an MLP; a gated one has its own.
+Activation ResidualBlocks::activation() const {
+  switch (settings_.mlp) {
+    case MlpKind::gelu_exact:
+      return Activation::gelu_exact;
+    case MlpKind::relu:
+      return Activation::relu;
+    case MlpKind::silu:
+    case MlpKind::swiglu:
+      return Activation::silu;
+    case MlpKind::gelu:
+      break;
+  }
+  return Activation::gelu;
 }
 
 Norm ResidualBlocks::norm(Unit& unit) const {
@@ -87,7 +97,8 @@ void ResidualBlocks::add_head(std::int64_t vocabulary, Unit* table, int uses, in
                             .norm = norm_kind(),
                             .epsilon = m.norm_epsilon,
                             .norm_offset = has_norm_offset(),
-                            .label_smoothing = config_.train.label_smoothing};
+                            .label_smoothing = config_.train.label_smoothing,
+                            .normed = order_ == BlockOrder::pre_norm};
   Unit& last = model_.add_unit("head");
   std::vector<Unit*> units{&last};
   if (table != nullptr) units.push_back(table);

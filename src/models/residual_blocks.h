@@ -12,25 +12,33 @@ namespace mindpipe {
 /// Appends residual blocks to a model, each on a unit of its own, in the style of its settings.
 class ResidualBlocks {
  public:
-  /// Products that end one of the `branches` start smaller: the stream's variance stays (GPT-2).
+  /// Pre-norm blocks. Products that end one of the `branches` start smaller: the stream's variance stays
+  /// (GPT-2).
   ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
                  const LayerContext& context, int branches);
+  /// Post-norm blocks: each norms what it leaves.
+  ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+                 const LayerContext& context);
 
   void add_self_attention(const std::string& path, const AttentionSpec& spec);
   void add_cross_attention(const std::string& path, const AttentionSpec& spec);
   void add_mlp(const std::string& path);
   /// The classifier over `vocabulary`, user number `use` of the `uses` of `table`; nullptr: it has a table of
-  /// its own.
+  /// its own. It begins with a norm where the blocks do.
   void add_head(std::int64_t vocabulary, Unit* table, int uses, int use);
 
   /// Norm of the model's width, its parameters in `unit`.
   Norm norm(Unit& unit) const;
+  NormSpec norm() const { return {norm_kind(), settings_.norm_epsilon, has_norm_offset()}; }
+  Activation activation() const;
   /// Attention without rotation in which every head has keys and values of its own.
   AttentionSpec attention() const;
 
  private:
   template <class AnyBranch, class... Parts>
   void add(const std::string& path, const std::string& part, const Parts&... parts);
+  ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
+                 const LayerContext& context, BlockOrder order, double output_deviation);
   NormKind norm_kind() const { return settings_.norm == ModelNorm::rms ? NormKind::rms : NormKind::layer; }
   bool has_norm_offset() const { return norm_kind() == NormKind::layer && settings_.bias; }
 
@@ -38,6 +46,7 @@ class ResidualBlocks {
   const Config& config_;
   const BlockSettings& settings_;
   const LayerContext& context_;
+  BlockOrder order_;
   double output_deviation_;
 };
 

@@ -315,24 +315,24 @@ TEST(Config, EveryKindIsReadAndWrittenByItsName) {
 }
 
 TEST(Config, EveryKindOfModelHasSettingsOfItsOwn) {
-  const Config c = read("model: {layers: 3, kind: translator}\n", {"data.source_sequence=40"});
-  EXPECT_EQ(c.model.translator.layers, 3);
+  const Config c = read("model: {layers: 3, kind: transformer}\n", {"data.source_sequence=40"});
+  EXPECT_EQ(c.model.transformer.layers, 3);
   EXPECT_EQ(c.model.gpt, gpt::Settings()) << "another kind's are left alone";
   EXPECT_EQ(c.data.source_sequence, 40);
   EXPECT_EQ(read_config(File(to_yaml(c)).path(), {}), c);
-  EXPECT_EQ(read("model: {layers: 3}\n", {"model.kind=translator"}).model.translator.layers, 3)
+  EXPECT_EQ(read("model: {layers: 3}\n", {"model.kind=transformer"}).model.transformer.layers, 3)
       << "the command line's kind counts";
   EXPECT_EQ(complaint("run: {dir: d}\nmodel: {kind: gpt, rotary_base: 5000}\ndata: {train: a}\n",
-                      {"model.kind=translator"}),
-            ":2: translator has no model.rotary_base (a setting of gpt; leave it out)");
-  EXPECT_EQ(complaint_of("model: {kind: translator, rotary_base: 5000}\n"),
-            ":3: translator has no model.rotary_base (a setting of gpt; leave it out)");
+                      {"model.kind=transformer"}),
+            ":2: transformer has no model.rotary_base (a setting of gpt; leave it out)");
+  EXPECT_EQ(complaint_of("model: {kind: transformer, rotary_base: 5000}\n"),
+            ":3: transformer has no model.rotary_base (a setting of gpt; leave it out)");
   EXPECT_EQ(complaint("run: {dir: d}\ndata: {train: a, source_sequence: 5}\n"),
-            ":2: gpt has no data.source_sequence (a setting of translator; leave it out)");
+            ":2: gpt has no data.source_sequence (a setting of transformer; leave it out)");
   EXPECT_EQ(override_complaint("data.source_sequence=5"),
-            "command line: gpt has no data.source_sequence (a setting of translator; leave it out)");
-  EXPECT_THAT(complaint_of("model: {kind: tranlator, layers: 3}\n"),
-              EndsWith("model.kind is 'tranlator'; allowed: gpt, translator; did you mean translator?"));
+            "command line: gpt has no data.source_sequence (a setting of transformer; leave it out)");
+  EXPECT_THAT(complaint_of("model: {kind: tranformer, layers: 3}\n"),
+              EndsWith("model.kind is 'tranformer'; allowed: gpt, bert, transformer, vit; did you mean transformer?"));
 }
 
 TEST(Config, HelpNamesEverySettingWithRangeAndDefault) {
@@ -342,12 +342,12 @@ TEST(Config, HelpNamesEverySettingWithRangeAndDefault) {
                               "number from 0 to below 1.\n"));
   EXPECT_THAT(help, HasSubstr("run.dir = (required)"));
   const std::size_t gpt = help.find("\nmodel, where model.kind is gpt\n"),
-                    translator = help.find("\nmodel, where model.kind is translator\n");
-  ASSERT_NE(translator, std::string::npos);
+                    transformer = help.find("\nmodel, where model.kind is transformer\n");
+  ASSERT_NE(transformer, std::string::npos);
   EXPECT_LT(gpt, help.find("  model.rotary_base = "));
-  EXPECT_LT(help.find("  model.rotary_base = "), translator) << "only gpt has it";
-  EXPECT_EQ(help.find("  model.rotary_base = ", translator), std::string::npos);
-  EXPECT_NE(help.find("\ndata, where model.kind is translator\n  data.sequence = auto"), std::string::npos);
+  EXPECT_LT(help.find("  model.rotary_base = "), transformer) << "only gpt has it";
+  EXPECT_EQ(help.find("  model.rotary_base = ", transformer), std::string::npos);
+  EXPECT_NE(help.find("\ndata, where model.kind is transformer\n  data.source_sequence = auto"), std::string::npos);
 }
 
 }  // namespace

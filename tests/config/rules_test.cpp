@@ -44,25 +44,25 @@ TEST(Rules, HeadsDivideTheWidth) {
 }
 
 TEST(Rules, EveryKindOfModelHasItsOwn) {
-  const auto translator = [](auto change) {
+  const auto transformer = [](auto change) {
     return complaint_after([&](Config& c) {
-      c.model.kind = ModelKind::translator;
+      c.model.kind = ModelKind::transformer;
       change(c);
     });
   };
-  EXPECT_EQ(translator([](Config& c) { c.model.translator.heads = 3; }),
+  EXPECT_EQ(transformer([](Config& c) { c.model.transformer.heads = 3; }),
             "configuration: model.heads is 3 and model.width 128 (heads divide the width; the nearest width "
             "is 129)");
-  EXPECT_EQ(translator([](Config& c) { c.data.source_sequence = 257; }),
+  EXPECT_EQ(transformer([](Config& c) { c.data.source_sequence = 257; }),
             "configuration: data.source_sequence is 257 and model.context 256 (a sample fits the context)");
   EXPECT_EQ(
-      translator([](Config& c) {
+      transformer([](Config& c) {
         c.reproducible.tensor = 2;
         c.data.source_sequence = 31;
       }),
       "configuration: reproducible.tensor is 2 and data.source_sequence 31 (every logical shard gets an "
       "equal part; the nearest that divides all that is cut is 1)");
-  EXPECT_EQ(translator([](Config& c) { c.model.gpt.heads = 3; }), "accepted") << "another kind's";
+  EXPECT_EQ(transformer([](Config& c) { c.model.gpt.heads = 3; }), "accepted") << "another kind's";
 }
 
 TEST(Rules, OptimizerStateAndGradientsMayBeShardedOverDataAlsoWhereThereIsOneReplica) {

@@ -54,8 +54,8 @@ TEST_F(OnPaperModels, AreListsOfBlocksInOrderWithTheirUnits) {
 
 TEST_F(OnPaperModels, SendAMemoryFromTheBridgeToItsLastReaderOnly) {
   Config config;
-  config.model.kind = ModelKind::translator;
-  config.model.translator.layers = 2;
+  config.model.kind = ModelKind::transformer;
+  config.model.transformer.layers = 2;
   config.data.source_sequence = 48;
   const auto model = make(resolve(config), 1);
   std::string carried;
@@ -76,8 +76,8 @@ std::string names_of(const std::vector<Field>& fields) {
 
 TEST_F(OnPaperModels, SayWhichFieldsTheirBlocksRead) {
   Config config;
-  config.model.kind = ModelKind::translator;
-  config.model.translator.layers = 1;
+  config.model.kind = ModelKind::transformer;
+  config.model.transformer.layers = 1;
   for (RecomputeKind recompute : {RecomputeKind::none, RecomputeKind::block}) {
     config.train.recompute = recompute;
     const auto model = make(resolve(config), 1);
@@ -153,7 +153,7 @@ TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
       for (MlpKind mlp : {MlpKind::gelu, MlpKind::relu, MlpKind::swiglu})
         for (bool bias : {false, true})
           for (bool tied : {false, true})
-            for (ModelKind kind : {ModelKind::gpt, ModelKind::translator}) {
+            for (ModelKind kind : {ModelKind::gpt, ModelKind::transformer}) {
               Config config;
               config.model.kind = kind;
               config.model.gpt.layers = 12;
@@ -162,7 +162,7 @@ TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
               config.model.gpt.mlp = mlp;
               config.model.gpt.bias = bias;
               config.model.gpt.tied = tied;
-              static_cast<TextSettings&>(config.model.translator) = config.model.gpt;
+              static_cast<TextSettings&>(config.model.transformer) = config.model.gpt;
               const auto names = export_names(*make(resolve(config), 1));
               for (const std::string& name : names) EXPECT_EQ(names.count(name), 1u) << name;
             }

@@ -54,7 +54,7 @@ void expect_the_processors(const Config& config, DType dtype, double tolerance) 
   }
 }
 
-const Config all_kinds[] = {gpt2(), llama(), small(ModelKind::translator)};
+const Config all_kinds[] = {gpt2(), llama(), small(ModelKind::transformer)};
 
 TEST_F(ModelsOnAGpu, HaveTheGradientsThatDifferencesFind) {
   Setting setting = setting_for(gpt2());

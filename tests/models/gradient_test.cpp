@@ -14,14 +14,14 @@ TEST(ModelGradients, OfASmallLlama) {
   check_gradients(setting, model_of(llama()));
 }
 
-TEST(ModelGradients, OfASmallTranslator) {
-  Config config = small(ModelKind::translator);
-  config.model.translator.layers = 1;
+TEST(ModelGradients, OfASmallTransformer) {
+  Config config = small(ModelKind::transformer);
+  config.model.transformer.layers = 1;
   check_gradients(setting_for(config), model_of(config));
 }
 
 TEST(ModelGradients, DifferInRoundingOnlyBetweenShards) {
-  for (Config config : {gpt2(), llama(), small(ModelKind::translator)}) {
+  for (Config config : {gpt2(), llama(), small(ModelKind::transformer)}) {
     SCOPED_TRACE(std::string(name_of(config.model.kind)));
     Setting setting = setting_for(config);
     setting.width = text_model(config).width;
@@ -30,7 +30,7 @@ TEST(ModelGradients, DifferInRoundingOnlyBetweenShards) {
 }
 
 TEST(Models, GiveEqualBitsWhenRecomputedOrPutOff) {
-  for (Config config : {gpt2(), llama(), small(ModelKind::translator)})
+  for (Config config : {gpt2(), llama(), small(ModelKind::transformer)})
     for (DType dtype : {DType::f32, DType::bf16})
       for (int shards : {1, 2}) {
         Setting setting = setting_for(config);
@@ -53,7 +53,7 @@ TEST(Models, HaveTheirBitsOnADeviceThatIsLate) {
   const Device late{Memory::Kind::host, [](Memory& memory) -> std::unique_ptr<Backend> {
                       return std::make_unique<LateBackend>(make_cpu_backend(memory, 1, "auto"), 0);
                     }};
-  for (const Config& config : {gpt2(), llama(), small(ModelKind::translator)})
+  for (const Config& config : {gpt2(), llama(), small(ModelKind::transformer)})
     for (DType dtype : {DType::f32, DType::bf16}) {
       Setting setting = setting_for(config);
       setting.dtype = dtype;

@@ -3,11 +3,11 @@
 namespace mindpipe::testing {
 namespace {
 
-/// A translator whose source has more rows than its target, at first without padding in the first sample.
-Subject translator_of_longer_sources() {
-  Config config = small(ModelKind::translator);
-  config.model.translator.context = 12;
-  config.data.sequence = 8;
+/// A transformer whose source has more rows than its target, at first without padding in the first sample.
+Subject transformer_of_longer_sources() {
+  Config config = small(ModelKind::transformer);
+  config.model.transformer.context = 12;
+  config.data.target_sequence = 8;
   config.data.source_sequence = 12;
   Setting setting = setting_for(config);
   setting.source_rows = 12;
@@ -16,7 +16,7 @@ Subject translator_of_longer_sources() {
 }
 
 TEST(Padding, TokensBehindTheLengthOfASourceChangeNoLoss) {
-  Subject subject = translator_of_longer_sources();
+  Subject subject = transformer_of_longer_sources();
   auto* source = subject.field(field::source).as<std::int32_t>();
   const std::int32_t length = *subject.field(field::source_lengths).as<std::int32_t>();
   ASSERT_EQ(length, 5);
@@ -28,7 +28,7 @@ TEST(Padding, TokensBehindTheLengthOfASourceChangeNoLoss) {
 }
 
 TEST(Padding, ALengthIsThatOfItsOwnSample) {
-  Subject subject = translator_of_longer_sources();
+  Subject subject = transformer_of_longer_sources();
   auto* lengths = subject.field(field::source_lengths).as<std::int32_t>();
   const double loss = subject.loss();
   std::swap(lengths[0], lengths[1]);

@@ -9,6 +9,7 @@ namespace mindpipe::testing {
 inline Config small(ModelKind kind) {
   Config config;
   config.model.kind = kind;
+  become_plain(config.model.transformer);
   TextSettings& m = text_model(config);
   m.layers = 2;
   m.width = 16;
@@ -16,6 +17,7 @@ inline Config small(ModelKind kind) {
   m.mlp_width = 24;
   m.context = 8;
   m.vocabulary = 100;
+  m.mlp = MlpKind::gelu;
   m.dropout = 0.1;
   m.attention_dropout = 0.1;
   config.train.label_smoothing = 0.05;
@@ -51,7 +53,7 @@ inline Setting setting_for(const Config& config) {
   setting.activation = false;
   setting.classifier = true;
   setting.step = 1e-4;  // deep functions bend
-  setting.sources = config.model.kind == ModelKind::translator;
+  setting.sources = config.model.kind == ModelKind::transformer;
   if (config.model.gpt.positions == Positions::learned) setting.without_gradient = key_biases(config);
   return setting;
 }

@@ -259,7 +259,7 @@ TEST(Checkpoint, OfOneStateHasTheSameBytesWhoeverWroteItAndEachIsWrittenOnce) {
                                        {{1, 1, 2, 4}, plain, 0, true},
                                        {{1, 4, 1, 1}, ScheduleKind::interleaved}};
   expect_one_file({Style::gpt2, Precision::bf16, OptimizerKind::adamw, 4, 4, {}, {}}, false, layouts);
-  expect_one_file({Style::translator, Precision::f32, OptimizerKind::sgd, 4, 4, {}, {}}, false, layouts);
+  expect_one_file({Style::transformer, Precision::f32, OptimizerKind::sgd, 4, 4, {}, {}}, false, layouts);
 }
 
 TEST(Checkpoint, OfTensorsThatSeveralRanksWriteHasTheSameBytes) {

@@ -105,7 +105,7 @@ inline Manifest manifest_after(const Worker& worker, int steps) {
   progress.step = steps;
   progress.samples = std::int64_t{steps} * config.train.batch;
   progress.planned_samples = 2 * progress.samples;
-  progress.tokens = progress.samples * config.data.sequence;
+  progress.tokens = progress.samples * rows_of(config);
   progress.best_loss = 2.5;
   manifest.created_by = "a test";
   manifest.arithmetic = "of this machine";

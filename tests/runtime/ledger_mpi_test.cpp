@@ -24,7 +24,7 @@ Config wide(Style style, const GridConfig& grid,
   text_model(c).mlp_width = 2 * text_model(c).width;
   text_model(c).heads = c.reproducible.tensor % 3 == 0 ? 6 : 4;
   c.model.gpt.key_value_heads = style == Style::llama && c.reproducible.tensor == 2 ? 2 : text_model(c).heads;
-  if (style == Style::translator) {  // a source that is longer than its target
+  if (style == Style::transformer) {  // a source that is longer than its target
     text_model(c).context = 2 * c.data.sequence;
     c.data.source_sequence = 2 * c.data.sequence;
   }
@@ -164,7 +164,7 @@ TEST_P(Ledger, IsTheVolumeOfTheFormulasExactly) {
   if (all_ranks().rank == 0) std::printf("%d steps counted\n", cases);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Ledger, ::testing::Values(Style::gpt2, Style::llama, Style::translator),
+INSTANTIATE_TEST_SUITE_P(Of, Ledger, ::testing::Values(Style::gpt2, Style::llama, Style::transformer),
                          [](const auto& info) { return name_of(info.param); });
 
 /// Three shards on a rank are two roots.
@@ -172,7 +172,7 @@ TEST(LedgerOfSeveralRoots, CountsEachOfThem) {
   for (const GridConfig& grid : grids_to_count(all_ranks().size)) {
     if (grid.tensor > 2) continue;  // and data 4 of 12
     for (int zero : {0, 2}) {
-      const Style style = zero == 0 ? Style::translator : Style::gpt2;
+      const Style style = zero == 0 ? Style::transformer : Style::gpt2;
       Config c = wide(style, grid, ScheduleKind::one_forward_one_backward, 3);
       c.train.precision = zero == 0 ? Precision::f32 : Precision::bf16;
       c.train.zero = grid.data > 1 ? zero : 0;

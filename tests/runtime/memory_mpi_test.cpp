@@ -65,7 +65,7 @@ struct MemoryOfRanks : ::testing::Test {
       });
       add({1, 4, 1, 1}, [](Config& c) { c.train.recompute = RecomputeKind::block; });
       add({1, 2, 1, 2}, [](Config& c) {
-        become_translator(c);
+        become_transformer(c);
         c.data.source_sequence = 2 * text_model(c).context / 4;
         c.schedule.kind = ScheduleKind::zero_bubble;
       });

@@ -41,9 +41,9 @@ TEST(PredictedMemory, WithLogicalShardsAndPartialSums) {
   expect_as_predicted(config);
 }
 
-TEST(PredictedMemory, OfATranslatorWithWeightGradientsPutOff) {
+TEST(PredictedMemory, OfATransformerWithWeightGradientsPutOff) {
   Config config = small_run();
-  become_translator(config);
+  become_transformer(config);
   config.schedule.kind = ScheduleKind::zero_bubble;
   expect_as_predicted(config);
 }

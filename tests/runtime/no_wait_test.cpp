@@ -38,15 +38,15 @@ struct LateWorker {
 };
 
 std::vector<Config> styles() {
-  Config gpt = small_run(), llama = llama_run(), translator = small_run(), shards = small_run();
+  Config gpt = small_run(), llama = llama_run(), transformer = small_run(), shards = small_run();
   gpt.train.clip = 0.5;
   llama.optimizer.kind = OptimizerKind::sgd;
-  become_translator(translator);
-  translator.schedule.kind = ScheduleKind::zero_bubble;
+  become_transformer(transformer);
+  transformer.schedule.kind = ScheduleKind::zero_bubble;
   shards.reproducible = {4, 4};
   shards.train.recompute = RecomputeKind::block;
   std::vector<Config> all;
-  for (Config* config : {&gpt, &llama, &translator, &shards}) all.push_back(resolve(*config));
+  for (Config* config : {&gpt, &llama, &transformer, &shards}) all.push_back(resolve(*config));
   return all;
 }
 

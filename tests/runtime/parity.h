@@ -180,9 +180,9 @@ inline Outcome outcome_of(const Config& config, const World& world, int steps) {
   return outcome;
 }
 
-enum class Style { gpt2, llama, translator };
+enum class Style { gpt2, llama, transformer };
 inline const char* name_of(Style style) {
-  return style == Style::gpt2 ? "gpt2" : style == Style::llama ? "llama" : "translator";
+  return style == Style::gpt2 ? "gpt2" : style == Style::llama ? "llama" : "transformer";
 }
 
 /// What MINDPIPE_TEST_DEVICE names: cpu, or cuda to try several ranks on a GPU that they share.
@@ -201,20 +201,22 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   const bool three = tensor % 3 == 0;
   Config c;
   c.seed = 11;
-  c.model.kind = style == Style::translator ? ModelKind::translator : ModelKind::gpt;
+  c.model.kind = style == Style::transformer ? ModelKind::transformer : ModelKind::gpt;
   TextSettings& m = text_model(c);
   m.width = tensor == 6 ? 48 : three ? 36 : 32;
   m.heads = tensor == 6 ? 12 : three ? 6 : tensor == 8 ? 16 : 8;
   c.model.gpt.key_value_heads = style == Style::llama ? m.heads / 2 : 0;
   m.mlp_width = three ? 72 : 64;
   m.layers =
-      style == Style::translator ? std::max(1, (blocks - 3 + 4) / 5) : std::max(1, (blocks - 2 + 1) / 2);
+      style == Style::transformer ? std::max(1, (blocks - 3 + 4) / 5) : std::max(1, (blocks - 2 + 1) / 2);
   m.vocabulary = 101;
   m.context = three ? 24 : 16;
-  c.data.sequence = three ? 12 : 16;
+  c.data.sequence = c.data.source_sequence = c.data.target_sequence = three ? 12 : 16;
   m.dropout = 0.1;
   m.attention_dropout = 0.2;
   m.initial_deviation = 0.2;
+  become_plain(c.model.transformer);
+  m.mlp = MlpKind::gelu;
   if (style == Style::llama) {
     c.model.gpt.positions = Positions::rotary;
     m.norm = ModelNorm::rms;

@@ -119,11 +119,11 @@ TEST(Parity, StepsOnACorpusAndEvaluationsBetweenThemHaveTheSameBits) {
   compare(configs, 0, 4, outcome_from_a_corpus, outcome_from_a_corpus);
 }
 
-/// Translators whose sources are twice as long as their targets, or half as long.
+/// Transformers whose sources are twice as long as their targets, or half as long.
 std::vector<Config> uneven_pairs() {
   std::vector<Config> configs;
   for (Config& config : some_cases(0, 1)) {
-    if (config.model.kind != ModelKind::translator) continue;
+    if (config.model.kind != ModelKind::transformer) continue;
     const bool longer = configs.size() % 2 == 0;
     text_model(config).context = 2 * config.data.sequence;
     config.data.source_sequence = longer ? 2 * config.data.sequence : config.data.sequence / 2;
@@ -144,7 +144,7 @@ TEST(Parity, LargeAndLongCasesAreNoException) {
   std::vector<Config> configs;
   for (const GridConfig& grid : grids_of(ranks)) {
     if (ranks > 4 && std::min({grid.pipeline, grid.data, grid.tensor}) == 1) continue;
-    for (Style style : {Style::gpt2, Style::translator}) {
+    for (Style style : {Style::gpt2, Style::transformer}) {
       Config large = tiny(style, std::max(2, grid.tensor), std::max(2, grid.data));
       large.grid = grid;
       text_model(large).vocabulary = style == Style::gpt2 ? 40001 : 1031;

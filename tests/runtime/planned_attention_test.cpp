@@ -16,7 +16,7 @@ Config planned_run(Style style, double attention_dropout, RecomputeKind recomput
   config.model.gpt.key_value_heads = style == Style::llama ? 4 : 0;
   text_model(config).vocabulary = 128;
   text_model(config).attention_dropout = attention_dropout;
-  if (style == Style::translator) config.data.source_sequence = config.data.sequence / 2;
+  if (style == Style::transformer) config.data.source_sequence = config.data.sequence / 2;
   config.data.train = {sums_for(config)};
   config.train.precision = Precision::bf16;
   config.train.recompute = recompute;
@@ -65,7 +65,7 @@ void expect_exactly_its_questions(const Config& config, Purpose purpose) {
 }
 
 TEST(PlannedAttentionOfRuns, StepsAndEvaluationsAskExactlyWhatThePlanKnowsBefore) {
-  for (const Style style : {Style::gpt2, Style::llama, Style::translator})
+  for (const Style style : {Style::gpt2, Style::llama, Style::transformer})
     for (const double dropout : {0.0, 0.1})
       for (RecomputeKind recompute : {RecomputeKind::none, RecomputeKind::block})
         for (const Purpose purpose : {Purpose::training, Purpose::reading}) {
@@ -78,7 +78,7 @@ TEST(PlannedAttentionOfRuns, StepsAndEvaluationsAskExactlyWhatThePlanKnowsBefore
 }
 
 TEST(PlannedAttentionOfRuns, WhatIsCutIntoPiecesOrLeftToOurOwnKernelsIsKnownAsWell) {
-  for (const Style style : {Style::gpt2, Style::llama, Style::translator}) {
+  for (const Style style : {Style::gpt2, Style::llama, Style::transformer}) {
     SCOPED_TRACE(name_of(style));
     Config config = planned_run(style, 0, RecomputeKind::none, 1);
     const std::set<PlannedAttention> whole = asked_by(config, Purpose::training);

@@ -45,7 +45,7 @@ struct Batches {
   std::int64_t per_step() const { return batch * sequence; }
 };
 inline Batches random_batches(const Config& config, int steps, int ignored) {
-  Batches batches{config.train.batch, config.data.sequence, {}, {}};
+  Batches batches{config.train.batch, rows_of(config), {}, {}};
   const RandomStream stream{config.seed, purpose_of("batches"), 0, 0};
   const std::int64_t count = steps * batches.per_step();
   // Small ids come more often, so that there is something to learn.

@@ -33,7 +33,7 @@ class Sizes {
       : bias_(text_model(c).bias),
         sequence_parallel_(c.train.sequence_parallel),
         h_(text_model(c).width),
-        rows_(c.data.sequence),
+        rows_(rows_of(c)),
         layers_(text_model(c).layers) {
     const TextSettings& m = text_model(c);
     const std::int64_t unit = 64 * c.reproducible.tensor, rows = (m.vocabulary + unit - 1) / unit * unit,
@@ -41,8 +41,8 @@ class Sizes {
     heads_ = m.width / m.heads;
     inner_ = m.mlp_width;
     inner_rows_ = (m.mlp == MlpKind::swiglu ? 2 : 1) * inner_;
-    if (c.model.kind == ModelKind::translator) {
-      translator(m.context, c.data.source_sequence > 0 ? c.data.source_sequence : rows_);
+    if (c.model.kind == ModelKind::transformer) {
+      transformer(m.context, c.data.source_sequence > 0 ? c.data.source_sequence : rows_);
       tables = {{table, {0, 2 * layers_ + 1, last()}}};
       return;
     }
@@ -118,7 +118,7 @@ class Sizes {
   }
 
   /// Embedding, (attention, MLP) x layers, bridge, (attention, cross attention, MLP) x layers, head.
-  void translator(std::int64_t context, std::int64_t source_rows) {
+  void transformer(std::int64_t context, std::int64_t source_rows) {
     const std::int64_t target_rows = rows_;
     source_rows_ = rows_ = source_rows;
     end(context, false);
@@ -238,7 +238,7 @@ inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   const Holding held = held_by(c, here, sizes);
   const std::int64_t p = c.grid.pipeline, d = c.grid.data, t = c.grid.tensor;
   const std::int64_t e = c.train.precision == Precision::bf16 ? 2 : 4, zero = c.train.zero, f32 = 4;
-  const std::int64_t tokens = c.train.micro_batch * c.data.sequence,
+  const std::int64_t tokens = c.train.micro_batch * rows_of(c),
                      row = c.train.micro_batch * text_model(c).width,
                      micro_batches = c.train.batch / c.train.micro_batch / d;
   const bool sequence = c.train.sequence_parallel;

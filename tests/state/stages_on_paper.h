@@ -101,7 +101,7 @@ inline std::vector<Config> models_on_paper() {
       c.model.gpt.bias = c.model.gpt.tied = false;
       c.optimizer.kind = OptimizerKind::sgd;
     }
-    if (style == 2) become_translator(c);
+    if (style == 2) become_transformer(c);
     all.push_back(resolve(c));
   }
   return all;

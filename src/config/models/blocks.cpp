@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/config.h"
 #include "config/rules.h"
 #include "config/settings.h"
 
@@ -34,6 +35,15 @@ std::vector<Setting> text_settings(TextSettings& m) {
   settings.emplace_back("model.vocabulary", &m.vocabulary, "distinct tokens; the tokenizer's size",
                         Range{1, 1 << 24});
   return settings;
+}
+
+void add_special_tokens(std::vector<Setting>& settings, DataConfig& data) {
+  constexpr Range id{0, 1 << 24};
+  SpecialTokens& special = data.special;
+  settings.emplace_back("data.special.end", &special.end, "the token behind a text", id);
+  settings.emplace_back("data.special.start", &special.start, "the token before a target", id);
+  settings.emplace_back("data.special.padding", &special.padding, "the token that fills a sample up", id);
+  settings.emplace_back("data.special.mask", &special.mask, "the token in place of one to be found", id);
 }
 
 void fill_in(BlockSettings& m) {

@@ -9,6 +9,7 @@ namespace mindpipe {
 class Setting;
 struct Complaints;
 struct Config;
+struct DataConfig;
 struct Extent;
 
 /// Settings of models that are made of residual blocks: a norm, attention or an MLP, a sum.
@@ -33,6 +34,8 @@ struct TextSettings : BlockSettings {
 
 std::vector<Setting> block_settings(BlockSettings& m);
 std::vector<Setting> text_settings(TextSettings& m);
+/// Adds which tokens stand for no text.
+void add_special_tokens(std::vector<Setting>& settings, DataConfig& data);
 void fill_in(BlockSettings& m);
 /// Refuses heads that do not divide the width.
 void check(const BlockSettings& m, const Complaints& complain);

@@ -1,6 +1,8 @@
 #pragma once
+#include "config/models/bert.h"
 #include "config/models/gpt.h"
-#include "config/models/translator.h"
+#include "config/models/transformer.h"
+#include "config/models/vit.h"
 
 namespace mindpipe {
 
@@ -16,7 +18,9 @@ struct ModelRow {
 // clang-format off
 #define MINDPIPE_MODELS(kind) /* continues_texts */ \
   kind(gpt, "gpt", true) \
-  kind(translator, "translator", false)
+  kind(bert, "bert", false) \
+  kind(transformer, "transformer", false) \
+  kind(vit, "vit", false)
 // clang-format on
 
 MINDPIPE_KINDS(ModelKind, ModelRow, MINDPIPE_MODELS)

@@ -1,10 +1,15 @@
 #pragma once
 #include "config/models/blocks.h"
 
-namespace mindpipe::translator {
+namespace mindpipe::bert {
 
-/// What an encoder-decoder with learned positions and one table can be told.
+/// What a BERT that finds masked tokens can be told.
 struct Settings : TextSettings {
+  Settings() {
+    mlp = MlpKind::gelu_exact;
+    norm_epsilon = 1e-12;
+  }
+  int types = 2;  ///< rows of the table of token types
   bool operator==(const Settings&) const = default;
 };
 
@@ -13,4 +18,4 @@ void fill_in(Config& config);
 void check(const Config& config, const Complaints& complain);
 std::vector<Extent> cut_by_shards(const Config& config);
 
-}  // namespace mindpipe::translator
+}  // namespace mindpipe::bert

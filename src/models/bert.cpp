@@ -1,0 +1,81 @@
+#include "layers/embedding.h"
+#include "layers/picked_classifier.h"
+#include "models/residual_blocks.h"
+
+namespace mindpipe::bert {
+namespace {
+
+/// What others ask of the model: its samples, texts with holes, and its speed.
+void describe(Model& model, const Config& config) {
+  const Settings& m = config.model.bert;
+  const std::int64_t rows = config.data.sequence, masked = config.data.masked;
+  model.add_field({field::tokens, DType::i32, {rows}, m.vocabulary});
+  model.add_field({field::picked, DType::i32, {masked}, rows});
+  model.add_field({field::targets, DType::i32, {masked}, m.vocabulary});
+  model.stream({rows, m.width});
+  model.count_in({"token", rows});
+}
+
+/// 6 operations a parameter and token, of the table and the transform before it for the picked rows alone,
+/// and those of attention.
+void estimate(Model& model, const Config& config) {
+  const Settings& m = config.model.bert;
+  const double width = m.width, rows = config.data.sequence,
+               tables = width * (m.vocabulary + m.context + m.types), head = width * (m.vocabulary + width);
+  model.estimate({"6N + 12Lhq", 6 * (static_cast<double>(model.parameters()) - tables - width * width) +
+                                    6 * head * config.data.masked / rows + 12 * m.layers * width * rows});
+}
+
+}  // namespace
+
+/// Makes BERT with the head that finds masked tokens: post-norm layers between embeddings, which are normed,
+/// and a classifier of the picked rows, whose table is the embedding's.
+std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
+  const Settings& m = config.model.bert;
+  const int shards = context.tensor.logical();
+  require_divisible(m.heads, shards, "model.heads");
+  require_divisible(m.mlp_width, shards, "model.mlp_width");
+
+  auto model = std::make_unique<Model>();
+  describe(*model, config);
+  ResidualBlocks blocks(*model, config, m, context);
+  Unit& table = model->add_unit("embedding");
+  Unit& positions = model->add_unit("positions");
+  model->add_block("embedding",
+                   std::make_unique<Embedding>(context, table, positions, "embedding",
+                                               EmbeddingSpec{.vocabulary = m.vocabulary,
+                                                             .width = m.width,
+                                                             .positions = m.context,
+                                                             .dropout = m.dropout,
+                                                             .deviation = m.initial_deviation,
+                                                             .uses = 2,
+                                                             .types = m.types,
+                                                             .padding = config.data.special.padding,
+                                                             .norm = blocks.norm()}),
+                   {&table, &positions});
+  AttentionSpec attention = blocks.attention();
+  attention.causal = false;
+  for (int i = 0; i < m.layers; ++i) {
+    const std::string layer = "layers." + std::to_string(i);
+    blocks.add_self_attention(layer + ".attention", attention);
+    blocks.add_mlp(layer + ".mlp");
+  }
+
+  Unit& head = model->add_unit("head");
+  const SoftmaxSpec softmax{.vocabulary = m.vocabulary,
+                            .width = m.width,
+                            .deviation = m.initial_deviation,
+                            .uses = 2,
+                            .use = 1,
+                            .bias = true,
+                            .label_smoothing = config.train.label_smoothing};
+  model->add_block(
+      "head",
+      std::make_unique<PickedClassifier>(context, table, head, softmax,
+                                         TransformSpec{true, blocks.activation(), blocks.norm()}),
+      {&head, &table}, 1);
+  estimate(*model, config);
+  return model;
+}
+
+}  // namespace mindpipe::bert

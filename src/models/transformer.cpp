@@ -1,0 +1,127 @@
+#include <cmath>
+
+#include "layers/bridge.h"
+#include "layers/embedding.h"
+#include "models/residual_blocks.h"
+
+namespace mindpipe::transformer {
+namespace {
+
+/// What others ask of the model: its samples, pairs of a source and a target.
+void describe(Model& model, const Config& config) {
+  const Settings& m = config.model.transformer;
+  const std::int64_t rows = config.data.target_sequence;
+  model.add_field({field::source, DType::i32, {config.data.source_sequence}, m.vocabulary});
+  model.add_field({field::source_lengths, DType::i32, {1}});
+  model.add_field({field::tokens, DType::i32, {rows}, m.vocabulary});
+  model.add_field({field::targets, DType::i32, {rows}, m.vocabulary});
+  model.count_in({"token", rows});
+}
+
+/// 6 operations for each parameter of a side and token of that side, of the softmax's table for targets, and
+/// those of attention; per token of a target.
+void estimate(Model& model, const Config& config) {
+  const Settings& m = config.model.transformer;
+  const double width = m.width, square = width * width, mlp = 2 * width * m.mlp_width,
+               source = config.data.source_sequence, target = config.data.target_sequence;
+  const double encoder = m.layers * source * (6 * (4 * square + mlp) + 12 * width * source),
+               decoder = m.decoder_layers * (target * (6 * (6 * square + mlp) + 6 * width * target) +
+                                             source * (6 * 2 * square + 12 * width * target)),
+               softmax = target * 6 * width * m.vocabulary;
+  model.estimate({"6N + 12Lhs + 6Lht", (encoder + decoder + softmax) / target});
+}
+
+ResidualBlocks blocks_for(Model& model, const Config& config, const LayerContext& context) {
+  const Settings& m = config.model.transformer;
+  if (m.order == BlockOrder::post_norm) return {model, config, m, context};
+  return {model, config, m, context, 2 * (m.layers + m.decoder_layers)};
+}
+
+EmbeddingSpec embedding_of(const Config& config) {
+  const Settings& m = config.model.transformer;
+  EmbeddingSpec spec{.vocabulary = m.vocabulary,
+                     .width = m.width,
+                     .dropout = m.dropout,
+                     .deviation = m.initial_deviation,
+                     .factor = m.scaled ? std::sqrt(static_cast<double>(m.width)) : 1,
+                     .padding = config.data.special.padding,
+                     .first_position = m.first_position};
+  if (m.positions == Places::learned) spec.positions = m.first_position + m.context;
+  else spec.sinusoids = m.positions == Places::sinusoids ? Sinusoids::below_base : Sinusoids::up_to_base;
+  return spec;
+}
+
+void add_encoder(ResidualBlocks& blocks, int layers, AttentionSpec attention) {
+  attention.causal = false;
+  attention.key_lengths = field::source_lengths;
+  for (int i = 0; i < layers; ++i) {
+    const std::string layer = "encoder." + std::to_string(i);
+    blocks.add_self_attention(layer + ".attention", attention);
+    blocks.add_mlp(layer + ".mlp");
+  }
+}
+
+/// Adds the decoder, and says that the encoder's output, of that shape, enters it up to its last reader.
+void add_decoder(Model& model, ResidualBlocks& blocks, int layers, const AttentionSpec& attention,
+                 const Shape& memory) {
+  AttentionSpec cross = attention;
+  cross.key_lengths = field::source_lengths;
+  const std::size_t first_reader = model.blocks().size();
+  std::size_t last_reader = first_reader;
+  for (int i = 0; i < layers; ++i) {
+    const std::string layer = "decoder." + std::to_string(i);
+    blocks.add_self_attention(layer + ".attention", attention);
+    last_reader = model.blocks().size();
+    blocks.add_cross_attention(layer + ".cross", cross);
+    blocks.add_mlp(layer + ".mlp");
+  }
+  model.carry_memory(first_reader, last_reader, memory);
+}
+
+}  // namespace
+
+/// Makes an encoder-decoder Transformer: an encoder, a bridge from its output to the decoder, which reads it
+/// in every layer, a classifier. Sources are padded behind their lengths, targets behind their end.
+std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
+  const Settings& m = config.model.transformer;
+  const int shards = context.tensor.logical();
+  require_divisible(m.heads, shards, "model.heads");
+  require_divisible(m.mlp_width, shards, "model.mlp_width");
+
+  auto model = std::make_unique<Model>();
+  describe(*model, config);
+  ResidualBlocks blocks = blocks_for(*model, config, context);
+  const AttentionSpec attention = blocks.attention();
+  const Shape memory{config.data.source_sequence, m.width};
+
+  model->stream(memory);
+  const bool one = m.tables == Tables::one, tied = m.tables != Tables::three;
+  Unit& source_table = model->add_unit(one ? "embedding" : "encoder.table");
+  Unit& source = model->add_unit("encoder.positions");
+  EmbeddingSpec spec = embedding_of(config);
+  spec.field = field::source;
+  spec.uses = one ? 3 : 1;
+  model->add_block("encoder.embedding",
+                   std::make_unique<Embedding>(context, source_table, source, "encoder.embedding", spec),
+                   {&source_table, &source});
+  add_encoder(blocks, m.layers, attention);
+
+  model->stream({config.data.target_sequence, m.width});
+  Unit& target_table = one ? source_table : model->add_unit("decoder.table");
+  Unit& bridge = model->add_unit("bridge");
+  spec.field = field::tokens;
+  spec.uses = one ? 3 : tied ? 2 : 1;
+  spec.use = one ? 1 : 0;
+  std::optional<Norm> norm;
+  if (m.order == BlockOrder::pre_norm) norm.emplace(blocks.norm(bridge));
+  auto embedding = std::make_unique<Embedding>(context, target_table, bridge, "bridge", spec);
+  model->add_block("bridge", std::make_unique<Bridge>(context, norm, std::move(embedding)),
+                   {&target_table, &bridge}, spec.use);
+  add_decoder(*model, blocks, m.decoder_layers, attention, memory);
+  if (tied) blocks.add_head(m.vocabulary, &target_table, spec.uses, spec.use + 1);
+  else blocks.add_head(m.vocabulary, nullptr, 1, 0);
+  estimate(*model, config);
+  return model;
+}
+
+}  // namespace mindpipe::transformer

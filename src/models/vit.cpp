@@ -1,0 +1,78 @@
+#include "layers/patches.h"
+#include "layers/picked_classifier.h"
+#include "models/residual_blocks.h"
+
+namespace mindpipe::vit {
+namespace {
+
+PictureShape picture_of(const Settings& m) {
+  PictureShape picture{m.channels, m.picture_height, m.picture_width, m.patch};
+  for (int channel = 0; channel < m.channels; ++channel) {
+    picture.mean[channel] = static_cast<float>(m.mean);
+    picture.deviation[channel] = static_cast<float>(m.deviation);
+  }
+  return picture;
+}
+
+/// What others ask of the model: its samples, pictures with what each shows, and its speed.
+void describe(Model& model, const Settings& m) {
+  model.add_field(
+      {field::picture, DType::u8, {std::int64_t{m.channels} * m.picture_height, m.picture_width}});
+  model.add_field({field::targets, DType::i32, {1}, m.classes});
+  model.count_in({"picture", 1});
+}
+
+/// For each row of a picture 6 operations a parameter of its layers, and those of attention.
+void estimate(Model& model, const Settings& m, std::int64_t rows) {
+  const double own = static_cast<double>(model.parameters()) - static_cast<double>(rows) * m.width;
+  model.estimate({"(6N + 12Lhq)q", (6 * own + 12.0 * m.layers * m.width * static_cast<double>(rows)) *
+                                       static_cast<double>(rows)});
+}
+
+}  // namespace
+
+/// Makes a vision transformer: patches and a class token, pre-norm layers, a classifier of the class token.
+std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
+  const Settings& m = config.model.vit;
+  const int shards = context.tensor.logical();
+  require_divisible(m.heads, shards, "model.heads");
+  require_divisible(m.mlp_width, shards, "model.mlp_width");
+
+  auto model = std::make_unique<Model>();
+  describe(*model, m);
+  const PictureShape picture = picture_of(m);
+  const std::int64_t rows = picture.patches() + 1;
+  model->stream({PatchEmbedding::padded_rows(picture, shards), m.width});
+  Unit& patches = model->add_unit("embedding");
+  model->add_block(
+      "embedding",
+      std::make_unique<PatchEmbedding>(context, patches, "embedding",
+                                       PatchSpec{picture, m.width, m.dropout, m.initial_deviation}),
+      {&patches});
+  ResidualBlocks blocks(*model, config, m, context, 1);
+  AttentionSpec attention = blocks.attention();
+  attention.causal = false;
+  attention.key_rows = rows;
+  for (int i = 0; i < m.layers; ++i) {
+    const std::string layer = "layers." + std::to_string(i);
+    blocks.add_self_attention(layer + ".attention", attention);
+    blocks.add_mlp(layer + ".mlp");
+  }
+
+  Unit& head = model->add_unit("head");
+  const SoftmaxSpec softmax{.vocabulary = m.classes,
+                            .width = m.width,
+                            .deviation = m.initial_deviation,
+                            .table = "classifier",
+                            .bias = true,
+                            .label_smoothing = config.train.label_smoothing};
+  model->add_block("head",
+                   std::make_unique<PickedClassifier>(
+                       context, head, head, softmax,
+                       TransformSpec{.picks = false, .activation = Activation::none, .norm = blocks.norm()}),
+                   {&head});
+  estimate(*model, m, rows);
+  return model;
+}
+
+}  // namespace mindpipe::vit
