@@ -1,9 +1,28 @@
 #include "layers/embedding.h"
 #include "layers/picked_classifier.h"
+#include "models/names.h"
 #include "models/residual_blocks.h"
 
 namespace mindpipe::bert {
 namespace {
+
+// BertForMaskedLM, in which the head's table is the embedding's.
+const NameTable names{{"embedding.embedding", "bert.embeddings.word_embeddings"},
+                      {"positions.positions", "bert.embeddings.position_embeddings"},
+                      {"positions.types", "bert.embeddings.token_type_embeddings"},
+                      {"positions.norm", "bert.embeddings.LayerNorm"},
+                      {"layers.N.attention.attention.q", "bert.encoder.layer.N.attention.self.query"},
+                      {"layers.N.attention.attention.k", "bert.encoder.layer.N.attention.self.key"},
+                      {"layers.N.attention.attention.v", "bert.encoder.layer.N.attention.self.value"},
+                      {"layers.N.attention.attention.output", "bert.encoder.layer.N.attention.output.dense"},
+                      {"layers.N.attention.norm", "bert.encoder.layer.N.attention.output.LayerNorm"},
+                      {"layers.N.mlp.mlp.gate", "bert.encoder.layer.N.intermediate.gate"},
+                      {"layers.N.mlp.mlp.up", "bert.encoder.layer.N.intermediate.dense"},
+                      {"layers.N.mlp.mlp.output", "bert.encoder.layer.N.output.dense"},
+                      {"layers.N.mlp.norm", "bert.encoder.layer.N.output.LayerNorm"},
+                      {"head.transform", "cls.predictions.transform.dense"},
+                      {"head.final_norm", "cls.predictions.transform.LayerNorm"},
+                      {"head.embedding", "cls.predictions"}};
 
 /// What others ask of the model: its samples, texts with holes, and its speed.
 void describe(Model& model, const Config& config) {
@@ -14,6 +33,9 @@ void describe(Model& model, const Config& config) {
   model.add_field({field::targets, DType::i32, {masked}, m.vocabulary});
   model.stream({rows, m.width});
   model.count_in({"token", rows});
+  model.export_as([](const std::string& unit, const std::string& part) {
+    return Model::ExportName{name_from(names, unit, part)};
+  });
 }
 
 /// 6 operations a parameter and token, of the table and the transform before it for the picked rows alone,

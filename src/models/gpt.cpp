@@ -33,8 +33,9 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   require_divisible(m.key_value_heads, shards, "model.key_value_heads");
   require_divisible(m.mlp_width, shards, "model.mlp_width");
 
-  auto model = std::make_unique<GptModel>(m);
+  auto model = std::make_unique<Model>();
   describe(*model, config);
+  model->export_as(names_for(m));
   Unit& table = model->add_unit("embedding");
   Unit& positions = model->add_unit("positions");
   const bool learned = m.positions == Positions::learned;

@@ -1,49 +1,52 @@
 #include "models/gpt_names.h"
 
-#include <map>
+#include "models/names.h"
 
-namespace mindpipe {
+namespace mindpipe::gpt {
 namespace {
 
-using Table = std::map<std::string, std::string>;
-
 // GPT-2 stacks q, k and v into c_attn: the pieces of one file tensor are told apart by "#0", "#1", "#2".
-const Table gpt2_attention{{"norm", "ln_1"},
-                           {"attention.q", "attn.c_attn#0"},
-                           {"attention.k", "attn.c_attn#1"},
-                           {"attention.v", "attn.c_attn#2"},
-                           {"attention.output", "attn.c_proj"}};
-const Table gpt2_mlp{{"norm", "ln_2"}, {"mlp.up", "mlp.c_fc"}, {"mlp.output", "mlp.c_proj"}};
-const Table llama_attention{{"norm", "input_layernorm"},
-                            {"attention.q", "self_attn.q_proj"},
-                            {"attention.k", "self_attn.k_proj"},
-                            {"attention.v", "self_attn.v_proj"},
-                            {"attention.output", "self_attn.o_proj"}};
-const Table llama_mlp{{"norm", "post_attention_layernorm"},
-                      {"mlp.gate", "mlp.gate_proj"},
-                      {"mlp.up", "mlp.up_proj"},
-                      {"mlp.output", "mlp.down_proj"}};
+const NameTable gpt2{{"embedding.embedding", "transformer.wte"},
+                     {"positions.positions", "transformer.wpe"},
+                     {"layers.N.attention.norm", "transformer.h.N.ln_1"},
+                     {"layers.N.attention.attention.q", "transformer.h.N.attn.c_attn#0"},
+                     {"layers.N.attention.attention.k", "transformer.h.N.attn.c_attn#1"},
+                     {"layers.N.attention.attention.v", "transformer.h.N.attn.c_attn#2"},
+                     {"layers.N.attention.attention.output", "transformer.h.N.attn.c_proj"},
+                     {"layers.N.mlp.norm", "transformer.h.N.ln_2"},
+                     {"layers.N.mlp.mlp.up", "transformer.h.N.mlp.c_fc"},
+                     {"layers.N.mlp.mlp.output", "transformer.h.N.mlp.c_proj"},
+                     {"head.final_norm", "transformer.ln_f"},
+                     {"head.classifier", "lm_head"}};
+const NameTable llama{{"embedding.embedding", "model.embed_tokens"},
+                      {"positions.positions", "model.embed_positions"},
+                      {"layers.N.attention.norm", "model.layers.N.input_layernorm"},
+                      {"layers.N.attention.attention.q", "model.layers.N.self_attn.q_proj"},
+                      {"layers.N.attention.attention.k", "model.layers.N.self_attn.k_proj"},
+                      {"layers.N.attention.attention.v", "model.layers.N.self_attn.v_proj"},
+                      {"layers.N.attention.attention.output", "model.layers.N.self_attn.o_proj"},
+                      {"layers.N.mlp.norm", "model.layers.N.post_attention_layernorm"},
+                      {"layers.N.mlp.mlp.gate", "model.layers.N.mlp.gate_proj"},
+                      {"layers.N.mlp.mlp.up", "model.layers.N.mlp.up_proj"},
+                      {"layers.N.mlp.mlp.output", "model.layers.N.mlp.down_proj"},
+                      {"head.final_norm", "model.norm"},
+                      {"head.classifier", "lm_head"}};
+
+/// Whether GPT-2 stores a part as [in, out].
+bool is_transposed(const std::string& part) {
+  return part.ends_with(".weight") && (part.starts_with("attention.") || part.starts_with("mlp."));
+}
 
 }  // namespace
 
-Model::ExportName GptModel::export_name(const std::string& unit, const std::string& part) const {
-  const std::size_t dot = part.rfind('.');
-  const std::string stem = part.substr(0, dot), ending = part.substr(dot);  // ".weight" or ".bias"
-  if (stem == "embedding") return {gpt2_ ? "transformer.wte.weight" : "model.embed_tokens.weight", false};
-  if (stem == "positions") return {gpt2_ ? "transformer.wpe.weight" : "model.embed_positions.weight", false};
-  if (stem == "classifier") return {"lm_head.weight", false};
-  if (stem == "final_norm") return {(gpt2_ ? "transformer.ln_f" : "model.norm") + ending, false};
-  // unit is "layers.N.attention" or "layers.N.mlp"
-  const std::size_t second = unit.find('.', 7);
-  const std::string number = unit.substr(7, second - 7);
-  const bool attention = unit.substr(second + 1) == "attention";
-  const Table& table =
-      gpt2_ ? (attention ? gpt2_attention : gpt2_mlp) : (attention ? llama_attention : llama_mlp);
-  const std::string& name = table.at(stem);
-  const std::size_t hash = name.find('#');
-  const std::string base = name.substr(0, hash), piece = hash == std::string::npos ? "" : name.substr(hash);
-  return {(gpt2_ ? "transformer.h." : "model.layers.") + number + "." + base + ending + piece,
-          gpt2_ && ending == ".weight" && stem != "norm"};
+Model::Names names_for(const Settings& config) {
+  const bool like_gpt2 = config.positions == Positions::learned && config.norm == ModelNorm::layer &&
+                         config.mlp != MlpKind::swiglu && config.bias &&
+                         config.key_value_heads == config.heads;
+  return [like_gpt2](const std::string& unit, const std::string& part) {
+    return Model::ExportName{name_from(like_gpt2 ? gpt2 : llama, unit, part),
+                             like_gpt2 && is_transposed(part)};
+  };
 }
 
-}  // namespace mindpipe
+}  // namespace mindpipe::gpt

@@ -1,18 +1,9 @@
 #pragma once
 #include "models/model.h"
 
-namespace mindpipe {
+namespace mindpipe::gpt {
 
 /// Names as in Hugging Face's files: GPT-2's for learned positions with biases and no gate, else Llama's.
-class GptModel final : public Model {
- public:
-  explicit GptModel(const gpt::Settings& config)
-      : gpt2_(config.positions == Positions::learned && config.norm == ModelNorm::layer &&
-              config.mlp != MlpKind::swiglu && config.bias && config.key_value_heads == config.heads) {}
-  ExportName export_name(const std::string& unit, const std::string& part) const override;
+Model::Names names_for(const Settings& config);
 
- private:
-  bool gpt2_;
-};
-
-}  // namespace mindpipe
+}  // namespace mindpipe::gpt

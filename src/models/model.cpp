@@ -62,7 +62,7 @@ std::int64_t Model::parameters() const {
 }
 
 Model::ExportName Model::export_name(const std::string& unit, const std::string& part) const {
-  return {unit + "." + part, false};
+  return names_ ? names_(unit, part) : ExportName{unit + "." + part};
 }
 
 std::unique_ptr<Layer> maybe_recomputed(const Config& config, std::unique_ptr<Layer> block) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +22,7 @@ namespace mindpipe {
 ///   add_field   what a sample is made of; a model has as many losses as its field `targets` has numbers
 ///   stream      [rows, width] of a sample behind the blocks that are added next
 ///   add_block   a block, with the units that hold its parameters
-///   carry_memory, count_in, estimate, continue_texts where they apply
+///   carry_memory, count_in, estimate, continue_texts, export_as where they apply
 class Model {
  public:
   struct Block {
@@ -65,6 +66,14 @@ class Model {
     std::int64_t vocabulary = 0;  ///< of its logits
   };
   void continue_texts(const Continuation& continuation) { continuation_ = continuation; }
+  /// How a tensor stands in files that others read.
+  struct ExportName {
+    std::string name;
+    bool transposed = false;               ///< they store it as [in, out]
+    std::vector<std::int64_t> shape = {};  ///< there, where it is not [rows, columns]
+  };
+  using Names = std::function<ExportName(const std::string& unit, const std::string& part)>;
+  void export_as(Names names) { names_ = std::move(names); }
 
   // What others ask.
 
@@ -90,13 +99,8 @@ class Model {
   /// The blocks that use a unit, in model order.
   const std::vector<int>& blocks_of(int unit) const { return blocks_of_[unit]; }
 
-  /// Name of a tensor in files that others read, and whether they store it as [in, out].
-  struct ExportName {
-    std::string name;
-    bool transposed = false;
-  };
-  virtual ExportName export_name(const std::string& unit, const std::string& part) const;
-  virtual ~Model() = default;
+  /// What a part of a unit is called in files that others read: "unit.part" where the model has no names.
+  ExportName export_name(const std::string& unit, const std::string& part) const;
 
  private:
   std::vector<std::unique_ptr<Unit>> units_;
@@ -107,6 +111,7 @@ class Model {
   Counted counted_;
   Formula formula_;
   std::optional<Continuation> continuation_;
+  Names names_;
 };
 
 /// Builds the model that the configuration names. Recomputation and dropout are taken from it too.

@@ -2,10 +2,44 @@
 
 #include "layers/bridge.h"
 #include "layers/embedding.h"
+#include "models/names.h"
 #include "models/residual_blocks.h"
 
 namespace mindpipe::transformer {
 namespace {
+
+// MarianMTModel and M2M100ForConditionalGeneration: the norms of both orders have the same names.
+const NameTable names{{"embedding.embedding", "model.shared"},
+                      {"encoder.table.embedding", "model.encoder.embed_tokens"},
+                      {"encoder.positions.positions", "model.encoder.embed_positions"},
+                      {"encoder.N.attention.attention.q", "model.encoder.layers.N.self_attn.q_proj"},
+                      {"encoder.N.attention.attention.k", "model.encoder.layers.N.self_attn.k_proj"},
+                      {"encoder.N.attention.attention.v", "model.encoder.layers.N.self_attn.v_proj"},
+                      {"encoder.N.attention.attention.output", "model.encoder.layers.N.self_attn.out_proj"},
+                      {"encoder.N.attention.norm", "model.encoder.layers.N.self_attn_layer_norm"},
+                      {"encoder.N.mlp.mlp.gate", "model.encoder.layers.N.gate"},
+                      {"encoder.N.mlp.mlp.up", "model.encoder.layers.N.fc1"},
+                      {"encoder.N.mlp.mlp.output", "model.encoder.layers.N.fc2"},
+                      {"encoder.N.mlp.norm", "model.encoder.layers.N.final_layer_norm"},
+                      {"bridge.norm", "model.encoder.layer_norm"},
+                      {"decoder.table.embedding", "model.decoder.embed_tokens"},
+                      {"bridge.positions", "model.decoder.embed_positions"},
+                      {"decoder.N.attention.attention.q", "model.decoder.layers.N.self_attn.q_proj"},
+                      {"decoder.N.attention.attention.k", "model.decoder.layers.N.self_attn.k_proj"},
+                      {"decoder.N.attention.attention.v", "model.decoder.layers.N.self_attn.v_proj"},
+                      {"decoder.N.attention.attention.output", "model.decoder.layers.N.self_attn.out_proj"},
+                      {"decoder.N.attention.norm", "model.decoder.layers.N.self_attn_layer_norm"},
+                      {"decoder.N.cross.cross.q", "model.decoder.layers.N.encoder_attn.q_proj"},
+                      {"decoder.N.cross.cross.k", "model.decoder.layers.N.encoder_attn.k_proj"},
+                      {"decoder.N.cross.cross.v", "model.decoder.layers.N.encoder_attn.v_proj"},
+                      {"decoder.N.cross.cross.output", "model.decoder.layers.N.encoder_attn.out_proj"},
+                      {"decoder.N.cross.norm", "model.decoder.layers.N.encoder_attn_layer_norm"},
+                      {"decoder.N.mlp.mlp.gate", "model.decoder.layers.N.gate"},
+                      {"decoder.N.mlp.mlp.up", "model.decoder.layers.N.fc1"},
+                      {"decoder.N.mlp.mlp.output", "model.decoder.layers.N.fc2"},
+                      {"decoder.N.mlp.norm", "model.decoder.layers.N.final_layer_norm"},
+                      {"head.final_norm", "model.decoder.layer_norm"},
+                      {"head.classifier", "lm_head"}};
 
 /// What others ask of the model: its samples, pairs of a source and a target.
 void describe(Model& model, const Config& config) {
@@ -16,6 +50,9 @@ void describe(Model& model, const Config& config) {
   model.add_field({field::tokens, DType::i32, {rows}, m.vocabulary});
   model.add_field({field::targets, DType::i32, {rows}, m.vocabulary});
   model.count_in({"token", rows});
+  model.export_as([](const std::string& unit, const std::string& part) {
+    return Model::ExportName{name_from(names, unit, part)};
+  });
 }
 
 /// 6 operations for each parameter of a side and token of that side, of the softmax's table for targets, and

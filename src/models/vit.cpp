@@ -1,9 +1,35 @@
 #include "layers/patches.h"
 #include "layers/picked_classifier.h"
+#include "models/names.h"
 #include "models/residual_blocks.h"
 
 namespace mindpipe::vit {
 namespace {
+
+// ViTForImageClassification. Its patches are the kernels of a convolution.
+const NameTable names{{"embedding.class.weight", "vit.embeddings.cls_token"},
+                      {"embedding.positions.weight", "vit.embeddings.position_embeddings"},
+                      {"embedding.patches", "vit.embeddings.patch_embeddings.projection"},
+                      {"layers.N.attention.norm", "vit.encoder.layer.N.layernorm_before"},
+                      {"layers.N.attention.attention.q", "vit.encoder.layer.N.attention.attention.query"},
+                      {"layers.N.attention.attention.k", "vit.encoder.layer.N.attention.attention.key"},
+                      {"layers.N.attention.attention.v", "vit.encoder.layer.N.attention.attention.value"},
+                      {"layers.N.attention.attention.output", "vit.encoder.layer.N.attention.output.dense"},
+                      {"layers.N.mlp.norm", "vit.encoder.layer.N.layernorm_after"},
+                      {"layers.N.mlp.mlp.gate", "vit.encoder.layer.N.intermediate.gate"},
+                      {"layers.N.mlp.mlp.up", "vit.encoder.layer.N.intermediate.dense"},
+                      {"layers.N.mlp.mlp.output", "vit.encoder.layer.N.output.dense"},
+                      {"head.final_norm", "vit.layernorm"},
+                      {"head.classifier", "classifier"}};
+
+Model::ExportName name_of_part(const Settings& m, std::int64_t rows, const std::string& unit,
+                               const std::string& part) {
+  Model::ExportName found{name_from(names, unit, part)};
+  if (part == "class.weight") found.shape = {1, 1, m.width};
+  if (part == "positions.weight") found.shape = {1, rows, m.width};
+  if (part == "patches.weight") found.shape = {m.width, m.channels, m.patch, m.patch};
+  return found;
+}
 
 PictureShape picture_of(const Settings& m) {
   PictureShape picture{m.channels, m.picture_height, m.picture_width, m.patch};
@@ -42,6 +68,9 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   describe(*model, m);
   const PictureShape picture = picture_of(m);
   const std::int64_t rows = picture.patches() + 1;
+  model->export_as([m, rows](const std::string& unit, const std::string& part) {
+    return name_of_part(m, rows, unit, part);
+  });
   model->stream({PatchEmbedding::padded_rows(picture, shards), m.width});
   Unit& patches = model->add_unit("embedding");
   model->add_block(

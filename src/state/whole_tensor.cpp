@@ -27,6 +27,7 @@ void stack(WholeTensor& tensor, const Model& model, int unit, int param, int pie
 }  // namespace
 
 std::vector<std::int64_t> WholeTensor::shape() const {
+  if (!stored.empty()) return stored;
   if (columns == 0) return {rows};
   return transposed ? std::vector<std::int64_t>{columns, rows} : std::vector<std::int64_t>{rows, columns};
 }
@@ -50,6 +51,7 @@ std::vector<WholeTensor> tensors_for_files(const Model& model) {
     tensor.name = without_mark(as.name);
     stack(tensor, model, unit, param, piece);
     tensor.transposed = as.transposed && tensor.columns > 0;
+    tensor.stored = as.shape;
   });
   std::vector<WholeTensor> all;
   for (auto& [name, tensor] : by_name) all.push_back(std::move(tensor));

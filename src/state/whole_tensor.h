@@ -19,6 +19,7 @@ struct WholeTensor {
   std::vector<StackedPiece> pieces;
   std::int64_t rows = 0, columns = 0;  ///< as the model has it; no columns: a vector
   bool transposed = false;             ///< it is stored as [columns, rows]
+  std::vector<std::int64_t> stored{};  ///< its shape in a file, where that is neither
 
   std::int64_t width() const { return columns == 0 ? 1 : columns; }
   std::int64_t count() const { return rows * width(); }

@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "make_backend.h"
 #include "models/model.h"
 
@@ -99,73 +97,6 @@ TEST_F(OnPaperModels, SayWhichFieldsTheirBlocksRead) {
 TEST_F(OnPaperModels, CountTheirCaches) {
   EXPECT_EQ(make(read("llama-8b.yaml"), 8)->cache_bytes(1), 32u * 8192 * 2 * 8 * 128 * 2);
   EXPECT_EQ(make(read("gpt2-124m.yaml"), 1)->cache_bytes(3), 3u * 12 * 1024 * 2 * 768 * 2);
-}
-
-/// Names of all tensors in files for others; pieces that are stacked there lose their number.
-std::multiset<std::string> export_names(const Model& model, std::set<std::string>* transposed = nullptr) {
-  std::multiset<std::string> names;
-  for (const auto& unit : model.units())
-    for (const ParamSpec& spec : unit->params())
-      for (const Piece& piece : spec.pieces) {
-        const Model::ExportName name = model.export_name(unit->name(), piece.name);
-        names.insert(name.name);
-        if (transposed != nullptr && name.transposed) transposed->insert(name.name);
-      }
-  return names;
-}
-
-TEST_F(OnPaperModels, ExportTheNamesOfGpt2) {
-  std::set<std::string> transposed;
-  const auto names =
-      export_names(*make(read("gpt2-124m.yaml", {"model.layers=2", "model.tied=false"}), 1), &transposed);
-  std::multiset<std::string> expected{"transformer.wte.weight", "transformer.wpe.weight",
-                                      "transformer.ln_f.weight", "transformer.ln_f.bias", "lm_head.weight"};
-  std::set<std::string> expected_transposed;
-  for (const std::string layer : {"transformer.h.0.", "transformer.h.1."}) {
-    for (const std::string stem : {"ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj"})
-      for (const std::string ending : {".weight", ".bias"})
-        for (const char* piece : stem == "attn.c_attn" ? std::vector{"#0", "#1", "#2"} : std::vector{""}) {
-          const std::string name = layer + stem + ending + piece;
-          expected.insert(name);
-          if (ending == ".weight" && !stem.starts_with("ln")) expected_transposed.insert(name);
-        }
-  }
-  EXPECT_EQ(names, expected);
-  EXPECT_EQ(transposed, expected_transposed) << "GPT-2's products are stored as [in, out]";
-}
-
-TEST_F(OnPaperModels, ExportTheNamesOfLlama) {
-  std::set<std::string> transposed;
-  const auto names = export_names(*make(read("llama-8b.yaml", {"model.layers=2"}), 8), &transposed);
-  std::multiset<std::string> expected{"model.embed_tokens.weight", "model.norm.weight", "lm_head.weight"};
-  for (const std::string layer : {"model.layers.0.", "model.layers.1."})
-    for (const std::string stem :
-         {"input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-          "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"})
-      expected.insert(layer + stem + ".weight");
-  EXPECT_EQ(names, expected);
-  EXPECT_TRUE(transposed.empty());
-}
-
-TEST_F(OnPaperModels, ExportEveryTensorUnderANameOfItsOwn) {
-  for (Positions positions : {Positions::learned, Positions::rotary})
-    for (ModelNorm norm : {ModelNorm::layer, ModelNorm::rms})
-      for (MlpKind mlp : {MlpKind::gelu, MlpKind::relu, MlpKind::swiglu})
-        for (bool bias : {false, true})
-          for (bool tied : {false, true})
-            for (ModelKind kind : {ModelKind::gpt, ModelKind::transformer}) {
-              Config config;
-              config.model.kind = kind;
-              config.model.gpt.layers = 12;
-              config.model.gpt.positions = positions;
-              config.model.gpt.norm = norm;
-              config.model.gpt.mlp = mlp;
-              config.model.gpt.bias = bias;
-              config.model.gpt.tied = tied;
-              static_cast<TextSettings&>(config.model.transformer) = config.model.gpt;
-              const auto names = export_names(*make(resolve(config), 1));
-              for (const std::string& name : names) EXPECT_EQ(names.count(name), 1u) << name;
-            }
 }
 
 TEST_F(OnPaperModels, RefuseHeadsThatTheShardsDoNotDivideAndNameTheNearestThatFit) {
