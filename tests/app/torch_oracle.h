@@ -40,7 +40,7 @@ inline Values minus(const Values& a, const Values& b) {
   return difference;
 }
 /// |a - b| / |b|, tensors as wholes.
-double relative(const Values& a, const Values& b) { return norm_of(minus(a, b)) / norm_of(b); }
+inline double relative(const Values& a, const Values& b) { return norm_of(minus(a, b)) / norm_of(b); }
 inline Values joined(const Named& tensors) {
   Values all;
   for (const auto& [name, x] : tensors) all.insert(all.end(), x.begin(), x.end());
@@ -64,6 +64,58 @@ inline double scalar(const SafetensorsFile& file, const std::string& name) {
   double x;
   std::memcpy(&x, file.data(file.tensor(name)), sizeof x);
   return x;
+}
+
+/// Numbers with commas.
+inline std::string listed(const std::vector<double>& numbers) {
+  std::string text;
+  for (const double x : numbers) text += (text.empty() ? "" : ",") + shortest(x);
+  return text;
+}
+
+/// What the oracle is told of the model: what all kinds have, and what each alone has.
+inline std::map<std::string, std::string> model_settings(const Config& config) {
+  const auto text = [](const auto& kind) { return std::string(name_of(kind)); };
+  const BlockSettings& m = block_model(config);
+  std::map<std::string, std::string> all{{"kind", text(config.model.kind)},
+                                         {"heads", std::to_string(m.heads)},
+                                         {"norm", text(m.norm)},
+                                         {"norm_epsilon", shortest(m.norm_epsilon)},
+                                         {"mlp", text(m.mlp)},
+                                         {"padding", std::to_string(config.data.special.padding)}};
+  const gpt::Settings& gpt = config.model.gpt;
+  const transformer::Settings& pairs = config.model.transformer;
+  switch (config.model.kind) {
+    case ModelKind::gpt:
+      all.insert({{"key_value_heads", std::to_string(gpt.key_value_heads)},
+                  {"positions", text(gpt.positions)},
+                  {"rotary_base", shortest(gpt.rotary_base)}});
+      break;
+    case ModelKind::transformer:
+      all.insert({{"order", text(pairs.order)},
+                  {"positions", text(pairs.positions)},
+                  {"first_position", std::to_string(pairs.first_position)},
+                  {"scaled", pairs.scaled ? "1" : "0"}});
+      break;
+    case ModelKind::vit:
+      all.insert({{"channels", std::to_string(config.model.vit.channels)},
+                  {"mean", listed({config.model.vit.mean})},
+                  {"deviation", listed({config.model.vit.deviation})}});
+      break;
+    case ModelKind::bert:
+      break;
+  }
+  return all;
+}
+
+/// Adds the fields of all steps.
+inline void add_fields(std::vector<TensorToStore>& stored, const Batches& batches) {
+  for (const Field& field : batches.fields) {
+    std::vector<std::int64_t> shape{batches.steps, batches.batch};
+    for (int i = 0; i < field.shape.rank; ++i) shape.push_back(field.shape[i]);
+    stored.push_back({std::string(field.name), field.type == DType::u8 ? StoredType::u8 : StoredType::i32,
+                      shape, batches.of_step(field, 0)});
+  }
 }
 
 /// One training that both programs do: a configuration, batches, a rate for each step.
@@ -91,39 +143,30 @@ struct Task {
     }
     for (std::size_t i = 0; i < stored.size(); ++i) stored[i].data = values[i].data();
     write_safetensors(start(), {{"format", "pt"}}, stored);
-    const std::vector<std::int64_t> shape{steps, batches.batch, batches.sequence};
-    stored.push_back({"tokens", StoredType::i32, shape, batches.tokens.data()});
-    stored.push_back({"targets", StoredType::i32, shape, batches.targets.data()});
+    add_fields(stored, batches);
     write_safetensors(folder / "input.safetensors", metadata(), stored);
   }
   std::string start() const { return folder / "start.safetensors"; }
   int steps() const { return static_cast<int>(rates.size()); }
 
   std::map<std::string, std::string> metadata() const {
-    const gpt::Settings& m = config.model.gpt;
     const OptimizerConfig& o = config.optimizer;
-    std::string all_rates;
-    for (double rate : rates) all_rates += (all_rates.empty() ? "" : ",") + shortest(rate);
-    return {{"heads", std::to_string(m.heads)},
-            {"key_value_heads", std::to_string(m.key_value_heads)},
-            {"norm", std::string(name_of(m.norm))},
-            {"norm_epsilon", shortest(m.norm_epsilon)},
-            {"positions", std::string(name_of(m.positions))},
-            {"rotary_base", shortest(m.rotary_base)},
-            {"mlp", std::string(name_of(m.mlp))},
-            {"micro_batch", std::to_string(config.train.micro_batch)},
-            {"steps", std::to_string(steps())},
-            {"rate", all_rates},
-            {"keep", "last"},
-            {"clip", shortest(config.train.clip)},
-            {"label_smoothing", shortest(config.train.label_smoothing)},
-            {"optimizer", std::string(name_of(o.kind))},
-            {"beta1", shortest(o.beta1)},
-            {"beta2", shortest(o.beta2)},
-            {"epsilon", shortest(o.epsilon)},
-            {"weight_decay", shortest(o.weight_decay)},
-            {"momentum", shortest(o.momentum)},
-            {"nesterov", o.nesterov ? "1" : "0"}};
+    std::map<std::string, std::string> all = model_settings(config);
+    all.insert({{"batches", "each"},
+                {"micro_batch", std::to_string(config.train.micro_batch)},
+                {"steps", std::to_string(steps())},
+                {"rate", listed(rates)},
+                {"keep", "last"},
+                {"clip", shortest(config.train.clip)},
+                {"label_smoothing", shortest(config.train.label_smoothing)},
+                {"optimizer", std::string(name_of(o.kind))},
+                {"beta1", shortest(o.beta1)},
+                {"beta2", shortest(o.beta2)},
+                {"epsilon", shortest(o.epsilon)},
+                {"weight_decay", shortest(o.weight_decay)},
+                {"momentum", shortest(o.momentum)},
+                {"nesterov", o.nesterov ? "1" : "0"}});
+    return all;
   }
   /// What PyTorch made of it.
   std::string answered(const std::string& precision) const { return folder / (precision + ".safetensors"); }
@@ -133,7 +176,7 @@ struct Task {
 /// longer than to compute.
 inline void ask_torch(const std::vector<std::string>& folders, const std::string& precisions) {
   std::string command =
-      "'" + python() + "' '" + MINDPIPE_SOURCE_DIR + "/tests/oracle/gpt.py' --precision " + precisions;
+      "'" + python() + "' '" + MINDPIPE_SOURCE_DIR + "/tests/oracle/oracle.py' --precision " + precisions;
   for (const std::string& folder : folders) command += " '" + folder + "'";
   ASSERT_TRUE(runs(command, false)) << command;
 }
@@ -141,11 +184,21 @@ inline void ask_torch(const std::vector<std::string>& folders, const std::string
 /// What we make of it.
 struct Answer {
   std::vector<StepScalars> steps;
-  Values logits;    ///< of the first sample, before any update, token by token through the caches
-  Values losses;    ///< of every token of the first step
+  Values logits;    ///< of the first sample, before any update, token by token through the caches; none
+                    ///< where the model does not continue texts
+  Values losses;    ///< of every target of the first step
   Named gradients;  ///< mean gradients of the first step
   Named weights;    ///< after the last step
 };
+inline Values generated_logits(const Task& task, const Config& config, Worker& worker) {
+  Generator generator(config, worker);
+  Values all;
+  for (std::int64_t i = 0; i < config.data.sequence; ++i) {
+    const std::vector<float> logits = generator.append({task.batches.numbers(field::tokens, 0)[i]});
+    all.insert(all.end(), logits.begin(), logits.end());
+  }
+  return all;
+}
 inline Answer answer_of(const Task& task, Precision precision) {
   Config config = task.config;
   config.train.precision = precision;
@@ -153,11 +206,7 @@ inline Answer answer_of(const Task& task, Precision precision) {
   {
     Worker worker(config, {});
     read_weights(worker, task.start());
-    Generator generator(config, worker);
-    for (std::int64_t i = 0; i < config.data.sequence; ++i) {
-      const std::vector<float> logits = generator.append({task.batches.tokens[i]});
-      answer.logits.insert(answer.logits.end(), logits.begin(), logits.end());
-    }
+    if (worker.stage().model().continuation()) answer.logits = generated_logits(task, config, worker);
     Feeder feeder(worker, task.batches);
     const StepScalars scalars = feeder.step(0, 0);
     Tape& tape = worker.executor().actions().tape(0);

@@ -1,4 +1,5 @@
 #include "app/torch_oracle.h"
+#include "app/torch_styles.h"
 
 namespace mindpipe {
 namespace {
@@ -6,16 +7,22 @@ namespace {
 using namespace oracle;
 
 /// A key's bias adds the same to all scores of a query: its gradient is zero, and what is computed there is
-/// rounding. Cut out of c_attn's bias, where it is the middle third; gone where it is a tensor.
+/// rounding. It is the middle third of c_attn's bias, elsewhere a tensor.
+bool is_key_bias(const std::string& name) {
+  return name.ends_with("k_proj.bias") || name.ends_with("key.bias");
+}
 void remove_key_bias(Named& tensors) {
   for (auto& [name, x] : tensors)
     if (name.ends_with("attn.c_attn.bias")) x.erase(x.begin() + x.size() / 3, x.begin() + x.size() / 3 * 2);
+  std::erase_if(tensors, [](const auto& tensor) { return is_key_bias(tensor.first); });
 }
 Values key_biases(const Named& tensors) {
   Values all;
-  for (const auto& [name, x] : tensors)
+  for (const auto& [name, x] : tensors) {
     if (name.ends_with("attn.c_attn.bias"))
       all.insert(all.end(), x.begin() + x.size() / 3, x.begin() + x.size() / 3 * 2);
+    if (is_key_bias(name)) all.insert(all.end(), x.begin(), x.end());
+  }
   return all;
 }
 
@@ -26,89 +33,109 @@ std::vector<double> rising_and_falling(int steps) {
   return rates;
 }
 
-/// Five to ten times what was measured with PyTorch 1.13 and 2.15; of later steps, where AdamW has made
-/// rounding larger, more.
+/// Four to ten times what was measured with PyTorch 1.13 and 2.15; AdamW makes the rounding of later steps
+/// larger.
 struct Limits {
-  double logits = 3e-6, loss = 3e-6, gradient = 5e-6, norm = 3e-6, later_loss = 1e-5, later_norm = 1e-4,
-         moved = 5e-4;
+  double logits = 3e-6, losses = 1e-6, loss = 1e-6, gradient = 5e-6, norm = 2e-6, later_loss = 2e-6,
+         later_norm = 3e-6, moved = 3e-4;
 };
 
-/// Forward, gradients and all steps in f32, as PyTorch has them.
-void expect_like_torch(const Task& task, const Limits& limits) {
-  const Answer ours = answer_of(task, Precision::f32);
-  ASSERT_NO_FATAL_FAILURE(ask_torch({task.folder / ""}, "f32"));
-  const SafetensorsFile theirs(task.answered("f32"));
-  Values logits;
-  for (float x : theirs.floats("logits")) logits.push_back(x);
-  logits.resize(ours.logits.size());  // their first sample
-  EXPECT_LT(relative(ours.logits, logits), limits.logits);
+/// What the comparison of one training found.
+struct Seen {
+  double logits = 0, losses = 0, gradient = 0, loss = 0, norm = 0, moved = 0;
+  std::string norms;
+};
 
-  Named gradients = ours.gradients, expected = read_named(theirs.path(), "gradient.");
+Values values_of(const SafetensorsFile& file, const std::string& name) {
+  const std::vector<float> floats = file.floats(name);
+  return {floats.begin(), floats.end()};
+}
+
+void expect_like_gradients(Named gradients, Named expected, double limit, Seen& seen) {
   ASSERT_EQ(gradients.size(), expected.size());
-  const double all = norm_of(joined(expected));
-  EXPECT_LE(norm_of(key_biases(gradients)), 1e-6 * all);
+  EXPECT_LE(norm_of(key_biases(gradients)), 1e-6 * norm_of(joined(expected)));
   remove_key_bias(gradients);
   remove_key_bias(expected);
-  double worst = 0;
   for (const auto& [name, gradient] : expected) {
     ASSERT_EQ(gradients.count(name), 1u) << name;
-    EXPECT_LT(relative(gradients[name], gradient), limits.gradient) << name;
-    worst = std::max(worst, relative(gradients[name], gradient));
+    const double error = relative(gradients[name], gradient);
+    EXPECT_LT(error, limit) << name;
+    seen.gradient = std::max(seen.gradient, error);
   }
+}
 
-  int clipped = 0, unclipped = 0;
-  double worst_loss = 0, worst_norm = 0;
+void expect_like_steps(const Task& task, const Answer& ours, const SafetensorsFile& theirs,
+                       const Limits& limits, Seen& seen) {
+  int clipped = 0;
   for (int step = 0; step < task.steps(); ++step) {
     const double loss = scalar(theirs, "loss." + std::to_string(step + 1)),
-                 norm = scalar(theirs, "norm." + std::to_string(step + 1));
-    EXPECT_NEAR(ours.steps[step].loss, loss, step == 0 ? limits.loss : limits.later_loss)
-        << "step " << step + 1;
-    EXPECT_NEAR(ours.steps[step].gradient_norm / norm, 1, step == 0 ? limits.norm : limits.later_norm)
-        << "step " << step + 1;
-    worst_loss = std::max(worst_loss, std::abs(ours.steps[step].loss - loss));
-    worst_norm = std::max(worst_norm, std::abs(ours.steps[step].gradient_norm / norm - 1));
-    (task.config.train.clip > 0 && norm > task.config.train.clip ? clipped : unclipped) += 1;
+                 norm = scalar(theirs, "norm." + std::to_string(step + 1)),
+                 loss_error = std::abs(ours.steps[step].loss - loss),
+                 norm_error = std::abs(ours.steps[step].gradient_norm / norm - 1);
+    EXPECT_LE(loss_error, step == 0 ? limits.loss : limits.later_loss) << "step " << step + 1;
+    EXPECT_LE(norm_error, step == 0 ? limits.norm : limits.later_norm) << "step " << step + 1;
+    seen.loss = std::max(seen.loss, loss_error);
+    seen.norm = std::max(seen.norm, norm_error);
+    seen.norms += fmt::format(" {:.2f}", norm);
+    clipped += task.config.train.clip > 0 && norm > task.config.train.clip;
   }
   EXPECT_GT(clipped, 0) << "no step is clipped: the test shows less than it says";
-  EXPECT_GT(unclipped, 0) << "every step is clipped: the test shows less than it says";
+  EXPECT_LT(clipped, task.steps()) << "every step is clipped: the test shows less than it says";
   EXPECT_LT(ours.steps.back().loss, ours.steps.front().loss);
+}
 
-  // How far the weights went, against how far PyTorch's went.
-  Named weights = ours.weights,
-        end = read_named(theirs.path(), "weight." + std::to_string(task.steps()) + "."),
-        start = read_named(task.start());
+/// How far the weights went, against how far PyTorch's went.
+void expect_like_weights(Named weights, Named end, Named start, double limit, Seen& seen) {
   for (Named* tensors : {&weights, &end, &start}) remove_key_bias(*tensors);
   ASSERT_EQ(weights.size(), end.size());
-  double worst_moved = 0;
   for (const auto& [name, w] : end) {
     const double moved = norm_of(minus(w, start[name]));
     ASSERT_GT(moved, 0) << name;
-    EXPECT_LT(norm_of(minus(weights[name], w)) / moved, limits.moved) << name;
-    worst_moved = std::max(worst_moved, norm_of(minus(weights[name], w)) / moved);
+    const double error = norm_of(minus(weights[name], w)) / moved;
+    EXPECT_LT(error, limit) << name;
+    seen.moved = std::max(seen.moved, error);
   }
+}
+
+/// Forward, gradients and all steps in f32, as PyTorch, which was asked, has them.
+void expect_like_torch(const Task& task, const Limits& limits) {
+  const Answer ours = answer_of(task, Precision::f32);
+  const SafetensorsFile theirs(task.answered("f32"));
+  Seen seen;
+  if (!ours.logits.empty()) {
+    Values logits = values_of(theirs, "logits");
+    logits.resize(ours.logits.size());  // their first sample
+    EXPECT_LT(seen.logits = relative(ours.logits, logits), limits.logits);
+  }
+  EXPECT_LT(seen.losses = relative(ours.losses, values_of(theirs, "losses")), limits.losses);
+  expect_like_gradients(ours.gradients, read_named(theirs.path(), "gradient."), limits.gradient, seen);
+  expect_like_steps(task, ours, theirs, limits, seen);
+  expect_like_weights(ours.weights, read_named(theirs.path(), "weight." + std::to_string(task.steps()) + "."),
+                      read_named(task.start()), limits.moved, seen);
   if (std::getenv("MINDPIPE_SHOW") != nullptr)
     fmt::print(stderr,
-               "logits {:.1e}, gradients {:.1e}, losses {:.1e}, norms {:.1e}, moved {:.1e}; {} of {} steps "
-               "clipped\n",
-               relative(ours.logits, logits), worst, worst_loss, worst_norm, worst_moved, clipped,
-               task.steps());
+               "logits {:.1e}, losses {:.1e}, gradients {:.1e}, loss {:.1e}, norm {:.1e}, moved {:.1e}; "
+               "norms, clipped above {}:{}\n",
+               seen.logits, seen.losses, seen.gradient, seen.loss, seen.norm, seen.moved,
+               task.config.train.clip, seen.norms);
 }
 
-TEST(Torch, Gpt2LearnsAsPyTorchDoes) {
-  NEEDS_TORCH();
-  expect_like_torch(Task(gpt2_style(), 20, 0, rising_and_falling(20)), {});
+/// A training that PyTorch does too.
+struct Trial {
+  const char* name;
+  Config config;
+  int ignored;  ///< every so many targets one is ignored
+  std::vector<double> rates;
+};
+void PrintTo(const Trial& trial, std::ostream* out) { *out << trial.name; }
+
+Config with(Config config, double clip, double smoothing) {
+  config.train.clip = clip;
+  config.train.label_smoothing = smoothing;
+  return config;
 }
 
-TEST(Torch, LlamaLearnsAsPyTorchDoesWithIgnoredTokensAndSmoothing) {
-  NEEDS_TORCH();
-  Config config = llama_style();
-  config.train.label_smoothing = 0.1;
-  config.train.clip = 1.5;
-  expect_like_torch(Task(config, 20, 5, rising_and_falling(20)), {});
-}
-
-TEST(Torch, SgdWithMomentumAndExactGeluLearnsAsPyTorchDoes) {
-  NEEDS_TORCH();
+Trial sgd_with_momentum() {
   Config config = gpt2_style();
   config.model.gpt.mlp = MlpKind::gelu_exact;
   config.optimizer.kind = OptimizerKind::sgd;
@@ -117,19 +144,76 @@ TEST(Torch, SgdWithMomentumAndExactGeluLearnsAsPyTorchDoes) {
   config.optimizer.weight_decay = 0.01;
   std::vector<double> rates = rising_and_falling(20);
   for (double& rate : rates) rate *= 30;
-  expect_like_torch(Task(config, 20, 7, rates), {});
+  return {"SgdWithMomentumAndExactGelu", config, 7, rates};
 }
+
+/// Learned positions and an encoder deeper than the decoder, each table for itself.
+Config of_three_tables() {
+  Config config = marian_style(Tables::three);
+  config.model.transformer.order = BlockOrder::pre_norm;
+  config.model.transformer.positions = Places::learned;
+  config.model.transformer.scaled = false;
+  config.model.transformer.decoder_layers = 1;
+  return config;
+}
+
+/// Rows padded up for two tensor shards.
+Config vit_in_two_shards() {
+  Config config = vit_style();
+  config.reproducible.tensor = 2;
+  return config;
+}
+
+std::vector<Trial> trials() {
+  const std::vector<double> three{1e-3, 7e-4, 3e-4};
+  return {{"Gpt2", gpt2_style(), 0, rising_and_falling(20)},
+          {"LlamaWithIgnoredTokensAndSmoothing", with(llama_style(), 1.5, 0.1), 5, rising_and_falling(20)},
+          sgd_with_momentum(),
+          {"BertWithUnfilledPicks", with(bert_style(), 1.9, 0.1), 0, three},
+          {"MarianWithEmptySources", with(marian_style(), 1.3, 0.1), 7, three},
+          {"MarianWithTwoTables", with(marian_style(Tables::two), 1.3, 0), 0, three},
+          {"PreNormWithThreeTables", with(of_three_tables(), 2, 0.1), 0, three},
+          {"M2M100WithEmptySources", with(m2m100_style(), 1.1, 0.1), 7, three},
+          {"Vit", with(vit_style(), 5, 0), 0, three},
+          {"VitInTwoShards", with(vit_in_two_shards(), 5, 0.1), 4, three}};
+}
+
+/// All trials are set before PyTorch at once.
+struct TorchTraining : ::testing::TestWithParam<Trial> {
+  static std::map<std::string, std::unique_ptr<Task>> tasks;
+
+  static void SetUpTestSuite() {
+    if (python().empty()) return;
+    std::vector<std::string> folders;
+    for (const Trial& trial : trials()) {
+      auto task = std::make_unique<Task>(trial.config, static_cast<int>(trial.rates.size()), trial.ignored,
+                                         trial.rates);
+      folders.push_back(task->folder / "");
+      tasks[trial.name] = std::move(task);
+    }
+    ask_torch(folders, "f32");
+  }
+  static void TearDownTestSuite() { tasks.clear(); }
+};
+std::map<std::string, std::unique_ptr<Task>> TorchTraining::tasks;
+
+TEST_P(TorchTraining, IsAsPyTorchHasIt) {
+  NEEDS_TORCH();
+  expect_like_torch(*tasks.at(GetParam().name), {});
+}
+INSTANTIATE_TEST_SUITE_P(Of, TorchTraining, ::testing::ValuesIn(trials()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 /// What one precision makes of some weights and tokens.
 struct Outcome {
-  Values logits, losses;  ///< of the first sample; of every token
+  Values logits, losses;  ///< of the first sample, if we have them; of every target
   Named gradients;
 };
 Outcome outcome_of(const Task& task, const std::string& precision, std::size_t logits) {
   const SafetensorsFile file(task.answered(precision));
-  const std::vector<float> floats = file.floats("logits"), losses = file.floats("losses");
-  return {Values(floats.begin(), floats.begin() + logits), Values(losses.begin(), losses.end()),
-          read_named(file.path(), "gradient.")};
+  Values floats = values_of(file, "logits");
+  floats.resize(logits);
+  return {floats, values_of(file, "losses"), read_named(file.path(), "gradient.")};
 }
 
 /// How far some precision is from f32: a relative error for each trial, all gradients as one tensor.
@@ -139,10 +223,10 @@ struct Errors {
   void add(Outcome outcome, Outcome exact) {
     remove_key_bias(outcome.gradients);
     remove_key_bias(exact.gradients);
-    logits.push_back(relative(outcome.logits, exact.logits));
+    if (!exact.logits.empty()) logits.push_back(relative(outcome.logits, exact.logits));
     losses.push_back(relative(outcome.losses, exact.losses));
     gradients.push_back(relative(joined(outcome.gradients), joined(exact.gradients)));
-    EXPECT_GT(logits.back(), 1e-4) << "this is not in bf16";
+    EXPECT_GT(gradients.back(), 1e-4) << "this is not in bf16";
   }
 };
 
@@ -161,81 +245,44 @@ void expect_no_larger(const std::string& what, const Values& ours, const Values&
 }
 
 /// The yardstick is model.to(torch.bfloat16), which rounds the residual stream as we do. Errors are random:
-/// eight models with tokens of their own, whose ratios scatter by 3 to 4 %, their mean by little more than 1
-/// %. The mean with PyTorch 2.15, and with 1.13, which has no fused attention: GPT-2's logits 0.93 and 0.74,
-/// losses 0.92 and 0.74, gradients 0.90 and 0.79; Llama's 0.96 and 0.93, 0.97 and 0.90, 0.91 and 0.84. Losses
-/// are those of every token: the error of a mean over tokens is too much chance. Of autocast's error, shown
-/// beside it, ours is 1.12 to 1.27 times: its residual stream stays f32, which no stream of bf16 can equal.
+/// eight models with samples of their own, whose ratios scatter by 3 to 4 %, their mean by little more than 1
+/// %; ViT's, with fewer losses, by 15 and 5 %. The mean with PyTorch 2.15, and with 1.13, which has no fused
+/// attention: logits 0.93 and 0.74 (GPT-2), 0.96 and 0.93 (Llama); losses 0.91 to 0.97 and 0.70 to 0.91;
+/// gradients 0.87 to 0.99 and 0.79 to 0.89. Losses are those of every target: the error of a mean over
+/// targets is too much chance. Of autocast's error, shown beside it, ours is 1.12 to 1.3 times, and behind
+/// norms of every sum up to 2.8 times: its residual stream stays f32, which no stream of bf16 can equal.
 TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
   NEEDS_TORCH();
+  const std::pair<const char*, Config> styles[] = {
+      {"GPT-2's ", gpt2_style()},    {"Llama's ", llama_style()},   {"BERT's ", bert_style()},
+      {"Marian's ", marian_style()}, {"M2M100's ", m2m100_style()}, {"ViT's ", vit_style()}};
   std::deque<Task> tasks;
   std::vector<std::string> folders;
   constexpr int trials = 8;
-  for (Config config : {gpt2_style(), llama_style()})
+  for (auto [name, config] : styles)
     for (int trial = 0; trial < trials; ++trial, ++config.seed) {
       config.train.batch = 24;
       config.train.micro_batch = 12;
       folders.push_back(tasks.emplace_back(config, 1, 0, Values{0.0}).folder / "");
     }
   ASSERT_NO_FATAL_FAILURE(ask_torch(folders, "f32,bf16,bf16_model"));
-  for (int style = 0; style < 2; ++style) {
+  auto task = tasks.begin();
+  for (const auto& [style, config] : styles) {
     Errors ours, model, autocast;
-    for (int trial = 0; trial < trials; ++trial) {
-      const Task& task = tasks[style * trials + trial];
-      const Answer answer = answer_of(task, Precision::bf16);
+    for (int trial = 0; trial < trials; ++trial, ++task) {
+      const Answer answer = answer_of(*task, Precision::bf16);
       const auto theirs = [&](const std::string& precision) {
-        return outcome_of(task, precision, answer.logits.size());
+        return outcome_of(*task, precision, answer.logits.size());
       };
       const Outcome exact = theirs("f32");
       ours.add({answer.logits, answer.losses, answer.gradients}, exact);
       model.add(theirs("bf16_model"), exact);
       autocast.add(theirs("bf16"), exact);
     }
-    const std::string name = style == 0 ? "GPT-2's " : "Llama's ";
-    expect_no_larger(name + "logits", ours.logits, model.logits, autocast.logits);
+    const std::string name = style;
+    if (!ours.logits.empty()) expect_no_larger(name + "logits", ours.logits, model.logits, autocast.logits);
     expect_no_larger(name + "losses", ours.losses, model.losses, autocast.losses);
     expect_no_larger(name + "gradients", ours.gradients, model.gradients, autocast.gradients);
-  }
-}
-
-/// What transformers reads beside the weights.
-std::string transformers_config(const gpt::Settings& m) {
-  const std::string shared =
-      fmt::format(R"("vocab_size": {}, "tie_word_embeddings": {})", m.vocabulary, m.tied);
-  if (m.positions == Positions::learned)
-    return fmt::format(R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], {}, )"
-                       R"("n_positions": {}, "n_embd": {}, )"
-                       R"("n_layer": {}, "n_head": {}, "layer_norm_epsilon": {}}})",
-                       shared, m.context, m.width, m.layers, m.heads, m.norm_epsilon);
-  return fmt::format(
-      R"({{"model_type": "llama", "architectures": ["LlamaForCausalLM"], {}, "max_position_embeddings": {}, )"
-      R"("hidden_size": {}, "intermediate_size": {}, "num_hidden_layers": {}, "num_attention_heads": {}, )"
-      R"("num_key_value_heads": {}, "rms_norm_eps": {}, "rope_theta": {}, )"
-      R"("attention_bias": {}, "mlp_bias": {}}})",
-      shared, m.context, m.width, m.mlp_width, m.layers, m.heads, m.key_value_heads, m.norm_epsilon,
-      m.rotary_base, m.bias, m.bias);
-}
-
-TEST(Torch, TransformersReadsOurFileOfWeightsAndGivesTheSameLoss) {
-  const std::string python = python_with("torch, numpy, transformers", {"/usr/bin/python3", "python3"});
-  if (python.empty())
-    GTEST_SKIP() << "no interpreter that imports transformers (MINDPIPE_PYTHON, /usr/bin/python3, python3)";
-  Config tied_llama = llama_style();
-  tied_llama.model.gpt.tied = true;
-  tied_llama.model.gpt.rotary_base = 5000;
-  for (const Config& style : {gpt2_style(), llama_style(), tied_llama}) {
-    const Task task(style, 1, 6, {0.0});
-    Worker worker(task.config, {});
-    read_weights(worker, task.start());
-    Feeder feeder(worker, task.batches);
-    const double loss = feeder.step(0, 0).loss;
-    save_weights(worker, task.folder / "model.safetensors");
-    write_file(task.folder / "config.json", transformers_config(task.config.model.gpt));
-    const std::string script = std::string(MINDPIPE_SOURCE_DIR) + "/tests/oracle/loss_by_transformers.py";
-    ASSERT_TRUE(runs("'" + python + "' '" + script + "' '" + (task.folder / "") + "' '" +
-                         (task.folder / "input.safetensors") + "' > '" + (task.folder / "loss") + "'",
-                     false));
-    EXPECT_NEAR(std::stod(read_file(task.folder / "loss")), loss, 1e-5);
   }
 }
 

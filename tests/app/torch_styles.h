@@ -1,0 +1,74 @@
+#pragma once
+#include "runtime/small_models.h"
+
+/// Small models of every kind, as those of transformers are that they are compared with.
+namespace mindpipe::oracle {
+
+/// The small configuration as one of another kind. AdamW's epsilon is above what rounding leaves of a
+/// gradient of zero, by whose size the first steps would divide it.
+inline Config small_of_kind(ModelKind kind) {
+  Config config = small_config();
+  config.model.kind = kind;
+  BlockSettings& m = block_model(config);
+  m.layers = 2;
+  m.width = 48;
+  m.heads = 4;
+  config.optimizer.epsilon = 1e-6;
+  return config;
+}
+
+/// Texts shorter than the context; the padding is the commonest token.
+inline Config bert_style() {
+  Config config = small_of_kind(ModelKind::bert);
+  config.model.bert.context = 24;
+  config.model.bert.vocabulary = 101;
+  config.data.sequence = 20;
+  config.data.masked = 7;
+  config.data.special = {.end = 97, .start = 98, .padding = 0, .mask = 99};
+  return config;
+}
+
+/// MarianMTModel: sources and targets of different lengths, sides of different depths.
+inline Config marian_style(Tables tables = Tables::one) {
+  Config config = small_of_kind(ModelKind::transformer);
+  transformer::Settings& m = config.model.transformer;
+  m.context = 24;
+  m.vocabulary = 101;
+  m.decoder_layers = 3;
+  m.mlp = MlpKind::silu;
+  m.tables = tables;
+  config.data.source_sequence = 13;
+  config.data.target_sequence = 10;
+  config.data.special = {.end = 0, .start = 1, .padding = 98, .mask = 99};
+  return config;
+}
+
+/// M2M100ForConditionalGeneration: the first token stands behind the place of padding.
+inline Config m2m100_style() {
+  Config config = marian_style();
+  transformer::Settings& m = config.model.transformer;
+  m.decoder_layers = 1;
+  m.order = BlockOrder::pre_norm;
+  m.positions = Places::closed_sinusoids;
+  m.first_position = 2;
+  m.mlp = MlpKind::relu;
+  config.data.source_sequence = 9;
+  config.data.target_sequence = 14;
+  config.data.special = {.end = 2, .start = 0, .padding = 1, .mask = 99};
+  return config;
+}
+
+/// ViTForImageClassification: pictures that are higher than wide, of 7 rows with the class token.
+inline Config vit_style() {
+  Config config = small_of_kind(ModelKind::vit);
+  vit::Settings& m = config.model.vit;
+  m.picture_height = 12;
+  m.picture_width = 8;
+  m.patch = 4;
+  m.classes = 11;
+  m.mean = {0.4};
+  m.deviation = {0.3};
+  return config;
+}
+
+}  // namespace mindpipe::oracle
