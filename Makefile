@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-demo asan tidy demo demo-layouts bench bench-peers format check-format clean
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-peers test-demo asan tidy demo demo-layouts bench bench-peers format check-format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -66,6 +66,10 @@ test-bubbles: configure ## bubbles of emulated pipelines of 2 to 16 stages besid
 	for ranks in 2 4 8 16; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_emulated_mpi \
 	  --gtest_brief=1 --gtest_filter='*Bubble*' || exit; done
 
+test-peers: configure ## install PyTorch and transformers into .venv-peers (5 GB), then run every test that compares with them: 3 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_io
+	scripts/test_peers.sh $(BUILD)
+
 asan:            ## build in build-asan/ with the address and undefined-behaviour sanitizers, and run the tests that make sense there
 	@mkdir -p build-asan && cmake --preset asan >build-asan/configure.log 2>&1 || { cat build-asan/configure.log; exit 1; }
 	cmake --build build-asan -j $(JOBS)
@@ -91,7 +95,7 @@ bench: configure ## measure products, a step of GPT-2 124M and layouts against P
 	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train products_bench sums_bench runtime_bench checkpoints_bench
 	python3 scripts/bench/bench.py $(BENCH)
 
-bench-peers:     ## install the newest PyTorch for the comparison, into .venv-peers
+bench-peers:     ## install the PyTorch of tests/oracle/requirements.txt for the comparison, into .venv-peers
 	scripts/bench/peers.sh
 
 format:          ## put all sources into the style of the house

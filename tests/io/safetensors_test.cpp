@@ -12,6 +12,7 @@
 #include <random>
 
 #include "core/check.h"
+#include "runtime/python.h"
 
 namespace mindpipe {
 namespace {
@@ -332,21 +333,10 @@ TEST_F(Safetensors, MutatedFilesAreReadOrRefusedButNeverBelieved) {
   EXPECT_GT(refused, 1000);
 }
 
-/// An interpreter that imports `safetensors` and `numpy`; empty if there is none.
-std::string python_with_safetensors() {
-  std::vector<std::string> candidates{MINDPIPE_SOURCE_DIR "/.venv-peers/bin/python",
-                                      "/tmp/peers/venv/bin/python", "python3"};
-  if (const char* chosen = std::getenv("MINDPIPE_PEER_PYTHON")) candidates.insert(candidates.begin(), chosen);
-  for (const std::string& python : candidates)
-    if (std::system((python + " -c 'import numpy, safetensors.numpy' >/dev/null 2>&1").c_str()) == 0)
-      return python;
-  return "";
-}
-
 TEST_F(Safetensors, PythonReadsWhatWeWriteAndTheReverse) {
-  const std::string python = python_with_safetensors();
+  const std::string python = peer_python_with("numpy, safetensors.numpy");
   if (python.empty())
-    GTEST_SKIP() << "no interpreter here has the package 'safetensors' (make bench-peers installs it)";
+    GTEST_SKIP() << "no interpreter here has the package 'safetensors' (make test-peers installs it)";
   const float x[] = {0.25f, -3};
   const std::int32_t n[] = {1, 2, 3};
   write_safetensors(path(), {{"who", "mindpipe"}},

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Loads FOLDER (config.json, model.safetensors) as transformers does and prints the mean loss of
-INPUT.safetensors (tokens, targets; negative targets are ignored). Exits 1 if a tensor of the model is missing
-in the file, or one of the file is unknown to the model.
+"""Loads run directories (config.json, model.safetensors) as transformers does and prints, a line for each, the name of
+its class and the mean loss of input.safetensors there: fields of one step, and the settings in its metadata, as
+oracle.py reads them. Exits 1 if a tensor of the model is missing in the file, or one of the file is unknown to the
+model.
 
-    loss_by_transformers.py FOLDER INPUT.safetensors
+    loss_by_transformers.py FOLDER...
 """
 import os
 import sys
@@ -13,23 +14,42 @@ import transformers
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import gpt  # noqa: E402
+import peers  # noqa: E402
+from safetensors_file import read_safetensors  # noqa: E402
+from training import cross_entropy  # noqa: E402
 
-torch.set_num_threads(1)
-transformers.logging.set_verbosity_error()
-folder, source = sys.argv[1:3]
-model, loading = transformers.AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True,
-                                                                   dtype=torch.float32)
-tied = {"lm_head.weight"} if model.config.tie_word_embeddings else set()
-wrong = (set(loading["missing_keys"]) - tied) | set(loading["unexpected_keys"]) | set(
-    map(str, loading["mismatched_keys"]))
-if wrong:
-    sys.exit("tensors that do not fit: " + ", ".join(sorted(wrong)))
-_, arrays = gpt.read_safetensors(source)
-tokens, targets = (torch.from_numpy(arrays[name].copy()).long().flatten(0, -2)
-                   for name in ("tokens", "targets"))
-with torch.no_grad():
-    logits = model.eval()(tokens).logits.double()
-    print("%.17g" %
-          torch.nn.functional.cross_entropy(logits.flatten(0, 1),
-                                            targets.masked_fill(targets < 0, -100).flatten()).item())
+
+def load(folder):
+    name = transformers.AutoConfig.from_pretrained(folder).architectures[0]
+    model, loading = getattr(transformers, name).from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+    # A name is no tensor of its own where it is another's, which the file has.
+    places = {name: tensor.data_ptr() for name, tensor in model.state_dict(keep_vars=True).items()}
+    missing = set(loading["missing_keys"])
+    found = {place for name, place in places.items() if name not in missing}
+    wrong = {name for name in missing if places[name] not in found} | set(loading["unexpected_keys"]) | set(
+        map(str, loading["mismatched_keys"]))
+    if wrong:
+        sys.exit("%s: tensors that do not fit: %s" % (folder, ", ".join(sorted(wrong))))
+    return model.eval()
+
+
+def mean_loss(model, folder):
+    settings, arrays = read_safetensors(os.path.join(folder, "input.safetensors"))
+    batch = {name: torch.from_numpy(array[0].copy()) for name, array in arrays.items()}
+    targets = batch["targets"].long()
+    with torch.no_grad():
+        losses = cross_entropy(peers.logits_of(model, settings, batch).double(), targets, 0)
+    return (losses.sum() / (targets >= 0).sum()).item()
+
+
+def main():
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    for folder in sys.argv[1:]:
+        model = load(folder)
+        print("%s %.17g" % (type(model).__name__, mean_loss(model, folder)))
+
+
+if __name__ == "__main__":
+    main()

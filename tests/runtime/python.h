@@ -19,4 +19,12 @@ inline std::string python_with(const std::string& modules, std::vector<std::stri
   return {};
 }
 
+/// One that imports what `make test-peers` installs; empty when there is none.
+inline std::string peer_python_with(const std::string& modules) {
+  std::vector<std::string> candidates{MINDPIPE_SOURCE_DIR "/.venv-peers/bin/python", "/usr/bin/python3",
+                                      "python3"};
+  if (const char* own = std::getenv("MINDPIPE_PEER_PYTHON")) candidates.insert(candidates.begin(), own);
+  return python_with(modules, candidates);
+}
+
 }  // namespace mindpipe
