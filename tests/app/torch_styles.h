@@ -13,7 +13,7 @@ inline Config small_of_kind(ModelKind kind) {
   m.layers = 2;
   m.width = 48;
   m.heads = 4;
-  config.optimizer.epsilon = 1e-6;
+  config.optimizer.epsilon = 1e-5;
   return config;
 }
 
@@ -28,7 +28,8 @@ inline Config bert_style() {
   return config;
 }
 
-/// MarianMTModel: sources and targets of different lengths, sides of different depths.
+/// MarianMTModel: sources and targets of different lengths, sides of different depths. Targets begin with
+/// the padding.
 inline Config marian_style(Tables tables = Tables::one) {
   Config config = small_of_kind(ModelKind::transformer);
   transformer::Settings& m = config.model.transformer;
@@ -39,7 +40,7 @@ inline Config marian_style(Tables tables = Tables::one) {
   m.tables = tables;
   config.data.source_sequence = 13;
   config.data.target_sequence = 10;
-  config.data.special = {.end = 0, .start = 1, .padding = 98, .mask = 99};
+  config.data.special = {.end = 0, .start = 98, .padding = 98, .mask = 99};
   return config;
 }
 

@@ -165,7 +165,7 @@ Config vit_in_two_shards() {
 }
 
 std::vector<Trial> trials() {
-  const std::vector<double> three{1e-3, 7e-4, 3e-4};
+  const std::vector<double> three{4e-3, 3e-3, 1e-3};
   return {{"Gpt2", gpt2_style(), 0, rising_and_falling(20)},
           {"LlamaWithIgnoredTokensAndSmoothing", with(llama_style(), 1.5, 0.1), 5, rising_and_falling(20)},
           sgd_with_momentum(),

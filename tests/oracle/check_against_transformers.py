@@ -87,12 +87,13 @@ def bert():
     }
 
 
-def pairs(model, **settings):
+def pairs(model, start, **settings):
     """Sources and targets of different lengths, some sources empty."""
     lengths = torch.tensor([9, 1, 0, 5, 9, 8, 3, 0], dtype=torch.int32).expand(STEPS, BATCH).unsqueeze(-1).contiguous()
     source, tokens, targets = ids(9), ids(13), ids(13)
     source.masked_fill_(torch.arange(9) >= lengths, 1)
     tokens[:, 1::2, 11:], targets[:, 1::2, 11:] = 1, -1
+    tokens[:, :, 0] = start
     targets[:, 4, 2:5] = -1
     return model, dict(settings, kind="transformer", heads="4", norm_epsilon="1e-5", padding="1"), {
         "source": source, "source_lengths": lengths, "tokens": tokens, "targets": targets
@@ -109,12 +110,12 @@ SIDES = {
 def marian(shared, tied):
     model = made("MarianMTModel", decoder_vocab_size=VOCABULARY, share_encoder_decoder_embeddings=shared,
                  tie_word_embeddings=tied, activation_function="swish", **SIDES)
-    return pairs(model, order="post_norm", positions="sinusoids", mlp="silu")
+    return pairs(model, 1, order="post_norm", positions="sinusoids", mlp="silu")
 
 
 def m2m100():
     model = made("M2M100ForConditionalGeneration", activation_function="relu", **SIDES)
-    return pairs(model, order="pre_norm", positions="closed_sinusoids", first_position="2", mlp="relu")
+    return pairs(model, 2, order="pre_norm", positions="closed_sinusoids", first_position="2", mlp="relu")
 
 
 def vit():

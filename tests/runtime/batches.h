@@ -67,9 +67,9 @@ inline void pick_rows(Batches& batches) {
     }
 }
 
-/// Gives sources lengths: all there is room for, nothing, or something between. What is behind a source or a
-/// target is padding, which stands nowhere else.
-inline void pad(Batches& batches, std::int32_t padding, std::uint64_t seed) {
+/// Gives sources lengths: all there is room for, nothing, or something between. Targets begin with what
+/// starts them. What is behind a source or a target is padding, which stands nowhere else.
+inline void pad(Batches& batches, const SpecialTokens& special, std::uint64_t seed) {
   const RandomStream stream{seed, purpose_of("batches.lengths"), 0, 0};
   const std::int64_t room = batches.field_of(field::source).shape.count(),
                      rows = batches.field_of(field::tokens).shape.count();
@@ -78,14 +78,15 @@ inline void pad(Batches& batches, std::int32_t padding, std::uint64_t seed) {
                                                        static_cast<double>(room - 1));
     const std::int64_t length = sample % 4 == 0 ? room : sample % 4 == 3 ? 0 : between;
     *batches.numbers(field::source_lengths, sample) = static_cast<std::int32_t>(length);
-    const auto pad_behind = [&](std::string_view name, std::int64_t first, std::int64_t all) {
+    const auto pad_behind = [&](std::string_view name, std::int64_t count, std::int64_t all) {
       std::int32_t* const ids = batches.numbers(name, sample);
-      for (std::int64_t i = 0; i < all; ++i)
-        if (i >= first || ids[i] == padding) ids[i] = i >= first ? padding : padding ^ 1;
+      std::replace(ids, ids + count, special.padding, special.padding ^ 1);
+      std::fill(ids + count, ids + all, special.padding);
     };
     const std::int64_t written = rows - sample % 3;
     pad_behind(field::source, length, room);
     pad_behind(field::tokens, written, rows);
+    *batches.numbers(field::tokens, sample) = special.start;
     std::fill(batches.numbers(field::targets, sample) + written,
               batches.numbers(field::targets, sample) + rows, -1);
   }
@@ -95,7 +96,7 @@ inline Batches random_batches(const Config& config, int steps, int ignored) {
   Batches batches{steps, config.train.batch, fields_of(config), {}};
   for (const Field& field : batches.fields) draw(batches, field, config.seed, ignored);
   if (batches.has(field::picked)) pick_rows(batches);
-  if (batches.has(field::source_lengths)) pad(batches, config.data.special.padding, config.seed);
+  if (batches.has(field::source_lengths)) pad(batches, config.data.special, config.seed);
   return batches;
 }
 
