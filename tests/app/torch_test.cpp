@@ -197,7 +197,7 @@ struct TorchTraining : ::testing::TestWithParam<Trial> {
 };
 std::map<std::string, std::unique_ptr<Task>> TorchTraining::tasks;
 
-TEST_P(TorchTraining, IsAsPyTorchHasIt) {
+TEST_P(TorchTraining, LearnsAsPyTorchDoes) {
   NEEDS_TORCH();
   expect_like_torch(*tasks.at(GetParam().name), {});
 }

@@ -45,6 +45,28 @@ Config small_config(bool llama) {
   return config;
 }
 
+/// A small model of another kind, on data that the program makes: tables of their own, shapes that are
+/// neither rows nor columns, rows padded up for the shards.
+Config small_config(ModelKind kind) {
+  Config config = small_config(false);
+  config.model.kind = kind;
+  BlockSettings& m = block_model(config);
+  m.layers = 1;
+  m.width = 48;
+  m.heads = 4;
+  if (kind == ModelKind::vit) {
+    config.model.vit.picture_height = config.model.vit.picture_width = 32;
+    config.model.vit.patch = 8;
+    config.model.vit.classes = 6;
+    config.data.train = {{"synthetic:shapes", 1}};
+    return config;
+  }
+  text_model(config).context = 24;
+  config.model.transformer.tables = Tables::three;
+  if (kind == ModelKind::transformer) config.data.train = {{"synthetic:dates", 1}};
+  return config;
+}
+
 struct WeightsFile : ::testing::Test {
   World world{MPI_COMM_WORLD};
   fs::path folder;
@@ -89,9 +111,12 @@ Worker with_staging_of(std::size_t bytes, const Config& config, const World& wor
 constexpr std::size_t few = 4096, all = std::size_t{1} << 30;
 
 TEST_F(WeightsFile, HasTheSameBytesOnEveryLayoutHoweverLittlePassesAtOnce) {
-  for (const bool llama : {false, true}) {
-    Config config = small_config(llama);
-    config.train.precision = llama ? Precision::bf16 : Precision::f32;
+  std::vector<std::pair<std::string, Config>> models{{"gpt2 in f32", small_config(false)},
+                                                     {"llama in bf16", small_config(true)}};
+  models[1].second.train.precision = Precision::bf16;
+  for (const ModelKind kind : {ModelKind::bert, ModelKind::transformer, ModelKind::vit})
+    models.emplace_back(name_of(kind), small_config(kind));
+  for (auto& [name, config] : models) {
     if (world.rank == 0) {
       const Config alone = resolve(config);
       Worker worker(alone, World{});
@@ -111,9 +136,8 @@ TEST_F(WeightsFile, HasTheSameBytesOnEveryLayoutHoweverLittlePassesAtOnce) {
         read_weights(other, path("of all"));
         save_weights(other, path("read"));
         if (world.rank != 0) continue;
-        const std::string where = fmt::format("{} pipeline {} data {} tensor {}, {} bytes at once",
-                                              llama ? "llama in bf16" : "gpt2 in f32", grid.pipeline,
-                                              grid.data, grid.tensor, passing);
+        const std::string where = fmt::format("{} pipeline {} data {} tensor {}, {} bytes at once", name,
+                                              grid.pipeline, grid.data, grid.tensor, passing);
         ASSERT_GT(bytes("alone").size(), 100'000u);
         EXPECT_TRUE(bytes("of all") == bytes("alone")) << where;
         EXPECT_TRUE(bytes("read") == bytes("alone")) << where;
