@@ -10,7 +10,6 @@ Subject transformer_of_longer_sources() {
   config.data.target_sequence = 8;
   config.data.source_sequence = 12;
   Setting setting = setting_for(config);
-  setting.source_rows = 12;
   setting.shards = 2;
   return Subject(setting, model_of(config));
 }
