@@ -20,10 +20,11 @@ Config wide(Style style, const GridConfig& grid,
             ScheduleKind schedule = ScheduleKind::one_forward_one_backward, int shards_of_rank = 1) {
   Config c =
       tiny(style, std::max(2, shards_of_rank * grid.tensor), std::max(2, shards_of_rank * grid.data), 2);
-  text_model(c).width = c.reproducible.tensor > 2 ? 64 * c.reproducible.tensor : 128;
-  text_model(c).mlp_width = 2 * text_model(c).width;
-  text_model(c).heads = c.reproducible.tensor % 3 == 0 ? 6 : 4;
-  c.model.gpt.key_value_heads = style == Style::llama && c.reproducible.tensor == 2 ? 2 : text_model(c).heads;
+  BlockSettings& m = block_model(c);
+  m.width = c.reproducible.tensor > 2 ? 64 * c.reproducible.tensor : 128;
+  m.mlp_width = 2 * m.width;
+  m.heads = c.reproducible.tensor % 3 == 0 ? 6 : 4;
+  c.model.gpt.key_value_heads = style == Style::llama && c.reproducible.tensor == 2 ? 2 : m.heads;
   if (style == Style::transformer) {  // a source that is longer than its target
     text_model(c).context = 2 * c.data.sequence;
     c.data.source_sequence = 2 * c.data.sequence;
@@ -164,7 +165,9 @@ TEST_P(Ledger, IsTheVolumeOfTheFormulasExactly) {
   if (all_ranks().rank == 0) std::printf("%d steps counted\n", cases);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Ledger, ::testing::Values(Style::gpt2, Style::llama, Style::transformer),
+INSTANTIATE_TEST_SUITE_P(Of, Ledger,
+                         ::testing::Values(Style::gpt2, Style::llama, Style::transformer, Style::bert,
+                                           Style::post_norm, Style::vit),
                          [](const auto& info) { return name_of(info.param); });
 
 /// Three shards on a rank are two roots.
