@@ -38,7 +38,8 @@ Config wide(Style style, const GridConfig& grid,
 }
 
 /// The tensor sums of one step: what the trace has is what the ledger has, and what the plan's passes say but
-/// for the sums over T-ths of the sequence, which come once for each shard.
+/// for the sums over T-ths of the sequence, which come once for each shard. Where a micro-batch's targets are
+/// no equal parts for the tensor ranks, the plan says what the first of them sends.
 void compare_sums(Worker& worker, const Config& config) {
   const TrafficLedger::Sent& sent = worker.ledger().of(Axis::tensor, TrafficClass::tensor);
   const Recorder& recorder = worker.executor().recorder(worker.training());
@@ -55,7 +56,9 @@ void compare_sums(Worker& worker, const Config& config) {
     }
   EXPECT_EQ(calls, sent.calls) << describe(config);
   EXPECT_EQ(bytes, sent.bytes) << describe(config);
-  if (config.train.sequence_parallel) return;
+  const bool as_the_first = config.train.micro_batch * Sizes(config).targets() % config.grid.tensor == 0 ||
+                            worker.layout().coord.tensor == 0;
+  if (config.train.sequence_parallel || !as_the_first) return;
   EXPECT_EQ(planned_calls, sent.calls) << describe(config);
   EXPECT_EQ(planned_bytes, sent.bytes) << describe(config);
 }

@@ -285,7 +285,7 @@ inline void become_tiny_vit(vit::Settings& m) {
   m.channels = 2;
   m.picture_height = m.picture_width = 32;
   m.patch = 8;
-  m.classes = 11;
+  m.classes = 101;
 }
 
 /// A tiny model with dropout everywhere, for `tensor` x `data` logical shards; at least `blocks` blocks.

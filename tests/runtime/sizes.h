@@ -49,7 +49,7 @@ class Sizes {
     }
   }
 
-  /// Of a sample.
+  /// Targets of a sample.
   std::int64_t targets() const { return targets_; }
   /// Rows of a sample of what crosses the cut before a block: an activation, an encoder's output.
   std::int64_t rows_before(int block) const { return block <= bridge_ ? source_rows_ : rows_; }
