@@ -22,7 +22,7 @@ try() {
   grep -q " layouts passed, " "$log" || echo "$1 ranks: 0 layouts passed, 1 failed, 0 skipped (ended early with exit code $code)" | tee -a "$log"
   echo "$1 ranks: $((SECONDS - start)) s"
 }
-for wish; do try "${wish%:*}" parity "Parity.EveryLayout*" MINDPIPE_ALL_LAYOUTS="${wish#*:}"; done
+for wish; do try "${wish%:*}" parity "Parity.EveryLayout*:Parity.RowsThat*:Parity.ACutMay*" MINDPIPE_ALL_LAYOUTS="${wish#*:}"; done
 try 4 parity "Parity.EveryLayout*" MINDPIPE_ALL_LAYOUTS=10 OMPI_MCA_btl_vader_eager_limit=128
 try 16 checkpoint "Checkpoint.LoadedOnAnotherGrid*" MINDPIPE_PAIRS=200
 read -r passed failed skipped < <(awk '/ layouts passed, / {passed += $3; failed += $6; skipped += $8} END {print passed + 0, failed + 0, skipped + 0}' "$logs"/*)

@@ -160,13 +160,13 @@ TEST(Parity, RowsThatShardsDoNotDivideArePadded) {
   compare(configs, 0, 2, outcome_of_steps, outcome_of_steps);
 }
 
-/// A small model of each style that differs from a gpt, cut once before each of its blocks; on more ranks
+/// A small model of each style that is no gpt, cut once before each of its blocks; on more ranks
 /// with one block for each, and those that are left for the last.
 TEST(Parity, ACutMayBeBeforeAndBehindEveryBlock) {
   const int ranks = all_ranks().size;
   if (ranks == 1) GTEST_SKIP() << "nothing to cut";
   std::vector<Config> configs;
-  for (Style style : {Style::bert, Style::post_norm, Style::vit}) {
+  for (Style style : {Style::transformer, Style::bert, Style::post_norm, Style::vit}) {
     Config c = tiny(style, 1, 2, 1, std::max(4, ranks));
     c.grid.pipeline = ranks;
     Memory memory(Memory::Kind::counted);
