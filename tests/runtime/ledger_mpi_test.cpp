@@ -188,6 +188,21 @@ TEST(LedgerOfSeveralRoots, CountsEachOfThem) {
   }
 }
 
+/// What crosses differs from cut to cut: rows of a source or a target, a memory or none.
+TEST(LedgerOfCuts, IsExactWhereverACutIs) {
+  const int ranks = all_ranks().size;
+  if (ranks > 4) GTEST_SKIP() << "two stages";
+  for (Style style : {Style::transformer, Style::bert, Style::post_norm, Style::vit}) {
+    Config c = wide(style, {1, 2, 1, ranks / 2});
+    c.train.precision = ranks == 2 ? Precision::f32 : Precision::bf16;
+    c.train.sequence_parallel = ranks > 2;
+    for (int cut = 1; cut <= Sizes(c).last(); ++cut) {
+      c.schedule.cuts = {cut};
+      compare(c);
+    }
+  }
+}
+
 TEST(LedgerOfParts, IsExactToo) {
   const int ranks = all_ranks().size;
   for (int zero : {0, 1, 2}) {
