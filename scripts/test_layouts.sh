@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The same bits on every layout: all grids of 1, 2, 3, 4 and 8 ranks, and one in a hundred of 16, with every schedule, model, precision, ZeRO,
-# sequence parallelism and recomputation, each against one rank; then some with every message sent in two halves, so that a buffer that is
-# written while it still leaves is found out; at last 200 pairs of grids, the first of which saves a run and the second goes on with it. Says how far
-# it is, and in the last line how many passed, failed and were skipped.
+# sequence parallelism and recomputation, each against one rank, with pictures of 197 rows and a cut before and behind every block of small models;
+# then some with every message sent in two halves, so that a buffer that is written while it still leaves is found out; at last 200 pairs of grids,
+# the first of which saves a run and the second goes on with it. Says how far it is, and in the last line how many passed, failed and were skipped.
 # test_layouts.sh BUILD [RANKS:ONE_IN ...]
 set -uo pipefail
 cd "$(dirname "$0")/.."
