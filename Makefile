@@ -51,7 +51,7 @@ plans: configure ## what cuDNN would plan for every GPU of data/devices, without
 test: test-tools build ## build and run all quick tests
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
-test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: half an hour
+test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: an hour
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_parity_mpi test_runtime_checkpoint_mpi
 	scripts/test_layouts.sh $(BUILD)
 

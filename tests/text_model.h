@@ -54,9 +54,17 @@ inline void become_llama(Config& config) {
   model.key_value_heads = 2;
 }
 
-/// Sums in words as the configuration's model reads them: pairs where it has a source.
+/// What the program makes and the configuration's model reads: sums in words, pairs of them where it has a
+/// source, pictures.
 inline DataSource sums_for(const Config& config) {
-  return {config.model.kind == ModelKind::gpt ? "synthetic:arithmetic" : "reversed:synthetic:arithmetic", 1};
+  switch (config.model.kind) {
+    case ModelKind::transformer:
+      return {"reversed:synthetic:arithmetic", 1};
+    case ModelKind::vit:
+      return {"synthetic:shapes", 1};
+    default:
+      return {"synthetic:arithmetic", 1};
+  }
 }
 
 /// Gives an encoder-decoder a gpt's ways: pre-norm, learned positions, one table as it is.

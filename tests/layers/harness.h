@@ -104,7 +104,6 @@ class Subject {
   }
 
   // -- for builders
-  // -------------------------------------------------------------------------------------------------
   const Setting& setting() const { return setting_; }
   const LayerContext& context() const { return context_; }
   Unit& unit(const std::string& name) {
@@ -124,7 +123,6 @@ class Subject {
   }
 
   // -- for checks
-  // -----------------------------------------------------------------------------------------------------
   Whole values;
   /// Puts `values[name]` where the layers read it; inputs are read at every forward anyway.
   void write(const std::string& name) {
@@ -190,6 +188,8 @@ class Subject {
   }
   /// What a classifier thinks that each target is, as of the last loss().
   std::vector<double> words() const { return all(tape_.words); }
+  /// Each target's loss, as of the last loss().
+  std::vector<double> losses() const { return all(tape_.losses); }
   double loss_of_backward = 0;  ///< of a classifier, which finds its losses again on the way back
 
  private:

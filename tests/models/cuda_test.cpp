@@ -20,13 +20,18 @@ Device gpu() {
 /// Configuration with heads and sequences as long as cuDNN likes them, and no dropout, so that cuDNN is
 /// asked.
 Config larger(Config config) {
-  TextSettings& m = text_model(config);
+  BlockSettings& m = block_model(config);
   m.width = 128;
   m.heads = 2;
   m.mlp_width = 256;
-  m.context = 64;
-  m.vocabulary = 300;
   m.dropout = m.attention_dropout = 0;
+  if (config.model.kind == ModelKind::vit) {
+    config.model.vit.picture_height = config.model.vit.picture_width = 16;
+    return config;
+  }
+  text_model(config).context = 64;
+  text_model(config).vocabulary = 300;
+  if (config.data.source_sequence > 0) config.data.source_sequence = config.data.target_sequence = 64;
   if (config.model.gpt.key_value_heads > 0) {
     m.heads = 4;
     m.width = 256;
@@ -35,15 +40,13 @@ Config larger(Config config) {
   return config;
 }
 
-void expect_the_processors(const Config& config, DType dtype, double tolerance) {
+void expect_the_processors(const std::string& name, const Config& config, DType dtype, double tolerance) {
   for (int shards : {1, 2}) {
-    SCOPED_TRACE(fmt::format("{}, {}, width {}, {} shards", config.model.kind, name_of(dtype),
-                             text_model(config).width, shards));
+    SCOPED_TRACE(
+        fmt::format("{}, {}, width {}, {} shards", name, name_of(dtype), block_model(config).width, shards));
     Setting setting = setting_for(config);
     setting.dtype = dtype;
     setting.shards = shards;
-    setting.width = text_model(config).width;
-    setting.rows = config.model.gpt.context;
     Subject here(setting, model_of(config));
     setting.device = gpu();
     Subject there(setting, model_of(config));
@@ -54,8 +57,6 @@ void expect_the_processors(const Config& config, DType dtype, double tolerance) 
   }
 }
 
-const Config all_kinds[] = {gpt2(), llama(), small(ModelKind::transformer)};
-
 TEST_F(ModelsOnAGpu, HaveTheGradientsThatDifferencesFind) {
   Setting setting = setting_for(gpt2());
   setting.device = gpu();
@@ -63,32 +64,30 @@ TEST_F(ModelsOnAGpu, HaveTheGradientsThatDifferencesFind) {
 }
 
 TEST_F(ModelsOnAGpu, HaveTheProcessorsGradientsInF64) {
-  for (const Config& config : all_kinds) expect_the_processors(config, DType::f64, 1e-10);
+  for (const auto& [name, config] : all_small()) expect_the_processors(name, config, DType::f64, 1e-10);
 }
 
 TEST_F(ModelsOnAGpu, HaveTheProcessorsGradientsInF32) {
-  for (const Config& config : all_kinds)
-    for (const Config& sized : {config, larger(config)}) expect_the_processors(sized, DType::f32, 1e-4);
+  for (const auto& [name, config] : all_small())
+    for (const Config& sized : {config, larger(config)}) expect_the_processors(name, sized, DType::f32, 1e-4);
 }
 
 TEST_F(ModelsOnAGpu, HaveTheProcessorsGradientsInBf16) {
-  for (const Config& config : all_kinds)
-    for (const Config& sized : {config, larger(config)}) expect_the_processors(sized, DType::bf16, 8e-2);
+  for (const auto& [name, config] : all_small())
+    for (const Config& sized : {config, larger(config)})
+      expect_the_processors(name, sized, DType::bf16, 8e-2);
 }
 
 TEST_F(ModelsOnAGpu, GiveEqualBitsEveryTime) {
-  for (const Config& config : all_kinds)
+  for (const auto& [name, config] : all_small())
     for (DType dtype : {DType::f32, DType::bf16}) {
       const Config sized = larger(config);
       Setting setting = setting_for(sized);
       setting.device = gpu();
       setting.dtype = dtype;
       setting.shards = 2;
-      setting.width = sized.model.gpt.width;
-      setting.rows = sized.model.gpt.context;
       const Whole first = Subject(setting, model_of(sized)).gradients();
-      EXPECT_TRUE(Subject(setting, model_of(sized)).gradients() == first)
-          << name_of(config.model.kind) << ", " << name_of(dtype);
+      EXPECT_TRUE(Subject(setting, model_of(sized)).gradients() == first) << name << ", " << name_of(dtype);
     }
 }
 

@@ -6,20 +6,25 @@
 /// Small models of every kind, whole, for checks of their gradients.
 namespace mindpipe::testing {
 
+inline void become_small(BlockSettings& m) {
+  m.layers = 2;
+  m.width = 16;
+  m.heads = 4;
+  m.mlp_width = 24;
+  m.mlp = MlpKind::gelu;
+  m.dropout = 0.1;
+  m.attention_dropout = 0.1;
+}
+
+/// A small model that reads texts: a gpt in GPT-2's style, an encoder-decoder of the same blocks, a BERT.
 inline Config small(ModelKind kind) {
   Config config;
   config.model.kind = kind;
   become_plain(config.model.transformer);
   TextSettings& m = text_model(config);
-  m.layers = 2;
-  m.width = 16;
-  m.heads = 4;
-  m.mlp_width = 24;
+  become_small(m);
   m.context = 8;
   m.vocabulary = 100;
-  m.mlp = MlpKind::gelu;
-  m.dropout = 0.1;
-  m.attention_dropout = 0.1;
   config.train.label_smoothing = 0.05;
   return config;
 }
@@ -38,23 +43,45 @@ inline Subject::Build model_of(Config config) {
 /// between.
 inline std::vector<std::string> key_biases(const Config& config) {
   std::vector<std::string> names;
-  for (int i = 0; i < text_model(config).layers; ++i) {
+  for (int i = 0; i < 3; ++i) {  // more layers than any has
     const std::string n = std::to_string(i);
     for (const char* unit : {"layers.", "encoder.", "decoder."})
       names.push_back(unit + n + ".attention.attention.k.bias");
     names.push_back("decoder." + n + ".cross.cross.k.bias");
   }
+  if (config.model.kind == ModelKind::gpt && config.model.gpt.positions == Positions::rotary) names.clear();
   return names;
 }
 
-inline Setting setting_for(const Config& config) {
+/// The batch that a model reads, of which some targets do not count.
+inline Setting setting_for(const Config& given) {
+  const Config config = resolve(given);
+  const vit::Settings& seer = config.model.vit;
   Setting setting;
-  setting.vocabulary = text_model(config).vocabulary;
+  setting.width = block_model(config).width;
   setting.activation = false;
   setting.classifier = true;
   setting.step = 1e-4;  // deep functions bend
-  setting.sources = config.model.kind == ModelKind::transformer;
-  if (config.model.gpt.positions == Positions::learned) setting.without_gradient = key_biases(config);
+  setting.without_gradient = key_biases(config);
+  switch (config.model.kind) {
+    case ModelKind::vit:
+      setting.vocabulary = seer.classes;
+      setting.picture = {seer.channels, seer.picture_height, seer.picture_width, seer.patch};
+      setting.targets = 1;
+      return setting;
+    case ModelKind::bert:
+      setting.picks = true;
+      setting.targets = config.data.masked;
+      break;
+    case ModelKind::transformer:
+      setting.sources = true;
+      setting.source_rows = config.data.source_sequence;
+      break;
+    case ModelKind::gpt:
+      break;
+  }
+  setting.vocabulary = text_model(config).vocabulary;
+  setting.rows = rows_of(config);
   return setting;
 }
 
@@ -72,6 +99,72 @@ inline Config llama() {
   m.heads = 8;
   m.key_value_heads = 4;
   return config;
+}
+
+/// Two of the three tokens to be found are there at least in each sample.
+inline Config bert() {
+  Config config = small(ModelKind::bert);
+  config.model.bert.mlp = MlpKind::gelu_exact;
+  config.data.masked = 3;
+  config.data.special.mask = 99;
+  return config;
+}
+
+/// An encoder-decoder as Marian's, with one decoder layer more than the encoder has.
+inline Config post_norm(Tables tables) {
+  Config config = small(ModelKind::transformer);
+  config.model.transformer = {};
+  transformer::Settings& m = config.model.transformer;
+  become_small(m);
+  m.mlp = MlpKind::silu;
+  m.context = 12;
+  m.vocabulary = 100;
+  m.layers = 1;
+  m.decoder_layers = 2;
+  m.tables = tables;
+  config.data.source_sequence = 12;
+  config.data.target_sequence = 8;
+  return config;
+}
+
+/// An encoder-decoder as M2M100's, with one encoder layer more than the decoder has.
+inline Config pre_norm() {
+  Config config = post_norm(Tables::one);
+  transformer::Settings& m = config.model.transformer;
+  m.order = BlockOrder::pre_norm;
+  m.positions = Places::closed_sinusoids;
+  m.first_position = 2;
+  m.layers = 2;
+  m.decoder_layers = 1;
+  return config;
+}
+
+/// Five rows, which no two shards divide. (Attention drops weights by their places among all queries, padded
+/// ones too: with them, other shards would be another function.)
+inline Config vision() {
+  Config config;
+  config.model.kind = ModelKind::vit;
+  vit::Settings& m = config.model.vit;
+  become_small(m);
+  m.mlp = MlpKind::gelu_exact;
+  m.channels = 2;
+  m.picture_height = m.picture_width = 4;
+  m.patch = 2;
+  m.attention_dropout = 0;
+  m.classes = 10;
+  config.train.label_smoothing = 0.05;
+  return config;
+}
+
+/// One of every kind and style, by name.
+inline std::map<std::string, Config> all_small() {
+  return {{"gpt2", gpt2()},
+          {"llama", llama()},
+          {"transformer", small(ModelKind::transformer)},
+          {"bert", bert()},
+          {"post_norm", post_norm(Tables::two)},
+          {"pre_norm", pre_norm()},
+          {"vit", vision()}};
 }
 
 }  // namespace mindpipe::testing

@@ -70,14 +70,14 @@ inline std::vector<LayoutPair> chosen_pairs() {
       {gpt2, f32, adamw, 2, 2, {{1, 1, 1, 1}}, {{1, 2, 2, 2}, folded, 2}},
       {gpt2, bf16, adamw, 2, 2, {{1, 2, 2, 2}, plain, 2}, {{1, 1, 1, 1}}, mpiio},
       {llama, f32, adamw, 4, 4, {{1, 1, 4, 1}, plain, 1}, {{1, 1, 2, 2}, plain, 2}},
-      {llama, bf16, sgd, 1, 2, {{1, 4, 1, 1}, folded}, {{1, 1, 2, 1}, plain, 1}, direct, waits},
+      {bert, bf16, sgd, 1, 2, {{1, 4, 1, 1}, folded}, {{1, 1, 2, 1}, plain, 1}, direct, waits},
       {transformer, f32, adamw, 1, 2, {{1, 2, 1, 1}, folded, 1}, {{1, 4, 2, 1}, plain, 0}},
-      {gpt2, bf16, sgd, 4, 1, {{1, 1, 1, 4}}, {{1, 2, 1, 1}, folded}},
-      {gpt2, f32, adamw, 3, 3, {{1, 1, 3, 1}, plain, 2}, {{1, 1, 1, 3}}, mpiio},
-      {gpt2, bf16, adamw, 1, 8, {{1, 8, 1, 1}}, {{1, 1, 8, 1}, plain, 1}},
+      {vit, bf16, sgd, 4, 1, {{1, 1, 1, 4}}, {{1, 2, 1, 1}, folded}},
+      {post_norm, f32, adamw, 3, 3, {{1, 1, 3, 1}, plain, 2}, {{1, 1, 1, 3}}, mpiio},
+      {post_norm, bf16, adamw, 1, 8, {{1, 8, 1, 1}}, {{1, 1, 8, 1}, plain, 1}},
       {llama, bf16, adamw, 4, 8, {{1, 1, 8, 1}, plain, 2}, {{1, 2, 1, 4}, plain, 0, true}, direct, waits},
       {transformer, bf16, adamw, 4, 2, {{1, 1, 2, 4}, plain, 1, true}, {{1, 3, 1, 1}}},
-      {gpt2, f32, sgd, 2, 4, {{1, 2, 4, 1}, folded, 2}, {{1, 1, 4, 2}, plain, 2}},
+      {bert, f32, sgd, 2, 4, {{1, 2, 4, 1}, folded, 2}, {{1, 1, 4, 2}, plain, 2}},
       {gpt2, f32, adamw, 6, 6, {{1, 1, 6, 1}, plain, 1}, {{1, 5, 1, 1}, plain, 0, false, true}},
       {gpt2, f32, adamw, 1, 12, {{1, 1, 1, 1}}, {{1, 2, 3, 1}, plain, 2}},
       {gpt2, bf16, adamw, 2, 6, {{1, 1, 2, 2}, plain, 1}, {{1, 1, 6, 1}, plain, 2}},
@@ -102,7 +102,7 @@ inline std::vector<LayoutPair> random_pairs(int count, int most) {
   };
   std::vector<LayoutPair> pairs;
   while (static_cast<int>(pairs.size()) < count) {
-    LayoutPair pair{static_cast<Style>(below(3)),
+    LayoutPair pair{static_cast<Style>(below(style_count)),
                     below(2) == 0 ? Precision::f32 : Precision::bf16,
                     below(3) == 0 ? OptimizerKind::sgd : OptimizerKind::adamw,
                     shards[below(6)],

@@ -39,14 +39,14 @@ struct Manner {
 };
 constexpr auto one_each = ScheduleKind::one_forward_one_backward;
 const std::array manners{
-    Manner{Style::gpt2, one_each, Precision::f32, 0, 1, false, false},
+    Manner{Style::bert, one_each, Precision::f32, 0, 1, false, false},
     Manner{Style::llama, one_each, Precision::bf16, 1, 2, true, false},
     Manner{Style::gpt2, ScheduleKind::interleaved, Precision::bf16, 2, 1, true, false},
     Manner{Style::gpt2, ScheduleKind::zero_bubble, Precision::f32, 1, 2, false, false},
     Manner{Style::transformer, ScheduleKind::interleaved, Precision::f32, 2, 2, false, true},
     Manner{Style::llama, ScheduleKind::zero_bubble, Precision::bf16, 0, 1, true, false},
-    Manner{Style::gpt2, ScheduleKind::breadth_first, Precision::f32, 2, 1, true, true},
-    Manner{Style::transformer, ScheduleKind::zero_bubble, Precision::bf16, 2, 1, true, false},
+    Manner{Style::vit, ScheduleKind::breadth_first, Precision::f32, 2, 1, true, true},
+    Manner{Style::post_norm, ScheduleKind::zero_bubble, Precision::bf16, 2, 1, true, false},
 };
 
 Config config_of(const Shares& shares, const Manner& manner) {

@@ -77,6 +77,39 @@ struct MemoryOfRanks : ::testing::Test {
     return all;
   }
 
+  /// Layouts of models that are no gpt.
+  std::vector<Config> other_kinds() const {
+    std::vector<Config> all;
+    const auto add = [&](Config c, const GridConfig& grid, const auto& set) {
+      c.grid = grid;
+      set(c);
+      all.push_back(resolve(c));
+    };
+    const auto cut = [](Config& c) {
+      c.train.sequence_parallel = true;
+      c.train.precision = Precision::bf16;
+    };
+    const auto put_off = [](Config& c) { c.schedule.kind = ScheduleKind::zero_bubble; };
+    const auto folded = [](Config& c) {
+      c.train.zero = 2;
+      c.schedule.kind = ScheduleKind::interleaved;
+      c.schedule.chunks = 2;
+    };
+    const auto recomputed = [](Config& c) { c.train.recompute = RecomputeKind::block; };
+    if (world.size == 2) {
+      add(bert_run(), {1, 1, 1, 2}, cut);
+      add(vit_run(), {1, 1, 1, 2}, cut);
+      add(post_norm_run(), {1, 2, 1, 1}, put_off);
+      add(vit_run(), {1, 2, 1, 1}, recomputed);
+    } else {
+      add(bert_run(), {1, 2, 2, 1}, folded);
+      add(vit_run(), {1, 1, 1, 4}, cut);
+      add(post_norm_run(), {1, 2, 1, 2}, cut);
+      add(post_norm_run(), {1, 4, 1, 1}, recomputed);
+    }
+    return all;
+  }
+
   /// Ranks whose shards are no whole subtree of a sum; of five, the ranks have two roots and three.
   std::vector<Config> without_whole_subtrees(const Config& base) const {
     std::vector<Config> all;
@@ -116,7 +149,9 @@ struct MemoryOfRanks : ::testing::Test {
 };
 
 TEST_F(MemoryOfRanks, UsedIsAsPredictedWhereArenasHaveThirtyPercentTooMuch) {
-  for (const Config& config : layouts(small_run())) {
+  std::vector<Config> all = layouts(small_run()), more = other_kinds();
+  all.insert(all.end(), more.begin(), more.end());
+  for (const Config& config : all) {
     const RunPlan plan = make_run_plan(config);
     Worker worker(config, world, with_room(plan, 1.3));
     worker.waiting().set_crowded(true);
@@ -127,8 +162,9 @@ TEST_F(MemoryOfRanks, UsedIsAsPredictedWhereArenasHaveThirtyPercentTooMuch) {
 }
 
 TEST_F(MemoryOfRanks, ARunThatIsGivenExactlyThePredictionFinishes) {
-  std::vector<Config> all = layouts(small_run()), more = without_whole_subtrees(small_run());
-  all.insert(all.end(), more.begin(), more.end());
+  std::vector<Config> all = layouts(small_run());
+  for (const std::vector<Config>& more : {without_whole_subtrees(small_run()), other_kinds()})
+    all.insert(all.end(), more.begin(), more.end());
   for (Config config : all) {
     const RunPlan plan = make_run_plan(config);
     for (int stage = 0; stage < config.grid.pipeline; ++stage)

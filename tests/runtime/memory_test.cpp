@@ -48,6 +48,25 @@ TEST(PredictedMemory, OfATransformerWithWeightGradientsPutOff) {
   expect_as_predicted(config);
 }
 
+TEST(PredictedMemory, OfABertInBf16) {
+  Config config = bert_run();
+  config.train.precision = Precision::bf16;
+  expect_as_predicted(config);
+}
+
+TEST(PredictedMemory, OfAPostNormTransformerWithWeightGradientsPutOff) {
+  Config config = post_norm_run();
+  config.schedule.kind = ScheduleKind::zero_bubble;
+  expect_as_predicted(config);
+}
+
+TEST(PredictedMemory, OfAVitWithPaddedRowsRecomputed) {
+  Config config = vit_run();
+  config.reproducible = {4, 2};
+  config.train.recompute = RecomputeKind::block;
+  expect_as_predicted(config);
+}
+
 TEST(PredictedMemory, BeyondTheLimitIsRefusedWithTheLedgerBeforeAnythingIsTaken) {
   Config config = resolve(wide_run());
   const RunPlan plan = make_run_plan(config);

@@ -82,8 +82,7 @@ Config config_of(const GridConfig& grid, Style style, Precision precision, Optim
                  int zero) {
   Config c = tiny(style, 4, 4);
   c.grid = grid;
-  text_model(c).vocabulary = 257;
-  c.data.train = {sums_for(c)};
+  read_a_corpus(c);
   c.train.precision = precision;
   c.train.zero = zero;
   c.optimizer.kind = optimizer;
@@ -103,7 +102,7 @@ std::unique_ptr<Worker> worker_of(const Config& config, bool late = false) {
 TEST(ModelState, LoadedOnAnotherGridGoesOnWithTheSameBits) {
   const std::vector<GridConfig> grids = grids_of(all_of_them().size);
   for (std::size_t i = 0; i < grids.size(); ++i) {
-    const auto style = static_cast<Style>(i % 3);
+    const auto style = static_cast<Style>(i % style_count);
     const Precision precision = i % 2 == 0 ? Precision::bf16 : Precision::f32;
     const OptimizerKind optimizer = i % 3 == 2 ? OptimizerKind::sgd : OptimizerKind::adamw;
     const int zero = static_cast<int>(i % 3);

@@ -111,15 +111,16 @@ TEST_P(Mutations, OfEachCallAloneAreNoticedAndNothingElseIs) {
 
 INSTANTIATE_TEST_SUITE_P(
     Of, Mutations,
-    ::testing::Values(Case{on_tensor}, Case{on_tensor, Case::sequence}, Case{on_data},
-                      Case{on_data, Case::zero}, Case{on_data, Case::zero2}, Case{on_pipeline},
-                      Case{on_tensor, Case::none, Style::transformer},
-                      Case{on_tensor, Case::sequence, Style::llama},
-                      Case{on_tensor, Case::sequence, Style::transformer},
-                      Case{on_data, Case::none, Style::llama}, Case{on_data, Case::zero2, Style::transformer},
-                      Case{on_pipeline, Case::none, Style::llama},
-                      Case{on_pipeline, Case::none, Style::transformer}, Case{{1, 2, 2, 1}, Case::zero2},
-                      Case{{1, 2, 1, 2}, Case::sequence}, Case{{1, 1, 2, 2}, Case::zero, Style::llama}),
+    ::testing::Values(
+        Case{on_tensor}, Case{on_tensor, Case::sequence}, Case{on_data}, Case{on_data, Case::zero},
+        Case{on_data, Case::zero2}, Case{on_pipeline}, Case{on_tensor, Case::none, Style::transformer},
+        Case{on_tensor, Case::sequence, Style::llama}, Case{on_tensor, Case::sequence, Style::transformer},
+        Case{on_data, Case::none, Style::llama}, Case{on_data, Case::zero2, Style::transformer},
+        Case{on_pipeline, Case::none, Style::llama}, Case{on_pipeline, Case::none, Style::transformer},
+        Case{on_tensor, Case::none, Style::bert}, Case{on_tensor, Case::sequence, Style::bert},
+        Case{on_tensor, Case::sequence, Style::vit}, Case{on_data, Case::zero2, Style::vit},
+        Case{on_pipeline, Case::none, Style::post_norm}, Case{{1, 2, 2, 1}, Case::zero2},
+        Case{{1, 2, 1, 2}, Case::sequence}, Case{{1, 1, 2, 2}, Case::zero, Style::llama}),
     name_of);
 
 /// SHA-256 of all weights as they are written to a file.

@@ -38,15 +38,20 @@ struct LateWorker {
 };
 
 std::vector<Config> styles() {
-  Config gpt = small_run(), llama = llama_run(), transformer = small_run(), shards = small_run();
+  Config gpt = small_run(), llama = llama_run(), transformer = small_run(), shards = small_run(),
+         bert = bert_run(), post_norm = post_norm_run(), vit = vit_run();
   gpt.train.clip = 0.5;
   llama.optimizer.kind = OptimizerKind::sgd;
   become_transformer(transformer);
   transformer.schedule.kind = ScheduleKind::zero_bubble;
   shards.reproducible = {4, 4};
   shards.train.recompute = RecomputeKind::block;
+  bert.train.recompute = RecomputeKind::block;
+  post_norm.schedule.kind = ScheduleKind::zero_bubble;
+  vit.reproducible = {2, 2};
   std::vector<Config> all;
-  for (Config* config : {&gpt, &llama, &transformer, &shards}) all.push_back(resolve(*config));
+  for (Config* config : {&gpt, &llama, &transformer, &shards, &bert, &post_norm, &vit})
+    all.push_back(resolve(*config));
   return all;
 }
 

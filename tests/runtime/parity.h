@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -67,7 +69,8 @@ inline std::string difference(const Outcome& got, const Outcome& wanted) {
 }
 
 /// Samples that are a function of (step, place in the batch): unequal numbers of targets that count, one
-/// sample without any, one whose source is all padding.
+/// sample without any, one whose source is all padding, rows to be found in ascending order, of which the
+/// last are not there.
 class Feed {
  public:
   /// `device`: where the samples have to lie, if not in the host's memory.
@@ -91,8 +94,16 @@ class Feed {
                                 static_cast<std::uint32_t>(sample)};
       for (const Field& field : fields_) {
         const std::int64_t each = field.shape.count();
+        if (field.type == DType::u8) {
+          draw_bytes(field, stream, drawn_.at(field.name).as<std::uint8_t>() + i * each);
+          continue;
+        }
         auto* to = drawn_.at(field.name).as<std::int32_t>() + i * each;
-        if (field.name == field::targets) input_.valid += draw_targets(field, sample, stream, to);
+        if (field.name == field::picked) draw_rows(field, sample, stream, to);
+        else if (field.name == field::targets && drawn_.find(field::picked))
+          input_.valid +=
+              draw_found(field, stream, drawn_.at(field::picked).as<std::int32_t>() + i * each, to);
+        else if (field.name == field::targets) input_.valid += draw_targets(field, sample, stream, to);
         else if (field.name == field::source_lengths)
           *to = sample % 3 == 2 ? 0 : static_cast<std::int32_t>(1 + stream.word(3000) % sources());
         else draw(field, stream, field.name == field::source ? 2000 : 0, to);
@@ -128,6 +139,34 @@ class Feed {
     draw(field, stream, 1, to);
     std::fill_n(to, ignored, -1);
     return count - ignored;
+  }
+
+  static void draw_bytes(const Field& field, const RandomStream& stream, std::uint8_t* to) {
+    for (std::int64_t j = 0; j < field.shape.count(); ++j)
+      to[j] = static_cast<std::uint8_t>(stream.word(static_cast<std::uint64_t>(j)));
+  }
+  /// Different rows of a sample in ascending order, as many as there are, then -1.
+  static void draw_rows(const Field& field, std::int64_t sample, const RandomStream& stream,
+                        std::int32_t* to) {
+    const std::int64_t count = field.shape.count();
+    const auto some = static_cast<std::int64_t>(1 + stream.word(1000) % static_cast<std::uint64_t>(count));
+    std::fill_n(to, count, -1);
+    if (sample % 4 == 1) return;
+    for (std::int64_t j = 0; j < some; ++j)
+      to[j] = static_cast<std::int32_t>(stream.word(static_cast<std::uint64_t>(4000 + j)) %
+                                        static_cast<std::uint64_t>(field.below));
+    std::sort(to, to + some);
+    std::fill(std::unique(to, to + some), to + some, -1);
+  }
+  /// What stood in picked rows, of which the first of several does not count; how many do.
+  static std::int64_t draw_found(const Field& field, const RandomStream& stream, const std::int32_t* picked,
+                                 std::int32_t* to) {
+    const std::int64_t count = field.shape.count();
+    draw(field, stream, 1, to);
+    for (std::int64_t j = 0; j < count; ++j)
+      if (picked[j] < 0) to[j] = -1;
+    if (count > 1 && picked[1] >= 0) to[0] = -1;
+    return std::count_if(to, to + count, [](std::int32_t word) { return word >= 0; });
   }
 
   std::vector<Field> fields_;
@@ -180,9 +219,13 @@ inline Outcome outcome_of(const Config& config, const World& world, int steps) {
   return outcome;
 }
 
-enum class Style { gpt2, llama, transformer };
+/// What golden hashes were made of first stands first.
+enum class Style { gpt2, llama, transformer, bert, post_norm, vit };
+inline constexpr int style_count = 6;
 inline const char* name_of(Style style) {
-  return style == Style::gpt2 ? "gpt2" : style == Style::llama ? "llama" : "transformer";
+  constexpr std::array names{"gpt2", "llama", "transformer", "bert", "post_norm", "vit"};
+  static_assert(names.size() == style_count);
+  return names[static_cast<std::size_t>(style)];
 }
 
 /// What MINDPIPE_TEST_DEVICE names: cpu, or cuda to try several ranks on a GPU that they share.
@@ -196,34 +239,82 @@ inline int steps_of_tests(int usual) {
   return wished == nullptr ? usual : std::max(1, std::atoi(wished));
 }
 
+/// Layers that make at least so many blocks.
+inline int layers_for(Style style, int blocks) {
+  if (style == Style::transformer) return std::max(1, (blocks - 3 + 4) / 5);
+  if (style == Style::post_norm) return std::max(1, (blocks - 6 + 4) / 5);
+  return std::max(1, (blocks - 2 + 1) / 2);
+}
+
+inline void become_tiny_llama(gpt::Settings& m) {
+  m.key_value_heads = m.heads / 2;
+  m.positions = Positions::rotary;
+  m.norm = ModelNorm::rms;
+  m.mlp = MlpKind::swiglu;
+  m.bias = false;
+  m.tied = false;
+}
+
+/// A padding token among those that are drawn, and one word in five to be found at most.
+inline void become_tiny_bert(Config& c) {
+  c.model.bert.mlp = MlpKind::gelu_exact;
+  c.data.masked = 4;
+  c.data.special = {97, 98, 3, 100};
+}
+
+/// Sources that are longer than their targets, a decoder with a layer more than the encoder, one table, two
+/// or three by the shards of data, each form of positions by those of tensors.
+inline void become_tiny_post_norm(Config& c, int tensor, int data) {
+  transformer::Settings& m = c.model.transformer;
+  m.order = BlockOrder::post_norm;
+  m.scaled = true;
+  m.mlp = MlpKind::relu;
+  m.decoder_layers = m.layers + 1;
+  m.tables = data == 1 ? Tables::one : data % 3 == 0 ? Tables::three : Tables::two;
+  m.positions = tensor % 3 == 0   ? Places::learned
+                : tensor % 4 == 0 ? Places::closed_sinusoids
+                                  : Places::sinusoids;
+  m.first_position = tensor % 4 == 0 ? 2 : 0;
+  m.context = c.data.source_sequence = 24;
+  c.data.special = {97, 98, 3, 100};
+}
+
+/// Seventeen rows, which shards do not divide.
+inline void become_tiny_vit(vit::Settings& m) {
+  m.mlp = MlpKind::gelu_exact;
+  m.channels = 2;
+  m.picture_height = m.picture_width = 32;
+  m.patch = 8;
+  m.classes = 101;
+}
+
 /// A tiny model with dropout everywhere, for `tensor` x `data` logical shards; at least `blocks` blocks.
 inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int blocks = 8) {
   const bool three = tensor % 3 == 0;
+  constexpr std::array kinds{ModelKind::gpt,  ModelKind::gpt,         ModelKind::transformer,
+                             ModelKind::bert, ModelKind::transformer, ModelKind::vit};
   Config c;
   c.seed = 11;
-  c.model.kind = style == Style::transformer ? ModelKind::transformer : ModelKind::gpt;
-  TextSettings& m = text_model(c);
+  c.model.kind = kinds[static_cast<std::size_t>(style)];
+  BlockSettings& m = block_model(c);
   m.width = tensor == 6 ? 48 : three ? 36 : 32;
   m.heads = tensor == 6 ? 12 : three ? 6 : tensor == 8 ? 16 : 8;
-  c.model.gpt.key_value_heads = style == Style::llama ? m.heads / 2 : 0;
   m.mlp_width = three ? 72 : 64;
-  m.layers =
-      style == Style::transformer ? std::max(1, (blocks - 3 + 4) / 5) : std::max(1, (blocks - 2 + 1) / 2);
-  m.vocabulary = 101;
-  m.context = three ? 24 : 16;
+  m.layers = layers_for(style, blocks);
   c.data.sequence = c.data.source_sequence = c.data.target_sequence = three ? 12 : 16;
   m.dropout = 0.1;
   m.attention_dropout = 0.2;
   m.initial_deviation = 0.2;
-  become_plain(c.model.transformer);
   m.mlp = MlpKind::gelu;
-  if (style == Style::llama) {
-    c.model.gpt.positions = Positions::rotary;
-    m.norm = ModelNorm::rms;
-    m.mlp = MlpKind::swiglu;
-    m.bias = false;
-    c.model.gpt.tied = false;
+  if (style != Style::vit) {
+    text_model(c).vocabulary = 101;
+    text_model(c).context = three ? 24 : 16;
   }
+  become_plain(c.model.transformer);
+  if (style == Style::llama) become_tiny_llama(c.model.gpt);
+  if (style == Style::bert) become_tiny_bert(c);
+  if (style == Style::post_norm) become_tiny_post_norm(c, tensor, data);
+  if (style == Style::vit) become_tiny_vit(c.model.vit);
   c.reproducible = {tensor, data};
   c.train.micro_batch = 2;
   c.train.batch = 2 * of_shard * data;
@@ -234,6 +325,21 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
     m.width = 8 * m.heads;  // what its libraries take, and need not leave to our own kernels
   c.device.threads = 1;
   return c;
+}
+
+/// Gives a tiny model a corpus that the program makes, and the words that this has. (257 words were those of
+/// the golden hashes.)
+inline void read_a_corpus(Config& c) {
+  const bool pairs = c.model.kind == ModelKind::transformer, dates = pairs && c.model.transformer.scaled;
+  DataSource source = sums_for(c);
+  if (dates) source.path = "synthetic:dates";
+  if (dates || c.model.kind == ModelKind::bert) {
+    text_model(c).vocabulary = 263;
+    c.data.special = {};
+  } else if (c.model.kind != ModelKind::vit) {
+    text_model(c).vocabulary = 257;
+  }
+  c.data.train = c.data.validation = {source};
 }
 
 }  // namespace mindpipe

@@ -38,11 +38,11 @@ inline std::vector<GridConfig> grids_of(int ranks) {
   return grids;
 }
 
-/// How many options each dimension has.
-inline Choice options_of(int ranks) {
+/// How many options each dimension has, with models of the first styles only if so many are named.
+inline Choice options_of(int ranks, int first_styles = style_count) {
   return {static_cast<int>(grids_of(ranks).size()),
           static_cast<int>(schedules.size()),
-          3,
+          first_styles,
           2,
           3,
           2,
@@ -83,7 +83,7 @@ inline Config config_of(const Choice& choice, int ranks) {
     for (int i = 1; i < all; ++i) c.schedule.cuts.push_back(i);
   c.train.precision = choice[precision_at] == 0 ? Precision::f32 : Precision::bf16;
   if (c.device.kind == DeviceKind::cuda && c.train.precision == Precision::bf16)
-    text_model(c).attention_dropout = 0;  // else its library is never asked
+    block_model(c).attention_dropout = 0;  // else its library is never asked
   c.train.zero = choice[zero_at];
   c.train.sequence_parallel = choice[sequence_at] == 1;
   c.train.recompute = choice[recompute_at] == 1 ? RecomputeKind::block : RecomputeKind::none;
@@ -101,20 +101,33 @@ inline Config alone(Config c) {
   return resolve(c);
 }
 
+/// A model's kind and what of it makes the most difference between layouts.
+inline std::string describe_model(const ModelConfig& model) {
+  switch (model.kind) {
+    case ModelKind::gpt:
+      return model.gpt.tied ? "gpt tied" : "gpt untied";
+    case ModelKind::transformer:
+      return model.transformer.order == BlockOrder::pre_norm
+                 ? "transformer tied"
+                 : fmt::format("post-norm transformer of tables {}", model.transformer.tables);
+    default:
+      return std::string(name_of(model.kind));
+  }
+}
+
 inline std::string describe(const Config& c) {
-  return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {} {}, {}, batch {}, zero {}{}{}",
+  return fmt::format("{} x {} x {} of {} x {} shards, {}{}, {} {}, {}, batch {}, zero {}{}{}",
                      c.grid.pipeline, c.grid.data, c.grid.tensor, c.reproducible.data, c.reproducible.tensor,
-                     c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly", c.model.kind,
-                     c.model.kind != ModelKind::gpt || c.model.gpt.tied ? "tied" : "untied",
+                     c.schedule.kind, c.schedule.cuts.empty() ? "" : " cut unevenly", describe_model(c.model),
                      c.train.precision, c.optimizer.kind, c.train.batch, c.train.zero,
                      c.train.sequence_parallel ? ", sequence parallel" : "",
                      c.train.recompute == RecomputeKind::block ? ", recomputed" : "");
 }
 
 /// Few choices in which every possible pair of options of two dimensions occurs.
-inline std::vector<Choice> covering_choices(int ranks) {
+inline std::vector<Choice> covering_choices(int ranks, int first_styles = style_count) {
   std::vector<Choice> possible;
-  for_each_choice<dimensions>(options_of(ranks), [&](const Choice& c) {
+  for_each_choice<dimensions>(options_of(ranks, first_styles), [&](const Choice& c) {
     if (is_possible(c, ranks)) possible.push_back(c);
   });
   return covering<dimensions>(possible);

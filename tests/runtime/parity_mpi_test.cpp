@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "make_backend.h"
 #include "runtime/parity_compare.h"
 
 namespace mindpipe {
@@ -113,17 +114,17 @@ Outcome outcome_from_a_corpus(const Config& config, const World& world, int step
 TEST(Parity, StepsOnACorpusAndEvaluationsBetweenThemHaveTheSameBits) {
   std::vector<Config> configs = some_cases(1, 3);
   for (Config& config : configs) {
-    text_model(config).vocabulary = 257;
-    config.data.train = config.data.validation = {sums_for(config)};
+    read_a_corpus(config);
+    config = resolve(config);
   }
   compare(configs, 0, 4, outcome_from_a_corpus, outcome_from_a_corpus);
 }
 
-/// Transformers whose sources are twice as long as their targets, or half as long.
+/// Pre-norm transformers whose sources are twice as long as their targets, or half as long.
 std::vector<Config> uneven_pairs() {
   std::vector<Config> configs;
   for (Config& config : some_cases(0, 1)) {
-    if (config.model.kind != ModelKind::transformer) continue;
+    if (config.model.kind != ModelKind::transformer || config.model.transformer.scaled) continue;
     const bool longer = configs.size() % 2 == 0;
     text_model(config).context = 2 * config.data.sequence;
     config.data.source_sequence = longer ? 2 * config.data.sequence : config.data.sequence / 2;
@@ -134,6 +135,51 @@ std::vector<Config> uneven_pairs() {
 
 TEST(Parity, SourcesAndTargetsMayHaveLengthsOfTheirOwn) {
   compare(uneven_pairs(), 0, 4, outcome_of_steps, outcome_of_steps);
+}
+
+/// A vit with 196 patches and one class token.
+Config of_197_rows(const GridConfig& grid, int tensor) {
+  Config c = tiny(Style::vit, tensor, std::max(2, grid.data), 1, std::max(4, grid.pipeline));
+  vit::Settings& m = c.model.vit;
+  m.channels = 1;
+  m.picture_height = m.picture_width = 28;
+  m.patch = 2;
+  c.grid = grid;
+  c.train.sequence_parallel = grid.data == 1;
+  c.train.precision = grid.pipeline == 1 ? Precision::f32 : Precision::bf16;
+  return resolve(c);
+}
+
+TEST(Parity, RowsThatShardsDoNotDivideArePadded) {
+  const int ranks = all_ranks().size;
+  std::vector<Config> configs;
+  for (const GridConfig& grid : grids_of(ranks))
+    for (int tensor : {2, 4})
+      if (tensor % grid.tensor == 0 && (ranks < 8 || grid.tensor > 1))
+        configs.push_back(of_197_rows(grid, tensor));
+  compare(configs, 0, 2, outcome_of_steps, outcome_of_steps);
+}
+
+/// A small model of each style that is no gpt, cut once before each of its blocks; on more ranks
+/// with one block for each, and those that are left for the last.
+TEST(Parity, ACutMayBeBeforeAndBehindEveryBlock) {
+  const int ranks = all_ranks().size;
+  if (ranks == 1) GTEST_SKIP() << "nothing to cut";
+  std::vector<Config> configs;
+  for (Style style : {Style::transformer, Style::bert, Style::post_norm, Style::vit}) {
+    Config c = tiny(style, 1, 2, 1, std::max(4, ranks));
+    c.grid.pipeline = ranks;
+    Memory memory(Memory::Kind::counted);
+    const auto backend = make_cpu_backend(memory, 1, "auto");
+    Communicator alone(*backend, 1);
+    const auto blocks = static_cast<int>(make_model(resolve(c), {*backend, alone})->blocks().size());
+    for (int first = 1; first + ranks - 2 < blocks; ++first) {
+      c.schedule.cuts.clear();
+      for (int cut = first; cut < first + ranks - 1; ++cut) c.schedule.cuts.push_back(cut);
+      configs.push_back(resolve(c));
+    }
+  }
+  compare(configs, 0, 2, outcome_of_steps, outcome_of_steps);
 }
 
 /// Tables that ZeRO cuts within a tensor and messages that go in parts; more tokens than the classifier takes

@@ -41,7 +41,7 @@ Config plain_config(const PlainChoice& choice) {
 
 TEST(Parity, OneRankGivesTheBitsOfAPlainLoop) {
   std::vector<PlainChoice> choices;
-  for_each_choice<plain_dimensions>({6, 8, 2, 3, 3, 2, 4, 2},
+  for_each_choice<plain_dimensions>({6, 8, 2, 3, style_count, 2, 4, 2},
                                     [&](const PlainChoice& choice) { choices.push_back(choice); });
   choices = covering<plain_dimensions>(choices);
   for (const PlainChoice& choice : choices) {

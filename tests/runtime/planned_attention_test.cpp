@@ -8,16 +8,20 @@
 namespace mindpipe {
 namespace {
 
+constexpr std::array planned_styles{Style::gpt2, Style::llama, Style::transformer, Style::bert,
+                                    Style::post_norm};
+
 /// A run of this style with attention that a GPU's library would plan.
 Config planned_run(Style style, double attention_dropout, RecomputeKind recompute, int tensor) {
   Config config = tiny(style, tensor, 2);
-  text_model(config).width = 64;
-  text_model(config).heads = 8;
+  BlockSettings& m = block_model(config);
+  m.width = 64;
+  m.heads = 8;
   config.model.gpt.key_value_heads = style == Style::llama ? 4 : 0;
-  text_model(config).vocabulary = 128;
-  text_model(config).attention_dropout = attention_dropout;
+  m.attention_dropout = attention_dropout;
   if (style == Style::transformer) config.data.source_sequence = config.data.sequence / 2;
-  config.data.train = {sums_for(config)};
+  read_a_corpus(config);
+  if (style == Style::bert) text_model(config).context = config.data.sequence = 128;  // a library's tile
   config.train.precision = Precision::bf16;
   config.train.recompute = recompute;
   return config;
@@ -65,7 +69,7 @@ void expect_exactly_its_questions(const Config& config, Purpose purpose) {
 }
 
 TEST(PlannedAttentionOfRuns, StepsAndEvaluationsAskExactlyWhatThePlanKnowsBefore) {
-  for (const Style style : {Style::gpt2, Style::llama, Style::transformer})
+  for (const Style style : planned_styles)
     for (const double dropout : {0.0, 0.1})
       for (RecomputeKind recompute : {RecomputeKind::none, RecomputeKind::block})
         for (const Purpose purpose : {Purpose::training, Purpose::reading}) {
@@ -77,8 +81,16 @@ TEST(PlannedAttentionOfRuns, StepsAndEvaluationsAskExactlyWhatThePlanKnowsBefore
         }
 }
 
+TEST(PlannedAttentionOfRuns, RowsThatFillNoTileAreLeftToOurOwnKernels) {
+  for (const Purpose purpose : {Purpose::training, Purpose::reading}) {
+    const Config config = planned_run(Style::vit, 0, RecomputeKind::none, 2);
+    EXPECT_TRUE(asked_by(config, purpose).empty());
+    expect_exactly_its_questions(config, purpose);
+  }
+}
+
 TEST(PlannedAttentionOfRuns, WhatIsCutIntoPiecesOrLeftToOurOwnKernelsIsKnownAsWell) {
-  for (const Style style : {Style::gpt2, Style::llama, Style::transformer}) {
+  for (const Style style : planned_styles) {
     SCOPED_TRACE(name_of(style));
     Config config = planned_run(style, 0, RecomputeKind::none, 1);
     const std::set<PlannedAttention> whole = asked_by(config, Purpose::training);

@@ -89,4 +89,40 @@ inline Config llama_run() {
   return config;
 }
 
+inline Config bert_run() {
+  Config config = small_run();
+  static_cast<TextSettings&>(config.model.bert) = config.model.gpt;
+  config.model.kind = ModelKind::bert;
+  return config;
+}
+
+/// An encoder-decoder whose sources are longer than its targets, with a decoder layer more than the encoder
+/// has.
+inline Config post_norm_run() {
+  Config config = small_run();
+  transformer::Settings& m = config.model.transformer;
+  static_cast<TextSettings&>(m) = config.model.gpt;
+  config.model.kind = ModelKind::transformer;
+  m.tables = Tables::two;
+  m.layers = 2;
+  m.decoder_layers = 3;
+  config.data.source_sequence = 64;
+  config.data.target_sequence = 32;
+  config.data.train = {{"synthetic:dates", 1}};
+  return config;
+}
+
+/// Pictures of 65 rows, which no two shards divide.
+inline Config vit_run() {
+  Config config = small_run();
+  vit::Settings& m = config.model.vit;
+  static_cast<BlockSettings&>(m) = config.model.gpt;
+  config.model.kind = ModelKind::vit;
+  m.picture_height = m.picture_width = 32;
+  m.patch = 4;
+  m.classes = 10;
+  config.data.train = {{"synthetic:shapes", 1}};
+  return config;
+}
+
 }  // namespace mindpipe

@@ -1,0 +1,212 @@
+#pragma once
+#include <vector>
+
+#include "models/model.h"
+#include "runtime/parity.h"
+
+namespace mindpipe {
+
+/// A model as one would write its sizes down: elements of each tensor, and what one micro-batch sends.
+/// Extents are multiples of 64 in every logical shard, so nothing is padded but the vocabulary.
+class Sizes {
+ public:
+  struct Table {
+    std::int64_t elements;
+    std::vector<int> blocks;  ///< that use it
+  };
+  struct Block {
+    std::vector<std::int64_t> cut,  ///< tensors cut into logical tensor shards
+        whole,  ///< tensors that every tensor rank holds, and whose gradient is of its rows
+        alike;  ///< such tensors whose gradient every tensor rank computes alike
+    /// Rows of a sample in gathers and scatters of activations (a sum is one of each), in the scatters alone,
+    /// and in both again when recomputed.
+    std::int64_t halves = 0, scatters = 0, replayed = 0, replayed_scatters = 0;
+  };
+  std::vector<Block> blocks;
+  std::vector<Table> tables;               ///< cut by vocabulary
+  int first_reader = 0, last_reader = -1;  ///< blocks that read an encoder's memory
+
+  explicit Sizes(const Config& c)
+      : shards_(c.reproducible.tensor),
+        bias_(block_model(c).bias),
+        sequence_parallel_(c.train.sequence_parallel),
+        h_(block_model(c).width),
+        inner_(block_model(c).mlp_width),
+        inner_rows_((block_model(c).mlp == MlpKind::swiglu ? 2 : 1) * inner_) {
+    switch (c.model.kind) {
+      case ModelKind::gpt:
+        gpt(c);
+        break;
+      case ModelKind::bert:
+        bert(c);
+        break;
+      case ModelKind::transformer:
+        transformer(c);
+        break;
+      case ModelKind::vit:
+        vit(c);
+        break;
+    }
+  }
+
+  /// Targets of a sample.
+  std::int64_t targets() const { return targets_; }
+  /// Rows of a sample of what crosses the cut before a block: an activation, an encoder's output.
+  std::int64_t rows_before(int block) const { return block <= bridge_ ? source_rows_ : rows_; }
+  std::int64_t memory_before(int block) const {
+    return block >= first_reader && block <= last_reader ? source_rows_ : 0;
+  }
+  int last() const { return static_cast<int>(blocks.size()) - 1; }
+  /// All tensors: a table counts once.
+  std::int64_t tensors() const {
+    std::size_t count = tables.size();
+    for (const Block& block : blocks) count += block.cut.size() + block.whole.size() + block.alike.size();
+    return static_cast<std::int64_t>(count);
+  }
+
+ private:
+  void norm() {
+    blocks.back().whole.push_back(h_);
+    if (bias_) blocks.back().whole.push_back(h_);
+  }
+  void product(std::int64_t rows) {
+    blocks.back().cut.push_back(rows * h_);
+    if (bias_) blocks.back().cut.push_back(rows);
+  }
+  void closing_product(std::int64_t columns) {
+    blocks.back().cut.push_back(h_ * columns);
+    if (bias_) blocks.back().whole.push_back(h_);
+  }
+  std::int64_t padded(std::int64_t vocabulary) const {
+    const std::int64_t unit = 64 * shards_;
+    return (vocabulary + unit - 1) / unit * unit;
+  }
+  void table(std::int64_t vocabulary, const std::vector<int>& users) {
+    tables.push_back({padded(vocabulary) * h_, users});
+  }
+  /// A use of a table: its rows, or the gradient of what is multiplied with them, are summed once.
+  void end(std::int64_t positions, bool normed) {
+    blocks.push_back({{}, {}, {}, 2 * rows_, rows_, 0, 0});
+    if (normed) norm();
+    if (positions > 0) blocks.back().whole.push_back(positions * h_);
+  }
+  /// A classifier of `targets_` rows of a sample, which every tensor rank transforms and norms alike; where
+  /// the sequence is cut, all its rows come together before some are picked.
+  void picked_end(std::int64_t classes) {
+    blocks.push_back({{}, {}, {}, 2 * targets_ + (sequence_parallel_ ? rows_ : 0), targets_, 0, 0});
+    blocks.back().alike = {h_, h_};
+    blocks.back().cut.push_back(padded(classes));
+  }
+  void branch() {
+    blocks.push_back({{}, {}, {}, 4 * rows_, 2 * rows_, 2 * rows_, rows_});
+    norm();
+  }
+  void attention(std::int64_t key_width) {
+    branch();
+    product(h_ + 2 * key_width);
+    closing_product(h_);
+  }
+  /// Sums its output, the gradient of its queries and that of the memory; where the sequence is cut, its
+  /// forward gathers two inputs and its backward but one.
+  void cross_attention() {
+    blocks.push_back({{},
+                      {},
+                      {},
+                      4 * rows_ + 2 * source_rows_,
+                      2 * rows_ + source_rows_,
+                      2 * rows_ + (sequence_parallel_ ? source_rows_ : 0),
+                      rows_});
+    norm();
+    product(h_);
+    product(2 * h_);
+    closing_product(h_);
+  }
+  void mlp() {
+    branch();
+    product(inner_rows_);
+    closing_product(inner_);
+  }
+  void layers(int count) {
+    for (int i = 0; i < count; ++i) {
+      attention(h_);
+      mlp();
+    }
+  }
+
+  void gpt(const Config& c) {
+    const gpt::Settings& m = c.model.gpt;
+    targets_ = rows_ = c.data.sequence;
+    end(m.positions == Positions::learned ? m.context : 0, false);
+    for (int i = 0; i < m.layers; ++i) {
+      attention(m.width / m.heads * m.key_value_heads);
+      mlp();
+    }
+    end(0, true);
+    if (m.tied) return table(m.vocabulary, {0, last()});
+    table(m.vocabulary, {0});
+    table(m.vocabulary, {last()});
+  }
+
+  void bert(const Config& c) {
+    const bert::Settings& m = c.model.bert;
+    rows_ = c.data.sequence;
+    targets_ = c.data.masked;
+    end(m.context, true);
+    blocks.back().alike.push_back(m.types * h_);
+    layers(m.layers);
+    picked_end(m.vocabulary);
+    blocks.back().alike.insert(blocks.back().alike.end(), {h_ * h_, h_});  // the transform
+    table(m.vocabulary, {0, last()});
+  }
+
+  /// Patches are multiplied by every tensor rank alike, for which a gradient's rows come together where the
+  /// sequence is cut.
+  void vit(const Config& c) {
+    const vit::Settings& m = c.model.vit;
+    const std::int64_t patches =
+        std::int64_t{m.picture_height} * m.picture_width / (std::int64_t{m.patch} * m.patch);
+    rows_ = padded_rows(patches + 1, static_cast<int>(shards_));
+    targets_ = 1;
+    blocks.push_back({{}, {}, {}, sequence_parallel_ ? rows_ : 0, 0, 0, 0});
+    blocks.back().alike.push_back(h_ * m.channels * m.patch * m.patch);
+    blocks.back().whole = {h_, h_, (patches + 1) * h_};  // bias, class, positions
+    layers(m.layers);
+    picked_end(m.classes);
+    table(m.classes, {last()});
+  }
+
+  /// Embedding, (attention, MLP) x layers, bridge, (attention, cross attention, MLP) x layers, head.
+  void transformer(const Config& c) {
+    const transformer::Settings& m = c.model.transformer;
+    const std::int64_t positions = m.positions == Places::learned ? m.first_position + m.context : 0;
+    const bool pre_norm = m.order == BlockOrder::pre_norm;
+    source_rows_ = rows_ = c.data.source_sequence;
+    end(positions, false);
+    layers(m.layers);
+    targets_ = rows_ = c.data.target_sequence;
+    bridge_ = last() + 1;
+    end(positions, pre_norm);
+    first_reader = bridge_ + 1;
+    const int decoder_layers = m.decoder_layers > 0 ? m.decoder_layers : m.layers;
+    for (int i = 0; i < decoder_layers; ++i) {
+      attention(h_);
+      cross_attention();
+      mlp();
+    }
+    end(0, pre_norm);
+    last_reader = last() - 2;
+    if (m.tables == Tables::one) return table(m.vocabulary, {0, bridge_, last()});
+    table(m.vocabulary, {0});
+    if (m.tables == Tables::two) return table(m.vocabulary, {bridge_, last()});
+    table(m.vocabulary, {bridge_});
+    table(m.vocabulary, {last()});
+  }
+
+  std::int64_t shards_;
+  bool bias_, sequence_parallel_;
+  std::int64_t h_, inner_, inner_rows_;
+  std::int64_t rows_ = 0, source_rows_ = 0, targets_ = 0;  ///< of a sample
+  int bridge_ = -1;
+};
+
+}  // namespace mindpipe

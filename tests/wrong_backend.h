@@ -1,0 +1,54 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backend.h"
+
+namespace mindpipe {
+
+/// Operations that a device gets wrong on purpose, so that a test can show that it would be noticed.
+struct Mistakes {
+  /// Changes what is asked for; what is refused does not happen.
+  std::function<bool(AttentionParameters&)> attention = [](AttentionParameters&) { return true; };
+  std::function<bool(AccumulateOperands&)> accumulate = [](AccumulateOperands&) { return true; };
+  std::function<bool(PutRowsOperands&)> put_rows = [](PutRowsOperands&) { return true; };
+};
+
+/// A device below, with mistakes.
+class WrongBackend final : public ImmediateBackend {
+ public:
+  WrongBackend(std::unique_ptr<Backend> device, Mistakes mistakes)
+      : device_(std::move(device)), mistakes_(std::move(mistakes)) {}
+
+  std::string description() const override { return "wrong " + device_->description(); }
+  Memory& memory() override { return device_->memory(); }
+  void reserve(const Workspace& workspace) override { device_->reserve(workspace); }
+#define MINDPIPE_MAYBE_WRONG(name, Operands)     \
+  void name(const Operands& operands) override { \
+    Operands changed = operands;                 \
+    if (change(changed)) device_->name(changed); \
+  }
+  MINDPIPE_OPERATIONS(MINDPIPE_MAYBE_WRONG)
+#undef MINDPIPE_MAYBE_WRONG
+  std::int64_t count_not_finite(const Tensor& x) override { return device_->count_not_finite(x); }
+  void copy(const Tensor& from, const Tensor& to) override { device_->copy(from, to); }
+  void upload(const void* host, const Tensor& to) override { device_->upload(host, to); }
+  void download(const Tensor& from, void* host) override { device_->download(from, host); }
+  void synchronize() override { device_->synchronize(); }
+
+ private:
+  template <class Operands>
+  bool change(Operands&) const {
+    return true;
+  }
+  bool change(AttentionOperands& operands) const { return mistakes_.attention(operands.parameters); }
+  bool change(AttentionBackwardOperands& operands) const { return mistakes_.attention(operands.parameters); }
+  bool change(AccumulateOperands& operands) const { return mistakes_.accumulate(operands); }
+  bool change(PutRowsOperands& operands) const { return mistakes_.put_rows(operands); }
+
+  std::unique_ptr<Backend> device_;
+  Mistakes mistakes_;
+};
+
+}  // namespace mindpipe
