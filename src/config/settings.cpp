@@ -183,6 +183,7 @@ std::string Setting::allowed() const {
                  },
                  [](const KindMember& member) { return join(member.names, ", "); },
                  [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
+                 [&](std::vector<double>*) { return "a number" + range() + ", or a list of these"; },
                  [&](std::vector<DataSource>*) {
                    return std::string(
                        "a .txt or .tsv file, a pair of token files without .bin, synthetic:NAME, "
@@ -230,6 +231,12 @@ void Setting::read(const Node& node) const {
                           for (const Node& item : node.items)
                             member->push_back(Reading{*this, item}.whole<int>());
                         },
+                        [&](std::vector<double>* member) {
+                          if (node.kind == Node::Kind::list && node.items.empty()) reading.refuse();
+                          member->clear();
+                          if (node.kind != Node::Kind::list) member->push_back(reading.real());
+                          for (const Node& item : node.items) member->push_back(Reading{*this, item}.real());
+                        },
                         [&](std::vector<DataSource>* member) {
                           member->clear();
                           if (node.kind != Node::Kind::list) member->push_back(reading.source());
@@ -254,6 +261,11 @@ std::string Setting::written() const {
                  [](std::string* member) { return quoted_if_needed(*member); },
                  [](const KindMember& member) { return quoted_if_needed(member.names[member.chosen()]); },
                  [](std::vector<int>* member) { return fmt::format("[{}]", joined(*member)); },
+                 [](std::vector<double>* member) {
+                   std::vector<std::string> numbers;
+                   for (const double number : *member) numbers.push_back(shortest(number));
+                   return numbers.size() == 1 ? numbers[0] : fmt::format("[{}]", join(numbers, ", "));
+                 },
                  [](std::vector<DataSource>* member) {
                    std::vector<std::string> sources;
                    for (const DataSource& source : *member)

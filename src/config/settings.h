@@ -30,7 +30,7 @@ struct Range {
 class Setting {
  public:
   using Member = std::variant<int*, std::int64_t*, std::uint64_t*, double*, bool*, std::string*,
-                              std::vector<int>*, std::vector<DataSource>*, KindMember>;
+                              std::vector<int>*, std::vector<double>*, std::vector<DataSource>*, KindMember>;
   enum class Unit { none, bytes, seconds };
   /// What becomes of a setting when a run goes on from a checkpoint. Layout: who computes what, and where; no
   /// bit depends on it, so it is free. Course: how the run goes on from there; the new value is taken.
