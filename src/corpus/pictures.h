@@ -37,6 +37,7 @@ class PictureDataset final : public Dataset {
   PictureDataset(std::unique_ptr<Pictures> pictures, const DataConfig& data, std::int64_t classes,
                  std::uint64_t seed, Subset subset);
   std::vector<std::string_view> gives() const override { return {field::picture, field::targets}; }
+  std::int64_t count() const override { return rounds_.count(); }
   void sample(std::int64_t index, const FieldTensors& to) override;
   std::string describe() const override;
 
