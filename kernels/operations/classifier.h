@@ -91,7 +91,9 @@ struct CountHitsOperands {
     require_wide(ranks, "count_hits", "ranks");
     require_count(ranks, targets.count(), "count_hits", "ranks");
     require(hits, Hits::places, DType::f64, "count_hits", "hits");
-    MP_CHECK(targets.shape.rank > 0, "count_hits: targets without samples");
+    MP_CHECK(targets.shape.rank > 0 && targets.count() < std::int64_t{1} << 31,
+             "count_hits: targets are {} (samples and their targets, below 2^31 in all)",
+             to_string(targets.shape));
     return {targets.shape[0], targets.shape[0] == 0 ? 0 : targets.count() / targets.shape[0]};
   }
 };

@@ -87,18 +87,18 @@ __global__ void __launch_bounds__(row_threads)
 template <class T>
 __global__ void __launch_bounds__(row_threads)
     add_hits(const std::int32_t* targets, const T* ranks, TargetList list, double* hits) {
-  __shared__ Pair<int64_t> of_targets[most_warps], of_samples[most_warps];
+  __shared__ Pair<int> of_targets[most_warps], of_samples[most_warps];
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  Pair<int64_t> found{0, 0}, whole{0, 0};  // right and within five; exact and all
+  Pair<int> found{0, 0}, whole{0, 0};  // right and within five; exact and all
   for (int64_t s = threadIdx.x / 32; s < list.samples; s += row_threads / 32) {
-    Pair<int64_t> counted{0, 0};  // all and right, of this sample
+    Pair<int> counted{0, 0};  // all and right, of this sample
     for (int64_t i = s * list.each + lane; i < (s + 1) * list.each; i += 32) {
       if (targets[i] < 0) continue;
-      counted = counted + Pair<int64_t>{1, ranks[i] < 1};
-      found = found + Pair<int64_t>{ranks[i] < 1, ranks[i] < 5};
+      counted = counted + Pair<int>{1, ranks[i] < 1};
+      found = found + Pair<int>{ranks[i] < 1, ranks[i] < 5};
     }
     counted = join_warp(counted, Sum{});
-    if (lane == 0 && counted.a > 0) whole = whole + Pair<int64_t>{counted.a == counted.b, 1};
+    if (lane == 0 && counted.a > 0) whole = whole + Pair<int>{counted.a == counted.b, 1};
   }
   found = join_team(found, row_threads, of_targets, Sum{});
   whole = join_team(whole, row_threads, of_samples, Sum{});
