@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """MindPipe on this machine's processors: against PyTorch side by side, and against what the design demands.
 
-    bench.py [--parts products,training,layouts,sums,runtime,checkpoints] [--precisions f32,bf16] [--batch 2]
+    bench.py [--parts products,training,models,layouts,sums,runtime,checkpoints] [--precisions f32,bf16] [--batch 2]
     [--micro-batch 1] [--steps 2] [--repeats 3]
              [--threads 2] [--compile] [--judge] [--output runs/bench/bench.json] [--set key=value ...]
 
@@ -14,7 +14,8 @@ bench-peers`), else /usr/bin/python3.
 
 products: our products and the raw rate of the instruction they are made of; with training, each run of ours
 stands between two measurements of large products on all threads, of which its whole step is a share.
-training: GPT-2 124M in each precision. sums: the fixed tree over two ranks beside MPI_Allreduce. checkpoints:
+training: GPT-2 124M in each precision. models: BERT-base (512 tokens, 76 of them to be found), a transformer
+of base size (64 to 64 tokens) and ViT-base/16, without dropout. sums: the fixed tree over two ranks beside MPI_Allreduce. checkpoints:
 GPT-2 124M in f32 with Adam (1.5 GB) saved and loaded on one and on two ranks, in turn with dd of as many
 bytes (with fsync; from the device); and what saves cost the training in the background, as a share of what
 the same saves cost when it waits for them. runtime: the share of its rate that a rank on one processor keeps
@@ -25,6 +26,7 @@ At the end every must of the design stands with its verdict, here and in the JSO
 figures were taken, whatever they are; with --judge 1 if a must is missed.
 """
 import argparse
+import functools
 import json
 import os
 import platform
@@ -37,11 +39,11 @@ import time
 sys.dont_write_bytecode = True
 import verdicts
 from layouts import layouts
+from models import models
 from running import ROOT, SEQUENCE, fail, rate_of_large_products, run_mindpipe, run_process, run_program
 
-TORCH_SCRIPT = os.path.join(ROOT, "scripts", "bench", "torch_gpt.py")
 LAYERS, WIDTH, PARAMETERS = 12, 768, 124_439_808  # with 50,257 rows in the table, which is counted once
-PARTS = ("products", "training", "layouts", "sums", "runtime", "checkpoints")
+PARTS = ("products", "training", "models", "layouts", "sums", "runtime", "checkpoints")
 PRECISIONS = ("f32", "bf16")
 WARM_UP = 2  # steps
 
@@ -59,7 +61,8 @@ def peer_python():
     return ""
 
 
-def run_torch(options, precision, compiled=False):
+def run_torch(options, words, precision, compiled=False):
+    """A run of a script of PyTorch's; `words` are its name and its own options."""
     first = []
 
     def on_line(line):
@@ -67,13 +70,11 @@ def run_torch(options, precision, compiled=False):
             first.append(time.time())
 
     command = [
-        options.python, TORCH_SCRIPT, "--precision", precision, "--batch",
-        str(options.batch), "--micro-batch",
-        str(options.micro_batch), "--steps",
+        options.python, os.path.join(ROOT, "scripts", "bench", words[0]), *words[1:], "--precision", precision,
+        "--steps",
         str(WARM_UP + options.steps), "--warm-up",
         str(WARM_UP), "--threads",
-        str(options.threads), "--sequence",
-        str(SEQUENCE), "--peak"
+        str(options.threads), "--peak"
     ]
     start, lines, peak = run_process(command + ["--compile"] * compiled, dict(os.environ), on_line)
     result = json.loads(lines[-1])
@@ -115,7 +116,13 @@ def compare(options, precision, with_products):
                     runs[who][-1]["own_products_gflops"] = (before +
                                                             rate_of_large_products(options, precision)) / 2
             else:
-                runs[who].append(run_torch(options, precision, who == "torch compiled"))
+                runs[who].append(
+                    run_torch(options, [
+                        "torch_gpt.py", "--batch",
+                        str(options.batch), "--micro-batch",
+                        str(options.micro_batch), "--sequence",
+                        str(SEQUENCE)
+                    ], precision, who == "torch compiled"))
     return runs
 
 
@@ -198,6 +205,11 @@ def figures(report):
             found["%s %s" % (must, precision)] = comparison["torch"][
                 figure] if "torch" in comparison else "not measurable here: no PyTorch"
         found["step " + precision] = comparison.get("share_of_own_products")
+    for precision, of_kinds in report.get("models", {}).items():
+        for kind, comparison in of_kinds.items():
+            for must, figure in (("speed", "speed_ratio"), ("memory", "memory_ratio")):
+                found["%s %s %s" % (kind, must, precision)] = comparison["torch"][
+                    figure] if "torch" in comparison else "not measurable here: no PyTorch"
     starts = [comparison["to_first_step_seconds"] for comparison in report["comparisons"].values()]
     if starts:
         found["start"] = max(starts)
@@ -250,11 +262,11 @@ def main():
             if word not in known:
                 fail("%s has '%s' (expected %s, with commas)" % (what, word, " or ".join(known)))
 
-    options.python = peer_python() if "training" in parts else ""
+    options.python = peer_python() if {"training", "models"} & set(parts) else ""
     report = {
         "processor": cpuinfo("model name") or platform.machine(), "threads": options.threads,
         "python": options.python, "tiles": "amx_bf16" in cpuinfo("flags").split(), "load": os.getloadavg(),
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "comparisons": {}, "layouts": {}
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "comparisons": {}, "models": {}, "layouts": {}
     }
     print("%s, %d threads, load before %.1f" % (report["processor"], options.threads, report["load"][0]))
     if "products" in parts:
@@ -263,6 +275,9 @@ def main():
         if "training" in parts:
             runs = compare(options, precision, "products" in parts)
             report["comparisons"][precision] = dict(print_comparison(precision, runs), runs=runs)
+        if "models" in parts:
+            report["models"][precision] = models(options, precision, functools.partial(run_torch, options),
+                                                 WARM_UP)
     if "layouts" in parts:
         report["layouts"] = {precision: layouts(options, precision) for precision in precisions}
     if "sums" in parts:

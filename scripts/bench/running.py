@@ -77,17 +77,24 @@ def run_process(command, environment, on_line=None, on_start=None):
     return start, lines, family[0] / 2**20 if ranks else usage.ru_maxrss / 1024
 
 
+def tokens_in(folder, samples, sequence, vocabulary):
+    """The setting that names as many random tokens as these samples take."""
+    prefix = os.path.join(folder, "tokens")
+    write_tokens(prefix, samples * (sequence + 1), vocabulary)
+    return prefix
+
+
 def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, sequence=SEQUENCE,
-                 vocabulary=VOCABULARY, extra=None, warm_up=1):
+                 vocabulary=VOCABULARY, extra=None, warm_up=1, config=None, data=None):
     """One run of its own, in a directory that goes with it: options.steps behind the first `warm_up`. `extra`
-    are further settings."""
+    are further settings; `data(folder, samples)` writes samples and gives the source that names them."""
     count = options.steps + warm_up
     folder = tempfile.mkdtemp(prefix="bench-", dir=options.runs)
     try:
-        tokens = os.path.join(folder, "tokens")
-        write_tokens(tokens, (count + 1) * batch * (sequence + 1), vocabulary)
+        samples = (count + 1) * batch
+        source = data(folder, samples) if data else tokens_in(folder, samples, sequence, vocabulary)
         settings = {
-            "run.dir": folder, "run.resume": "never", "data.train": tokens, "data.validation": tokens,
+            "run.dir": folder, "run.resume": "never", "data.train": source, "data.validation": source,
             "train.steps": count, "train.batch": batch, "train.micro_batch": micro_batch,
             "train.precision": precision, "train.evaluate_every": 0, "optimizer.rate.warmup": 0,
             "checkpoint.every": 0, "device.threads": threads, "grid.data": 1, "reproducible.data": 1
@@ -95,7 +102,7 @@ def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, seque
         settings.update(extra or {})
         settings.update(setting.split("=", 1) for setting in options.set)
         command = [
-            options.binary, "train", "--config", options.config,
+            options.binary, "train", "--config", config or options.config,
             *("%s=%s" % item for item in settings.items())
         ]
         environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
@@ -132,19 +139,18 @@ def run_mindpipe(options, precision, batch, micro_batch, threads, ranks=1, seque
                 watcher.join()
         with open(metrics) as file:
             steps = [json.loads(line) for line in file]
-        steps = [step for step in steps if "tokens_per_second" in step]
+        steps = [step for step in steps if "seconds" in step]
         if len(steps) != count:
-            fail("%s has %d steps with tokens_per_second (expected %d)" % (metrics, len(steps), count))
-        rates = [step["tokens_per_second"] for step in steps]
-        tokens_a_step = batch * sequence
+            fail("%s has %d steps with their seconds (expected %d)" % (metrics, len(steps), count))
+        seconds = [step["seconds"] for step in steps]
         return {
             "batch": batch, "micro_batch": micro_batch, "threads": threads,
-            "tokens_per_second": statistics.median(rates[warm_up:]),
-            "step_seconds": [tokens_a_step / rate for rate in rates[warm_up:]],
-            "first_step_seconds": tokens_a_step / rates[0], "loss_last": steps[-1]["loss"],
+            "samples_per_second": batch / statistics.median(seconds[warm_up:]),
+            "tokens_per_second": batch * sequence / statistics.median(seconds[warm_up:]),
+            "step_seconds": seconds[warm_up:], "first_step_seconds": seconds[0], "loss_last": steps[-1]["loss"],
             "peak_mib": seen.get("peak") or whole_peak if ranks == 1 else whole_peak,
-            "whole_peak_mib": whole_peak, "to_first_step_seconds": seen["first"] - start -
-            tokens_a_step / rates[0] if "first" in seen else None
+            "whole_peak_mib": whole_peak,
+            "to_first_step_seconds": seen["first"] - start - seconds[0] if "first" in seen else None
         }
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -31,6 +31,12 @@ MUSTS = (
            True, "x"),
           ("stood_still", "how long training stands still for them, of their time in the foreground", 0.1,
            True, "x"))),
+    *(Must("%s %s %s" % (kind, must, precision), "%s, %s: %s of PyTorch's" % (name, precision, what), bound, most,
+           "x")
+      for kind, name in (("bert", "BERT-base"), ("transformer", "transformer-base"), ("vit", "ViT-base"))
+      for must, what, bounds, most in (("speed", "rate", {"f32": 1.1, "bf16": 1.3}, False),
+                                       ("memory", "peak memory", {"f32": 0.8, "bf16": 0.8}, True))
+      for precision, bound in bounds.items()),
     Must("recording", "the trace's recording, of the shortest actions", 0.01, True, "%"),
 )
 NEVER = {

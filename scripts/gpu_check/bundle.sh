@@ -44,7 +44,7 @@ for library in "${libraries[@]}"; do cp -L "$library" "$folder/lib/"; done
 find "$folder/bin" "$folder/lib" -type f -exec strip --strip-unneeded {} +
 
 cp scripts/gpu_check/*.py "$folder/check/"
-cp scripts/bench/torch_gpt.py scripts/bench/token_pair.py "$folder/bench/"
+cp scripts/bench/torch_gpt.py scripts/bench/torch_training.py scripts/bench/token_pair.py "$folder/bench/"
 cp configs/*.yaml "$folder/configs/"
 cp scripts/gpu_check/gpu-check.sh "$folder/"
 value_of() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }

@@ -29,9 +29,9 @@ struct SpecialTokens {
 
 struct DataConfig {
   std::vector<DataSource> train, validation;
-  int sequence = 0;  ///< tokens of a sample; 0: model.context
+  int sequence = 0;                              ///< tokens of a sample; 0: model.context
   int source_sequence = 0, target_sequence = 0;  ///< tokens of a pair; 0: model.context
-  int masked = 0;                                ///< tokens of a sample that are to be found, at most; 0: 15 %
+  int masked = 0;  ///< tokens of a sample that are to be found, at most; 0: 15 %
   SpecialTokens special{};
   bool flip = false;  ///< pictures to train on: every second one mirrored
   int crop = 0;       ///< pixels that pictures to train on are moved by, at most
@@ -66,7 +66,7 @@ struct TrainConfig {
   int zero = 0;       ///< sharded over data: 0 nothing, 1 optimizer state, 2 gradients too
   double clip = 1.0;  ///< largest global norm of the gradient; 0: no clipping
   double label_smoothing = 0;
-  int evaluate_every = 0, evaluate_batches = 8;
+  int evaluate_every = 0, evaluate_batches = 8;  ///< batches of 0: once over all
   bool operator==(const TrainConfig&) const = default;
 };
 

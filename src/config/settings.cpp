@@ -191,14 +191,14 @@ std::string Setting::allowed() const {
                        "weight: ...}");
                  }},
       member_);
-  return automatic_ ? "auto or " + kind : kind;
+  return word_ ? word_ + (" or " + kind) : kind;
 }
 
 void Setting::read(const Node& node) const {
   const Reading reading{*this, node};
   MP_REQUIRE(node.kind != Node::Kind::empty, Exit::bad_configuration, "{}: {} has no value; allowed: {}",
              node.where, key_, allowed());
-  if (automatic_ && node.kind == Node::Kind::text && node.text == "auto") {
+  if (word_ && node.kind == Node::Kind::text && node.text == word_) {
     *std::get<int*>(member_) = 0;
     return;
   }
@@ -252,7 +252,7 @@ void Setting::read(const Node& node) const {
 std::string Setting::written() const {
   return std::visit(
       Overloaded{[&](int* member) {
-                   return automatic_ && *member == 0 ? std::string("auto") : fmt::format("{}", *member);
+                   return word_ && *member == 0 ? std::string(word_) : fmt::format("{}", *member);
                  },
                  [](std::int64_t* member) { return fmt::format("{}", *member); },
                  [](std::uint64_t* member) { return fmt::format("{}", *member); },

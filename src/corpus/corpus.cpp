@@ -195,21 +195,52 @@ Corpus::Corpus(const DataConfig& data, Subset subset, const std::vector<Field>& 
   }
 }
 
+Corpus Corpus::once(const DataConfig& data, Subset subset, const std::vector<Field>& fields,
+                    std::uint64_t seed) {
+  Corpus corpus(data, subset, fields, seed);
+  for (std::size_t i = 0; i < corpus.datasets_.size(); ++i) {
+    const std::int64_t count = corpus.datasets_[i]->count();
+    MP_REQUIRE(
+        count > 0, Exit::bad_configuration,
+        "data.{}: {} has no end, so an evaluation cannot go over all of it; set train.evaluate_batches "
+        "to a number of batches",
+        name_of(subset), sources_of(data, subset)[i].path);
+    corpus.ends_.push_back(corpus.samples() + count);
+  }
+  return corpus;
+}
+
+void Corpus::sample(std::int64_t number, const FieldTensors& to) {
+  if (ends_.empty()) {
+    const auto [dataset, index] = blend_.at(number);
+    datasets_[dataset]->sample(index, to);
+    return;
+  }
+  const auto end = std::upper_bound(ends_.begin(), ends_.end(), number);
+  if (end != ends_.end()) {
+    const std::int64_t begin = end == ends_.begin() ? 0 : *std::prev(end);
+    datasets_[static_cast<std::size_t>(end - ends_.begin())]->sample(number - begin, to);
+    return;
+  }
+  datasets_[0]->sample(0, to);  // anything that a model can read
+  if (const Tensor targets = to.find(field::targets))
+    std::fill_n(targets.as<std::int32_t>(), targets.count(), -1);
+}
+
 void Corpus::batch(std::int64_t first_sample, const FieldTensors& to) {
   MP_CHECK(!to.entries().empty(), "a batch without fields");
   const std::int64_t samples = to.entries()[0].tensor.shape[0];
   MP_CHECK(first_sample >= 0 && first_sample <= std::numeric_limits<std::int64_t>::max() - samples,
            "samples from {}", first_sample);
-  for (std::int64_t s = 0; s < samples; ++s) {
-    const auto [dataset, index] = blend_.at(first_sample + s);
-    datasets_[dataset]->sample(index, to.part(s));
-  }
+  for (std::int64_t s = 0; s < samples; ++s) sample(first_sample + s, to.part(s));
 }
 
 std::vector<std::string> Corpus::describe() const {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < datasets_.size(); ++i)
-    lines.push_back(fmt::format("{:5.1f} % {}", 100 * blend_.shares()[i], datasets_[i]->describe()));
+    lines.push_back(
+        ends_.empty() ? fmt::format("{:5.1f} % {}", 100 * blend_.shares()[i], datasets_[i]->describe())
+                      : fmt::format("all {} samples of {}", datasets_[i]->count(), datasets_[i]->describe()));
   return lines;
 }
 

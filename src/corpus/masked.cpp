@@ -22,8 +22,8 @@ MaskedDataset::MaskedDataset(std::unique_ptr<TextDataset> texts, const SpecialTo
       seed_(seed),
       text_(texts_->sequence() + 1) {
   MP_REQUIRE(special.mask < vocabulary, Exit::bad_configuration,
-             "data.special.mask is {} and model.vocabulary {} (the mask is a token of the vocabulary)", special.mask,
-             vocabulary);
+             "data.special.mask is {} and model.vocabulary {} (the mask is a token of the vocabulary)",
+             special.mask, vocabulary);
 }
 
 bool MaskedDataset::is_ordinary(std::int32_t token) const {

@@ -10,11 +10,21 @@ namespace mindpipe {
 namespace {
 
 constexpr std::size_t most_unpacked = std::size_t{1} << 30;
-constexpr std::string_view of_pictures = "images-idx3", of_labels = "labels-idx1";
+constexpr std::int64_t most_side = 1 << 14;
+constexpr std::string_view of_pictures = "images-idx", of_labels = "labels-idx1";
+
+/// Extents of what a file of pictures holds: "images-idx3" has pictures, rows, pixels; "images-idx4"
+/// pictures, channels, rows, pixels.
+int extents_of(const std::string& path) {
+  const std::size_t name = path.rfind(of_pictures);
+  if (name == std::string::npos || name + of_pictures.size() == path.size()) return 0;
+  const char digit = path[name + of_pictures.size()];
+  return digit == '3' || digit == '4' ? digit - '0' : 0;
+}
 
 std::string labels_of(const std::string& path) {
   std::string labels = path;
-  return labels.replace(labels.rfind(of_pictures), of_pictures.size(), of_labels);
+  return labels.replace(labels.rfind(of_pictures), of_pictures.size() + 1, of_labels);
 }
 
 /// All bytes that were packed in a file, which may be several packed ones in a row.
@@ -54,7 +64,7 @@ std::int64_t number_at(const FileBytes& file, std::int64_t offset) {
 std::int64_t checked_count(const FileBytes& file, std::int64_t magic, std::int64_t head, std::int64_t item) {
   MP_REQUIRE(number_at(file, 0) == magic, Exit::bad_data,
              "{}: begins with {:#010x}, and an IDX file of {} with {:#010x}", file.path(), number_at(file, 0),
-             magic == 2051 ? "pictures" : "labels", magic);
+             magic == 0x801 ? "labels" : "pictures", magic);
   const std::int64_t count = number_at(file, 4);
   MP_REQUIRE(count > 0 && item > 0 && file.size() - head == count * item, Exit::bad_data,
              "{}: has {} bytes, and its head promises {} items of {} behind {} (is it whole?)", file.path(),
@@ -84,18 +94,25 @@ FileBytes::FileBytes(const std::string& path) : path_(path) {
   }
 }
 
-bool IdxPictures::is_named_so(const std::string& path) { return path.find(of_pictures) != std::string::npos; }
+bool IdxPictures::is_named_so(const std::string& path) { return extents_of(path) > 0; }
 
 IdxPictures::IdxPictures(const std::string& path) : pictures_(path), labels_(labels_of(path)) {
-  size_ = {1, number_at(pictures_, 8), number_at(pictures_, 12)};
-  count_ = checked_count(pictures_, 2051, 16, size_.bytes());
-  const std::int64_t labels = checked_count(labels_, 2049, 8, 1);
+  const int extents = extents_of(path);
+  head_ = 4 + 4 * extents;
+  const auto extent = [&](int from_the_last) { return number_at(pictures_, head_ - 4 * from_the_last); };
+  size_ = {extents == 4 ? extent(3) : 1, extent(2), extent(1)};
+  for (const std::int64_t number : {size_.channels, size_.height, size_.width})
+    MP_REQUIRE(number > 0 && number <= most_side, Exit::bad_data,
+               "{}: its head says {} channels of {} x {} pixels (is it whole?)", pictures_.path(),
+               size_.channels, size_.height, size_.width);
+  count_ = checked_count(pictures_, 0x800 + extents, head_, size_.bytes());
+  const std::int64_t labels = checked_count(labels_, 0x801, 8, 1);
   MP_REQUIRE(labels == count_, Exit::bad_data, "{}: has {} pictures, and {} {} labels", pictures_.path(),
              count_, labels_.path(), labels);
 }
 
 void IdxPictures::read(std::int64_t index, std::uint8_t* pixels) const {
-  std::copy_n(pictures_.data() + 16 + index * size_.bytes(), size_.bytes(), pixels);
+  std::copy_n(pictures_.data() + head_ + index * size_.bytes(), size_.bytes(), pixels);
 }
 
 std::int32_t IdxPictures::label(std::int64_t index, std::int64_t classes) const {

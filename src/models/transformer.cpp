@@ -112,9 +112,9 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   spec.field = field::tokens;
   spec.uses = one ? 3 : tied ? 2 : 1;
   spec.use = one ? 1 : 0;
+  auto embedding = std::make_unique<Embedding>(context, target_table, bridge, "bridge", spec);
   std::optional<Norm> norm;
   if (m.order == BlockOrder::pre_norm) norm.emplace(blocks.norm(bridge));
-  auto embedding = std::make_unique<Embedding>(context, target_table, bridge, "bridge", spec);
   model->add_block("bridge", std::make_unique<Bridge>(context, norm, std::move(embedding)),
                    {&target_table, &bridge}, spec.use);
   add_decoder(*model, blocks, m.decoder_layers, attention, memory);

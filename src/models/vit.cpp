@@ -34,7 +34,7 @@ void estimate(Model& model, const Settings& m, std::int64_t rows) {
 
 }  // namespace
 
-/// Makes a vision transformer: patches and a class token, pre-norm layers, a classifier of the class token.
+/// Makes a Vision Transformer: patches and a class token, pre-norm layers, a classifier of the class token.
 std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   const Settings& m = config.model.vit;
   const int shards = context.tensor.logical();

@@ -331,8 +331,10 @@ TEST(Config, EveryKindOfModelHasSettingsOfItsOwn) {
             ":2: gpt has no data.source_sequence (a setting of transformer; leave it out)");
   EXPECT_EQ(override_complaint("data.source_sequence=5"),
             "command line: gpt has no data.source_sequence (a setting of transformer; leave it out)");
-  EXPECT_THAT(complaint_of("model: {kind: tranformer, layers: 3}\n"),
-              EndsWith("model.kind is 'tranformer'; allowed: gpt, bert, transformer, vit; did you mean transformer?"));
+  EXPECT_THAT(
+      complaint_of("model: {kind: tranformer, layers: 3}\n"),
+      EndsWith(
+          "model.kind is 'tranformer'; allowed: gpt, bert, transformer, vit; did you mean transformer?"));
 }
 
 TEST(Config, HelpNamesEverySettingWithRangeAndDefault) {
@@ -347,7 +349,8 @@ TEST(Config, HelpNamesEverySettingWithRangeAndDefault) {
   EXPECT_LT(gpt, help.find("  model.rotary_base = "));
   EXPECT_LT(help.find("  model.rotary_base = "), transformer) << "only gpt has it";
   EXPECT_EQ(help.find("  model.rotary_base = ", transformer), std::string::npos);
-  EXPECT_NE(help.find("\ndata, where model.kind is transformer\n  data.source_sequence = auto"), std::string::npos);
+  EXPECT_NE(help.find("\ndata, where model.kind is transformer\n  data.source_sequence = auto"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST(Masked, IsAFunctionOfSeedAndSample) {
 }
 
 TEST(Masked, AMaskBeyondTheVocabularyIsRefused) {
-  expect_error(Exit::bad_configuration, "data.mask is 259 and model.vocabulary 259",
+  expect_error(Exit::bad_configuration, "data.special.mask is 259 and model.vocabulary 259",
                [] { Corpus(from("synthetic:arithmetic"), Subset::train, masked_fields(5, 259), 1); });
 }
 

@@ -118,6 +118,25 @@ TEST(Pictures, AreMirroredAndMovedInTrainingAlone) {
   EXPECT_THAT(seen, testing::Contains(ElementsAre(4, 5, 6, 0, 0, 0)));
 }
 
+TEST(Pictures, OfSeveralChannelsHaveAnExtentMore) {
+  const Folder folder;
+  std::string pixels(24, 0);
+  std::iota(pixels.begin(), pixels.end(), char{1});
+  const std::string path = folder / "t-images-idx4-ubyte";
+  write_file(path, big_endian({2052, 2, 2, 2, 3}) + pixels);
+  write_file(folder / "t-labels-idx1-ubyte", big_endian({2049, 2}) + "\x04\x09");
+  Corpus corpus = open_pictures(path, 4, 3, 10);
+  const PictureSample second = picture_at(corpus, 1, 4, 3);
+  EXPECT_THAT(second.pixels, ElementsAre(13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24));
+  EXPECT_EQ(second.label, 9);
+  write_file(path, big_endian({2051, 2, 2, 2, 3}) + pixels);
+  expect_error(Exit::bad_data, "begins with 0x00000803, and an IDX file of pictures with 0x00000804",
+               [&] { open_pictures(path, 4, 3, 10); });
+  write_file(path, big_endian({2052, 2, 2, 0, 3}) + pixels);
+  expect_error(Exit::bad_data, "its head says 2 channels of 0 x 3 pixels",
+               [&] { open_pictures(path, 4, 3, 10); });
+}
+
 TEST(Pictures, SayWhatIsWrong) {
   const Folder folder;
   std::string path = write_idx(folder, "\x04\x0a");

@@ -18,9 +18,11 @@ bool may_name(const fs::path& file, const std::string& kind) {
 }
 
 /// The lines of sources that name a kind, in a word of its own or at the beginning of one, outside its files.
+/// Names of tensors in files are other words: "transformer.wte.weight".
 std::vector<std::string> lines_that_name(const std::string& kind) {
   std::string capital = kind;
   capital[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(kind[0])));
+  const std::regex of_tensor("\"" + kind + "\\.");
   const std::regex word("(^|[^A-Za-z0-9_])" + kind + "([^A-Za-z0-9]|$)|" + capital + "[A-Z]");
   std::vector<std::string> found;
   for (const char* room : {"src", "kernels"})
@@ -30,7 +32,7 @@ std::vector<std::string> lines_that_name(const std::string& kind) {
       int number = 0;
       for (std::string line; std::getline(file, line);) {
         ++number;
-        if (std::regex_search(line, word))
+        if (std::regex_search(std::regex_replace(line, of_tensor, ""), word))
           found.push_back(entry.path().string() + ":" + std::to_string(number) + ": " + line);
       }
     }

@@ -8,6 +8,7 @@ struct Settings : TextSettings {
   Settings() {
     mlp = MlpKind::gelu_exact;
     norm_epsilon = 1e-12;
+    vocabulary = 260;  // bytes and the special tokens
   }
   int types = 2;  ///< rows of the table of token types
   bool operator==(const Settings&) const = default;

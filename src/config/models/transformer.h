@@ -6,7 +6,10 @@ namespace mindpipe::transformer {
 /// What an encoder-decoder can be told. Marian's: post_norm, sinusoids. M2M100's: pre_norm,
 /// closed_sinusoids, first_position 2.
 struct Settings : TextSettings {
-  Settings() { mlp = MlpKind::relu; }
+  Settings() {
+    mlp = MlpKind::relu;
+    vocabulary = 260;  // bytes and the special tokens
+  }
   int decoder_layers = 0;  ///< 0: as many as layers
   BlockOrder order = BlockOrder::post_norm;
   Places positions = Places::sinusoids;

@@ -3,7 +3,7 @@
 
 namespace mindpipe::vit {
 
-/// What a vision transformer that classifies pictures can be told.
+/// What a Vision Transformer that classifies pictures can be told.
 struct Settings : BlockSettings {
   Settings() {
     mlp = MlpKind::gelu_exact;

@@ -1,0 +1,89 @@
+"""BERT, an encoder-decoder and a Vision Transformer of base size against PyTorch, side by side."""
+import os
+import statistics
+import sys
+from collections import namedtuple
+
+from running import ROOT, run_mindpipe
+from token_pair import write_pictures, write_tokens
+
+# `counted`: what a sample has that is counted, and how many; `data` as run_mindpipe takes it.
+Case = namedtuple("Case", "kind batch counted settings data")
+
+
+def texts(folder, samples):
+    write_tokens(os.path.join(folder, "texts"), samples * 513, 30522)
+    return os.path.join(folder, "texts")
+
+
+def pairs(folder, samples):
+    """Sources and targets of 64 tokens, the last of which is the end."""
+    names = [os.path.join(folder, name) for name in ("sources", "targets")]
+    for name in names:
+        write_tokens(name, 63, 36997, samples)
+    return "pairs:" + ":".join(names)
+
+
+def pictures(folder, samples):
+    path = os.path.join(folder, "images-idx4")
+    write_pictures(path, samples, 3, 224, 1000)
+    return path
+
+
+CASES = (Case("bert", 4, ("tokens", 512), {"data.sequence": 512, "data.masked": 76, "model.dropout": 0,
+                                           "model.attention_dropout": 0}, texts),
+         Case("transformer", 32, ("tokens", 64),
+              {"data.source_sequence": 64, "data.target_sequence": 64, "model.vocabulary": 37000,
+               "data.special.end": 36997, "data.special.start": 36998, "data.special.padding": 36999,
+               "model.dropout": 0, "model.attention_dropout": 0, "train.label_smoothing": 0}, pairs),
+         Case("vit", 8, ("pictures", 1), {"model.dropout": 0, "model.attention_dropout": 0, "data.flip": "false",
+                                          "data.crop": 0}, pictures))
+
+
+def compare(options, case, precision, run_torch, warm_up):
+    """Runs of each program in turn; who begins changes, so that neither always runs on a warm machine."""
+    runs = {"mindpipe": []}
+    if options.python:
+        runs.update({"torch": [], "torch compiled": []} if options.compile else {"torch": []})
+    for repeat in range(options.repeats):
+        for who in list(runs)[:: 1 if repeat % 2 == 0 else -1]:
+            print("%s-base, %s, %s, run %d of %d" % (case.kind, precision, who, repeat + 1, options.repeats),
+                  file=sys.stderr, flush=True)
+            if who == "mindpipe":
+                runs[who].append(
+                    run_mindpipe(options, precision, case.batch, case.batch, options.threads,
+                                 extra=case.settings, warm_up=warm_up, data=case.data,
+                                 config=os.path.join(ROOT, "configs", case.kind + "-base.yaml")))
+            else:
+                runs[who].append(
+                    run_torch(["torch_models.py", case.kind, "--batch", str(case.batch)], precision,
+                              who == "torch compiled"))
+    return runs
+
+
+def report(case, precision, runs):
+    what, of_sample = case.counted
+    print("\n%s-base, %s, batch %d" % (case.kind, precision, case.batch))
+    for who, many in runs.items():
+        print("%-16s %10.1f %s/s, peak %6.0f MiB" %
+              (who, of_sample * statistics.median(run["samples_per_second"] for run in many), what,
+               statistics.median(run["peak_mib"] for run in many)))
+    found = {"runs": runs}
+    for who in list(runs)[1:]:
+        ratios = {
+            key: statistics.median(ours[of] / theirs[of] for ours, theirs in zip(runs["mindpipe"], runs[who]))
+            for key, of in (("speed_ratio", "samples_per_second"), ("memory_ratio", "peak_mib"))
+        }
+        print("mindpipe / %-14s %s/s %.2f x, peak memory %.2f x" %
+              (who, what, ratios["speed_ratio"], ratios["memory_ratio"]))
+        found[who] = ratios
+    return found
+
+
+def models(options, precision, run_torch, warm_up):
+    """Of each model what the programs took, and the ratios; `run_torch(words, precision, compiled)` runs a
+    script of PyTorch's."""
+    return {
+        case.kind: report(case, precision, compare(options, case, precision, run_torch, warm_up))
+        for case in CASES
+    }
