@@ -45,6 +45,7 @@ struct Opening {
   const std::vector<Field>& fields;
   std::uint64_t seed;
   std::int64_t planned;  ///< samples
+  std::size_t number;    ///< of the source
 
   std::vector<Field>::const_iterator find(std::string_view name) const {
     return std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.name == name; });
@@ -59,11 +60,24 @@ struct Opening {
   std::optional<std::uint64_t> order() const { return trains() ? std::optional(seed) : std::nullopt; }
 };
 
-/// Refuses what makes samples that nothing in the model reads.
-void require_wanted(const Opening& how, std::string_view name, const std::string& path) {
-  MP_REQUIRE(how.wants(name), Exit::bad_configuration,
-             "data.{}: samples of {} have a {}, which the model does not read; name a source of its own kind",
-             name_of(how.subset), path, name);
+/// What a source holds that gives a field, in words.
+std::string_view kind_of_source(std::string_view field) {
+  return field == field::picture ? "pictures" : field == field::source ? "pairs of texts" : "texts";
+}
+
+/// What a model does with samples of its own kind, in words.
+std::string_view what_it_does(const Opening& how) {
+  return how.wants(field::picture)  ? "classifies pictures"
+         : how.wants(field::source) ? "reads pairs of texts"
+         : how.wants(field::picked) ? "masks tokens of texts"
+                                    : "reads texts";
+}
+
+/// Refuses what makes samples of another kind than those that the model reads: `field` says of which.
+void require_wanted(const Opening& how, std::string_view field, const std::string& path) {
+  MP_REQUIRE(how.wants(field), Exit::bad_configuration,
+             "data.{}[{}]: {} holds {}, and the model {}; name a source of its own kind", name_of(how.subset),
+             how.number, path, kind_of_source(field), what_it_does(how));
 }
 
 std::unique_ptr<Documents> open_documents(const std::string& path, const Opening& how,
@@ -160,9 +174,7 @@ std::unique_ptr<Dataset> open_source(const std::string& path, const Opening& how
   MP_REQUIRE(!turns || !find_pairs(texts, how), Exit::bad_configuration,
              "data.{}: {} turns texts around, and {} holds pairs already; name it without {}",
              name_of(how.subset), path, texts, reversed);
-  MP_REQUIRE(how.wants(field::tokens), Exit::bad_configuration,
-             "data.{}: {} holds tokens, which the model does not read; name a source of its own kind",
-             name_of(how.subset), path);
+  require_wanted(how, field::tokens, path);
   if (turns)
     return std::make_unique<ReversedDataset>(open_texts(texts, how), how.field(field::source).shape[0]);
   if (how.wants(field::picked))
@@ -176,8 +188,11 @@ void require_fields(const Dataset& dataset, const DataSource& source, const Open
   const std::vector<std::string_view> given = dataset.gives();
   for (const Field& field : how.fields)
     MP_REQUIRE(std::find(given.begin(), given.end(), field.name) != given.end(), Exit::bad_configuration,
-               "data.{}: the model reads {}, and samples of {} have {} only; name a source that has it",
-               name_of(how.subset), field.name, source.path, fmt::join(given, ", "));
+               "data.{}[{}]: {} holds {}, and the model {}: samples have {} and no {}; name a source of its "
+               "own kind{}",
+               name_of(how.subset), how.number, source.path, kind_of_source(given[0]), what_it_does(how),
+               fmt::join(given, ", "), field.name,
+               field.name == field::source ? ", or reversed:" + source.path : "");
 }
 }  // namespace
 
@@ -189,7 +204,7 @@ Corpus::Corpus(const DataConfig& data, Subset subset, const std::vector<Field>& 
     const auto wanted = static_cast<std::int64_t>(
         std::ceil(static_cast<double>(planned) * shares[i] * (shares.size() > 1 ? 1.005 : 1.0)));
     const DataSource& source = sources_of(data, subset)[i];
-    const Opening how{data, subset, fields, seed, wanted};
+    const Opening how{data, subset, fields, seed, wanted, i};
     datasets_.push_back(open_source(source.path, how));
     require_fields(*datasets_.back(), source, how);
   }

@@ -140,10 +140,13 @@ TEST(Corpus, AReversedTextIsTheSourceOfItself) {
 TEST(Corpus, ASourceWithoutAFieldThatTheModelReadsIsRefused) {
   const DataConfig data{{{alice, 1}}, {}};
   expect_error(Exit::bad_configuration,
-               "the model reads source, and samples of " + alice + " have tokens, targets",
+               "data.train[0]: " + alice +
+                   " holds texts, and the model reads pairs of texts: samples have tokens, targets and no "
+                   "source; name a source of its own kind, or reversed:" +
+                   alice,
                [&] { Corpus(data, Subset::train, pairs(4, 4), 1); });
   const DataConfig turned{{{"reversed:" + alice, 1}}, {}};
-  expect_error(Exit::bad_configuration, "have a source, which the model does not read",
+  expect_error(Exit::bad_configuration, "holds pairs of texts, and the model reads texts; name",
                [&] { Corpus(turned, Subset::train, texts(), 1); });
 }
 
