@@ -157,10 +157,13 @@ std::unique_ptr<Dataset> open_pictures(std::unique_ptr<Pictures> found, const st
   require_wanted(how, field::picture, path);
   const Shape& wanted = how.field(field::picture).shape;
   const PictureSize size = found->size();
-  MP_REQUIRE(wanted[0] == size.channels * size.height && wanted[1] == size.width, Exit::bad_configuration,
-             "data.{}: pictures of {} have {} channels of {} x {} pixels, and the model reads {} rows of all "
-             "channels of {}",
-             name_of(how.subset), path, size.channels, size.height, size.width, wanted[0], wanted[1]);
+  MP_REQUIRE(
+      wanted[0] == size.channels * size.height && wanted[1] == size.width, Exit::bad_configuration,
+      "data.{}[{}]: pictures of {} have {} x {} x {} numbers (channels, rows, pixels of a row), and the "
+      "model reads {} rows of all channels by {} pixels; set model.channels, model.picture_height and "
+      "model.picture_width to {}, {} and {}",
+      name_of(how.subset), how.number, path, size.channels, size.height, size.width, wanted[0], wanted[1],
+      size.channels, size.height, size.width);
   return std::make_unique<PictureDataset>(std::move(found), how.data, how.field(field::targets).below,
                                           how.seed, how.subset);
 }

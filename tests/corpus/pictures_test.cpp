@@ -159,8 +159,12 @@ TEST(Pictures, SayWhatIsWrong) {
   std::string path = write_idx(folder, "\x04\x0a");
   expect_error(Exit::bad_data, "t-labels-idx1-ubyte: the label at byte 9 is 10, and the model has 10 classes",
                [&] { open_pictures(path, 2, 3, 10); });
-  expect_error(Exit::bad_configuration, "have 1 channels of 2 x 3 pixels",
-               [&] { open_pictures(path, 32, 32, 11); });
+  expect_error(
+      Exit::bad_configuration,
+      "have 1 x 2 x 3 numbers (channels, rows, pixels of a row), and the model reads 32 rows of all "
+      "channels by 32 pixels; set model.channels, model.picture_height and model.picture_width to 1, "
+      "2 and 3",
+      [&] { open_pictures(path, 32, 32, 11); });
   path = write_idx(folder, "\x04");
   expect_error(Exit::bad_data, "has 2 pictures, and", [&] { open_pictures(path, 2, 3, 10); });
   path = write_idx(folder, "\x04\x05", 1);
@@ -187,10 +191,8 @@ TEST(Pictures, SayWhatIsWrong) {
                  Corpus(from("synthetic:shapes"), Subset::train,
                         {{field::tokens, DType::i32, {4}, 260}, {field::targets, DType::i32, {4}, 260}}, 1);
                });
-  expect_error(Exit::bad_configuration, "synthetic:shapes has 6", [] {
-    Corpus corpus = open_pictures("synthetic:shapes", 32, 32, 5);
-    picture_at(corpus, 0, 32, 32);
-  });
+  expect_error(Exit::bad_configuration, "synthetic:shapes has 6",
+               [] { open_pictures("synthetic:shapes", 32, 32, 5); });
 }
 
 TEST(Shapes, CanBeToldApartAndAreEachAsOftenThere) {
