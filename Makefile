@@ -4,7 +4,11 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
+<<<<<<< HEAD
 .PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-peers test-demo asan tidy demo demo-layouts bench bench-peers format check-format clean
+=======
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-demo test-models asan tidy demo demo-layouts bench bench-peers format check-format clean
+>>>>>>> learn
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -45,7 +49,7 @@ gpu-check: configure-cuda ## check and measure on a GPU in 8 minutes; without on
 	scripts/gpu_check/bundle.sh build-cuda build-cuda/gpu-bundle
 	build-cuda/gpu-bundle/gpu-check.sh --output runs/gpu-check || [ $$? = 69 ]
 
-plans: configure ## what cuDNN would plan for every GPU of data/devices, without one: build/plans.json and plans.txt; 4 minutes a GPU
+plans: configure ## what cuDNN would plan for every GPU of data/devices, without one: build/plans.json and plans.txt; 10 minutes a GPU
 	cmake --build $(BUILD) -j $(JOBS) --target plans
 
 test: test-tools build ## build and run all quick tests
@@ -54,6 +58,10 @@ test: test-tools build ## build and run all quick tests
 test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: an hour
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_parity_mpi test_runtime_checkpoint_mpi
 	scripts/test_layouts.sh $(BUILD)
+
+test-models: configure ## dates, shapes and masked letters, learned by tiny models until nearly all are right: at most 3 minutes each
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	@scripts/test_models.sh $(TRAIN)
 
 test-faults: configure ## SIGKILL and failing calls at every point of a save, in the foreground and the background: 6 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train file_faults

@@ -50,8 +50,9 @@
   each(put_rows, PutRowsOperands)                                \
   each(patches, PatchesOperands)                                 \
   each(row_maximum, RowMaximumOperands)                          \
-  each(maximum_place, MaximumPlaceOperands)                      \
   each(softmax_sums, SoftmaxSumsOperands)                        \
+  each(target_rank, TargetRankOperands)                          \
+  each(count_hits, CountHitsOperands)                            \
   each(cross_entropy, CrossEntropyOperands)                      \
   each(cross_entropy_backward, CrossEntropyBackwardOperands)     \
   each(sum_squares, SumSquaresOperands)                          \

@@ -1,8 +1,6 @@
 #include "cpu/simd/classifier_kernels.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
@@ -23,23 +21,26 @@ void losses_of(const CrossEntropyOperands& o, const TargetShares& shares) {
 }
 
 template <class T>
-void find_place(const MaximumPlaceOperands& o, const LogitShard& shard, std::int64_t n) {
-  const T *row = o.logits.as<T>() + n * shard.cols, top = o.maximum.as<T>()[n];
-  const std::int64_t column = std::find(row, row + shard.valid, top) - row;
-  o.place.as<T>()[n] = column < shard.valid ? -static_cast<T>(shard.first_column + column)
-                                            : -std::numeric_limits<T>::infinity();
+void add_hits(const CountHitsOperands& o, const TargetList& list) {
+  const auto* target = o.targets.as<std::int32_t>();
+  const T* rank = o.ranks.as<T>();
+  double* const hits = o.hits.as<double>();
+  for (std::int64_t s = 0; s < list.samples; ++s) {
+    std::int64_t counted = 0, right = 0, within_five = 0;
+    for (std::int64_t i = 0; i < list.each; ++i, ++target, ++rank) {
+      if (*target < 0) continue;
+      ++counted;
+      right += *rank < 1;
+      within_five += *rank < 5;
+    }
+    hits[Hits::right] += static_cast<double>(right);
+    hits[Hits::within_five] += static_cast<double>(within_five);
+    hits[Hits::exact] += counted > 0 && right == counted ? 1 : 0;
+    hits[Hits::samples] += counted > 0 ? 1 : 0;
+  }
 }
 
 }  // namespace
-
-void CpuBackend::run(const MaximumPlaceOperands& o) {
-  const LogitShard shard = o.checked();
-  in_ranges(threads_, o.logits.rows(), row_grain(shard.cols), [&](auto first, auto last) {
-    for (std::int64_t n = first; n < last; ++n)
-      if (o.logits.dtype == DType::f32) find_place<float>(o, shard, n);
-      else find_place<double>(o, shard, n);
-  });
-}
 
 void CpuBackend::run(const RowMaximumOperands& o) {
   const LogitShard shard = o.checked();
@@ -57,6 +58,21 @@ void CpuBackend::run(const SoftmaxSumsOperands& o) {
     kernel(o.logits.data, shard, o.targets.as<std::int32_t>(), o.maximum.data, o.sums.data, o.of_target.data,
            o.total.data, first, last);
   });
+}
+
+void CpuBackend::run(const TargetRankOperands& o) {
+  const LogitShard shard = o.checked();
+  const auto kernel =
+      MINDPIPE_PICK_KERNELS(isa_, classifier_kernels).target_rank[dtype_index(o.logits.dtype)];
+  in_ranges(threads_, o.logits.rows(), row_grain(shard.cols), [&](auto first, auto last) {
+    kernel(o.logits.data, shard, o.targets.as<std::int32_t>(), o.of_target.data, o.ranks.data, first, last);
+  });
+}
+
+void CpuBackend::run(const CountHitsOperands& o) {
+  const TargetList list = o.checked();
+  if (o.ranks.dtype == DType::f32) add_hits<float>(o, list);
+  else add_hits<double>(o, list);
 }
 
 void CpuBackend::run(const CrossEntropyOperands& o) {

@@ -9,16 +9,21 @@ void GpuOperations::run(const RowMaximumOperands& o) {
                     stream());
 }
 
-void GpuOperations::run(const MaximumPlaceOperands& o) {
-  const LogitShard shard = o.checked();
-  cuda::maximum_place(dtype_index(o.logits.dtype), o.logits.data, shard, o.maximum.data, o.place.data,
-                      o.logits.rows(), stream());
-}
-
 void GpuOperations::run(const SoftmaxSumsOperands& o) {
   const LogitShard shard = o.checked();
   cuda::softmax_sums(dtype_index(o.logits.dtype), o.logits.data, shard, o.targets.as<std::int32_t>(),
                      o.maximum.data, o.sums.data, o.of_target.data, o.total.data, o.logits.rows(), stream());
+}
+
+void GpuOperations::run(const TargetRankOperands& o) {
+  const LogitShard shard = o.checked();
+  cuda::target_rank(dtype_index(o.logits.dtype), o.logits.data, shard, o.targets.as<std::int32_t>(),
+                    o.of_target.data, o.ranks.data, o.logits.rows(), stream());
+}
+
+void GpuOperations::run(const CountHitsOperands& o) {
+  cuda::count_hits(dtype_index(o.ranks.dtype), o.targets.as<std::int32_t>(), o.ranks.data, o.checked(),
+                   o.hits.as<double>(), stream());
 }
 
 void GpuOperations::run(const CrossEntropyOperands& o) {

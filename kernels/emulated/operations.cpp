@@ -73,8 +73,9 @@ Cost cost(const PickRowsOperands& o) { return {0, moved(o.rows, o.y, o.y), o.y.d
 Cost cost(const PutRowsOperands& o) { return {0, moved(o.dy, o.rows, o.dx), o.dx.dtype}; }
 Cost cost(const PatchesOperands& o) { return {0, moved(o.pictures, o.y), o.y.dtype}; }
 Cost cost(const RowMaximumOperands& o) { return {0, size(o.logits), DType::f32}; }
-Cost cost(const MaximumPlaceOperands& o) { return {0, moved(o.logits, o.maximum, o.place), DType::f32}; }
 Cost cost(const SoftmaxSumsOperands& o) { return {0, size(o.logits), DType::f32}; }
+Cost cost(const TargetRankOperands& o) { return {0, moved(o.logits, o.of_target, o.ranks), DType::f32}; }
+Cost cost(const CountHitsOperands& o) { return {0, moved(o.targets, o.ranks), DType::f32}; }
 Cost cost(const CrossEntropyOperands& o) { return {0, 6 * size(o.losses), DType::f32}; }
 Cost cost(const CrossEntropyBackwardOperands& o) { return {0, moved(o.logits, o.dlogits), DType::f32}; }
 

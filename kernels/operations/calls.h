@@ -57,6 +57,22 @@ struct LogitShard {
   std::int64_t cols, valid, first_column;
 };
 
+/// Targets of some samples, so many of each.
+struct TargetList {
+  std::int64_t samples, each;
+};
+
+/// What an evaluation counts beside its losses: places of an f64 tensor.
+struct Hits {
+  enum Place : std::uint8_t {
+    right,        ///< targets whose logit is the largest, the lowest word's of several
+    within_five,  ///< targets before which at most four words come
+    exact,        ///< samples whose every target is right
+    samples,      ///< samples that have a target
+    places
+  };
+};
+
 /// What AdamW needs for one step beside the decision, worked out once in f64.
 struct AdamWStep {
   double rate, keep;  ///< keep = 1 - rate decay

@@ -41,24 +41,6 @@ struct RowMaximumOperands {
   }
 };
 
-/// place[n] = the lowest column whose logit is maximum[n], counted from column 0 of the vocabulary downwards:
-/// minus its number, or -infinity where no column has it. So the largest place of all shards names the lowest
-/// word.
-struct MaximumPlaceOperands {
-  Tensor logits;
-  std::int64_t valid = 0, first_column = 0;
-  Tensor maximum, place;
-
-  LogitShard checked() const {
-    require_wide(logits, "maximum_place", "logits");
-    require(maximum, logits.rows(), logits.dtype, "maximum_place", "maximum");
-    require(place, logits.rows(), logits.dtype, "maximum_place", "place");
-    MP_CHECK(first_column + valid <= std::int64_t{1} << 24, "maximum_place: {} columns (f32 counts to 2^24)",
-             first_column + valid);
-    return shard_of(logits, valid, first_column, "maximum_place");
-  }
-};
-
 /// sums[n] = sum of exp(logit - maximum) in fixed chunks; of_target[n] = logit of the target if the target
 /// is in [first_column, first_column + valid), else 0; total[n] = sum of logits (label smoothing reads it).
 struct SoftmaxSumsOperands {
@@ -75,6 +57,44 @@ struct SoftmaxSumsOperands {
     require(of_target, rows, logits.dtype, "softmax_sums", "of_target");
     require(total, rows, logits.dtype, "softmax_sums", "total");
     return shard_of(logits, valid, first_column, "softmax_sums");
+  }
+};
+
+/// ranks[n] = how many words of this shard come before the target: their logit is larger than `of_target`,
+/// the target's own, or equal and the word's number is lower. Added over all shards it is the target's rank:
+/// 0 where the largest logit is the target's, and the lowest of several. Any number where the target is
+/// negative, or a logit of the row is not a number.
+struct TargetRankOperands {
+  Tensor logits;
+  std::int64_t valid = 0, first_column = 0;
+  Tensor targets, of_target, ranks;
+
+  LogitShard checked() const {
+    const std::int64_t rows = logits.rows();
+    require_wide(logits, "target_rank", "logits");
+    require(targets, rows, DType::i32, "target_rank", "targets");
+    require(of_target, rows, logits.dtype, "target_rank", "of_target");
+    require(ranks, rows, logits.dtype, "target_rank", "ranks");
+    MP_CHECK(first_column + valid <= std::int64_t{1} << 24, "target_rank: {} columns (f32 counts to 2^24)",
+             first_column + valid);
+    return shard_of(logits, valid, first_column, "target_rank");
+  }
+};
+
+/// hits[Hits] f64 += what is counted in `targets` i32 [samples, ...] and the rank of each. Negative targets
+/// do not count, and a sample of such alone is none.
+struct CountHitsOperands {
+  Tensor targets, ranks, hits;
+
+  TargetList checked() const {
+    require_dtype(targets, DType::i32, "count_hits", "targets");
+    require_wide(ranks, "count_hits", "ranks");
+    require_count(ranks, targets.count(), "count_hits", "ranks");
+    require(hits, Hits::places, DType::f64, "count_hits", "hits");
+    MP_CHECK(targets.shape.rank > 0 && targets.count() < std::int64_t{1} << 31,
+             "count_hits: targets are {} (samples and their targets, below 2^31 in all)",
+             to_string(targets.shape));
+    return {targets.shape[0], targets.shape[0] == 0 ? 0 : targets.count() / targets.shape[0]};
   }
 };
 

@@ -1,4 +1,4 @@
-#include "app/json_line.h"
+#include "app/evaluation.h"
 #include "app/main_verb.h"
 #include "app/run.h"
 #include "app/verbs.h"
@@ -8,7 +8,7 @@
 
 namespace mindpipe {
 
-/// Loss of the run's saved weights on its validation data.
+/// How well the run's saved weights do on its validation data.
 int eval(const Arguments& arguments, const Config& given) {
   MP_REQUIRE(!given.data.validation.empty(), Exit::bad_configuration,
              "eval needs data.validation: name a source there, or on the command line");
@@ -16,14 +16,15 @@ int eval(const Arguments& arguments, const Config& given) {
           given.run.dir + "/log/eval");  // beside the roll of a training that may be going on there
   const Config& config = run.config();
   if (run.is_rank_0()) run.watchdog().forget_earlier_rolls();
-  Corpus corpus(config.data, Subset::validation, fields_of(config), config.seed);
+  Corpus corpus = validation_corpus(config, fields_of(config));
   for (const std::string& line : corpus.describe()) info("validation: {}", line);
   run.make_worker(Purpose::reading);
   read_weights_of_run(run.worker(), config.run.dir);
-  const double loss = run.evaluate(corpus, run.step_limit(), "the evaluation", "the validation loss");
-  if (run.is_rank_0())
-    print(JsonLine().add("validation_loss", loss).add("batches", config.train.evaluate_batches).text() +
-          "\n");
+  const Evaluation found = run.evaluate(corpus, run.step_limit(), "the evaluation", "the validation loss");
+  if (!run.is_rank_0()) return 0;
+  JsonLine line;
+  add_evaluation(line, found, run.worker().plan());
+  print(line.add("batches", run.evaluation_batches(corpus)).text() + "\n");
   return 0;
 }
 

@@ -74,9 +74,14 @@ double Run::step_limit(double median_seconds) const {
                               static_cast<double>(worker_->plan().expected().step) * 1e-9);
 }
 
-double Run::evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what) {
-  const int batches = config_.train.evaluate_batches;
-  return finite_loss(*worker_, corpus, batches, what, [&](int batch) {
+std::int64_t Run::evaluation_batches(const Corpus& corpus) const {
+  const std::int64_t batch = config_.train.batch;
+  return corpus.samples() > 0 ? (corpus.samples() + batch - 1) / batch : config_.train.evaluate_batches;
+}
+
+Evaluation Run::evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what) {
+  const std::int64_t batches = evaluation_batches(corpus);
+  return finite_evaluation(*worker_, corpus, batches, what, [&](std::int64_t batch) {
     // Copies of the model have nothing to say to each other before the end, and first stages run ahead: all
     // come here, or who is missing is noticed after minutes, and by each at another time.
     std::vector<std::int64_t> here{1};

@@ -44,8 +44,10 @@ class Run {
   void make_worker(Purpose purpose);
   /// What one of this run's steps may take, given the median of those that are done.
   double step_limit(double median_seconds = 0) const;
-  /// finite_loss on train.evaluate_batches batches, each of which may take `limit` seconds. Collective.
-  double evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what);
+  /// Batches of an evaluation: train.evaluate_batches, or as many as hold all samples of the corpus.
+  std::int64_t evaluation_batches(const Corpus& corpus) const;
+  /// finite_evaluation on so many batches, each of which may take `limit` seconds. Collective.
+  Evaluation evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what);
   double seconds() const { return seconds_since(start_ns_); }
 
  private:

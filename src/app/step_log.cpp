@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "app/evaluation.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "runtime/diagnose.h"
@@ -39,7 +40,7 @@ void StepLog::judge(const StepScalars& scalars) {
   report_.add_step(begun.seconds, scalars);
 }
 
-void StepLog::write(const StepScalars& scalars, std::optional<double> validation_loss) {
+void StepLog::write(const StepScalars& scalars, const std::optional<Evaluation>& evaluation) {
   const Begun begun = of(scalars);
   begun_.pop_front();
   const bool emulated = !row_of(run_.config().device.kind).computes;
@@ -54,7 +55,7 @@ void StepLog::write(const StepScalars& scalars, std::optional<double> validation
     line.add("gradient_norm", scalars.gradient_norm).add("tokens", scalars.valid).add("skipped", skipped_);
     if (begun.step == 0) line.add("seconds_to_first_step", begun.before_first);
     if (emulated) line.add("emulated", true);
-    if (validation_loss) line.add("validation_loss", *validation_loss);
+    if (evaluation) add_evaluation(line, *evaluation, run_.worker().plan());
     directory_->append_metrics(line);
     directory_->write_status({"running", begun.step + 1, "", ""});
   }

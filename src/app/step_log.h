@@ -23,7 +23,7 @@ class StepLog {
   /// A step's scalars are known: fails if the loss is not finite, says if nothing changed. Collective.
   void judge(const StepScalars& scalars);
   /// Writes the line of a step whose scalars are judged.
-  void write(const StepScalars& scalars, std::optional<double> validation_loss = {});
+  void write(const StepScalars& scalars, const std::optional<Evaluation>& evaluation = {});
 
  private:
   struct Begun {

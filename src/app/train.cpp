@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "app/dry_run.h"
+#include "app/evaluation.h"
 #include "app/resume.h"
 #include "app/saves.h"
 #include "app/trace_file.h"
@@ -22,10 +23,10 @@ Corpus training_corpus(const Config& config, const std::vector<Field>& fields, c
   return corpus;
 }
 
-/// The text that evaluations read; none where the run evaluates nothing.
-std::optional<Corpus> validation_corpus(const Config& config, const std::vector<Field>& fields) {
+/// What evaluations among steps read; none where the run evaluates nothing.
+std::optional<Corpus> held_out(const Config& config, const std::vector<Field>& fields) {
   if (config.data.validation.empty() || config.train.evaluate_every == 0) return std::nullopt;
-  return std::make_optional<Corpus>(config.data, Subset::validation, fields, config.seed);
+  return validation_corpus(config, fields);
 }
 
 void warn_of_oddities(const Config& config) {
@@ -110,7 +111,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   RunProgress begun = from ? from->manifest.progress : beginning(config);
   const std::vector<Field> fields = fields_of(config);
   Corpus corpus = training_corpus(config, fields, begun);
-  std::optional<Corpus> validation = validation_corpus(config, fields);
+  std::optional<Corpus> validation = held_out(config, fields);
   warn_of_oddities(config);
   run.make_worker(Purpose::training);
   if (from) {

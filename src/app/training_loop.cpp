@@ -1,5 +1,6 @@
 #include "app/training_loop.h"
 
+#include "app/evaluation.h"
 #include "app/stop_request.h"
 #include "core/log.h"
 #include "optim/rate.h"
@@ -59,17 +60,16 @@ void TrainingLoop::take_step() {
 }
 
 void TrainingLoop::evaluate() {
-  validation_loss_.reset();
+  evaluation_.reset();
   if (!evaluates()) return;
-  validation_loss_ =
-      run_.evaluate(*validation_, limit_, fmt::format("the evaluation after step {}", step_ + 1),
-                    fmt::format("step {}: the validation loss", step_ + 1));
-  info("step {}: validation loss {:.4f}", step_ + 1, *validation_loss_);
-  saves_.evaluated(step_ + 1, *validation_loss_);
+  evaluation_ = run_.evaluate(*validation_, limit_, fmt::format("the evaluation after step {}", step_ + 1),
+                              fmt::format("step {}: the validation loss", step_ + 1));
+  info("step {}: {}", step_ + 1, to_string(*evaluation_));
+  saves_.evaluated(step_ + 1, evaluation_->loss());
 }
 
 void TrainingLoop::write() {
-  if (known_) log_.write(*known_, validation_loss_);
+  if (known_) log_.write(*known_, evaluation_);
 }
 
 /// One sum tells all ranks what any of them knows: whether to stop, to save, and whether one still writes.

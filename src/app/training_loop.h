@@ -46,11 +46,11 @@ class TrainingLoop {
   Saves& saves_;
   EndReport report_;
   StepLog log_;
-  int step_;                               ///< under way, counted from 0
-  double limit_ = 0;                       ///< seconds that this step may take
-  std::optional<StepScalars> known_;       ///< of this step, where they are known while it is under way
-  std::optional<double> validation_loss_;  ///< after this step
-  bool save_due_ = false;                  ///< after this step
+  int step_;                              ///< under way, counted from 0
+  double limit_ = 0;                      ///< seconds that this step may take
+  std::optional<StepScalars> known_;      ///< of this step, where they are known while it is under way
+  std::optional<Evaluation> evaluation_;  ///< after this step
+  bool save_due_ = false;                 ///< after this step
   std::string stopped_;
 };
 

@@ -141,8 +141,9 @@ const Verb verbs[] = {
      .declare = declare_train,
      .run = train},
     {.name = "eval",
-     .summary = "loss of a trained model on data.validation",
-     .meaning = "Loss of a trained model on data.validation.",
+     .summary = "loss and accuracy of a trained model on data.validation",
+     .meaning = "Loss, perplexity and accuracy of a trained model on data.validation: train.evaluate_batches "
+                "batches, or all, once over it.",
      .declare = declare_config,
      .run = eval},
     {.name = "generate",

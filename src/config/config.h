@@ -66,7 +66,7 @@ struct TrainConfig {
   int zero = 0;       ///< sharded over data: 0 nothing, 1 optimizer state, 2 gradients too
   double clip = 1.0;  ///< largest global norm of the gradient; 0: no clipping
   double label_smoothing = 0;
-  int evaluate_every = 0, evaluate_batches = 8;
+  int evaluate_every = 0, evaluate_batches = 8;  ///< batches of 0: once over all
   bool operator==(const TrainConfig&) const = default;
 };
 

@@ -183,6 +183,7 @@ std::string Setting::allowed() const {
                  },
                  [](const KindMember& member) { return join(member.names, ", "); },
                  [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
+                 [&](std::vector<double>*) { return "a number" + range() + ", or a list of these"; },
                  [&](std::vector<DataSource>*) {
                    return std::string(
                        "a .txt or .tsv file, a pair of token files without .bin, synthetic:NAME, "
@@ -190,14 +191,14 @@ std::string Setting::allowed() const {
                        "weight: ...}");
                  }},
       member_);
-  return automatic_ ? "auto or " + kind : kind;
+  return word_ ? word_ + (" or " + kind) : kind;
 }
 
 void Setting::read(const Node& node) const {
   const Reading reading{*this, node};
   MP_REQUIRE(node.kind != Node::Kind::empty, Exit::bad_configuration, "{}: {} has no value; allowed: {}",
              node.where, key_, allowed());
-  if (automatic_ && node.kind == Node::Kind::text && node.text == "auto") {
+  if (word_ && node.kind == Node::Kind::text && node.text == word_) {
     *std::get<int*>(member_) = 0;
     return;
   }
@@ -230,6 +231,12 @@ void Setting::read(const Node& node) const {
                           for (const Node& item : node.items)
                             member->push_back(Reading{*this, item}.whole<int>());
                         },
+                        [&](std::vector<double>* member) {
+                          if (node.kind == Node::Kind::list && node.items.empty()) reading.refuse();
+                          member->clear();
+                          if (node.kind != Node::Kind::list) member->push_back(reading.real());
+                          for (const Node& item : node.items) member->push_back(Reading{*this, item}.real());
+                        },
                         [&](std::vector<DataSource>* member) {
                           member->clear();
                           if (node.kind != Node::Kind::list) member->push_back(reading.source());
@@ -245,7 +252,7 @@ void Setting::read(const Node& node) const {
 std::string Setting::written() const {
   return std::visit(
       Overloaded{[&](int* member) {
-                   return automatic_ && *member == 0 ? std::string("auto") : fmt::format("{}", *member);
+                   return word_ && *member == 0 ? std::string(word_) : fmt::format("{}", *member);
                  },
                  [](std::int64_t* member) { return fmt::format("{}", *member); },
                  [](std::uint64_t* member) { return fmt::format("{}", *member); },
@@ -254,6 +261,11 @@ std::string Setting::written() const {
                  [](std::string* member) { return quoted_if_needed(*member); },
                  [](const KindMember& member) { return quoted_if_needed(member.names[member.chosen()]); },
                  [](std::vector<int>* member) { return fmt::format("[{}]", joined(*member)); },
+                 [](std::vector<double>* member) {
+                   std::vector<std::string> numbers;
+                   for (const double number : *member) numbers.push_back(shortest(number));
+                   return numbers.size() == 1 ? numbers[0] : fmt::format("[{}]", join(numbers, ", "));
+                 },
                  [](std::vector<DataSource>* member) {
                    std::vector<std::string> sources;
                    for (const DataSource& source : *member)

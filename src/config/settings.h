@@ -22,7 +22,7 @@ struct KindMember {
 struct Range {
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
   bool open_below = false, open_above = false;  ///< the bound itself is not allowed
-  bool automatic = false;                       ///< the file may say auto, and the member is 0 then
+  const char* word = nullptr;                   ///< the file may say it, and the member is 0 then: auto
 };
 
 /// One setting: its key, what it may be, what it means, and the member of a Config that holds it. Reading,
@@ -30,7 +30,7 @@ struct Range {
 class Setting {
  public:
   using Member = std::variant<int*, std::int64_t*, std::uint64_t*, double*, bool*, std::string*,
-                              std::vector<int>*, std::vector<DataSource>*, KindMember>;
+                              std::vector<int>*, std::vector<double>*, std::vector<DataSource>*, KindMember>;
   enum class Unit { none, bytes, seconds };
   /// What becomes of a setting when a run goes on from a checkpoint. Layout: who computes what, and where; no
   /// bit depends on it, so it is free. Course: how the run goes on from there; the new value is taken.
@@ -45,7 +45,7 @@ class Setting {
         most_(range.most),
         open_below_(range.open_below),
         open_above_(range.open_above),
-        automatic_(range.automatic) {}
+        word_(range.word) {}
   template <ListedKind Kind>
   Setting(std::string key, Kind* member, std::string meaning, const Range& range = {})
       : Setting(std::move(key), kind_member(member), std::move(meaning), range) {}
@@ -98,7 +98,8 @@ class Setting {
   std::string key_, meaning_;
   Member member_;
   double least_, most_;
-  bool open_below_, open_above_, automatic_, required_ = false;
+  bool open_below_, open_above_, required_ = false;
+  const char* word_;
   std::vector<std::string> words_;
   Unit unit_ = Unit::none;
   Role role_ = Role::arithmetic;

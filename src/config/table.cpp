@@ -12,7 +12,8 @@ std::vector<Setting> common_settings(Config& c) {  // table
   constexpr double many = 1 << 30;
   constexpr Range count{1, many}, any_count{0, many}, share{0, 1, false, true};
   const auto above_0 = [](double most) { return Range{0, most, true}; };
-  const auto or_auto = [](double most) { return Range{1, most, false, false, true}; };
+  const auto or_auto = [](double most) { return Range{1, most, false, false, "auto"}; };
+  constexpr Range count_or_all{1, many, false, false, "all"};
   const Range degree = or_auto(1 << 20);
   return {
       SETTING(arithmetic, seed, "every random number of the run is a function of it"),
@@ -74,7 +75,9 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(arithmetic, train.label_smoothing, "probability spread over the other tokens", share),
       SETTING(course, train.evaluate_every, "steps between evaluations on data.validation; 0: never",
               any_count),
-      SETTING(course, train.evaluate_batches, "batches of one evaluation", count),
+      SETTING(course, train.evaluate_batches,
+              "batches of one evaluation; all: once over each source of data.validation, where it has an end",
+              count_or_all),
 
       SETTING(arithmetic, optimizer.kind, "the rule of the update"),
       SETTING(course, optimizer.rate.kind, "the course of the learning rate after the warm-up"),

@@ -25,6 +25,7 @@ class Arithmetic {
 class ArithmeticDataset : public TextDataset {
  public:
   ArithmeticDataset(std::uint64_t seed, Subset subset, std::int64_t sequence, std::int64_t vocabulary);
+  std::int64_t count() const override { return 0; }
   void text(std::int64_t index, std::int32_t* tokens) override;
   std::string describe() const override;
 

@@ -45,6 +45,7 @@ struct Opening {
   const std::vector<Field>& fields;
   std::uint64_t seed;
   std::int64_t planned;  ///< samples
+  std::size_t number;    ///< of the source
 
   std::vector<Field>::const_iterator find(std::string_view name) const {
     return std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.name == name; });
@@ -59,11 +60,24 @@ struct Opening {
   std::optional<std::uint64_t> order() const { return trains() ? std::optional(seed) : std::nullopt; }
 };
 
-/// Refuses what makes samples that nothing in the model reads.
-void require_wanted(const Opening& how, std::string_view name, const std::string& path) {
-  MP_REQUIRE(how.wants(name), Exit::bad_configuration,
-             "data.{}: samples of {} have a {}, which the model does not read; name a source of its own kind",
-             name_of(how.subset), path, name);
+/// What a source holds that gives a field, in words.
+std::string_view kind_of_source(std::string_view field) {
+  return field == field::picture ? "pictures" : field == field::source ? "pairs of texts" : "texts";
+}
+
+/// What a model does with samples of its own kind, in words.
+std::string_view what_it_does(const Opening& how) {
+  return how.wants(field::picture)  ? "classifies pictures"
+         : how.wants(field::source) ? "reads pairs of texts"
+         : how.wants(field::picked) ? "masks tokens of texts"
+                                    : "reads texts";
+}
+
+/// Refuses what makes samples of another kind than those that the model reads: `field` says of which.
+void require_wanted(const Opening& how, std::string_view field, const std::string& path) {
+  MP_REQUIRE(how.wants(field), Exit::bad_configuration,
+             "data.{}[{}]: {} holds {}, and the model {}; name a source of its own kind", name_of(how.subset),
+             how.number, path, kind_of_source(field), what_it_does(how));
 }
 
 std::unique_ptr<Documents> open_documents(const std::string& path, const Opening& how,
@@ -143,10 +157,13 @@ std::unique_ptr<Dataset> open_pictures(std::unique_ptr<Pictures> found, const st
   require_wanted(how, field::picture, path);
   const Shape& wanted = how.field(field::picture).shape;
   const PictureSize size = found->size();
-  MP_REQUIRE(wanted[0] == size.channels * size.height && wanted[1] == size.width, Exit::bad_configuration,
-             "data.{}: pictures of {} have {} channels of {} x {} pixels, and the model reads {} rows of all "
-             "channels of {}",
-             name_of(how.subset), path, size.channels, size.height, size.width, wanted[0], wanted[1]);
+  MP_REQUIRE(
+      wanted[0] == size.channels * size.height && wanted[1] == size.width, Exit::bad_configuration,
+      "data.{}[{}]: pictures of {} have {} x {} x {} numbers (channels, rows, pixels of a row), and the "
+      "model reads {} rows of all channels by {} pixels; set model.channels, model.picture_height and "
+      "model.picture_width to {}, {} and {}",
+      name_of(how.subset), how.number, path, size.channels, size.height, size.width, wanted[0], wanted[1],
+      size.channels, size.height, size.width);
   return std::make_unique<PictureDataset>(std::move(found), how.data, how.field(field::targets).below,
                                           how.seed, how.subset);
 }
@@ -160,9 +177,7 @@ std::unique_ptr<Dataset> open_source(const std::string& path, const Opening& how
   MP_REQUIRE(!turns || !find_pairs(texts, how), Exit::bad_configuration,
              "data.{}: {} turns texts around, and {} holds pairs already; name it without {}",
              name_of(how.subset), path, texts, reversed);
-  MP_REQUIRE(how.wants(field::tokens), Exit::bad_configuration,
-             "data.{}: {} holds tokens, which the model does not read; name a source of its own kind",
-             name_of(how.subset), path);
+  require_wanted(how, field::tokens, path);
   if (turns)
     return std::make_unique<ReversedDataset>(open_texts(texts, how), how.field(field::source).shape[0]);
   if (how.wants(field::picked))
@@ -176,8 +191,11 @@ void require_fields(const Dataset& dataset, const DataSource& source, const Open
   const std::vector<std::string_view> given = dataset.gives();
   for (const Field& field : how.fields)
     MP_REQUIRE(std::find(given.begin(), given.end(), field.name) != given.end(), Exit::bad_configuration,
-               "data.{}: the model reads {}, and samples of {} have {} only; name a source that has it",
-               name_of(how.subset), field.name, source.path, fmt::join(given, ", "));
+               "data.{}[{}]: {} holds {}, and the model {}: samples have {} and no {}; name a source of its "
+               "own kind{}",
+               name_of(how.subset), how.number, source.path, kind_of_source(given[0]), what_it_does(how),
+               fmt::join(given, ", "), field.name,
+               field.name == field::source ? ", or reversed:" + source.path : "");
 }
 }  // namespace
 
@@ -189,10 +207,42 @@ Corpus::Corpus(const DataConfig& data, Subset subset, const std::vector<Field>& 
     const auto wanted = static_cast<std::int64_t>(
         std::ceil(static_cast<double>(planned) * shares[i] * (shares.size() > 1 ? 1.005 : 1.0)));
     const DataSource& source = sources_of(data, subset)[i];
-    const Opening how{data, subset, fields, seed, wanted};
+    const Opening how{data, subset, fields, seed, wanted, i};
     datasets_.push_back(open_source(source.path, how));
     require_fields(*datasets_.back(), source, how);
   }
+}
+
+Corpus Corpus::once(const DataConfig& data, Subset subset, const std::vector<Field>& fields,
+                    std::uint64_t seed) {
+  Corpus corpus(data, subset, fields, seed);
+  for (std::size_t i = 0; i < corpus.datasets_.size(); ++i) {
+    const std::int64_t count = corpus.datasets_[i]->count();
+    MP_REQUIRE(
+        count > 0, Exit::bad_configuration,
+        "data.{}: {} has no end, so an evaluation cannot go over all of it; set train.evaluate_batches "
+        "to a number of batches",
+        name_of(subset), sources_of(data, subset)[i].path);
+    corpus.ends_.push_back(corpus.samples() + count);
+  }
+  return corpus;
+}
+
+void Corpus::sample(std::int64_t number, const FieldTensors& to) {
+  if (ends_.empty()) {
+    const auto [dataset, index] = blend_.at(number);
+    datasets_[dataset]->sample(index, to);
+    return;
+  }
+  const auto end = std::upper_bound(ends_.begin(), ends_.end(), number);
+  if (end != ends_.end()) {
+    const std::int64_t begin = end == ends_.begin() ? 0 : *std::prev(end);
+    datasets_[static_cast<std::size_t>(end - ends_.begin())]->sample(number - begin, to);
+    return;
+  }
+  datasets_[0]->sample(0, to);  // anything that a model can read
+  if (const Tensor targets = to.find(field::targets))
+    std::fill_n(targets.as<std::int32_t>(), targets.count(), -1);
 }
 
 void Corpus::batch(std::int64_t first_sample, const FieldTensors& to) {
@@ -200,16 +250,15 @@ void Corpus::batch(std::int64_t first_sample, const FieldTensors& to) {
   const std::int64_t samples = to.entries()[0].tensor.shape[0];
   MP_CHECK(first_sample >= 0 && first_sample <= std::numeric_limits<std::int64_t>::max() - samples,
            "samples from {}", first_sample);
-  for (std::int64_t s = 0; s < samples; ++s) {
-    const auto [dataset, index] = blend_.at(first_sample + s);
-    datasets_[dataset]->sample(index, to.part(s));
-  }
+  for (std::int64_t s = 0; s < samples; ++s) sample(first_sample + s, to.part(s));
 }
 
 std::vector<std::string> Corpus::describe() const {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < datasets_.size(); ++i)
-    lines.push_back(fmt::format("{:5.1f} % {}", 100 * blend_.shares()[i], datasets_[i]->describe()));
+    lines.push_back(
+        ends_.empty() ? fmt::format("{:5.1f} % {}", 100 * blend_.shares()[i], datasets_[i]->describe())
+                      : fmt::format("all {} samples of {}", datasets_[i]->count(), datasets_[i]->describe()));
   return lines;
 }
 

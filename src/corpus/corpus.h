@@ -24,6 +24,13 @@ class Corpus {
   Corpus(const DataConfig& data, Subset subset, const std::vector<Field>& fields, std::uint64_t seed,
          std::int64_t planned = 0);
 
+  /// A corpus that goes once over each source, one after the other, whatever their weights; refused where one
+  /// has no end. Samples behind the last have no target that counts.
+  static Corpus once(const DataConfig& data, Subset subset, const std::vector<Field>& fields,
+                     std::uint64_t seed);
+  /// How many samples there are to go over; 0: without end.
+  std::int64_t samples() const { return ends_.empty() ? 0 : ends_.back(); }
+
   /// Writes samples from `first_sample` on into fields [samples, extents of the field] in the host's memory;
   /// those that `to` does not have are left out.
   void batch(std::int64_t first_sample, const FieldTensors& to);
@@ -31,8 +38,11 @@ class Corpus {
   std::vector<std::string> describe() const;
 
  private:
+  void sample(std::int64_t number, const FieldTensors& to);
+
   std::vector<std::unique_ptr<Dataset>> datasets_;
   Blend blend_;
+  std::vector<std::int64_t> ends_;  ///< of each source's samples, where they are gone over once
 };
 
 }  // namespace mindpipe

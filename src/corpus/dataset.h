@@ -15,6 +15,8 @@ namespace mindpipe {
 class Dataset {
  public:
   virtual ~Dataset() = default;
+  /// After how many held-out samples the first comes again; 0: it never does.
+  virtual std::int64_t count() const = 0;
   /// The names of the fields that its samples have.
   virtual std::vector<std::string_view> gives() const = 0;
   /// Writes sample `index`: of its fields those that `to` has, each [extents of the field] in the host's
@@ -46,6 +48,7 @@ class DocumentDataset : public TextDataset {
  public:
   DocumentDataset(std::unique_ptr<Documents> documents, std::int64_t sequence,
                   std::optional<std::uint64_t> seed, std::int64_t planned = 0);
+  std::int64_t count() const override { return round_samples_; }
   void text(std::int64_t index, std::int32_t* tokens) override;
   std::string describe() const override;
 

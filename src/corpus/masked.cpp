@@ -24,6 +24,9 @@ MaskedDataset::MaskedDataset(std::unique_ptr<TextDataset> texts, const SpecialTo
   MP_REQUIRE(special.mask < vocabulary, Exit::bad_configuration,
              "data.special.mask is {} and model.vocabulary {} (the mask is a token of the vocabulary)",
              special.mask, vocabulary);
+  MP_REQUIRE(special.padding < vocabulary, Exit::bad_configuration,
+             "data.special.padding is {} and model.vocabulary {} (padding is a token of the vocabulary)",
+             special.padding, vocabulary);
 }
 
 bool MaskedDataset::is_ordinary(std::int32_t token) const {

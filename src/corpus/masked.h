@@ -19,6 +19,7 @@ class MaskedDataset final : public Dataset {
   std::vector<std::string_view> gives() const override {
     return {field::tokens, field::picked, field::targets};
   }
+  std::int64_t count() const override { return texts_->count(); }
   void sample(std::int64_t index, const FieldTensors& to) override;
   std::string describe() const override { return texts_->describe() + ", 15 % of the tokens to be found"; }
 

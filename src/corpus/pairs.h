@@ -35,6 +35,7 @@ class PairDataset final : public Dataset {
   std::vector<std::string_view> gives() const override {
     return {field::source, field::source_lengths, field::tokens, field::targets};
   }
+  std::int64_t count() const override { return rounds_.count(); }
   void sample(std::int64_t index, const FieldTensors& to) override;
   std::string describe() const override;
 

@@ -52,11 +52,11 @@ std::vector<std::uint8_t> unpacked(const std::string& path) {
 }
 
 /// The number at an offset of a file, most significant byte first.
-std::int64_t number_at(const FileBytes& file, std::int64_t offset) {
-  MP_REQUIRE(file.size() >= offset + 4, Exit::bad_data, "{}: ends after {} bytes, within its head",
+std::int64_t number_at(const FileBytes& file, std::int64_t offset, std::int64_t bytes = 4) {
+  MP_REQUIRE(file.size() >= offset + bytes, Exit::bad_data, "{}: ends after {} bytes, within its head",
              file.path(), file.size());
   std::int64_t number = 0;
-  for (int i = 0; i < 4; ++i) number = number << 8 | file.data()[offset + i];
+  for (std::int64_t i = 0; i < bytes; ++i) number = number << 8 | file.data()[offset + i];
   return number;
 }
 
@@ -64,7 +64,7 @@ std::int64_t number_at(const FileBytes& file, std::int64_t offset) {
 std::int64_t checked_count(const FileBytes& file, std::int64_t magic, std::int64_t head, std::int64_t item) {
   MP_REQUIRE(number_at(file, 0) == magic, Exit::bad_data,
              "{}: begins with {:#010x}, and an IDX file of {} with {:#010x}", file.path(), number_at(file, 0),
-             magic == 0x801 ? "labels" : "pictures", magic);
+             head == 8 ? "labels" : "pictures", magic);
   const std::int64_t count = number_at(file, 4);
   MP_REQUIRE(count > 0 && item > 0 && file.size() - head == count * item, Exit::bad_data,
              "{}: has {} bytes, and its head promises {} items of {} behind {} (is it whole?)", file.path(),
@@ -72,12 +72,19 @@ std::int64_t checked_count(const FileBytes& file, std::int64_t magic, std::int64
   return count;
 }
 
-std::int32_t checked_label(const FileBytes& file, std::int64_t offset, std::int64_t classes) {
-  const std::int32_t label = file.data()[offset];
+/// Bytes of a label of an IDX file, as the third byte of its head says: shorts, ints, or bytes.
+std::int64_t label_bytes_of(const FileBytes& file) {
+  const std::int64_t magic = number_at(file, 0);
+  return magic == 0xb01 ? 2 : magic == 0xc01 ? 4 : 1;
+}
+
+std::int32_t checked_label(const FileBytes& file, std::int64_t offset, std::int64_t bytes,
+                           std::int64_t classes) {
+  const std::int64_t label = number_at(file, offset, bytes);
   MP_REQUIRE(label < classes, Exit::bad_data,
              "{}: the label at byte {} is {}, and the model has {} classes (0 to {})", file.path(), offset,
              label, classes, classes - 1);
-  return label;
+  return static_cast<std::int32_t>(label);
 }
 
 }  // namespace
@@ -96,7 +103,8 @@ FileBytes::FileBytes(const std::string& path) : path_(path) {
 
 bool IdxPictures::is_named_so(const std::string& path) { return extents_of(path) > 0; }
 
-IdxPictures::IdxPictures(const std::string& path) : pictures_(path), labels_(labels_of(path)) {
+IdxPictures::IdxPictures(const std::string& path)
+    : pictures_(path), labels_(labels_of(path)), label_bytes_(label_bytes_of(labels_)) {
   const int extents = extents_of(path);
   head_ = 4 + 4 * extents;
   const auto extent = [&](int from_the_last) { return number_at(pictures_, head_ - 4 * from_the_last); };
@@ -106,7 +114,10 @@ IdxPictures::IdxPictures(const std::string& path) : pictures_(path), labels_(lab
                "{}: its head says {} channels of {} x {} pixels (is it whole?)", pictures_.path(),
                size_.channels, size_.height, size_.width);
   count_ = checked_count(pictures_, 0x800 + extents, head_, size_.bytes());
-  const std::int64_t labels = checked_count(labels_, 0x801, 8, 1);
+  const std::int64_t magic = label_bytes_ == 1   ? 0x801
+                             : label_bytes_ == 2 ? 0xb01
+                                                 : 0xc01,
+                     labels = checked_count(labels_, magic, 8, label_bytes_);
   MP_REQUIRE(labels == count_, Exit::bad_data, "{}: has {} pictures, and {} {} labels", pictures_.path(),
              count_, labels_.path(), labels);
 }
@@ -116,7 +127,7 @@ void IdxPictures::read(std::int64_t index, std::uint8_t* pixels) const {
 }
 
 std::int32_t IdxPictures::label(std::int64_t index, std::int64_t classes) const {
-  return checked_label(labels_, 8 + index, classes);
+  return checked_label(labels_, 8 + index * label_bytes_, label_bytes_, classes);
 }
 
 CifarPictures::CifarPictures(const std::string& path, int labels) : file_(path), labels_(labels) {
@@ -130,7 +141,7 @@ void CifarPictures::read(std::int64_t index, std::uint8_t* pixels) const {
 }
 
 std::int32_t CifarPictures::label(std::int64_t index, std::int64_t classes) const {
-  return checked_label(file_, index * record() + labels_ - 1, classes);
+  return checked_label(file_, index * record() + labels_ - 1, 1, classes);
 }
 
 }  // namespace mindpipe

@@ -17,7 +17,7 @@ PictureDataset::PictureDataset(std::unique_ptr<Pictures> pictures, const DataCon
       crop_(subset == Subset::train ? data.crop : 0),
       rounds_(pictures_->count(), subset == Subset::train ? std::optional(seed) : std::nullopt),
       original_(size_.bytes()) {
-  for (std::int64_t i = 0; i < pictures_->count(); ++i)
+  for (std::int64_t i = 0; i < std::max<std::int64_t>(1, pictures_->count()); ++i)
     pictures_->label(i, classes);  // refused now, not in hours
 }
 

@@ -37,6 +37,7 @@ class PictureDataset final : public Dataset {
   PictureDataset(std::unique_ptr<Pictures> pictures, const DataConfig& data, std::int64_t classes,
                  std::uint64_t seed, Subset subset);
   std::vector<std::string_view> gives() const override { return {field::picture, field::targets}; }
+  std::int64_t count() const override { return rounds_.count(); }
   void sample(std::int64_t index, const FieldTensors& to) override;
   std::string describe() const override;
 
@@ -88,7 +89,8 @@ class FileBytes {
 };
 
 /// Pictures of MNIST's format: a file of pictures and one of labels, whose name has "labels-idx1" where the
-/// other's has "images-idx3", or "images-idx4" where pictures have several channels.
+/// other's has "images-idx3", or "images-idx4" where pictures have several channels. A label takes one, two
+/// or four bytes, as its file's head says.
 class IdxPictures final : public Pictures {
  public:
   explicit IdxPictures(const std::string& path);
@@ -102,6 +104,7 @@ class IdxPictures final : public Pictures {
 
  private:
   FileBytes pictures_, labels_;
+  std::int64_t label_bytes_;
   std::int64_t head_ = 0, count_ = 0;  ///< bytes before the first picture
   PictureSize size_;
 };

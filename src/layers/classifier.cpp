@@ -30,10 +30,7 @@ Boundary Classifier::forward(Boundary in, Tape& tape) {
     last_logits(whole, tape);
     return in;
   }
-  const std::int64_t n = whole.rows();
-  const Tensor words = tape.words ? tape.words.reshaped({n}) : Tensor{};
-  softmax_.losses(whole.reshaped({n, width_}), tape.batch.fields.at(field::targets).reshaped({n}),
-                  tape.losses.reshaped({n}), words, tape);
+  softmax_.evaluate(whole.reshaped({whole.rows(), width_}), tape);
   return in;
 }
 

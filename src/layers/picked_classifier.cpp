@@ -50,10 +50,7 @@ Boundary PickedClassifier::forward(Boundary in, Tape& tape) {
     tape.save(in.activation);  // which is there anyway, for its shape
     return in;
   }
-  const std::int64_t n = x.rows();
-  const Tensor words = tape.words ? tape.words.reshaped({n}) : Tensor{};
-  softmax_.losses(x.reshaped({n, width_}), tape.batch.fields.at(field::targets).reshaped({n}),
-                  tape.losses.reshaped({n}), words, tape);
+  softmax_.evaluate(x.reshaped({x.rows(), width_}), tape);
   return in;
 }
 

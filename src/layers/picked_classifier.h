@@ -17,8 +17,8 @@ struct TransformSpec {
 };
 
 /// A classifier of some rows of each sample, named by the batch, or of the first one (the class token of
-/// ViT). They are picked before anything is computed; all tensor ranks transform them alike. Targets, losses
-/// and words are [samples, picked].
+/// ViT). They are picked before anything is computed; all tensor ranks transform them alike. Targets and
+/// losses are [samples, picked].
 class PickedClassifier final : public Layer {
  public:
   PickedClassifier(const LayerContext& context, Unit& table, Unit& unit, const SoftmaxSpec& spec,

@@ -74,27 +74,30 @@ Softmax::Sums Softmax::chunk_sums(const Tensor& x, const Tensor& targets, const 
   return c;
 }
 
-void Softmax::find_words(const Sums& sums, const Tensor& words, Tape& tape) {
+void Softmax::find_ranks(const Sums& sums, const Tensor& targets, const Tensor& ranks, Tape& tape) {
   const int shards = context_.tensor.local_shards();
-  // Words count downwards, so that the largest of all shards' answers is the lowest word.
-  const Tensor places = tape.scratch({shards, words.count()}, exact()), place = places.at(0);
+  const bool is_cut = context_.tensor.logical() > 1;
+  const Shape shape{shards, ranks.count()};
+  const Tensor parts = is_cut ? tape.scratch(shape, exact()) : ranks.reshaped(shape);
   for (int s = 0; s < shards; ++s)
-    context_.backend.maximum_place(
-        {sums.logits.at(s), valid(s), first_column(s), sums.maximum, places.at(s)});
-  if (context_.tensor.logical() > 1) context_.tensor.maximum(places, place);
-  context_.backend.scale({place, -1, words});
+    context_.backend.target_rank(
+        {sums.logits.at(s), valid(s), first_column(s), targets, sums.of_target, parts.at(s)});
+  if (is_cut) context_.tensor.sum(parts, ranks);
 }
 
-void Softmax::losses(const Tensor& x, const Tensor& targets, const Tensor& losses, const Tensor& words,
-                     Tape& tape) {
+void Softmax::evaluate(const Tensor& x, Tape& tape) {
+  const Tensor& whole = tape.batch.fields.at(field::targets);
   const std::int64_t n = x.shape[0];
+  const Tensor targets = whole.reshaped({n}), losses = tape.losses.reshaped({n}),
+               ranks = tape.hits ? tape.scratch({n}, exact()) : Tensor{};
   for (std::int64_t first = 0; first < n; first += token_chunk_) {
     Tape::Scope chunk(tape);
     const std::int64_t rows = std::min(token_chunk_, n - first);
-    const Sums sums =
-        chunk_sums(x.row_range(first, rows), targets.range(first, rows), losses.range(first, rows), tape);
-    if (words) find_words(sums, words.range(first, rows), tape);
+    const Tensor chunk_targets = targets.range(first, rows);
+    const Sums sums = chunk_sums(x.row_range(first, rows), chunk_targets, losses.range(first, rows), tape);
+    if (ranks) find_ranks(sums, chunk_targets, ranks.range(first, rows), tape);
   }
+  if (ranks) context_.backend.count_hits({whole, ranks, tape.hits});
 }
 
 void Softmax::backward(const Tensor& x, const Tensor& targets, const Tensor& losses, const Tensor& dx,

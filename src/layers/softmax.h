@@ -24,11 +24,11 @@ class Softmax {
   /// The bias lives in `unit`: a table that others share is alone in its own.
   Softmax(const LayerContext& context, Unit& table, Unit& unit, const SoftmaxSpec& spec);
 
-  /// Writes the losses of rows x [n, width], where their targets and losses are n numbers each. `words`,
-  /// unless none, receives the word with the largest logit, the lowest of several: a whole number in the
-  /// dtype of losses. It means nothing where a logit is not a number, which the loss shows.
-  void losses(const Tensor& x, const Tensor& targets, const Tensor& losses, const Tensor& words, Tape& tape);
-  /// Losses again, and gradients: dx [shards, n, width] is to be summed over all shards.
+  /// Judges rows x [n, width], one for each target of the tape's batch: writes their losses, and adds to the
+  /// tape's hits. Those mean nothing where a logit is not a number, which the loss shows.
+  void evaluate(const Tensor& x, Tape& tape);
+  /// Losses, and gradients: dx [shards, n, width] is to be summed over all shards. Targets and losses are n
+  /// numbers each.
   void backward(const Tensor& x, const Tensor& targets, const Tensor& losses, const Tensor& dx, Tape& tape);
   /// Logits of x [n, width]: f32 [shards, n, words of a shard].
   void logits(const Tensor& x, const Tensor& logits);
@@ -40,7 +40,7 @@ class Softmax {
   };
   /// Writes the losses of a chunk too.
   Sums chunk_sums(const Tensor& x, const Tensor& targets, const Tensor& losses, Tape& tape);
-  void find_words(const Sums& sums, const Tensor& words, Tape& tape);
+  void find_ranks(const Sums& sums, const Tensor& targets, const Tensor& ranks, Tape& tape);
   std::int64_t shard_rows() const;
   std::int64_t first_column(int shard) const {
     return (context_.tensor.first_shard() + shard) * shard_rows();

@@ -38,7 +38,7 @@ class Tape {
   Norm* next_norm = nullptr;  ///< reads the block's output next, here: a sum may be normed in the same pass
   double loss_factor = 1;     ///< the constant a backward starts from
   Tensor losses;              ///< f32 (f64 in gradient checks) [samples, targets]: written by the head
-  Tensor words = {};          ///< evaluate, unless none: as losses, the word with the largest logit
+  Tensor hits = {};           ///< evaluate, unless none: f64 [Hits::places], which the head adds to
   Tensor logits;  ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
   std::int64_t position = 0;  ///< generate: of the first row
 

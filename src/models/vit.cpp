@@ -33,9 +33,12 @@ Model::ExportName name_of_part(const Settings& m, std::int64_t rows, const std::
 
 PictureShape picture_of(const Settings& m) {
   PictureShape picture{m.channels, m.picture_height, m.picture_width, m.patch};
+  const auto of_channel = [](const std::vector<double>& numbers, int channel) {
+    return static_cast<float>(numbers[numbers.size() == 1 ? 0 : channel]);
+  };
   for (int channel = 0; channel < m.channels; ++channel) {
-    picture.mean[channel] = static_cast<float>(m.mean);
-    picture.deviation[channel] = static_cast<float>(m.deviation);
+    picture.mean[channel] = of_channel(m.mean, channel);
+    picture.deviation[channel] = of_channel(m.deviation, channel);
   }
   return picture;
 }

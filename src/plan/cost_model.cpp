@@ -62,16 +62,18 @@ CostModel::CostModel(const Config& config, const Layout& layout)
   outside_ = Arena(memory_, MemoryClass::boundary, unlimited);
 }
 
-/// Places for what a micro-batch brings, and for its losses.
+/// Places for what a micro-batch brings, and for its losses and hits.
 void CostModel::take_inputs() {
   const Shape losses{layout_.samples, model().targets_per_sample()};
-  std::size_t bytes = bytes_for(losses, DType::f32);
+  const Shape hits{Hits::places};
+  std::size_t bytes = bytes_for(losses, DType::f32) + bytes_for(hits, DType::f64);
   for (const Field& field : model().fields()) bytes += bytes_for(field.of(layout_.samples), field.type);
   inputs_ = Arena(memory_, MemoryClass::boundary, bytes);
   for (const Field& field : model().fields())
     batch_.fields.set(field.name, inputs_.take(field.of(layout_.samples), field.type));
   batch_.samples = layout_.samples;
   losses_ = inputs_.take(losses, DType::f32);
+  hits_ = inputs_.take(hits, DType::f64);
 }
 
 /// Refuses what no machine will ever hold, before sizes are added up.
@@ -205,6 +207,7 @@ CostModel::Footprint CostModel::evaluation_footprint(int first, int last) {
   forget_footprint();
   Tape tape = make_tape(), arrived(*backend_, outside_, scratch_);
   tape.mode = Tape::Mode::evaluate;
+  tape.hits = hits_;
   stage_->forward(first, last, boundary_before(first, arrived), tape);
   return footprint_used();
 }

@@ -70,7 +70,7 @@ class CostModel {
   std::unique_ptr<Stage> stage_;
   Arena inputs_, kept_, scratch_, outside_;
   MicroBatch batch_;
-  Tensor losses_;
+  Tensor losses_, hits_;
 };
 
 }  // namespace mindpipe

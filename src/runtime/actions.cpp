@@ -120,7 +120,9 @@ void Actions::sum_scalars(Script& script, const StepInput& input) {
   const Tensor losses = stage_.has_head() ? losses_ : Tensor{};
   if (!script.trains()) {
     const std::int64_t valid = updates_.sum_over_data(input.valid);
-    script.answers.ask_losses(input.step, valid, updates_.sum_losses(losses));
+    ScalarSums& scalars = updates_.scalars();
+    script.answers.ask_evaluation(input.step, valid, scalars.end_evaluation(losses));
+    scalars.begin_evaluation();
     return;
   }
   updates_.add_uses();
@@ -170,6 +172,7 @@ void Actions::forward(const Script& script, const Action& action, const StepInpu
   tape.clear();
   tape.mode = script.trains() ? Tape::Mode::train : Tape::Mode::evaluate;
   set_micro_batch(tape, input, action.micro_batch);
+  tape.hits = script.trains() ? Tensor{} : updates_.scalars().hits();
   Boundary in;
   if (action.first > 0) {
     in = buffer(action.from_buffer, action.first, false);

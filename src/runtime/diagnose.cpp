@@ -84,18 +84,19 @@ std::string diagnose(Worker& worker) {
   return nothing_found;
 }
 
-double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::string& what,
-                   const std::function<void(int)>& before) {
-  const double loss =
+Evaluation finite_evaluation(Worker& worker, Corpus& corpus, std::int64_t batches, const std::string& what,
+                             const std::function<void(std::int64_t)>& before) {
+  const Evaluation evaluation =
       worker.evaluate(corpus, batches, before);  // the same on every rank, so that all go on or all fail
-  if (std::isfinite(loss)) return loss;
+  if (std::isfinite(evaluation.loss())) return evaluation;
   std::string found = bad_weight(worker);
-  for (int batch = 0; batch < batches && found.empty(); ++batch) {
-    worker.load_batch(corpus, std::int64_t{batch} * worker.layout().batch);
+  for (std::int64_t batch = 0; batch < batches && found.empty(); ++batch) {
+    worker.load_batch(corpus, batch * worker.layout().batch);
     found = bad_output(worker);
     if (!found.empty()) found = fmt::format("in batch {} of {}, {}", batch + 1, batches, found);
   }
-  fail(Exit::diverged, "{} is {}; {}", what, number_text(loss), found.empty() ? nothing_found : found);
+  fail(Exit::diverged, "{} is {}; {}", what, number_text(evaluation.loss()),
+       found.empty() ? nothing_found : found);
 }
 
 std::string number_text(double number) { return std::isnan(number) ? "nan" : fmt::format("{}", number); }

@@ -13,10 +13,10 @@ std::string diagnose(Worker& worker);
 /// The part about weights alone, for who has no batch.
 std::string diagnose_weights(Worker& worker);
 
-/// Worker::evaluate for a loss that is reported: one that is not finite is refused, `what` naming it ("the
+/// Worker::evaluate for what is reported: a loss that is not finite is refused, `what` naming it ("the
 /// validation loss"), with what came of which batch. Collective.
-double finite_loss(Worker& worker, Corpus& corpus, int batches, const std::string& what,
-                   const std::function<void(int batch)>& before = {});
+Evaluation finite_evaluation(Worker& worker, Corpus& corpus, std::int64_t batches, const std::string& what,
+                             const std::function<void(std::int64_t batch)>& before = {});
 
 /// "nan", "inf" or "-inf", or the number: a NaN's sign says nothing.
 std::string number_text(double number);

@@ -13,8 +13,8 @@ void StepAnswers::ask_decision(std::int64_t step, std::int64_t valid, const Tens
   ask(step, valid, decision, true);
 }
 
-void StepAnswers::ask_losses(std::int64_t step, std::int64_t valid, const Tensor& sum) {
-  ask(step, valid, sum, false);
+void StepAnswers::ask_evaluation(std::int64_t step, std::int64_t valid, const Tensor& sums) {
+  ask(step, valid, sums, false);
 }
 
 void StepAnswers::ask(std::int64_t step, std::int64_t valid, const Tensor& numbers, bool is_decision) {
@@ -46,7 +46,12 @@ std::optional<StepScalars> StepAnswers::oldest() {
         [&] { return backend_.finished(question.event); },
         [&] { return fmt::format("the device to come to the end of step {}", question.step + 1); });
   const double* numbers = pinned_[place] ? pinned_[place].as<double>() : question.numbers.data();
-  if (!question.is_decision) return StepScalars{question.step, numbers[0], question.valid, 0, false};
+  if (!question.is_decision) {
+    StepScalars scalars{question.step, numbers[0], question.valid, 0, false};
+    for (std::size_t i = 0; i < scalars.hits.size(); ++i)
+      scalars.hits[i] = static_cast<std::int64_t>(numbers[1 + i]);
+    return scalars;
+  }
   return StepScalars{question.step, numbers[Decision::loss], question.valid, numbers[Decision::gradient_norm],
                      question.valid > 0 && numbers[Decision::skipped] == 0};
 }

@@ -15,6 +15,7 @@ struct StepScalars {
   std::int64_t valid = 0;
   double gradient_norm = 0;  ///< of the mean gradient, before clipping
   bool applied = true;  ///< false: no valid token, or a gradient that is not finite: the step changes nothing
+  std::array<std::int64_t, Hits::places> hits{};  ///< of an evaluation
 };
 
 /// How the host learns what was decided on the device: of each step at once where the host may read its
@@ -27,8 +28,8 @@ class StepAnswers {
 
   /// Asks for a step's decision, behind it in the compute queue.
   void ask_decision(std::int64_t step, std::int64_t valid, const Tensor& decision);
-  /// Asks for the sum of an evaluation's losses, behind it in the compute queue.
-  void ask_losses(std::int64_t step, std::int64_t valid, const Tensor& sum);
+  /// Asks for the sums of an evaluation's losses and hits, behind it in the compute queue.
+  void ask_evaluation(std::int64_t step, std::int64_t valid, const Tensor& sums);
   /// The answer that is due once a step has been put into the queues: its own, or that of the one before,
   /// which the host waits for; so it is never more than two steps ahead.
   std::optional<StepScalars> due();

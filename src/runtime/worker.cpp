@@ -210,21 +210,19 @@ void Worker::sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind)
   for (Communicator* group : {tensor_.get(), data_.get(), pipeline_.get()}) group->sum_integers(values, kind);
 }
 
-double Worker::evaluate(Corpus& corpus, int batches, const std::function<void(int)>& before) {
+Evaluation Worker::evaluate(Corpus& corpus, std::int64_t batches,
+                            const std::function<void(std::int64_t)>& before) {
   const Memory::Closed closed(memory_);
-  double sum = 0;
-  std::int64_t valid = 0;
+  Evaluation evaluation;
   const auto add = [&](const std::optional<StepScalars>& known) {
-    if (known) sum += known->loss;
-    if (known) valid += known->valid;
+    if (known) evaluation.add(*known);
   };
-  for (int batch = 0; batch < batches; ++batch) {
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
     if (before) before(batch);
-    const std::int64_t first_sample = std::int64_t{batch} * layout_.batch;
-    add(executor_->run(*evaluation_, load_batch(corpus, first_sample)));
+    add(executor_->run(*evaluation_, load_batch(corpus, batch * layout_.batch)));
   }
   add(evaluation_->answers.oldest());
-  return valid == 0 ? 0 : sum / static_cast<double>(valid);
+  return evaluation;
 }
 
 }  // namespace mindpipe

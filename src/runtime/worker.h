@@ -11,6 +11,7 @@
 #include "comm/staging.h"
 #include "corpus/corpus.h"
 #include "plan/run_plan.h"
+#include "runtime/evaluation.h"
 #include "runtime/executor.h"
 #include "state/model_state.h"
 
@@ -44,9 +45,9 @@ class Worker {
   /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus; gives back what is
   /// known (Executor::run).
   std::optional<StepScalars> step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
-  /// Mean loss over batches [0, batches) of the corpus, without dropout. `before` hears of each batch before
-  /// it begins.
-  double evaluate(Corpus& corpus, int batches, const std::function<void(int batch)>& before = {});
+  /// Batches [0, batches) of the corpus, without dropout. `before` hears of each batch before it begins.
+  Evaluation evaluate(Corpus& corpus, std::int64_t batches,
+                      const std::function<void(std::int64_t batch)>& before = {});
 
   /// Passes the last batch through the model again and shows every block's output. Collective over the
   /// pipeline.

@@ -43,8 +43,8 @@ class GradientUpdates {
   /// Decides the step from its losses [micro_batches, samples, sequence] on the rank that has the head
   /// (others: none) and from the gradients; `valid`: targets of the whole batch that count.
   void clip_and_scale(const Tensor& losses, std::int64_t valid, double loss_factor);
-  /// The sum of losses alone, over all ranks of the grid: f64 [1]. Collective.
-  Tensor sum_losses(const Tensor& losses) { return scalars_->sum_losses(losses); }
+  /// The scalars of steps and evaluations.
+  ScalarSums& scalars() { return *scalars_; }
   /// Exact sum over the data axis; no device takes part.
   std::int64_t sum_over_data(std::int64_t value);
   const Tensor& decision() const { return scalars_->decision(); }

@@ -19,7 +19,7 @@ std::size_t ScalarCounts::bytes() const {
   std::size_t bytes = 0;
   for (const std::int64_t count :
        {chunks, std::int64_t{micro_batches}, std::int64_t{data_shards}, tensor_shards * tensors, 1 + tensors,
-        std::int64_t{2}, std::int64_t{Decision::places}})
+        std::int64_t{2}, std::int64_t{1 + Hits::places}, std::int64_t{Decision::places}})
     bytes += bytes_for({count}, DType::f64);
   for (const std::int64_t spans :
        {std::int64_t{micro_batches}, std::int64_t{data_shards}, tensor_shards * tensors, std::int64_t{2}})
@@ -33,11 +33,13 @@ std::size_t ScalarCounts::tensor_exchange() const {
 
 std::size_t ScalarCounts::data_exchange() const {
   return std::max(Communicator::scalars_bytes(SumTree(data_shards * data_ranks, data_ranks), 1),
-                  Communicator::scalars_bytes(SumTree(data_ranks, data_ranks), sharded ? chunks : 1));
+                  Communicator::scalars_bytes(SumTree(data_ranks, data_ranks),
+                                              std::max<std::int64_t>(sharded ? chunks : 1, Hits::places)));
 }
 
 std::size_t ScalarCounts::pipeline_exchange() const {
-  return Communicator::scalars_bytes(SumTree(pipeline_ranks, pipeline_ranks), 1 + tensors);
+  return Communicator::scalars_bytes(SumTree(pipeline_ranks, pipeline_ranks),
+                                     1 + std::max<std::int64_t>(tensors, Hits::places));
 }
 
 ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_t chunks, bool sharded,
@@ -70,8 +72,10 @@ ScalarSums::ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers
   of_tensor_shards_ = arena_.take({counts_.tensor_shards * counts_.tensors}, DType::f64);
   sums_ = arena_.take({1 + counts_.tensors}, DType::f64);
   totals_ = arena_.take({2}, DType::f64);
+  evaluation_ = arena_.take({1 + Hits::places}, DType::f64);
   decision_ = arena_.take({Decision::places}, DType::f64);
   backend.fill({decision_, 0});
+  begin_evaluation();
 
   loss_spans_ = take_spans(rows(counts_.micro_batches, layout.samples * stage.model().targets_per_sample()));
   shard_spans_ = take_spans(rows(counts_.data_shards, counts_.micro_batches / counts_.data_shards));
@@ -110,7 +114,7 @@ Tensor ScalarSums::take_spans(const std::vector<std::pair<std::int64_t, std::int
 
 void ScalarSums::run(const Optimizers& optimizers, const Tensor& losses, const StepRule& rule) {
   Backend& backend = stage_.context().backend;
-  sum_losses_over_data(losses);
+  sum_losses_over_data(losses, sums_.range(0, 1));
   sum_squares(optimizers);
   groups_.pipeline.sum_over_ranks(sums_);
   backend.sum_spans({sums_, total_spans_, totals_});
@@ -118,7 +122,7 @@ void ScalarSums::run(const Optimizers& optimizers, const Tensor& losses, const S
 }
 
 /// Micro-batches in order, then the tree over data shards; a stage without the head adds nothing.
-Tensor ScalarSums::sum_losses_over_data(const Tensor& losses) {
+void ScalarSums::sum_losses_over_data(const Tensor& losses, const Tensor& sum) {
   Backend& backend = stage_.context().backend;
   if (losses) {
     backend.sum_spans({losses, loss_spans_, of_micro_batches_});
@@ -126,15 +130,17 @@ Tensor ScalarSums::sum_losses_over_data(const Tensor& losses) {
   } else {
     backend.fill({of_data_shards_, 0});
   }
-  const Tensor sum = sums_.range(0, 1);
   groups_.data.sum_over_shards(of_data_shards_, sum);
-  return sum;
 }
 
-Tensor ScalarSums::sum_losses(const Tensor& losses) {
-  const Tensor sum = sum_losses_over_data(losses);
-  groups_.pipeline.sum_over_ranks(sum);
-  return sum;
+void ScalarSums::begin_evaluation() { stage_.context().backend.fill({evaluation_, 0}); }
+
+/// Counts are whole numbers, exact in any order.
+const Tensor& ScalarSums::end_evaluation(const Tensor& losses) {
+  sum_losses_over_data(losses, evaluation_.range(0, 1));
+  groups_.data.sum_over_ranks(hits());
+  groups_.pipeline.sum_over_ranks(evaluation_);
+  return evaluation_;
 }
 
 /// Chunks of a tensor's shard in order, then the tree over shards: one number for each tensor of the whole

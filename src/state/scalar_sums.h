@@ -34,7 +34,8 @@ ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_
                            bool trains);
 
 /// The loss of a step and the square of its gradient, added up on the device in one fixed order,
-/// and what is decided from them. Nothing here waits for the device, or brings a number to the host.
+/// and what is decided from them; of an evaluation, the loss and the hits. Nothing here waits for the device,
+/// or brings a number to the host.
 class ScalarSums {
  public:
   using Optimizers = std::map<int, std::unique_ptr<UnitOptimizer>>;
@@ -44,12 +45,17 @@ class ScalarSums {
   /// `losses`: of the step [micro_batches, samples, targets] on the rank that has the head, else none.
   /// Collective over the groups.
   void run(const Optimizers& optimizers, const Tensor& losses, const StepRule& rule);
-  /// The sum of a step's losses over all ranks, f64 [1], and nothing else. Collective over the groups.
-  Tensor sum_losses(const Tensor& losses);
+  /// Where the head of an evaluation counts: f64 [Hits::places].
+  Tensor hits() const { return evaluation_.range(1, Hits::places); }
+  /// Forgets all hits.
+  void begin_evaluation();
+  /// The sums over all ranks of the losses and hits since it began, f64 [1 + Hits::places], and nothing else.
+  /// Collective over the groups.
+  const Tensor& end_evaluation(const Tensor& losses);
   const Tensor& decision() const { return decision_; }
 
  private:
-  Tensor sum_losses_over_data(const Tensor& losses);
+  void sum_losses_over_data(const Tensor& losses, const Tensor& sum);
   void sum_squares(const Optimizers& optimizers);
   Tensor take_spans(const std::vector<std::pair<std::int64_t, std::int64_t>>& spans);
 
@@ -63,6 +69,7 @@ class ScalarSums {
                              ///< what other ranks hold
   Tensor sums_;              ///< the loss, then the square of each tensor
   Tensor totals_;            ///< the loss and the square
+  Tensor evaluation_;        ///< the loss and the hits
   Tensor decision_;
   Tensor loss_spans_, shard_spans_, tensor_spans_, total_spans_;
 };

@@ -120,6 +120,21 @@ TEST(Config, OverridesCountLast) {
   EXPECT_EQ(read("", {"schedule.cuts=[3]", "grid.pipeline=2"}).schedule.cuts, std::vector<int>{3});
 }
 
+TEST(Config, ANumberMayCountForAllChannelsOrStandForEach) {
+  const std::string model = "model: {kind: vit, mean: [0.485, 0.456, 0.406], deviation: 0.25}\n";
+  const Config c = read(model);
+  EXPECT_EQ(c.model.vit.mean, (std::vector{0.485, 0.456, 0.406}));
+  EXPECT_EQ(c.model.vit.deviation, std::vector{0.25});
+  EXPECT_EQ(read_config(File(to_yaml(c)).path(), {}), c);
+  EXPECT_EQ(read(model, {"model.mean=[1]"}).model.vit.mean, std::vector{1.0});
+  EXPECT_THAT(complaint_of("model: {kind: vit, mean: [0.4, 0.5]}\n"),
+              EndsWith("model.mean has 2 numbers and model.channels is 3 (one for each channel, or one for "
+                       "all)"));
+  EXPECT_THAT(complaint_of("model: {kind: vit, deviation: [0.4, 0, 0.5]}\n"),
+              HasSubstr("model.deviation is '0'; allowed: a number above 0 to 1, or a list of these"));
+  EXPECT_THAT(complaint_of("model: {kind: vit, mean: []}\n"), HasSubstr("model.mean is a list; allowed"));
+}
+
 TEST(Config, PrintsWhatReadsBackToTheSameConfiguration) {
   Config c = read("");
   EXPECT_EQ(read_config(File(to_yaml(c)).path(), {}), c);

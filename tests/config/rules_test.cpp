@@ -63,6 +63,47 @@ TEST(Rules, EveryKindOfModelHasItsOwn) {
       "configuration: reproducible.tensor is 2 and data.source_sequence 31 (every logical shard gets an "
       "equal part; the nearest that divides all that is cut is 1)");
   EXPECT_EQ(transformer([](Config& c) { c.model.gpt.heads = 3; }), "accepted") << "another kind's";
+  EXPECT_EQ(transformer([](Config& c) {
+              c.model.transformer.positions = Places::learned;
+              c.data.target_sequence = 300;
+            }),
+            "configuration: data.target_sequence is 300 and model.context 256 (a sample fits the context)")
+      << "beyond the learned positions";
+}
+
+TEST(Rules, MaskedTokensAndPicturesFitTheirModel) {
+  const auto bert = [](auto change) {
+    return complaint_after([&](Config& c) {
+      c.model.kind = ModelKind::bert;
+      change(c);
+    });
+  };
+  EXPECT_EQ(bert([](Config&) {}), "accepted");
+  EXPECT_EQ(bert([](Config& c) { c.data.sequence = 257; }),
+            "configuration: data.sequence is 257 and model.context 256 (a sample fits the context)");
+  EXPECT_EQ(bert([](Config& c) { c.model.bert.vocabulary = 259; }),
+            "configuration: data.special.mask is 259 and model.vocabulary 259 (the mask is a token of the "
+            "vocabulary)");
+  EXPECT_EQ(bert([](Config& c) { c.data.masked = 257; }),
+            "configuration: data.masked is 257 and data.sequence 256 (they are tokens of the sample)");
+  const auto vit = [](auto change) {
+    return complaint_after([&](Config& c) {
+      c.model.kind = ModelKind::vit;
+      change(c.model.vit);
+    });
+  };
+  EXPECT_EQ(vit([](vit::Settings& m) {
+              m.layers = 1;
+              m.width = 32;
+            }),
+            "accepted");
+  EXPECT_EQ(vit([](vit::Settings& m) { m.patch = 48; }),
+            "configuration: model.picture_height is 224 and model.patch 48 (patches tile a picture)");
+  EXPECT_EQ(vit([](vit::Settings& m) {
+              m.deviation = {1, 1};
+            }),
+            "configuration: model.deviation has 2 numbers and model.channels is 3 (one for each channel, or "
+            "one for all)");
 }
 
 TEST(Rules, OptimizerStateAndGradientsMayBeShardedOverDataAlsoWhereThereIsOneReplica) {

@@ -140,10 +140,13 @@ TEST(Corpus, AReversedTextIsTheSourceOfItself) {
 TEST(Corpus, ASourceWithoutAFieldThatTheModelReadsIsRefused) {
   const DataConfig data{{{alice, 1}}, {}};
   expect_error(Exit::bad_configuration,
-               "the model reads source, and samples of " + alice + " have tokens, targets",
+               "data.train[0]: " + alice +
+                   " holds texts, and the model reads pairs of texts: samples have tokens, targets and no "
+                   "source; name a source of its own kind, or reversed:" +
+                   alice,
                [&] { Corpus(data, Subset::train, pairs(4, 4), 1); });
   const DataConfig turned{{{"reversed:" + alice, 1}}, {}};
-  expect_error(Exit::bad_configuration, "have a source, which the model does not read",
+  expect_error(Exit::bad_configuration, "holds pairs of texts, and the model reads texts; name",
                [&] { Corpus(turned, Subset::train, texts(), 1); });
 }
 
@@ -182,6 +185,78 @@ TEST(Corpus, RefusesWhatCannotBeTrainedOn) {
   expect_error(Exit::bad_data, "none.bin: the file has no tokens", open(with(folder / "none")));
   Corpus narrow(with(alice), Subset::train, texts(4, 50), 1);
   expect_error(Exit::bad_data, "alice.txt: document 0, position ", [&] { batch(narrow, 0, 1); });
+}
+
+TEST(CorpusOnce, GivesEverySampleOfEverySourceOnceAndBehindThemNoTargetThatCounts) {
+  const Folder folder;
+  // Two samples, one, and three; weights change nothing. Tokens that fill no sample are left out.
+  const DataConfig data{{},
+                        {{write_counting(folder, "a", 0, 11), 1},
+                         {write_counting(folder, "b", 100, 5), 70},
+                         {write_counting(folder, "c", 200, 13), 0.25}}};
+  Corpus corpus = Corpus::once(data, Subset::validation, texts(), 3);
+  EXPECT_EQ(corpus.samples(), 6);
+  const Batch all = batch(corpus, 0, 8);
+  std::vector<std::int32_t> counted;
+  for (std::size_t i = 0; i < all.targets.size(); ++i) {
+    if (all.targets[i] < 0) continue;
+    EXPECT_EQ(all.targets[i], all.tokens[i] + 1);
+    counted.push_back(all.tokens[i]);
+  }
+  EXPECT_THAT(counted, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 100, 101, 102, 103, 200, 201, 202, 203, 204, 205,
+                                   206, 207, 208, 209, 210, 211));
+  for (std::size_t i = 24; i < 32; ++i) {
+    EXPECT_EQ(all.targets[i], -1);
+    EXPECT_TRUE(all.tokens[i] >= 0 && all.tokens[i] < 256) << "a model reads it all the same";
+  }
+  for (std::int64_t first : {0, 2, 5, 6}) {
+    const Batch part = batch(corpus, first, 2);
+    EXPECT_TRUE(std::equal(part.targets.begin(), part.targets.end(), all.targets.begin() + 4 * first));
+  }
+}
+
+TEST(CorpusOnce, RefusesASourceWithoutAnEnd) {
+  const Folder folder;
+  expect_error(Exit::bad_configuration,
+               "data.validation: synthetic:arithmetic has no end, so an evaluation cannot go over all of it; "
+               "set train.evaluate_batches to a number of batches",
+               [&] {
+                 Corpus::once({{}, {{write_golden(folder), 1}, {"synthetic:arithmetic", 1}}},
+                              Subset::validation, texts(), 3);
+               });
+  const std::vector<Field> pictures{{field::picture, DType::u8, {32, 32}},
+                                    {field::targets, DType::i32, {1}, 6}};
+  expect_error(Exit::bad_configuration, "synthetic:shapes has no end",
+               [&] { Corpus::once(from("synthetic:shapes"), Subset::validation, pictures, 3); });
+  const std::vector<Field> pairs{{field::source, DType::i32, {16}, 260},
+                                 {field::source_lengths, DType::i32, {1}},
+                                 {field::tokens, DType::i32, {12}, 260},
+                                 {field::targets, DType::i32, {12}, 260}};
+  expect_error(Exit::bad_configuration, "synthetic:dates has no end",
+               [&] { Corpus::once(from("synthetic:dates"), Subset::validation, pairs, 3); });
+  EXPECT_EQ(Corpus(from("synthetic:dates"), Subset::validation, pairs, 3).samples(), 0);
+}
+
+TEST(CorpusOnce, CountsThePairsOfATextAndTheMaskedTexts) {
+  const Folder folder;
+  std::string lines;
+  for (int i = 0; i < 40; ++i) lines += "a\tb\n";
+  write_file(folder / "pairs.tsv", lines);
+  const std::vector<Field> pairs{{field::source, DType::i32, {16}, 260},
+                                 {field::source_lengths, DType::i32, {1}},
+                                 {field::tokens, DType::i32, {12}, 260},
+                                 {field::targets, DType::i32, {12}, 260}};
+  EXPECT_EQ(Corpus::once(from(folder / "pairs.tsv"), Subset::validation, pairs, 3).samples(), 4);
+  const std::vector<Field> masked{{field::tokens, DType::i32, {4}, 260},
+                                  {field::picked, DType::i32, {2}},
+                                  {field::targets, DType::i32, {2}, 260}};
+  Corpus once = Corpus::once(from(write_counting(folder, "a", 0, 15)), Subset::validation, masked, 3);
+  EXPECT_EQ(once.samples(), 3);
+  std::vector<std::int32_t> targets(4, 7);
+  FieldTensors to;
+  to.set(field::targets, {targets.data(), {2, 2}, DType::i32});
+  once.batch(3, to);
+  EXPECT_THAT(targets, ElementsAre(-1, -1, -1, -1));
 }
 
 }  // namespace

@@ -96,9 +96,22 @@ TEST(Masked, IsAFunctionOfSeedAndSample) {
   EXPECT_NE(s.picked, masked_at(again, 4, 40).picked);
 }
 
-TEST(Masked, AMaskBeyondTheVocabularyIsRefused) {
+TEST(Masked, AMaskOrPaddingBeyondTheVocabularyIsRefused) {
   expect_error(Exit::bad_configuration, "data.special.mask is 259 and model.vocabulary 259",
                [] { Corpus(from("synthetic:arithmetic"), Subset::train, masked_fields(5, 259), 1); });
+  DataConfig data = from("synthetic:arithmetic");
+  data.special.padding = 260;
+  expect_error(Exit::bad_configuration, "data.special.padding is 260 and model.vocabulary 260",
+               [&] { Corpus(data, Subset::train, masked_fields(5, 260), 1); });
+}
+
+TEST(Masked, AnotherKindOfSourceIsRefused) {
+  DataConfig data = from("synthetic:arithmetic");
+  data.train.push_back({"synthetic:shapes", 1});
+  expect_error(Exit::bad_configuration,
+               "data.train[1]: synthetic:shapes holds pictures, and the model masks tokens of texts; name a "
+               "source of its own kind",
+               [&] { Corpus(data, Subset::train, masked_fields(5), 1); });
 }
 
 }  // namespace

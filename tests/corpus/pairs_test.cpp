@@ -119,7 +119,7 @@ TEST(Pairs, SayWhatIsWrong) {
   expect_error(Exit::bad_data, "1 pairs", [&] { open_pairs(folder / "one.tsv", 2, 2); });
   expect_error(Exit::bad_configuration, "model.vocabulary is 258; set it to 259 or more",
                [] { Corpus(from("synthetic:dates"), Subset::train, pair_fields(2, 2, 258), 1); });
-  expect_error(Exit::bad_configuration, "have a source, which the model does not read", [] {
+  expect_error(Exit::bad_configuration, "holds pairs of texts, and the model reads texts; name", [] {
     Corpus(from("synthetic:dates"), Subset::train,
            {{field::tokens, DType::i32, {4}, 260}, {field::targets, DType::i32, {4}, 260}}, 1);
   });

@@ -137,13 +137,34 @@ TEST(Pictures, OfSeveralChannelsHaveAnExtentMore) {
                [&] { open_pictures(path, 4, 3, 10); });
 }
 
+TEST(Pictures, OfIdxFilesMayHaveLongLabels) {
+  const Folder folder;
+  const std::string path = write_idx(folder), labels = folder / "t-labels-idx1-ubyte",
+                    shorts{"\x03\xe7\x00\x05", 4};
+  for (const std::string& file : {big_endian({0xc01, 2, 999, 5}), big_endian({0xb01, 2}) + shorts}) {
+    write_file(labels, file);
+    Corpus corpus = open_pictures(path, 2, 3, 1000);
+    EXPECT_EQ(picture_at(corpus, 0, 2, 3).label, 999);
+    EXPECT_EQ(picture_at(corpus, 1, 2, 3).label, 5);
+  }
+  expect_error(Exit::bad_data, "t-labels-idx1-ubyte: the label at byte 8 is 999, and the model has 999",
+               [&] { open_pictures(path, 2, 3, 999); });
+  write_file(labels, big_endian({0xc01, 2, 999}));
+  expect_error(Exit::bad_data, "has 12 bytes, and its head promises 2 items of 4",
+               [&] { open_pictures(path, 2, 3, 1000); });
+}
+
 TEST(Pictures, SayWhatIsWrong) {
   const Folder folder;
   std::string path = write_idx(folder, "\x04\x0a");
   expect_error(Exit::bad_data, "t-labels-idx1-ubyte: the label at byte 9 is 10, and the model has 10 classes",
                [&] { open_pictures(path, 2, 3, 10); });
-  expect_error(Exit::bad_configuration, "have 1 channels of 2 x 3 pixels",
-               [&] { open_pictures(path, 32, 32, 11); });
+  expect_error(
+      Exit::bad_configuration,
+      "have 1 x 2 x 3 numbers (channels, rows, pixels of a row), and the model reads 32 rows of all "
+      "channels by 32 pixels; set model.channels, model.picture_height and model.picture_width to 1, "
+      "2 and 3",
+      [&] { open_pictures(path, 32, 32, 11); });
   path = write_idx(folder, "\x04");
   expect_error(Exit::bad_data, "has 2 pictures, and", [&] { open_pictures(path, 2, 3, 10); });
   path = write_idx(folder, "\x04\x05", 1);
@@ -162,16 +183,16 @@ TEST(Pictures, SayWhatIsWrong) {
   write_file(folder / "short.bin", std::string(3072, 'x'));
   expect_error(Exit::bad_data, "has 3072 bytes, which are no whole records of 3073",
                [&] { open_pictures("cifar10:" + (folder / "short.bin"), 96, 32, 10); });
-  expect_error(Exit::bad_configuration, "holds tokens, which the model does not read",
+  expect_error(Exit::bad_configuration,
+               "synthetic:arithmetic holds texts, and the model classifies pictures; name",
                [&] { open_pictures("synthetic:arithmetic", 32, 32, 6); });
-  expect_error(Exit::bad_configuration, "have a picture, which the model does not read", [] {
-    Corpus(from("synthetic:shapes"), Subset::train,
-           {{field::tokens, DType::i32, {4}, 260}, {field::targets, DType::i32, {4}, 260}}, 1);
-  });
-  expect_error(Exit::bad_configuration, "synthetic:shapes has 6", [] {
-    Corpus corpus = open_pictures("synthetic:shapes", 32, 32, 5);
-    picture_at(corpus, 0, 32, 32);
-  });
+  expect_error(Exit::bad_configuration,
+               "data.train[0]: synthetic:shapes holds pictures, and the model reads texts; name", [] {
+                 Corpus(from("synthetic:shapes"), Subset::train,
+                        {{field::tokens, DType::i32, {4}, 260}, {field::targets, DType::i32, {4}, 260}}, 1);
+               });
+  expect_error(Exit::bad_configuration, "synthetic:shapes has 6",
+               [] { open_pictures("synthetic:shapes", 32, 32, 5); });
 }
 
 TEST(Shapes, CanBeToldApartAndAreEachAsOftenThere) {

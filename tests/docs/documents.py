@@ -221,6 +221,7 @@ WORDS_OF_TICKS = {
     "pipeline, data and tensor parallelism": r"EveryLayout",
     "zero-bubble schedule": r'"zb-h1"',
     "resume on another layout": r"OnAnotherGrid",
+    "BERT, encoder-decoders, ViT": r'learns\("(bert|transformer|vit)"',
     "no Python at run time": r"Not\(HasSubstr\(\"python\"\)\)",
     "trains on CPUs": r"Learns",
 }

@@ -126,44 +126,69 @@ TEST(Classifier, ShardsOfTheVocabularyAddUpToTheWhole) {
   }
 }
 
-TEST(Classifier, TheLargestLogitsPlaceIsTheLowestOfSeveralOverAllShards) {
+TEST(Classifier, RanksOfTargetsAddUpOverAllShardsAndTheLowestOfEqualWordsComesFirst) {
   for (Isa isa : instruction_sets())
-    for (DType dtype : {DType::f64, DType::f32}) {
-      const Cpu cpu(1, name_of(isa));
-      const std::int64_t cols = 64, vocabulary = 150;  // shards of 64, 64 and 22 columns that count
-      // The largest: in all shards, twice in one, in the last shard alone, in the first column.
-      std::vector<Operand> shards;
-      for (std::int64_t s = 0; s < 3; ++s) {
-        shards.push_back(Operand::random({4, cols}, dtype, "logits" + std::to_string(s)));
-        for (std::int64_t n = 0; n < 4; ++n) shards.back().set(n * cols + 63, s == 2 ? 1000 : 0);
+    for (DType dtype : {DType::f64, DType::f32})
+      for (std::int64_t cols : {std::int64_t{7}, std::int64_t{64}, std::int64_t{1029}}) {
+        const Cpu cpu(1, name_of(isa));
+        const std::int64_t vocabulary = 2 * cols + cols / 3 + 1;  // of the third shard a part counts
+        // At most 13 different logits, so that most are equal to others.
+        Operand whole = Operand::random({9, vocabulary}, dtype, "logits", 2);
+        for (std::int64_t i = 0; i < whole.count(); ++i)
+          whole.set(i, std::clamp(std::round(whole[i]), -6.0, 6.0));
+        const auto at = [](std::int64_t word) { return static_cast<std::int32_t>(word); };
+        const std::vector<std::int32_t> ids{0,
+                                            at(cols - 1),
+                                            at(cols),
+                                            at(cols + 2),
+                                            at(2 * cols - 1),
+                                            at(2 * cols),
+                                            at(vocabulary - 1),
+                                            at(cols / 2),
+                                            at(cols + 1)};
+        const Operand words = Operand::tokens(ids);
+        whole.set(7 * vocabulary + cols / 2, 9);  // the largest of all
+        whole.set(8 * vocabulary + cols + 1, 9);  // equal to one before it
+        whole.set(8 * vocabulary + 1, 9);
+        Operand own({9}, dtype), total({9}, dtype);
+        for (std::int64_t n = 0; n < 9; ++n) own.set(n, whole[n * vocabulary + ids[reference::at(n)]]);
+        for (std::int64_t first = 0; first < vocabulary; first += cols) {
+          const std::int64_t valid = std::min(cols, vocabulary - first);
+          Operand shard({9, cols}, dtype), ranks = Operand::random({9}, dtype, "stale");
+          for (std::int64_t i = 0; i < shard.count(); ++i)
+            shard.set(i, i % cols < valid ? whole[i / cols * vocabulary + first + i % cols] : 1000);
+          cpu->target_rank({shard, valid, first, words, own, ranks});
+          cpu->add({total, ranks, total});
+        }
+        for (std::int64_t n = 0; n < 9; ++n) {
+          std::int64_t before = 0;
+          for (std::int64_t word = 0; word < vocabulary; ++word)
+            before += whole[n * vocabulary + word] > own[n] ||
+                      (whole[n * vocabulary + word] == own[n] && word < ids[reference::at(n)]);
+          EXPECT_EQ(total[n], static_cast<double>(before)) << "row " << n << " of " << vocabulary;
+        }
+        EXPECT_EQ(total[7], 0);
+        EXPECT_EQ(total[8], 1);
       }
-      for (std::int64_t s = 0; s < 3; ++s) shards[static_cast<std::size_t>(s)].set(20, 9);
-      shards[1].set(cols + 40, 9);
-      shards[1].set(cols + 17, 9);
-      shards[2].set(2 * cols + 21, 9);
-      shards[0].set(3 * cols, 9);
-      const std::vector<double> want{20, 64 + 17, 128 + 21, 0};
-      Operand maximum({4}, dtype), of_shard({4}, dtype), place({4}, dtype), largest({4}, dtype),
-          word({4}, dtype);
-      for (std::int64_t s = 0; s < 3; ++s) {
-        const Operand& logits = shards[static_cast<std::size_t>(s)];
-        const std::int64_t valid = std::min(cols, vocabulary - s * cols);
-        cpu->row_maximum({logits, valid, of_shard});
-        if (s == 0) maximum = of_shard.copy();
-        else cpu->maximum({maximum, of_shard, maximum});
-      }
-      for (std::int64_t s = 0; s < 3; ++s) {
-        const std::int64_t valid = std::min(cols, vocabulary - s * cols);
-        cpu->maximum_place({shards[static_cast<std::size_t>(s)], valid, s * cols, maximum, place});
-        if (s == 0) largest = place.copy();
-        else cpu->maximum({largest, place, largest});
-      }
-      cpu->scale({largest, -1, word});
-      for (std::int64_t n = 0; n < 4; ++n) EXPECT_EQ(word[n], want[static_cast<std::size_t>(n)]) << n;
-      maximum.set(2, 8);  // which no column has
-      cpu->maximum_place({shards[2], 22, 128, maximum, place});
-      EXPECT_EQ(place[2], -INFINITY);
-    }
+}
+
+TEST(Classifier, HitsAreCountedBySampleAndAddedToThoseBefore) {
+  const Cpu cpu;
+  for (DType dtype : {DType::f64, DType::f32}) {
+    // Samples of three targets: all right; one is not; nobody's; right but for what does not count; wrong.
+    Operand words({5, 3}, DType::i32), ranks({5, 3}, dtype), hits({Hits::places}, DType::f64);
+    const std::int32_t ids[] = {3, 4, 5, 3, 4, 5, -1, -1, -1, 7, -1, 9, 1, 1, -1};
+    const double found[] = {0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 0, 5, 1, 0};
+    for (std::int64_t i = 0; i < 15; ++i) words.set(i, ids[i]);
+    for (std::int64_t i = 0; i < 15; ++i) ranks.set(i, found[i]);
+    hits.set(Hits::right, 100);
+    hits.set(Hits::exact, 1e15);
+    cpu->count_hits({words, ranks, hits});
+    EXPECT_EQ(hits[Hits::right], 100 + 3 + 2 + 2);
+    EXPECT_EQ(hits[Hits::within_five], 3 + 3 + 2 + 1);
+    EXPECT_EQ(hits[Hits::exact], 1e15 + 2);
+    EXPECT_EQ(hits[Hits::samples], 4);
+  }
 }
 
 TEST(Classifier, AnIgnoredRowHasNoLossAndNoGradientEvenIfItIsNotANumber) {
@@ -197,7 +222,8 @@ TEST(Classifier, ThreadsAndNeighbouringRowsDoNotChangeABit) {
     const Operand logits = logits_with_padding(cols, valid, dtype);
     Softmax softmax(dtype);
     softmax.forward(cpu, logits, valid, 0.1);
-    Operand dlogits({rows, cols}, compute);
+    Operand dlogits({rows, cols}, compute), ranks({rows}, dtype);
+    cpu->target_rank({logits, valid, 0, softmax.ids, softmax.of_target, ranks});
     cpu->cross_entropy_backward(
         {logits, valid, 0, softmax.ids, softmax.maximum, softmax.sums, 0.5, 0.1, valid, dlogits});
     for (std::int64_t n : {0, 4}) {
@@ -212,7 +238,7 @@ TEST(Classifier, ThreadsAndNeighbouringRowsDoNotChangeABit) {
       EXPECT_EQ(total[0], softmax.total[n]);
       EXPECT_TRUE(same_bits(d, dlogits.tensor().row_range(n, 1)));
     }
-    return std::vector<Operand>{softmax.maximum, softmax.sums,   softmax.of_target,
-                                softmax.total,   softmax.losses, dlogits};
+    return std::vector<Operand>{
+        softmax.maximum, softmax.sums, softmax.of_target, softmax.total, softmax.losses, dlogits, ranks};
   });
 }

@@ -99,6 +99,7 @@ struct SmallStep {
   Mirror flat = make.wide({384}, "m");  ///< stands for the gradient, the master and the moments of x
   Mirror spans{make.pairing, Operand::tokens({0, 384})};
   Mirror sums{make.pairing, Operand({1}, DType::f64)}, totals{make.pairing, Operand({2}, DType::f64)};
+  Mirror hits{make.pairing, Operand({Hits::places}, DType::f64)};
   Mirror decision{make.pairing, Operand({Decision::places}, DType::f64)};
 
   void forward(Backend& gpu) const {
@@ -120,11 +121,12 @@ struct SmallStep {
     gpu.rotary({{heads.device(), 0, 4}, 10000, 0, false});
     gpu.swiglu({both.device(), y.device()});
     gpu.row_maximum({logits.device(), 60, rows.device()});
-    gpu.maximum_place({logits.device(), 60, 0, rows.device(), rows.device()});
     gpu.pick_rows({x.device(), picks.device(), y.device()});
     gpu.patches({bytes.device(), {1, 8, 24, 8}, 0, x.device()});
     gpu.softmax_sums({logits.device(), 60, 0, tokens.device(), rows.device(), rows.device(), rows.device(),
                       rows.device()});
+    gpu.target_rank({logits.device(), 60, 0, tokens.device(), rows.device(), rows.device()});
+    gpu.count_hits({tokens.device(), rows.device(), hits.device()});
     gpu.cross_entropy(
         {tokens.device(), rows.device(), rows.device(), rows.device(), rows.device(), 0, 60, rows.device()});
   }

@@ -186,8 +186,8 @@ class Subject {
     tape_.clear();
     return made;
   }
-  /// What a classifier thinks that each target is, as of the last loss().
-  std::vector<double> words() const { return all(tape_.words); }
+  /// What a classifier has counted in all calls of loss().
+  std::vector<double> hits() const { return all(tape_.hits); }
   /// Each target's loss, as of the last loss().
   std::vector<double> losses() const { return all(tape_.losses); }
   double loss_of_backward = 0;  ///< of a classifier, which finds its losses again on the way back
@@ -312,7 +312,7 @@ class Subject {
       batch.fields.set(field::tokens, there(tokens, shape));
       batch.fields.set(field::targets, there(targets, judged));
       tape_.losses = batch_.take(judged, gradient_dtype());
-      tape_.words = batch_.take(judged, gradient_dtype());
+      backend_->fill({tape_.hits = batch_.take({Hits::places}, DType::f64), 0});
     }
     if (s.picks) {
       std::vector<std::int32_t> rows(s.samples * s.targets);

@@ -31,10 +31,34 @@ TEST_F(OnPaperModels, HaveAsManyParametersAsTheirPapersSay) {
   EXPECT_EQ(make(read("llama-8b.yaml"), 8)->parameters(), 8030261248);
 }
 
+TEST_F(OnPaperModels, OfOtherKindsHaveAsManyToo) {
+  EXPECT_EQ(make(read("bert-base.yaml"), 1)->parameters(), 109514298);
+  EXPECT_EQ(make(read("bert-large.yaml"), 1)->parameters(), 335174458);
+  EXPECT_EQ(make(read("vit-base.yaml"), 1)->parameters(), 86567656);
+  EXPECT_EQ(make(read("vit-base.yaml", {"model.classes=10"}), 1)->parameters(), 86567656 - 990 * 769);
+  const std::string pre_norm = "model.order=pre_norm";
+  const auto without_table = [&](const std::string& name, const std::vector<std::string>& overrides) {
+    const Config config = read(name, overrides);
+    const transformer::Settings& m = config.model.transformer;
+    return make(config, 1)->parameters() - std::int64_t{m.vocabulary} * m.width;
+  };
+  EXPECT_EQ(without_table("transformer-base.yaml", {}), 44138496);
+  EXPECT_EQ(without_table("transformer-base.yaml", {pre_norm}), 44140544);
+  EXPECT_EQ(without_table("transformer-big.yaml", {}), 176357376);
+  EXPECT_EQ(without_table("transformer-big.yaml", {pre_norm}), 176361472);
+}
+
+TEST_F(OnPaperModels, HaveATableForEachUseOfTheirTokensOrOneForSome) {
+  const std::int64_t table = 37000 * 512, one = make(read("transformer-base.yaml"), 1)->parameters();
+  EXPECT_EQ(make(read("transformer-base.yaml", {"model.tables=two"}), 1)->parameters(), one + table);
+  EXPECT_EQ(make(read("transformer-base.yaml", {"model.tables=three"}), 1)->parameters(), one + 2 * table);
+}
+
 TEST_F(OnPaperModels, HaveTheSameParametersForEveryNumberOfShards) {
-  const Config config = read("gpt2-124m.yaml");
-  for (int shards : {1, 2, 4})
-    EXPECT_EQ(make(config, shards)->parameters(), 124439808) << shards << " shards: padding does not count";
+  for (const char* name : {"gpt2-124m.yaml", "bert-base.yaml", "transformer-base.yaml", "vit-base.yaml"})
+    for (const int shards : {2, 4})
+      EXPECT_EQ(make(read(name), shards)->parameters(), make(read(name), 1)->parameters())
+          << name << " in " << shards << " shards: padding does not count";
 }
 
 TEST_F(OnPaperModels, AreListsOfBlocksInOrderWithTheirUnits) {

@@ -78,6 +78,7 @@ TEST_F(Paper, EnginesAndWorkspacesAreThoseThatWereMeasured) {
 
 TEST_F(Paper, BundledConfigurationsHaveAFusedPlanInBothDirectionsOnAllDevices) {
   for (const std::string& name : bundled_configurations()) {
+    if (name == "vit-base") continue;  // keys of half a tile: kernels/plans/planned_attention.h says why not
     int directions[2] = {};
     for (const PaperQuestion& asked : questions_of_file(name))
       for (const char* device : {"a100", "h100", "h200"}) {
@@ -171,6 +172,38 @@ TEST_F(Paper, TheLedgerHoldsTheLargestPlanOfTheRun) {
   }
 }
 
+/// Texts are read in both directions, sources are padded and read by targets of another length, and a class
+/// stands before 196 patches.
+TEST(Questions, OfModelsThatAreNoDecodersAreAsked) {
+  const auto forwards = [](const std::string& name, const std::vector<std::string>& settings = {}) {
+    std::string all;
+    int backwards = 0;
+    for (const PaperQuestion& asked : questions_of_file(name, settings)) {
+      backwards += asked.question.backward ? 1 : -1;
+      if (!asked.question.backward) all += asked.question.text() + (asked.is_asked ? "\n" : ", not asked\n");
+    }
+    EXPECT_EQ(backwards, 0) << name << ": in both directions";
+    return all;
+  };
+  const std::string heads = "forward of 32 samples, 8 heads on 8, ",
+                    padded = heads + "64 queries, 64 keys, width 64, padded\n",
+                    decoder = heads + "64 queries, 64 keys, width 64, causal\n";
+  EXPECT_EQ(forwards("bert-base"), "forward of 8 samples, 12 heads on 12, 512 queries, 512 keys, width 64\n");
+  EXPECT_EQ(forwards("transformer-base"), padded + padded + decoder)
+      << "an encoder's own, and of queries that lie apart from keys";
+  EXPECT_EQ(forwards("transformer-base", {"data.source_sequence=48"}),
+            heads + "48 queries, 48 keys, width 64, padded\n" + heads +
+                "64 queries, 48 keys, width 64, padded\n" + decoder);
+  EXPECT_EQ(forwards("vit-base"),
+            "forward of 32 samples, 12 heads on 12, 197 queries, 197 keys, width 64, not asked\n");
+  std::set<std::int64_t> rows;
+  for (const PaperQuestion& asked : questions_of_configuration("vit-base")) {
+    rows.insert(asked.question.keys);
+    EXPECT_FALSE(asked.is_asked);
+  }
+  EXPECT_EQ(rows, std::set<std::int64_t>{197}) << "padding of rows for a tensor degree is not looked at";
+}
+
 /// What a machine with a GPU is asked, from wherever the configurations were copied to.
 TEST(Questions, OfACheckAreThoseOfEveryConfigurationAndOddOnes) {
   std::map<std::string, int> from;
@@ -180,7 +213,8 @@ TEST(Questions, OfACheckAreThoseOfEveryConfigurationAndOddOnes) {
     ++from[asked.from];
     is_padded = is_padded || asked.question.padded;
   }
-  for (const std::string& name : bundled_configurations()) EXPECT_GE(from[name], 2) << name;
+  for (const std::string& name : bundled_configurations())
+    EXPECT_GE(from[name], name == "vit-base" ? 0 : 2) << name;
   EXPECT_GE(from["odd"], 8);
   EXPECT_TRUE(is_padded);
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "plan/cost_model.h"
+#include "text_model.h"
 
 namespace mindpipe {
 namespace {
@@ -33,6 +34,23 @@ Config configuration(const std::string& name, const std::vector<std::string>& se
                                "grid.data=1"};
   all.insert(all.end(), settings.begin(), settings.end());
   return resolve(read_config(folder_of_configurations() + "/" + name + ".yaml", all));
+}
+
+/// What a model of pictures would ask where its rows are no whole tiles: our own kernels serve it.
+void add_rows_of_pictures(const Config& config, const std::string& from,
+                          std::vector<PaperQuestion>& questions) {
+  if (config.model.kind != ModelKind::vit) return;
+  const vit::Settings& m = config.model.vit;
+  const int rows = (m.picture_height / m.patch) * (m.picture_width / m.patch) + 1;
+  const AttentionForm form{.samples = config.train.micro_batch,
+                           .query_heads = m.heads / config.reproducible.tensor,
+                           .key_heads = m.heads / config.reproducible.tensor,
+                           .queries = rows,
+                           .keys = rows,
+                           .width = m.width / m.heads};
+  for (const bool backward : {false, true})
+    if (const PaperQuestion question = question_of(form, backward, from); !question.is_asked)
+      questions.push_back(question);
 }
 
 }  // namespace
@@ -68,22 +86,25 @@ PaperQuestion question_of(const AttentionForm& form, bool backward, const std::s
 std::vector<std::string> bundled_configurations() {
   std::vector<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(folder_of_configurations()))
-    if (const std::string name = file.path().stem(); name != "gpt-tiny") names.push_back(name);
+    if (const std::string name = file.path().stem(); !name.ends_with("-tiny")) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }
 
-std::vector<PaperQuestion> questions_of_file(const std::string& name) {
+std::vector<PaperQuestion> questions_of_file(const std::string& name, std::vector<std::string> settings) {
   std::vector<PaperQuestion> questions;
-  for (const PlannedAttention& asked : asked_by(configuration(name, {"grid.tensor=1"})))
-    questions.push_back({name, true, asked});
+  settings.emplace_back("grid.tensor=1");
+  const Config file = configuration(name, settings);
+  for (const PlannedAttention& asked : asked_by(file)) questions.push_back({name, true, asked});
+  add_rows_of_pictures(file, name, questions);
   return questions;
 }
 
 std::vector<PaperQuestion> questions_of_configuration(const std::string& name) {
   const Config file = configuration(name, {"grid.tensor=1"});
-  const int heads = file.model.gpt.heads, samples = file.train.batch / file.reproducible.data;
+  const int heads = block_model(file).heads, samples = file.train.batch / file.reproducible.data;
   std::map<PlannedAttention, std::string> first_from;
+  std::vector<PaperQuestion> questions;
   for (int tensor = 1; tensor <= heads; ++tensor)
     for (int micro_batch = 1; heads % tensor == 0 && micro_batch <= samples; ++micro_batch) {
       if (samples % micro_batch != 0) continue;
@@ -93,14 +114,13 @@ std::vector<PaperQuestion> questions_of_configuration(const std::string& name) {
             configuration(name, {set("grid.tensor", tensor), set("reproducible.tensor", tensor),
                                  set("train.micro_batch", micro_batch), "reproducible.data=1",
                                  set("train.batch", micro_batch)});
-        for (const PlannedAttention& asked : asked_by(config))
-          first_from.try_emplace(asked,
-                                 fmt::format("{} tensor {} micro-batch {}", name, tensor, micro_batch));
+        const std::string from = fmt::format("{} tensor {} micro-batch {}", name, tensor, micro_batch);
+        for (const PlannedAttention& asked : asked_by(config)) first_from.try_emplace(asked, from);
+        add_rows_of_pictures(config, from, questions);
       } catch (const Error&) {
         break;  // a degree that the rules refuse
       }
     }
-  std::vector<PaperQuestion> questions;
   for (const auto& [asked, from] : first_from) questions.push_back({from, true, asked});
   return questions;
 }
@@ -135,7 +155,8 @@ std::vector<PaperQuestion> questions_of_a_check() {
   constexpr int one_in = 12;
   std::vector<PaperQuestion> questions;
   for (const std::string& name : bundled_configurations())
-    for (const PaperQuestion& asked : questions_of_file(name)) questions.push_back(asked);
+    for (const PaperQuestion& asked : questions_of_file(name))
+      if (asked.is_asked) questions.push_back(asked);
   int number = 0;
   for (const PaperQuestion& asked : odd_questions())
     if (asked.is_asked && number++ / 2 % one_in == 0) questions.push_back(asked);  // in both directions

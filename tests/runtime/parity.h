@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <fmt/ranges.h>
 #include "core/random.h"
 #include "runtime/worker.h"
 #include "text_model.h"
@@ -20,16 +21,20 @@ struct Outcome {
   std::vector<double> losses, norms;
   double evaluation = 0;       ///< the sum of its losses
   std::int64_t evaluated = 0;  ///< targets that it counted
-  Sha256::Digest state{};      ///< of all weights and optimizer state
+  std::array<std::int64_t, Hits::places> hits{};
+  Sha256::Digest state{};  ///< of all weights and optimizer state
 
   static constexpr std::size_t digest_words = sizeof(Sha256::Digest) / sizeof(std::uint64_t);
-  static std::size_t words_of(int steps) { return digest_words + 2 + 2 * static_cast<std::size_t>(steps); }
+  static std::size_t words_of(int steps) {
+    return digest_words + 2 + Hits::places + 2 * static_cast<std::size_t>(steps);
+  }
   std::vector<std::uint64_t> words() const {
     const auto digest = std::bit_cast<std::array<std::uint64_t, digest_words>>(state);
     std::vector<std::uint64_t> all(digest.begin(), digest.end());
     all.push_back(std::bit_cast<std::uint64_t>(evaluation));
     for (double x : losses) all.push_back(std::bit_cast<std::uint64_t>(x));
     for (double x : norms) all.push_back(std::bit_cast<std::uint64_t>(x));
+    for (std::int64_t hit : hits) all.push_back(static_cast<std::uint64_t>(hit));
     all.push_back(static_cast<std::uint64_t>(evaluated));
     return all;
   }
@@ -37,11 +42,13 @@ struct Outcome {
     Outcome outcome;
     std::memcpy(outcome.state.data(), words.data(), outcome.state.size());
     outcome.evaluation = std::bit_cast<double>(words[digest_words]);
-    const std::size_t before = digest_words + 1, steps = (words.size() - before - 1) / 2;
+    const std::size_t before = digest_words + 1, steps = (words.size() - before - 1 - Hits::places) / 2;
     for (std::size_t i = 0; i < steps; ++i) {
       outcome.losses.push_back(std::bit_cast<double>(words[before + i]));
       outcome.norms.push_back(std::bit_cast<double>(words[before + steps + i]));
     }
+    for (std::size_t i = 0; i < outcome.hits.size(); ++i)
+      outcome.hits[i] = static_cast<std::int64_t>(words[before + 2 * steps + i]);
     outcome.evaluated = static_cast<std::int64_t>(words.back());
     return outcome;
   }
@@ -62,6 +69,9 @@ inline std::string difference(const Outcome& got, const Outcome& wanted) {
     return fmt::format("evaluation: {} and not {}", got.evaluation, wanted.evaluation);
   if (got.evaluated != wanted.evaluated)
     return fmt::format("evaluation: {} targets and not {}", got.evaluated, wanted.evaluated);
+  if (got.hits != wanted.hits)
+    return fmt::format("hits of the evaluation: {} and not {}", fmt::join(got.hits, ", "),
+                       fmt::join(wanted.hits, ", "));
   if (got.state != wanted.state)
     return fmt::format("SHA-256 of weights and state: {} and not {}", to_string(got.state),
                        to_string(wanted.state));
@@ -202,6 +212,7 @@ inline void train_some(Worker& worker, int steps, Outcome& outcome,
   const StepScalars scalars = at_once ? *at_once : worker.evaluation().answers.oldest().value();
   outcome.evaluation = scalars.loss;
   outcome.evaluated = scalars.valid;
+  outcome.hits = scalars.hits;
 }
 
 /// More ranks than processors, and hardly anything to compute: who waits gives way at once.

@@ -105,7 +105,7 @@ Outcome outcome_from_a_corpus(const Config& config, const World& world, int step
     const StepScalars scalars = at_once ? *at_once : worker.remaining().value();
     outcome.losses.push_back(scalars.loss);
     outcome.norms.push_back(scalars.gradient_norm);
-    outcome.evaluation = worker.evaluate(validation, 2);
+    outcome.evaluation = worker.evaluate(validation, 2).losses;
   }
   outcome.state = worker.state().digest();
   return outcome;

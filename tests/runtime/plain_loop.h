@@ -47,6 +47,7 @@ class PlainLoop {
       sums.push_back({pass_of_shard(input, shard, false)});
     outcome.evaluation = tree(sums)[0];
     outcome.evaluated = input.valid;
+    for (std::size_t i = 0; i < hits_.size(); ++i) outcome.hits[i] = static_cast<std::int64_t>(hits_[i]);
     outcome.state = digest();
     return outcome;
   }
@@ -97,6 +98,7 @@ class PlainLoop {
                     input.step};
       tape.loss_factor = 1.0 / targets();
       tape.losses = scratch_.take({layout_.samples, model_->targets_per_sample()}, DType::f32);
+      if (!training) tape.hits = {hits_.data(), {Hits::places}, DType::f64};
       auto& blocks = model_->blocks();
       Boundary b;
       for (auto& block : blocks) {
@@ -272,6 +274,7 @@ class PlainLoop {
   Feed feed_;
   std::vector<State> states_;
   std::int64_t applied_ = 0;
+  std::array<double, Hits::places> hits_{};
 };
 
 }  // namespace mindpipe

@@ -58,6 +58,22 @@ void softmax_sums(const void* logits, const LogitShard& shard, const std::int32_
   }
 }
 
+/// ranks = words whose logit is larger than the target's, or equal before it in the vocabulary
+template <class T>
+void target_rank(const void* logits, const LogitShard& shard, const std::int32_t* targets,
+                 const void* of_target, void* ranks, int64_t first, int64_t last) {
+  for (int64_t n = first; n < last; ++n) {
+    const T *row = static_cast<const T*>(logits) + n * shard.cols, own = static_cast<const T*>(of_target)[n];
+    const int64_t column = targets[n] - shard.first_column, before = column < 0             ? 0
+                                                                     : column < shard.valid ? column
+                                                                                            : shard.valid;
+    std::int32_t rank = 0;
+    for (int64_t j = 0; j < before; ++j) rank += row[j] >= own ? 1 : 0;
+    for (int64_t j = before; j < shard.valid; ++j) rank += row[j] > own ? 1 : 0;
+    static_cast<T*>(ranks)[n] = static_cast<T>(rank);
+  }
+}
+
 /// From is the logits' type, To the gradient's; a row may be overwritten by its own gradient.
 template <class From, class To>
 void backward(const void* logits, const LogitShard& shard, const std::int32_t* targets, const void* maximum,
@@ -87,6 +103,7 @@ void backward(const void* logits, const LogitShard& shard, const std::int32_t* t
 const ClassifierKernels classifier_kernels = {
     {row_maximum<double>, row_maximum<float>},
     {softmax_sums<double>, softmax_sums<float>},
+    {target_rank<double>, target_rank<float>},
     {backward<double, double>, backward<float, float>, backward<float, bf16>},
 };
 

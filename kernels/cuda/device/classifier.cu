@@ -35,27 +35,6 @@ __global__ void __launch_bounds__(row_threads)
   if (threadIdx.x == 0) maximum[n] = most;
 }
 
-/// minus the lowest column that has the row's maximum, or -infinity
-template <class T>
-__global__ void __launch_bounds__(row_threads)
-    place_rows(const T* logits, LogitShard shard, const T* maximum, T* place, bool wide) {
-  constexpr int size = lanes<T>;
-  __shared__ T room[most_warps];
-  const int64_t n = blockIdx.x;
-  const T top = maximum[n];
-  const Largest largest{};
-  T most = -static_cast<T>(INFINITY);
-  for_groups_of_block<row_threads, size>(
-      logits + n * shard.cols, shard.valid, wide, [&](int64_t j, const Group<T, size>& x, auto ending) {
-#pragma unroll
-        for (int k = 0; k < size; ++k)
-          if (there(ending, k) && x.x[k] == top)
-            most = largest(most, -static_cast<T>(shard.first_column + j + k));
-      });
-  most = join_team(most, row_threads, room, largest);
-  if (threadIdx.x == 0) place[n] = most;
-}
-
 /// sums = sum exp(x - maximum), total = sum x, of_target = x[target]
 template <class T>
 __global__ void __launch_bounds__(row_threads)
@@ -82,6 +61,52 @@ __global__ void __launch_bounds__(row_threads)
   sums[n] = both.a;
   total[n] = both.b;
   of_target[n] = column < 0 ? T(0) : row[column];
+}
+
+/// ranks = words whose logit is larger than the target's, or equal before it in the vocabulary
+template <class T>
+__global__ void __launch_bounds__(row_threads)
+    rank_rows(const T* logits, LogitShard shard, const std::int32_t* targets, const T* of_target, T* ranks,
+              bool wide) {
+  constexpr int size = lanes<T>;
+  __shared__ T room[most_warps];
+  const int64_t n = blockIdx.x, column = targets[n] - shard.first_column;
+  const T own = of_target[n];
+  int before = 0;
+  for_groups_of_block<row_threads, size>(
+      logits + n * shard.cols, shard.valid, wide, [&](int64_t j, const Group<T, size>& x, auto ending) {
+#pragma unroll
+        for (int k = 0; k < size; ++k)
+          if (there(ending, k) && (x.x[k] > own || (x.x[k] == own && j + k < column))) ++before;
+      });
+  const T rank = join_team(static_cast<T>(before), row_threads, room, Sum{});
+  if (threadIdx.x == 0) ranks[n] = rank;
+}
+
+/// One block; a warp takes a sample, its lanes the targets.
+template <class T>
+__global__ void __launch_bounds__(row_threads)
+    add_hits(const std::int32_t* targets, const T* ranks, TargetList list, double* hits) {
+  __shared__ Pair<int> of_targets[most_warps], of_samples[most_warps];
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  Pair<int> found{0, 0}, whole{0, 0};  // right and within five; exact and all
+  for (int64_t s = threadIdx.x / 32; s < list.samples; s += row_threads / 32) {
+    Pair<int> counted{0, 0};  // all and right, of this sample
+    for (int64_t i = s * list.each + lane; i < (s + 1) * list.each; i += 32) {
+      if (targets[i] < 0) continue;
+      counted = counted + Pair<int>{1, ranks[i] < 1};
+      found = found + Pair<int>{ranks[i] < 1, ranks[i] < 5};
+    }
+    counted = join_warp(counted, Sum{});
+    if (lane == 0 && counted.a > 0) whole = whole + Pair<int>{counted.a == counted.b, 1};
+  }
+  found = join_team(found, row_threads, of_targets, Sum{});
+  whole = join_team(whole, row_threads, of_samples, Sum{});
+  if (threadIdx.x != 0) return;
+  hits[Hits::right] += static_cast<double>(found.a);
+  hits[Hits::within_five] += static_cast<double>(found.b);
+  hits[Hits::exact] += static_cast<double>(whole.a);
+  hits[Hits::samples] += static_cast<double>(whole.b);
 }
 
 template <class T>
@@ -139,20 +164,27 @@ void row_maximum(int type, const void* logits, const LogitShard& shard, void* ma
   });
 }
 
-void maximum_place(int type, const void* logits, const LogitShard& shard, const void* maximum, void* place,
-                   int64_t rows, cudaStream_t stream) {
-  with_logit(type, [&]<class T>(T) {
-    launch(stream, Grid{rows, row_threads}, place_rows<T>, logits, shard, maximum, place,
-           aligned(logits) && whole_rows<T>(shard.cols));
-  });
-}
-
 void softmax_sums(int type, const void* logits, const LogitShard& shard, const std::int32_t* targets,
                   const void* maximum, void* sums, void* of_target, void* total, int64_t rows,
                   cudaStream_t stream) {
   with_logit(type, [&]<class T>(T) {
     launch(stream, Grid{rows, row_threads}, sum_rows<T>, logits, shard, targets, maximum, sums, of_target,
            total, aligned(logits) && whole_rows<T>(shard.cols));
+  });
+}
+
+void target_rank(int type, const void* logits, const LogitShard& shard, const std::int32_t* targets,
+                 const void* of_target, void* ranks, int64_t rows, cudaStream_t stream) {
+  with_logit(type, [&]<class T>(T) {
+    launch(stream, Grid{rows, row_threads}, rank_rows<T>, logits, shard, targets, of_target, ranks,
+           aligned(logits) && whole_rows<T>(shard.cols));
+  });
+}
+
+void count_hits(int type, const std::int32_t* targets, const void* ranks, const TargetList& list,
+                double* hits, cudaStream_t stream) {
+  with_logit(type, [&]<class T>(T) {
+    launch(stream, Grid{1, row_threads}, add_hits<T>, targets, ranks, list, hits);
   });
 }
 

@@ -9,11 +9,14 @@ namespace mindpipe::cuda {
 
 void row_maximum(int type, const void* logits, const LogitShard& shard, void* maximum, std::int64_t rows,
                  cudaStream_t stream);
-void maximum_place(int type, const void* logits, const LogitShard& shard, const void* maximum, void* place,
-                   std::int64_t rows, cudaStream_t stream);
 void softmax_sums(int type, const void* logits, const LogitShard& shard, const std::int32_t* targets,
                   const void* maximum, void* sums, void* of_target, void* total, std::int64_t rows,
                   cudaStream_t stream);
+void target_rank(int type, const void* logits, const LogitShard& shard, const std::int32_t* targets,
+                 const void* of_target, void* ranks, std::int64_t rows, cudaStream_t stream);
+/// `type`: of the ranks.
+void count_hits(int type, const std::int32_t* targets, const void* ranks, const TargetList& list,
+                double* hits, cudaStream_t stream);
 /// losses = maximum + log(sum) - of_target' target logit - uniform total, 0 where the target is negative
 struct LossCall {
   const std::int32_t* targets;

@@ -72,6 +72,9 @@ __device__ inline float from_lane_across(float x, int distance) {
 __device__ inline double from_lane_across(double x, int distance) {
   return __shfl_xor_sync(0xffffffffu, x, distance);
 }
+__device__ inline int from_lane_across(int x, int distance) {
+  return __shfl_xor_sync(0xffffffffu, x, distance);
+}
 __device__ inline int64_t from_lane_across(int64_t x, int distance) {
   return static_cast<int64_t>(__shfl_xor_sync(0xffffffffu, static_cast<long long>(x), distance));
 }

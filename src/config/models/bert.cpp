@@ -9,7 +9,7 @@
 namespace mindpipe::bert {
 
 std::vector<Setting> settings(Config& config) {
-  constexpr Range automatic{1, 1 << 24, false, false, true};
+  constexpr Range automatic{1, 1 << 24, false, false, "auto"};
   Settings& m = config.model.bert;
   std::vector<Setting> all = text_settings(m);
   all.emplace_back("model.types", &m.types,

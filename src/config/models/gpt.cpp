@@ -11,13 +11,13 @@ std::vector<Setting> settings(Config& config) {
   std::vector<Setting> all = text_settings(m);
   all.emplace_back("model.key_value_heads", &m.key_value_heads,
                    "heads of keys and values, divides heads; auto: as many as heads",
-                   Range{1, 1 << 16, false, false, true});
+                   Range{1, 1 << 16, false, false, "auto"});
   all.emplace_back("model.positions", &m.positions, "how tokens know where they stand");
   all.emplace_back("model.rotary_base", &m.rotary_base, "base of the rotary angles", Range{1, 1e12});
   all.emplace_back("model.tied", &m.tied, "embedding and head share their table");
   all.emplace_back("data.sequence", &config.data.sequence,
                    "tokens per sample, at most model.context; auto: model.context",
-                   Range{1, 1 << 24, false, false, true});
+                   Range{1, 1 << 24, false, false, "auto"});
   return all;
 }
 

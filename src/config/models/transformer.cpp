@@ -7,12 +7,12 @@
 namespace mindpipe::transformer {
 
 std::vector<Setting> settings(Config& config) {
-  constexpr Range automatic{1, 1 << 24, false, false, true};
+  constexpr Range automatic{1, 1 << 24, false, false, "auto"};
   Settings& m = config.model.transformer;
   std::vector<Setting> all = text_settings(m);
   all.emplace_back("model.decoder_layers", &m.decoder_layers,
                    "layers of the decoder; auto: as many as model.layers, the encoder's",
-                   Range{1, 100000, false, false, true});
+                   Range{1, 100000, false, false, "auto"});
   all.emplace_back("model.order", &m.order,
                    "pre_norm: a norm before each branch, and behind the last; post_norm: behind each sum");
   all.emplace_back("model.positions", &m.positions,

@@ -10,7 +10,7 @@ struct Settings : BlockSettings {
     norm_epsilon = 1e-12;
   }
   int channels = 3, picture_height = 224, picture_width = 224, patch = 16, classes = 1000;
-  double mean = 0.5, deviation = 0.5;  ///< of what a pixel's channel is, from 0 to 1
+  std::vector<double> mean{0.5}, deviation{0.5};  ///< of what a pixel is, from 0 to 1, by channel or one
   bool operator==(const Settings&) const = default;
 };
 

@@ -143,12 +143,10 @@ TEST_F(Cuda, ClassifierOverAShardOfTheVocabulary) {
       const Mirror logits = make.wide({rows, c.cols}, "logits"), maximum = make.empty_wide({rows}),
                    sums = make.empty_wide({rows}), of_target = make.empty_wide({rows}),
                    total = make.empty_wide({rows}), losses = make.empty_wide({rows}),
-                   place = make.empty_wide({rows}), dlogits = make.empty({rows, c.cols}),
-                   in_place = make.wide({rows, c.cols}, "logits");
-      on_both(pairing(), {&maximum, &place, &sums, &of_target, &total, &losses, &dlogits, &in_place}, 64,
+                   dlogits = make.empty({rows, c.cols}), in_place = make.wide({rows, c.cols}, "logits");
+      on_both(pairing(), {&maximum, &sums, &of_target, &total, &losses, &dlogits, &in_place}, 64,
               [&](Backend& backend, auto of) {
                 backend.row_maximum({of(logits), c.valid, of(maximum)});
-                backend.maximum_place({of(logits), c.valid, c.first, of(maximum), of(place)});
                 backend.softmax_sums({of(logits), c.valid, c.first, of(targets), of(maximum), of(sums),
                                       of(of_target), of(total)});
                 backend.cross_entropy(
@@ -159,9 +157,48 @@ TEST_F(Cuda, ClassifierOverAShardOfTheVocabulary) {
                                                 of(sums), 3.0, 0.1, 4300, of(in_place)});
               });
       EXPECT_TRUE(same_bits(maximum.fetched(), maximum.on_host()));
-      EXPECT_TRUE(same_bits(place.fetched(), place.on_host()));
       for (Operand& o : fetched({&maximum, &sums, &of_target, &total, &losses, &dlogits, &in_place}))
         all.push_back(std::move(o));
+    }
+    return all;
+  });
+}
+
+TEST_F(Cuda, RanksOfTargetsInAShardOfTheVocabularyAndHits) {
+  for_kinds(*this, [&](DType dtype, std::size_t skew) {
+    std::vector<Operand> all;
+    const Maker make{pairing(), dtype, skew};
+    struct Case {
+      std::int64_t cols, valid, first;
+    };
+    for (const Case& c : {Case{1, 1, 0}, Case{64, 50, 64}, Case{2500, 2499, 0}, Case{4352, 4300, 128}}) {
+      const auto at = [](std::int64_t word) { return static_cast<std::int32_t>(word); };
+      const Mirror targets(pairing(), Operand::tokens({at(c.first), -1, at(c.first + c.valid - 1),
+                                                       at(c.first + c.valid), 0, at(c.first + c.valid / 2)}));
+      Operand few = Operand::random({6, c.cols}, wide_of(dtype), "logits", 2, skew), own({6}, wide_of(dtype));
+      for (std::int64_t i = 0; i < few.count(); ++i) few.set(i, std::round(few[i]));
+      for (std::int64_t n = 0; n < 6; ++n) own.set(n, static_cast<double>(n - 2));
+      const Mirror logits(pairing(), few, skew), of_target(pairing(), own), ranks = make.empty_wide({6});
+      on_both(pairing(), {&ranks}, 0, [&](Backend& backend, auto of) {
+        backend.target_rank({of(logits), c.valid, c.first, of(targets), of(of_target), of(ranks)});
+      });
+      all.push_back(ranks.fetched());
+    }
+    for (const auto& [samples, each] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {3, 100}, {70, 5}}) {
+      Operand ids({samples, each}, DType::i32), found({samples, each}, wide_of(dtype)),
+          before({Hits::places}, DType::f64);
+      const RandomStream stream{.seed = 4, .purpose = purpose_of("hits")};
+      for (std::int64_t i = 0; i < ids.count(); ++i) {
+        const std::uint32_t word = stream.word(static_cast<std::uint64_t>(i));
+        ids.set(i, i / each == 2 || word % 4 == 0 ? -1 : 5);
+        found.set(i, i / each % 3 == 0 ? 0 : word / 4 % 8);
+      }
+      before.set(Hits::exact, 3);
+      const Mirror targets(pairing(), ids), ranks(pairing(), found), hits(pairing(), before);
+      on_both(pairing(), {&hits}, 0, [&](Backend& backend, auto of) {
+        backend.count_hits({of(targets), of(ranks), of(hits)});
+      });
+      all.push_back(hits.fetched());
     }
     return all;
   });

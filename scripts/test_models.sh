@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# test_models.sh PROGRAM [NAME ...]: trains the tiny models of bert, transformer and vit, on two processors, until they know their task, and
+# evaluates them on held-out samples (make test-models). Of masked letters of sums 80 % must be found, of dates 99 % written without a mistake, of
+# shapes 97 % told apart, each within 180 seconds from start to end. Exit code 1 if one model does less.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+program=$1; shift
+(($#)) || set -- bert transformer vit
+cores=$(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | awk -F- '{ for (i = $1; i <= ($2 ? $2 : $1); ++i) print i }' | head -n 2 | paste -sd,)
+runs=$(mktemp -d)
+trap 'rm -rf "$runs"' EXIT
+most_seconds=180 failed=0
+
+# learns NAME MEMBER PERCENT SETTING ...: the share that eval prints as MEMBER is PERCENT or more
+learns() {
+  local name=$1 member=$2 percent=$3 start=$SECONDS seconds share verdict=good settings=("run.dir=$runs/$1" "${@:4}")
+  taskset -c "$cores" "$program" --config "configs/$name-tiny.yaml" train.evaluate_every=0 trace.steps=0 "${settings[@]}" >"$runs/$name.log" 2>&1 ||
+    { cat "$runs/$name.log" >&2; exit 1; }
+  seconds=$((SECONDS - start))
+  share=$(taskset -c "$cores" "$program" eval --config "configs/$name-tiny.yaml" train.evaluate_batches=64 "${settings[@]}" 2>>"$runs/$name.log" |
+    sed -nE "s/.*\"$member\": ([0-9.e-]+).*/\1/p")
+  awk -v share="${share:-0}" -v percent="$percent" -v seconds="$seconds" -v most="$most_seconds" \
+    'BEGIN { exit !(100 * share >= percent && seconds <= most) }' || { verdict=FAILED; failed=1; }
+  awk -v name="$name" -v member="$member" -v share="${share:-0}" -v percent="$percent" -v seconds="$seconds" -v verdict="$verdict" \
+    'BEGIN { printf "%s: %s %.2f %% (%s %% are asked for) after %d s of training: %s\n", name, member, 100 * share, percent, seconds, verdict }'
+}
+
+for name; do
+  case $name in
+    bert) learns bert validation_accuracy 80 train.steps=1500 ;;
+    transformer) learns transformer validation_exact 99 train.steps=2500 ;;
+    vit) learns vit validation_accuracy 97 train.steps=4000 ;;
+    *) echo "test_models.sh: $name is none of bert, transformer, vit" >&2; exit 2 ;;
+  esac
+done
+exit "$failed"
