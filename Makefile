@@ -74,7 +74,7 @@ test-bubbles: configure ## bubbles of emulated pipelines of 2 to 16 stages besid
 	for ranks in 2 4 8 16; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_emulated_mpi \
 	  --gtest_brief=1 --gtest_filter='*Bubble*' || exit; done
 
-test-peers: configure ## install PyTorch and transformers into .venv-peers (5 GB), then run every test that compares with them: 3 minutes
+test-peers: configure ## install PyTorch and transformers into .venv-peers (5 GB), then run every test that compares with them: 2 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_app test_io
 	scripts/test_peers.sh $(BUILD)
 
