@@ -25,7 +25,7 @@ from training import cross_entropy, make_optimizer  # noqa: E402
 STEPS, BATCH, MICRO_BATCH, SMOOTHING = 3, 8, 4, 0.1
 # Adam divides a gradient by its own size, so noise of a gradient near zero moves a weight by as much as the
 # rate.
-LIMITS = {"logits": 2e-5, "loss": 1e-6, "losses": 1e-5, "norm": 1e-5, "gradient": 1e-5, "weight": 1e-4}
+LIMITS = {"logits": 3e-6, "loss": 1e-6, "losses": 2e-6, "norm": 1e-6, "gradient": 1e-6, "weight": 1e-4}
 VOCABULARY = 101
 TRAINING = {
     "batches": "each", "steps": str(STEPS), "rate": "1e-3,7e-4,3e-4", "micro_batch": str(MICRO_BATCH), "clip": "1.0",
