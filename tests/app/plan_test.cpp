@@ -18,7 +18,9 @@ Config config(const std::string& name, std::vector<std::string> overrides = {}) 
   return read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml", overrides);
 }
 
-int count_lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+int count_lines(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
 
 TEST(StepLimit, LeavesALongStepTheTimeThatItNeeds) {
   EXPECT_EQ(step_limit(4, 100, 100), 4);
