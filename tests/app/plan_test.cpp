@@ -18,7 +18,9 @@ Config config(const std::string& name, std::vector<std::string> overrides = {}) 
   return read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml", overrides);
 }
 
-int lines_of(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+int count_lines(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
 
 TEST(StepLimit, LeavesALongStepTheTimeThatItNeeds) {
   EXPECT_EQ(step_limit(4, 100, 100), 4);
@@ -34,7 +36,7 @@ TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
   EXPECT_THAT(text, HasSubstr("8 ranks (supernet 1 x pipeline 4 x data 2 x tensor 1)"));
   EXPECT_THAT(text, ContainsRegex("step [0-9]+[^,]*, [0-9.]+[kM]? tokens/s")) << text;
   EXPECT_THAT(text, HasSubstr("\nlinks (device.links): 10 GB/s after 2.0 us\n")) << text;
-  EXPECT_EQ(lines_of(text), 6 + 4) << text;
+  EXPECT_EQ(count_lines(text), 6 + 4) << text;
   EXPECT_THAT(text, ContainsRegex("\nevaluation of a batch: [0-9]+ min [0-9]+ s\n")) << text;
   EXPECT_THAT(text, ContainsRegex("\n3 +[0-9]+-[0-9]+ +[0-9.]+% +[0-9.]+% +1 "))
       << "the last stage of 1f1b holds one tape\n"

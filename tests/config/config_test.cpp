@@ -252,6 +252,17 @@ TEST(Config, RefusesValuesOutOfRange) {
             "command line: checkpoint.keep is '1'; allowed: a whole number from 2 to 1073741824");
 }
 
+TEST(Config, AnEvaluationMayGoOverAllAndAutoIsNoWordForThat) {
+  const Config once = read("train: {evaluate_batches: all}\n");
+  EXPECT_EQ(once.train.evaluate_batches, 0);
+  EXPECT_THAT(to_yaml(once), HasSubstr("evaluate_batches: all\n"));
+  EXPECT_EQ(read("", {"train.evaluate_batches=all"}).train.evaluate_batches, 0);
+  EXPECT_EQ(complaint_of("train: {evaluate_batches: auto}\n"),
+            ":3: train.evaluate_batches is 'auto'; allowed: all or a whole number from 1 to 1073741824");
+  EXPECT_EQ(complaint_of("grid: {tensor: all}\n"),
+            ":3: grid.tensor is 'all'; allowed: auto or a whole number from 1 to 1048576");
+}
+
 TEST(Config, RefusesWhatYamlAllowsAndAConfigurationDoesNot) {
   EXPECT_THAT(complaint_of("model: {layers: 3, layers: 4}\n"),
               StartsWith(":3: 'layers' is set a second time (the first is at "));

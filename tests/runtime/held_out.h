@@ -99,7 +99,8 @@ inline Config model_for(ModelKind kind, const DataSource& source) {
 inline void learn_in_part(Worker& worker) {
   const Config& config = worker.config();
   Corpus corpus(config.data, Subset::validation, fields_of(config), config.seed);
-  for (int step = 0; step < 12; ++step) {
+  const int steps = config.model.kind == ModelKind::transformer ? 40 : 12;
+  for (int step = 0; step < steps; ++step) {
     worker.step(corpus, step, std::int64_t{step} * config.train.batch, 3e-3);
     worker.remaining();
   }
