@@ -99,8 +99,8 @@ inline std::map<std::string, std::string> model_settings(const Config& config) {
       break;
     case ModelKind::vit:
       all.insert({{"channels", std::to_string(config.model.vit.channels)},
-                  {"mean", listed({config.model.vit.mean})},
-                  {"deviation", listed({config.model.vit.deviation})}});
+                  {"mean", listed(config.model.vit.mean)},
+                  {"deviation", listed(config.model.vit.deviation)}});
       break;
     case ModelKind::bert:
       break;

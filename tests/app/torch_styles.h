@@ -67,8 +67,8 @@ inline Config vit_style() {
   m.picture_width = 8;
   m.patch = 4;
   m.classes = 11;
-  m.mean = {0.4};
-  m.deviation = {0.3};
+  m.mean = {0.4, 0.5, 0.6};
+  m.deviation = {0.2, 0.3, 0.4};
   return config;
 }
 

@@ -33,7 +33,7 @@ std::vector<double> rising_and_falling(int steps) {
   return rates;
 }
 
-/// Four to ten times what was measured with PyTorch 1.13 and 2.15; AdamW makes the rounding of later steps
+/// Three to ten times what was measured with PyTorch 1.13 and 2.15; AdamW makes the rounding of later steps
 /// larger.
 struct Limits {
   double logits = 3e-6, losses = 1e-6, loss = 1e-6, gradient = 5e-6, norm = 2e-6, later_loss = 2e-6,
