@@ -4,11 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-<<<<<<< HEAD
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-peers test-demo asan tidy demo demo-layouts bench bench-peers format check-format clean
-=======
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-demo test-models asan tidy demo demo-layouts bench bench-peers format check-format clean
->>>>>>> learn
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-peers test-demo test-models asan tidy demo demo-layouts bench bench-peers format check-format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
