@@ -28,8 +28,8 @@ learns() {
 for name; do
   case $name in
     bert) learns bert validation_accuracy 80 train.steps=1500 ;;
-    transformer) learns transformer validation_exact 99 train.steps=2500 ;;
-    vit) learns vit validation_accuracy 97 train.steps=4000 ;;
+    transformer) learns transformer validation_exact 99 train.steps=2000 ;;
+    vit) learns vit validation_accuracy 97 train.steps=3000 ;;
     *) echo "test_models.sh: $name is none of bert, transformer, vit" >&2; exit 2 ;;
   esac
 done
