@@ -246,7 +246,7 @@ void expect_no_larger(const std::string& what, const Values& ours, const Values&
 
 /// The yardstick is model.to(torch.bfloat16), which rounds the residual stream as we do. Errors are random:
 /// eight models with samples of their own, whose ratios scatter by 3 to 4 %, their mean by little more than 1
-/// %; ViT's, with fewer losses, by 15 and 5 %. The mean with PyTorch 2.15, and with 1.13, which has no fused
+/// %; ViT's and M2M100's by 8 and 3 %. The mean with PyTorch 2.15, and with 1.13, which has no fused
 /// attention: logits 0.93 and 0.74 (GPT-2), 0.96 and 0.93 (Llama); losses 0.91 to 0.97 and 0.70 to 0.91;
 /// gradients 0.87 to 0.99 and 0.79 to 0.89. Losses are those of every target: the error of a mean over
 /// targets is too much chance. Of autocast's error, shown beside it, ours is 1.12 to 1.3 times, and behind
@@ -261,8 +261,9 @@ TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
   constexpr int trials = 8;
   for (auto [name, config] : styles)
     for (int trial = 0; trial < trials; ++trial, ++config.seed) {
-      config.train.batch = 24;
-      config.train.micro_batch = 12;
+      // A picture has one loss, a text as many as targets.
+      config.train.batch = config.model.kind == ModelKind::vit ? 240 : 24;
+      config.train.micro_batch = config.train.batch / 2;
       folders.push_back(tasks.emplace_back(config, 1, 0, Values{0.0}).folder / "");
     }
   ASSERT_NO_FATAL_FAILURE(ask_torch(folders, "f32,bf16,bf16_model"));
