@@ -95,7 +95,7 @@ demo-layouts: configure ## the same weights from four layouts, and others where 
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train train_with_a_fault
 	@scripts/demo_layouts.sh $(TRAIN) $(BUILD)/tests/train_with_a_fault
 
-bench: configure ## measure products, a step of GPT-2 124M and layouts against PyTorch and MPI, half an hour (BENCH="--parts training")
+bench: configure ## measure products, steps of GPT-2 124M and of other models, and layouts against PyTorch and MPI, three quarters of an hour (BENCH="--parts training")
 	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train products_bench sums_bench runtime_bench checkpoints_bench
 	python3 scripts/bench/bench.py $(BENCH)
 
