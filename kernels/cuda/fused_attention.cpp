@@ -87,14 +87,19 @@ bool CudnnAttention::answer(const AttentionCall& call, bool backward, cudaStream
   const PlannedAttention question(call, backward, *pieces);
   CudnnPlan* plan = plan_of(question);
   if (plan == nullptr) return false;
-  std::int32_t* queries = nullptr;
+  CudnnPlan::Addresses lengths;
+  const auto tell = [&](Id id, std::size_t offset, std::int64_t rows) {
+    auto* at = static_cast<std::int32_t*>(workspace_at(offset));
+    fill_lengths(at, question.samples, static_cast<std::int32_t>(rows), stream);
+    lengths.insert({id, at});
+  };
   if (question.padded) {
-    queries = static_cast<std::int32_t*>(workspace_at(0));
-    fill_lengths(queries, question.samples, static_cast<std::int32_t>(call.queries), stream);
+    tell(Id::query_lengths, 0, call.queries);
+    if (call.key_lengths == nullptr) tell(Id::key_lengths, question.one_length_bytes(), call.keys);
   }
   for (int number = 0; number < pieces->count(); ++number) {
     CudnnPlan::Addresses operands = addresses_of(piece_of(call, *pieces, number, DType::bf16), backward);
-    if (question.padded) operands.insert({Id::query_lengths, queries});
+    operands.insert(lengths.begin(), lengths.end());
     const std::string failure = plan->run(operands, workspace_at(question.lengths_bytes()), stream);
     MP_REQUIRE(failure.empty(), Exit::internal,
                "cudnn: the {} failed ({}); run once more with CUDNN_LOGLEVEL_DBG=3 "

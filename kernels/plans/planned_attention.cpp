@@ -9,6 +9,11 @@ constexpr std::int64_t tile = 128;
 
 std::int64_t whole_tiles(std::int64_t rows) { return (rows + tile - 1) / tile * tile; }
 
+/// Keys of which the last tile is cut short, each seen by every query. cuDNN's backward can take what lies
+/// behind them for real where scores are far below zero (NVIDIA/cudnn-frontend, pull request 628), so it is
+/// told how many there are.
+bool ends_within_a_tile(const AttentionCall& c) { return !c.causal && c.keys % tile != 0; }
+
 PlannedAttention::Strides strides_of(const HeadsView& view) { return {view.sample, view.row}; }
 
 }  // namespace
@@ -16,7 +21,7 @@ PlannedAttention::Strides strides_of(const HeadsView& view) { return {view.sampl
 PlannedAttention::PlannedAttention(const AttentionCall& c, bool is_backward, const AttentionPieces& pieces)
     : backward(is_backward),
       causal(c.causal),
-      padded(c.key_lengths != nullptr),
+      padded(c.key_lengths != nullptr || ends_within_a_tile(c)),
       samples(c.samples / pieces.of_samples),
       query_heads(c.query_heads / pieces.of_heads),
       key_heads(c.key_heads / pieces.of_heads),
@@ -57,8 +62,7 @@ bool is_planned(const AttentionCall& call, DType dtype) {
   if (dtype != DType::bf16 || call.threshold != 0 || call.width % 8 != 0 || call.width > 128 ||
       call.queries < 2 || call.keys < 2)
     return false;
-  if (!call.causal) return call.key_lengths != nullptr || call.keys % tile == 0;
-  if (call.queries == call.keys) return true;
+  if (!call.causal || call.queries == call.keys) return true;
   return call.queries < call.keys && call.key_lengths == nullptr;
 }
 

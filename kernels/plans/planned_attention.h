@@ -33,7 +33,8 @@ struct PlannedAttention {
     std::int64_t sample = 0, row = 0;
     auto operator<=>(const Strides&) const = default;
   };
-  bool backward = false, causal = false, padded = false;
+  bool backward = false, causal = false;
+  bool padded = false;  ///< samples' lengths are told to the plan, be they unequal or all alike
   std::int64_t samples = 0, query_heads = 0, key_heads = 0, queries = 0, keys = 0, width = 0;
   double scale = 1;
   Strides q, k, v, out, dout, dq, dk, dv;
@@ -42,9 +43,11 @@ struct PlannedAttention {
   PlannedAttention() = default;
   /// The first of the pieces; the others differ in addresses only.
   PlannedAttention(const AttentionCall& call, bool backward, const AttentionPieces& pieces = {});
-  /// i32 [samples] in front of the plan's own memory where keys are padded: how many queries each sample has.
-  std::size_t lengths_bytes() const {
-    return padded ? aligned(static_cast<std::size_t>(samples) * sizeof(std::int32_t)) : 0;
+  /// Two i32 [samples] in front of the plan's own memory where it is told lengths: how many queries each
+  /// sample has, and how many keys where the call does not say it.
+  std::size_t lengths_bytes() const { return padded ? 2 * one_length_bytes() : 0; }
+  std::size_t one_length_bytes() const {
+    return aligned(static_cast<std::size_t>(samples) * sizeof(std::int32_t));
   }
   /// The working memory of its plan by formula, with the lengths, a function of the logical shape. A
   /// deterministic backward keeps the gradient of all probabilities, a sum of each row, and where heads share
@@ -59,9 +62,7 @@ struct PlannedAttention {
 /// as a function of question, version and GPU.
 ///   bf16; no dropout, whose mask is our function; heads of 8, 16, .. 128; at least two queries and two keys;
 ///   a causal mask begins in the upper left corner (as many queries as keys), or ends in the lower right one,
-///   and then there is no padding, since cuDNN would let it end at each sample's length; where every query
-///   sees every key there are whole tiles of them: cuDNN's backward can take keys of half a tile behind the
-///   last one for real where scores are far below zero (NVIDIA/cudnn-frontend, pull request 628).
+///   and then there is no padding, since cuDNN would let it end at each sample's length.
 bool is_planned(const AttentionCall& call, DType dtype);
 
 /// One of the pieces, by number, of a call whose heads are of `dtype` and whose sums of rows are f32.

@@ -30,11 +30,7 @@ TEST(PlannedAttention, TheLibraryIsAskedOnlyWhatItAnswersAsWeDo) {
   EXPECT_FALSE(asked([](AttentionCall& c) { c.width = 12; }));
   EXPECT_FALSE(asked([](AttentionCall& c) { c.width = 136; }));
   EXPECT_FALSE(asked([](AttentionCall& c) { c.queries = 1; }));
-  EXPECT_FALSE(asked([](AttentionCall& c) { c.keys = 64; })) << "half a tile of keys behind the last one";
-  EXPECT_TRUE(asked([&](AttentionCall& c) {
-    c.keys = 64;
-    c.key_lengths = lengths;
-  }));
+  EXPECT_TRUE(asked([](AttentionCall& c) { c.keys = 64; }));
   EXPECT_TRUE(asked([](AttentionCall& c) {
     c.causal = true;
     c.queries = c.keys = 64;
@@ -58,6 +54,21 @@ TEST(PlannedAttention, TheLibraryIsAskedOnlyWhatItAnswersAsWeDo) {
   })) << "its diagonal would end at each sample's length";
 }
 
+TEST(PlannedAttention, KeysThatEndWithinATileAreCountedForThePlan) {
+  const auto question = [](std::int64_t keys, bool causal) {
+    AttentionCall call = some_call();
+    call.keys = keys;
+    call.causal = causal;
+    return PlannedAttention(call, true);
+  };
+  EXPECT_TRUE(question(197, false).padded);
+  EXPECT_TRUE(question(64, false).padded);
+  EXPECT_FALSE(question(256, false).padded) << "whole tiles";
+  EXPECT_FALSE(question(197, true).padded) << "the mask ends the rows";
+  EXPECT_EQ(question(197, false).lengths_bytes(), 2 * question(197, false).one_length_bytes());
+  EXPECT_EQ(question(256, false).lengths_bytes(), 0);
+}
+
 TEST(PlannedAttention, APlanIsForAFormAndNotForAddresses) {
   const AttentionCall call = some_call();
   AttentionCall elsewhere = call, wider = call;
@@ -77,7 +88,8 @@ TEST(PlannedAttention, ABackwardKeepsTheGradientOfAllProbabilities) {
   EXPECT_EQ(PlannedAttention(call, true).formula_bytes(), probabilities + sums + 1024);
   EXPECT_EQ(PlannedAttention(call, false).formula_bytes(), 1024);
   call.keys = 1000;
-  EXPECT_EQ(PlannedAttention(call, true).formula_bytes(), probabilities + sums + 1024) << "whole tiles";
+  const PlannedAttention cut(call, true);
+  EXPECT_EQ(cut.formula_bytes() - cut.lengths_bytes(), probabilities + sums + 1024) << "whole tiles";
 }
 
 /// One sequence of Llama 8B on all heads.
@@ -170,13 +182,14 @@ TEST(PlannedAttention, TheGraphHasTheMasksOfItsQuestionInBothDirections) {
           EXPECT_EQ(graph.diagonal, wanted) << what;
           EXPECT_EQ(graph.backward, backward) << what;
           EXPECT_EQ(graph.deterministic, backward) << what;
-          EXPECT_EQ(graph.padded, padded) << what;
-          EXPECT_EQ(graph.tensors.size(), (backward ? 9U : 5U) + (padded ? 2U : 0U)) << what;
+          const bool has_lengths = padded || !causal;  // neither 64 nor 100 keys are whole tiles
+          EXPECT_EQ(graph.padded, has_lengths) << what;
+          EXPECT_EQ(graph.tensors.size(), (backward ? 9U : 5U) + (has_lengths ? 2U : 0U)) << what;
           EXPECT_EQ(graph.at(Graph::log_sum).type, Graph::Type::f32) << what;
           EXPECT_EQ(graph.at(Graph::log_sum).is_output, !backward) << what;
           EXPECT_EQ(graph.at(Graph::out).is_output, !backward) << what;
           for (const Graph::Id id : {Graph::query_lengths, Graph::key_lengths})
-            if (padded) {
+            if (has_lengths) {
               EXPECT_EQ(graph.at(id).type, Graph::Type::i32) << what;
               EXPECT_EQ(graph.at(id).extents, (std::array<std::int64_t, 4>{samples, 1, 1, 1})) << what;
             }

@@ -36,23 +36,6 @@ Config configuration(const std::string& name, const std::vector<std::string>& se
   return resolve(read_config(folder_of_configurations() + "/" + name + ".yaml", all));
 }
 
-/// What a model of pictures would ask where its rows are no whole tiles: our own kernels serve it.
-void add_rows_of_pictures(const Config& config, const std::string& from,
-                          std::vector<PaperQuestion>& questions) {
-  if (config.model.kind != ModelKind::vit) return;
-  const vit::Settings& m = config.model.vit;
-  const int rows = (m.picture_height / m.patch) * (m.picture_width / m.patch) + 1;
-  const AttentionForm form{.samples = config.train.micro_batch,
-                           .query_heads = m.heads / config.reproducible.tensor,
-                           .key_heads = m.heads / config.reproducible.tensor,
-                           .queries = rows,
-                           .keys = rows,
-                           .width = m.width / m.heads};
-  for (const bool backward : {false, true})
-    if (const PaperQuestion question = question_of(form, backward, from); !question.is_asked)
-      questions.push_back(question);
-}
-
 }  // namespace
 
 AttentionCall call_of(const AttentionForm& f) {
@@ -96,7 +79,6 @@ std::vector<PaperQuestion> questions_of_file(const std::string& name, std::vecto
   settings.emplace_back("grid.tensor=1");
   const Config file = configuration(name, settings);
   for (const PlannedAttention& asked : asked_by(file)) questions.push_back({name, true, asked});
-  add_rows_of_pictures(file, name, questions);
   return questions;
 }
 
@@ -116,7 +98,6 @@ std::vector<PaperQuestion> questions_of_configuration(const std::string& name) {
                                  set("train.batch", micro_batch)});
         const std::string from = fmt::format("{} tensor {} micro-batch {}", name, tensor, micro_batch);
         for (const PlannedAttention& asked : asked_by(config)) first_from.try_emplace(asked, from);
-        add_rows_of_pictures(config, from, questions);
       } catch (const Error&) {
         break;  // a degree that the rules refuse
       }

@@ -25,8 +25,7 @@ PaperQuestion question_of(const AttentionForm& form, bool backward, const std::s
 /// A bundled configuration and all tensor degrees and micro-batches that it allows.
 std::vector<std::string> bundled_configurations();
 std::vector<PaperQuestion> questions_of_configuration(const std::string& name);
-/// The questions of a configuration as its file is, with these settings; one that runs do not ask, of
-/// pictures whose rows are no whole tiles, is among them and says so.
+/// The questions of a configuration as its file is, with these settings.
 std::vector<PaperQuestion> questions_of_file(const std::string& name, std::vector<std::string> settings = {});
 /// Narrow and wide heads, unequal lengths, padding, shared keys, half tiles.
 std::vector<PaperQuestion> odd_questions();
