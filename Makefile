@@ -80,8 +80,8 @@ asan:            ## build in build-asan/ with the address and undefined-behaviou
 	scripts/asan.sh build-asan $(JOBS)
 
 tidy:            ## look for mistakes with clang-tidy in src/ and kernels/ (TIDY="src/comm" for some folders), 2 processors
-	@mkdir -p $(BUILD) && cmake --preset release >$(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }
-	scripts/tidy.sh $(BUILD) $(JOBS) $(TIDY)
+	@mkdir -p $(BUILD)/tidy && cmake --preset release -B $(BUILD)/tidy -DMINDPIPE_UNITY=OFF >$(BUILD)/tidy.log 2>&1 || { cat $(BUILD)/tidy.log; exit 1; }
+	scripts/tidy.sh $(BUILD)/tidy $(JOBS) $(TIDY)
 
 demo: configure  ## train a small model for a minute, draw its losses and let it write
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train

@@ -19,13 +19,13 @@ void add_loss(Points& points, std::int64_t step, const nlohmann::json& line, con
   if (loss != line.end() && loss->is_number()) points.push_back({step, loss->get<double>()});
 }
 
-struct Span {
+struct Bounds {
   double least, most;
 };
 
 /// From the lowest to the highest loss, never empty.
-Span span_of(const Points& training, const Points& validation) {
-  Span span{training.front().loss, training.front().loss};
+Bounds bounds_of(const Points& training, const Points& validation) {
+  Bounds span{training.front().loss, training.front().loss};
   for (const Points* points : {&training, &validation})
     for (const auto& point : *points) {
       span.least = std::min(span.least, point.loss);
@@ -78,7 +78,7 @@ Points in_stretches(const Points& points, int most) {
 std::string drawn_as_text(const LossCurve& curve, int columns, int rows, bool utf8) {
   constexpr int margin = 9;  // for the losses at the left
   const Points points = in_stretches(curve.training, std::max(columns - margin, 8));
-  const Span span = span_of(points, {});
+  const Bounds span = bounds_of(points, {});
   std::string text;
   for (int row = rows - 1; row >= 0; --row) {
     const bool says = row == rows - 1 || row == 0;
@@ -112,7 +112,7 @@ constexpr double width = 720, height = 360, left = 64, right = 24, top = 48, bot
 /// Where a point of the curve lies in the picture.
 struct Frame {
   double last_step;
-  Span span;
+  Bounds span;
 
   double x(double step) const { return left + step / last_step * (width - left - right); }
   double y(double loss) const {
@@ -157,7 +157,7 @@ std::string escaped(const std::string& text) {
 std::string drawn_as_svg(const LossCurve& curve, const std::string& title) {
   const Points points = in_stretches(curve.training, 300);
   const Frame frame{static_cast<double>(std::max<std::int64_t>(curve.training.back().step, 1)),
-                    span_of(points, curve.validation)};
+                    bounds_of(points, curve.validation)};
   std::string text = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\">\n"
       "<title>{2}</title>\n"

@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENT, MODEL = "docs/extending.md", "src/models/gpt.cpp"  # whose command of the compiler is taken
+DOCUMENT, MODELS = "docs/extending.md", "mindpipe_models.dir"  # a command of the compiler that makes it is taken
 NAMESPACE_END = "}  // namespace mindpipe"
 
 
@@ -67,16 +67,17 @@ def apply(told, code, room):
 
 
 def compiler(build, room):
-    """The command that compiles a model, without its files, and with the room in the place of the tree."""
+    """The command that compiles models, without its files, and with the room in the place of the tree."""
     commands = json.loads((pathlib.Path(build) / "compile_commands.json").read_text())
-    words = shlex.split(next(one["command"] for one in commands if one["file"] == str(ROOT / MODEL)))
+    found = next(one for one in commands if f"{MODELS}/" in one["command"] and "cmake_pch" not in one["file"])
+    words = shlex.split(found["command"])
     start = next(i for i, word in enumerate(words) if re.search(r"(\+\+|clang)[^/]*$", word))
     kept, words = [words[start]], [word.replace(f"-I{ROOT}/", f"-I{room}/") for word in words[start + 1:]]
     while words:
         word = words.pop(0)
         if word == "-o":
             words.pop(0)
-        elif word != "-c" and word != str(ROOT / MODEL):
+        elif word not in ("-c", found["file"]):
             kept.append(word)
     return kept + ["-fsyntax-only", "-Werror", "-x", "c++"]
 

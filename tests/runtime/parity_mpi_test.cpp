@@ -72,7 +72,7 @@ Outcome outcome_of_the_late(const Config& config, const World& world, int steps)
 TEST(Parity, EveryLayoutGivesTheBitsOfOneRank) {
   std::size_t left_out = 0;
   const std::vector<Config> tried = cases(all_ranks().size, left_out);
-  compare(tried, left_out, steps_of_tests(10), outcome_of_steps, outcome_of_steps);
+  compare(tried, left_out, steps_of_tests(6), outcome_of_steps, outcome_of_steps);
 }
 
 TEST(Parity, RanksThatMeetInOtherOrdersGetTheSameBits) {
