@@ -73,7 +73,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
                                                              .uses = 2,
                                                              .types = m.types,
                                                              .padding = config.data.special.padding,
-                                                             .norm = blocks.norm()}),
+                                                             .norm = blocks.norm_spec()}),
                    {&table, &positions});
   AttentionSpec attention = blocks.attention();
   attention.causal = false;
@@ -94,7 +94,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   model->add_block(
       "head",
       std::make_unique<PickedClassifier>(context, table, head, softmax,
-                                         TransformSpec{true, blocks.activation(), blocks.norm()}),
+                                         TransformSpec{true, blocks.activation(), blocks.norm_spec()}),
       {&head, &table}, 1);
   estimate(*model, config);
   return model;

@@ -29,7 +29,7 @@ class ResidualBlocks {
 
   /// Norm of the model's width, its parameters in `unit`.
   Norm norm(Unit& unit) const;
-  NormSpec norm() const { return {norm_kind(), settings_.norm_epsilon, has_norm_offset()}; }
+  NormSpec norm_spec() const { return {norm_kind(), settings_.norm_epsilon, has_norm_offset()}; }
   Activation activation() const;
   /// Attention without rotation in which every head has keys and values of its own.
   AttentionSpec attention() const;

@@ -56,7 +56,7 @@ void describe(Model& model, const Config& config) {
 }
 
 /// 6 operations for each parameter of a side and token of that side, of the softmax's table for targets, and
-/// those of attention; per token of a target.
+/// those of attention; per token of a target. The text stands for sides of equal length and depth.
 void estimate(Model& model, const Config& config) {
   const Settings& m = config.model.transformer;
   const double width = m.width, square = width * width, mlp = 2 * width * m.mlp_width,
@@ -65,7 +65,7 @@ void estimate(Model& model, const Config& config) {
                decoder = m.decoder_layers * (target * (6 * (6 * square + mlp) + 6 * width * target) +
                                              source * (6 * 2 * square + 12 * width * target)),
                softmax = target * 6 * width * m.vocabulary;
-  model.estimate({"6N + 12Lhs + 6Lht", (encoder + decoder + softmax) / target});
+  model.estimate({"6N + 24Lhs + 6Lht", (encoder + decoder + softmax) / target});
 }
 
 ResidualBlocks blocks_for(Model& model, const Config& config, const LayerContext& context) {

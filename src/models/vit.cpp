@@ -51,11 +51,12 @@ void describe(Model& model, const Settings& m) {
   model.count_in({"picture", 1});
 }
 
-/// For each row of a picture 6 operations a parameter of its layers, and those of attention.
+/// For each row of a picture 6 operations a parameter of its layers, and those of attention; the classifier
+/// sees one row.
 void estimate(Model& model, const Settings& m, std::int64_t rows) {
-  const double own = static_cast<double>(model.parameters()) - static_cast<double>(rows) * m.width;
-  model.estimate({"(6N + 12Lhq)q", (6 * own + 12.0 * m.layers * m.width * static_cast<double>(rows)) *
-                                       static_cast<double>(rows)});
+  const double q = static_cast<double>(rows), classifier = (m.width + 1.0) * m.classes,
+               layers = static_cast<double>(model.parameters()) - (q + 1) * m.width - classifier;
+  model.estimate({"(6N + 12Lhq)q", (6 * layers + 12.0 * m.layers * m.width * q) * q + 6 * classifier});
 }
 
 }  // namespace
@@ -98,11 +99,12 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
                             .table = "classifier",
                             .bias = true,
                             .label_smoothing = config.train.label_smoothing};
-  model->add_block("head",
-                   std::make_unique<PickedClassifier>(
-                       context, head, head, softmax,
-                       TransformSpec{.picks = false, .activation = Activation::none, .norm = blocks.norm()}),
-                   {&head});
+  model->add_block(
+      "head",
+      std::make_unique<PickedClassifier>(
+          context, head, head, softmax,
+          TransformSpec{.picks = false, .activation = Activation::none, .norm = blocks.norm_spec()}),
+      {&head});
   estimate(*model, m, rows);
   return model;
 }

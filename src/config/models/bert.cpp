@@ -1,7 +1,5 @@
 #include "config/models/bert.h"
 
-#include <algorithm>
-
 #include "config/config.h"
 #include "config/rules.h"
 #include "config/settings.h"
