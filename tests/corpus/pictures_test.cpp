@@ -183,9 +183,13 @@ TEST(Pictures, SayWhatIsWrong) {
   write_file(folder / "short.bin", std::string(3072, 'x'));
   expect_error(Exit::bad_data, "has 3072 bytes, which are no whole records of 3073",
                [&] { open_pictures("cifar10:" + (folder / "short.bin"), 96, 32, 10); });
-  expect_error(Exit::bad_configuration,
-               "synthetic:arithmetic holds texts, and the model classifies pictures; name",
-               [&] { open_pictures("synthetic:arithmetic", 32, 32, 6); });
+  expect_error(
+      Exit::bad_configuration,
+      "synthetic:arithmetic holds texts, and the model classifies pictures; name a source of its own "
+      "kind (an IDX file with images-idx3 or images-idx4 in its name, cifar10:FILE,",
+      [&] { open_pictures("synthetic:arithmetic", 32, 32, 6); });
+  expect_error(Exit::bad_configuration, "synthetic:shape is nothing that the program can make",
+               [&] { open_pictures("synthetic:shape", 32, 32, 6); });
   expect_error(Exit::bad_configuration,
                "data.train[0]: synthetic:shapes holds pictures, and the model reads texts; name", [] {
                  Corpus(from("synthetic:shapes"), Subset::train,
