@@ -159,9 +159,8 @@ std::unique_ptr<Dataset> open_pairs(std::unique_ptr<Pairs> found, const std::str
 /// What says that a path names pictures, or nothing.
 std::unique_ptr<Pictures> find_pictures(const std::string& path, const Opening& how) {
   if (path == "synthetic:shapes")
-    return std::make_unique<Shapes>(
-        how.seed, how.subset,
-        how.wants(field::picture) ? std::max<std::int64_t>(1, how.field(field::picture).shape[0] / 32) : 1);
+    return std::make_unique<Shapes>(how.seed, how.subset,
+                                    how.wants(field::picture) ? how.field(field::picture).planes : 1);
   const bool is_file =
       path.starts_with(cifar10) || path.starts_with(cifar100) || IdxPictures::is_named_so(path);
   if (is_file) require_wanted(how, field::picture, path);  // before anything is unpacked
@@ -174,15 +173,16 @@ std::unique_ptr<Pictures> find_pictures(const std::string& path, const Opening& 
 std::unique_ptr<Dataset> open_pictures(std::unique_ptr<Pictures> found, const std::string& path,
                                        const Opening& how) {
   require_wanted(how, field::picture, path);
-  const Shape& wanted = how.field(field::picture).shape;
+  const Field& wanted = how.field(field::picture);
+  const std::int64_t height = wanted.shape[0] / wanted.planes, width = wanted.shape[1];
   const PictureSize size = found->size();
   MP_REQUIRE(
-      wanted[0] == size.channels * size.height && wanted[1] == size.width, Exit::bad_configuration,
+      size.channels == wanted.planes && size.height == height && size.width == width, Exit::bad_configuration,
       "data.{}[{}]: pictures of {} have {} x {} x {} numbers (channels, rows, pixels of a row), and the "
-      "model reads {} rows of all channels by {} pixels; set model.channels, model.picture_height and "
-      "model.picture_width to {}, {} and {}",
-      name_of(how.subset), how.number, path, size.channels, size.height, size.width, wanted[0], wanted[1],
-      size.channels, size.height, size.width);
+      "model reads {} x {} x {}; set model.channels, model.picture_height and model.picture_width to {}, {} "
+      "and {}",
+      name_of(how.subset), how.number, path, size.channels, size.height, size.width, wanted.planes, height,
+      width, size.channels, size.height, size.width);
   return std::make_unique<PictureDataset>(std::move(found), how.data, how.field(field::targets).below,
                                           how.seed, how.subset);
 }
