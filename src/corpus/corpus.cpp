@@ -73,11 +73,30 @@ std::string_view what_it_does(const Opening& how) {
                                     : "reads texts";
 }
 
+/// What may be named as a source for a model, in words.
+std::string_view what_fits(const Opening& how) {
+  return how.wants(field::picture)
+             ? "an IDX file with images-idx3 or images-idx4 in its name, cifar10:FILE, cifar100:FILE, "
+               "synthetic:shapes"
+         : how.wants(field::source) ? "FILE.tsv, pairs:SOURCES:TARGETS, reversed:TEXT, synthetic:dates"
+                                    : "FILE.txt, the PREFIX of token files, synthetic:arithmetic";
+}
+
 /// Refuses what makes samples of another kind than those that the model reads: `field` says of which.
 void require_wanted(const Opening& how, std::string_view field, const std::string& path) {
   MP_REQUIRE(how.wants(field), Exit::bad_configuration,
-             "data.{}[{}]: {} holds {}, and the model {}; name a source of its own kind", name_of(how.subset),
-             how.number, path, kind_of_source(field), what_it_does(how));
+             "data.{}[{}]: {} holds {}, and the model {}; name a source of its own kind ({})",
+             name_of(how.subset), how.number, path, kind_of_source(field), what_it_does(how), what_fits(how));
+}
+
+/// Refuses `synthetic:` with a name that says nothing.
+void require_known(const std::string& path, const Opening& how) {
+  MP_REQUIRE(!path.starts_with(synthetic) || path == "synthetic:arithmetic" || path == "synthetic:dates" ||
+                 path == "synthetic:shapes",
+             Exit::bad_configuration,
+             "data.{}: {} is nothing that the program can make; it makes synthetic:arithmetic (texts), "
+             "synthetic:dates (pairs) and synthetic:shapes (pictures)",
+             name_of(how.subset), path);
 }
 
 std::unique_ptr<Documents> open_documents(const std::string& path, const Opening& how,
@@ -89,13 +108,8 @@ std::unique_ptr<Documents> open_documents(const std::string& path, const Opening
 std::unique_ptr<TextDataset> open_texts(const std::string& path, const Opening& how) {
   const Field& tokens = how.field(field::tokens);
   const std::int64_t sequence = tokens.shape[0], vocabulary = tokens.below;
-  if (path.starts_with(synthetic)) {
-    MP_REQUIRE(path == "synthetic:arithmetic", Exit::bad_configuration,
-               "data.{}: {} is nothing that the program can make; it makes synthetic:arithmetic (texts), "
-               "synthetic:dates (pairs) and synthetic:shapes (pictures)",
-               name_of(how.subset), path);
+  if (path.starts_with(synthetic))
     return std::make_unique<ArithmeticDataset>(how.seed, how.subset, sequence, vocabulary);
-  }
   return std::make_unique<DocumentDataset>(open_documents(path, how, vocabulary), sequence, how.order(),
                                            how.trains() ? how.planned : 0);
 }
@@ -133,6 +147,11 @@ std::unique_ptr<Dataset> open_pairs(std::unique_ptr<Pairs> found, const std::str
              "data.{}: {} makes pairs, whose end, start and padding are the tokens {}, {} and {}, and "
              "model.vocabulary is {}; set it to {} or more",
              name_of(how.subset), path, special.end, special.start, special.padding, vocabulary, largest + 1);
+  const std::int32_t byte = found->largest_byte();
+  MP_REQUIRE(
+      byte < vocabulary, Exit::bad_configuration,
+      "data.{}: {} has the byte {}, which is a token, and model.vocabulary is {}; set it to {} or more",
+      name_of(how.subset), path, byte, vocabulary, byte + 1);
   return std::make_unique<PairDataset>(std::move(found), how.field(field::source).shape[0],
                                        how.field(field::tokens).shape[0], special, how.order());
 }
@@ -140,9 +159,8 @@ std::unique_ptr<Dataset> open_pairs(std::unique_ptr<Pairs> found, const std::str
 /// What says that a path names pictures, or nothing.
 std::unique_ptr<Pictures> find_pictures(const std::string& path, const Opening& how) {
   if (path == "synthetic:shapes")
-    return std::make_unique<Shapes>(
-        how.seed, how.subset,
-        how.wants(field::picture) ? std::max<std::int64_t>(1, how.field(field::picture).shape[0] / 32) : 1);
+    return std::make_unique<Shapes>(how.seed, how.subset,
+                                    how.wants(field::picture) ? how.field(field::picture).planes : 1);
   const bool is_file =
       path.starts_with(cifar10) || path.starts_with(cifar100) || IdxPictures::is_named_so(path);
   if (is_file) require_wanted(how, field::picture, path);  // before anything is unpacked
@@ -155,15 +173,16 @@ std::unique_ptr<Pictures> find_pictures(const std::string& path, const Opening& 
 std::unique_ptr<Dataset> open_pictures(std::unique_ptr<Pictures> found, const std::string& path,
                                        const Opening& how) {
   require_wanted(how, field::picture, path);
-  const Shape& wanted = how.field(field::picture).shape;
+  const Field& wanted = how.field(field::picture);
+  const std::int64_t height = wanted.shape[0] / wanted.planes, width = wanted.shape[1];
   const PictureSize size = found->size();
   MP_REQUIRE(
-      wanted[0] == size.channels * size.height && wanted[1] == size.width, Exit::bad_configuration,
+      size.channels == wanted.planes && size.height == height && size.width == width, Exit::bad_configuration,
       "data.{}[{}]: pictures of {} have {} x {} x {} numbers (channels, rows, pixels of a row), and the "
-      "model reads {} rows of all channels by {} pixels; set model.channels, model.picture_height and "
-      "model.picture_width to {}, {} and {}",
-      name_of(how.subset), how.number, path, size.channels, size.height, size.width, wanted[0], wanted[1],
-      size.channels, size.height, size.width);
+      "model reads {} x {} x {}; set model.channels, model.picture_height and model.picture_width to {}, {} "
+      "and {}",
+      name_of(how.subset), how.number, path, size.channels, size.height, size.width, wanted.planes, height,
+      width, size.channels, size.height, size.width);
   return std::make_unique<PictureDataset>(std::move(found), how.data, how.field(field::targets).below,
                                           how.seed, how.subset);
 }
@@ -174,9 +193,11 @@ std::unique_ptr<Dataset> open_source(const std::string& path, const Opening& how
   const bool turns = path.starts_with(reversed);
   if (turns) require_wanted(how, field::source, path);
   const std::string texts = turns ? path.substr(reversed.size()) : path;
+  require_known(texts, how);
   MP_REQUIRE(!turns || !find_pairs(texts, how), Exit::bad_configuration,
              "data.{}: {} turns texts around, and {} holds pairs already; name it without {}",
              name_of(how.subset), path, texts, reversed);
+  if (turns && find_pictures(texts, how)) require_wanted(how, field::picture, texts);
   require_wanted(how, field::tokens, path);
   if (turns)
     return std::make_unique<ReversedDataset>(open_texts(texts, how), how.field(field::source).shape[0]);

@@ -75,10 +75,10 @@ void MaskedDataset::sample(std::int64_t index, const FieldTensors& to) {
 std::int32_t MaskedDataset::drawn(std::uint32_t word) const {
   std::array<std::int32_t, 4> special{special_.end, special_.start, special_.padding, special_.mask};
   std::sort(special.begin(), special.end());
-  const auto beyond = std::lower_bound(special.begin(), special.end(), vocabulary_) - special.begin();
-  auto token = static_cast<std::int32_t>(word * static_cast<std::uint64_t>(vocabulary_ - beyond) >> 32);
-  for (const std::int32_t id : special)
-    if (id <= token) ++token;
+  const auto last = std::unique(special.begin(), special.end());  // one id may stand for two of them
+  const auto below = std::lower_bound(special.begin(), last, vocabulary_) - special.begin();
+  auto token = static_cast<std::int32_t>(word * static_cast<std::uint64_t>(vocabulary_ - below) >> 32);
+  std::for_each(special.begin(), last, [&](std::int32_t id) { token += id <= token ? 1 : 0; });
   return token;
 }
 

@@ -144,6 +144,11 @@ std::string TabbedText::name() const {
                      subset_ == Subset::train ? "the first 90" : "the last 10");
 }
 
+std::int32_t TabbedText::largest_byte() const {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(file_.data());
+  return *std::max_element(bytes, bytes + file_.size());
+}
+
 DocumentPairs::DocumentPairs(std::unique_ptr<Documents> sources, std::unique_ptr<Documents> targets)
     : sources_(std::move(sources)), targets_(std::move(targets)) {
   MP_REQUIRE(sources_->count() == targets_->count() && sources_->count() > 0, Exit::bad_data,

@@ -23,6 +23,8 @@ class Pairs {
   virtual std::int64_t count() const = 0;
   virtual TextPair pair(std::int64_t index) const = 0;
   virtual std::string name() const = 0;
+  /// The largest token, where tokens are bytes that nobody compares with the vocabulary when they are read.
+  virtual std::int32_t largest_byte() const { return 0; }
 };
 
 /// Samples of pairs. A source ends in the end's token; a target is read from the token of the start on, and
@@ -53,6 +55,7 @@ class Dates final : public Pairs {
   std::int64_t count() const override { return 0; }
   TextPair pair(std::int64_t index) const override;
   std::string name() const override;
+  std::int32_t largest_byte() const override { return 'y'; }
   static constexpr int forms = 12;
   /// A day from 1900 on in one of the forms.
   static std::string written(int form, int year, int month, int day);
@@ -70,6 +73,7 @@ class TabbedText final : public Pairs {
   std::int64_t count() const override { return static_cast<std::int64_t>(lines_.size()); }
   TextPair pair(std::int64_t index) const override;
   std::string name() const override;
+  std::int32_t largest_byte() const override;
 
  private:
   MappedFile file_;

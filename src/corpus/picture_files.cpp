@@ -141,6 +141,10 @@ void CifarPictures::read(std::int64_t index, std::uint8_t* pixels) const {
 }
 
 std::int32_t CifarPictures::label(std::int64_t index, std::int64_t classes) const {
+  const std::int64_t own = labels_ == 1 ? 10 : 100;
+  MP_REQUIRE(classes == own, Exit::bad_configuration,
+             "model.classes is {} ({} is named as a file of CIFAR-{}); set it to {}", classes, file_.path(),
+             own, own);
   return checked_label(file_, index * record() + labels_ - 1, 1, classes);
 }
 

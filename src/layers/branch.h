@@ -61,7 +61,7 @@ class ResidualBlock final : public NormedBlock {
   Boundary backward(Boundary dout, Tape& tape) override;
 };
 
-/// norm(x + dropout(branch(x) + bias)), as BERT and the first Transformer have it.
+/// norm(x + dropout(branch(x) + bias)): the sum is normed, not what the branch reads.
 class PostNormBlock final : public NormedBlock {
  public:
   using NormedBlock::NormedBlock;

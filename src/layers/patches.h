@@ -9,7 +9,7 @@ struct PatchSpec {
   double dropout = 0, deviation = 0.02;
 };
 
-/// Pictures to activations, as ViT has them: a class token in row 0, behind it a product of each patch, to
+/// Pictures to activations: a token for the class in row 0, behind it a product of each patch, to
 /// all of them learned positions. Rows are padded with zeros up to a multiple of the logical tensor shards;
 /// what is added to padding learns nothing. The product is undivided: every tensor rank computes it, and its
 /// gradient, alike.

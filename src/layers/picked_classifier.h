@@ -10,14 +10,13 @@ namespace mindpipe {
 /// What happens to picked rows before they are classified: a product with an activation, a norm, either or
 /// none.
 struct TransformSpec {
-  bool picks =
-      false;  ///< the batch names the rows (`picked`, as BERT's masked words); else it is the first one
+  bool picks = false;  ///< the batch names the rows (`picked`, of masked words); else it is the first one
   Activation activation = Activation::none;  ///< none: no product
   std::optional<NormSpec> norm = {};
 };
 
-/// A classifier of some rows of each sample, named by the batch, or of the first one (the class token of
-/// ViT). They are picked before anything is computed; all tensor ranks transform them alike. Targets and
+/// A classifier of some rows of each sample, named by the batch, or of the first one (the token of a class
+/// alone). They are picked before anything is computed; all tensor ranks transform them alike. Targets and
 /// losses are [samples, picked].
 class PickedClassifier final : public Layer {
  public:

@@ -12,8 +12,8 @@ namespace mindpipe {
 /// Appends residual blocks to a model, each on a unit of its own, in the style of its settings.
 class ResidualBlocks {
  public:
-  /// Pre-norm blocks. Products that end one of the `branches` start smaller: the stream's variance stays
-  /// (GPT-2).
+  /// Pre-norm blocks. Products that end one of the `branches` start smaller: the variance of the stream
+  /// stays.
   ResidualBlocks(Model& model, const Config& config, const BlockSettings& settings,
                  const LayerContext& context, int branches);
   /// Post-norm blocks: each norms what it leaves.

@@ -45,8 +45,10 @@ PictureShape picture_of(const Settings& m) {
 
 /// What others ask of the model: its samples, pictures with what each shows, and its speed.
 void describe(Model& model, const Settings& m) {
-  model.add_field(
-      {field::picture, DType::u8, {std::int64_t{m.channels} * m.picture_height, m.picture_width}});
+  model.add_field({.name = field::picture,
+                   .type = DType::u8,
+                   .shape = {std::int64_t{m.channels} * m.picture_height, m.picture_width},
+                   .planes = m.channels});
   model.add_field({field::targets, DType::i32, {1}, m.classes});
   model.count_in({"picture", 1});
 }

@@ -84,6 +84,9 @@ TEST(Rules, MaskedTokensAndPicturesFitTheirModel) {
   EXPECT_EQ(bert([](Config& c) { c.model.bert.vocabulary = 259; }),
             "configuration: data.special.mask is 259 and model.vocabulary 259 (the mask is a token of the "
             "vocabulary)");
+  EXPECT_EQ(bert([](Config& c) { c.data.special.padding = 260; }),
+            "configuration: data.special.padding is 260 and model.vocabulary 260 (padding is a token of the "
+            "vocabulary)");
   EXPECT_EQ(bert([](Config& c) { c.data.masked = 257; }),
             "configuration: data.masked is 257 and data.sequence 256 (they are tokens of the sample)");
   const auto vit = [](auto change) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "corpus/corpus.h"
 #include "corpus/files.h"
 
@@ -94,6 +96,21 @@ TEST(Masked, IsAFunctionOfSeedAndSample) {
   EXPECT_EQ(s, masked_at(again, 3, 40));
   EXPECT_NE(s.picked, masked_at(other, 3, 40).picked);
   EXPECT_NE(s.picked, masked_at(again, 4, 40).picked);
+}
+
+TEST(Masked, AnyOrdinaryTokenIsDrawnWhereOneIdStandsForTwoSpecialTokens) {
+  DataConfig data = from("synthetic:arithmetic");
+  data.special = {.end = 0, .start = 0, .padding = 1, .mask = 2};
+  constexpr int vocabulary = 'z' + 1;
+  Corpus corpus(data, Subset::train, masked_fields(60, vocabulary), 1);
+  std::set<std::int32_t> drawn;
+  for (std::int64_t i = 0; i < 500; ++i) {
+    const MaskedSample s = masked_at(corpus, i, 60);
+    for (int k = 0; k < 60; ++k)
+      if (s.targets[k] >= 0 && s.tokens[s.picked[k]] != s.targets[k]) drawn.insert(s.tokens[s.picked[k]]);
+  }
+  EXPECT_EQ(drawn.size(), vocabulary - 2u) << "all but end, start and padding; the mask among them";
+  EXPECT_EQ(*drawn.begin(), 2);
 }
 
 TEST(Masked, AMaskOrPaddingBeyondTheVocabularyIsRefused) {

@@ -119,6 +119,20 @@ TEST(Pairs, SayWhatIsWrong) {
   expect_error(Exit::bad_data, "1 pairs", [&] { open_pairs(folder / "one.tsv", 2, 2); });
   expect_error(Exit::bad_configuration, "model.vocabulary is 258; set it to 259 or more",
                [] { Corpus(from("synthetic:dates"), Subset::train, pair_fields(2, 2, 258), 1); });
+  const auto open_with_few = [](const std::string& path, std::int32_t vocabulary) {
+    DataConfig data = from(path);
+    data.special = {.end = 0, .start = 1, .padding = 2, .mask = 3};
+    Corpus(data, Subset::train, pair_fields(2, 2, vocabulary), 1);
+  };
+  write_file(folder / "few.tsv", "a\tz\nc\td\n");
+  open_with_few(folder / "few.tsv", 'z' + 1);
+  expect_error(Exit::bad_configuration,
+               "few.tsv has the byte 122, which is a token, and model.vocabulary is 122",
+               [&] { open_with_few(folder / "few.tsv", 'z'); });
+  expect_error(Exit::bad_configuration, "synthetic:dates has the byte 121",
+               [&] { open_with_few("synthetic:dates", 'y'); });
+  expect_error(Exit::bad_configuration, "synthetic:shapes holds pictures, and the model reads pairs of texts",
+               [] { open_pairs("reversed:synthetic:shapes", 2, 2); });
   expect_error(Exit::bad_configuration, "holds pairs of texts, and the model reads texts; name", [] {
     Corpus(from("synthetic:dates"), Subset::train,
            {{field::tokens, DType::i32, {4}, 260}, {field::targets, DType::i32, {4}, 260}}, 1);

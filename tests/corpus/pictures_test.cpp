@@ -15,8 +15,8 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<Field> picture_fields(int rows, int width, int classes) {
-  return {{field::picture, DType::u8, {rows, width}}, {field::targets, DType::i32, {1}, classes}};
+std::vector<Field> picture_fields(int rows, int width, int classes, int planes) {
+  return {{field::picture, DType::u8, {rows, width}, 0, planes}, {field::targets, DType::i32, {1}, classes}};
 }
 struct PictureSample {
   std::vector<std::uint8_t> pixels;
@@ -32,9 +32,13 @@ PictureSample picture_at(Corpus& corpus, std::int64_t index, int rows, int width
   return s;
 }
 Corpus open_pictures(const std::string& path, int rows, int width, int classes,
-                     Subset subset = Subset::validation, DataConfig data = {}) {
+                     Subset subset = Subset::validation, DataConfig data = {}, int planes = 1) {
   data.train = data.validation = {{path, 1}};
-  return Corpus(data, subset, picture_fields(rows, width, classes), 1);
+  return Corpus(data, subset, picture_fields(rows, width, classes, planes), 1);
+}
+/// Pictures of 32 x 32 pixels, which have three channels.
+Corpus open_in_colour(const std::string& path, int classes, Subset subset = Subset::validation) {
+  return open_pictures(path, 96, 32, classes, subset, {}, 3);
 }
 std::string big_endian(std::initializer_list<std::uint32_t> numbers) {
   std::string bytes;
@@ -85,14 +89,26 @@ TEST(Pictures, OfCifarFilesHaveTheirLabelsInFront) {
   }
   write_file(folder / "ten.bin", ten);
   write_file(folder / "hundred.bin", hundred);
-  Corpus of_ten = open_pictures("cifar10:" + (folder / "ten.bin"), 96, 32, 10),
-         of_hundred = open_pictures("cifar100:" + (folder / "hundred.bin"), 96, 32, 100);
+  Corpus of_ten = open_in_colour("cifar10:" + (folder / "ten.bin"), 10),
+         of_hundred = open_in_colour("cifar100:" + (folder / "hundred.bin"), 100);
   const PictureSample a = picture_at(of_ten, 1, 96, 32), b = picture_at(of_hundred, 1, 96, 32);
   EXPECT_EQ(a.label, 4);
   EXPECT_EQ(b.label, 99);
   EXPECT_EQ(a.pixels, b.pixels);
   EXPECT_EQ(a.pixels[0], 11);
   EXPECT_EQ(a.pixels[32 * 32], 77);
+  expect_error(Exit::bad_configuration,
+               "have 3 x 32 x 32 numbers (channels, rows, pixels of a row), and the "
+               "model reads 1 x 96 x 32; set",
+               [&] { open_pictures("cifar10:" + (folder / "ten.bin"), 96, 32, 10); });
+  expect_error(Exit::bad_configuration,
+               "have 1 x 32 x 32 numbers (channels, rows, pixels of a row), and the "
+               "model reads 1 x 64 x 32; set",
+               [] { open_pictures("synthetic:shapes", 64, 32, 6); });
+  expect_error(
+      Exit::bad_configuration,
+      "model.classes is 1000 (" + (folder / "ten.bin") + " is named as a file of CIFAR-10); set it to 10",
+      [&] { open_in_colour("cifar10:" + (folder / "ten.bin"), 1000); });
 }
 
 TEST(Pictures, AreMirroredAndMovedInTrainingAlone) {
@@ -125,16 +141,16 @@ TEST(Pictures, OfSeveralChannelsHaveAnExtentMore) {
   const std::string path = folder / "t-images-idx4-ubyte";
   write_file(path, big_endian({2052, 2, 2, 2, 3}) + pixels);
   write_file(folder / "t-labels-idx1-ubyte", big_endian({2049, 2}) + "\x04\x09");
-  Corpus corpus = open_pictures(path, 4, 3, 10);
+  Corpus corpus = open_pictures(path, 4, 3, 10, Subset::validation, {}, 2);
   const PictureSample second = picture_at(corpus, 1, 4, 3);
   EXPECT_THAT(second.pixels, ElementsAre(13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24));
   EXPECT_EQ(second.label, 9);
   write_file(path, big_endian({2051, 2, 2, 2, 3}) + pixels);
   expect_error(Exit::bad_data, "begins with 0x00000803, and an IDX file of pictures with 0x00000804",
-               [&] { open_pictures(path, 4, 3, 10); });
+               [&] { open_pictures(path, 4, 3, 10, Subset::validation, {}, 2); });
   write_file(path, big_endian({2052, 2, 2, 0, 3}) + pixels);
   expect_error(Exit::bad_data, "its head says 2 channels of 0 x 3 pixels",
-               [&] { open_pictures(path, 4, 3, 10); });
+               [&] { open_pictures(path, 4, 3, 10, Subset::validation, {}, 2); });
 }
 
 TEST(Pictures, OfIdxFilesMayHaveLongLabels) {
@@ -159,12 +175,10 @@ TEST(Pictures, SayWhatIsWrong) {
   std::string path = write_idx(folder, "\x04\x0a");
   expect_error(Exit::bad_data, "t-labels-idx1-ubyte: the label at byte 9 is 10, and the model has 10 classes",
                [&] { open_pictures(path, 2, 3, 10); });
-  expect_error(
-      Exit::bad_configuration,
-      "have 1 x 2 x 3 numbers (channels, rows, pixels of a row), and the model reads 32 rows of all "
-      "channels by 32 pixels; set model.channels, model.picture_height and model.picture_width to 1, "
-      "2 and 3",
-      [&] { open_pictures(path, 32, 32, 11); });
+  expect_error(Exit::bad_configuration,
+               "have 1 x 2 x 3 numbers (channels, rows, pixels of a row), and the model reads 1 x 32 x 32; "
+               "set model.channels, model.picture_height and model.picture_width to 1, 2 and 3",
+               [&] { open_pictures(path, 32, 32, 11); });
   path = write_idx(folder, "\x04");
   expect_error(Exit::bad_data, "has 2 pictures, and", [&] { open_pictures(path, 2, 3, 10); });
   path = write_idx(folder, "\x04\x05", 1);
@@ -182,10 +196,14 @@ TEST(Pictures, SayWhatIsWrong) {
   expect_error(Exit::bad_data, "cannot be unpacked", [&] { open_pictures(path + ".gz", 2, 3, 10); });
   write_file(folder / "short.bin", std::string(3072, 'x'));
   expect_error(Exit::bad_data, "has 3072 bytes, which are no whole records of 3073",
-               [&] { open_pictures("cifar10:" + (folder / "short.bin"), 96, 32, 10); });
-  expect_error(Exit::bad_configuration,
-               "synthetic:arithmetic holds texts, and the model classifies pictures; name",
-               [&] { open_pictures("synthetic:arithmetic", 32, 32, 6); });
+               [&] { open_in_colour("cifar10:" + (folder / "short.bin"), 10); });
+  expect_error(
+      Exit::bad_configuration,
+      "synthetic:arithmetic holds texts, and the model classifies pictures; name a source of its own "
+      "kind (an IDX file with images-idx3 or images-idx4 in its name, cifar10:FILE,",
+      [&] { open_pictures("synthetic:arithmetic", 32, 32, 6); });
+  expect_error(Exit::bad_configuration, "synthetic:shape is nothing that the program can make",
+               [&] { open_pictures("synthetic:shape", 32, 32, 6); });
   expect_error(Exit::bad_configuration,
                "data.train[0]: synthetic:shapes holds pictures, and the model reads texts; name", [] {
                  Corpus(from("synthetic:shapes"), Subset::train,
@@ -196,7 +214,7 @@ TEST(Pictures, SayWhatIsWrong) {
 }
 
 TEST(Shapes, CanBeToldApartAndAreEachAsOftenThere) {
-  Corpus corpus = open_pictures("synthetic:shapes", 96, 32, 6, Subset::train);
+  Corpus corpus = open_in_colour("synthetic:shapes", 6, Subset::train);
   const PictureSample first = picture_at(corpus, 0, 96, 32);
   EXPECT_EQ(first.label, 0);
   EXPECT_EQ(picture_at(corpus, 7, 96, 32).label, 1);
@@ -206,7 +224,7 @@ TEST(Shapes, CanBeToldApartAndAreEachAsOftenThere) {
     const auto [low, high] = std::minmax_element(s.pixels.begin(), s.pixels.begin() + 1024);
     EXPECT_GT(*high - *low, 80) << "picture " << i << " shows something";
   }
-  Corpus held = open_pictures("synthetic:shapes", 96, 32, 6);
+  Corpus held = open_in_colour("synthetic:shapes", 6);
   EXPECT_NE(picture_at(held, 0, 96, 32).pixels, first.pixels);
 }
 

@@ -17,22 +17,25 @@ bool may_name(const fs::path& file, const std::string& kind) {
   return stem == kind || stem.starts_with(kind + "_") || file.string().ends_with("src/config/models/table.h");
 }
 
-/// The lines of sources that name a kind, in a word of its own or at the beginning of one, outside its files.
-/// Names of tensors in files are other words: "transformer.wte.weight".
+/// The lines of sources that name a kind, in a word of its own or at the beginning of one, outside its files;
+/// in src a word of capitals too. Names of tensors in files are other words: "transformer.wte.weight",
+/// and a Transformer is what most kinds are.
 std::vector<std::string> lines_that_name(const std::string& kind) {
   std::string capital = kind;
   capital[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(kind[0])));
-  const std::regex of_tensor("\"" + kind + "\\.");
-  const std::regex word("(^|[^A-Za-z0-9_])" + kind + "([^A-Za-z0-9]|$)|" + capital + "[A-Z]");
+  const std::regex of_tensor("\"" + kind + "\\.|Transformer\\b");
+  const std::regex word("(^|[^A-Za-z0-9_])" + kind + "([^A-Za-z0-9]|$)|" + capital + "[A-Z]"),
+      any_case("(^|[^A-Za-z0-9_])" + kind + "([^A-Za-z0-9]|$)", std::regex::icase);
   std::vector<std::string> found;
-  for (const char* room : {"src", "kernels"})
+  for (const std::string room : {"src", "kernels"})
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(MINDPIPE_SOURCE_DIR) / room)) {
       if (!entry.is_regular_file() || may_name(entry.path(), kind)) continue;
       std::ifstream file(entry.path());
       int number = 0;
       for (std::string line; std::getline(file, line);) {
         ++number;
-        if (std::regex_search(std::regex_replace(line, of_tensor, ""), word))
+        const std::string words = std::regex_replace(line, of_tensor, "");
+        if (std::regex_search(words, word) || (room == "src" && std::regex_search(words, any_case)))
           found.push_back(entry.path().string() + ":" + std::to_string(number) + ": " + line);
       }
     }

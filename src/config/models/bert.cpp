@@ -39,6 +39,9 @@ void check(const Config& config, const Complaints& complain) {
   complain.require(config.data.special.mask < m.vocabulary, "data.special.mask",
                    "is {} and model.vocabulary {} (the mask is a token of the vocabulary)",
                    config.data.special.mask, m.vocabulary);
+  complain.require(config.data.special.padding < m.vocabulary, "data.special.padding",
+                   "is {} and model.vocabulary {} (padding is a token of the vocabulary)",
+                   config.data.special.padding, m.vocabulary);
 }
 
 std::vector<Extent> cut_by_shards(const Config& config) {
