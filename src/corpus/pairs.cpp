@@ -116,12 +116,14 @@ TabbedText::TabbedText(const std::string& path, Subset subset) : file_(path), su
   std::int64_t number = 1;
   for (std::int64_t begin = 0; begin < file_.size(); ++number) {
     const void* const found = std::memchr(text + begin, '\n', static_cast<std::size_t>(file_.size() - begin));
-    const std::int64_t end = found ? static_cast<const char*>(found) - text : file_.size();
+    const std::int64_t next = found ? static_cast<const char*>(found) - text + 1 : file_.size(),
+                       line = next - (found ? 1 : 0),
+                       end = line > begin && text[line - 1] == '\r' ? line - 1 : line;  // of two bytes there
     const void* const tab = std::memchr(text + begin, '\t', static_cast<std::size_t>(end - begin));
     MP_REQUIRE(tab || end == begin, Exit::bad_data,
                "{}:{}: there is no tab (a line is a source, a tab, and its target)", path, number);
     if (tab) lines_.push_back({begin, static_cast<const char*>(tab) - text, end});
-    begin = end + 1;
+    begin = next;
   }
   const auto all = static_cast<std::int64_t>(lines_.size()), cut = all - std::max<std::int64_t>(1, all / 10);
   MP_REQUIRE(all >= 2, Exit::bad_data, "{}: {} pairs (one to train on and one to hold out are the least)",

@@ -52,6 +52,15 @@ TEST(Pairs, OfATabbedTextArePaddedOnTheRightAndTargetsComeOneBehind) {
   EXPECT_THAT(s.targets, ElementsAre('c', 'd', 'e', end, -1, -1));
 }
 
+TEST(Pairs, EndTheirLinesInOneByteOrTwo) {
+  const Folder folder;
+  write_file(folder / "pairs.tsv", "x\ty\r\n\r\nab\tcd\r\n");
+  Corpus corpus = open_pairs(folder / "pairs.tsv", 3, 3);
+  const PairSample s = pair_at(corpus, 0, 3, 3);
+  EXPECT_THAT(s.source, ElementsAre('a', 'b', end));
+  EXPECT_THAT(s.targets, ElementsAre('c', 'd', end));
+}
+
 TEST(Pairs, ThatAreTooLongAreCut) {
   const Folder folder;
   write_file(folder / "pairs.tsv", "x\ty\nabcd\tefgh\n");
