@@ -2,73 +2,59 @@
 
 #include "cpu/simd/rows.h"
 
-/// A strip of columns of a few rows and their neighbours is copied aside first, as the numbers that are
-/// computed with and with zeros where there is no row: a row's neighbours are read from the nearest cache,
-/// and the sums have no edges.
+/// Sums walk along a few rows at once, so that memory is read and written in few streams: the rows that these
+/// share with those before still lie in a near cache. Rows that are not there are rows of zeros.
 namespace mindpipe::MINDPIPE_ISA {
 namespace {
 
 using std::int64_t;
 
-constexpr int64_t strip = 64, most_taps = 15;  ///< columns copied aside at once; of a convolution
-constexpr int64_t block = 16;                  ///< rows that are summed from one copy
-constexpr int rows_at_once = 4, vectors_at_once = MINDPIPE_ISA_LEVEL == 2 ? 4 : 1;
+constexpr int most_taps = 15;
+constexpr int rows_at_once = MINDPIPE_ISA_LEVEL == 2 ? 8 : 2;
+constexpr int64_t tile = 1024;  ///< columns of which rows of zeros are kept
 
-/// What is copied aside: rows with the neighbours of the first and the last one, and numbers of taps.
+/// Where the rows begin that some sums read, in a tile of columns.
 template <class T>
-struct Aside {
-  alignas(64) Wide<T> rows[(block + most_taps - 1) * strip];
-  alignas(64) Wide<T> taps[most_taps * strip];
+struct Rows {
+  T zeros[tile] = {};
+  const T* at[rows_at_once + most_taps - 1] = {};
+
+  /// Rows [row, row + rows) of a sample's tile, of which [0, limit) are there.
+  void find(const T* sample, int64_t cols, int64_t row, int64_t rows, int64_t limit) {
+    for (int64_t i = 0; i < rows; ++i)
+      at[i] = row + i >= 0 && row + i < limit ? sample + (row + i) * cols : zeros;
+  }
 };
 
-/// `count` numbers as they are computed with, and zeros behind them up to a whole strip.
-template <class T>
-MINDPIPE_INLINE void copy_aside(const T* from, int64_t count, Wide<T>* to) {
-  using V = Lanes<T>;
-  constexpr int64_t width = lanes_of<T>;
-  for_lanes<T>(count, [&](int64_t j, auto ending) { store(to + j, read(from + j, ending)); });
-  for (int64_t j = (count + width - 1) / width * width; j < strip; j += width) store(to + j, all<V>(0));
+/// Calls body(first column, columns) for the tiles of columns [first, last).
+template <class Body>
+MINDPIPE_INLINE void for_tiles(int64_t first, int64_t last, const Body& body) {
+  for (; first < last; first += tile) body(first, last - first < tile ? last - first : tile);
 }
 
-/// Copies rows [row, row + rows) aside, of which [0, limit) are there. `from` is the sample's column.
-template <class T>
-MINDPIPE_INLINE void copy_rows(const T* from, int64_t cols, int64_t row, int64_t rows, int64_t limit,
-                               int64_t count, Wide<T>* to) {
-  for (int64_t i = 0; i < rows; ++i) {
-    const bool there = row + i >= 0 && row + i < limit;
-    copy_aside<T>(there ? from + (row + i) * cols : from, there ? count : 0, to + i * strip);
-  }
-}
-
-/// Writes vectors of a strip whose first `count` columns are there.
-template <class T>
-MINDPIPE_INLINE void write_column(T* y, Lanes<T> sum, int64_t column, int64_t count) {
-  constexpr int64_t width = lanes_of<T>;
-  if (column + width <= count) write(y + column, sum, Whole{});
-  else if (column < count) write(y + column, sum, Some{static_cast<int>(count - column)});
-}
-
-/// y[o] = sum over t of taps[t] rows[o + t], in order of t
+/// y[o] = sum over t of w[t] rows[o + t], in order of t; `step` leads from one tap to the next.
 template <int rows, class T>
-MINDPIPE_INLINE void tap_sums(const Wide<T>* in, const Wide<T>* taps, int64_t count_of_taps, T* y,
-                              int64_t cols, int64_t count) {
+void tap_sums(const Rows<T>& in, const T* w, int64_t step, int64_t taps, T* y, int64_t cols, int64_t count) {
   using V = Lanes<T>;
-  constexpr int64_t width = lanes_of<T>;
-  for (int64_t j = 0; j < count; j += vectors_at_once * width) {
-    V sum[rows][vectors_at_once];
-    for (int o = 0; o < rows; ++o)
-      for (int v = 0; v < vectors_at_once; ++v) sum[o][v] = all<V>(0);
-    for (int64_t t = 0; t < count_of_taps; ++t) {
-      V tap[vectors_at_once];
-      for (int v = 0; v < vectors_at_once; ++v) tap[v] = load(taps + t * strip + j + v * width);
-      for (int o = 0; o < rows; ++o)
-        for (int v = 0; v < vectors_at_once; ++v)
-          sum[o][v] = multiply_add(tap[v], load(in + (o + t) * strip + j + v * width), sum[o][v]);
+  for_lanes<T>(count, [&](int64_t j, auto ending) {
+    V sum[rows], window[rows];
+#pragma GCC unroll 8
+    for (int o = 0; o < rows; ++o) {
+      sum[o] = all<V>(0);
+      window[o] = read(in.at[o] + j, ending);
     }
-    for (int o = 0; o < rows; ++o)
-      for (int v = 0; v < vectors_at_once; ++v)
-        write_column<T>(y + o * cols, sum[o][v], j + v * width, count);
-  }
+    for (int64_t t = 0; t < taps; ++t) {
+      const V tap = read(w + t * step + j, ending);
+#pragma GCC unroll 8
+      for (int o = 0; o < rows; ++o) sum[o] = multiply_add(tap, window[o], sum[o]);
+      if (t + 1 == taps) break;
+#pragma GCC unroll 8
+      for (int o = 0; o + 1 < rows; ++o) window[o] = window[o + 1];
+      window[rows - 1] = read(in.at[rows + t] + j, ending);
+    }
+#pragma GCC unroll 8
+    for (int o = 0; o < rows; ++o) write(y + o * cols + j, sum[o], ending);
+  });
 }
 
 /// Rows of a sample that are no padding.
@@ -78,13 +64,13 @@ inline int64_t length_of(const LengthCall& of, int64_t sample) {
   return length < 0 ? 0 : length < of.rows ? length : of.rows;
 }
 
-/// Calls body(sample, first row, rows) for blocks of rows [first, last) of all samples.
+/// Calls body(sample, first row, rows) for few rows of [first, last) of all samples at a time.
 template <class Body>
-MINDPIPE_INLINE void for_blocks(const LengthCall& of, int64_t first, int64_t last, const Body& body) {
+MINDPIPE_INLINE void for_rows(const LengthCall& of, int64_t first, int64_t last, const Body& body) {
   while (first < last) {
     const int64_t sample = first / of.rows, row = first - sample * of.rows;
     int64_t rows = of.rows - row < last - first ? of.rows - row : last - first;
-    rows = rows < block ? rows : block;
+    rows = rows < rows_at_once ? rows : rows_at_once;
     body(sample, row, rows);
     first += rows;
   }
@@ -93,9 +79,11 @@ MINDPIPE_INLINE void for_blocks(const LengthCall& of, int64_t first, int64_t las
 /// Sums over taps, in order of rows read: forwards, or back to the input with the taps turned round.
 template <bool back, class T>
 void depthwise(const void* x, const void* w, const TapCall& call, void* y, int64_t first, int64_t last) {
-  const int64_t cols = call.of.cols, taps = call.taps, before = back ? taps - 1 - call.before : call.before;
-  Aside<T> aside;
-  for_blocks(call.of, first, last, [&](int64_t sample, int64_t row, int64_t rows) {
+  const int64_t cols = call.of.cols, taps = call.taps, before = back ? taps - 1 - call.before : call.before,
+                step = back ? -cols : cols;
+  const T* first_tap = static_cast<const T*>(w) + (back ? (taps - 1) * cols : 0);
+  Rows<T> found;
+  for_rows(call.of, first, last, [&](int64_t sample, int64_t row, int64_t rows) {
     const int64_t length = length_of(call.of, sample), read_limit = back ? call.of.rows : length,
                   written = !back || length - row > rows ? rows
                             : length > row               ? length - row
@@ -104,64 +92,61 @@ void depthwise(const void* x, const void* w, const TapCall& call, void* y, int64
     T* out = static_cast<T*>(y) + (sample * call.of.rows + row) * cols;
     if (written < rows)
       std::memset(out + written * cols, 0, static_cast<std::size_t>((rows - written) * cols) * sizeof(T));
-    for (int64_t j = 0; j < cols; j += strip) {
-      const int64_t count = cols - j < strip ? cols - j : strip;
-      for (int64_t t = 0; t < taps; ++t)
-        copy_aside<T>(static_cast<const T*>(w) + (back ? taps - 1 - t : t) * cols + j, count,
-                      aside.taps + t * strip);
-      copy_rows<T>(in + j, cols, row - before, written + taps - 1, read_limit, count, aside.rows);
-      int64_t o = 0;
-      for (; o + rows_at_once <= written; o += rows_at_once)
-        tap_sums<rows_at_once, T>(aside.rows + o * strip, aside.taps, taps, out + o * cols + j, cols, count);
-      for (; o < written; ++o)
-        tap_sums<1, T>(aside.rows + o * strip, aside.taps, taps, out + o * cols + j, cols, count);
-    }
+    for_tiles(0, cols, [&](int64_t j, int64_t count) {
+      if (written == rows_at_once) {
+        found.find(in + j, cols, row - before, rows_at_once + taps - 1, read_limit);
+        tap_sums<rows_at_once>(found, first_tap + j, step, taps, out + j, cols, count);
+        return;
+      }
+      for (int64_t o = 0; o < written; ++o) {
+        found.find(in + j, cols, row + o - before, taps, read_limit);
+        tap_sums<1>(found, first_tap + j, step, taps, out + o * cols + j, cols, count);
+      }
+    });
   });
 }
 
-/// sums[t] += dy[o] rows[o + t] for `some` taps, in order of rows o
-template <int some, class A>
-MINDPIPE_INLINE void add_products(const A* dy, const A* in, int64_t rows, A* sums) {
-  using V = Lanes<A>;
-  constexpr int64_t width = lanes_of<A>;
-  for (int64_t j = 0; j < strip; j += width) {
-    V sum[some];
-    for (int t = 0; t < some; ++t) sum[t] = load(sums + t * strip + j);
-    for (int64_t o = 0; o < rows; ++o) {
-      const V d = load(dy + o * strip + j);
-      for (int t = 0; t < some; ++t) sum[t] = multiply_add(d, load(in + (o + t) * strip + j), sum[t]);
+/// dw[t] += sum over o of dy[o] rows[o + t], in order of o
+template <class T>
+void add_products(const Rows<T>& dy, const Rows<T>& in, int64_t taps, Wide<T>* dw, int64_t cols,
+                  int64_t count) {
+  using V = Lanes<T>;
+  constexpr int rows = rows_at_once;
+  for_lanes<T>(count, [&](int64_t j, auto ending) {
+    V d[rows], window[rows];
+#pragma GCC unroll 8
+    for (int o = 0; o < rows; ++o) {
+      d[o] = read(dy.at[o] + j, ending);
+      window[o] = read(in.at[o] + j, ending);
     }
-    for (int t = 0; t < some; ++t) store(sums + t * strip + j, sum[t]);
-  }
+    for (int64_t t = 0; t < taps; ++t) {
+      V sum = read(dw + t * cols + j, ending);
+#pragma GCC unroll 8
+      for (int o = 0; o < rows; ++o) sum = multiply_add(d[o], window[o], sum);
+      write(dw + t * cols + j, sum, ending);
+      if (t + 1 == taps) break;
+#pragma GCC unroll 8
+      for (int o = 0; o + 1 < rows; ++o) window[o] = window[o + 1];
+      window[rows - 1] = read(in.at[rows + t] + j, ending);
+    }
+  });
 }
 
 /// dw[t] += dy[r] x[r - before + t], a row at a time; columns [first, last)
 template <class T>
 void depthwise_backward_weight(const void* dy, const void* x, const TapCall& call, void* dw, int64_t first,
                                int64_t last) {
-  using A = Wide<T>;
-  const int64_t cols = call.of.cols, taps = call.taps;
-  Aside<T> aside;
-  alignas(64) A gradient[block * strip];
-  A* total = static_cast<A*>(dw);
-  for_blocks(call.of, 0, call.of.samples * call.of.rows, [&](int64_t sample, int64_t row, int64_t rows) {
-    const int64_t start = sample * call.of.rows;
-    for (int64_t j = first; j < last; j += strip) {
-      const int64_t count = last - j < strip ? last - j : strip;
-      copy_rows<T>(static_cast<const T*>(dy) + start * cols + j, cols, row, rows, call.of.rows, count,
-                   gradient);
-      copy_rows<T>(static_cast<const T*>(x) + start * cols + j, cols, row - call.before, rows + taps - 1,
-                   length_of(call.of, sample), count, aside.rows);
-      for (int64_t t = 0; t < taps; ++t) copy_aside<A>(total + t * cols + j, count, aside.taps + t * strip);
-      int64_t t = 0;
-      for (; t + 4 <= taps; t += 4)
-        add_products<4>(gradient, aside.rows + t * strip, rows, aside.taps + t * strip);
-      for (; t < taps; ++t) add_products<1>(gradient, aside.rows + t * strip, rows, aside.taps + t * strip);
-      for (t = 0; t < taps; ++t)
-        for_lanes<A>(count, [&](int64_t i, auto ending) {
-          write(total + t * cols + j + i, load(aside.taps + t * strip + i), ending);
-        });
-    }
+  const int64_t cols = call.of.cols, rows = call.of.rows;
+  Rows<T> gradients, found;
+  for_rows(call.of, 0, call.of.samples * rows, [&](int64_t sample, int64_t row, int64_t count_of_rows) {
+    const T *d = static_cast<const T*>(dy) + sample * rows * cols,
+            *in = static_cast<const T*>(x) + sample * rows * cols;
+    const int64_t length = length_of(call.of, sample);
+    for_tiles(first, last, [&](int64_t j, int64_t count) {
+      gradients.find(d + j, cols, row, rows_at_once, row + count_of_rows);
+      found.find(in + j, cols, row - call.before, rows_at_once + call.taps - 1, length);
+      add_products(gradients, found, call.taps, static_cast<Wide<T>*>(dw) + j, cols, count);
+    });
   });
 }
 
