@@ -1,6 +1,7 @@
 #pragma once
 #include "operations/attention.h"
 #include "operations/classifier.h"
+#include "operations/convolution.h"
 #include "operations/embedding.h"
 #include "operations/picks.h"
 #include "operations/pictures.h"
@@ -28,6 +29,19 @@
   each(swiglu_backward, SwigluBackwardOperands)                  \
   each(activation_backward, ActivationBackwardOperands)          \
   each(scale, ScaleOperands)                                     \
+  each(gate, GateOperands)                                       \
+  each(gate_backward, GateBackwardOperands)                      \
+  each(activation, ActivationOperands)                           \
+  each(clear_padding, ClearPaddingOperands)                      \
+  each(pad_columns, PadColumnsOperands)                          \
+  each(cut_columns, CutColumnsOperands)                          \
+  each(depthwise, DepthwiseOperands)                             \
+  each(depthwise_backward_input, DepthwiseBackwardInputOperands) \
+  each(depthwise_backward_weight, DepthwiseBackwardWeightOperands) \
+  each(row_neighbours, RowNeighboursOperands)                    \
+  each(row_neighbours_backward, RowNeighboursBackwardOperands)   \
+  each(share_taps, ShareTapsOperands)                            \
+  each(share_taps_backward, ShareTapsBackwardOperands)           \
   each(residual, ResidualOperands)                               \
   each(dropout, DropoutOperands)                                 \
   each(add, AddOperands)                                         \

@@ -37,9 +37,13 @@ inline const BlockSettings& block_model(const Config& config) {
   return block_model(const_cast<Config&>(config));
 }
 
+/// Whether a sample is a source and its target.
+inline bool reads_pairs(const Config& config) {
+  return config.model.kind == ModelKind::transformer || config.model.kind == ModelKind::evolved_transformer;
+}
 /// Rows of a sample that have a target each, or rows of a text.
 inline int rows_of(const Config& config) {
-  return config.model.kind == ModelKind::transformer ? config.data.target_sequence : config.data.sequence;
+  return reads_pairs(config) ? config.data.target_sequence : config.data.sequence;
 }
 
 /// Gives a gpt rotary positions, RMS norm, SwiGLU, no biases, a head of its own, two heads of keys and
@@ -59,6 +63,7 @@ inline void become_llama(Config& config) {
 inline DataSource sums_for(const Config& config) {
   switch (config.model.kind) {
     case ModelKind::transformer:
+    case ModelKind::evolved_transformer:
       return {"reversed:synthetic:arithmetic", 1};
     case ModelKind::vit:
       return {"synthetic:shapes", 1};

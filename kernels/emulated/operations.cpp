@@ -44,6 +44,28 @@ Cost cost(const SwigluOperands& o) { return {0, moved(o.gate_up, o.y), o.y.dtype
 Cost cost(const SwigluBackwardOperands& o) { return {0, moved(o.dy, o.gate_up, o.dgate_up), o.dy.dtype}; }
 Cost cost(const ActivationBackwardOperands& o) { return {0, moved(o.dy, o.before, o.dx), o.dy.dtype}; }
 Cost cost(const ScaleOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
+Cost cost(const GateOperands& o) { return {0, moved(o.both, o.y), o.y.dtype}; }
+Cost cost(const GateBackwardOperands& o) { return {0, moved(o.dy, o.both, o.dboth), o.dy.dtype}; }
+Cost cost(const ActivationOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
+Cost cost(const ClearPaddingOperands& o) { return {0, moved(o.x, o.lengths, o.y), o.y.dtype}; }
+Cost cost(const PadColumnsOperands& o) { return {0, moved(o.x, o.sum, o.y), o.y.dtype}; }
+Cost cost(const CutColumnsOperands& o) { return {0, moved(o.y, o.y), o.y.dtype}; }
+/// A multiplication and an addition for each tap; they are no product, so f32 is what they are done in.
+template <class Operands>
+double taps_of(const Operands& o, const Tensor& rows) {
+  return 2.0 * o.reach.taps * static_cast<double>(rows.count());
+}
+Cost cost(const DepthwiseOperands& o) { return {taps_of(o, o.x), moved(o.x, o.w, o.y), DType::f32}; }
+Cost cost(const DepthwiseBackwardInputOperands& o) {
+  return {taps_of(o, o.dy), moved(o.dy, o.w, o.dx), DType::f32};
+}
+Cost cost(const DepthwiseBackwardWeightOperands& o) {
+  return {taps_of(o, o.dy), moved(o.dy, o.x, o.dw, o.dw), DType::f32};
+}
+Cost cost(const RowNeighboursOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
+Cost cost(const RowNeighboursBackwardOperands& o) { return {0, moved(o.dy, o.dx), o.dx.dtype}; }
+Cost cost(const ShareTapsOperands& o) { return {0, moved(o.w, o.y), o.y.dtype}; }
+Cost cost(const ShareTapsBackwardOperands& o) { return {0, moved(o.dy, o.w, o.dw, o.dw), o.dw.dtype}; }
 Cost cost(const ResidualOperands& o) { return {0, moved(o.x, o.branch, o.bias, o.y), o.y.dtype}; }
 Cost cost(const DropoutOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
 Cost cost(const AddOperands& o) { return {0, moved(o.a, o.b, o.sum), o.sum.dtype}; }

@@ -4,17 +4,36 @@
 /// What a checked call hands to the kernels of either device: plain numbers, no types of ours, no library.
 namespace mindpipe {
 
-/// A dropout mask over rows [first, first + rows) of the whole sequences of some samples.
+/// A dropout mask over rows [first, first + rows) of the whole sequences of some samples, and over `cols`
+/// columns from `first_col` on of the `whole_cols` that a whole row has.
 struct MaskRows {
   std::uint32_t key[2] = {0, 0}, step = 0, sample = 0;
   std::uint32_t threshold = 0;  ///< 0: everything is kept and nothing is drawn
   double scale = 1;
-  std::int64_t rows = 0, first = 0, cols = 0;
+  std::int64_t rows = 0, first = 0, cols = 0, first_col = 0, whole_cols = 0;
 };
 
 /// [samples, rows, cols], summed by columns; part i has rows [i rows/parts, (i+1) rows/parts) of each sample.
 struct RowParts {
   std::int64_t samples, rows, cols, parts;
+};
+
+/// [samples, rows, cols], of which the first lengths[sample] rows are no padding; without lengths all.
+struct LengthCall {
+  std::int64_t samples, rows, cols;
+  const std::int32_t* lengths;
+};
+
+/// A convolution over rows: tap t of row r is row r - before + t.
+struct TapCall {
+  LengthCall of;
+  int taps, before;
+};
+
+/// Weights [taps, columns] that `channels` share.
+struct SharedTaps {
+  int taps;
+  std::int64_t columns, channels;
 };
 
 /// gelu is the tanh form, as GPT-2 has it; gelu_exact is x / 2 (1 + erf(x / sqrt(2))), as BERT has it.

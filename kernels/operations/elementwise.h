@@ -38,6 +38,11 @@ inline MaskRows mask_of(const Dropout& dropout, const Window& window, const Tens
   mask.rows = window.rows;
   mask.first = window.first;
   mask.cols = x.cols();
+  mask.first_col = window.first_col;
+  mask.whole_cols = window.whole_cols > 0 ? window.whole_cols : x.cols();
+  MP_CHECK(mask.first_col >= 0 && mask.first_col + mask.cols <= mask.whole_cols,
+           "{}: columns {}..{} of rows of {}", operation, mask.first_col, mask.first_col + mask.cols,
+           mask.whole_cols);
   return mask;
 }
 

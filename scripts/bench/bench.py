@@ -15,7 +15,8 @@ bench-peers`), else /usr/bin/python3.
 products: our products and the raw rate of the instruction they are made of; with training, each run of ours
 stands between two measurements of large products on all threads, of which its whole step is a share.
 training: GPT-2 124M in each precision. models: BERT-base (512 tokens, 76 of them to be found), a transformer
-of base size (64 to 64 tokens) and ViT-base/16, without dropout. sums: the fixed tree over two ranks beside MPI_Allreduce. checkpoints:
+of base size (64 to 64 tokens), ViT-base/16 and a tiny Evolved Transformer (64 to 64 bytes), without dropout.
+sums: the fixed tree over two ranks beside MPI_Allreduce. checkpoints:
 GPT-2 124M in f32 with Adam (1.5 GB) saved and loaded on one and on two ranks, in turn with dd of as many
 bytes (with fsync; from the device); and what saves cost the training in the background, as a share of what
 the same saves cost when it waits for them. runtime: the share of its rate that a rank on one processor keeps

@@ -55,7 +55,8 @@ Many Footprint::ids(std::int64_t count, std::int64_t below) {
 
 std::vector<Kernel> kernels_of_a_step(const Sizes& sizes) {
   std::vector<Kernel> all;
-  for (const auto& part : {products_of(sizes), attention_of(sizes), rows_of(sizes), updates_of(sizes)})
+  for (const auto& part :
+       {products_of(sizes), attention_of(sizes), rows_of(sizes), updates_of(sizes), convolutions_of(sizes)})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

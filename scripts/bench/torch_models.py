@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Trains a BERT, an encoder-decoder or a Vision Transformer of base size the way a careful user of PyTorch does:
-fused attention, fused AdamW, bf16 autocast or f32, and a head for the rows that are asked for alone.
+"""Trains a BERT, an encoder-decoder or a Vision Transformer of base size, or a tiny Evolved Transformer, the way a
+careful user of PyTorch does: fused attention, fused AdamW, bf16 autocast or f32, and a head for the rows that are
+asked for alone.
 
-    torch_models.py bert|transformer|vit [--device cpu] [--precision bf16] [--batch 4] [--steps 4] [--compile] ...
+    torch_models.py bert|transformer|vit|evolved [--device cpu] [--precision bf16] [--batch 4] [--steps 4] [--compile] ...
 
 Prints a line of JSON when the first step has ended and another, the result, at the end. Samples are random; no
 row of them is padding.
@@ -15,6 +16,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+import torch_evolved
 import torch_training
 
 
@@ -133,7 +135,7 @@ class Vit(nn.Module):
                 torch.randint(0, self.CLASSES, (count,)))
 
 
-MODELS = {"bert": Bert, "transformer": Transformer, "vit": Vit}
+MODELS = {"bert": Bert, "transformer": Transformer, "vit": Vit, "evolved": torch_evolved.EvolvedTransformer}
 
 
 def main():

@@ -60,7 +60,30 @@ std::string workspace_text(const RunPlan& plan, int threads) {
   return text;
 }
 
+/// The name of a block with N for the number of its layer.
+std::string kind_of_block(std::string name) {
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const std::size_t end = std::min(name.find_first_not_of("0123456789", i), name.size());
+    if (end > i && (i == 0 || name[i - 1] == '.')) name.replace(i, end - i, "N");
+  }
+  return name;
+}
+
 }  // namespace
+
+std::string undivided_text(const Config& config) {
+  if (config.grid.tensor == 1) return "";
+  constexpr double least = 0.005;
+  const UndividedShares shares = undivided_shares(config);
+  std::string text;
+  for (const auto& [block, share] : shares.of_blocks) {
+    const std::string part = fmt::format(" {:.0f} % of {},", 100 * share, kind_of_block(block));
+    if (share >= least && text.find(part) == std::string::npos) text += part;
+  }
+  if (text.empty()) return "";
+  return fmt::format("undivided over tensor: every rank computes{} {:.0f} % of the model's operations\n",
+                     text, 100 * shares.of_model);
+}
 
 std::string attention_text(const Config& config, const RunPlan& plan) {
   if (config.device.kind != DeviceKind::cuda) return "";
@@ -127,7 +150,7 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
   return fmt::format("{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\n", config.model.kind,
                      plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s") +
          blocks_text(config, plan) + memory_text(plan, config.memory.device_limit) +
-         roots_text(config, plan) + workspace_text(plan, config.device.threads) +
+         roots_text(config, plan) + undivided_text(config) + workspace_text(plan, config.device.threads) +
          attention_text(config, plan) +
          fmt::format(
              "\noperations per {}, forward and backward of the whole model: {:.4g} counted in its "

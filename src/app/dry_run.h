@@ -12,6 +12,10 @@ std::string memory_row(const BytesByClass& bytes);
 /// What it costs that a rank's logical shards are no whole subtree of their sums; empty where they are.
 std::string roots_text(const Config& config, const RunPlan& plan);
 
+/// What several tensor ranks compute alike: its share of each block's operations, blocks of one kind as one;
+/// empty where nothing is, or where there is one such rank.
+std::string undivided_text(const Config& config);
+
 /// On a GPU: what attention takes there, who says so, and the settings that it depends on; else empty.
 std::string attention_text(const Config& config, const RunPlan& plan);
 

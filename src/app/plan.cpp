@@ -100,7 +100,7 @@ std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool s
                         device_on_paper(config), human_seconds(step), human_count(counted / step),
                         plan.counted.what, links_text(config, ranks));
   text += '\n' + stages_text(plan, plan.training, simulate) + roots_text(config, plan) +
-          attention_text(config, plan);
+          undivided_text(config) + attention_text(config, plan);
   if (simulate)
     return text + fmt::format("evaluation of a batch: {}\n",
                               human_seconds(static_cast<double>(plan.evaluation.expected.step) * 1e-9));

@@ -42,6 +42,15 @@ Tensor leave(const LayerContext& context, const Tensor& shards, Tape& tape) {
   return total;
 }
 
+Tensor own_rows(const LayerContext& context, const Tensor& whole, Tape& tape) {
+  if (!is_cut(context)) return whole;
+  const std::int64_t samples = whole.shape[0], rows = whole.shape[1] / context.tensor.size();
+  const Tensor own = tape.scratch({samples, rows, whole.shape[2]}, whole.dtype);
+  for (std::int64_t s = 0; s < samples; ++s)
+    context.backend.copy(whole.at(s).row_range(rows * context.tensor.rank(), rows), own.at(s));
+  return own;
+}
+
 Dropout dropout_at(const LayerContext& context, double probability, std::uint64_t purpose, const Tape& tape) {
   if (tape.mode == Tape::Mode::evaluate || tape.mode == Tape::Mode::generate) probability = 0;
   return {static_cast<float>(probability),

@@ -59,6 +59,13 @@ Tensor enter_gradient(const LayerContext& context, const Tensor& dy, Tape& tape)
 /// Goes from shards [local][samples, sequence, width] after a split by `in` to rows of their sum: one tree.
 Tensor leave(const LayerContext& context, const Tensor& shards, Tape& tape);
 
+/// Goes from whole [samples, sequence, width] to rows where every tensor rank has computed all of it alike:
+/// a rank's own rows, without a sum. For a gradient too.
+Tensor own_rows(const LayerContext& context, const Tensor& whole, Tape& tape);
+
+/// The window of a tensor that holds all rows, whatever a `rows` layer sees.
+inline Window window_of_whole(const Tensor& x) { return {x.shape[0], x.shape[1], 0, x.shape[1]}; }
+
 /// Randomness of one place in the model.
 Dropout dropout_at(const LayerContext& context, double probability, std::uint64_t purpose, const Tape& tape);
 

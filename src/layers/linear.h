@@ -1,4 +1,6 @@
 #pragma once
+#include <cmath>
+
 #include "layers/layer.h"
 
 namespace mindpipe {
@@ -16,6 +18,11 @@ struct LinearSpec {
 inline LinearSpec branch_output(const std::string& name, std::int64_t inputs, std::int64_t width,
                                 double deviation) {
   return {{{name + ".output", width}}, inputs, Split::in, false, deviation};
+}
+
+/// The deviation of a product's first weights that keeps variances both ways (Glorot and Bengio).
+inline double even_deviation(std::int64_t inputs, std::int64_t outputs) {
+  return std::sqrt(2.0 / static_cast<double>(inputs + outputs));
 }
 
 /// y = activation(x w^T + bias), a product for each local logical shard.

@@ -11,6 +11,17 @@ Mlp::Mlp(const LayerContext& context, Unit& unit, const std::string& name, const
               spec.width, Split::out, spec.bias, spec.deviation}),
       output_(context, unit, branch_output(name, spec.inner, spec.width, spec.output_deviation)) {}
 
+void Mlp::drop(const Tensor& h, const Tape& tape) const {
+  const Dropout dropped = dropout_at(context_, spec_.dropout, spec_.purpose, tape);
+  for (int s = 0; dropped.probability > 0 && s < context_.tensor.local_shards(); ++s) {
+    const Tensor own = h.at(s);
+    Window window = window_of_whole(own);
+    window.first_col = (context_.tensor.first_shard() + s) * own.cols();
+    window.whole_cols = spec_.inner;
+    context_.backend.dropout({own, dropped, window, own});
+  }
+}
+
 Tensor Mlp::forward(const Tensor& x, const Boundary&, Tape& tape) {
   const Tensor whole = enter(context_, x, tape);
   const int shards = context_.tensor.local_shards();
@@ -26,6 +37,7 @@ Tensor Mlp::forward(const Tensor& x, const Boundary&, Tape& tape) {
     h = inner_.forward(whole, tape, spec_.activation, before);
   }
   tape.save(before);
+  drop(h, tape);
   return leave(context_, output_.forward(h, tape), tape);
 }
 
@@ -34,9 +46,14 @@ Tensor Mlp::backward(const Tensor& dy, const Boundary&, Tape& tape) {
   Tensor dbefore;
   if (spec_.gated) {
     const Tensor dh = output_.backward(dbranch, tape), before = tape.restore();
+    drop(dh, tape);
     dbefore = tape.scratch(before.shape, before.dtype);
     for (int s = 0; s < context_.tensor.local_shards(); ++s)
       context_.backend.swiglu_backward({dh.at(s), before.at(s), dbefore.at(s)});
+  } else if (spec_.dropout > 0) {
+    dbefore = output_.backward(dbranch, tape);
+    drop(dbefore, tape);
+    context_.backend.activation_backward({dbefore, tape.restore(), spec_.activation, dbefore});
   } else {
     dbefore = output_.backward(dbranch, tape, spec_.activation, tape.peek(1));
     tape.restore();

@@ -10,6 +10,8 @@ struct MlpSpec {
   bool gated = false;  ///< silu(gate) * up instead of activation(up)
   bool bias = false;
   double deviation = 0.02, output_deviation = 0.02;
+  double dropout = 0;         ///< of what comes out of the activation
+  std::uint64_t purpose = 0;  ///< of that dropout
 };
 
 /// Two products, the inner width divided over the shards. Saves what went into the activation and came out.
@@ -20,6 +22,9 @@ class Mlp final : public Branch {
   Tensor backward(const Tensor& dy, const Boundary& dout, Tape& tape) override;
 
  private:
+  /// Drops elements of what the activation gave, or of its gradient, where something is dropped at all.
+  void drop(const Tensor& h, const Tape& tape) const;
+
   LayerContext context_;
   MlpSpec spec_;
   Linear inner_, output_;

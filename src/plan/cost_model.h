@@ -1,5 +1,8 @@
 #pragma once
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "make_backend.h"
 #include "program/outline.h"
@@ -36,8 +39,9 @@ class CostModel {
   Outline outline();
   /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
   std::vector<ProductCall> products();
-  /// Operations of one of what the model's speed is counted in, forward and backward of the whole model.
-  double operations();
+  /// What each block's products, attention and convolutions take this rank, forward and backward of one
+  /// micro-batch.
+  std::vector<double> operations_of_blocks();
 
   Model& model() { return stage_->model(); }
   Stage& stage() { return *stage_; }
@@ -72,5 +76,17 @@ class CostModel {
   MicroBatch batch_;
   Tensor losses_, hits_;
 };
+
+/// Operations of one of what the model's speed is counted in, forward and backward of the whole model; what
+/// several tensor ranks compute alike counts once.
+double operations_of(const Config& config);
+
+/// The share of each block's operations that no tensor rank is spared, from 0 to 1, by the block's name, and
+/// that of the model's.
+struct UndividedShares {
+  std::vector<std::pair<std::string, double>> of_blocks;
+  double of_model = 0;
+};
+UndividedShares undivided_shares(const Config& config);
 
 }  // namespace mindpipe

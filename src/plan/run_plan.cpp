@@ -257,7 +257,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
   plan.parameters = costs.model().parameters();
   plan.fields = costs.model().fields();
   plan.counted = costs.model().counted();
-  plan.operations = costs.operations();
+  plan.operations = operations_of(config);
   plan.formula = costs.model().formula();
   Outline& outline = plan.outline;
   outline.stages = stages;

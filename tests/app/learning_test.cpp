@@ -13,8 +13,9 @@ class Learning : public TheProgram {
   /// The bundled configuration of a tiny model, from the directory that its sources are named from.
   Answer tiny_model(const std::string& name, const std::string& verb, const std::string& directory,
                     const std::string& settings) const {
-    return run(verb + " --config " MINDPIPE_SOURCE_DIR "/configs/" + name +
-               "-tiny.yaml device.threads=1 run.dir=" + (root_ / directory).string() + " " + settings);
+    const std::string file = name == "evolved-transformer" ? "-dates.yaml" : "-tiny.yaml";
+    return run(verb + " --config " MINDPIPE_SOURCE_DIR "/configs/" + name + file +
+               " device.threads=1 run.dir=" + (root_ / directory).string() + " " + settings);
   }
   nlohmann::json last_line(const std::string& directory) const {
     std::istringstream lines(read(directory + "/metrics.jsonl"));
@@ -53,6 +54,7 @@ class Learning : public TheProgram {
 
 TEST_F(Learning, FindsMaskedLettersOfSums) { learns("bert", 160, 2.55); }
 TEST_F(Learning, WritesDatesAsIsoDoes) { learns("transformer", 260, 0.95); }
+TEST_F(Learning, WritesDatesByConvolutionsToo) { learns("evolved-transformer", 60, 0.95); }
 TEST_F(Learning, TellsShapesApart) { learns("vit", 100, 1.45); }
 
 /// One number for all channels is that number for each; another one of any channel counts.

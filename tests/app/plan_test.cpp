@@ -46,6 +46,21 @@ TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
       << text;
 }
 
+TEST(Plan, TellsWhatNoTensorRankIsSpared) {
+  const auto text = [](const std::string& name, int tensor) {
+    return plan_text(config(name, {fmt::format("grid.tensor={}", tensor)}), tensor, true);
+  };
+  const std::string evolved = text("evolved-transformer-dates", 2);
+  EXPECT_THAT(evolved,
+              HasSubstr("\nundivided over tensor: every rank computes 100 % of encoder.N.glu, 100 % of "
+                        "encoder.N.convolution, 100 % of decoder.N.convolution, 100 % of "
+                        "decoder.N.mlp, "))
+      << evolved;
+  EXPECT_THAT(evolved, ContainsRegex(", 3[0-9] % of the model's operations\n")) << evolved;
+  EXPECT_THAT(text("evolved-transformer-dates", 1), testing::Not(HasSubstr("undivided")));
+  EXPECT_THAT(text("gpt-tiny", 2), testing::Not(HasSubstr("undivided")));
+}
+
 TEST(Plan, WithoutSimulationItTellsOrderAndMemoryAndNoTimes) {
   const std::string text =
       plan_text(config("gpt-tiny", {"grid.pipeline=2", "train.batch=8", "train.micro_batch=2"}), 2, false);

@@ -103,6 +103,7 @@ inline std::map<std::string, std::string> model_settings(const Config& config) {
                   {"deviation", listed(config.model.vit.deviation)}});
       break;
     case ModelKind::bert:
+    case ModelKind::evolved_transformer:
       break;
   }
   return all;

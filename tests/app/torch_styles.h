@@ -59,6 +59,19 @@ inline Config m2m100_style() {
   return config;
 }
 
+/// An Evolved Transformer whose taps reach beyond the rows of its samples.
+inline Config evolved_style() {
+  Config config = small_of_kind(ModelKind::evolved_transformer);
+  evolved_transformer::Settings& m = config.model.evolved_transformer;
+  m.context = 24;
+  m.vocabulary = 101;
+  m.decoder_layers = 1;
+  config.data.source_sequence = 13;
+  config.data.target_sequence = 10;
+  config.data.special = {.end = 0, .start = 98, .padding = 98, .mask = 99};
+  return config;
+}
+
 /// ViTForImageClassification: pictures that are higher than wide, of 7 rows with the class token.
 inline Config vit_style() {
   Config config = small_of_kind(ModelKind::vit);

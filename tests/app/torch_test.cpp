@@ -163,6 +163,12 @@ Config vit_in_two_shards() {
   config.reproducible.tensor = 2;
   return config;
 }
+Config evolved_in_two_shards() {
+  Config config = evolved_style();
+  config.data.source_sequence = 14;
+  config.reproducible.tensor = 2;
+  return config;
+}
 
 std::vector<Trial> trials() {
   const std::vector<double> three{4e-3, 3e-3, 1e-3};
@@ -174,6 +180,8 @@ std::vector<Trial> trials() {
           {"MarianWithTwoTables", with(marian_style(Tables::two), 1.3, 0), 0, three},
           {"PreNormWithThreeTables", with(of_three_tables(), 2, 0.1), 0, three},
           {"M2M100WithEmptySources", with(m2m100_style(), 1.1, 0.1), 7, three},
+          {"EvolvedWithEmptySources", with(evolved_style(), 2.4, 0.1), 7, three},
+          {"EvolvedInTwoShards", with(evolved_in_two_shards(), 2.5, 0), 7, {1.2e-2, 9e-3, 3e-3}},
           {"Vit", with(vit_style(), 5, 0), 0, three},
           {"VitInTwoShards", with(vit_in_two_shards(), 5, 0.1), 4, three}};
 }
@@ -254,8 +262,9 @@ void expect_no_larger(const std::string& what, const Values& ours, const Values&
 TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
   NEEDS_TORCH();
   const std::pair<const char*, Config> styles[] = {
-      {"GPT-2's ", gpt2_style()},    {"Llama's ", llama_style()},   {"BERT's ", bert_style()},
-      {"Marian's ", marian_style()}, {"M2M100's ", m2m100_style()}, {"ViT's ", vit_style()}};
+      {"GPT-2's ", gpt2_style()},     {"Llama's ", llama_style()},   {"BERT's ", bert_style()},
+      {"Marian's ", marian_style()},  {"M2M100's ", m2m100_style()}, {"ViT's ", vit_style()},
+      {"Evolved's ", evolved_style()}};
   std::deque<Task> tasks;
   std::vector<std::string> folders;
   constexpr int trials = 8;

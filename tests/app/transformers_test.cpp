@@ -107,6 +107,8 @@ Json transformers_config(const Config& config) {
       return config_of(config.model.transformer, config.data.special);
     case ModelKind::vit:
       return config_of(config.model.vit);
+    case ModelKind::evolved_transformer:  // which transformers does not have
+      break;
   }
   fail(Exit::internal, "a model of no kind");
 }

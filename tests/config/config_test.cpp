@@ -353,14 +353,15 @@ TEST(Config, EveryKindOfModelHasSettingsOfItsOwn) {
             ":2: transformer has no model.rotary_base (a setting of gpt; leave it out)");
   EXPECT_EQ(complaint_of("model: {kind: transformer, rotary_base: 5000}\n"),
             ":3: transformer has no model.rotary_base (a setting of gpt; leave it out)");
-  EXPECT_EQ(complaint("run: {dir: d}\ndata: {train: a, source_sequence: 5}\n"),
-            ":2: gpt has no data.source_sequence (a setting of transformer; leave it out)");
+  EXPECT_EQ(
+      complaint("run: {dir: d}\ndata: {train: a, source_sequence: 5}\n"),
+      ":2: gpt has no data.source_sequence (a setting of transformer, evolved_transformer; leave it out)");
   EXPECT_EQ(override_complaint("data.source_sequence=5"),
-            "command line: gpt has no data.source_sequence (a setting of transformer; leave it out)");
-  EXPECT_THAT(
-      complaint_of("model: {kind: tranformer, layers: 3}\n"),
-      EndsWith(
-          "model.kind is 'tranformer'; allowed: gpt, bert, transformer, vit; did you mean transformer?"));
+            "command line: gpt has no data.source_sequence (a setting of transformer, evolved_transformer; "
+            "leave it out)");
+  const std::string misspelt = complaint_of("model: {kind: tranformer, layers: 3}\n");
+  EXPECT_THAT(misspelt, HasSubstr("model.kind is 'tranformer'; allowed: gpt, bert, transformer, vit, "));
+  EXPECT_THAT(misspelt, EndsWith("; did you mean transformer?"));
 }
 
 TEST(Config, HelpNamesEverySettingWithRangeAndDefault) {

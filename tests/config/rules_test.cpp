@@ -71,6 +71,36 @@ TEST(Rules, EveryKindOfModelHasItsOwn) {
       << "beyond the learned positions";
 }
 
+TEST(Rules, AnEvolvedTransformersHeadsAndHalvesDivide) {
+  const auto evolved = [](auto change) {
+    return complaint_after([&](Config& c) {
+      c.model.kind = ModelKind::evolved_transformer;
+      change(c.model.evolved_transformer, c);
+    });
+  };
+  EXPECT_EQ(evolved([](auto&, Config&) {}), "accepted");
+  EXPECT_EQ(evolved([](auto& m, Config&) { m.heads = 3; }),
+            "configuration: model.heads is 3 and model.width 128 (heads divide the width; the nearest width "
+            "is 129)");
+  EXPECT_EQ(evolved([](auto& m, Config&) { m.width = 100; }),
+            "configuration: model.heads is 4 and model.width 100 (a cell of the decoder begins with 8 heads, "
+            "which divide the width; the nearest width is 104)");
+  EXPECT_EQ(evolved([](auto& m, Config&) {
+              m.width = 25;
+              m.heads = 25;
+            }),
+            "configuration: model.width is 25 (sines and cosines, and the convolutions of a cell, take half "
+            "of it)");
+  EXPECT_EQ(evolved([](auto& m, Config& c) {
+              m.width = m.context = 48;
+              m.heads = 12;
+              c.reproducible.tensor = 12;
+            }),
+            "configuration: reproducible.tensor is 12 and the heads that begin a cell of the decoder (twice "
+            "model.heads, at most 16) 16 (every logical shard gets an equal part; the nearest that divides "
+            "all that is cut is 4)");
+}
+
 TEST(Rules, MaskedTokensAndPicturesFitTheirModel) {
   const auto bert = [](auto change) {
     return complaint_after([&](Config& c) {

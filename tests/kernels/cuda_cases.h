@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/cuda_cases/convolution.h"
 #include "kernels/cuda_cases/elementwise.h"
 #include "kernels/cuda_cases/memory.h"
 #include "kernels/cuda_cases/rows.h"

@@ -216,6 +216,28 @@ TEST(Dropout, AWindowOfTheSequenceGetsTheVeryMaskOfTheWhole) {
   });
 }
 
+TEST(Dropout, AShardOfTheColumnsGetsTheVeryMaskOfWholeRows) {
+  for_every_kind([](const Cpu& cpu, DType dtype) {
+    const std::int64_t cols = 30, first_col = 23, whole_cols = 83;
+    const Operand x = Operand::random({2, 5, whole_cols}, dtype, "x");
+    Operand part({2, 5, cols}, dtype), whole({2, 5, whole_cols}, dtype), y({2, 5, cols}, dtype);
+    for (std::int64_t i = 0; i < part.count(); ++i)
+      part.set(i, x[i / cols * whole_cols + first_col + i % cols]);
+    cpu->dropout({x, some_dropout, {.samples = 2, .rows = 5, .whole = 5}, whole});
+    cpu->dropout({part,
+                  some_dropout,
+                  {.samples = 2, .rows = 5, .whole = 5, .first_col = first_col, .whole_cols = whole_cols},
+                  y});
+    for (std::int64_t i = 0; i < part.count(); ++i)
+      EXPECT_EQ(y[i], whole[i / cols * whole_cols + first_col + i % cols]) << i;
+    EXPECT_THROW(cpu->dropout({part,
+                               some_dropout,
+                               {.samples = 2, .rows = 5, .whole = 5, .first_col = 60, .whole_cols = 83},
+                               y}),
+                 Error);
+  });
+}
+
 TEST(Elementwise, ThreadsDoNotChangeABit) {
   expect_same_bits_on_threads([](const Cpu& cpu, DType dtype) {
     const Shape shape{3, 17, 1031};

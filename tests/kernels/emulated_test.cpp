@@ -44,6 +44,21 @@ TEST_F(EmulatedTest, PricesPickedRowsByWhatIsPickedAndPicturesByTheirBytes) {
               128 + 640, 1e-3);
 }
 
+TEST_F(EmulatedTest, PricesConvolutionsOverRowsByTheirTapsOrTheirBytes) {
+  EmulatedBackend slow(memory, {"slow", 1e9, 2e9, 1e9, 0}, EmulatedBackend::Pace::count);
+  const Tensor x = tensor({2, 100, 64}), y = tensor({2, 100, 64}), few = tensor({1, 64}),
+               many = tensor({15, 64}), wide = tensor({2, 100, 3 * 64});
+  const auto price_of = [&](const auto& operation) {
+    const double before = slow.seconds();
+    operation();
+    return (slow.seconds() - before) * 1e9;
+  };
+  EXPECT_NEAR(price_of([&] { slow.depthwise({x, few, {}, {1, false}, y}); }), 2 * 51200 + 256, 1e-3);
+  EXPECT_NEAR(price_of([&] { slow.depthwise({x, many, {}, {15, true}, y}); }), 2 * 15 * 12800, 1e-3);
+  EXPECT_NEAR(price_of([&] { slow.row_neighbours({x, {}, {3, false}, wide}); }), 4 * 51200, 1e-3);
+  EXPECT_NEAR(price_of([&] { slow.gate({tensor({2, 100, 128}), y}); }), 3 * 51200, 1e-3);
+}
+
 TEST_F(EmulatedTest, WaitsAsLongAsTheTableSaysAndKeepsProgressGoing) {
   EmulatedBackend backend(memory, {"slow", 1e9, 1e9, 1e9, 0}, EmulatedBackend::Pace::wait);
   int turns = 0;

@@ -48,6 +48,73 @@ TEST_F(OnPaperModels, OfOtherKindsHaveAsManyToo) {
   EXPECT_EQ(without_table("transformer-big.yaml", {pre_norm}), 176361472);
 }
 
+/// Parameters of a model's units of one cell, in order.
+std::vector<std::int64_t> counts_of(const Model& model, const std::string& cell) {
+  std::vector<std::int64_t> counts;
+  for (const auto& unit : model.units())
+    if (unit->name().starts_with(cell + ".")) counts.push_back(unit->parameters());
+  return counts;
+}
+std::int64_t counts_of_all(const Model& model, const std::string& side) {
+  std::int64_t sum = 0;
+  for (const std::int64_t count : counts_of(model, side)) sum += count;
+  return sum;
+}
+
+TEST_F(OnPaperModels, EvolvedTransformersHaveAsManyInEveryBlockOfTheirCells) {
+  struct Row {
+    std::int64_t width;
+    std::vector<std::int64_t> encoder, decoder;
+    std::int64_t encoder_cell, decoder_cell;
+  };
+  const std::vector<Row> rows{
+      {128, {33280, 129408, 65792, 131968}, {131328, 79040, 65792, 65792, 132992}, 360448, 474944},
+      {512,
+       {526336, 1992192, 1049600, 2100736},
+       {2098176, 1200896, 1049600, 1049600, 2104832},
+       5668864,
+       7503104},
+      {1024,
+       {2101248, 7916544, 4196352, 8395776},
+       {8390656, 4761088, 4196352, 4196352, 8403968},
+       22609920,
+       29948416}};
+  for (const Row& row : rows)
+    for (int shards : {1, 4}) {
+      const auto model =
+          make(read("evolved-transformer-base.yaml", {fmt::format("model.width={}", row.width)}), shards);
+      EXPECT_EQ(counts_of(*model, "encoder.2"), row.encoder) << row.width;
+      EXPECT_EQ(counts_of(*model, "decoder.3"), row.decoder) << row.width;
+      EXPECT_EQ(counts_of_all(*model, "encoder"), 3 * row.encoder_cell);
+      EXPECT_EQ(counts_of_all(*model, "decoder"), 4 * row.decoder_cell);
+    }
+  const auto body = [&](const std::string& name, int shards) {
+    const Config config = read("evolved-transformer-" + name + ".yaml");
+    const evolved_transformer::Settings& m = config.model.evolved_transformer;
+    return make(config, shards)->parameters() - std::int64_t{m.vocabulary} * m.width;
+  };
+  for (int shards : {1, 2, 4}) {
+    EXPECT_EQ(body("tiny", shards), 2981632);
+    EXPECT_EQ(body("base", shards), 47021056);
+    EXPECT_EQ(body("deep", shards), 196764800);
+    EXPECT_EQ(body("big", shards), 187627520);
+  }
+}
+
+TEST_F(OnPaperModels, AnEvolvedTransformersMemoryReachesItsLastCrossAttention) {
+  const auto model = make(read("evolved-transformer-dates.yaml"), 1);
+  std::string blocks, carried;
+  for (const Model::Block& block : model->blocks()) {
+    blocks += block.name + " ";
+    if (block.reads_encoder()) carried += block.name + " ";
+  }
+  EXPECT_EQ(
+      blocks,
+      "encoder.embedding encoder.0.glu encoder.0.convolution encoder.0.attention encoder.0.mlp bridge "
+      "decoder.0.parallel decoder.0.convolution decoder.0.attention decoder.0.cross decoder.0.mlp head ");
+  EXPECT_EQ(carried, "decoder.0.parallel decoder.0.convolution decoder.0.attention decoder.0.cross ");
+}
+
 TEST_F(OnPaperModels, HaveATableForEachUseOfTheirTokensOrOneForSome) {
   const std::int64_t table = 37000 * 512, one = make(read("transformer-base.yaml"), 1)->parameters();
   EXPECT_EQ(make(read("transformer-base.yaml", {"model.tables=two"}), 1)->parameters(), one + table);
@@ -55,7 +122,8 @@ TEST_F(OnPaperModels, HaveATableForEachUseOfTheirTokensOrOneForSome) {
 }
 
 TEST_F(OnPaperModels, HaveTheSameParametersForEveryNumberOfShards) {
-  for (const char* name : {"gpt2-124m.yaml", "bert-base.yaml", "transformer-base.yaml", "vit-base.yaml"})
+  for (const char* name : {"gpt2-124m.yaml", "bert-base.yaml", "transformer-base.yaml", "vit-base.yaml",
+                           "evolved-transformer-base.yaml"})
     for (const int shards : {2, 4})
       EXPECT_EQ(make(read(name), shards)->parameters(), make(read(name), 1)->parameters())
           << name << " in " << shards << " shards: padding does not count";

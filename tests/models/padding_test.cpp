@@ -6,26 +6,28 @@ namespace {
 constexpr DType dtypes[] = {DType::f64, DType::f32, DType::bf16};
 
 /// One that has two shards, at first without padding in the first sample.
-Subject transformer_of_longer_sources() {
-  const Config config = with_longer_sources();
+Subject with_two_shards(const Config& config) {
   Setting setting = setting_for(config);
   setting.shards = 2;
   return Subject(setting, model_of(config));
 }
 
 TEST(Padding, TokensBehindTheLengthOfASourceChangeNoLoss) {
-  Subject subject = transformer_of_longer_sources();
-  auto* source = subject.field(field::source).as<std::int32_t>();
-  const std::int32_t length = *subject.field(field::source_lengths).as<std::int32_t>();
-  ASSERT_EQ(length, 5);
-  EXPECT_FALSE(reads_padding_of_sources(subject)) << "what attention reads through the length of the source";
-  const double loss = subject.loss();
-  source[length - 1] = (source[length - 1] + 7) % 100;
-  EXPECT_NE(subject.loss(), loss) << "the last token that counts";
+  for (const Config& config : {with_longer_sources(), evolved()}) {
+    Subject subject = with_two_shards(config);
+    auto* source = subject.field(field::source).as<std::int32_t>();
+    const std::int32_t length = *subject.field(field::source_lengths).as<std::int32_t>();
+    ASSERT_EQ(length, 5);
+    EXPECT_FALSE(reads_padding_of_sources(subject))
+        << "what attention reads through the length of the source";
+    const double loss = subject.loss();
+    source[length - 1] = (source[length - 1] + 7) % 100;
+    EXPECT_NE(subject.loss(), loss) << "the last token that counts";
+  }
 }
 
 TEST(Padding, ALengthIsThatOfItsOwnSample) {
-  Subject subject = transformer_of_longer_sources();
+  Subject subject = with_two_shards(with_longer_sources());
   auto* lengths = subject.field(field::source_lengths).as<std::int32_t>();
   const double loss = subject.loss();
   std::swap(lengths[0], lengths[1]);
@@ -47,13 +49,14 @@ std::vector<double> losses_with_the_tokens_of(const Subject& other, Subject& sub
 }
 
 TEST(Padding, OfSourcesAndTargetsChangesNoBitOfTheLossesThatCount) {
-  for (const Config& given : {with_longer_sources(), post_norm(Tables::two), pre_norm()})
+  for (const Config& given : {with_longer_sources(), post_norm(Tables::two), pre_norm(), evolved()})
     for (DType dtype : dtypes)
       for (int shards : {1, 2, 4}) {
-        SCOPED_TRACE(fmt::format("{}, {}, {} shards", given.model.transformer.order, dtype, shards));
         Config config = given;
-        config.model.transformer.attention_dropout = 0;  // which counts keys
-        config.model.transformer.context = 24;
+        SCOPED_TRACE(fmt::format("{} {}, {}, {} shards", given.model.kind, given.model.transformer.order,
+                                 dtype, shards));
+        text_model(config).attention_dropout = 0;  // which counts keys
+        text_model(config).context = 24;
         Setting setting = setting_for(config);
         setting.dtype = dtype;
         setting.shards = shards;
@@ -76,7 +79,7 @@ TEST(Padding, OfSourcesAndTargetsChangesNoBitOfTheLossesThatCount) {
 
 TEST(Causality, ATokenOfATargetChangesNothingBeforeIt) {
   for (const auto& [name, config] : all_small()) {
-    if (config.model.kind != ModelKind::gpt && config.model.kind != ModelKind::transformer) continue;
+    if (config.model.kind != ModelKind::gpt && !reads_pairs(config)) continue;
     for (DType dtype : dtypes)
       for (int shards : {1, 2}) {
         Setting setting = setting_for(config);

@@ -74,6 +74,7 @@ inline Setting setting_for(const Config& given) {
       setting.targets = config.data.masked;
       break;
     case ModelKind::transformer:
+    case ModelKind::evolved_transformer:
       setting.sources = true;
       setting.source_rows = config.data.source_sequence;
       break;
@@ -139,6 +140,21 @@ inline Config pre_norm() {
   return config;
 }
 
+/// An Evolved Transformer of one cell on either side, whose convolutions reach over all rows.
+inline Config evolved() {
+  Config config;
+  config.model.kind = ModelKind::evolved_transformer;
+  evolved_transformer::Settings& m = config.model.evolved_transformer;
+  become_small(m);
+  m.layers = m.decoder_layers = 1;
+  m.context = 12;
+  m.vocabulary = 100;
+  config.data.source_sequence = 12;
+  config.data.target_sequence = 8;
+  config.train.label_smoothing = 0.05;
+  return config;
+}
+
 /// Five rows, which no two shards divide. (Attention drops weights by their places among all queries, padded
 /// ones too: with them, other shards would be another function.)
 inline Config vision() {
@@ -164,7 +180,8 @@ inline std::map<std::string, Config> all_small() {
           {"bert", bert()},
           {"post_norm", post_norm(Tables::two)},
           {"pre_norm", pre_norm()},
-          {"vit", vision()}};
+          {"vit", vision()},
+          {"evolved", evolved()}};
 }
 
 }  // namespace mindpipe::testing

@@ -18,7 +18,7 @@ class HeldOut {
  public:
   /// A source of exactly so many samples for models of a kind.
   DataSource source(ModelKind kind, std::int64_t samples) const {
-    if (kind == ModelKind::transformer) return {pairs(samples), 1};
+    if (kind == ModelKind::transformer || kind == ModelKind::evolved_transformer) return {pairs(samples), 1};
     return {kind == ModelKind::vit ? pictures(samples) : tokens(samples), 1};
   }
 
@@ -99,7 +99,7 @@ inline Config model_for(ModelKind kind, const DataSource& source) {
 inline void learn_in_part(Worker& worker) {
   const Config& config = worker.config();
   Corpus corpus(config.data, Subset::validation, fields_of(config), config.seed);
-  const int steps = config.model.kind == ModelKind::transformer ? 40 : 12;
+  const int steps = reads_pairs(config) ? 40 : 12;
   for (int step = 0; step < steps; ++step) {
     worker.step(corpus, step, std::int64_t{step} * config.train.batch, 3e-3);
     worker.remaining();

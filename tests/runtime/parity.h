@@ -231,10 +231,10 @@ inline Outcome outcome_of(const Config& config, const World& world, int steps) {
 }
 
 /// What golden hashes were made of first stands first.
-enum class Style { gpt2, llama, transformer, bert, post_norm, vit };
-inline constexpr int style_count = 6;
+enum class Style { gpt2, llama, transformer, bert, post_norm, vit, evolved };
+inline constexpr int style_count = 7;
 inline const char* name_of(Style style) {
-  constexpr std::array names{"gpt2", "llama", "transformer", "bert", "post_norm", "vit"};
+  constexpr std::array names{"gpt2", "llama", "transformer", "bert", "post_norm", "vit", "evolved"};
   static_assert(names.size() == style_count);
   return names[static_cast<std::size_t>(style)];
 }
@@ -254,6 +254,7 @@ inline int steps_of_tests(int usual) {
 inline int layers_for(Style style, int blocks) {
   if (style == Style::transformer) return std::max(1, (blocks - 3 + 4) / 5);
   if (style == Style::post_norm) return std::max(1, (blocks - 6 + 4) / 5);
+  if (style == Style::evolved) return std::max(1, (blocks - 3 + 8) / 9);
   return std::max(1, (blocks - 2 + 1) / 2);
 }
 
@@ -290,6 +291,15 @@ inline void become_tiny_post_norm(Config& c, int tensor, int data) {
   c.data.special = {97, 98, 3, 100};
 }
 
+/// Sources that are longer than their targets; heads that are divided at the start of a decoder's cell too.
+inline void become_tiny_evolved(Config& c, int tensor) {
+  evolved_transformer::Settings& m = c.model.evolved_transformer;
+  if (tensor == 6) m.heads = 6;
+  m.decoder_layers = m.layers;
+  m.context = c.data.source_sequence = 24;
+  c.data.special = {97, 98, 3, 100};
+}
+
 /// Seventeen rows, which shards do not divide.
 inline void become_tiny_vit(vit::Settings& m) {
   m.mlp = MlpKind::gelu_exact;
@@ -302,8 +312,9 @@ inline void become_tiny_vit(vit::Settings& m) {
 /// A tiny model with dropout everywhere, for `tensor` x `data` logical shards; at least `blocks` blocks.
 inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int blocks = 8) {
   const bool three = tensor % 3 == 0;
-  constexpr std::array kinds{ModelKind::gpt,  ModelKind::gpt,         ModelKind::transformer,
-                             ModelKind::bert, ModelKind::transformer, ModelKind::vit};
+  constexpr std::array kinds{
+      ModelKind::gpt,         ModelKind::gpt, ModelKind::transformer,        ModelKind::bert,
+      ModelKind::transformer, ModelKind::vit, ModelKind::evolved_transformer};
   Config c;
   c.seed = 11;
   c.model.kind = kinds[static_cast<std::size_t>(style)];
@@ -326,6 +337,7 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   if (style == Style::bert) become_tiny_bert(c);
   if (style == Style::post_norm) become_tiny_post_norm(c, tensor, data);
   if (style == Style::vit) become_tiny_vit(c.model.vit);
+  if (style == Style::evolved) become_tiny_evolved(c, tensor);
   c.reproducible = {tensor, data};
   c.train.micro_batch = 2;
   c.train.batch = 2 * of_shard * data;
@@ -341,7 +353,8 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
 /// Gives a tiny model a corpus that the program makes, and the words that this has. (257 words were those of
 /// the golden hashes.)
 inline void read_a_corpus(Config& c) {
-  const bool pairs = c.model.kind == ModelKind::transformer, dates = pairs && c.model.transformer.scaled;
+  const bool dates = c.model.kind == ModelKind::evolved_transformer ||
+                     (c.model.kind == ModelKind::transformer && c.model.transformer.scaled);
   DataSource source = sums_for(c);
   if (dates) source.path = "synthetic:dates";
   if (dates || c.model.kind == ModelKind::bert) {

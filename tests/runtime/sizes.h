@@ -46,6 +46,9 @@ class Sizes {
       case ModelKind::vit:
         vit(c);
         break;
+      case ModelKind::evolved_transformer:
+        evolved(c);
+        break;
     }
   }
 
@@ -200,6 +203,65 @@ class Sizes {
     if (m.tables == Tables::two) return table(m.vocabulary, {bridge_, last()});
     table(m.vocabulary, {bridge_});
     table(m.vocabulary, {last()});
+  }
+
+  /// A branch that every tensor rank computes alike: where the sequence is cut, its rows come together each
+  /// way.
+  void undivided(const std::vector<std::int64_t>& alike) {
+    const std::int64_t gathered = sequence_parallel_ ? rows_ : 0;
+    blocks.push_back({{}, {}, alike, 2 * gathered, 0, gathered, 0});
+    norm();
+  }
+  /// Attention without biases.
+  void plain_attention() {
+    branch();
+    blocks.back().cut = {3 * h_ * h_, h_ * h_};
+  }
+  void plain_cross_attention() {
+    bias_ = false;
+    cross_attention();
+    bias_ = true;
+    blocks.back().whole = {h_, h_};
+  }
+  /// Both attentions of one norm.
+  void parallel() {
+    plain_cross_attention();
+    Block& both = blocks.back();
+    both.cut.insert(both.cut.end(), {3 * h_ * h_, h_ * h_});
+    both.halves += 4 * rows_;
+    both.scatters += 2 * rows_;
+    both.replayed += 2 * rows_;
+    both.replayed_scatters += rows_;
+  }
+
+  /// The units of the encoder's and of the decoder's cells, in order, as the paper has them.
+  void evolved(const Config& c) {
+    const evolved_transformer::Settings& m = c.model.evolved_transformer;
+    const std::int64_t h = h_, square = h * h, half = h / 2;
+    inner_ = inner_rows_ = 4 * h;
+    source_rows_ = rows_ = c.data.source_sequence;
+    end(0, false);
+    for (int i = 0; i < m.layers; ++i) {
+      undivided({2 * square, 2 * h});
+      undivided({4 * square, 4 * h, 3 * h * half, half, 4 * h, 4 * h, 9 * 4 * h, 4 * h * half, half});
+      plain_attention();
+      mlp();
+    }
+    targets_ = rows_ = c.data.target_sequence;
+    bridge_ = last() + 1;
+    end(0, true);
+    first_reader = bridge_ + 1;
+    for (int i = 0; i < m.decoder_layers; ++i) {
+      parallel();
+      undivided({11 * h, 2 * square, 2 * h, 7 * h, h * half, half, 2 * h, 2 * h, 7 * 2 * h, 2 * square, h});
+      plain_attention();
+      plain_cross_attention();
+      undivided({4 * square, 4 * h, 4 * h, 4 * h, 4 * square});
+      blocks.back().whole.push_back(h);  // the bias behind the second product
+    }
+    end(0, true);
+    last_reader = last() - 2;
+    table(m.vocabulary, {0, bridge_, last()});
   }
 
   std::int64_t shards_;

@@ -124,7 +124,8 @@ void with_words(const MaskRows& mask, int64_t first, int64_t last, const Work& w
   alignas(64) std::uint32_t words[words_room];
   for (int64_t n = first; n < last; ++n) {
     const std::uint32_t sample = mask.sample + static_cast<std::uint32_t>(n / mask.rows);
-    const std::uint64_t row = static_cast<std::uint64_t>((mask.first + n % mask.rows) * mask.cols);
+    const std::uint64_t row =
+        static_cast<std::uint64_t>((mask.first + n % mask.rows) * mask.whole_cols + mask.first_col);
     for (int64_t j = 0; j < mask.cols; j += strip) {
       const int64_t count = mask.cols - j < strip ? mask.cols - j : strip;
       const std::uint64_t element = row + static_cast<std::uint64_t>(j);

@@ -43,7 +43,8 @@ struct Kept {
 
   __device__ Kept(const MaskRows& mask, int64_t row, int64_t j, int64_t rows_before) {
     const std::uint32_t sample = mask.sample + static_cast<std::uint32_t>(rows_before);
-    const std::uint64_t element = static_cast<std::uint64_t>((mask.first + row) * mask.cols + j);
+    const std::uint64_t element =
+        static_cast<std::uint64_t>((mask.first + row) * mask.whole_cols + mask.first_col + j);
     if (size % 4 == 0 && element % 4 == 0) {
 #pragma unroll
       for (int b = 0; b < size / 4; ++b) {

@@ -1,5 +1,6 @@
 #pragma once
 #include "config/models/bert.h"
+#include "config/models/evolved_transformer.h"
 #include "config/models/gpt.h"
 #include "config/models/transformer.h"
 #include "config/models/vit.h"
@@ -20,7 +21,8 @@ struct ModelRow {
   kind(gpt, "gpt", true) \
   kind(bert, "bert", false) \
   kind(transformer, "transformer", false) \
-  kind(vit, "vit", false)
+  kind(vit, "vit", false) \
+  kind(evolved_transformer, "evolved_transformer", false)
 // clang-format on
 
 MINDPIPE_KINDS(ModelKind, ModelRow, MINDPIPE_MODELS)

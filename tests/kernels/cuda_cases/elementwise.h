@@ -100,8 +100,9 @@ TEST_F(Cuda, DropoutHasTheMaskOfTheCpu) {
   for_kinds(*this, [&](DType dtype, std::size_t skew) {
     std::vector<Operand> all;
     const Maker make{pairing(), dtype, skew};
-    const Window window{.samples = 2, .rows = 3, .first = 4, .whole = 9};
     for (std::int64_t cols : {5, 64, 301, 520}) {
+      const Window window{
+          .samples = 2, .rows = 3, .first = 4, .whole = 9, .first_col = cols % 8, .whole_cols = 2 * cols};
       const Shape shape{2, 3, cols};
       const Mirror x = make.random(shape, "x"), branch = make.random(shape, "branch"),
                    bias = make.random({cols}, "bias"), none(pairing(), Operand({1}, dtype));
