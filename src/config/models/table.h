@@ -3,6 +3,7 @@
 #include "config/models/gpt.h"
 #include "config/models/transformer.h"
 #include "config/models/vit.h"
+#include "config/models/wide_resnet.h"
 
 namespace mindpipe {
 
@@ -20,7 +21,8 @@ struct ModelRow {
   kind(gpt, "gpt", true) \
   kind(bert, "bert", false) \
   kind(transformer, "transformer", false) \
-  kind(vit, "vit", false)
+  kind(vit, "vit", false) \
+  kind(wide_resnet, "wide_resnet", false)
 // clang-format on
 
 MINDPIPE_KINDS(ModelKind, ModelRow, MINDPIPE_MODELS)
