@@ -61,6 +61,7 @@ inline DataSource sums_for(const Config& config) {
     case ModelKind::transformer:
       return {"reversed:synthetic:arithmetic", 1};
     case ModelKind::vit:
+    case ModelKind::wide_resnet:
       return {"synthetic:shapes", 1};
     default:
       return {"synthetic:arithmetic", 1};

@@ -164,8 +164,15 @@ Config vit_in_two_shards() {
   return config;
 }
 
+/// Batch norm of each micro-batch, running statistics of the steps.
+Config wide_resnet_in_two_shards() {
+  Config config = wide_resnet_style();
+  config.reproducible.tensor = 2;
+  return config;
+}
+
 std::vector<Trial> trials() {
-  const std::vector<double> three{4e-3, 3e-3, 1e-3};
+  const std::vector<double> three{4e-3, 3e-3, 1e-3}, five{0.02, 0.02, 0.01, 0.01, 0.01};
   return {{"Gpt2", gpt2_style(), 0, rising_and_falling(20)},
           {"LlamaWithIgnoredTokensAndSmoothing", with(llama_style(), 1.5, 0.1), 5, rising_and_falling(20)},
           sgd_with_momentum(),
@@ -175,7 +182,9 @@ std::vector<Trial> trials() {
           {"PreNormWithThreeTables", with(of_three_tables(), 2, 0.1), 0, three},
           {"M2M100WithEmptySources", with(m2m100_style(), 1.1, 0.1), 7, three},
           {"Vit", with(vit_style(), 5, 0), 0, three},
-          {"VitInTwoShards", with(vit_in_two_shards(), 5, 0.1), 4, three}};
+          {"VitInTwoShards", with(vit_in_two_shards(), 5, 0.1), 4, three},
+          {"WideResnetUnderAccumulation", with(wide_resnet_style(), 5, 0), 0, five},
+          {"WideResnetInTwoShards", with(wide_resnet_in_two_shards(), 5, 0.1), 4, five}};
 }
 
 /// All trials are set before PyTorch at once.

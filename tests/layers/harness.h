@@ -71,7 +71,9 @@ struct Setting {
   bool sources = false;          ///< source tokens and lengths
   std::int64_t source_rows = 0;  ///< of them; 0: as many as tokens
   Tape::WeightGradients weight_gradients = Tape::WeightGradients::now;
-  double step = 3e-4;  ///< of differences; smaller where a function has kinks
+  double step = 3e-4;       ///< of differences; smaller where a function has kinks
+  double tolerance = 1e-7;  ///< of what differences say; larger where steps are so small that they round
+  double tolerance_of_bf16 = 8e-2;  ///< how much shards may differ
   std::vector<std::string>
       without_gradient;  ///< tensors whose gradient is zero in exact arithmetic: the bias of keys
 };
@@ -178,7 +180,11 @@ class Subject {
     EXPECT_EQ(tape_.saved(), 0u) << "every backward takes what its forward saved";
     tape_.run_weight_gradients();
     Whole made;
-    for (const auto& [name, place] : places_) made[name] = gradient(name, place);
+    for (const auto& [name, place] : places_) {
+      // What a running statistic has for a gradient is no derivative: batch_statistics() gives it.
+      const bool learned = place.unit->params()[place.param].is_learned();
+      (learned ? made : batch_statistics)[name] = gradient(name, place);
+    }
     if (setting_.activation) made["input.activation"] = all(dout.activation);
     if (setting_.memory) made["input.memory"] = all(dout.encoder_output);
     if (setting_.classifier) loss_of_backward = sum_of_losses();
@@ -190,6 +196,7 @@ class Subject {
   std::vector<double> hits() const { return all(tape_.hits); }
   /// Each target's loss, as of the last loss().
   std::vector<double> losses() const { return all(tape_.losses); }
+  Whole batch_statistics;       ///< of the last gradients(): what running statistics have for gradients
   double loss_of_backward = 0;  ///< of a classifier, which finds its losses again on the way back
 
  private:
@@ -351,7 +358,7 @@ class Subject {
     for (Step& step : steps_) {
       if (!step.reads_encoder) b.encoder_output = {};
       // A classifier that saves finds its losses only on the way back.
-      if (setting_.classifier && !for_backward && &step == &steps_.back()) tape_.mode = Tape::Mode::evaluate;
+      if (setting_.classifier && !for_backward && &step == &steps_.back()) tape_.mode = Tape::Mode::discard;
       b = step.layer->forward(b, tape_);
       step.made_memory = static_cast<bool>(b.encoder_output);
       step.memory_shape = b.encoder_output.shape;

@@ -4,7 +4,7 @@
     oracle.py [--precision f32,f64,bf16,bf16_model] [--threads N] FOLDER...
 
 FOLDER/input.safetensors holds the initial weights, the batches and, in its metadata (texts), the settings; `kind`
-names the model: gpt.py, bert.py, transformer.py and vit.py say what each of them reads, training.py what all do, and
+names the model: gpt.py, bert.py, transformer.py, vit.py and wide_resnet.py say what each of them reads, training.py what all do, and
 what becomes of it in FOLDER/<precision>.safetensors. network.py says what a precision means.
 
 What may be compared: tensors as wholes, |a - b| / |b|, with one exception. The bias of the keys (the middle third of
@@ -25,10 +25,12 @@ import gpt  # noqa: E402
 import training  # noqa: E402
 import transformer  # noqa: E402
 import vit  # noqa: E402
+import wide_resnet  # noqa: E402
 from network import PRECISIONS  # noqa: E402
 from safetensors_file import read_safetensors, write_safetensors  # noqa: E402
 
-KINDS = {"gpt": gpt.Decoder, "bert": bert.Bert, "transformer": transformer.EncoderDecoder, "vit": vit.VisionTransformer}
+KINDS = {"gpt": gpt.Decoder, "bert": bert.Bert, "transformer": transformer.EncoderDecoder, "vit": vit.VisionTransformer,
+         "wide_resnet": wide_resnet.WideResnet}
 
 
 def run(metadata, arrays, precision):

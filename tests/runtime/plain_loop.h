@@ -166,7 +166,7 @@ class PlainLoop {
       }
       gradients.push_back(whole);
       for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p)
-        squares += tensor_squares(*units[u], p, gradients.back());
+        if (units[u]->params()[p].is_learned()) squares += tensor_squares(*units[u], p, gradients.back());
     }
     const double tokens = static_cast<double>(input.valid);
     double factor = 1 / (1.0 / targets() * tokens);  // undoes the constant that backward started from
@@ -211,6 +211,10 @@ class PlainLoop {
         const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
         const Tensor dw = view(gradient, first, count), master = view(state.master, first, count),
                      m = view(state.m, first, count);
+        if (!unit.params()[p].is_learned()) {
+          follow(unit.params()[p], dw, master);
+          continue;
+        }
         switch (o.kind) {
           case OptimizerKind::adamw:
             backend_->adamw({.rule = {rate, beta1, beta2, static_cast<float>(o.epsilon), decay},
@@ -233,6 +237,16 @@ class PlainLoop {
     round_values(unit, state);
   }
 
+  /// A running statistic: some of the way to the mean of what the micro-batches of the whole batch have.
+  void follow(const ParamSpec& spec, const Tensor& sum, const Tensor& running) const {
+    const float share = static_cast<float>(spec.follows),
+                each = static_cast<float>(1.0 / (layout_.batch / layout_.samples));
+    for (std::int64_t i = 0; i < sum.count(); ++i) {
+      float& number = running.as<float>()[i];
+      number += share * (each * sum.as<float>()[i] - number);
+    }
+  }
+
   Sha256::Digest digest() {
     Sha256 sha;
     for (const std::string_view slot : state_slots(config_))
@@ -250,7 +264,8 @@ class PlainLoop {
                              : slot == "master" ? state.master
                              : slot == "v"      ? state.v
                                                 : state.m;
-        for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
+        for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+          if (is_moment(slot) && !unit.params()[p].is_learned()) continue;
           for (int piece = 0; piece < static_cast<int>(unit.params()[p].pieces.size()); ++piece) {
             const Piece& whole = unit.params()[p].pieces[piece];
             Floats tensor((whole.rows - whole.padding) * unit.params()[p].width());
@@ -259,6 +274,7 @@ class PlainLoop {
                           tensor.data() + run.row * unit.params()[p].width() + run.column);
             sha.add(tensor.data(), tensor.size() * sizeof(float));
           }
+        }
       }
     return sha.end();
   }
