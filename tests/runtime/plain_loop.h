@@ -5,6 +5,7 @@
 #include "make_backend.h"
 #include "runtime/parity.h"
 #include "state/initial_values.h"
+#include "wrong_backend.h"
 
 namespace mindpipe {
 
@@ -12,11 +13,13 @@ namespace mindpipe {
 /// as plain loops. What a worker does on any layout must have the bits of this.
 class PlainLoop {
  public:
-  explicit PlainLoop(const Config& config)
-      : config_(config),
+  /// With `mistakes`, what a worker must not do: operations that go wrong, running statistics in the norm.
+  explicit PlainLoop(const Config& config, const Mistakes& mistakes = {}, bool norms_statistics = false)
+      : norms_statistics_(norms_statistics),
+        config_(config),
         layout_(make_layout(config, {})),
         memory_(Memory::Kind::host),
-        backend_(make_cpu_backend(memory_, 1, "auto")),
+        backend_(std::make_unique<WrongBackend>(make_cpu_backend(memory_, 1, "auto"), mistakes)),
         tensor_(*backend_, layout_.tensor_shards),
         context_{*backend_, tensor_, compute_dtype(config), false, config.seed},
         model_(make_model(config, context_)),
@@ -166,7 +169,8 @@ class PlainLoop {
       }
       gradients.push_back(whole);
       for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p)
-        if (units[u]->params()[p].is_learned()) squares += tensor_squares(*units[u], p, gradients.back());
+        if (units[u]->params()[p].is_learned() || norms_statistics_)
+          squares += tensor_squares(*units[u], p, gradients.back());
     }
     const double tokens = static_cast<double>(input.valid);
     double factor = 1 / (1.0 / targets() * tokens);  // undoes the constant that backward started from
@@ -279,6 +283,7 @@ class PlainLoop {
     return sha.end();
   }
 
+  bool norms_statistics_;
   Config config_;
   Layout layout_;
   Memory memory_;

@@ -46,6 +46,8 @@ class Sizes {
       case ModelKind::vit:
         vit(c);
         break;
+      case ModelKind::wide_resnet:
+        fail(Exit::internal, "no formulas for pictures that shrink");
     }
   }
 
