@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# test_models.sh PROGRAM [NAME ...]: trains the tiny models of bert, transformer and vit, on two processors, until they know their task, and
+# test_models.sh PROGRAM [NAME ...]: trains the tiny models of bert, transformer, vit and wide-resnet, on two processors, until they know their task, and
 # evaluates them on held-out samples (make test-models). Of masked letters of sums 80 % must be found, of dates 99 % written without a mistake, of
 # shapes 97 % told apart, each within 180 seconds from start to end. Exit code 1 if one model does less.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=$1; shift
-(($#)) || set -- bert transformer vit
+(($#)) || set -- bert transformer vit wide-resnet
 cores=$(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | awk -F- '{ for (i = $1; i <= ($2 ? $2 : $1); ++i) print i }' | head -n 2 | paste -sd,)
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
@@ -30,7 +30,8 @@ for name; do
     bert) learns bert validation_accuracy 80 train.steps=1500 ;;
     transformer) learns transformer validation_exact 99 train.steps=2000 ;;
     vit) learns vit validation_accuracy 97 train.steps=3000 ;;
-    *) echo "test_models.sh: $name is none of bert, transformer, vit" >&2; exit 2 ;;
+    wide-resnet) learns wide-resnet validation_accuracy 97 train.steps=400 'optimizer.rate.drops=[250,340]' ;;
+    *) echo "test_models.sh: $name is none of bert, transformer, vit, wide-resnet" >&2; exit 2 ;;
   esac
 done
 exit "$failed"

@@ -1,4 +1,4 @@
-"""BERT, an encoder-decoder and a Vision Transformer of base size against PyTorch, side by side."""
+"""BERT, an encoder-decoder and a Vision Transformer of base size, and WRN-16-4, against PyTorch, side by side."""
 import os
 import statistics
 import sys
@@ -7,8 +7,9 @@ from collections import namedtuple
 from running import ROOT, run_mindpipe
 from token_pair import write_pictures, write_tokens
 
-# `counted`: what a sample has that is counted, and how many; `data` as run_mindpipe takes it.
-Case = namedtuple("Case", "kind batch counted settings data")
+# `counted`: what a sample has that is counted, and how many; `data` as run_mindpipe takes it; `name`: of its
+# configuration.
+Case = namedtuple("Case", "kind name batch counted settings data")
 
 
 def texts(folder, samples):
@@ -24,20 +25,25 @@ def pairs(folder, samples):
     return "pairs:" + ":".join(names)
 
 
-def pictures(folder, samples):
-    path = os.path.join(folder, "images-idx4")
-    write_pictures(path, samples, 3, 224, 1000)
-    return path
+def pictures(side, classes):
+    def write(folder, samples):
+        path = os.path.join(folder, "images-idx4")
+        write_pictures(path, samples, 3, side, classes)
+        return path
+
+    return write
 
 
-CASES = (Case("bert", 4, ("tokens", 512), {"data.sequence": 512, "data.masked": 76, "model.dropout": 0,
+CASES = (Case("bert", "bert-base", 4, ("tokens", 512), {"data.sequence": 512, "data.masked": 76, "model.dropout": 0,
                                            "model.attention_dropout": 0}, texts),
-         Case("transformer", 32, ("tokens", 64),
+         Case("transformer", "transformer-base", 32, ("tokens", 64),
               {"data.source_sequence": 64, "data.target_sequence": 64, "model.vocabulary": 37000,
                "data.special.end": 36997, "data.special.start": 36998, "data.special.padding": 36999,
                "model.dropout": 0, "model.attention_dropout": 0, "train.label_smoothing": 0}, pairs),
-         Case("vit", 8, ("pictures", 1), {"model.dropout": 0, "model.attention_dropout": 0, "data.flip": "false",
-                                          "data.crop": 0}, pictures))
+         Case("vit", "vit-base", 8, ("pictures", 1), {"model.dropout": 0, "model.attention_dropout": 0, "data.flip": "false",
+                                          "data.crop": 0}, pictures(224, 1000)),
+         Case("wide_resnet", "wide-resnet-16-4", 64, ("pictures", 1), {"data.flip": "false", "data.crop": 0},
+              pictures(32, 10)))
 
 
 def compare(options, case, precision, run_torch, warm_up):
@@ -47,13 +53,13 @@ def compare(options, case, precision, run_torch, warm_up):
         runs.update({"torch": [], "torch compiled": []} if options.compile else {"torch": []})
     for repeat in range(options.repeats):
         for who in list(runs)[:: 1 if repeat % 2 == 0 else -1]:
-            print("%s-base, %s, %s, run %d of %d" % (case.kind, precision, who, repeat + 1, options.repeats),
+            print("%s, %s, %s, run %d of %d" % (case.name, precision, who, repeat + 1, options.repeats),
                   file=sys.stderr, flush=True)
             if who == "mindpipe":
                 runs[who].append(
                     run_mindpipe(options, precision, case.batch, case.batch, options.threads,
                                  extra=case.settings, warm_up=warm_up, data=case.data,
-                                 config=os.path.join(ROOT, "configs", case.kind + "-base.yaml")))
+                                 config=os.path.join(ROOT, "configs", case.name + ".yaml")))
             else:
                 runs[who].append(
                     run_torch(["torch_models.py", case.kind, "--batch", str(case.batch)], precision,
@@ -63,7 +69,7 @@ def compare(options, case, precision, run_torch, warm_up):
 
 def report(case, precision, runs):
     what, of_sample = case.counted
-    print("\n%s-base, %s, batch %d" % (case.kind, precision, case.batch))
+    print("\n%s, %s, batch %d" % (case.name, precision, case.batch))
     for who, many in runs.items():
         print("%-16s %10.1f %s/s, peak %6.0f MiB" %
               (who, of_sample * statistics.median(run["samples_per_second"] for run in many), what,

@@ -59,6 +59,8 @@ std::vector<Kernel> products_of(const Sizes& sizes);  ///< products of blocks an
 std::vector<Kernel> attention_of(const Sizes& sizes);
 std::vector<Kernel> rows_of(const Sizes& sizes);  ///< norms, sums over rows, embedding, softmax
 std::vector<Kernel> updates_of(const Sizes& sizes);
+/// Windows, batch norm and pools on square pictures of `width` channels.
+std::vector<Kernel> kernels_of_pictures(const Sizes& sizes, std::int64_t side);
 
 /// Kernel that nothing on this device exceeds in operations a second: one large product of the dtype.
 Kernel large_product(std::int64_t extent, DType dtype);

@@ -37,6 +37,10 @@ MUSTS = (
       for must, what, bounds, most in (("speed", "rate", {"f32": 1.1, "bf16": 1.3}, False),
                                        ("memory", "peak memory", {"f32": 0.8, "bf16": 0.8}, True))
       for precision, bound in bounds.items()),
+    *(Must("wide_resnet %s %s" % (must, precision), "WRN-16-4, %s: %s of PyTorch's" % (precision, what), bound, most,
+           "x")
+      for must, what, bound, most in (("speed", "rate", 0.8, False), ("memory", "peak memory", 0.9, True))
+      for precision in ("f32", "bf16")),
     Must("recording", "the trace's recording, of the shortest actions", 0.01, True, "%"),
 )
 NEVER = {

@@ -360,7 +360,8 @@ TEST(Config, EveryKindOfModelHasSettingsOfItsOwn) {
   EXPECT_THAT(
       complaint_of("model: {kind: tranformer, layers: 3}\n"),
       EndsWith(
-          "model.kind is 'tranformer'; allowed: gpt, bert, transformer, vit, wide_resnet; did you mean transformer?"));
+          "model.kind is 'tranformer'; allowed: gpt, bert, transformer, vit, wide_resnet; did you mean "
+          "transformer?"));
 }
 
 TEST(Config, HelpNamesEverySettingWithRangeAndDefault) {

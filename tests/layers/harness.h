@@ -72,8 +72,7 @@ struct Setting {
   std::int64_t source_rows = 0;  ///< of them; 0: as many as tokens
   Tape::WeightGradients weight_gradients = Tape::WeightGradients::now;
   double step = 3e-4;       ///< of differences; smaller where a function has kinks
-  double tolerance = 1e-7;  ///< of what differences say; larger where steps are so small that they round
-  double tolerance_of_bf16 = 8e-2;  ///< how much shards may differ
+  double tolerance = 1e-7, tolerance_of_bf16 = 8e-2;  ///< of differences; between shards
   std::vector<std::string>
       without_gradient;  ///< tensors whose gradient is zero in exact arithmetic: the bias of keys
 };
@@ -180,11 +179,8 @@ class Subject {
     EXPECT_EQ(tape_.saved(), 0u) << "every backward takes what its forward saved";
     tape_.run_weight_gradients();
     Whole made;
-    for (const auto& [name, place] : places_) {
-      // What a running statistic has for a gradient is no derivative: batch_statistics() gives it.
-      const bool learned = place.unit->params()[place.param].is_learned();
-      (learned ? made : batch_statistics)[name] = gradient(name, place);
-    }
+    for (const auto& [name, place] : places_)
+      (place.unit->params()[place.param].is_learned() ? made : batch_statistics)[name] = gradient(name, place);
     if (setting_.activation) made["input.activation"] = all(dout.activation);
     if (setting_.memory) made["input.memory"] = all(dout.encoder_output);
     if (setting_.classifier) loss_of_backward = sum_of_losses();
