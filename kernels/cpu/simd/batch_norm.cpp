@@ -113,19 +113,25 @@ void backward_sums(const ColumnNorm& norm, const void* dy, const void* x, void* 
     const int64_t here = rows_of_part(part, norm.rows), begin = part * pixel_chunk * cols;
     const T *gradient = static_cast<const T*>(dy) + begin, *in = static_cast<const T*>(x) + begin;
     Wide<T>* to = static_cast<Wide<T>*>(parts) + part * 2 * cols;
-    for_lanes<T>(cols, [&](int64_t j, auto ending) {
+    for_strips<T>(0, cols, [&]<int vectors>(int64_t j, Strip<vectors>, auto ending) {
       using V = Lanes<T>;
-      const Columns<T, decltype(ending)> columns(norm, j, ending);
-      V plain = all<V>(0), crossed = all<V>(0);
-      for (int64_t i = 0; i < here; ++i) {
-        const V h = columns.normed(read(in + i * cols + j, ending));
-        V d = read(gradient + i * cols + j, ending);
-        if (norm.relu) d = where_positive(columns.out(h), d);
-        plain = plain + d;
-        crossed = multiply_add(d, h, crossed);
+      constexpr int width = lanes_of<T>;
+      V plain[vectors], crossed[vectors];
+      for (int v = 0; v < vectors; ++v) plain[v] = crossed[v] = all<V>(0);
+      for (int64_t i = 0; i < here; ++i)
+        for (int v = 0; v < vectors; ++v) {
+          const Columns<T, decltype(ending)> columns(norm, j + v * width, ending);
+          const int64_t at = i * cols + j + v * width;
+          const V h = columns.normed(read(in + at, ending));
+          V d = read(gradient + at, ending);
+          if (norm.relu) d = where_positive(columns.out(h), d);
+          plain[v] = plain[v] + d;
+          crossed[v] = multiply_add(d, h, crossed[v]);
+        }
+      for (int v = 0; v < vectors; ++v) {
+        write(to + j + v * width, plain[v], ending);
+        write(to + cols + j + v * width, crossed[v], ending);
       }
-      write(to + j, plain, ending);
-      write(to + cols + j, crossed, ending);
     });
   }
 }

@@ -10,6 +10,7 @@ struct Taps {
   int count = 0;
   int tap[PixelWindow::most_taps];
   int place[PixelWindow::most_taps];
+  int row[PixelWindow::most_taps], column[PixelWindow::most_taps];  ///< of a place, where it is a window
 };
 
 /// The pixels under window (row, column).
@@ -37,48 +38,74 @@ inline void find_over(const PixelWindow& w, int row, int column, Taps& taps) {
       const int c = w.over(column, j, across);
       if (c < 0) continue;
       taps.tap[taps.count] = i * w.side + j;
+      taps.row[taps.count] = r;
+      taps.column[taps.count] = c;
       taps.place[taps.count++] = r * across + c;
     }
   }
 }
 
-/// Calls body(window n of all samples, first pixel of its sample, taps, row, column).
+/// A walk over places of samples, row by row. Beside each other, places that have all their taps have the
+/// same ones, further to the right: those are found once.
+struct Walk {
+  std::int64_t sample;
+  int row, column, down, across;
+  int begin, end;     ///< columns that have all taps
+  int found_at = -1;  ///< the column whose taps are known, in this row; -1: none's are
+  Taps taps;
+
+  MINDPIPE_INLINE Walk(std::int64_t first, int down, int across, int begin, int end)
+      : sample(first / (static_cast<std::int64_t>(down) * across)),
+        row(static_cast<int>(first % (static_cast<std::int64_t>(down) * across)) / across),
+        column(static_cast<int>(first % across)),
+        down(down),
+        across(across),
+        begin(begin),
+        end(end) {}
+  MINDPIPE_INLINE bool has_all() const { return column >= begin && column < end; }
+  MINDPIPE_INLINE void go_on() {
+    if (++column < across) return;
+    column = 0;
+    found_at = -1;
+    if (++row < down) return;
+    row = 0;
+    ++sample;
+  }
+};
+
+/// Calls body(window n of all samples, the pixel that places of taps count from, taps, whether they are new).
 template <class Body>
 MINDPIPE_INLINE void for_windows(const PixelCall& call, std::int64_t first, std::int64_t last,
                                  const Body& body) {
   const PixelWindow& w = call.window;
-  const std::int64_t windows = w.windows();
-  const int across = w.across();
-  std::int64_t sample = first / windows;
-  int row = static_cast<int>(first % windows) / across, column = static_cast<int>(first % windows) % across;
-  Taps taps;
-  for (std::int64_t n = first; n < last; ++n) {
-    find_under(w, row, column, taps);
-    body(n, sample * w.pixels(), taps, row, column);
-    if (++column < across) continue;
-    column = 0;
-    if (++row < w.down()) continue;
-    row = 0;
-    ++sample;
+  const int reach = w.reach(), begin = (reach + w.stride - 1) / w.stride,
+            end = w.width - 1 - reach < 0 ? 0 : (w.width - 1 - reach) / w.stride + 1;
+  Walk walk(first, w.down(), w.across(), begin, end);
+  for (std::int64_t n = first; n < last; ++n, walk.go_on()) {
+    const bool is_new = !walk.has_all() || walk.found_at < 0;
+    if (is_new) {
+      find_under(w, walk.row, walk.column, walk.taps);
+      walk.found_at = walk.has_all() ? walk.column : -1;
+    }
+    const int shift = is_new ? 0 : (walk.column - walk.found_at) * w.stride;
+    body(n, walk.sample * w.pixels() + shift, walk.taps, is_new);
   }
 }
-/// Calls body(pixel n of all samples, first window of its sample, taps).
+/// Calls body(pixel n of all samples, the window that places of taps count from, taps, whether they are new).
 template <class Body>
 MINDPIPE_INLINE void for_pixels(const PixelCall& call, std::int64_t first, std::int64_t last,
                                 const Body& body) {
   const PixelWindow& w = call.window;
-  const std::int64_t pixels = w.pixels(), windows = w.windows();
-  std::int64_t sample = first / pixels;
-  int row = static_cast<int>(first % pixels) / w.width, column = static_cast<int>(first % pixels) % w.width;
-  Taps taps;
-  for (std::int64_t n = first; n < last; ++n) {
-    find_over(w, row, column, taps);
-    body(n, sample * windows, taps);
-    if (++column < w.width) continue;
-    column = 0;
-    if (++row < w.height) continue;
-    row = 0;
-    ++sample;
+  const std::int64_t windows = w.windows();
+  const int begin = w.reach(), end = w.stride == 1 ? w.width - w.reach() : 0;
+  Walk walk(first, w.height, w.width, begin, end);
+  for (std::int64_t n = first; n < last; ++n, walk.go_on()) {
+    const bool is_new = !walk.has_all() || walk.found_at < 0;
+    if (is_new) {
+      find_over(w, walk.row, walk.column, walk.taps);
+      walk.found_at = walk.has_all() ? walk.column : -1;
+    }
+    body(n, walk.sample * windows + (is_new ? 0 : walk.column - walk.found_at), walk.taps, is_new);
   }
 }
 

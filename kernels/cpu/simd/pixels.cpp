@@ -22,7 +22,7 @@ MINDPIPE_INLINE void clear(T* to, int64_t count) {
 template <class T>
 void neighbours(const PixelCall& call, const void* x, void* y, int64_t first, int64_t last) {
   const int64_t channels = call.channels, taps = call.window.taps();
-  for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, int, int) {
+  for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
     const T* from = static_cast<const T*>(x) + base * channels;
     T* to = static_cast<T*>(y) + n * taps * channels;
     int k = 0;
@@ -37,7 +37,7 @@ void neighbours(const PixelCall& call, const void* x, void* y, int64_t first, in
 template <class T>
 void neighbours_backward(const PixelCall& call, const void* dy, void* dx, int64_t first, int64_t last) {
   const int64_t channels = call.channels, taps = call.window.taps();
-  for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there) {
+  for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
     const T* from = static_cast<const T*>(dy) + base * taps * channels;
     sum_taps<T>(there.count, channels, static_cast<T*>(dx) + n * channels, all<Lanes<T>>(1),
                 [&](Lanes<T> total, int k, int64_t j, auto ending) {
@@ -57,7 +57,7 @@ MINDPIPE_INLINE void weigh(const Taps& there, const T* x, const T* w, T* y, int6
 template <class T>
 void depthwise(const PixelCall& call, const void* x, const void* w, void* y, int64_t first, int64_t last) {
   const int64_t channels = call.channels;
-  for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, int, int) {
+  for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
     weigh(there, static_cast<const T*>(x) + base * channels, static_cast<const T*>(w),
           static_cast<T*>(y) + n * channels, channels);
   });
@@ -66,7 +66,7 @@ template <class T>
 void depthwise_backward_input(const PixelCall& call, const void* dy, const void* w, void* dx, int64_t first,
                               int64_t last) {
   const int64_t channels = call.channels;
-  for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there) {
+  for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
     weigh(there, static_cast<const T*>(dy) + base * channels, static_cast<const T*>(w),
           static_cast<T*>(dx) + n * channels, channels);
   });
@@ -84,7 +84,7 @@ void depthwise_backward_weight(const PixelCall& call, const void* dy, const void
     clear(sums, taps * channels);
     const int64_t begin = part * pixel_chunk,
                   end = begin + pixel_chunk < windows ? begin + pixel_chunk : windows;
-    for_windows(call, begin, end, [&](int64_t n, int64_t base, const Taps& there, int, int) {
+    for_windows(call, begin, end, [&](int64_t n, int64_t base, const Taps& there, bool) {
       const T *d = static_cast<const T*>(dy) + n * channels, *in = static_cast<const T*>(x) + base * channels;
       for_lanes<T>(channels, [&](int64_t j, auto ending) {
         const Lanes<T> dj = read(d + j, ending);
@@ -102,7 +102,7 @@ void depthwise_backward_weight(const PixelCall& call, const void* dy, const void
 template <class T>
 void mean(const PixelCall& call, const void* x, void* y, int64_t first, int64_t last) {
   const int64_t channels = call.channels;
-  for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, int, int) {
+  for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
     const T* from = static_cast<const T*>(x) + base * channels;
     sum_taps<T>(there.count, channels, static_cast<T*>(y) + n * channels,
                 all<Lanes<T>>(static_cast<double>(Wide<T>(1) / static_cast<Wide<T>>(there.count))),
@@ -116,83 +116,111 @@ template <class T>
 void mean_backward(const PixelCall& call, const void* dy, void* dx, int64_t first, int64_t last) {
   const int64_t channels = call.channels;
   const PixelWindow& w = call.window;
-  const int across = w.across();
-  for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there) {
+  const int64_t windows = w.windows();
+  Wide<T> part[PixelWindow::most_taps + 1], share[PixelWindow::most_taps];
+  for (int pixels = 1; pixels <= w.taps(); ++pixels) part[pixels] = Wide<T>(1) / static_cast<Wide<T>>(pixels);
+  for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
     const T* from = static_cast<const T*>(dy) + base * channels;
-    Lanes<T> share[PixelWindow::most_taps];
-    for (int k = 0; k < there.count; ++k) {
-      const int pixels =
-          w.present(there.place[k] / across, w.height) * w.present(there.place[k] % across, w.width);
-      share[k] = all<Lanes<T>>(static_cast<double>(Wide<T>(1) / static_cast<Wide<T>>(pixels)));
-    }
+    const int shift = static_cast<int>(base % windows);
+    for (int k = 0; k < there.count; ++k)
+      share[k] = part[w.present(there.row[k], w.height) * w.present(there.column[k] + shift, w.width)];
     sum_taps<T>(there.count, channels, static_cast<T*>(dx) + n * channels, all<Lanes<T>>(1),
                 [&](Lanes<T> total, int k, int64_t j, auto ending) {
-                  return multiply_add(read(from + there.place[k] * channels + j, ending), share[k], total);
+                  return multiply_add(read(from + there.place[k] * channels + j, ending),
+                                      all<Lanes<T>>(static_cast<double>(share[k])), total);
                 });
   });
 }
 
-constexpr int64_t block = 64;  ///< channels at once
+/// Comparisons of single numbers.
+struct SingleMask {
+  bool is;
+};
+MINDPIPE_INLINE SingleMask greater(Single a, Single b) { return {a.v > b.v}; }
+MINDPIPE_INLINE SingleMask equal(Single a, Single b) { return {a.v == b.v}; }
+MINDPIPE_INLINE SingleMask not_a_number(Single a) { return {a.v != a.v}; }
+MINDPIPE_INLINE Single select(SingleMask mask, Single a, Single b) { return mask.is ? a : b; }
 
-/// The largest of x[p], the first of several; a NaN is larger than all
+/// Bytes as numbers, and back.
+MINDPIPE_INLINE Single numbers_of(const std::uint8_t* from, Single) { return {static_cast<double>(*from)}; }
+MINDPIPE_INLINE Vector numbers_of(const std::uint8_t* from, Vector) {
+  alignas(64) std::int32_t wide[lanes];
+  for (int i = 0; i < lanes; ++i) wide[i] = from[i];
+  return to_floats(load(wide));
+}
+MINDPIPE_INLINE void put_bytes(Single a, std::uint8_t* to) { *to = static_cast<std::uint8_t>(a.v); }
+MINDPIPE_INLINE void put_bytes(Vector a, std::uint8_t* to) {
+  alignas(64) std::int32_t wide[lanes];
+  store(wide, to_integers(a));
+  for (int i = 0; i < lanes; ++i) to[i] = static_cast<std::uint8_t>(wide[i]);
+}
+template <class V>
+MINDPIPE_INLINE V read_bytes(const std::uint8_t* from, V like, Whole) {
+  return numbers_of(from, like);
+}
+template <class V>
+MINDPIPE_INLINE V read_bytes(const std::uint8_t* from, V like, Some some) {
+  std::uint8_t there[lanes] = {};
+  __builtin_memcpy(there, from, static_cast<unsigned>(some.count));
+  return numbers_of(there, like);
+}
+template <class V>
+MINDPIPE_INLINE void write_bytes(std::uint8_t* to, V a, Whole) {
+  put_bytes(a, to);
+}
+template <class V>
+MINDPIPE_INLINE void write_bytes(std::uint8_t* to, V a, Some some) {
+  std::uint8_t made[lanes];
+  put_bytes(a, made);
+  __builtin_memcpy(to, made, static_cast<unsigned>(some.count));
+}
+
+/// The largest of x[p], the first of several; a NaN is larger than all, the last of several
 template <class T>
 void largest(const PixelCall& call, const void* x, void* y, std::uint8_t* chosen, int64_t first,
              int64_t last) {
-  using A = Wide<T>;
+  using V = Lanes<T>;
+  constexpr int width = lanes_of<T>;
   const int64_t channels = call.channels;
-  for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, int, int) {
-    for (int64_t begin = 0; begin < channels; begin += block) {
-      const int count = static_cast<int>(channels - begin < block ? channels - begin : block);
-      const T* from = static_cast<const T*>(x) + base * channels + begin;
-      A best[block];
-      std::int32_t which[block];
-      for (int l = 0; l < count; ++l) {
-        best[l] = widen(from[there.place[0] * channels + l]);
-        which[l] = there.tap[0];
+  for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
+    const T* from = static_cast<const T*>(x) + base * channels;
+    for_strips<T>(0, channels, [&]<int vectors>(int64_t j, Strip<vectors>, auto ending) {
+      V best[vectors], which[vectors];
+      for (int v = 0; v < vectors; ++v) {
+        best[v] = read(from + there.place[0] * channels + j + v * width, ending);
+        which[v] = all<V>(there.tap[0]);
       }
       for (int k = 1; k < there.count; ++k) {
-        const T* other = from + there.place[k] * channels;
-        const std::int32_t tap = there.tap[k];
-#pragma GCC ivdep
-        for (int l = 0; l < count; ++l) {
-          const A a = widen(other[l]);
-          const bool is_larger = (a > best[l]) | ((a != a) & (best[l] == best[l]));
-          best[l] = is_larger ? a : best[l];
-          which[l] = is_larger ? tap : which[l];
+        const V tap = all<V>(there.tap[k]);
+        for (int v = 0; v < vectors; ++v) {
+          const V a = read(from + there.place[k] * channels + j + v * width, ending);
+          const auto is_larger = greater(a, best[v]), is_none = not_a_number(a);
+          which[v] = select(is_none, tap, select(is_larger, tap, which[v]));
+          best[v] = select(is_none, a, select(is_larger, a, best[v]));
         }
       }
-      T* to = static_cast<T*>(y) + n * channels + begin;
-      std::uint8_t* said = chosen + n * channels + begin;
-#pragma GCC ivdep
-      for (int l = 0; l < count; ++l) {
-        put(to[l], best[l]);
-        said[l] = static_cast<std::uint8_t>(which[l]);
+      for (int v = 0; v < vectors; ++v) {
+        write(static_cast<T*>(y) + n * channels + j + v * width, best[v], ending);
+        write_bytes(chosen + n * channels + j + v * width, which[v], ending);
       }
-    }
+    });
   });
 }
 /// dx[p] = sum of dy[o] over windows o that chose p
 template <class T>
 void largest_backward(const PixelCall& call, const void* dy, const std::uint8_t* chosen, void* dx,
                       int64_t first, int64_t last) {
-  using A = Wide<T>;
+  using V = Lanes<T>;
   const int64_t channels = call.channels;
-  for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there) {
-    for (int64_t begin = 0; begin < channels; begin += block) {
-      const int count = static_cast<int>(channels - begin < block ? channels - begin : block);
-      const T* from = static_cast<const T*>(dy) + base * channels + begin;
-      const std::uint8_t* said = chosen + base * channels + begin;
-      A sum[block] = {};
-      for (int k = 0; k < there.count; ++k) {
-        const int64_t at = there.place[k] * channels;
-        const std::uint8_t tap = static_cast<std::uint8_t>(there.tap[k]);
-#pragma GCC ivdep
-        for (int l = 0; l < count; ++l) sum[l] += said[at + l] == tap ? widen(from[at + l]) : A(0);
-      }
-      T* to = static_cast<T*>(dx) + n * channels + begin;
-#pragma GCC ivdep
-      for (int l = 0; l < count; ++l) put(to[l], sum[l]);
-    }
+  for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
+    const T* from = static_cast<const T*>(dy) + base * channels;
+    const std::uint8_t* said = chosen + base * channels;
+    sum_taps<T>(there.count, channels, static_cast<T*>(dx) + n * channels, all<V>(1),
+                [&](V total, int k, int64_t j, auto ending) {
+                  const int64_t at = there.place[k] * channels + j;
+                  const auto is_chosen = equal(read_bytes(said + at, total, ending), all<V>(there.tap[k]));
+                  return total + select(is_chosen, read(from + at, ending), all<V>(0));
+                });
   });
 }
 

@@ -164,10 +164,10 @@ __global__ void mean_gradient_groups(PixelCall call, const T* dy, T* dx, bool wi
   });
 }
 
-/// What the largest of several numbers is found by: a NaN is larger than all.
+/// What the largest of several numbers is found by: a NaN is larger than all, the last of several.
 template <class A>
 __device__ inline bool is_larger(A a, A best) {
-  return a > best || (a != a && best == best);
+  return a > best || a != a;
 }
 template <class T>
 __global__ void largest_groups(PixelCall call, const T* x, T* y, std::uint8_t* chosen, bool wide) {
