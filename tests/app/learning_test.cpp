@@ -54,7 +54,7 @@ class Learning : public TheProgram {
 TEST_F(Learning, FindsMaskedLettersOfSums) { learns("bert", 160, 2.55); }
 TEST_F(Learning, WritesDatesAsIsoDoes) { learns("transformer", 260, 0.95); }
 TEST_F(Learning, TellsShapesApart) { learns("vit", 100, 1.45); }
-TEST_F(Learning, TellsShapesApartByConvolutions) { learns("wide-resnet", 20, 1.9); }
+TEST_F(Learning, TellsShapesApartByConvolutions) { learns("wide-resnet", 60, 1.6); }
 
 /// One number for all channels is that number for each; another one of any channel counts.
 TEST_F(Learning, SeesChannelsByTheirOwnMeans) {
