@@ -359,9 +359,8 @@ TEST(Config, EveryKindOfModelHasSettingsOfItsOwn) {
             "command line: gpt has no data.source_sequence (a setting of transformer; leave it out)");
   EXPECT_THAT(
       complaint_of("model: {kind: tranformer, layers: 3}\n"),
-      EndsWith(
-          "model.kind is 'tranformer'; allowed: gpt, bert, transformer, vit, wide_resnet; did you mean "
-          "transformer?"));
+      EndsWith("model.kind is 'tranformer'; allowed: gpt, bert, transformer, vit, wide_resnet; did you mean "
+               "transformer?"));
 }
 
 TEST(Config, HelpNamesEverySettingWithRangeAndDefault) {
