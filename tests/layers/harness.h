@@ -14,8 +14,8 @@
 #include "layers/layer.h"
 #include "make_backend.h"
 
-/// What tests of layers share: a network on T logical shards of one rank, whose parameters and inputs are set,
-/// and whose gradients are read, as whole tensors: whatever T is, the same names hold the same numbers.
+/// What tests of layers share: a network on T logical shards of one rank, whose parameters and inputs are
+/// set, and whose gradients are read, as whole tensors: whatever T is, the same names hold the same numbers.
 namespace mindpipe::testing {
 
 /// Whole tensors by name: "unit.piece" for parameters, "input.activation" and "input.memory" for inputs.
