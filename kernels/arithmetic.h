@@ -1,10 +1,12 @@
 #pragma once
 #include "operations/attention.h"
+#include "operations/batch_norm.h"
 #include "operations/classifier.h"
 #include "operations/convolution.h"
 #include "operations/embedding.h"
 #include "operations/picks.h"
 #include "operations/pictures.h"
+#include "operations/pixels.h"
 #include "operations/products.h"
 #include "operations/rows.h"
 #include "operations/updates.h"
@@ -63,6 +65,22 @@
   each(pick_rows, PickRowsOperands)                              \
   each(put_rows, PutRowsOperands)                                \
   each(patches, PatchesOperands)                                 \
+  each(pixel_neighbours, PixelNeighboursOperands)                \
+  each(pixel_neighbours_backward, PixelNeighboursBackwardOperands) \
+  each(pixel_depthwise, PixelDepthwiseOperands)                  \
+  each(pixel_depthwise_backward_input, PixelDepthwiseBackwardInputOperands) \
+  each(pixel_depthwise_backward_weight, PixelDepthwiseBackwardWeightOperands) \
+  each(pool, PoolOperands)                                       \
+  each(pool_backward, PoolBackwardOperands)                      \
+  each(global_pool, GlobalPoolOperands)                          \
+  each(global_pool_backward, GlobalPoolBackwardOperands)         \
+  each(transpose, TransposeOperands)                             \
+  each(batch_moments, BatchMomentsOperands)                      \
+  each(batch_statistics, BatchStatisticsOperands)                \
+  each(batch_norm, BatchNormOperands)                            \
+  each(batch_norm_backward_sums, BatchNormBackwardSumsOperands)  \
+  each(batch_norm_backward_input, BatchNormBackwardInputOperands)\
+  each(running_mean, RunningMeanOperands)                        \
   each(row_maximum, RowMaximumOperands)                          \
   each(softmax_sums, SoftmaxSumsOperands)                        \
   each(target_rank, TargetRankOperands)                          \

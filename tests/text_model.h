@@ -66,6 +66,7 @@ inline DataSource sums_for(const Config& config) {
     case ModelKind::evolved_transformer:
       return {"reversed:synthetic:arithmetic", 1};
     case ModelKind::vit:
+    case ModelKind::wide_resnet:
       return {"synthetic:shapes", 1};
     default:
       return {"synthetic:arithmetic", 1};

@@ -13,6 +13,9 @@ struct Mistakes {
   std::function<bool(AttentionParameters&)> attention = [](AttentionParameters&) { return true; };
   std::function<bool(AccumulateOperands&)> accumulate = [](AccumulateOperands&) { return true; };
   std::function<bool(PutRowsOperands&)> put_rows = [](PutRowsOperands&) { return true; };
+  std::function<bool(BatchStatisticsOperands&)> batch_statistics = [](BatchStatisticsOperands&) {
+    return true;
+  };
 };
 
 /// A device below, with mistakes.
@@ -46,6 +49,7 @@ class WrongBackend final : public ImmediateBackend {
   bool change(AttentionBackwardOperands& operands) const { return mistakes_.attention(operands.parameters); }
   bool change(AccumulateOperands& operands) const { return mistakes_.accumulate(operands); }
   bool change(PutRowsOperands& operands) const { return mistakes_.put_rows(operands); }
+  bool change(BatchStatisticsOperands& operands) const { return mistakes_.batch_statistics(operands); }
 
   std::unique_ptr<Backend> device_;
   Mistakes mistakes_;

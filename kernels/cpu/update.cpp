@@ -2,6 +2,8 @@
 
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
+#include "cpu/simd/elementwise_kernels.h"
+#include "operations/batch_norm.h"
 #include "operations/updates.h"
 
 namespace mindpipe {
@@ -59,6 +61,17 @@ void CpuBackend::run(const SgdOperands& o) {
   in_ranges(threads_, o.master.count(), element_grain, [&](auto first, auto last) {
     kernel(step, decided, o.gradient.data, o.master.data, o.velocity.data, o.value.data, first, last);
   });
+}
+
+void CpuBackend::run(const RunningMeanOperands& o) {
+  if (o.decision.as<double>()[Decision::skipped] != 0) return;
+  const auto move = [&]<class T>(T* master) {
+    const T share = static_cast<T>(o.share), factor = static_cast<T>(o.factor), *sum = o.sum.as<T>();
+    for (std::int64_t i = 0; i < o.master.count(); ++i) master[i] += share * (factor * sum[i] - master[i]);
+  };
+  if (o.master.dtype == DType::f64) move(o.master.as<double>());
+  else move(o.master.as<float>());
+  if (o.value) run(ConvertOperands{o.master, o.value});
 }
 
 }  // namespace mindpipe

@@ -94,6 +94,25 @@ Cost cost(const PositionsBackwardOperands& o) { return {0, moved(o.dy, o.dpositi
 Cost cost(const PickRowsOperands& o) { return {0, moved(o.rows, o.y, o.y), o.y.dtype}; }
 Cost cost(const PutRowsOperands& o) { return {0, moved(o.dy, o.rows, o.dx), o.dx.dtype}; }
 Cost cost(const PatchesOperands& o) { return {0, moved(o.pictures, o.y), o.y.dtype}; }
+Cost cost(const PixelNeighboursOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
+Cost cost(const PixelNeighboursBackwardOperands& o) { return {0, moved(o.dy, o.dx), o.dx.dtype}; }
+Cost cost(const PixelDepthwiseOperands& o) { return {0, moved(o.x, o.w, o.y), o.y.dtype}; }
+Cost cost(const PixelDepthwiseBackwardInputOperands& o) { return {0, moved(o.dy, o.w, o.dx), o.dx.dtype}; }
+Cost cost(const PixelDepthwiseBackwardWeightOperands& o) {
+  return {0, moved(o.dy, o.x, o.parts), o.x.dtype};
+}
+Cost cost(const PoolOperands& o) { return {0, moved(o.x, o.y, o.chosen), o.y.dtype}; }
+Cost cost(const PoolBackwardOperands& o) { return {0, moved(o.dy, o.chosen, o.dx), o.dx.dtype}; }
+Cost cost(const GlobalPoolOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
+Cost cost(const GlobalPoolBackwardOperands& o) { return {0, moved(o.dy, o.dx), o.dx.dtype}; }
+Cost cost(const TransposeOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
+Cost cost(const BatchMomentsOperands& o) { return {0, moved(o.x, o.parts), o.x.dtype}; }
+Cost cost(const BatchStatisticsOperands& o) { return {0, moved(o.parts, o.statistics), DType::f64}; }
+Cost cost(const BatchNormOperands& o) { return {0, moved(o.x, o.statistics, o.y), o.y.dtype}; }
+Cost cost(const BatchNormBackwardSumsOperands& o) { return {0, moved(o.dy, o.x, o.parts), o.x.dtype}; }
+Cost cost(const BatchNormBackwardInputOperands& o) {
+  return {0, moved(o.dy, o.x, o.residual, o.dx), o.x.dtype};
+}
 Cost cost(const RowMaximumOperands& o) { return {0, size(o.logits), DType::f32}; }
 Cost cost(const SoftmaxSumsOperands& o) { return {0, size(o.logits), DType::f32}; }
 Cost cost(const TargetRankOperands& o) { return {0, moved(o.logits, o.of_target, o.ranks), DType::f32}; }
@@ -106,6 +125,9 @@ Cost cost(const SumSpansOperands& o) { return {0, moved(o.x, o.spans, o.totals),
 Cost cost(const ClipAndScaleOperands& o) { return {0, moved(o.sums, o.decision), DType::f64}; }
 Cost cost(const AdamWOperands& o) {
   return {0, size(o.gradient) + 2 * moved(o.master, o.m, o.v) + size(o.value), DType::f32};
+}
+Cost cost(const RunningMeanOperands& o) {
+  return {0, moved(o.sum, o.master, o.master, o.value), DType::f32};
 }
 Cost cost(const SgdOperands& o) {
   return {0, size(o.gradient) + 2 * moved(o.master, o.velocity) + size(o.value), DType::f32};

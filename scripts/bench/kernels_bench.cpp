@@ -2,8 +2,9 @@
 // large product and a copy.
 //   kernels_bench [--device cuda|cpu] [--dtype bf16|f32] [--samples 32] [--sequence 1024] [--width 768]
 //   [--heads 12] [--layers 12]
-//                 [--vocabulary 50304] [--product 8192] [--copy-mib 1024] [--least-seconds 0.02] [--json
-//                 FILE]
+//                 [--vocabulary 50304] [--pictures SIDE] [--product 8192] [--copy-mib 1024] [--least-seconds
+//                 0.02] [--json FILE]
+// With --pictures the operations are those on square pictures of --samples and --width channels.
 // Each call is one of many in a row, timed by the host between two waits for the device, so the time to start
 // it counts where that is the longer one. Operands are normal numbers; three sets of them are used in turn.
 #include <cstdio>
@@ -24,7 +25,7 @@ struct Options {
   std::string device_name = "cuda", dtype = "bf16", json;
   DeviceKind device = DeviceKind::cuda;
   double least_seconds = 0.02;
-  std::int64_t product = 8192, copy_mib = 1024;
+  std::int64_t product = 8192, copy_mib = 1024, pictures = 0;
   Sizes sizes;
 };
 
@@ -34,7 +35,8 @@ Options options_of(int count, char** words) {
       {"--samples", &o.sizes.samples}, {"--sequence", &o.sizes.sequence},
       {"--width", &o.sizes.width},     {"--heads", &o.sizes.heads},
       {"--layers", &o.sizes.layers},   {"--vocabulary", &o.sizes.vocabulary},
-      {"--product", &o.product},       {"--copy-mib", &o.copy_mib}};
+      {"--product", &o.product},       {"--copy-mib", &o.copy_mib},
+      {"--pictures", &o.pictures}};
   std::map<std::string, std::string*> texts{
       {"--device", &o.device_name}, {"--dtype", &o.dtype}, {"--json", &o.json}};
   for (int i = 1; i < count; i += 2) {
@@ -77,7 +79,8 @@ int run(const Options& o) {
                                  backend->description(), o.dtype, product.operations / product_seconds,
                                  copy.bytes / copy_seconds);
   const char* between = "\n";
-  for (const Kernel& kernel : kernels_of_a_step(o.sizes)) {
+  for (const Kernel& kernel :
+       o.pictures > 0 ? kernels_of_pictures(o.sizes, o.pictures) : kernels_of_a_step(o.sizes)) {
     const double seconds = seconds_of(kernel, *backend, o.least_seconds);
     print_line(kernel, seconds);
     text += fmt::format(R"({}{{"name": "{}", "shape": "{}", "calls": {:g}, )"

@@ -1,5 +1,5 @@
-"""BERT, an encoder-decoder and a Vision Transformer of base size, and a tiny Evolved Transformer, against PyTorch, side
-by side."""
+"""BERT, an encoder-decoder and a Vision Transformer of base size, a tiny Evolved Transformer and WRN-16-4 against
+PyTorch, side by side."""
 import os
 import statistics
 import sys
@@ -33,10 +33,13 @@ def pairs_of_bytes(folder, samples):
     return "pairs:" + ":".join(names)
 
 
-def pictures(folder, samples):
-    path = os.path.join(folder, "images-idx4")
-    write_pictures(path, samples, 3, 224, 1000)
-    return path
+def pictures(side, classes):
+    def write(folder, samples):
+        path = os.path.join(folder, "images-idx4")
+        write_pictures(path, samples, 3, side, classes)
+        return path
+
+    return write
 
 
 CASES = (Case("bert", "bert-base", 4, ("tokens", 512),
@@ -46,10 +49,13 @@ CASES = (Case("bert", "bert-base", 4, ("tokens", 512),
                "data.special.end": 36997, "data.special.start": 36998, "data.special.padding": 36999,
                "model.dropout": 0, "model.attention_dropout": 0, "train.label_smoothing": 0}, pairs),
          Case("vit", "vit-base", 8, ("pictures", 1),
-              {"model.dropout": 0, "model.attention_dropout": 0, "data.flip": "false", "data.crop": 0}, pictures),
+              {"model.dropout": 0, "model.attention_dropout": 0, "data.flip": "false", "data.crop": 0},
+              pictures(224, 1000)),
          Case("evolved", "evolved-transformer-tiny", 64, ("tokens", 64),
               {"model.context": 64, "data.source_sequence": 64, "data.target_sequence": 64,
-               "reproducible.tensor": 1}, pairs_of_bytes))
+               "reproducible.tensor": 1}, pairs_of_bytes),
+         Case("wide_resnet", "wide-resnet-16-4", 64, ("pictures", 1), {"data.flip": "false", "data.crop": 0},
+              pictures(32, 10)))
 
 
 def compare(options, case, precision, run_torch, warm_up):

@@ -61,6 +61,8 @@ std::vector<Kernel> rows_of(const Sizes& sizes);  ///< norms, sums over rows, em
 std::vector<Kernel> updates_of(const Sizes& sizes);
 /// Depthwise convolutions over rows and gates, which GPT-2's step does not call.
 std::vector<Kernel> convolutions_of(const Sizes& sizes);
+/// Windows, batch norm and pools on square pictures of `width` channels.
+std::vector<Kernel> kernels_of_pictures(const Sizes& sizes, std::int64_t side);
 
 /// Kernel that nothing on this device exceeds in operations a second: one large product of the dtype.
 Kernel large_product(std::int64_t extent, DType dtype);

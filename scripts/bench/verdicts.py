@@ -37,9 +37,9 @@ MUSTS = (
       for must, what, bounds, most in (("speed", "rate", {"f32": 1.1, "bf16": 1.3}, False),
                                        ("memory", "peak memory", {"f32": 0.8, "bf16": 0.8}, True))
       for precision, bound in bounds.items()),
-    *(Must("evolved %s %s" % (must, precision), "Evolved Transformer, %s: %s of PyTorch's" % (precision, what), bound,
-           most, "x")
-      for must, what, bound, most in (("speed", "rate", 1.0, False), ("memory", "peak memory", 0.9, True))
+    *(Must("%s %s %s" % (kind, must, precision), "%s, %s: %s of PyTorch's" % (name, precision, what), bound, most, "x")
+      for kind, name, speed in (("evolved", "Evolved Transformer", 1.0), ("wide_resnet", "WRN-16-4", 0.8))
+      for must, what, bound, most in (("speed", "rate", speed, False), ("memory", "peak memory", 0.9, True))
       for precision in ("f32", "bf16")),
     Must("recording", "the trace's recording, of the shortest actions", 0.01, True, "%"),
 )

@@ -75,6 +75,8 @@ struct RateConfig {
   double peak = 3e-4, floor = 0;  ///< floor: the rate at the end
   int warmup = 0;
   int decay = 0;  ///< wsd: steps of the last part; others: where the floor is reached (0: train.steps)
+  std::vector<int> drops;    ///< steps: where the rate falls
+  double drop_factor = 0.2;  ///< steps: to this share of what it was
   bool operator==(const RateConfig&) const = default;
 };
 struct OptimizerConfig {

@@ -69,7 +69,8 @@ struct OptimizerRow {
   kind(linear, "linear") \
   kind(cosine, "cosine") \
   kind(inverse_sqrt, "inverse_sqrt") \
-  kind(wsd, "wsd")
+  kind(wsd, "wsd") \
+  kind(steps, "steps")
 #define MINDPIPE_PRECISIONS(kind) \
   kind(f32, "f32", DType::f32) \
   kind(bf16, "bf16", DType::bf16)

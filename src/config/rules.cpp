@@ -86,6 +86,11 @@ void check_rate(const Config& c, const Complaints& complain) {
     complain.require(rate.decay >= std::min(rate.warmup, c.train.steps), "optimizer.rate.decay",
                      "is {} and optimizer.rate.warmup {} (the floor is reached after the warm-up)",
                      rate.decay, rate.warmup);
+  complain.require(rate.drops.empty() || rate.kind == RateKind::steps, "optimizer.rate.drops",
+                   "names drops, but optimizer.rate.kind is {} (steps has drops)", rate.kind);
+  complain.require(std::is_sorted(rate.drops.begin(), rate.drops.end(), std::less_equal<>()),
+                   "optimizer.rate.drops", "is [{}] (each drop comes after the one before)",
+                   joined(rate.drops));
 }
 
 void check_grid(const Config& c, const Complaints& complain) {

@@ -88,6 +88,10 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "step that reaches the floor, auto: train.steps; wsd: length of the last part, auto: a tenth "
               "of the steps",
               or_auto(many)),
+      SETTING(course, optimizer.rate.drops, "steps: those from which on the rate is lower, as [60, 120]",
+              any_count),
+      SETTING(course, optimizer.rate.drop_factor, "steps: what the rate is multiplied by at each drop",
+              above_0(1)),
       SETTING(arithmetic, optimizer.beta1, "AdamW: memory of the mean", share),
       SETTING(arithmetic, optimizer.beta2, "AdamW: memory of the mean square", share),
       SETTING(arithmetic, optimizer.epsilon, "AdamW: added to the root of the mean square", above_0(1)),

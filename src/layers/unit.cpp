@@ -50,7 +50,7 @@ std::int64_t Unit::parts_stride(int param) const {
 
 std::int64_t Unit::parameters() const {
   std::int64_t n = 0;
-  for (const ParamSpec& spec : params_) n += spec.count();
+  for (const ParamSpec& spec : params_) n += spec.is_learned() ? spec.count() : 0;
   return n;
 }
 

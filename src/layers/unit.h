@@ -39,9 +39,13 @@ struct ParamSpec {
   bool decay = false;
   bool product = false;  ///< its gradient is a product that the tape may put off (zero-bubble schedules)
   int uses = 1;  ///< places that use it; each has its own accumulator, their roots are added in model order
+  /// Above 0: a running statistic. No optimizer moves it: a step takes it this share of the way to the mean
+  /// of what the step's micro-batches added to its gradient. It is in no norm, no clip, no decay, no moment.
+  double follows = 0;
 
   std::int64_t rows() const;
   std::int64_t width() const { return columns == 0 ? 1 : columns; }
+  bool is_learned() const { return follows == 0; }
   /// Elements without padding: what a user counts.
   std::int64_t count() const;
 };
@@ -93,7 +97,7 @@ class Unit {
   DType gradient_dtype() const { return dtype_ == DType::f64 ? DType::f64 : DType::f32; }
   int local_shards(int param) const { return params_[param].split == Split::none ? 1 : shards_.local; }
   Shape shard_shape(int param) const;
-  std::int64_t parameters() const;  ///< of the whole unit, on all ranks
+  std::int64_t parameters() const;  ///< that are learned, of the whole unit, on all ranks
 
   Tensor value(int param, int shard) const;
   Tensor gradient(int param, int use, int shard) const;

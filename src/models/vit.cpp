@@ -1,6 +1,7 @@
 #include "layers/patches.h"
 #include "layers/picked_classifier.h"
 #include "models/names.h"
+#include "models/pictures.h"
 #include "models/residual_blocks.h"
 
 namespace mindpipe::vit {
@@ -31,28 +32,6 @@ Model::ExportName name_of_part(const Settings& m, std::int64_t rows, const std::
   return found;
 }
 
-PictureShape picture_of(const Settings& m) {
-  PictureShape picture{m.channels, m.picture_height, m.picture_width, m.patch};
-  const auto of_channel = [](const std::vector<double>& numbers, int channel) {
-    return static_cast<float>(numbers[numbers.size() == 1 ? 0 : channel]);
-  };
-  for (int channel = 0; channel < m.channels; ++channel) {
-    picture.mean[channel] = of_channel(m.mean, channel);
-    picture.deviation[channel] = of_channel(m.deviation, channel);
-  }
-  return picture;
-}
-
-/// What others ask of the model: its samples, pictures with what each shows, and its speed.
-void describe(Model& model, const Settings& m) {
-  model.add_field({.name = field::picture,
-                   .type = DType::u8,
-                   .shape = {std::int64_t{m.channels} * m.picture_height, m.picture_width},
-                   .planes = m.channels});
-  model.add_field({field::targets, DType::i32, {1}, m.classes});
-  model.count_in({"picture", 1});
-}
-
 /// For each row of a picture 6 operations a parameter of its layers, and those of attention; the classifier
 /// sees one row.
 void estimate(Model& model, const Settings& m, std::int64_t rows) {
@@ -71,8 +50,8 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   require_divisible(m.mlp_width, shards, "model.mlp_width");
 
   auto model = std::make_unique<Model>();
-  describe(*model, m);
-  const PictureShape picture = picture_of(m);
+  see_pictures(*model, m);
+  const PictureShape picture = picture_of(m, m.patch);
   const std::int64_t rows = picture.patches() + 1;
   model->export_as([m, rows](const std::string& unit, const std::string& part) {
     return name_of_part(m, rows, unit, part);

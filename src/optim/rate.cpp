@@ -9,6 +9,10 @@ namespace mindpipe {
 double rate_at(const RateConfig& rule, std::int64_t step, std::int64_t steps) {
   if (step < rule.warmup) return rule.peak * static_cast<double>(step + 1) / rule.warmup;
   if (rule.kind == RateKind::constant) return rule.peak;
+  if (rule.kind == RateKind::steps) {
+    const auto drops = std::upper_bound(rule.drops.begin(), rule.drops.end(), step) - rule.drops.begin();
+    return std::max(rule.floor, rule.peak * std::pow(rule.drop_factor, static_cast<double>(drops)));
+  }
   if (rule.kind == RateKind::inverse_sqrt)
     return std::max(rule.floor,
                     rule.peak * std::sqrt(std::max(rule.warmup, 1) / static_cast<double>(step + 1)));

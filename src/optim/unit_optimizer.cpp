@@ -109,15 +109,23 @@ void UnitOptimizer::chunk_squares(Backend& backend, const Tensor& sums) const {
 
 std::pair<std::int64_t, std::int64_t> UnitOptimizer::chunks_of_shard(int param, int shard) const {
   const std::int64_t first = first_chunks_[first_shards_[param] + shard];
+  if (!unit_.params()[param].is_learned()) return {first, first};
   return {first, first + chunks_of(unit_.shard_shape(param).count())};
 }
 
-void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision) {
+void UnitOptimizer::update(Backend& backend, double rate, const Tensor& decision,
+                           std::int64_t micro_batches) {
   moments_are_zero_ = false;
   for (const FlatRange& range : ranges_) {
+    const ParamSpec& spec = unit_.params()[range.param];
     const Tensor value = unit_.flat_values().range(range.flat, range.count);
     const Tensor master = master_ ? state(master_, range) : value, rounded = master_ ? value : Tensor{};
-    const float decay = unit_.params()[range.param].decay ? static_cast<float>(config_.weight_decay) : 0.0f;
+    if (!spec.is_learned()) {
+      backend.running_mean({spec.follows, 1.0 / static_cast<double>(micro_batches), decision, gradient(range),
+                            master, rounded});
+      continue;
+    }
+    const float decay = spec.decay ? static_cast<float>(config_.weight_decay) : 0.0f;
     std::array<Tensor, most_moments> moments;
     std::transform(moments_.begin(), moments_.end(), moments.begin(),
                    [&](const Tensor& moment) { return state(moment, range); });

@@ -46,11 +46,12 @@ class UnitOptimizer {
   /// Writes the sum of squares of each chunk of this share into `sums` (f64 [chunks()] of the whole unit).
   void chunk_squares(Backend& backend, const Tensor& sums) const;
   std::int64_t chunks() const { return chunks_; }
-  /// Which chunk sums, begin and end, added in f64 in order, are the square of a tensor's local shard.
+  /// Which chunk sums, begin and end, added in f64 in order, are the square of a tensor's local shard: none
+  /// of a running statistic.
   std::pair<std::int64_t, std::int64_t> chunks_of_shard(int param, int shard) const;
 
-  /// `decision`: of the step (Backend::clip_and_scale).
-  void update(Backend& backend, double rate, const Tensor& decision);
+  /// `decision`: of the step (Backend::clip_and_scale); `micro_batches`: of its whole batch.
+  void update(Backend& backend, double rate, const Tensor& decision, std::int64_t micro_batches = 1);
 
   const std::vector<FlatRange>& ranges() const { return ranges_; }
   std::int64_t begin() const { return begin_; }  ///< of this share, in the unit's flat order

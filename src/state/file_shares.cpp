@@ -93,7 +93,7 @@ class Candidates {
 std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model) {
   std::vector<SavedTensor> all;
   const auto add = [&](const std::string& folder, std::string_view slot) {
-    for (WholeTensor& tensor : tensors_of_pieces(model)) {
+    for (WholeTensor& tensor : tensors_of_pieces(model, is_moment(slot))) {
       const std::string path = folder + tensor.name;
       all.push_back({path, slot, std::move(tensor)});
     }
@@ -101,8 +101,8 @@ std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model)
   for (const std::string_view slot : state_slots(config)) {
     const bool rounded = config.train.precision == Precision::bf16;
     if (slot == "value" && rounded) continue;  // the masters say what it is
-    if (slot == "value" || slot == "master") add("/model/", slot);
-    else add(fmt::format("/optim/{}/", slot), slot);
+    if (is_moment(slot)) add(fmt::format("/optim/{}/", slot), slot);
+    else add("/model/", slot);
   }
   return all;
 }

@@ -166,7 +166,8 @@ void GradientUpdates::clip_and_scale(const Tensor& losses, std::int64_t valid, d
 }
 
 void GradientUpdates::update(int unit, double rate) {
-  optimizers_.at(unit)->update(stage_.context().backend, rate, decision());
+  const Layout& layout = stage_.layout();
+  optimizers_.at(unit)->update(stage_.context().backend, rate, decision(), layout.batch / layout.samples);
 }
 
 }  // namespace mindpipe

@@ -226,13 +226,13 @@ Sha256::Digest ModelState::digest_of_copies() {
 }
 
 Sha256::Digest ModelState::digest() {
-  const std::vector<WholeTensor> tensors = tensors_of_pieces(stage_.model());
   const bool digests = groups_.tensor.rank() == 0 && groups_.pipeline.rank() == 0;
   Sha256 sha;
   for (const std::string_view slot : state_slots(config_))
-    gather(slot, tensors, [&](const std::byte* words, std::size_t bytes) {
-      if (digests) sha.add(words, bytes);
-    });
+    gather(slot, tensors_of_pieces(stage_.model(), is_moment(slot)),
+           [&](const std::byte* words, std::size_t bytes) {
+             if (digests) sha.add(words, bytes);
+           });
   std::vector<std::int64_t> digest = integers_of(digests ? sha.end() : Sha256::Digest{});
   groups_.tensor.sum_integers(digest, TrafficClass::files);
   groups_.pipeline.sum_integers(digest, TrafficClass::files);

@@ -32,10 +32,11 @@ std::vector<std::int64_t> WholeTensor::shape() const {
   return transposed ? std::vector<std::int64_t>{columns, rows} : std::vector<std::int64_t>{rows, columns};
 }
 
-std::vector<WholeTensor> tensors_of_pieces(const Model& model) {
+std::vector<WholeTensor> tensors_of_pieces(const Model& model, bool with_moments) {
   std::vector<WholeTensor> all;
   each_piece(model, [&](int unit, int param, int piece) {
     const Unit& of = *model.units()[unit];
+    if (with_moments && !of.params()[param].is_learned()) return;
     stack(all.emplace_back(), model, unit, param, piece);
     all.back().name = of.name() + "." + of.params()[param].pieces[piece].name;
   });

@@ -25,8 +25,9 @@ struct WholeTensor {
   std::int64_t count() const { return rows * width(); }
   std::vector<std::int64_t> shape() const;  ///< as it is stored
 };
-/// Every piece of a model as a tensor by itself, in model order.
-std::vector<WholeTensor> tensors_of_pieces(const Model& model);
+/// Every piece of a model as a tensor by itself, in model order; or of those that are learned, which have
+/// moments.
+std::vector<WholeTensor> tensors_of_pieces(const Model& model, bool with_moments = false);
 /// A model's tensors as files that others read have them, sorted by name.
 std::vector<WholeTensor> tensors_for_files(const Model& model);
 

@@ -56,6 +56,7 @@ TEST_F(Learning, FindsMaskedLettersOfSums) { learns("bert", 160, 2.55); }
 TEST_F(Learning, WritesDatesAsIsoDoes) { learns("transformer", 260, 0.95); }
 TEST_F(Learning, WritesDatesByConvolutionsToo) { learns("evolved-transformer", 60, 0.95); }
 TEST_F(Learning, TellsShapesApart) { learns("vit", 100, 1.45); }
+TEST_F(Learning, TellsShapesApartByConvolutions) { learns("wide-resnet", 60, 1.6); }
 
 /// One number for all channels is that number for each; another one of any channel counts.
 TEST_F(Learning, SeesChannelsByTheirOwnMeans) {

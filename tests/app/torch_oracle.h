@@ -76,6 +76,15 @@ inline std::string listed(const std::vector<double>& numbers) {
 /// What the oracle is told of the model: what all kinds have, and what each alone has.
 inline std::map<std::string, std::string> model_settings(const Config& config) {
   const auto text = [](const auto& kind) { return std::string(name_of(kind)); };
+  const wide_resnet::Settings& wide = config.model.wide_resnet;
+  if (config.model.kind == ModelKind::wide_resnet)
+    return {{"kind", text(config.model.kind)},
+            {"heads", "1"},
+            {"norm_epsilon", shortest(wide.norm_epsilon)},
+            {"norm_momentum", shortest(wide.norm_momentum)},
+            {"channels", std::to_string(wide.channels)},
+            {"mean", listed(wide.mean)},
+            {"deviation", listed(wide.deviation)}};
   const BlockSettings& m = block_model(config);
   std::map<std::string, std::string> all{{"kind", text(config.model.kind)},
                                          {"heads", std::to_string(m.heads)},
@@ -104,6 +113,7 @@ inline std::map<std::string, std::string> model_settings(const Config& config) {
       break;
     case ModelKind::bert:
     case ModelKind::evolved_transformer:
+    case ModelKind::wide_resnet:
       break;
   }
   return all;
@@ -228,6 +238,10 @@ inline Answer answer_of(const Task& task, Precision precision) {
     }
     save_weights(worker, task.folder / "gradients.safetensors");
     answer.gradients = read_named(task.folder / "gradients.safetensors");
+    // Running statistics travel with gradients, and have none.
+    std::erase_if(answer.gradients, [](const auto& tensor) {
+      return tensor.first.ends_with("running_mean") || tensor.first.ends_with("running_var");
+    });
     const double mean =
         static_cast<double>(worker.stage().targets_of_step()) / static_cast<double>(scalars.valid);
     for (auto& [name, gradient] : answer.gradients)

@@ -85,4 +85,24 @@ inline Config vit_style() {
   return config;
 }
 
+/// Pictures that are higher than wide, and end as six pixels.
+inline Config wide_resnet_style() {
+  Config config = small_config();
+  config.model.kind = ModelKind::wide_resnet;
+  wide_resnet::Settings& m = config.model.wide_resnet;
+  m.depth = 10;
+  m.width = 1;
+  m.picture_height = 12;
+  m.picture_width = 8;
+  m.classes = 11;
+  m.mean = {0.4, 0.5, 0.6};
+  m.deviation = {0.2, 0.3, 0.4};
+  OptimizerConfig& o = config.optimizer;
+  o.kind = OptimizerKind::sgd;
+  o.momentum = 0.9;
+  o.nesterov = true;
+  o.weight_decay = 0.01;
+  return config;
+}
+
 }  // namespace mindpipe::oracle

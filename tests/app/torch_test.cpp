@@ -170,8 +170,15 @@ Config evolved_in_two_shards() {
   return config;
 }
 
+/// Batch norm of each micro-batch, running statistics of the steps.
+Config wide_resnet_in_two_shards() {
+  Config config = wide_resnet_style();
+  config.reproducible.tensor = 2;
+  return config;
+}
+
 std::vector<Trial> trials() {
-  const std::vector<double> three{4e-3, 3e-3, 1e-3};
+  const std::vector<double> three{4e-3, 3e-3, 1e-3}, five{0.02, 0.02, 0.01, 0.01, 0.01};
   return {{"Gpt2", gpt2_style(), 0, rising_and_falling(20)},
           {"LlamaWithIgnoredTokensAndSmoothing", with(llama_style(), 1.5, 0.1), 5, rising_and_falling(20)},
           sgd_with_momentum(),
@@ -183,7 +190,9 @@ std::vector<Trial> trials() {
           {"EvolvedWithEmptySources", with(evolved_style(), 2.4, 0.1), 7, three},
           {"EvolvedInTwoShards", with(evolved_in_two_shards(), 2.5, 0), 7, {1.2e-2, 9e-3, 3e-3}},
           {"Vit", with(vit_style(), 5, 0), 0, three},
-          {"VitInTwoShards", with(vit_in_two_shards(), 5, 0.1), 4, three}};
+          {"VitInTwoShards", with(vit_in_two_shards(), 5, 0.1), 4, three},
+          {"WideResnetUnderAccumulation", with(wide_resnet_style(), 2.5, 0), 0, five},
+          {"WideResnetInTwoShards", with(wide_resnet_in_two_shards(), 2.3, 0.1), 4, five}};
 }
 
 /// All trials are set before PyTorch at once.
@@ -211,6 +220,9 @@ TEST_P(TorchTraining, LearnsAsPyTorchDoes) {
 }
 INSTANTIATE_TEST_SUITE_P(Of, TorchTraining, ::testing::ValuesIn(trials()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+/// Whether a model has pictures.
+bool sees(ModelKind kind) { return kind == ModelKind::vit || kind == ModelKind::wide_resnet; }
 
 /// What one precision makes of some weights and tokens.
 struct Outcome {
@@ -262,16 +274,16 @@ void expect_no_larger(const std::string& what, const Values& ours, const Values&
 TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
   NEEDS_TORCH();
   const std::pair<const char*, Config> styles[] = {
-      {"GPT-2's ", gpt2_style()},     {"Llama's ", llama_style()},   {"BERT's ", bert_style()},
-      {"Marian's ", marian_style()},  {"M2M100's ", m2m100_style()}, {"ViT's ", vit_style()},
-      {"Evolved's ", evolved_style()}};
+      {"GPT-2's ", gpt2_style()},      {"Llama's ", llama_style()},    {"BERT's ", bert_style()},
+      {"Marian's ", marian_style()},   {"M2M100's ", m2m100_style()},  {"ViT's ", vit_style()},
+      {"Evolved's ", evolved_style()}, {"WRN's ", wide_resnet_style()}};
   std::deque<Task> tasks;
   std::vector<std::string> folders;
   constexpr int trials = 8;
   for (auto [name, config] : styles)
     for (int trial = 0; trial < trials; ++trial, ++config.seed) {
       // A picture has one loss, a text as many as targets.
-      config.train.batch = config.model.kind == ModelKind::vit ? 240 : 24;
+      config.train.batch = sees(config.model.kind) ? 240 : 24;
       config.train.micro_batch = config.train.batch / 2;
       folders.push_back(tasks.emplace_back(config, 1, 0, Values{0.0}).folder / "");
     }

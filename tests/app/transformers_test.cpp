@@ -107,8 +107,9 @@ Json transformers_config(const Config& config) {
       return config_of(config.model.transformer, config.data.special);
     case ModelKind::vit:
       return config_of(config.model.vit);
-    case ModelKind::evolved_transformer:  // which transformers does not have
-      break;
+    case ModelKind::evolved_transformer:
+    case ModelKind::wide_resnet:
+      break;  // which transformers does not have
   }
   fail(Exit::internal, "a model of no kind");
 }

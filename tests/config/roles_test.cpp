@@ -69,6 +69,8 @@ const std::set<std::string> course{
     "optimizer.rate.floor",
     "optimizer.rate.warmup",
     "optimizer.rate.decay",
+    "optimizer.rate.drops",
+    "optimizer.rate.drop_factor",
     "optimizer.weight_decay",
 };
 
@@ -114,6 +116,8 @@ const std::set<std::string> arithmetic{
     "model.picture_height",
     "model.picture_width",
     "model.patch",
+    "model.depth",
+    "model.norm_momentum",
     "model.classes",
     "model.mean",
     "model.deviation",

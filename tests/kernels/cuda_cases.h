@@ -2,6 +2,7 @@
 #include "kernels/cuda_cases/convolution.h"
 #include "kernels/cuda_cases/elementwise.h"
 #include "kernels/cuda_cases/memory.h"
+#include "kernels/cuda_cases/pixels.h"
 #include "kernels/cuda_cases/rows.h"
 #include "kernels/cuda_cases/tokens.h"
 #include "kernels/cuda_cases/updates.h"

@@ -103,7 +103,8 @@ inline void check_gradients(Setting setting, const Subject::Build& build) {
     if (setting.classifier) {
       EXPECT_EQ(subject.loss(), subject.loss_of_backward) << "forward and backward find the same losses";
     }
-    for (const auto& [name, error] : errors_of(subject, gradients)) EXPECT_LE(error, 1e-7) << name;
+    for (const auto& [name, error] : errors_of(subject, gradients))
+      EXPECT_LE(error, setting.tolerance) << name;
     for (const auto& [name, g] : gradients) {
       const bool without =
           std::count(setting.without_gradient.begin(), setting.without_gradient.end(), name) > 0;
@@ -122,9 +123,10 @@ inline void check_gradients(Setting setting, const Subject::Build& build) {
 }
 
 /// With f32 or bf16 activations T = 2 and T = 1 differ in rounding only (where the gradient is zero, rounding
-/// is all there is). A relu whose sum is near zero may open or close: more of a tensor's gradient differs.
-inline void check_rounding(Setting setting, const Subject::Build& build, double of_bf16 = 8e-2) {
-  for (const auto& [dtype, tolerance] : {std::pair{DType::f32, 1e-5}, std::pair{DType::bf16, of_bf16}}) {
+/// is all there is).
+inline void check_rounding(Setting setting, const Subject::Build& build) {
+  for (const auto& [dtype, tolerance] :
+       {std::pair{DType::f32, 1e-5}, std::pair{DType::bf16, setting.tolerance_of_bf16}}) {
     setting.dtype = dtype;
     setting.shards = 1;
     Subject alone(setting, build);

@@ -14,9 +14,8 @@
 #include "layers/layer.h"
 #include "make_backend.h"
 
-/// What tests of layers share: a network of any layers on T logical shards of one rank, whose parameters and
-/// inputs are set, and whose gradients are read, as whole tensors. Whatever T is, the same names hold the
-/// same numbers.
+/// What tests of layers share: a network on T logical shards of one rank, whose parameters and inputs are
+/// set, and whose gradients are read, as whole tensors: whatever T is, the same names hold the same numbers.
 namespace mindpipe::testing {
 
 /// Whole tensors by name: "unit.piece" for parameters, "input.activation" and "input.memory" for inputs.
@@ -71,9 +70,9 @@ struct Setting {
   bool sources = false;          ///< source tokens and lengths
   std::int64_t source_rows = 0;  ///< of them; 0: as many as tokens
   Tape::WeightGradients weight_gradients = Tape::WeightGradients::now;
-  double step = 3e-4;  ///< of differences; smaller where a function has kinks
-  std::vector<std::string>
-      without_gradient;  ///< tensors whose gradient is zero in exact arithmetic: the bias of keys
+  double step = 3e-4;                                 ///< of differences; smaller where a function has kinks
+  double tolerance = 1e-7, tolerance_of_bf16 = 8e-2;  ///< of differences; between shards
+  std::vector<std::string> without_gradient;  ///< where it is zero in exact arithmetic: the bias of keys
 };
 
 class Subject {
@@ -178,7 +177,8 @@ class Subject {
     EXPECT_EQ(tape_.saved(), 0u) << "every backward takes what its forward saved";
     tape_.run_weight_gradients();
     Whole made;
-    for (const auto& [name, place] : places_) made[name] = gradient(name, place);
+    for (const auto& [name, place] : places_)
+      (is_learned(place) ? made : batch_statistics)[name] = gradient(name, place);
     if (setting_.activation) made["input.activation"] = all(dout.activation);
     if (setting_.memory) made["input.memory"] = all(dout.encoder_output);
     if (setting_.classifier) loss_of_backward = sum_of_losses();
@@ -190,8 +190,8 @@ class Subject {
   std::vector<double> hits() const { return all(tape_.hits); }
   /// Each target's loss, as of the last loss().
   std::vector<double> losses() const { return all(tape_.losses); }
+  Whole batch_statistics;       ///< of the last gradients(): what running statistics have for gradients
   double loss_of_backward = 0;  ///< of a classifier, which finds its losses again on the way back
-
  private:
   struct Step {
     Layer* layer;
@@ -203,10 +203,10 @@ class Subject {
     int param, part;
   };
 
+  static bool is_learned(const Place& at) { return at.unit->params()[at.param].is_learned(); }
   Shape activation_shape() const { return {setting_.samples, setting_.rows, setting_.width}; }
   Shape memory_shape() const { return {setting_.samples, setting_.memory_rows, setting_.width}; }
   DType gradient_dtype() const { return setting_.dtype == DType::f64 ? DType::f64 : DType::f32; }
-
   void put_all(const Tensor& t, const std::vector<double>& numbers) {
     ASSERT_EQ(t.count(), static_cast<std::int64_t>(numbers.size()));
     std::vector<std::byte> bytes(t.bytes());
@@ -351,7 +351,7 @@ class Subject {
     for (Step& step : steps_) {
       if (!step.reads_encoder) b.encoder_output = {};
       // A classifier that saves finds its losses only on the way back.
-      if (setting_.classifier && !for_backward && &step == &steps_.back()) tape_.mode = Tape::Mode::evaluate;
+      if (setting_.classifier && !for_backward && &step == &steps_.back()) tape_.mode = Tape::Mode::discard;
       b = step.layer->forward(b, tape_);
       step.made_memory = static_cast<bool>(b.encoder_output);
       step.memory_shape = b.encoder_output.shape;

@@ -34,6 +34,8 @@ TEST_F(OnPaperModels, HaveAsManyParametersAsTheirPapersSay) {
 TEST_F(OnPaperModels, OfOtherKindsHaveAsManyToo) {
   EXPECT_EQ(make(read("bert-base.yaml"), 1)->parameters(), 109514298);
   EXPECT_EQ(make(read("bert-large.yaml"), 1)->parameters(), 335174458);
+  EXPECT_EQ(make(read("wide-resnet-28-10.yaml"), 1)->parameters(), 36479194) << "running statistics are none";
+  EXPECT_EQ(make(read("wide-resnet-16-4.yaml"), 1)->parameters(), 2748890);
   EXPECT_EQ(make(read("vit-base.yaml"), 1)->parameters(), 86567656);
   EXPECT_EQ(make(read("vit-base.yaml", {"model.classes=10"}), 1)->parameters(), 86567656 - 990 * 769);
   const std::string pre_norm = "model.order=pre_norm";
@@ -123,7 +125,7 @@ TEST_F(OnPaperModels, HaveATableForEachUseOfTheirTokensOrOneForSome) {
 
 TEST_F(OnPaperModels, HaveTheSameParametersForEveryNumberOfShards) {
   for (const char* name : {"gpt2-124m.yaml", "bert-base.yaml", "transformer-base.yaml", "vit-base.yaml",
-                           "evolved-transformer-base.yaml"})
+                           "evolved-transformer-base.yaml", "wide-resnet-16-4.yaml"})
     for (const int shards : {2, 4})
       EXPECT_EQ(make(read(name), shards)->parameters(), make(read(name), 1)->parameters())
           << name << " in " << shards << " shards: padding does not count";

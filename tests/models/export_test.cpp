@@ -157,11 +157,34 @@ void expect_a_name_of_its_own(const Config& config) {
   for (const std::string& name : names) EXPECT_EQ(names.count(name), 1u) << name;
 }
 
+TEST(ExportNames, AreThoseOfAWideResnet) {
+  const Exported found = exported(read("wide-resnet-tiny.yaml", {"model.depth=16"}));
+  Names expected{"conv1.weight"};
+  const auto add_norm = [&](const std::string& name) {
+    for (const char* part : {".weight", ".bias", ".running_mean", ".running_var"})
+      expected.insert(name + part);
+  };
+  add(expected, "", {"fc"});
+  add_norm("bn1");
+  for (const std::string group : {"block1", "block2", "block3"})
+    for (const std::string layer : {group + ".layer.0.", group + ".layer.1."}) {
+      for (const char* conv : {"conv1.weight", "conv2.weight"}) expected.insert(layer + conv);
+      for (const char* norm : {"bn1", "bn2"}) add_norm(layer + norm);
+      if (layer.ends_with("0.") && group != "block1") expected.insert(layer + "convShortcut.weight");
+    }
+  EXPECT_EQ(found.names, expected);
+  EXPECT_TRUE(found.transposed.empty());
+  EXPECT_EQ(found.shapes.at("conv1.weight"), (std::vector<std::int64_t>{16, 1, 3, 3}));
+  EXPECT_EQ(found.shapes.at("block3.layer.0.conv1.weight"), (std::vector<std::int64_t>{64, 32, 3, 3}));
+  EXPECT_EQ(found.shapes.at("block3.layer.0.convShortcut.weight"), (std::vector<std::int64_t>{64, 32, 1, 1}));
+}
+
 TEST(ExportNames, AreNeverThoseOfTwoTensors) {
   for (const ModelKind kind : all_kinds<ModelKind>())
     for (const ModelNorm norm : {ModelNorm::layer, ModelNorm::rms})
       for (const MlpKind mlp : {MlpKind::gelu, MlpKind::relu, MlpKind::swiglu})
         for (const bool bias : {false, true}) {
+          if (kind == ModelKind::wide_resnet) continue;  // it has none of these
           Config config;
           config.model.kind = kind;
           BlockSettings& m = block_model(config);

@@ -51,10 +51,14 @@ TEST(ModelGradients, OfASmallVitWithFourRowsAndAttentionThatDrops) {
   check_gradients(setting_for(config), model_of(config));
 }
 
+TEST(ModelGradients, OfASmallWideResnet) {
+  check_gradients(setting_for(wide_resnet()), model_of(wide_resnet()));
+}
+
 TEST(ModelGradients, DifferInRoundingOnlyBetweenShards) {
   for (const auto& [name, config] : all_small()) {
     SCOPED_TRACE(name);
-    check_rounding(setting_for(config), model_of(config), name == "evolved" ? 0.25 : 8e-2);
+    check_rounding(setting_for(config), model_of(config));
   }
 }
 

@@ -20,7 +20,7 @@ std::set<std::string> wrong_gradients(const Config& config, const Mistakes& mist
   Subject subject(setting, model_of(config));
   std::set<std::string> names;
   for (const auto& [name, error] : errors_of(subject, subject.gradients()))
-    if (!(error <= 1e-7)) names.insert(name);
+    if (!(error <= setting.tolerance)) names.insert(name);
   return names;
 }
 

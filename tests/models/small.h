@@ -56,25 +56,33 @@ inline std::vector<std::string> key_biases(const Config& config) {
 /// The batch that a model reads, of which some targets do not count.
 inline Setting setting_for(const Config& given) {
   const Config config = resolve(given);
-  const vit::Settings& seer = config.model.vit;
   Setting setting;
-  setting.width = block_model(config).width;
   setting.activation = false;
   setting.classifier = true;
   setting.step = 1e-4;  // deep functions bend
   setting.without_gradient = key_biases(config);
+  const auto see = [&](const PictureSettings& seer, int side) {
+    setting.vocabulary = seer.classes;
+    setting.picture = {seer.channels, seer.picture_height, seer.picture_width, side};
+    setting.targets = 1;
+    return setting;
+  };
   switch (config.model.kind) {
     case ModelKind::vit:
-      setting.vocabulary = seer.classes;
-      setting.picture = {seer.channels, seer.picture_height, seer.picture_width, seer.patch};
-      setting.targets = 1;
-      return setting;
+      return see(config.model.vit, config.model.vit.patch);
+    case ModelKind::wide_resnet:
+      setting.step = 1e-7;  // differences that go over hardly a kink
+      setting.tolerance = 1e-5;
+      setting.tolerance_of_bf16 = 0.2;  // eight numbers are normed by what they are themselves
+      return see(config.model.wide_resnet, 1);
     case ModelKind::bert:
       setting.picks = true;
       setting.targets = config.data.masked;
       break;
     case ModelKind::transformer:
     case ModelKind::evolved_transformer:
+      if (config.model.kind == ModelKind::evolved_transformer)
+        setting.tolerance_of_bf16 = 0.25;  // a relu whose sum is near zero may open or close
       setting.sources = true;
       setting.source_rows = config.data.source_sequence;
       break;
@@ -172,6 +180,19 @@ inline Config vision() {
   return config;
 }
 
+/// Three blocks, one for each group; pictures end as two pixels by two.
+inline Config wide_resnet() {
+  Config config;
+  config.model.kind = ModelKind::wide_resnet;
+  wide_resnet::Settings& m = config.model.wide_resnet;
+  m.depth = 10;
+  m.width = 1;
+  m.channels = 2;
+  m.picture_height = m.picture_width = 8;
+  config.train.label_smoothing = 0.05;
+  return config;
+}
+
 /// One of every kind and style, by name.
 inline std::map<std::string, Config> all_small() {
   return {{"gpt2", gpt2()},
@@ -181,7 +202,8 @@ inline std::map<std::string, Config> all_small() {
           {"post_norm", post_norm(Tables::two)},
           {"pre_norm", pre_norm()},
           {"vit", vision()},
-          {"evolved", evolved()}};
+          {"evolved", evolved()},
+          {"wide_resnet", wide_resnet()}};
 }
 
 }  // namespace mindpipe::testing

@@ -10,10 +10,10 @@ namespace {
 
 constexpr int steps = 100, warmup = 10;
 constexpr double peak = 3e-3, low = 2e-4;
-constexpr RateKind every_kind[] = {RateKind::constant, RateKind::linear, RateKind::cosine,
-                                   RateKind::inverse_sqrt, RateKind::wsd};
+constexpr RateKind every_kind[] = {RateKind::constant,     RateKind::linear, RateKind::cosine,
+                                   RateKind::inverse_sqrt, RateKind::wsd,    RateKind::steps};
 
-RateConfig rule(RateKind kind, int decay = steps) { return {kind, peak, low, warmup, decay}; }
+RateConfig rule(RateKind kind, int decay = steps) { return {kind, peak, low, warmup, decay, {}, 0.2}; }
 
 TEST(Rate, WarmUpRisesInEqualStepsAndEndsAtThePeak) {
   for (RateKind kind : every_kind)
@@ -70,9 +70,17 @@ TEST(Rate, WarmUpStableDecayFallsOverTheLastStepsOnly) {
     EXPECT_NEAR(rate_at(r, step, steps), peak + (low - peak) * (step - 80) / 20, 1e-15) << step;
 }
 
+TEST(Rate, StepsMultiplyItAtEachDropDownToTheFloor) {
+  RateConfig r = rule(RateKind::steps);
+  r.drops = {30, 60, 80};
+  for (const auto& [step, drops] : {std::pair{29, 0}, {30, 1}, {59, 1}, {60, 2}})
+    EXPECT_DOUBLE_EQ(rate_at(r, step, steps), std::max(low, peak * std::pow(0.2, drops))) << step;
+  EXPECT_EQ(rate_at(r, 80, steps), low);
+}
+
 TEST(Rate, ARunThatIsAllWarmUpNeverLeavesIt) {
   for (RateKind kind : {RateKind::linear, RateKind::cosine, RateKind::wsd}) {
-    const RateConfig r{kind, peak, low, 5, 5};
+    const RateConfig r{kind, peak, low, 5, 5, {}, 0.2};
     for (int step = 0; step < 5; ++step)
       EXPECT_DOUBLE_EQ(rate_at(r, step, 5), peak * (step + 1) / 5) << name_of(kind);
     EXPECT_DOUBLE_EQ(rate_at(r, 5, 5), low) << name_of(kind);
@@ -82,7 +90,7 @@ TEST(Rate, ARunThatIsAllWarmUpNeverLeavesIt) {
 TEST(Rate, AWarmUpLongerThanTheRunRisesAsFarAsItComes) {
   for (RateKind kind : every_kind)
     for (int step = 0; step < 5; ++step) {
-      const RateConfig r{kind, peak, low, 20, 5};
+      const RateConfig r{kind, peak, low, 20, 5, {}, 0.2};
       EXPECT_DOUBLE_EQ(rate_at(r, step, 5), peak * (step + 1) / 20) << name_of(kind);
     }
 }

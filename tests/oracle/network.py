@@ -20,6 +20,7 @@ ACTIVATIONS = {
 
 class Network:
     """The forward pass of a model, a function of its weights by name. Settings are texts."""
+    STATISTICS = ()
 
     def __init__(self, weights, settings, precision):
         self.weights = self.masters = weights
@@ -35,6 +36,9 @@ class Network:
         """To be called before each forward pass."""
         if self.whole_bf16:
             self.weights = {name: master.to(torch.bfloat16) for name, master in self.masters.items()}
+
+    def end_step(self):
+        """To be called behind each update."""
 
     def count(self, prefix):
         """How many layers have weights."""

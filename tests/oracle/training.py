@@ -3,6 +3,7 @@
 A model is a class with
   FIELDS        names of the tensors of a batch, its targets among them
   logits(...)   of a micro-batch, whose fields but the targets are its arguments: as many rows as targets
+  STATISTICS    endings of the names of weights that no optimizer moves; end_step() moves them
 
 Metadata (texts) that every training reads: micro_batch (the batch); steps (1: only one update; 0: none); rate:
 one number, or one for each step with commas (1e-3); beta1 (0.9), beta2 (0.95), epsilon (1e-8), weight_decay
@@ -82,8 +83,10 @@ def run(model_class, metadata, arrays, precision):
     exact = torch.float64 if precision == "f64" else torch.float32
     arrays = {name: torch.from_numpy(numpy.array(array)) for name, array in arrays.items()}
     batches = take_fields(model_class, arrays, metadata)
-    weights = {name: array.to(exact).requires_grad_() for name, array in arrays.items()}
-    model = model_class(weights, metadata, precision)
+    everything = {name: array.to(exact) for name, array in arrays.items()}
+    weights = {name: array.requires_grad_() for name, array in everything.items()
+               if not name.endswith(model_class.STATISTICS)}
+    model = model_class(everything, metadata, precision)
     optimizer, rates = make_optimizer(weights.values(), metadata)
     clip, smoothing = float(metadata.get("clip", 1)), float(metadata.get("label_smoothing", 0))
     steps, results = int(metadata.get("steps", 1)), {}
@@ -102,9 +105,10 @@ def run(model_class, metadata, arrays, precision):
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.step()
+        model.end_step()
         if metadata.get("keep", "all") == "all" or step == steps:
             results.update({
                 "weight.%d.%s" % (step, name): weight.detach().float().numpy().copy()
-                for name, weight in weights.items()
+                for name, weight in everything.items()
             })
     return results

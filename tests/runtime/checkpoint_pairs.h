@@ -73,6 +73,7 @@ inline std::vector<LayoutPair> chosen_pairs() {
       {bert, bf16, sgd, 1, 2, {{1, 4, 1, 1}, folded}, {{1, 1, 2, 1}, plain, 1}, direct, waits},
       {transformer, f32, adamw, 1, 2, {{1, 2, 1, 1}, folded, 1}, {{1, 4, 2, 1}, plain, 0}},
       {vit, bf16, sgd, 4, 1, {{1, 1, 1, 4}}, {{1, 2, 1, 1}, folded}},
+      {wide_resnet, bf16, adamw, 2, 2, {{1, 2, 2, 1}, folded, 2}, {{1, 1, 1, 2}, plain, 0, true}},
       {post_norm, f32, adamw, 3, 3, {{1, 1, 3, 1}, plain, 2}, {{1, 1, 1, 3}}, mpiio},
       {post_norm, bf16, adamw, 1, 8, {{1, 8, 1, 1}}, {{1, 1, 8, 1}, plain, 1}},
       {llama, bf16, adamw, 4, 8, {{1, 1, 8, 1}, plain, 2}, {{1, 2, 1, 4}, plain, 0, true}, direct, waits},

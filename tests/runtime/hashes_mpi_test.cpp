@@ -22,6 +22,7 @@ std::vector<Config> runs_of(int ranks, Style first, std::size_t count, int style
     Choice choice = choices[i * choices.size() / count];
     choice[style_at] += static_cast<int>(first);
     Config c = config_of(choice, ranks);
+    if (!has_a_corpus(c)) continue;
     c.device.instructions = "avx2";
     read_a_corpus(c);
     runs.push_back(resolve(c));
@@ -64,7 +65,8 @@ TEST(Hashes, RunsHaveTheBitsThatTheyHadWhenTheFileWasMade) {
   std::vector<std::string> got;
   std::vector<Config> runs = runs_of(world.size, Style::gpt2, 10);
   for (const Config& config : runs_of(world.size, Style::bert, 6)) runs.push_back(config);
-  for (const Config& config : runs_of(world.size, Style::evolved, 3, 1)) runs.push_back(config);
+  for (const Style style : {Style::evolved, Style::wide_resnet})
+    for (const Config& config : runs_of(world.size, style, 3, 1)) runs.push_back(config);
   for (const Config& config : runs) {
     const Sha256::Digest hash = hash_of(config, world.size == 1 ? World{} : world);
     got.push_back(fmt::format("{}{}: {}", beginning, describe(config), to_string(hash)));

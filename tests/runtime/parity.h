@@ -231,10 +231,11 @@ inline Outcome outcome_of(const Config& config, const World& world, int steps) {
 }
 
 /// What golden hashes were made of first stands first.
-enum class Style { gpt2, llama, transformer, bert, post_norm, vit, evolved };
-inline constexpr int style_count = 7;
+enum class Style { gpt2, llama, transformer, bert, post_norm, vit, evolved, wide_resnet };
+inline constexpr int style_count = 8;
 inline const char* name_of(Style style) {
-  constexpr std::array names{"gpt2", "llama", "transformer", "bert", "post_norm", "vit", "evolved"};
+  constexpr std::array names{"gpt2",      "llama", "transformer", "bert",
+                             "post_norm", "vit",   "evolved",     "wide_resnet"};
   static_assert(names.size() == style_count);
   return names[static_cast<std::size_t>(style)];
 }
@@ -255,6 +256,7 @@ inline int layers_for(Style style, int blocks) {
   if (style == Style::transformer) return std::max(1, (blocks - 3 + 4) / 5);
   if (style == Style::post_norm) return std::max(1, (blocks - 6 + 4) / 5);
   if (style == Style::evolved) return std::max(1, (blocks - 3 + 8) / 9);
+  if (style == Style::wide_resnet) return std::max(1, (blocks - 2 + 2) / 3);
   return std::max(1, (blocks - 2 + 1) / 2);
 }
 
@@ -309,16 +311,27 @@ inline void become_tiny_vit(vit::Settings& m) {
   m.classes = 101;
 }
 
+/// Pictures that end as so many pixels as shards divide, and are wider than high where those are not three.
+inline void become_tiny_wide_resnet(wide_resnet::Settings& m, int layers, bool three) {
+  m.depth = 6 * layers + 4;
+  m.width = three ? 3 : 1;
+  m.channels = 2;
+  m.picture_height = three ? 12 : 8;
+  m.picture_width = three ? 24 : 16;
+  m.classes = 101;
+}
+
 /// A tiny model with dropout everywhere, for `tensor` x `data` logical shards; at least `blocks` blocks.
 inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int blocks = 8) {
   const bool three = tensor % 3 == 0;
   constexpr std::array kinds{
-      ModelKind::gpt,         ModelKind::gpt, ModelKind::transformer,        ModelKind::bert,
-      ModelKind::transformer, ModelKind::vit, ModelKind::evolved_transformer};
+      ModelKind::gpt,         ModelKind::gpt, ModelKind::transformer,         ModelKind::bert,
+      ModelKind::transformer, ModelKind::vit, ModelKind::evolved_transformer, ModelKind::wide_resnet};
   Config c;
   c.seed = 11;
   c.model.kind = kinds[static_cast<std::size_t>(style)];
-  BlockSettings& m = block_model(c);
+  BlockSettings none;
+  BlockSettings& m = style == Style::wide_resnet ? none : block_model(c);
   m.width = tensor == 6 ? 48 : three ? 36 : 32;
   m.heads = tensor == 6 ? 12 : three ? 6 : tensor == 8 ? 16 : 8;
   m.mlp_width = three ? 72 : 64;
@@ -328,7 +341,7 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   m.attention_dropout = 0.2;
   m.initial_deviation = 0.2;
   m.mlp = MlpKind::gelu;
-  if (style != Style::vit) {
+  if (style != Style::vit && style != Style::wide_resnet) {
     text_model(c).vocabulary = 101;
     text_model(c).context = three ? 24 : 16;
   }
@@ -338,6 +351,7 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   if (style == Style::post_norm) become_tiny_post_norm(c, tensor, data);
   if (style == Style::vit) become_tiny_vit(c.model.vit);
   if (style == Style::evolved) become_tiny_evolved(c, tensor);
+  if (style == Style::wide_resnet) become_tiny_wide_resnet(c.model.wide_resnet, m.layers, three);
   c.reproducible = {tensor, data};
   c.train.micro_batch = 2;
   c.train.batch = 2 * of_shard * data;
@@ -350,9 +364,19 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   return c;
 }
 
+/// Whether the program makes a corpus for a model: three shards do not divide what its pictures end as.
+inline bool has_a_corpus(const Config& c) {
+  return c.model.kind != ModelKind::wide_resnet || c.reproducible.tensor % 3 != 0;
+}
+
 /// Gives a tiny model a corpus that the program makes, and the words that this has. (257 words were those of
 /// the golden hashes.)
 inline void read_a_corpus(Config& c) {
+  if (c.model.kind == ModelKind::wide_resnet) {
+    wide_resnet::Settings& m = c.model.wide_resnet;
+    m.channels = 1;
+    m.picture_height = m.picture_width = 32;
+  }
   const bool dates = c.model.kind == ModelKind::evolved_transformer ||
                      (c.model.kind == ModelKind::transformer && c.model.transformer.scaled);
   DataSource source = sums_for(c);
@@ -360,7 +384,7 @@ inline void read_a_corpus(Config& c) {
   if (dates || c.model.kind == ModelKind::bert) {
     text_model(c).vocabulary = 263;
     c.data.special = {};
-  } else if (c.model.kind != ModelKind::vit) {
+  } else if (c.model.kind != ModelKind::vit && c.model.kind != ModelKind::wide_resnet) {
     text_model(c).vocabulary = 257;
   }
   c.data.train = c.data.validation = {source};

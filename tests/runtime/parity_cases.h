@@ -82,7 +82,8 @@ inline Config config_of(const Choice& choice, int ranks) {
   if (choice[cuts_at] == 1)
     for (int i = 1; i < all; ++i) c.schedule.cuts.push_back(i);
   c.train.precision = choice[precision_at] == 0 ? Precision::f32 : Precision::bf16;
-  if (c.device.kind == DeviceKind::cuda && c.train.precision == Precision::bf16)
+  if (c.device.kind == DeviceKind::cuda && c.train.precision == Precision::bf16 &&
+      c.model.kind != ModelKind::wide_resnet)
     block_model(c).attention_dropout = 0;  // else its library is never asked
   c.train.zero = choice[zero_at];
   c.train.sequence_parallel = choice[sequence_at] == 1;

@@ -113,6 +113,7 @@ Outcome outcome_from_a_corpus(const Config& config, const World& world, int step
 
 TEST(Parity, StepsOnACorpusAndEvaluationsBetweenThemHaveTheSameBits) {
   std::vector<Config> configs = some_cases(1, 3);
+  std::erase_if(configs, [](const Config& config) { return !has_a_corpus(config); });
   for (Config& config : configs) {
     read_a_corpus(config);
     config = resolve(config);

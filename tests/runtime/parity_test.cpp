@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/parity_cases.h"
@@ -59,6 +60,34 @@ TEST(Parity, ATableLongerThanAChunkOfStatisticsIsNoException) {
   text_model(config).vocabulary = 1031;
   config = resolve(config);
   EXPECT_EQ(difference(outcome_of(config, {}, 10), PlainLoop(config).run(10)), "");
+}
+
+/// Two shards of different pictures, two micro-batches each.
+TEST(Parity, StatisticsOfAnotherShardOrInTheNormAreNoticed) {
+  const Config config = resolve(tiny(Style::wide_resnet, 1, 2, 2));
+  const Outcome outcome = outcome_of(config, {}, 2);
+  EXPECT_EQ(difference(outcome, PlainLoop(config).run(2)), "");
+  EXPECT_THAT(difference(outcome, PlainLoop(config, {}, true).run(2)),
+              ::testing::StartsWith("gradient norm of step 0"));
+  // The second shard norms with what the first one found: its micro-batches are numbers 2 and 3 of four.
+  std::vector<std::vector<float>> found;
+  std::size_t call = 0;
+  const std::size_t of_pass = 2 * 3 + 1;  // norms of a forward
+  Mistakes shared;
+  shared.batch_statistics = [&](BatchStatisticsOperands& o) {
+    const std::size_t micro_batch = call / of_pass % 4, at = call++ % (2 * of_pass);
+    float* statistics = o.statistics.as<float>();
+    if (micro_batch < 2) {
+      found.resize(2 * of_pass);
+      Memory memory(Memory::Kind::host);
+      make_cpu_backend(memory, 1, "auto")->batch_statistics(o);
+      found[at].assign(statistics, statistics + o.statistics.count());
+    } else {
+      std::copy(found[at].begin(), found[at].end(), statistics);
+    }
+    return false;
+  };
+  EXPECT_THAT(difference(outcome, PlainLoop(config, shared).run(2)), ::testing::StartsWith("loss of step 0"));
 }
 
 TEST(Parity, AnotherSeedOrClipOrShardGivesOtherBits) {

@@ -5,6 +5,7 @@
 #include "make_backend.h"
 #include "runtime/parity.h"
 #include "state/initial_values.h"
+#include "wrong_backend.h"
 
 namespace mindpipe {
 
@@ -12,11 +13,13 @@ namespace mindpipe {
 /// as plain loops. What a worker does on any layout must have the bits of this.
 class PlainLoop {
  public:
-  explicit PlainLoop(const Config& config)
-      : config_(config),
+  /// With `mistakes`, what a worker must not do: operations that go wrong, running statistics in the norm.
+  explicit PlainLoop(const Config& config, const Mistakes& mistakes = {}, bool norms_statistics = false)
+      : norms_statistics_(norms_statistics),
+        config_(config),
         layout_(make_layout(config, {})),
         memory_(Memory::Kind::host),
-        backend_(make_cpu_backend(memory_, 1, "auto")),
+        backend_(std::make_unique<WrongBackend>(make_cpu_backend(memory_, 1, "auto"), mistakes)),
         tensor_(*backend_, layout_.tensor_shards),
         context_{*backend_, tensor_, compute_dtype(config), false, config.seed},
         model_(make_model(config, context_)),
@@ -166,7 +169,8 @@ class PlainLoop {
       }
       gradients.push_back(whole);
       for (int p = 0; p < static_cast<int>(units[u]->params().size()); ++p)
-        squares += tensor_squares(*units[u], p, gradients.back());
+        if (units[u]->params()[p].is_learned() || norms_statistics_)
+          squares += tensor_squares(*units[u], p, gradients.back());
     }
     const double tokens = static_cast<double>(input.valid);
     double factor = 1 / (1.0 / targets() * tokens);  // undoes the constant that backward started from
@@ -211,6 +215,10 @@ class PlainLoop {
         const std::int64_t first = unit.flat_offset(p, s), count = unit.shard_shape(p).count();
         const Tensor dw = view(gradient, first, count), master = view(state.master, first, count),
                      m = view(state.m, first, count);
+        if (!unit.params()[p].is_learned()) {
+          follow(unit.params()[p], dw, master);
+          continue;
+        }
         switch (o.kind) {
           case OptimizerKind::adamw:
             backend_->adamw({.rule = {rate, beta1, beta2, static_cast<float>(o.epsilon), decay},
@@ -233,6 +241,16 @@ class PlainLoop {
     round_values(unit, state);
   }
 
+  /// A running statistic: some of the way to the mean of what the micro-batches of the whole batch have.
+  void follow(const ParamSpec& spec, const Tensor& sum, const Tensor& running) const {
+    const float share = static_cast<float>(spec.follows),
+                each = static_cast<float>(1.0 / (layout_.batch / layout_.samples));
+    for (std::int64_t i = 0; i < sum.count(); ++i) {
+      float& number = running.as<float>()[i];
+      number += share * (each * sum.as<float>()[i] - number);
+    }
+  }
+
   Sha256::Digest digest() {
     Sha256 sha;
     for (const std::string_view slot : state_slots(config_))
@@ -250,7 +268,8 @@ class PlainLoop {
                              : slot == "master" ? state.master
                              : slot == "v"      ? state.v
                                                 : state.m;
-        for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
+        for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+          if (is_moment(slot) && !unit.params()[p].is_learned()) continue;
           for (int piece = 0; piece < static_cast<int>(unit.params()[p].pieces.size()); ++piece) {
             const Piece& whole = unit.params()[p].pieces[piece];
             Floats tensor((whole.rows - whole.padding) * unit.params()[p].width());
@@ -259,10 +278,12 @@ class PlainLoop {
                           tensor.data() + run.row * unit.params()[p].width() + run.column);
             sha.add(tensor.data(), tensor.size() * sizeof(float));
           }
+        }
       }
     return sha.end();
   }
 
+  bool norms_statistics_;
   Config config_;
   Layout layout_;
   Memory memory_;

@@ -49,6 +49,8 @@ class Sizes {
       case ModelKind::evolved_transformer:
         evolved(c);
         break;
+      case ModelKind::wide_resnet:
+        fail(Exit::internal, "no formulas for pictures that shrink");
     }
   }
 

@@ -1,6 +1,6 @@
 #include "cpu/simd/norm_kernels.h"
 
-#include "cpu/simd/rows.h"
+#include "cpu/simd/strips.h"
 
 namespace mindpipe::MINDPIPE_ISA {
 namespace {
@@ -95,18 +95,6 @@ void for_row_blocks(const RowParts& shape, const Body& body) {
       for (int64_t row = begin; row < end; row += rows_at_once)
         body(sample * shape.rows + row, end - row < rows_at_once ? end - row : rows_at_once, part);
     }
-}
-
-/// Walks columns [first, last) by strips of `wide` vectors, then by single ones: body(column, Strip, ending).
-template <int vectors>
-struct Strip {};
-template <class T, class Body>
-MINDPIPE_INLINE void for_strips(int64_t first, int64_t last, const Body& body) {
-  constexpr int wide = 4, width = lanes_of<T>;
-  int64_t j = first;
-  for (; j + wide * width <= last; j += wide * width) body(j, Strip<wide>{}, Whole{});
-  for (; j + width <= last; j += width) body(j, Strip<1>{}, Whole{});
-  if (j < last) body(j, Strip<1>{}, Some{static_cast<int>(last - j)});
 }
 
 /// db[part, j] += dy[.., j], a row at a time

@@ -4,6 +4,7 @@
 #include "config/models/gpt.h"
 #include "config/models/transformer.h"
 #include "config/models/vit.h"
+#include "config/models/wide_resnet.h"
 
 namespace mindpipe {
 
@@ -22,7 +23,8 @@ struct ModelRow {
   kind(bert, "bert", false) \
   kind(transformer, "transformer", false) \
   kind(vit, "vit", false) \
-  kind(evolved_transformer, "evolved_transformer", false)
+  kind(evolved_transformer, "evolved_transformer", false) \
+  kind(wide_resnet, "wide_resnet", false)
 // clang-format on
 
 MINDPIPE_KINDS(ModelKind, ModelRow, MINDPIPE_MODELS)

@@ -1,5 +1,6 @@
 // The device code, compiled for the host.
 #include "cuda/device/attention_f64.cu"
+#include "cuda/device/batch_norm.cu"
 #include "cuda/device/classifier.cu"
 #include "cuda/device/column_sums.cu"
 #include "cuda/device/convolution.cu"
@@ -11,6 +12,7 @@
 #include "cuda/device/padding.cu"
 #include "cuda/device/picks.cu"
 #include "cuda/device/pictures.cu"
+#include "cuda/device/pixels.cu"
 #include "cuda/device/rotary.cu"
 #include "cuda/device/sort.cu"
 #include "cuda/device/update.cu"

@@ -1,0 +1,48 @@
+#include "config/models/pictures.h"
+
+#include <algorithm>
+
+#include "config/config.h"
+#include "config/rules.h"
+#include "config/settings.h"
+
+namespace mindpipe {
+
+void add_picture_settings(std::vector<Setting>& settings, PictureSettings& m, Config& config) {
+  constexpr Range extent{1, 1 << 14};
+  settings.emplace_back("model.channels", &m.channels, "of a picture", Range{1, 4});
+  settings.emplace_back("model.picture_height", &m.picture_height, "rows of pixels", extent);
+  settings.emplace_back("model.picture_width", &m.picture_width, "pixels of a row", extent);
+  settings.emplace_back("model.classes", &m.classes, "what a picture may show", Range{1, 1 << 24});
+  settings.emplace_back(
+      "model.mean", &m.mean,
+      "of a channel, whose bytes are numbers from 0 to 1: taken away; one number counts for all",
+      Range{0, 1});
+  settings.emplace_back("model.deviation", &m.deviation,
+                        "of a channel: what is left is divided by it, as mean", Range{0, 1, true});
+  settings.emplace_back("data.flip", &config.data.flip,
+                        "every second picture that is trained on is mirrored");
+  settings.emplace_back(
+      "data.crop", &config.data.crop,
+      "pixels by which pictures that are trained on are moved at most, down or up and sideways",
+      Range{0, 1 << 14});
+}
+
+void check_pictures(const PictureSettings& m, const Complaints& complain) {
+  const auto fit_channels = [&](const char* key, const std::vector<double>& numbers) {
+    const auto count = static_cast<int>(numbers.size());
+    complain.require(count == 1 || count == m.channels, key,
+                     "has {} numbers and model.channels is {} (one for each channel, or one for all)", count,
+                     m.channels);
+  };
+  fit_channels("model.mean", m.mean);
+  fit_channels("model.deviation", m.deviation);
+}
+
+void check_extent(const std::string& key, int extent, int step, const std::string& why,
+                  const Complaints& complain) {
+  complain.require(extent % step == 0, key, "is {}, which {} does not divide ({}; the nearest is {})", extent,
+                   step, why, std::max(step, (extent + step / 2) / step * step));
+}
+
+}  // namespace mindpipe
