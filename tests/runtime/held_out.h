@@ -99,7 +99,9 @@ inline Config model_for(ModelKind kind, const DataSource& source) {
 inline void learn_in_part(Worker& worker) {
   const Config& config = worker.config();
   Corpus corpus(config.data, Subset::validation, fields_of(config), config.seed);
-  const int steps = reads_pairs(config) ? 40 : 12;
+  const int steps = config.model.kind == ModelKind::transformer           ? 40
+                    : config.model.kind == ModelKind::evolved_transformer ? 16
+                                                                          : 12;
   for (int step = 0; step < steps; ++step) {
     worker.step(corpus, step, std::int64_t{step} * config.train.batch, 3e-3);
     worker.remaining();
