@@ -30,7 +30,7 @@ for name; do
     bert) learns bert validation_accuracy 80 train.steps=1500 ;;
     transformer) learns transformer validation_exact 99 train.steps=2000 ;;
     vit) learns vit validation_accuracy 97 train.steps=3000 ;;
-    wide-resnet) learns wide-resnet validation_accuracy 97 train.steps=800 'optimizer.rate.drops=[500,680]' ;;
+    wide-resnet) learns wide-resnet validation_accuracy 97 train.steps=600 'optimizer.rate.drops=[350,500]' ;;
     *) echo "test_models.sh: $name is none of bert, transformer, vit, wide-resnet" >&2; exit 2 ;;
   esac
 done
