@@ -33,7 +33,7 @@ for name; do
     evolved) learns evolved-transformer-dates 180 validation_exact 99 train.steps=1200 ;;
     evolved-tiny) learns evolved-transformer-tiny 900 validation_exact 99 ;;
     vit) learns vit-tiny 180 validation_accuracy 97 train.steps=3000 ;;
-    wide-resnet) learns wide-resnet-tiny 180 validation_accuracy 97 train.steps=800 'optimizer.rate.drops=[500,680]' ;;
+    wide-resnet) learns wide-resnet-tiny 180 validation_accuracy 97 train.steps=600 'optimizer.rate.drops=[350,500]' ;;
     *) echo "test_models.sh: $name is none of bert, transformer, evolved, evolved-tiny, vit, wide-resnet" >&2; exit 2 ;;
   esac
 done
