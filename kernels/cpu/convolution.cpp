@@ -9,7 +9,7 @@
 namespace mindpipe {
 namespace {
 
-constexpr std::int64_t strip = 64;  ///< columns of a sum over rows that stay with one thread
+constexpr std::int64_t columns_of_thread = 64;  ///< columns of a sum over rows that stay with one thread
 
 std::int64_t rows_of(const LengthCall& of) { return of.samples * of.rows; }
 
@@ -46,12 +46,13 @@ void CpuBackend::run(const DepthwiseBackwardInputOperands& o) {
 
 void CpuBackend::run(const DepthwiseBackwardWeightOperands& o) {
   const TapCall call = o.checked();
-  const std::int64_t cols = call.of.cols, strips = (cols + strip - 1) / strip,
+  const std::int64_t cols = call.of.cols, strips = (cols + columns_of_thread - 1) / columns_of_thread,
                      rows = std::max<std::int64_t>(rows_of(call.of), 1);
   const auto kernel =
       MINDPIPE_PICK_KERNELS(isa_, convolution_kernels).depthwise_backward_weight[dtype_index(o.dy.dtype)];
-  in_ranges(threads_, strips, row_grain(rows * strip), [&](auto first, auto last) {
-    kernel(o.dy.data, o.x.data, call, o.dw.data, first * strip, std::min(last * strip, cols));
+  in_ranges(threads_, strips, row_grain(rows * columns_of_thread), [&](auto first, auto last) {
+    kernel(o.dy.data, o.x.data, call, o.dw.data, first * columns_of_thread,
+           std::min(last * columns_of_thread, cols));
   });
 }
 

@@ -15,17 +15,18 @@ void* row_of(const Tensor& t, std::int64_t row, std::int64_t cols) {
 }
 
 /// Columns, or elements, that stay with one thread: a multiple of a cache line.
-constexpr std::int64_t strip = 64;
+constexpr std::int64_t strip_of_columns = 64;
 
-/// Adds sines and cosines, of type A, to rows [first, last) of every sample, a strip of columns at a time.
+/// Adds sines and cosines, of type A, to rows [first, last) of every sample, a strip_of_columns of columns at
+/// a time.
 template <class A, class Kernel>
 void add_sines(const AddSinusoidsOperands& o, const SinusoidCall& call, const Kernel& kernel,
                std::int64_t first, std::int64_t last) {
   const std::int64_t half = call.cols / 2, bytes = static_cast<std::int64_t>(bytes_of(o.x.dtype));
   for (std::int64_t r = first; r < last; ++r)
-    for (std::int64_t begin = 0; begin < half; begin += strip) {
-      const std::int64_t count = std::min(strip, half - begin);
-      A sines[strip], cosines[strip];
+    for (std::int64_t begin = 0; begin < half; begin += strip_of_columns) {
+      const std::int64_t count = std::min(strip_of_columns, half - begin);
+      A sines[strip_of_columns], cosines[strip_of_columns];
       for (std::int64_t i = 0; i < count; ++i) {
         const double angle =
             static_cast<double>(call.first + r) * std::exp(-call.rate * static_cast<double>(begin + i));
@@ -61,11 +62,12 @@ void CpuBackend::run(const EmbeddingBackwardOperands& o) {
   const std::int64_t cols = o.dtable.cols(), rows = o.dtable.rows();
   const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).accumulate[dtype_index(o.dy.dtype)];
   const auto* ids = o.tokens.as<std::int32_t>();
-  const std::int64_t strips = (cols + strip - 1) / strip;
+  const std::int64_t strips = (cols + strip_of_columns - 1) / strip_of_columns;
   // A thread owns columns, so that every one of them is added in token order.
-  in_ranges(threads_, strips, row_grain(strip * std::max<std::int64_t>(o.tokens.count(), 1)),
+  in_ranges(threads_, strips, row_grain(strip_of_columns * std::max<std::int64_t>(o.tokens.count(), 1)),
             [&](auto first, auto last) {
-              const std::int64_t begin = first * strip, end = std::min(last * strip, cols);
+              const std::int64_t begin = first * strip_of_columns,
+                                 end = std::min(last * strip_of_columns, cols);
               for (std::int64_t n = 0; n < o.tokens.count(); ++n) {
                 const std::int64_t row = ids[n] - o.first_row;
                 if (row >= 0 && row < rows && ids[n] != o.dropped)

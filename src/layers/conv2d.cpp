@@ -10,12 +10,6 @@ namespace {
 /// processor, or fills a GPU. A constant of the kind of device, so of a run.
 std::int64_t most_bytes(bool wants_many_rows) { return wants_many_rows ? std::int64_t{256} << 20 : 2 << 20; }
 
-/// Samples [first, first + count) of [samples, rows, columns].
-Tensor samples_of(const Tensor& t, std::int64_t first, std::int64_t count) {
-  const std::int64_t each = t.shape[1];
-  return t.row_range(first * each, count * each).reshaped({count, each, t.shape[2]});
-}
-
 }  // namespace
 
 Conv2DSpec conv_spec(const std::string& name, std::int64_t inputs, std::int64_t outputs,

@@ -29,10 +29,6 @@ void for_samples(const Tensor& x, const Work& work) {
   const std::int64_t samples = x.shape[0], each = std::max<std::int64_t>(1, rows_at_once / x.shape[1]);
   for (std::int64_t first = 0; first < samples; first += each) work(first, std::min(each, samples - first));
 }
-Tensor samples_of(const Tensor& x, std::int64_t first, std::int64_t count) {
-  const std::int64_t rows = x.shape[1];
-  return x.row_range(first * rows, count * rows).reshaped({count, rows, x.shape[2]});
-}
 Tensor matrix_of(const Tensor& x) { return x.reshaped({x.rows(), x.cols()}); }
 
 /// Room for what goes into an activation, where there is one.

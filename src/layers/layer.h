@@ -66,6 +66,12 @@ Tensor own_rows(const LayerContext& context, const Tensor& whole, Tape& tape);
 /// The window of a tensor that holds all rows, whatever a `rows` layer sees.
 inline Window window_of_whole(const Tensor& x) { return {x.shape[0], x.shape[1], 0, x.shape[1]}; }
 
+/// Samples [first, first + count) of [samples, rows, columns].
+inline Tensor samples_of(const Tensor& x, std::int64_t first, std::int64_t count) {
+  const std::int64_t rows = x.shape[1];
+  return x.row_range(first * rows, count * rows).reshaped({count, rows, x.shape[2]});
+}
+
 /// Randomness of one place in the model.
 Dropout dropout_at(const LayerContext& context, double probability, std::uint64_t purpose, const Tape& tape);
 

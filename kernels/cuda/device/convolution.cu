@@ -14,7 +14,7 @@ __device__ inline int64_t length_of(const LengthCall& of, int64_t sample) {
 /// A group of columns of one row: the sum over taps in order of the rows that they read. `back` turns the
 /// taps round, reads every row and writes zeros where there is padding.
 template <bool back, class T>
-__global__ void depthwise_groups(const T* x, const T* w, TapCall call, T* y, bool wide) {
+__global__ void depthwise_row_groups(const T* x, const T* w, TapCall call, T* y, bool wide) {
   constexpr int size = lanes<T>;
   const LengthCall& of = call.of;
   const int before = back ? call.taps - 1 - call.before : call.before;
@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(column_threads)
   for (; n < last; ++n) {
     const int64_t from = row - call.before + t;
     if (from >= 0 && from < length)
-      sum = multiply_add(widen(dy[n * of.cols + first + i]),
-                         widen(x[(n - row + from) * of.cols + first + i]), sum);
+      sum = multiply_add(widen(dy[n * of.cols + first + i]), widen(x[(n - row + from) * of.cols + first + i]),
+                         sum);
     if (++row < of.rows || n + 1 == last) continue;
     row = 0;
     length = length_of(of, ++sample);
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(column_threads)
 
 /// The rows of the result are taps of rows: a group of columns of one of them.
 template <class T>
-__global__ void neighbour_groups(const T* x, TapCall call, T* y, bool wide) {
+__global__ void row_neighbour_groups(const T* x, TapCall call, T* y, bool wide) {
   constexpr int size = lanes<T>;
   const LengthCall& of = call.of;
   for_row_group<size>(
@@ -154,7 +154,7 @@ void start_depthwise(const Tensor& x, const Tensor& w, const TapCall& call, cons
                      cudaStream_t stream) {
   with_number(dtype_index(x.dtype), [&]<class T>(T) {
     launch(stream, grid_of_row_groups(call.of.samples * call.of.rows, call.of.cols, lanes<T>),
-           depthwise_groups<back, T>, x.data, w.data, call, y.data,
+           depthwise_row_groups<back, T>, x.data, w.data, call, y.data,
            aligned(x.data, w.data, y.data) && whole_rows<T>(call.of.cols));
   });
 }
@@ -198,8 +198,9 @@ void GpuOperations::run(const DepthwiseBackwardWeightOperands& o) {
 void GpuOperations::run(const RowNeighboursOperands& o) {
   const TapCall call = o.checked();
   with_number(dtype_index(o.x.dtype), [&]<class T>(T) {
-    launch(stream(), grid_of_row_groups(o.x.rows() * call.taps, call.of.cols, lanes<T>), neighbour_groups<T>,
-           o.x.data, call, o.y.data, aligned(o.x.data, o.y.data) && whole_rows<T>(call.of.cols));
+    launch(stream(), grid_of_row_groups(o.x.rows() * call.taps, call.of.cols, lanes<T>),
+           row_neighbour_groups<T>, o.x.data, call, o.y.data,
+           aligned(o.x.data, o.y.data) && whole_rows<T>(call.of.cols));
   });
 }
 
