@@ -181,7 +181,10 @@ std::vector<Trial> trials() {
           {"PreNormWithThreeTables", with(of_three_tables(), 2, 0.1), 0, three},
           {"M2M100WithEmptySources", with(m2m100_style(), 1.1, 0.1), 7, three},
           {"EvolvedWithEmptySources", with(evolved_style(), 2.4, 0.1), 7, three},
-          {"EvolvedInTwoShards", with(evolved_in_two_shards(), 1.8, 0), 0, rising_and_falling(20)},
+          {"EvolvedInTwoShards",
+           with(evolved_in_two_shards(), 2, 0.1),
+           0,
+           {2e-3, 4e-3, 6e-3, 8e-3, 8e-3, 6e-3, 4e-3, 2e-3}},
           {"Vit", with(vit_style(), 5, 0), 0, three},
           {"VitInTwoShards", with(vit_in_two_shards(), 5, 0.1), 4, three}};
 }
