@@ -30,7 +30,7 @@ for name; do
   case $name in
     bert) learns bert-tiny 180 validation_accuracy 80 train.steps=1500 ;;
     transformer) learns transformer-tiny 180 validation_exact 99 train.steps=2000 ;;
-    evolved) learns evolved-transformer-dates 180 validation_exact 99 train.steps=1200 ;;
+    evolved) learns evolved-transformer-dates 180 validation_exact 99 train.steps=600 ;;
     evolved-tiny) learns evolved-transformer-tiny 900 validation_exact 99 ;;
     vit) learns vit-tiny 180 validation_accuracy 97 train.steps=3000 ;;
     wide-resnet) learns wide-resnet-tiny 180 validation_accuracy 97 train.steps=600 'optimizer.rate.drops=[350,500]' ;;

@@ -19,6 +19,16 @@ class Rows(nn.Conv1d):
         return super().forward(F.pad(x.transpose(1, 2), self.padded)).transpose(1, 2)
 
 
+class Norm(nn.LayerNorm):
+    """Of f32 numbers, whatever comes: autocast gives bf16 to what follows a product."""
+
+    def __init__(self, width):
+        super().__init__(width, 1e-6)
+
+    def forward(self, x):
+        return super().forward(x.float())
+
+
 def separable(inputs, outputs, taps, causal=False):
     return nn.Sequential(Rows(inputs, inputs, taps, causal, True), nn.Linear(inputs, outputs))
 
@@ -47,7 +57,7 @@ class TwoSided(nn.Module):
     def __init__(self, left, right, inner, closing, width):
         super().__init__()
         self.left, self.right, self.closing, self.width = left, right, closing, width
-        self.norm = nn.LayerNorm(inner, 1e-6)
+        self.norm = Norm(inner)
 
     def forward(self, h):
         left = self.left(h)
@@ -57,7 +67,7 @@ class TwoSided(nn.Module):
 class Encoder(nn.Module):
     def __init__(self, d, heads):
         super().__init__()
-        self.norms = nn.ModuleList(nn.LayerNorm(d, 1e-6) for _ in range(4))
+        self.norms = nn.ModuleList(Norm(d) for _ in range(4))
         self.glu, self.attention = nn.Linear(d, 2 * d), Attention(d, heads)
         self.sides = TwoSided(nn.Sequential(nn.Linear(d, 4 * d), nn.ReLU()),
                               nn.Sequential(Rows(d, d // 2, 3), nn.ReLU()), 4 * d, separable(4 * d, d // 2, 9), d)
@@ -73,12 +83,12 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     def __init__(self, d, heads):
         super().__init__()
-        self.norms = nn.ModuleList(nn.LayerNorm(d, 1e-6) for _ in range(5))
+        self.norms = nn.ModuleList(Norm(d) for _ in range(5))
         self.first, self.attention = Attention(d, max(min(2 * heads, 16), heads), True), Attention(d, heads, True)
         self.beside, self.cross = Attention(d, heads), Attention(d, heads)
         self.sides = TwoSided(nn.Sequential(separable(d, 2 * d, 11, True), nn.ReLU()), separable(d, d // 2, 7, True),
                               2 * d, separable(2 * d, d, 7, True), d)
-        self.mlp = nn.Sequential(nn.Linear(d, 4 * d), nn.SiLU(), nn.LayerNorm(4 * d, 1e-6), nn.Linear(4 * d, d))
+        self.mlp = nn.Sequential(nn.Linear(d, 4 * d), nn.SiLU(), Norm(4 * d), nn.Linear(4 * d, d))
 
     def forward(self, x, memory):
         h = self.norms[0](x)
@@ -101,7 +111,7 @@ class EvolvedTransformer(nn.Module):
         self.register_buffer("places", torch.cat((angles.sin(), angles.cos()), 1))
         self.encoder = nn.ModuleList(Encoder(d, self.HEADS) for _ in range(3))
         self.decoder = nn.ModuleList(Decoder(d, self.HEADS) for _ in range(4))
-        self.norms = nn.ModuleList(nn.LayerNorm(d, 1e-6) for _ in range(2))
+        self.norms = nn.ModuleList(Norm(d) for _ in range(2))
 
     def forward(self, source, tokens, targets):
         memory, x = (self.words(ids) * math.sqrt(self.WIDTH) + self.places for ids in (source, tokens))
