@@ -139,6 +139,30 @@ TEST(Rules, MaskedTokensAndPicturesFitTheirModel) {
             "one for all)");
 }
 
+TEST(Rules, PicturesAndShardsFitAWideResnet) {
+  const auto wide = [](auto change) {
+    return complaint_after([&](Config& c) {
+      c.model.kind = ModelKind::wide_resnet;
+      change(c, c.model.wide_resnet);
+    });
+  };
+  EXPECT_EQ(wide([](Config&, wide_resnet::Settings&) {}), "accepted");
+  EXPECT_EQ(wide([](Config&, wide_resnet::Settings& m) { m.depth = 20; }),
+            "configuration: model.depth is 20, but must be 6n + 4 (the nearest is 22)");
+  EXPECT_EQ(wide([](Config&, wide_resnet::Settings& m) { m.picture_width = 30; }),
+            "configuration: model.picture_width is 30, which 4 does not divide (two groups halve it; the "
+            "nearest is 32)");
+  EXPECT_EQ(wide([](Config& c, wide_resnet::Settings& m) {
+              m.picture_height = m.picture_width = 4;
+              c.train.micro_batch = 1;
+            }),
+            "configuration: train.micro_batch is 1 and pictures end as one pixel (batch norm needs more than "
+            "one value of each channel)");
+  EXPECT_EQ(wide([](Config& c, wide_resnet::Settings&) { c.reproducible.tensor = 3; }),
+            "configuration: reproducible.tensor is 3 and 16 x model.width 64 (every logical shard gets an "
+            "equal part; the nearest that divides all that is cut is 2 or 4)");
+}
+
 TEST(Rules, OptimizerStateAndGradientsMayBeShardedOverDataAlsoWhereThereIsOneReplica) {
   for (int zero : {0, 1, 2})
     EXPECT_EQ(complaint_after([&](Config& c) { c.train.zero = zero; }), "accepted") << zero;

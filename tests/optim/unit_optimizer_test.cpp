@@ -93,6 +93,38 @@ std::vector<std::vector<std::uint32_t>> updated(OptimizerKind kind, DType dtype,
   return all;
 }
 
+/// Two numbers, one of which no optimizer moves.
+TEST(UnitOptimizer, ARunningStatisticFollowsItsMeanAndIsInNoSquareDecayOrMoment) {
+  Memory memory(Memory::Kind::host);
+  const auto backend = make_cpu_backend(memory, 1, "auto");
+  Unit unit("norm");
+  unit.add({{{"weight", 1}}, 0, Split::none, Form::whole, {}, true});
+  ParamSpec running{{{"running_mean", 1}}, 0, Split::none, Form::whole, {}, true};
+  running.follows = 0.25;
+  unit.add(running);
+  unit.lay_out({1, 1, 0}, 1, 0, DType::f32);
+  unit.allocate_values(memory);
+  unit.allocate_gradients(memory);
+  EXPECT_EQ(unit.parameters(), 1);
+  UnitOptimizer optimizer(unit, optimizer_of(OptimizerKind::sgd), 0, 1);
+  optimizer.allocate(memory);
+  optimizer.clear_moments(*backend);
+  backend->fill({unit.flat_values(), 2});
+  backend->fill({unit.root(0), 24});
+  const auto [begin, end] = optimizer.chunks_of_shard(1, 0);
+  EXPECT_EQ(begin, end);
+  Decided decided;
+  optimizer.update(*backend, 0.5, decided.of(1, 0.125), 3);
+  EXPECT_EQ(unit.value(1, 0).as<float>()[0], 2 + 0.25f * (8 - 2)) << "the mean of three micro-batches is 8";
+  EXPECT_NE(unit.value(0, 0).as<float>()[0], 2);
+  for (const auto& [name, slot] : optimizer.slots())
+    EXPECT_EQ(slot.as<float>()[unit.flat_offset(1, 0)], 0) << name;
+  const Tensor decision = decided.of(2, 0.125);
+  decision.as<double>()[Decision::skipped] = 1;
+  optimizer.update(*backend, 0.5, decision, 3);
+  EXPECT_EQ(unit.value(1, 0).as<float>()[0], 3.5f) << "a skipped step leaves it";
+}
+
 TEST(UnitOptimizer, PartsAreCutAtChunkEdgesOrBetweenTensors) {
   Sample sample(DType::f32);
   const Unit& unit = sample.unit;
