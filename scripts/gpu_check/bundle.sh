@@ -53,7 +53,7 @@ printf '{"commit": "%s", "cuda": "%s", "architectures": "%s", "libraries": ["lib
   "$(git describe --always --dirty --abbrev=12)" "$cuda" "$(value_of MINDPIPE_CUDA_ARCHITECTURES)" "$((cuda / 1000))" "$((cuda / 1000))" >"$folder/bundle.json"
 
 programs_mib=$(du -sm --apparent-size "$folder/bin" | cut -f 1) libraries_mib=$(du -sm --apparent-size "$folder/lib" | cut -f 1)
-tar -C "$folder" -czf "$folder/lib.tar.gz" lib && rm -r "$folder/lib"   # gpu-check.sh unpacks it
+tar -C "$folder" -czf "$folder/packed.tar.gz" bin lib && rm -r "$folder"/{bin,lib}   # gpu-check.sh unpacks it
 mib=$(du -sm --apparent-size "$folder" | cut -f 1)
-echo "$folder: $mib MiB, of them programs $programs_mib; libraries $libraries_mib, packed"
+echo "$folder: $mib MiB; unpacked, programs are $programs_mib and libraries $libraries_mib"
 ((mib < most_mib)) || fail "that is more than $most_mib MiB"

@@ -4,5 +4,5 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
 command -v "$python" >/dev/null || { echo "gpu-check: no $python here; name an interpreter with PYTHON=... (3.8 or newer)" >&2; exit 2; }
-[[ -d $here/lib ]] || tar -C "$here" -xzf "$here/lib.tar.gz"   # packed on the way here
+[[ -d $here/lib ]] || tar -C "$here" -xzf "$here/packed.tar.gz"   # on the way here
 exec "$python" "$here/check/gpu_check.py" "$@"

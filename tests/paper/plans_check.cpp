@@ -7,6 +7,7 @@
 
 #include "paper/known.h"
 #include "plan/run_plan.h"
+#include "text_model.h"
 
 // What cuDNN would plan on GPUs that are not here. Without the library, its frontend or a way to describe a
 // GPU these tests are skipped, and say why.
@@ -77,6 +78,7 @@ TEST_F(Paper, EnginesAndWorkspacesAreThoseThatWereMeasured) {
       EXPECT_GE(planned[device + direction], 1) << device << direction;
 }
 
+/// Where training drops weights of attention, by a mask that is our own function, evaluations alone ask.
 TEST_F(Paper, BundledConfigurationsHaveAFusedPlanInBothDirectionsOnAllDevices) {
   for (const std::string& name : bundled_configurations()) {
     int directions[2] = {};
@@ -87,7 +89,9 @@ TEST_F(Paper, BundledConfigurationsHaveAFusedPlanInBothDirectionsOnAllDevices) {
         ++directions[asked.question.backward];
       }
     EXPECT_GE(directions[0], 3) << name;
-    EXPECT_GE(directions[1], 3) << name;
+    const Config config = read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml", {});
+    if (block_model(config).attention_dropout > 0) EXPECT_EQ(directions[1], 0) << name;
+    else EXPECT_GE(directions[1], 3) << name;
   }
 }
 

@@ -36,6 +36,11 @@ Config configuration(const std::string& name, const std::vector<std::string>& se
   return resolve(read_config(folder_of_configurations() + "/" + name + ".yaml", all));
 }
 
+bool has_attention(const std::string& name) {
+  return read_config(folder_of_configurations() + "/" + name + ".yaml", {}).model.kind !=
+         ModelKind::wide_resnet;
+}
+
 }  // namespace
 
 AttentionCall call_of(const AttentionForm& f) {
@@ -69,7 +74,8 @@ PaperQuestion question_of(const AttentionForm& form, bool backward, const std::s
 std::vector<std::string> bundled_configurations() {
   std::vector<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(folder_of_configurations()))
-    if (const std::string name = file.path().stem(); !name.ends_with("-tiny")) names.push_back(name);
+    if (const std::string name = file.path().stem(); !name.ends_with("-tiny") && has_attention(name))
+      names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }

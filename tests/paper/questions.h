@@ -22,7 +22,7 @@ struct AttentionForm {
 AttentionCall call_of(const AttentionForm& form);
 PaperQuestion question_of(const AttentionForm& form, bool backward, const std::string& from);
 
-/// A bundled configuration and all tensor degrees and micro-batches that it allows.
+/// A bundled configuration whose model has attention, and all degrees and micro-batches that it allows.
 std::vector<std::string> bundled_configurations();
 std::vector<PaperQuestion> questions_of_configuration(const std::string& name);
 /// The questions of a configuration as its file is, with these settings.
