@@ -3,8 +3,9 @@
 //   kernels_bench [--device cuda|cpu] [--dtype bf16|f32] [--samples 32] [--sequence 1024] [--width 768]
 //   [--heads 12] [--layers 12]
 //                 [--vocabulary 50304] [--pictures SIDE] [--product 8192] [--copy-mib 1024] [--least-seconds
-//                 0.02] [--json FILE]
-// With --pictures the operations are those on square pictures of --samples and --width channels.
+//                 0.02] [--only TEXT] [--json FILE]
+// With --pictures the operations are those on square pictures of --samples and --width channels; with --only
+// those whose names hold the text.
 // Each call is one of many in a row, timed by the host between two waits for the device, so the time to start
 // it counts where that is the longer one. Operands are normal numbers; three sets of them are used in turn.
 #include <cstdio>
@@ -22,7 +23,7 @@ using namespace mindpipe::bench;
 namespace {
 
 struct Options {
-  std::string device_name = "cuda", dtype = "bf16", json;
+  std::string device_name = "cuda", dtype = "bf16", only, json;
   DeviceKind device = DeviceKind::cuda;
   double least_seconds = 0.02;
   std::int64_t product = 8192, copy_mib = 1024, pictures = 0;
@@ -38,7 +39,7 @@ Options options_of(int count, char** words) {
       {"--product", &o.product},       {"--copy-mib", &o.copy_mib},
       {"--pictures", &o.pictures}};
   std::map<std::string, std::string*> texts{
-      {"--device", &o.device_name}, {"--dtype", &o.dtype}, {"--json", &o.json}};
+      {"--device", &o.device_name}, {"--dtype", &o.dtype}, {"--only", &o.only}, {"--json", &o.json}};
   for (int i = 1; i < count; i += 2) {
     const std::string key = words[i];
     MP_REQUIRE(i + 1 < count, Exit::usage, "kernels_bench: {} needs a value", key);
@@ -81,6 +82,7 @@ int run(const Options& o) {
   const char* between = "\n";
   for (const Kernel& kernel :
        o.pictures > 0 ? kernels_of_pictures(o.sizes, o.pictures) : kernels_of_a_step(o.sizes)) {
+    if (kernel.name.find(o.only) == std::string::npos) continue;
     const double seconds = seconds_of(kernel, *backend, o.least_seconds);
     print_line(kernel, seconds);
     text += fmt::format(R"({}{{"name": "{}", "shape": "{}", "calls": {:g}, )"

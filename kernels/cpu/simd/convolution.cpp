@@ -2,8 +2,9 @@
 
 #include "cpu/simd/rows.h"
 
-/// Sums walk along a few rows at once, so that memory is read and written in few streams: the rows that these
-/// share with those before still lie in a near cache. Rows that are not there are rows of zeros.
+/// Sums walk down a block of columns, a few rows at a time. Its rows are widened once, in the order in which
+/// they lie in memory, into a band in a near cache; while its sums are made, strip by strip of columns, rows
+/// after it are on their way. Rows that are not there are zeros.
 namespace mindpipe::MINDPIPE_ISA {
 namespace {
 
@@ -11,49 +12,91 @@ using std::int64_t;
 
 constexpr int most_taps = 15;
 constexpr int rows_at_once = MINDPIPE_ISA_LEVEL == 2 ? 8 : 2;
-constexpr int64_t tile = 1024;  ///< columns of which rows of zeros are kept
+constexpr int band_rows = 32, tile = 512;  ///< rows between two fillings, and columns, of a band
+constexpr int strip = 64;                  ///< columns that are done for all rows of a band
+constexpr int pitch = tile + 16;  ///< from row to row: not all rows compete for the same lines of a cache
 
-/// Where the rows begin that some sums read, in a tile of columns.
-template <class T>
-struct Rows {
-  T zeros[tile] = {};
-  const T* at[rows_at_once + most_taps - 1] = {};
+/// Stands in a loop that copies vectors: few are copied sooner so than by one instruction for strings.
+MINDPIPE_INLINE void stay_a_loop() { asm volatile(""); }
 
-  /// Rows [row, row + rows) of a sample's tile, of which [0, limit) are there.
-  void find(const T* sample, int64_t cols, int64_t row, int64_t rows, int64_t limit) {
-    for (int64_t i = 0; i < rows; ++i)
-      at[i] = row + i >= 0 && row + i < limit ? sample + (row + i) * cols : zeros;
+/// So many rows of a block of columns, widened and filled up with zeros to whole vectors.
+template <class T, int rows>
+struct Band {
+  using A = Wide<T>;
+  alignas(64) A at[rows * pitch];
+
+  MINDPIPE_INLINE void take(int64_t row, const T* from, int64_t count) {
+    for_lanes<T>(count, [&](int64_t j, auto ending) {
+      write(at + row * pitch + j, read(from + j, ending), Whole());
+      stay_a_loop();
+    });
+  }
+  /// Rows [first, first + count) of a sample's block of columns, of which [0, limit) are there.
+  void fill(int64_t row, const T* sample, int64_t cols, int64_t first, int64_t count, int64_t limit,
+            int64_t columns) {
+    for (int64_t i = first; i < first + count; ++i, ++row) {
+      if (i >= 0 && i < limit) take(row, sample + i * cols, columns);
+      else std::memset(at + row * pitch, 0, sizeof(A) * tile);
+    }
+  }
+  /// The last rows of those filled, so many after `band_rows`, become the first.
+  MINDPIPE_INLINE void move_up(int64_t count, int64_t columns) {
+    for (int64_t i = 0; i < count; ++i)
+      for (A* to = at + i * pitch; to < at + i * pitch + columns; to += lanes_of<A>) {
+        store(to, load(to + band_rows * pitch));
+        stay_a_loop();
+      }
   }
 };
+template <class T>
+using RowBand = Band<T, band_rows + most_taps>;  // the last is read, not used
 
-/// Calls body(first column, columns) for the tiles of columns [first, last).
-template <class Body>
-MINDPIPE_INLINE void for_tiles(int64_t first, int64_t last, const Body& body) {
-  for (; first < last; first += tile) body(first, last - first < tile ? last - first : tile);
+/// Asks for columns of rows [first, first + rows_at_once) of a sample, of which [0, limit) are there.
+template <int is_written, class T>
+MINDPIPE_INLINE void ask_for(const T* sample, int64_t cols, int64_t first, int64_t limit, int64_t columns) {
+  const int64_t begin = first < 0 ? 0 : first,
+                end = first + rows_at_once < limit ? first + rows_at_once : limit;
+  for (int64_t row = begin; row < end; ++row)
+    for (int64_t j = 0; j < columns; j += static_cast<int64_t>(64 / sizeof(T)))
+      __builtin_prefetch(sample + row * cols + j, is_written, 2);
 }
 
-/// y[o] = sum over t of w[t] rows[o + t], in order of t; `step` leads from one tap to the next.
-template <int rows, class T>
-void tap_sums(const Rows<T>& in, const T* w, int64_t step, int64_t taps, T* y, int64_t cols, int64_t count) {
+/// Calls body(first column, columns) for the blocks of columns [first, last), of `most` at most.
+template <int most, class Body>
+MINDPIPE_INLINE void for_tiles(int64_t first, int64_t last, const Body& body) {
+  for (; first < last; first += most) body(first, last - first < most ? last - first : most);
+}
+
+/// y[o] = sum over t of w[t] in[o + t], in order of t, of the first `rows` rows
+template <class T>
+void tap_sums(const Wide<T>* in, const Wide<T>* w, int64_t taps, T* y, int64_t cols, int64_t count,
+              int64_t rows) {
   using V = Lanes<T>;
+  constexpr int most = rows_at_once;
   for_lanes<T>(count, [&](int64_t j, auto ending) {
-    V sum[rows], window[rows];
+    V sum[most], window[most];
 #pragma GCC unroll 8
-    for (int o = 0; o < rows; ++o) {
+    for (int o = 0; o < most; ++o) {
       sum[o] = all<V>(0);
-      window[o] = read(in.at[o] + j, ending);
+      window[o] = load(in + o * pitch + j);
     }
-    for (int64_t t = 0; t < taps; ++t) {
-      const V tap = read(w + t * step + j, ending);
+    for (int64_t first = 0; first < taps; first += most)
 #pragma GCC unroll 8
-      for (int o = 0; o < rows; ++o) sum[o] = multiply_add(tap, window[o], sum[o]);
-      if (t + 1 == taps) break;
+      for (int i = 0; i < most; ++i) {  // row o of the window lies in place (o + i) % most
+        if (first + i == taps) break;
+        const V tap = load(w + (first + i) * pitch + j);
 #pragma GCC unroll 8
-      for (int o = 0; o + 1 < rows; ++o) window[o] = window[o + 1];
-      window[rows - 1] = read(in.at[rows + t] + j, ending);
+        for (int o = 0; o < most; ++o) sum[o] = multiply_add(tap, window[(o + i) % most], sum[o]);
+        window[i] = load(in + (most + first + i) * pitch + j);
+      }
+    if (rows >= most) {
+#pragma GCC unroll 8
+      for (int o = 0; o < most; ++o) write(y + o * cols + j, sum[o], ending);
+    } else {
+#pragma GCC unroll 8
+      for (int o = 0; o < most; ++o)
+        if (o < rows) write(y + o * cols + j, sum[o], ending);
     }
-#pragma GCC unroll 8
-    for (int o = 0; o < rows; ++o) write(y + o * cols + j, sum[o], ending);
   });
 }
 
@@ -64,89 +107,119 @@ inline int64_t length_of(const LengthCall& of, int64_t sample) {
   return length < 0 ? 0 : length < of.rows ? length : of.rows;
 }
 
-/// Calls body(sample, first row, rows) for few rows of [first, last) of all samples at a time.
+/// Calls body(sample, first row, last row) for the samples of rows [first, last) of all samples.
 template <class Body>
-MINDPIPE_INLINE void for_rows(const LengthCall& of, int64_t first, int64_t last, const Body& body) {
+MINDPIPE_INLINE void for_samples(const LengthCall& of, int64_t first, int64_t last, const Body& body) {
   while (first < last) {
-    const int64_t sample = first / of.rows, row = first - sample * of.rows;
-    int64_t rows = of.rows - row < last - first ? of.rows - row : last - first;
-    rows = rows < rows_at_once ? rows : rows_at_once;
-    body(sample, row, rows);
+    const int64_t sample = first / of.rows, row = first - sample * of.rows,
+                  rows = of.rows - row < last - first ? of.rows - row : last - first;
+    body(sample, row, row + rows);
     first += rows;
+  }
+}
+
+/// Calls body(row, rows) for rows [first, last) of a block of columns, when `in` holds those that their sums
+/// read: from row - before on, of which [0, limit) are there.
+template <class T, class Body>
+MINDPIPE_INLINE void for_bands(RowBand<T>& in, const T* sample, int64_t cols, int64_t first, int64_t last,
+                               int64_t before, int64_t taps, int64_t limit, int64_t columns,
+                               const Body& body) {
+  const int64_t shared = taps - 1;
+  in.fill(0, sample, cols, first - before, shared, limit, columns);
+  for (int64_t row = first; row < last; row += band_rows) {
+    in.fill(shared, sample, cols, row - before + shared, band_rows, limit, columns);
+    const int64_t rows = last - row < band_rows ? last - row : band_rows;
+    for_tiles<strip>(0, columns, [&](int64_t j, int64_t count) {
+      for (int64_t o = 0; o < rows; o += rows_at_once) {
+        ask_for<0>(sample + j, cols, row + o - before + shared + band_rows, limit, count);
+        body(row, o, rows - o, j, count);
+      }
+    });
+    in.move_up(shared, columns);
   }
 }
 
 /// Sums over taps, in order of rows read: forwards, or back to the input with the taps turned round.
 template <bool back, class T>
 void depthwise(const void* x, const void* w, const TapCall& call, void* y, int64_t first, int64_t last) {
-  const int64_t cols = call.of.cols, taps = call.taps, before = back ? taps - 1 - call.before : call.before,
-                step = back ? -cols : cols;
-  const T* first_tap = static_cast<const T*>(w) + (back ? (taps - 1) * cols : 0);
-  Rows<T> found;
-  for_rows(call.of, first, last, [&](int64_t sample, int64_t row, int64_t rows) {
+  const int64_t cols = call.of.cols, taps = call.taps, before = back ? taps - 1 - call.before : call.before;
+  RowBand<T> in;
+  Band<T, most_taps> turned;
+  for_samples(call.of, first, last, [&](int64_t sample, int64_t begin, int64_t end) {
     const int64_t length = length_of(call.of, sample), read_limit = back ? call.of.rows : length,
-                  written = !back || length - row > rows ? rows
-                            : length > row               ? length - row
-                                                         : 0;
-    const T* in = static_cast<const T*>(x) + sample * call.of.rows * cols;
-    T* out = static_cast<T*>(y) + (sample * call.of.rows + row) * cols;
-    if (written < rows)
-      std::memset(out + written * cols, 0, static_cast<std::size_t>((rows - written) * cols) * sizeof(T));
-    for_tiles(0, cols, [&](int64_t j, int64_t count) {
-      if (written == rows_at_once) {
-        found.find(in + j, cols, row - before, rows_at_once + taps - 1, read_limit);
-        tap_sums<rows_at_once>(found, first_tap + j, step, taps, out + j, cols, count);
-        return;
-      }
-      for (int64_t o = 0; o < written; ++o) {
-        found.find(in + j, cols, row + o - before, taps, read_limit);
-        tap_sums<1>(found, first_tap + j, step, taps, out + o * cols + j, cols, count);
-      }
+                  at = sample * call.of.rows * cols;
+    T* out = static_cast<T*>(y) + at;
+    const int64_t there = !back || length > end ? end : length > begin ? length : begin;
+    if (there < end)
+      std::memset(out + there * cols, 0, static_cast<std::size_t>((end - there) * cols) * sizeof(T));
+    for_tiles<tile>(0, cols, [&](int64_t tile_begin, int64_t width) {
+      for (int64_t t = 0; t < taps; ++t)
+        turned.take(back ? taps - 1 - t : t, static_cast<const T*>(w) + t * cols + tile_begin, width);
+      T* to = out + tile_begin;
+      for_bands(in, static_cast<const T*>(x) + at + tile_begin, cols, begin, there, before, taps, read_limit,
+                width, [&](int64_t row, int64_t o, int64_t rows, int64_t j, int64_t count) {
+                  ask_for<1>(to + j, cols, row + o + band_rows, there, count);
+                  tap_sums<T>(in.at + o * pitch + j, turned.at + j, taps, to + (row + o) * cols + j, cols,
+                              count, rows);
+                });
     });
   });
 }
 
-/// dw[t] += sum over o of dy[o] rows[o + t], in order of o
+/// dw[t] += sum over o of dy[o] in[o + t], in order of o
 template <class T>
-void add_products(const Rows<T>& dy, const Rows<T>& in, int64_t taps, Wide<T>* dw, int64_t cols,
-                  int64_t count) {
+void add_products(const Wide<T>* dy, const Wide<T>* in, int64_t taps, Wide<T>* dw, int64_t count) {
+  using A = Wide<T>;
   using V = Lanes<T>;
   constexpr int rows = rows_at_once;
-  for_lanes<T>(count, [&](int64_t j, auto ending) {
+  for (int64_t j = 0; j < count; j += lanes_of<T>) {
     V d[rows], window[rows];
 #pragma GCC unroll 8
     for (int o = 0; o < rows; ++o) {
-      d[o] = read(dy.at[o] + j, ending);
-      window[o] = read(in.at[o] + j, ending);
+      d[o] = load(dy + o * pitch + j);
+      window[o] = load(in + o * pitch + j);
     }
-    for (int64_t t = 0; t < taps; ++t) {
-      V sum = read(dw + t * cols + j, ending);
+    for (int64_t first = 0; first < taps; first += rows)
 #pragma GCC unroll 8
-      for (int o = 0; o < rows; ++o) sum = multiply_add(d[o], window[o], sum);
-      write(dw + t * cols + j, sum, ending);
-      if (t + 1 == taps) break;
+      for (int i = 0; i < rows; ++i) {
+        if (first + i == taps) break;
+        A* to = dw + (first + i) * pitch + j;
+        V sum = load(to);
 #pragma GCC unroll 8
-      for (int o = 0; o + 1 < rows; ++o) window[o] = window[o + 1];
-      window[rows - 1] = read(in.at[rows + t] + j, ending);
-    }
-  });
+        for (int o = 0; o < rows; ++o) sum = multiply_add(d[o], window[(o + i) % rows], sum);
+        store(to, sum);
+        window[i] = load(in + (rows + first + i) * pitch + j);
+      }
+  }
 }
 
 /// dw[t] += dy[r] x[r - before + t], a row at a time; columns [first, last)
 template <class T>
 void depthwise_backward_weight(const void* dy, const void* x, const TapCall& call, void* dw, int64_t first,
                                int64_t last) {
-  const int64_t cols = call.of.cols, rows = call.of.rows;
-  Rows<T> gradients, found;
-  for_rows(call.of, 0, call.of.samples * rows, [&](int64_t sample, int64_t row, int64_t count_of_rows) {
-    const T *d = static_cast<const T*>(dy) + sample * rows * cols,
-            *in = static_cast<const T*>(x) + sample * rows * cols;
-    const int64_t length = length_of(call.of, sample);
-    for_tiles(first, last, [&](int64_t j, int64_t count) {
-      gradients.find(d + j, cols, row, rows_at_once, row + count_of_rows);
-      found.find(in + j, cols, row - call.before, rows_at_once + call.taps - 1, length);
-      add_products(gradients, found, call.taps, static_cast<Wide<T>*>(dw) + j, cols, count);
+  using A = Wide<T>;
+  const int64_t cols = call.of.cols, rows = call.of.rows, taps = call.taps;
+  RowBand<T> in;
+  Band<T, band_rows> gradients;
+  Band<A, most_taps> sums;
+  for_tiles<tile>(first, last, [&](int64_t tile_begin, int64_t width) {
+    A* total = static_cast<A*>(dw) + tile_begin;
+    for (int64_t t = 0; t < taps; ++t) sums.take(t, total + t * cols, width);
+    for_samples(call.of, 0, call.of.samples * rows, [&](int64_t sample, int64_t begin, int64_t end) {
+      const int64_t at = sample * rows * cols + tile_begin;
+      const T* d = static_cast<const T*>(dy) + at;
+      for_bands(
+          in, static_cast<const T*>(x) + at, cols, begin, end, call.before, taps, length_of(call.of, sample),
+          width, [&](int64_t row, int64_t o, int64_t, int64_t j, int64_t count) {
+            if (j == 0 && o == 0) gradients.fill(0, d, cols, row, band_rows, end, width);
+            ask_for<0>(d + j, cols, row + o + band_rows, end, count);
+            add_products<T>(gradients.at + o * pitch + j, in.at + o * pitch + j, taps, sums.at + j, count);
+          });
     });
+    for (int64_t t = 0; t < taps; ++t)
+      for_lanes<A>(width, [&](int64_t c, auto ending) {
+        write(total + t * cols + c, load(sums.at + t * pitch + c), ending);
+      });
   });
 }
 

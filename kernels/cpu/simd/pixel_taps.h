@@ -109,11 +109,25 @@ MINDPIPE_INLINE void for_pixels(const PixelCall& call, std::int64_t first, std::
   }
 }
 
+/// Asks for so many numbers from where a walk will be in a while, beyond what it reads or writes now: its
+/// rows of pixels are too many streams, each too short, for the processor to foresee.
+template <int is_written, class T>
+MINDPIPE_INLINE void ask_beyond(const T* now, std::int64_t count) {
+  constexpr std::int64_t line = 64 / sizeof(T), beyond = 4096 / sizeof(T);
+  for (std::int64_t j = 0; j < count; j += line) __builtin_prefetch(now + beyond + j, is_written);
+}
+/// Asks for the pixels, or windows, that the last taps will lead to.
+template <class T>
+MINDPIPE_INLINE void ask_beyond(const Taps& there, const T* from, std::int64_t channels) {
+  if (there.count > 0) ask_beyond<0>(from + there.place[there.count - 1] * channels, channels);
+}
+
 /// y[j] = sum over taps k, in order, of term(total, k, column, ending), then times `scale`.
 template <class T, class Term>
 MINDPIPE_INLINE void sum_taps(int count, std::int64_t channels, T* y, Lanes<T> scale, const Term& term) {
   using V = Lanes<T>;
   constexpr int width = lanes_of<T>;
+  ask_beyond<1>(y, channels);
   for_strips<T>(0, channels, [&]<int vectors>(std::int64_t j, Strip<vectors>, auto ending) {
     V total[vectors];
     for (int v = 0; v < vectors; ++v) total[v] = all<V>(0);

@@ -24,6 +24,7 @@ void neighbours(const PixelCall& call, const void* x, void* y, int64_t first, in
   const int64_t channels = call.channels, taps = call.window.taps();
   for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
     const T* from = static_cast<const T*>(x) + base * channels;
+    ask_beyond(there, from, channels);
     T* to = static_cast<T*>(y) + n * taps * channels;
     int k = 0;
     for (int t = 0; t < taps; ++t, to += channels) {
@@ -49,6 +50,7 @@ void neighbours_backward(const PixelCall& call, const void* dy, void* dx, int64_
 /// y[n] = sum of w[t] x[place of t]
 template <class T>
 MINDPIPE_INLINE void weigh(const Taps& there, const T* x, const T* w, T* y, int64_t channels) {
+  ask_beyond(there, x, channels);
   sum_taps<T>(there.count, channels, y, all<Lanes<T>>(1), [&](Lanes<T> total, int k, int64_t j, auto ending) {
     return multiply_add(read(x + there.place[k] * channels + j, ending),
                         read(w + there.tap[k] * channels + j, ending), total);
@@ -86,6 +88,8 @@ void depthwise_backward_weight(const PixelCall& call, const void* dy, const void
                   end = begin + pixel_chunk < windows ? begin + pixel_chunk : windows;
     for_windows(call, begin, end, [&](int64_t n, int64_t base, const Taps& there, bool) {
       const T *d = static_cast<const T*>(dy) + n * channels, *in = static_cast<const T*>(x) + base * channels;
+      ask_beyond(there, in, channels);
+      ask_beyond<0>(d, channels);
       for_lanes<T>(channels, [&](int64_t j, auto ending) {
         const Lanes<T> dj = read(d + j, ending);
         for (int k = 0; k < there.count; ++k) {
@@ -104,6 +108,7 @@ void mean(const PixelCall& call, const void* x, void* y, int64_t first, int64_t 
   const int64_t channels = call.channels;
   for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
     const T* from = static_cast<const T*>(x) + base * channels;
+    ask_beyond(there, from, channels);
     sum_taps<T>(there.count, channels, static_cast<T*>(y) + n * channels,
                 all<Lanes<T>>(static_cast<double>(Wide<T>(1) / static_cast<Wide<T>>(there.count))),
                 [&](Lanes<T> total, int k, int64_t j, auto ending) {
@@ -122,6 +127,7 @@ void mean_backward(const PixelCall& call, const void* dy, void* dx, int64_t firs
   for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
     const T* from = static_cast<const T*>(dy) + base * channels;
     const int shift = static_cast<int>(base % windows);
+    ask_beyond(there, from, channels);
     for (int k = 0; k < there.count; ++k)
       share[k] = part[w.present(there.row[k], w.height) * w.present(there.column[k] + shift, w.width)];
     sum_taps<T>(there.count, channels, static_cast<T*>(dx) + n * channels, all<Lanes<T>>(1),
@@ -184,6 +190,7 @@ void largest(const PixelCall& call, const void* x, void* y, std::uint8_t* chosen
   const int64_t channels = call.channels;
   for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
     const T* from = static_cast<const T*>(x) + base * channels;
+    ask_beyond(there, from, channels);
     for_strips<T>(0, channels, [&]<int vectors>(int64_t j, Strip<vectors>, auto ending) {
       V best[vectors], which[vectors];
       for (int v = 0; v < vectors; ++v) {
@@ -215,6 +222,8 @@ void largest_backward(const PixelCall& call, const void* dy, const std::uint8_t*
   for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
     const T* from = static_cast<const T*>(dy) + base * channels;
     const std::uint8_t* said = chosen + base * channels;
+    ask_beyond(there, from, channels);
+    ask_beyond(there, said, channels);
     sum_taps<T>(there.count, channels, static_cast<T*>(dx) + n * channels, all<V>(1),
                 [&](V total, int k, int64_t j, auto ending) {
                   const int64_t at = there.place[k] * channels + j;

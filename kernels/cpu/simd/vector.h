@@ -253,13 +253,19 @@ MINDPIPE_INLINE void store(std::uint16_t* to, Vector a) {
   const Integers odd = shift_right<16>(bits) & broadcast_integer(1);
   const Integers rounded = bits + broadcast_integer(0x7fff) + odd;
   const Integers quiet = bits | broadcast_integer(0x400000);
-  const Integers r = shift_right_signed<16>(select(not_a_number(a), quiet, rounded));
 #if MINDPIPE_ISA_LEVEL == 2
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(r.part[0]));
-#elif MINDPIPE_ISA_LEVEL == 1
+  alignas(64) static constexpr std::uint16_t upper_halves[2 * lanes] = {1,  3,  5,  7,  9,  11, 13, 15,
+                                                                        17, 19, 21, 23, 25, 27, 29, 31};
+  const __m512i all = select(not_a_number(a), quiet, rounded).part[0];
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm512_castsi512_si256(_mm512_permutexvar_epi16(_mm512_load_si512(upper_halves), all)));
+#else
+  const Integers r = shift_right_signed<16>(select(not_a_number(a), quiet, rounded));
+#endif
+#if MINDPIPE_ISA_LEVEL == 1
   const __m256i packed = _mm256_packs_epi32(r.part[0], r.part[1]);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permute4x64_epi64(packed, 0xd8));
-#else
+#elif MINDPIPE_ISA_LEVEL == 0
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_packs_epi32(r.part[0], r.part[1]));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 8), _mm_packs_epi32(r.part[2], r.part[3]));
 #endif
