@@ -116,6 +116,7 @@ inline Config bert() {
   config.model.bert.mlp = MlpKind::gelu_exact;
   config.data.masked = 3;
   config.data.special.mask = 99;
+  config.data.special.padding = 98;
   return config;
 }
 
