@@ -55,9 +55,9 @@ test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks wi
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_parity_mpi test_runtime_checkpoint_mpi
 	scripts/test_layouts.sh $(BUILD)
 
-test-models: configure ## dates, shapes and masked letters, learned by tiny models until nearly all are right: at most 3 minutes each
+test-models: configure ## dates, shapes and masked letters, learned by tiny models until nearly all are right: at most 3 minutes each (MODELS=evolved-tiny: an Evolved Transformer of 3 + 4 cells, 15 minutes)
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
-	@scripts/test_models.sh $(TRAIN)
+	@scripts/test_models.sh $(TRAIN) $(MODELS)
 
 test-faults: configure ## SIGKILL and failing calls at every point of a save, in the foreground and the background: 6 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train file_faults

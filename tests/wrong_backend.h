@@ -12,7 +12,10 @@ struct Mistakes {
   /// Changes what is asked for; what is refused does not happen.
   std::function<bool(AttentionParameters&)> attention = [](AttentionParameters&) { return true; };
   std::function<bool(AccumulateOperands&)> accumulate = [](AccumulateOperands&) { return true; };
+  std::function<bool(ClearPaddingOperands&)> clear_padding = [](ClearPaddingOperands&) { return true; };
   std::function<bool(PutRowsOperands&)> put_rows = [](PutRowsOperands&) { return true; };
+  /// Told what a convolution over rows reads on the way forward: how far, and the lengths of samples.
+  std::function<void(Reach&, Tensor&)> convolution = [](Reach&, Tensor&) {};
   std::function<bool(BatchStatisticsOperands&)> batch_statistics = [](BatchStatisticsOperands&) {
     return true;
   };
@@ -49,6 +52,15 @@ class WrongBackend final : public ImmediateBackend {
   bool change(AttentionBackwardOperands& operands) const { return mistakes_.attention(operands.parameters); }
   bool change(AccumulateOperands& operands) const { return mistakes_.accumulate(operands); }
   bool change(PutRowsOperands& operands) const { return mistakes_.put_rows(operands); }
+  bool change(DepthwiseOperands& operands) const {
+    mistakes_.convolution(operands.reach, operands.lengths);
+    return true;
+  }
+  bool change(RowNeighboursOperands& operands) const {
+    mistakes_.convolution(operands.reach, operands.lengths);
+    return true;
+  }
+  bool change(ClearPaddingOperands& operands) const { return mistakes_.clear_padding(operands); }
   bool change(BatchStatisticsOperands& operands) const { return mistakes_.batch_statistics(operands); }
 
   std::unique_ptr<Backend> device_;

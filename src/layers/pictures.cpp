@@ -3,13 +3,14 @@
 namespace mindpipe {
 namespace {
 
-/// This rank's rows of each sample: all of them, or those of its part of the sequence.
+/// Copies this rank's rows of each sample to where they stay.
 void take_own_rows(const LayerContext& context, const Tensor& whole, const Tensor& own) {
   const Window window = window_of(context, own);
   for (std::int64_t s = 0; s < window.samples; ++s)
     context.backend.copy(whole.at(s).row_range(window.first, window.rows), own.at(s));
 }
-std::int64_t own_rows(const LayerContext& context, std::int64_t rows) {
+/// How many rows of so many are this rank's.
+std::int64_t rows_here(const LayerContext& context, std::int64_t rows) {
   return context.sequence_parallel ? rows / context.tensor.size() : rows;
 }
 /// The sum over all shards, on every rank.
@@ -33,7 +34,7 @@ Tensor PictureStem::pixels(Tape& tape) const {
 
 Boundary PictureStem::forward(Boundary in, Tape& tape) {
   const std::int64_t samples = tape.batch.samples, rows = picture_.patches(), width = conv_.outputs();
-  const Tensor y = tape.output({samples, own_rows(context_, rows), width}, context_.dtype);
+  const Tensor y = tape.output({samples, rows_here(context_, rows), width}, context_.dtype);
   Tape::Scope scope(tape);
   const Tensor whole = y.shape[1] == rows ? y : tape.scratch({samples, rows, width}, context_.dtype);
   conv_.forward(pixels(tape), as_one_shard(whole), tape);
@@ -65,7 +66,7 @@ PictureBlock::PictureBlock(const LayerContext& context, Unit& unit, const Pictur
 Boundary PictureBlock::forward(Boundary in, Tape& tape) {
   const Tensor x = in.activation;
   const std::int64_t samples = x.shape[0], rows = spec_.window.windows();
-  const Tensor y = tape.output({samples, own_rows(context_, rows), spec_.outputs}, x.dtype);
+  const Tensor y = tape.output({samples, rows_here(context_, rows), spec_.outputs}, x.dtype);
   Tape::Scope scope(tape);
   const Tensor whole = enter(context_, x, tape), a1 = tape.scratch(whole.shape, x.dtype);
   norm1_.forward(whole, a1, tape);
@@ -80,8 +81,7 @@ Boundary PictureBlock::forward(Boundary in, Tape& tape) {
   if (shortcut_) {
     const Tensor all = tape.scratch({samples, rows, spec_.outputs}, x.dtype);
     shortcut_->forward(a1, as_one_shard(all), tape);
-    stream = y.shape[1] == rows ? all : y;
-    if (y.shape[1] != rows) take_own_rows(context_, all, y);
+    stream = own_rows(context_, all, tape);
   }
   context_.backend.add({stream, branch, y});
   return {y, in.encoder_output};
@@ -103,7 +103,7 @@ Tensor PictureBlock::branch_gradient(const Tensor& dy, const Tensor& a1, Tape& t
 Boundary PictureBlock::backward(Boundary dout, Tape& tape) {
   const std::int64_t samples = dout.activation.shape[0], rows = spec_.window.pixels();
   const Tensor dx = shortcut_
-                        ? tape.scratch({samples, own_rows(context_, rows), spec_.inputs}, context_.dtype)
+                        ? tape.scratch({samples, rows_here(context_, rows), spec_.inputs}, context_.dtype)
                         : dout.activation;
   Tape::Scope scope(tape);
   const Tensor dy = enter_gradient(context_, dout.activation, tape),
@@ -138,7 +138,7 @@ Boundary PooledClassifier::forward(Boundary in, Tape& tape) {
 Boundary PooledClassifier::backward(Boundary, Tape& tape) {
   const Tensor x = tape.peek(2);
   const std::int64_t samples = x.shape[0], rows = x.shape[1], channels = x.shape[2];
-  const Tensor dx = tape.scratch({samples, own_rows(context_, rows), channels}, x.dtype);
+  const Tensor dx = tape.scratch({samples, rows_here(context_, rows), channels}, x.dtype);
   Tape::Scope scope(tape);
   const Tensor mean = tape.restore(),
                parts = tape.scratch({context_.tensor.local_shards(), samples, channels}, x.dtype);

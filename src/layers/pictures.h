@@ -46,8 +46,8 @@ class PictureBlock final : public Layer {
   Shape behind(int shards, std::int64_t samples, std::int64_t channels) const {
     return {shards, samples, spec_.window.windows(), channels};
   }
-  /// The gradient of what enters the first convolution; `dy` on all rows.
-  Tensor branch_gradient(const Tensor& dy, const Tensor& dx, Tape& tape);
+  /// The gradient of what enters the first convolution, which is made again as `a1`; `dy` on all rows.
+  Tensor branch_gradient(const Tensor& dy, const Tensor& a1, Tape& tape);
 
   LayerContext context_;
   PictureBlockSpec spec_;

@@ -48,7 +48,9 @@ TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
 
 TEST(Plan, TellsWhatNoTensorRankIsSpared) {
   const auto text = [](const std::string& name, int tensor) {
-    return plan_text(config(name, {fmt::format("grid.tensor={}", tensor)}), tensor, true);
+    return plan_text(
+        config(name, {fmt::format("grid.tensor={}", tensor), fmt::format("reproducible.tensor={}", tensor)}),
+        tensor, true);
   };
   const std::string evolved = text("evolved-transformer-dates", 2);
   EXPECT_THAT(evolved,
@@ -57,6 +59,9 @@ TEST(Plan, TellsWhatNoTensorRankIsSpared) {
                         "decoder.N.mlp, "))
       << evolved;
   EXPECT_THAT(evolved, ContainsRegex(", 3[0-9] % of the model's operations\n")) << evolved;
+  EXPECT_THAT(text("wide-resnet-tiny", 2),
+              HasSubstr("\nundivided over tensor: every rank computes 100 % of stem, 4 % of group2.N, 4 % of "
+                        "group3.N, 3 % of the model's operations\n"));
   EXPECT_THAT(text("evolved-transformer-dates", 1), testing::Not(HasSubstr("undivided")));
   EXPECT_THAT(text("gpt-tiny", 2), testing::Not(HasSubstr("undivided")));
 }

@@ -98,5 +98,46 @@ TEST(ModelMutations, ADecoderThatSeesWhatComesIsNoticed) {
   }
 }
 
+/// A branch clears the padding and its convolutions read none: only both mistakes at once show.
+TEST(ModelMutations, AConvolutionThatSeesPaddingIsNoticed) {
+  const std::vector<std::int32_t> whole{12, 12};
+  const Tensor all_rows{const_cast<std::int32_t*>(whole.data()), {2}, DType::i32};
+  for (int taps : {0, 3, 9}) {  // 0: none
+    int convolutions = 0;
+    Mistakes mistakes;
+    mistakes.clear_padding = [&](ClearPaddingOperands& operands) {
+      operands.lengths = all_rows;
+      return true;
+    };
+    mistakes.convolution = [&](Reach& reach, Tensor& lengths) {
+      if (reach.taps != taps) return;
+      lengths = {};
+      ++convolutions;
+    };
+    Setting setting = setting_for(evolved());
+    setting.device = wrong(mistakes);
+    Subject subject(setting, model_of(evolved()));
+    EXPECT_EQ(reads_padding_of_sources(subject), taps > 0) << taps;
+    EXPECT_EQ(convolutions, taps > 0 ? 2 : 0) << "one in each of two passes";
+  }
+}
+
+TEST(ModelMutations, AConvolutionThatSeesWhatComesIsNoticed) {
+  for (int wrong_one : {0, 1, 2}) {
+    std::vector<int> taps;
+    Mistakes mistakes;
+    mistakes.convolution = [&](Reach& reach, Tensor&) {
+      if (!reach.causal) return;
+      if (static_cast<int>(taps.size()) % 3 == wrong_one) reach.causal = false;
+      taps.push_back(reach.taps);
+    };
+    Setting setting = setting_for(evolved());
+    setting.device = wrong(mistakes);
+    Subject subject(setting, model_of(evolved()));
+    EXPECT_LT(*changed_by_a_token(subject, 7).begin(), 7u) << "convolution " << wrong_one;
+    EXPECT_EQ(taps, (std::vector<int>{11, 7, 7, 11, 7, 7})) << "two passes";
+  }
+}
+
 }  // namespace
 }  // namespace mindpipe::testing

@@ -19,7 +19,8 @@ class HeldOut {
   /// A source of exactly so many samples for models of a kind.
   DataSource source(ModelKind kind, std::int64_t samples) const {
     if (kind == ModelKind::transformer || kind == ModelKind::evolved_transformer) return {pairs(samples), 1};
-    return {kind == ModelKind::vit ? pictures(samples) : tokens(samples), 1};
+    const bool sees = kind == ModelKind::vit || kind == ModelKind::wide_resnet;
+    return {sees ? pictures(samples) : tokens(samples), 1};
   }
 
  private:
@@ -71,16 +72,25 @@ class HeldOut {
 inline Config model_for(ModelKind kind, const DataSource& source) {
   Config c;
   c.model.kind = kind;
-  BlockSettings& blocks = block_model(c);
-  blocks.layers = 2;
-  blocks.width = 32;
-  blocks.heads = 4;
-  blocks.mlp_width = 64;
+  if (kind != ModelKind::wide_resnet) {
+    BlockSettings& blocks = block_model(c);
+    blocks.layers = 2;
+    blocks.width = 32;
+    blocks.heads = 4;
+    blocks.mlp_width = 64;
+  }
+  const auto see = [](PictureSettings& m) {
+    m.channels = 1;
+    m.picture_height = m.picture_width = 8;
+    m.classes = 30;
+  };
   if (kind == ModelKind::vit) {
-    c.model.vit.channels = 1;
-    c.model.vit.picture_height = c.model.vit.picture_width = 8;
+    see(c.model.vit);
     c.model.vit.patch = 4;
-    c.model.vit.classes = 30;
+  } else if (kind == ModelKind::wide_resnet) {
+    see(c.model.wide_resnet);
+    c.model.wide_resnet.depth = 10;
+    c.model.wide_resnet.width = 1;
   } else {
     text_model(c).context = 8;
     text_model(c).vocabulary = 260;

@@ -15,11 +15,8 @@ World all_ranks() {
   return world;
 }
 
-/// A model whose tensors are whole multiples of 64 in every shard, in chunks of about as many blocks.
-Config wide(Style style, const GridConfig& grid,
-            ScheduleKind schedule = ScheduleKind::one_forward_one_backward, int shards_of_rank = 1) {
-  Config c =
-      tiny(style, std::max(2, shards_of_rank * grid.tensor), std::max(2, shards_of_rank * grid.data), 2);
+/// Takes extents that are whole multiples of 64 in every shard.
+void widen(Config& c, Style style) {
   BlockSettings& m = block_model(c);
   m.width = c.reproducible.tensor > 2 ? 64 * c.reproducible.tensor : 128;
   m.mlp_width = 2 * m.width;
@@ -29,9 +26,17 @@ Config wide(Style style, const GridConfig& grid,
     text_model(c).context = 2 * c.data.sequence;
     c.data.source_sequence = 2 * c.data.sequence;
   }
+}
+
+/// A model of which `Sizes` knows what is padded, in chunks of about as many blocks.
+Config wide(Style style, const GridConfig& grid,
+            ScheduleKind schedule = ScheduleKind::one_forward_one_backward, int shards_of_rank = 1) {
+  Config c =
+      tiny(style, std::max(2, shards_of_rank * grid.tensor), std::max(2, shards_of_rank * grid.data), 2);
   c.grid = grid;
   c.schedule.kind = schedule;
   c.schedule.chunks = row_of(schedule).has_chunks ? 2 : 1;
+  if (style != Style::wide_resnet) widen(c, style);
   const int blocks = Sizes(c).last() + 1, chunks = grid.pipeline * c.schedule.chunks;
   for (int i = 1; i < chunks; ++i) c.schedule.cuts.push_back(i * blocks / chunks);
   return c;
@@ -170,7 +175,7 @@ TEST_P(Ledger, IsTheVolumeOfTheFormulasExactly) {
 
 INSTANTIATE_TEST_SUITE_P(Of, Ledger,
                          ::testing::Values(Style::gpt2, Style::llama, Style::transformer, Style::bert,
-                                           Style::post_norm, Style::vit, Style::evolved),
+                                           Style::post_norm, Style::vit, Style::evolved, Style::wide_resnet),
                          [](const auto& info) { return name_of(info.param); });
 
 /// Three shards on a rank are two roots.
@@ -192,7 +197,8 @@ TEST(LedgerOfSeveralRoots, CountsEachOfThem) {
 TEST(LedgerOfCuts, IsExactWhereverACutIs) {
   const int ranks = all_ranks().size;
   if (ranks > 4) GTEST_SKIP() << "two stages";
-  for (Style style : {Style::transformer, Style::bert, Style::post_norm, Style::vit, Style::evolved}) {
+  for (Style style :
+       {Style::transformer, Style::bert, Style::post_norm, Style::vit, Style::evolved, Style::wide_resnet}) {
     Config c = wide(style, {1, 2, 1, ranks / 2});
     c.train.precision = ranks == 2 ? Precision::f32 : Precision::bf16;
     c.train.sequence_parallel = ranks > 2;

@@ -33,6 +33,10 @@ void take_few_words(Config& config) {
     config.model.vit.classes = 64 + 4;
     return;
   }
+  if (config.model.kind == ModelKind::wide_resnet) {
+    config.model.wide_resnet.classes = 64 + 4;
+    return;
+  }
   text_model(config).vocabulary = 64 + 16;
   config.data.special.mask = text_model(config).vocabulary - 1;
 }
@@ -133,6 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{on_tensor, Case::none, Style::bert}, Case{on_tensor, Case::sequence, Style::bert},
         Case{on_tensor, Case::sequence, Style::vit}, Case{on_data, Case::zero2, Style::vit},
         Case{on_pipeline, Case::none, Style::post_norm}, Case{{1, 2, 2, 1}, Case::zero2},
+        Case{on_tensor, Case::sequence, Style::wide_resnet}, Case{on_data, Case::zero2, Style::wide_resnet},
         Case{{1, 2, 1, 2}, Case::sequence}, Case{{1, 1, 2, 2}, Case::zero, Style::llama}),
     name_of);
 

@@ -7,7 +7,8 @@
 namespace mindpipe {
 
 /// A model as one would write its sizes down: elements of each tensor, and what one micro-batch sends.
-/// Extents are multiples of 64 in every logical shard, so nothing is padded but the vocabulary.
+/// Extents are multiples of 64 in every logical shard, so nothing is padded but the vocabulary. Where
+/// pictures shrink, "rows" are single numbers and tensors are counted with what fills their last 256 bytes.
 class Sizes {
  public:
   struct Table {
@@ -21,18 +22,23 @@ class Sizes {
     /// Rows of a sample in gathers and scatters of activations (a sum is one of each), in the scatters alone,
     /// and in both again when recomputed.
     std::int64_t halves = 0, scatters = 0, replayed = 0, replayed_scatters = 0;
+    std::int64_t entering = 0;  ///< rows of a sample before it, where each block has others
   };
   std::vector<Block> blocks;
   std::vector<Table> tables;               ///< cut by vocabulary
   int first_reader = 0, last_reader = -1;  ///< blocks that read an encoder's memory
 
   explicit Sizes(const Config& c)
-      : shards_(c.reproducible.tensor),
-        bias_(block_model(c).bias),
-        sequence_parallel_(c.train.sequence_parallel),
-        h_(block_model(c).width),
-        inner_(block_model(c).mlp_width),
-        inner_rows_((block_model(c).mlp == MlpKind::swiglu ? 2 : 1) * inner_) {
+      : shards_(c.reproducible.tensor), sequence_parallel_(c.train.sequence_parallel) {
+    if (c.model.kind == ModelKind::wide_resnet) {
+      wide_resnet(c);
+      return;
+    }
+    const BlockSettings& m = block_model(c);
+    bias_ = m.bias;
+    h_ = m.width;
+    inner_ = m.mlp_width;
+    inner_rows_ = (m.mlp == MlpKind::swiglu ? 2 : 1) * inner_;
     switch (c.model.kind) {
       case ModelKind::gpt:
         gpt(c);
@@ -50,14 +56,19 @@ class Sizes {
         evolved(c);
         break;
       case ModelKind::wide_resnet:
-        fail(Exit::internal, "no formulas for pictures that shrink");
+        break;
     }
   }
 
   /// Targets of a sample.
   std::int64_t targets() const { return targets_; }
+  /// Numbers of a row.
+  std::int64_t width() const { return h_; }
   /// Rows of a sample of what crosses the cut before a block: an activation, an encoder's output.
-  std::int64_t rows_before(int block) const { return block <= bridge_ ? source_rows_ : rows_; }
+  std::int64_t rows_before(int block) const {
+    if (blocks[block].entering > 0) return blocks[block].entering;
+    return block <= bridge_ ? source_rows_ : rows_;
+  }
   std::int64_t memory_before(int block) const {
     return block >= first_reader && block <= last_reader ? source_rows_ : 0;
   }
@@ -266,9 +277,56 @@ class Sizes {
     table(m.vocabulary, {0, bridge_, last()});
   }
 
+  /// Elements of a tensor of so many shards, each with those that fill its last 256 bytes.
+  static std::int64_t filled(std::int64_t elements, std::int64_t shards = 1) {
+    return (elements / shards + 63) / 64 * 64 * shards;
+  }
+  /// Gain, offset, and the running mean and variance.
+  static void batch_norm(std::vector<std::int64_t>& tensors, std::int64_t elements) {
+    tensors.insert(tensors.end(), 4, elements);
+  }
+  /// Two convolutions between numbers of `entering` and `leaving` pixels. The sum of its output and that of
+  /// the gradient of what enters; where the sequence is cut, both inputs come together first.
+  void pair_of_convolutions(std::int64_t entering, std::int64_t inputs, std::int64_t leaving,
+                            std::int64_t outputs) {
+    const std::int64_t in = entering * inputs, out = leaving * outputs;
+    blocks.push_back({{}, {}, {}, 2 * (in + out), in + out, 2 * out, out, in});
+    if (sequence_parallel_) {
+      blocks.back().halves += in;  // x; the output is scattered alone, its gradient gathered
+      blocks.back().replayed += in - out;
+    }
+    blocks.back().cut = {filled(9 * inputs * outputs, shards_), filled(9 * outputs * outputs, shards_)};
+    batch_norm(blocks.back().alike, filled(inputs));
+    batch_norm(blocks.back().cut, filled(outputs, shards_));
+    if (inputs != outputs || entering != leaving) blocks.back().alike.push_back(filled(inputs * outputs));
+  }
+
+  /// A convolution, blocks in three groups of which two halve the picture, the mean and a classifier.
+  void wide_resnet(const Config& c) {
+    const wide_resnet::Settings& m = c.model.wide_resnet;
+    targets_ = h_ = 1;
+    std::int64_t pixels = std::int64_t{m.picture_height} * m.picture_width, channels = 16;
+    blocks.push_back({{}, {}, {}, sequence_parallel_ ? pixels * channels : 0, 0, 0, 0});
+    blocks.back().alike.push_back(filled(9 * m.channels * channels));
+    for (int group = 0; group < 3; ++group)
+      for (int i = 0; i < m.blocks_of_group(); ++i) {
+        const std::int64_t outputs = (16 << group) * m.width,
+                           left = group > 0 && i == 0 ? pixels / 4 : pixels;
+        pair_of_convolutions(pixels, channels, left, outputs);
+        pixels = left;
+        channels = outputs;
+      }
+    const std::int64_t entering = pixels * channels;
+    blocks.push_back(
+        {{}, {}, {}, 2 * channels + (sequence_parallel_ ? entering : 0), channels, 0, 0, entering});
+    batch_norm(blocks.back().alike, filled(channels));
+    blocks.back().cut.push_back(padded(m.classes));
+    tables.push_back({padded(m.classes) * channels, {last()}});
+  }
+
   std::int64_t shards_;
-  bool bias_, sequence_parallel_;
-  std::int64_t h_, inner_, inner_rows_;
+  bool sequence_parallel_, bias_ = false;
+  std::int64_t h_ = 0, inner_ = 0, inner_rows_ = 0;
   std::int64_t rows_ = 0, source_rows_ = 0, targets_ = 0;  ///< of a sample
   int bridge_ = -1;
 };

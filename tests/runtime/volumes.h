@@ -105,7 +105,7 @@ inline TrafficLines expected_traffic(const Config& c, const Coord& here) {
   const std::int64_t p = c.grid.pipeline, d = c.grid.data, t = c.grid.tensor;
   const std::int64_t e = c.train.precision == Precision::bf16 ? 2 : 4, zero = c.train.zero, f32 = 4;
   const std::int64_t targets = c.train.micro_batch * sizes.targets(),
-                     row = c.train.micro_batch * block_model(c).width,
+                     row = c.train.micro_batch * sizes.width(),
                      micro_batches = c.train.batch / c.train.micro_batch / d;
   const bool sequence = c.train.sequence_parallel;
   const std::int64_t roots = SumTree(c.reproducible.data, c.grid.data).most_roots(),
