@@ -98,9 +98,7 @@ Cost cost(const PixelNeighboursOperands& o) { return {0, moved(o.x, o.y), o.y.dt
 Cost cost(const PixelNeighboursBackwardOperands& o) { return {0, moved(o.dy, o.dx), o.dx.dtype}; }
 Cost cost(const PixelDepthwiseOperands& o) { return {0, moved(o.x, o.w, o.y), o.y.dtype}; }
 Cost cost(const PixelDepthwiseBackwardInputOperands& o) { return {0, moved(o.dy, o.w, o.dx), o.dx.dtype}; }
-Cost cost(const PixelDepthwiseBackwardWeightOperands& o) {
-  return {0, moved(o.dy, o.x, o.parts), o.x.dtype};
-}
+Cost cost(const PixelDepthwiseBackwardWeightOperands& o) { return {0, moved(o.dy, o.x, o.parts), o.x.dtype}; }
 Cost cost(const PoolOperands& o) { return {0, moved(o.x, o.y, o.chosen), o.y.dtype}; }
 Cost cost(const PoolBackwardOperands& o) { return {0, moved(o.dy, o.chosen, o.dx), o.dx.dtype}; }
 Cost cost(const GlobalPoolOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
@@ -126,9 +124,7 @@ Cost cost(const ClipAndScaleOperands& o) { return {0, moved(o.sums, o.decision),
 Cost cost(const AdamWOperands& o) {
   return {0, size(o.gradient) + 2 * moved(o.master, o.m, o.v) + size(o.value), DType::f32};
 }
-Cost cost(const RunningMeanOperands& o) {
-  return {0, moved(o.sum, o.master, o.master, o.value), DType::f32};
-}
+Cost cost(const RunningMeanOperands& o) { return {0, moved(o.sum, o.master, o.master, o.value), DType::f32}; }
 Cost cost(const SgdOperands& o) {
   return {0, size(o.gradient) + 2 * moved(o.master, o.velocity) + size(o.value), DType::f32};
 }

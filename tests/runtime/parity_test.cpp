@@ -88,6 +88,14 @@ TEST(Parity, StatisticsOfAnotherShardOrInTheNormAreNoticed) {
     return false;
   };
   EXPECT_THAT(difference(outcome, PlainLoop(config, shared).run(2)), ::testing::StartsWith("loss of step 0"));
+  call = 0;
+  Worker worker(config, {}, make_run_plan(config),
+                [&](const Config&, Memory& memory, int threads, const World&) -> std::unique_ptr<Backend> {
+                  return std::make_unique<WrongBackend>(make_cpu_backend(memory, threads, "auto"), shared);
+                });
+  Outcome mistaken;
+  train_some(worker, 2, mistaken);
+  EXPECT_THAT(difference(mistaken, outcome), ::testing::StartsWith("loss of step 0"));
 }
 
 TEST(Parity, AnotherSeedOrClipOrShardGivesOtherBits) {
