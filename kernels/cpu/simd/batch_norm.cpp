@@ -26,15 +26,20 @@ void moments(const void* x, void* parts, int64_t rows, int64_t cols, int64_t fir
     Wide<T>* to = static_cast<Wide<T>*>(parts) + part * 2 * cols;
     for_strips<T>(0, cols, [&]<int vectors>(int64_t j, Strip<vectors>, auto ending) {
       V total[vectors], squares[vectors];
+#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) total[v] = squares[v] = all<V>(0);
       for (int64_t i = 0; i < here; ++i)
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) total[v] = total[v] + read(from + i * cols + j + v * width, ending);
+#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) total[v] = total[v] / all<V>(static_cast<double>(here));
       for (int64_t i = 0; i < here; ++i)
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) {
           const V d = read(from + i * cols + j + v * width, ending) - total[v];
           squares[v] = multiply_add(d, d, squares[v]);
         }
+#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) {
         write(to + j + v * width, total[v], ending);
         write(to + cols + j + v * width, squares[v], ending);
@@ -117,8 +122,10 @@ void backward_sums(const ColumnNorm& norm, const void* dy, const void* x, void* 
       using V = Lanes<T>;
       constexpr int width = lanes_of<T>;
       V plain[vectors], crossed[vectors];
+#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) plain[v] = crossed[v] = all<V>(0);
       for (int64_t i = 0; i < here; ++i)
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) {
           const Columns<T, decltype(ending)> columns(norm, j + v * width, ending);
           const int64_t at = i * cols + j + v * width;
@@ -128,6 +135,7 @@ void backward_sums(const ColumnNorm& norm, const void* dy, const void* x, void* 
           plain[v] = plain[v] + d;
           crossed[v] = multiply_add(d, h, crossed[v]);
         }
+#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) {
         write(to + j + v * width, plain[v], ending);
         write(to + cols + j + v * width, crossed[v], ending);

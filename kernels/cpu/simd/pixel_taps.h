@@ -130,9 +130,12 @@ MINDPIPE_INLINE void sum_taps(int count, std::int64_t channels, T* y, Lanes<T> s
   ask_beyond<1>(y, channels);
   for_strips<T>(0, channels, [&]<int vectors>(std::int64_t j, Strip<vectors>, auto ending) {
     V total[vectors];
+#pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) total[v] = all<V>(0);
     for (int k = 0; k < count; ++k)
+#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) total[v] = term(total[v], k, j + v * width, ending);
+#pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) write(y + j + v * width, total[v] * scale, ending);
   });
 }

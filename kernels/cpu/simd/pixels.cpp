@@ -48,29 +48,46 @@ void neighbours_backward(const PixelCall& call, const void* dy, void* dx, int64_
 }
 
 /// y[n] = sum of w[t] x[place of t]
-template <class T>
-MINDPIPE_INLINE void weigh(const Taps& there, const T* x, const T* w, T* y, int64_t channels) {
+template <class T, class W>
+MINDPIPE_INLINE void weigh(const Taps& there, const T* x, const W* w, T* y, int64_t channels) {
   ask_beyond(there, x, channels);
   sum_taps<T>(there.count, channels, y, all<Lanes<T>>(1), [&](Lanes<T> total, int k, int64_t j, auto ending) {
     return multiply_add(read(x + there.place[k] * channels + j, ending),
                         read(w + there.tap[k] * channels + j, ending), total);
   });
 }
+/// Calls body with the weights, widened where they are few enough to be kept so.
+template <class T, class Body>
+MINDPIPE_INLINE void with_taps(const PixelCall& call, const void* w, const Body& body) {
+  constexpr int64_t most = sizeof(T) < 4 ? 8192 : 1;
+  const int64_t count = call.window.taps() * call.channels;
+  if (count > most) {
+    body(static_cast<const T*>(w));
+    return;
+  }
+  Wide<T> wide[most];
+  for (int64_t i = 0; i < count; ++i) wide[i] = widen(static_cast<const T*>(w)[i]);
+  body(static_cast<const Wide<T>*>(wide));
+}
 template <class T>
 void depthwise(const PixelCall& call, const void* x, const void* w, void* y, int64_t first, int64_t last) {
   const int64_t channels = call.channels;
-  for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
-    weigh(there, static_cast<const T*>(x) + base * channels, static_cast<const T*>(w),
-          static_cast<T*>(y) + n * channels, channels);
+  with_taps<T>(call, w, [&](const auto* taps) {
+    for_windows(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
+      weigh(there, static_cast<const T*>(x) + base * channels, taps, static_cast<T*>(y) + n * channels,
+            channels);
+    });
   });
 }
 template <class T>
 void depthwise_backward_input(const PixelCall& call, const void* dy, const void* w, void* dx, int64_t first,
                               int64_t last) {
   const int64_t channels = call.channels;
-  for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
-    weigh(there, static_cast<const T*>(dy) + base * channels, static_cast<const T*>(w),
-          static_cast<T*>(dx) + n * channels, channels);
+  with_taps<T>(call, w, [&](const auto* taps) {
+    for_pixels(call, first, last, [&](int64_t n, int64_t base, const Taps& there, bool) {
+      weigh(there, static_cast<const T*>(dy) + base * channels, taps, static_cast<T*>(dx) + n * channels,
+            channels);
+    });
   });
 }
 
@@ -128,8 +145,16 @@ void mean_backward(const PixelCall& call, const void* dy, void* dx, int64_t firs
     const T* from = static_cast<const T*>(dy) + base * channels;
     const int shift = static_cast<int>(base % windows);
     ask_beyond(there, from, channels);
-    for (int k = 0; k < there.count; ++k)
-      share[k] = part[w.present(there.row[k], w.height) * w.present(there.column[k] + shift, w.width)];
+    const int end = there.count - 1;  // rows and columns fall: the first and the last tap bound them
+    const auto is_whole = [&](int k) {
+      return w.present(there.row[k], w.height) * w.present(there.column[k] + shift, w.width) == w.taps();
+    };
+    if (end >= 0 && is_whole(0) && is_whole(end)) {
+      for (int k = 0; k <= end; ++k) share[k] = part[w.taps()];
+    } else {
+      for (int k = 0; k <= end; ++k)
+        share[k] = part[w.present(there.row[k], w.height) * w.present(there.column[k] + shift, w.width)];
+    }
     sum_taps<T>(there.count, channels, static_cast<T*>(dx) + n * channels, all<Lanes<T>>(1),
                 [&](Lanes<T> total, int k, int64_t j, auto ending) {
                   return multiply_add(read(from + there.place[k] * channels + j, ending),
@@ -145,6 +170,7 @@ struct SingleMask {
 MINDPIPE_INLINE SingleMask greater(Single a, Single b) { return {a.v > b.v}; }
 MINDPIPE_INLINE SingleMask equal(Single a, Single b) { return {a.v == b.v}; }
 MINDPIPE_INLINE SingleMask not_a_number(Single a) { return {a.v != a.v}; }
+MINDPIPE_INLINE SingleMask operator|(SingleMask a, SingleMask b) { return {a.is || b.is}; }
 MINDPIPE_INLINE Single select(SingleMask mask, Single a, Single b) { return mask.is ? a : b; }
 
 /// Bytes as numbers, and back.
@@ -193,19 +219,22 @@ void largest(const PixelCall& call, const void* x, void* y, std::uint8_t* chosen
     ask_beyond(there, from, channels);
     for_strips<T>(0, channels, [&]<int vectors>(int64_t j, Strip<vectors>, auto ending) {
       V best[vectors], which[vectors];
+#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) {
         best[v] = read(from + there.place[0] * channels + j + v * width, ending);
         which[v] = all<V>(there.tap[0]);
       }
       for (int k = 1; k < there.count; ++k) {
         const V tap = all<V>(there.tap[k]);
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) {
           const V a = read(from + there.place[k] * channels + j + v * width, ending);
-          const auto is_larger = greater(a, best[v]), is_none = not_a_number(a);
-          which[v] = select(is_none, tap, select(is_larger, tap, which[v]));
-          best[v] = select(is_none, a, select(is_larger, a, best[v]));
+          const auto wins = greater(a, best[v]) | not_a_number(a);
+          which[v] = select(wins, tap, which[v]);
+          best[v] = select(wins, a, best[v]);
         }
       }
+#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) {
         write(static_cast<T*>(y) + n * channels + j + v * width, best[v], ending);
         write_bytes(chosen + n * channels + j + v * width, which[v], ending);
@@ -242,10 +271,13 @@ void global_mean(const void* x, void* y, int64_t pixels, int64_t channels, int64
     for_strips<T>(0, channels, [&]<int vectors>(int64_t j, Strip<vectors>, auto ending) {
       using V = Lanes<T>;
       V total[vectors];
+#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v) total[v] = all<V>(0);
       for (int64_t p = 0; p < pixels; ++p)
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v)
           total[v] = total[v] + read(from + p * channels + j + v * lanes_of<T>, ending);
+#pragma GCC unroll 4
       for (int v = 0; v < vectors; ++v)
         write(to + j + v * lanes_of<T>, total[v] / all<V>(static_cast<double>(pixels)), ending);
     });

@@ -165,6 +165,17 @@ MINDPIPE_COMPARE(unordered, _CMP_UNORD_Q, _mm_cmpunord_ps)
 #undef MINDPIPE_COMPARE_PART
 MINDPIPE_INLINE Mask not_a_number(Vector a) { return unordered(a, a); }
 
+MINDPIPE_INLINE Mask operator|(Mask a, Mask b) {
+  for (int i = 0; i < parts; ++i) {
+#if MINDPIPE_ISA_LEVEL == 2
+    a.part[i] = static_cast<MaskPart>(a.part[i] | b.part[i]);
+#else
+    a.part[i] = MINDPIPE_MM(or_ps)(a.part[i], b.part[i]);
+#endif
+  }
+  return a;
+}
+
 /// mask ? a : b
 MINDPIPE_INLINE Vector select(Mask mask, Vector a, Vector b) {
   for (int i = 0; i < parts; ++i) {
@@ -233,7 +244,11 @@ MINDPIPE_INLINE Vector load(const std::uint16_t* from) {
   Vector r;
 #if MINDPIPE_ISA_LEVEL == 2
   const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-  r.part[0] = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+  alignas(64) static constexpr std::uint16_t halves[2 * lanes] = {
+      0, 0, 0, 1, 0, 2,  0, 3,  0, 4,  0, 5,  0, 6,  0, 7,  // each above a zero
+      0, 8, 0, 9, 0, 10, 0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
+  r.part[0] = _mm512_castsi512_ps(
+      _mm512_maskz_permutexvar_epi16(0xaaaaaaaau, _mm512_load_si512(halves), _mm512_castsi256_si512(half)));
 #elif MINDPIPE_ISA_LEVEL == 1
   for (int i = 0; i < parts; ++i) {
     const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * part_lanes));
