@@ -35,6 +35,12 @@ const std::vector<KnownPlan>& known_plans() {
   return plans;
 }
 
+PlannedAttention question_of(const KnownPlan& known) {
+  PlannedAttention question(call_of(known.form), known.backward);
+  question.padded = known.form.padded;
+  return question;
+}
+
 std::string difference(const KnownPlan& known, const std::string& device, const AttentionAnswer& answer) {
   const bool is_hopper = device.starts_with("h");
   const char* engine = is_hopper ? known.hopper : known.ampere;

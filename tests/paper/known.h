@@ -17,6 +17,8 @@ struct KnownPlan {
 
 constexpr int known_version = 919;  ///< hundreds of cuDNN's version that the plans are known of
 const std::vector<KnownPlan>& known_plans();
+/// The question as it was asked: without lengths where samples are whole. Runs tell them more often.
+PlannedAttention question_of(const KnownPlan& known);
 /// How an answer of this device differs from what is known, or nothing.
 std::string difference(const KnownPlan& known, const std::string& device, const AttentionAnswer& answer);
 

@@ -22,7 +22,7 @@ std::string differences(const std::set<std::string>& devices) {
     const auto planner = make_planner_on_paper(gpu, why_not);
     if (planner->version() / 100 != known_version) return "";
     for (const KnownPlan& known : known_plans()) {
-      const PlannedAttention question(call_of(known.form), known.backward);
+      const PlannedAttention question = question_of(known);
       const std::string found = difference(known, gpu.name, planner->ask(graph_of(question)));
       if (!found.empty()) text += fmt::format("{}, {}: {}\n", gpu.name, question.text(), found);
     }

@@ -67,8 +67,7 @@ TEST_F(Paper, EnginesAndWorkspacesAreThoseThatWereMeasured) {
       const KnownPlan& known = known_plans()[i];
       const bool is_refused = (devices[d] == "a100" ? known.ampere : known.hopper) == nullptr;
       if (!is_refused && i % devices.size() != d) continue;
-      PlannedAttention question(call_of(known.form), known.backward);
-      question.padded = known.form.padded;  // runs tell lengths more often
+      const PlannedAttention question = question_of(known);
       const AttentionAnswer& answer = ask(devices[d], question);
       EXPECT_EQ(difference(known, devices[d], answer), "") << devices[d] << ": " << question.text();
       planned[devices[d] + (known.backward ? " backward" : " forward")] += answer.is_planned;
