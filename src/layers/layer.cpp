@@ -42,12 +42,17 @@ Tensor leave(const LayerContext& context, const Tensor& shards, Tape& tape) {
   return total;
 }
 
+void take_own_rows(const LayerContext& context, const Tensor& whole, const Tensor& own) {
+  const Window window = window_of(context, own);
+  for (std::int64_t s = 0; s < window.samples; ++s)
+    context.backend.copy(whole.at(s).row_range(window.first, window.rows), own.at(s));
+}
+
 Tensor own_rows(const LayerContext& context, const Tensor& whole, Tape& tape) {
   if (!is_cut(context)) return whole;
-  const std::int64_t samples = whole.shape[0], rows = whole.shape[1] / context.tensor.size();
-  const Tensor own = tape.scratch({samples, rows, whole.shape[2]}, whole.dtype);
-  for (std::int64_t s = 0; s < samples; ++s)
-    context.backend.copy(whole.at(s).row_range(rows * context.tensor.rank(), rows), own.at(s));
+  const Tensor own =
+      tape.scratch({whole.shape[0], whole.shape[1] / context.tensor.size(), whole.shape[2]}, whole.dtype);
+  take_own_rows(context, whole, own);
   return own;
 }
 

@@ -59,6 +59,8 @@ Tensor enter_gradient(const LayerContext& context, const Tensor& dy, Tape& tape)
 /// Goes from shards [local][samples, sequence, width] after a split by `in` to rows of their sum: one tree.
 Tensor leave(const LayerContext& context, const Tensor& shards, Tape& tape);
 
+/// Copies this rank's rows of each sample to where they stay.
+void take_own_rows(const LayerContext& context, const Tensor& whole, const Tensor& own);
 /// Goes from whole [samples, sequence, width] to rows where every tensor rank has computed all of it alike:
 /// a rank's own rows, without a sum. For a gradient too.
 Tensor own_rows(const LayerContext& context, const Tensor& whole, Tape& tape);

@@ -3,12 +3,6 @@
 namespace mindpipe {
 namespace {
 
-/// Copies this rank's rows of each sample to where they stay.
-void take_own_rows(const LayerContext& context, const Tensor& whole, const Tensor& own) {
-  const Window window = window_of(context, own);
-  for (std::int64_t s = 0; s < window.samples; ++s)
-    context.backend.copy(whole.at(s).row_range(window.first, window.rows), own.at(s));
-}
 /// How many rows of so many are this rank's.
 std::int64_t rows_here(const LayerContext& context, std::int64_t rows) {
   return context.sequence_parallel ? rows / context.tensor.size() : rows;

@@ -7,6 +7,7 @@
 #include "layers/normed_mlp.h"
 #include "layers/parallel_block.h"
 #include "layers/two_sided.h"
+#include "models/pairs.h"
 #include "models/residual_blocks.h"
 
 namespace mindpipe::evolved_transformer {
@@ -177,19 +178,8 @@ void Cells::add_decoder(const std::string& cell) {
   add_normed_mlp(cell + ".mlp");
 }
 
-/// What others ask of the model: its samples, pairs of a source and a target.
-void describe(Model& model, const Config& config) {
-  const Settings& m = config.model.evolved_transformer;
-  const std::int64_t rows = config.data.target_sequence;
-  model.add_field({field::source, DType::i32, {config.data.source_sequence}, m.vocabulary});
-  model.add_field({field::source_lengths, DType::i32, {1}});
-  model.add_field({field::tokens, DType::i32, {rows}, m.vocabulary});
-  model.add_field({field::targets, DType::i32, {rows}, m.vocabulary});
-  model.count_in({"token", rows});
-}
-
 /// 6 operations for each parameter of a product and token of its side, of the softmax's table for targets,
-/// and those of attention; per token of a target.
+/// and those of attention; per token of a target. The text stands for sides of equal length and depth.
 void estimate(Model& model, const Config& config) {
   const Settings& m = config.model.evolved_transformer;
   const double width = m.width, square = width * width, source = config.data.source_sequence,
@@ -199,7 +189,7 @@ void estimate(Model& model, const Config& config) {
                          (target * (6 * (4 + 2 + 2 + 0.5 + 2 + 4 + 2 + 8) * square + 12 * width * target) +
                           source * (6 * 4 * square + 24 * width * target)),
                softmax = target * 6 * width * m.vocabulary;
-  model.estimate({"6N + 12Lhs + 12Lht", (encoder + decoder + softmax) / target});
+  model.estimate({"6N + 36Lhs + 12Lht", (encoder + decoder + softmax) / target});
 }
 
 /// One table for source, target and softmax, times the root of the width, whose row of padding is zeros;
@@ -244,7 +234,7 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   require_divisible(parallel_heads(m), shards, "the number of heads that begin a cell of the decoder");
 
   auto model = std::make_unique<Model>();
-  describe(*model, config);
+  see_pairs(*model, config, m.vocabulary);
   Cells cells(*model, config, context);
   const Shape memory{config.data.source_sequence, m.width};
   model->stream(memory);

@@ -3,6 +3,7 @@
 #include "layers/bridge.h"
 #include "layers/embedding.h"
 #include "models/names.h"
+#include "models/pairs.h"
 #include "models/residual_blocks.h"
 
 namespace mindpipe::transformer {
@@ -40,20 +41,6 @@ const NameTable names{{"embedding.embedding", "model.shared"},
                       {"decoder.N.mlp.norm", "model.decoder.layers.N.final_layer_norm"},
                       {"head.final_norm", "model.decoder.layer_norm"},
                       {"head.classifier", "lm_head"}};
-
-/// What others ask of the model: its samples, pairs of a source and a target.
-void describe(Model& model, const Config& config) {
-  const Settings& m = config.model.transformer;
-  const std::int64_t rows = config.data.target_sequence;
-  model.add_field({field::source, DType::i32, {config.data.source_sequence}, m.vocabulary});
-  model.add_field({field::source_lengths, DType::i32, {1}});
-  model.add_field({field::tokens, DType::i32, {rows}, m.vocabulary});
-  model.add_field({field::targets, DType::i32, {rows}, m.vocabulary});
-  model.count_in({"token", rows});
-  model.export_as([](const std::string& unit, const std::string& part) {
-    return Model::ExportName{name_from(names, unit, part)};
-  });
-}
 
 /// 6 operations for each parameter of a side and token of that side, of the softmax's table for targets, and
 /// those of attention; per token of a target. The text stands for sides of equal length and depth.
@@ -126,7 +113,10 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   require_divisible(m.mlp_width, shards, "model.mlp_width");
 
   auto model = std::make_unique<Model>();
-  describe(*model, config);
+  see_pairs(*model, config, m.vocabulary);
+  model->export_as([](const std::string& unit, const std::string& part) {
+    return Model::ExportName{name_from(names, unit, part)};
+  });
   ResidualBlocks blocks = blocks_for(*model, config, context);
   const AttentionSpec attention = blocks.attention();
   const Shape memory{config.data.source_sequence, m.width};

@@ -1,0 +1,10 @@
+#pragma once
+#include "models/model.h"
+
+namespace mindpipe {
+
+/// Says that a model's samples are pairs of a source and a target, and counts its speed in the target's
+/// tokens.
+void see_pairs(Model& model, const Config& config, std::int64_t vocabulary);
+
+}  // namespace mindpipe
