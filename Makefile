@@ -41,7 +41,7 @@ cuda: configure-cuda ## build for A100, H100, H200 and newer GPUs in build-cuda/
 # Exit code 69 of gpu-check.sh: no GPU here, which is said, and the bundle is ready for a machine that has one.
 gpu-check: configure-cuda ## check and measure on a GPU in 8 minutes; without one, leave all that it takes in build-cuda/gpu-bundle/
 	cmake --build build-cuda -j $(JOBS) --target mindpipe-train kernels_bench test_paper_on_gpu test_kernels_cuda_kernels test_kernels_cuda_library test_models_cuda \
-	  test_runtime_parity_mpi
+	  test_runtime_mpi
 	scripts/gpu_check/bundle.sh build-cuda build-cuda/gpu-bundle
 	build-cuda/gpu-bundle/gpu-check.sh --output runs/gpu-check || [ $$? = 69 ]
 
@@ -52,7 +52,7 @@ test: test-tools build ## build and run all quick tests
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: an hour
-	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_parity_mpi test_runtime_checkpoint_mpi
+	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi test_runtime_checkpoint_mpi
 	scripts/test_layouts.sh $(BUILD)
 
 test-models: configure ## dates, shapes and masked letters, learned by tiny models until nearly all are right: at most 3 minutes each (MODELS=evolved-tiny: an Evolved Transformer of 3 + 4 cells, 15 minutes)

@@ -16,7 +16,7 @@ rm -rf "$folder"
 mkdir -p "$folder"/{bin,lib/openmpi,lib/pmix,share/openmpi,share/pmix,etc,check,bench,configs}
 folder=$(realpath "$folder")
 programs=("$build/mindpipe-train" "$build/scripts/bench/kernels_bench")
-for test in paper_on_gpu kernels_cuda_kernels kernels_cuda_library models_cuda runtime_parity_mpi; do programs+=("$build/tests/test_$test"); done
+for test in paper_on_gpu kernels_cuda_kernels kernels_cuda_library models_cuda runtime_mpi; do programs+=("$build/tests/test_$test"); done
 for program in "${programs[@]}"; do [[ -x $program ]] || fail "$program is not there; make gpu-check builds it"; done
 cp "${programs[@]}" "$folder/bin/"
 

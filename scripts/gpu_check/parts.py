@@ -122,7 +122,7 @@ def trained_by_torch(name):
 
 
 KERNELS, LIBRARY = "test_kernels_cuda_kernels", "test_kernels_cuda_library"
-MODELS, PARITY = "test_models_cuda", "test_runtime_parity_mpi"
+MODELS, PARITY = "test_models_cuda", "test_runtime_mpi"
 MEMCHECKED = ("Cuda.NormOf*:Cuda.ResidualNorm*:Cuda.SumsOverRows*:Cuda.Embedding*:"
               "Cuda.Classifier*:Cuda.Updates*:Cuda.Rotary*:Cuda.Moves*")
 RACECHECKED = "Cuda.NormOf*:Cuda.SumsOverRows*:Cuda.Embedding*:Cuda.Classifier*:Cuda.SumsOfSquares*"

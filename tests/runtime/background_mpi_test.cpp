@@ -1,7 +1,8 @@
-// ranks: 2
+// ranks: 2, alone
 #include <gtest/gtest.h>
 
 #include "runtime/open_receive.h"
+#include "runtime/ranks.h"
 
 namespace mindpipe {
 namespace {
@@ -10,16 +11,9 @@ namespace {
 // ranks of other tests are.
 const int not_told_to_yield = setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
 
-World world_here() {
-  World world{MPI_COMM_WORLD, 0, 1};
-  MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &world.size);
-  return world;
-}
-
 /// Other work on the machine can spoil a stretch, so the best of several counts.
 TEST(Background, AnOpenReceiveLeavesTheComputingRankNearlyAllOfItsProcessor) {
-  const World world = world_here();
+  const World world = all_ranks();
   for (int width : {32, 64, 128}) {
     OpenReceive receive(world, width);
     double best = 0;

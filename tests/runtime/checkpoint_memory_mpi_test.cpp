@@ -50,7 +50,7 @@ void save_a_narrow_one(const Config& wide, const std::string& run_directory) {
   Config narrow = wide;
   text_model(narrow).width /= 4;
   text_model(narrow).mlp_width /= 4;
-  const auto worker = worker_of(narrow, all_of_them());
+  const auto worker = worker_of(narrow, all_ranks());
   train_a_step(*worker);
   save(*worker, run_directory, 1);
 }
@@ -60,7 +60,7 @@ TEST(CheckpointMemory, ASaveInTheForegroundTakesAtMostSixteenMebibytesOfARank) {
   for (const GridConfig& grid : grids()) {
     const Config config = weighty_run(grid, Background::no);
     save_a_narrow_one(config, folder / "narrow");
-    const auto worker = worker_of(config, all_of_them());
+    const auto worker = worker_of(config, all_ranks());
     EXPECT_EQ(worker->copy_room(), nullptr);
     train_a_step(*worker);
     EXPECT_LE(growth_of_save(*worker, folder / "run", 1).peak, 16 * mebibyte) << describe(config);
@@ -79,7 +79,7 @@ TEST(CheckpointMemory, ASaveInTheBackgroundTakesTheCopyThatWasPlanned) {
   for (const GridConfig& grid : grids()) {
     const Config config = weighty_run(grid, Background::automatic);
     save_a_narrow_one(config, folder / "narrow");
-    const auto worker = worker_of(config, all_of_them());
+    const auto worker = worker_of(config, all_ranks());
     train_a_step(*worker);
     const std::int64_t planned =
         worker->plan().memory_of(worker->layout().coord)[static_cast<int>(MemoryClass::copy)];

@@ -1,4 +1,4 @@
-// ranks: 8
+// ranks: 8, alone
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -55,7 +55,7 @@ constexpr int steps_before = 3, steps_meanwhile = 2, steps_after = 10;
 class Uninterrupted {
  public:
   explicit Uninterrupted(const std::vector<LayoutPair>& pairs) {
-    const World world = all_of_them();
+    const World world = all_ranks();
     for (const LayoutPair& pair : pairs) {
       const Config one = plainest(pair);
       words_[to_yaml(one)].resize(Outcome::words_of(steps_before + steps_after));
@@ -133,7 +133,7 @@ bool on_all_ranks(bool here) {
 }
 
 void try_pairs(std::vector<LayoutPair> pairs) {
-  const World world = all_of_them();
+  const World world = all_ranks();
   const std::size_t all = pairs.size();
   std::erase_if(pairs, [&](const LayoutPair& p) {
     return !is_possible(p) || std::max(ranks_of(p.before), ranks_of(p.after)) > world.size;
@@ -168,7 +168,7 @@ int pairs_wished() {
 }
 
 TEST(Checkpoint, LoadedOnAnotherGridGoesOnWithTheBitsOfARunWithoutAnInterruption) {
-  try_pairs(pairs_wished() > 0 ? random_pairs(pairs_wished(), all_of_them().size) : chosen_pairs());
+  try_pairs(pairs_wished() > 0 ? random_pairs(pairs_wished(), all_ranks().size) : chosen_pairs());
 }
 
 /// How often each byte of a file was written by rank 0, and by the others.
@@ -180,7 +180,7 @@ WriteCounts counts_of(std::int64_t file_bytes) {
   for (const auto& [first, end] : seen_writes().ranges)
     for (std::int64_t i = first; i < std::min(end, file_bytes); ++i) ++mine[static_cast<std::size_t>(i)];
   WriteCounts counts{mine, std::vector<std::uint8_t>(mine.size(), 0)};
-  if (all_of_them().rank == 0) std::fill(mine.begin(), mine.end(), 0);
+  if (all_ranks().rank == 0) std::fill(mine.begin(), mine.end(), 0);
   const int size = static_cast<int>(mine.size());
   MPI_Bcast(counts.by_rank_0.data(), size, MPI_UINT8_T, 0, MPI_COMM_WORLD);
   MPI_Allreduce(mine.data(), counts.by_others.data(), size, MPI_UINT8_T, MPI_SUM, MPI_COMM_WORLD);

@@ -13,22 +13,16 @@
 #include "runtime/checkpoint_reader.h"
 #include "runtime/checkpoint_writer.h"
 #include "runtime/parity_cases.h"
+#include "runtime/ranks.h"
 
 // Runs that are saved and loaded, for tests of checkpoints.
 namespace mindpipe {
-
-inline World all_of_them() {
-  World world{MPI_COMM_WORLD};
-  MPI_Comm_rank(world.comm, &world.rank);
-  MPI_Comm_size(world.comm, &world.size);
-  return world;
-}
 
 /// The first so many ranks of the job, as a job of their own.
 class FirstRanks {
  public:
   explicit FirstRanks(int count) {
-    const World all = all_of_them();
+    const World all = all_ranks();
     MPI_Comm_split(all.comm, all.rank < count ? 0 : MPI_UNDEFINED, all.rank, &comm_);
     takes_part_ = comm_ != MPI_COMM_NULL;
     if (takes_part_ && count > 1) world_ = {comm_, all.rank, count};
@@ -52,17 +46,17 @@ class SharedFolder {
  public:
   explicit SharedFolder(const std::string& parent = {}) {
     std::string made;
-    if (all_of_them().rank == 0) {
+    if (all_ranks().rank == 0) {
       const bool there = !parent.empty() && std::filesystem::is_directory(parent);
       made = (there ? parent : std::filesystem::temp_directory_path().string()) + "/mindpipe-saves-XXXXXX";
       if (::mkdtemp(made.data()) == nullptr) made.clear();
     }
-    path_ = text_of_rank_0(all_of_them(), made);
+    path_ = text_of_rank_0(all_ranks(), made);
     MP_CHECK(!path_.empty(), "no temporary folder");
   }
   ~SharedFolder() {
     MPI_Barrier(MPI_COMM_WORLD);
-    if (all_of_them().rank == 0) std::filesystem::remove_all(path_);
+    if (all_ranks().rank == 0) std::filesystem::remove_all(path_);
   }
   SharedFolder(const SharedFolder&) = delete;
   SharedFolder& operator=(const SharedFolder&) = delete;

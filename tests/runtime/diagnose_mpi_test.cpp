@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "runtime/parity.h"
+#include "runtime/ranks.h"
 
 namespace mindpipe {
 namespace {
@@ -21,8 +22,6 @@ constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 class Diagnosis : public testing::Test {
  protected:
   Diagnosis() {
-    MPI_Comm_rank(world_.comm, &world_.rank);
-    MPI_Comm_size(world_.comm, &world_.size);
     Config config = tiny(Style::gpt2, 1, world_.size / 2);
     config.grid = {1, 2, world_.size / 2, 1};
     config.model.gpt.vocabulary = 256;
@@ -52,7 +51,7 @@ class Diagnosis : public testing::Test {
     return text;
   }
 
-  World world_{MPI_COMM_WORLD};
+  const World world_ = all_ranks();
   std::optional<Worker> worker_;
   std::optional<Corpus> corpus_;
 };

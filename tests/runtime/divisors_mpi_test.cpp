@@ -49,7 +49,7 @@ const std::array manners{
     Manner{Style::post_norm, ScheduleKind::zero_bubble, Precision::bf16, 2, 1, true, false},
 };
 
-Config config_of(const Shares& shares, const Manner& manner) {
+Config config_with(const Shares& shares, const Manner& manner) {
   const int of_model = shares.tensor == 12 ? 6 : shares.tensor;
   Config c = tiny(manner.style, of_model, shares.data, manner.of_shard);
   c.reproducible.tensor = shares.tensor;
@@ -70,7 +70,7 @@ std::vector<Config> layouts(std::size_t stride) {
   std::size_t turn = 0;
   for (const Shares& shares : shares_of(all_ranks().size))
     for (const Manner& manner : manners)
-      if (turn++ % stride == 0) configs.push_back(config_of(shares, manner));
+      if (turn++ % stride == 0) configs.push_back(config_with(shares, manner));
   return configs;
 }
 
@@ -88,7 +88,7 @@ TEST(Divisors, HaveThemWhereSumsGoInParts) {
   std::vector<Config> configs;
   for (const Shares& shares : shares_of(ranks)) {
     if (shares.grid.data == 1 || shares.tensor > 1) continue;
-    Config large = config_of(shares, manners[configs.size() % 2 == 0 ? 2 : 3]);
+    Config large = config_with(shares, manners[configs.size() % 2 == 0 ? 2 : 3]);
     text_model(large).vocabulary = 40001;
     configs.push_back(resolve(large));
     if (ranks > 4) break;

@@ -1,4 +1,4 @@
-// ranks: 2 4 8
+// ranks: 2 4 8, alone
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "runtime/ranks.h"
 #include "runtime/worker.h"
 
 namespace {
@@ -72,11 +73,7 @@ Config emulated(int ranks) {
 }
 
 struct Emulated : ::testing::Test {
-  World world{MPI_COMM_WORLD, 0, 1};
-  Emulated() {
-    MPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &world.size);
-  }
+  const World world = all_ranks();
   bool all_layouts() const { return std::getenv("MINDPIPE_ALL_LAYOUTS") != nullptr; }
   std::int64_t over_ranks(std::int64_t value, MPI_Op operation) const {
     MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, operation, MPI_COMM_WORLD);

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "runtime/parity_cases.h"
+#include "runtime/ranks.h"
 
 namespace mindpipe {
 namespace {
@@ -57,9 +58,7 @@ std::vector<std::string> golden_lines(const std::string& beginning) {
 
 /// MINDPIPE_SAY_HASHES=1 prints the lines as the file has them.
 TEST(Hashes, RunsHaveTheBitsThatTheyHadWhenTheFileWasMade) {
-  World world{MPI_COMM_WORLD};
-  MPI_Comm_rank(world.comm, &world.rank);
-  MPI_Comm_size(world.comm, &world.size);
+  const World world = all_ranks();
   const std::string beginning = fmt::format("{} ranks, ", world.size);
   const std::vector<std::string> wanted = golden_lines(beginning);
   std::vector<std::string> got;

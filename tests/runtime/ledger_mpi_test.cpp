@@ -3,17 +3,11 @@
 #include <mpi.h>
 
 #include "runtime/parity_cases.h"
+#include "runtime/ranks.h"
 #include "runtime/volumes.h"
 
 namespace mindpipe {
 namespace {
-
-World all_ranks() {
-  World world{MPI_COMM_WORLD};
-  MPI_Comm_rank(world.comm, &world.rank);
-  MPI_Comm_size(world.comm, &world.size);
-  return world;
-}
 
 /// Takes extents that are whole multiples of 64 in every shard.
 void widen(Config& c, Style style) {

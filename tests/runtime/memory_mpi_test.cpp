@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include "runtime/ranks.h"
 #include "runtime/resident.h"
 
 // Predicted memory against that of runs on several ranks: every rank compares its own.
@@ -10,11 +11,7 @@ namespace mindpipe {
 namespace {
 
 struct MemoryOfRanks : ::testing::Test {
-  World world{MPI_COMM_WORLD};
-  MemoryOfRanks() {
-    MPI_Comm_rank(world.comm, &world.rank);
-    MPI_Comm_size(world.comm, &world.size);
-  }
+  const World world = all_ranks();
 
   /// The layouts of this many ranks, each with something of its own.
   std::vector<Config> layouts(Config base) const {

@@ -6,6 +6,7 @@
 
 #include "late_backend.h"
 #include "runtime/parity_cases.h"
+#include "runtime/ranks.h"
 
 // What a run carries from step to step is its slots and the count of applied steps: with these another run,
 // on another grid, goes on with the same bits, and with less it does not.
@@ -14,13 +15,6 @@ namespace {
 
 constexpr int steps_before = 3, steps_after = 2;
 constexpr const char* applied_steps = "applied steps";
-
-World all_of_them() {
-  World world{MPI_COMM_WORLD};
-  MPI_Comm_rank(world.comm, &world.rank);
-  MPI_Comm_size(world.comm, &world.size);
-  return world;
-}
 
 /// The state of a run as whole tensors, in the memory of each rank.
 struct Kept {
@@ -62,7 +56,7 @@ void load(Worker& worker, const Kept& kept, std::string_view forgotten = {}) {
 }
 
 /// Losses and norms of some steps, and the state behind them.
-Outcome outcome_of_steps(Worker& worker, int first, int count) {
+Outcome outcome_of_more_steps(Worker& worker, int first, int count) {
   const Config& config = worker.config();
   Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
   Outcome outcome;
@@ -78,7 +72,7 @@ Outcome outcome_of_steps(Worker& worker, int first, int count) {
   return outcome;
 }
 
-Config config_of(const GridConfig& grid, Style style, Precision precision, OptimizerKind optimizer,
+Config config_on(const GridConfig& grid, Style style, Precision precision, OptimizerKind optimizer,
                  int zero) {
   Config c = tiny(style, 4, 4);
   c.grid = grid;
@@ -93,31 +87,31 @@ std::unique_ptr<Worker> worker_of(const Config& config, bool late = false) {
   const MakeBackend make_late = [](const Config& c, Memory& memory, int threads, const World& ranks) {
     return std::make_unique<LateBackend>(make_backend(c, memory, threads, ranks), ranks.rank);
   };
-  auto worker = std::make_unique<Worker>(config, all_of_them(), make_run_plan(config),
+  auto worker = std::make_unique<Worker>(config, all_ranks(), make_run_plan(config),
                                          late ? make_late : MakeBackend(make_backend));
   share_processors(*worker);
   return worker;
 }
 
 TEST(ModelState, LoadedOnAnotherGridGoesOnWithTheSameBits) {
-  const std::vector<GridConfig> grids = grids_of(all_of_them().size);
+  const std::vector<GridConfig> grids = grids_of(all_ranks().size);
   for (std::size_t i = 0; i < grids.size(); ++i) {
     const auto style = static_cast<Style>(i % style_count);
     const Precision precision = i % 2 == 0 ? Precision::bf16 : Precision::f32;
     const OptimizerKind optimizer = i % 3 == 2 ? OptimizerKind::sgd : OptimizerKind::adamw;
     const int zero = static_cast<int>(i % 3);
-    const Config from = config_of(grids[i], style, precision, optimizer, zero),
-                 to = config_of(grids[(i + 1) % grids.size()], style, precision, optimizer, 2 - zero);
+    const Config from = config_on(grids[i], style, precision, optimizer, zero),
+                 to = config_on(grids[(i + 1) % grids.size()], style, precision, optimizer, 2 - zero);
     const auto one = worker_of(from);
-    outcome_of_steps(*one, 0, steps_before);
+    outcome_of_more_steps(*one, 0, steps_before);
     const Kept kept = kept_of(*one);
     EXPECT_EQ(kept.applied, steps_before);
-    const Outcome wanted = outcome_of_steps(*one, steps_before, steps_after);
+    const Outcome wanted = outcome_of_more_steps(*one, steps_before, steps_after);
 
     for (const bool late : {false, true}) {
       const auto other = worker_of(to, late);
       load(*other, kept);
-      const Outcome got = outcome_of_steps(*other, steps_before, steps_after);
+      const Outcome got = outcome_of_more_steps(*other, steps_before, steps_after);
       EXPECT_EQ(difference(got, wanted), "")
           << "from " << describe(from) << " to " << describe(to) << (late ? " on a late device" : "");
       EXPECT_EQ(other->state().applied_steps(), steps_before + steps_after);
@@ -126,15 +120,15 @@ TEST(ModelState, LoadedOnAnotherGridGoesOnWithTheSameBits) {
 }
 
 TEST(ModelState, WithoutOneOfItsSlotsOrTheAppliedStepsOtherBitsCome) {
-  const GridConfig grid = grids_of(all_of_them().size).front();
+  const GridConfig grid = grids_of(all_ranks().size).front();
   for (const auto& [precision, optimizer] :
        {std::pair{Precision::f32, OptimizerKind::adamw}, std::pair{Precision::bf16, OptimizerKind::adamw},
         std::pair{Precision::f32, OptimizerKind::sgd}}) {
-    const Config config = config_of(grid, Style::gpt2, precision, optimizer, 1);
+    const Config config = config_on(grid, Style::gpt2, precision, optimizer, 1);
     const auto one = worker_of(config);
-    outcome_of_steps(*one, 0, steps_before);
+    outcome_of_more_steps(*one, 0, steps_before);
     const Kept kept = kept_of(*one);
-    const Outcome wanted = outcome_of_steps(*one, steps_before, steps_after);
+    const Outcome wanted = outcome_of_more_steps(*one, steps_before, steps_after);
 
     std::vector<std::string_view> forgotten = state_slots(config);
     if (config.optimizer.kind == OptimizerKind::adamw)
@@ -142,7 +136,7 @@ TEST(ModelState, WithoutOneOfItsSlotsOrTheAppliedStepsOtherBitsCome) {
     for (const std::string_view slot : forgotten) {
       const auto other = worker_of(config);
       load(*other, kept, slot);
-      const Outcome got = outcome_of_steps(*other, steps_before, steps_after);
+      const Outcome got = outcome_of_more_steps(*other, steps_before, steps_after);
       EXPECT_NE(difference(got, wanted), "") << slot << " of " << describe(config);
     }
   }
@@ -150,7 +144,7 @@ TEST(ModelState, WithoutOneOfItsSlotsOrTheAppliedStepsOtherBitsCome) {
 
 TEST(ModelState, RefusesASlotThatTheRunDoesNotKeep) {
   const auto worker = worker_of(
-      config_of(grids_of(all_of_them().size).front(), Style::gpt2, Precision::f32, OptimizerKind::sgd, 0));
+      config_on(grids_of(all_ranks().size).front(), Style::gpt2, Precision::f32, OptimizerKind::sgd, 0));
   EXPECT_ANY_THROW(worker->state().load("m", tensors_for_files(worker->stage().model()), {}));
 }
 

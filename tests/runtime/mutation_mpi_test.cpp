@@ -4,16 +4,10 @@
 
 #include "comm/fault_points.h"
 #include "runtime/parity_cases.h"
+#include "runtime/ranks.h"
 
 namespace mindpipe {
 namespace {
-
-World all_ranks() {
-  World world{MPI_COMM_WORLD};
-  MPI_Comm_rank(world.comm, &world.rank);
-  MPI_Comm_size(world.comm, &world.size);
-  return world;
-}
 
 /// What trains: a model on a grid of two or four ranks.
 struct Case {

@@ -10,15 +10,9 @@
 #include "late_backend.h"
 #include "ordered_transport.h"
 #include "runtime/parity_cases.h"
+#include "runtime/ranks.h"
 
 namespace mindpipe {
-
-inline World all_ranks() {
-  World world{MPI_COMM_WORLD};
-  MPI_Comm_rank(world.comm, &world.rank);
-  MPI_Comm_size(world.comm, &world.size);
-  return world;
-}
 
 using Run = std::function<Outcome(const Config&, const World&, int steps)>;
 

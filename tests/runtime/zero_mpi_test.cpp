@@ -3,16 +3,13 @@
 #include <mpi.h>
 
 #include "runtime/parity_cases.h"
+#include "runtime/ranks.h"
 
 namespace mindpipe {
 namespace {
 
 struct Zero : ::testing::Test {
-  World world{MPI_COMM_WORLD};
-  Zero() {
-    MPI_Comm_rank(world.comm, &world.rank);
-    MPI_Comm_size(world.comm, &world.size);
-  }
+  const World world = all_ranks();
   /// Two replicas of as many stages as there are ranks for; blocks of about equal size, larger than a chunk
   /// of statistics.
   Config wide(ScheduleKind schedule, int chunks, int of_shard) const {

@@ -1,0 +1,16 @@
+#pragma once
+#include <mpi.h>
+
+#include "comm/mpi.h"
+
+namespace mindpipe {
+
+/// Every rank under this mpirun, as a run takes them.
+inline World all_ranks() {
+  World world{MPI_COMM_WORLD};
+  MPI_Comm_rank(world.comm, &world.rank);
+  MPI_Comm_size(world.comm, &world.size);
+  return world;
+}
+
+}  // namespace mindpipe
