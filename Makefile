@@ -45,7 +45,7 @@ gpu-check: configure-cuda ## check and measure on a GPU in 8 minutes; without on
 	scripts/gpu_check/bundle.sh build-cuda build-cuda/gpu-bundle
 	build-cuda/gpu-bundle/gpu-check.sh --output runs/gpu-check || [ $$? = 69 ]
 
-plans: configure ## what cuDNN would plan for every GPU of data/devices, without one: build/plans.json and plans.txt, at the end of all; more than 5 minutes a GPU
+plans: configure ## what cuDNN would plan for every GPU of data/devices, without one: build/plans.txt as it goes, then plans.json; about 20 minutes a GPU
 	cmake --build $(BUILD) -j $(JOBS) --target plans
 
 test: test-tools build ## build and run all quick tests

@@ -44,14 +44,23 @@ int main(int count, char** arguments) {
     const auto more = questions_of_configuration(name);
     questions.insert(questions.end(), more.begin(), more.end());
   }
+  const std::set<std::string> devices{arguments + 3, arguments + count};
   std::string why_not;
-  const auto rows = ask_all(questions, {arguments + 3, arguments + count}, why_not);
-  if (rows.empty()) {
+  const auto planner = make_planner_on_paper(described_gpus().front(), why_not);
+  if (!planner) {
     std::fprintf(stderr, "plans: %s\n", why_not.c_str());
     return 1;
   }
-  const int version = make_planner_on_paper(described_gpus().front(), why_not)->version();
-  std::string text = table_text(rows, version) + "\nA backward of long sequences, three ways\n\n";
+  std::ofstream table(arguments[2]);
+  table << table_head(planner->version());
+  const std::size_t of = questions.size() * (devices.empty() ? described_gpus().size() : devices.size());
+  std::size_t done = 0;
+  const auto write = [&](const TableRow& row) {
+    table << row_text(row) << std::flush;
+    if (++done % 50 == 0 || done == of) std::fprintf(stderr, "plans: %zu of %zu\n", done, of);
+  };
+  const auto rows = ask_all(questions, devices, write, why_not);
+  std::string text = counts_text(rows) + "\nA backward of long sequences, three ways\n\n";
   const AttentionForm llama{.samples = 1,
                             .query_heads = 32,
                             .key_heads = 8,
@@ -60,10 +69,10 @@ int main(int count, char** arguments) {
                             .width = 128,
                             .causal = true};
   for (const GpuDescription& gpu : described_gpus()) text += price_text(gpu.name, llama);
-  std::ofstream(arguments[1]) << table_json(rows, version);
-  std::ofstream(arguments[2]) << text;
-  std::fputs(text.substr(text.find("\n\n", text.find("device")) + 1).c_str(), stdout);
-  const std::string others = differences({arguments + 3, arguments + count});
+  std::ofstream(arguments[1]) << table_json(rows, planner->version());
+  table << text;
+  std::fputs(text.c_str(), stdout);
+  const std::string others = differences(devices);
   if (!others.empty()) std::fprintf(stderr, "plans: not as they were measured:\n%s", others.c_str());
   return others.empty() ? 0 : 1;
 }

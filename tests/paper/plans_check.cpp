@@ -208,6 +208,21 @@ TEST(Questions, OfModelsThatAreNoDecodersAreAsked) {
   EXPECT_EQ(rows, std::set<std::int64_t>{197}) << "padding of rows for a tensor degree is not looked at";
 }
 
+/// Gradients of attention that drops weights are in the table all the same, with the reason.
+TEST(Questions, WithheldFromTheLibraryAreListed) {
+  for (const auto& [name, drops] : {std::pair{"evolved-transformer-base", true}, {"bert-base", false}}) {
+    int forwards = 0, backwards = 0, withheld = 0;
+    for (const PaperQuestion& one : questions_of_configuration(name)) {
+      EXPECT_NE(one.is_asked, one.withheld != "") << one.question.text();
+      ++(one.withheld != "" ? withheld : one.question.backward ? backwards : forwards);
+      EXPECT_TRUE(one.withheld == "" || one.question.backward) << one.question.text();
+    }
+    EXPECT_GE(forwards, 10) << name;
+    EXPECT_EQ(drops ? withheld : backwards, forwards) << name;
+    EXPECT_EQ(drops ? backwards : withheld, 0) << name;
+  }
+}
+
 /// What a machine with a GPU is asked, from wherever the configurations were copied to.
 TEST(Questions, OfACheckAreThoseOfEveryConfigurationAndOddOnes) {
   std::map<std::string, int> from;

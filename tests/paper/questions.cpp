@@ -36,6 +36,19 @@ Config configuration(const std::string& name, const std::vector<std::string>& se
   return resolve(read_config(folder_of_configurations() + "/" + name + ".yaml", all));
 }
 
+/// The gradients of what only evaluations ask of the library.
+std::vector<PlannedAttention> withheld_by(const std::set<PlannedAttention>& asked) {
+  std::set<std::string> backwards;
+  for (const PlannedAttention& question : asked)
+    if (question.backward) backwards.insert(question.text());
+  std::vector<PlannedAttention> withheld;
+  for (PlannedAttention question : asked) {
+    question.backward = true;
+    if (!backwards.contains(question.text())) withheld.push_back(question);
+  }
+  return withheld;
+}
+
 bool has_attention(const std::string& name) {
   return read_config(folder_of_configurations() + "/" + name + ".yaml", {}).model.kind !=
          ModelKind::wide_resnet;
@@ -91,8 +104,7 @@ std::vector<PaperQuestion> questions_of_file(const std::string& name, std::vecto
 std::vector<PaperQuestion> questions_of_configuration(const std::string& name) {
   const Config file = configuration(name, {"grid.tensor=1"});
   const int heads = block_model(file).heads, samples = file.train.batch / file.reproducible.data;
-  std::map<PlannedAttention, std::string> first_from;
-  std::vector<PaperQuestion> questions;
+  std::map<PlannedAttention, std::string> first_from, first_withheld;
   for (int tensor = 1; tensor <= heads; ++tensor)
     for (int micro_batch = 1; heads % tensor == 0 && micro_batch <= samples; ++micro_batch) {
       if (samples % micro_batch != 0) continue;
@@ -103,12 +115,17 @@ std::vector<PaperQuestion> questions_of_configuration(const std::string& name) {
                                  set("train.micro_batch", micro_batch), "reproducible.data=1",
                                  set("train.batch", micro_batch)});
         const std::string from = fmt::format("{} tensor {} micro-batch {}", name, tensor, micro_batch);
-        for (const PlannedAttention& asked : asked_by(config)) first_from.try_emplace(asked, from);
+        const std::set<PlannedAttention> all = asked_by(config);
+        for (const PlannedAttention& asked : all) first_from.try_emplace(asked, from);
+        for (const PlannedAttention& one : withheld_by(all)) first_withheld.try_emplace(one, from);
       } catch (const Error&) {
         break;  // a degree that the rules refuse
       }
     }
+  std::vector<PaperQuestion> questions;
   for (const auto& [asked, from] : first_from) questions.push_back({from, true, asked});
+  for (const auto& [one, from] : first_withheld)
+    questions.push_back({from, false, one, "training drops weights of attention, by a mask of our own"});
   return questions;
 }
 

@@ -12,6 +12,7 @@ struct PaperQuestion {
   std::string from;      ///< "gpt2-124m tensor 2 micro-batch 4", or "odd"
   bool is_asked = true;  ///< by runs (is_planned)
   PlannedAttention question;
+  std::string withheld;  ///< why no run of this configuration asks it, although its shape could be planned
 };
 
 /// Attention of packed heads as the layers have it: self-attention where there are as many queries as keys.

@@ -32,17 +32,24 @@ std::string engine_number(const std::string& engine) {
 }
 
 std::vector<TableRow> ask_all(const std::vector<PaperQuestion>& questions,
-                              const std::set<std::string>& devices, std::string& why_not) {
+                              const std::set<std::string>& devices,
+                              const std::function<void(const TableRow&)>& answered, std::string& why_not) {
   std::vector<TableRow> rows;
   for (const GpuDescription& gpu : described_gpus()) {
     if (!devices.empty() && !devices.contains(gpu.name)) continue;
     const auto planner = make_planner_on_paper(gpu, why_not);
     if (!planner) return {};
+    std::map<PlannedAttention, AttentionAnswer> known;  // configurations ask some alike
     for (const PaperQuestion& asked : questions) {
       const auto start = std::chrono::steady_clock::now();
-      AttentionAnswer answer = planner->ask(graph_of(asked.question));
+      AttentionAnswer answer;
+      if (const auto at = known.find(asked.question); at != known.end()) answer = at->second;
+      else if (asked.withheld.empty())
+        answer = known[asked.question] = planner->ask(graph_of(asked.question));
+      else answer.refusal = "not asked: " + asked.withheld;
       const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
       rows.push_back({gpu.name, asked, std::move(answer), time.count()});
+      answered(rows.back());
     }
   }
   return rows;
@@ -78,21 +85,28 @@ std::string table_json(const std::vector<TableRow>& rows, int version) {
   return table.dump(1) + "\n";
 }
 
-std::string table_text(const std::vector<TableRow>& rows, int version) {
-  std::string text = fmt::format("Plans of cuDNN {} on paper\n\n{:<6} {:>6} {:>12} {:>9} {:>7}  {}\n",
-                                 version_text(version), "device", "engine", "workspace", "formula", "seconds",
-                                 "question; who asks it; who serves it");
-  for (const TableRow& row : rows) {
-    const PlannedAttention& c = row.asked.question;
-    const bool planned = row.answer.is_planned;
-    text += fmt::format(
-        "{:<6} {:>6} {:>12} {:>9} {:>7.2f}  {}; {}{}; {}\n", row.device,
-        planned ? engine_number(row.answer.engine) : "-",
-        planned ? fmt::format("{:.2f} MiB", static_cast<double>(row.answer.bytes) / mib) : "-",
-        fmt::format("{:.2f}", static_cast<double>(c.formula_bytes() - c.lengths_bytes()) / mib), row.seconds,
-        c.text(), row.asked.from, row.asked.is_asked ? "" : " (no run asks it)", serves(row));
-    if (!planned) text += fmt::format("{:>21} refused: {}\n", "", row.answer.refusal);
-  }
+std::string table_head(int version) {
+  return fmt::format("Plans of cuDNN {} on paper\n\n{:<6} {:>6} {:>12} {:>9} {:>7}  {}\n",
+                     version_text(version), "device", "engine", "workspace", "formula", "seconds",
+                     "question; who asks it; who serves it");
+}
+
+std::string row_text(const TableRow& row) {
+  const PlannedAttention& c = row.asked.question;
+  const bool planned = row.answer.is_planned;
+  std::string text = fmt::format(
+      "{:<6} {:>6} {:>12} {:>9} {:>7.2f}  {}; {}{}; {}\n", row.device,
+      planned ? engine_number(row.answer.engine) : "-",
+      planned ? fmt::format("{:.2f} MiB", static_cast<double>(row.answer.bytes) / mib) : "-",
+      fmt::format("{:.2f}", static_cast<double>(c.formula_bytes() - c.lengths_bytes()) / mib), row.seconds,
+      c.text(), row.asked.from, row.asked.is_asked ? "" : " (no run asks it)", serves(row));
+  if (!planned)
+    text +=
+        fmt::format("{:>21} {}{}\n", "", row.asked.withheld.empty() ? "refused: " : "", row.answer.refusal);
+  return text;
+}
+
+std::string counts_text(const std::vector<TableRow>& rows) {
   struct Count {
     int asked = 0, planned = 0;
     double seconds = 0;
@@ -106,7 +120,7 @@ std::string table_text(const std::vector<TableRow>& rows, int version) {
     count.seconds += row.seconds;
     count.most = std::max(count.most, row.answer.bytes);
   }
-  text += '\n';
+  std::string text = "\n";
   for (const auto& [device, count] : counts)
     text += fmt::format(
         "{}: {} of {} questions that runs ask have a fused plan; the largest takes {:.2f} MiB; {:.0f} s\n",
