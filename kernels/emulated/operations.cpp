@@ -96,9 +96,19 @@ Cost cost(const PutRowsOperands& o) { return {0, moved(o.dy, o.rows, o.dx), o.dx
 Cost cost(const PatchesOperands& o) { return {0, moved(o.pictures, o.y), o.y.dtype}; }
 Cost cost(const PixelNeighboursOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }
 Cost cost(const PixelNeighboursBackwardOperands& o) { return {0, moved(o.dy, o.dx), o.dx.dtype}; }
-Cost cost(const PixelDepthwiseOperands& o) { return {0, moved(o.x, o.w, o.y), o.y.dtype}; }
-Cost cost(const PixelDepthwiseBackwardInputOperands& o) { return {0, moved(o.dy, o.w, o.dx), o.dx.dtype}; }
-Cost cost(const PixelDepthwiseBackwardWeightOperands& o) { return {0, moved(o.dy, o.x, o.parts), o.x.dtype}; }
+template <class Operands>
+double window_taps_of(const Operands& o, const Tensor& windows) {
+  return 2.0 * o.window.taps() * static_cast<double>(windows.count());
+}
+Cost cost(const PixelDepthwiseOperands& o) {
+  return {window_taps_of(o, o.y), moved(o.x, o.w, o.y), DType::f32};
+}
+Cost cost(const PixelDepthwiseBackwardInputOperands& o) {
+  return {window_taps_of(o, o.dy), moved(o.dy, o.w, o.dx), DType::f32};
+}
+Cost cost(const PixelDepthwiseBackwardWeightOperands& o) {
+  return {window_taps_of(o, o.dy), moved(o.dy, o.x, o.parts), DType::f32};
+}
 Cost cost(const PoolOperands& o) { return {0, moved(o.x, o.y, o.chosen), o.y.dtype}; }
 Cost cost(const PoolBackwardOperands& o) { return {0, moved(o.dy, o.chosen, o.dx), o.dx.dtype}; }
 Cost cost(const GlobalPoolOperands& o) { return {0, moved(o.x, o.y), o.y.dtype}; }

@@ -18,6 +18,10 @@ struct PixelWindow {
   std::int32_t height = 0, width = 0;  ///< of a picture
   std::int32_t side = 1, stride = 1, dilation = 1;
 
+  MINDPIPE_EVERYWHERE constexpr bool fits() const {
+    return height > 0 && width > 0 && side > 0 && side % 2 == 1 && taps() <= most_taps && stride > 0 &&
+           dilation > 0;
+  }
   MINDPIPE_EVERYWHERE constexpr int taps() const { return side * side; }
   MINDPIPE_EVERYWHERE constexpr int reach() const { return dilation * (side / 2); }
   MINDPIPE_EVERYWHERE constexpr std::int64_t pixels() const { return std::int64_t{height} * width; }

@@ -8,10 +8,8 @@ namespace mindpipe {
 /// Refuses windows that do not fit x [samples, pixels, channels], or `behind`, whose rows are windows.
 inline PixelCall pixel_call(const Tensor& x, const Tensor& behind, const PixelWindow& w, std::int64_t each,
                             const char* operation) {
-  MP_CHECK(w.height > 0 && w.width > 0 && w.side > 0 && w.side % 2 == 1 &&
-               w.taps() <= PixelWindow::most_taps && w.stride > 0 && w.dilation > 0,
-           "{}: windows of side {} (odd, at most 15), stride {}, dilation {} on {} x {} pixels", operation,
-           w.side, w.stride, w.dilation, w.height, w.width);
+  MP_CHECK(w.fits(), "{}: windows of side {} (odd, at most 15), stride {}, dilation {} on {} x {} pixels",
+           operation, w.side, w.stride, w.dilation, w.height, w.width);
   MP_CHECK(x.shape.rank == 3 && x.shape[1] == w.pixels(), "{}: {} is not [samples, {} pixels, channels]",
            operation, to_string(x.shape), w.pixels());
   dtype_index(x.dtype);

@@ -1,6 +1,8 @@
 #include "app/dry_run.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "app/grid_choice.h"
 #include "app/main_verb.h"
@@ -75,9 +77,15 @@ std::string undivided_text(const Config& config) {
   if (config.grid.tensor == 1) return "";
   constexpr double least = 0.005;
   const UndividedShares shares = undivided_shares(config);
+  const auto percent = [](double share) { return fmt::format("{:.0f} %", 100 * share); };
+  std::map<std::string, std::set<std::string>> percents_of_kinds;
+  for (const auto& [block, share] : shares.of_blocks)
+    percents_of_kinds[kind_of_block(block)].insert(percent(share));
   std::string text;
   for (const auto& [block, share] : shares.of_blocks) {
-    const std::string part = fmt::format(" {:.0f} % of {},", 100 * share, kind_of_block(block));
+    const std::string kind = kind_of_block(block);
+    const bool are_alike = percents_of_kinds[kind].size() == 1;
+    const std::string part = fmt::format(" {} of {},", percent(share), are_alike ? kind : block);
     if (share >= least && text.find(part) == std::string::npos) text += part;
   }
   if (text.empty()) return "";

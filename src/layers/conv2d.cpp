@@ -12,6 +12,13 @@ std::int64_t most_bytes(bool wants_many_rows) { return wants_many_rows ? std::in
 
 }  // namespace
 
+void require_window(const PixelWindow& w, const std::string& name) {
+  MP_REQUIRE(w.fits(), Exit::bad_configuration,
+             "{}: windows of {} x {} pixels, stride {}, dilation {}, on {} x {} pixels (an odd side up to 15 "
+             "has a pixel in its middle)",
+             name, w.side, w.side, w.stride, w.dilation, w.height, w.width);
+}
+
 Conv2DSpec conv_spec(const std::string& name, std::int64_t inputs, std::int64_t outputs,
                      const PixelWindow& window, Split split) {
   return {name,    inputs,
@@ -21,8 +28,14 @@ Conv2DSpec conv_spec(const std::string& name, std::int64_t inputs, std::int64_t 
 
 Conv2D::Conv2D(const LayerContext& context, Unit& unit, const Conv2DSpec& spec)
     : context_(context), spec_(spec), inputs_(spec.inputs), outputs_(spec.outputs) {
-  if (spec.split == Split::in) inputs_ /= context.tensor.logical();
-  if (spec.split == Split::out) outputs_ /= context.tensor.logical();
+  require_window(spec.window, spec.name);
+  const int shards = context.tensor.logical();
+  if (spec.split == Split::in) inputs_ /= shards;
+  if (spec.split == Split::out) outputs_ /= shards;
+  MP_REQUIRE((spec.split != Split::in || inputs_ * shards == spec.inputs) &&
+                 (spec.split != Split::out || outputs_ * shards == spec.outputs),
+             Exit::bad_configuration, "{}: {} channels to {} are not cut by reproducible.tensor={}",
+             spec.name, spec.inputs, spec.outputs, shards);
   weight_ = unit.add({{{spec.name + ".weight", spec.outputs}},
                       spec.inputs * spec.window.taps(),
                       spec.split,
@@ -114,6 +127,7 @@ SeparableConv2D::SeparableConv2D(const LayerContext& context, Unit& unit, const 
       pointwise_(context, unit,
                  {spec.name + ".pointwise", spec.inputs, spec.outputs, each_pixel(spec.window), Split::none,
                   spec.deviation}) {
+  require_window(spec.window, spec.name);
   MP_CHECK(spec.split == Split::none, "{}: a separable convolution is not cut", spec.name);
 }
 

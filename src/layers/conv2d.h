@@ -11,6 +11,9 @@ struct Conv2DSpec {
   double deviation = 0.02;
 };
 
+/// Refuses windows without a middle, and those on no picture.
+void require_window(const PixelWindow& window, const std::string& name);
+
 /// A convolution whose first weights keep the size of gradients (He): deviation sqrt(2 / (taps outputs)).
 Conv2DSpec conv_spec(const std::string& name, std::int64_t inputs, std::int64_t outputs,
                      const PixelWindow& window, Split split);

@@ -1,6 +1,13 @@
 #include "layers/pool2d.h"
 
+#include "layers/conv2d.h"
+
 namespace mindpipe {
+
+Pool2D::Pool2D(const LayerContext& context, PoolKind kind, const PixelWindow& window)
+    : backend_(context.backend), kind_(kind), window_(window) {
+  require_window(window, "pool");
+}
 
 void Pool2D::forward(const Tensor& x, const Tensor& y, Tape& tape) {
   const bool chooses = kind_ == PoolKind::maximum;

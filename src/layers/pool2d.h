@@ -7,8 +7,7 @@ namespace mindpipe {
 /// alike; its form is `whole`. Saves which pixel was the largest.
 class Pool2D {
  public:
-  Pool2D(const LayerContext& context, PoolKind kind, const PixelWindow& window)
-      : backend_(context.backend), kind_(kind), window_(window) {}
+  Pool2D(const LayerContext& context, PoolKind kind, const PixelWindow& window);
   /// x [samples, pixels, channels] -> y [samples, windows, channels]
   void forward(const Tensor& x, const Tensor& y, Tape& tape);
   void backward(const Tensor& dy, const Tensor& dx, Tape& tape);

@@ -62,6 +62,9 @@ TEST(Plan, TellsWhatNoTensorRankIsSpared) {
   EXPECT_THAT(text("wide-resnet-tiny", 2),
               HasSubstr("\nundivided over tensor: every rank computes 100 % of stem, 4 % of group2.N, 4 % of "
                         "group3.N, 3 % of the model's operations\n"));
+  EXPECT_THAT(text("wide-resnet-16-4", 2),
+              HasSubstr(" of stem, 2 % of group1.0, 4 % of group2.0, 4 % of group3.0, "))
+      << "the first block of a group alone has a shortcut that nobody cuts";
   EXPECT_THAT(text("evolved-transformer-dates", 1), testing::Not(HasSubstr("undivided")));
   EXPECT_THAT(text("gpt-tiny", 2), testing::Not(HasSubstr("undivided")));
 }

@@ -44,7 +44,7 @@ TEST_F(EmulatedTest, PricesPickedRowsByWhatIsPickedAndPicturesByTheirBytes) {
               128 + 640, 1e-3);
 }
 
-TEST_F(EmulatedTest, PricesConvolutionsOverRowsByTheirTapsOrTheirBytes) {
+TEST_F(EmulatedTest, PricesConvolutionsByTheirTapsOrTheirBytes) {
   EmulatedBackend slow(memory, {"slow", 1e9, 2e9, 1e9, 0}, EmulatedBackend::Pace::count);
   const Tensor x = tensor({2, 100, 64}), y = tensor({2, 100, 64}), few = tensor({1, 64}),
                many = tensor({15, 64}), wide = tensor({2, 100, 3 * 64});
@@ -57,6 +57,9 @@ TEST_F(EmulatedTest, PricesConvolutionsOverRowsByTheirTapsOrTheirBytes) {
   EXPECT_NEAR(price_of([&] { slow.depthwise({x, many, {}, {15, true}, y}); }), 2 * 15 * 12800, 1e-3);
   EXPECT_NEAR(price_of([&] { slow.row_neighbours({x, {}, {3, false}, wide}); }), 4 * 51200, 1e-3);
   EXPECT_NEAR(price_of([&] { slow.gate({tensor({2, 100, 128}), y}); }), 3 * 51200, 1e-3);
+  const Tensor taps = tensor({81, 64});
+  EXPECT_NEAR(price_of([&] { slow.pixel_depthwise({x, taps, {10, 10, 9, 1, 1}, y}); }), 2 * 81 * 12800, 1e-3);
+  EXPECT_NEAR(price_of([&] { slow.pool({PoolKind::average, x, {10, 10, 3, 1, 1}, y}); }), 2 * 51200, 1e-3);
 }
 
 TEST_F(EmulatedTest, WaitsAsLongAsTheTableSaysAndKeepsProgressGoing) {

@@ -171,6 +171,37 @@ TEST(BatchNormLayer, RefusesAMicroBatchOfOneValue) {
   }
 }
 
+TEST(Pictures, RefuseWindowsWithoutAMiddleAndChannelsThatAreNotCut) {
+  const auto refusal = [](const Subject::Build& build, int logical = 1) -> std::string {
+    try {
+      Setting setting;
+      setting.shards = logical;
+      Subject subject(setting, build);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, Exit::bad_configuration);
+      return error.what();
+    }
+    return "built";
+  };
+  const std::string middle = " on 8 x 8 pixels (an odd side up to 15 has a pixel in its middle)";
+  for (int side : {0, 2, 17}) {
+    const PixelWindow w{8, 8, side, 1, 1};
+    const std::string sides = fmt::format("windows of {} x {} pixels, stride 1, dilation 1,", side, side);
+    EXPECT_EQ(refusal(conv<Conv2D>(w)), "conv: " + sides + middle);
+    EXPECT_EQ(refusal(conv<SeparableConv2D>(w)), "conv: " + sides + middle);
+    EXPECT_EQ(
+        refusal([&](Subject& s) { s.add(std::make_unique<PoolLayer>(s.context(), PoolKind::average, w)); }),
+        "pool: " + sides + middle);
+  }
+  for (Split split : {Split::in, Split::out})
+    EXPECT_EQ(refusal(
+                  [&](Subject& s) {
+                    Conv2D(s.context(), s.unit("unit"), {"conv", 16, 16, {8, 8, 3, 1, 1}, split, 0.3});
+                  },
+                  3),
+              "conv: 16 channels to 16 are not cut by reproducible.tensor=3");
+}
+
 TEST(Convolutions, OfSamplesAloneHaveTheBitsOfAllOfThem) {
   // More neighbours than exist at once: 3 samples of 1.1 or 2.3 MiB each, beside one alone.
   const PixelWindow w{32, 32, 3, 1, 1};
