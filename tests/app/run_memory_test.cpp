@@ -1,11 +1,7 @@
-#include <gmock/gmock.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +9,7 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <vector>
 
 // The memory of whole runs, from the first sentence to the saved weights, against what a dry run says of
 // them.
@@ -46,60 +43,57 @@ class MemoryOfRuns : public testing::Test {
     return text.str();
   }
 
-  /// What a rank of the stage that needs the most will need, in bytes, as the dry run prints it.
-  double predicted(const std::string& settings, int ranks) const {
+  /// What a rank of each stage will need, in bytes, as the dry run prints it.
+  std::vector<double> predicted(const std::string& settings, int ranks) const {
     const std::string command = program("--dry-run --ranks " + std::to_string(ranks) + " " + settings);
     EXPECT_EQ(std::system((command + " >" + (root_ / "output").string() + " 2>&1").c_str()), 0) << output();
     const std::string text = output(),
                       table = text.substr(text.find("memory per stage"), text.find("workspace per stage"));
-    double most = 0;
+    std::vector<double> stages;
     const std::regex total(R"(\n\d+ .* ([0-9.]+) (K|M|G)iB(?=\n))");
     for (std::sregex_iterator line(table.begin(), table.end(), total), end; line != end; ++line)
-      most = std::max(most, std::stod((*line)[1]) * std::exp2((*line)[2] == "K"   ? 10
-                                                              : (*line)[2] == "M" ? 20
-                                                                                  : 30));
-    return most;
+      stages.push_back(std::stod((*line)[1]) * std::exp2((*line)[2] == "K"   ? 10
+                                                         : (*line)[2] == "M" ? 20
+                                                                             : 30));
+    return stages;
   }
 
-  /// The most that was ever resident of the largest process, in bytes.
-  double resident(const std::string& settings, int ranks) const {
+  /// The most that was ever resident of each rank's process, in bytes.
+  std::vector<double> resident(const std::string& settings, int ranks) const {
     const std::string launcher =
         ranks == 1 ? "" : MINDPIPE_SOURCE_DIR "/tests/run_mpi.sh " + std::to_string(ranks) + " ";
-    // A process counts what it was before its exec, too: so it is not this one's child but a shell's, which
-    // leaves it to this one.
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    const std::string started = (root_ / "process").string();
+    const std::string peak = (root_ / "peak").string();
     fs::remove_all(root_ / "run");
-    EXPECT_EQ(std::system((launcher + program(settings) + " >" + (root_ / "output").string() +
-                           " 2>&1 & echo $! >" + started)
+    EXPECT_EQ(std::system((launcher + "python3 " MINDPIPE_SOURCE_DIR "/tests/peak_memory.py " + peak + " " +
+                           program(settings) + " >" + (root_ / "output").string() + " 2>&1")
                               .c_str()),
-              0);
-    pid_t process = 0, ended = 0;
-    std::ifstream(started) >> process;
-    int status = 0;
-    double most = 0;
-    for (rusage usage{}; (ended = wait4(-1, &status, 0, &usage)) >
-                         0;) {  // MPI leaves a process of its own behind, for a moment
-      if (ended != process) continue;
-      EXPECT_EQ(status, 0) << output();
-      most = static_cast<double>(usage.ru_maxrss) * 1024;
-    }
+              0)
+        << output();
     EXPECT_TRUE(fs::exists(root_ / "run/model.safetensors")) << output();
+    std::vector<double> most(static_cast<size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank)
+      std::ifstream(peak + "." + std::to_string(rank)) >> most[static_cast<size_t>(rank)];
     return most;
   }
 
-  /// What is not of the model (code, MPI, threads) is taken from a run of the same layout that has next to
-  /// none.
+  /// What is not of the model (code, MPI, threads) is taken, rank by rank, from a run of the same layout that
+  /// has next to none.
   void expect_as_predicted(const std::string& settings, int ranks = 1) const {
     const std::string narrow = settings + " model.width=16 model.vocabulary=256 model.mlp_width=32";
-    const double expected = predicted(settings, ranks) - predicted(narrow, ranks);
-    const double seen = resident(settings, ranks) - resident(narrow, ranks);
-    EXPECT_GT(expected, 20 * 0x1p20) << settings;
-    constexpr double brought_together = 4 * 0x1p20;  // of the checkpoint at the end, at a time
-    EXPECT_GT(seen, 0.95 * expected) << settings << ": " << seen << " bytes more, " << expected
-                                     << " predicted";
-    EXPECT_LT(seen, 1.05 * expected + brought_together)
-        << settings << ": " << seen << " bytes more, " << expected << " predicted";
+    const auto wide_plan = predicted(settings, ranks), narrow_plan = predicted(narrow, ranks);
+    const auto wide_run = resident(settings, ranks), narrow_run = resident(narrow, ranks);
+    ASSERT_EQ(wide_plan.size(), narrow_plan.size());
+    ASSERT_FALSE(wide_plan.empty());
+    for (size_t rank = 0; rank < wide_run.size(); ++rank) {
+      const size_t stage = rank * wide_plan.size() / wide_run.size();
+      const double expected = wide_plan[stage] - narrow_plan[stage], seen = wide_run[rank] - narrow_run[rank];
+      EXPECT_GT(expected, 20 * 0x1p20) << settings;
+      constexpr double brought_together = 4 * 0x1p20;  // of the checkpoint at the end, at a time
+      const std::string sentence =
+          fmt::format("{}: rank {} has {} bytes more, {} predicted", settings, rank, seen, expected);
+      EXPECT_GT(seen, 0.95 * expected) << sentence;
+      EXPECT_LT(seen, 1.05 * expected + brought_together) << sentence;
+    }
   }
 
   fs::path root_;
