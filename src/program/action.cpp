@@ -15,13 +15,17 @@ std::string part_of(const Action& action) {
   return action.parts == 1 ? "" : fmt::format(", part {} of {}", action.part + 1, action.parts);
 }
 
+std::string subnet_of(const Action& action) {
+  return action.subnet == 0 ? "" : fmt::format(" of subnet {}", action.subnet);
+}
+
 std::string message_text(const Action& action) {
   const char* direction = sends(action) ? "to" : "from";
   if (action.payload == Payload::unit_gradient)
     return fmt::format("{} gradient of unit {} in block {} {} rank {}{}", action.kind, action.unit,
                        action.first, direction, action.peer, part_of(action));
-  return fmt::format("{} {} of micro-batch {} {} rank {}", action.kind, action.payload, action.micro_batch,
-                     direction, action.peer);
+  return fmt::format("{} {} of micro-batch {}{} {} rank {}", action.kind, action.payload, action.micro_batch,
+                     subnet_of(action), direction, action.peer);
 }
 
 }  // namespace
@@ -42,9 +46,12 @@ QueueKey queue_of(const Action& action) {
 std::string to_string(const Action& action) {
   if (is_message(action)) return message_text(action);
   if (is_pass(action))
-    return fmt::format("{} of micro-batch {}, {}", action.kind, action.micro_batch, blocks_of(action));
+    return fmt::format("{} of micro-batch {}{}, {}", action.kind, action.micro_batch, subnet_of(action),
+                       blocks_of(action));
   std::string text{name_of(action.kind)};
   if (names_unit(action)) text += fmt::format(" unit {}", action.unit);
+  else if (shape_of<UnitTraits>(action) != nullptr)
+    text += fmt::format(" of subnet {}, {}", action.subnet, blocks_of(action));
   const auto* collective = shape_of<CollectiveTraits>(action);
   if (collective != nullptr && collective->of == CollectiveTraits::use)
     text += fmt::format(" in block {}", action.first);

@@ -139,11 +139,15 @@ MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 ///   while a higher class has traffic on its way.
 /// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own share
 ///   only when sharded; then gather its values over `data`. A group of one does nothing.
+/// - Of a supernet: micro-batches count within their `subnet`. An arena holds what arrives of a micro-batch,
+///   too: receives name it as `tape`, and a pass reads there. An update of blocks [first, last) is of the
+///   units that the subnet uses there, whose gradients are in slab `slab`; it gives the slab back.
 /// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted by it.
 ///   Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run time.
 struct Action {
   ActionKind kind = ActionKind::forward;
   Queue queue = Queue::compute;
+  std::int64_t subnet = 0;  ///< of a supernet: whose pass, message or update this is; of a step 0
   int shard = 0, micro_batch = -1;
   int chunk = -1, first = 0, last = 0;
   int unit = -1;
@@ -229,7 +233,8 @@ inline bool crosses_cut(const Action& action) {
 /// An action on the parameters, or a gradient, of `unit`.
 inline bool names_unit(const Action& action) {
   return by_shape(
-      action.kind, [](const PassTraits&) { return false; }, [](const UnitTraits&) { return true; },
+      action.kind, [](const PassTraits&) { return false; },
+      [&](const UnitTraits&) { return action.first == action.last; },
       [&](const MessageTraits&) { return action.payload == Payload::unit_gradient; },
       [](const CollectiveTraits& collective) { return collective.of != CollectiveTraits::step; });
 }

@@ -43,6 +43,7 @@ struct UnitCost {
   std::int64_t clear = 0;           ///< time to zero the accumulators of one use
   std::int64_t update = 0;          ///< time
   std::vector<int> blocks;          ///< that use it, in model order
+  bool shared = false;  ///< by all subnets of a supernet: it follows the rule of windows, not that of owners
 };
 
 /// Bytes that cross a cut for one micro-batch; 0: this payload does not cross.

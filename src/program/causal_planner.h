@@ -1,0 +1,156 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "program/rooms.h"
+#include "program/simulate.h"
+#include "program/subnets_in_flight.h"
+
+namespace mindpipe {
+
+/// When a subnet's forward may read a unit: after all older users have updated it; with the other subnets of
+/// its group of as many as there are stages, whose updates come together; or at any time.
+enum class SubnetOrder : std::uint8_t { causal, bulk, free };
+
+/// How a supernet is trained on a pipeline, beside what an outline says.
+struct SubnetRules {
+  SubnetOrder order = SubnetOrder::causal;
+  int admission = 1;  ///< subnets from the oldest that has not ended on that may be in flight
+  std::vector<int> slots =
+      {};  ///< of each stage, for micro-batches in flight; none: as many as are asked for
+  std::vector<int> slabs = {};  ///< of each stage, for gradients of subnets
+  bool keeps_slots = true;      ///< for the oldest subnet; without them all may stand still
+  std::int64_t window = 0;      ///< subnets that read one version of what all share; 0: nothing is shared
+  /// Whether a stage begins no forward while a backward is known to arrive within a quarter of its time.
+  bool holds_back = false;
+};
+
+/// What a planner has seen to start: an action of a stage, or a message that leaves it.
+struct PlannedStart {
+  enum What : std::uint8_t {
+    forward,
+    backward,
+    update,         ///< of all units that the subnet uses there
+    message,        ///< between neighbours; its slot is the receiver's
+    sum,            ///< over data, of one unit's gradient
+    shared_sum,     ///< over data, of what a window adds to a unit that all share
+    exchange,       ///< of that sum, with another stage of use
+    shared_update,  ///< of all that the stage shares
+  };
+  What what = forward;
+  bool with_forward = true;  ///< which way a message travels
+  int stage = 0, micro_batch = 0;
+  int peer = -1;             ///< of an exchange: where it goes
+  int unit = -1, block = 0;  ///< of a sum or an exchange
+  std::int64_t subnet = 0;   ///< of what all share: the window
+  int slot = -1, slab = -1;
+  TensorSums sums = {};             ///< inside a pass
+  std::int64_t start = 0, end = 0;  ///< nanoseconds
+};
+
+/// The order of subnets on a pipeline, as the simulator of its rule that can be resumed: what it has planned
+/// once does not depend on how many subnets it knew. It is a function of its inputs, alike on every rank.
+class CausalPlanner {
+ public:
+  CausalPlanner(const Outline& outline, const Network& network, SubnetRules rules);
+
+  /// What starts before a subnet is needed that is not known yet, in the order of starts; with `last`, to the
+  /// end. Throws where the rooms are too few and everything stands still.
+  std::vector<PlannedStart> next(std::span<const Subnet> more, bool last);
+
+  std::int64_t time() const { return now_; }
+  std::int64_t oldest() const { return subnets_.oldest(); }  ///< subnet that has not ended
+  std::int64_t known() const { return subnets_.known(); }    ///< how many it has heard of
+  /// The most rooms that were ever taken on a stage.
+  int most_slots(int stage) const { return stages_[stage].slots.most(); }
+  int most_slabs(int stage) const { return stages_[stage].slabs.most(); }
+
+ private:
+  /// Messages from a stage to a neighbour, one after the other, through a ring of two buffers.
+  struct Channel {
+    std::deque<std::pair<std::int64_t, int>> waiting;  ///< subnet and micro-batch; the first is under way
+    std::int64_t ends = -1;                            ///< when that arrives; -1: none is under way
+    std::int64_t time = 0;
+    bool is_full() const { return waiting.size() >= 2; }
+  };
+  /// A unit that all subnets share, on a stage that uses it.
+  struct SharedUse {
+    int unit = -1, block = 0;          ///< the first of its blocks there
+    std::vector<int> peers = {};       ///< other stages that use it
+    std::int64_t sum = 0, travel = 0;  ///< nanoseconds
+  };
+  struct Stage {
+    Stage(const SubnetRules& rules, int stage, int micro_batches);
+    Rooms slots, slabs;
+    Channel forwards, backwards;  ///< to the next stage, and to the one before
+    bool busy = false, dirty = true;
+    PlannedStart running;
+    // Subnets with a forward, a backward, an update to begin, in order of ids.
+    std::vector<std::int64_t> to_forward, to_backward, to_update;
+    std::vector<std::int64_t> done;  ///< of a group that is updated together: their backwards have ended
+    std::int64_t updated = 0;        ///< subnets
+    // What all subnets share, where this stage uses it.
+    std::vector<std::int64_t> passed;  ///< of each window: subnets whose backwards have ended
+    std::vector<int> arrived;          ///< of each window: exchanges
+    std::int64_t applied = 0;          ///< windows
+    int expected = 0;                  ///< exchanges of a window that arrive here
+    std::vector<SharedUse> uses;
+    std::int64_t shared_update = 0;  ///< nanoseconds
+  };
+  enum class Ending : std::uint8_t { pass, forward_message, backward_message, sum, shared_sum, exchange };
+  struct Event {
+    std::int64_t time = 0;
+    std::int64_t order = 0;
+    Ending ending = Ending::pass;
+    int stage = 0, peer = 0;
+    std::int64_t subnet = 0;
+    bool operator>(const Event& other) const {
+      return time != other.time ? time > other.time : order > other.order;
+    }
+  };
+
+  void find_what_is_shared(const Network& network);
+  void admit();
+  bool decide(int stage);
+  bool begin_update(int stage);
+  bool begin_backward(int stage);
+  /// False: it depends on a subnet that is not known yet.
+  bool begin_forward(int stage);
+  bool may_forward(std::int64_t id, int stage) const;
+  bool holds_back(int stage, std::int64_t forward) const;
+  void begin(int stage, PlannedStart start, std::int64_t time);
+  void end(const Event& event);
+  void end_pass(int stage);
+  void end_forward(int stage, const PlannedStart& pass);
+  void end_backward(int stage, const PlannedStart& pass);
+  void end_update(int stage, const PlannedStart& update);
+  void gradients_are_complete(std::int64_t id, int stage);
+  void update_group(Stage& stage);
+  void pass_window(std::int64_t id, int stage);
+  void complete_window(std::int64_t window, int stage);
+  void exchange(std::int64_t window, int stage);
+  void count_arrival(std::int64_t window, int stage);
+  void close();
+  void send(Channel& channel, int stage, bool with_forward, std::int64_t id, int micro_batch);
+  void start_message(Channel& channel, int stage, bool with_forward);
+  void arrive(Channel& channel, int stage, bool with_forward);
+  void at(std::int64_t time, Event event);
+  std::int64_t window_size(std::int64_t window) const;
+  std::int64_t group_of(std::int64_t id) const { return id / count_; }
+  [[noreturn]] void stands_still() const;
+
+  const Outline& outline_;
+  SubnetRules rules_;
+  int count_, micro_batches_;  ///< stages; of a subnet
+  SubnetsInFlight subnets_;
+  std::vector<Stage> stages_;
+  std::int64_t admitted_ = 0;
+  bool last_ = false;
+  std::int64_t now_ = 0, events_made_ = 0;
+  std::vector<Event> events_;  ///< a heap
+  std::vector<PlannedStart> starts_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,33 @@
+#pragma once
+#include <vector>
+
+namespace mindpipe {
+
+/// Numbered rooms of one stage that subnets in flight take in turn: slots, gradient slabs. As many as a
+/// subnet needs are kept for the oldest one that has not ended, so that it always finds room and ends, and so
+/// does every other.
+class Rooms {
+ public:
+  /// `count` rooms, 0 for as many as are asked for; `needed`: the most that one subnet holds at a time, and
+  /// so many are kept.
+  Rooms(int count, int needed) : count_(count), needed_(needed) {}
+
+  /// Whether a subnet finds a room. `held_by_oldest`: how many the oldest subnet holds.
+  bool has_room(bool is_oldest, int held_by_oldest) const {
+    if (count_ == 0) return true;
+    const int free = count_ - held_;
+    return is_oldest ? free > 0 : free + held_by_oldest > needed_;
+  }
+  /// The free room that was given back last, or a new one.
+  int take();
+  void give_back(int room);
+  /// The most that were ever held at a time.
+  int most() const { return most_; }
+
+ private:
+  int count_, needed_;
+  int held_ = 0, most_ = 0;
+  std::vector<int> free_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,109 @@
+#include "program/starts_check.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace mindpipe {
+
+StartsCheck::StartsCheck(const Outline& outline)
+    : outline_(outline),
+      stage_free_(outline.stages, 0),
+      channel_free_(outline.stages),
+      slot_free_(outline.stages) {}
+
+std::vector<std::string> StartsCheck::check(std::span<const PlannedStart> starts, std::int64_t oldest,
+                                            std::int64_t known) {
+  const std::int64_t stages = outline_.stages, of_each = stages * outline_.micro_batches;
+  ends_.erase(ends_.begin(), ends_.begin() + (oldest - first_) * of_each);
+  summed_.erase(summed_.begin(), summed_.begin() + (oldest - first_) * stages);
+  first_ = oldest;
+  ends_.resize((known - first_) * of_each, {never, never, never, never});
+  summed_.resize((known - first_) * stages, never);
+  errors_.clear();
+  for (const PlannedStart& start : starts) see(start);
+  return std::move(errors_);
+}
+
+void StartsCheck::require(bool holds, const PlannedStart& start, const char* what) {
+  if (!holds)
+    errors_.push_back(fmt::format("stage {}, at {} ns, micro-batch {} of subnet {}: {}", start.stage,
+                                  start.start, start.micro_batch, start.subnet, what));
+}
+
+/// What runs one after the other is free from the end of the one before on.
+void StartsCheck::begin_on(std::int64_t& free, const PlannedStart& start, const char* what) {
+  require(free <= start.start, start, what);
+  free = start.end;
+}
+
+std::int64_t& StartsCheck::slot(int stage, int number) {
+  std::vector<std::int64_t>& slots = slot_free_[stage];
+  if (number >= static_cast<int>(slots.size())) slots.resize(number + 1, 0);
+  return slots[number];
+}
+
+void StartsCheck::see(const PlannedStart& start) {
+  const auto done = [&](std::int64_t end) { return end != never && end <= start.start; };
+  constexpr std::int64_t taken = std::numeric_limits<std::int64_t>::max();
+  const bool is_last = start.stage + 1 == outline_.stages;
+  switch (start.what) {
+    case PlannedStart::forward: {
+      Ends& here = ends(start.subnet, start.stage, start.micro_batch);
+      begin_on(stage_free_[start.stage], start, "two things run at a time");
+      if (start.stage > 0) require(done(here[forward_arrival]), start, "runs before its input is there");
+      if (start.stage == 0) {
+        require(slot(0, start.slot) <= start.start, start, "takes a slot that is not free");
+        slot(0, start.slot) = taken;
+      }
+      here[forward] = start.end;
+      return;
+    }
+    case PlannedStart::backward: {
+      Ends& here = ends(start.subnet, start.stage, start.micro_batch);
+      begin_on(stage_free_[start.stage], start, "two things run at a time");
+      require(done(here[is_last ? forward : backward_arrival]), start, "runs before its gradient is there");
+      slot(start.stage, start.slot) = here[backward] = start.end;
+      return;
+    }
+    case PlannedStart::message:
+      return see_message(start);
+    case PlannedStart::sum:
+      summed_[(start.subnet - first_) * outline_.stages + start.stage] = start.end;
+      return;
+    case PlannedStart::update:
+      return see_update(start);
+    case PlannedStart::shared_update:
+      return begin_on(stage_free_[start.stage], start, "two things run at a time");
+    case PlannedStart::shared_sum:
+    case PlannedStart::exchange:
+      return;
+  }
+}
+
+void StartsCheck::see_message(const PlannedStart& start) {
+  constexpr std::int64_t taken = std::numeric_limits<std::int64_t>::max();
+  const int peer = start.stage + (start.with_forward ? 1 : -1);
+  const Ends& here = ends(start.subnet, start.stage, start.micro_batch);
+  const std::int64_t made = here[start.with_forward ? forward : backward];
+  require(made != never && made <= start.start, start, "is sent before it is made");
+  begin_on(channel_free_[start.stage][start.with_forward ? 0 : 1], start, "two messages share a channel");
+  Ends& there = ends(start.subnet, peer, start.micro_batch);
+  there[start.with_forward ? forward_arrival : backward_arrival] = start.end;
+  if (!start.with_forward) return;
+  require(slot(peer, start.slot) <= start.start, start, "arrives in a slot that is not free");
+  slot(peer, start.slot) = taken;
+}
+
+void StartsCheck::see_update(const PlannedStart& start) {
+  begin_on(stage_free_[start.stage], start, "two things run at a time");
+  for (int k = 0; k < outline_.micro_batches; ++k) {
+    const std::int64_t end = ends(start.subnet, start.stage, k)[backward];
+    require(end != never && end <= start.start, start, "is updated before its last backward");
+  }
+  require(summed_[(start.subnet - first_) * outline_.stages + start.stage] <= start.start, start,
+          "is updated before its gradients are summed");
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,50 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "program/causal_planner.h"
+
+namespace mindpipe {
+
+/// Proves from a planner's starts, stretch by stretch, that what all ranks' lists say can run to the end:
+/// each start comes behind the ends of all that it waits for, on its rank and on others. Such an order is a
+/// witness that the lists stand still neither with free channels nor in the order of tickets.
+class StartsCheck {
+ public:
+  explicit StartsCheck(const Outline& outline);
+
+  /// What is wrong, empty when all is well. `known`: subnets that the planner has heard of; `oldest`: the
+  /// first of them that may still start something in this stretch.
+  std::vector<std::string> check(std::span<const PlannedStart> starts, std::int64_t oldest,
+                                 std::int64_t known);
+
+ private:
+  static constexpr std::int64_t never = -1;
+  /// When each of these has ended, of a micro-batch on a stage.
+  enum Step : std::uint8_t { forward, forward_arrival, backward, backward_arrival, steps };
+  using Ends = std::array<std::int64_t, steps>;
+
+  Ends& ends(std::int64_t subnet, int stage, int micro_batch) {
+    return ends_[((subnet - first_) * outline_.stages + stage) * outline_.micro_batches + micro_batch];
+  }
+  void see(const PlannedStart& start);
+  void see_message(const PlannedStart& start);
+  void see_update(const PlannedStart& start);
+  void require(bool holds, const PlannedStart& start, const char* what);
+  void begin_on(std::int64_t& free, const PlannedStart& start, const char* what);
+  std::int64_t& slot(int stage, int number);
+
+  const Outline& outline_;
+  std::int64_t first_ = 0;
+  std::vector<Ends> ends_;                                 ///< [subnet][stage][micro-batch]
+  std::vector<std::int64_t> summed_;                       ///< [subnet][stage]: the last sum over data
+  std::vector<std::int64_t> stage_free_;                   ///< since when
+  std::vector<std::array<std::int64_t, 2>> channel_free_;  ///< of each stage: forwards, backwards
+  std::vector<std::vector<std::int64_t>> slot_free_;       ///< [stage][slot]
+  std::vector<std::string> errors_;
+};
+
+}  // namespace mindpipe

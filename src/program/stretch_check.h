@@ -1,0 +1,91 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "program/causal_planner.h"
+#include "program/stretch_writer.h"
+
+namespace mindpipe {
+
+/// Proves, stretch by stretch, that one rank's list keeps the rules of a supernet; says what is wrong, one
+/// readable line each, empty when all is well.
+///
+/// Proved: for each unit F.. B.. U in increasing ids of the subnets that use it (unless the order is another
+/// one); what all share is read in the version of two windows before; every pass waits for its input,
+/// micro-batches ascend, an update for all sums of its gradients; no slot, ring buffer or gradient slab is
+/// used again before its last reader, a message included, has ended; tickets ascend; at a cut nothing is
+/// open.
+class StretchCheck {
+ public:
+  StretchCheck(const Outline& outline, const SubnetRules& rules, int rank);
+
+  /// `more`: the subnets that the planner heard of with this stretch; `last`: it ends with a cut.
+  std::vector<std::string> check(const ListStretch& stretch, std::span<const Subnet> more, bool last);
+
+ private:
+  struct Slot {
+    std::int64_t subnet = -1;
+    int micro_batch = -1;
+    std::int64_t forward = -1, backward = -1;
+    std::array<std::int64_t, 2> received{-1, -1}, gradient{-1, -1};
+    bool is_open = false;
+  };
+  struct Work {
+    std::vector<int> units;  ///< that it uses here, but for those that all share
+    int forwards = 0, backwards = 0, slab = -1;
+    std::int64_t last_backward = -1;
+    std::map<int, std::int64_t> sums;  ///< of units: the last part, once it is there
+  };
+  struct Window {
+    int passed = 0;
+    std::vector<std::int64_t> exchanged;
+  };
+
+  template <class... Parts>
+  void wrong(fmt::format_string<Parts...> sentence, Parts&&... parts);
+  bool waits_for(std::int64_t earlier) const;
+  Slot& slot(int number);
+  /// The subnet that is to update a unit next; -1: none is known.
+  std::int64_t first_user(int unit) const {
+    const auto users = users_.find(unit);
+    return users == users_.end() || users->second.empty() ? -1 : users->second.front();
+  }
+  void see();
+  void forward();
+  void backward();
+  void leaves(bool with_forward);
+  void send();
+  void receive();
+  void reduce();
+  void update();
+  void shared_update();
+  void check_shared();
+  bool crosses(int payload, bool with_forward) const;
+
+  const Outline& outline_;
+  SubnetRules rules_;
+  int rank_;
+  bool shares_ = false;
+  std::map<int, std::deque<std::int64_t>> users_;  ///< of each unit here: those that have yet to update it
+  std::map<std::int64_t, Work> work_;              ///< of subnets that have not updated
+  std::vector<Slot> slots_;
+  std::map<int, std::int64_t> slabs_;                                ///< whose gradients are in it
+  std::array<std::array<std::array<std::int64_t, 2>, 2>, 2> sends_;  ///< [direction][buffer][payload]
+  std::array<std::deque<std::int64_t>, 2> producers_;                ///< [direction]
+  std::map<std::int64_t, Window> windows_;
+  std::int64_t applied_ = 0, updated_ = 0, known_ = 0, newest_ticket_ = -1;
+  std::int64_t begin_ = 0;
+  const ListStretch* stretch_ = nullptr;
+  int index_ = 0;
+  std::vector<std::string> errors_;
+};
+
+}  // namespace mindpipe

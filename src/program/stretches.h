@@ -1,0 +1,35 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "program/starts_check.h"
+#include "program/stretch_check.h"
+
+namespace mindpipe {
+
+/// A supernet's program as it is written, a stretch at a time, for some ranks: planned, written, numbered,
+/// and proved sound before it runs.
+class Stretches {
+ public:
+  /// Writes the lists of `ranks`.
+  Stretches(const Outline& outline, const Network& network, const SubnetRules& rules,
+            const std::vector<int>& ranks);
+
+  /// The next stretch of each of these ranks: all that starts before a subnet is needed that is not known
+  /// yet; with `last`, to a cut, at which nothing is open.
+  std::vector<ListStretch> next(std::span<const Subnet> more, bool last);
+
+  const CausalPlanner& planner() const { return planner_; }
+
+ private:
+  struct Rank {
+    StretchWriter writer;
+    StretchCheck check;
+  };
+  CausalPlanner planner_;
+  StartsCheck starts_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,78 @@
+#include "program/subnets_in_flight.h"
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+void add_sums(TensorSums& sums, const TensorSums& more) {
+  sums.calls += more.calls;
+  sums.bytes += more.bytes;
+}
+
+}  // namespace
+
+SubnetsInFlight::SubnetsInFlight(const Outline& outline, const Link& over_data)
+    : outline_(outline),
+      over_data_(over_data),
+      stages_(outline.stages),
+      micro_batches_(outline.micro_batches),
+      blocks_(outline.all_blocks()),
+      newest_(outline.units.size()) {
+  for (int block = 0; block < blocks_; ++block) stage_of_.push_back(outline.rank_of_block(block));
+}
+
+void SubnetsInFlight::add(const Subnet& subnet) {
+  MP_CHECK(subnet.id == known_, "subnet {} comes after {} others", subnet.id, known_);
+  MP_CHECK(static_cast<int>(subnet.choice.size()) == blocks_, "a choice of {} blocks for {}",
+           subnet.choice.size(), blocks_);
+  ++known_;
+  work_.resize(work_.size() + stages_);
+  slots_.resize(slots_.size() + static_cast<std::size_t>(stages_ * micro_batches_), -1);
+  uses_.resize(uses_.size() + blocks_);
+  stages_left_.push_back(stages_);
+  for (int block = 0; block < blocks_; ++block) {
+    const int stage = stage_of_[block], candidate = subnet.choice[block];
+    StageWork& work = at(subnet.id, stage);
+    const BlockCost& cost = outline_.cost(block, candidate);
+    work.forward += cost.forward;
+    work.backward += cost.backward;
+    add_sums(work.forward_sums, cost.forward_sums);
+    add_sums(work.backward_sums, cost.backward_sums);
+    for (const int unit : outline_.units_used[block][candidate]) {
+      if (outline_.units[unit].shared) continue;
+      MP_CHECK(use(subnet.id, block).unit < 0, "block {}: a candidate with two units", block);
+      use(subnet.id, block).unit = unit;
+      work.update += outline_.units[unit].update;
+      if (outline_.data > 1) work.sum += sum_time(unit);
+      User& newest = newest_[unit];
+      if (newest.id >= first_ && !at(newest.id, stage).updated) {
+        use(newest.id, newest.block).next = subnet.id;
+        ++work.missing;
+      }
+      newest = {subnet.id, block};
+    }
+  }
+}
+
+bool SubnetsInFlight::note_update(std::int64_t id, int stage) {
+  at(id, stage).updated = true;
+  for (int block = outline_.first_block[stage]; block < outline_.first_block[stage + 1]; ++block)
+    if (const std::int64_t next = use(id, block).next; next >= 0) --at(next, stage).missing;
+  if (--stages_left_[id - first_] > 0) return false;
+  while (oldest_ < known_ && stages_left_[oldest_ - first_] == 0) ++oldest_;
+  return true;
+}
+
+void SubnetsInFlight::forget() {
+  const auto drop = [&](auto& entries, std::int64_t of_each) {
+    entries.erase(entries.begin(), entries.begin() + (oldest_ - first_) * of_each);
+  };
+  drop(work_, stages_);
+  drop(slots_, stages_ * micro_batches_);
+  drop(uses_, blocks_);
+  drop(stages_left_, 1);
+  first_ = oldest_;
+}
+
+}  // namespace mindpipe

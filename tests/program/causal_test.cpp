@@ -1,0 +1,204 @@
+#include "program/causal_planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/check.h"
+#include "program/sample_space.h"
+
+// The rule of causal order, in virtual time: what it can give, which rooms it needs, that it never stands
+// still with the rooms that it asks for.
+namespace mindpipe {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+/// The sum of all passes of 480 subnets over the time that the planner sees.
+double speed_up(const Outline& outline, const SubnetRules& rules, Draw draw, unsigned seed) {
+  CausalPlanner planner(outline, sample_network(outline.micro_batches), rules);
+  std::int64_t sum = 0;
+  for (const PlannedStart& start : planner.next(sample_subnets(outline, draw, 480, seed), true))
+    if (start.what == PlannedStart::forward || start.what == PlannedStart::backward)
+      sum += start.end - start.start;
+  return static_cast<double>(sum) / static_cast<double>(planner.time());
+}
+
+double median_speed_up(int stages, int candidates, int micro_batches, Draw draw, bool holds_back = false) {
+  const Outline outline = sample_space(stages, candidates, micro_batches);
+  const SubnetRules rules{.admission = 2 * stages, .holds_back = holds_back};
+  std::vector<double> found;
+  for (unsigned seed = 1; seed <= 5; ++seed) found.push_back(speed_up(outline, rules, draw, seed));
+  std::sort(found.begin(), found.end());
+  return found[2];
+}
+
+TEST(CausalPlanner, GivesTheSpeedUpThatTheRuleCanGive) {
+  struct Known {
+    int stages, candidates, micro_batches;
+    Draw draw;
+    double speed_up, streams_differ_by;
+  };
+  for (const Known& known : {Known{4, 96, 1, Draw::uniform, 2.56, 0.04},
+                             {4, 24, 4, Draw::uniform, 2.73, 0.03},
+                             {8, 96, 1, Draw::uniform, 2.99, 0.04},
+                             {8, 24, 1, Draw::uniform, 1.49, 0.04},
+                             {8, 96, 4, Draw::uniform, 6.24, 0.03},
+                             {8, 24, 4, Draw::uniform, 3.87, 0.03},
+                             {8, 96, 1, Draw::permutation, 7.68, 0.01},
+                             {8, 24, 1, Draw::permutation, 6.74, 0.015},
+                             {8, 96, 4, Draw::permutation, 7.94, 0.005},
+                             {8, 24, 4, Draw::permutation, 7.78, 0.01},
+                             {8, 24, 1, Draw::spaced, 7.86, 0.005},
+                             {8, 96, 4, Draw::spaced, 7.94, 0.005},
+                             {16, 24, 4, Draw::spaced, 15.82, 0.005}})
+    EXPECT_NEAR(median_speed_up(known.stages, known.candidates, known.micro_batches, known.draw),
+                known.speed_up, known.streams_differ_by * known.speed_up)
+        << known.stages << " stages, " << known.candidates << " candidates, " << known.micro_batches
+        << " micro-batches, draw " << static_cast<int>(known.draw);
+}
+
+TEST(CausalPlanner, HoldingForwardsBackForABackwardThatArrivesIsWorthAPercent) {
+  EXPECT_NEAR(median_speed_up(8, 96, 1, Draw::permutation, true), 7.79, 0.03);
+  EXPECT_NEAR(median_speed_up(8, 24, 1, Draw::permutation, true), 6.88, 0.10);
+}
+
+TEST(CausalPlanner, RunsOneAfterTheOtherWhereEverythingConflicts) {
+  const Outline outline = sample_space(8, 1, 1);
+  EXPECT_NEAR(speed_up(outline, {.admission = 16}, Draw::uniform, 1), 1, 0.05);
+}
+
+TEST(CausalPlanner, FillsAndDrainsWhereNothingConflicts) {
+  const Outline outline = sample_space(8, 255, 1);
+  const Network network = sample_network(1);
+  CausalPlanner planner(outline, network, {.admission = 16});
+  std::vector<Subnet> subnets = sample_subnets(outline, Draw::permutation, 240, 1);
+  std::int64_t busy = 0;
+  for (const PlannedStart& start : planner.next(subnets, true))
+    if (start.what <= PlannedStart::update) busy += start.end - start.start;
+  const double fill_and_drain = 7.0 / (240 + 7);
+  EXPECT_LT(1 - static_cast<double>(busy) / 8 / static_cast<double>(planner.time()), fill_and_drain + 0.03);
+}
+
+// The order of a known example: subnets 2, 7, 6, 5, 6 share a layer with 1, 5, 3, 4, 5 on stages 0, 0, 1,
+// 2, 3.
+TEST(CausalPlanner, LetsLaterSubnetsOvertakeAnOwnerThatIsAwaited) {
+  Outline outline = sample_space(4, 10, 1);
+  const int last_of_stage[] = {0, 12, 24, 36};
+  std::vector<Subnet> subnets;
+  for (int id = 0; id < 9; ++id) subnets.push_back({id, std::vector<std::uint8_t>(48, id)});
+  const auto share = [&](int stage, int first, int later) {
+    subnets[later].choice[last_of_stage[stage] + later % 3] = static_cast<std::uint8_t>(first);
+  };
+  share(0, 1, 2);
+  share(0, 5, 7);
+  share(1, 3, 6);
+  share(2, 4, 5);
+  share(3, 5, 6);
+  CausalPlanner planner(outline, {}, {.admission = 8});
+  std::vector<std::int64_t> forwards;
+  for (const PlannedStart& start : planner.next(subnets, true)) {
+    if (start.stage != 0 || start.what == PlannedStart::update || start.what == PlannedStart::message)
+      continue;
+    if (start.what == PlannedStart::backward && start.subnet == 1) break;
+    if (start.what == PlannedStart::forward) forwards.push_back(start.subnet);
+  }
+  EXPECT_THAT(forwards, testing::IsSupersetOf({0, 1, 3, 4, 5, 6}));
+  EXPECT_THAT(forwards, testing::Not(testing::Contains(2)));
+}
+
+TEST(CausalPlanner, EndsWithTheFewestRoomsWhateverWaits) {
+  for (const int micro_batches : {1, 4})
+    for (const unsigned seed : {1u, 2u, 3u}) {
+      const Outline outline = sample_space(8, 24, micro_batches);
+      SubnetRules rules{.admission = 16};
+      rules.slots.assign(8, micro_batches);
+      rules.slabs.assign(8, 1);
+      CausalPlanner planner(outline, sample_network(micro_batches), rules);
+      planner.next(sample_subnets(outline, Draw::uniform, 200, seed), true);
+      EXPECT_EQ(planner.oldest(), 200);
+      for (int stage = 0; stage < 8; ++stage) EXPECT_EQ(planner.most_slots(stage), micro_batches);
+    }
+}
+
+TEST(CausalPlanner, SaysThatItStandsStillWhereTheSlotsOfTheOldestSubnetAreGivenAway) {
+  for (const int micro_batches : {1, 4}) {
+    const Outline outline = sample_space(8, 24, micro_batches);
+    SubnetRules rules{.admission = 64, .keeps_slots = false};
+    rules.slots.assign(8, 4 * micro_batches);
+    CausalPlanner planner(outline, sample_network(micro_batches), rules);
+    const auto subnets = sample_subnets(outline, Draw::uniform, 260, 1);
+    EXPECT_THAT([&] { planner.next(subnets, true); },
+                ThrowsMessage<Error>(HasSubstr("everything stands still")));
+  }
+}
+
+TEST(CausalPlanner, SaysThatItStandsStillWhereAGroupThatIsUpdatedTogetherHasTooFewSlabs) {
+  const Outline outline = sample_space(4, 24, 1);
+  SubnetRules rules{.order = SubnetOrder::bulk, .admission = 8, .slabs = {3, 3, 3, 3}};
+  CausalPlanner planner(outline, sample_network(1), rules);
+  const auto subnets = sample_subnets(outline, Draw::uniform, 20, 1);
+  EXPECT_THAT([&] { planner.next(subnets, true); },
+              ThrowsMessage<Error>(HasSubstr("everything stands still")));
+}
+
+TEST(CausalPlanner, TakesTheSlotsOfItsOwnFigures) {
+  const Outline outline = sample_space(8, 96, 4);
+  SubnetRules rules{.admission = 16};
+  const double all = speed_up(outline, rules, Draw::permutation, 1);
+  rules.slots.assign(8, 24);  // for six subnets
+  EXPECT_GT(speed_up(outline, rules, Draw::permutation, 1), 0.99 * all);
+}
+
+TEST(CausalPlanner, APlanDoesNotDependOnHowManySubnetsItKnew) {
+  Outline outline = sample_space(4, 6, 2);
+  share_a_table(outline);
+  const Network network = sample_network(2);
+  const SubnetRules rules{.admission = 8, .window = 8, .holds_back = true};
+  const auto subnets = sample_subnets(outline, Draw::uniform, 150, 3);
+  const WholeProgram one = whole_program(outline, network, rules, subnets, {150});
+  for (const std::vector<int>& lengths : {std::vector<int>{64}, {1}, {3, 40, 7, 22, 1, 60}}) {
+    const WholeProgram other = whole_program(outline, network, rules, subnets, lengths);
+    EXPECT_EQ(one.program.ranks, other.program.ranks);
+    EXPECT_EQ(one.planned, other.planned);
+  }
+}
+
+/// What one stage does with the table that all share: its version at each forward.
+TEST(CausalPlanner, SubnetsReadWhatAllShareInTheVersionOfTwoWindowsBefore) {
+  Outline outline = sample_space(4, 24, 1);
+  share_a_table(outline);
+  CausalPlanner planner(outline, sample_network(1), {.admission = 8, .window = 8});
+  std::map<int, std::int64_t> applied;
+  for (const PlannedStart& start : planner.next(sample_subnets(outline, Draw::permutation, 100, 1), true)) {
+    if (start.what == PlannedStart::shared_update) {
+      EXPECT_EQ(start.subnet, applied[start.stage]++);
+    }
+    if (start.what != PlannedStart::forward || (start.stage != 0 && start.stage != 3)) continue;
+    EXPECT_GE(applied[start.stage], start.subnet / 8 - 1);
+    EXPECT_LE(applied[start.stage], start.subnet / 8);
+  }
+  EXPECT_EQ(applied[0], 13) << "the last, shorter window is applied at the end";
+  EXPECT_EQ(applied[3], 13);
+}
+
+TEST(CausalPlanner, GroupsThatAreUpdatedTogetherReadTheSameWeights) {
+  const Outline outline = sample_space(4, 24, 1);
+  CausalPlanner planner(outline, sample_network(1), {.order = SubnetOrder::bulk, .admission = 8});
+  std::vector<std::int64_t> updated(4, 0);
+  for (const PlannedStart& start : planner.next(sample_subnets(outline, Draw::uniform, 42, 1), true)) {
+    if (start.what == PlannedStart::forward) {
+      EXPECT_EQ(updated[start.stage], start.subnet / 4 * 4);
+    }
+    if (start.what == PlannedStart::update) {
+      EXPECT_EQ(start.subnet, updated[start.stage]++);
+    }
+  }
+  EXPECT_THAT(updated, testing::Each(42));
+}
+
+}  // namespace
+}  // namespace mindpipe

@@ -1,0 +1,115 @@
+#pragma once
+#include <algorithm>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "program/stretches.h"
+
+namespace mindpipe {
+
+/// How subnets are drawn: each block's candidate alone; in groups in which none comes twice; and none again
+/// before two thirds of the others.
+enum class Draw { uniform, permutation, spaced };
+
+/// A supernet of 48 blocks on equal stages whose forwards take a stage 2.4 ms for all micro-batches,
+/// backwards twice that, updates 1 % of a forward.
+inline Outline sample_space(int stages, int candidates, int micro_batches) {
+  constexpr int blocks = 48;
+  Outline outline;
+  outline.stages = stages;
+  outline.micro_batches = micro_batches;
+  outline.rank_of_chunk = looped_chunks(stages, 1);
+  for (int stage = 0; stage <= stages; ++stage) outline.first_block.push_back(stage * blocks / stages);
+  const std::int64_t forward = 2'400'000 * stages / blocks;
+  for (int block = 0; block < blocks; ++block) {
+    BlockCost cost;
+    cost.forward = forward / micro_batches;
+    cost.backward = 2 * cost.forward;
+    outline.blocks.emplace_back(candidates, cost);
+    auto& used = outline.units_used.emplace_back();
+    for (int candidate = 0; candidate < candidates; ++candidate) {
+      used.push_back({static_cast<int>(outline.units.size())});
+      outline.units.push_back({.values = 4, .gradients = 4, .update = forward / 100, .blocks = {block}});
+    }
+    outline.cuts.push_back({8, 0, 8, 0});
+  }
+  return outline;
+}
+
+/// A network whose messages take 1 % of a micro-batch's forward.
+inline Network sample_network(int micro_batches) {
+  Network network;
+  network.message.latency = 24'000 / micro_batches;
+  return network;
+}
+
+/// Lets all subnets share the table of the first and the last block.
+inline void share_a_table(Outline& outline) {
+  const int last = outline.all_blocks() - 1, unit = static_cast<int>(outline.units.size());
+  outline.units.push_back(
+      {.values = 8, .gradients = 8, .update = 24'000, .blocks = {0, last}, .shared = true});
+  for (const int block : {0, last}) {
+    outline.blocks[block].resize(1);
+    outline.units_used[block] = {{unit}};
+  }
+}
+
+inline std::vector<Subnet> sample_subnets(const Outline& outline, Draw draw, int count, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Subnet> subnets(count);
+  for (int id = 0; id < count; ++id) subnets[id] = {id, std::vector<std::uint8_t>(outline.all_blocks())};
+  for (int block = 0; block < outline.all_blocks(); ++block) {
+    const int candidates = static_cast<int>(outline.blocks[block].size());
+    std::vector<int> newest(candidates, -2 * candidates), unused;
+    for (int id = 0; id < count; ++id) {
+      if (unused.empty())
+        for (int k = 0; k < candidates; ++k) unused.push_back(k);
+      std::vector<int> possible;
+      for (const int k : unused)
+        if (draw != Draw::spaced || id - newest[k] >= 2 * candidates / 3) possible.push_back(k);
+      const int chosen = possible[random() % possible.size()];
+      newest[chosen] = id;
+      if (draw != Draw::uniform) std::erase(unused, chosen);
+      subnets[id].choice[block] = static_cast<std::uint8_t>(chosen);
+    }
+  }
+  return subnets;
+}
+
+/// The lists of all ranks, stretches of `lengths` subnets one behind the other (the last length again and
+/// again), with their times.
+struct WholeProgram {
+  Program program;
+  Durations durations;
+  std::int64_t planned = 0;  ///< nanoseconds
+};
+inline WholeProgram whole_program(const Outline& outline, const Network& network, const SubnetRules& rules,
+                                  std::span<const Subnet> subnets, const std::vector<int>& lengths) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < outline.stages; ++rank) ranks.push_back(rank);
+  Stretches stretches(outline, network, rules, ranks);
+  WholeProgram whole;
+  whole.program.ranks.resize(ranks.size());
+  whole.durations.resize(ranks.size());
+  for (std::size_t turn = 0; !subnets.empty(); ++turn) {
+    const std::size_t length =
+        std::min<std::size_t>(subnets.size(), lengths[std::min(turn, lengths.size() - 1)]);
+    const auto lists = stretches.next(subnets.first(length), length == subnets.size());
+    subnets = subnets.subspan(length);
+    for (const int rank : ranks) {
+      auto& list = whole.program.ranks[rank];
+      const int begin = static_cast<int>(list.size());
+      for (Action action : lists[rank].actions) {
+        for (int& earlier : action.after) earlier += begin;
+        list.push_back(std::move(action));
+      }
+      whole.durations[rank].insert(whole.durations[rank].end(), lists[rank].times.begin(),
+                                   lists[rank].times.end());
+    }
+  }
+  whole.planned = stretches.planner().time();
+  return whole;
+}
+
+}  // namespace mindpipe
