@@ -56,7 +56,7 @@ class NormedBlock : public Layer {
 class ResidualBlock final : public NormedBlock {
  public:
   using NormedBlock::NormedBlock;
-  Norm* opening_norm() override { return &norm_; }
+  Norm* opening_norm(const Tape&) override { return &norm_; }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 };

@@ -30,7 +30,7 @@ struct ClassifierSpec {
 class Classifier final : public Layer {
  public:
   Classifier(const LayerContext& context, Unit& table, Unit& unit, const ClassifierSpec& spec);
-  Norm* opening_norm() override { return norm_ ? &*norm_ : nullptr; }
+  Norm* opening_norm(const Tape&) override { return norm_ ? &*norm_ : nullptr; }
   std::vector<std::string_view> reads() const override { return {field::targets}; }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;

@@ -36,8 +36,12 @@ struct LayerContext {
 class Layer {
  public:
   virtual ~Layer() = default;
-  /// The norm that forward begins with, if the block before may run it along with its own sum.
-  virtual Norm* opening_norm() { return nullptr; }
+  /// The norm that forward begins with for this tape's micro-batch, if the block before may run it along with
+  /// its own sum.
+  virtual Norm* opening_norm(const Tape& tape) {
+    static_cast<void>(tape);
+    return nullptr;
+  }
   /// The fields of the batch that it reads.
   virtual std::vector<std::string_view> reads() const { return {}; }
   /// Bytes that its cache of keys and values takes while texts are continued.

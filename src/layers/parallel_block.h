@@ -13,7 +13,7 @@ class ParallelBlock final : public NormedBlock {
         second_(std::move(second)),
         second_dropout_(dropout),
         second_purpose_(purpose_of(path + ".second.dropout")) {}
-  Norm* opening_norm() override { return &norm_; }
+  Norm* opening_norm(const Tape&) override { return &norm_; }
   std::vector<std::string_view> reads() const override;
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;

@@ -18,6 +18,7 @@ struct MicroBatch {
   std::int64_t samples = 0;
   std::int64_t first_sample = 0;  ///< in the step's batch: the key of its randomness
   std::int64_t step = 0;
+  const std::uint8_t* choice = nullptr;  ///< of a supernet: each block's candidate; none: a block has one
 };
 
 /// What one micro-batch keeps between forward and backward: last in, first out, empty afterwards.

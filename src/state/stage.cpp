@@ -62,7 +62,8 @@ Boundary Stage::forward(int first, int last, Boundary in, Tape& tape) {
   for (int i = first; i < last; ++i) {
     Model::Block& block = model_->blocks()[i];
     if (!block.reads_encoder()) boundary.encoder_output = {};
-    tape.next_norm = tape.saves() && i + 1 < last ? model_->blocks()[i + 1].layer->opening_norm() : nullptr;
+    tape.next_norm =
+        tape.saves() && i + 1 < last ? model_->blocks()[i + 1].layer->opening_norm(tape) : nullptr;
     boundary = block.layer->forward(boundary, tape);
     if (after_block) after_block(i, boundary);
   }
