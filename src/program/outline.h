@@ -70,6 +70,8 @@ struct Outline {
   std::vector<std::vector<BlockCost>> blocks;             ///< [block][candidate]; a plain block has one
   std::vector<std::vector<std::vector<int>>> units_used;  ///< [block][candidate]: units, ascending
   std::vector<UnitCost> units;
+  std::vector<int> choice_of;  ///< of each block: its place in a subnet's choice, -1: it has none; empty:
+                               ///< every block has its own
   std::vector<BoundaryBytes> cuts;  ///< cuts[b] lies before block b; cuts[0] is not used
 
   int all_chunks() const { return stages * chunks; }
@@ -80,6 +82,11 @@ struct Outline {
   int micro_batches_of_shard() const { return micro_batches / shards; }
 
   const BlockCost& cost(int block, int candidate = 0) const { return blocks[block][candidate]; }
+  /// The candidate that a subnet takes of a block.
+  int candidate(const std::vector<std::uint8_t>& choice, int block) const {
+    if (choice_of.empty()) return choice[block];
+    return choice_of[block] < 0 ? 0 : choice[choice_of[block]];
+  }
   /// Appends a block of one candidate that uses these units, which stand in `units`.
   void add_block(const BlockCost& cost, const std::vector<int>& used);
   /// The uses in blocks [first, last) of units that have parameters, block by block.

@@ -34,7 +34,7 @@ std::vector<std::string> StretchCheck::check(const ListStretch& stretch, std::sp
   for (const Subnet& subnet : more) {
     Work& work = work_[subnet.id];
     for (int block = outline_.first_block[rank_]; block < outline_.first_block[rank_ + 1]; ++block)
-      for (const int unit : outline_.units_used[block][subnet.choice[block]])
+      for (const int unit : outline_.units_used[block][outline_.candidate(subnet.choice, block)])
         if (!outline_.units[unit].shared) {
           work.units.push_back(unit);
           users_[unit].push_back(subnet.id);

@@ -24,15 +24,13 @@ SubnetsInFlight::SubnetsInFlight(const Outline& outline, const Link& over_data)
 
 void SubnetsInFlight::add(const Subnet& subnet) {
   MP_CHECK(subnet.id == known_, "subnet {} comes after {} others", subnet.id, known_);
-  MP_CHECK(static_cast<int>(subnet.choice.size()) == blocks_, "a choice of {} blocks for {}",
-           subnet.choice.size(), blocks_);
   ++known_;
   work_.resize(work_.size() + stages_);
   slots_.resize(slots_.size() + static_cast<std::size_t>(stages_ * micro_batches_), -1);
   uses_.resize(uses_.size() + blocks_);
   stages_left_.push_back(stages_);
   for (int block = 0; block < blocks_; ++block) {
-    const int stage = stage_of_[block], candidate = subnet.choice[block];
+    const int stage = stage_of_[block], candidate = outline_.candidate(subnet.choice, block);
     StageWork& work = at(subnet.id, stage);
     const BlockCost& cost = outline_.cost(block, candidate);
     work.forward += cost.forward;

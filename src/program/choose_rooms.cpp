@@ -1,0 +1,121 @@
+#include "program/choose_rooms.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+/// What a choice costs is judged by this: at most one part in a hundred longer.
+bool costs_little(std::int64_t time, std::int64_t best) { return time <= best + best / 100; }
+
+/// The smallest number from `least` to `most` that costs little, if all above it do, too.
+template <class Time>
+int fewest(int least, int most, std::int64_t best, const Time& time) {
+  while (least < most) {
+    const int middle = least + (most - least) / 2;
+    if (costs_little(time(middle), best)) most = middle;
+    else least = middle + 1;
+  }
+  return most;
+}
+
+class Search {
+ public:
+  Search(const Outline& outline, const Network& network, const RoomWishes& wishes,
+         std::span<const Subnet> subnets)
+      : outline_(outline), network_(network), wishes_(wishes), subnets_(subnets) {}
+
+  RoomsOnPaper run() {
+    rules_.order = wishes_.order;
+    rules_.window = wishes_.window;
+    rules_.admission = wishes_.admission > 0 ? wishes_.admission : 2 * outline_.stages;
+    const std::int64_t with_all = hold_back_or_not();
+    if (wishes_.admission == 0)
+      rules_.admission = fewest(outline_.stages, rules_.admission, with_all, [&](int admission) {
+        rules_.admission = admission;
+        return simulated().time;
+      });
+    choose_slots(with_all);
+    choose_slabs(with_all);
+    RoomsOnPaper found = simulated();
+    found.with_all = with_all;
+    return found;
+  }
+
+ private:
+  RoomsOnPaper simulated() const { return simulate_rooms(outline_, network_, rules_, subnets_); }
+
+  std::int64_t hold_back_or_not() {
+    const std::int64_t without = simulated().time;
+    rules_.holds_back = true;
+    const std::int64_t with = simulated().time;
+    rules_.holds_back = with < without;
+    return std::min(with, without);
+  }
+
+  /// Begins with what all stages would take, and as much as is kept for the oldest subnet; then each stage
+  /// gives up what it can, the first, which has the most, before the others.
+  void choose_slots(std::int64_t with_all) {
+    if (wishes_.slots > 0) {
+      rules_.slots.assign(outline_.stages, wishes_.slots);
+      return;
+    }
+    CausalPlanner planner(outline_, network_, rules_);
+    planner.next(subnets_, true);
+    for (int stage = 0; stage < outline_.stages; ++stage)
+      rules_.slots.push_back(planner.most_slots(stage) + outline_.micro_batches);
+    for (int& slots : rules_.slots)
+      slots = fewest(outline_.micro_batches, slots, with_all, [&](int count) {
+        slots = count;
+        return simulated().time;
+      });
+  }
+
+  void choose_slabs(std::int64_t with_all) {
+    const int most = wishes_.order == SubnetOrder::bulk ? outline_.stages : 3;
+    const int least = wishes_.order == SubnetOrder::bulk ? outline_.stages : 1;
+    const int slabs = fewest(least, most, with_all, [&](int count) {
+      rules_.slabs.assign(outline_.stages, count);
+      return simulated().time;
+    });
+    rules_.slabs.assign(outline_.stages, slabs);
+  }
+
+  const Outline& outline_;
+  const Network& network_;
+  const RoomWishes& wishes_;
+  std::span<const Subnet> subnets_;
+  SubnetRules rules_;
+};
+
+}  // namespace
+
+RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, const SubnetRules& rules,
+                            std::span<const Subnet> subnets) {
+  CausalPlanner planner(outline, network, rules);
+  RoomsOnPaper found{.rules = rules};
+  for (const PlannedStart& start : planner.next(subnets, true))
+    if (start.what == PlannedStart::forward || start.what == PlannedStart::backward)
+      found.one_stage += start.end - start.start;
+  found.time = planner.time();
+  return found;
+}
+
+RoomsOnPaper choose_rooms(const Outline& outline, const Network& network, const RoomWishes& wishes,
+                          std::span<const Subnet> subnets) {
+  MP_REQUIRE(wishes.slots == 0 || wishes.slots >= outline.micro_batches, Exit::bad_configuration,
+             "supernet.slots is {}, but a subnet has {} micro-batches on a stage, and the oldest one must "
+             "find room for all of them (take at least {}, or auto)",
+             wishes.slots, outline.micro_batches, outline.micro_batches);
+  MP_REQUIRE(
+      wishes.order != SubnetOrder::bulk || wishes.admission == 0 || wishes.admission >= outline.stages,
+      Exit::bad_configuration,
+      "supernet.admission is {}, but schedule bulk updates groups of {} subnets together, one for each "
+      "stage (take at least {}, or auto)",
+      wishes.admission, outline.stages, outline.stages);
+  return Search(outline, network, wishes, subnets).run();
+}
+
+}  // namespace mindpipe

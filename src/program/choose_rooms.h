@@ -1,0 +1,35 @@
+#pragma once
+#include <span>
+
+#include "program/causal_planner.h"
+
+namespace mindpipe {
+
+/// What a configuration leaves to the planner.
+struct RoomWishes {
+  SubnetOrder order = SubnetOrder::causal;
+  int admission = 0;        ///< 0: the fewest that cost at most 1 %
+  int slots = 0;            ///< of every stage; 0: of each stage the fewest that cost at most 1 %
+  std::int64_t window = 0;  ///< subnets that read one version of what all share
+};
+
+/// What a stream of subnets takes with some rules, on paper.
+struct RoomsOnPaper {
+  SubnetRules rules;
+  std::int64_t time = 0;       ///< nanoseconds
+  std::int64_t with_all = 0;   ///< where rooms and admission bind nobody
+  std::int64_t one_stage = 0;  ///< the sum of all passes: one stage that does everything
+  double speed_up() const { return static_cast<double>(one_stage) / static_cast<double>(time); }
+};
+
+/// Finds, by simulating the rule on the first subnets of a stream, how many may be in flight, how many slots
+/// and gradient slabs each stage needs, and whether forwards that stand before an arriving backward are held
+/// back. Refuses fewer slots than a subnet has micro-batches.
+RoomsOnPaper choose_rooms(const Outline& outline, const Network& network, const RoomWishes& wishes,
+                          std::span<const Subnet> subnets);
+
+/// What the stream takes with these rules.
+RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, const SubnetRules& rules,
+                            std::span<const Subnet> subnets);
+
+}  // namespace mindpipe
