@@ -105,6 +105,9 @@ void CpuBackend::run(const FillOperands& o) {
     case DType::u8:
       fill_as(static_cast<std::uint8_t>(o.value));
       break;
+    case DType::i64:
+      fill_as(static_cast<std::int64_t>(o.value));
+      break;
     case DType::bf16: {
       std::uint16_t bits = 0;
       MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels)

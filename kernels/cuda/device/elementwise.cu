@@ -157,6 +157,8 @@ std::uint64_t element_bits(DType dtype, double value) {
       return bits_of(static_cast<std::int32_t>(value));
     case DType::u8:
       return bits_of(static_cast<std::uint8_t>(value));
+    case DType::i64:
+      return bits_of(static_cast<std::int64_t>(value));
     case DType::bf16:
       break;
   }
