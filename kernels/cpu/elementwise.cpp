@@ -5,12 +5,15 @@
 #include "cpu/activation_f64.h"
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
+#include "cpu/simd/integer_kernels.h"
 #include "operations/elementwise.h"
 
 namespace mindpipe {
 
 void CpuBackend::run(const AddOperands& o) {
-  const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).add[dtype_index(o.a.dtype)];
+  const bool whole = o.a.dtype == DType::i64;
+  const auto kernel = whole ? MINDPIPE_PICK_KERNELS(isa_, integer_kernels).add
+                            : MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).add[dtype_index(o.a.dtype)];
   in_ranges(threads_, o.a.count(), element_grain,
             [&](auto first, auto last) { kernel(o.a.data, o.b.data, o.sum.data, first, last); });
 }
