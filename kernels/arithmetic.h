@@ -4,6 +4,7 @@
 #include "operations/classifier.h"
 #include "operations/convolution.h"
 #include "operations/embedding.h"
+#include "operations/integers.h"
 #include "operations/picks.h"
 #include "operations/pictures.h"
 #include "operations/pixels.h"
@@ -87,6 +88,8 @@
   each(count_hits, CountHitsOperands)                            \
   each(cross_entropy, CrossEntropyOperands)                      \
   each(cross_entropy_backward, CrossEntropyBackwardOperands)     \
+  each(add_as_integers, AddAsIntegersOperands)                   \
+  each(from_integers, FromIntegersOperands)                      \
   each(sum_squares, SumSquaresOperands)                          \
   each(sum_spans, SumSpansOperands)                              \
   each(clip_and_scale, ClipAndScaleOperands)                     \

@@ -5,12 +5,15 @@
 #include "cpu/activation_f64.h"
 #include "cpu/cpu_backend.h"
 #include "cpu/parallel.h"
+#include "cpu/simd/integer_kernels.h"
 #include "operations/elementwise.h"
 
 namespace mindpipe {
 
 void CpuBackend::run(const AddOperands& o) {
-  const auto kernel = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).add[dtype_index(o.a.dtype)];
+  const bool whole = o.a.dtype == DType::i64;
+  const auto kernel = whole ? MINDPIPE_PICK_KERNELS(isa_, integer_kernels).add
+                            : MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).add[dtype_index(o.a.dtype)];
   in_ranges(threads_, o.a.count(), element_grain,
             [&](auto first, auto last) { kernel(o.a.data, o.b.data, o.sum.data, first, last); });
 }
@@ -104,6 +107,9 @@ void CpuBackend::run(const FillOperands& o) {
       break;
     case DType::u8:
       fill_as(static_cast<std::uint8_t>(o.value));
+      break;
+    case DType::i64:
+      fill_as(static_cast<std::int64_t>(o.value));
       break;
     case DType::bf16: {
       std::uint16_t bits = 0;

@@ -128,6 +128,8 @@ Cost cost(const CountHitsOperands& o) { return {0, moved(o.targets, o.ranks), DT
 Cost cost(const CrossEntropyOperands& o) { return {0, 6 * size(o.losses), DType::f32}; }
 Cost cost(const CrossEntropyBackwardOperands& o) { return {0, moved(o.logits, o.dlogits), DType::f32}; }
 
+Cost cost(const AddAsIntegersOperands& o) { return {0, 2 * moved(o.gradient, o.totals), DType::f32}; }
+Cost cost(const FromIntegersOperands& o) { return {0, moved(o.totals, o.totals, o.gradient), DType::f32}; }
 Cost cost(const SumSquaresOperands& o) { return {0, size(o.x), o.x.dtype}; }
 Cost cost(const SumSpansOperands& o) { return {0, moved(o.x, o.spans, o.totals), DType::f64}; }
 Cost cost(const ClipAndScaleOperands& o) { return {0, moved(o.sums, o.decision), DType::f64}; }

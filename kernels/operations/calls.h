@@ -92,6 +92,14 @@ struct Hits {
   };
 };
 
+/// Gradients as whole numbers: 1 is so many units, an element beyond +-most none, and the sum of so many
+/// contributions still fits into 64 bits.
+struct IntegerGradients {
+  static constexpr std::int64_t per_one = std::int64_t{1} << 40, most = 1024, contributions = 8191;
+};
+static_assert(IntegerGradients::contributions ==
+              INT64_MAX / (IntegerGradients::most * IntegerGradients::per_one));
+
 /// What AdamW needs for one step beside the decision, worked out once in f64.
 struct AdamWStep {
   double rate, keep;  ///< keep = 1 - rate decay

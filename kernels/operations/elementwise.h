@@ -112,7 +112,7 @@ struct DropoutOperands {
   }
 };
 
-/// sum = a + b, rounded to its dtype; sum may be a or b.
+/// sum = a + b, rounded to its dtype, or exactly in i64; sum may be a or b.
 struct AddOperands {
   Tensor a, b, sum;
 

@@ -55,8 +55,8 @@ Many Footprint::ids(std::int64_t count, std::int64_t below) {
 
 std::vector<Kernel> kernels_of_a_step(const Sizes& sizes) {
   std::vector<Kernel> all;
-  for (const auto& part :
-       {products_of(sizes), attention_of(sizes), rows_of(sizes), updates_of(sizes), convolutions_of(sizes)})
+  for (const auto& part : {products_of(sizes), attention_of(sizes), rows_of(sizes), updates_of(sizes),
+                           convolutions_of(sizes), integers_of(sizes)})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }
@@ -133,6 +133,28 @@ std::vector<Kernel> updates_of(const Sizes& s) {
   return {{"adamw", shape, 1, 0, of(count) * (28 + rounded), adamw},
           {"sum of squares", shape, 1, 0, of(count) * 4, squares},
           {"zeros for gradients", shape, 1, 0, of(count) * 4, zero}};
+}
+
+std::vector<Kernel> integers_of(const Sizes& s) {
+  const std::int64_t count = s.vocabulary * s.width;
+  const std::string shape = fmt::format("{} x {}", s.vocabulary, s.width);
+  const auto into = [=](Footprint& room) -> Call {
+    const Many g = room.normal({count}, DType::f32, 1e-3), totals = room.constant({count}, DType::i64, 0),
+               marks = room.constant({1}, DType::i64, 0);
+    return [=, &room](int i) { room.backend().add_as_integers({g[i], totals[i], marks[i]}); };
+  };
+  const auto from = [=](Footprint& room) -> Call {
+    const Many g = room.empty({count}, DType::f32), totals = room.constant({count}, DType::i64, 12345),
+               marks = room.constant({1}, DType::i64, 0);
+    return [=, &room](int i) { room.backend().from_integers({totals[i], marks[i], g[i]}); };
+  };
+  const auto sum = [=](Footprint& room) -> Call {
+    const Many other = room.constant({count}, DType::i64, 1), totals = room.constant({count}, DType::i64, 0);
+    return [=, &room](int i) { room.backend().add({totals[i], other[i], totals[i]}); };
+  };
+  return {{"gradients as integers", shape, 0, 0, of(count) * 24, into},
+          {"gradients from integers", shape, 0, 0, of(count) * 20, from},
+          {"sum of integers", shape, 0, 0, of(count) * 24, sum}};
 }
 
 Kernel large_product(std::int64_t extent, DType dtype) {

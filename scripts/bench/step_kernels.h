@@ -59,6 +59,8 @@ std::vector<Kernel> products_of(const Sizes& sizes);  ///< products of blocks an
 std::vector<Kernel> attention_of(const Sizes& sizes);
 std::vector<Kernel> rows_of(const Sizes& sizes);  ///< norms, sums over rows, embedding, softmax
 std::vector<Kernel> updates_of(const Sizes& sizes);
+/// A token table's gradient as whole numbers, as a supernet adds it up.
+std::vector<Kernel> integers_of(const Sizes& sizes);
 /// Depthwise convolutions over rows and gates, which GPT-2's step does not call.
 std::vector<Kernel> convolutions_of(const Sizes& sizes);
 /// Windows, batch norm and pools on square pictures of `width` channels.

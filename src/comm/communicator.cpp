@@ -291,7 +291,7 @@ std::size_t Communicator::scalars_bytes(const SumTree& tree, std::int64_t count)
 
 void Communicator::sum_integers(std::span<std::int64_t> values, TrafficClass kind, std::byte* scratch) {
   if (values.empty()) return;
-  const Tensor all{values.data(), {static_cast<std::int64_t>(values.size())}, DType::f64};
+  const Tensor all{values.data(), {static_cast<std::int64_t>(values.size())}, DType::i64};
   combine_host(over_ranks_, {all}, all, add_on_host<std::int64_t>, "sum_integers", kind, scratch);
 }
 

@@ -11,10 +11,10 @@
 namespace mindpipe {
 
 #define MINDPIPE_DTYPES(kind) \
-  kind(f64, "f64") kind(f32, "f32") kind(bf16, "bf16") kind(i32, "i32") kind(u8, "u8")
+  kind(f64, "f64") kind(f32, "f32") kind(bf16, "bf16") kind(i32, "i32") kind(u8, "u8") kind(i64, "i64")
 MINDPIPE_KINDS(DType, NamedRow, MINDPIPE_DTYPES)
 constexpr std::size_t bytes_of(DType t) {
-  return t == DType::f64 ? 8 : t == DType::bf16 ? 2 : t == DType::u8 ? 1 : 4;
+  return t == DType::f64 || t == DType::i64 ? 8 : t == DType::bf16 ? 2 : t == DType::u8 ? 1 : 4;
 }
 
 /// Extents of a tensor, outermost first. At most four, always contiguous: there are no strides to get wrong.

@@ -135,6 +135,8 @@ StoredType stored_type(DType dtype) {
       return StoredType::i32;
     case DType::u8:
       return StoredType::u8;
+    case DType::i64:
+      return StoredType::i64;
   }
   MP_CHECK(false, "dtype {} has no name in safetensors", static_cast<int>(dtype));
 }

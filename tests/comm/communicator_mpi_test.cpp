@@ -146,6 +146,27 @@ TEST_F(CommunicatorTest, BroadcastMaximumAndScalarsReachEveryRank) {
   EXPECT_EQ(integers[1], (std::int64_t{1} << 60) / ranks * ranks);
 }
 
+TEST_F(CommunicatorTest, TensorsOfIntegersAreSummedExactly) {
+  const auto integer = [](int shard, std::int64_t i) {  // no f64 holds it
+    const std::int64_t size = (std::int64_t{1} << 58) + 1 + 2 * i + shard;
+    return (shard + i) % 3 == 0 ? -size : size;
+  };
+  for (int logical : logical_counts())
+    for (std::int64_t count : odd_sizes) {
+      Communicator group = communicator(logical);
+      Block shards({group.local_shards(), count}, DType::i64), total({count}, DType::i64);
+      for (int s = 0; s < group.local_shards(); ++s)
+        for (std::int64_t i = 0; i < count; ++i)
+          shards.tensor.as<std::int64_t>()[s * count + i] = integer(group.first_shard() + s, i);
+      group.sum(shards.tensor, total.tensor);
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::int64_t want = 0;
+        for (int s = 0; s < logical; ++s) want += integer(s, i);
+        ASSERT_EQ(total.tensor.as<std::int64_t>()[i], want) << logical << " shards, element " << i;
+      }
+    }
+}
+
 TEST_F(CommunicatorTest, TheLedgerHoldsTheVolumesOfTheFormulas) {
   Communicator group = communicator(ranks);
   const std::int64_t n = ranks, count = 16 * n, odd = 1001;

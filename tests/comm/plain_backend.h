@@ -49,6 +49,8 @@ class PlainBackend : public BackendWithoutArithmetic {
       if (a.dtype == DType::bf16)
         sum.as<std::uint16_t>()[i] =
             rounded_bf16(widened(a.as<std::uint16_t>()[i]) + widened(b.as<std::uint16_t>()[i]));
+      else if (a.dtype == DType::i64)
+        sum.as<std::int64_t>()[i] = a.as<std::int64_t>()[i] + b.as<std::int64_t>()[i];
       else if (a.dtype == DType::f32) sum.as<float>()[i] = a.as<float>()[i] + b.as<float>()[i];
       else sum.as<double>()[i] = a.as<double>()[i] + b.as<double>()[i];
     }

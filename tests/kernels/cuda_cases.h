@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/cuda_cases/convolution.h"
 #include "kernels/cuda_cases/elementwise.h"
+#include "kernels/cuda_cases/integers.h"
 #include "kernels/cuda_cases/memory.h"
 #include "kernels/cuda_cases/pixels.h"
 #include "kernels/cuda_cases/rows.h"

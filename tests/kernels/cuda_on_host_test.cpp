@@ -99,6 +99,7 @@ struct SmallStep {
   Mirror flat = make.wide({384}, "m");  ///< stands for the gradient, the master and the moments of x
   Mirror spans{make.pairing, Operand::tokens({0, 384})};
   Mirror sums{make.pairing, Operand({1}, DType::f64)}, totals{make.pairing, Operand({2}, DType::f64)};
+  Mirror integers{make.pairing, Operand({384}, DType::i64)}, marks{make.pairing, Operand({1}, DType::i64)};
   Mirror hits{make.pairing, Operand({Hits::places}, DType::f64)};
   Mirror decision{make.pairing, Operand({Decision::places}, DType::f64)};
 
@@ -155,6 +156,8 @@ struct SmallStep {
   void update(Backend& gpu) const {
     gpu.fill({flat.device(), 0});
     gpu.accumulate({x.device(), flat.device()});
+    gpu.add_as_integers({flat.device(), integers.device(), marks.device()});
+    gpu.from_integers({integers.device(), marks.device(), flat.device()});
     gpu.sum_squares({flat.device(), sums.device()});
     gpu.sum_spans({flat.device(), spans.device(), sums.device()});
     gpu.clip_and_scale({{.valid = 1}, totals.device(), decision.device()});

@@ -258,7 +258,7 @@ TEST(Elementwise, ThreadsDoNotChangeABit) {
 
 TEST(CpuBackend, FillsAndCopiesEveryDtype) {
   const Cpu cpu(2);
-  for (DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i32, DType::u8}) {
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i32, DType::u8, DType::i64}) {
     Operand a({40001}, dtype), b({40001}, dtype), c({40001}, dtype);
     cpu->fill({a, 3});
     EXPECT_EQ(a[0], 3);

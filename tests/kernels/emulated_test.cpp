@@ -62,6 +62,20 @@ TEST_F(EmulatedTest, PricesConvolutionsByTheirTapsOrTheirBytes) {
   EXPECT_NEAR(price_of([&] { slow.pool({PoolKind::average, x, {10, 10, 3, 1, 1}, y}); }), 2 * 51200, 1e-3);
 }
 
+TEST_F(EmulatedTest, PricesGradientsAsIntegersByTheirBytes) {
+  EmulatedBackend slow(memory, {"slow", 1e9, 2e9, 1e9, 0}, EmulatedBackend::Pace::count);
+  const Tensor gradient = tensor({1000}), totals = tensor({1000}, DType::i64),
+               marks = tensor({1}, DType::i64);
+  const auto price_of = [&](const auto& operation) {
+    const double before = slow.seconds();
+    operation();
+    return (slow.seconds() - before) * 1e9;
+  };
+  EXPECT_NEAR(price_of([&] { slow.add_as_integers({gradient, totals, marks}); }), 24000, 1e-3);
+  EXPECT_NEAR(price_of([&] { slow.from_integers({totals, marks, gradient}); }), 20000, 1e-3);
+  EXPECT_NEAR(price_of([&] { slow.add({totals, totals, totals}); }), 24000, 1e-3);
+}
+
 TEST_F(EmulatedTest, WaitsAsLongAsTheTableSaysAndKeepsProgressGoing) {
   EmulatedBackend backend(memory, {"slow", 1e9, 1e9, 1e9, 0}, EmulatedBackend::Pace::wait);
   int turns = 0;

@@ -64,6 +64,8 @@ class Operand {
         return t.as<std::int32_t>()[i];
       case DType::u8:
         return t.as<std::uint8_t>()[i];
+      case DType::i64:
+        return static_cast<double>(t.as<std::int64_t>()[i]);
     }
     return 0;
   }
@@ -72,6 +74,7 @@ class Operand {
     if (dtype_ == DType::f64) t.as<double>()[i] = value;
     else if (dtype_ == DType::f32) t.as<float>()[i] = static_cast<float>(value);
     else if (dtype_ == DType::i32) t.as<std::int32_t>()[i] = static_cast<std::int32_t>(value);
+    else if (dtype_ == DType::i64) t.as<std::int64_t>()[i] = static_cast<std::int64_t>(value);
     else if (dtype_ == DType::u8) t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(value);
     else
       t.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(

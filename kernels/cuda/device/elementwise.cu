@@ -157,6 +157,8 @@ std::uint64_t element_bits(DType dtype, double value) {
       return bits_of(static_cast<std::int32_t>(value));
     case DType::u8:
       return bits_of(static_cast<std::uint8_t>(value));
+    case DType::i64:
+      return bits_of(static_cast<std::int64_t>(value));
     case DType::bf16:
       break;
   }
@@ -173,10 +175,12 @@ namespace mindpipe {
 using namespace cuda;
 
 void GpuOperations::run(const AddOperands& o) {
-  with_number(dtype_index(o.a.dtype), [&]<class T>(T) {
+  const auto with = [&]<class T>(T) {
     launch(stream(), grid_of_groups(o.a.count(), lanes<T>), add_groups<T>, o.a.data, o.b.data, o.sum.data,
            o.a.count(), aligned(o.a.data, o.b.data, o.sum.data));
-  });
+  };
+  if (o.a.dtype == DType::i64) with(int64_t{});
+  else with_number(dtype_index(o.a.dtype), with);
 }
 
 void GpuOperations::run(const MaximumOperands& o) {

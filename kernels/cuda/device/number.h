@@ -20,6 +20,7 @@ template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, bf16>, float, T>;
 
 __device__ inline double widen(double x) { return x; }
+__device__ inline int64_t widen(int64_t x) { return x; }
 __device__ inline float widen(float x) { return x; }
 __device__ inline float widen(bf16 x) { return __uint_as_float(static_cast<std::uint32_t>(x.bits) << 16); }
 
@@ -47,6 +48,7 @@ __device__ inline std::uint32_t to_bf16_pair(float low, float high) {
 }
 __device__ inline void put(double& y, double x) { y = x; }
 __device__ inline void put(double& y, float x) { y = x; }
+__device__ inline void put(int64_t& y, int64_t x) { y = x; }
 __device__ inline void put(float& y, double x) { y = static_cast<float>(x); }
 __device__ inline void put(float& y, float x) { y = x; }
 __device__ inline void put(bf16& y, double x) { y = to_bf16(static_cast<float>(x)); }

@@ -161,6 +161,7 @@ inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(
 inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
 inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
+inline long long __float2ll_rn(float x) { return llrintf(x); }
 inline unsigned long long atomicAdd(unsigned long long* to, unsigned long long x) {
   return std::exchange(*to, *to + x);
 }

@@ -8,6 +8,7 @@
 #include "cuda/device/embedding.cu"
 #include "cuda/device/finish.cu"
 #include "cuda/device/gate.cu"
+#include "cuda/device/integers.cu"
 #include "cuda/device/norm.cu"
 #include "cuda/device/padding.cu"
 #include "cuda/device/picks.cu"
