@@ -184,8 +184,7 @@ TEST_F(OnPaperModels, NetworksOfASpaceAreListsOfTheCandidatesThatWereChosen) {
   config.model.subnet.tied = false;
   const auto model = make(resolve(config), 2);
   std::string units;
-  for (const auto& unit : model->units())
-    units += fmt::format("{} {} ", unit->name(), unit->parameters());
+  for (const auto& unit : model->units()) units += fmt::format("{} {} ", unit->name(), unit->parameters());
   EXPECT_EQ(units,
             fmt::format("embedding {0} positions {1} blocks.0.0 {2} blocks.1.1 {3} head {4} ", 260 * 128,
                         256 * 128, 4 * 128 * 128 + 256, 8 * 128 * 128 + 512 + 128 + 256, 260 * 128 + 256));
