@@ -1,6 +1,7 @@
 #include "models/space_ends.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "layers/bridge.h"
 #include "layers/classifier.h"
@@ -14,15 +15,18 @@ Unit& SpaceEnds::table(const char* name, int use) {
   return *shared_;
 }
 
+double SpaceEnds::deviation() const { return 1 / std::sqrt(static_cast<double>(settings_.width)); }
+
 EmbeddingSpec SpaceEnds::embedding(std::string_view field, int use) const {
   EmbeddingSpec spec{.vocabulary = settings_.vocabulary,
                      .width = settings_.width,
                      .positions = settings_.context,
                      .dropout = settings_.dropout,
-                     .deviation = settings_.initial_deviation,
+                     .deviation = deviation(),
                      .field = field,
                      .uses = uses(),
-                     .use = settings_.tied ? use : 0};
+                     .use = settings_.tied ? use : 0,
+                     .factor = 1 / deviation()};
   if (settings_.space.has_encoder()) spec.padding = config_.data.special.padding;
   return spec;
 }
@@ -68,7 +72,7 @@ void SpaceEnds::add_end(int last_reader) {
   const int use = settings_.tied ? uses() - 1 : 0;
   const ClassifierSpec spec{.vocabulary = settings_.vocabulary,
                             .width = settings_.width,
-                            .deviation = settings_.initial_deviation,
+                            .deviation = deviation(),
                             .uses = uses(),
                             .use = use,
                             .table = settings_.tied ? "embedding" : "classifier",

@@ -32,6 +32,9 @@ class SpaceEnds {
   /// The table of one of its users: of the source, of the target or of the softmax.
   Unit& table(const char* name, int use);
   int uses() const { return !settings_.tied ? 1 : settings_.space.has_encoder() ? 3 : 2; }
+  /// What tables begin with. Embeddings are multiplied by its inverse, so that they are as large as what the
+  /// first blocks add to them.
+  double deviation() const;
   EmbeddingSpec embedding(std::string_view field, int use) const;
 
   Model& model_;

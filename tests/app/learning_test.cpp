@@ -56,7 +56,7 @@ class Learning : public TheProgram {
 TEST_F(Learning, FindsMaskedLettersOfSums) { learns("bert", 160, 2.55); }
 TEST_F(Learning, WritesDatesAsIsoDoes) { learns("transformer", 260, 0.95); }
 TEST_F(Learning, WritesDatesByConvolutionsToo) { learns("evolved-transformer", 60, 0.95); }
-TEST_F(Learning, WritesDatesByLayersThatWereChosenBlockByBlock) { learns("subnet", 100, 0.95); }
+TEST_F(Learning, WritesDatesByLayersThatWereChosenBlockByBlock) { learns("subnet", 60, 0.95); }
 TEST_F(Learning, TellsShapesApart) { learns("vit", 100, 1.45); }
 TEST_F(Learning, TellsShapesApartByConvolutions) { learns("wide-resnet", 60, 1.6); }
 

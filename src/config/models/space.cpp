@@ -285,7 +285,7 @@ Space read_space(const Node& node, const std::string& key) {
   for (std::size_t i = 0; i < std::size(words); ++i)
     if (node.text == words[i]) return space_named(node.text, static_cast<int>(i) + 1);
   std::error_code none;
-  if (!std::filesystem::exists(node.text, none))
+  if (!std::filesystem::exists(node.text, none) || std::filesystem::is_directory(node.text, none))
     refuse(node, key,
            allowed_spaces() + " (no such file is there; its path is taken from the directory of the command)",
            did_you_mean(node.text, sorted_words()));

@@ -74,10 +74,6 @@ std::vector<Setting> space_settings(SpaceSettings& m, Config& config) {
               {"model.attention_dropout", &m.attention_dropout,
                "probability that an attention weight is dropped", share},
               {"model.norm_epsilon", &m.norm_epsilon, "added to the variance", Range{0, 1, true}},
-              {"model.initial_deviation", &m.initial_deviation,
-               "standard deviation of the first embeddings; other weights begin by their numbers of inputs "
-               "and outputs",
-               Range{0, 100, true}},
               {"model.context", &m.context, "the longest sequence", Range{1, 1 << 24}},
               {"model.vocabulary", &m.vocabulary, "distinct tokens; the tokenizer's size", Range{1, 1 << 24}},
               {"model.tied", &m.tied, "embeddings and head share their table"},
