@@ -22,8 +22,8 @@ class Sampler {
 struct Draws {
   SamplerKind kind = SamplerKind::uniform;
   std::uint64_t seed = 1;
-  /// spaced: a candidate comes again at the earliest so many networks later; 0: two thirds of a block's
-  /// candidates.
+  /// spaced: a candidate comes again at the earliest so many networks later, where a block has others; 0: two
+  /// thirds of a block's candidates.
   int spacing = 0;
 };
 

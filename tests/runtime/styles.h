@@ -83,12 +83,12 @@ inline void become_tiny_evolved(Config& c, int tensor) {
 }
 
 /// Candidates of all kinds in turn, from other ones on for other shards, and in a decoder attention to the
-/// source in every third block; a language model for two shards of data.
+/// source in every third block; a language model for four shards of data or more.
 inline void become_tiny_subnet(Config& c, int tensor, int data, int blocks) {
   SpaceSettings& m = c.model.subnet;
   const std::string words =
       fmt::format("conv-3, light-5-2, attention-{0}, glu, identity, mlp-2, separable-3, conv-1", m.heads);
-  const bool pairs = data != 2;
+  const bool pairs = data < 4;
   const int encoder = pairs ? std::max(1, (blocks - 3) / 3) : 0, decoder = std::max(1, blocks - 2 - encoder);
   std::vector<int> choice;
   for (int i = 0; i < encoder; ++i) choice.push_back((i + tensor + data) % 8);

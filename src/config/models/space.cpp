@@ -15,13 +15,13 @@ namespace {
 constexpr int most_candidates = 256, most_blocks = 4096, most_number = 1 << 16;
 
 /// The spaces that have words, smallest first: each candidate once, twice, three and four times.
-constexpr const char* words[] = {"nlp.c3", "nlp.c2", "nlp.c1", "nlp.c0"};
+constexpr const char* words_of_spaces[] = {"nlp.c3", "nlp.c2", "nlp.c1", "nlp.c0"};
 constexpr const char* in_all_blocks =
     "conv-1, conv-3, separable-3, separable-5, separable-7, separable-9, separable-11, light-3-1, "
     "light-3-4, light-3-16, light-5-1, light-5-4, light-5-16, light-7-1, light-7-4, light-7-16, light-15-1, "
     "light-15-4, light-15-16, attention-4, attention-8, attention-16, glu";
 
-std::vector<std::string> sorted_words() { return {std::rbegin(words), std::rend(words)}; }
+std::vector<std::string> sorted_words() { return {std::rbegin(words_of_spaces), std::rend(words_of_spaces)}; }
 
 std::string candidate_words() {
   std::vector<std::string> all;
@@ -282,8 +282,8 @@ std::string allowed_spaces() {
 Space read_space(const Node& node, const std::string& key) {
   if (node.kind == Node::Kind::mapping) return read_description(node, key);
   if (node.kind != Node::Kind::text) refuse(node, key, allowed_spaces());
-  for (std::size_t i = 0; i < std::size(words); ++i)
-    if (node.text == words[i]) return space_named(node.text, static_cast<int>(i) + 1);
+  for (std::size_t i = 0; i < std::size(words_of_spaces); ++i)
+    if (node.text == words_of_spaces[i]) return space_named(node.text, static_cast<int>(i) + 1);
   std::error_code none;
   if (!std::filesystem::exists(node.text, none) || std::filesystem::is_directory(node.text, none))
     refuse(node, key,
