@@ -21,7 +21,7 @@ std::string blocks_text(const Config& config, const RunPlan& plan) {
     const Model::Block& block = measure.model().blocks()[b];
     std::int64_t parameters = 0;
     for (int unit : block.units) parameters += measure.model().units()[unit]->parameters();
-    const bool shares = measure.stage().use_of({block.units[0], b}) > 0;
+    const bool shares = !block.units.empty() && measure.stage().use_of({block.units[0], b}) > 0;
     shared = shared || shares;
     text += fmt::format("{:<28} {:>10}{} {:>5}  {:>10}\n", block.name, parameters, shares ? "*" : " ",
                         plan.outline.rank_of(plan.outline.chunk_of(b)),

@@ -1,9 +1,5 @@
 #include "config/config.h"
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <map>
 
 #include "config/document.h"
@@ -14,32 +10,6 @@
 
 namespace mindpipe {
 namespace {
-
-constexpr std::size_t largest_file = 1 << 20;
-
-std::string text_of(const std::string& file) {
-  std::error_code ignored;
-  MP_REQUIRE(!file.empty(), Exit::input_missing, "no configuration is named (give --config FILE)");
-  MP_REQUIRE(!std::filesystem::is_directory(file, ignored), Exit::bad_configuration,
-             "{}: is a directory (name the file in it)", file);
-  errno = 0;
-  std::ifstream in(file, std::ios::binary);
-  if (!in) {
-    const int reason = errno;
-    MP_REQUIRE(reason != EACCES && reason != EPERM, Exit::permission,
-               "{}: may not be read ({}; ask its owner for access)", file, std::strerror(reason));
-    fail(Exit::input_missing,
-         "{}: cannot be opened ({}; check the path, it is taken from the directory of the command)", file,
-         std::strerror(reason));
-  }
-  std::string text(largest_file + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  MP_REQUIRE(!in.bad(), Exit::io_error, "{}: reading failed ({})", file, std::strerror(errno));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  MP_REQUIRE(text.size() <= largest_file, Exit::bad_configuration,
-             "{}: is larger than {} (no configuration is)", file, human_bytes(largest_file));
-  return text;
-}
 
 /// Reads into one Config, setting by setting, and remembers where each was written.
 class Reader {
@@ -85,8 +55,8 @@ class Reader {
       fail(Exit::bad_configuration, "{}: {} is a section; set one of its settings, like {}", where, key,
            sections_[key]);
     }
-    MP_REQUIRE(value.size() <= largest_file, Exit::bad_configuration, "{}: {} is longer than {}", where, key,
-               human_bytes(largest_file));
+    MP_REQUIRE(value.size() <= largest_document, Exit::bad_configuration, "{}: {} is longer than {}", where,
+               key, human_bytes(largest_document));
     const Setting& setting = *found->second;
     Node node;
     if (setting.is_text()) {  // the shell has dealt with quotes: a prompt with ": " or "#" stays as it is
@@ -203,7 +173,8 @@ std::string help_of_kinds(const std::string& section) {
 }  // namespace
 
 Config read_config(const std::string& file, const std::vector<std::string>& overrides) {
-  const Node root = parse_document(text_of(file), file, true);
+  MP_REQUIRE(!file.empty(), Exit::input_missing, "no configuration is named (give --config FILE)");
+  const Node root = read_document(file);
   MP_REQUIRE(root.kind != Node::Kind::empty, Exit::bad_configuration,
              "{}: is empty (a configuration names at least run.dir and data.train)", file);
   MP_REQUIRE(root.kind == Node::Kind::mapping, Exit::bad_configuration,

@@ -4,9 +4,14 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "core/check.h"
+#include "core/text.h"
 
 namespace mindpipe {
 namespace {
@@ -121,7 +126,32 @@ class Builder : public YAML::EventHandler {
   std::vector<Open> open_;
 };
 
+std::string text_of(const std::string& file) {
+  std::error_code ignored;
+  MP_REQUIRE(!std::filesystem::is_directory(file, ignored), Exit::bad_configuration,
+             "{}: is a directory (name the file in it)", file);
+  errno = 0;
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    const int reason = errno;
+    MP_REQUIRE(reason != EACCES && reason != EPERM, Exit::permission,
+               "{}: may not be read ({}; ask its owner for access)", file, std::strerror(reason));
+    fail(Exit::input_missing,
+         "{}: cannot be opened ({}; check the path, it is taken from the directory of the command)", file,
+         std::strerror(reason));
+  }
+  std::string text(largest_document + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  MP_REQUIRE(!in.bad(), Exit::io_error, "{}: reading failed ({})", file, std::strerror(errno));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  MP_REQUIRE(text.size() <= largest_document, Exit::bad_configuration,
+             "{}: is larger than {} (no configuration is)", file, human_bytes(largest_document));
+  return text;
+}
+
 }  // namespace
+
+Node read_document(const std::string& file) { return parse_document(text_of(file), file, true); }
 
 Node parse_document(const std::string& text, const std::string& where, bool with_lines) {
   Builder builder(where, with_lines);
@@ -161,6 +191,24 @@ std::string shown(const Node& node) {
     text += c < 0x20 || c == 0x7f ? fmt::format("\\x{:02x}", c) : std::string(1, static_cast<char>(c));
   if (node.text.size() > 60) text += "...";
   return node.quoted ? "\"" + text + "\"" : "'" + text + "'";
+}
+
+std::string on_one_line(const Node& node) {
+  std::vector<std::string> parts;
+  switch (node.kind) {
+    case Node::Kind::empty:
+      return "~";
+    case Node::Kind::list:
+      for (const Node& item : node.items) parts.push_back(on_one_line(item));
+      return fmt::format("[{}]", join(parts, ", "));
+    case Node::Kind::mapping:
+      for (const auto& [key, value] : node.entries)
+        parts.push_back(fmt::format("{}: {}", on_one_line(key), on_one_line(value)));
+      return fmt::format("{{{}}}", join(parts, ", "));
+    case Node::Kind::text:
+      break;
+  }
+  return !node.quoted && is_plain_integer(node.text) ? node.text : quoted_if_needed(node.text);
 }
 
 std::string quoted_if_needed(const std::string& text) {

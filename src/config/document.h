@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,15 @@ struct Entry {
 /// keys that are not plain names. `where` begins every complaint; with_lines adds the line to it.
 Node parse_document(const std::string& text, const std::string& where, bool with_lines);
 
+inline constexpr std::size_t largest_document = 1 << 20;  ///< bytes
+/// Reads the document in a file, whose path is taken from the directory of the command.
+Node read_document(const std::string& file);
+
 /// A node as a user would write it on one line, shortened.
 std::string shown(const Node& node);
+
+/// A node on one line, which reads back to the same node: {blocks: 4, candidates: [glu, mlp-4]}.
+std::string on_one_line(const Node& node);
 
 /// Text in YAML, in quotes where YAML would take it for something else.
 std::string quoted_if_needed(const std::string& text);

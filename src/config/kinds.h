@@ -80,6 +80,10 @@ struct OptimizerRow {
   kind(interleaved, "interleaved", true, false, false, false) \
   kind(breadth_first, "breadth-first", true, false, true, true) \
   kind(zero_bubble, "zb-h1", false, true, false, false)
+#define MINDPIPE_SAMPLERS(kind) \
+  kind(uniform, "uniform") \
+  kind(permutation, "permutation") \
+  kind(spaced, "spaced")
 #define MINDPIPE_OPTIMIZERS(kind) /* moments, how many, only_with_momentum */ \
   kind(adamw, "adamw", {"m", "v"}, 2, false) \
   kind(sgd, "sgd", {"velocity"}, 1, true)
@@ -101,6 +105,7 @@ MINDPIPE_KINDS(RateKind, NamedRow, MINDPIPE_RATES)
 MINDPIPE_KINDS(OptimizerKind, OptimizerRow, MINDPIPE_OPTIMIZERS)
 MINDPIPE_KINDS(DeviceKind, DeviceRow, MINDPIPE_DEVICES)
 MINDPIPE_KINDS(TransportKind, NamedRow, MINDPIPE_TRANSPORTS)
+MINDPIPE_KINDS(SamplerKind, NamedRow, MINDPIPE_SAMPLERS)
 MINDPIPE_KINDS(AttentionBeyond, NamedRow, MINDPIPE_BEYONDS)
 
 /// "interleaved or breadth-first": the names of all kinds that have a property.

@@ -189,7 +189,8 @@ std::string Setting::allowed() const {
                        "a .txt or .tsv file, a pair of token files without .bin, synthetic:NAME, "
                        "reversed:PATH, pairs:SOURCES:TARGETS, or a list of these, each perhaps {path: ..., "
                        "weight: ...}");
-                 }},
+                 },
+                 [](Space*) { return allowed_spaces(); }},
       member_);
   return word_ ? word_ + (" or " + kind) : kind;
 }
@@ -245,7 +246,8 @@ void Setting::read(const Node& node) const {
                           if (required_ && member->empty())
                             fail(Exit::bad_configuration, "{}: {} is an empty list; allowed: {}", node.where,
                                  key_, allowed());
-                        }},
+                        },
+                        [&](Space* member) { *member = read_space(node, key_); }},
              member_);
 }
 
@@ -274,7 +276,8 @@ std::string Setting::written() const {
                                                                         quoted_if_needed(source.path),
                                                                         shortest(source.weight)));
                    return fmt::format("[{}]", join(sources, ", "));
-                 }},
+                 },
+                 [](Space* member) { return member->written; }},
       member_);
 }
 

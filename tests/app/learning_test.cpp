@@ -14,8 +14,9 @@ class Learning : public TheProgram {
   Answer tiny_model(const std::string& name, const std::string& verb, const std::string& directory,
                     const std::string& settings) const {
     const std::string file = name == "evolved-transformer" ? "-dates.yaml" : "-tiny.yaml";
-    return run(verb + " --config " MINDPIPE_SOURCE_DIR "/configs/" + name + file +
-               " device.threads=1 run.dir=" + (root_ / directory).string() + " " + settings);
+    return run_command("cd " MINDPIPE_SOURCE_DIR " && " MINDPIPE_BINARY " " + verb + " --config configs/" +
+                       name + file + " device.threads=1 run.dir=" + (root_ / directory).string() + " " +
+                       settings);
   }
   nlohmann::json last_line(const std::string& directory) const {
     std::istringstream lines(read(directory + "/metrics.jsonl"));
@@ -55,6 +56,7 @@ class Learning : public TheProgram {
 TEST_F(Learning, FindsMaskedLettersOfSums) { learns("bert", 160, 2.55); }
 TEST_F(Learning, WritesDatesAsIsoDoes) { learns("transformer", 260, 0.95); }
 TEST_F(Learning, WritesDatesByConvolutionsToo) { learns("evolved-transformer", 60, 0.95); }
+TEST_F(Learning, WritesDatesByLayersThatWereChosenBlockByBlock) { learns("subnet", 60, 0.95); }
 TEST_F(Learning, TellsShapesApart) { learns("vit", 100, 1.45); }
 TEST_F(Learning, TellsShapesApartByConvolutions) { learns("wide-resnet", 60, 1.6); }
 

@@ -114,6 +114,7 @@ inline std::map<std::string, std::string> model_settings(const Config& config) {
     case ModelKind::bert:
     case ModelKind::evolved_transformer:
     case ModelKind::wide_resnet:
+    case ModelKind::subnet:
       break;
   }
   return all;

@@ -109,6 +109,7 @@ Json transformers_config(const Config& config) {
       return config_of(config.model.vit);
     case ModelKind::evolved_transformer:
     case ModelKind::wide_resnet:
+    case ModelKind::subnet:
       break;  // which transformers does not have
   }
   fail(Exit::internal, "a model of no kind");

@@ -307,13 +307,25 @@ TEST(Config, SaysWhatIsWrongWithTheFile) {
             file.path() + ": may not be read (Permission denied; ask its owner for access)");
 }
 
+/// What a kind asks for besides its name.
+template <class Kind>
+std::vector<std::string> asked_with(Kind) {
+  return {"device.description=core"};
+}
+std::vector<std::string> asked_with(ModelKind kind) {
+  if (kind != ModelKind::subnet) return {"device.description=core"};
+  return {"model.space={name: one, decoder: {blocks: 1, candidates: [glu]}}", "model.choice=[0]"};
+}
+
 /// Each name of a setting's kinds reads as that kind and is written again, and --help-config allows these
 /// names.
 template <class Kind, class Member>
 void expect_kinds(const std::string& key, Member member) {
   std::string allowed;
   for (const auto& row : rows_of(Kind{})) {
-    const Config config = read("", {"device.description=core", key + "=" + std::string(row.name)});
+    std::vector<std::string> settings = asked_with(kind_named<Kind>(row.name).value());
+    settings.push_back(key + "=" + std::string(row.name));
+    const Config config = read("", settings);
     EXPECT_EQ(member(config), kind_named<Kind>(row.name)) << key << " " << row.name;
     const std::string line = key.substr(key.rfind('.') + 1) + ": " + quoted_if_needed(std::string(row.name));
     EXPECT_THAT(to_yaml(config), HasSubstr(line + "\n"));
@@ -353,12 +365,12 @@ TEST(Config, EveryKindOfModelHasSettingsOfItsOwn) {
             ":2: transformer has no model.rotary_base (a setting of gpt; leave it out)");
   EXPECT_EQ(complaint_of("model: {kind: transformer, rotary_base: 5000}\n"),
             ":3: transformer has no model.rotary_base (a setting of gpt; leave it out)");
-  EXPECT_EQ(
-      complaint("run: {dir: d}\ndata: {train: a, source_sequence: 5}\n"),
-      ":2: gpt has no data.source_sequence (a setting of transformer, evolved_transformer; leave it out)");
+  EXPECT_EQ(complaint("run: {dir: d}\ndata: {train: a, source_sequence: 5}\n"),
+            ":2: gpt has no data.source_sequence (a setting of transformer, evolved_transformer, "
+            "subnet; leave it out)");
   EXPECT_EQ(override_complaint("data.source_sequence=5"),
-            "command line: gpt has no data.source_sequence (a setting of transformer, evolved_transformer; "
-            "leave it out)");
+            "command line: gpt has no data.source_sequence (a setting of transformer, evolved_transformer, "
+            "subnet; leave it out)");
   const std::string misspelt = complaint_of("model: {kind: tranformer, layers: 3}\n");
   EXPECT_THAT(misspelt, HasSubstr("model.kind is 'tranformer'; allowed: gpt, bert, transformer, vit, "));
   EXPECT_THAT(misspelt, EndsWith("; did you mean transformer?"));

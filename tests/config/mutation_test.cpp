@@ -57,11 +57,18 @@ TEST(Mutations, AreReadOrRefusedWithASentence) {
   const std::string file =
       std::filesystem::temp_directory_path() / ("mindpipe_mutation_" + std::to_string(getpid()) + ".yaml");
   const std::string tiny = text_of(MINDPIPE_SOURCE_DIR "/configs/gpt-tiny.yaml"),
-                    llama = text_of(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml");
+                    llama = text_of(MINDPIPE_SOURCE_DIR "/configs/llama-8b.yaml"),
+                    chosen =
+                        "run: {dir: d}\ndata: {train: [synthetic:dates]}\nmodel:\n  kind: subnet\n"
+                        "  choice: [1, 0, 2, 0, 3]\n  space:\n    name: fuzzed\n    repeat: 2\n"
+                        "    encoder: {blocks: [[glu, conv-3], [identity, light-5-4]]}\n    decoder:\n"
+                        "      blocks: 3\n      candidates: [attention-4, mlp-2, separable-7]\n"
+                        "      every: {2: [cross-4, cross-8]}\n";
   ASSERT_FALSE(tiny.empty() || llama.empty());
+  const std::string* const texts[] = {&tiny, &llama, &chosen};
   std::uint32_t refused = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::string text = mutated(i % 2 ? tiny : llama, i);
+    const std::string text = mutated(*texts[i % 3], i);
     std::ofstream(file, std::ios::binary) << text;
     try {
       const Config config = read_config(file, {});

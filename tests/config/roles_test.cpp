@@ -112,6 +112,8 @@ const std::set<std::string> arithmetic{
     "model.classes",
     "model.mean",
     "model.deviation",
+    "model.space",
+    "model.choice",
     "reproducible.tensor",
     "reproducible.data",
     "train.batch",

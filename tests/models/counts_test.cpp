@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "make_backend.h"
+#include "models/candidates.h"
 #include "models/model.h"
+#include "spaces.h"
+#include "supernet/subnet.h"
 
 namespace mindpipe {
 namespace {
@@ -115,6 +118,76 @@ TEST_F(OnPaperModels, AnEvolvedTransformersMemoryReachesItsLastCrossAttention) {
       "encoder.embedding encoder.0.glu encoder.0.convolution encoder.0.attention encoder.0.mlp bridge "
       "decoder.0.parallel decoder.0.convolution decoder.0.attention decoder.0.cross decoder.0.mlp head ");
   EXPECT_EQ(carried, "decoder.0.parallel decoder.0.convolution decoder.0.attention decoder.0.cross ");
+}
+
+/// The configuration of a network of a space at width 1024, whose blocks are all their first candidates.
+Config at_full_width(const std::string& space) {
+  Config config;
+  choose(config, space, {});
+  subnet::Settings& m = config.model.subnet;
+  m.choice.assign(static_cast<std::size_t>(m.space.blocks()), 0);
+  m.width = 1024;
+  return resolve(config);
+}
+
+TEST_F(OnPaperModels, SpacesHaveAsManyParametersAsTheirPaperSays) {
+  const Config c3 = at_full_width("nlp.c3"), c0 = at_full_width("nlp.c0");
+  for (const int shards : {1, 2, 4}) {
+    Communicator tensor(*backend, shards);
+    const LayerContext context{*backend, tensor, DType::bf16, false, 1};
+    const auto parameters_of = [&](const Config& config, int block) {
+      const SpaceSettings& m = config.model.subnet;
+      const Candidates candidates(config, m, context);
+      std::int64_t sum = 0;
+      for (int number = 0; number < static_cast<int>(m.space.candidates(block).size()); ++number) {
+        if (!has_parameters(m.space.candidates(block)[number])) continue;
+        Unit unit(candidate_name(block, number));
+        candidates.make(block, number, &unit);
+        sum += unit.parameters();
+      }
+      return sum;
+    };
+    EXPECT_EQ(parameters_of(c3, 0), 24249728) << "a block of the encoder";
+    EXPECT_EQ(parameters_of(c3, 24), 28446080) << "a block of the decoder";
+    EXPECT_EQ(parameters_of(c3, 29), 100712448) << "a block that attends to the encoder";
+    std::int64_t all = 0, four_times = 0;
+    for (int block = 0; block < 48; ++block) {
+      all += parameters_of(c3, block);
+      four_times += parameters_of(c0, block);
+    }
+    EXPECT_EQ(all, 1553764864);
+    EXPECT_EQ(four_times, 6215059456);
+  }
+}
+
+TEST_F(OnPaperModels, NetworksOfASpaceAreListsOfTheCandidatesThatWereChosen) {
+  const auto blocks_and_readers = [&](const std::string& decoder, const std::vector<int>& choice) {
+    Config config;
+    choose(config, "{name: s, encoder: {blocks: 2, candidates: [glu, identity]}, decoder: " + decoder + "}",
+           choice);
+    const auto model = make(resolve(config), 2);
+    std::string text;
+    for (const Model::Block& block : model->blocks())
+      text += fmt::format("{}{}{} ", block.name, block.units.empty() ? "(no unit)" : "",
+                          block.reads_encoder() ? "<" : "");
+    return text;
+  };
+  const std::string two = "{blocks: 3, candidates: [mlp-2, cross-2]}";
+  EXPECT_EQ(
+      blocks_and_readers(two, {1, 0, 0, 1, 0}),
+      "encoder.embedding blocks.0.1(no unit) blocks.1.0 bridge blocks.2.0< blocks.3.1< blocks.4.0 head ");
+  EXPECT_EQ(blocks_and_readers(two, {0, 0, 0, 0, 0}),
+            "encoder.embedding blocks.0.0 blocks.1.0 bridge blocks.2.0< blocks.3.0 blocks.4.0 head ")
+      << "a memory that nobody reads enters one block, which gives its gradient: zeros";
+  Config config;
+  choose_a_plain_one(config);
+  config.model.subnet.tied = false;
+  const auto model = make(resolve(config), 2);
+  std::string units;
+  for (const auto& unit : model->units()) units += fmt::format("{} {} ", unit->name(), unit->parameters());
+  EXPECT_EQ(units,
+            fmt::format("embedding {0} positions {1} blocks.0.0 {2} blocks.1.1 {3} head {4} ", 260 * 128,
+                        256 * 128, 4 * 128 * 128 + 256, 8 * 128 * 128 + 512 + 128 + 256, 260 * 128 + 256));
 }
 
 TEST_F(OnPaperModels, HaveATableForEachUseOfTheirTokensOrOneForSome) {

@@ -187,6 +187,7 @@ TEST(ExportNames, AreNeverThoseOfTwoTensors) {
           if (kind == ModelKind::wide_resnet) continue;  // it has none of these
           Config config;
           config.model.kind = kind;
+          if (kind == ModelKind::subnet) choose_a_plain_one(config);
           BlockSettings& m = block_model(config);
           m.layers = 12;
           m.norm = norm;

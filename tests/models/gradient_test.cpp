@@ -39,6 +39,18 @@ TEST(ModelGradients, OfASmallEvolvedTransformer) {
   check_gradients(setting, model_of(config));
 }
 
+TEST(ModelGradients, OfSmallNetworksOfASpace) {
+  for (Config config : {of_pairs(), of_texts()}) {
+    if (reads_pairs(config)) {
+      config.data.source_sequence = 8;
+      config.data.target_sequence = 4;
+    }
+    Setting setting = setting_for(config);
+    setting.step = 3e-5;
+    check_gradients(setting, model_of(config));
+  }
+}
+
 TEST(ModelGradients, OfASmallVitWithPaddedRows) {
   check_gradients(setting_for(vision()), model_of(vision()));
 }

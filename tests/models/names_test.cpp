@@ -17,6 +17,12 @@ bool may_name(const fs::path& file, const std::string& kind) {
   return stem == kind || stem.starts_with(kind + "_") || file.string().ends_with("src/config/models/table.h");
 }
 
+/// A kind whose name is what a good part of the program is about too: a subnet. Only what tells it from other
+/// kinds counts there.
+std::regex told_apart(const std::string& kind) {
+  return std::regex("(ModelKind::|model\\.)" + kind + "([^A-Za-z0-9_]|$)|(^|[^A-Za-z0-9_])" + kind + "::");
+}
+
 /// The lines of sources that name a kind, in a word of its own or at the beginning of one, outside its files;
 /// in src a word of capitals too. Names of tensors in files are other words: "transformer.wte.weight",
 /// and a Transformer is what most kinds are.
@@ -25,7 +31,7 @@ std::vector<std::string> lines_that_name(const std::string& kind) {
   capital[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(kind[0])));
   const std::regex of_tensor("\"" + kind + "\\.|Transformer\\b");
   const std::regex word("(^|[^A-Za-z0-9_])" + kind + "([^A-Za-z0-9]|$)|" + capital + "[A-Z]"),
-      any_case("(^|[^A-Za-z0-9_])" + kind + "([^A-Za-z0-9]|$)", std::regex::icase);
+      any_case("(^|[^A-Za-z0-9_])" + kind + "([^A-Za-z0-9]|$)", std::regex::icase), alone = told_apart(kind);
   std::vector<std::string> found;
   for (const std::string room : {"src", "kernels"})
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(MINDPIPE_SOURCE_DIR) / room)) {
@@ -35,8 +41,10 @@ std::vector<std::string> lines_that_name(const std::string& kind) {
       for (std::string line; std::getline(file, line);) {
         ++number;
         const std::string words = std::regex_replace(line, of_tensor, "");
-        if (std::regex_search(words, word) || (room == "src" && std::regex_search(words, any_case)))
-          found.push_back(entry.path().string() + ":" + std::to_string(number) + ": " + line);
+        const bool named = kind == "subnet" ? std::regex_search(words, alone)
+                                            : std::regex_search(words, word) ||
+                                                  (room == "src" && std::regex_search(words, any_case));
+        if (named) found.push_back(entry.path().string() + ":" + std::to_string(number) + ": " + line);
       }
     }
   return found;

@@ -13,7 +13,7 @@ Subject with_two_shards(const Config& config) {
 }
 
 TEST(Padding, TokensBehindTheLengthOfASourceChangeNoLoss) {
-  for (const Config& config : {with_longer_sources(), evolved()}) {
+  for (const Config& config : {with_longer_sources(), evolved(), of_pairs()}) {
     Subject subject = with_two_shards(config);
     auto* source = subject.field(field::source).as<std::int32_t>();
     const std::int32_t length = *subject.field(field::source_lengths).as<std::int32_t>();
@@ -49,7 +49,8 @@ std::vector<double> losses_with_the_tokens_of(const Subject& other, Subject& sub
 }
 
 TEST(Padding, OfSourcesAndTargetsChangesNoBitOfTheLossesThatCount) {
-  for (const Config& given : {with_longer_sources(), post_norm(Tables::two), pre_norm(), evolved()})
+  for (const Config& given :
+       {with_longer_sources(), post_norm(Tables::two), pre_norm(), evolved(), of_pairs()})
     for (DType dtype : dtypes)
       for (int shards : {1, 2, 4}) {
         Config config = given;
@@ -79,7 +80,7 @@ TEST(Padding, OfSourcesAndTargetsChangesNoBitOfTheLossesThatCount) {
 
 TEST(Causality, ATokenOfATargetChangesNothingBeforeIt) {
   for (const auto& [name, config] : all_small()) {
-    if (config.model.kind != ModelKind::gpt && !reads_pairs(config)) continue;
+    if (!is_causal(config)) continue;
     for (DType dtype : dtypes)
       for (int shards : {1, 2}) {
         Setting setting = setting_for(config);

@@ -1,6 +1,7 @@
 #pragma once
 #include "layers/gradient_check.h"
 #include "models/model.h"
+#include "spaces.h"
 #include "text_model.h"
 
 /// Small models of every kind, whole, for checks of their gradients.
@@ -86,6 +87,11 @@ inline Setting setting_for(const Config& given) {
       setting.sources = true;
       setting.source_rows = config.data.source_sequence;
       break;
+    case ModelKind::subnet:
+      setting.sources = reads_pairs(config);
+      setting.source_rows = config.data.source_sequence;
+      setting.tolerance_of_bf16 = 0.25;
+      break;
     case ModelKind::gpt:
       break;
   }
@@ -164,6 +170,35 @@ inline Config evolved() {
   return config;
 }
 
+/// A network of a space, with rows that its convolutions reach across.
+inline Config of_space(const std::string& space, const std::vector<int>& choice) {
+  Config config;
+  choose(config, space, choice);
+  SpaceSettings& m = config.model.subnet;
+  m.width = 16;
+  m.dropout = m.attention_dropout = 0.1;
+  m.context = 12;
+  m.vocabulary = 100;
+  config.data.special.padding = 98;
+  config.train.label_smoothing = 0.05;
+  return config;
+}
+inline Config of_pairs() {
+  Config config = of_space(
+      "{name: pairs, encoder: {blocks: 3, candidates: [conv-3, identity, attention-4]}, "
+      "decoder: {blocks: 3, candidates: [attention-4, separable-5, cross-4]}}",
+      {0, 1, 2, 1, 2, 0});
+  config.data.source_sequence = 12;
+  config.data.target_sequence = 8;
+  return config;
+}
+inline Config of_texts() {
+  Config config =
+      of_space("{name: texts, decoder: {blocks: 3, candidates: [attention-4, light-5-2, mlp-2]}}", {1, 0, 2});
+  config.data.sequence = 8;
+  return config;
+}
+
 /// Five rows, which no two shards divide. (Attention drops weights by their places among all queries, padded
 /// ones too: with them, other shards would be another function.)
 inline Config vision() {
@@ -204,7 +239,9 @@ inline std::map<std::string, Config> all_small() {
           {"pre_norm", pre_norm()},
           {"vit", vision()},
           {"evolved", evolved()},
-          {"wide_resnet", wide_resnet()}};
+          {"wide_resnet", wide_resnet()},
+          {"of_pairs", of_pairs()},
+          {"of_texts", of_texts()}};
 }
 
 }  // namespace mindpipe::testing

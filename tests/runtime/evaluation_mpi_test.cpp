@@ -82,7 +82,7 @@ TEST_P(EvaluationRanks, AddUpWhatIsFoundOfEachSampleAlone) {
 INSTANTIATE_TEST_SUITE_P(Kinds, EvaluationRanks,
                          ::testing::Values(ModelKind::gpt, ModelKind::bert, ModelKind::transformer,
                                            ModelKind::vit, ModelKind::evolved_transformer,
-                                           ModelKind::wide_resnet),
+                                           ModelKind::wide_resnet, ModelKind::subnet),
                          [](const auto& kind) { return std::string(name_of(kind.param)); });
 
 }  // namespace

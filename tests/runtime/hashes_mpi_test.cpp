@@ -64,7 +64,7 @@ TEST(Hashes, RunsHaveTheBitsThatTheyHadWhenTheFileWasMade) {
   std::vector<std::string> got;
   std::vector<Config> runs = runs_of(world.size, Style::gpt2, 10);
   for (const Config& config : runs_of(world.size, Style::bert, 6)) runs.push_back(config);
-  for (const Style style : {Style::evolved, Style::wide_resnet})
+  for (const Style style : {Style::evolved, Style::wide_resnet, Style::subnet})
     for (const Config& config : runs_of(world.size, style, 3, 1)) runs.push_back(config);
   for (const Config& config : runs) {
     const Sha256::Digest hash = hash_of(config, world.size == 1 ? World{} : world);

@@ -2,6 +2,7 @@
 #include "corpus/files.h"
 #include "corpus/token_writer.h"
 #include "runtime/worker.h"
+#include "spaces.h"
 #include "text_model.h"
 
 namespace mindpipe {
@@ -72,6 +73,8 @@ class HeldOut {
 inline Config model_for(ModelKind kind, const DataSource& source) {
   Config c;
   c.model.kind = kind;
+  if (kind == ModelKind::subnet)
+    choose(c, "{name: three, decoder: {blocks: 3, candidates: [attention-4, conv-3, mlp-2]}}", {0, 1, 2});
   if (kind != ModelKind::wide_resnet) {
     BlockSettings& blocks = block_model(c);
     blocks.layers = 2;

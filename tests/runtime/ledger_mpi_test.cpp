@@ -169,7 +169,8 @@ TEST_P(Ledger, IsTheVolumeOfTheFormulasExactly) {
 
 INSTANTIATE_TEST_SUITE_P(Of, Ledger,
                          ::testing::Values(Style::gpt2, Style::llama, Style::transformer, Style::bert,
-                                           Style::post_norm, Style::vit, Style::evolved, Style::wide_resnet),
+                                           Style::post_norm, Style::vit, Style::evolved, Style::wide_resnet,
+                                           Style::subnet),
                          [](const auto& info) { return name_of(info.param); });
 
 /// Three shards on a rank are two roots.
@@ -191,8 +192,8 @@ TEST(LedgerOfSeveralRoots, CountsEachOfThem) {
 TEST(LedgerOfCuts, IsExactWhereverACutIs) {
   const int ranks = all_ranks().size;
   if (ranks > 4) GTEST_SKIP() << "two stages";
-  for (Style style :
-       {Style::transformer, Style::bert, Style::post_norm, Style::vit, Style::evolved, Style::wide_resnet}) {
+  for (Style style : {Style::transformer, Style::bert, Style::post_norm, Style::vit, Style::evolved,
+                      Style::wide_resnet, Style::subnet}) {
     Config c = wide(style, {1, 2, 1, ranks / 2});
     c.train.precision = ranks == 2 ? Precision::f32 : Precision::bf16;
     c.train.sequence_parallel = ranks > 2;

@@ -167,8 +167,8 @@ TEST(Parity, ACutMayBeBeforeAndBehindEveryBlock) {
   const int ranks = all_ranks().size;
   if (ranks == 1) GTEST_SKIP() << "nothing to cut";
   std::vector<Config> configs;
-  for (Style style :
-       {Style::transformer, Style::bert, Style::post_norm, Style::vit, Style::evolved, Style::wide_resnet}) {
+  for (Style style : {Style::transformer, Style::bert, Style::post_norm, Style::vit, Style::evolved,
+                      Style::wide_resnet, Style::subnet}) {
     Config c = tiny(style, 1, 2, 1, std::max(4, ranks));
     c.grid.pipeline = ranks;
     Memory memory(Memory::Kind::counted);

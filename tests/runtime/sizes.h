@@ -55,6 +55,9 @@ class Sizes {
       case ModelKind::evolved_transformer:
         evolved(c);
         break;
+      case ModelKind::subnet:
+        subnet(c);
+        break;
       case ModelKind::wide_resnet:
         break;
     }
@@ -275,6 +278,52 @@ class Sizes {
     end(0, true);
     last_reader = last() - 2;
     table(m.vocabulary, {0, bridge_, last()});
+  }
+
+  void candidate(const Candidate& chosen) {
+    const std::int64_t h = h_, k = chosen.numbers[0];
+    switch (chosen.kind) {
+      case CandidateKind::convolution:
+        return undivided({k * h * h, h});
+      case CandidateKind::separable:
+        return undivided({k * h, h * h, h});
+      case CandidateKind::light:
+        return undivided({k * h / chosen.shared()});
+      case CandidateKind::gated:
+        return undivided({2 * h * h, 2 * h});
+      case CandidateKind::attention:
+        return plain_attention();
+      case CandidateKind::cross:
+        last_reader = last() + 1;
+        return plain_cross_attention();
+      case CandidateKind::mlp:
+        inner_ = inner_rows_ = k * h;
+        return mlp();
+      case CandidateKind::identity:
+        blocks.emplace_back();
+    }
+  }
+  /// The blocks of a space as they are chosen, between embeddings and head. A memory that nobody reads enters
+  /// the first block of the decoder.
+  void subnet(const Config& c) {
+    const subnet::Settings& m = c.model.subnet;
+    const bool pairs = m.space.has_encoder();
+    source_rows_ = c.data.source_sequence;
+    rows_ = pairs ? source_rows_ : c.data.sequence;
+    end(m.context, false);
+    for (int i = 0; i < m.space.blocks(); ++i) {
+      if (pairs && !m.space.encodes(i) && bridge_ < 0) {
+        rows_ = c.data.target_sequence;
+        bridge_ = last() + 1;
+        end(m.context, true);
+        first_reader = last_reader = bridge_ + 1;
+      }
+      candidate(m.space.candidates(i)[m.choice[i]]);
+    }
+    targets_ = rows_;
+    end(0, true);
+    if (pairs) table(m.vocabulary, {0, bridge_, last()});
+    else table(m.vocabulary, {0, last()});
   }
 
   /// Elements of a tensor of so many shards, each with those that fill its last 256 bytes.

@@ -2,6 +2,7 @@
 #include "config/models/bert.h"
 #include "config/models/evolved_transformer.h"
 #include "config/models/gpt.h"
+#include "config/models/subnet.h"
 #include "config/models/transformer.h"
 #include "config/models/vit.h"
 #include "config/models/wide_resnet.h"
@@ -24,7 +25,8 @@ struct ModelRow {
   kind(transformer, "transformer", false) \
   kind(vit, "vit", false) \
   kind(evolved_transformer, "evolved_transformer", false) \
-  kind(wide_resnet, "wide_resnet", false)
+  kind(wide_resnet, "wide_resnet", false) \
+  kind(subnet, "subnet", false)
 // clang-format on
 
 MINDPIPE_KINDS(ModelKind, ModelRow, MINDPIPE_MODELS)

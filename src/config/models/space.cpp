@@ -1,0 +1,295 @@
+#include "config/models/space.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include "config/document.h"
+#include "core/check.h"
+#include "core/text.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr int most_candidates = 256, most_blocks = 4096, most_number = 1 << 16;
+
+/// The spaces that have words, smallest first: each candidate once, twice, three and four times.
+constexpr const char* words_of_spaces[] = {"nlp.c3", "nlp.c2", "nlp.c1", "nlp.c0"};
+constexpr const char* in_all_blocks =
+    "conv-1, conv-3, separable-3, separable-5, separable-7, separable-9, separable-11, light-3-1, "
+    "light-3-4, light-3-16, light-5-1, light-5-4, light-5-16, light-7-1, light-7-4, light-7-16, light-15-1, "
+    "light-15-4, light-15-16, attention-4, attention-8, attention-16, glu";
+
+std::vector<std::string> sorted_words() { return {std::rbegin(words_of_spaces), std::rend(words_of_spaces)}; }
+
+std::string candidate_words() {
+  std::vector<std::string> all;
+  for (const CandidateRow& row : rows_of(CandidateKind{}))
+    all.push_back(std::string(row.name).append(row.numbers));
+  return join(all, ", ");
+}
+
+[[noreturn]] void refuse(const Node& node, const std::string& key, const std::string& allowed,
+                         const std::string& meant = "") {
+  fail(Exit::bad_configuration, "{}: {} is {}; allowed: {}{}", node.where, key, shown(node), allowed, meant);
+}
+
+/// A whole number of plain digits within bounds; none where the text is none.
+std::optional<int> number_of(std::string_view text, int least, int most) {
+  int number = 0;
+  if (!is_plain_integer(text)) return std::nullopt;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (end.ec != std::errc() || number < least || number > most) return std::nullopt;
+  return number;
+}
+
+int read_number(const Node& node, const std::string& key, int least, int most,
+                const std::string& or_else = "") {
+  const bool plain = node.kind == Node::Kind::text && !node.quoted;
+  const std::optional<int> number = plain ? number_of(node.text, least, most) : std::nullopt;
+  if (!number) refuse(node, key, fmt::format("a whole number from {} to {}{}", least, most, or_else));
+  return *number;
+}
+
+/// The candidate that a word names; none where it names none.
+std::optional<Candidate> candidate_named(const std::string& word) {
+  std::vector<std::string> parts(1);
+  for (const char c : word)
+    if (c == '-') parts.emplace_back();
+    else parts.back() += c;
+  const auto kind = kind_named<CandidateKind>(parts[0]);
+  if (!kind || parts.size() != 1 + row_of(*kind).numbers.size() / 2) return std::nullopt;
+  Candidate candidate{*kind, {}};
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::optional<int> number = number_of(parts[i], 1, most_number);
+    if (!number) return std::nullopt;
+    candidate.numbers[i - 1] = *number;
+  }
+  return candidate;
+}
+
+/// The word that was most likely meant: a kind's name as it is spelt, with the numbers that were written.
+std::string word_meant(const std::string& word) {
+  const std::size_t end = std::min(word.find_first_of("-0123456789"), word.size());
+  std::vector<std::string> names;
+  for (const CandidateRow& row : rows_of(CandidateKind{})) names.emplace_back(row.name);
+  const auto name = nearest_spelling(word.substr(0, end), names);
+  return name && candidate_named(*name + word.substr(end))
+             ? "; did you mean " + *name + word.substr(end) + "?"
+             : "";
+}
+
+Candidate read_candidate(const Node& node, const std::string& key) {
+  const auto candidate = node.kind == Node::Kind::text ? candidate_named(node.text) : std::nullopt;
+  if (!candidate)
+    refuse(node, key, candidate_words(), node.kind == Node::Kind::text ? word_meant(node.text) : "");
+  const bool convolves = row_of(candidate->kind).numbers.starts_with("-K");
+  const int taps = candidate->taps(), most = Candidate::most_taps;
+  const auto with = [&](int other) {
+    Candidate near = *candidate;
+    near.numbers[0] = other;
+    return near.word();
+  };
+  MP_REQUIRE(!convolves || taps <= most, Exit::bad_configuration,
+             "{}: {} is {}, which reaches over {} rows (at most {} are seen; take {})", node.where, key,
+             shown(node), taps, most, with(most));
+  MP_REQUIRE(!convolves || taps % 2 == 1, Exit::bad_configuration,
+             "{}: {} is {}, which has no row in its middle (take {} or {})", node.where, key, shown(node),
+             with(taps - 1), with(taps + 1));
+  return *candidate;
+}
+
+/// A list of candidates, each of them `repeat` times.
+std::vector<Candidate> read_candidates(const Node& node, const std::string& key, int repeat) {
+  if (node.kind != Node::Kind::list) refuse(node, key, "a list of " + candidate_words());
+  MP_REQUIRE(!node.items.empty(), Exit::bad_configuration,
+             "{}: {} is an empty list (a block is one of its candidates; name one at least)", node.where,
+             key);
+  const std::size_t count = node.items.size() * static_cast<std::size_t>(repeat);
+  MP_REQUIRE(count <= most_candidates, Exit::bad_configuration,
+             "{}: {} has {} candidates{} (a block has {} at most)", node.where, key, count,
+             repeat > 1 ? fmt::format(", {} of them {} times", node.items.size(), repeat) : "",
+             most_candidates);
+  std::vector<Candidate> once, all;
+  for (const Node& item : node.items) once.push_back(read_candidate(item, key));
+  for (int i = 0; i < repeat; ++i) all.insert(all.end(), once.begin(), once.end());
+  return all;
+}
+
+/// A mapping, whose keys are some of `names`.
+class Section {
+ public:
+  Section(const Node& node, std::string path, const std::vector<std::string>& names, const std::string& what)
+      : node_(node), path_(std::move(path)) {
+    for (const auto& [key, value] : node.entries)
+      MP_REQUIRE(std::count(names.begin(), names.end(), key.text) > 0, Exit::bad_configuration,
+                 "{}: {} is not a setting ({} has {}){}", key.where, key_of(key.text), what,
+                 join(names, ", "), did_you_mean(key.text, names));
+  }
+  std::string key_of(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
+  const Node* find(const std::string& name) const {
+    for (const auto& [key, value] : node_.entries)
+      if (key.text == name) return &value;
+    return nullptr;
+  }
+  const Node& at(const std::string& name, const char* meaning) const {
+    const Node* found = find(name);
+    MP_REQUIRE(found != nullptr, Exit::bad_configuration, "{}: {} is missing; add it: {}", node_.where,
+               key_of(name), meaning);
+    return *found;
+  }
+
+ private:
+  const Node& node_;
+  std::string path_;
+};
+
+/// Blocks of an encoder or a decoder: so many of the same candidates, or each with its own.
+std::vector<std::vector<Candidate>> read_blocks(const Section& side, int repeat) {
+  const Node& blocks = side.at("blocks", "how many there are, or a list of lists of candidates");
+  const std::string key = side.key_of("blocks");
+  const Node* candidates = side.find("candidates");
+  if (blocks.kind != Node::Kind::list) {
+    const int count =
+        read_number(blocks, key, 1, most_blocks, ", or a list with a list of candidates for each block");
+    const Node& listed = side.at("candidates", "the layers that a block may be");
+    return {static_cast<std::size_t>(count), read_candidates(listed, side.key_of("candidates"), repeat)};
+  }
+  MP_REQUIRE(candidates == nullptr, Exit::bad_configuration,
+             "{}: {} is there, but {} lists those of each block (leave it out)", candidates->where,
+             side.key_of("candidates"), key);
+  MP_REQUIRE(!blocks.items.empty() && blocks.items.size() <= most_blocks, Exit::bad_configuration,
+             "{}: {} lists {} blocks (from 1 to {})", blocks.where, key, blocks.items.size(), most_blocks);
+  std::vector<std::vector<Candidate>> all;
+  for (std::size_t i = 0; i < blocks.items.size(); ++i)
+    all.push_back(read_candidates(blocks.items[i], fmt::format("{}[{}]", key, i), repeat));
+  return all;
+}
+
+/// Gives every n-th block of a decoder the candidates that `every` names, in turn, as many as the others
+/// have.
+void read_every(const Section& decoder, std::vector<std::vector<Candidate>>& blocks) {
+  const Node* every = decoder.find("every");
+  if (every == nullptr) return;
+  const std::string key = decoder.key_of("every");
+  if (every->kind != Node::Kind::mapping || every->entries.size() != 1)
+    refuse(*every, key, "a number and candidates, like {6: [cross-4, cross-8]}");
+  MP_REQUIRE(decoder.find("candidates") != nullptr, Exit::bad_configuration,
+             "{}: {} is there, but {} lists the candidates of each block (name these there)", every->where,
+             key, decoder.key_of("blocks"));
+  const auto& [number, listed] = every->entries.front();
+  const int step = read_number(number, key, 1, static_cast<int>(blocks.size()));
+  const std::string path = fmt::format("{}.{}", key, step);
+  const std::vector<Candidate> in_turn = read_candidates(listed, path, 1);
+  for (std::size_t i = 0; i < in_turn.size(); ++i)
+    if (in_turn[i].kind != CandidateKind::cross)
+      refuse(listed.items[i], path, "cross-H (these blocks attend to the encoder, whatever is chosen)");
+  std::vector<Candidate> all = blocks.front();
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = in_turn[i % in_turn.size()];
+  for (std::size_t i = step - 1; i < blocks.size(); i += step) blocks[i] = all;
+}
+
+/// Refuses candidates that attend to an encoder where there is none to attend to.
+void refuse_cross(const std::vector<std::vector<Candidate>>& blocks, const Section& side,
+                  const std::string& why) {
+  for (std::size_t block = 0; block < blocks.size(); ++block)
+    for (const Candidate& candidate : blocks[block]) {
+      if (candidate.kind != CandidateKind::cross) continue;
+      const Node* listed = side.find("candidates");
+      const Node& node = listed != nullptr ? *listed : side.at("blocks", "").items[block];
+      fail(Exit::bad_configuration, "{}: {} has {} in block {} ({})", node.where,
+           side.key_of(listed != nullptr ? "candidates" : "blocks"), candidate.word(), block, why);
+    }
+}
+
+std::string read_name(const Node& node, const std::string& key) {
+  const auto fits = [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_' || c == '-'; };
+  if (node.kind != Node::Kind::text || node.text.size() > 80 ||
+      !std::all_of(node.text.begin(), node.text.end(), fits))
+    refuse(node, key, "up to 80 letters, digits, dots, hyphens and underscores");
+  return node.text;
+}
+
+Section side_of(const Section& whole, const std::string& name, const Node& node) {
+  const std::vector<std::string> keys = name == "decoder"
+                                            ? std::vector<std::string>{"blocks", "candidates", "every"}
+                                            : std::vector<std::string>{"blocks", "candidates"};
+  if (node.kind != Node::Kind::mapping)
+    refuse(node, whole.key_of(name), "a section with " + join(keys, ", "));
+  return {node, whole.key_of(name), keys, "the " + name + " of a space"};
+}
+
+/// Reads the description of a space, whose keys stand below `path`.
+Space read_description(const Node& node, const std::string& path) {
+  const Section whole(node, path, {"name", "repeat", "encoder", "decoder"}, "a space");
+  Space space;
+  space.name = read_name(whole.at("name", "what it is called"), whole.key_of("name"));
+  const Node* repeated = whole.find("repeat");
+  const int repeat =
+      repeated == nullptr ? 1 : read_number(*repeated, whole.key_of("repeat"), 1, most_candidates);
+  if (const Node* written = whole.find("encoder"); written != nullptr) {
+    const Section encoder = side_of(whole, "encoder", *written);
+    space.encoder = read_blocks(encoder, repeat);
+    refuse_cross(space.encoder, encoder, "an encoder attends to itself alone; take attention-H");
+  }
+  const Node& written = whole.at("decoder", "its blocks and their candidates");
+  const Section decoder = side_of(whole, "decoder", written);
+  space.decoder = read_blocks(decoder, repeat);
+  const Node* every = decoder.find("every");
+  MP_REQUIRE(
+      every == nullptr || space.has_encoder(), Exit::bad_configuration,
+      "{}: {} names blocks that attend to an encoder, and the space has none (add {}, or leave it out)",
+      every->where, decoder.key_of("every"), whole.key_of("encoder"));
+  if (!space.has_encoder())
+    refuse_cross(space.decoder, decoder,
+                 "it attends to an encoder, and the space has none; add " + whole.key_of("encoder"));
+  read_every(decoder, space.decoder);
+  space.written = on_one_line(node);
+  return space;
+}
+
+/// The space that a word names: nlp.c3 has each candidate once, nlp.c2 twice ...
+Space space_named(const std::string& word, int repeat) {
+  const std::string text = fmt::format(
+      "{{name: {}, repeat: {}, encoder: {{blocks: 24, candidates: [{}, identity]}}, "
+      "decoder: {{blocks: 24, candidates: [{}, cross-8], every: {{6: [cross-4, cross-8, cross-16]}}}}}}",
+      word, repeat, in_all_blocks, in_all_blocks);
+  Space space = read_description(parse_document(text, word, false), "");
+  space.written = word;
+  return space;
+}
+
+Space read_file(const std::string& file) {
+  const Node root = read_document(file);
+  MP_REQUIRE(root.kind == Node::Kind::mapping, Exit::bad_configuration,
+             "{}: is {} (a space is a mapping of name, encoder and decoder)", file, shown(root));
+  return read_description(root, "");
+}
+
+}  // namespace
+
+std::string Candidate::word() const {
+  std::string text(row_of(kind).name);
+  for (std::size_t i = 0; i < row_of(kind).numbers.size() / 2; ++i) text += fmt::format("-{}", numbers[i]);
+  return text;
+}
+
+std::string allowed_spaces() {
+  return join(sorted_words(), ", ") + ", a file that describes a space, or what stands in such a file";
+}
+
+Space read_space(const Node& node, const std::string& key) {
+  if (node.kind == Node::Kind::mapping) return read_description(node, key);
+  if (node.kind != Node::Kind::text) refuse(node, key, allowed_spaces());
+  for (std::size_t i = 0; i < std::size(words_of_spaces); ++i)
+    if (node.text == words_of_spaces[i]) return space_named(node.text, static_cast<int>(i) + 1);
+  std::error_code none;
+  if (!std::filesystem::exists(node.text, none) || std::filesystem::is_directory(node.text, none))
+    refuse(node, key,
+           allowed_spaces() + " (no such file is there; its path is taken from the directory of the command)",
+           did_you_mean(node.text, sorted_words()));
+  return read_file(node.text);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,42 @@
+#include "config/models/subnet.h"
+
+#include "config/config.h"
+#include "config/rules.h"
+#include "config/settings.h"
+
+namespace mindpipe::subnet {
+
+std::vector<Setting> settings(Config& config) {
+  Settings& m = config.model.subnet;
+  std::vector<Setting> all = space_settings(m, config);
+  all.insert(
+      all.begin() + 1,
+      Setting("model.choice", &m.choice,
+              "the number of each block's candidate, from 0, blocks of the encoder first", Range{0, 255})
+          .required());
+  return all;
+}
+
+void fill_in(Config& config) { fill_in_space(config.model.subnet, config); }
+
+void check(const Config& config, const Complaints& complain) {
+  const Settings& m = config.model.subnet;
+  check_space(m, config, complain);
+  const int blocks = m.space.blocks(), chosen = static_cast<int>(m.choice.size());
+  complain.require(chosen == blocks, "model.choice",
+                   "has {} numbers, and model.space, {}, has {} blocks (one number for each block)", chosen,
+                   m.space.name, blocks);
+  for (int block = 0; block < blocks; ++block) {
+    const std::vector<Candidate>& candidates = m.space.candidates(block);
+    const int number = m.choice[block], count = static_cast<int>(candidates.size());
+    complain.require(number >= 0 && number < count, "model.choice",
+                     "says {} for block {}, which has {} candidate{} ({})", number, block, count,
+                     count == 1 ? "" : "s", count == 1 ? "0" : fmt::format("0 to {}", count - 1));
+    const std::string misfit = misfit_of(candidates[number], m.width, config.reproducible.tensor);
+    complain.require(misfit.empty(), "model.choice", "makes block {} {}", block, misfit);
+  }
+}
+
+std::vector<Extent> cut_by_shards(const Config& config) { return rows_of_space(config.model.subnet, config); }
+
+}  // namespace mindpipe::subnet

@@ -1,0 +1,105 @@
+#include "models/candidates.h"
+
+#include "layers/convolution.h"
+#include "layers/gated_unit.h"
+#include "layers/identity.h"
+#include "layers/mlp.h"
+#include "supernet/subnet.h"
+
+namespace mindpipe {
+
+static_assert(Candidate::most_taps == Reach::most);
+
+std::unique_ptr<Layer> Candidates::make(int block, int number, Unit* unit) const {
+  const Candidate& candidate = settings_.space.candidates(block)[number];
+  if (unit == nullptr) return std::make_unique<Identity>(context_);
+  const bool encodes = settings_.space.encodes(block);
+  const Place place{encodes, encodes ? field::source_lengths : std::string_view{}};
+  const Norm norm(context_, *unit, "norm", NormKind::layer, settings_.width, settings_.norm_epsilon, true);
+  auto branch = this->branch(candidate, place, *unit);
+  const Param bias =
+      candidate.kind == CandidateKind::mlp ? residual_bias(*unit, "mlp.output", settings_.width) : Param{};
+  return std::make_unique<ResidualBlock>(context_, norm, std::move(branch), bias, settings_.dropout,
+                                         unit->name());
+}
+
+void Candidates::append(Model& model, int block, int number) const {
+  const std::string name = candidate_name(block, number);
+  const bool has_unit = has_parameters(settings_.space.candidates(block)[number]);
+  Unit* unit = has_unit ? &model.add_unit(name) : nullptr;
+  std::unique_ptr<Layer> layer = make(block, number, unit);
+  if (unit == nullptr) model.add_block(name, std::move(layer), {});
+  else model.add_block(name, maybe_recomputed(config_, std::move(layer)), {unit});
+}
+
+std::unique_ptr<Branch> Candidates::branch(const Candidate& candidate, const Place& place, Unit& unit) const {
+  switch (candidate.kind) {
+    case CandidateKind::convolution:
+    case CandidateKind::separable:
+    case CandidateKind::light:
+      return convolution(candidate, place, unit);
+    case CandidateKind::attention: {
+      AttentionSpec spec = attention(candidate.heads());
+      spec.causal = !place.encodes;
+      spec.key_lengths = place.lengths;
+      return std::make_unique<SelfAttention>(context_, unit, "attention", unit.name(), spec);
+    }
+    case CandidateKind::cross: {
+      AttentionSpec spec = attention(candidate.heads());
+      spec.causal = false;
+      spec.key_lengths = field::source_lengths;
+      return std::make_unique<CrossAttention>(context_, unit, "cross", unit.name(), spec);
+    }
+    case CandidateKind::gated:
+      return std::make_unique<GatedUnit>(context_, unit, "glu", settings_.width);
+    case CandidateKind::mlp:
+      return mlp(std::int64_t{candidate.times()} * settings_.width, unit);
+    case CandidateKind::identity:
+      break;
+  }
+  fail(Exit::internal, "{} has no branch", candidate.word());
+}
+
+std::unique_ptr<Branch> Candidates::convolution(const Candidate& candidate, const Place& place,
+                                                Unit& unit) const {
+  const std::int64_t width = settings_.width;
+  const bool is_light = candidate.kind == CandidateKind::light;
+  const ConvolutionSpec spec{width,
+                             width,
+                             {candidate.taps(), !place.encodes},
+                             place.lengths,
+                             is_light ? Activation::none : Activation::relu};
+  std::unique_ptr<Convolution> made;
+  if (is_light)
+    made = std::make_unique<LightweightConvolution>(context_, unit, "light", spec, candidate.shared());
+  else if (candidate.kind == CandidateKind::separable)
+    made = std::make_unique<SeparableConvolution>(context_, unit, "separable", spec);
+  else if (candidate.taps() == 1)
+    made = std::make_unique<Dense>(context_, unit, "conv", width, width, spec.activation);
+  else made = std::make_unique<StandardConvolution>(context_, unit, "conv", spec);
+  return std::make_unique<ConvolutionBranch>(context_, std::move(made), place.lengths);
+}
+
+std::unique_ptr<Branch> Candidates::mlp(std::int64_t inner, Unit& unit) const {
+  const double deviation = even_deviation(settings_.width, inner);
+  return std::make_unique<Mlp>(context_, unit, "mlp",
+                               MlpSpec{.width = settings_.width,
+                                       .inner = inner,
+                                       .activation = Activation::gelu,
+                                       .bias = true,
+                                       .deviation = deviation,
+                                       .output_deviation = deviation});
+}
+
+AttentionSpec Candidates::attention(int heads) const {
+  const double deviation = even_deviation(settings_.width, settings_.width);
+  return {.width = settings_.width,
+          .heads = heads,
+          .key_value_heads = heads,
+          .head_width = settings_.width / heads,
+          .dropout = settings_.attention_dropout,
+          .deviation = deviation,
+          .output_deviation = deviation};
+}
+
+}  // namespace mindpipe

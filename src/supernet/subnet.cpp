@@ -1,0 +1,14 @@
+#include "supernet/subnet.h"
+
+#include <algorithm>
+
+namespace mindpipe {
+
+std::string candidate_name(int block, int number) { return fmt::format("blocks.{}.{}", block, number); }
+
+int unit_of(const std::vector<Candidate>& candidates, int number) {
+  if (!has_parameters(candidates[number])) return -1;
+  return static_cast<int>(std::count_if(candidates.begin(), candidates.begin() + number, has_parameters));
+}
+
+}  // namespace mindpipe

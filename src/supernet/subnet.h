@@ -1,0 +1,24 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/models/space.h"
+
+namespace mindpipe {
+
+/// One network of a space, in the order in which they are trained: which candidate each of its blocks is.
+struct Subnet {
+  std::int64_t id = 0;
+  std::vector<std::uint8_t> choice;
+  bool operator==(const Subnet&) const = default;
+};
+
+/// The name of a candidate and of its unit: "blocks.7.3".
+std::string candidate_name(int block, int number);
+/// Whether a candidate has a unit at all.
+inline bool has_parameters(const Candidate& candidate) { return candidate.kind != CandidateKind::identity; }
+/// Which of a block's units, which follow each other as its candidates do, candidate `number` uses; -1: none.
+int unit_of(const std::vector<Candidate>& candidates, int number);
+
+}  // namespace mindpipe
