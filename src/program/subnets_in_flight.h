@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "program/simulate.h"
-#include "program/subnet.h"
+#include "supernet/subnet.h"
 
 namespace mindpipe {
 
