@@ -96,11 +96,13 @@ class LateBackend final : public Backend {
     return number;
   }
   std::int64_t nanoseconds_between(std::uint64_t first, std::uint64_t then) override {
+    MP_CHECK(std::min(first, then) + kept_ >= marks_.size(), "of marks {} to {} the last {} are kept", first,
+             marks_.size(), kept_);
     MP_CHECK(marks_.at(first) != 0 && marks_.at(then) != 0, "marks {} and {} have not both happened", first,
              then);
     return marks_[then] - marks_[first];
   }
-  void keep_marks(std::size_t) override {}
+  void keep_marks(std::size_t count) override { kept_ = count; }
   /// Puts in what is tried, turn by turn, until it has happened: messages, which wait for another device.
   void put(std::function<bool()> step) {
     ++issued_;
@@ -145,6 +147,7 @@ class LateBackend final : public Backend {
   std::array<std::deque<std::function<bool()>>, queue_count> queues_;
   std::vector<bool> happened_;
   std::vector<std::int64_t> marks_;
+  std::size_t kept_ = 0;
   RandomStream lots_;
   std::uint64_t draws_ = 0;
   std::int64_t issued_ = 0;

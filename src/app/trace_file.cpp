@@ -13,7 +13,7 @@ namespace {
 /// When the first action of the oldest step began: time 0 of the trace.
 std::int64_t first_start(const Recorder& recorder) {
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t i = 0; i < recorder.actions(); ++i)
+  for (std::size_t i = 0; i < recorder.actions(0); ++i)
     if (const auto& times = recorder.times(0, i); times.end != 0) first = std::min(first, times.start);
   return first;
 }

@@ -15,17 +15,13 @@ std::string part_of(const Action& action) {
   return action.parts == 1 ? "" : fmt::format(", part {} of {}", action.part + 1, action.parts);
 }
 
-std::string subnet_of(const Action& action) {
-  return action.subnet == 0 ? "" : fmt::format(" of subnet {}", action.subnet);
-}
-
 std::string message_text(const Action& action) {
   const char* direction = sends(action) ? "to" : "from";
   if (action.payload == Payload::unit_gradient)
-    return fmt::format("{} gradient of unit {} in block {} {} rank {}{}", action.kind, action.unit,
-                       action.first, direction, action.peer, part_of(action));
+    return fmt::format("{} gradient of unit {} in block {}{} {} rank {}{}", action.kind, action.unit,
+                       action.first, of_subnet(action), direction, action.peer, part_of(action));
   return fmt::format("{} {} of micro-batch {}{} {} rank {}", action.kind, action.payload, action.micro_batch,
-                     subnet_of(action), direction, action.peer);
+                     of_subnet(action), direction, action.peer);
 }
 
 }  // namespace
@@ -43,10 +39,14 @@ QueueKey queue_of(const Action& action) {
   return {action.queue, -1, Payload::none, false, action.group};
 }
 
+std::string of_subnet(const Action& action) {
+  return action.subnet == 0 ? "" : fmt::format(" of subnet {}", action.subnet);
+}
+
 std::string to_string(const Action& action) {
   if (is_message(action)) return message_text(action);
   if (is_pass(action))
-    return fmt::format("{} of micro-batch {}{}, {}", action.kind, action.micro_batch, subnet_of(action),
+    return fmt::format("{} of micro-batch {}{}, {}", action.kind, action.micro_batch, of_subnet(action),
                        blocks_of(action));
   std::string text{name_of(action.kind)};
   if (names_unit(action)) text += fmt::format(" unit {}", action.unit);
@@ -55,6 +55,7 @@ std::string to_string(const Action& action) {
   const auto* collective = shape_of<CollectiveTraits>(action);
   if (collective != nullptr && collective->of == CollectiveTraits::use)
     text += fmt::format(" in block {}", action.first);
+  text += of_subnet(action);
   if (collective != nullptr) text += fmt::format(" over {}{}", action.group, part_of(action));
   return text;
 }

@@ -100,8 +100,12 @@ MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 /// One entry of a rank's list: plain data.
 ///
 /// What an executor must know:
-/// - A list is the step of one pipeline rank; ranks that differ only in their tensor or data coordinate run
-///   equal lists. `shard` is counted within the rank (the logical shard is data coordinate x shards + shard),
+/// - A list is the step of one pipeline rank, or a stretch of a program without an end: more actions behind
+///   those that the rank had before. Ranks that differ only in their tensor or data coordinate run equal
+///   lists.
+/// - `subnet`: which one of a supernet's stream a pass, message, sum or update belongs to; micro-batches and
+///   shards count within it. A step trains but one network, of number 0.
+/// - `shard` is counted within the rank (the logical shard is data coordinate x shards + shard),
 ///   `micro_batch` within the rank's step (0 .. m-1, shard after shard, so its place in the shard is
 ///   micro_batch mod (m / shards)).
 /// - Keep one cursor for each queue (`queue_of`). The head of a queue starts when the action before it in
@@ -139,15 +143,15 @@ MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 ///   while a higher class has traffic on its way.
 /// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own share
 ///   only when sharded; then gather its values over `data`. A group of one does nothing.
-/// - Of a supernet: micro-batches count within their `subnet`. An arena holds what arrives of a micro-batch,
-///   too: receives name it as `tape`, and a pass reads there. An update of blocks [first, last) is of the
+/// - Of a supernet: an arena holds what arrives of a micro-batch, too; receives name it as `tape`, and a pass
+///   reads there. An update of blocks [first, last) is of the
 ///   units that the subnet uses there, whose gradients are in slab `slab`; it gives the slab back.
 /// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted by it.
 ///   Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run time.
 struct Action {
   ActionKind kind = ActionKind::forward;
   Queue queue = Queue::compute;
-  std::int64_t subnet = 0;  ///< of a supernet: whose pass, message or update this is; of a step 0
+  std::int64_t subnet = 0;
   int shard = 0, micro_batch = -1;
   int chunk = -1, first = 0, last = 0;
   int unit = -1;
@@ -162,7 +166,9 @@ struct Action {
   int sums = 0;            ///< inside a pass: how many times the ranks that share its products meet
   std::int64_t bytes = 0;  ///< that this rank sends (a pass: in its sums) or receives, for the simulator
   std::int64_t ticket = -1;
-  std::vector<int> after;  ///< earlier entries of this list that must have ended, on other queues
+  /// Earlier entries of this list that must have ended, on other queues. In a stretch -1 is the last action
+  /// of the stretch before, -2 the one before that, and so on.
+  std::vector<int> after;
 
   bool operator==(const Action&) const = default;
 };
@@ -263,6 +269,8 @@ inline std::array<std::pair<Payload, std::int64_t>, 2> payloads_of(const Boundar
       {{Payload::gradient, cut.gradient}, {Payload::encoder_output_gradient, cut.encoder_output_gradient}}};
 }
 
+/// " of subnet 7"; nothing for what belongs to a step.
+std::string of_subnet(const Action& action);
 /// "receive activation of micro-batch 3 from rank 1"
 std::string to_string(const Action& action);
 /// An action on one line:

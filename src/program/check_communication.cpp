@@ -10,8 +10,8 @@ namespace {
 
 /// Says which message of a channel this is: both ends must agree on it.
 auto identity_of(const Action& action) {
-  return std::tuple(action.micro_batch, action.shard, action.first, action.last, action.unit, action.part,
-                    action.parts, action.bytes, action.payload);
+  return std::tuple(action.subnet, action.micro_batch, action.shard, action.first, action.last, action.unit,
+                    action.part, action.parts, action.bytes, action.payload);
 }
 
 /// The ends of every message and the calls of every collective, matched k-th with k-th by the graph.

@@ -164,9 +164,13 @@ std::int64_t StretchWriter::in_parts(Action action, std::int64_t bytes, int part
   return last;
 }
 
+int StretchWriter::parts_of_sum(const Outline& outline, const UnitCost& unit) {
+  return parts_of(unit.gradients * (unit.shared ? 2 : outline.data_tree().most_roots()), outline.data);
+}
+
 void StretchWriter::sum(const PlannedStart& start) {
   const std::int64_t bytes = outline_.units[start.unit].gradients;
-  const int parts = parts_of(bytes * outline_.data_tree().most_roots(), outline_.data);
+  const int parts = parts_of_sum(outline_, outline_.units[start.unit]);
   if (start.stage != rank_) {
     tickets_ += parts;
     return;
@@ -189,7 +193,7 @@ void StretchWriter::update(const PlannedStart& start) {
 
 void StretchWriter::shared_sum(const PlannedStart& start) {
   const std::int64_t bytes = 2 * outline_.units[start.unit].gradients;
-  const int parts = parts_of(bytes, outline_.data);
+  const int parts = parts_of_sum(outline_, outline_.units[start.unit]);
   if (start.stage != rank_) {
     tickets_ += parts;
     return;

@@ -6,15 +6,9 @@
 #include <vector>
 
 #include "program/causal_planner.h"
+#include "program/list_stretch.h"
 
 namespace mindpipe {
-
-/// What one rank's list goes on with. `after` counts within the stretch; below 0 it names actions of the
-/// stretches before, -1 the last of them.
-struct ListStretch {
-  std::vector<Action> actions;
-  std::vector<std::int64_t> times;  ///< nanoseconds on paper, of each action
-};
 
 /// Writes down, for one rank, what a planner has seen to start: its passes, both ends of its messages, sums
 /// and updates, each waiting for what it needs. Tickets count the planner's starts, so that they agree on all
@@ -24,6 +18,8 @@ class StretchWriter {
   StretchWriter(const Outline& outline, int rank) : outline_(outline), rank_(rank) {}
 
   ListStretch write(const std::vector<PlannedStart>& starts);
+  /// In how many parts the sum over data of a unit goes.
+  static int parts_of_sum(const Outline& outline, const UnitCost& unit);
 
  private:
   using Places = std::array<std::int64_t, 2>;  ///< of the messages of one crossing, counted from the list's

@@ -76,9 +76,10 @@ void Actions::progress() {
 /// Whose part is missing is said in ranks of the job, so no other ranks stand here.
 std::string Actions::describe(const Action& action) {
   if (action.payload == Payload::unit_gradient)
-    return fmt::format("the gradient of unit {} in block {}", action.unit, action.first);
+    return fmt::format("the gradient of unit {} in block {}{}", action.unit, action.first, of_subnet(action));
   if (!is_message(action)) return to_string(action);
-  return fmt::format("{} of micro-batch {}", name_of(action.payload), action.micro_batch);
+  return fmt::format("{} of micro-batch {}{}", name_of(action.payload), action.micro_batch,
+                     of_subnet(action));
 }
 
 std::string Actions::describe(const Action& action, const Request& request) const {

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ struct StepInput {
   std::int64_t step = 0;   ///< names the step's randomness
   double rate = 0;
 };
+
+/// What a list is fed, while it runs: a step has one input; of the subnets in flight each has its own.
+using StepInputs = std::span<const StepInput>;
+inline const StepInput& input_of(const Action& action, StepInputs inputs) {
+  return inputs.size() == 1 ? inputs.front()
+                            : inputs[static_cast<std::size_t>(action.subnet) % inputs.size()];
+}
 
 /// What a rank is wired to. Channels are none where there is one stage.
 struct Wires {

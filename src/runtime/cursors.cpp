@@ -1,21 +1,37 @@
 #include "runtime/cursors.h"
 
-#include <map>
-
 namespace mindpipe {
+namespace {
 
-Cursors::Cursors(const std::vector<Action>& list) : ended(list.size(), 0) {
-  std::map<QueueKey, std::size_t> place;
-  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-    const QueueKey key = queue_of(list[i]);
-    if (key.queue == Queue::compute) {
-      compute.actions.push_back(i);
-      continue;
-    }
-    const auto [found, fresh] = place.try_emplace(key, others.size());
-    if (fresh) others.emplace_back().key = key;
-    others[found->second].actions.push_back(i);
-  }
+/// Forgets the first `dropped` actions of the list in a queue, and numbers the others as the list does now.
+void forget(Cursors::Line& line, std::size_t dropped) {
+  const auto kept = std::lower_bound(line.actions.begin(), line.actions.end(), static_cast<int>(dropped));
+  line.next -= std::min(line.next, static_cast<std::size_t>(kept - line.actions.begin()));
+  line.actions.erase(line.actions.begin(), kept);
+  for (int& action : line.actions) action -= static_cast<int>(dropped);
+}
+
+}  // namespace
+
+void Cursors::grow(const std::vector<Action>& list, std::size_t dropped) {
+  ended.erase(ended.begin(), ended.begin() + static_cast<std::ptrdiff_t>(dropped));
+  forget(compute, dropped);
+  for (Line& line : others) forget(line, dropped);
+  for (std::size_t i = ended.size(); i < list.size(); ++i)
+    line_for(queue_of(list[i])).actions.push_back(static_cast<int>(i));
+  ended.resize(list.size(), 0);
+}
+
+std::size_t Cursors::ended_for_good() const {
+  return static_cast<std::size_t>(std::find(ended.begin(), ended.end(), 0) - ended.begin());
+}
+
+Cursors::Line& Cursors::line_for(const QueueKey& key) {
+  if (key.queue == Queue::compute) return compute;
+  const auto found = std::find_if(others.begin(), others.end(), [&](const Line& l) { return l.key == key; });
+  if (found != others.end()) return *found;
+  others.emplace_back().key = key;
+  return others.back();
 }
 
 void Cursors::restart() {

@@ -16,6 +16,13 @@ struct Request {
   std::int64_t number = 0;
 };
 
+/// Goes over to other numbers of the actions that one comes after: `by` more each, if below 0 none. What
+/// would stand before the list's first action has ended, and nobody waits for it.
+inline void renumber(std::vector<int>& after, std::int64_t by) {
+  for (int& earlier : after) earlier = static_cast<int>(earlier + by);
+  std::erase_if(after, [](int earlier) { return earlier < 0; });
+}
+
 /// How far each queue of a list has come, for a host that carries the messages itself: the head of a queue
 /// may start when what it comes after has ended.
 class Cursors {
@@ -37,7 +44,14 @@ class Cursors {
     int head() const { return is_over() ? -1 : actions[next]; }
   };
 
-  explicit Cursors(const std::vector<Action>& list);
+  Cursors() = default;
+  explicit Cursors(const std::vector<Action>& list) { grow(list, 0); }
+  /// Goes on over a list that has grown: its first `dropped` actions, which had ended, are gone, and more
+  /// stand behind the others.
+  void grow(const std::vector<Action>& list, std::size_t dropped);
+  /// How many actions at the list's beginning have ended, so that whoever comes after one of them need not
+  /// ask.
+  std::size_t ended_for_good() const;
   void restart();
   bool is_over() const;
   /// The action that the compute queue comes to next; -1: none is left.
@@ -53,6 +67,9 @@ class Cursors {
   Line compute;
   std::vector<Line> others;
   std::vector<char> ended;  ///< of each action of the list
+
+ private:
+  Line& line_for(const QueueKey& key);
 };
 
 }  // namespace mindpipe

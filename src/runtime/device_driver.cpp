@@ -4,32 +4,63 @@
 
 namespace mindpipe {
 
-void DeviceDriver::run(Script& script, const StepInput& input) {
+void DeviceDriver::run(Script& script, StepInputs inputs, Until until) {
+  DeviceOrder& order = script.order;
+  if (!script.grows || script.at_cut) order.begin_step(backend_);
+  script.at_cut = until == Until::all_is_over;
+  if (script.grows) put_pieces(script, inputs);
+  else put(script, inputs, 0, script.list.size());
+  if (script.at_cut) order.end_step(backend_);
+}
+
+void DeviceDriver::put(Script& script, StepInputs inputs, std::size_t first, std::size_t actions) {
   DeviceOrder& order = script.order;
   DeviceTimes& times = *script.device_times;
-  order.begin_step(backend_);
-  times.begin_step();
-  for (int index = 0; index < static_cast<int>(script.list.size()); ++index) {
+  times.begin(first, actions);
+  for (int index = static_cast<int>(first); index < static_cast<int>(first + actions); ++index) {
     const Action& action = script.list[index];
     order.before(backend_, index);
     times.before(index, order.queue(index));
-    const Request request = actions_.start(script, action, input);
+    const Request request = actions_.start(script, action, input_of(action, inputs));
     MP_CHECK(actions_.is_done(request), "{} is not carried by the device's queues", to_string(action));
     times.behind(index, order.queue(index));
     order.behind(backend_, index);
   }
-  order.end_step(backend_);
+}
+
+void DeviceDriver::put_pieces(Script& script, StepInputs inputs) {
+  constexpr std::size_t ahead = 2;
+  while (script.put_in < script.list.size()) {
+    while (script.device_times->open() >= ahead) {
+      waiting_.until([&] { return script.order.has_come_to_an_end(backend_); },
+                     [&] { return std::string("the device, which is two stretches behind"); });
+      take_times(script);
+    }
+    const std::size_t first = script.put_in,
+                      actions = std::min(script.device_times->most(), script.list.size() - first);
+    put(script, inputs, first, actions);
+    script.put_in += actions;
+    script.order.note_end(backend_);
+  }
 }
 
 /// Messages and sums run beside the compute queue, so what it waits for is not told apart: it is the rest.
 void DeviceDriver::take_times(Script& script) {
   const std::size_t ago = script.device_times->open() - 1;
-  const std::vector<Recorder::Times>& times = script.device_times->take_oldest();
-  for (std::size_t i = 0; i < script.list.size(); ++i) {
-    script.recorder.set(ago, i, times[i]);
-    if (script.list[i].queue == Queue::compute)
-      work_of(script.spent, script.list[i].kind) += times[i].end - times[i].start;
+  const auto& [first, times] = script.device_times->take_oldest();
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const int index = static_cast<int>(first + i);
+    if (script.grows) {
+      script.recorder.start(index, times[i].start);
+      script.recorder.end(index, times[i].end);
+      script.cursors.ended[index] = 1;
+    } else {
+      script.recorder.set(ago, i, times[i]);
+    }
+    const Action& action = script.list[index];
+    if (action.queue == Queue::compute) work_of(script.spent, action.kind) += times[i].end - times[i].start;
   }
+  if (script.grows) script.order.forget_end();
 }
 
 }  // namespace mindpipe

@@ -1,4 +1,5 @@
 #pragma once
+#include <deque>
 #include <vector>
 
 #include "backend.h"
@@ -12,6 +13,11 @@ namespace mindpipe {
 class DeviceOrder {
  public:
   explicit DeviceOrder(const std::vector<Action>& list);
+  /// For a list that grows: whatever is put in may be awaited by a stretch that is not known yet, so there is
+  /// an event behind each action, and none of the queues is left out.
+  DeviceOrder();
+  /// Goes on over a list that has lost its first `dropped` actions and has more behind the others.
+  void grow(const std::vector<Action>& list, std::size_t dropped);
 
   /// No queue goes on into a step before the compute queue comes to it, and that is behind all queues of the
   /// step before: buffers and weights are used again, and whoever reads them between two steps does so from
@@ -25,6 +31,12 @@ class DeviceOrder {
 
   Queue queue(int action) const { return places_[action].queue; }
 
+  /// Notes an end behind everything put in so far; `has_come_to_an_end`: the device has come to the oldest
+  /// one noted, which the next call of `forget_end` takes away.
+  void note_end(Backend& backend);
+  bool has_come_to_an_end(Backend& backend) const;
+  void forget_end() { ends_.pop_front(); }
+
  private:
   struct Place {
     Queue queue = Queue::compute;
@@ -35,6 +47,8 @@ class DeviceOrder {
   };
   std::vector<Place> places_;
   std::vector<Queue> queues_;  ///< in use beside the compute queue
+  bool grows_ = false;
+  std::deque<std::vector<std::uint64_t>> ends_;  ///< events, one of each queue
 };
 
 }  // namespace mindpipe

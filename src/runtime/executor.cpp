@@ -8,7 +8,7 @@ Executor::Executor(Stage& stage, GradientUpdates& updates, Wires wires, const Pa
       place_{stage.context().backend, wires.waiting, queued, pinned},
       actions_(stage, updates, wires, memory),
       host_(actions_, place_.backend, wires.waiting),
-      device_(actions_, place_.backend) {
+      device_(actions_, place_.backend, wires.waiting) {
   stage.context().tensor.on_tensor_sum([this](const TensorSum& sum) {
     // Where the device carries them, these would be the times at which they were put in.
     if (running_ != nullptr && !place_.queued)
@@ -19,23 +19,33 @@ Executor::Executor(Stage& stage, GradientUpdates& updates, Wires wires, const Pa
 }
 
 Script Executor::make_script(const PlannedStep& plan, const Outline& outline, std::size_t recorded_steps) {
-  Script script(plan, outline, stage_.layout().coord.pipeline, place_, recorded_steps);
+  return prepared(Script(plan, outline, stage_.layout().coord.pipeline, place_, recorded_steps));
+}
+
+Script Executor::make_growing_script(const Outline& outline, std::size_t recorded_stretches,
+                                     std::size_t at_once) {
+  return prepared(Script(outline, place_, recorded_stretches, at_once));
+}
+
+Script Executor::prepared(Script script) {
   if (script.device_times) place_.backend.keep_marks(marks_ += script.device_times->marks());
   return script;
 }
 
-std::optional<StepScalars> Executor::run(Script& script, const StepInput& input) {
+std::optional<StepScalars> Executor::run(Script& script, StepInputs inputs, Until until) {
+  MP_CHECK(!inputs.empty(), "a list runs without an input");
   const std::int64_t start = now_ns();
-  script.recorder.begin_step(input.step);
+  if (!script.grows) script.recorder.begin_step(inputs.front().step);
   if (script.pacer.paces()) place_.backend.synchronize();
   running_ = &script;
-  if (place_.queued) device_.run(script, input);
-  else host_.run(script, input);
+  if (place_.queued) device_.run(script, inputs, until);
+  else host_.run(script, inputs, until);
   running_ = nullptr;
   const std::optional<StepScalars> known = script.answers.due();
   // The step before has come as far as its scalars, so the one before that has ended.
-  if (script.device_times && script.device_times->open() == DeviceTimes::kept)
+  if (script.device_times && !script.grows && script.device_times->open() == DeviceTimes::kept)
     DeviceDriver::take_times(script);
+  if (script.grows && until == Until::all_is_over) recorder(script);
   script.spent.steps += now_ns() - start;
   return known;
 }

@@ -20,13 +20,33 @@ class Executor {
 
   /// Makes a script ready for `run`, before the first run of any.
   Script make_script(const PlannedStep& plan, const Outline& outline, std::size_t recorded_steps = 8);
+  /// Makes a script whose list grows (Script), before the first run of any.
+  Script make_growing_script(const Outline& outline, std::size_t recorded_stretches = 8,
+                             std::size_t at_once = 1024);
 
-  /// Runs a script from start to end. Gives back what is known once the step is under way: its own scalars
-  /// where the host may read the device's memory, elsewhere those of the script's step before (of the first:
-  /// none).
-  std::optional<StepScalars> run(Script& script, const StepInput& input);
+  /// Runs a step from start to end. Gives back what is known once it is under way: its own scalars where the
+  /// host may read the device's memory, elsewhere those of the script's step before (of the first: none).
+  std::optional<StepScalars> run(Script& script, const StepInput& input) {
+    return run(script, StepInputs(&input, 1), Until::all_is_over);
+  }
+
+  /// Appends a stretch to a script that grows. Its compute queue must come to its end without any that
+  /// follow, as it does where all lists of the grid are cut from lists that `give_tickets` has sorted.
+  static void extend(Script& script, ListStretch stretch) { script.extend(std::move(stretch)); }
+  /// Runs a script that grows to the end of what its compute queue has, each action with the input that its
+  /// subnet's number names. Messages and sums may still be under way then: they move on from the backend's
+  /// hook, while other things are waited for, and in the next run. Until then this script and its inputs stay
+  /// where they are, and no other script is run.
+  std::optional<StepScalars> run(Script& script, StepInputs inputs) {
+    return run(script, inputs, Until::compute_is_over);
+  }
+  /// Runs a script that grows until nothing of it is under way, on the device too: a cut, at which other
+  /// scripts may run.
+  std::optional<StepScalars> finish(Script& script, StepInputs inputs) {
+    return run(script, inputs, Until::all_is_over);
+  }
   /// When the actions of a script's last steps ran, and where its time went. Both wait for the device, where
-  /// it runs behind.
+  /// it runs behind; before other scripts put much into its queues, somebody has to ask, for it forgets.
   const Recorder& recorder(Script& script);
   const TimeSpent& spent(Script& script);
 
@@ -37,6 +57,9 @@ class Executor {
   }
 
  private:
+  std::optional<StepScalars> run(Script& script, StepInputs inputs, Until until);
+  Script prepared(Script script);
+
   Stage& stage_;
   ScriptPlace place_;
   Actions actions_;

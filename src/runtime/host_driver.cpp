@@ -4,18 +4,22 @@
 
 namespace mindpipe {
 
-void HostDriver::run(Script& script, const StepInput& input) {
+void HostDriver::run(Script& script, StepInputs inputs, Until until) {
+  MP_CHECK(script_ == nullptr || script_ == &script, "another list has messages or sums under way");
   script_ = &script;
-  input_ = &input;
+  inputs_ = inputs;
   Cursors& cursors = script.cursors;
-  cursors.restart();
-  while (!cursors.is_over()) {
+  if (!script.grows) cursors.restart();
+  const auto is_over = [&] {
+    return until == Until::all_is_over ? cursors.is_over() : cursors.compute.is_over();
+  };
+  while (!is_over()) {
     move_others();
     const int index = cursors.compute_head();
     if (index >= 0 && cursors.may_start(script.list[index])) run_compute(index);
-    else if (!cursors.is_over()) wait(index);
+    else if (!is_over()) wait(index);
   }
-  script_ = nullptr;
+  if (cursors.is_over()) script_ = nullptr;
 }
 
 void HostDriver::move_others() {
@@ -53,7 +57,7 @@ bool HostDriver::begin(Cursors::Line& line) {
   // No new part begins while a higher class waits.
   if (!script_->cursors.may_start(action) || !actions_.may_begin(action)) return false;
   script_->recorder.start(index, now_ns());
-  line.begun[line.count++] = {actions_.start(*script_, action, *input_)};
+  line.begun[line.count++] = {actions_.start(*script_, action, input_of(action, inputs_))};
   return true;
 }
 
@@ -71,7 +75,7 @@ void HostDriver::run_compute(int index) {
   const Action& action = script.list[index];
   const std::int64_t start = now_ns(), waited = waited_ns();
   script.recorder.start(index, start);
-  actions_.start(script, action, *input_);
+  actions_.start(script, action, input_of(action, inputs_));
   if (script.pacer.paces()) {
     backend_.synchronize();
     // Sums of counted memory are empty messages too; what they would have taken passes at the end of their

@@ -3,6 +3,10 @@
 
 namespace mindpipe {
 
+/// How far a run goes: until the compute queue has come to its end, while messages and sums may still be
+/// under way, or until all queues have.
+enum class Until : std::uint8_t { compute_is_over, all_is_over };
+
 /// Drives a script where the host carries the messages: it starts the head of each queue once what the head
 /// comes after has ended, and never chooses. Messages and sums move in between: from the backend's progress
 /// hook, and while the compute queue waits.
@@ -11,7 +15,10 @@ class HostDriver {
   HostDriver(Actions& actions, Backend& backend, Waiting& waiting)
       : actions_(actions), backend_(backend), waiting_(waiting) {}
 
-  void run(Script& script, const StepInput& input);
+  /// Runs a script, a step from its beginning, one that grows from where it stands. What is still under way
+  /// then moves on in `move_others`, for which script and inputs stay where they are, and in the next run,
+  /// which is the same script's.
+  void run(Script& script, StepInputs inputs, Until until);
   /// Moves all queues but the compute queue as far as they go without waiting. It may be called from
   /// anywhere.
   void move_others();
@@ -29,8 +36,8 @@ class HostDriver {
   Actions& actions_;
   Backend& backend_;
   Waiting& waiting_;
-  Script* script_ = nullptr;  ///< the one that runs, with its input
-  const StepInput* input_ = nullptr;
+  Script* script_ = nullptr;  ///< the one that runs, or of which something is under way
+  StepInputs inputs_;
   bool moving_ = false;
 };
 

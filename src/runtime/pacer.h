@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/clock.h"
@@ -7,23 +8,35 @@
 
 namespace mindpipe {
 
+/// How long the message or sum of each action of a rank's list takes on paper; of a pass, its tensor sums
+/// together.
+inline std::vector<std::int64_t> times_on_paper(const PlannedStep& plan, int rank) {
+  const std::vector<Action>& list = plan.program.ranks[rank];
+  std::vector<std::int64_t> times;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Span& span = plan.expected.spans[rank][i];
+    times.push_back(list[i].sums > 0 ? plan.network.tensor_time(list[i]) : span.end - span.start);
+  }
+  return times;
+}
+
 /// Lets what a counted memory only imitates take the time that the simulator says: messages and sums are
 /// empty there. Elsewhere it paces nothing.
 class Pacer {
  public:
   Pacer() = default;
-  Pacer(const PlannedStep& plan, int rank) {
-    const std::vector<Action>& list = plan.program.ranks[rank];
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const Span& span = plan.expected.spans[rank][i];
-      times_.push_back(list[i].sums > 0 ? plan.network.tensor_time(list[i]) : span.end - span.start);
-    }
+  explicit Pacer(std::vector<std::int64_t> times) : paces_(true), times_(std::move(times)) {}
+  /// Goes on over a list that has lost its first `dropped` actions and has others behind.
+  void grow(const std::vector<std::int64_t>& more, std::size_t dropped) {
+    times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(dropped));
+    times_.insert(times_.end(), more.begin(), more.end());
   }
-  bool paces() const { return !times_.empty(); }
+  bool paces() const { return paces_; }
   /// How long an action's message or sum takes; of a pass, its tensor sums together.
   std::int64_t time_of(int action) const { return times_[action]; }
 
  private:
+  bool paces_ = false;
   std::vector<std::int64_t> times_;
 };
 

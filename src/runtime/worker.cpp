@@ -212,6 +212,7 @@ void Worker::sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind)
 
 Evaluation Worker::evaluate(Corpus& corpus, std::int64_t batches,
                             const std::function<void(std::int64_t)>& before) {
+  if (training_) executor_->recorder(*training_);
   const Memory::Closed closed(memory_);
   Evaluation evaluation;
   const auto add = [&](const std::optional<StepScalars>& known) {
@@ -222,6 +223,7 @@ Evaluation Worker::evaluate(Corpus& corpus, std::int64_t batches,
     add(executor_->run(*evaluation_, load_batch(corpus, batch * layout_.batch)));
   }
   add(evaluation_->answers.oldest());
+  executor_->recorder(*evaluation_);
   return evaluation;
 }
 

@@ -128,6 +128,7 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
         if (times.end == 0) continue;
         std::string args =
             fmt::format(R"("step": {}, "action": {})", first_step + static_cast<std::int64_t>(step), i);
+        if (action.subnet != 0) args += fmt::format(R"(, "subnet": {})", action.subnet);
         if (action.micro_batch >= 0) args += fmt::format(R"(, "micro_batch": {})", action.micro_batch);
         if (action.last > action.first)
           args += fmt::format(R"(, "blocks": "{}..{}")", action.first, action.last - 1);

@@ -3,6 +3,7 @@
 
 #include "late_backend.h"
 #include "runtime/predicted.h"
+#include "runtime/stretches.h"
 
 // On a device that runs behind the host a step is put into its queues and nothing else: no wait, no download,
 // no memory taken.
@@ -135,6 +136,83 @@ TEST(NoWait, TimesAreTheDevicesAndKeepTheOrderOfTheList) {
   EXPECT_GT(spent.backward, spent.update);
   EXPECT_GT(spent.scalars, 0);
   EXPECT_LE(spent.work(), behind - before);
+}
+
+/// A device keeps so many marks of its time as the steps under way need, whoever has run in between.
+TEST(NoWait, TimesAreKnownHoweverMuchRunsBetweenEvaluations) {
+  Config config = styles()[0];
+  config.trace.steps = 40;
+  LateWorker late(config);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
+  for (int step = 0; step < 40; ++step) {
+    late.step(corpus, step);
+    if (step % 20 == 19) late.worker->evaluate(corpus, 20);
+  }
+  const Recorder& recorder = late.worker->executor().recorder(late.worker->training());
+  std::int64_t last_end = 0;
+  for (std::size_t step = 0; step < 40; ++step) {
+    EXPECT_GE(recorder.times(step, 0).start, last_end) << step;
+    last_end = recorder.times(step, late.worker->training().list.size() - 1).end;
+    EXPECT_GT(last_end, 0) << step;
+  }
+}
+
+/// While a list grows its host waits only for the stretch two before the one that it has to put in.
+TEST(NoWait, TheHostIsTwoStretchesAheadOfTheDevice) {
+  const Config config = styles()[0];
+  LateWorker late(config);
+  Worker& worker = *late.worker;
+  Script script = worker.executor().make_growing_script(worker.plan().outline);
+  Feed feed(config, worker.layout(), &worker.backend());
+  const std::vector<StepInput> inputs{feed.at(0)};
+  const std::vector<Action> list = without_end(worker.training().list, 1, true);
+  for (std::size_t piece = 0; piece < 4; ++piece) {
+    const std::size_t first = list.size() * piece / 5, last = list.size() * (piece + 1) / 5;
+    late.halts.clear();
+    late.asked_at.clear();
+    const std::int64_t issued = late.device->issued();
+    Executor::extend(script, cut_out(list, first, last));
+    worker.executor().run(script, inputs);
+    EXPECT_THAT(late.halts, testing::IsEmpty()) << piece;
+    EXPECT_EQ(late.asked_at.empty(), piece < 2) << piece;
+    for (const std::int64_t asked : late.asked_at) EXPECT_EQ(asked, issued) << "before it puts in more";
+    EXPECT_EQ(script.device_times->open(), std::min<std::size_t>(piece + 1, 2));
+    EXPECT_EQ(script.cursors.ended_for_good(), piece < 2 ? 0 : first - list.size() * (piece - 1) / 5);
+  }
+  const Recorder& recorder = worker.executor().recorder(script);
+  std::int64_t last_end = 0;
+  for (std::size_t piece = 0; piece < 4; ++piece)
+    for (std::size_t i = 0; i < recorder.actions(piece); ++i) {
+      const auto& [start, end] = recorder.times(piece, i);
+      EXPECT_GE(end, start);
+      EXPECT_GT(start, 0);
+      last_end = std::max(last_end, end);
+    }
+  EXPECT_LT(last_end, now_ns());
+  EXPECT_EQ(script.cursors.ended_for_good(), script.list.size()) << "who asks for times waits for them";
+}
+
+TEST(NoWait, AThousandStretchesHoldNoMoreThanAHundred) {
+  const Config config = styles()[0];
+  LateWorker late(config);
+  Worker& worker = *late.worker;
+  constexpr std::size_t of_stretch = 3;
+  const int steps = static_cast<int>(1000 * of_stretch / worker.training().list.size()) + 1;
+  Script script = worker.executor().make_growing_script(worker.plan().outline, 3);
+  Feed feed(config, worker.layout(), &worker.backend());
+  const std::vector<StepInput> inputs{feed.at(0)};
+  const std::vector<Action> list = without_end(worker.training().list, steps, true);
+  std::vector<std::size_t> rooms;
+  for (std::size_t first = 0; first < list.size(); first += of_stretch) {
+    Executor::extend(script, cut_out(list, first, std::min(list.size(), first + of_stretch)));
+    worker.executor().run(script, inputs);
+    EXPECT_LE(script.list.size(), 3 * of_stretch);
+    EXPECT_EQ(script.cursors.ended.size(), script.list.size());
+    EXPECT_LE(script.cursors.compute.actions.size(), script.list.size());
+    rooms.push_back(script.recorder.room());
+  }
+  ASSERT_GE(rooms.size(), 1000u);
+  EXPECT_EQ(rooms[100], rooms.back());
 }
 
 /// A host that reads the answers one step late has the same ones, and the same weights in the end.

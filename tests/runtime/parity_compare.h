@@ -96,9 +96,11 @@ inline Outcome outcome_of_steps(const Config& config, const World& world, int st
   return outcome_of(config, world, steps);
 }
 
+using Train = std::function<void(Worker&, int steps, Outcome&)>;
+
 /// On devices that carry their messages themselves, in the one order that NCCL needs, and run behind the
 /// host: as GPUs of their own.
-inline Outcome outcome_of_the_queued(const Config& config, const World& world, int steps) {
+inline Outcome outcome_of_queued(const Config& config, const World& world, int steps, const Train& train) {
   LateBackend* device = nullptr;
   Worker worker(
       config, world, make_run_plan(config),
@@ -115,9 +117,15 @@ inline Outcome outcome_of_the_queued(const Config& config, const World& world, i
   share_processors(worker);
   worker.waiting().on_progress([&] { device->look(); });  // a device goes on while its host waits
   Outcome outcome;
-  train_some(worker, steps, outcome);
+  train(worker, steps, outcome);
   outcome.state = worker.state().digest();
   return outcome;
+}
+
+inline Outcome outcome_of_the_queued(const Config& config, const World& world, int steps) {
+  return outcome_of_queued(config, world, steps, [](Worker& worker, int count, Outcome& outcome) {
+    train_some(worker, count, outcome);
+  });
 }
 
 }  // namespace mindpipe

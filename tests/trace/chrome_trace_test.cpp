@@ -132,6 +132,20 @@ TEST(ChromeTrace, PartsThatTravelAtATimeHaveTracksOfTheirOwn) {
   EXPECT_EQ(names["data group, lane 3"], 0);
 }
 
+TEST(ChromeTrace, AnActionOfASubnetNamesIt) {
+  PlannedStep plan = make_program(equal_stages(1, 1), "1f1b");
+  plan.program.ranks[0][0].subnet = 7;
+  const TracedRank rank{0, "rank 0", {std::vector<Recorder::Times>(plan.program.ranks[0].size(), {1, 2})}};
+  int named = 0;
+  for (const Json& event : Json::parse("[" + chrome_events(plan.program, {rank}, 0, 0) + "]"))
+    if (event["ph"] == "X" && event["args"].contains("subnet")) {
+      EXPECT_EQ(event["args"]["subnet"], 7);
+      EXPECT_EQ(event["args"]["action"], 0);
+      ++named;
+    }
+  EXPECT_EQ(named, 1);
+}
+
 TEST(Lanes, AreTheLowestThatAreFree) {
   using Times = std::vector<Recorder::Times>;
   EXPECT_EQ(lanes_of({}), std::vector<int>{});
@@ -199,23 +213,6 @@ TEST(ChromeTrace, AnActionThatNeverRanIsLeftOut) {
   EXPECT_EQ(traced.events("X").size(), before - 1);
   EXPECT_EQ(traced.events("f").size(), arrows - 1);
   EXPECT_EQ(traced.events("s").size(), arrows - 1);
-}
-
-TEST(Recorder, HoldsTheLastStepsOldestFirst) {
-  Recorder recorder(2, 3);
-  EXPECT_EQ(recorder.held(), 0u);
-  for (std::int64_t step = 0; step < 5; ++step) {
-    recorder.begin_step(step);
-    for (int action = 0; action < 2; ++action) {
-      recorder.start(action, 100 * step + action);
-      recorder.end(action, 100 * step + action + 10);
-    }
-  }
-  ASSERT_EQ(recorder.held(), 3u);
-  EXPECT_EQ(recorder.first_held_step(), 2);
-  for (std::size_t held = 0; held < 3; ++held)
-    for (std::size_t action = 0; action < 2; ++action)
-      EXPECT_EQ(recorder.times(held, action).start, static_cast<std::int64_t>(100 * (held + 2) + action));
 }
 
 }  // namespace
