@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "app/dry_run.h"
 #include "app/run.h"
 #include "core/check.h"
 #include "core/clock.h"
@@ -44,6 +47,14 @@ TEST(Plan, TellsStepBubbleAndMemoryOfEveryStageOfAnyNumberOfRanks) {
   EXPECT_THAT(text, ContainsRegex("\n0 +0-[0-9]+ +[0-9.]+% +[0-9.]+% +4 "))
       << "the first holds as many as there are stages\n"
       << text;
+}
+
+TEST(DryRun, ShowsBlocksThatHaveNoParametersToo) {
+  std::filesystem::current_path(MINDPIPE_SOURCE_DIR);  // from which the file names its space
+  const Config chosen = config("subnet-tiny", {"model.choice=[5, 3, 4, 5, 3, 4, 1, 0, 3, 1]"});
+  const std::string text = dry_run_text(chosen, make_run_plan(chosen));
+  EXPECT_THAT(text, ContainsRegex("\nblocks\\.0\\.5 +0  +0  ")) << text;
+  EXPECT_THAT(text, ContainsRegex("\nblocks\\.1\\.3 +16512  +0  ")) << text;
 }
 
 TEST(Plan, TellsWhatNoTensorRankIsSpared) {
