@@ -104,16 +104,22 @@ class StretchedTraining {
 
   void run(Outcome& outcome) {
     std::size_t step_end = of_step_;
-    for (std::size_t first = 0; first < list_.size();) {
-      std::size_t last = std::min(list_.size(), first + lots_.length());
+    for (std::size_t first = 0, ran = 0; first < list_.size();) {
+      std::size_t last = std::min({list_.size(), first + lots_.length(), ran + of_step_});
       if (how_.cut_at_steps) last = std::min(last, step_end);
       feed(last);
       const Memory::Closed closed(worker_.memory());
       Executor::extend(script_, cut_out(list_, first, last));
+      first = last;
+      const bool at_step_end = how_.cut_at_steps && first == step_end;
+      if (!at_step_end && first < std::min(list_.size(), ran + of_step_) && lots_.below(4) == 0) {
+        if (lots_.below(2) == 0) worker_.executor().recorder(script_);
+        continue;  // two stretches before a run
+      }
+      ran = first;
       keep(worker_.executor().run(script_, inputs_), outcome);
       how_.between(script_, lots_);
-      first = last;
-      if (!how_.cut_at_steps || first < step_end) continue;
+      if (!at_step_end) continue;
       keep(worker_.executor().finish(script_, inputs_), outcome);
       step_end += of_step_;
       evaluate(outcome);
