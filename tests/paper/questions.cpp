@@ -87,8 +87,7 @@ PaperQuestion question_of(const AttentionForm& form, bool backward, const std::s
 std::vector<std::string> bundled_configurations() {
   std::vector<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(folder_of_configurations()))
-    if (const std::string name = file.path().stem(); !name.ends_with("-tiny") && has_attention(name))
-      names.push_back(name);
+    if (const std::string name = file.path().stem(); has_attention(name)) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }
