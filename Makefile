@@ -49,7 +49,9 @@ plans: configure ## what cuDNN would plan for every GPU of data/devices (GPU=h10
 	cmake --build $(BUILD) -j $(JOBS) --target plans$(addprefix _,$(GPU))
 
 test: test-tools build ## build and run all quick tests
-	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+	@echo ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) --output-junit $(abspath $(BUILD))/tests.xml; code=$$?; \
+	  scripts/skipped_tests.py $(BUILD)/tests.xml; exit $$code
 
 test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: an hour
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi test_runtime_checkpoint_mpi
