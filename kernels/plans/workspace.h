@@ -24,7 +24,7 @@ struct Workspace {
   bool attention_is_estimated = false;  ///< by formula, where no library said it
   /// What a library of the device will be asked, so that it plans before the first step.
   std::set<PlannedAttention> planned = {};
-  /// Of backwards (true) and forwards that our own kernels compute.
+  /// Directions, of which true is backwards, in which our own kernels compute some attention.
   std::set<std::pair<bool, OwnAttention>> own = {};
   std::size_t total() const { return aligned(products) + aligned(attention) + aligned(rotary); }
   void include(const Workspace& other) {

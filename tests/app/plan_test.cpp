@@ -139,7 +139,7 @@ TEST(Plan, SaysWhatAttentionMayTakeAndWhoComputesWhatWouldTakeMore) {
             EndsWith("a plan may take 100 MiB (device.attention_workspace), " + pieces)));
   EXPECT_EQ(text({"device.attention_workspace=0"}),
             "attention: forwards by our own kernels (beyond device.attention_workspace), " + beyond +
-                ", without working memory; a plan may take 0 B (device.attention_workspace), " + pieces);
+                ", without working memory; a plan may take 0 bytes (device.attention_workspace), " + pieces);
   EXPECT_EQ(
       text({"train.precision=f32"}),
       "attention: forwards by our own kernels (f32, dropout, or heads that are not planned), backwards by "

@@ -131,7 +131,7 @@ TEST_F(Paper, BundledConfigurationsHaveAFusedPlanInBothDirections) {
   for (const auto& [what, count] : planned) EXPECT_GE(count, 5) << what;
 }
 
-/// As doctor says it on a machine without a GPU.
+/// The words of doctor on a machine without a GPU.
 TEST_F(Paper, EveryDescribedGpuIsOneThatAttentionCouldBePlannedFor) {
   EXPECT_THAT(gpus_with_attention(),
               testing::MatchesRegex("a100, h100, h200 \\(cuDNN 9\\.[0-9]+\\.[0-9]+\\)"));

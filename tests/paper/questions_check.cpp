@@ -159,7 +159,7 @@ TEST(Tables, SayWhatAPlanTookAndWhoAskedItBefore) {
   EXPECT_THAT(row_text(rows[1]), testing::HasSubstr(" 40.00  "));
 }
 
-/// As the ledger counts it: lengths in front of the plan's own.
+/// Workspace is what the ledger counts: lengths in front of the plan's own.
 TEST(Tables, HaveTheWorkspaceWithLengths) {
   const PlannedAttention question(call_of({.samples = 32, .queries = 197, .keys = 197}), true);
   Willing planner;
