@@ -28,6 +28,7 @@ namespace {
 /// programs beside this one make it half as much again.
 class OneCore : public testing::Environment {
  public:
+  void SetUp() override { fmt::print("CTEST_FULL_OUTPUT: the last line says what plans took\n"); }
   void TearDown() override {
     constexpr double wanted = 60, failed = 150;
     rusage used{};

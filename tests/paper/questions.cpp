@@ -171,9 +171,10 @@ std::vector<PaperQuestion> odd_questions() {
 std::vector<PaperQuestion> questions_of_a_check() {
   constexpr int one_in = 24;
   std::vector<PaperQuestion> questions;
+  std::set<PlannedAttention> known;  // configurations ask some alike
   for (const std::string& name : bundled_configurations())
     for (const PaperQuestion& asked : questions_of_file(name))
-      if (asked.is_asked) questions.push_back(asked);
+      if (asked.is_asked && known.insert(asked.question).second) questions.push_back(asked);
   int number = 0;
   for (const PaperQuestion& asked : odd_questions())
     if (asked.is_asked && number++ / 2 % one_in == 0) questions.push_back(asked);  // in both directions

@@ -117,8 +117,13 @@ TEST(Questions, OfACheckAreThoseOfEveryConfigurationAndOddOnes) {
     ++from[asked.from];
     is_padded = is_padded || asked.question.padded;
   }
-  for (const std::string& name : bundled_configurations()) EXPECT_GE(from[name], 2) << name;
-  constexpr double seconds_of_a_plan = 0.5, planners = 2;  // and more where nobody else computes
+  std::set<PlannedAttention> once;
+  for (const PaperQuestion& asked : questions_of_a_check())
+    EXPECT_TRUE(once.insert(asked.question).second) << asked.question.text();
+  for (const std::string& name : bundled_configurations())
+    for (const PaperQuestion& asked : questions_of_file(name))
+      EXPECT_TRUE(once.contains(asked.question)) << name << ": " << asked.question.text();
+  constexpr double seconds_of_a_plan = 0.5, planners = 2;
   EXPECT_LE(planners * seconds_of_a_plan * static_cast<double>(questions_of_a_check().size()),
             seconds_of_the_check());
   EXPECT_GE(from["odd"], 4);
