@@ -45,11 +45,13 @@ gpu-check: configure-cuda ## check and measure on a GPU in 8 minutes; without on
 	scripts/gpu_check/bundle.sh build-cuda build-cuda/gpu-bundle
 	build-cuda/gpu-bundle/gpu-check.sh --output runs/gpu-check || [ $$? = 69 ]
 
-plans: configure ## what cuDNN would plan for every GPU of data/devices (GPU=h100: for one), without a GPU: build/plans/*.txt as it goes, *.json at its end; 7 minutes a GPU
+plans: configure ## what cuDNN would plan for every GPU of data/devices (GPU=h100: for one), without a GPU: build/plans/*.txt as it goes, *.json at its end; 8 minutes a GPU
 	cmake --build $(BUILD) -j $(JOBS) --target plans$(addprefix _,$(GPU))
 
 test: test-tools build ## build and run all quick tests
-	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+	@echo ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS) --output-junit $(abspath $(BUILD))/tests.xml; code=$$?; \
+	  scripts/skipped_tests.py $(BUILD)/tests.xml; exit $$code
 
 test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: an hour
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi test_runtime_checkpoint_mpi

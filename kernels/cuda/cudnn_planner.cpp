@@ -9,6 +9,7 @@
 
 #include "core/check.h"
 #include "core/log.h"
+#include "cuda/planner_mistakes.h"
 
 namespace cudnn_frontend {
 void* cudnn_dlhandle = nullptr;  // the frontend looks every function of cuDNN up in here
@@ -41,14 +42,34 @@ fe::DataType_t type_of(AttentionGraph::Type type) {
   fail(Exit::internal, "cudnn: a tensor of unknown type");
 }
 
+#ifdef MINDPIPE_MUTATIONS
+/// A graph that says which numbers travel beside its tensors.
+class Graph : public fe::graph::Graph {
+ public:
+  Scalars scalars() const {
+    std::unordered_map<std::int64_t, Tensor_attributes::pass_by_values_t> values;
+    (void)collect_pass_by_value_tensors_subtree(values);
+    Scalars scalars;
+    for (const auto& [id, value] : values)
+      scalars[id] = std::visit([](auto number) { return static_cast<double>(number); }, value);
+    return scalars;
+  }
+};
+#else
+using Graph = fe::graph::Graph;
+#endif
+
 /// Builds cuDNN's graph from ours, tensor by tensor, and plans it.
 class GraphBuilder {
  public:
   GraphBuilder(const AttentionGraph& wanted, const WhoPlans& who)
-      : wanted_(wanted), made_(std::make_unique<fe::graph::Graph>()), graph_(*made_) {
+      : wanted_(wanted), made_(std::make_unique<Graph>()), graph_(*made_) {
+    const auto f32_unless = [&](Mistake mistake) {
+      return is_mistaken(mistake) ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
+    };
     graph_.set_io_data_type(fe::DataType_t::BFLOAT16)
-        .set_intermediate_data_type(fe::DataType_t::FLOAT)
-        .set_compute_data_type(fe::DataType_t::FLOAT);
+        .set_intermediate_data_type(f32_unless(Mistake::bf16_between))
+        .set_compute_data_type(f32_unless(Mistake::bf16_sums));
     if (who.handle == nullptr)  // operations that are added look at this
       graph_.set_device_properties(who.properties).set_sm_version(who.capability);
     if (wanted.backward) add_backward();
@@ -61,6 +82,12 @@ class GraphBuilder {
               "the graph has tensors that no operation of it reads or writes"};
     fe::error_t status = graph_.validate();
     if (status.is_good()) status = graph_.build_operation_graph(who.handle);
+#ifdef MINDPIPE_MUTATIONS
+    if (status.is_good() && scalar_listener()) {
+      scalar_listener()(graph_.scalars());
+      return {fe::error_code_t::INVALID_VALUE, "no plan is made for a listener"};
+    }
+#endif
     if (status.is_good()) status = graph_.create_execution_plans({fe::HeurMode_t::A});
     if (status.is_good()) status = graph_.check_support();
     answer.is_supported = status.is_good();
@@ -73,6 +100,7 @@ class GraphBuilder {
   std::unique_ptr<fe::graph::Graph> take() { return std::move(made_); }
 
  private:
+  bool is_mistaken(Mistake mistake) const { return cuda::is_mistaken(mistake, wanted_.backward); }
   static void describe(const TensorOfGraph& tensor, const AttentionGraph::Tensor& wanted) {
     tensor->set_uid(wanted.id)
         .set_dim({wanted.extents.begin(), wanted.extents.end()})
@@ -93,14 +121,18 @@ class GraphBuilder {
   /// Scale and masks, alike in both directions.
   template <class Attributes>
   void set_question(Attributes& attributes) {
-    attributes.set_name("attention").set_attn_scale(wanted_.scale);
-    if (wanted_.diagonal != AttentionGraph::Diagonal::none)
+    attributes.set_name("attention");
+    if (!is_mistaken(Mistake::no_scale))
+      attributes.set_attn_scale(is_mistaken(Mistake::other_scale) ? 1 : wanted_.scale);
+    if (wanted_.diagonal != AttentionGraph::Diagonal::none && !is_mistaken(Mistake::no_mask)) {
+      const bool is_upper = wanted_.diagonal == AttentionGraph::Diagonal::upper_left;
       attributes
-          .set_diagonal_alignment(wanted_.diagonal == AttentionGraph::Diagonal::upper_left
+          .set_diagonal_alignment(is_upper != is_mistaken(Mistake::other_corner)
                                       ? fe::DiagonalAlignment_t::TOP_LEFT
                                       : fe::DiagonalAlignment_t::BOTTOM_RIGHT)
-          .set_diagonal_band_right_bound(0);
-    if (wanted_.padded)
+          .set_diagonal_band_right_bound(is_mistaken(Mistake::wide_band) ? 1 : 0);
+    }
+    if (wanted_.padded && !is_mistaken(Mistake::no_lengths))
       attributes.set_padding_mask(true)
           .set_seq_len_q(input(Id::query_lengths))
           .set_seq_len_kv(input(Id::key_lengths));
@@ -113,8 +145,8 @@ class GraphBuilder {
     describe(log_sum, wanted_.at(Id::log_sum));
   }
   void add_backward() {
-    auto attributes =
-        fe::graph::SDPA_backward_attributes().set_deterministic_algorithm(wanted_.deterministic);
+    auto attributes = fe::graph::SDPA_backward_attributes().set_deterministic_algorithm(
+        wanted_.deterministic && !is_mistaken(Mistake::any_order));
     set_question(attributes);
     const auto [dq, dk, dv] = graph_.sdpa_backward(input(Id::q), input(Id::k), input(Id::v), input(Id::out),
                                                    input(Id::dout), input(Id::log_sum), attributes);
@@ -125,8 +157,8 @@ class GraphBuilder {
 
   const AttentionGraph& wanted_;
   std::size_t described_ = 0;  ///< inputs
-  std::unique_ptr<fe::graph::Graph> made_;
-  fe::graph::Graph& graph_;
+  std::unique_ptr<Graph> made_;
+  Graph& graph_;
 };
 
 /// The library's reasons in one line.

@@ -66,14 +66,19 @@ class GpuWorkspace final : public WorkspaceOnPaper {
 
  private:
   void plan(const AttentionCall& call, DType dtype, bool backward) {
-    if (!is_planned(call, dtype)) return;
+    const auto own = [&](OwnAttention why) { largest_.own.insert({backward, why}); };
+    if (!is_planned(call, dtype)) return own(OwnAttention::form);
     const auto pieces = pieces_of(call, backward, room_);
-    if (!pieces) return;
+    if (!pieces) return own(OwnAttention::room);
     const PlannedAttention question(call, backward, *pieces);
     const AttentionAnswer* answer = device_.empty() ? nullptr : answers_for(device_).to(question);
     std::size_t bytes = question.formula_bytes();
     if (answer != nullptr) bytes = answer->is_planned ? question.lengths_bytes() + answer->bytes : 0;
-    if (bytes > room_.most) bytes = 0;  // not used then
+    if (answer != nullptr && !answer->is_planned) own(OwnAttention::refused);
+    if (bytes > room_.most) {
+      own(OwnAttention::room);
+      bytes = 0;
+    }
     largest_.include(
         {.attention = bytes, .attention_is_estimated = answer == nullptr, .planned = {question}});
   }

@@ -130,7 +130,7 @@ RACECHECKED = "Cuda.NormOf*:Cuda.SumsOverRows*:Cuda.Embedding*:Cuda.Classifier*:
 PARTS = (
     Part(
         "paper", "the GPU beside its description in data/devices, and the engine and workspace of each plan "
-        "beside those on paper", 40, test("test_paper_on_gpu")),
+        "beside those on paper", 90, test("test_paper_on_gpu")),
     Part("kernels", "each operation that is a kernel of our own, per dtype, against the processor", 60,
          test(KERNELS)),
     Part(

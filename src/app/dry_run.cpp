@@ -62,6 +62,29 @@ std::string workspace_text(const RunPlan& plan, int threads) {
   return text;
 }
 
+/// "forwards by plans of cuDNN, backwards by our own kernels (beyond device.attention_workspace)"
+std::string served_text(const Workspace& all) {
+  std::string text;
+  for (const bool backward : {false, true}) {
+    const auto is_own = [&](OwnAttention why) { return all.own.contains({backward, why}); };
+    std::string reasons;
+    for (const auto& [why, words] :
+         {std::pair{OwnAttention::form, "f32, dropout, or heads that are not planned"},
+          {OwnAttention::room, "beyond device.attention_workspace"},
+          {OwnAttention::refused, "refused by cuDNN"}})
+      if (is_own(why)) reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", words);
+    const bool is_planned = std::any_of(all.planned.begin(), all.planned.end(),
+                                        [&](const auto& question) { return question.backward == backward; });
+    if (!is_planned && reasons.empty()) continue;  // a run that only reads
+    text += fmt::format("{}{} by {}{}", text.empty() ? "" : ", ", backward ? "backwards" : "forwards",
+                        is_planned ? "plans of cuDNN" : "our own kernels",
+                        reasons.empty() ? ""
+                        : is_planned    ? fmt::format(", or our own kernels ({})", reasons)
+                                        : fmt::format(" ({})", reasons));
+  }
+  return text;
+}
+
 /// The name of a block with N for the number of its layer.
 std::string kind_of_block(std::string name) {
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -95,20 +118,26 @@ std::string undivided_text(const Config& config) {
 
 std::string attention_text(const Config& config, const RunPlan& plan) {
   if (config.device.kind != DeviceKind::cuda) return "";
-  std::size_t most = 0, questions = 0;
-  for (const RankFootprint& rank : plan.footprints) {
-    most = std::max(most, rank.passes.backend.attention);
-    questions += rank.passes.backend.planned.size();
-  }
-  if (questions == 0) return "attention: by our own kernels, without working memory\n";
-  return fmt::format(
-      "attention: plans take {} at most, {}; a plan may take {} (device.attention_workspace), and what would "
-      "take more {} (device.attention_beyond)\n",
-      human_bytes(static_cast<double>(most)), source_of_attention(device_on_paper(config)),
-      human_bytes(static_cast<double>(config.device.attention_workspace)),
-      config.device.attention_beyond == AttentionBeyond::pieces
-          ? "runs in pieces, or by our own kernels where no piece is small enough"
-          : "is computed by our own kernels");
+  Workspace all;
+  for (const RankFootprint& rank : plan.footprints) all.include(rank.passes.backend);
+  if (all.planned.empty() && all.own.empty()) return "";
+  const auto is_own = [&](OwnAttention why) {
+    return all.own.contains({false, why}) || all.own.contains({true, why});
+  };
+  std::string text = "attention: " + served_text(all);
+  if (all.attention > 0)
+    text += fmt::format("; plans take {} at most, {}", human_bytes(static_cast<double>(all.attention)),
+                        source_of_attention(device_on_paper(config)));
+  else text += ", without working memory";
+  if (all.attention > 0 || is_own(OwnAttention::room))
+    text += fmt::format(
+        "; a plan may take {} (device.attention_workspace), and what would take more {} "
+        "(device.attention_beyond)",
+        human_bytes(static_cast<double>(config.device.attention_workspace)),
+        config.device.attention_beyond == AttentionBeyond::pieces
+            ? "runs in pieces, or by our own kernels where no piece is small enough"
+            : "is computed by our own kernels");
+  return text + "\n";
 }
 
 std::string memory_head() {

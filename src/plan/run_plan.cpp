@@ -142,13 +142,19 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
   return bytes;
 }
 
-void require_below(const BytesByClass& bytes, int stage, std::int64_t limit, const char* name_of_limit) {
+void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, std::int64_t limit,
+                   const char* name_of_limit) {
   const std::int64_t total = total_of(bytes);
+  const Workspace& kernels = plan.footprints[stage].passes.backend;
+  const std::string estimated = kernels.attention_is_estimated
+                                    ? fmt::format(" (attention's {:.1f} MiB of the workspace are estimated)",
+                                                  static_cast<double>(kernels.attention) / 1048576.0)
+                                    : "";
   MP_REQUIRE(limit == 0 || total <= limit, Exit::out_of_memory,
              "memory: a rank of stage {} will need {:.1f} MiB, and {} is {:.1f} MiB; take a smaller "
-             "train.micro_batch, train.recompute: block, or more stages. Predicted:\n{}",
+             "train.micro_batch, train.recompute: block, or more stages. Predicted{}:\n{}",
              stage, static_cast<double>(total) / 1048576.0, name_of_limit,
-             static_cast<double>(limit) / 1048576.0, ledger_of(bytes));
+             static_cast<double>(limit) / 1048576.0, estimated, ledger_of(bytes));
 }
 
 std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs) {
@@ -218,14 +224,14 @@ void require_fit(const RunPlan& plan, std::int64_t limit) {
   for (int stage = 0; stage < static_cast<int>(plan.memory.size()); ++stage) {
     BytesByClass bytes = plan.most_memory(stage);
     if (plan.copy_in_host) bytes[static_cast<int>(MemoryClass::copy)] = 0;
-    require_below(bytes, stage, limit, "memory.device_limit");
+    require_below(plan, bytes, stage, limit, "memory.device_limit");
   }
 }
 
 void require_fit_here(const RunPlan& plan, const std::vector<Coord>& ranks, const MemoryLimit& here) {
   std::int64_t together = 0;
   for (const Coord& rank : ranks) {
-    require_below(plan.memory_of(rank), rank.pipeline, here.bytes, here.name.c_str());
+    require_below(plan, plan.memory_of(rank), rank.pipeline, here.bytes, here.name.c_str());
     together += total_of(plan.memory_of(rank));
   }
   MP_REQUIRE(

@@ -14,8 +14,11 @@
 namespace mindpipe {
 namespace {
 
+using testing::AllOf;
 using testing::ContainsRegex;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 Config config(const std::string& name, std::vector<std::string> overrides = {}) {
   return read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml", overrides);
@@ -117,19 +120,59 @@ TEST(Plan, ForAGpuIsPricedForOne) {
 }
 
 TEST(Plan, SaysWhatAttentionMayTakeAndWhoComputesWhatWouldTakeMore) {
-  const auto text = [](std::vector<std::string> more) {
+  const auto text = [](std::vector<std::string> more, const std::string& name = "gpt2-124m") {
     more.insert(more.end(), {"device.kind=cuda", "device.description=instant", "grid.data=1"});
-    return plan_text(config("gpt2-124m", more), 1, false);
+    const std::string all = plan_text(config(name, more), 1, false);
+    const std::size_t begin = all.find("attention: ");
+    return begin == std::string::npos ? "" : all.substr(begin, all.find('\n', begin) - begin);
   };
-  EXPECT_THAT(text({}),
-              HasSubstr("a plan may take 2 GiB (device.attention_workspace), and what would take more "
-                        "runs in pieces, or by our own kernels where no piece is small enough "
-                        "(device.attention_beyond)\n"));
+  const std::string pieces =
+                        "and what would take more runs in pieces, or by our own kernels where no piece is "
+                        "small enough (device.attention_beyond)",
+                    own = "and what would take more is computed by our own kernels (device.attention_beyond)";
+  EXPECT_THAT(
+      text({}),
+      AllOf(StartsWith("attention: forwards by plans of cuDNN, backwards by plans of cuDNN; plans take "),
+            HasSubstr("estimated ("),
+            EndsWith("; a plan may take 2 GiB (device.attention_workspace), " + pieces)));
   EXPECT_THAT(text({"device.attention_beyond=own", "device.attention_workspace=1 GiB"}),
-              HasSubstr("a plan may take 1 GiB (device.attention_workspace), and what would take more is "
-                        "computed by our own kernels (device.attention_beyond)\n"));
-  EXPECT_THAT(text({"train.precision=f32"}),
-              HasSubstr("attention: by our own kernels, without working memory\n"));
+              EndsWith("a plan may take 1 GiB (device.attention_workspace), " + own));
+  const std::string beyond = "backwards by our own kernels (beyond device.attention_workspace)";
+  EXPECT_THAT(
+      text({"device.attention_beyond=own", "device.attention_workspace=1 MiB"}),
+      AllOf(StartsWith("attention: forwards by plans of cuDNN, " + beyond + "; plans take 1 KiB at most"),
+            EndsWith("a plan may take 1 MiB (device.attention_workspace), " + own)));
+  EXPECT_THAT(
+      text({"device.attention_workspace=100 MiB", "train.batch=1", "train.micro_batch=1",
+            "reproducible.data=1", "grid.pipeline=1", "grid.tensor=1", "reproducible.tensor=1"},
+           "llama-8b"),
+      AllOf(StartsWith("attention: forwards by plans of cuDNN, " + beyond + "; plans take 1 KiB at most"),
+            EndsWith("a plan may take 100 MiB (device.attention_workspace), " + pieces)));
+  EXPECT_EQ(text({"device.attention_workspace=0"}),
+            "attention: forwards by our own kernels (beyond device.attention_workspace), " + beyond +
+                ", without working memory; a plan may take 0 bytes (device.attention_workspace), " + pieces);
+  EXPECT_EQ(
+      text({"train.precision=f32"}),
+      "attention: forwards by our own kernels (f32, dropout, or heads that are not planned), backwards by "
+      "our own kernels (f32, dropout, or heads that are not planned), without working memory");
+  EXPECT_EQ(text({"reproducible.data=1"}, "wide-resnet-tiny"), "") << "a model without attention";
+}
+
+/// What memory will be needed is marked where a part of it is a formula.
+TEST(Plan, AnEstimateOfAttentionIsMarkedWhereMemoryIsTooSmall) {
+  const auto sentence = [](std::vector<std::string> more) -> std::string {
+    more.insert(more.end(), {"device.description=instant", "grid.data=1"});
+    const RunPlan plan = make_run_plan(on_paper(config("gpt2-124m", more), 1));
+    try {
+      require_fit(plan, 1 << 20);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(sentence({"device.kind=cuda"}),
+              ContainsRegex("Predicted .attention's [0-9.]+ MiB of the workspace are estimated.:\n"));
+  EXPECT_THAT(sentence({}), AllOf(HasSubstr("Predicted:\n"), testing::Not(HasSubstr("estimated"))));
 }
 
 TEST(Plan, IsPricedForTheLinksOfTheConfiguration) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """budgets_test.py BUILD: the kernels keep to the budgets of kernels/cuda/device, and mistakes are found: launch bounds that
-make a kernel spill, a kernel with fewer warps, accesses of single elements. Exit code 77: no nvcc here.
+make a kernel spill, a kernel with fewer warps, accesses of single elements, allowances that no instance needs. A row of the
+table has the worst of every figure. Exit code 77: no nvcc here.
 
 What the build has compiled is taken from its objects. A mistake is made in a copy of one short file, for one architecture.
 """
@@ -47,6 +48,36 @@ def mistakes_are_found():
     expect(found, "maximum_rows<float> on sm_80", "widest load of 4 bytes")
 
 
+def figures(warps=64, spilled=0, load=16, store=16):
+    return {"threads": 256, "registers": 32, "spilled": spilled, "shared": 0, "warps": warps, "load": load, "store": store}
+
+
+def a_row_has_the_worst_of_every_figure():
+    row = kernel_budgets.row_of("sums", {"sums<float, true>": {80: figures(warps=48), 90: figures()},
+                                         "sums<float, false>": {80: figures(spilled=12, load=4), 90: figures(store=2)}})
+    cells = [cell.strip() for cell in row.split("|")[1:-1]]
+    assert cells == ["`sums`", "2", "256", "32", "12 by `f32, false` / 0", "0", "48 / 64", "4 / 16, 16 / 2",
+                     "`f32, true` / `f32, false`"], cells
+    narrow = [one for one in KNOWN if one[1].startswith("norm_rows<")]
+    least = min(KNOWN[one][80]["load"] for one in narrow)
+    table = kernel_budgets.table_of_readme(ROOT / "kernels/cuda/device/README.md")
+    row = next(line for line in table.splitlines() if line.startswith("| `norm_rows`"))
+    assert least < max(KNOWN[one][80]["load"] for one in narrow) and "| %d, " % least in row, row
+
+
+def an_allowance_names_the_instance_that_spills():
+    choice = kernel_budgets.options(["--only", "norm.cu", "--check"])
+    for (name, architecture), (allowed, _) in kernel_budgets.MAY_SPILL.items():
+        spilled = [one[architecture]["spilled"] for (_, instance), one in KNOWN.items() if instance == name]
+        assert spilled == [allowed], "%s on sm_%d: %s" % (name, architecture, spilled)
+        for instance, at in ((name, architecture), (name, 170 - architecture), (name.replace("<", "<int, "), architecture)):
+            one = {("norm.cu", instance): {at: figures(spilled=allowed)}}
+            found = kernel_budgets.complaints(one, one, choice)
+            assert bool(found) == ((instance, at) != (name, architecture)), found
+
+
+a_row_has_the_worst_of_every_figure()
+an_allowance_names_the_instance_that_spills()
 code = kernel_budgets.main(["--check", "--objects", sys.argv[1]])
 if code:
     sys.exit(code)

@@ -1,4 +1,5 @@
-// Preloaded into a program that does not export this name, makes the driver in place of the real one work.
+// Preloaded into a program that plans nothing on paper, makes what stands in place of libraries loadable
+// there.
 extern "C" {
 int plans_on_paper = 1;
 }

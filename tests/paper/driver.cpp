@@ -1,15 +1,16 @@
-#include <dlfcn.h>
+#include "serves.h"
 
 // In place of libcuda.so.1 for programs that plan on paper: cuDNN compiles kernels while it plans and loads
-// them into the driver; here that succeeds and does nothing. There is no GPU in it, and it works for no
-// program but those that export plans_on_paper: for any other it is a driver that does not start.
+// them into the driver; here that succeeds and does nothing. There is no GPU in it. No program can load it
+// but those that have plans_on_paper, and where something preloaded has that it is a driver that does not
+// start.
 
 namespace {
 
 using Result = int;
 constexpr Result success = 0, not_found = 500, no_start = 999;
 
-Result answer() { return dlsym(RTLD_DEFAULT, "plans_on_paper") == nullptr ? no_start : success; }
+Result answer() { return serves_this_program() ? success : no_start; }
 
 void* own_handle() {
   static void* handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

@@ -8,6 +8,8 @@
 
 namespace mindpipe {
 
+/// Pairs of 64 queries and 100 keys have the engines of 100 padded rows, and half their workspace: their
+/// queries fill one tile of 64, as 100 rows fill two.
 const std::vector<KnownPlan>& known_plans() {
   static const AttentionForm gpt2{4, 12, 12, 1024, 1024, 64, true}, llama{1, 32, 8, 8192, 8192, 128, true},
       padded{2, 8, 8, 100, 100, 64, false, true}, cross{2, 8, 8, 64, 100, 64, false, true},

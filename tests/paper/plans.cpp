@@ -59,8 +59,13 @@ int main(int count, char** arguments) {
     table << row_text(row) << std::flush;
     if (++done % 50 == 0 || done == of) std::fprintf(stderr, "plans: %zu of %zu\n", done, of);
   };
-  const auto rows = ask_all(questions, devices, write, why_not);
-  std::string text = counts_text(rows) + "\nA backward of long sequences, three ways\n\n";
+  std::vector<TableRow> rows;
+  for (const GpuDescription& gpu : described_gpus()) {
+    if (!devices.empty() && !devices.contains(gpu.name)) continue;
+    const auto of_device = ask_all(gpu.name, *make_planner_on_paper(gpu, why_not), questions, write);
+    rows.insert(rows.end(), of_device.begin(), of_device.end());
+  }
+  std::string text = counts_text(rows) + "\nA backward of long sequences, in each way that there is\n\n";
   const AttentionForm llama{.samples = 1,
                             .query_heads = 32,
                             .key_heads = 8,
@@ -68,8 +73,12 @@ int main(int count, char** arguments) {
                             .keys = 8192,
                             .width = 128,
                             .causal = true};
-  for (const GpuDescription& gpu : described_gpus()) text += price_text(gpu.name, llama);
-  std::ofstream(arguments[1]) << table_json(rows, planner->version());
+  std::vector<Price> prices;
+  for (const GpuDescription& gpu : described_gpus())
+    if (devices.empty() || devices.contains(gpu.name))
+      for (const Price& price : prices_of(gpu.name, llama)) prices.push_back(price);
+  text += price_text(prices);
+  std::ofstream(arguments[1]) << table_json(rows, prices, planner->version());
   table << text;
   std::fputs(text.c_str(), stdout);
   const std::string others = differences(devices);

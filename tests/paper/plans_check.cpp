@@ -1,12 +1,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+#include <sys/resource.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "paper/known.h"
+#include "paper/table.h"
 #include "plan/run_plan.h"
+#include "plans/workspace_on_paper.h"
 #include "text_model.h"
 
 // What cuDNN would plan on GPUs that are not here. Without the library, its frontend or a way to describe a
@@ -17,6 +23,25 @@ int plans_on_paper = 1;  // the driver in place of the real one works for progra
 
 namespace mindpipe {
 namespace {
+
+/// Says what all plans took of one core; far more than the minute that they may take is a failure. Other
+/// programs beside this one make it half as much again.
+class OneCore : public testing::Environment {
+ public:
+  void SetUp() override { fmt::print("CTEST_FULL_OUTPUT: the last line says what plans took\n"); }
+  void TearDown() override {
+    constexpr double wanted = 60, failed = 150;
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    const double all = seconds(used.ru_utime) + seconds(used.ru_stime);
+    fmt::print("all of it took {:.1f} s of one core; plans on paper may take {:.0f}\n", all, wanted);
+    EXPECT_LT(all, failed) << "ask a smaller choice of questions";
+  }
+};
+[[maybe_unused]] testing::Environment* const one_core = testing::AddGlobalTestEnvironment(new OneCore);
 
 /// A question that was asked in this process, by this device's name.
 using Asked = std::pair<std::string, PlannedAttention>;
@@ -29,6 +54,7 @@ class Paper : public testing::Test {
       std::string why_not;
       auto& planner = planners()[gpu.name];
       if (!planner) planner = make_planner_on_paper(gpu, why_not);
+      ASSERT_EQ(why_not.find("driver"), std::string::npos) << "the one in its place fails: " << why_not;
       if (!planner) GTEST_SKIP() << why_not;
     }
   }
@@ -77,21 +103,39 @@ TEST_F(Paper, EnginesAndWorkspacesAreThoseThatWereMeasured) {
       EXPECT_GE(planned[device + direction], 1) << device << direction;
 }
 
-/// Where training drops weights of attention, by a mask that is our own function, evaluations alone ask.
-TEST_F(Paper, BundledConfigurationsHaveAFusedPlanInBothDirectionsOnAllDevices) {
+/// Where training drops weights of attention, by a mask that is our own function, evaluations alone ask. An
+/// H100 and an H200 take turns, which differ in memory alone, and for tiny models all three devices do; `make
+/// plans` asks all of them everything.
+TEST_F(Paper, BundledConfigurationsHaveAFusedPlanInBothDirections) {
+  std::map<std::string, int> planned;
+  std::size_t turn = 0;
   for (const std::string& name : bundled_configurations()) {
     int directions[2] = {};
-    for (const PaperQuestion& asked : questions_of_file(name))
-      for (const char* device : {"a100", "h100", "h200"}) {
+    for (const PaperQuestion& asked : questions_of_file(name)) {
+      const char* hopper = ++turn % 2 == 0 ? "h100" : "h200";
+      const std::vector<std::string> devices = name.ends_with("-tiny")
+                                                   ? std::vector<std::string>{turn % 3 == 0 ? "a100" : hopper}
+                                                   : std::vector<std::string>{"a100", hopper};
+      for (const std::string& device : devices) {
         const AttentionAnswer& answer = ask(device, asked.question);
         EXPECT_TRUE(answer.is_planned) << device << ": " << asked.question.text() << ": " << answer.refusal;
-        ++directions[asked.question.backward];
+        ++planned[device + (asked.question.backward ? " backward" : " forward")];
       }
-    EXPECT_GE(directions[0], 3) << name;
+      ++directions[asked.question.backward];
+    }
+    EXPECT_GE(directions[0], 1) << name;
     const Config config = read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml", {});
     if (block_model(config).attention_dropout > 0) EXPECT_EQ(directions[1], 0) << name;
-    else EXPECT_GE(directions[1], 3) << name;
+    else EXPECT_GE(directions[1], 1) << name;
   }
+  EXPECT_EQ(planned.size(), 6) << "both directions on three devices";
+  for (const auto& [what, count] : planned) EXPECT_GE(count, 5) << what;
+}
+
+/// The words of doctor on a machine without a GPU.
+TEST_F(Paper, EveryDescribedGpuIsOneThatAttentionCouldBePlannedFor) {
+  EXPECT_THAT(gpus_with_attention(),
+              testing::MatchesRegex("a100, h100, h200 \\(cuDNN 9\\.[0-9]+\\.[0-9]+\\)"));
 }
 
 /// Half tiles, shared keys, narrow and wide heads, unequal lengths: where the formula could be too small.
@@ -152,99 +196,41 @@ TEST_F(Paper, MistakesInAGraphAreFoundByItsAnswer) {
   EXPECT_TRUE(is_found(of_lengths, [](Graph& g) { g.padded = false; }));
 }
 
-/// What the ledger of a run predicts is the largest of what the library answers, to the byte.
+/// What the ledger of a run predicts is the largest of the table, to the byte: with the lengths that padded
+/// samples, and rows that fill no tile, are told.
 TEST_F(Paper, TheLedgerHoldsTheLargestPlanOfTheRun) {
-  for (const auto& [name, device] :
-       {std::pair<std::string, std::string>{"gpt2-124m", "a100"}, {"llama-8b", "h200"}}) {
-    const Config config = resolve(
-        read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml",
-                    {"device.kind=cuda", "device.description=" + device, "grid.data=1", "grid.tensor=1",
-                     "grid.pipeline=1", "reproducible.data=1", "reproducible.tensor=1", "train.batch=4",
-                     "train.micro_batch=" + std::string(name == "llama-8b" ? "1" : "4"), "model.layers=2"}));
+  struct Case {
+    std::string name, device;
+    int micro_batch;
+    bool is_padded;
+  };
+  for (const Case& one : {Case{"gpt2-124m", "a100", 4, false},
+                          {"llama-8b", "h200", 1, false},
+                          {"vit-base", "h200", 32, true}}) {
+    const auto set = [&](const char* key, int value) { return fmt::format("{}={}", key, value); };
+    const Config config =
+        resolve(read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + one.name + ".yaml",
+                            {"device.kind=cuda", "device.description=" + one.device, "grid.data=1",
+                             "grid.tensor=1", "grid.pipeline=1", "reproducible.data=1",
+                             "reproducible.tensor=1", set("train.batch", std::max(4, one.micro_batch)),
+                             set("train.micro_batch", one.micro_batch), "model.layers=2"}));
     const RunPlan plan = make_run_plan(config);
     const Workspace& predicted = plan.footprints.at(0).passes.backend;
-    std::size_t largest = 0;
+    std::vector<TableRow> rows;
+    bool is_padded = false;
     for (const PlannedAttention& question : predicted.planned) {
-      const AttentionAnswer& answer = ask(device, question);
-      ASSERT_TRUE(answer.is_planned) << answer.refusal;
-      largest = std::max(largest, question.lengths_bytes() + answer.bytes);
+      rows.push_back({one.device, {one.name, true, question}, ask(one.device, question)});
+      is_padded = is_padded || question.padded;
     }
-    EXPECT_GT(largest, 0) << name;
-    EXPECT_EQ(predicted.attention, largest) << name << " on " << device;
+    EXPECT_EQ(is_padded, one.is_padded) << one.name;
+    std::size_t largest = 0;
+    const auto table = nlohmann::json::parse(table_json(rows, {}, 0));
+    for (const auto& row : table.at("plans"))
+      largest = std::max(largest, row.at("workspace").get<std::size_t>());
+    EXPECT_GT(largest, 0) << one.name;
+    EXPECT_EQ(predicted.attention, largest) << one.name << " on " << one.device;
     EXPECT_FALSE(predicted.attention_is_estimated);
   }
-}
-
-/// Texts are read in both directions, sources are padded and read by targets of another length, and a class
-/// stands before 196 patches.
-TEST(Questions, OfModelsThatAreNoDecodersAreAsked) {
-  const auto forwards = [](const std::string& name, const std::vector<std::string>& settings = {}) {
-    std::string all;
-    int backwards = 0;
-    for (const PaperQuestion& asked : questions_of_file(name, settings)) {
-      backwards += asked.question.backward ? 1 : -1;
-      EXPECT_TRUE(asked.is_asked);
-      if (!asked.question.backward) all += asked.question.text() + "\n";
-    }
-    EXPECT_EQ(backwards, 0) << name << ": in both directions";
-    return all;
-  };
-  const std::string heads = "forward of 32 samples, 8 heads on 8, ",
-                    padded = heads + "64 queries, 64 keys, width 64, padded\n",
-                    decoder = heads + "64 queries, 64 keys, width 64, causal\n";
-  EXPECT_EQ(forwards("bert-base"), "forward of 8 samples, 12 heads on 12, 512 queries, 512 keys, width 64\n");
-  EXPECT_EQ(forwards("transformer-base"), padded + padded + decoder)
-      << "an encoder's own, and of queries that lie apart from keys";
-  EXPECT_EQ(forwards("transformer-base", {"data.source_sequence=48"}),
-            heads + "48 queries, 48 keys, width 64, padded\n" + heads +
-                "64 queries, 48 keys, width 64, padded\n" + decoder);
-  EXPECT_EQ(forwards("vit-base"),
-            "forward of 32 samples, 12 heads on 12, 197 queries, 197 keys, width 64, padded\n");
-  std::set<std::int64_t> rows;
-  for (const PaperQuestion& asked : questions_of_configuration("vit-base")) {
-    rows.insert(asked.question.keys);
-    EXPECT_TRUE(asked.question.padded) << asked.question.text();
-  }
-  EXPECT_EQ(rows, std::set<std::int64_t>{197}) << "padding of rows for a tensor degree is not looked at";
-}
-
-/// Gradients of attention that drops weights are in the table all the same, with the reason.
-TEST(Questions, WithheldFromTheLibraryAreListed) {
-  for (const auto& [name, drops] : {std::pair{"evolved-transformer-base", true}, {"bert-base", false}}) {
-    int forwards = 0, backwards = 0, withheld = 0;
-    for (const PaperQuestion& one : questions_of_configuration(name)) {
-      EXPECT_NE(one.is_asked, one.withheld != "") << one.question.text();
-      ++(one.withheld != "" ? withheld : one.question.backward ? backwards : forwards);
-      EXPECT_TRUE(one.withheld == "" || one.question.backward) << one.question.text();
-    }
-    EXPECT_GE(forwards, 10) << name;
-    EXPECT_EQ(drops ? withheld : backwards, forwards) << name;
-    EXPECT_EQ(drops ? backwards : withheld, 0) << name;
-  }
-}
-
-/// What a machine with a GPU is asked, from wherever the configurations were copied to.
-TEST(Questions, OfACheckAreThoseOfEveryConfigurationAndOddOnes) {
-  std::map<std::string, int> from;
-  bool is_padded = false;
-  for (const PaperQuestion& asked : questions_of_a_check()) {
-    EXPECT_TRUE(asked.is_asked);
-    ++from[asked.from];
-    is_padded = is_padded || asked.question.padded;
-  }
-  for (const std::string& name : bundled_configurations()) EXPECT_GE(from[name], 2) << name;
-  EXPECT_GE(from["odd"], 8);
-  EXPECT_TRUE(is_padded);
-
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "mindpipe-copied-configs";
-  std::filesystem::create_directories(folder);
-  std::filesystem::copy_file(std::string(MINDPIPE_SOURCE_DIR) + "/configs/demo.yaml", folder / "copied.yaml",
-                             std::filesystem::copy_options::overwrite_existing);
-  setenv("MINDPIPE_CONFIGS", folder.c_str(), 1);
-  EXPECT_EQ(bundled_configurations(), std::vector<std::string>{"copied"});
-  EXPECT_EQ(questions_of_file("copied").size(), 2);
-  unsetenv("MINDPIPE_CONFIGS");
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

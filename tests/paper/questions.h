@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,8 +24,11 @@ struct AttentionForm {
 AttentionCall call_of(const AttentionForm& form);
 PaperQuestion question_of(const AttentionForm& form, bool backward, const std::string& from);
 
-/// A bundled configuration whose model has attention, and all degrees and micro-batches that it allows.
+/// Every bundled configuration that asks a library for attention, whichever model, and the others, by name,
+/// with why they ask nothing.
 std::vector<std::string> bundled_configurations();
+std::map<std::string, std::string> configurations_without_questions();
+/// What a configuration asks in all degrees and micro-batches that it allows.
 std::vector<PaperQuestion> questions_of_configuration(const std::string& name);
 /// The questions of a configuration as its file is, with these settings.
 std::vector<PaperQuestion> questions_of_file(const std::string& name, std::vector<std::string> settings = {});

@@ -31,31 +31,35 @@ std::string engine_number(const std::string& engine) {
   return digits;
 }
 
-std::vector<TableRow> ask_all(const std::vector<PaperQuestion>& questions,
-                              const std::set<std::string>& devices,
-                              const std::function<void(const TableRow&)>& answered, std::string& why_not) {
+std::vector<TableRow> ask_all(const std::string& device, AttentionPlanner& planner,
+                              const std::vector<PaperQuestion>& questions,
+                              const std::function<void(const TableRow&)>& answered) {
   std::vector<TableRow> rows;
-  for (const GpuDescription& gpu : described_gpus()) {
-    if (!devices.empty() && !devices.contains(gpu.name)) continue;
-    const auto planner = make_planner_on_paper(gpu, why_not);
-    if (!planner) return {};
-    std::map<PlannedAttention, AttentionAnswer> known;  // configurations ask some alike
-    for (const PaperQuestion& asked : questions) {
+  std::map<PlannedAttention, TableRow> known;  // configurations ask some alike
+  for (const PaperQuestion& asked : questions) {
+    const auto at = known.find(asked.question);
+    TableRow row = at != known.end() ? at->second : TableRow{device, asked, {}};
+    row.asked = asked;
+    row.asked_before = at != known.end();
+    if (!row.asked_before && asked.withheld.empty()) {
       const auto start = std::chrono::steady_clock::now();
-      AttentionAnswer answer;
-      if (const auto at = known.find(asked.question); at != known.end()) answer = at->second;
-      else if (asked.withheld.empty())
-        answer = known[asked.question] = planner->ask(graph_of(asked.question));
-      else answer.refusal = "not asked: " + asked.withheld;
-      const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-      rows.push_back({gpu.name, asked, std::move(answer), time.count()});
-      answered(rows.back());
+      row.answer = planner.ask(graph_of(asked.question));
+      row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      known.emplace(asked.question, row);
+    } else if (!row.asked_before) {
+      row.answer.refusal = "not asked: " + asked.withheld;
     }
+    rows.push_back(std::move(row));
+    answered(rows.back());
   }
   return rows;
 }
 
-std::string table_json(const std::vector<TableRow>& rows, int version) {
+std::size_t workspace_of(const TableRow& row) {
+  return row.asked.question.lengths_bytes() + row.answer.bytes;
+}
+
+std::string table_json(const std::vector<TableRow>& rows, const std::vector<Price>& prices, int version) {
   nlohmann::ordered_json table{{"cudnn", version_text(version)}, {"plans", nlohmann::ordered_json::array()}};
   for (const TableRow& row : rows) {
     const PlannedAttention& c = row.asked.question;
@@ -74,14 +78,20 @@ std::string table_json(const std::vector<TableRow>& rows, int version) {
                                {"seconds", row.seconds}};
     if (row.answer.is_planned) {
       one["engine"] = row.answer.engine;
-      one["workspace"] = row.answer.bytes;
+      one["workspace"] = workspace_of(row);
     } else {
       one["refusal"] = row.answer.refusal;
     }
-    one["formula"] = c.formula_bytes() - c.lengths_bytes();
+    one["formula"] = c.formula_bytes();
     one["serves"] = serves(row);
     table["plans"].push_back(std::move(one));
   }
+  for (const Price& price : prices)
+    table["prices"].push_back({{"device", price.device},
+                               {"question", price.question},
+                               {"way", price.way},
+                               {"workspace", price.bytes},
+                               {"seconds", price.seconds}});
   return table.dump(1) + "\n";
 }
 
@@ -94,12 +104,12 @@ std::string table_head(int version) {
 std::string row_text(const TableRow& row) {
   const PlannedAttention& c = row.asked.question;
   const bool planned = row.answer.is_planned;
-  std::string text = fmt::format(
-      "{:<6} {:>6} {:>12} {:>9} {:>7.2f}  {}; {}{}; {}\n", row.device,
-      planned ? engine_number(row.answer.engine) : "-",
-      planned ? fmt::format("{:.2f} MiB", static_cast<double>(row.answer.bytes) / mib) : "-",
-      fmt::format("{:.2f}", static_cast<double>(c.formula_bytes() - c.lengths_bytes()) / mib), row.seconds,
-      c.text(), row.asked.from, row.asked.is_asked ? "" : " (no run asks it)", serves(row));
+  std::string text =
+      fmt::format("{:<6} {:>6} {:>12} {:>9} {:>7.2f}  {}; {}{}; {}\n", row.device,
+                  planned ? engine_number(row.answer.engine) : "-",
+                  planned ? fmt::format("{:.2f} MiB", static_cast<double>(workspace_of(row)) / mib) : "-",
+                  fmt::format("{:.2f}", static_cast<double>(c.formula_bytes()) / mib), row.seconds, c.text(),
+                  row.asked.from, row.asked.is_asked ? "" : " (no run asks it)", serves(row));
   if (!planned)
     text +=
         fmt::format("{:>21} {}{}\n", "", row.asked.withheld.empty() ? "refused: " : "", row.answer.refusal);
@@ -117,8 +127,8 @@ std::string counts_text(const std::vector<TableRow>& rows) {
     Count& count = counts[row.device];
     count.asked += row.asked.is_asked;
     count.planned += row.asked.is_asked && row.answer.is_planned;
-    count.seconds += row.seconds;
-    count.most = std::max(count.most, row.answer.bytes);
+    count.seconds += row.asked_before ? 0 : row.seconds;
+    if (row.answer.is_planned) count.most = std::max(count.most, workspace_of(row));
   }
   std::string text = "\n";
   for (const auto& [device, count] : counts)
@@ -128,7 +138,7 @@ std::string counts_text(const std::vector<TableRow>& rows) {
   return text;
 }
 
-std::string price_text(const std::string& device, const AttentionForm& form) {
+std::vector<Price> prices_of(const std::string& device, const AttentionForm& form) {
   const DeviceDescription d = describe_device(device);
   const AttentionCall call = call_of(form);
   const PlannedAttention whole(call, true);
@@ -139,11 +149,10 @@ std::string price_text(const std::string& device, const AttentionForm& form) {
                                static_cast<double>(form.keys) * 2,
                linear = static_cast<double>(form.samples * form.query_heads * form.queries) *
                         (4.0 * static_cast<double>(form.width) + 4);
-  std::string text = fmt::format("{} on {}, by the description's rates:\n  {:<44} {:>12} {:>10}\n",
-                                 whole.text(), device, "way", "workspace", "time");
+  std::vector<Price> prices;
   const auto add = [&](const std::string& way, double bytes, double products, double traffic, int launches) {
-    const double seconds = products * product / d.flops_bf16 + traffic / d.bytes + launches * d.launch;
-    text += fmt::format("  {:<44} {:>8.1f} MiB {:>7.2f} ms\n", way, bytes / mib, seconds * 1e3);
+    prices.push_back({device, whole.text(), way, bytes,
+                      products * product / d.flops_bf16 + traffic / d.bytes + launches * d.launch});
   };
   // A deterministic backward writes the gradient of the probabilities and reads it again.
   for (const bool in_pieces : {false, true}) {
@@ -154,8 +163,22 @@ std::string price_text(const std::string& device, const AttentionForm& form) {
         static_cast<double>(PlannedAttention(call, true, pieces).formula_bytes()), 5,
         2 * probabilities * (form.causal ? 0.5 : 1), 3 * count);
   }
-  add("the ordered path of cuDNN 9.25 (sm_90 only)", linear, 5, 2 * linear, 3);
+  if (const GpuDescription* gpu = find_gpu(device); gpu != nullptr && gpu->capability == 90)
+    add("the ordered path of cuDNN 9.25, for sm_90", linear, 5, 2 * linear, 3);
   add("our own kernels, two passes, at cuDNN's rate", 0, 7, 0, 2);
+  return prices;
+}
+
+std::string price_text(const std::vector<Price>& prices) {
+  std::string text, device;
+  for (const Price& price : prices) {
+    if (price.device != device)
+      text += fmt::format("{} on {}, by the description's rates:\n  {:<44} {:>12} {:>10}\n", price.question,
+                          price.device, "way", "workspace", "time");
+    device = price.device;
+    text +=
+        fmt::format("  {:<44} {:>8.1f} MiB {:>7.2f} ms\n", price.way, price.bytes / mib, price.seconds * 1e3);
+  }
   return text;
 }
 

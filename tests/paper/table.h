@@ -12,21 +12,31 @@ struct TableRow {
   std::string device;
   PaperQuestion asked;
   AttentionAnswer answer;
-  double seconds = 0;
+  double seconds = 0;         ///< that the plan took when it was made
+  bool asked_before = false;  ///< for another configuration; then nothing was planned for this row
 };
+/// What a run's ledger holds for the plan: with the lengths in front of it.
+std::size_t workspace_of(const TableRow& row);
 
-/// Asks every question for every described GPU, or those of `devices`, and hands each answer on at once;
-/// without the library none, and the reason in `why_not`. What is withheld from the library is not asked.
-std::vector<TableRow> ask_all(const std::vector<PaperQuestion>& questions,
-                              const std::set<std::string>& devices,
-                              const std::function<void(const TableRow&)>& answered, std::string& why_not);
-std::string table_json(const std::vector<TableRow>& rows, int version);
+/// What a backward takes on one device in memory and time, done in one way.
+struct Price {
+  std::string device, question, way;
+  double bytes = 0, seconds = 0;
+};
+/// The ways that the device has: one plan, pieces, the ordered path where cuDNN would have it, our own.
+std::vector<Price> prices_of(const std::string& device, const AttentionForm& form);
+std::string price_text(const std::vector<Price>& prices);
+
+/// Asks a planner every question of one device, and hands each answer on at once. What is withheld from the
+/// library is not asked.
+std::vector<TableRow> ask_all(const std::string& device, AttentionPlanner& planner,
+                              const std::vector<PaperQuestion>& questions,
+                              const std::function<void(const TableRow&)>& answered);
+std::string table_json(const std::vector<TableRow>& rows, const std::vector<Price>& prices, int version);
 std::string table_head(int version);
 std::string row_text(const TableRow& row);
 /// A line for each device: how many questions have a plan.
 std::string counts_text(const std::vector<TableRow>& rows);
-/// What a backward over one long sequence takes in memory and time, done in each of three ways.
-std::string price_text(const std::string& device, const AttentionForm& form);
 /// "6" of "eng6_k24=26"
 std::string engine_number(const std::string& engine);
 
