@@ -144,6 +144,14 @@ struct GenerateConfig {
   bool operator==(const GenerateConfig&) const = default;
 };
 
+/// How the subnets of a supernet are trained together; 0: as few as cost little.
+struct SupernetConfig {
+  int window = 16;    ///< subnets that read one version of what all share
+  int admission = 0;  ///< in flight
+  int slots = 0;      ///< of a stage, for their micro-batches
+  bool operator==(const SupernetConfig&) const = default;
+};
+
 struct Config {
   std::uint64_t seed = 1;
   RunConfig run;
@@ -160,6 +168,7 @@ struct Config {
   WatchdogConfig watchdog;
   TraceConfig trace;
   GenerateConfig generate;
+  SupernetConfig supernet;
   bool operator==(const Config&) const = default;
 };
 

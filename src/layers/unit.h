@@ -83,7 +83,11 @@ class Unit {
   /// Lays the unit out for these shards. `sequence_parts`: how many T-ths of the sequence have `rows`
   /// accumulators here; `levels`: partial sums of data shards kept beside the accumulator (SumTree::levels).
   void lay_out(ShardRange shards, int sequence_parts, int levels, DType dtype);
-  void allocate_values(Memory& memory);
+  /// Values; of a unit that all subnets of a supernet share two versions, of which the first is bound.
+  void allocate_values(Memory& memory, int versions = 1);
+  /// Lets values be those of one of the versions.
+  void bind_version(int number) { values_ = versions_[number]; }
+  Tensor version_of_values(int number) const { return versions_[number]; }
   /// Accumulators of all uses, in memory of their own.
   void allocate_gradients(Memory& memory);
   /// Lets one use's accumulators lie at `memory` (accumulator_bytes() of it), which others may use in turn.
@@ -147,6 +151,7 @@ class Unit {
   int uses_ = 1;
   Arena value_arena_, gradient_arena_;
   Tensor values_;
+  std::vector<Tensor> versions_;
   std::vector<Tensor> accumulators_, levels_memory_;  ///< of each use
 };
 

@@ -4,6 +4,7 @@
 #include "layers/gated_unit.h"
 #include "layers/identity.h"
 #include "layers/mlp.h"
+#include "supernet/choice_block.h"
 #include "supernet/subnet.h"
 
 namespace mindpipe {
@@ -30,6 +31,19 @@ void Candidates::append(Model& model, int block, int number) const {
   std::unique_ptr<Layer> layer = make(block, number, unit);
   if (unit == nullptr) model.add_block(name, std::move(layer), {});
   else model.add_block(name, maybe_recomputed(config_, std::move(layer)), {unit});
+}
+
+void Candidates::append_choice(Model& model, int block) const {
+  std::vector<std::unique_ptr<Layer>> layers;
+  std::vector<Unit*> units;
+  for (int number = 0; number < static_cast<int>(settings_.space.candidates(block).size()); ++number) {
+    const bool has_unit = has_parameters(settings_.space.candidates(block)[number]);
+    units.push_back(has_unit ? &model.add_unit(candidate_name(block, number)) : nullptr);
+    std::unique_ptr<Layer> layer = make(block, number, units.back());
+    layers.push_back(has_unit ? maybe_recomputed(config_, std::move(layer)) : std::move(layer));
+  }
+  model.add_choice("blocks." + std::to_string(block), std::make_unique<ChoiceBlock>(block, std::move(layers)),
+                   units, block);
 }
 
 std::unique_ptr<Branch> Candidates::branch(const Candidate& candidate, const Place& place, Unit& unit) const {

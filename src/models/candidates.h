@@ -21,6 +21,8 @@ class Candidates {
   std::unique_ptr<Layer> make(int block, int number, Unit* unit) const;
   /// Appends a block that is one of its candidates, with its unit: "blocks.7.3".
   void append(Model& model, int block, int number) const;
+  /// Appends a block that may be any of its candidates, each with a unit of its own.
+  void append_choice(Model& model, int block) const;
 
  private:
   /// Whose blocks they are.

@@ -27,6 +27,27 @@ void Model::add_block(const std::string& name, std::unique_ptr<Layer> layer, con
   blocks_.push_back(std::move(block));
 }
 
+void Model::add_choice(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units,
+                       int place) {
+  std::vector<Unit*> with_parameters;
+  for (Unit* unit : units)
+    if (unit != nullptr) with_parameters.push_back(unit);
+  add_block(name, std::move(layer), with_parameters);
+  Block& block = blocks_.back();
+  block.place = place;
+  auto next = block.units.begin();
+  for (const Unit* unit : units) block.candidates.push_back(unit != nullptr ? *next++ : -1);
+}
+
+bool Model::has_choices() const {
+  return std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) { return block.is_choice(); });
+}
+
+bool Model::is_shared(int unit) const {
+  return has_choices() && std::none_of(blocks_of_[unit].begin(), blocks_of_[unit].end(),
+                                       [&](int block) { return blocks_[block].is_choice(); });
+}
+
 void Model::carry_memory(std::size_t first, std::size_t last, const Shape& rows_and_width) {
   for (std::size_t i = first; i <= last; ++i) blocks_[i].memory = rows_and_width;
 }

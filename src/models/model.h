@@ -32,7 +32,10 @@ class Model {
     int use = 0;             ///< number of this block among the users of a shared unit
     Shape behind{};          ///< [rows, width] of the activation of a sample that leaves it
     Shape memory{};          ///< [rows, width] of an encoder's output that enters it; none: none does
+    std::vector<int> candidates = {};  ///< of a choice block: each candidate's unit, -1: it has none
     bool reads_encoder() const { return memory.rank > 0; }
+    int place = -1;  ///< of a choice block: where a subnet's choice has it
+    bool is_choice() const { return !candidates.empty(); }
   };
 
   // What the function that makes a model says.
@@ -46,6 +49,10 @@ class Model {
   /// Appends a block whose parameters live in `units`.
   void add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units,
                  int use = 0);
+  /// Appends a block of a supernet. `units`: of each candidate, nullptr where it has no parameters; `place`:
+  /// of the block in a subnet's choice.
+  void add_choice(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units,
+                  int place);
   /// Says that an encoder's output, [rows, width] of a sample, enters the blocks [first, last].
   void carry_memory(std::size_t first, std::size_t last, const Shape& rows_and_width);
   /// What a run's speed is counted in, and how many of them a sample is.
@@ -98,6 +105,12 @@ class Model {
   std::int64_t parameters() const;
   /// The blocks that use a unit, in model order.
   const std::vector<int>& blocks_of(int unit) const { return blocks_of_[unit]; }
+
+  /// Whether all subnets of a supernet share a unit: no choice block has it. Others models have no such
+  /// units.
+  bool is_shared(int unit) const;
+  /// Whether some block is one of several candidates.
+  bool has_choices() const;
 
   /// What a part of a unit is called in files that others read: "unit.part" where the model has no names.
   ExportName export_name(const std::string& unit, const std::string& part) const;

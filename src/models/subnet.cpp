@@ -30,13 +30,18 @@ void estimate(Model& model, const Config& config) {
 }  // namespace
 
 /// Makes one network of a space: each block is the candidate that is chosen, under its name in the space.
+/// Without a choice, all of them: a supernet.
 std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   const Settings& m = config.model.subnet;
-  for (int block = 0; block < m.space.blocks(); ++block) {
-    const std::string misfit =
-        misfit_of(m.space.candidates(block)[m.choice[block]], m.width, context.tensor.logical());
-    MP_REQUIRE(misfit.empty(), Exit::bad_configuration, "model.choice makes block {} {}", block, misfit);
-  }
+  const auto may_be = [&](int block) {
+    const std::vector<Candidate>& all = m.space.candidates(block);
+    return m.choice.empty() ? all : std::vector<Candidate>{all[m.choice[block]]};
+  };
+  for (int block = 0; block < m.space.blocks(); ++block)
+    for (const Candidate& candidate : may_be(block)) {
+      const std::string misfit = misfit_of(candidate, m.width, context.tensor.logical());
+      MP_REQUIRE(misfit.empty(), Exit::bad_configuration, "model.choice makes block {} {}", block, misfit);
+    }
   auto model = std::make_unique<Model>();
   const Candidates candidates(config, m, context);
   SpaceEnds ends(*model, config, m, context);
@@ -44,12 +49,13 @@ std::unique_ptr<Model> make(const Config& config, const LayerContext& context) {
   int last_reader = 0;
   for (int block = 0; block < m.space.blocks(); ++block) {
     if (block == static_cast<int>(m.space.encoder.size())) ends.add_bridge();
-    candidates.append(*model, block, m.choice[block]);
-    if (m.space.candidates(block)[m.choice[block]].kind == CandidateKind::cross)
-      last_reader = SpaceEnds::place_of(m.space, block);
+    if (m.choice.empty()) candidates.append_choice(*model, block);
+    else candidates.append(*model, block, m.choice[block]);
+    for (const Candidate& candidate : may_be(block))
+      if (candidate.kind == CandidateKind::cross) last_reader = SpaceEnds::place_of(m.space, block);
   }
   ends.add_end(last_reader);
-  estimate(*model, config);
+  if (!m.choice.empty()) estimate(*model, config);
   return model;
 }
 

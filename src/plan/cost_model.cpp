@@ -73,6 +73,9 @@ void CostModel::take_inputs() {
   for (const Field& field : model().fields())
     batch_.fields.set(field.name, inputs_.take(field.of(layout_.samples), field.type));
   batch_.samples = layout_.samples;
+  for (const Model::Block& block : model().blocks())
+    if (block.is_choice()) choice_.resize(std::max<std::size_t>(choice_.size(), block.place + 1), 0);
+  if (!choice_.empty()) batch_.choice = choice_.data();
   losses_ = inputs_.take(losses, DType::f32);
   hits_ = inputs_.take(hits, DType::f64);
 }
@@ -190,6 +193,14 @@ Tape::WeightGradients CostModel::weight_gradients() const {
                                                        : Tape::WeightGradients::now;
 }
 
+/// Lets a block be this candidate, or the last where it has fewer.
+void CostModel::choose(int block, int candidate) {
+  const Model::Block& of_model = model().blocks()[block];
+  if (of_model.is_choice())
+    choice_[of_model.place] =
+        static_cast<std::uint8_t>(std::min<int>(candidate, of_model.candidates.size() - 1));
+}
+
 CostModel::Footprint CostModel::training_footprint(int first, int last) {
   Footprint footprint = pass(first, last, weight_gradients(), true).footprint;
   forget_footprint();
@@ -238,23 +249,38 @@ UnitCost CostModel::cost_of(const Unit& unit) const {
   return cost;
 }
 
+BlockCost CostModel::cost_of_block(int block) {
+  const Pass p = pass(block, block + 1, weight_gradients(), false);
+  BlockCost cost;
+  cost.forward = nanoseconds(p.forward);
+  cost.backward = nanoseconds(p.backward);
+  cost.backward_input = nanoseconds(p.backward_input);
+  cost.backward_weight = nanoseconds(p.backward_weight);
+  cost.forward_sums = p.forward_sums;
+  cost.backward_sums = p.backward_sums;
+  cost.saved = p.footprint.kept;
+  cost.workspace = p.footprint.scratch;
+  return cost;
+}
+
 Outline CostModel::outline() {
   Outline outline;
-  for (const auto& unit : model().units()) outline.units.push_back(cost_of(*unit));
+  for (int u = 0; u < static_cast<int>(model().units().size()); ++u) {
+    outline.units.push_back(cost_of(*model().units()[u]));
+    outline.units.back().shared = model().is_shared(u);
+  }
   for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b) {
-    const Pass p = pass(b, b + 1, weight_gradients(), false);
-    BlockCost cost;
-    cost.forward = nanoseconds(p.forward);
-    cost.backward = nanoseconds(p.backward);
-    cost.backward_input = nanoseconds(p.backward_input);
-    cost.backward_weight = nanoseconds(p.backward_weight);
-    cost.forward_sums = p.forward_sums;
-    cost.backward_sums = p.backward_sums;
-    cost.saved = p.footprint.kept;
-    cost.workspace = p.footprint.scratch;
-    outline.add_block(cost, model().blocks()[b].units);
+    const Model::Block& block = model().blocks()[b];
+    std::vector<BlockCost> costs;
+    for (int candidate = 0; candidate < std::max<int>(1, block.candidates.size()); ++candidate) {
+      choose(b, candidate);
+      costs.push_back(cost_of_block(b));
+    }
+    if (block.is_choice()) outline.add_choice(costs, block.candidates, block.place);
+    else outline.add_block(costs.front(), block.units);
     outline.cuts.push_back(crossing(b));
   }
+  if (model().has_choices()) outline.choice_of.resize(outline.blocks.size(), -1);
   return outline;
 }
 

@@ -35,6 +35,8 @@ class CostModel {
   /// Evaluation: outputs of all blocks in `kept`; what enters the first lies elsewhere.
   Footprint evaluation_footprint(int first, int last);
 
+  /// Lets a block of a supernet be candidate `candidate`, or its last, in what is asked from now on.
+  void choose(int block, int candidate);
   /// Costs of every block and unit, and what crosses every cut, for schedules and the simulator.
   Outline outline();
   /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
@@ -53,6 +55,7 @@ class CostModel {
     Footprint footprint;
   };
   Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
+  BlockCost cost_of_block(int block);
   void forget_footprint();
   Footprint footprint_used() const;
   void require_countable() const;
@@ -70,7 +73,8 @@ class CostModel {
   std::unique_ptr<PricingBackend> backend_;
   std::unique_ptr<WorkspaceOnPaper> workspace_;
   Communicator tensor_, data_, pipeline_;
-  TensorSums sums_;  ///< since they were last taken
+  std::vector<std::uint8_t> choice_;  ///< of a supernet: the candidates that are priced
+  TensorSums sums_;                   ///< since they were last taken
   std::unique_ptr<Stage> stage_;
   Arena inputs_, kept_, scratch_, outside_;
   MicroBatch batch_;

@@ -6,6 +6,7 @@
 
 #include "comm/reduction.h"
 #include "plan/network_on_paper.h"
+#include "plan/subnet_memory.h"
 #include "program/partition.h"
 #include "program/share_buffers.h"
 #include "state/gradient_updates.h"
@@ -21,15 +22,18 @@ constexpr std::size_t most_passing = std::size_t{4} << 20, least_passing = std::
 /// arena, which it needs for one chunk at a time.
 RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
   const Outline& outline = plan.outline;
-  const bool trains = plan.purpose == Purpose::training;
+  const bool trains = plan.trains_steps();
   RankFootprint footprint;
   footprint.tapes.resize(trains ? plan.training.placement.ranks[rank].arenas : 1);
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk) {
     if (outline.rank_of(chunk) != rank) continue;
     const int first = outline.first_block[chunk], last = outline.first_block[chunk + 1];
-    const CostModel::Footprint evaluated = costs.evaluation_footprint(first, last);
-    footprint.passes.include(evaluated);
-    footprint.tapes[0] = std::max(footprint.tapes[0], evaluated.kept);
+    for (int candidate = 0; candidate < most_candidates(outline); ++candidate) {
+      for (int block = first; block < last; ++block) costs.choose(block, candidate);
+      const CostModel::Footprint evaluated = costs.evaluation_footprint(first, last);
+      footprint.passes.include(evaluated);
+      footprint.tapes[0] = std::max(footprint.tapes[0], evaluated.kept);
+    }
     if (!trains) continue;
     const CostModel::Footprint trained = costs.training_footprint(first, last);
     footprint.passes.include(trained);
@@ -52,7 +56,8 @@ std::vector<std::size_t> arriving_bytes(const RunPlan& plan, CostModel& costs, i
   const int data = plan.outline.data;
   const SumTree tree = plan.outline.data_tree();
   std::vector<std::size_t> arriving(data, 0);
-  if (data == 1 || plan.purpose == Purpose::reading) return arriving;
+  if (plan.subnets && data > 1) return arriving_of_subnets(plan, costs, rank);
+  if (data == 1 || !plan.trains_steps()) return arriving;
   for (const Action& action : plan.training.program.ranks[rank]) {
     if (action.kind != ActionKind::reduce || action.part > 0) continue;
     const Unit& unit = *costs.model().units()[action.unit];
@@ -69,7 +74,7 @@ std::vector<std::size_t> arriving_bytes(const RunPlan& plan, CostModel& costs, i
 
 ScalarCounts scalars_of(const Config& config, const Layout& layout, const RunPlan& plan, CostModel& costs,
                         int rank) {
-  const bool trains = plan.purpose == Purpose::training;
+  const bool trains = plan.trains_steps();
   std::int64_t chunks = 0;
   for (int u : plan.outline.units_of_rank(rank))
     if (trains) chunks += UnitOptimizer(*costs.model().units()[u], config.optimizer, 0, 1).chunks();
@@ -123,7 +128,8 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
                            int rank, int data_rank) {
   BytesByClass bytes{};
   const auto at = [&](MemoryClass kind) -> std::int64_t& { return bytes[static_cast<int>(kind)]; };
-  const bool trains = plan.purpose == Purpose::training;
+  const bool trains = plan.trains_steps();
+  if (plan.subnets) add_subnets(bytes, config, plan, costs, rank);
   for (int unit : plan.outline.units_of_rank(rank)) {
     at(MemoryClass::values) += plan.outline.units[unit].values;
     if (trains) add_trained_unit(bytes, config, plan, costs, rank, data_rank, unit);
@@ -133,7 +139,7 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
       at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
   const RankFootprint& footprint = plan.footprints[rank];
   for (std::size_t tape : footprint.tapes) at(MemoryClass::activations) += aligned(tape);
-  at(MemoryClass::workspace) = static_cast<std::int64_t>(
+  at(MemoryClass::workspace) += static_cast<std::int64_t>(
       footprint.workspace(data_rank) + footprint.scalars.bytes() +
       (row_of(config.device.kind).memory == Memory::Kind::device ? gpu_workspace_bytes : 0));
   for (std::size_t buffer : footprint.buffers) at(MemoryClass::boundary) += aligned(buffer);
@@ -253,8 +259,31 @@ void require_grid(const Config& config) {
   cuts_of(config, std::vector<std::int64_t>(costs.model().blocks().size(), 1));
 }
 
-RunPlan make_run_plan(const Config& config, Purpose purpose) {
-  const int stages = config.grid.pipeline, chunks = config.schedule.chunks;
+namespace {
+
+/// Says how a model's blocks lie on the grid, and how a batch is divided.
+void lay_out(Outline& outline, const Config& config, const Layout& layout) {
+  outline.stages = config.grid.pipeline;
+  outline.chunks = config.schedule.chunks;
+  outline.micro_batches = layout.micro_batches();
+  outline.shards = layout.local_data_shards();
+  outline.data = layout.grid.data;
+  outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
+  outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
+  outline.rank_of_chunk = looped_chunks(outline.stages, outline.chunks);
+  std::vector<std::int64_t> passes;
+  for (const auto& candidates : outline.blocks) {  // a supernet's by their mean
+    std::int64_t sum = 0;
+    for (const BlockCost& cost : candidates) sum += cost.forward + cost.backward;
+    passes.push_back(sum / static_cast<std::int64_t>(candidates.size()));
+  }
+  outline.first_block = cuts_of(config, passes);
+}
+
+}  // namespace
+
+RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Subnet> subnets) {
+  const int stages = config.grid.pipeline;
   const Layout layout = make_layout(config, {});
   CostModel costs(config, layout);
   RunPlan plan;
@@ -265,24 +294,21 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
   plan.counted = costs.model().counted();
   plan.operations = operations_of(config);
   plan.formula = costs.model().formula();
-  Outline& outline = plan.outline;
-  outline.stages = stages;
-  outline.chunks = chunks;
-  outline.micro_batches = layout.micro_batches();
-  outline.shards = layout.local_data_shards();
-  outline.data = layout.grid.data;
-  outline.sharded_optimizer = config.train.zero > 0 && layout.grid.data > 1;
-  outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
-  outline.rank_of_chunk = looped_chunks(stages, chunks);
-  std::vector<std::int64_t> passes;
-  for (int block = 0; block < outline.all_blocks(); ++block)
-    passes.push_back(outline.cost(block).forward + outline.cost(block).backward);
-  outline.first_block = cuts_of(config, passes);
+  lay_out(plan.outline, config, layout);
+  const Outline& outline = plan.outline;
   Outline forward_only = outline;
   forward_only.training = false;
   const Network network = network_on_paper(config);
   plan.evaluation = make_program(forward_only, config.schedule.kind, network);
-  if (purpose == Purpose::training) {
+  const bool trains_subnets = purpose == Purpose::training && costs.model().has_choices();
+  if (trains_subnets) {
+    plan.subnets.emplace();
+    plan.subnets->paper = choose_rooms(outline, network,
+                                       {.admission = config.supernet.admission,
+                                        .slots = config.supernet.slots,
+                                        .window = config.supernet.window},
+                                       subnets);
+  } else if (purpose == Purpose::training) {
     plan.training = make_program(outline, config.schedule.kind, network);
     share_buffers(plan.evaluation, plan.training.placement);
   }
@@ -291,6 +317,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose) {
   for (int rank = 0; rank < stages; ++rank) {
     plan.footprints.push_back(footprint_of(plan, costs, rank));
     RankFootprint& footprint = plan.footprints.back();
+    if (plan.subnets) plan.subnets->rooms.push_back(rooms_of(plan, costs, rank, footprint.passes));
     footprint.reduction = arriving_bytes(plan, costs, rank);
     footprint.scalars = scalars_of(config, layout, plan, costs, rank);
     // Besides a piece, a sum over a group works in an alignment for each of its ranks.

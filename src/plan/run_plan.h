@@ -5,6 +5,8 @@
 
 #include "core/machine_memory.h"
 #include "plan/cost_model.h"
+#include "plan/subnet_rooms.h"
+#include "program/choose_rooms.h"
 #include "program/make_program.h"
 #include "state/scalar_sums.h"
 
@@ -25,12 +27,20 @@ using BytesByClass = std::array<std::int64_t, memory_classes.size()>;
 /// What a run does with its model. One that only reads needs no training step, gradients or optimizer.
 enum class Purpose : std::uint8_t { training, reading };
 
+/// How a supernet is trained: the rules, what they give on paper, and the rooms of each pipeline rank.
+struct SubnetPlan {
+  RoomsOnPaper paper;
+  std::vector<SubnetRooms> rooms;
+};
+
 /// A run's plan, alike on every rank: how the model is cut, what a step and an evaluation do and need.
 struct RunPlan {
   Purpose purpose = Purpose::training;
   Outline outline;
-  PlannedStep training;    ///< a step; empty where the purpose is reading
-  PlannedStep evaluation;  ///< of one batch
+  PlannedStep training;  ///< a step; empty where the purpose is reading, or a supernet is trained
+  std::optional<SubnetPlan> subnets;  ///< where a supernet is trained
+  PlannedStep evaluation;             ///< of one batch
+  bool trains_steps() const { return purpose == Purpose::training && !subnets; }
   /// How long the run's work, a step or else an evaluation, should take.
   const Timeline& expected() const { return (purpose == Purpose::training ? training : evaluation).expected; }
   std::vector<RankFootprint> footprints;  ///< of each pipeline rank
@@ -59,8 +69,10 @@ struct RunPlan {
   const BytesByClass& most_memory(int pipeline_rank) const;
 };
 std::int64_t total_of(const BytesByClass& bytes);
-/// `config` is resolved and its degrees are known.
-RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training);
+/// `config` is resolved and its degrees are known. `subnets`: the first of a supernet's stream, from which
+/// its rooms are chosen.
+RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training,
+                      std::span<const Subnet> subnets = {});
 /// Fails where make_run_plan would because the degrees do not suit batch, model or schedule; plans nothing.
 void require_grid(const Config& config);
 

@@ -26,15 +26,28 @@ int Outline::chunk_of(int block) const {
 
 void Outline::add_block(const BlockCost& cost, const std::vector<int>& used) {
   for (int unit : used) units[unit].blocks.push_back(all_blocks());
+  if (!choice_of.empty()) choice_of.push_back(-1);
   blocks.push_back({cost});
   units_used.push_back({used});
+}
+
+void Outline::add_choice(const std::vector<BlockCost>& costs, const std::vector<int>& unit_of, int place) {
+  choice_of.resize(blocks.size(), -1);
+  choice_of.push_back(place);
+  auto& used = units_used.emplace_back();
+  for (const int unit : unit_of) {
+    used.push_back(unit < 0 ? std::vector<int>{} : std::vector<int>{unit});
+    if (unit >= 0) units[unit].blocks.push_back(all_blocks());
+  }
+  blocks.push_back(costs);
 }
 
 std::vector<UnitUse> Outline::uses_in(int first, int last) const {
   std::vector<UnitUse> uses;
   for (int block = first; block < last; ++block)
-    for (int unit : units_used[block][0])
-      if (units[unit].values > 0) uses.push_back({unit, block});
+    for (const std::vector<int>& used : units_used[block])
+      for (int unit : used)
+        if (units[unit].values > 0) uses.push_back({unit, block});
   return uses;
 }
 

@@ -89,7 +89,10 @@ struct Outline {
   }
   /// Appends a block of one candidate that uses these units, which stand in `units`.
   void add_block(const BlockCost& cost, const std::vector<int>& used);
-  /// The uses in blocks [first, last) of units that have parameters, block by block.
+  /// Appends a block of a supernet: what each candidate costs, and its unit, -1 where it has none. `place`:
+  /// of the block in a subnet's choice.
+  void add_choice(const std::vector<BlockCost>& costs, const std::vector<int>& unit_of, int place);
+  /// The uses in blocks [first, last) of units that have parameters, block by block: of all candidates.
   std::vector<UnitUse> uses_in(int first, int last) const;
   /// The ranks on which a unit has users, ascending: each holds its values and updates them.
   std::vector<int> homes_of(int unit) const;

@@ -21,7 +21,37 @@ Actions::Actions(Stage& stage, GradientUpdates& updates, Wires wires, const Pass
   losses_ = losses_arena_.take(stage.losses_shape(), DType::f32);
 }
 
+Request Actions::start_of_subnet(const Action& action, const StepInput& input) {
+  const auto message = [&] { return subnets_->message_of(action); };
+  switch (action.kind) {
+    case ActionKind::forward:
+      subnets_->forward(action, input);
+      return {};
+    case ActionKind::backward:
+      subnets_->backward(action, input);
+      return {};
+    case ActionKind::update:
+      subnets_->update(action, input);
+      return {};
+    case ActionKind::reduce:
+      return {Request::reductions, subnets_->reduce(wires_.reductions, action, input)};
+    case ActionKind::send:
+      return {Request::channels,
+              wires_.channels->send(action.peer, channel_of(action.payload), message(), class_of(action))};
+    case ActionKind::receive:
+      return {Request::channels,
+              wires_.channels->receive(action.peer, channel_of(action.payload), message())};
+    case ActionKind::backward_input:
+    case ActionKind::backward_weight:
+    case ActionKind::gather:
+    case ActionKind::sum_scalar:
+      break;
+  }
+  fail(Exit::internal, "{} in the list of a supernet", to_string(action));
+}
+
 Request Actions::start(Script& script, const Action& action, const StepInput& input) {
+  if (script.grows && subnets_ != nullptr) return start_of_subnet(action, input);
   switch (action.kind) {
     case ActionKind::forward:
       forward(script, action, input);
@@ -163,7 +193,8 @@ void Actions::copy(const Boundary& from, const Boundary& to) {
 
 void Actions::set_micro_batch(Tape& tape, const StepInput& input, int micro_batch) const {
   const Layout& layout = stage_.layout();
-  tape.batch = {input.fields.part(micro_batch), layout.samples, layout.first_sample(micro_batch), input.step};
+  tape.batch = {input.fields.part(micro_batch), layout.samples, layout.first_sample(micro_batch), input.step,
+                input.choice};
   tape.loss_factor = 1.0 / static_cast<double>(stage_.targets_of_step());
   tape.losses = losses_.at(micro_batch);
 }

@@ -7,17 +7,11 @@
 #include "comm/channel.h"
 #include "comm/reduction.h"
 #include "runtime/script.h"
+#include "runtime/step_input.h"
+#include "runtime/subnet_actions.h"
 #include "state/gradient_updates.h"
 
 namespace mindpipe {
-
-/// What a step is fed: this rank's micro-batches, one after the other, and the numbers that its updates need.
-struct StepInput {
-  FieldTensors fields;     ///< that this rank's blocks read: [micro_batches, samples, extents of the field]
-  std::int64_t valid = 0;  ///< targets of this rank's micro-batches that count
-  std::int64_t step = 0;   ///< names the step's randomness
-  double rate = 0;
-};
 
 /// What a list is fed, while it runs: a step has one input; of the subnets in flight each has its own.
 using StepInputs = std::span<const StepInput>;
@@ -55,6 +49,8 @@ class Actions {
   bool may_begin(const Action& action) const {
     return !is_collective(action) || wires_.reductions.may_begin(class_of(action));
   }
+  /// Lets lists that grow be those of subnets.
+  void train_subnets(SubnetActions* subnets) { subnets_ = subnets; }
   /// Moves what has been begun.
   void progress();
   /// An action as those know it who wait for it.
@@ -77,6 +73,7 @@ class Actions {
     Boundary gradient;  ///< between the pieces of one backward
     std::size_t scratch_mark = 0;
   };
+  Request start_of_subnet(const Action& action, const StepInput& input);
   void forward(const Script& script, const Action& action, const StepInput& input);
   void backward(const Script& script, const Action& action, const StepInput& input);
   void backward_weight(const Action& action);
@@ -96,6 +93,7 @@ class Actions {
   std::vector<Arena> buffers_;
   Arena scratch_, losses_arena_;
   Tensor losses_;
+  SubnetActions* subnets_ = nullptr;
 };
 
 }  // namespace mindpipe

@@ -142,7 +142,11 @@ void Worker::make_stage() {
   stage_ = std::make_unique<Stage>(config_, layout_, context, plan_.ranges_of(here));
   stage_->allocate_values();
   updates_ = std::make_unique<GradientUpdates>(*stage_, config_, Groups{*tensor_, *data_, *pipeline_});
-  if (plan_.purpose == Purpose::training) {
+  if (plan_.subnets) {
+    const SubnetRooms& rooms = plan_.subnets->rooms[here];
+    stage_->allocate_subnet_gradients(rooms.slabs, rooms.slab);
+    updates_->allocate_for_subnets();
+  } else if (plan_.purpose == Purpose::training) {
     const RankMemory& placed = plan_.training.placement.ranks[here];
     stage_->allocate_gradients(placed);
     updates_->allocate(placed);
@@ -171,9 +175,17 @@ void Worker::make_executor() {
   state_ = std::make_unique<ModelState>(config_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_},
                                         executor_->actions().scratch(), plan_.passing);
   if (plan_.purpose == Purpose::reading) return;
-  training_.emplace(executor_->make_script(plan_.training, plan_.outline,
-                                           static_cast<std::size_t>(std::max(1, config_.trace.steps))));
+  if (plan_.trains_steps())
+    training_.emplace(executor_->make_script(plan_.training, plan_.outline,
+                                             static_cast<std::size_t>(std::max(1, config_.trace.steps))));
   state_->initialize(threads_);
+}
+
+void Worker::train_subnets(SubnetTrainer::Load load) {
+  subnets_ =
+      std::make_unique<SubnetTrainer>(*executor_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_},
+                                      config_, plan_, stage_->fields(), std::move(load));
+  subnets_->begin();
 }
 
 StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample) {

@@ -13,6 +13,7 @@
 #include "plan/run_plan.h"
 #include "runtime/evaluation.h"
 #include "runtime/executor.h"
+#include "runtime/subnet_trainer.h"
 #include "state/model_state.h"
 
 namespace mindpipe {
@@ -70,6 +71,8 @@ class Worker {
   /// The training step and the evaluation as this rank runs them. A worker that only reads has no training.
   Script& training() { return *training_; }
   Script& evaluation() { return *evaluation_; }
+  /// Trains subnets; null where steps are trained.
+  SubnetTrainer* subnets() { return subnets_.get(); }
   /// The oldest scalars of training steps that `step` has not given back, once they are known; none: it has
   /// given back all.
   std::optional<StepScalars> remaining() { return training_->answers.oldest(); }
@@ -85,6 +88,8 @@ class Worker {
   int threads() const { return threads_; }
   /// Takes samples [first_sample, first_sample + batch) of the corpus: of these this rank's micro-batches.
   StepInput& load_batch(Corpus& corpus, std::int64_t first_sample);
+  /// Makes what trains subnets, of which `load` brings the batches.
+  void train_subnets(SubnetTrainer::Load load);
 
  private:
   std::unique_ptr<Group> group_along(Axis axis, Transports::Use use, const char* name);
@@ -116,6 +121,7 @@ class Worker {
   std::unique_ptr<GradientUpdates> updates_;
   std::unique_ptr<Executor> executor_;
   std::optional<Script> training_, evaluation_;
+  std::unique_ptr<SubnetTrainer> subnets_;
   std::unique_ptr<ModelState> state_;
   std::unique_ptr<Group> all_ranks_;
   Arena input_arena_, copy_;

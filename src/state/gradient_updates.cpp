@@ -25,6 +25,11 @@ void GradientUpdates::allocate(const RankMemory& placed) {
   scalars_.emplace(stage_, groups_, optimizers_, sharded(), true);
 }
 
+void GradientUpdates::allocate_for_subnets() {
+  for (auto& [unit, optimizer] : optimizers_) optimizer->allocate(stage_.context().backend.memory());
+  allocate_for_reading();
+}
+
 void GradientUpdates::clear(const UnitUse& use) {
   if (!is_left_out("gradients", "clear"))
     stage_.context().backend.fill({stage_.unit(use.unit).accumulators(stage_.use_of(use)), 0});

@@ -20,6 +20,9 @@ class GradientUpdates {
   /// Takes what losses are added up in, for who only reads.
   void allocate_for_reading() { scalars_.emplace(stage_, groups_, Optimizers{}, false, false); }
 
+  /// Masters and moments of a supernet, whose units are decided each by itself.
+  void allocate_for_subnets();
+
   /// Zeroes what the backwards of a use add to.
   void clear(const UnitUse& use);
   /// Adds the gradient of a use to the binary counter once it holds all micro-batches of this rank's data
@@ -50,6 +53,7 @@ class GradientUpdates {
   const Tensor& decision() const { return scalars_->decision(); }
   void update(int unit, double rate);
 
+  const std::map<int, std::unique_ptr<UnitOptimizer>>& optimizers() const { return optimizers_; }
   UnitOptimizer* optimizer_of(int unit) {
     return optimizers_.count(unit) ? optimizers_.at(unit).get() : nullptr;
   }

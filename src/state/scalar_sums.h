@@ -45,6 +45,13 @@ class ScalarSums {
   /// `losses`: of the step [micro_batches, samples, targets] on the rank that has the head, else none.
   /// Collective over the groups.
   void run(const Optimizers& optimizers, const Tensor& losses, const StepRule& rule);
+  /// The sum over the whole batch of losses [micro_batches, samples, targets], f64 [1], on the rank that has
+  /// the head. Collective over data.
+  Tensor sum_of_losses(const Tensor& losses) {
+    const Tensor sum = evaluation_.range(0, 1);
+    sum_losses_over_data(losses, sum);
+    return sum;
+  }
   /// Where the head of an evaluation counts: f64 [Hits::places].
   Tensor hits() const { return evaluation_.range(1, Hits::places); }
   /// Forgets all hits.

@@ -30,7 +30,8 @@ bool Stage::counts_here(int unit) const {
 }
 
 void Stage::allocate_values() {
-  for (int unit : local_units_) model_->units()[unit]->allocate_values(context_.backend.memory());
+  for (int unit : local_units_)
+    model_->units()[unit]->allocate_values(context_.backend.memory(), model_->is_shared(unit) ? 2 : 1);
 }
 
 void Stage::allocate_gradients(const RankMemory& placed) {
@@ -47,6 +48,32 @@ void Stage::allocate_gradients(const RankMemory& placed) {
     const auto bytes = static_cast<std::int64_t>(unit(use.unit).accumulator_bytes());
     unit(use.unit).place_gradients(use_of(use), slab.take({bytes}, DType::u8).data);
   }
+}
+
+void Stage::allocate_subnet_gradients(int slabs, std::size_t bytes) {
+  Memory& memory = context_.backend.memory();
+  for (int unit : local_units_)
+    if (model_->is_shared(unit)) model_->units()[unit]->allocate_gradients(memory);
+  for (int slab = 0; slab < slabs; ++slab) slabs_.emplace_back(memory, MemoryClass::gradients, bytes);
+}
+
+void Stage::bind(const std::vector<UnitUse>& uses, int number) {
+  Arena& slab = slabs_[number];
+  slab.release(0);
+  for (const UnitUse& use : uses) {
+    const auto bytes = static_cast<std::int64_t>(unit(use.unit).accumulator_bytes());
+    unit(use.unit).place_gradients(0, slab.take({bytes}, DType::u8).data);
+  }
+}
+
+std::vector<UnitUse> Stage::uses_of(const std::uint8_t* choice, int first, int last) const {
+  std::vector<UnitUse> uses;
+  for (int b = first; b < last; ++b) {
+    const Model::Block& block = model_->blocks()[b];
+    const int unit = block.is_choice() ? block.candidates[choice[block.place]] : -1;
+    if (unit >= 0) uses.push_back({unit, b});
+  }
+  return uses;
 }
 
 Stage::Entering Stage::before(int block) const {

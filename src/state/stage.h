@@ -41,6 +41,14 @@ class Stage {
   /// else each unit's own.
   void allocate_gradients(const RankMemory& placed);
 
+  /// Accumulators of a supernet: those of units that all subnets share are their own; the others' lie in one
+  /// of `slabs` slabs, of so many bytes, where `bind` puts them.
+  void allocate_subnet_gradients(int slabs, std::size_t bytes);
+  /// Lets the accumulators of these units, which a subnet uses, lie one after the other in a slab.
+  void bind(const std::vector<UnitUse>& uses, int slab);
+  /// The uses in blocks [first, last) that a choice makes of units which subnets do not share.
+  std::vector<UnitUse> uses_of(const std::uint8_t* choice, int first, int last) const;
+
   /// Shapes [samples, rows of this rank, width] of what enters a block: an activation, and an encoder's
   /// output; none where none enters.
   struct Entering {

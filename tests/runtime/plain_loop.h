@@ -55,7 +55,9 @@ class PlainLoop {
     return outcome;
   }
 
- private:
+  virtual ~PlainLoop() = default;
+
+ protected:
   using Floats = std::vector<float>;
   using Floats64 = std::vector<double>;
   struct State {
@@ -98,7 +100,7 @@ class PlainLoop {
       Tape tape(*backend_, kept_, scratch_);
       tape.mode = training ? Tape::Mode::train : Tape::Mode::evaluate;
       tape.batch = {input.fields.part(m), layout_.samples, static_cast<std::int64_t>(m) * layout_.samples,
-                    input.step};
+                    input.step, input.choice};
       tape.loss_factor = 1.0 / targets();
       tape.losses = scratch_.take({layout_.samples, model_->targets_per_sample()}, DType::f32);
       if (!training) tape.hits = {hits_.data(), {Hits::places}, DType::f64};
@@ -126,9 +128,12 @@ class PlainLoop {
       sum += loss;
       tape.clear();
       scratch_.release(0);
+      if (training) end_micro_batch();
     }
     return sum;
   }
+
+  virtual void end_micro_batch() {}
 
   /// The gradient of one use of a unit over the micro-batches just run, T-ths of the sequence summed.
   Floats gradient_of(Unit& unit, int use) {

@@ -1,0 +1,110 @@
+#include "plan/subnet_memory.h"
+
+#include <algorithm>
+
+#include "comm/reduction.h"
+#include "program/stretch_writer.h"
+#include "state/shared_windows.h"
+
+namespace mindpipe {
+
+int most_candidates(const Outline& outline) {
+  std::size_t most = 1;
+  for (const auto& candidates : outline.blocks) most = std::max(most, candidates.size());
+  return static_cast<int>(most);
+}
+
+SubnetRooms rooms_of(const RunPlan& plan, CostModel& costs, int rank, CostModel::Footprint& passes) {
+  const Outline& outline = plan.outline;
+  const SubnetRules& rules = plan.subnets->paper.rules;
+  const auto [first, last] = plan.ranges_of(rank).front();
+  SubnetRooms rooms{.slots = rules.slots[rank], .slabs = rules.slabs[rank], .inputs = rules.admission};
+  for (int block = first; block < last; ++block) {
+    const auto& candidates = outline.blocks[block];
+    std::size_t slab = 0, tensors = 0;
+    int dearest = 0;
+    for (int k = 0; k < static_cast<int>(candidates.size()); ++k) {
+      if (candidates[k].saved > candidates[dearest].saved) dearest = k;
+      for (const int unit : outline.units_used[block][k]) {
+        const Unit& of_model = *costs.model().units()[unit];
+        if (!outline.units[unit].shared) slab = std::max(slab, aligned(of_model.accumulator_bytes()));
+        tensors = std::max(tensors, of_model.params().size());
+      }
+    }
+    rooms.slab += slab;
+    rooms.most_tensors += static_cast<std::int64_t>(tensors);
+    costs.choose(block, dearest);
+  }
+  rooms.tape = costs.training_footprint(first, last).kept;
+  for (int k = 0; k < most_candidates(outline); ++k) {
+    for (int block = first; block < last; ++block) costs.choose(block, k);
+    const CostModel::Footprint trained = costs.training_footprint(first, last);
+    passes.include(trained);
+    rooms.tape = std::max(rooms.tape, trained.kept);
+  }
+  const auto bytes_before = [&](int block, bool with_forward) {
+    const BoundaryBytes& cut = outline.cuts[block];
+    return static_cast<std::size_t>(with_forward ? cut.activation + cut.encoder_output
+                                                 : cut.gradient + cut.encoder_output_gradient);
+  };
+  if (first > 0) rooms.backwards = bytes_before(first, false);
+  if (last < outline.all_blocks()) {
+    rooms.forwards = bytes_before(last, true);
+    rooms.gradient = bytes_before(last, false);
+  }
+  return rooms;
+}
+
+std::vector<std::size_t> arriving_of_subnets(const RunPlan& plan, CostModel& costs, int rank) {
+  const int data = plan.outline.data;
+  const SumTree tree = plan.outline.data_tree();
+  std::vector<std::size_t> arriving(data, 0);
+  for (const int index : plan.outline.units_of_rank(rank)) {
+    const Unit& unit = *costs.model().units()[index];
+    const UnitCost& cost = plan.outline.units[index];
+    const int parts = StretchWriter::parts_of_sum(plan.outline, cost);
+    const auto cuts = share_cuts(unit, data * parts);
+    for (int piece = 0; piece < data * parts; ++piece) {
+      const std::int64_t numbers = unit.flat_count() + 1;
+      const std::int64_t bytes =
+          cost.shared ? 8 * (numbers * (piece + 1) / (data * parts) - numbers * piece / (data * parts))
+                      : 4 * (cuts[piece + 1] - cuts[piece]);
+      std::size_t& most = arriving[piece / parts];
+      most = std::max(most, Exchange::scratch_bytes(tree, static_cast<std::size_t>(bytes)));
+    }
+  }
+  return arriving;
+}
+
+void add_subnets(BytesByClass& bytes, const Config& config, const RunPlan& plan, CostModel& costs, int rank) {
+  const auto at = [&](MemoryClass kind) -> std::int64_t& { return bytes[static_cast<int>(kind)]; };
+  const auto add = [&](MemoryClass kind, std::size_t count, std::size_t each) {
+    at(kind) += static_cast<std::int64_t>(count * aligned(each));
+  };
+  const SubnetRooms& rooms = plan.subnets->rooms[rank];
+  Stage stage(config, make_layout(config, {}), costs.stage().context(), plan.ranges_of(rank));
+  std::map<int, std::unique_ptr<UnitOptimizer>> optimizers;
+  for (int unit : stage.local_units()) {
+    optimizers[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, 0, 1);
+    add(MemoryClass::optimizer, 1, optimizers[unit]->bytes());
+    if (!stage.model().is_shared(unit)) continue;
+    add(MemoryClass::values, 1, stage.unit(unit).value_bytes());  // the second version
+    add(MemoryClass::gradients, 1, stage.unit(unit).gradient_bytes());
+  }
+  add(MemoryClass::gradients, 1, SharedWindows::bytes(stage));
+  add(MemoryClass::gradients, rooms.slabs, rooms.slab);
+  add(MemoryClass::activations, rooms.slots, rooms.tape);
+  add(MemoryClass::boundary, rooms.slots, rooms.gradient);
+  add(MemoryClass::boundary, 2, rooms.forwards);
+  add(MemoryClass::boundary, 2, rooms.backwards);
+  add(MemoryClass::boundary, rooms.inputs,
+      static_cast<std::size_t>(
+          input_bytes(costs.model().fields_of(plan.ranges_of(rank)), make_layout(config, {}))));
+  if (stage.has_head())
+    at(MemoryClass::boundary) +=
+        static_cast<std::int64_t>(bytes_for({rooms.inputs * stage.losses_shape().count()}, DType::f32));
+  at(MemoryClass::workspace) += static_cast<std::int64_t>(
+      UnitDecisions::bytes(optimizers, stage.context().tensor.local_shards(), rooms.most_tensors));
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,17 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace mindpipe {
+
+/// Rooms of a rank that trains a supernet: how many, and the bytes of each.
+struct SubnetRooms {
+  int slots = 0, slabs = 0, inputs = 0;
+  std::size_t tape = 0;      ///< of a slot: what arrives with a forward, and what that saves
+  std::size_t gradient = 0;  ///< of a slot: the gradient that arrives
+  std::size_t slab = 0;
+  std::size_t forwards = 0, backwards = 0;  ///< of a buffer of the rings to the next stage and the one before
+  std::int64_t most_tensors = 0;            ///< of the units of one update
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,18 @@
+#pragma once
+#include <cstdint>
+
+#include "layers/tape.h"
+
+namespace mindpipe {
+
+/// What a step, or a subnet, is fed: this rank's micro-batches, one after the other, and the numbers that its
+/// updates need.
+struct StepInput {
+  FieldTensors fields;     ///< that this rank's blocks read: [micro_batches, samples, extents of the field]
+  std::int64_t valid = 0;  ///< targets of this rank's micro-batches that count; of a subnet: of all its batch
+  std::int64_t step = 0;   ///< names the step's randomness
+  double rate = 0;
+  const std::uint8_t* choice = nullptr;  ///< of a subnet
+};
+
+}  // namespace mindpipe

@@ -1,0 +1,171 @@
+#include "runtime/subnet_actions.h"
+
+#include "optim/rate.h"
+
+namespace mindpipe {
+namespace {
+
+Shape losses_in_flight(const Stage& stage, int inputs) {
+  const Shape one = stage.losses_shape();
+  return {inputs, one[0], one[1], one[2]};
+}
+
+}  // namespace
+
+SubnetActions::SubnetActions(Stage& stage, GradientUpdates& updates, Groups groups, const Config& config,
+                             const SubnetRooms& rooms, Arena& scratch)
+    : stage_(stage),
+      updates_(updates),
+      config_(config),
+      decisions_(stage.context().backend, groups.tensor, updates.optimizers(), rooms.most_tensors),
+      windows_(stage, updates, decisions_, groups, config.supernet.window),
+      slots_(rooms.slots),
+      scratch_(scratch) {
+  Backend& backend = stage.context().backend;
+  Memory& memory = backend.memory();
+  for (Slot& slot : slots_) {
+    slot.kept = Arena(memory, MemoryClass::activations, rooms.tape);
+    slot.arrived_gradient = Arena(memory, MemoryClass::boundary, rooms.gradient);
+    slot.tape = std::make_unique<Tape>(backend, slot.kept, scratch);
+  }
+  for (const std::size_t bytes : {rooms.forwards, rooms.forwards, rooms.backwards, rooms.backwards})
+    rings_.emplace_back(memory, MemoryClass::boundary, bytes);
+  if (!stage.has_head()) return;
+  const Shape losses = losses_in_flight(stage, rooms.inputs);
+  losses_arena_ = Arena(memory, MemoryClass::boundary, bytes_for(losses, DType::f32));
+  losses_ = losses_arena_.take(losses, DType::f32);
+}
+
+/// The tensors of what crosses the cut before block `cut`, from an arena's beginning on.
+Boundary SubnetActions::take(Arena& arena, int cut, bool gradient) const {
+  const Stage::Entering shapes = stage_.before(cut);
+  const DType dtype = stage_.context().dtype;
+  arena.release(0);
+  Boundary b;
+  b.activation = arena.take(shapes.activation, dtype);
+  if (shapes.memory.rank > 0) b.encoder_output = arena.take(shapes.memory, gradient ? DType::f32 : dtype);
+  return b;
+}
+
+Boundary SubnetActions::arrival(Slot& slot, int cut, bool gradient) {
+  return take(gradient ? slot.arrived_gradient : slot.kept, cut, gradient);
+}
+
+Boundary SubnetActions::ring(int buffer, int cut, bool gradient) {
+  return take(rings_[buffer], cut, gradient);
+}
+
+void SubnetActions::leave(const Boundary& from, const Boundary& to) {
+  Backend& backend = stage_.context().backend;
+  backend.copy(from.activation, to.activation);
+  if (to.encoder_output) backend.copy(from.encoder_output, to.encoder_output);
+}
+
+Tensor SubnetActions::message_of(const Action& action) {
+  if (action.payload == Payload::unit_gradient)
+    return windows_.part_of(action.subnet, action.unit, action.first, action.part, action.parts);
+  const bool gradient = !travels_forward(action.payload);
+  const Boundary b = sends(action) ? ring(action.from_buffer, action.first, gradient)
+                                   : arrival(slots_[action.tape], action.first, gradient);
+  const bool encoded =
+      action.payload == Payload::encoder_output || action.payload == Payload::encoder_output_gradient;
+  return encoded ? b.encoder_output : b.activation;
+}
+
+void SubnetActions::prepare(Tape& tape, const Action& action, const StepInput& input) {
+  const Layout& layout = stage_.layout();
+  tape.batch = {input.fields.part(action.micro_batch), layout.samples,
+                layout.first_sample(action.micro_batch), input.step, input.choice};
+  tape.loss_factor = 1.0 / static_cast<double>(stage_.targets_of_step());
+  if (losses_) tape.losses = losses_of(action.subnet).at(action.micro_batch);
+  windows_.bind(action.subnet);
+}
+
+/// What arrived lies at the beginning of the slot's tape, where it is kept as if it had been made here.
+void SubnetActions::forward(const Action& action, const StepInput& input) {
+  if (action.micro_batch == 0) {
+    if (load_) load_(action.subnet);
+    windows_.count(action.subnet, input.valid);
+  }
+  Slot& slot = slots_[action.tape];
+  Tape& tape = *slot.tape;
+  tape.clear();
+  tape.mode = Tape::Mode::train;
+  tape.hits = {};
+  prepare(tape, action, input);
+  const Boundary in = action.first > 0 ? arrival(slot, action.first, false) : Boundary{};
+  const Boundary out = stage_.forward(action.first, action.last, in, tape);
+  if (action.to_buffer >= 0) leave(out, ring(action.to_buffer, action.last, false));
+}
+
+void SubnetActions::backward(const Action& action, const StepInput& input) {
+  const std::vector<UnitUse> uses = stage_.uses_of(input.choice, action.first, action.last);
+  stage_.bind(uses, action.slab);
+  if (action.clears)
+    for (const UnitUse& use : uses) updates_.clear(use);
+  Slot& slot = slots_[action.tape];
+  Tape& tape = *slot.tape;
+  const std::size_t scratch_mark = scratch_.mark();
+  tape.weight_gradients = Tape::WeightGradients::now;
+  prepare(tape, action, input);
+  const bool at_end = action.last == static_cast<int>(stage_.model().blocks().size());
+  const Boundary gradient = stage_.backward(action.first, action.last,
+                                            at_end ? Boundary{} : arrival(slot, action.last, true), tape);
+  MP_CHECK(tape.saved() == 0, "{} left {} tensors on its tape", to_string(action), tape.saved());
+  if (action.to_buffer >= 0) leave(gradient, ring(action.to_buffer, action.first, true));
+  scratch_.release(scratch_mark);
+  tape.clear();
+  windows_.add(action.subnet, action.first, action.last);
+  const int of_shard = stage_.layout().micro_batches() / stage_.layout().local_data_shards();
+  if ((action.micro_batch + 1) % of_shard != 0) return;
+  for (const UnitUse& use : uses) updates_.fold(use, action.micro_batch / of_shard);
+}
+
+Reductions::Request SubnetActions::reduce(Reductions& over_data, const Action& action,
+                                          const StepInput& input) {
+  if (stage_.model().is_shared(action.unit))
+    return windows_.reduce(over_data, action.subnet, action.unit, action.part, action.parts);
+  const auto& [first, last] = stage_.ranges().front();
+  stage_.bind(stage_.uses_of(input.choice, first, last), action.slab);
+  return updates_.reduce(over_data, {action.unit, action.first}, action.part, action.parts);
+}
+
+StepRule SubnetActions::rule(std::int64_t valid) const {
+  return {1.0 / static_cast<double>(stage_.targets_of_step()), static_cast<double>(valid), config_.train.clip,
+          static_cast<float>(config_.optimizer.beta1), static_cast<float>(config_.optimizer.beta2)};
+}
+
+void SubnetActions::update(const Action& action, const StepInput& input) {
+  if (names_unit(action)) {  // what all share: the rate is that of the window's last subnet
+    const std::int64_t last =
+        std::min<std::int64_t>((action.subnet + 1) * config_.supernet.window, config_.train.steps) - 1;
+    windows_.update(action.subnet, action.unit, rule(windows_.valid(action.subnet)),
+                    rate_at(config_.optimizer.rate, last, config_.train.steps));
+    return;
+  }
+  const std::vector<UnitUse> uses = stage_.uses_of(input.choice, action.first, action.last);
+  stage_.bind(uses, action.slab);
+  std::vector<int> units;
+  for (const UnitUse& use : uses) units.push_back(use.unit);
+  if (!units.empty()) decisions_.decide(units, rule(input.valid));
+  for (const int unit : units)
+    updates_.optimizer_of(unit)->update(stage_.context().backend, input.rate, decisions_.of(unit));
+  tell(action, units);
+}
+
+void SubnetActions::tell(const Action& action, const std::vector<int>& units) {
+  Backend& backend = stage_.context().backend;
+  SubnetResult result{.subnet = action.subnet, .units = static_cast<std::int64_t>(units.size())};
+  for (const int unit : units) {
+    std::array<double, Decision::places> decided{};
+    backend.download(decisions_.of(unit), decided.data());
+    result.skipped += decided[Decision::skipped] != 0 ? 1 : 0;
+    result.clipped += config_.train.clip > 0 && decided[Decision::gradient_norm] > config_.train.clip ? 1 : 0;
+  }
+  result.has_loss = stage_.has_head();
+  if (result.has_loss)
+    backend.download(updates_.scalars().sum_of_losses(losses_of(action.subnet)), &result.loss);
+  if (hear_) hear_(result);
+}
+
+}  // namespace mindpipe

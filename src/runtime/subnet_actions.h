@@ -1,0 +1,72 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "comm/channel.h"
+#include "plan/subnet_rooms.h"
+#include "runtime/step_input.h"
+#include "state/shared_windows.h"
+
+namespace mindpipe {
+
+/// What a stage knows of a subnet once it has updated it.
+struct SubnetResult {
+  std::int64_t subnet = 0;
+  bool has_loss = false;  ///< on the stage with the head
+  double loss = 0;        ///< added up over the targets of the whole batch
+  std::int64_t units = 0, clipped = 0, skipped = 0;
+};
+
+/// What the actions of a supernet's list do: passes of subnets on their slots, updates of their units and of
+/// what all share.
+class SubnetActions {
+ public:
+  /// `scratch`: of the compute queue.
+  SubnetActions(Stage& stage, GradientUpdates& updates, Groups groups, const Config& config,
+                const SubnetRooms& rooms, Arena& scratch);
+
+  void forward(const Action& action, const StepInput& input);
+  void backward(const Action& action, const StepInput& input);
+  void update(const Action& action, const StepInput& input);
+  Reductions::Request reduce(Reductions& over_data, const Action& action, const StepInput& input);
+  /// What a message brings, or where it takes it from.
+  Tensor message_of(const Action& action);
+
+  /// Fills the input of a subnet, before its first forward here.
+  void on_load(std::function<void(std::int64_t subnet)> load) { load_ = std::move(load); }
+  /// Hears of each subnet once its units here are updated, in that order.
+  void on_result(std::function<void(const SubnetResult&)> hear) { hear_ = std::move(hear); }
+  SharedWindows& windows() { return windows_; }
+  UnitDecisions& decisions() { return decisions_; }
+
+ private:
+  struct Slot {
+    Arena kept, arrived_gradient;
+    std::unique_ptr<Tape> tape;
+  };
+  void prepare(Tape& tape, const Action& action, const StepInput& input);
+  /// What arrived in a slot with its forward, or its gradient.
+  Boundary arrival(Slot& slot, int cut, bool gradient);
+  Boundary ring(int buffer, int cut, bool gradient);
+  Boundary take(Arena& arena, int cut, bool gradient) const;
+  void leave(const Boundary& from, const Boundary& to);
+  Tensor losses_of(std::int64_t subnet) const { return losses_.at(subnet % losses_.shape[0]); }
+  void tell(const Action& action, const std::vector<int>& units);
+  StepRule rule(std::int64_t valid) const;
+
+  Stage& stage_;
+  GradientUpdates& updates_;
+  Config config_;
+  UnitDecisions decisions_;
+  SharedWindows windows_;
+  std::vector<Slot> slots_;
+  std::vector<Arena> rings_;
+  Arena& scratch_;
+  Arena losses_arena_;
+  Tensor losses_;  ///< [subnets in flight][micro-batches, samples, targets]
+  std::function<void(std::int64_t)> load_;
+  std::function<void(const SubnetResult&)> hear_;
+};
+
+}  // namespace mindpipe

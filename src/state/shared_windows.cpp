@@ -1,0 +1,174 @@
+#include "state/shared_windows.h"
+
+#include <algorithm>
+
+namespace mindpipe {
+namespace {
+
+/// A parameter of which T-ths of the sequence give parts, on ranks that have a part of the sequence each.
+bool is_cut(const Stage& stage, const Unit& unit, int param) {
+  const LayerContext& context = stage.context();
+  return context.sequence_parallel && context.tensor.size() > 1 && unit.params()[param].form != Form::whole;
+}
+
+/// Elements of the largest such parameter, once for each local shard.
+std::int64_t cut_elements(const Stage& stage) {
+  std::int64_t most = 0;
+  for (const int unit : stage.local_units()) {
+    const Unit& of_model = *stage.model().units()[unit];
+    for (int p = 0; p < static_cast<int>(of_model.params().size()); ++p)
+      if (stage.model().is_shared(unit) && is_cut(stage, of_model, p))
+        most = std::max(most, of_model.shard_shape(p).count());
+  }
+  return most * stage.context().tensor.local_shards();
+}
+
+}  // namespace
+
+std::size_t SharedWindows::bytes(const Stage& stage) {
+  std::size_t bytes = cut_elements(stage) > 0 ? bytes_for({cut_elements(stage)}, DType::i64) : 0;
+  for (const int unit : stage.local_units()) {
+    if (!stage.model().is_shared(unit)) continue;
+    std::size_t places = 1;
+    for (const int block : stage.model().blocks_of(unit)) places += is_elsewhere(stage, block) ? 1 : 0;
+    bytes += 2 * places * bytes_for({numbers_of(*stage.model().units()[unit])}, DType::i64);
+  }
+  return bytes;
+}
+
+SharedWindows::SharedWindows(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, Groups groups,
+                             std::int64_t window)
+    : stage_(stage),
+      updates_(updates),
+      decisions_(decisions),
+      groups_(groups),
+      window_(window),
+      arena_(stage.context().backend.memory(), MemoryClass::gradients, bytes(stage)) {
+  const auto take = [&](const Unit& unit) {
+    std::array<Tensor, 2> pair;
+    for (Tensor& one : pair) {
+      one = arena_.take({numbers_of(unit)}, DType::i64);
+      stage_.context().backend.fill({one, 0});
+    }
+    return pair;
+  };
+  for (const int unit : stage.local_units()) {
+    if (!stage.model().is_shared(unit)) continue;
+    Sums& sums = sums_[unit];
+    sums.of_window = take(stage.unit(unit));
+    for (const int block : stage.model().blocks_of(unit)) {
+      if (is_elsewhere(stage, block)) sums.arrived[block] = take(stage.unit(unit));
+      else uses_.push_back({unit, block});
+    }
+    for (int use = 0; use < stage.unit(unit).uses(); ++use)
+      stage.context().backend.fill({stage.unit(unit).accumulators(use), 0});
+  }
+  if (cut_elements(stage) > 0) of_shards_ = arena_.take({cut_elements(stage)}, DType::i64);
+}
+
+void SharedWindows::begin() {
+  for (auto& [number, sums] : sums_) {
+    Unit& unit = stage_.unit(number);
+    stage_.context().backend.copy(unit.version_of_values(0), unit.version_of_values(1));
+  }
+}
+
+void SharedWindows::bind(std::int64_t subnet) {
+  for (const auto& [unit, sums] : sums_) stage_.unit(unit).bind_version(window_of(subnet) % 2);
+}
+
+void SharedWindows::bind_newest() {
+  for (const auto& [unit, sums] : sums_) stage_.unit(unit).bind_version(newest_ < 0 ? 0 : newest_ % 2);
+}
+
+void SharedWindows::bind_older() {
+  for (const auto& [unit, sums] : sums_) stage_.unit(unit).bind_version(newest_ < 0 ? 1 : (newest_ + 1) % 2);
+}
+
+void SharedWindows::add(std::int64_t subnet, int first, int last) {
+  for (const UnitUse& use : uses_)
+    if (use.block >= first && use.block < last)
+      add_use(use, sums_.at(use.unit).of_window[window_of(subnet) % 2]);
+}
+
+/// What every tensor rank holds alike counts once, on each of them; T-ths of the sequence count one by one.
+void SharedWindows::add_use(const UnitUse& use, const Tensor& totals) {
+  const Unit& unit = stage_.unit(use.unit);
+  const int number = stage_.use_of(use);
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+    if (unit.has_sequence_parts(p)) {
+      const Tensor parts = unit.sequence_parts(p, number);
+      for (std::int64_t i = 0; i < parts.shape[0]; ++i) add_parts(unit, p, parts.at(i), totals);
+    } else {
+      add_parts(unit, p,
+                unit.root(number).range(unit.flat_offset(p, 0),
+                                        unit.flat_offset(p, unit.local_shards(p)) - unit.flat_offset(p, 0)),
+                totals);
+    }
+  }
+}
+
+void SharedWindows::add_parts(const Unit& unit, int param, const Tensor& gradient, const Tensor& totals) {
+  stage_.context().backend.add_as_integers({gradient,
+                                            totals.range(unit.flat_offset(param, 0), gradient.count()),
+                                            totals.range(unit.flat_count(), 1)});
+}
+
+Reductions::Request SharedWindows::reduce(Reductions& over_data, std::int64_t window, int unit, int part,
+                                          int parts) {
+  const Tensor& totals = sums_.at(unit).of_window[window % 2];
+  const std::int64_t count = totals.count(), pieces = std::int64_t{over_data.size()} * parts;
+  std::vector<Tensor> of_ranks;
+  for (int rank = 0; rank < over_data.size(); ++rank) {
+    const std::int64_t piece = std::int64_t{rank} * parts + part, first = count * piece / pieces;
+    of_ranks.push_back(totals.range(first, count * (piece + 1) / pieces - first));
+  }
+  return over_data.sum(std::move(of_ranks));
+}
+
+Tensor SharedWindows::part_of(std::int64_t window, int unit, int block, int part, int parts) const {
+  const Sums& sums = sums_.at(unit);
+  const auto arrived = sums.arrived.find(block);
+  const Tensor& whole =
+      arrived == sums.arrived.end() ? sums.of_window[window % 2] : arrived->second[window % 2];
+  const std::int64_t first = whole.count() * part / parts;
+  return whole.range(first, whole.count() * (part + 1) / parts - first);
+}
+
+/// Parts that tensor ranks have of a parameter's sum; exact, whatever the order.
+void SharedWindows::sum_over_sequence(Unit& unit, const Tensor& totals) {
+  Backend& backend = stage_.context().backend;
+  const int local = groups_.tensor.local_shards();
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+    if (!is_cut(stage_, unit, p)) continue;
+    const std::int64_t count = unit.shard_shape(p).count();
+    const Tensor own = totals.range(unit.flat_offset(p, 0), count),
+                 shards = of_shards_.range(0, local * count).reshaped({local, count});
+    backend.fill({shards, 0});
+    backend.copy(own, shards.at(0));
+    groups_.tensor.sum(shards, own);
+  }
+}
+
+void SharedWindows::update(std::int64_t window, int number, const StepRule& rule, double rate) {
+  Backend& backend = stage_.context().backend;
+  Unit& unit = stage_.unit(number);
+  Sums& sums = sums_.at(number);
+  const Tensor& totals = sums.of_window[window % 2];
+  for (auto& [block, arrived] : sums.arrived) backend.add({totals, arrived[window % 2], totals});
+  sum_over_sequence(unit, totals);
+  const Tensor marks = totals.range(unit.flat_count(), 1), root = unit.root(0);
+  backend.from_integers({totals.range(0, unit.flat_count()), marks, root});
+  backend.fill({marks, 0});
+  const int chosen[] = {number};
+  decisions_.decide(chosen, rule);
+  // The version that nobody reads any more becomes that of the window before, and then moves on.
+  backend.copy(unit.version_of_values((window + 1) % 2), unit.version_of_values(window % 2));
+  unit.bind_version(window % 2);
+  updates_.optimizer_of(number)->update(backend, rate, decisions_.of(number));
+  backend.fill({root, 0});
+  newest_ = window;
+  valid_.erase(valid_.begin(), valid_.lower_bound(window));
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,71 @@
+#pragma once
+#include <array>
+#include <map>
+#include <vector>
+
+#include "state/gradient_updates.h"
+#include "state/unit_decisions.h"
+
+namespace mindpipe {
+
+/// The parameters that all subnets of a supernet share (embeddings, the last norm, the softmax). Subnets come
+/// in windows; those of window w read the version that window w - 2 has left, and what their backwards give
+/// is added up as whole numbers, which have no order: over micro-batches, places of use, ranks. Once a window
+/// is complete the sum is applied, divided by the window's valid targets. Two versions of the values and two
+/// sums take turns.
+class SharedWindows {
+ public:
+  /// `window`: subnets of one.
+  SharedWindows(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, Groups groups,
+                std::int64_t window);
+  static std::size_t bytes(const Stage& stage);
+
+  /// Whether this rank uses anything that is shared.
+  bool any() const { return !sums_.empty(); }
+  std::int64_t window_of(std::int64_t subnet) const { return subnet / window_; }
+  /// Lets both versions be the values as they are: before the first subnet.
+  void begin();
+  /// Lets values be those that a subnet reads; or those that the newest window has left.
+  void bind(std::int64_t subnet);
+  void bind_newest();
+  void bind_older();
+
+  /// Counts a subnet's targets that count.
+  void count(std::int64_t subnet, std::int64_t valid) { valid_[window_of(subnet)] += valid; }
+  /// Adds what a micro-batch's backward over blocks [first, last) has given, and zeroes it.
+  void add(std::int64_t subnet, int first, int last);
+  /// One part of a window's sum over this rank's data axis.
+  Reductions::Request reduce(Reductions& over_data, std::int64_t window, int unit, int part, int parts);
+  /// One part of what is sent to, or arrives from, another stage that uses the unit in block `block`.
+  Tensor part_of(std::int64_t window, int unit, int block, int part, int parts) const;
+  /// Applies a complete window to a unit, once everything has arrived; 0: nothing was skipped. Collective
+  /// over the tensor group.
+  void update(std::int64_t window, int unit, const StepRule& rule, double rate);
+  /// Targets of a window's subnets that count, as long as it is open.
+  std::int64_t valid(std::int64_t window) const { return valid_.at(window); }
+
+ private:
+  /// The sums of one unit: a whole number for each element, and how many elements none stands for.
+  struct Sums {
+    std::array<Tensor, 2> of_window;
+    std::map<int, std::array<Tensor, 2>> arrived;  ///< from the stages of other blocks
+  };
+  static bool is_elsewhere(const Stage& stage, int block) { return !stage.has_block(block); }
+  void add_use(const UnitUse& use, const Tensor& totals);
+  void add_parts(const Unit& unit, int param, const Tensor& gradient, const Tensor& totals);
+  void sum_over_sequence(Unit& unit, const Tensor& totals);
+  static std::int64_t numbers_of(const Unit& unit) { return unit.flat_count() + 1; }
+
+  Stage& stage_;
+  GradientUpdates& updates_;
+  UnitDecisions& decisions_;
+  Groups groups_;
+  std::int64_t window_, newest_ = -1;
+  Arena arena_;
+  std::map<int, Sums> sums_;
+  std::vector<UnitUse> uses_;                   ///< of shared units in blocks here
+  Tensor of_shards_;                            ///< of one parameter, for a sum over T-ths of the sequence
+  std::map<std::int64_t, std::int64_t> valid_;  ///< targets of each window
+};
+
+}  // namespace mindpipe
