@@ -45,7 +45,7 @@ find "$folder/bin" "$folder/lib" -type f -exec strip --strip-unneeded {} +
 
 cp scripts/gpu_check/*.py "$folder/check/"
 cp scripts/bench/torch_gpt.py scripts/bench/torch_training.py scripts/bench/token_pair.py "$folder/bench/"
-cp configs/*.yaml "$folder/configs/"
+cp -r configs/*.yaml configs/spaces "$folder/configs/"
 cp scripts/gpu_check/gpu-check.sh "$folder/"
 value_of() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 cuda=$(sed -nE 's/.*define CUDART_VERSION +([0-9]+).*/\1/p' "$(dirname "$(value_of MINDPIPE_NVCC)")/../include/cuda_runtime_api.h" 2>/dev/null | head -n 1)

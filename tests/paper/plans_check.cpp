@@ -124,7 +124,7 @@ TEST_F(Paper, BundledConfigurationsHaveAFusedPlanInBothDirections) {
       ++directions[asked.question.backward];
     }
     EXPECT_GE(directions[0], 1) << name;
-    const Config config = read_config(std::string(MINDPIPE_SOURCE_DIR) + "/configs/" + name + ".yaml", {});
+    const Config config = read_bundled(name);
     if (block_model(config).attention_dropout > 0) EXPECT_EQ(directions[1], 0) << name;
     else EXPECT_GE(directions[1], 1) << name;
   }

@@ -33,7 +33,7 @@ Config configuration(const std::string& name, const std::vector<std::string>& se
   std::vector<std::string> all{"device.kind=cuda", "device.description=instant", "grid.pipeline=1",
                                "grid.data=1"};
   all.insert(all.end(), settings.begin(), settings.end());
-  return resolve(read_config(folder_of_configurations() + "/" + name + ".yaml", all));
+  return resolve(read_bundled(name, all));
 }
 
 /// The gradients of what only evaluations ask of the library.
@@ -53,11 +53,21 @@ std::vector<PlannedAttention> withheld_by(const std::set<PlannedAttention>& aske
 std::set<std::string> bundled_files() {
   std::set<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(folder_of_configurations()))
-    names.insert(file.path().stem());
+    if (file.path().extension() == ".yaml") names.insert(file.path().stem());
   return names;
 }
 
 }  // namespace
+
+/// Files that a configuration names are looked for from where its folder stands.
+Config read_bundled(const std::string& name, const std::vector<std::string>& settings) {
+  const std::filesystem::path here = std::filesystem::current_path();
+  std::filesystem::current_path(folder_of_configurations() + "/..");
+  const Config config = read_config(
+      std::filesystem::path(folder_of_configurations()).filename().string() + "/" + name + ".yaml", settings);
+  std::filesystem::current_path(here);
+  return config;
+}
 
 AttentionCall call_of(const AttentionForm& f) {
   static const std::int32_t lengths[8] = {};
@@ -90,7 +100,7 @@ PaperQuestion question_of(const AttentionForm& form, bool backward, const std::s
 std::map<std::string, std::string> configurations_without_questions() {
   std::map<std::string, std::string> without;
   for (const std::string& name : bundled_files()) {
-    const Config config = read_config(folder_of_configurations() + "/" + name + ".yaml", {});
+    const Config config = read_bundled(name);
     if (config.model.kind == ModelKind::wide_resnet) without[name] = "its model has no attention";
     else if (config.train.precision != Precision::bf16)
       without[name] = "it trains in f32, whose attention is that of our own kernels";

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "config/config.h"
 #include "plans/attention_planner.h"
 
 namespace mindpipe {
@@ -25,6 +26,8 @@ AttentionCall call_of(const AttentionForm& form);
 PaperQuestion question_of(const AttentionForm& form, bool backward, const std::string& from);
 
 /// Every bundled configuration that asks a library for attention, whichever model, and the others, by name,
+/// A bundled configuration with these settings.
+Config read_bundled(const std::string& name, const std::vector<std::string>& settings = {});
 /// with why they ask nothing.
 std::vector<std::string> bundled_configurations();
 std::map<std::string, std::string> configurations_without_questions();
