@@ -67,6 +67,8 @@ void StretchCheck::see() {
     return;
   }
   if (work_.count(action.subnet) == 0) return wrong("its subnet has ended, or is not known");
+  const bool has_slot = is_pass(action) || (action.kind == ActionKind::receive && crosses_cut(action));
+  if (has_slot && action.tape < 0) return wrong("names no slot");
   switch (action.kind) {
     case ActionKind::forward:
       return forward();

@@ -16,10 +16,16 @@ int layouts_wished() {
   return wish == nullptr ? 0 : std::atoi(wish);
 }
 
+/// A covering choice of layouts. Networks of a space, whose layers other models have, go over two ranks at
+/// most, and over more where models are cut before each of their blocks.
+std::vector<Choice> covering_of(int ranks) {
+  return covering_choices(ranks, ranks > 2 ? style_count - 1 : style_count);
+}
+
 /// Which layouts to try, and how many are left out.
 std::vector<Config> cases(int ranks, std::size_t& left_out) {
   const int stride = layouts_wished();
-  const std::vector<Choice> choices = stride > 0 ? all_choices(ranks) : covering_choices(ranks);
+  const std::vector<Choice> choices = stride > 0 ? all_choices(ranks) : covering_of(ranks);
   std::vector<Config> configs;
   for (std::size_t i = 0; i < choices.size(); ++i)
     if (stride <= 1 || ((i * 0x9E3779B97F4A7C15u) >> 40) % static_cast<std::size_t>(stride) == 0)
@@ -31,7 +37,7 @@ std::vector<Config> cases(int ranks, std::size_t& left_out) {
 /// From choice `first` on every `stride`-th of the covering ones; fewer where ranks are many to a processor.
 std::vector<Config> some_cases(std::size_t first, std::size_t stride) {
   const int ranks = all_ranks().size;
-  const std::vector<Choice> choices = covering_choices(ranks);
+  const std::vector<Choice> choices = covering_of(ranks);
   std::vector<Config> configs;
   for (std::size_t i = first; i<choices.size(); i += ranks> 4 ? 3 * stride : stride)
     configs.push_back(config_of(choices[i], ranks));
@@ -85,7 +91,7 @@ TEST(Parity, ADeviceThatIsAlwaysLateGetsTheSameBits) {
 
 TEST(Parity, DevicesThatCarryTheirMessagesThemselvesGetTheSameBits) {
   const int ranks = all_ranks().size;
-  const std::vector<Choice> choices = covering_choices(ranks);
+  const std::vector<Choice> choices = covering_of(ranks);
   std::vector<Config> configs;
   const std::size_t stride = layouts_wished() > 0 ? 1 : 5;
   for (std::size_t i = 1; i < choices.size(); i += stride) configs.push_back(config_of(choices[i], ranks));

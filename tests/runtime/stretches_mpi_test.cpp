@@ -1,4 +1,4 @@
-// ranks: 1 2 3 4 6 8 12 16
+// ranks: 1 2 3 4 8
 #include <chrono>
 #include <cstdlib>
 #include <thread>

@@ -1,4 +1,4 @@
-// ranks: 1 2 3 4 6 8
+// ranks: 1 2 4 8
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
