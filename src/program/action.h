@@ -144,8 +144,8 @@ MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 /// - sum_scalar: loss, valid tokens and the gradient's squares over group `grid`. update: `unit`, own share
 ///   only when sharded; then gather its values over `data`. A group of one does nothing.
 /// - Of a supernet: an arena holds what arrives of a micro-batch, too; receives name it as `tape`, and a pass
-///   reads there. An update of blocks [first, last) is of the
-///   units that the subnet uses there, whose gradients are in slab `slab`; it gives the slab back.
+///   reads there. An update of blocks [first, last) is of the units that the subnet uses there, whose
+///   gradients are in slab `slab`; it gives the slab back.
 /// - `ticket`: equal on all participants and ascending in every list, which `give_tickets` has sorted by it.
 ///   Whoever has no tags (NCCL) starts communication in list order, so nobody reads it at run time.
 struct Action {

@@ -76,12 +76,15 @@ std::vector<PlannedStart> CausalPlanner::next(std::span<const Subnet> more, bool
 }
 
 void CausalPlanner::stands_still() const {
-  fail(
-      Exit::bad_configuration,
-      "with {} slots on each stage and {} subnets admitted, subnet {} can never end: everything stands still "
-      "(take more of supernet.slots, at least the {} micro-batches of a subnet, or auto)",
-      rules_.slots.empty() ? 0 : *std::min_element(rules_.slots.begin(), rules_.slots.end()),
-      rules_.admission, subnets_.oldest(), micro_batches_);
+  const auto fewest = [](const std::vector<int>& counts) {
+    return counts.empty() ? std::string("as many as it asks for")
+                          : std::to_string(*std::min_element(counts.begin(), counts.end()));
+  };
+  fail(Exit::bad_configuration,
+       "everything stands still: subnet {} can never end; a stage has at least {} slots and {} gradient "
+       "slabs, "
+       "{} subnets are admitted, each has {} micro-batches (take more of supernet.slots, or auto)",
+       subnets_.oldest(), fewest(rules_.slots), fewest(rules_.slabs), rules_.admission, micro_batches_);
 }
 
 /// Lets subnets up to the admission window come to the first stage.

@@ -63,8 +63,7 @@ void StretchCheck::see() {
   }
   if (names_unit(action) && outline_.units[action.unit].shared) {
     if (action.kind == ActionKind::update) return shared_update();
-    windows_[action.subnet].exchanged.push_back(begin_ + index_);
-    return;
+    return shared_exchange();
   }
   if (work_.count(action.subnet) == 0) return wrong("its subnet has ended, or is not known");
   const bool has_slot = is_pass(action) || (action.kind == ActionKind::receive && crosses_cut(action));
@@ -148,7 +147,7 @@ void StretchCheck::backward() {
   } else if (work.slab != action.slab) {
     wrong("its gradients are in slab {}", work.slab);
   }
-  here.backward = work.last_backward = begin_ + index_;
+  here.backward = work.last_backward = last_backward_ = begin_ + index_;
   here.is_open = false;
   if (shares_ && work.backwards == outline_.micro_batches) ++windows_[action.subnet / rules_.window].passed;
   leaves(false);
@@ -233,6 +232,25 @@ void StretchCheck::update() {
   work_.erase(action.subnet);
 }
 
+/// A window's sum follows its last backward, over data first; what arrives lies where that of two windows
+/// before did.
+void StretchCheck::shared_exchange() {
+  const Action& action = stretch_->actions[index_];
+  Window& window = windows_[action.subnet];
+  window.exchanged.push_back(begin_ + index_);
+  const bool is_sum = action.kind == ActionKind::reduce;
+  if (is_sum || sends(action)) {
+    const bool of_data = !is_sum && outline_.data > 1;
+    const auto sum = window.sums.find(action.unit);
+    const std::int64_t made = !of_data ? last_backward_ : sum == window.sums.end() ? -1 : sum->second;
+    if (made < 0 || !waits_for(made)) wrong("does not wait for what its subnets add");
+    if (is_sum) window.sums[action.unit] = begin_ + index_;
+  } else if (const std::int64_t before = applied_at_[action.subnet % 2];
+             action.subnet >= 2 && (applied_ < action.subnet - 1 || !waits_for(before))) {
+    wrong("arrives where window {} may still be read", action.subnet - 2);
+  }
+}
+
 void StretchCheck::shared_update() {
   const Action& action = stretch_->actions[index_];
   Window& window = windows_[action.subnet];
@@ -248,6 +266,7 @@ void StretchCheck::shared_update() {
   if (goes_on) return;
   if (action.subnet != applied_) wrong("window {} is next", applied_);
   applied_ = action.subnet + 1;
+  applied_at_[action.subnet % 2] = begin_ + index_;
   windows_.erase(action.subnet);
 }
 

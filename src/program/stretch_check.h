@@ -46,6 +46,7 @@ class StretchCheck {
   };
   struct Window {
     int passed = 0;
+    std::map<int, std::int64_t> sums;  ///< of units: the last part over data, once it is there
     std::vector<std::int64_t> exchanged;
   };
 
@@ -66,6 +67,7 @@ class StretchCheck {
   void receive();
   void reduce();
   void update();
+  void shared_exchange();
   void shared_update();
   void check_shared();
   bool crosses(int payload, bool with_forward) const;
@@ -81,6 +83,8 @@ class StretchCheck {
   std::array<std::array<std::array<std::int64_t, 2>, 2>, 2> sends_;  ///< [direction][buffer][payload]
   std::array<std::deque<std::int64_t>, 2> producers_;                ///< [direction]
   std::map<std::int64_t, Window> windows_;
+  std::array<std::int64_t, 2> applied_at_{-1, -1};  ///< the last update of the newest two windows
+  std::int64_t last_backward_ = -1;                 ///< whatever its subnet
   std::int64_t applied_ = 0, updated_ = 0, known_ = 0, newest_ticket_ = -1;
   std::int64_t begin_ = 0;
   const ListStretch* stretch_ = nullptr;

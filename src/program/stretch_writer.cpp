@@ -168,19 +168,25 @@ int StretchWriter::parts_of_sum(const Outline& outline, const UnitCost& unit) {
   return parts_of(unit.gradients * (unit.shared ? 2 : outline.data_tree().most_roots()), outline.data);
 }
 
-void StretchWriter::sum(const PlannedStart& start) {
-  const std::int64_t bytes = outline_.units[start.unit].gradients;
+/// Writes a unit's sum over data behind the last backward; gives the place of its last part, -1 on other
+/// stages.
+std::int64_t StretchWriter::reduce(const PlannedStart& start, std::int64_t bytes) {
   const int parts = parts_of_sum(outline_, outline_.units[start.unit]);
   if (start.stage != rank_) {
     tickets_ += parts;
-    return;
+    return -1;
   }
   Action action = of_blocks(ActionKind::reduce, start);
   action.unit = start.unit;
   action.first = start.block;
   action.last = start.block + 1;
   wait_for(action, last_backward_);
-  sums_[start.slab].push_back(in_parts(std::move(action), bytes, parts, start.end - start.start));
+  return in_parts(std::move(action), bytes, parts, start.end - start.start);
+}
+
+void StretchWriter::sum(const PlannedStart& start) {
+  const std::int64_t last = reduce(start, outline_.units[start.unit].gradients);
+  if (last >= 0) sums_[start.slab].push_back(last);
 }
 
 void StretchWriter::update(const PlannedStart& start) {
@@ -192,18 +198,8 @@ void StretchWriter::update(const PlannedStart& start) {
 }
 
 void StretchWriter::shared_sum(const PlannedStart& start) {
-  const std::int64_t bytes = 2 * outline_.units[start.unit].gradients;
-  const int parts = parts_of_sum(outline_, outline_.units[start.unit]);
-  if (start.stage != rank_) {
-    tickets_ += parts;
-    return;
-  }
-  Action action = of_blocks(ActionKind::reduce, start);
-  action.unit = start.unit;
-  action.first = start.block;
-  action.last = start.block + 1;
-  wait_for(action, last_backward_);
-  const std::int64_t last = in_parts(std::move(action), bytes, parts, start.end - start.start);
+  const std::int64_t last = reduce(start, 2 * outline_.units[start.unit].gradients);
+  if (last < 0) return;
   shared_sums_[start.unit] = last;
   exchanged_[start.subnet].push_back(last);
 }

@@ -49,6 +49,7 @@ class StretchWriter {
   void send(Action message, bool with_forward, int payload, std::int64_t time);
   void receive(Action message, bool with_forward, int payload, std::int64_t time);
   std::int64_t in_parts(Action action, std::int64_t bytes, int parts, std::int64_t time);
+  std::int64_t reduce(const PlannedStart& start, std::int64_t bytes);
   void sum(const PlannedStart& start);
   void update(const PlannedStart& start);
   void shared_sum(const PlannedStart& start);

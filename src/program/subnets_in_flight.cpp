@@ -53,13 +53,12 @@ void SubnetsInFlight::add(const Subnet& subnet) {
   }
 }
 
-bool SubnetsInFlight::note_update(std::int64_t id, int stage) {
+void SubnetsInFlight::note_update(std::int64_t id, int stage) {
   at(id, stage).updated = true;
   for (int block = outline_.first_block[stage]; block < outline_.first_block[stage + 1]; ++block)
     if (const std::int64_t next = use(id, block).next; next >= 0) --at(next, stage).missing;
-  if (--stages_left_[id - first_] > 0) return false;
+  --stages_left_[id - first_];
   while (oldest_ < known_ && stages_left_[oldest_ - first_] == 0) ++oldest_;
-  return true;
 }
 
 void SubnetsInFlight::forget() {

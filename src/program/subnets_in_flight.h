@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "program/simulate.h"
@@ -31,9 +30,8 @@ class SubnetsInFlight {
   SubnetsInFlight(const Outline& outline, const Link& over_data);
 
   void add(const Subnet& subnet);
-  /// Notes that a subnet's units on a stage are updated; true when it has ended on all stages. Stages on
-  /// which a waiting subnet has become first are those of `stage` alone: units live on one.
-  bool note_update(std::int64_t id, int stage);
+  /// Notes that a subnet's units on a stage are updated.
+  void note_update(std::int64_t id, int stage);
   /// Forgets those that have ended before the oldest that has not.
   void forget();
 

@@ -232,6 +232,26 @@ TEST_F(WrongList, WhatAllShareWithoutWhatTheOtherStageAdds) {
   expect_found([](ListStretch& list) { list.actions[update_of_all(list)].after.clear(); },
                "does not wait for what others add", 0);
 }
+TEST_F(WrongList, WhatAllShareSentBeforeItIsSummed) {
+  for (const bool sum : {true, false})
+    expect_found(
+        [&](ListStretch& list) {
+          const auto is_such = [&](const Action& a) {
+            return names_unit(a) && outline_.units[a.unit].shared &&
+                   (sum ? a.kind == ActionKind::reduce : sends(a));
+          };
+          list.actions[find(list, is_such, 2)].after.clear();
+        },
+        "does not wait for what its subnets add", 0);
+}
+TEST_F(WrongList, WhatAllShareThatArrivesOverWhatIsRead) {
+  expect_found(
+      [](ListStretch& list) {
+        const auto arrives = [](const Action& a) { return a.payload == Payload::unit_gradient && !sends(a); };
+        list.actions[find(list, arrives, 3)].after.clear();
+      },
+      "may still be read", 0);
+}
 TEST_F(WrongList, TicketsThatDoNotAscend) {
   expect_found(
       [](ListStretch& list) {
@@ -268,7 +288,13 @@ TEST_F(WrongList, AStartBeforeTheEndOfWhatItWaitsFor) {
   is_found(PlannedStart::update, "is updated before its last backward");
 }
 
-// On one core: 64 subnets over 16 stages. Sanitizers are told to look, not to hurry.
+#ifdef __SANITIZE_ADDRESS__
+constexpr double patience = 10;
+#else
+constexpr double patience = 1;
+#endif
+
+// On one core: 64 subnets over 16 stages.
 TEST(Stretches, ArePlannedWrittenAndCheckedInMilliseconds) {
   for (const auto& [micro_batches, most_ms] : {std::pair{1, 4.0}, {4, 10.0}}) {
     const Outline outline = sample_space(16, 96, micro_batches);
@@ -284,11 +310,7 @@ TEST(Stretches, ArePlannedWrittenAndCheckedInMilliseconds) {
       }
     }
     RecordProperty("milliseconds_" + std::to_string(micro_batches), std::to_string(best));
-#ifndef __SANITIZE_ADDRESS__
-    EXPECT_LT(best, most_ms) << micro_batches << " micro-batches";
-#else
-    EXPECT_GT(most_ms, 0);
-#endif
+    EXPECT_LT(best, patience * most_ms) << micro_batches << " micro-batches";
   }
 }
 
