@@ -106,8 +106,7 @@ class Model {
   /// The blocks that use a unit, in model order.
   const std::vector<int>& blocks_of(int unit) const { return blocks_of_[unit]; }
 
-  /// Whether all subnets of a supernet share a unit: no choice block has it. Others models have no such
-  /// units.
+  /// Whether all subnets of a supernet share a unit, which no choice block has. Other models have none.
   bool is_shared(int unit) const;
   /// Whether some block is one of several candidates.
   bool has_choices() const;

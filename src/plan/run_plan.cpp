@@ -317,7 +317,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   for (int rank = 0; rank < stages; ++rank) {
     plan.footprints.push_back(footprint_of(plan, costs, rank));
     RankFootprint& footprint = plan.footprints.back();
-    if (plan.subnets) plan.subnets->rooms.push_back(rooms_of(plan, costs, rank, footprint.passes));
+    if (plan.subnets) plan.subnets->rooms.push_back(rooms_of(config, plan, costs, rank, footprint.passes));
     footprint.reduction = arriving_bytes(plan, costs, rank);
     footprint.scalars = scalars_of(config, layout, plan, costs, rank);
     // Besides a piece, a sum over a group works in an alignment for each of its ranks.

@@ -14,7 +14,17 @@ int most_candidates(const Outline& outline) {
   return static_cast<int>(most);
 }
 
-SubnetRooms rooms_of(const RunPlan& plan, CostModel& costs, int rank, CostModel::Footprint& passes) {
+namespace {
+
+/// A stage on paper, with the units that live on a pipeline rank.
+Stage stage_of(const Config& config, const RunPlan& plan, CostModel& costs, int rank) {
+  return {config, make_layout(config, {}), costs.stage().context(), plan.ranges_of(rank)};
+}
+
+}  // namespace
+
+SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs, int rank,
+                     CostModel::Footprint& passes) {
   const Outline& outline = plan.outline;
   const SubnetRules& rules = plan.subnets->paper.rules;
   const auto [first, last] = plan.ranges_of(rank).front();
@@ -42,6 +52,10 @@ SubnetRooms rooms_of(const RunPlan& plan, CostModel& costs, int rank, CostModel:
     passes.include(trained);
     rooms.tape = std::max(rooms.tape, trained.kept);
   }
+  const Stage stage = stage_of(config, plan, costs, rank);
+  passes.exchange =
+      std::max({passes.exchange, UnitDecisions::exchange_bytes(stage.context().tensor, rooms.most_tensors),
+                SharedWindows::exchange_bytes(stage)});
   const auto bytes_before = [&](int block, bool with_forward) {
     const BoundaryBytes& cut = outline.cuts[block];
     return static_cast<std::size_t>(with_forward ? cut.activation + cut.encoder_output
@@ -82,7 +96,7 @@ void add_subnets(BytesByClass& bytes, const Config& config, const RunPlan& plan,
     at(kind) += static_cast<std::int64_t>(count * aligned(each));
   };
   const SubnetRooms& rooms = plan.subnets->rooms[rank];
-  Stage stage(config, make_layout(config, {}), costs.stage().context(), plan.ranges_of(rank));
+  Stage stage = stage_of(config, plan, costs, rank);
   std::map<int, std::unique_ptr<UnitOptimizer>> optimizers;
   for (int unit : stage.local_units()) {
     optimizers[unit] = std::make_unique<UnitOptimizer>(stage.unit(unit), config.optimizer, 0, 1);

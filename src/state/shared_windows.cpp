@@ -36,6 +36,12 @@ std::size_t SharedWindows::bytes(const Stage& stage) {
   return bytes;
 }
 
+std::size_t SharedWindows::exchange_bytes(const Stage& stage) {
+  const Communicator& tensor = stage.context().tensor;
+  return Communicator::scalars_bytes(SumTree(tensor.logical(), tensor.size()),  // as long as f64
+                                     cut_elements(stage) / tensor.local_shards());
+}
+
 SharedWindows::SharedWindows(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, Groups groups,
                              std::int64_t window)
     : stage_(stage),

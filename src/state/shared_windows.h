@@ -19,13 +19,13 @@ class SharedWindows {
   SharedWindows(Stage& stage, GradientUpdates& updates, UnitDecisions& decisions, Groups groups,
                 std::int64_t window);
   static std::size_t bytes(const Stage& stage);
+  /// Bytes of what arrives in the tensor group's exchange.
+  static std::size_t exchange_bytes(const Stage& stage);
 
-  /// Whether this rank uses anything that is shared.
-  bool any() const { return !sums_.empty(); }
   std::int64_t window_of(std::int64_t subnet) const { return subnet / window_; }
   /// Lets both versions be the values as they are: before the first subnet.
   void begin();
-  /// Lets values be those that a subnet reads; or those that the newest window has left.
+  /// Lets values be those that a subnet reads; those that the newest window has left; or the other version.
   void bind(std::int64_t subnet);
   void bind_newest();
   void bind_older();
@@ -38,8 +38,7 @@ class SharedWindows {
   Reductions::Request reduce(Reductions& over_data, std::int64_t window, int unit, int part, int parts);
   /// One part of what is sent to, or arrives from, another stage that uses the unit in block `block`.
   Tensor part_of(std::int64_t window, int unit, int block, int part, int parts) const;
-  /// Applies a complete window to a unit, once everything has arrived; 0: nothing was skipped. Collective
-  /// over the tensor group.
+  /// Applies a complete window to a unit, once everything has arrived. Collective over the tensor group.
   void update(std::int64_t window, int unit, const StepRule& rule, double rate);
   /// Targets of a window's subnets that count, as long as it is open.
   std::int64_t valid(std::int64_t window) const { return valid_.at(window); }
