@@ -40,11 +40,13 @@ inline const BlockSettings& block_model(const Config& config) {
 /// Whether a sample is a source and its target.
 inline bool reads_pairs(const Config& config) {
   if (config.model.kind == ModelKind::subnet) return config.model.subnet.space.has_encoder();
+  if (config.model.kind == ModelKind::supernet) return config.model.supernet.space.has_encoder();
   return config.model.kind == ModelKind::transformer || config.model.kind == ModelKind::evolved_transformer;
 }
 /// Whether each word follows from those before it, and from a source if there is one.
 inline bool is_causal(const Config& config) {
-  return config.model.kind == ModelKind::gpt || config.model.kind == ModelKind::subnet || reads_pairs(config);
+  return config.model.kind == ModelKind::gpt || config.model.kind == ModelKind::subnet ||
+         config.model.kind == ModelKind::supernet || reads_pairs(config);
 }
 /// Rows of a sample that have a target each, or rows of a text.
 inline int rows_of(const Config& config) {
@@ -74,6 +76,7 @@ inline DataSource sums_for(const Config& config) {
     case ModelKind::wide_resnet:
       return {"synthetic:shapes", 1};
     case ModelKind::subnet:
+    case ModelKind::supernet:
       return {reads_pairs(config) ? "reversed:synthetic:arithmetic" : "synthetic:arithmetic", 1};
     default:
       return {"synthetic:arithmetic", 1};

@@ -1,6 +1,7 @@
 #include "config/config.h"
 
 #include <map>
+#include <set>
 
 #include "config/document.h"
 #include "config/rules.h"
@@ -182,6 +183,7 @@ Config read_config(const std::string& file, const std::vector<std::string>& over
              shown(root));
   Config config;
   config.model.kind = kind_of(root, overrides);
+  if (row_of(config.model.kind).trains_subnets) config.schedule.kind = ScheduleKind::causal;
   Reader reader(config);
   reader.read_section(root, "");
   for (const std::string& text : overrides) reader.read_override(text);
@@ -212,16 +214,22 @@ std::string to_yaml(const Config& config) {
 std::string config_help() {
   Config defaults;
   std::string text, section;
+  std::set<std::string> told;
   const auto begin = [&](const std::string& next) {
     if (!section.empty()) text += help_of_kinds(section) + '\n';
     text += next + '\n';
     section = next;
+    told.insert(section);
   };
   for (const Setting& setting : common_settings(defaults)) {
     if (section_of(setting) != section) begin(section_of(setting));
     text += help_of(setting);
   }
-  return text + help_of_kinds(section);
+  text += help_of_kinds(section);
+  for (const ModelKind kind : all_kinds<ModelKind>())  // sections of one kind alone
+    for (const Setting& setting : settings_of_kind(defaults, kind))
+      if (told.insert(section_of(setting)).second) text += help_of_kinds(section_of(setting));
+  return text;
 }
 
 }  // namespace mindpipe

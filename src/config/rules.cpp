@@ -104,6 +104,9 @@ void check_grid(const Config& c, const Complaints& complain) {
                      "is auto, and {} too (at most one degree can be the rest of the ranks)", automatic[0]);
 
   const ScheduleConfig& s = c.schedule;
+  complain.require(row_of(s.kind).of_subnets == row_of(c.model.kind).trains_subnets, "schedule.kind",
+                   "is {}, and model.kind {} ({} for a supernet, the others for models that train in steps)",
+                   s.kind, c.model.kind, names_with<ScheduleKind>(&ScheduleRow::of_subnets, ", "));
   complain.require(row_of(s.kind).has_chunks || s.chunks == 1, "schedule.chunks",
                    "is {} and schedule.kind {} (only {} cut stages into chunks)", s.chunks, s.kind,
                    names_with<ScheduleKind>(&ScheduleRow::has_chunks, " and "));

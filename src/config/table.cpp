@@ -45,7 +45,11 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "ranks that share each product, a divisor of reproducible.tensor; auto: the rest of the ranks",
               degree),
 
-      SETTING(layout, schedule.kind, "the order of forwards and backwards in the pipeline"),
+      Setting("schedule.kind", &c.schedule.kind,
+              "the order of forwards and backwards in the pipeline; of a supernet causal (each subnet sees "
+              "all updates of those before it), or for comparison bulk or free, whose bits depend on the "
+              "layout")
+          .playing(row_of(c.model.kind).trains_subnets ? Setting::Role::arithmetic : Setting::Role::layout),
       SETTING(layout, schedule.chunks,
               "pieces of the model on each stage (" +
                   names_with<ScheduleKind>(&ScheduleRow::has_chunks, ", ") + ")",
@@ -57,7 +61,7 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(arithmetic, reproducible.data,
               "logical shards of the batch, fixed for the life of a run; auto: grid.data", degree),
 
-      SETTING(course, train.steps, "steps of the whole run", any_count),
+      SETTING(course, train.steps, "steps of the whole run; of a supernet, subnets", any_count),
       SETTING(arithmetic, train.batch, "samples per step over all replicas", count),
       SETTING(arithmetic, train.micro_batch,
               "samples that pass through the model at once; with another number, other (equally good) bits",
@@ -192,7 +196,7 @@ std::vector<Setting> settings_of(Config& config) {
   for (Setting& setting : settings_of_kind(config, config.model.kind)) {
     const auto last = std::find_if(all.rbegin(), all.rend(),
                                    [&](const Setting& other) { return section(other) == section(setting); });
-    all.insert(last.base(), std::move(setting));
+    all.insert(last == all.rend() ? all.end() : last.base(), std::move(setting));
   }
   return all;
 }

@@ -11,6 +11,7 @@
 #include "program/share_buffers.h"
 #include "state/gradient_updates.h"
 #include "state/state_copy.h"
+#include "supernet/sampler.h"
 
 namespace mindpipe {
 namespace {
@@ -261,6 +262,26 @@ void require_grid(const Config& config) {
 
 namespace {
 
+ScheduleKind schedule_of_evaluation(const Config& config) {
+  return row_of(config.schedule.kind).of_subnets ? ScheduleKind::one_forward_one_backward
+                                                 : config.schedule.kind;
+}
+
+RoomWishes wishes_of(const Config& config) {
+  return {.order = order_of(config.schedule.kind),
+          .admission = config.supernet.admission,
+          .slots = config.supernet.slots,
+          .window = config.supernet.window};
+}
+
+std::vector<Subnet> first_subnets(const Config& config) {
+  constexpr int enough = 256;  // to tell how they go together
+  const auto stream = stream_of(config);
+  std::vector<Subnet> subnets;
+  for (int id = 0; id < std::clamp(config.train.steps, 1, enough); ++id) subnets.push_back(stream->next());
+  return subnets;
+}
+
 /// Says how a model's blocks lie on the grid, and how a batch is divided.
 void lay_out(Outline& outline, const Config& config, const Layout& layout) {
   outline.stages = config.grid.pipeline;
@@ -299,15 +320,12 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   Outline forward_only = outline;
   forward_only.training = false;
   const Network network = network_on_paper(config);
-  plan.evaluation = make_program(forward_only, config.schedule.kind, network);
-  const bool trains_subnets = purpose == Purpose::training && costs.model().has_choices();
-  if (trains_subnets) {
+  plan.evaluation = make_program(forward_only, schedule_of_evaluation(config), network);
+  if (purpose == Purpose::training && row_of(config.model.kind).trains_subnets) {
     plan.subnets.emplace();
-    plan.subnets->paper = choose_rooms(outline, network,
-                                       {.admission = config.supernet.admission,
-                                        .slots = config.supernet.slots,
-                                        .window = config.supernet.window},
-                                       subnets);
+    plan.subnets->paper = subnets.empty()
+                              ? choose_rooms(outline, network, wishes_of(config), first_subnets(config))
+                              : choose_rooms(outline, network, wishes_of(config), subnets);
   } else if (purpose == Purpose::training) {
     plan.training = make_program(outline, config.schedule.kind, network);
     share_buffers(plan.evaluation, plan.training.placement);

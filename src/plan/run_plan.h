@@ -70,7 +70,7 @@ struct RunPlan {
 };
 std::int64_t total_of(const BytesByClass& bytes);
 /// `config` is resolved and its degrees are known. `subnets`: the first of a supernet's stream, from which
-/// its rooms are chosen.
+/// its rooms are chosen; none: those of the configuration.
 RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training,
                       std::span<const Subnet> subnets = {});
 /// Fails where make_run_plan would because the degrees do not suit batch, model or schedule; plans nothing.

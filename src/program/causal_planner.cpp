@@ -5,6 +5,12 @@
 #include "core/check.h"
 
 namespace mindpipe {
+
+SubnetOrder order_of(ScheduleKind schedule) {
+  return schedule == ScheduleKind::bulk   ? SubnetOrder::bulk
+         : schedule == ScheduleKind::free ? SubnetOrder::free
+                                          : SubnetOrder::causal;
+}
 namespace {
 
 void insert_sorted(std::vector<std::int64_t>& ids, std::int64_t id) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "config/kinds.h"
 #include "program/rooms.h"
 #include "program/simulate.h"
 #include "program/subnets_in_flight.h"
@@ -13,6 +14,8 @@ namespace mindpipe {
 /// When a subnet's forward may read a unit: after all older users have updated it; with the other subnets of
 /// its group of as many as there are stages, whose updates come together; or at any time.
 enum class SubnetOrder : std::uint8_t { causal, bulk, free };
+/// That of a schedule of subnets.
+SubnetOrder order_of(ScheduleKind schedule);
 
 /// How a supernet is trained on a pipeline, beside what an outline says.
 struct SubnetRules {

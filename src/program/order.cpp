@@ -19,10 +19,12 @@ Order make_order(ScheduleKind schedule, const OrderRequest& request) {
 #define MINDPIPE_CALL_ORDER(kind, ...) \
   case ScheduleKind::kind:             \
     return kind##_order(request);
-    MINDPIPE_SCHEDULES(MINDPIPE_CALL_ORDER)
+    MINDPIPE_STEP_SCHEDULES(MINDPIPE_CALL_ORDER)
 #undef MINDPIPE_CALL_ORDER
+    default:
+      break;
   }
-  fail(Exit::internal, "no schedule {}", static_cast<int>(schedule));
+  fail(Exit::internal, "schedule {} orders no steps", row.name);
 }
 
 }  // namespace mindpipe

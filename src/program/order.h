@@ -28,7 +28,7 @@ struct OrderRequest {
 
 // gpipe_order, one_forward_one_backward_order, ...: every schedule of config/kinds.h, each in its own file.
 #define MINDPIPE_DECLARE_ORDER(schedule, ...) Order schedule##_order(const OrderRequest& request);
-MINDPIPE_SCHEDULES(MINDPIPE_DECLARE_ORDER)
+MINDPIPE_STEP_SCHEDULES(MINDPIPE_DECLARE_ORDER)
 #undef MINDPIPE_DECLARE_ORDER
 
 /// The order of a schedule. Refuses what the schedule cannot do.

@@ -170,4 +170,22 @@ std::unique_ptr<Sampler> make_sampler(const Space& space, const std::string& wor
   return draw_subnets(space, draws, first);
 }
 
+std::unique_ptr<Sampler> stream_of(const Config& config, std::int64_t first) {
+  const SupernetConfig& s = config.supernet;
+  auto stream = make_sampler(config.model.supernet.space, s.sampler,
+                             {.seed = config.seed, .spacing = s.spacing}, first);
+  MP_REQUIRE(stream->count() == 0 || stream->count() >= config.train.steps, Exit::bad_data,
+             "{}: has {} choices, and train.steps asks for {} subnets (add lines, or train fewer)", s.sampler,
+             stream->count(), config.train.steps);
+  return stream;
+}
+
+std::vector<Subnet> subnets_to_evaluate(const Config& config) {
+  // Another seed than the stream's, so that what is asked is not what was trained last or first.
+  const auto drawn = draw_subnets(config.model.supernet.space, {.seed = ~config.seed});
+  std::vector<Subnet> subnets;
+  for (int i = 0; i < config.supernet.evaluate_subnets; ++i) subnets.push_back(drawn->next());
+  return subnets;
+}
+
 }  // namespace mindpipe

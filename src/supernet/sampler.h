@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "config/kinds.h"
+#include "config/config.h"
 #include "supernet/subnet.h"
 
 namespace mindpipe {
@@ -42,5 +42,10 @@ std::unique_ptr<Sampler> read_subnets(const Space& space, const std::string& fil
 /// Both, by the word of a setting: a kind of draws, or else a file.
 std::unique_ptr<Sampler> make_sampler(const Space& space, const std::string& word, Draws draws,
                                       std::int64_t first = 0);
+
+/// The stream that a supernet's run trains, from id `first` on.
+std::unique_ptr<Sampler> stream_of(const Config& config, std::int64_t first = 0);
+/// The networks that its evaluations ask, always the same.
+std::vector<Subnet> subnets_to_evaluate(const Config& config);
 
 }  // namespace mindpipe

@@ -115,6 +115,7 @@ inline std::map<std::string, std::string> model_settings(const Config& config) {
     case ModelKind::evolved_transformer:
     case ModelKind::wide_resnet:
     case ModelKind::subnet:
+    case ModelKind::supernet:
       break;
   }
   return all;

@@ -110,6 +110,7 @@ Json transformers_config(const Config& config) {
     case ModelKind::evolved_transformer:
     case ModelKind::wide_resnet:
     case ModelKind::subnet:
+    case ModelKind::supernet:
       break;  // which transformers does not have
   }
   fail(Exit::internal, "a model of no kind");

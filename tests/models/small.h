@@ -88,6 +88,7 @@ inline Setting setting_for(const Config& given) {
       setting.source_rows = config.data.source_sequence;
       break;
     case ModelKind::subnet:
+    case ModelKind::supernet:
       setting.sources = reads_pairs(config);
       setting.source_rows = config.data.source_sequence;
       setting.tolerance_of_bf16 = 0.25;

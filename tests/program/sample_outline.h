@@ -72,7 +72,8 @@ inline Outline with_everything(Outline outline) {
 /// The names of all schedules.
 inline std::vector<std::string> all_schedules() {
   std::vector<std::string> names;
-  for (const ScheduleRow& row : rows_of(ScheduleKind{})) names.emplace_back(row.name);
+  for (const ScheduleRow& row : rows_of(ScheduleKind{}))
+    if (!row.of_subnets) names.emplace_back(row.name);
   return names;
 }
 inline ScheduleKind schedule_named(std::string_view name) { return kind_named<ScheduleKind>(name).value(); }

@@ -59,6 +59,7 @@ class Sizes {
         subnet(c);
         break;
       case ModelKind::wide_resnet:
+      case ModelKind::supernet:
         break;
     }
   }

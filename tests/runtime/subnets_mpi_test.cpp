@@ -25,8 +25,9 @@ struct Case {
 
 Config config_of(const Case& c) {
   Config config;
-  config.model.kind = ModelKind::subnet;
-  subnet::Settings& m = config.model.subnet;
+  config.model.kind = ModelKind::supernet;
+  config.schedule.kind = ScheduleKind::causal;
+  supernet::Settings& m = config.model.supernet;
   m.space = space_from(
       c.pairs
           ? "{name: pairs, encoder: {blocks: 4, candidates: [conv-3, separable-3, light-3-4, attention-4, "
@@ -59,9 +60,9 @@ Config config_of(const Case& c) {
   return config;
 }
 
-std::vector<Subnet> stream_of(const Config& config) {
+std::vector<Subnet> first_of_stream(const Config& config) {
   std::vector<Subnet> subnets;
-  const auto sampler = draw_subnets(config.model.subnet.space, {.seed = 3});
+  const auto sampler = draw_subnets(config.model.supernet.space, {.seed = 3});
   for (int id = 0; id < subnets_of_a_run; ++id) subnets.push_back(sampler->next());
   return subnets;
 }
@@ -98,7 +99,7 @@ RunPlan drawn_plan(Config config, const std::vector<Subnet>& subnets, int number
 /// them.
 SubnetsOutcome trained(const Config& config, const World& world, int number,
                        SubnetOrder order = SubnetOrder::causal) {
-  const std::vector<Subnet> subnets = stream_of(config);
+  const std::vector<Subnet> subnets = first_of_stream(config);
   RunPlan plan = drawn_plan(config, subnets, number);
   plan.subnets->paper.rules.order = order;
   Worker worker(config, world, std::move(plan));
@@ -152,7 +153,7 @@ SubnetsOutcome one_after_the_other(Config config) {
   config.grid = {1, 1, 1, 1};
   config.train.sequence_parallel = false;
   config.train.recompute = RecomputeKind::none;
-  return PlainSupernet(config).run(stream_of(config));
+  return PlainSupernet(config).run(first_of_stream(config));
 }
 
 TEST(Subnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {

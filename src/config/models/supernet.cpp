@@ -1,0 +1,138 @@
+#include "config/models/supernet.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "config/config.h"
+#include "config/rules.h"
+#include "config/settings.h"
+
+namespace mindpipe::supernet {
+namespace {
+
+/// What 64 bits hold of gradients as whole numbers, each of up to 2^50.
+constexpr std::int64_t most_contributions = 8191;
+
+/// Gradients that a subnet gives to one parameter that all share: of each micro-batch of each logical shard,
+/// at each place of use of the table.
+std::int64_t contributions_of_subnet(const Settings& m, const Config& config) {
+  const std::int64_t uses = !m.tied ? 1 : m.space.has_encoder() ? 3 : 2;
+  return std::int64_t{config.train.batch} / config.train.micro_batch * uses *
+         std::max(1, config.reproducible.tensor);
+}
+
+void check_window(const Settings& m, const Config& config, const Complaints& complain) {
+  const std::int64_t each = contributions_of_subnet(m, config), window = config.supernet.window;
+  const std::int64_t fitting = most_contributions / each;
+  complain.require(fitting > 0, "train.micro_batch",
+                   "is {} and train.batch {}: what all subnets share is given {} gradients by one subnet, "
+                   "and the sum of a window holds {} (a larger micro-batch gives fewer)",
+                   config.train.micro_batch, config.train.batch, each, most_contributions);
+  complain.require(window <= fitting, "supernet.window",
+                   "is {} subnets, which give {} gradients to what all share, and their sum holds {} (a "
+                   "window of {} or fewer would do)",
+                   window, window * each, most_contributions, fitting);
+}
+
+void check_candidates(const Settings& m, const Config& config, const Complaints& complain) {
+  for (int block = 0; block < m.space.blocks(); ++block)
+    for (const Candidate& candidate : m.space.candidates(block)) {
+      const std::string misfit = misfit_of(candidate, m.width, config.reproducible.tensor);
+      complain.require(misfit.empty(), "model.space", "gives block {} {}", block, misfit);
+    }
+}
+
+void check_sampler(const Settings& m, const Config& config, const Complaints& complain) {
+  const SupernetConfig& s = config.supernet;
+  const auto kind = kind_named<SamplerKind>(s.sampler);
+  std::error_code none;
+  complain.require(kind || std::filesystem::exists(s.sampler, none), "supernet.sampler",
+                   "is {}, which is neither {} nor a file (its path is taken from the directory of the "
+                   "command)",
+                   s.sampler, "uniform, permutation, spaced");
+  complain.require(s.spacing == 0 || kind == SamplerKind::spaced, "supernet.spacing",
+                   "is {}, but supernet.sampler is {} (spaced has a spacing)", s.spacing, s.sampler);
+  for (int block = 0; block < m.space.blocks() && s.spacing > 0; ++block) {
+    const int count = static_cast<int>(m.space.candidates(block).size());
+    complain.require(count == 1 || s.spacing < count, "supernet.spacing",
+                     "is {}, but block {} has {} candidates (one comes again after {} subnets at most; the "
+                     "usual spacing is {})",
+                     s.spacing, block, count, count - 1, std::max(1, 2 * count / 3));
+  }
+}
+
+/// What is there for steps, and not yet, or never, for subnets.
+void check_what_is_left_out(const Config& config, const Complaints& complain) {
+  complain.require(config.grid.supernet <= 1, "grid.supernet",
+                   "is {}, but a supernet is trained by one lane (lanes are not there yet; give the ranks "
+                   "to grid.pipeline, grid.data or grid.tensor)",
+                   config.grid.supernet);
+  complain.require(config.train.zero == 0, "train.zero",
+                   "is {}, but the optimizer state of a supernet is not sharded over data (each unit is "
+                   "updated in the action of its subnet; set it to 0)",
+                   config.train.zero);
+}
+
+}  // namespace
+
+std::vector<Setting> settings(Config& config) {
+  SupernetConfig& s = config.supernet;
+  constexpr double many = 1 << 30;
+  constexpr Range automatic{1, many, false, false, "auto"};
+  using Role = Setting::Role;
+  std::vector<Setting> all = space_settings(config.model.supernet, config);
+  all.push_back(Setting("supernet.sampler", &s.sampler,
+                        "which subnets are trained: uniform; permutation (within as many subnets as a block "
+                        "has candidates none comes twice); spaced (nor again before supernet.spacing "
+                        "subnets); or a file with a choice a line")
+                    .playing(Role::arithmetic));
+  all.push_back(Setting("supernet.spacing", &s.spacing,
+                        "spaced: how many subnets later a candidate may come again; auto: two thirds of a "
+                        "block's candidates",
+                        automatic)
+                    .playing(Role::arithmetic));
+  all.push_back(Setting("supernet.window", &s.window,
+                        "subnets that read one version of what all share (embeddings, the last norm, the "
+                        "softmax); their gradients are applied together, a window later",
+                        Range{1, many})
+                    .playing(Role::arithmetic));
+  all.push_back(Setting("supernet.admission", &s.admission,
+                        "subnets that may be in flight, from the oldest on; auto: the fewest within 1 % of "
+                        "the speed of twice the stages, in simulation",
+                        automatic)
+                    .playing(Role::layout));
+  all.push_back(Setting("supernet.slots", &s.slots,
+                        "rooms of each stage for micro-batches in flight; auto: of each stage the fewest "
+                        "within 1 %, in simulation",
+                        automatic)
+                    .playing(Role::layout));
+  all.push_back(Setting("supernet.prices", &s.prices,
+                        "what the planner takes passes to cost: empty or paper (device.description's), "
+                        "equal, h200, or a file; an emulated device takes so long")
+                    .playing(Role::layout));
+  all.push_back(Setting("supernet.evaluate_subnets", &s.evaluate_subnets,
+                        "subnets whose mean loss an evaluation gives, always the same", Range{1, 1 << 20})
+                    .playing(Role::course));
+  return all;
+}
+
+void fill_in(Config& config) { fill_in_space(config.model.supernet, config); }
+
+void check(const Config& config, const Complaints& complain) {
+  const Settings& m = config.model.supernet;
+  check_space(m, config, complain);
+  check_candidates(m, config, complain);
+  const int blocks = m.space.blocks();
+  complain.require(blocks >= config.grid.pipeline, "grid.pipeline",
+                   "is {}, but model.space, {}, has {} blocks (a stage has at least one)",
+                   config.grid.pipeline, m.space.name, blocks);
+  check_sampler(m, config, complain);
+  check_window(m, config, complain);
+  check_what_is_left_out(config, complain);
+}
+
+std::vector<Extent> cut_by_shards(const Config& config) {
+  return rows_of_space(config.model.supernet, config);
+}
+
+}  // namespace mindpipe::supernet

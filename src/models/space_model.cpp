@@ -1,0 +1,82 @@
+#include "models/space_model.h"
+
+#include "models/candidates.h"
+#include "models/space_ends.h"
+
+namespace mindpipe {
+namespace {
+
+/// The candidates that a block of the model has, by their numbers in the space.
+std::vector<int> candidates_of(const Space& space, const std::vector<int>* choice, int block) {
+  if (choice != nullptr) return {(*choice)[block]};
+  std::vector<int> all;
+  for (int number = 0; number < static_cast<int>(space.candidates(block).size()); ++number)
+    all.push_back(number);
+  return all;
+}
+
+double parameters_of_candidate(const Model& model, const Model::Block& block, int number) {
+  const std::vector<int> units = !block.is_choice()             ? block.units
+                                 : block.candidates[number] < 0 ? std::vector<int>{}
+                                                                : std::vector{block.candidates[number]};
+  double sum = 0;
+  for (const int unit : units) sum += static_cast<double>(model.units()[unit]->parameters());
+  return sum;
+}
+
+/// Operations for each parameter of a block and token of its side, 6 of them, for the softmax's table, and
+/// those of attention, per token that is counted; of a supernet, of its networks' mean. The text stands for A
+/// attentions and sides of equal length.
+void estimate(Model& model, const Config& config, const SpaceSettings& m, const std::vector<int>* choice) {
+  const bool pairs = m.space.has_encoder();
+  const double width = m.width, source = config.data.source_sequence,
+               target = pairs ? config.data.target_sequence : config.data.sequence;
+  double operations = target * 6 * width * m.vocabulary;
+  for (int block = 0; block < m.space.blocks(); ++block) {
+    const std::vector<int> numbers = candidates_of(m.space, choice, block);
+    const double rows = m.space.encodes(block) ? source : target,
+                 share = 1.0 / static_cast<double>(numbers.size());
+    for (const int number : numbers) {
+      const Candidate& candidate = m.space.candidates(block)[number];
+      const double weights =
+          parameters_of_candidate(model, model.blocks()[SpaceEnds::place_of(m.space, block)], number);
+      operations += share * rows * 6 * weights;
+      if (candidate.kind == CandidateKind::attention)
+        operations += share * (m.space.encodes(block) ? 12 : 6) * width * rows * rows;
+      if (candidate.kind == CandidateKind::cross)  // whose keys and values are the source's
+        operations += share * (6 * weights / 2 * (source - rows) + 12 * width * rows * source);
+    }
+  }
+  model.estimate({pairs ? "6N + 12Ahs" : "6N + 6Ahq", operations / target});
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_of_space(const Config& config, const SpaceSettings& m,
+                                     const LayerContext& context, const std::vector<int>* choice) {
+  for (int block = 0; block < m.space.blocks(); ++block)
+    for (const int number : candidates_of(m.space, choice, block)) {
+      const std::string misfit =
+          misfit_of(m.space.candidates(block)[number], m.width, context.tensor.logical());
+      MP_REQUIRE(misfit.empty(), Exit::bad_configuration, "{} block {} {}",
+                 choice != nullptr ? "model.choice makes" : "model.space gives", block, misfit);
+    }
+  auto model = std::make_unique<Model>();
+  const Candidates candidates(config, m, context);
+  SpaceEnds ends(*model, config, m, context);
+  ends.add_beginning();
+  int last_reader = 0;
+  for (int block = 0; block < m.space.blocks(); ++block) {
+    if (block == static_cast<int>(m.space.encoder.size())) ends.add_bridge();
+    if (choice != nullptr) candidates.append(*model, block, (*choice)[block]);
+    else candidates.append_choice(*model, block);
+    for (const int number : candidates_of(m.space, choice, block))
+      if (m.space.candidates(block)[number].kind == CandidateKind::cross)
+        last_reader = SpaceEnds::place_of(m.space, block);
+  }
+  ends.add_end(last_reader);
+  estimate(*model, config, m, choice);
+  return model;
+}
+
+}  // namespace mindpipe

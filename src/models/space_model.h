@@ -1,0 +1,13 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "models/model.h"
+
+namespace mindpipe {
+
+/// Makes the model of a space: each block is the candidate of `choice`, or, without one, may be all.
+std::unique_ptr<Model> make_of_space(const Config& config, const SpaceSettings& settings,
+                                     const LayerContext& context, const std::vector<int>* choice);
+
+}  // namespace mindpipe
