@@ -112,7 +112,9 @@ Config with_any_grid(const Config& given, int ranks) {
   Coord wanted = degrees_of(config);
   for (Axis axis : axes) wanted[axis] = std::max(1, wanted[axis]);
   if (num_ranks(wanted) == ranks) return with_degrees(config, ranks, Purpose::reading);
-  config.schedule = {};  // it divides training's work
+  config.schedule.chunks = 1;  // both divide training's work
+  config.schedule.cuts.clear();
+  if (!row_of(config.schedule.kind).of_subnets) config.schedule.kind = ScheduleConfig{}.kind;
   const std::vector<Coord> nearest = nearest_grids(wanted, ranks, fits(config, Purpose::reading), 1);
   MP_REQUIRE(!nearest.empty(), Exit::bad_configuration,
              "no grid of {} ranks fits this model, this batch and its logical shards (reproducible); start "

@@ -41,6 +41,10 @@ JsonLine& JsonLine::add(std::string_view key, std::string_view value) {
   return add_raw(key, json_string(value));
 }
 
+JsonLine& JsonLine::add(std::string_view key, const std::vector<int>& numbers) {
+  return add_raw(key, "[" + joined(numbers) + "]");
+}
+
 JsonLine& JsonLine::add_raw(std::string_view key, const std::string& value) {
   if (!members_.empty()) members_ += ", ";
   members_ += json_string(key);

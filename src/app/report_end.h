@@ -2,12 +2,19 @@
 #include <string>
 #include <vector>
 
+#include "app/run.h"
 #include "runtime/worker.h"
 
 namespace mindpipe {
 
 /// "12.3k"
 std::string human_count(double value);
+
+class SubnetLog;
+/// One row of times for each stage, given by its first rank. Collective.
+std::vector<TimeSpent> times_of_stages(Worker& worker, Script& script);
+/// Prints what a supernet's run was and where its time went. Collective.
+void print_subnets_report(Run& run, const SubnetLog& log);
 
 /// Where the time of a run went, per stage, and what follows from it. Printed once, at the end.
 class EndReport {

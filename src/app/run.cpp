@@ -74,6 +74,12 @@ double Run::step_limit(double median_seconds) const {
                               static_cast<double>(worker_->plan().expected().step) * 1e-9);
 }
 
+double Run::subnets_limit(std::int64_t count, double seconds_each) const {
+  const auto subnets = static_cast<double>(count);
+  return mindpipe::step_limit(config_.watchdog.step * subnets, seconds_each * subnets,
+                              worker_->plan().subnets->paper.seconds_each() * subnets);
+}
+
 std::int64_t Run::evaluation_batches(const Corpus& corpus) const {
   const std::int64_t batch = config_.train.batch;
   return corpus.samples() > 0 ? (corpus.samples() + batch - 1) / batch : config_.train.evaluate_batches;

@@ -44,6 +44,8 @@ class Run {
   void make_worker(Purpose purpose);
   /// What one of this run's steps may take, given the median of those that are done.
   double step_limit(double median_seconds = 0) const;
+  /// What so many subnets may take, given the seconds of each that is done.
+  double subnets_limit(std::int64_t count, double seconds_each) const;
   /// Batches of an evaluation: train.evaluate_batches, or as many as hold all samples of the corpus.
   std::int64_t evaluation_batches(const Corpus& corpus) const;
   /// finite_evaluation on so many batches, each of which may take `limit` seconds. Collective.

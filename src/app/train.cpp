@@ -5,6 +5,7 @@
 #include "app/evaluation.h"
 #include "app/resume.h"
 #include "app/saves.h"
+#include "app/subnet_loop.h"
 #include "app/trace_file.h"
 #include "app/training_loop.h"
 #include "app/verbs.h"
@@ -74,14 +75,48 @@ void require_planned(const Config& config, const Resumed& from) {
              from.directory, planned, own, planned / config.train.batch / much_more + 1);
 }
 
-int end(RunDirectory* directory, const TrainingLoop& loop, const Saves& saves) {
-  const std::string& stopped = loop.stopped();
+/// How far a training has come, and why it went no further; empty: all is done.
+struct Ended {
+  std::int64_t steps = 0;
+  std::string stopped;
+};
+
+/// Trains, and tells of it.
+Ended train_all(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation, Saves& saves,
+                const RunProgress& begun) {
+  const bool emulated = !row_of(run.config().device.kind).computes;
+  if (row_of(run.config().model.kind).trains_subnets) {
+    SubnetLoop loop(run, directory, validation, saves, begun);
+    loop.run();
+    write_results(run.worker(), emulated);
+    loop.report();
+    return {loop.done(), loop.stopped()};
+  }
+  TrainingLoop loop(run, directory, corpus, validation, saves, begun);
+  loop.run();
+  write_results(run.worker(), emulated);
+  loop.report().print_table(run.is_rank_0());
+  return {loop.steps_done(), loop.stopped()};
+}
+
+int end(RunDirectory* directory, const Ended& ended, const Saves& saves) {
   if (directory)
-    directory->write_status({stopped.empty() ? "done" : "stopped", loop.steps_done(), stopped, ""});
-  if (stopped.empty()) return 0;
-  info("{}; the same command {}", stopped, saves.next_start(loop.steps_done()));
+    directory->write_status({ended.stopped.empty() ? "done" : "stopped", ended.steps, ended.stopped, ""});
+  if (ended.stopped.empty()) return 0;
+  info("{}; the same command {}", ended.stopped, saves.next_start(ended.steps));
   if (directory) directory->forget_stop();
   return static_cast<int>(Exit::stopped);
+}
+
+/// Refuses to go on from where no window has ended: the last one of a run, which was shorter.
+void require_between_windows(const Config& config, const Resumed& from) {
+  const std::int64_t done = from.manifest.progress.step, window = config.supernet.window;
+  MP_REQUIRE(
+      !row_of(config.model.kind).trains_subnets || done % window == 0, Exit::bad_configuration,
+      "{}: was saved after {} subnets, amid a window of supernet.window = {}, where the run came to its "
+      "end; it cannot go on from there (a run that is to go on later has train.steps between windows, "
+      "{} for instance)",
+      from.directory, done, window, (done / window + 1) * window);
 }
 
 int train_on_this_job(const Arguments& arguments, const Config& given) {
@@ -108,12 +143,16 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
     directory->write_status({"running", from ? from->manifest.progress.step : 0, "", ""});
   }
   if (from) require_planned(config, *from);
+  if (from) require_between_windows(config, *from);
   RunProgress begun = from ? from->manifest.progress : beginning(config);
   const std::vector<Field> fields = fields_of(config);
   Corpus corpus = training_corpus(config, fields, begun);
   std::optional<Corpus> validation = held_out(config, fields);
   warn_of_oddities(config);
   run.make_worker(Purpose::training);
+  if (row_of(config.model.kind).trains_subnets)
+    run.worker().train_subnets(
+        [&](const Subnet& subnet, StepInput& input) { run.worker().load_subnet(corpus, subnet, input); });
   if (from) {
     const std::int64_t start = now_ns();
     from = load_newest(run, std::move(*from));
@@ -129,11 +168,9 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   info("ready after {}", human_seconds(run.seconds()));
 
   Saves saves(run, directory.get(), begun, from);
-  TrainingLoop loop(run, directory.get(), corpus, validation ? &*validation : nullptr, saves, begun);
-  loop.run();
-  write_results(run.worker(), emulated);
-  loop.report().print_table(run.is_rank_0());
-  return end(directory.get(), loop, saves);
+  const Ended ended =
+      train_all(run, directory.get(), corpus, validation ? &*validation : nullptr, saves, begun);
+  return end(directory.get(), ended, saves);
 }
 
 }  // namespace

@@ -99,9 +99,9 @@ void Skeleton::attribute(const Hdf5Group& at, const char* name, const std::strin
 }
 
 void Skeleton::counters(const CheckpointUnit& unit) {
-  const std::int64_t both[] = {unit.version, unit.uses};
-  const Hdf5Dataset made = dataset("/units/" + unit.name, H5T_STD_I64LE, {2});
-  hdf5(H5Dwrite(made.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, both), path_,
+  const std::int64_t counts[] = {unit.version, unit.uses, unit.applied};
+  const Hdf5Dataset made = dataset("/units/" + unit.name, H5T_STD_I64LE, {std::size(counts)});
+  hdf5(H5Dwrite(made.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, counts), path_,
        "write a unit's counters");
 }
 

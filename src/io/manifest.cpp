@@ -44,7 +44,8 @@ Written json_of(const Manifest& m) {
   for (const std::uint32_t crc : m.crcs) crcs.push_back(fmt::format("{:08x}", crc));
   for (const CheckpointTensor& tensor : m.tensors) tensors.push_back(json_of(tensor));
   for (const CheckpointUnit& unit : m.units)
-    units.push_back({{"name", unit.name}, {"version", unit.version}, {"uses", unit.uses}});
+    units.push_back(
+        {{"name", unit.name}, {"version", unit.version}, {"uses", unit.uses}, {"applied", unit.applied}});
   const RunProgress& p = m.progress;
   return {{"format", "mindpipe checkpoint"},
           {"version", version},
@@ -156,8 +157,8 @@ Manifest manifest_of(const Json& json) {
   }
   for (const Json& tensor : array_at(json, "tensors")) m.tensors.push_back(tensor_of(tensor));
   for (const Json& unit : array_at(json, "units"))
-    m.units.push_back(
-        {unit.at("name").get<std::string>(), count_at(unit, "version"), count_at(unit, "uses")});
+    m.units.push_back({unit.at("name").get<std::string>(), count_at(unit, "version"), count_at(unit, "uses"),
+                       unit.contains("applied") ? count_at(unit, "applied") : 0});
   return m;
 }
 

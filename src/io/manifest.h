@@ -18,6 +18,7 @@ struct CheckpointTensor {
 struct CheckpointUnit {
   std::string name;
   std::int64_t version = 0, uses = 0;
+  std::int64_t applied = 0;  ///< of a supernet: how many of its updates changed it
   bool operator==(const CheckpointUnit&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/memory.h"
@@ -86,8 +87,15 @@ class Unit {
   /// Values; of a unit that all subnets of a supernet share two versions, of which the first is bound.
   void allocate_values(Memory& memory, int versions = 1);
   /// Lets values be those of one of the versions.
-  void bind_version(int number) { values_ = versions_[number]; }
+  void bind_version(int number) { values_ = versions_[bound_ = number]; }
   Tensor version_of_values(int number) const { return versions_[number]; }
+  /// Of a unit with two versions the one that is not bound.
+  Tensor other_version() const { return versions_[1 - bound_]; }
+  /// Lets the two versions change their numbers; the same values stay bound.
+  void swap_versions() {
+    std::swap(versions_[0], versions_[1]);
+    bound_ = 1 - bound_;
+  }
   /// Accumulators of all uses, in memory of their own.
   void allocate_gradients(Memory& memory);
   /// Lets one use's accumulators lie at `memory` (accumulator_bytes() of it), which others may use in turn.
@@ -152,6 +160,7 @@ class Unit {
   Arena value_arena_, gradient_arena_;
   Tensor values_;
   std::vector<Tensor> versions_;
+  int bound_ = 0;                                     ///< of the versions
   std::vector<Tensor> accumulators_, levels_memory_;  ///< of each use
 };
 

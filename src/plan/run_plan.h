@@ -41,8 +41,8 @@ struct RunPlan {
   std::optional<SubnetPlan> subnets;  ///< where a supernet is trained
   PlannedStep evaluation;             ///< of one batch
   bool trains_steps() const { return purpose == Purpose::training && !subnets; }
-  /// How long the run's work, a step or else an evaluation, should take.
-  const Timeline& expected() const { return (purpose == Purpose::training ? training : evaluation).expected; }
+  /// How long the run's work, a step or else an evaluation of a batch, should take.
+  const Timeline& expected() const { return (trains_steps() ? training : evaluation).expected; }
   std::vector<RankFootprint> footprints;  ///< of each pipeline rank
   /// Every rank's scratch for tensors that pass in pieces to and from neighbours and files (at most 4 MiB).
   std::size_t passing = 0;

@@ -19,7 +19,9 @@ struct RoomsOnPaper {
   std::int64_t time = 0;       ///< nanoseconds
   std::int64_t with_all = 0;   ///< where rooms and admission bind nobody
   std::int64_t one_stage = 0;  ///< the sum of all passes: one stage that does everything
+  std::int64_t subnets = 0;    ///< how many these were
   double speed_up() const { return static_cast<double>(one_stage) / static_cast<double>(time); }
+  double seconds_each() const { return 1e-9 * static_cast<double>(time) / static_cast<double>(subnets); }
 };
 
 /// Finds, by simulating the rule on the first subnets of a stream, how many may be in flight, how many slots

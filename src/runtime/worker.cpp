@@ -8,6 +8,8 @@
 #include "comm/watchdog.h"
 #include "hardware.h"
 #include "make_backend.h"
+#include "optim/rate.h"
+#include "supernet/sampler.h"
 
 namespace mindpipe {
 namespace {
@@ -16,6 +18,11 @@ namespace {
 RunPlan fitting(RunPlan plan, const Config& config) {
   require_fit(plan, config.memory.device_limit);
   return plan;
+}
+
+std::int64_t count_valid(const Tensor& targets) {
+  const auto* first = targets.as<std::int32_t>();
+  return std::count_if(first, first + targets.count(), [](std::int32_t target) { return target >= 0; });
 }
 
 }  // namespace
@@ -117,6 +124,7 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
 
 /// Room for what blocks here read of a step's samples, and for that, and all targets, on its way there.
 void Worker::make_input() {
+  if (row_of(config_.model.kind).trains_subnets) evaluated_ = subnets_to_evaluate(config_);
   const std::vector<Field> read = stage_->fields();
   input_arena_ = Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(read, layout_)));
   for (const Field& field : read)
@@ -185,6 +193,7 @@ void Worker::train_subnets(SubnetTrainer::Load load) {
   subnets_ =
       std::make_unique<SubnetTrainer>(*executor_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_},
                                       config_, plan_, stage_->fields(), std::move(load));
+  state_->count_by(&subnets_->actions().decisions());
   subnets_->begin();
 }
 
@@ -192,10 +201,27 @@ StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample) {
   corpus.batch(first_sample + layout_.first_sample(0), batch_);
   for (const FieldTensors::Entry& entry : input_.fields.entries())
     backend_->upload(batch_.at(entry.name).data, entry.tensor);
-  const Tensor& targets = batch_.at(field::targets);
-  const auto* first = targets.as<std::int32_t>();
-  input_.valid = std::count_if(first, first + targets.count(), [](std::int32_t t) { return t >= 0; });
+  input_.valid = count_valid(batch_.at(field::targets));
   return input_;
+}
+
+void Worker::load_subnet(Corpus& corpus, const Subnet& subnet, StepInput& input) {
+  const std::int64_t first = subnet.id * layout_.batch;
+  corpus.batch(first + layout_.first_sample(0), batch_);
+  for (const FieldTensors::Entry& entry : input.fields.entries())
+    backend_->upload(batch_.at(entry.name).data, entry.tensor);
+  // Every stage updates by itself, so every rank counts the targets of the whole batch.
+  Tensor targets = batch_.at(field::targets);
+  if (layout_.grid.data > 1) {
+    all_targets_.resize(static_cast<std::size_t>(targets.count() * layout_.grid.data));
+    targets.data = all_targets_.data();
+    targets.shape.extent[0] = layout_.batch;
+    FieldTensors whole;
+    whole.set(field::targets, targets);
+    corpus.batch(first, whole);
+  }
+  input.valid = count_valid(targets);
+  input.rate = rate_at(config_.optimizer.rate, subnet.id, config_.train.steps);
 }
 
 std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::int64_t first_sample,
@@ -232,7 +258,12 @@ Evaluation Worker::evaluate(Corpus& corpus, std::int64_t batches,
   };
   for (std::int64_t batch = 0; batch < batches; ++batch) {
     if (before) before(batch);
-    add(executor_->run(*evaluation_, load_batch(corpus, batch * layout_.batch)));
+    StepInput& input = load_batch(corpus, batch * layout_.batch);
+    if (evaluated_.empty()) add(executor_->run(*evaluation_, input));
+    for (const Subnet& subnet : evaluated_) {
+      input.choice = subnet.choice.data();
+      add(executor_->run(*evaluation_, input));
+    }
   }
   add(evaluation_->answers.oldest());
   executor_->recorder(*evaluation_);

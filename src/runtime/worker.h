@@ -46,7 +46,8 @@ class Worker {
   /// One optimizer step on samples [first_sample, first_sample + batch) of the corpus; gives back what is
   /// known (Executor::run).
   std::optional<StepScalars> step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
-  /// Batches [0, batches) of the corpus, without dropout. `before` hears of each batch before it begins.
+  /// Batches [0, batches) of the corpus, without dropout; of a supernet by each of the subnets that its
+  /// evaluations ask. `before` hears of each batch before it begins.
   Evaluation evaluate(Corpus& corpus, std::int64_t batches,
                       const std::function<void(std::int64_t batch)>& before = {});
 
@@ -88,6 +89,8 @@ class Worker {
   int threads() const { return threads_; }
   /// Takes samples [first_sample, first_sample + batch) of the corpus: of these this rank's micro-batches.
   StepInput& load_batch(Corpus& corpus, std::int64_t first_sample);
+  /// Takes what this rank needs of a subnet's batch, which is the corpus's samples from subnet x batch on.
+  void load_subnet(Corpus& corpus, const Subnet& subnet, StepInput& input);
   /// Makes what trains subnets, of which `load` brings the batches.
   void train_subnets(SubnetTrainer::Load load);
 
@@ -127,7 +130,9 @@ class Worker {
   Arena input_arena_, copy_;
   StepInput input_;
   std::vector<std::vector<std::byte>> batch_memory_;
-  FieldTensors batch_;  ///< this rank's samples of a step, on their way to the input
+  FieldTensors batch_;                     ///< this rank's samples of a step, on their way to the input
+  std::vector<std::int32_t> all_targets_;  ///< of a subnet's whole batch, where this rank has a part of it
+  std::vector<Subnet> evaluated_;          ///< of a supernet: what its evaluations ask
 };
 
 }  // namespace mindpipe

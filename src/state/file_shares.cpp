@@ -17,7 +17,7 @@ ShardRange shards_of(const Unit& unit, const StageRanks& ranks, int tensor_rank)
 }
 
 bool in_shares(const SavedTensor& saved, const StageRanks& ranks) {
-  return ranks.sharded && ranks.data > 1 && saved.slot != "value";
+  return ranks.sharded && ranks.data > 1 && saved.slot != "value" && saved.slot != older_slot;
 }
 
 const StackedPiece& piece_of(const SavedTensor& saved) { return saved.tensor.pieces.front(); }
@@ -103,6 +103,11 @@ std::vector<SavedTensor> saved_tensors(const Config& config, const Model& model)
     if (slot == "value" && rounded) continue;  // the masters say what it is
     if (is_moment(slot)) add(fmt::format("/optim/{}/", slot), slot);
     else add("/model/", slot);
+  }
+  for (WholeTensor& tensor : tensors_of_pieces(model)) {
+    if (!model.is_shared(tensor.pieces.front().unit)) continue;
+    const std::string path = fmt::format("/{}/{}", older_slot, tensor.name);
+    all.push_back({path, older_slot, std::move(tensor)});
   }
   return all;
 }

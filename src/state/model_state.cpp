@@ -106,14 +106,18 @@ void ModelState::gather(std::string_view slot, const std::vector<WholeTensor>& t
 void ModelState::fill(int index, Slots slots, StagingBuffer& staging, const GiveElements& give) {
   Unit& unit = stage_.unit(index);
   UnitOptimizer& optimizer = *updates_.optimizer_of(index);
-  const bool with_values = std::find(slots.begin(), slots.end(), "value") != slots.end();
+  const auto includes = [&](std::string_view slot) {
+    return std::find(slots.begin(), slots.end(), slot) != slots.end();
+  };
+  const bool with_older = includes(older_slot), with_values = includes("value") || with_older;
   Elements kept{0, unit.flat_count()};
   if (!with_values) kept = {optimizer.begin(), optimizer.end()};
   for (Elements flat{kept.first, 0}; flat.first < kept.end; flat.first = flat.end) {
     flat.end = std::min(kept.end, flat.first + staging.most_floats());
     give(flat, staging.host<float>());
     const Tensor given = staging.floats(flat.count());
-    const Tensor values = unit.flat_values().range(flat.first, flat.count());
+    const Tensor all = with_older ? unit.other_version() : unit.flat_values();
+    const Tensor values = all.range(flat.first, flat.count());
     if (with_values && unit.dtype() == DType::f32) backend().copy(given, values);
     else if (with_values) backend().convert({given, values});
     for (const std::string_view slot : slots) optimizer.write(backend(), slot, flat.first, given);
@@ -129,6 +133,7 @@ void ModelState::load(Slots slots, const std::vector<WholeTensor>& tensors, cons
     for (const WholeTensor& tensor : tensors)
       for (const StackedPiece& piece : tensor.pieces)
         if (piece.unit == index) places.emplace_back(&tensor, piece);
+    if (places.empty()) continue;
     fill(index, slots, room, [&](Elements flat, float* to) {
       std::fill_n(to, flat.count(), 0.0f);
       for (const auto& [tensor, piece] : places)
@@ -143,7 +148,8 @@ void ModelState::load(Slots slots, const std::vector<WholeTensor>& tensors, cons
 void ModelState::load(std::string_view slot, const std::vector<WholeTensor>& tensors,
                       const ReadElements& read) {
   const std::vector<std::string_view> slots = state_slots(config_);
-  MP_CHECK(std::find(slots.begin(), slots.end(), slot) != slots.end(), "this run keeps no slot '{}'", slot);
+  MP_CHECK(slot == older_slot || std::find(slots.begin(), slots.end(), slot) != slots.end(),
+           "this run keeps no slot '{}'", slot);
   load(Slots{slot}, tensors, read);
 }
 
@@ -173,20 +179,27 @@ void ModelState::load_weights(const ReadElements& read) {
 
 std::vector<CheckpointUnit> ModelState::unit_counters() {
   std::vector<CheckpointUnit> counters;
-  std::vector<std::int64_t> versions;
+  std::vector<std::int64_t> counts;
   for (int u = 0; u < static_cast<int>(stage_.model().units().size()); ++u) {
     const Unit& unit = stage_.unit(u);
+    const bool is_here = stage_.counts_here(u);
     counters.push_back({unit.name(), 0, unit.uses()});
-    versions.push_back(stage_.counts_here(u) ? unit.version : 0);
+    counts.push_back(is_here ? unit.version : 0);
+    counts.push_back(is_here && decisions_ != nullptr ? decisions_->applied(u) : 0);
   }
-  groups_.pipeline.sum_integers(versions, TrafficClass::files);
-  for (std::size_t u = 0; u < counters.size(); ++u) counters[u].version = versions[u];
+  groups_.pipeline.sum_integers(counts, TrafficClass::files);
+  for (std::size_t u = 0; u < counters.size(); ++u) {
+    counters[u].version = counts[2 * u];
+    counters[u].applied = counts[2 * u + 1];
+  }
   return counters;
 }
 
 void ModelState::set_unit_counters(const std::vector<CheckpointUnit>& counters) {
   for (std::size_t u = 0; u < counters.size(); ++u)
     stage_.unit(static_cast<int>(u)).version = counters[u].version;
+  if (decisions_ == nullptr) return;
+  for (const int unit : stage_.local_units()) decisions_->set_applied(unit, counters[unit].applied);
 }
 
 std::int64_t ModelState::applied_steps() {

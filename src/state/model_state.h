@@ -9,14 +9,19 @@
 #include "state/gradient_updates.h"
 #include "state/shard_map.h"
 #include "state/staging_buffer.h"
+#include "state/unit_decisions.h"
 
 namespace mindpipe {
 
 /// The slots, by name: what a run keeps of each element of its parameters, the value and what the optimizer
 /// adds to it.
 std::vector<std::string_view> state_slots(const Config& config);
+/// What a supernet keeps besides, of units that all subnets share: their values a window ago.
+inline constexpr std::string_view older_slot = "older";
 /// Whether a slot is one of the optimizer's, which running statistics do not have.
-inline bool is_moment(std::string_view slot) { return slot != "value" && slot != "master"; }
+inline bool is_moment(std::string_view slot) {
+  return slot != "value" && slot != "master" && slot != older_slot;
+}
 
 /// Everything that a training run carries from one step to the next, as whole tensors: the slots of all
 /// units, whichever ranks have them, and the count of applied steps. To be used between two steps.
@@ -45,7 +50,9 @@ class ModelState {
   void load_weights(const std::vector<WholeTensor>& tensors, const ReadElements& read) {
     load(Slots{"value", "master"}, tensors, read);
   }
-  /// Name, updates and uses of every unit, whichever rank has it. Collective over the pipeline.
+  /// Lets the counters be those of units that are decided each by itself; none: of steps.
+  void count_by(UnitDecisions* decisions) { decisions_ = decisions; }
+  /// Name, users, updates and uses of every unit, whichever rank has it. Collective over the pipeline.
   std::vector<CheckpointUnit> unit_counters();
   void set_unit_counters(const std::vector<CheckpointUnit>& counters);
 
@@ -81,6 +88,7 @@ class ModelState {
   Stage& stage_;
   GradientUpdates& updates_;
   Groups groups_;
+  UnitDecisions* decisions_ = nullptr;
   Arena& scratch_;
   std::size_t staging_bytes_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "state/model_state.h"
 #include "state/staging_buffer.h"
 
 namespace mindpipe {
@@ -14,6 +15,8 @@ void StateReader::open(int index) {
   kept_ = {};
   if (slot_ == "value") {
     kept_ = stage_.unit(index).flat_values();
+  } else if (slot_ == older_slot) {
+    kept_ = stage_.unit(index).other_version();
   } else {  // an empty part has no state of its own, and its neighbours have all of it
     begin_ = updates_.optimizer_of(index)->begin();
     for (const auto& [name, part] : updates_.optimizer_of(index)->slots())

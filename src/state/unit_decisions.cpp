@@ -93,4 +93,20 @@ void UnitDecisions::decide(std::span<const int> units, const StepRule& rule) {
   }
 }
 
+std::int64_t UnitDecisions::applied(int unit) const {
+  const auto found = units_.find(unit);
+  if (found == units_.end()) return 0;
+  double times = 0;
+  backend_.download(found->second.decision.range(Decision::applied_steps, 1), &times);
+  return static_cast<std::int64_t>(times);
+}
+
+void UnitDecisions::set_applied(int unit, std::int64_t times) {
+  const auto found = units_.find(unit);
+  if (found == units_.end()) return;
+  const auto count = static_cast<double>(times);
+  backend_.upload(&count, found->second.decision.range(Decision::applied_steps, 1));
+  backend_.synchronize();
+}
+
 }  // namespace mindpipe

@@ -24,6 +24,9 @@ class UnitDecisions {
   /// Decides for units whose gradients are here, summed over data; one exchange for all of them. Collective
   /// over the tensor group.
   void decide(std::span<const int> units, const StepRule& rule);
+  /// How often a unit's gradient has been applied. Waits for the device.
+  std::int64_t applied(int unit) const;
+  void set_applied(int unit, std::int64_t times);
   /// f64 [Decision::places]; zeros before the first.
   const Tensor& of(int unit) const { return units_.at(unit).decision; }
 

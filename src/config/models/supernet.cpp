@@ -61,6 +61,20 @@ void check_sampler(const Settings& m, const Config& config, const Complaints& co
   }
 }
 
+/// Evaluations and checkpoints lie between windows, where nothing is in flight.
+void check_cuts(const Config& config, const Complaints& complain) {
+  const int window = config.supernet.window;
+  const auto between = [&](int every, const char* key) {
+    const int below = every / window * window;
+    complain.require(
+        every % window == 0, key,
+        "is {}, amid a window of supernet.window = {} subnets (the nearest between two are {}{})", every,
+        window, below > 0 ? fmt::format("{} and ", below) : "", below + window);
+  };
+  between(config.train.evaluate_every, "train.evaluate_every");
+  between(config.checkpoint.every, "checkpoint.every");
+}
+
 /// What is there for steps, and not yet, or never, for subnets.
 void check_what_is_left_out(const Config& config, const Complaints& complain) {
   complain.require(config.grid.supernet <= 1, "grid.supernet",
@@ -128,6 +142,7 @@ void check(const Config& config, const Complaints& complain) {
                    config.grid.pipeline, m.space.name, blocks);
   check_sampler(m, config, complain);
   check_window(m, config, complain);
+  check_cuts(config, complain);
   check_what_is_left_out(config, complain);
 }
 

@@ -1,0 +1,34 @@
+#include "app/main_verb.h"
+#include "app/report_end.h"
+#include "app/subnet_log.h"
+#include "core/log_mark.h"
+#include "core/text.h"
+
+namespace mindpipe {
+
+void print_subnets_report(Run& run, const SubnetLog& log) {
+  Worker& worker = run.worker();
+  const std::vector<TimeSpent> stages = times_of_stages(worker, worker.subnets()->script());
+  if (!run.is_rank_0() || log.subnets() == 0) return;
+  const RunPlan& plan = worker.plan();
+  const RoomsOnPaper& paper = plan.subnets->paper;
+  const double counted = static_cast<double>(worker.layout().batch * plan.counted.of_sample),
+               each = log.seconds_each();
+  std::string text =
+      fmt::format("\n{} subnets, mean loss of the last ones {:.4f}", log.subnets(), log.mean_loss());
+  if (each > 0)
+    text += fmt::format("; one every {}: {} {}s/s, {:.1f} GFLOP/s by {} of the mean subnet",
+                        human_seconds(each), human_count(counted / each), plan.counted.what,
+                        plan.formula.operations * counted / each / 1e9, plan.formula.text);
+  text +=
+      fmt::format("\nunits updated {}, clipped {}, skipped {}\n", log.units(), log.clipped(), log.skipped());
+  if (worker.layout().grid.pipeline > 1)
+    text += fmt::format("on paper {:.2f} times as fast as one stage, a subnet every {}\n", paper.speed_up(),
+                        human_seconds(paper.seconds_each()));
+  text += "\n" + table_of(stages, {});
+  if (worker.ledger().total().calls > 0)
+    text += fmt::format("\ntraffic of rank 0\n{}", worker.ledger().table());
+  print(marked(text));
+}
+
+}  // namespace mindpipe
