@@ -6,6 +6,7 @@
 
 #include "app/grid_choice.h"
 #include "app/main_verb.h"
+#include "app/plan_subnets.h"
 #include "comm/reduction.h"
 #include "core/text.h"
 #include "plan/cost_model.h"
@@ -23,9 +24,12 @@ std::string blocks_text(const Config& config, const RunPlan& plan) {
     for (int unit : block.units) parameters += measure.model().units()[unit]->parameters();
     const bool shares = !block.units.empty() && measure.stage().use_of({block.units[0], b}) > 0;
     shared = shared || shares;
-    text += fmt::format("{:<28} {:>10}{} {:>5}  {:>10}\n", block.name, parameters, shares ? "*" : " ",
-                        plan.outline.rank_of(plan.outline.chunk_of(b)),
-                        human_bytes(static_cast<double>(plan.outline.cost(b).saved)));
+    std::int64_t saved = 0;
+    for (const BlockCost& candidate : plan.outline.blocks[b]) saved = std::max(saved, candidate.saved);
+    text += fmt::format(
+        "{:<28} {:>10}{} {:>5}  {:>10}{}\n", block.name, parameters, shares ? "*" : " ",
+        plan.outline.rank_of(plan.outline.chunk_of(b)), human_bytes(static_cast<double>(saved)),
+        block.is_choice() ? fmt::format("  at most, of {} candidates", block.candidates.size()) : "");
   }
   return text + (shared ? "(* with a table that an earlier block also uses)\n" : "");
 }
@@ -156,7 +160,7 @@ std::string roots_text(const Config& config, const RunPlan& plan) {
   const SumTree data = plan.outline.data_tree(), tensor(config.reproducible.tensor, config.grid.tensor);
   const int roots = data.most_roots(), levels = data.levels();
   std::string text;
-  if (roots > 1 && plan.purpose == Purpose::training) {
+  if (roots > 1 && plan.trains_steps()) {
     double sent = 0, partial = 0;
     for (int stage = 0; stage < plan.outline.stages; ++stage) {
       double bytes = 0;
@@ -187,8 +191,8 @@ std::string dry_run_text(const Config& config, const RunPlan& plan) {
   return fmt::format("{}: {} parameters, {} blocks, {} rank{}; nothing was allocated\n\n", config.model.kind,
                      plan.parameters, plan.outline.blocks.size(), ranks, ranks == 1 ? "" : "s") +
          blocks_text(config, plan) + memory_text(plan, config.memory.device_limit) +
-         roots_text(config, plan) + undivided_text(config) + workspace_text(plan, config.device.threads) +
-         attention_text(config, plan) +
+         (plan.subnets ? rooms_text(config, plan) : "") + roots_text(config, plan) + undivided_text(config) +
+         workspace_text(plan, config.device.threads) + attention_text(config, plan) +
          fmt::format(
              "\noperations per {}, forward and backward of the whole model: {:.4g} counted in its "
              "products, {:.4g} by {}\n",

@@ -5,6 +5,7 @@
 #include "app/dry_run.h"
 #include "app/grid_choice.h"
 #include "app/main_verb.h"
+#include "app/plan_subnets.h"
 #include "app/report_end.h"
 #include "app/verbs.h"
 #include "core/launcher.h"
@@ -12,9 +13,8 @@
 #include "plan/network_on_paper.h"
 
 namespace mindpipe {
-namespace {
 
-std::string blocks_of(const Outline& outline, int rank) {
+std::string blocks_of_stage(const Outline& outline, int rank) {
   std::string blocks;
   for (int chunk = 0; chunk < outline.all_chunks(); ++chunk)
     if (outline.rank_of(chunk) == rank)
@@ -22,6 +22,8 @@ std::string blocks_of(const Outline& outline, int rank) {
                             outline.first_block[chunk + 1] - 1);
   return blocks;
 }
+
+namespace {
 
 std::string name_of_pass(const Action& action, int chunks) {
   return fmt::format("{}{}{}", pass_of(action)->letter, action.micro_batch,
@@ -59,7 +61,8 @@ std::string shares_of(const Timeline& expected, int stage) {
   return fmt::format(" {:>6.1f}% {:>6.1f}%", 100 * expected.bubble(stage), sums);
 }
 
-/// What the messages of a step were priced for.
+}  // namespace
+
 std::string links_text(const Config& config, int ranks) {
   const LinkDescription links = links_on_paper(config);
   if (ranks == 1) return "";
@@ -73,21 +76,25 @@ std::string links_text(const Config& config, int ranks) {
   return text + "\n";
 }
 
+namespace {
+
 /// The blocks, tapes and memory of each stage; simulated, its idle time too.
 std::string stages_text(const RunPlan& plan, const PlannedStep& step, bool simulate) {
   const Outline& outline = plan.outline;
   std::size_t width = 6;
-  for (int rank = 0; rank < outline.stages; ++rank) width = std::max(width, blocks_of(outline, rank).size());
+  for (int rank = 0; rank < outline.stages; ++rank)
+    width = std::max(width, blocks_of_stage(outline, rank).size());
   std::string text = fmt::format("{:<6} {:<{}}{} {:>6}{}\n", "stage", "blocks", width,
                                  simulate ? "  bubble  tensor" : "", "tapes", memory_head());
   for (int rank = 0; rank < outline.stages; ++rank)
-    text += fmt::format("{:<6} {:<{}}{} {:>6}{}\n", rank, blocks_of(outline, rank), width,
+    text += fmt::format("{:<6} {:<{}}{} {:>6}{}\n", rank, blocks_of_stage(outline, rank), width,
                         simulate ? shares_of(step.expected, rank) : "", step.placement.ranks[rank].arenas,
                         memory_row(plan.most_memory(rank)));
   return text;
 }
 
 std::string text_of(const Config& config, const RunPlan& plan, int ranks, bool simulate) {
+  if (plan.subnets) return subnets_text(config, plan, ranks, simulate);
   const Outline& outline = plan.outline;
   const double step = static_cast<double>(plan.training.expected.step) * 1e-9,
                counted = static_cast<double>(config.train.batch * plan.counted.of_sample);

@@ -166,9 +166,9 @@ void require_below(const RunPlan& plan, const BytesByClass& bytes, int stage, st
 
 std::vector<int> cuts_of(const Config& config, const std::vector<std::int64_t>& costs) {
   const int chunks = config.grid.pipeline * config.schedule.chunks;
-  return config.schedule.cuts.empty()
-             ? balanced_cuts(costs, chunks)
-             : manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
+  if (!config.schedule.cuts.empty())
+    return manual_cuts(config.schedule.cuts, static_cast<int>(costs.size()), chunks);
+  return row_of(config.schedule.kind).of_subnets ? even_cuts(costs, chunks) : balanced_cuts(costs, chunks);
 }
 
 }  // namespace
@@ -272,14 +272,6 @@ RoomWishes wishes_of(const Config& config) {
           .admission = config.supernet.admission,
           .slots = config.supernet.slots,
           .window = config.supernet.window};
-}
-
-std::vector<Subnet> first_subnets(const Config& config) {
-  constexpr int enough = 256;  // to tell how they go together
-  const auto stream = stream_of(config);
-  std::vector<Subnet> subnets;
-  for (int id = 0; id < std::clamp(config.train.steps, 1, enough); ++id) subnets.push_back(stream->next());
-  return subnets;
 }
 
 /// Says how a model's blocks lie on the grid, and how a batch is divided.

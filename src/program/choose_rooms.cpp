@@ -41,6 +41,7 @@ class Search {
     choose_slabs(with_all);
     RoomsOnPaper found = simulated();
     found.with_all = with_all;
+    price_window(found);
     return found;
   }
 
@@ -73,6 +74,22 @@ class Search {
       });
   }
 
+  /// What it costs to wait for versions of what all share.
+  void price_window(RoomsOnPaper& found) {
+    const std::int64_t own = rules_.window, all = static_cast<std::int64_t>(subnets_.size());
+    found.without_window = found.time;
+    found.free_window = own;
+    if (own == 0) return;
+    const auto time_with = [&](std::int64_t window) {
+      rules_.window = window;
+      const std::int64_t time = simulated().time;
+      rules_.window = own;
+      return time;
+    };
+    found.without_window = std::min(found.time, time_with(std::max(own, all)));
+    while (!costs_little(time_with(found.free_window), found.without_window)) found.free_window *= 2;
+  }
+
   void choose_slabs(std::int64_t with_all) {
     const int most = wishes_.order == SubnetOrder::bulk ? outline_.stages : 3;
     const int least = wishes_.order == SubnetOrder::bulk ? outline_.stages : 1;
@@ -96,9 +113,13 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
                             std::span<const Subnet> subnets) {
   CausalPlanner planner(outline, network, rules);
   RoomsOnPaper found{.rules = rules};
-  for (const PlannedStart& start : planner.next(subnets, true))
-    if (start.what == PlannedStart::forward || start.what == PlannedStart::backward)
-      found.one_stage += start.end - start.start;
+  found.busy.resize(outline.stages);
+  for (const PlannedStart& start : planner.next(subnets, true)) {
+    const bool is_pass = start.what == PlannedStart::forward || start.what == PlannedStart::backward;
+    if (is_pass) found.one_stage += start.end - start.start;
+    if (is_pass || start.what == PlannedStart::update || start.what == PlannedStart::shared_update)
+      found.busy[start.stage] += start.end - start.start;
+  }
   found.time = planner.time();
   found.subnets = static_cast<std::int64_t>(subnets.size());
   return found;

@@ -1,6 +1,7 @@
 #include "program/partition.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "core/check.h"
@@ -22,7 +23,73 @@ std::vector<int> fewest_chunks(const std::vector<std::int64_t>& cost, std::int64
   return fewest;
 }
 
+std::int64_t costliest_chunk(const std::vector<std::int64_t>& cost, const std::vector<int>& first) {
+  std::int64_t most = 0;
+  for (std::size_t chunk = 0; chunk + 1 < first.size(); ++chunk)
+    most = std::max(
+        most, std::accumulate(cost.begin() + first[chunk], cost.begin() + first[chunk + 1], std::int64_t{0}));
+  return most;
+}
+
+/// The best ways to cut the first blocks, for one more chunk at a time. The best last cut of more blocks is
+/// never before that of fewer, so that each half of a range looks at its part of the cuts alone.
+class EvenCuts {
+ public:
+  EvenCuts(const std::vector<std::int64_t>& cost, std::int64_t limit)
+      : limit_(limit), sums_(cost.size() + 1, 0), best_(cost.size() + 1, never) {
+    std::partial_sum(cost.begin(), cost.end(), sums_.begin() + 1);
+    best_[0] = 0;
+  }
+  void add_chunk() {
+    next_.assign(best_.size(), never);
+    last_cuts_.emplace_back(best_.size(), 0);
+    const int blocks = static_cast<int>(best_.size()) - 1;
+    solve(1, blocks, 0, blocks - 1);
+    best_.swap(next_);
+  }
+  std::vector<int> cuts() const {
+    std::vector<int> first{static_cast<int>(best_.size()) - 1};
+    for (auto last = last_cuts_.rbegin(); last != last_cuts_.rend(); ++last)
+      first.push_back((*last)[first.back()]);
+    std::reverse(first.begin(), first.end());
+    return first;
+  }
+
+ private:
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
+  double squared(int first, int end) const {
+    const std::int64_t sum = sums_[end] - sums_[first];
+    return sum > limit_ ? never : static_cast<double>(sum) * static_cast<double>(sum);
+  }
+  void solve(int begin, int end, int least, int most) {
+    if (begin > end) return;
+    const int middle = begin + (end - begin) / 2;
+    int& cut = last_cuts_.back()[middle] = std::min(most, middle - 1);
+    for (int at = std::min(most, middle - 1); at >= least; --at) {
+      const double sum = best_[at] + squared(at, middle);
+      if (sum > next_[middle] || sum == never) continue;
+      next_[middle] = sum;
+      cut = at;
+    }
+    const int found = cut;
+    solve(begin, middle - 1, least, found);
+    solve(middle + 1, end, next_[middle] == never ? least : found, most);
+  }
+
+  std::int64_t limit_;
+  std::vector<std::int64_t> sums_;
+  std::vector<double> best_, next_;
+  std::vector<std::vector<int>> last_cuts_;
+};
+
 }  // namespace
+
+std::vector<int> even_cuts(const std::vector<std::int64_t>& cost, int chunks) {
+  EvenCuts even(cost, costliest_chunk(cost, balanced_cuts(cost, chunks)));
+  for (int chunk = 0; chunk < chunks; ++chunk) even.add_chunk();
+  return even.cuts();
+}
 
 std::vector<int> balanced_cuts(const std::vector<std::int64_t>& cost, int chunks) {
   const int blocks = static_cast<int>(cost.size());

@@ -180,6 +180,14 @@ std::unique_ptr<Sampler> stream_of(const Config& config, std::int64_t first) {
   return stream;
 }
 
+std::vector<Subnet> first_subnets(const Config& config) {
+  constexpr int enough = 256;
+  const auto stream = stream_of(config);
+  std::vector<Subnet> subnets;
+  for (int id = 0; id < std::clamp(config.train.steps, 1, enough); ++id) subnets.push_back(stream->next());
+  return subnets;
+}
+
 std::vector<Subnet> subnets_to_evaluate(const Config& config) {
   // Another seed than the stream's, so that what is asked is not what was trained last or first.
   const auto drawn = draw_subnets(config.model.supernet.space, {.seed = ~config.seed});

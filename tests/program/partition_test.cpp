@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
+#include <random>
 
 #include "core/check.h"
 
@@ -62,6 +64,39 @@ TEST(Partition, NoOtherCutIsBetter) {
     }
     EXPECT_EQ(most, best) << chunks;
   }
+}
+
+TEST(Partition, EvenCutsAreOfTheBestTheMostEqual) {
+  std::mt19937 draw(3);
+  const auto of_chunks = [](const std::vector<std::int64_t>& cost, const std::vector<int>& first) {
+    std::pair<std::int64_t, std::int64_t> most_and_squares{0, 0};
+    for (std::size_t c = 0; c + 1 < first.size(); ++c) {
+      EXPECT_LT(first[c], first[c + 1]);
+      const auto sum = std::accumulate(cost.begin() + first[c], cost.begin() + first[c + 1], std::int64_t{0});
+      most_and_squares.first = std::max(most_and_squares.first, sum);
+      most_and_squares.second += sum * sum;
+    }
+    return most_and_squares;
+  };
+  for (int round = 0; round < 40; ++round) {
+    std::vector<std::int64_t> cost(4 + round % 7);
+    for (std::int64_t& of : cost) of = draw() % 20;
+    cost[round % cost.size()] += round % 3 == 0 ? 60 : 0;
+    const int blocks = static_cast<int>(cost.size());
+    for (int chunks = 1; chunks <= blocks; ++chunks) {
+      auto best = std::pair{std::int64_t{1} << 40, std::int64_t{0}};
+      for (int mask = 0; mask < 1 << (blocks - 1); ++mask) {
+        if (__builtin_popcount(mask) != chunks - 1) continue;
+        std::vector<int> first{0};
+        for (int i = 0; i + 1 < blocks; ++i)
+          if (mask >> i & 1) first.push_back(i + 1);
+        first.push_back(blocks);
+        best = std::min(best, of_chunks(cost, first));
+      }
+      EXPECT_EQ(of_chunks(cost, even_cuts(cost, chunks)), best) << round << ", " << chunks << " chunks";
+    }
+  }
+  EXPECT_THAT(even_cuts({1, 1, 1, 1, 1, 1, 9}, 4), ElementsAre(0, 2, 4, 6, 7));
 }
 
 TEST(Partition, MoreStagesThanBlocksAreRefused) {

@@ -1,0 +1,117 @@
+#include "app/plan_subnets.h"
+
+#include <algorithm>
+
+#include "app/dry_run.h"
+#include "app/report_end.h"
+#include "core/text.h"
+#include "plan/network_on_paper.h"
+#include "supernet/sampler.h"
+
+namespace mindpipe {
+namespace {
+
+double percent_more(std::int64_t time, std::int64_t best) {
+  return best == 0 ? 0 : 100 * (static_cast<double>(time) / static_cast<double>(best) - 1);
+}
+
+/// "F0 F1 F3 B0 ..." of each stage: micro-batches of a subnet that follow each other count once.
+std::string order_of_subnets(const Config& config, const RunPlan& plan) {
+  constexpr int most = 20;
+  std::vector<std::string> lines(plan.outline.stages), newest(plan.outline.stages);
+  std::vector<int> passes(plan.outline.stages, 0);
+  CausalPlanner planner(plan.outline, network_on_paper(config), plan.subnets->paper.rules);
+  for (const PlannedStart& start : planner.next(first_subnets(config), true)) {
+    if (start.what != PlannedStart::forward && start.what != PlannedStart::backward) continue;
+    const std::string name =
+        fmt::format("{}{}", start.what == PlannedStart::forward ? 'F' : 'B', start.subnet);
+    if (name == newest[start.stage]) continue;
+    newest[start.stage] = name;
+    if (++passes[start.stage] <= most) lines[start.stage] += " " + name;
+  }
+  std::string text = "\nthe first passes of each stage, F and B forward and backward of a subnet\n";
+  for (int stage = 0; stage < plan.outline.stages; ++stage)
+    text += fmt::format("{:<6}{}{}\n", stage, lines[stage], passes[stage] > most ? " ..." : "");
+  return text;
+}
+
+/// Where the costs of passes come from.
+std::string text_of_prices(const Config& config) {
+  const std::string& prices = config.supernet.prices;
+  if (!prices.empty() && prices != "paper") return "supernet.prices, " + prices;
+  return fmt::format("the device {} (device.description)", device_on_paper(config));
+}
+
+std::string stages_of_subnets(const RunPlan& plan) {
+  const Outline& outline = plan.outline;
+  const RoomsOnPaper& paper = plan.subnets->paper;
+  std::size_t width = 6;
+  for (int rank = 0; rank < outline.stages; ++rank)
+    width = std::max(width, blocks_of_stage(outline, rank).size());
+  std::string text =
+      fmt::format("{:<6} {:<{}}    idle  slots  slabs{}\n", "stage", "blocks", width, memory_head());
+  for (int rank = 0; rank < outline.stages; ++rank) {
+    const SubnetRooms& rooms = plan.subnets->rooms[rank];
+    const double idle = 100 - 100 * static_cast<double>(paper.busy[rank]) / static_cast<double>(paper.time);
+    text += fmt::format("{:<6} {:<{}} {:>6.1f}% {:>6} {:>6}{}\n", rank, blocks_of_stage(outline, rank), width,
+                        idle, rooms.slots, rooms.slabs, memory_row(plan.most_memory(rank)));
+  }
+  const auto largest = [&](auto member) {
+    std::size_t most = 0;
+    for (const SubnetRooms& rooms : plan.subnets->rooms) most = std::max(most, member(rooms));
+    return human_bytes(static_cast<double>(most));
+  };
+  return text +
+         fmt::format(
+             "a slot holds what one micro-batch in flight keeps (up to {} and a gradient of {}), a slab the "
+             "gradients of one subnet's units (up to {})\n",
+             largest([](const SubnetRooms& rooms) { return rooms.tape; }),
+             largest([](const SubnetRooms& rooms) { return rooms.gradient; }),
+             largest([](const SubnetRooms& rooms) { return rooms.slab; }));
+}
+
+std::string costs_of_rooms(const Config& config, const RoomsOnPaper& paper) {
+  std::string text = fmt::format(
+      "rooms: {} subnets in flight at most ({}), {} ({}): {:.1f} % longer than with rooms for all\n",
+      paper.rules.admission,
+      config.supernet.admission > 0 ? "supernet.admission" : "supernet.admission: auto",
+      "slots and slabs as above", config.supernet.slots > 0 ? "supernet.slots" : "supernet.slots: auto",
+      std::max(0.0, percent_more(paper.time, paper.with_all)));
+  const double waits = percent_more(paper.time, paper.without_window);
+  text += fmt::format(
+      "window: what all subnets share is updated once in {} subnets (supernet.window), {:.1f} % "
+      "of the time is waited for it",
+      paper.rules.window, std::max(0.0, waits));
+  if (paper.free_window > paper.rules.window)
+    text += fmt::format("; with {} hardly any would be, but fewer, larger updates learn more slowly",
+                        paper.free_window);
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string rooms_text(const Config& config, const RunPlan& plan) {
+  return "\n" + stages_of_subnets(plan) + costs_of_rooms(config, plan.subnets->paper);
+}
+
+std::string subnets_text(const Config& config, const RunPlan& plan, int ranks, bool simulate) {
+  const Outline& outline = plan.outline;
+  const RoomsOnPaper& paper = plan.subnets->paper;
+  const double counted = static_cast<double>(config.train.batch * plan.counted.of_sample),
+               each = paper.seconds_each();
+  std::string text = fmt::format(
+      "{}: {} parameters, {} rank{} ({}), schedule {}, sampler {}, {} micro-batch{} of a subnet a rank\n",
+      config.model.kind, plan.parameters, ranks, ranks == 1 ? "" : "s",
+      to_string(make_layout(config, {}).grid), config.schedule.kind, config.supernet.sampler,
+      outline.micro_batches, outline.micro_batches == 1 ? "" : "es");
+  text += fmt::format(
+      "the first {} subnets on paper, priced by {}: one every {}, {} {}s/s, {:.2f} times as fast as one "
+      "stage\n{}\n",
+      paper.subnets, text_of_prices(config), human_seconds(each), human_count(counted / each),
+      plan.counted.what, paper.speed_up(), links_text(config, ranks));
+  text += rooms_text(config, plan) + roots_text(config, plan) + undivided_text(config) +
+          attention_text(config, plan);
+  return simulate ? text : text + order_of_subnets(config, plan);
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+
+#include "plan/run_plan.h"
+
+namespace mindpipe {
+
+/// A supernet's plan: how its subnets go through the stages on paper, what of each stage is kept for them,
+/// and what its settings cost. `simulate`: without the order of passes.
+std::string subnets_text(const Config& config, const RunPlan& plan, int ranks, bool simulate);
+/// What is kept of each stage for subnets in flight, and what these rooms and the window cost on paper.
+std::string rooms_text(const Config& config, const RunPlan& plan);
+
+/// "0-4": the blocks of a stage.
+std::string blocks_of_stage(const Outline& outline, int rank);
+/// What messages were priced for.
+std::string links_text(const Config& config, int ranks);
+
+}  // namespace mindpipe
