@@ -28,8 +28,7 @@ class SubnetLog {
   std::int64_t subnets() const { return subnets_; }  ///< of this start
   /// Seconds that a subnet adds to the run, the first ones left out.
   double seconds_each() const;
-  /// Of the last subnets, as many as a stretch has: single ones differ.
-  double mean_loss() const;
+  double mean_loss() const;  ///< of the last ones: single subnets differ
   std::int64_t clipped() const { return clipped_; }
   std::int64_t skipped() const { return skipped_; }
   std::int64_t units() const { return units_; }

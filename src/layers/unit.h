@@ -89,7 +89,7 @@ class Unit {
   /// Lets values be those of one of the versions.
   void bind_version(int number) { values_ = versions_[bound_ = number]; }
   Tensor version_of_values(int number) const { return versions_[number]; }
-  /// Of a unit with two versions the one that is not bound.
+  /// The values of a unit with two versions that are not bound.
   Tensor other_version() const { return versions_[1 - bound_]; }
   /// Lets the two versions change their numbers; the same values stay bound.
   void swap_versions() {

@@ -45,7 +45,7 @@ std::unique_ptr<Sampler> make_sampler(const Space& space, const std::string& wor
 
 /// The stream that a supernet's run trains, from id `first` on.
 std::unique_ptr<Sampler> stream_of(const Config& config, std::int64_t first = 0);
-/// As many of them, from the first on, as tell how they go together.
+/// The first subnets of that stream, as many as tell how they go together.
 std::vector<Subnet> first_subnets(const Config& config);
 /// The networks that its evaluations ask, always the same.
 std::vector<Subnet> subnets_to_evaluate(const Config& config);
