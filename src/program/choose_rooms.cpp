@@ -100,6 +100,7 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
     if (start.what == PlannedStart::forward || start.what == PlannedStart::backward)
       found.one_stage += start.end - start.start;
   found.time = planner.time();
+  for (int stage = 0; stage < outline.stages; ++stage) found.idle.push_back(planner.idle(stage));
   return found;
 }
 

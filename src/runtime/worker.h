@@ -88,7 +88,7 @@ class Worker {
   int threads() const { return threads_; }
   /// Takes samples [first_sample, first_sample + batch) of the corpus: of these this rank's micro-batches.
   StepInput& load_batch(Corpus& corpus, std::int64_t first_sample);
-  /// Makes what trains subnets, of which `load` brings the batches.
+  /// Makes what trains subnets, of which `load` brings the batches. Collective.
   void train_subnets(SubnetTrainer::Load load);
 
  private:
@@ -121,6 +121,8 @@ class Worker {
   std::unique_ptr<GradientUpdates> updates_;
   std::unique_ptr<Executor> executor_;
   std::optional<Script> training_, evaluation_;
+  std::unique_ptr<Agreement> agreement_;
+  std::unique_ptr<Channels> reports_;
   std::unique_ptr<SubnetTrainer> subnets_;
   std::unique_ptr<ModelState> state_;
   std::unique_ptr<Group> all_ranks_;
