@@ -67,7 +67,7 @@ void SubnetLoop::give_time(std::int64_t first, std::int64_t end) {
 
 /// What is planned already, two stretches at most, is trained before a cut.
 bool SubnetLoop::wishes_to_stop() const {
-  constexpr double ahead = 3 * SubnetTrainer::subnets_of_a_stretch;
+  constexpr double ahead = 3 * SubnetTrainer::longest_stretch;
   const bool by_file = directory_ != nullptr && directory_->stop_asked();
   const bool out_of_time = run_.is_rank_0() && config_.run.max_walltime > 0 &&
                            run_.seconds() + ahead * log_.seconds_each() > config_.run.max_walltime;

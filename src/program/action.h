@@ -97,6 +97,11 @@ constexpr const ActionTraits& traits_of(ActionKind kind) { return row_of(kind); 
           kind(unit_gradient, "unit gradient")
 MINDPIPE_KINDS(Payload, NamedRow, MINDPIPE_PAYLOADS)
 
+/// Why a supernet's stage stands idle, on paper, before it begins something: nothing is there (messages and
+/// work of others), a forward that is there waits for an older subnet's update of a unit, or for a room.
+enum class WaitReason : std::uint8_t { input, owner, room };
+inline constexpr int wait_reasons = 3;
+
 /// One entry of a rank's list: plain data.
 ///
 /// What an executor must know:
@@ -166,6 +171,7 @@ struct Action {
   int sums = 0;            ///< inside a pass: how many times the ranks that share its products meet
   std::int64_t bytes = 0;  ///< that this rank sends (a pass: in its sums) or receives, for the simulator
   std::int64_t ticket = -1;
+  WaitReason waits = WaitReason::input;  ///< of a supernet: why the compute queue may have to wait before it
   /// Earlier entries of this list that must have ended, on other queues. In a stretch -1 is the last action
   /// of the stretch before, -2 the one before that, and so on.
   std::vector<int> after;

@@ -30,15 +30,22 @@ CausalPlanner::Stage::Stage(const SubnetRules& rules, int stage, int micro_batch
     : slots(room_count(rules.slots, stage), rules.keeps_slots ? micro_batches : 0),
       slabs(room_count(rules.slabs, stage), 1) {}
 
-CausalPlanner::CausalPlanner(const Outline& outline, const Network& network, SubnetRules rules)
+CausalPlanner::CausalPlanner(const Outline& outline, const Network& network, SubnetRules rules,
+                             std::int64_t first)
     : outline_(outline),
       rules_(std::move(rules)),
       count_(outline.stages),
       micro_batches_(outline.micro_batches),
-      subnets_(outline, network.data) {
+      subnets_(outline, network.data, first),
+      admitted_(first),
+      begin_(first) {
   MP_CHECK(outline.chunks == 1, "subnets on {} chunks a stage", outline.chunks);
+  MP_CHECK(rules_.window == 0 || first % rules_.window == 0, "subnet {} begins no window of {}", first,
+           rules_.window);
   for (int stage = 0; stage < count_; ++stage) {
     stages_.emplace_back(rules_, stage, micro_batches_);
+    stages_[stage].updated = first;
+    stages_[stage].applied = rules_.window > 0 ? first / rules_.window : 0;
     const auto time = [&](int peer, int cut, bool with_forward) {
       const auto special = network.between.find({stage, peer});
       const Link& link = special == network.between.end() ? network.message : special->second;
@@ -57,6 +64,7 @@ CausalPlanner::CausalPlanner(const Outline& outline, const Network& network, Sub
 std::vector<PlannedStart> CausalPlanner::next(std::span<const Subnet> more, bool last) {
   subnets_.forget();
   starts_.clear();
+  if (last_) begin_ = subnets_.known();
   for (const Subnet& subnet : more) subnets_.add(subnet);
   last_ = last;
   if (last) close();
@@ -104,8 +112,9 @@ void CausalPlanner::admit() {
 }
 
 bool CausalPlanner::decide(int stage) {
-  if (stages_[stage].busy || begin_update(stage) || begin_backward(stage)) return true;
-  return begin_forward(stage);
+  if (stages_[stage].busy) return true;
+  stages_[stage].idle.look(now_);
+  return begin_update(stage) || begin_backward(stage) || begin_forward(stage);
 }
 
 bool CausalPlanner::begin_update(int stage) {
@@ -131,7 +140,10 @@ bool CausalPlanner::begin_backward(int stage) {
     if (work.slab < 0) {
       const bool is_oldest = id == subnets_.oldest();
       const StageWork& oldest = subnets_.at(subnets_.oldest(), stage);
-      if (!here.slabs.has_room(is_oldest, oldest.slab >= 0 && !oldest.updated ? 1 : 0)) continue;
+      if (!here.slabs.has_room(is_oldest, oldest.slab >= 0 && !oldest.updated ? 1 : 0)) {
+        here.idle.because(WaitReason::room);
+        continue;
+      }
       work.slab = here.slabs.take();
     }
     const int micro_batch = work.backwards++;
@@ -162,7 +174,11 @@ bool CausalPlanner::begin_forward(int stage) {
     return (stage > 0 || has_slot(0, id)) && (!leaves || has_slot(stage + 1, id));
   };
   for (const std::int64_t id : here.to_forward) {
-    if (!may_forward(id, stage) || !has_slots(id)) continue;
+    const bool may_read = has_version(id, stage), has_owner = may_read && !may_forward(id, stage);
+    if (!may_read || has_owner || !has_slots(id)) {
+      here.idle.because(has_owner ? WaitReason::owner : WaitReason::room);
+      continue;
+    }
     StageWork& work = subnets_.at(id, stage);
     if (rules_.holds_back && holds_back(stage, work.forward)) return true;
     const int micro_batch = work.forwards++;
@@ -182,18 +198,23 @@ bool CausalPlanner::begin_forward(int stage) {
           work.forward);
     return true;
   }
+  if (stage == 0 && (!last_ || admitted_ < subnets_.known())) here.idle.because(WaitReason::room);
   // A subnet that is not known yet would be next.
   return stage > 0 || last_ || subnets_.known() >= oldest + rules_.admission || !has_slots(subnets_.known());
 }
 
-bool CausalPlanner::may_forward(std::int64_t id, int stage) const {
+/// Whether what all share is there in the version that a subnet reads.
+bool CausalPlanner::has_version(std::int64_t id, int stage) const {
   const Stage& here = stages_[stage];
-  if (!here.uses.empty() && here.applied + 1 < id / rules_.window) return false;
+  return here.uses.empty() || here.applied + 1 >= id / rules_.window;
+}
+
+bool CausalPlanner::may_forward(std::int64_t id, int stage) const {
   switch (rules_.order) {
     case SubnetOrder::causal:
       return subnets_.at(id, stage).missing == 0;
     case SubnetOrder::bulk:
-      return here.updated >= group_of(id) * count_;
+      return stages_[stage].updated >= group_of(id) * count_;
     case SubnetOrder::free:
       return true;
   }
@@ -222,6 +243,7 @@ void CausalPlanner::begin(int stage, PlannedStart start, std::int64_t time) {
   start.stage = stage;
   start.start = now_;
   start.end = now_ + time;
+  start.waits = here.idle.begin(start.end);
   here.running = start;
   starts_.push_back(start);
   at(start.end, {.ending = Ending::pass, .stage = stage});
@@ -316,8 +338,8 @@ void CausalPlanner::gradients_are_complete(std::int64_t id, int stage) {
 
 void CausalPlanner::update_group(Stage& stage) {
   if (stage.done.empty()) return;
-  const std::int64_t first = group_of(stage.done.front()) * count_, whole = first + count_,
-                     end = last_ ? std::min(whole, subnets_.known()) : whole;
+  const std::int64_t group = group_of(stage.done.front()) * count_, whole = group + count_;
+  const std::int64_t first = std::max(group, begin_), end = last_ ? std::min(whole, subnets_.known()) : whole;
   if (static_cast<std::int64_t>(stage.done.size()) < end - first) return;
   stage.to_update.insert(stage.to_update.end(), stage.done.begin(), stage.done.end());
   stage.done.clear();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/kinds.h"
+#include "program/idle_clock.h"
 #include "program/rooms.h"
 #include "program/simulate.h"
 #include "program/subnets_in_flight.h"
@@ -49,15 +50,17 @@ struct PlannedStart {
   int unit = -1, block = 0;  ///< of a sum or an exchange
   std::int64_t subnet = 0;   ///< of what all share: the window
   int slot = -1, slab = -1;
-  TensorSums sums = {};             ///< inside a pass
-  std::int64_t start = 0, end = 0;  ///< nanoseconds
+  TensorSums sums = {};                  ///< inside a pass
+  WaitReason waits = WaitReason::input;  ///< why the stage was idle before, if it was
+  std::int64_t start = 0, end = 0;       ///< nanoseconds
 };
 
 /// The order of subnets on a pipeline, as the simulator of its rule that can be resumed: what it has planned
 /// once does not depend on how many subnets it knew. It is a function of its inputs, alike on every rank.
 class CausalPlanner {
  public:
-  CausalPlanner(const Outline& outline, const Network& network, SubnetRules rules);
+  /// Begins with subnet `first`, a multiple of the window, as after a cut before it.
+  CausalPlanner(const Outline& outline, const Network& network, SubnetRules rules, std::int64_t first = 0);
 
   /// What starts before a subnet is needed that is not known yet, in the order of starts; with `last`, to the
   /// end. Throws where the rooms are too few and everything stands still.
@@ -69,6 +72,8 @@ class CausalPlanner {
   /// The most rooms that were ever taken on a stage.
   int most_slots(int stage) const { return stages_[stage].slots.most(); }
   int most_slabs(int stage) const { return stages_[stage].slabs.most(); }
+  /// How long a stage has stood idle before something that began there.
+  const TimesByReason& idle(int stage) const { return stages_[stage].idle.all(); }
 
  private:
   /// Messages from a stage to a neighbour, one after the other, through a ring of two buffers.
@@ -89,6 +94,7 @@ class CausalPlanner {
     Rooms slots, slabs;
     Channel forwards, backwards;  ///< to the next stage, and to the one before
     bool busy = false, dirty = true;
+    IdleClock idle;
     PlannedStart running;
     // Subnets with a forward, a backward, an update to begin, in order of ids.
     std::vector<std::int64_t> to_forward, to_backward, to_update;
@@ -121,6 +127,7 @@ class CausalPlanner {
   bool begin_backward(int stage);
   /// False: it depends on a subnet that is not known yet.
   bool begin_forward(int stage);
+  bool has_version(std::int64_t id, int stage) const;
   bool may_forward(std::int64_t id, int stage) const;
   bool holds_back(int stage, std::int64_t forward) const;
   void begin(int stage, PlannedStart start, std::int64_t time);
@@ -150,6 +157,7 @@ class CausalPlanner {
   SubnetsInFlight subnets_;
   std::vector<Stage> stages_;
   std::int64_t admitted_ = 0;
+  std::int64_t begin_ = 0;  ///< the first subnet after the last cut
   bool last_ = false;
   std::int64_t now_ = 0, events_made_ = 0;
   std::vector<Event> events_;  ///< a heap

@@ -122,6 +122,7 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
   }
   found.time = planner.time();
   found.subnets = static_cast<std::int64_t>(subnets.size());
+  for (int stage = 0; stage < outline.stages; ++stage) found.idle.push_back(planner.idle(stage));
   return found;
 }
 

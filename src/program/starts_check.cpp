@@ -7,8 +7,9 @@
 
 namespace mindpipe {
 
-StartsCheck::StartsCheck(const Outline& outline)
+StartsCheck::StartsCheck(const Outline& outline, std::int64_t first)
     : outline_(outline),
+      first_(first),
       stage_free_(outline.stages, 0),
       channel_free_(outline.stages),
       slot_free_(outline.stages) {}

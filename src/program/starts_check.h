@@ -14,7 +14,8 @@ namespace mindpipe {
 /// witness that the lists stand still neither with free channels nor in the order of tickets.
 class StartsCheck {
  public:
-  explicit StartsCheck(const Outline& outline);
+  /// `first`: the subnet that starts something first.
+  explicit StartsCheck(const Outline& outline, std::int64_t first = 0);
 
   /// What is wrong, empty when all is well. `known`: subnets that the planner has heard of; `oldest`: the
   /// first of them that may still start something in this stretch.
@@ -38,7 +39,7 @@ class StartsCheck {
   std::int64_t& slot(int stage, int number);
 
   const Outline& outline_;
-  std::int64_t first_ = 0;
+  std::int64_t first_;
   std::vector<Ends> ends_;                                 ///< [subnet][stage][micro-batch]
   std::vector<std::int64_t> summed_;                       ///< [subnet][stage]: the last sum over data
   std::vector<std::int64_t> stage_free_;                   ///< since when

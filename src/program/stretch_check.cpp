@@ -4,8 +4,9 @@
 
 namespace mindpipe {
 
-StretchCheck::StretchCheck(const Outline& outline, const SubnetRules& rules, int rank)
-    : outline_(outline), rules_(rules), rank_(rank) {
+StretchCheck::StretchCheck(const Outline& outline, const SubnetRules& rules, int rank, std::int64_t first)
+    : outline_(outline), rules_(rules), rank_(rank), updated_(first), known_(first) {
+  if (rules.window > 0) applied_ = first / rules.window;
   for (auto& direction : sends_)
     for (auto& buffer : direction) buffer.fill(-1);
   for (const int unit : outline.units_of_rank(rank))

@@ -25,7 +25,8 @@ namespace mindpipe {
 /// open.
 class StretchCheck {
  public:
-  StretchCheck(const Outline& outline, const SubnetRules& rules, int rank);
+  /// `first`: the subnet that the list begins with, at a cut.
+  StretchCheck(const Outline& outline, const SubnetRules& rules, int rank, std::int64_t first = 0);
 
   /// `more`: the subnets that the planner heard of with this stretch; `last`: it ends with a cut.
   std::vector<std::string> check(const ListStretch& stretch, std::span<const Subnet> more, bool last);
@@ -85,7 +86,7 @@ class StretchCheck {
   std::map<std::int64_t, Window> windows_;
   std::array<std::int64_t, 2> applied_at_{-1, -1};  ///< the last update of the newest two windows
   std::int64_t last_backward_ = -1;                 ///< whatever its subnet
-  std::int64_t applied_ = 0, updated_ = 0, known_ = 0, newest_ticket_ = -1;
+  std::int64_t applied_ = 0, updated_, known_, newest_ticket_ = -1;
   std::int64_t begin_ = 0;
   const ListStretch* stretch_ = nullptr;
   int index_ = 0;

@@ -70,6 +70,7 @@ Action StretchWriter::of_blocks(ActionKind kind, const PlannedStart& start) cons
   action.first = outline_.first_block[start.stage];
   action.last = outline_.first_block[start.stage + 1];
   action.slab = start.slab;
+  action.waits = start.waits;
   return action;
 }
 
@@ -235,6 +236,7 @@ void StretchWriter::shared_update(const PlannedStart& start) {
     action.unit = unit;
     action.chunk = rank_;
     action.subnet = start.subnet;
+    action.waits = start.waits;
     for (const std::int64_t earlier : exchanged_[start.subnet]) wait_for(action, earlier);
     applied_[start.subnet % 2] = add(std::move(action), std::min(time, outline_.units[unit].update));
     time -= outline_.units[unit].update;

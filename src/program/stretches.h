@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "program/starts_check.h"
+#include "program/starts_hash.h"
 #include "program/stretch_check.h"
 
 namespace mindpipe {
@@ -12,15 +13,17 @@ namespace mindpipe {
 /// and proved sound before it runs.
 class Stretches {
  public:
-  /// Writes the lists of `ranks`.
+  /// Writes the lists of `ranks`, from subnet `first` on, as after a cut before it.
   Stretches(const Outline& outline, const Network& network, const SubnetRules& rules,
-            const std::vector<int>& ranks);
+            const std::vector<int>& ranks, std::int64_t first = 0);
 
   /// The next stretch of each of these ranks: all that starts before a subnet is needed that is not known
   /// yet; with `last`, to a cut, at which nothing is open.
   std::vector<ListStretch> next(std::span<const Subnet> more, bool last);
 
   const CausalPlanner& planner() const { return planner_; }
+  /// Of all that was planned so far, alike on all ranks.
+  std::uint64_t hash() const { return hash_.value(); }
 
  private:
   struct Rank {
@@ -29,6 +32,7 @@ class Stretches {
   };
   CausalPlanner planner_;
   StartsCheck starts_;
+  StartsHash hash_;
   std::vector<Rank> ranks_;
 };
 

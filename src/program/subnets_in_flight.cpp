@@ -12,18 +12,21 @@ void add_sums(TensorSums& sums, const TensorSums& more) {
 
 }  // namespace
 
-SubnetsInFlight::SubnetsInFlight(const Outline& outline, const Link& over_data)
+SubnetsInFlight::SubnetsInFlight(const Outline& outline, const Link& over_data, std::int64_t first)
     : outline_(outline),
       over_data_(over_data),
       stages_(outline.stages),
       micro_batches_(outline.micro_batches),
       blocks_(outline.all_blocks()),
-      newest_(outline.units.size()) {
+      newest_(outline.units.size()),
+      first_(first),
+      known_(first),
+      oldest_(first) {
   for (int block = 0; block < blocks_; ++block) stage_of_.push_back(outline.rank_of_block(block));
 }
 
 void SubnetsInFlight::add(const Subnet& subnet) {
-  MP_CHECK(subnet.id == known_, "subnet {} comes after {} others", subnet.id, known_);
+  MP_CHECK(subnet.id == known_, "subnet {} comes where {} is next", subnet.id, known_);
   ++known_;
   work_.resize(work_.size() + stages_);
   slots_.resize(slots_.size() + static_cast<std::size_t>(stages_ * micro_batches_), -1);

@@ -27,7 +27,8 @@ struct StageWork {
 /// list of users for each unit, so that a subnet may begin on a stage when it is first in all lists there.
 class SubnetsInFlight {
  public:
-  SubnetsInFlight(const Outline& outline, const Link& over_data);
+  /// `first`: the subnet that is known first.
+  SubnetsInFlight(const Outline& outline, const Link& over_data, std::int64_t first);
 
   void add(const Subnet& subnet);
   /// Notes that a subnet's units on a stage are updated.
@@ -64,7 +65,7 @@ class SubnetsInFlight {
   int stages_, micro_batches_, blocks_;
   std::vector<int> stage_of_;  ///< of each block
   std::vector<User> newest_;   ///< of each unit
-  std::int64_t first_ = 0, known_ = 0, oldest_ = 0;
+  std::int64_t first_, known_, oldest_;
   std::vector<StageWork> work_;   ///< [subnet][stage]
   std::vector<int> slots_;        ///< [subnet][stage][micro-batch]
   std::vector<Use> uses_;         ///< [subnet][block]

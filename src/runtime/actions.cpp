@@ -101,6 +101,7 @@ bool Actions::is_done(const Request& request) const {
 void Actions::progress() {
   if (wires_.channels != nullptr && wires_.channels->under_way() > 0) wires_.channels->progress();
   if (wires_.reductions.under_way() > 0) wires_.reductions.progress();
+  if (subnets_ != nullptr) subnets_->progress();
 }
 
 /// Whose part is missing is said in ranks of the job, so no other ranks stand here.

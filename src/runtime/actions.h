@@ -49,7 +49,7 @@ class Actions {
   bool may_begin(const Action& action) const {
     return !is_collective(action) || wires_.reductions.may_begin(class_of(action));
   }
-  /// Lets lists that grow be those of subnets.
+  /// Lets lists that grow be those of subnets; none: no more.
   void train_subnets(SubnetActions* subnets) { subnets_ = subnets; }
   /// Moves what has been begun.
   void progress();

@@ -105,7 +105,10 @@ void HostDriver::wait(int index) {
                cursors.is_over();
       },
       [&] { return describe_wait(reason); });
-  wait_for(script_->spent, script_->list[reason].kind) += now_ns() - start;
+  const std::int64_t waited = now_ns() - start;
+  wait_for(script_->spent, script_->list[reason].kind) += waited;
+  if (script_->grows)
+    wait_because(script_->waits, index >= 0 ? script_->list[index].waits : WaitReason::input) += waited;
 }
 
 /// The action that the compute queue waits for; at the end of a step, one of those that are left.

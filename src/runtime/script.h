@@ -55,6 +55,7 @@ struct Script {
   std::size_t put_in = 0;                   ///< there, of a list that grows: how many actions they were given
   bool at_cut = true;                       ///< and whether all queues wait for what comes next
   TimeSpent spent;                          ///< nanoseconds since the beginning, waits by what was waited for
+  SubnetWaits waits;  ///< of a list that grows: those between actions once more, by the planner's reasons
 
   bool trains() const { return outline.training; }
 };

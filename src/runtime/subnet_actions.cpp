@@ -30,6 +30,10 @@ SubnetActions::SubnetActions(Stage& stage, GradientUpdates& updates, Groups grou
   }
   for (const std::size_t bytes : {rooms.forwards, rooms.forwards, rooms.backwards, rooms.backwards})
     rings_.emplace_back(memory, MemoryClass::boundary, bytes);
+  for (const int unit : stage.local_units())
+    if (stage.model().is_shared(unit) && stage.unit(unit).flat_count() > 0 &&
+        stage.has_block(stage.model().blocks_of(unit).front()))
+      counted_here_.push_back(unit);
   if (!stage.has_head()) return;
   const Shape losses = losses_in_flight(stage, rooms.inputs);
   losses_arena_ = Arena(memory, MemoryClass::boundary, bytes_for(losses, DType::f32));
@@ -136,13 +140,7 @@ StepRule SubnetActions::rule(std::int64_t valid) const {
 }
 
 void SubnetActions::update(const Action& action, const StepInput& input) {
-  if (names_unit(action)) {  // what all share: the rate is that of the window's last subnet
-    const std::int64_t last =
-        std::min<std::int64_t>((action.subnet + 1) * config_.supernet.window, config_.train.steps) - 1;
-    windows_.update(action.subnet, action.unit, rule(windows_.valid(action.subnet)),
-                    rate_at(config_.optimizer.rate, last, config_.train.steps));
-    return;
-  }
+  if (names_unit(action)) return update_shared(action);
   const std::vector<UnitUse> uses = stage_.uses_of(input.choice, action.first, action.last);
   stage_.bind(uses, action.slab);
   std::vector<int> units;
@@ -150,21 +148,40 @@ void SubnetActions::update(const Action& action, const StepInput& input) {
   if (!units.empty()) decisions_.decide(units, rule(input.valid));
   for (const int unit : units)
     updates_.optimizer_of(unit)->update(stage_.context().backend, input.rate, decisions_.of(unit));
-  tell(action, units);
+  tell(action, units, input.valid);
 }
 
-void SubnetActions::tell(const Action& action, const std::vector<int>& units) {
-  Backend& backend = stage_.context().backend;
-  SubnetResult result{.subnet = action.subnet, .units = static_cast<std::int64_t>(units.size())};
-  for (const int unit : units) {
-    std::array<double, Decision::places> decided{};
-    backend.download(decisions_.of(unit), decided.data());
-    result.skipped += decided[Decision::skipped] != 0 ? 1 : 0;
-    result.clipped += config_.train.clip > 0 && decided[Decision::gradient_norm] > config_.train.clip ? 1 : 0;
-  }
+/// What all share: the rate is that of the window's last subnet, with which it is counted.
+void SubnetActions::update_shared(const Action& action) {
+  const std::int64_t last =
+      std::min<std::int64_t>((action.subnet + 1) * config_.supernet.window, config_.train.steps) - 1;
+  windows_.update(action.subnet, action.unit, rule(windows_.valid(action.subnet)),
+                  rate_at(config_.optimizer.rate, last, config_.train.steps));
+  if (std::find(counted_here_.begin(), counted_here_.end(), action.unit) == counted_here_.end()) return;
+  count(action.unit, of_window_);
+  if (++updated_of_window_ < counted_here_.size()) return;
+  of_window_.subnet = last;
+  if (hear_) hear_(of_window_);
+  of_window_ = {};
+  updated_of_window_ = 0;
+}
+
+void SubnetActions::count(int unit, SubnetResult& result) {
+  std::array<double, Decision::places> decided{};
+  stage_.context().backend.download(decisions_.of(unit), decided.data());
+  const double clip = config_.train.clip;
+  ++result.units;
+  result.skipped += decided[Decision::skipped] != 0 ? 1 : 0;
+  result.clipped += clip > 0 && decided[Decision::gradient_norm] > clip ? 1 : 0;
+}
+
+void SubnetActions::tell(const Action& action, const std::vector<int>& units, std::int64_t valid) {
+  SubnetResult result{.subnet = action.subnet, .valid = valid};
+  for (const int unit : units) count(unit, result);
   result.has_loss = stage_.has_head();
   if (result.has_loss)
-    backend.download(updates_.scalars().sum_of_losses(losses_of(action.subnet)), &result.loss);
+    stage_.context().backend.download(updates_.scalars().sum_of_losses(losses_of(action.subnet)),
+                                      &result.loss);
   if (hear_) hear_(result);
 }
 

@@ -10,11 +10,13 @@
 
 namespace mindpipe {
 
-/// What a stage knows of a subnet once it has updated it.
+/// What a stage knows of a subnet once it has updated it; of a window's last one, a second time, once what
+/// all subnets share is updated there.
 struct SubnetResult {
   std::int64_t subnet = 0;
-  bool has_loss = false;  ///< on the stage with the head
-  double loss = 0;        ///< added up over the targets of the whole batch
+  bool has_loss = false;   ///< on the stage with the head
+  double loss = 0;         ///< added up over the targets of the whole batch
+  std::int64_t valid = 0;  ///< targets of the whole batch that count
   std::int64_t units = 0, clipped = 0, skipped = 0;
 };
 
@@ -35,10 +37,16 @@ class SubnetActions {
 
   /// Fills the input of a subnet, before its first forward here.
   void on_load(std::function<void(std::int64_t subnet)> load) { load_ = std::move(load); }
-  /// Hears of each subnet once its units here are updated, in that order.
+  /// Hears of each subnet once its units here are updated, in that order, and of each window. What several
+  /// stages share and update alike is counted by the first of them.
   void on_result(std::function<void(const SubnetResult&)> hear) { hear_ = std::move(hear); }
   SharedWindows& windows() { return windows_; }
   UnitDecisions& decisions() { return decisions_; }
+  /// Called where messages are moved on while other work goes on.
+  void on_progress(std::function<void()> hook) { progress_ = std::move(hook); }
+  void progress() {
+    if (progress_) progress_();
+  }
 
  private:
   struct Slot {
@@ -52,7 +60,9 @@ class SubnetActions {
   Boundary take(Arena& arena, int cut, bool gradient) const;
   void leave(const Boundary& from, const Boundary& to);
   Tensor losses_of(std::int64_t subnet) const { return losses_.at(subnet % losses_.shape[0]); }
-  void tell(const Action& action, const std::vector<int>& units);
+  void tell(const Action& action, const std::vector<int>& units, std::int64_t valid);
+  void update_shared(const Action& action);
+  void count(int unit, SubnetResult& result);
   StepRule rule(std::int64_t valid) const;
 
   Stage& stage_;
@@ -67,6 +77,10 @@ class SubnetActions {
   Tensor losses_;  ///< [subnets in flight][micro-batches, samples, targets]
   std::function<void(std::int64_t)> load_;
   std::function<void(const SubnetResult&)> hear_;
+  std::function<void()> progress_;
+  std::vector<int> counted_here_;  ///< units that all share and this stage tells of
+  SubnetResult of_window_;         ///< as far as they are updated
+  std::size_t updated_of_window_ = 0;
 };
 
 }  // namespace mindpipe

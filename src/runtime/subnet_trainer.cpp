@@ -4,24 +4,90 @@ namespace mindpipe {
 
 SubnetTrainer::SubnetTrainer(Executor& executor, Stage& stage, GradientUpdates& updates, Groups groups,
                              const Config& config, const RunPlan& plan, const std::vector<Field>& fields,
-                             Load load)
+                             Load load, SubnetWires wires)
     : executor_(executor),
-      actions_(stage, updates, groups, config, plan.subnets->rooms[stage.layout().coord.pipeline],
-               executor.actions().scratch()),
-      stretches_(plan.outline, plan.evaluation.network, plan.subnets->paper.rules,
-                 {stage.layout().coord.pipeline}),
+      plan_(plan),
+      memory_(stage.context().backend.memory()),
+      wires_(wires),
+      stage_(stage.layout().coord.pipeline),
+      window_(config.supernet.window),
+      all_subnets_(config.train.steps),
+      actions_(stage, updates, groups, config, plan.subnets->rooms[stage_], executor.actions().scratch()),
+      reports_(plan.outline, stage.layout(), wires.reports, wires.waiting, window_, all_subnets_),
       script_(executor.make_growing_script(plan.outline)),
       load_(std::move(load)),
-      inputs_(plan.subnets->rooms[stage.layout().coord.pipeline].inputs) {
+      inputs_(plan.subnets->rooms[stage_].inputs) {
   const Layout& layout = stage.layout();
-  inputs_arena_ = Arena(stage.context().backend.memory(), MemoryClass::boundary,
+  inputs_arena_ = Arena(memory_, MemoryClass::boundary,
                         inputs_.size() * static_cast<std::size_t>(input_bytes(fields, layout)));
   for (StepInput& input : inputs_)
     for (const Field& field : fields)
       input.fields.set(field.name,
                        inputs_arena_.take(field.of(layout.micro_batches(), layout.samples), field.type));
   actions_.on_load([this](std::int64_t subnet) { this->load(subnet); });
+  actions_.on_result([this](const SubnetResult& result) {
+    if (on_result_) on_result_(result);
+    reports_.add(result);
+  });
+  actions_.on_progress([this] {
+    reports_.progress();
+    wires_.agreement.progress();
+  });
   executor.actions().train_subnets(&actions_);
+}
+
+SubnetTrainer::~SubnetTrainer() { executor_.actions().train_subnets(nullptr); }
+
+void SubnetTrainer::begin(std::unique_ptr<Sampler> stream, std::int64_t first) {
+  const bool draws = stream != nullptr;
+  planning_.reset();
+  planning_ = std::make_unique<PlanningThread>(
+      std::make_unique<Stretches>(plan_.outline, plan_.evaluation.network, plan_.subnets->paper.rules,
+                                  std::vector<int>{stage_}, first),
+      std::move(stream));
+  actions_.windows().begin(first);
+  reports_.begin(first);
+  subnets_.clear();
+  known_ = planned_ = first;
+  if (draws) plan_first();
+}
+
+/// At a cut nobody knows yet where the next one will be, except that it is no nearer than a window's end.
+void SubnetTrainer::plan_first() {
+  const std::int64_t count = std::min({window_, longest_stretch, all_subnets_ - planned_});
+  if (count <= 0) return;
+  planning_->ask(count, false);
+  planned_ += count;
+}
+
+void SubnetTrainer::plan_next(std::int64_t goal) {
+  const std::int64_t count = std::min(longest_stretch, goal - planned_);
+  planned_ += count;
+  planning_->ask(count, planned_ == goal);
+}
+
+PlannedStretch SubnetTrainer::take_plan() {
+  const std::int64_t start = now_ns();
+  wires_.waiting.until([&] { return planning_->is_ready(); },
+                       [&] { return fmt::format("the plan of subnets from {} on", known_); });
+  const std::int64_t waited = now_ns() - start;
+  script_.waits.plan += waited;
+  script_.spent.steps += waited;
+  return planning_->take();
+}
+
+/// All that was planned so far goes with it, for the ranks to compare.
+void SubnetTrainer::ask(bool wish) { wires_.agreement.ask({wish ? 1U : 0U, hash_, ~hash_}); }
+
+/// Whether some rank has wished a cut.
+bool SubnetTrainer::answer() {
+  const std::int64_t start = now_ns();
+  const auto [wish, most, most_of_others] = wires_.agreement.answer();
+  MP_CHECK(most == ~most_of_others, "the ranks have different plans of the subnets before {}", known_);
+  const std::int64_t waited = now_ns() - start;
+  script_.waits.input += waited;
+  script_.spent.steps += waited;
+  return wish != 0;
 }
 
 void SubnetTrainer::load(std::int64_t id) {
@@ -29,17 +95,55 @@ void SubnetTrainer::load(std::int64_t id) {
   StepInput& input = inputs_[static_cast<std::size_t>(id) % inputs_.size()];
   input.step = id;
   input.choice = subnet.choice.data();
+  reports_.start(id);
   load_(subnet, input);
 }
 
-void SubnetTrainer::train(std::vector<Subnet> more, bool last) {
-  while (!subnets_.empty() && subnets_.front().id < stretches_.planner().oldest()) subnets_.pop_front();
-  auto lists = stretches_.next(more, last);
-  for (Subnet& subnet : more) subnets_.push_back(std::move(subnet));
-  Executor::extend(script_, std::move(lists.front()));
-  if (last) executor_.finish(script_, inputs_);
+void SubnetTrainer::run(PlannedStretch stretch) {
+  for (Subnet& subnet : stretch.subnets) subnets_.push_back(std::move(subnet));
+  reports_.expect(stretch.end);
+  Executor::extend(script_, std::move(stretch.list));
+  if (stretch.last) executor_.finish(script_, inputs_);
   else executor_.run(script_, inputs_);
-  if (last) actions_.windows().bind_newest();
+  while (!subnets_.empty() && subnets_.front().id < stretch.ended) subnets_.pop_front();
+  if (!stretch.last) return;
+  reports_.finish();
+  actions_.windows().bind_newest();
+}
+
+/// The wish that ranks have before a stretch is asked about while that runs, and heard before the next, which
+/// is planned by then: so the cut comes behind that one. Nothing is asked that is not answered before a plan
+/// is taken, which may throw.
+std::int64_t SubnetTrainer::train_to(std::int64_t cut) {
+  MP_CHECK(cut % window_ == 0 || cut == all_subnets_, "a cut before subnet {}, in the middle of a window",
+           cut);
+  if (known_ >= cut) return known_;
+  const Memory::Closed closed(memory_);
+  for (bool is_over = false, is_asked = false; !is_over; is_asked = !is_over) {
+    if (is_asked && answer()) cut = std::min(cut, (planned_ + window_ - 1) / window_ * window_);
+    PlannedStretch stretch = take_plan();
+    const std::int64_t first = std::exchange(known_, stretch.end);
+    is_over = stretch.last;
+    hash_ = stretch.hash;
+    if (!is_over) {
+      ask(wish_ && wish_());
+      plan_next(cut);
+    }
+    if (on_stretch_) on_stretch_(first, known_);
+    run(std::move(stretch));
+  }
+  ask(false);
+  answer();
+  plan_first();
+  return known_;
+}
+
+void SubnetTrainer::train(std::vector<Subnet> more, bool last) {
+  if (!planning_) begin();
+  planning_->ask(std::move(more), last);
+  PlannedStretch stretch = take_plan();
+  known_ = planned_ = stretch.end;
+  run(std::move(stretch));
 }
 
 }  // namespace mindpipe

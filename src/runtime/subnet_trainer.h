@@ -3,83 +3,99 @@
 #include <memory>
 #include <vector>
 
+#include "comm/agreement.h"
 #include "plan/run_plan.h"
-#include "program/stretches.h"
 #include "runtime/executor.h"
-#include "supernet/sampler.h"
+#include "runtime/planning_thread.h"
+#include "runtime/subnet_reports.h"
 
 namespace mindpipe {
 
-/// What rank 0 knows of a subnet once all stages have ended it.
-struct SubnetScalars {
-  std::int64_t subnet = 0;
-  double loss = 0;
-  std::int64_t valid = 0, units = 0, clipped = 0, skipped = 0;
-  double seconds = 0;
+/// What the ranks that train subnets tell each other beside their lists. `reports`: along the pipeline, in
+/// the host's memory; null where there is one stage.
+struct SubnetWires {
+  Waiting& waiting;
+  Agreement& agreement;
+  Channels* reports = nullptr;
 };
 
-/// Trains the subnets of a supernet on one rank, a stretch of the stream at a time.
+/// Trains the subnets of a supernet on one rank, a stretch of the stream at a time. While one runs the next
+/// is planned.
 class SubnetTrainer {
  public:
+  static constexpr std::int64_t longest_stretch = 64;  ///< subnets
+
   /// Fills what a rank needs of a subnet's batch: its fields, the targets of the whole batch that count, the
   /// rate.
   using Load = std::function<void(const Subnet& subnet, StepInput& input)>;
 
   /// Takes all its memory. `fields`: that blocks here read.
   SubnetTrainer(Executor& executor, Stage& stage, GradientUpdates& updates, Groups groups,
-                const Config& config, const RunPlan& plan, const std::vector<Field>& fields, Load load);
+                const Config& config, const RunPlan& plan, const std::vector<Field>& fields, Load load,
+                SubnetWires wires);
+  ~SubnetTrainer();
 
-  /// Begins with the weights as they are.
-  void begin() { actions_.windows().begin(); }
+  /// Begins before subnet `first` (a multiple of the window) with the weights as they are; `stream` gives the
+  /// subnets from there on. To be called at a cut. Where `first` is above 0, what all share has to be there
+  /// in both versions (SharedWindows::begin) before they are trained.
+  void begin(std::unique_ptr<Sampler> stream, std::int64_t first);
+  /// Begins before subnet 0 with the weights as they are, for `train`, which does so by itself at first.
+  void begin() { begin(nullptr, 0); }
+  /// Hears that a stretch is about to run, which admits subnets [first, end).
+  void on_stretch(std::function<void(std::int64_t first, std::int64_t end)> hear) {
+    on_stretch_ = std::move(hear);
+  }
+  /// Asks, before each stretch, whether this rank wishes a cut as soon as may be (a stop, a save by the
+  /// clock). It is heard one stretch later, by all ranks at the same place.
+  void on_wish(std::function<bool()> wish) { wish_ = std::move(wish); }
+  /// On rank 0 of the job: hears of each subnet, in the order of ids.
+  void on_scalars(std::function<void(const SubnetScalars&)> hear) { reports_.on_scalars(std::move(hear)); }
+  /// Hears of each subnet once its units here are updated.
+  void on_result(std::function<void(const SubnetResult&)> hear) { on_result_ = std::move(hear); }
+
+  /// Trains up to subnet `cut` (a multiple of the window, or the run's last + 1), or to an earlier multiple
+  /// of the window where some rank wished one, but one stretch at least; nothing is under way then and all
+  /// results are told. Gives back how many subnets are done. Collective.
+  std::int64_t train_to(std::int64_t cut);
   /// Trains these subnets, as far as may be without those that follow; with `last`, to a cut, at which
-  /// nothing is under way.
+  /// nothing is under way: a multiple of the window, or the end of the run.
   void train(std::vector<Subnet> more, bool last);
-  static constexpr int subnets_of_a_stretch = 64;
-  void begin(std::unique_ptr<Sampler> stream, std::int64_t first) {
-    stream_ = std::move(stream);
-    done_ = first;
-    if (first == 0) begin();
-  }
-  void on_stretch(std::function<void(std::int64_t, std::int64_t)> hear) { stretch_ = hear; }
-  void on_wish(std::function<bool()> ask) { ask_ = ask; }
-  void on_scalars(std::function<void(const SubnetScalars&)> hear) {
-    actions_.on_result([this, hear](const SubnetResult& r) {
-      const auto& in = inputs_[r.subnet % inputs_.size()];
-      hear({r.subnet, r.loss / in.valid, in.valid, r.units, r.clipped, r.skipped, 0.1});
-    });
-  }
-  std::int64_t train_to(std::int64_t cut) {
-    while (done_ < cut) {
-      std::vector<Subnet> more;
-      for (int i = 0; i < 64 && done_ < cut; ++i, ++done_) more.push_back(stream_->next());
-      if (stretch_) stretch_(more.front().id, done_);
-      bool last = done_ == cut || (ask_() && done_ % 16 == 0);
-      train(more, last);
-      if (last) break;
-    }
-    return done_;
-  }
-  std::unique_ptr<Sampler> stream_;
-  std::int64_t done_ = 0;
-  std::function<bool()> ask_;
-  std::function<void(std::int64_t, std::int64_t)> stretch_;
-  void on_result(std::function<void(const SubnetResult&)> hear) { actions_.on_result(std::move(hear)); }
 
   SubnetActions& actions() { return actions_; }
   Script& script() { return script_; }
-  const CausalPlanner& planner() const { return stretches_.planner(); }
+  /// How long the compute queue has waited so far, by reason. (Where the device's queues carry the messages
+  /// only it knows; there is nothing but the plan then.)
+  const SubnetWaits& waits() const { return script_.waits; }
 
  private:
   void load(std::int64_t subnet);
+  void plan_first();
+  void plan_next(std::int64_t goal);
+  PlannedStretch take_plan();
+  void ask(bool wish);
+  bool answer();
+  void run(PlannedStretch stretch);
 
   Executor& executor_;
+  const RunPlan& plan_;
+  Memory& memory_;
+  SubnetWires wires_;
+  int stage_;
+  std::int64_t window_, all_subnets_;
   SubnetActions actions_;
-  Stretches stretches_;
+  SubnetReports reports_;
   Script script_;
   Load load_;
+  std::function<void(std::int64_t, std::int64_t)> on_stretch_;
+  std::function<bool()> wish_;
+  std::function<void(const SubnetResult&)> on_result_;
   Arena inputs_arena_;
   std::vector<StepInput> inputs_;  ///< of the subnets in flight
   std::deque<Subnet> subnets_;     ///< that are known and may be in flight
+  std::int64_t known_ = 0;         ///< all ids below: those of stretches that have begun to run
+  std::int64_t planned_ = 0;       ///< and of the one that was asked for
+  std::uint64_t hash_ = 0;         ///< of all plans up to the stretch that ran last
+  std::unique_ptr<PlanningThread> planning_;
 };
 
 }  // namespace mindpipe

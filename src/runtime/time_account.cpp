@@ -26,4 +26,8 @@ std::int64_t& wait_for(TimeSpent& spent, ActionKind awaited) {
   return traits_of(awaited).queue == Queue::bulk ? spent.wait_data : spent.wait_pipeline;
 }
 
+std::int64_t& wait_because(SubnetWaits& waits, WaitReason reason) {
+  return reason == WaitReason::owner ? waits.owner : reason == WaitReason::room ? waits.room : waits.input;
+}
+
 }  // namespace mindpipe

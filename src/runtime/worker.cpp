@@ -190,11 +190,13 @@ void Worker::make_executor() {
 }
 
 void Worker::train_subnets(SubnetTrainer::Load load) {
-  subnets_ =
-      std::make_unique<SubnetTrainer>(*executor_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_},
-                                      config_, plan_, stage_->fields(), std::move(load));
+  agreement_ = std::make_unique<Agreement>(world_, waiting_);
+  if (layout_.grid.pipeline > 1)
+    reports_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_);
+  subnets_ = std::make_unique<SubnetTrainer>(
+      *executor_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_}, config_, plan_, stage_->fields(),
+      std::move(load), SubnetWires{waiting_, *agreement_, reports_.get()});
   state_->count_by(&subnets_->actions().decisions());
-  subnets_->begin();
 }
 
 StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample) {

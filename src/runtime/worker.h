@@ -91,7 +91,7 @@ class Worker {
   StepInput& load_batch(Corpus& corpus, std::int64_t first_sample);
   /// Takes what this rank needs of a subnet's batch, which is the corpus's samples from subnet x batch on.
   void load_subnet(Corpus& corpus, const Subnet& subnet, StepInput& input);
-  /// Makes what trains subnets, of which `load` brings the batches.
+  /// Makes what trains subnets, of which `load` brings the batches. Collective.
   void train_subnets(SubnetTrainer::Load load);
 
  private:
@@ -124,6 +124,8 @@ class Worker {
   std::unique_ptr<GradientUpdates> updates_;
   std::unique_ptr<Executor> executor_;
   std::optional<Script> training_, evaluation_;
+  std::unique_ptr<Agreement> agreement_;
+  std::unique_ptr<Channels> reports_;
   std::unique_ptr<SubnetTrainer> subnets_;
   std::unique_ptr<ModelState> state_;
   std::unique_ptr<Group> all_ranks_;

@@ -72,7 +72,11 @@ SharedWindows::SharedWindows(Stage& stage, GradientUpdates& updates, UnitDecisio
   if (cut_elements(stage) > 0) of_shards_ = arena_.take({cut_elements(stage)}, DType::i64);
 }
 
-void SharedWindows::begin() {
+void SharedWindows::begin(std::int64_t first) {
+  MP_CHECK(first % window_ == 0, "subnet {} begins no window of {}", first, window_);
+  newest_ = window_of(first) - 1;
+  valid_.clear();
+  if (first > 0) return;
   for (auto& [number, sums] : sums_) {
     Unit& unit = stage_.unit(number);
     stage_.context().backend.copy(unit.version_of_values(0), unit.version_of_values(1));

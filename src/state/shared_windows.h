@@ -23,8 +23,9 @@ class SharedWindows {
   static std::size_t exchange_bytes(const Stage& stage);
 
   std::int64_t window_of(std::int64_t subnet) const { return subnet / window_; }
-  /// Lets both versions be the values as they are: before the first subnet.
-  void begin();
+  /// Begins before subnet `first`, where a window does. Before the first of all both versions become the
+  /// values of version 0. Otherwise they are there: window w has left its values in version w mod 2.
+  void begin(std::int64_t first);
   /// Lets values be those that a subnet reads; those that the newest window has left; or the other version.
   void bind(std::int64_t subnet);
   void bind_newest();

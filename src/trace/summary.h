@@ -28,6 +28,13 @@ struct TimeSpent {
   bool operator==(const TimeSpent&) const = default;
 };
 
+/// Nanoseconds that a stage's compute queue waited between the actions of subnets, by what the planner says
+/// it had to wait for: older subnets' updates of units, rooms, what comes from elsewhere; and for the plan.
+struct SubnetWaits {
+  std::int64_t owner = 0, room = 0, input = 0, plan = 0;
+  bool operator==(const SubnetWaits&) const = default;
+};
+
 /// Facts of a run that advice needs besides the times.
 struct RunFacts {
   int micro_batches = 1, data = 1, tensor = 1, chunks = 1;
