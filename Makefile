@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-peers test-demo test-models asan tidy demo demo-layouts bench bench-peers format check-format clean
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-peers test-demo test-models asan tidy demo demo-layouts bench bench-supernet bench-peers format check-format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -100,6 +100,10 @@ demo-layouts: configure ## the same weights from four layouts, and others where 
 bench: configure ## measure products, steps of GPT-2 124M and of other models, and layouts against PyTorch and MPI, three quarters of an hour (BENCH="--parts training")
 	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train products_bench sums_bench runtime_bench checkpoints_bench
 	python3 scripts/bench/bench.py $(BENCH)
+
+bench-supernet: configure ## supernets against a GPT of the same shape, on two ranks against one; what orders, samplers and windows do: 15 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	python3 scripts/bench/supernet.py $(BENCH)
 
 bench-peers:     ## install the PyTorch of tests/oracle/requirements.txt for the comparison, into .venv-peers
 	scripts/bench/peers.sh

@@ -20,7 +20,8 @@ constexpr std::size_t losses_of_a_mean = 64;
 SubnetLog::SubnetLog(Run& run, RunDirectory* directory, const RunProgress& begun)
     : run_(run),
       directory_(directory),
-      progress_(begun.step, run.config().train.steps, run.config().run.log_every) {
+      progress_(begun.step, run.config().train.steps, run.config().run.log_every),
+      newest_end_(run.seconds()) {
   if (directory != nullptr) stream_ = stream_of(run.config(), begun.step);
 }
 
@@ -34,8 +35,10 @@ void SubnetLog::add(const SubnetScalars& scalars) {
   skipped_ += scalars.skipped;
   last_losses_.resize(losses_of_a_mean);
   last_losses_[static_cast<std::size_t>(subnets_ - 1) % losses_of_a_mean] = scalars.loss;
-  newest_end_ = run_.seconds();
-  if (subnets_ == 1) first_end_ = newest_end_;
+  const double end = run_.seconds();
+  newest_seconds_ = end - newest_end_;
+  newest_end_ = end;
+  if (subnets_ == 1) first_end_ = end;
   if (!std::isfinite(scalars.loss) && not_finite_ < 0) not_finite_ = scalars.subnet;
   if (scalars.skipped > 0)
     warning("subnet {}: {} of its {} units changed nothing: {}", scalars.subnet, scalars.skipped,
@@ -54,7 +57,8 @@ void SubnetLog::write_newest(const std::optional<Evaluation>& evaluation) {
         .add("subnet", scalars.subnet)
         .add("choice", std::vector<int>(newest_subnet_.choice.begin(), newest_subnet_.choice.end()))
         .add("loss", scalars.loss)
-        .add("seconds", scalars.seconds)
+        .add("seconds", newest_seconds_)
+        .add("seconds_in_flight", scalars.seconds)
         .add("rate", rate_at(config.optimizer.rate, scalars.subnet, config.train.steps))
         .add("tokens", scalars.valid)
         .add("units", scalars.units)

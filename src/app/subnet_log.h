@@ -43,7 +43,8 @@ class SubnetLog {
   std::int64_t not_finite_ = -1;
   std::vector<double> last_losses_;
   std::int64_t subnets_ = 0, units_ = 0, clipped_ = 0, skipped_ = 0;
-  double first_end_ = 0, newest_end_ = 0;  ///< seconds of the run
+  double first_end_ = 0, newest_end_;  ///< seconds of the run
+  double newest_seconds_ = 0;          ///< since the subnet before
 };
 
 }  // namespace mindpipe

@@ -91,6 +91,7 @@ class Unit {
   Tensor version_of_values(int number) const { return versions_[number]; }
   /// The values of a unit with two versions that are not bound.
   Tensor other_version() const { return versions_[1 - bound_]; }
+  int bound_version() const { return bound_; }
   /// Lets the two versions change their numbers; the same values stay bound.
   void swap_versions() {
     std::swap(versions_[0], versions_[1]);

@@ -76,10 +76,10 @@ void SharedWindows::begin(std::int64_t first) {
   MP_CHECK(first % window_ == 0, "subnet {} begins no window of {}", first, window_);
   newest_ = window_of(first) - 1;
   valid_.clear();
-  if (first > 0) return;
   for (auto& [number, sums] : sums_) {
     Unit& unit = stage_.unit(number);
-    stage_.context().backend.copy(unit.version_of_values(0), unit.version_of_values(1));
+    if (first == 0) stage_.context().backend.copy(unit.version_of_values(0), unit.version_of_values(1));
+    else if (unit.bound_version() != newest_ % 2) unit.swap_versions();
   }
 }
 

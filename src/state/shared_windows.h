@@ -24,7 +24,8 @@ class SharedWindows {
 
   std::int64_t window_of(std::int64_t subnet) const { return subnet / window_; }
   /// Begins before subnet `first`, where a window does. Before the first of all both versions become the
-  /// values of version 0. Otherwise they are there: window w has left its values in version w mod 2.
+  /// values of version 0. Otherwise the values that are bound are those that the window before has left, and
+  /// the other version those before; each gets the number that the rule gives it.
   void begin(std::int64_t first);
   /// Lets values be those that a subnet reads; those that the newest window has left; or the other version.
   void bind(std::int64_t subnet);

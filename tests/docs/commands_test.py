@@ -70,19 +70,24 @@ def complaints_of_demo(folder, environment):
     return complaints
 
 
+def shorten(configuration, numbers):
+    """Puts a smaller number in place of some that a configuration has."""
+    text = configuration.read_text()
+    for key, usual, short in numbers:
+        text, changes = re.subn(rf"^  {key}: {usual}\b", f"  {key}: {short}", text, flags=re.M)
+        if changes != 1:
+            sys.exit(f"{configuration.name} has another {key} than {usual}, which is cut short here")
+    configuration.write_text(text)
+
+
 def furnish(folder, build):
     """What a reader's folder has, with a demo's configuration of a few steps and a text of the reader's own."""
     os.symlink(ROOT / "data", folder / "data")
     os.symlink(build, folder / "build")
     for room in ("configs", "scripts"):  # scripts go to the folder above their own
         shutil.copytree(ROOT / room, folder / room)
-    demo = folder / "configs/demo.yaml"
-    text = demo.read_text()
-    for key, usual, short in (("steps", 1000, 4), ("evaluate_batches", 16, 1), ("tokens", 400, 100)):
-        text, changes = re.subn(rf"^  {key}: {usual}$", f"  {key}: {short}", text, flags=re.M)
-        if changes != 1:
-            sys.exit(f"configs/demo.yaml has another {key} than {usual}, which is cut short here")
-    demo.write_text(text)
+    shorten(folder / "configs/demo.yaml", (("steps", 1000, 4), ("evaluate_batches", 16, 1), ("tokens", 400, 100)))
+    shorten(folder / "configs/supernet-tiny.yaml", (("steps", 320, 32), ("evaluate_every", 160, 32)))
     (folder / "my.txt").write_text((ROOT / "README.md").read_text())
 
 

@@ -1,0 +1,103 @@
+"""Supernets that stop between windows and go on, on other grids: the files of a run that was never stopped."""
+import json
+import signal
+import subprocess
+import time
+
+from the_run import SOURCE, Runs, main
+
+SUPERNET = """seed: 3
+model:
+  kind: supernet
+  space: {{name: four, decoder: {{blocks: 4, candidates: [conv-3, mlp-2, attention-2, glu]}}}}
+  width: 16
+  context: 16
+  vocabulary: 256
+  dropout: 0.1
+data: {{train: [{book}], validation: [{book}]}}
+supernet: {{sampler: permutation, window: 8, evaluate_subnets: 2}}
+reproducible: {{tensor: 2, data: 2}}
+train: {{steps: 96, batch: 4, micro_batch: 1, evaluate_every: 48, evaluate_batches: 1, clip: 0.1}}
+optimizer: {{kind: adamw, rate: {{kind: constant, peak: 1.0e-3}}, weight_decay: 0.1}}
+checkpoint: {{every: 48, keep: 4}}
+trace: {{steps: 0}}
+device: {{threads: 1}}
+"""
+GRIDS = [(2, "grid.pipeline=2"), (4, "grid.pipeline=2 grid.data=2"), (4, "grid.pipeline=4"),
+         (2, "grid.tensor=2 train.sequence_parallel=true")]
+
+
+class Subnets(Runs):
+    def setUp(self):
+        super().setUp()
+        (self.root / "tiny.yaml").write_text(SUPERNET.format(book=SOURCE / "data/alice.txt"))
+
+    def told(self, run):
+        """The lines of metrics but for what the clock says."""
+        lines = [json.loads(line) for line in (self.root / run / "metrics.jsonl").read_text().splitlines()]
+        return [{key: value for key, value in line.items() if "seconds" not in key} for line in lines]
+
+    def assert_same(self, run, other, step=96):
+        self.assertEqual(self.told(run), self.told(other))
+        self.assertEqual(self.sha(run, step), self.sha(other, step))
+
+    def test_all_grids_leave_the_same_files(self):
+        self.trained("one")
+        lines = self.told("one")
+        self.assertEqual([line["subnet"] for line in lines], list(range(96)))
+        self.assertEqual([line["step"] for line in lines if "validation_loss" in line], [48, 96])
+        self.assertTrue(any(line["clipped"] > 0 for line in lines), "a clip that bites")
+        for number, (ranks, grid) in enumerate(GRIDS):
+            self.trained(f"grid-{number}", grid, ranks=ranks)
+            self.assert_same(f"grid-{number}", "one")
+
+    def test_a_stop_comes_between_windows_and_the_run_goes_on_elsewhere(self):
+        steps = "train.steps=400 checkpoint.every=0 train.evaluate_every=0"
+        self.trained("whole", steps)
+        slow = self.environment(faults="write:sleep:1:100000", on="metrics.jsonl")
+        process = subprocess.Popen(self.command("run", steps), env=slow, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        end = time.monotonic() + 30
+        metrics = self.root / "run/metrics.jsonl"
+        while not metrics.exists() or metrics.read_text().count("\n") < 3:
+            self.assertLess(time.monotonic(), end, "it never came to that")
+            time.sleep(0.005)
+        process.send_signal(signal.SIGUSR1)
+        self.assertEqual(process.wait(60), 75)
+        stopped = len(self.told("run"))
+        self.assertEqual(stopped % 8, 0, "stopped amid a window")
+        self.assertLess(stopped, 400)
+        self.assertEqual(self.steps("run"), [stopped])
+        self.trained("run", steps + " grid.pipeline=2 grid.data=2", ranks=4)
+        self.assert_same("run", "whole", 400)
+
+    def test_a_killed_run_goes_on_from_its_checkpoint(self):
+        self.trained("whole")
+        self.trained("run", "train.steps=48")  # its checkpoint is that of a run that was killed behind it
+        for line in ("{\"step\": 49, \"loss\": 1}", "{\"step\": 50"):
+            with (self.root / "run/metrics.jsonl").open("a") as metrics:
+                metrics.write(line + "\n")
+        answer = self.trained("run", "grid.pipeline=4", ranks=4)
+        self.assertIn("after step 48", answer.text)
+        self.assert_same("run", "whole")
+
+    def test_where_no_window_ends_nothing_goes_on(self):
+        self.trained("run", "train.steps=20 train.evaluate_every=0 checkpoint.every=0")
+        text = self.refused(78, "run", "train.steps=40 train.evaluate_every=0 checkpoint.every=0")
+        self.assertIn("was saved after 20 subnets, amid a window of supernet.window = 8", text)
+
+    def test_a_file_says_which_subnets(self):
+        choices = self.root / "choices.txt"
+        choices.write_text("".join(f"{i % 4}, {i % 3}, 0, {i % 2}\n" for i in range(8)))
+        few = f"supernet.sampler={choices} train.steps=8 train.evaluate_every=0 checkpoint.every=0"
+        self.trained("run", few)
+        self.assertEqual([line["choice"] for line in self.told("run")],
+                         [[i % 4, i % 3, 0, i % 2] for i in range(8)])
+        text = self.refused(65, "more", few.replace("steps=8", "steps=16"))
+        self.assertIn("has 8 choices, and train.steps asks for 16 subnets", text)
+
+
+main()
