@@ -263,7 +263,7 @@ TEST_P(SubnetTraining, WhatThePlannerThrowsComesUpWhereItsPlanIsTaken) {
 
 TEST_P(SubnetTraining, RanksWithDifferentPlansFindItOutAtTheCut) {
   if (world.size == 1) GTEST_SKIP() << "one rank has one plan";
-  // Prices of one rank alone; its order is the others' before a subnet follows another, so that all ends.
+  // Prices of one rank alone; one subnet after the other has one order, so that all ends.
   Config own = config;
   RunPlan plan = make_run_plan(own);
   plan.subnets->paper.rules.admission = 1;
@@ -286,7 +286,7 @@ TEST_P(SubnetTraining, RanksWithDifferentPlansFindItOutAtTheCut) {
   } catch (const Error& error) {
     said = error.what();
   }
-  EXPECT_THAT(said, testing::HasSubstr("different plans of the subnets before 8"));
+  EXPECT_THAT(said, testing::HasSubstr("different plans of the subnets before the cut at 8"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Axes, SubnetTraining, testing::Values(false, true),
