@@ -6,7 +6,7 @@ namespace mindpipe {
 
 StretchCheck::StretchCheck(const Outline& outline, const SubnetRules& rules, int rank, std::int64_t first)
     : outline_(outline), rules_(rules), rank_(rank), updated_(first), known_(first) {
-  if (rules.window > 0) applied_ = first / rules.window;
+  if (rules.window > 0) applied_ = first_window_ = first / rules.window;
   for (auto& direction : sends_)
     for (auto& buffer : direction) buffer.fill(-1);
   for (const int unit : outline.units_of_rank(rank))
@@ -66,7 +66,9 @@ void StretchCheck::see() {
     if (action.kind == ActionKind::update) return shared_update();
     return shared_exchange();
   }
-  if (work_.count(action.subnet) == 0) return wrong("its subnet has ended, or is not known");
+  // What a subnet's last backward has left for a neighbour may leave after the update.
+  if (!sends(action) && work_.count(action.subnet) == 0)
+    return wrong("its subnet has ended, or is not known");
   const bool has_slot = is_pass(action) || (action.kind == ActionKind::receive && crosses_cut(action));
   if (has_slot && action.tape < 0) return wrong("names no slot");
   switch (action.kind) {
@@ -247,7 +249,8 @@ void StretchCheck::shared_exchange() {
     if (made < 0 || !waits_for(made)) wrong("does not wait for what its subnets add");
     if (is_sum) window.sums[action.unit] = begin_ + index_;
   } else if (const std::int64_t before = applied_at_[action.subnet % 2];
-             action.subnet >= 2 && (applied_ < action.subnet - 1 || !waits_for(before))) {
+             action.subnet >= first_window_ + 2 &&
+             (applied_ < action.subnet - 1 || !waits_for(before))) {
     wrong("arrives where window {} may still be read", action.subnet - 2);
   }
 }

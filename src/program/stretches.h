@@ -22,7 +22,7 @@ class Stretches {
   std::vector<ListStretch> next(std::span<const Subnet> more, bool last);
 
   const CausalPlanner& planner() const { return planner_; }
-  /// Of all that was planned so far, alike on all ranks.
+  /// A number for all that was planned so far, alike on all ranks.
   std::uint64_t hash() const { return hash_.value(); }
 
  private:

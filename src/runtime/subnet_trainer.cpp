@@ -79,15 +79,14 @@ PlannedStretch SubnetTrainer::take_plan() {
 /// All that was planned so far goes with it, for the ranks to compare.
 void SubnetTrainer::ask(bool wish) { wires_.agreement.ask({wish ? 1U : 0U, hash_, ~hash_}); }
 
-/// Whether some rank has wished a cut.
-bool SubnetTrainer::answer() {
+/// What the ranks have asked for. At a cut they may part, so it is there that different plans are an error.
+SubnetTrainer::Wishes SubnetTrainer::answer() {
   const std::int64_t start = now_ns();
   const auto [wish, most, most_of_others] = wires_.agreement.answer();
-  MP_CHECK(most == ~most_of_others, "the ranks have different plans of the subnets before {}", known_);
   const std::int64_t waited = now_ns() - start;
   script_.waits.input += waited;
   script_.spent.steps += waited;
-  return wish != 0;
+  return {wish != 0, most == ~most_of_others};
 }
 
 void SubnetTrainer::load(std::int64_t id) {
@@ -120,7 +119,10 @@ std::int64_t SubnetTrainer::train_to(std::int64_t cut) {
   if (known_ >= cut) return known_;
   const Memory::Closed closed(memory_);
   for (bool is_over = false, is_asked = false; !is_over; is_asked = !is_over) {
-    if (is_asked && answer()) cut = std::min(cut, (planned_ + window_ - 1) / window_ * window_);
+    if (is_asked) {
+      const Wishes wishes = answer();
+      if (wishes.cut || !wishes.same_plans) cut = std::min(cut, (planned_ + window_ - 1) / window_ * window_);
+    }
     PlannedStretch stretch = take_plan();
     const std::int64_t first = std::exchange(known_, stretch.end);
     is_over = stretch.last;
@@ -133,7 +135,7 @@ std::int64_t SubnetTrainer::train_to(std::int64_t cut) {
     run(std::move(stretch));
   }
   ask(false);
-  answer();
+  MP_CHECK(answer().same_plans, "the ranks have different plans of the subnets before the cut at {}", known_);
   plan_first();
   return known_;
 }

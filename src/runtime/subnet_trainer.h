@@ -68,12 +68,17 @@ class SubnetTrainer {
   const SubnetWaits& waits() const { return script_.waits; }
 
  private:
+  static constexpr std::int64_t longest_stretch = 64;  ///< subnets
+
+  struct Wishes {
+    bool cut = false, same_plans = true;
+  };
   void load(std::int64_t subnet);
   void plan_first();
   void plan_next(std::int64_t goal);
   PlannedStretch take_plan();
   void ask(bool wish);
-  bool answer();
+  Wishes answer();
   void run(PlannedStretch stretch);
 
   Executor& executor_;

@@ -200,5 +200,58 @@ TEST(CausalPlanner, GroupsThatAreUpdatedTogetherReadTheSameWeights) {
   EXPECT_THAT(updated, testing::Each(42));
 }
 
+/// A start without its time and the numbers of its rooms, which depend on what was before.
+auto after(const PlannedStart& start, std::int64_t time) {
+  return std::tuple(start.what, start.with_forward, start.stage, start.micro_batch, start.peer, start.unit,
+                    start.block, start.subnet, start.start - time, start.end - time);
+}
+
+TEST(CausalPlanner, GoesOnBehindACutAsOneThatBeginsThere) {
+  for (const SubnetOrder order : {SubnetOrder::causal, SubnetOrder::bulk, SubnetOrder::free}) {
+    Outline outline = sample_space(3, 24, 2);  // groups of three are cut in the middle
+    share_a_table(outline);
+    const SubnetRules rules{.order = order, .admission = 6, .slots = {12, 12, 12}, .window = 16};
+    const auto subnets = sample_subnets(outline, Draw::uniform, 80, 1);
+    CausalPlanner whole(outline, sample_network(2), rules), late(outline, sample_network(2), rules, 32);
+    whole.next(std::span(subnets).first(32), true);
+    const std::int64_t cut = whole.time();
+    const auto on = whole.next(std::span(subnets).subspan(32), true),
+               begun = late.next(std::span(subnets).subspan(32), true);
+    ASSERT_EQ(on.size(), begun.size());
+    for (std::size_t i = 0; i < on.size(); ++i) ASSERT_EQ(after(on[i], cut), after(begun[i], 0)) << i;
+  }
+}
+
+TEST(CausalPlanner, AStageIsBusyOrIdleForAReason) {
+  const Outline outline = sample_space(8, 24, 1);
+  const auto subnets = sample_subnets(outline, Draw::uniform, 200, 1);
+  const auto idle_with = [&](const SubnetRules& rules) {
+    CausalPlanner planner(outline, sample_network(1), rules);
+    std::vector<std::int64_t> spent(outline.stages, 0), ends(outline.stages, 0);
+    for (const PlannedStart& start : planner.next(subnets, true)) {
+      if (start.what > PlannedStart::update) continue;
+      EXPECT_TRUE(start.start > ends[start.stage] || start.waits == WaitReason::input);
+      spent[start.stage] += start.end - start.start;
+      ends[start.stage] = start.end;
+    }
+    TimesByReason all{};
+    for (int stage = 0; stage < outline.stages; ++stage) {
+      for (const std::int64_t time : planner.idle(stage)) spent[stage] += time;
+      EXPECT_EQ(spent[stage], ends[stage]) << stage;
+      for (int k = 0; k < wait_reasons; ++k) all[k] += planner.idle(stage)[k];
+    }
+    return all;
+  };
+  const auto of = [](const TimesByReason& times, WaitReason reason) {
+    return times[static_cast<int>(reason)];
+  };
+  const TimesByReason roomy = idle_with({.admission = 200}), tight = idle_with({.admission = 8}),
+                      free = idle_with({.order = SubnetOrder::free, .admission = 200});
+  EXPECT_GT(of(roomy, WaitReason::owner), 0);
+  EXPECT_EQ(of(roomy, WaitReason::room), 0);
+  EXPECT_GT(of(tight, WaitReason::room), 0);
+  EXPECT_EQ(of(free, WaitReason::owner) + of(free, WaitReason::room), 0);
+}
+
 }  // namespace
 }  // namespace mindpipe
