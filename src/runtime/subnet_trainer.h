@@ -68,8 +68,6 @@ class SubnetTrainer {
   const SubnetWaits& waits() const { return script_.waits; }
 
  private:
-  static constexpr std::int64_t longest_stretch = 64;  ///< subnets
-
   struct Wishes {
     bool cut = false, same_plans = true;
   };
