@@ -28,6 +28,7 @@ class HostDriver {
   bool begin(Cursors::Line& line);
   bool has_ended(Cursors::Begun& begun, int index) const;
   void run_compute(int index);
+  void let_last(int index, std::int64_t start);
   void wait(int index);
   int awaited(int compute_head) const;
   std::string describe_wait(int awaited) const;
@@ -39,6 +40,7 @@ class HostDriver {
   Script* script_ = nullptr;  ///< the one that runs, or of which something is under way
   StepInputs inputs_;
   bool moving_ = false;
+  std::int64_t device_free_ns_ = 0;  ///< where passes are priced: when the last one ended, if none waits
 };
 
 }  // namespace mindpipe
