@@ -112,11 +112,30 @@ void HostDriver::wait(int index) {
   waiting_.until(
       [&] {
         move_others();
-        return cursors.ended[reason] || (index >= 0 && cursors.may_start(script_->list[index])) ||
-               cursors.is_over();
+        if (may_go_on(index, reason)) return true;
+        await_imitated_end();
+        return false;
       },
       [&] { return describe_wait(reason); });
   wait_for(script_->spent, script_->list[reason].kind) += now_ns() - start;
+}
+
+bool HostDriver::may_go_on(int index, int reason) const {
+  const Cursors& cursors = script_->cursors;
+  return cursors.ended[reason] || (index >= 0 && cursors.may_start(script_->list[index])) ||
+         cursors.is_over();
+}
+
+/// Meets the end of a message that is imitated awake, where it is near: a wait that sleeps would be late.
+void HostDriver::await_imitated_end() {
+  constexpr std::int64_t near_ns = 200'000;
+  if (!script_->pacer.paces()) return;
+  const std::int64_t now = now_ns();
+  std::int64_t first = now + near_ns;
+  for (const Cursors::Line& line : script_->cursors.others)
+    if (line.count > 0 && line.begun[0].met_ns != 0)
+      first = std::min(first, line.begun[0].met_ns + script_->pacer.time_of(line.head()));
+  if (first < now + near_ns) waiting_.until_time(first);
 }
 
 /// The action that the compute queue waits for; at the end of a step, one of those that are left.

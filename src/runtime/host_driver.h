@@ -30,6 +30,8 @@ class HostDriver {
   void run_compute(int index);
   void let_last(int index, std::int64_t start);
   void wait(int index);
+  bool may_go_on(int index, int reason) const;
+  void await_imitated_end();
   int awaited(int compute_head) const;
   std::string describe_wait(int awaited) const;
   std::int64_t waited_ns() const { return static_cast<std::int64_t>(waiting_.seconds() * 1e9); }
