@@ -94,8 +94,11 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   }
   const Coord shape = degrees_of(config);
   if (world.size > 1) grid_.emplace(world.comm, shape);
-  if (memory_.kind() == Memory::Kind::counted)
-    waiting_.set_patience(50, std::max(200, 200 * world.size / 16));
+  if (memory_.kind() == Memory::Kind::counted) {
+    // One stage after the other may wait for a subnet: where passes are priced, each should see it come.
+    const int longest_us = plan_.outline.priced ? 50 : 200;
+    waiting_.set_patience(50, std::max(longest_us, longest_us * world.size / 16));
+  }
   layout_ = make_layout(config, grid_ ? grid_->coord() : Coord{});
   carrier_ = connect(config, world, *backend_, waiting_);
   if (carrier_.transports != nullptr && watchdog != nullptr)
