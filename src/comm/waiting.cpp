@@ -15,12 +15,15 @@ constexpr std::int64_t describe_again_ns = 250 * 1000 * 1000;
 
 }  // namespace
 
+void Waiting::look() {
+  if (!hook_ || in_hook_) return;
+  in_hook_ = true;  // an operation inside the hook may come by here again
+  hook_();
+  in_hook_ = false;
+}
+
 void Waiting::pause(Turn& turn, const Describe& describe) {
-  if (hook_ && !in_hook_) {
-    in_hook_ = true;  // an operation inside the hook may come by here again
-    hook_();
-    in_hook_ = false;
-  }
+  look();
   ++turn.count;
   if (crowded_ && turn.count > spins_) {
     const int microseconds = turn.count < spins_ + 20 ? 50 : longest_sleep_us_;
@@ -31,6 +34,16 @@ void Waiting::pause(Turn& turn, const Describe& describe) {
   if (now - turn.start < long_wait_ns || now - turn.described < describe_again_ns) return;
   watchdog_->begin_wait(describe(), turn.start);
   turn.described = now;
+}
+
+void Waiting::until_time(std::int64_t end_ns) {
+  constexpr std::int64_t awake_ns = 60'000, longest_ns = 200'000;
+  for (std::int64_t left = end_ns - now_ns(); left > 0; left = end_ns - now_ns()) {
+    look();
+    if (left > awake_ns + 40'000)
+      std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left - awake_ns, longest_ns)));
+    else std::this_thread::yield();
+  }
 }
 
 void Waiting::blocked(const Describe& describe, const std::function<void()>& call) {

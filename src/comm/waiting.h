@@ -62,6 +62,9 @@ class Waiting {
     while (!done()) pause(turn, describe);
     ended(turn);
   }
+  /// Lets this rank's other queues move until a time of now_ns has come: sleeps towards it, and meets it
+  /// awake, since a sleeper may be awoken 60 us late. Nobody is waited for, so that it does not count.
+  void until_time(std::int64_t end_ns);
   /// Makes a call that waits for others by itself, and tells the watchdog.
   void blocked(const Describe& describe, const std::function<void()>& call);
   /// The gate where this rank's traffic of all groups and channels meets.
@@ -78,6 +81,7 @@ class Waiting {
     int count = 0;
     std::int64_t described = 0;  ///< when the watchdog was told last; 0: not yet
   };
+  void look();
   void pause(Turn& turn, const Describe& describe);
   void ended(const Turn& turn);
 

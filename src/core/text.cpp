@@ -124,7 +124,8 @@ std::optional<std::int64_t> parse_bytes(std::string_view text) {
 }
 
 std::optional<double> parse_seconds(std::string_view text) {
-  static constexpr Scale scales[] = {{"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+  static constexpr Scale scales[] = {{"s", 1},     {"m", 60},    {"min", 60},  {"h", 3600},
+                                     {"d", 86400}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
   double sum = 0;
   bool first = true;
   do {

@@ -25,7 +25,7 @@ std::string human_seconds(double seconds);  ///< "1 h 02 min", "3 min 05 s", "12
 
 /// The number of bytes that "4096", "12 GiB" or "500MB" says; nothing when it is no number of bytes.
 std::optional<std::int64_t> parse_bytes(std::string_view text);
-/// The seconds that "90", "1.5h", "23h50m" or "30 s" says; nothing when it is no duration.
+/// The seconds that "90", "1.5h", "23h50m", "30 s" or "700 us" says; nothing when it is no duration.
 std::optional<double> parse_seconds(std::string_view text);
 
 /// The number in the shortest digits that read back to the same bits.

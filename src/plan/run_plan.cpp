@@ -6,6 +6,7 @@
 
 #include "comm/reduction.h"
 #include "plan/network_on_paper.h"
+#include "plan/set_prices.h"
 #include "plan/subnet_memory.h"
 #include "program/partition.h"
 #include "program/share_buffers.h"
@@ -302,6 +303,7 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   RunPlan plan;
   plan.purpose = purpose;
   plan.outline = costs.outline();
+  if (const auto prices = prices_of(config)) set_prices(plan.outline, *prices);
   plan.parameters = costs.model().parameters();
   plan.fields = costs.model().fields();
   plan.counted = costs.model().counted();

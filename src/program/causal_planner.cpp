@@ -242,7 +242,7 @@ void CausalPlanner::begin(int stage, PlannedStart start, std::int64_t time) {
   here.busy = true;
   start.stage = stage;
   start.start = now_;
-  start.end = now_ + time;
+  start.end = now_ + (lasts_ ? lasts_(start, time) : time);
   start.waits = here.idle.begin(start.end);
   here.running = start;
   starts_.push_back(start);

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -65,6 +66,11 @@ class CausalPlanner {
   /// What starts before a subnet is needed that is not known yet, in the order of starts; with `last`, to the
   /// end. Throws where the rooms are too few and everything stands still.
   std::vector<PlannedStart> next(std::span<const Subnet> more, bool last);
+
+  /// How long what starts on a stage lasts, where that is not what the outline says: the rule, deciding as it
+  /// goes, on times that no table knows.
+  using Lasts = std::function<std::int64_t(const PlannedStart& start, std::int64_t on_paper)>;
+  void let_last(Lasts lasts) { lasts_ = std::move(lasts); }
 
   std::int64_t time() const { return now_; }
   std::int64_t oldest() const { return subnets_.oldest(); }  ///< subnet that has not ended
@@ -153,6 +159,7 @@ class CausalPlanner {
 
   const Outline& outline_;
   SubnetRules rules_;
+  Lasts lasts_;
   int count_, micro_batches_;  ///< stages; of a subnet
   SubnetsInFlight subnets_;
   std::vector<Stage> stages_;

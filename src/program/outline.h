@@ -73,6 +73,8 @@ struct Outline {
   std::vector<int> choice_of;  ///< of each block: its place in a subnet's choice, -1: it has none; empty:
                                ///< every block has its own
   std::vector<BoundaryBytes> cuts;  ///< cuts[b] lies before block b; cuts[0] is not used
+  bool priced =
+      false;  ///< by a table: on an emulated device passes take these times, whatever they consist of
 
   int all_chunks() const { return stages * chunks; }
   int all_blocks() const { return static_cast<int>(blocks.size()); }

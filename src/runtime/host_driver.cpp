@@ -70,21 +70,31 @@ bool HostDriver::has_ended(Cursors::Begun& begun, int index) const {
   return now_ns() - begun.met_ns >= script_->pacer.time_of(index);
 }
 
+/// Lets what began at `start` last, on counted memory, as long as it should. What is priced takes its price,
+/// whatever its operations are. Else they take their own time, and their sums, which are empty messages too,
+/// pass at the end.
+void HostDriver::let_last(int index, std::int64_t start) {
+  constexpr std::int64_t pause_ns = 100'000;  // between two passes: the host did something else
+  const Script& script = *script_;
+  const std::int64_t time = script.pacer.time_of(index);
+  backend_.synchronize();
+  if (script.outline.priced) {
+    // One that was left late shortens the next, as if the host were ahead of the device.
+    device_free_ns_ = (start - device_free_ns_ < pause_ns ? device_free_ns_ : start) + time;
+    return waiting_.until_time(device_free_ns_);
+  }
+  if (script.list[index].sums == 0) return;
+  const std::int64_t until = (script.grows ? start : now_ns()) + time;
+  waiting_.until([&] { return now_ns() >= until; }, [] { return std::string("the time of tensor sums"); });
+}
+
 void HostDriver::run_compute(int index) {
   Script& script = *script_;
   const Action& action = script.list[index];
   const std::int64_t start = now_ns(), waited = waited_ns();
   script.recorder.start(index, start);
   actions_.start(script, action, input_of(action, inputs_));
-  if (script.pacer.paces()) {
-    backend_.synchronize();
-    // Sums of counted memory are empty messages too; what they would have taken passes at the end of their
-    // pass.
-    const std::int64_t until = now_ns() + script.pacer.time_of(index);
-    if (action.sums > 0)
-      waiting_.until([&] { return now_ns() >= until; },
-                     [] { return std::string("the time of tensor sums"); });
-  }
+  if (script.pacer.paces()) let_last(index, start);
   const std::int64_t end = now_ns(), inside = waited_ns() - waited;
   script.recorder.end(index, end);
   script.cursors.ended[index] = 1;
@@ -95,20 +105,40 @@ void HostDriver::run_compute(int index) {
 
 /// Waits until the compute queue's head may start, all is over, or what is missing has ended.
 void HostDriver::wait(int index) {
+  device_free_ns_ = 0;  // it stands idle until what is missing is here
   const Cursors& cursors = script_->cursors;
   const int reason = awaited(index);
   const std::int64_t start = now_ns();
   waiting_.until(
       [&] {
         move_others();
-        return cursors.ended[reason] || (index >= 0 && cursors.may_start(script_->list[index])) ||
-               cursors.is_over();
+        if (may_go_on(index, reason)) return true;
+        await_imitated_end();
+        return false;
       },
       [&] { return describe_wait(reason); });
   const std::int64_t waited = now_ns() - start;
   wait_for(script_->spent, script_->list[reason].kind) += waited;
   if (script_->grows)
     wait_because(script_->waits, index >= 0 ? script_->list[index].waits : WaitReason::input) += waited;
+}
+
+bool HostDriver::may_go_on(int index, int reason) const {
+  const Cursors& cursors = script_->cursors;
+  return cursors.ended[reason] || (index >= 0 && cursors.may_start(script_->list[index])) ||
+         cursors.is_over();
+}
+
+/// Meets the end of a message that is imitated awake, where it is near: a wait that sleeps would be late.
+void HostDriver::await_imitated_end() {
+  constexpr std::int64_t near_ns = 200'000;
+  if (!script_->pacer.paces()) return;
+  const std::int64_t now = now_ns();
+  std::int64_t first = now + near_ns;
+  for (const Cursors::Line& line : script_->cursors.others)
+    if (line.count > 0 && line.begun[0].met_ns != 0)
+      first = std::min(first, line.begun[0].met_ns + script_->pacer.time_of(line.head()));
+  if (first < now + near_ns) waiting_.until_time(first);
 }
 
 /// The action that the compute queue waits for; at the end of a step, one of those that are left.

@@ -28,7 +28,10 @@ class HostDriver {
   bool begin(Cursors::Line& line);
   bool has_ended(Cursors::Begun& begun, int index) const;
   void run_compute(int index);
+  void let_last(int index, std::int64_t start);
   void wait(int index);
+  bool may_go_on(int index, int reason) const;
+  void await_imitated_end();
   int awaited(int compute_head) const;
   std::string describe_wait(int awaited) const;
   std::int64_t waited_ns() const { return static_cast<std::int64_t>(waiting_.seconds() * 1e9); }
@@ -39,6 +42,7 @@ class HostDriver {
   Script* script_ = nullptr;  ///< the one that runs, or of which something is under way
   StepInputs inputs_;
   bool moving_ = false;
+  std::int64_t device_free_ns_ = 0;  ///< where passes are priced: when the last one ended, if none waits
 };
 
 }  // namespace mindpipe

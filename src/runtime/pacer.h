@@ -9,13 +9,13 @@
 namespace mindpipe {
 
 /// How long the message or sum of each action of a rank's list takes on paper; of a pass, its tensor sums
-/// together.
-inline std::vector<std::int64_t> times_on_paper(const PlannedStep& plan, int rank) {
+/// together, or all of it where it is priced.
+inline std::vector<std::int64_t> times_on_paper(const PlannedStep& plan, int rank, bool priced = false) {
   const std::vector<Action>& list = plan.program.ranks[rank];
   std::vector<std::int64_t> times;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Span& span = plan.expected.spans[rank][i];
-    times.push_back(list[i].sums > 0 ? plan.network.tensor_time(list[i]) : span.end - span.start);
+    times.push_back(list[i].sums > 0 && !priced ? plan.network.tensor_time(list[i]) : span.end - span.start);
   }
   return times;
 }
@@ -32,7 +32,8 @@ class Pacer {
     times_.insert(times_.end(), more.begin(), more.end());
   }
   bool paces() const { return paces_; }
-  /// How long an action's message or sum takes; of a pass, its tensor sums together.
+  /// How long an action's message or sum takes; of a pass, its tensor sums together, or all of it in a list
+  /// that grows or is priced.
   std::int64_t time_of(int action) const { return times_[action]; }
 
  private:

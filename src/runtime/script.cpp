@@ -10,7 +10,8 @@ Script::Script(const PlannedStep& plan, const Outline& of, int rank, const Scrip
       order(list),
       answers(place.backend, place.waiting, place.pinned),
       recorder(list.size(), recorded_steps) {
-  if (place.backend.memory().kind() == Memory::Kind::counted) pacer = Pacer(times_on_paper(plan, rank));
+  if (place.backend.memory().kind() == Memory::Kind::counted)
+    pacer = Pacer(times_on_paper(plan, rank, of.priced));
   if (place.queued) device_times.emplace(place.backend, list.size());
 }
 

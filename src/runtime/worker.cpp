@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include "comm/group.h"
 #include "comm/watchdog.h"
+#include "config/models/prices.h"
 #include "hardware.h"
 #include "make_backend.h"
 #include "optim/rate.h"
@@ -35,6 +36,8 @@ std::unique_ptr<Backend> make_backend(const Config& config, Memory& memory, int 
       return make_cuda_backend(memory, local_rank(world) % std::max(1, gpu_count()), config.device.kernels,
                                attention_room(config));
     case DeviceKind::emulated:
+      if (prices_of(config))  // the executor lets passes last: what they consist of takes no time
+        return make_pricing_backend(memory, describe_device(device_on_paper(config)));
       return make_emulated_backend(memory, describe_device(device_on_paper(config)),
                                    500'000 * std::max(1, world.size / 16));
   }
@@ -98,8 +101,11 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   }
   const Coord shape = degrees_of(config);
   if (world.size > 1) grid_.emplace(world.comm, shape);
-  if (memory_.kind() == Memory::Kind::counted)
-    waiting_.set_patience(50, std::max(200, 200 * world.size / 16));
+  if (memory_.kind() == Memory::Kind::counted) {
+    // One stage after the other may wait for a subnet: where passes are priced, each should see it come.
+    const int longest_us = plan_.outline.priced ? 50 : 200;
+    waiting_.set_patience(50, std::max(longest_us, longest_us * world.size / 16));
+  }
   layout_ = make_layout(config, grid_ ? grid_->coord() : Coord{});
   carrier_ = connect(config, world, *backend_, waiting_);
   if (carrier_.transports != nullptr && watchdog != nullptr)

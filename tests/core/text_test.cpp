@@ -38,6 +38,8 @@ TEST(Durations, AreReadAndShown) {
   EXPECT_EQ(parse_seconds("23h50m"), 85800);
   EXPECT_EQ(parse_seconds("90"), 90);
   EXPECT_EQ(parse_seconds("1.5 h"), 5400);
+  EXPECT_DOUBLE_EQ(parse_seconds("700 us").value(), 7e-4);
+  EXPECT_DOUBLE_EQ(parse_seconds("3ms 20 ns").value(), 3.00002e-3);
   for (const char* wrong : {"", "h", "5x", "1h 5", "-3s"})
     EXPECT_EQ(parse_seconds(wrong), std::nullopt) << wrong;
   EXPECT_EQ(human_seconds(3725), "1 h 02 min");

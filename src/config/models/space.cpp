@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "config/document.h"
+#include "config/section.h"
 #include "core/check.h"
 #include "core/text.h"
 
@@ -23,18 +24,6 @@ constexpr const char* in_all_blocks =
 
 std::vector<std::string> sorted_words() { return {std::rbegin(words_of_spaces), std::rend(words_of_spaces)}; }
 
-std::string candidate_words() {
-  std::vector<std::string> all;
-  for (const CandidateRow& row : rows_of(CandidateKind{}))
-    all.push_back(std::string(row.name).append(row.numbers));
-  return join(all, ", ");
-}
-
-[[noreturn]] void refuse(const Node& node, const std::string& key, const std::string& allowed,
-                         const std::string& meant = "") {
-  fail(Exit::bad_configuration, "{}: {} is {}; allowed: {}{}", node.where, key, shown(node), allowed, meant);
-}
-
 /// A whole number of plain digits within bounds; none where the text is none.
 std::optional<int> number_of(std::string_view text, int least, int most) {
   int number = 0;
@@ -44,15 +33,15 @@ std::optional<int> number_of(std::string_view text, int least, int most) {
   return number;
 }
 
-int read_number(const Node& node, const std::string& key, int least, int most,
-                const std::string& or_else = "") {
-  const bool plain = node.kind == Node::Kind::text && !node.quoted;
-  const std::optional<int> number = plain ? number_of(node.text, least, most) : std::nullopt;
-  if (!number) refuse(node, key, fmt::format("a whole number from {} to {}{}", least, most, or_else));
-  return *number;
+}  // namespace
+
+std::string candidate_words() {
+  std::vector<std::string> all;
+  for (const CandidateRow& row : rows_of(CandidateKind{}))
+    all.push_back(std::string(row.name).append(row.numbers));
+  return join(all, ", ");
 }
 
-/// The candidate that a word names; none where it names none.
 std::optional<Candidate> candidate_named(const std::string& word) {
   std::vector<std::string> parts(1);
   for (const char c : word)
@@ -69,7 +58,6 @@ std::optional<Candidate> candidate_named(const std::string& word) {
   return candidate;
 }
 
-/// The word that was most likely meant: a kind's name as it is spelt, with the numbers that were written.
 std::string word_meant(const std::string& word) {
   const std::size_t end = std::min(word.find_first_of("-0123456789"), word.size());
   std::vector<std::string> names;
@@ -78,6 +66,16 @@ std::string word_meant(const std::string& word) {
   return name && candidate_named(*name + word.substr(end))
              ? "; did you mean " + *name + word.substr(end) + "?"
              : "";
+}
+
+namespace {
+
+int read_number(const Node& node, const std::string& key, int least, int most,
+                const std::string& or_else = "") {
+  const bool plain = node.kind == Node::Kind::text && !node.quoted;
+  const std::optional<int> number = plain ? number_of(node.text, least, most) : std::nullopt;
+  if (!number) refuse(node, key, fmt::format("a whole number from {} to {}{}", least, most, or_else));
+  return *number;
 }
 
 Candidate read_candidate(const Node& node, const std::string& key) {
@@ -116,34 +114,6 @@ std::vector<Candidate> read_candidates(const Node& node, const std::string& key,
   for (int i = 0; i < repeat; ++i) all.insert(all.end(), once.begin(), once.end());
   return all;
 }
-
-/// A mapping, whose keys are some of `names`.
-class Section {
- public:
-  Section(const Node& node, std::string path, const std::vector<std::string>& names, const std::string& what)
-      : node_(node), path_(std::move(path)) {
-    for (const auto& [key, value] : node.entries)
-      MP_REQUIRE(std::count(names.begin(), names.end(), key.text) > 0, Exit::bad_configuration,
-                 "{}: {} is not a setting ({} has {}){}", key.where, key_of(key.text), what,
-                 join(names, ", "), did_you_mean(key.text, names));
-  }
-  std::string key_of(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
-  const Node* find(const std::string& name) const {
-    for (const auto& [key, value] : node_.entries)
-      if (key.text == name) return &value;
-    return nullptr;
-  }
-  const Node& at(const std::string& name, const char* meaning) const {
-    const Node* found = find(name);
-    MP_REQUIRE(found != nullptr, Exit::bad_configuration, "{}: {} is missing; add it: {}", node_.where,
-               key_of(name), meaning);
-    return *found;
-  }
-
- private:
-  const Node& node_;
-  std::string path_;
-};
 
 /// Blocks of an encoder or a decoder: so many of the same candidates, or each with its own.
 std::vector<std::vector<Candidate>> read_blocks(const Section& side, int repeat) {

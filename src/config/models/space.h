@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,13 @@ struct Candidate {
   std::string word() const;
   bool operator==(const Candidate&) const = default;
 };
+
+/// The candidate that a word names; none where it names none.
+std::optional<Candidate> candidate_named(const std::string& word);
+/// All words, with letters for numbers: "conv-K, separable-K, ...".
+std::string candidate_words();
+/// End of a sentence about a wrong word: a kind's name as it is spelt, with the numbers that were written.
+std::string word_meant(const std::string& word);
 
 /// The candidates of each block of a model.
 struct Space {

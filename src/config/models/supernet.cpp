@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "config/config.h"
+#include "config/models/prices.h"
 #include "config/rules.h"
 #include "config/settings.h"
 
@@ -75,6 +76,14 @@ void check_cuts(const Config& config, const Complaints& complain) {
   between(config.checkpoint.every, "checkpoint.every");
 }
 
+void check_prices(const Config& config, const Complaints& complain) {
+  complain.require(are_there(config.supernet.prices), "supernet.prices",
+                   "is {}, which is neither {} nor a file (its path is taken from the directory of the "
+                   "command)",
+                   config.supernet.prices, words_of_prices());
+  prices_of(config);  // reads all of them
+}
+
 /// What is there for steps, and not yet, or never, for subnets.
 void check_what_is_left_out(const Config& config, const Complaints& complain) {
   complain.require(config.grid.supernet <= 1, "grid.supernet",
@@ -121,8 +130,9 @@ std::vector<Setting> settings(Config& config) {
                         automatic)
                     .playing(Role::layout));
   all.push_back(Setting("supernet.prices", &s.prices,
-                        "what the planner takes passes to cost: empty or paper (device.description's), "
-                        "equal, h200, or a file; an emulated device takes so long")
+                        "what passes and updates take, for the planner and for an emulated device: empty or "
+                        "paper (what device.description says), equal (all candidates alike), h200 (an "
+                        "estimate), or a file like configs/prices/h200.yaml")
                     .playing(Role::layout));
   all.push_back(Setting("supernet.evaluate_subnets", &s.evaluate_subnets,
                         "subnets whose mean loss an evaluation gives, always the same", Range{1, 1 << 20})
@@ -143,6 +153,7 @@ void check(const Config& config, const Complaints& complain) {
   check_sampler(m, config, complain);
   check_window(m, config, complain);
   check_cuts(config, complain);
+  check_prices(config, complain);
   check_what_is_left_out(config, complain);
 }
 

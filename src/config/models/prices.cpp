@@ -1,0 +1,140 @@
+#include "config/models/prices.h"
+
+#include <filesystem>
+#include <map>
+
+#include "config/config.h"
+#include "config/section.h"
+#include "config/settings.h"
+
+namespace mindpipe {
+namespace {
+
+constexpr const char* equal = "equal";
+constexpr const char* h200 = "h200";
+
+/// Prices of a table, as one number would be that a file gives.
+constexpr Range of_a_pass{0, 1000, true}, of_a_backward{0, 100, true}, of_an_update{0, 100},
+    of_the_unit{0, 10, true};
+
+/// In products of d x d over all tokens, the norm and the sum behind it included. An estimate.
+double on_h200(const Candidate& candidate) {
+  switch (candidate.kind) {
+    case CandidateKind::convolution:
+      return candidate.taps() + 0.5;
+    case CandidateKind::separable:
+      return 1.75;
+    case CandidateKind::light:
+      return 0.75;
+    case CandidateKind::attention:
+    case CandidateKind::cross:
+      return 4.8;
+    case CandidateKind::gated:
+      return 2.7;
+    case CandidateKind::mlp:
+      return 2 * candidate.times() + 0.5;
+    case CandidateKind::identity:
+      return 0.05;
+  }
+  fail(Exit::internal, "a candidate of no kind");
+}
+
+/// The text of a table that has a word, for the candidates of a space. On an H200 a product is taken to be
+/// one of width 1024 over 65,536 tokens, at 400 TFLOP/s.
+std::string text_of(const std::string& word, const Space& space) {
+  std::map<std::string, double> prices;
+  for (int block = 0; block < space.blocks(); ++block)
+    for (const Candidate& candidate : space.candidates(block))
+      prices[candidate.word()] = word == h200 ? on_h200(candidate) : 1;
+  std::vector<std::string> listed;
+  for (const auto& [name, price] : prices) listed.push_back(fmt::format("{}: {}", name, shortest(price)));
+  return fmt::format(
+      "{{unit: {}, backward: 2, update: 0.01, embedding: 0.05, bridge: 0.05, head: 0.05, candidates: "
+      "{{{}}}}}",
+      word == h200 ? "344 us" : "700 us", join(listed, ", "));
+}
+
+double read_price(const Node& node, const std::string& key, const Range& range) {
+  double price = 0;
+  Setting(key, &price, "", range).read(node);
+  return price;
+}
+
+/// The price of each word and each family of candidates that a table has.
+std::map<std::string, double> read_candidates(const Node& node, const std::string& key) {
+  if (node.kind != Node::Kind::mapping) refuse(node, key, "a price for each of " + candidate_words());
+  std::map<std::string, double> prices;
+  for (const auto& [name, value] : node.entries) {
+    MP_REQUIRE(kind_named<CandidateKind>(name.text) || candidate_named(name.text), Exit::bad_configuration,
+               "{}: {}.{} is no candidate (a price is that of {}, or of all of a kind: conv){}", name.where,
+               key, name.text, candidate_words(), word_meant(name.text));
+    prices[name.text] = read_price(value, key + "." + name.text, of_a_pass);
+  }
+  return prices;
+}
+
+/// A candidate's own price, or else that of its kind.
+double price_of(const std::map<std::string, double>& prices, const Node& node, const Space& space, int block,
+                const Candidate& candidate) {
+  const std::string kind(row_of(candidate.kind).name);
+  for (const std::string& name : {candidate.word(), kind})
+    if (const auto found = prices.find(name); found != prices.end()) return found->second;
+  fail(Exit::bad_configuration,
+       "{}: candidates has no price of {}, which block {} of model.space, {}, may be (add {}{})", node.where,
+       candidate.word(), block, space.name, candidate.word(),
+       candidate.word() == kind ? "" : ", or " + kind + " for all of its kind");
+}
+
+Prices read_table(const Node& root, const Space& space) {
+  const Section table(root, "", {"unit", "backward", "update", "embedding", "bridge", "head", "candidates"},
+                      "a table of prices");
+  Prices prices;
+  Setting("unit", &prices.unit, "", of_the_unit)
+      .in(Setting::Unit::seconds)
+      .read(table.at("unit", "how long price 1 is, like 700 us"));
+  const auto read = [&](const char* name, const char* meaning, const Range& range) {
+    return read_price(table.at(name, meaning), name, range);
+  };
+  prices.backward = read("backward", "how many times a forward", of_a_backward);
+  prices.update = read("update", "of a unit, how many times a forward of its block", of_an_update);
+  prices.embedding = read("embedding", "the price of its forward", of_a_pass);
+  if (space.has_encoder() || table.find("bridge") != nullptr)
+    prices.bridge = read("bridge", "the price of what stands between encoder and decoder", of_a_pass);
+  prices.head = read("head", "the price of the last norm and the softmax", of_a_pass);
+  const Node& node = table.at("candidates", "the price of each");
+  const std::map<std::string, double> each = read_candidates(node, "candidates");
+  for (int block = 0; block < space.blocks(); ++block) {
+    std::vector<double>& here = prices.candidates.emplace_back();
+    for (const Candidate& candidate : space.candidates(block))
+      here.push_back(price_of(each, node, space, block, candidate));
+  }
+  return prices;
+}
+
+}  // namespace
+
+std::string words_of_prices() { return std::string("paper, ") + equal + ", " + h200; }
+
+bool are_on_paper(const std::string& word) { return word.empty() || word == "paper"; }
+
+bool are_there(const std::string& word) {
+  std::error_code none;
+  return are_on_paper(word) || word == equal || word == h200 ||
+         (std::filesystem::exists(word, none) && !std::filesystem::is_directory(word, none));
+}
+
+Prices read_prices(const std::string& word, const Space& space) {
+  if (word == equal || word == h200)
+    return read_table(parse_document(text_of(word, space), "prices " + word, false), space);
+  const Node root = read_document(word);
+  MP_REQUIRE(root.kind == Node::Kind::mapping, Exit::bad_configuration,
+             "{}: is {} (a table of prices is a mapping of unit, candidates and others)", word, shown(root));
+  return read_table(root, space);
+}
+
+std::optional<Prices> prices_of(const Config& config) {
+  if (!row_of(config.model.kind).trains_subnets || are_on_paper(config.supernet.prices)) return std::nullopt;
+  return read_prices(config.supernet.prices, config.model.supernet.space);
+}
+
+}  // namespace mindpipe

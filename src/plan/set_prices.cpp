@@ -1,0 +1,46 @@
+#include "plan/set_prices.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+std::int64_t nanoseconds_of(double seconds) { return std::max<std::int64_t>(1, std::llround(seconds * 1e9)); }
+
+void set_price(BlockCost& cost, const Prices& prices, double price) {
+  cost.forward = nanoseconds_of(price * prices.unit);
+  cost.backward = nanoseconds_of(price * prices.unit * prices.backward);
+  cost.backward_input = cost.backward / 2;
+  cost.backward_weight = cost.backward - cost.backward_input;
+}
+
+/// The price of a block that all subnets share: of the first, the last, or one in between.
+double price_of_shared(const Outline& outline, const Prices& prices, int block) {
+  return block == 0 ? prices.embedding : block + 1 == outline.all_blocks() ? prices.head : prices.bridge;
+}
+
+}  // namespace
+
+void set_prices(Outline& outline, const Prices& prices) {
+  outline.priced = true;
+  std::vector<std::int64_t> forward(outline.units.size(), 0);  // the longest of a unit's blocks
+  for (int block = 0; block < outline.all_blocks(); ++block) {
+    const int place = outline.choice_of[block];
+    auto& costs = outline.blocks[block];
+    MP_CHECK(place < 0 || costs.size() == prices.candidates[place].size(), "block {}: {} prices of {}", block,
+             prices.candidates[place].size(), costs.size());
+    for (std::size_t candidate = 0; candidate < costs.size(); ++candidate) {
+      set_price(costs[candidate], prices,
+                place < 0 ? price_of_shared(outline, prices, block) : prices.candidates[place][candidate]);
+      for (const int unit : outline.units_used[block][candidate])
+        forward[unit] = std::max(forward[unit], costs[candidate].forward);
+    }
+  }
+  for (std::size_t unit = 0; unit < outline.units.size(); ++unit)
+    outline.units[unit].update = std::llround(static_cast<double>(forward[unit]) * prices.update);
+}
+
+}  // namespace mindpipe
