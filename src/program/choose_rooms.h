@@ -16,9 +16,9 @@ struct RoomWishes {
 /// What a stream of subnets takes with some rules, on paper.
 struct RoomsOnPaper {
   SubnetRules rules;
-  std::int64_t time = 0;            ///< nanoseconds
-  std::int64_t with_all = 0;        ///< where rooms and admission bind nobody
-  std::int64_t one_stage = 0;       ///< the sum of all passes: one stage that does everything
+  std::int64_t time = 0;                 ///< nanoseconds
+  std::int64_t with_all = 0;             ///< where rooms and admission bind nobody
+  std::int64_t one_stage = 0;            ///< the sum of all passes: one stage that does everything
   std::vector<TimesByReason> idle = {};  ///< of each stage, nanoseconds
   double speed_up() const { return static_cast<double>(one_stage) / static_cast<double>(time); }
 };
