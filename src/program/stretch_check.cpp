@@ -249,8 +249,7 @@ void StretchCheck::shared_exchange() {
     if (made < 0 || !waits_for(made)) wrong("does not wait for what its subnets add");
     if (is_sum) window.sums[action.unit] = begin_ + index_;
   } else if (const std::int64_t before = applied_at_[action.subnet % 2];
-             action.subnet >= first_window_ + 2 &&
-             (applied_ < action.subnet - 1 || !waits_for(before))) {
+             action.subnet >= first_window_ + 2 && (applied_ < action.subnet - 1 || !waits_for(before))) {
     wrong("arrives where window {} may still be read", action.subnet - 2);
   }
 }
