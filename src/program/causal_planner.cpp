@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/random.h"
 
 namespace mindpipe {
 
@@ -104,8 +105,16 @@ void CausalPlanner::admit() {
 }
 
 bool CausalPlanner::decide(int stage) {
+  if (stages_[stage].busy) return true;
+  if (drawn(2) == 1) begin_forward(stage);
   if (stages_[stage].busy || begin_update(stage) || begin_backward(stage)) return true;
   return begin_forward(stage);
+}
+
+/// One of so many: the first, unless the order is drawn.
+std::size_t CausalPlanner::drawn(std::size_t count) {
+  if (rules_.draws == 0 || count < 2) return 0;
+  return RandomStream{.seed = rules_.draws, .purpose = purpose_of("order")}.word(drawn_++) % count;
 }
 
 bool CausalPlanner::begin_update(int stage) {
@@ -126,7 +135,9 @@ bool CausalPlanner::begin_update(int stage) {
 bool CausalPlanner::begin_backward(int stage) {
   Stage& here = stages_[stage];
   if (stage > 0 && here.backwards.is_full()) return false;
-  for (const std::int64_t id : here.to_backward) {
+  const std::size_t count = here.to_backward.size(), first = drawn(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::int64_t id = here.to_backward[(first + k) % count];
     StageWork& work = subnets_.at(id, stage);
     if (work.slab < 0) {
       const bool is_oldest = id == subnets_.oldest();
@@ -161,7 +172,9 @@ bool CausalPlanner::begin_forward(int stage) {
   const auto has_slots = [&](std::int64_t id) {
     return (stage > 0 || has_slot(0, id)) && (!leaves || has_slot(stage + 1, id));
   };
-  for (const std::int64_t id : here.to_forward) {
+  const std::size_t count = here.to_forward.size(), first = drawn(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::int64_t id = here.to_forward[(first + k) % count];
     if (!may_forward(id, stage) || !has_slots(id)) continue;
     StageWork& work = subnets_.at(id, stage);
     if (rules_.holds_back && holds_back(stage, work.forward)) return true;

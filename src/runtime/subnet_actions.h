@@ -7,6 +7,7 @@
 #include "plan/subnet_rooms.h"
 #include "runtime/step_input.h"
 #include "state/shared_windows.h"
+#include "trace/kept_actions.h"
 
 namespace mindpipe {
 
@@ -38,6 +39,8 @@ class SubnetActions {
   /// Hears of each subnet once its units here are updated, in that order.
   void on_result(std::function<void(const SubnetResult&)> hear) { hear_ = std::move(hear); }
   SharedWindows& windows() { return windows_; }
+  /// What is kept for the trace.
+  KeptActions& kept() { return kept_; }
 
  private:
   struct Slot {
@@ -51,6 +54,7 @@ class SubnetActions {
   Boundary take(Arena& arena, int cut, bool gradient) const;
   void leave(const Boundary& from, const Boundary& to);
   Tensor losses_of(std::int64_t subnet) const { return losses_.at(subnet % losses_.shape[0]); }
+  void see(const Action& action, const StepInput& input);
   void tell(const Action& action, const std::vector<int>& units);
   StepRule rule(std::int64_t valid) const;
 
@@ -63,6 +67,7 @@ class SubnetActions {
   std::vector<Arena> rings_;
   Arena& scratch_;
   Arena losses_arena_;
+  KeptActions kept_;
   Tensor losses_;  ///< [subnets in flight][micro-batches, samples, targets]
   std::function<void(std::int64_t)> load_;
   std::function<void(const SubnetResult&)> hear_;

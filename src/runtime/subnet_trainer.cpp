@@ -32,14 +32,35 @@ void SubnetTrainer::load(std::int64_t id) {
   load_(subnet, input);
 }
 
+/// Keeps for the trace what has ended and is about to be dropped from the list, or all at a cut.
+void SubnetTrainer::keep() {
+  KeptActions& kept = actions_.kept();
+  if (!kept.keeps()) return;
+  const std::int64_t ended = script_.dropped + static_cast<std::int64_t>(script_.cursors.ended_for_good());
+  for (; kept_ < ended; ++kept_) {
+    const auto index = static_cast<std::size_t>(kept_ - script_.dropped);
+    const Action& action = script_.list[index];
+    kept.add(action, script_.recorder.of_list(index),
+             names_unit(action) && script_.outline.units[action.unit].shared);
+  }
+  kept.forget(stretches_.planner().known());
+}
+
+std::vector<KeptAction> SubnetTrainer::traced() { return actions_.kept().last(stretches_.planner().known()); }
+
 void SubnetTrainer::train(std::vector<Subnet> more, bool last) {
   while (!subnets_.empty() && subnets_.front().id < stretches_.planner().oldest()) subnets_.pop_front();
   auto lists = stretches_.next(more, last);
   for (Subnet& subnet : more) subnets_.push_back(std::move(subnet));
+  keep();
   Executor::extend(script_, std::move(lists.front()));
   if (last) executor_.finish(script_, inputs_);
   else executor_.run(script_, inputs_);
-  if (last) actions_.windows().bind_newest();
+  const Recorder& recorder = script_.recorder;
+  actions_.kept().add_sums(recorder.sums(recorder.held() - 1));
+  if (!last) return;
+  keep();
+  actions_.windows().bind_newest();
 }
 
 }  // namespace mindpipe

@@ -27,17 +27,22 @@ class SubnetTrainer {
   void train(std::vector<Subnet> more, bool last);
   void on_result(std::function<void(const SubnetResult&)> hear) { actions_.on_result(std::move(hear)); }
 
+  /// What this rank has done with the last subnets (trace.steps of them), at a cut.
+  std::vector<KeptAction> traced();
+
   SubnetActions& actions() { return actions_; }
   Script& script() { return script_; }
   const CausalPlanner& planner() const { return stretches_.planner(); }
 
  private:
   void load(std::int64_t subnet);
+  void keep();
 
   Executor& executor_;
   SubnetActions actions_;
   Stretches stretches_;
   Script script_;
+  std::int64_t kept_ = 0;  ///< actions of the list that were kept for the trace
   Load load_;
   Arena inputs_arena_;
   std::vector<StepInput> inputs_;  ///< of the subnets in flight

@@ -170,6 +170,7 @@ void SharedWindows::update(std::int64_t window, int number, const StepRule& rule
   decisions_.decide(chosen, rule);
   // The version that nobody reads any more becomes that of the window before, and then moves on.
   backend.copy(unit.version_of_values((window + 1) % 2), unit.version_of_values(window % 2));
+  sums.applied[window % 2] = sums.applied[(window + 1) % 2] + 1;
   unit.bind_version(window % 2);
   updates_.optimizer_of(number)->update(backend, rate, decisions_.of(number));
   backend.fill({root, 0});
