@@ -19,8 +19,7 @@ struct SupernetCase {
   OptimizerKind optimizer = OptimizerKind::adamw;
   bool pairs = false, tied = true, sequence_parallel = false, recompute = false;
   int subnets = 40;
-  /// Of 12 blocks with 4 candidates each, so that 300 subnets use each unit 75 times; or of 8.
-  bool whole = false;
+  bool whole = false;  ///< 12 blocks with 4 candidates each, so that 300 subnets use a unit 75 times; else 8
 };
 
 inline std::string space_of(const SupernetCase& c) {
