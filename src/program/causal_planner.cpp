@@ -29,7 +29,7 @@ int room_count(const std::vector<int>& counts, int stage) { return counts.empty(
 
 CausalPlanner::Stage::Stage(const SubnetRules& rules, int stage, int micro_batches)
     : slots(room_count(rules.slots, stage), rules.keeps_slots ? micro_batches : 0),
-      slabs(room_count(rules.slabs, stage), 1) {}
+      slabs(room_count(rules.slabs, stage), rules.keeps_slab ? 1 : 0) {}
 
 CausalPlanner::CausalPlanner(const Outline& outline, const Network& network, SubnetRules rules)
     : outline_(outline),

@@ -25,6 +25,7 @@ struct SubnetRules {
       {};  ///< of each stage, for micro-batches in flight; none: as many as are asked for
   std::vector<int> slabs = {};  ///< of each stage, for gradients of subnets
   bool keeps_slots = true;      ///< for the oldest subnet; without them all may stand still
+  bool keeps_slab = true;       ///< for the oldest subnet, too
   std::int64_t window = 0;      ///< subnets that read one version of what all share; 0: nothing is shared
   /// Whether a stage begins no forward while a backward is known to arrive within a quarter of its time.
   bool holds_back = false;

@@ -39,6 +39,7 @@ class SubnetActions {
   /// Hears of each subnet once its units here are updated, in that order.
   void on_result(std::function<void(const SubnetResult&)> hear) { hear_ = std::move(hear); }
   SharedWindows& windows() { return windows_; }
+  UnitDecisions& decisions() { return decisions_; }
   /// What is kept for the trace.
   KeptActions& kept() { return kept_; }
 

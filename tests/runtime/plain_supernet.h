@@ -15,6 +15,7 @@ namespace mindpipe {
 struct SubnetsOutcome {
   std::vector<double> losses;          ///< of each subnet, the mean over its targets
   std::vector<std::int64_t> counters;  ///< of each unit: how many subnets, or windows, came to update it
+  bool copies_agree = true;            ///< of what all share, on the stages that use it
   Sha256::Digest newest{}, before_newest{};  ///< of all state, with either version of what all share
   bool operator==(const SubnetsOutcome&) const = default;
 };
@@ -30,6 +31,7 @@ inline std::string difference(const SubnetsOutcome& got, const SubnetsOutcome& w
     if (got.counters.size() != wanted.counters.size() || got.counters[u] != wanted.counters[u])
       return fmt::format("updates of unit {}: {} and not {}", u,
                          u < got.counters.size() ? got.counters[u] : -1, wanted.counters[u]);
+  if (!got.copies_agree) return "two stages' copies of what all share";
   if (got.newest != wanted.newest) return "SHA-256 of weights and state";
   if (got.before_newest != wanted.before_newest) return "SHA-256 of the older version of what all share";
   return {};

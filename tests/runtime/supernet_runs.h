@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <thread>
 
@@ -111,6 +112,38 @@ struct SupernetWatch {
   std::function<void(const Subnet&, StepInput&)> loaded = [](const Subnet&, StepInput&) {};
 };
 
+/// Whether all stages that use what all subnets share hold the same bits of it: both versions of the values,
+/// masters and moments.
+inline bool copies_agree(Worker& worker, const World& world) {
+  const auto units = static_cast<int>(worker.stage().model().units().size());
+  const int shards = worker.layout().grid.tensor;
+  constexpr std::uint64_t none = 0;
+  std::vector<std::uint64_t> most(static_cast<std::size_t>(units) * shards, none), least(most.size(), ~none);
+  for (const int unit : worker.stage().local_units()) {
+    if (!worker.stage().model().is_shared(unit)) continue;
+    const Unit& here = worker.stage().unit(unit);
+    std::vector<Tensor> all{here.version_of_values(0), here.version_of_values(1)};
+    for (const auto& [name, slot] : worker.updates().optimizer_of(unit)->slots()) all.push_back(slot);
+    Sha256 sha;
+    for (const Tensor& tensor : all) {
+      std::vector<std::byte> bytes(tensor.bytes());
+      worker.backend().download(tensor, bytes.data());
+      sha.add(bytes.data(), bytes.size());
+    }
+    const Sha256::Digest digest = sha.end();
+    std::memcpy(&most[static_cast<std::size_t>(unit * shards + worker.layout().coord.tensor)], digest.data(),
+                sizeof(std::uint64_t));
+  }
+  for (std::size_t i = 0; i < most.size(); ++i)
+    if (most[i] != none) least[i] = most[i];
+  const int count = static_cast<int>(most.size());
+  MPI_Allreduce(MPI_IN_PLACE, most.data(), count, MPI_UINT64_T, MPI_MAX, world.comm);
+  MPI_Allreduce(MPI_IN_PLACE, least.data(), count, MPI_UINT64_T, MPI_MIN, world.comm);
+  for (std::size_t i = 0; i < most.size(); ++i)
+    if (most[i] != none && most[i] != least[i]) return false;
+  return true;
+}
+
 /// Trains on the ranks of this run, with a plan, stretches and delays of its own: of actions, and in two of
 /// three runs of every message and sum. The losses come to all ranks.
 inline SubnetsOutcome trained(const Config& config, const World& world, int number,
@@ -162,6 +195,7 @@ inline SubnetsOutcome trained(const Config& config, const World& world, int numb
   }
   watch.after(worker);
   for (const CheckpointUnit& unit : worker.state().unit_counters()) outcome.counters.push_back(unit.version);
+  outcome.copies_agree = copies_agree(worker, world);
   outcome.newest = worker.state().digest();
   worker.subnets()->actions().windows().bind_older();
   outcome.before_newest = worker.state().digest();
