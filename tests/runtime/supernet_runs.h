@@ -87,9 +87,10 @@ class Lots {
   std::uint64_t drawn_ = 0;
 };
 
-/// A plan of its own: admission, slots, prices, whether forwards are held back, and in every other one what
-/// goes first of all that may run.
+/// A plan of its own (of number 0 that of the configuration): admission, slots, prices, whether forwards are
+/// held back, and in every other one what goes first of all that may run.
 inline RunPlan drawn_plan(Config config, const std::vector<Subnet>& subnets, int number) {
+  if (number == 0) return make_run_plan(config, Purpose::training, subnets);
   Lots lots("plan", number);
   const int micro_batches = make_layout(config, {}).micro_batches(), stages = config.grid.pipeline;
   const int least = config.schedule.kind == ScheduleKind::bulk ? stages : 1;
