@@ -30,6 +30,8 @@ class SubnetTrace : public ::testing::Test {
     c.whole = audits_all();
     Config config = config_of(c);
     config.schedule.kind = schedule;
+    config.supernet.admission = 2 * c.pipeline;
+    config.supernet.slots = 6 * make_layout(config, {}).micro_batches();
     config.trace.steps = traced > 0 ? traced : c.subnets;
     mindpipe::trained(config, world, 0, {.after = [&](Worker& worker) { write_trace(worker, trace()); }});
     std::ofstream file(choices());
