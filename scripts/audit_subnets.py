@@ -144,7 +144,8 @@ class Audit:
             return
         here = f"rank {rank}, unit {unit}, which all share"
         windows = [event["args"]["window"] for event, _ in seen if "window" in event["args"]]
-        self.finds(windows == sorted(set(windows)), f"{here}: windows are applied in the order {windows[:12]}")
+        expected = list(range(self.subnets[0] // self.window, self.subnets[-1] // self.window + 1))
+        self.finds(windows == expected, f"{here}: windows are applied in the order {windows[:12]}, and not {expected[:12]}")
         for event, version in seen:
             args = event["args"]
             wanted = args["window"] if "window" in args else max(0, args["subnet"] // self.window - 1)
