@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-faults test-bubbles test-speed-ups test-peers test-demo test-models asan tidy demo demo-layouts bench bench-supernet bench-peers format check-format clean
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-supernets test-faults test-bubbles test-speed-ups test-peers test-demo test-models asan tidy demo demo-layouts bench bench-supernet bench-peers format check-format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -56,6 +56,10 @@ test: test-tools build ## build and run all quick tests
 test-layouts: configure ## the bits of one rank on every grid of 1 to 8 ranks with every schedule, and a choice of 16: an hour
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi test_runtime_checkpoint_mpi
 	scripts/test_layouts.sh $(BUILD)
+
+test-supernets: configure ## subnets in flight have the bits of one after the other: 300 on every grid to 16 ranks, an audit of 480, other orders beside them
+	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi test_app_mpi
+	scripts/test_supernets.sh $(BUILD)
 
 test-models: configure ## dates, shapes and masked letters, learned by tiny models until nearly all are right: at most 3 minutes each (MODELS=evolved-tiny: an Evolved Transformer of 3 + 4 cells, 15 minutes)
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train

@@ -6,6 +6,7 @@
 
 #include "io/file.h"
 #include "runtime/gather_spans.h"
+#include "trace/subnet_trace.h"
 
 namespace mindpipe {
 namespace {
@@ -18,15 +19,69 @@ std::int64_t first_start(const Recorder& recorder) {
   return first;
 }
 
+std::string name_of_rank(const Worker& worker, int rank, const Coord& at) {
+  return fmt::format("{}rank {}: stage {}, data {}, tensor {}",
+                     row_of(worker.config().device.kind).computes ? "" : "emulated ", rank, at.pipeline,
+                     at.data, at.tensor);
+}
+
+/// This rank's part of a supernet's trace. Its clock's `shift`, unless it is 0, moves all times.
+TracedSubnets traced_here(Worker& worker, std::int64_t shift) {
+  const Layout& layout = worker.layout();
+  TracedSubnets traced{.rank = worker.world().rank,
+                       .stage = layout.coord.pipeline,
+                       .replica = layout.coord.data * layout.grid.tensor + layout.coord.tensor,
+                       .name = name_of_rank(worker, worker.world().rank, layout.coord),
+                       .actions = worker.subnets()->traced(),
+                       .sums = worker.subnets()->actions().kept().sums()};
+  for (KeptAction& kept : traced.actions) {
+    kept.times = {kept.times.start + shift, kept.times.end + shift};
+    traced.bytes.push_back(kept.of_window ? kept.action.bytes
+                                          : worker.executor().actions().bytes_of(kept.action));
+  }
+  for (Recorder::Sum& sum : traced.sums) {
+    sum.start += shift;
+    sum.end += shift;
+  }
+  for (const auto& unit : worker.stage().model().units()) traced.units.push_back(unit->name());
+  return traced;
+}
+
+void write_subnets(Worker& worker, const std::string& path) {
+  const bool is_first = worker.world().rank == 0;
+  const SumOverGroup sum = [&](std::vector<std::int64_t>& numbers) {
+    worker.sum_over_grid(numbers, TrafficClass::files);
+  };
+  const TracedSubnets traced = traced_here(worker, clock_shift(is_first, sum));
+  std::vector<std::int64_t> zero{0};  // when the first rank's first action began
+  if (is_first && !traced.actions.empty())
+    zero = {std::min_element(
+                traced.actions.begin(), traced.actions.end(),
+                [](const KeptAction& a, const KeptAction& b) { return a.times.start < b.times.start; })
+                ->times.start};
+  sum(zero);
+  std::optional<NewFile> file;
+  const auto write = [&](const std::string& text) {
+    if (is_first) file->write(text.data(), text.size());
+  };
+  if (is_first) file.emplace(path);
+  write(chrome_begin(worker.backend().description()));
+  std::string own = subnet_events(traced, zero.front());
+  if (!is_first) own.insert(0, ",\n");
+  gather_texts(own, worker.world().rank, worker.world().size, sum, write);
+  write(chrome_end);
+  if (is_first) file->commit();
+}
+
 }  // namespace
 
 void write_trace(Worker& worker, const std::string& path) {
+  if (worker.subnets() != nullptr) return write_subnets(worker, path);
   const Layout& layout = worker.layout();
   const Recorder& recorder = worker.executor().recorder(worker.training());
   const Program& program = worker.plan().training.program;
   if (recorder.held() == 0) return;
   const bool is_first = worker.world().rank == 0;
-  const char* mark = row_of(worker.config().device.kind).computes ? "" : "emulated ";
   const SumOverGroup sum = [&](std::vector<std::int64_t>& numbers) {
     worker.sum_over_grid(numbers, TrafficClass::files);
   };
@@ -50,8 +105,7 @@ void write_trace(Worker& worker, const std::string& path) {
       for (int stage = 0; stage < layout.grid.pipeline; ++stage) {
         TracedRank& rank = ranks[stage];
         rank.rank = rank_at(layout.grid, {tensor, data, stage, 0});
-        rank.name =
-            fmt::format("{}rank {}: stage {}, data {}, tensor {}", mark, rank.rank, stage, data, tensor);
+        rank.name = name_of_rank(worker, rank.rank, {tensor, data, stage, 0});
       }
       if (data > 0 || tensor > 0) write(",\n");
       write(chrome_events(program, ranks, recorder.first_held_step() + 1, first_start(recorder)));

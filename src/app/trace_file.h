@@ -5,7 +5,8 @@
 
 namespace mindpipe {
 
-/// Writes the last recorded steps of all ranks to `path`, as a Chrome trace. Collective; world rank 0 writes.
+/// Writes the last recorded steps of all ranks to `path`, as a Chrome trace; of a supernet, at a cut, its
+/// last subnets. Collective; world rank 0 writes.
 void write_trace(Worker& worker, const std::string& path);
 
 }  // namespace mindpipe

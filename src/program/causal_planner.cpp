@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/random.h"
 
 namespace mindpipe {
 
@@ -28,7 +29,7 @@ int room_count(const std::vector<int>& counts, int stage) { return counts.empty(
 
 CausalPlanner::Stage::Stage(const SubnetRules& rules, int stage, int micro_batches)
     : slots(room_count(rules.slots, stage), rules.keeps_slots ? micro_batches : 0),
-      slabs(room_count(rules.slabs, stage), 1) {}
+      slabs(room_count(rules.slabs, stage), rules.keeps_slab ? 1 : 0) {}
 
 CausalPlanner::CausalPlanner(const Outline& outline, const Network& network, SubnetRules rules,
                              std::int64_t first)
@@ -114,7 +115,15 @@ void CausalPlanner::admit() {
 bool CausalPlanner::decide(int stage) {
   if (stages_[stage].busy) return true;
   stages_[stage].idle.look(now_);
-  return begin_update(stage) || begin_backward(stage) || begin_forward(stage);
+  if (drawn(2) == 1) begin_forward(stage);
+  if (stages_[stage].busy || begin_update(stage) || begin_backward(stage)) return true;
+  return begin_forward(stage);
+}
+
+/// One of so many: the first, unless the order is drawn.
+std::size_t CausalPlanner::drawn(std::size_t count) {
+  if (rules_.draws == 0 || count < 2) return 0;
+  return RandomStream{.seed = rules_.draws, .purpose = purpose_of("order")}.word(drawn_++) % count;
 }
 
 bool CausalPlanner::begin_update(int stage) {
@@ -135,7 +144,9 @@ bool CausalPlanner::begin_update(int stage) {
 bool CausalPlanner::begin_backward(int stage) {
   Stage& here = stages_[stage];
   if (stage > 0 && here.backwards.is_full()) return false;
-  for (const std::int64_t id : here.to_backward) {
+  const std::size_t count = here.to_backward.size(), first = drawn(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::int64_t id = here.to_backward[(first + k) % count];
     StageWork& work = subnets_.at(id, stage);
     if (work.slab < 0) {
       const bool is_oldest = id == subnets_.oldest();
@@ -173,7 +184,9 @@ bool CausalPlanner::begin_forward(int stage) {
   const auto has_slots = [&](std::int64_t id) {
     return (stage > 0 || has_slot(0, id)) && (!leaves || has_slot(stage + 1, id));
   };
-  for (const std::int64_t id : here.to_forward) {
+  const std::size_t count = here.to_forward.size(), first = drawn(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::int64_t id = here.to_forward[(first + k) % count];
     const bool may_read = has_version(id, stage), has_owner = may_read && !may_forward(id, stage);
     if (!may_read || has_owner || !has_slots(id)) {
       here.idle.because(has_owner ? WaitReason::owner : WaitReason::room);

@@ -27,9 +27,13 @@ struct SubnetRules {
       {};  ///< of each stage, for micro-batches in flight; none: as many as are asked for
   std::vector<int> slabs = {};  ///< of each stage, for gradients of subnets
   bool keeps_slots = true;      ///< for the oldest subnet; without them all may stand still
+  bool keeps_slab = true;       ///< for the oldest subnet, too
   std::int64_t window = 0;      ///< subnets that read one version of what all share; 0: nothing is shared
   /// Whether a stage begins no forward while a backward is known to arrive within a quarter of its time.
   bool holds_back = false;
+  /// For tests, not 0: what goes first of all that may run is drawn, not the oldest subnet's. Any such order
+  /// gives the same bits. How long stretches are is then a part of the plan.
+  std::uint64_t draws = 0;
 };
 
 /// What a planner has seen to start: an action of a stage, or a message that leaves it.
@@ -136,6 +140,7 @@ class CausalPlanner {
   bool has_version(std::int64_t id, int stage) const;
   bool may_forward(std::int64_t id, int stage) const;
   bool holds_back(int stage, std::int64_t forward) const;
+  std::size_t drawn(std::size_t count);
   void begin(int stage, PlannedStart start, std::int64_t time);
   void end(const Event& event);
   void end_pass(int stage);
@@ -167,6 +172,7 @@ class CausalPlanner {
   std::int64_t begin_ = 0;  ///< the first subnet after the last cut
   bool last_ = false;
   std::int64_t now_ = 0, events_made_ = 0;
+  std::uint64_t drawn_ = 0;    ///< numbers, where the order is drawn
   std::vector<Event> events_;  ///< a heap
   std::vector<PlannedStart> starts_;
 };

@@ -9,14 +9,14 @@ namespace mindpipe {
 class Rooms {
  public:
   /// `count` rooms, 0 for as many as are asked for; `needed`: the most that one subnet holds at a time, and
-  /// so many are kept.
+  /// so many are kept; 0: none.
   Rooms(int count, int needed) : count_(count), needed_(needed) {}
 
   /// Whether a subnet finds a room. `held_by_oldest`: how many the oldest subnet holds.
   bool has_room(bool is_oldest, int held_by_oldest) const {
     if (count_ == 0) return true;
     const int free = count_ - held_;
-    return is_oldest ? free > 0 : free + held_by_oldest > needed_;
+    return is_oldest || needed_ == 0 ? free > 0 : free + held_by_oldest > needed_;
   }
   /// The free room that was given back last, or a new one.
   int take();

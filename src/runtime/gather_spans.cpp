@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <numeric>
 #include <string_view>
 
@@ -84,6 +85,24 @@ std::int64_t clock_shift(bool is_first, const SumOverGroup& sum) {
   std::nth_element(shifts.begin(), shifts.begin() + moments / 2, shifts.end());
   const std::int64_t shift = shifts[moments / 2];
   return std::abs(shift) < least ? 0 : shift;
+}
+
+void gather_texts(const std::string& own, int rank, int ranks, const SumOverGroup& sum,
+                  const std::function<void(const std::string&)>& write) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(ranks), 0);
+  sizes[rank] = static_cast<std::int64_t>(own.size());
+  sum(sizes);
+  constexpr std::size_t numbers_at_once = 1 << 16, each = sizeof(std::int64_t);
+  for (int from = 0; from < ranks; ++from) {
+    const auto size = static_cast<std::size_t>(sizes[from]);
+    for (std::size_t first = 0; first < size; first += numbers_at_once * each) {
+      const std::size_t count = std::min(size - first, numbers_at_once * each);
+      std::vector<std::int64_t> numbers((count + each - 1) / each, 0);
+      if (rank == from) std::memcpy(numbers.data(), own.data() + first, count);
+      sum(numbers);
+      write(std::string(reinterpret_cast<const char*>(numbers.data()), count));
+    }
+  }
 }
 
 std::vector<TracedRank> gather_spans(const Program& program, const Recorder& recorder, int stage,

@@ -12,6 +12,11 @@ using SumOverGroup = std::function<void(std::vector<std::int64_t>& numbers)>;
 /// What this rank's clock lacks of the first rank's, in nanoseconds. Collective.
 std::int64_t clock_shift(bool is_first, const SumOverGroup& sum);
 
+/// Brings each rank's text to all, one after the other in pieces, and calls `write` with these. Collective
+/// over the group.
+void gather_texts(const std::string& own, int rank, int ranks, const SumOverGroup& sum,
+                  const std::function<void(const std::string& piece)>& write);
+
 /// The recorded steps of one pipeline, brought together on all ranks of a group: its stages in order, without
 /// rank and name, on the first rank's clock. A rank of that pipeline brings what it recorded as `stage`,
 /// `bytes_of` each action of its list and its clock's `shift`; the others say stage -1. All have recorded as

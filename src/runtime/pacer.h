@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -25,11 +26,13 @@ inline std::vector<std::int64_t> times_on_paper(const PlannedStep& plan, int ran
 class Pacer {
  public:
   Pacer() = default;
-  explicit Pacer(std::vector<std::int64_t> times) : paces_(true), times_(std::move(times)) {}
+  /// `vary`, unless none, makes other times of those on paper, once for each action of a list that grows.
+  explicit Pacer(std::vector<std::int64_t> times, std::function<std::int64_t(std::int64_t)> vary = {})
+      : paces_(true), times_(std::move(times)), vary_(std::move(vary)) {}
   /// Goes on over a list that has lost its first `dropped` actions and has others behind.
   void grow(const std::vector<std::int64_t>& more, std::size_t dropped) {
     times_.erase(times_.begin(), times_.begin() + static_cast<std::ptrdiff_t>(dropped));
-    times_.insert(times_.end(), more.begin(), more.end());
+    for (const std::int64_t time : more) times_.push_back(vary_ ? vary_(time) : time);
   }
   bool paces() const { return paces_; }
   /// How long an action's message or sum takes; of a pass, its tensor sums together, or all of it in a list
@@ -39,6 +42,7 @@ class Pacer {
  private:
   bool paces_ = false;
   std::vector<std::int64_t> times_;
+  std::function<std::int64_t(std::int64_t)> vary_;
 };
 
 }  // namespace mindpipe

@@ -1,5 +1,6 @@
 #include "runtime/subnet_actions.h"
 
+#include "comm/fault_points.h"
 #include "optim/rate.h"
 
 namespace mindpipe {
@@ -20,7 +21,8 @@ SubnetActions::SubnetActions(Stage& stage, GradientUpdates& updates, Groups grou
       decisions_(stage.context().backend, groups.tensor, updates.optimizers(), rooms.most_tensors),
       windows_(stage, updates, decisions_, groups, config.supernet.window),
       slots_(rooms.slots),
-      scratch_(scratch) {
+      scratch_(scratch),
+      kept_(config.trace.steps, config.supernet.window) {
   Backend& backend = stage.context().backend;
   Memory& memory = backend.memory();
   for (Slot& slot : slots_) {
@@ -85,12 +87,27 @@ void SubnetActions::prepare(Tape& tape, const Action& action, const StepInput& i
   windows_.bind(action.subnet);
 }
 
+/// Says which versions of its units a pass or an update finds on this rank.
+void SubnetActions::see(const Action& action, const StepInput& input) {
+  if (!kept_.keeps()) return;
+  if (names_unit(action)) return kept_.see({{action.unit, stage_.unit(action.unit).version}}, {});
+  std::vector<UnitVersion> units, shared;
+  for (const UnitUse& use : stage_.uses_of(input.choice, action.first, action.last))
+    units.push_back({use.unit, stage_.unit(use.unit).version});
+  for (int block = action.first; block < action.last && is_pass(action); ++block)
+    for (const int unit : stage_.model().blocks()[block].units)
+      if (stage_.model().is_shared(unit))
+        shared.push_back({unit, windows_.version_read(action.subnet, unit)});
+  kept_.see(std::move(units), std::move(shared));
+}
+
 /// What arrived lies at the beginning of the slot's tape, where it is kept as if it had been made here.
 void SubnetActions::forward(const Action& action, const StepInput& input) {
   if (action.micro_batch == 0) {
     if (load_) load_(action.subnet);
     windows_.count(action.subnet, input.valid);
   }
+  see(action, input);
   Slot& slot = slots_[action.tape];
   Tape& tape = *slot.tape;
   tape.clear();
@@ -103,6 +120,7 @@ void SubnetActions::forward(const Action& action, const StepInput& input) {
 }
 
 void SubnetActions::backward(const Action& action, const StepInput& input) {
+  see(action, input);
   const std::vector<UnitUse> uses = stage_.uses_of(input.choice, action.first, action.last);
   stage_.bind(uses, action.slab);
   if (action.clears)
@@ -140,6 +158,7 @@ StepRule SubnetActions::rule(std::int64_t valid) const {
 }
 
 void SubnetActions::update(const Action& action, const StepInput& input) {
+  see(action, input);
   if (names_unit(action)) return update_shared(action);
   const std::vector<UnitUse> uses = stage_.uses_of(input.choice, action.first, action.last);
   stage_.bind(uses, action.slab);
@@ -147,7 +166,8 @@ void SubnetActions::update(const Action& action, const StepInput& input) {
   for (const UnitUse& use : uses) units.push_back(use.unit);
   if (!units.empty()) decisions_.decide(units, rule(input.valid));
   for (const int unit : units)
-    updates_.optimizer_of(unit)->update(stage_.context().backend, input.rate, decisions_.of(unit));
+    if (!is_left_out("units", "update"))
+      updates_.optimizer_of(unit)->update(stage_.context().backend, input.rate, decisions_.of(unit));
   tell(action, units, input.valid);
 }
 

@@ -7,6 +7,7 @@
 #include "plan/subnet_rooms.h"
 #include "runtime/step_input.h"
 #include "state/shared_windows.h"
+#include "trace/kept_actions.h"
 
 namespace mindpipe {
 
@@ -47,6 +48,8 @@ class SubnetActions {
   void progress() {
     if (progress_) progress_();
   }
+  /// What is kept for the trace.
+  KeptActions& kept() { return kept_; }
 
  private:
   struct Slot {
@@ -60,6 +63,7 @@ class SubnetActions {
   Boundary take(Arena& arena, int cut, bool gradient) const;
   void leave(const Boundary& from, const Boundary& to);
   Tensor losses_of(std::int64_t subnet) const { return losses_.at(subnet % losses_.shape[0]); }
+  void see(const Action& action, const StepInput& input);
   void tell(const Action& action, const std::vector<int>& units, std::int64_t valid);
   void update_shared(const Action& action);
   void count(int unit, SubnetResult& result);
@@ -74,6 +78,7 @@ class SubnetActions {
   std::vector<Arena> rings_;
   Arena& scratch_;
   Arena losses_arena_;
+  KeptActions kept_;
   Tensor losses_;  ///< [subnets in flight][micro-batches, samples, targets]
   std::function<void(std::int64_t)> load_;
   std::function<void(const SubnetResult&)> hear_;

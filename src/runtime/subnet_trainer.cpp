@@ -98,14 +98,34 @@ void SubnetTrainer::load(std::int64_t id) {
   load_(subnet, input);
 }
 
+/// Keeps for the trace what has ended and is about to be dropped from the list, or all at a cut.
+void SubnetTrainer::keep() {
+  KeptActions& kept = actions_.kept();
+  if (!kept.keeps()) return;
+  const std::int64_t ended = script_.dropped + static_cast<std::int64_t>(script_.cursors.ended_for_good());
+  for (; kept_ < ended; ++kept_) {
+    const auto index = static_cast<std::size_t>(kept_ - script_.dropped);
+    const Action& action = script_.list[index];
+    kept.add(action, script_.recorder.of_list(index),
+             names_unit(action) && script_.outline.units[action.unit].shared);
+  }
+  kept.forget(known_);
+}
+
+std::vector<KeptAction> SubnetTrainer::traced() { return actions_.kept().last(known_); }
+
 void SubnetTrainer::run(PlannedStretch stretch) {
   for (Subnet& subnet : stretch.subnets) subnets_.push_back(std::move(subnet));
   reports_.expect(stretch.end);
+  keep();
   Executor::extend(script_, std::move(stretch.list));
   if (stretch.last) executor_.finish(script_, inputs_);
   else executor_.run(script_, inputs_);
+  const Recorder& recorder = script_.recorder;
+  actions_.kept().add_sums(recorder.sums(recorder.held() - 1));
   while (!subnets_.empty() && subnets_.front().id < stretch.ended) subnets_.pop_front();
   if (!stretch.last) return;
+  keep();
   reports_.finish();
   actions_.windows().bind_newest();
 }

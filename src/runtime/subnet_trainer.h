@@ -61,6 +61,9 @@ class SubnetTrainer {
   /// nothing is under way: a multiple of the window, or the end of the run.
   void train(std::vector<Subnet> more, bool last);
 
+  /// What this rank has done with the last subnets (trace.steps of them), at a cut.
+  std::vector<KeptAction> traced();
+
   SubnetActions& actions() { return actions_; }
   Script& script() { return script_; }
   /// How long the compute queue has waited so far, by reason. (Where the device's queues carry the messages
@@ -78,6 +81,7 @@ class SubnetTrainer {
   void ask(bool wish);
   Wishes answer();
   void run(PlannedStretch stretch);
+  void keep();
 
   Executor& executor_;
   const RunPlan& plan_;
@@ -88,6 +92,7 @@ class SubnetTrainer {
   SubnetActions actions_;
   SubnetReports reports_;
   Script script_;
+  std::int64_t kept_ = 0;  ///< actions of the list that were kept for the trace
   Load load_;
   std::function<void(std::int64_t, std::int64_t)> on_stretch_;
   std::function<bool()> wish_;

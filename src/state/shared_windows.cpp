@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/fault_points.h"
+
 namespace mindpipe {
 namespace {
 
@@ -97,7 +99,7 @@ void SharedWindows::bind_older() {
 
 void SharedWindows::add(std::int64_t subnet, int first, int last) {
   for (const UnitUse& use : uses_)
-    if (use.block >= first && use.block < last)
+    if (use.block >= first && use.block < last && !is_left_out("windows", "add"))
       add_use(use, sums_.at(use.unit).of_window[window_of(subnet) % 2]);
 }
 
@@ -174,6 +176,7 @@ void SharedWindows::update(std::int64_t window, int number, const StepRule& rule
   decisions_.decide(chosen, rule);
   // The version that nobody reads any more becomes that of the window before, and then moves on.
   backend.copy(unit.version_of_values((window + 1) % 2), unit.version_of_values(window % 2));
+  sums.applied[window % 2] = sums.applied[(window + 1) % 2] + 1;
   unit.bind_version(window % 2);
   updates_.optimizer_of(number)->update(backend, rate, decisions_.of(number));
   backend.fill({root, 0});

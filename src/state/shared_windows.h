@@ -32,6 +32,11 @@ class SharedWindows {
   void bind_newest();
   void bind_older();
 
+  /// How many windows had been applied to a unit in the copy that a subnet reads.
+  std::int64_t version_read(std::int64_t subnet, int unit) const {
+    return sums_.at(unit).applied[window_of(subnet) % 2];
+  }
+
   /// Counts a subnet's targets that count.
   void count(std::int64_t subnet, std::int64_t valid) { valid_[window_of(subnet)] += valid; }
   /// Adds what a micro-batch's backward over blocks [first, last) has given, and zeroes it.
@@ -49,6 +54,7 @@ class SharedWindows {
   /// The sums of one unit: a whole number for each element, and how many elements none stands for.
   struct Sums {
     std::array<Tensor, 2> of_window;
+    std::array<std::int64_t, 2> applied{};         ///< windows, to either version of the values
     std::map<int, std::array<Tensor, 2>> arrived;  ///< from the stages of other blocks
   };
   static bool is_elsewhere(const Stage& stage, int block) { return !stage.has_block(block); }

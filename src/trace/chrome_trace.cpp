@@ -3,59 +3,26 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <tuple>
 
 #include "core/check.h"
+#include "trace/chrome_writer.h"
 #include "trace/tracks.h"
 
 namespace mindpipe {
 namespace {
 
-/// Text of a time in the format's unit: microseconds with three decimals, so to the nanosecond.
-std::string microseconds(std::int64_t ns) {
-  return fmt::format("{}{}.{:03}", ns < 0 ? "-" : "", (ns < 0 ? -ns : ns) / 1000, (ns < 0 ? -ns : ns) % 1000);
-}
-
-std::string label_of(const Action& action) {
-  std::string label{name_of(action.kind)};
-  if (is_message(action)) label += fmt::format(" {}", name_of(action.payload));
-  if (action.micro_batch >= 0) label += fmt::format(" {}", action.micro_batch);
-  return label;
-}
-
-class Writer {
- public:
-  void event(const std::string& members) {
-    fmt::format_to(std::back_inserter(text_), "{}{{{}}}", text_.empty() ? "" : ",\n", members);
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
-/// Gives a "process" or a "thread" its name and its place among the others.
-void give_name(Writer& out, const char* what, int pid, int tid, const std::string& name, int place) {
-  out.event(fmt::format(R"("ph": "M", "name": "{}_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}})",
-                        what, pid, tid, name));
-  out.event(
-      fmt::format(R"("ph": "M", "name": "{}_sort_index", "pid": {}, "tid": {}, "args": {{"sort_index": {}}})",
-                  what, pid, tid, place));
-}
-
 /// Writes the sums between the ranks that share a product, on a thread of their own behind the queues.
-void write_sums(Writer& out, const TracedRank& rank, int thread, std::int64_t first_step, std::int64_t zero) {
+void write_sums(ChromeWriter& out, const TracedRank& rank, int thread, std::int64_t first_step,
+                std::int64_t zero) {
   if (std::all_of(rank.sums.begin(), rank.sums.end(), [](const auto& sums) { return sums.empty(); })) return;
-  give_name(out, "thread", rank.rank, thread, "tensor", thread);
+  out.give_name("thread", rank.rank, thread, "tensor", thread);
   for (std::size_t step = 0; step < rank.sums.size(); ++step)
     for (const Recorder::Sum& sum : rank.sums[step])
-      out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "tensor", "pid": {}, "tid": {}, )"
-                            R"("ts": {}, "dur": {}, "args": {{"step": {}, "bytes": {}}})",
-                            sum.operation, rank.rank, thread, microseconds(sum.start - zero),
-                            microseconds(sum.end - sum.start), first_step + static_cast<std::int64_t>(step),
-                            sum.bytes));
+      out.slice(
+          sum.operation, "tensor", rank.rank, thread, {sum.start, sum.end}, zero,
+          fmt::format(R"("step": {}, "bytes": {})", first_step + static_cast<std::int64_t>(step), sum.bytes));
 }
 
 struct FlowEnd {
@@ -66,7 +33,7 @@ struct FlowEnd {
 /// Ends of messages by (step, from, to, payload), in the order of their channel.
 using FlowEnds = std::map<std::tuple<std::size_t, int, int, Payload>, std::vector<FlowEnd>>;
 
-void draw_arrows(Writer& out, const FlowEnds& sends, const FlowEnds& receives, std::int64_t first_step,
+void draw_arrows(ChromeWriter& out, const FlowEnds& sends, const FlowEnds& receives, std::int64_t first_step,
                  std::int64_t zero) {
   for (const auto& [channel, from] : sends) {
     const auto to = receives.find(channel);
@@ -102,7 +69,7 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
                           std::int64_t first_step, std::int64_t zero) {
   MP_CHECK(ranks.size() == program.ranks.size(), "a trace of {} ranks with {} lists", ranks.size(),
            program.ranks.size());
-  Writer out;
+  ChromeWriter out;
   FlowEnds sends, receives;
   for (std::size_t place = 0; place < ranks.size(); ++place) {
     const TracedRank& rank = ranks[place];
@@ -111,9 +78,9 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
       MP_CHECK(times.size() == list.size(), "times of {} actions for a list of {}", times.size(),
                list.size());
     const Tracks tracks = tracks_of(list, rank.steps);
-    give_name(out, "process", rank.rank, 0, rank.name, rank.rank);
+    out.give_name("process", rank.rank, 0, rank.name, rank.rank);
     for (int track = 0; track < static_cast<int>(tracks.names.size()); ++track)
-      give_name(out, "thread", rank.rank, track, tracks.names[track], track);
+      out.give_name("thread", rank.rank, track, tracks.names[track], track);
     write_sums(out, rank, static_cast<int>(tracks.names.size()), first_step, zero);
     for (std::size_t step = 0; step < rank.steps.size(); ++step) {
       for (std::size_t i = 0; i < list.size(); ++i) {
@@ -129,15 +96,8 @@ std::string chrome_events(const Program& program, const std::vector<TracedRank>&
         std::string args =
             fmt::format(R"("step": {}, "action": {})", first_step + static_cast<std::int64_t>(step), i);
         if (action.subnet != 0) args += fmt::format(R"(, "subnet": {})", action.subnet);
-        if (action.micro_batch >= 0) args += fmt::format(R"(, "micro_batch": {})", action.micro_batch);
-        if (action.last > action.first)
-          args += fmt::format(R"(, "blocks": "{}..{}")", action.first, action.last - 1);
-        if (action.parts > 1) args += fmt::format(R"(, "part": "{} of {}")", action.part + 1, action.parts);
-        if (bytes > 0 || is_message(action)) args += fmt::format(R"(, "bytes": {})", bytes);
-        out.event(fmt::format(R"("ph": "X", "name": "{}", "cat": "{}", "pid": {}, "tid": {}, )"
-                              R"("ts": {}, "dur": {}, "args": {{{}}})",
-                              label_of(action), action.kind, rank.rank, thread,
-                              microseconds(times.start - zero), microseconds(times.end - times.start), args));
+        args += details_of(action, bytes);
+        out.slice(label_of(action), name_of(action.kind), rank.rank, thread, times, zero, args);
       }
     }
   }

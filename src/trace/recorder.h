@@ -55,6 +55,9 @@ class Recorder {
   }
   void add(const Sum& sum) { rows_[place_].sums.push_back(sum); }
 
+  /// Times of an action by its number in the list.
+  const Times& of_list(std::size_t action) const { return times_[begin_ + action]; }
+
   /// Number of steps that are still held, the `steps` last ones at most.
   std::size_t held() const { return std::min(count_, rows_.size()); }
   std::int64_t first_held_step() const { return last_step_ - static_cast<std::int64_t>(held()) + 1; }

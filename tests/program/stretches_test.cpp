@@ -288,6 +288,25 @@ TEST_F(WrongList, AStartBeforeTheEndOfWhatItWaitsFor) {
   is_found(PlannedStart::update, "is updated before its last backward");
 }
 
+// The planner does not know of one candidate's unit, so that it drops the conflicts over this unit alone.
+TEST(Stretches, AConflictThatIsDroppedIsFound) {
+  const Outline outline = sample_space(4, 24, 1);
+  const SubnetRules rules{.admission = 16};
+  const auto subnets = sample_subnets(outline, Draw::uniform, 200, 1);
+  int found = 0;
+  for (int candidate = 0; candidate < 24; ++candidate) {
+    Outline blind = outline;
+    blind.units_used[20][candidate].clear();
+    CausalPlanner planner(blind, sample_network(1), rules);
+    const ListStretch list = StretchWriter(outline, 1).write(planner.next(subnets, true));
+    const auto errors = StretchCheck(outline, rules, 1).check(list, subnets, true);
+    const int unit = outline.units_used[20][candidate][0];
+    EXPECT_THAT(errors, testing::Each(HasSubstr(fmt::format("has yet to update unit {}", unit))));
+    found += errors.empty() ? 0 : 1;
+  }
+  EXPECT_GT(found, 0) << "where no other unit keeps the users apart";
+}
+
 #ifdef __SANITIZE_ADDRESS__
 constexpr double patience = 10;
 #else

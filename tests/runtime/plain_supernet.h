@@ -13,7 +13,9 @@ namespace mindpipe {
 
 /// What training some subnets leaves behind, in full precision.
 struct SubnetsOutcome {
-  std::vector<double> losses;                ///< of each subnet, the mean over its targets
+  std::vector<double> losses;          ///< of each subnet, the mean over its targets
+  std::vector<std::int64_t> counters;  ///< of each unit: how many subnets, or windows, came to update it
+  bool copies_agree = true;            ///< of what all share, on the stages that use it
   Sha256::Digest newest{}, before_newest{};  ///< of all state, with either version of what all share
   bool operator==(const SubnetsOutcome&) const = default;
 };
@@ -25,6 +27,11 @@ inline std::string difference(const SubnetsOutcome& got, const SubnetsOutcome& w
         std::bit_cast<std::uint64_t>(got.losses[i]) != std::bit_cast<std::uint64_t>(wanted.losses[i]))
       return fmt::format("loss of subnet {}: {} and not {}", i, i < got.losses.size() ? got.losses[i] : -1.0,
                          wanted.losses[i]);
+  for (std::size_t u = 0; u < wanted.counters.size(); ++u)
+    if (got.counters.size() != wanted.counters.size() || got.counters[u] != wanted.counters[u])
+      return fmt::format("updates of unit {}: {} and not {}", u,
+                         u < got.counters.size() ? got.counters[u] : -1, wanted.counters[u]);
+  if (!got.copies_agree) return "two stages' copies of what all share";
   if (got.newest != wanted.newest) return "SHA-256 of weights and state";
   if (got.before_newest != wanted.before_newest) return "SHA-256 of the older version of what all share";
   return {};
@@ -46,6 +53,7 @@ class PlainSupernet : PlainLoop {
       const bool closes = (subnet.id + 1) % config_.supernet.window == 0 || &subnet == &subnets.back();
       if (closes) apply_window(subnet.id);
     }
+    for (int u = 0; u < static_cast<int>(states_.size()); ++u) outcome.counters.push_back(comes_[u]);
     read_version(0);
     outcome.newest = digest();
     read_version(1);
@@ -100,6 +108,7 @@ class PlainSupernet : PlainLoop {
 
   void update_alone(int u, Floats& gradient, double valid, double rate) {
     Unit& unit = *model_->units()[u];
+    ++comes_[u];
     double squares = 0;
     for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
       squares += tensor_squares(unit, p, gradient);
@@ -155,7 +164,8 @@ class PlainSupernet : PlainLoop {
 
   std::map<int, std::vector<Floats>> versions_;  ///< of each shared unit, the newest last
   std::map<int, Whole> wholes_;
-  std::map<int, std::int64_t> counts_;
+  std::map<int, std::int64_t> counts_;  ///< of each unit: updates that were applied
+  std::map<int, std::int64_t> comes_;   ///< and those that were skipped, too
   std::int64_t valid_ = 0;
 };
 

@@ -1,197 +1,179 @@
 // ranks: 1 2 4 8
+#include "runtime/supernet_runs.h"
+
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <chrono>
-#include <thread>
-
-#include "runtime/plain_supernet.h"
-#include "runtime/ranks.h"
-#include "spaces.h"
-#include "supernet/sampler.h"
+#include <fstream>
+#include <map>
 
 // Subnets in flight on every layout have the bits of one after the other.
 namespace mindpipe {
 namespace {
 
-constexpr int subnets_of_a_run = 40;
+/// Whether `make test-supernets` asks: 300 subnets of a larger space on every grid; else a choice.
+bool asks_all() { return std::getenv("MINDPIPE_ALL_SUBNETS") != nullptr; }
 
-struct Case {
-  int pipeline = 1, data = 1, tensor = 1, micro_batches = 1;
-  Precision precision = Precision::f32;
-  OptimizerKind optimizer = OptimizerKind::adamw;
-  bool pairs = false, tied = true, sequence_parallel = false, recompute = false;
-};
-
-Config config_of(const Case& c) {
-  Config config;
-  config.model.kind = ModelKind::supernet;
-  config.schedule.kind = ScheduleKind::causal;
-  supernet::Settings& m = config.model.supernet;
-  m.space = space_from(
-      c.pairs
-          ? "{name: pairs, encoder: {blocks: 4, candidates: [conv-3, separable-3, light-3-4, attention-4, "
-            "identity]}, decoder: {blocks: 4, candidates: [glu, mlp-2, attention-4, light-3-2, cross-4]}}"
-          : "{name: texts, decoder: {blocks: 8, candidates: [attention-4, mlp-2, separable-3, glu]}}");
-  m.width = 16;
-  m.vocabulary = 101;
-  m.tied = c.tied;
-  m.dropout = 0.1;
-  m.context = 8;
-  if (c.pairs) config.data.source_sequence = config.data.target_sequence = 8;
-  else config.data.sequence = 8;
-  config.data.special = {97, 98, 3, 100};
-  config.grid = {1, c.pipeline, c.data, c.tensor};
-  config.reproducible.tensor = 2;
-  config.reproducible.data = 2;
-  config.train.batch = 4 * c.micro_batches;
-  config.train.micro_batch = 2;
-  config.train.steps = subnets_of_a_run;
-  config.train.precision = c.precision;
-  config.train.clip = 0.05;
-  config.optimizer.kind = c.optimizer;
-  config.optimizer.momentum = 0.9;
-  config.optimizer.rate.kind = RateKind::linear;
-  config.optimizer.rate.peak = 0.01;
-  config.train.sequence_parallel = c.sequence_parallel;
-  if (c.recompute) config.train.recompute = RecomputeKind::block;
-  config.supernet.window = 8;
-  config.device.threads = 1;
-  return config;
+/// The grids of `ranks` ranks.
+std::vector<GridConfig> grids_of(int ranks) {
+  std::vector<GridConfig> grids;
+  for (const int pipeline : {1, 2, 3, 4, 5, 6, 7, 8})
+    for (int data = 1; data <= 2; ++data)
+      for (int tensor = 1; tensor <= 2; ++tensor)
+        if (pipeline * data * tensor == ranks) grids.push_back({1, pipeline, data, tensor});
+  return grids;
 }
 
-std::vector<Subnet> first_of_stream(const Config& config) {
-  std::vector<Subnet> subnets;
-  const auto sampler = draw_subnets(config.model.supernet.space, {.seed = 3});
-  for (int id = 0; id < subnets_of_a_run; ++id) subnets.push_back(sampler->next());
-  return subnets;
+SupernetCase on_grid(const GridConfig& grid, bool pairs, int number) {
+  return {.pipeline = grid.pipeline,
+          .data = grid.data,
+          .tensor = grid.tensor,
+          .precision = number % 3 == 0 ? Precision::bf16 : Precision::f32,
+          .optimizer = number % 4 == 0 ? OptimizerKind::sgd : OptimizerKind::adamw,
+          .pairs = pairs,
+          .tied = number % 5 != 0,
+          .sequence_parallel = grid.tensor > 1 && number % 2 == 0,
+          .recompute = number % 3 == 1};
 }
 
-/// Numbers that follow from a name and a case alone, the same on every rank.
-class Lots {
- public:
-  Lots(const std::string& name, int number)
-      : stream_{.seed = 5, .purpose = purpose_of(name), .sample = static_cast<std::uint32_t>(number)} {}
-  int below(int count) { return static_cast<int>(stream_.word(drawn_++) % static_cast<unsigned>(count)); }
-
- private:
-  RandomStream stream_;
-  std::uint64_t drawn_ = 0;
-};
-
-/// A plan of its own: admission, slots, prices.
-RunPlan drawn_plan(Config config, const std::vector<Subnet>& subnets, int number) {
-  Lots lots("plan", number);
-  const int micro_batches = make_layout(config, {}).micro_batches(), stages = config.grid.pipeline;
-  if (lots.below(2) > 0) config.supernet.admission = 1 + lots.below(3 * stages);
-  if (lots.below(2) > 0) config.supernet.slots = micro_batches + lots.below(2 * micro_batches);
-  RunPlan plan = make_run_plan(config, Purpose::training, subnets);
-  for (auto& candidates : plan.outline.blocks)
-    for (BlockCost& cost : candidates) {
-      cost.forward = 1000 + lots.below(20'000);
-      cost.backward = 1000 + lots.below(40'000);
-    }
-  plan.subnets->paper.rules.holds_back = lots.below(2) > 0;
-  return plan;
+std::string describe(const SupernetCase& c) {
+  return fmt::format("pipeline {}, data {}, tensor {}, {}, {} micro-batches, {}, {}{}{}{}", c.pipeline,
+                     c.data, c.tensor, c.pairs ? "pairs" : "texts", 2 * c.micro_batches, name_of(c.precision),
+                     name_of(c.optimizer), c.tied ? ", tied" : "", c.sequence_parallel ? ", sequence" : "",
+                     c.recompute ? ", recomputed" : "");
 }
 
-/// Trains on the ranks of this run, with a plan, stretches and delays of its own; the losses come to all of
-/// them.
-SubnetsOutcome trained(const Config& config, const World& world, int number,
-                       SubnetOrder order = SubnetOrder::causal) {
-  const std::vector<Subnet> subnets = first_of_stream(config);
-  RunPlan plan = drawn_plan(config, subnets, number);
-  plan.subnets->paper.rules.order = order;
-  Worker worker(config, world, std::move(plan));
-  share_processors(worker);
-  Lots lengths("lengths", number), delays("delays", 100 * number + world.rank);
-  const auto dawdle = [&] {
-    if (delays.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(delays.below(400)));
-  };
-  Layout alone = worker.layout();
-  alone.grid = {1, 1, 1, 1};
-  alone.coord = {};
-  Feed feed(config, worker.layout()), whole(config, alone);
-  worker.train_subnets([&](const Subnet& subnet, StepInput& input) {
-    dawdle();
-    const StepInput& drawn = feed.at(static_cast<int>(subnet.id));
-    for (const FieldTensors::Entry& entry : input.fields.entries())
-      worker.backend().upload(drawn.fields.at(entry.name).data, entry.tensor);
-    input.valid = whole.at(static_cast<int>(subnet.id)).valid;
-    input.rate = rate_at(config.optimizer.rate, subnet.id, config.train.steps);
-  });
-  for (const MemoryClass kind : memory_classes)
-    EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated(kind)),
-              worker.plan().memory_of(worker.layout().coord)[static_cast<int>(kind)])
-        << name_of(kind) << " of rank " << world.rank;
-  SubnetsOutcome outcome;
-  outcome.losses.resize(subnets.size());
-  worker.subnets()->on_result([&](const SubnetResult& result) {
-    dawdle();
-    if (result.has_loss)
-      outcome.losses[result.subnet] =
-          result.loss / static_cast<double>(whole.at(static_cast<int>(result.subnet)).valid);
-  });
-  for (std::size_t first = 0; first < subnets.size();) {
-    const std::size_t count = std::min<std::size_t>(subnets.size() - first, 1 + lengths.below(20));
-    const Memory::Closed closed(worker.memory());
-    const auto begin = subnets.begin() + static_cast<std::ptrdiff_t>(first);
-    worker.subnets()->train({begin, begin + static_cast<std::ptrdiff_t>(count)},
-                            first + count == subnets.size());
-    first += count;
-  }
-  outcome.newest = worker.state().digest();
-  worker.subnets()->actions().windows().bind_older();
-  outcome.before_newest = worker.state().digest();
-  std::vector<double> sums(outcome.losses);
-  MPI_Allreduce(sums.data(), outcome.losses.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_MAX,
-                world.comm);
-  return outcome;
-}
-
-SubnetsOutcome one_after_the_other(Config config) {
-  config.grid = {1, 1, 1, 1};
-  config.train.sequence_parallel = false;
-  config.train.recompute = RecomputeKind::none;
-  return PlainSupernet(config).run(first_of_stream(config));
+/// Trains on this grid and compares with one after the other; what differs, on the first rank.
+std::string compared(const SupernetCase& c, const World& world, int number) {
+  const Config config = config_of(c);
+  const SubnetsOutcome got = trained(config, world, number);
+  return world.rank == 0 ? difference(got, one_after_the_other(config)) : "";
 }
 
 TEST(Subnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
+  if (asks_all()) GTEST_SKIP() << "a part of what all are";
   const World world = all_ranks();
   int number = 0;
   for (const bool pairs : {false, true})
-    for (int pipeline = 1; pipeline <= 8; ++pipeline)
-      for (int data = 1; data <= 2; ++data)
-        for (int tensor = 1; tensor <= 2; ++tensor) {
-          if (pipeline * data * tensor != world.size) continue;
-          ++number;
-          const Config config =
-              config_of({.pipeline = pipeline,
-                         .data = data,
-                         .tensor = tensor,
-                         .micro_batches = 1 + number % 2,
-                         .precision = number % 3 == 0 ? Precision::bf16 : Precision::f32,
-                         .optimizer = number % 4 == 0 ? OptimizerKind::sgd : OptimizerKind::adamw,
-                         .pairs = pairs,
-                         .tied = number % 5 != 0,
-                         .sequence_parallel = tensor > 1 && number % 2 == 0,
-                         .recompute = number % 3 == 1});
-          const SubnetsOutcome got = trained(config, world, 10 * world.size + number);
-          if (world.rank != 0) continue;
-          EXPECT_EQ(difference(got, one_after_the_other(config)), "")
-              << "pipeline " << pipeline << ", data " << data << ", tensor " << tensor
-              << (pairs ? ", pairs" : ", texts");
-        }
+    for (const GridConfig& grid : grids_of(world.size)) {
+      ++number;
+      SupernetCase c = on_grid(grid, pairs, number);
+      c.micro_batches = 1 + number % 2;
+      EXPECT_EQ(compared(c, world, 10 * world.size + number), "") << describe(c);
+    }
 }
 
-TEST(Subnets, HaveOtherBitsWhereNobodyWaitsForAnOwner) {
+// Of 12 blocks with 4 candidates each, one and four micro-batches (of a data shard), on all grids of so many
+// ranks whose pipelines have 1, 2, 3, 4, 5 or 8 stages.
+TEST(AllSubnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
+  if (!asks_all()) GTEST_SKIP() << "make test-supernets runs this";
+  const World world = all_ranks();
+  int number = 0, passed = 0, failed = 0;
+  for (const GridConfig& grid : grids_of(world.size)) {
+    if (grid.pipeline > 5 && grid.pipeline != 8) continue;
+    for (const bool pairs : {false, true})
+      for (const int micro_batches : {1, 4}) {
+        SupernetCase c = on_grid(grid, pairs, ++number + world.size);
+        c.micro_batches = micro_batches;
+        c.subnets = 300;
+        c.whole = true;
+        const auto start = std::chrono::steady_clock::now();
+        const std::string differs = compared(c, world, 1000 * world.size + number);
+        if (world.rank != 0) continue;
+        EXPECT_EQ(differs, "") << describe(c);
+        ++(differs.empty() ? passed : failed);
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        std::printf("%s %s (%.1f s)\n", differs.empty() ? "same bits:" : "OTHER BITS:", describe(c).c_str(),
+                    took.count());
+        std::fflush(stdout);
+      }
+  }
+  if (world.rank == 0) std::printf("%d ranks: %d runs passed, %d failed\n", world.size, passed, failed);
+}
+
+/// How far a run's bits are those of another, by the losses of its first 100 subnets.
+bool differs_early(const SubnetsOutcome& one, const SubnetsOutcome& other) {
+  const auto early = [](const SubnetsOutcome& outcome) {
+    return std::vector(outcome.losses.begin(),
+                       outcome.losses.begin() + std::min<std::ptrdiff_t>(100, std::ssize(outcome.losses)));
+  };
+  return early(one) != early(other);
+}
+
+// Where groups read the same weights, or nobody waits for an owner, the order changes the bits, and without
+// waits the plan does, too: what the tests above see is no accident.
+TEST(Subnets, HaveOtherBitsInEveryOtherOrder) {
   const World world = all_ranks();
   if (world.size == 1) GTEST_SKIP() << "one stage has one order";
-  const Config config = config_of({.pipeline = world.size, .micro_batches = 1});
-  const SubnetsOutcome got = trained(config, world, 1, SubnetOrder::free);
-  if (world.rank == 0) {
-    EXPECT_NE(difference(got, one_after_the_other(config)), "");
-  }
+  const auto config = [&](ScheduleKind schedule) {
+    Config config = config_of(SupernetCase{.pipeline = world.size});
+    config.schedule.kind = schedule;
+    return config;
+  };
+  const SubnetsOutcome bulk = trained(config(ScheduleKind::bulk), world, 1),
+                       free = trained(config(ScheduleKind::free), world, 1),
+                       again = trained(config(ScheduleKind::free), world, 2);
+  if (world.rank != 0) return;
+  const SubnetsOutcome wanted = one_after_the_other(config(ScheduleKind::causal));
+  EXPECT_TRUE(differs_early(bulk, wanted));
+  EXPECT_TRUE(differs_early(free, wanted));
+  EXPECT_TRUE(differs_early(free, again)) << "two plans";
+}
+
+/// The reduced nlp.c3 of configs/spaces, 300 subnets on a pipeline.
+Config reduced(int stages, ScheduleKind schedule) {
+  Config config = config_of(SupernetCase{.pipeline = stages, .pairs = true, .subnets = 300});
+  std::ifstream file(MINDPIPE_SOURCE_DIR "/configs/spaces/nlp-small.yaml");
+  config.model.supernet.space = space_from(std::string(std::istreambuf_iterator<char>(file), {}));
+  config.model.supernet.width = 32;
+  config.train.clip = 1;
+  config.schedule.kind = schedule;
+  return config;
+}
+
+/// A line of the table: subnets a second where every block's forward takes a millisecond, its backward two
+/// and a message a hundredth of that, and what slots hold with the rooms that this asks for.
+std::string line_of_table(const Config& config, const SubnetsOutcome& outcome) {
+  const std::vector<Subnet> subnets = first_of_stream(config);
+  const RunPlan plan = make_run_plan(config, Purpose::training, subnets);
+  Outline equal = plan.outline;
+  for (auto& candidates : equal.blocks)
+    for (BlockCost& cost : candidates) {
+      cost.forward = 1'000'000;
+      cost.backward = 2'000'000;
+    }
+  Network network;
+  network.message.latency = 10'000;
+  const RoomsOnPaper paper = choose_rooms(
+      equal, network, {.order = order_of(config.schedule.kind), .window = config.supernet.window}, subnets);
+  double held = 0, loss = 0;
+  for (int stage = 0; stage < equal.stages; ++stage)
+    held +=
+        static_cast<double>(paper.rules.slots[stage]) * static_cast<double>(plan.subnets->rooms[stage].tape);
+  for (std::size_t id = outcome.losses.size() - 50; id < outcome.losses.size(); ++id)
+    loss += outcome.losses[id] / 50;
+  return fmt::format(
+      "{:>6} {:>7} {:>22.1f} {:>20.1f} {:>33.4f}\n", equal.stages, name_of(config.schedule.kind),
+      1e9 * static_cast<double>(subnets.size()) / static_cast<double>(paper.time), held / 1024, loss);
+}
+
+TEST(SubnetOrders, DifferWithinAHundredSubnetsOnTheReducedSpace) {
+  if (!asks_all()) GTEST_SKIP() << "make test-supernets runs this";
+  const World world = all_ranks();
+  std::map<ScheduleKind, SubnetsOutcome> outcomes;
+  for (const ScheduleKind kind : {ScheduleKind::causal, ScheduleKind::bulk, ScheduleKind::free})
+    outcomes[kind] = trained(reduced(world.size, kind), world, 1);
+  const SubnetsOutcome again = trained(reduced(world.size, ScheduleKind::free), world, 2);
+  if (world.rank != 0) return;
+  const SubnetsOutcome wanted = one_after_the_other(reduced(world.size, ScheduleKind::causal));
+  EXPECT_EQ(difference(outcomes[ScheduleKind::causal], wanted), "");
+  EXPECT_TRUE(differs_early(outcomes[ScheduleKind::bulk], wanted));
+  EXPECT_TRUE(differs_early(outcomes[ScheduleKind::free], wanted));
+  EXPECT_TRUE(differs_early(outcomes[ScheduleKind::free], again)) << "two plans";
+  std::string table =
+      "stages   order  subnets/s (simulated)  activations in KiB  mean loss of subnets 250 to 299\n";
+  for (const auto& [kind, outcome] : outcomes) table += line_of_table(reduced(world.size, kind), outcome);
+  std::printf("%s", table.c_str());
 }
 
 }  // namespace

@@ -44,8 +44,11 @@ inline void expect_sound_tracks(const nlohmann::json& file) {
                                                     << slices[i - 1].kind << " and " << slices[i].kind;
   }
   std::map<std::string, std::vector<std::int64_t>> flows;  // when each began, and ended
-  for (const auto& event : file["traceEvents"]) {
-    if (event["ph"] != "s" && event["ph"] != "f") continue;
+  std::vector<nlohmann::json> ends;                        // whichever rank's stand first in the file
+  for (const char* end : {"s", "f"})
+    for (const auto& event : file["traceEvents"])
+      if (event["ph"] == end) ends.push_back(event);
+  for (const auto& event : ends) {
     const std::int64_t at = nanoseconds(event["ts"]);
     const auto& slices = tracks[{event["pid"], event["tid"]}];
     const std::string kind = event["ph"] == "s" ? "send" : "receive";

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Proves from the trace of a supernet's run that its subnets met in causal order on every rank.
+
+audit_subnets.py TRACE --choices FILE [--window N] [--overtaken N]
+  TRACE    trace.json of a run whose trace.steps holds the subnets to be looked at
+  FILE     what each subnet was: a line for each, the number of each block's candidate between commas; or metrics.jsonl, of
+           whose lines those count that have "subnet" and "choice"
+It takes nothing from the program's plan: who uses which unit follows from the choices, when and with which version from the
+trace. Proved, on each rank alone:
+  - of each unit that it names: all forwards and backwards of a subnet, then its update, then those of the next subnet that
+    uses it, in increasing ids; nothing overlaps
+  - each of these found the unit in the version that counts the older subnets which use it
+  - every subnet's passes name the units of its choice: what one subnet names, each other one that chose it does, too
+  - with --window: what all subnets share was read in the version of two windows before, and updated a window at a time
+Says besides how often a forward of a later subnet began before an earlier one's on the same rank (at least --overtaken times).
+Exits 1, with a sentence for each finding, if anything is otherwise.
+"""
+import argparse
+import collections
+import json
+import sys
+
+MOST_SENTENCES = 20
+WORK = ("forward", "backward", "update")
+
+
+def read_choices(path):
+    """The choice of each subnet by its id."""
+    choices = {}
+    with open(path) as file:
+        for line in file:
+            if line.lstrip().startswith("{"):
+                entry = json.loads(line)
+                if "choice" in entry and "subnet" in entry:
+                    choice = entry["choice"]
+                    choices[entry["subnet"]] = [int(number) for number in choice.split(",")] if isinstance(choice, str) else choice
+            elif line.strip() and not line.startswith("#"):
+                choices[len(choices)] = [int(number) for number in line.split(",")]
+    return choices
+
+
+def users_of_units(choices):
+    """The ids, in order, of the subnets that use each unit."""
+    users = collections.defaultdict(list)
+    for subnet in sorted(choices):
+        for block, number in enumerate(choices[subnet]):
+            users[f"blocks.{block}.{number}"].append(subnet)
+    return users
+
+
+class Audit:
+    def __init__(self, events, choices, window):
+        self.choices, self.window, self.users = choices, window, users_of_units(choices)
+        self.findings, self.overtaken, self.uses, self.units = [], 0, 0, set()
+        self.ranks = collections.defaultdict(list)
+        for event in events:
+            if event.get("ph") == "X" and event.get("cat") in WORK:
+                self.ranks[event["pid"]].append(event)
+        for actions in self.ranks.values():
+            actions.sort(key=lambda event: (event["ts"], event["ts"] + event["dur"]))
+        self.subnets = sorted({event["args"]["subnet"] for actions in self.ranks.values() for event in actions
+                               if "subnet" in event["args"]})
+
+    def finds(self, holds, sentence):
+        if not holds:
+            self.findings.append(sentence)
+
+    def run(self):
+        self.finds(self.subnets, "the trace names no subnet: is it a supernet's?")
+        unknown = [subnet for subnet in self.subnets if subnet not in self.choices]
+        self.finds(not unknown, f"the choices do not have subnet {unknown[0] if unknown else ''}")
+        if self.findings:
+            return
+        first, last = self.subnets[0], self.subnets[-1]
+        self.finds(len(self.subnets) == last - first + 1, f"of subnets {first} to {last} some are missing")
+        for rank, actions in sorted(self.ranks.items()):
+            self.look_at_rank(rank, actions)
+        self.finds(self.units, "no action names a unit")
+
+    def look_at_rank(self, rank, actions):
+        by_unit, shared = collections.defaultdict(list), collections.defaultdict(list)
+        end, before = float("-inf"), None
+        for event in actions:
+            if event["ts"] < end - 1e-3:
+                self.finds(False, f"rank {rank}: {self.name(event)} runs while {self.name(before)} does")
+            end, before = event["ts"] + event["dur"], event
+            args = event["args"]
+            for unit, version in args.get("units", {}).items():
+                (by_unit if "subnet" in args else shared)[unit].append((event, version))
+            for unit, version in args.get("shared", {}).items():
+                shared[unit].append((event, version))
+        for unit, seen in sorted(by_unit.items()):
+            self.units.add(unit)
+            self.look_at_unit(rank, unit, seen)
+        for unit, seen in sorted(shared.items()):
+            self.look_at_shared(rank, unit, seen)
+        newest = -1
+        for event in actions:
+            if event["cat"] == "forward" and event["args"].get("micro_batch", 0) == 0:
+                self.overtaken += event["args"]["subnet"] < newest
+                newest = max(newest, event["args"]["subnet"])
+
+    @staticmethod
+    def name(event):
+        args = event["args"]
+        of = f"subnet {args['subnet']}" if "subnet" in args else f"window {args['window']}"
+        return f"{event['name']} of {of}"
+
+    def look_at_unit(self, rank, unit, seen):
+        users = self.users.get(unit, [])
+        expected = [user for user in users if self.subnets[0] <= user <= self.subnets[-1]]
+        older = len([user for user in users if user < self.subnets[0]])
+        here = f"rank {rank}, unit {unit}"
+        order = list(dict.fromkeys(event["args"]["subnet"] for event, _ in seen))
+        self.finds(order == expected, f"{here}: subnets come in the order {order[:12]}, and not {expected[:12]}")
+        position = {user: place for place, user in enumerate(users)}
+        turns, newest = [], None
+        for event, version in seen:
+            subnet = event["args"]["subnet"]
+            self.uses += 1
+            self.finds(version == position.get(subnet, -1),
+                       f"{here}: {self.name(event)} found version {version}, after {position.get(subnet, 'no')} older users")
+            if subnet != newest:
+                turns.append((subnet, []))
+                newest = subnet
+            turns[-1][1].append((event["cat"], event["args"].get("micro_batch", 0)))
+        micro_batches = max((len([1 for what, _ in turn if what == "forward"]) for _, turn in turns), default=0)
+        self.finds(len(turns) == len(order), f"{here}: a subnet comes back after another one")
+        self.finds(older + len(turns) <= len(users), f"{here}: used {len(turns)} times, chosen {len(users)} times")
+        for subnet, turn in turns:
+            for what in ("forward", "backward"):
+                numbers = [number for kind, number in turn if kind == what]
+                self.finds(numbers == list(range(micro_batches)), f"{here}: {what}s of subnet {subnet} are {numbers}")
+            for number in range(micro_batches):
+                if ("forward", number) in turn and ("backward", number) in turn:
+                    self.finds(turn.index(("forward", number)) < turn.index(("backward", number)),
+                               f"{here}: subnet {subnet} goes backward before it went forward")
+            kinds = [kind for kind, _ in turn]
+            self.finds(kinds.count("update") == 1 and kinds[-1] == "update",
+                       f"{here}: subnet {subnet} does not end with its one update, but {' '.join(kinds)}")
+
+    def look_at_shared(self, rank, unit, seen):
+        if self.window == 0:
+            return
+        here = f"rank {rank}, unit {unit}, which all share"
+        windows = [event["args"]["window"] for event, _ in seen if "window" in event["args"]]
+        expected = list(range(self.subnets[0] // self.window, self.subnets[-1] // self.window + 1))
+        self.finds(windows == expected, f"{here}: windows are applied in the order {windows[:12]}, and not {expected[:12]}")
+        for event, version in seen:
+            args = event["args"]
+            wanted = args["window"] if "window" in args else max(0, args["subnet"] // self.window - 1)
+            self.finds(version == wanted, f"{here}: {self.name(event)} found version {version}, and not {wanted}")
+
+    def whole(self):
+        """A candidate that some subnet names is named by all that chose it; the rest have no parameters."""
+        unnamed = [unit for unit in self.users if unit not in self.units]
+        return f"{len(self.units)} units named, {len(unnamed)} candidates without parameters" + \
+            (f" ({', '.join(sorted(unnamed)[:4])}{', ...' if len(unnamed) > 4 else ''})" if unnamed else "")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("trace")
+    parser.add_argument("--choices", required=True)
+    parser.add_argument("--window", type=int, default=0)
+    parser.add_argument("--overtaken", type=int, default=0)
+    options = parser.parse_args()
+    with open(options.trace) as file:
+        events = json.load(file)["traceEvents"]
+    audit = Audit(events, read_choices(options.choices), options.window)
+    audit.run()
+    audit.finds(audit.overtaken >= options.overtaken,
+                f"later subnets overtook earlier ones {audit.overtaken} times, {options.overtaken} were expected")
+    for sentence in audit.findings[:MOST_SENTENCES]:
+        print(sentence)
+    if audit.findings:
+        print(f"{len(audit.findings)} findings: this is no causal order")
+        return 1
+    print(f"{len(audit.subnets)} subnets on {len(audit.ranks)} ranks in causal order: {audit.uses} uses of units, {audit.whole()}; "
+          f"{audit.overtaken} forwards began after a later subnet's")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+#include "trace/kept_actions.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/check.h"
+
+namespace mindpipe {
+namespace {
+
+bool sees_units(const Action& action) { return is_pass(action) || action.kind == ActionKind::update; }
+
+}  // namespace
+
+void KeptActions::see(std::vector<UnitVersion> units, std::vector<UnitVersion> shared) {
+  if (keeps()) seen_.push_back({std::move(units), std::move(shared)});
+}
+
+void KeptActions::add(const Action& action, const Recorder::Times& times, bool of_window) {
+  if (!keeps()) return;
+  KeptAction& kept = actions_.emplace_back(KeptAction{action, times, of_window});
+  kept.action.after = {};
+  if (!sees_units(action)) return;
+  MP_CHECK(!seen_.empty(), "nothing is known of the units of {}", to_string(action));
+  kept.units = std::move(seen_.front().units);
+  kept.shared = std::move(seen_.front().shared);
+  seen_.pop_front();
+}
+
+void KeptActions::add_sums(const std::vector<Recorder::Sum>& sums) {
+  if (keeps()) sums_.insert(sums_.end(), sums.begin(), sums.end());
+}
+
+bool KeptActions::is_old(const KeptAction& kept, std::int64_t known) const {
+  const std::int64_t subnet = kept.of_window ? (kept.action.subnet + 1) * window_ - 1 : kept.action.subnet;
+  return subnet < known - subnets_;
+}
+
+void KeptActions::forget(std::int64_t known) {
+  while (!actions_.empty() && is_old(actions_.front(), known)) actions_.pop_front();
+  while (!actions_.empty() && !sums_.empty() && sums_.front().end <= actions_.front().times.start)
+    sums_.pop_front();
+}
+
+std::vector<KeptAction> KeptActions::last(std::int64_t known) const {
+  std::vector<KeptAction> last;
+  std::copy_if(actions_.begin(), actions_.end(), std::back_inserter(last),
+               [&](const KeptAction& kept) { return !is_old(kept, known); });
+  return last;
+}
+
+}  // namespace mindpipe

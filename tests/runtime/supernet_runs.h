@@ -1,0 +1,216 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "runtime/plain_supernet.h"
+#include "runtime/ranks.h"
+#include "spaces.h"
+#include "supernet/sampler.h"
+
+namespace mindpipe {
+
+/// A supernet, where it is trained, and how.
+struct SupernetCase {
+  int pipeline = 1, data = 1, tensor = 1, micro_batches = 1;
+  Precision precision = Precision::f32;
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  bool pairs = false, tied = true, sequence_parallel = false, recompute = false;
+  int subnets = 40;
+  bool whole = false;  ///< 12 blocks with 4 candidates each, so that 300 subnets use a unit 75 times; else 8
+};
+
+inline std::string space_of(const SupernetCase& c) {
+  if (c.whole)
+    return c.pairs
+               ? "{name: pairs, encoder: {blocks: 6, candidates: [conv-3, light-3-4, attention-4, "
+                 "identity]}, decoder: {blocks: 6, candidates: [glu, separable-3, attention-4, cross-4]}}"
+               : "{name: texts, decoder: {blocks: 12, candidates: [attention-4, mlp-2, separable-3, glu]}}";
+  return c.pairs
+             ? "{name: pairs, encoder: {blocks: 4, candidates: [conv-3, separable-3, light-3-4, attention-4, "
+               "identity]}, decoder: {blocks: 4, candidates: [glu, mlp-2, attention-4, light-3-2, cross-4]}}"
+             : "{name: texts, decoder: {blocks: 8, candidates: [attention-4, mlp-2, separable-3, glu]}}";
+}
+
+inline Config config_of(const SupernetCase& c) {
+  Config config;
+  config.model.kind = ModelKind::supernet;
+  config.schedule.kind = ScheduleKind::causal;
+  supernet::Settings& m = config.model.supernet;
+  m.space = space_from(space_of(c));
+  m.width = 16;
+  m.vocabulary = 101;
+  m.tied = c.tied;
+  m.dropout = 0.1;
+  m.context = 8;
+  if (c.pairs) config.data.source_sequence = config.data.target_sequence = 8;
+  else config.data.sequence = 8;
+  config.data.special = {97, 98, 3, 100};
+  config.grid = {1, c.pipeline, c.data, c.tensor};
+  config.reproducible.tensor = 2;
+  config.reproducible.data = 2;
+  config.train.batch = 4 * c.micro_batches;
+  config.train.micro_batch = 2;
+  config.train.steps = c.subnets;
+  config.train.precision = c.precision;
+  config.train.clip = 0.05;
+  config.optimizer.kind = c.optimizer;
+  config.optimizer.momentum = 0.9;
+  config.optimizer.rate.kind = RateKind::linear;
+  config.optimizer.rate.peak = 0.01;
+  config.train.sequence_parallel = c.sequence_parallel;
+  if (c.recompute) config.train.recompute = RecomputeKind::block;
+  config.supernet.window = 8;
+  config.device.threads = 1;
+  return config;
+}
+
+inline std::vector<Subnet> first_of_stream(const Config& config) {
+  std::vector<Subnet> subnets;
+  const auto sampler = draw_subnets(config.model.supernet.space, {.seed = 3});
+  for (int id = 0; id < config.train.steps; ++id) subnets.push_back(sampler->next());
+  return subnets;
+}
+
+/// Numbers that follow from a name and a case alone, the same on every rank.
+class Lots {
+ public:
+  Lots(const std::string& name, int number)
+      : stream_{.seed = 5, .purpose = purpose_of(name), .sample = static_cast<std::uint32_t>(number)} {}
+  int below(int count) { return static_cast<int>(stream_.word(drawn_++) % static_cast<unsigned>(count)); }
+
+ private:
+  RandomStream stream_;
+  std::uint64_t drawn_ = 0;
+};
+
+/// A plan of its own (of number 0 that of the configuration): admission, slots, prices, whether forwards are
+/// held back, and in every other one what goes first of all that may run.
+inline RunPlan drawn_plan(Config config, const std::vector<Subnet>& subnets, int number) {
+  if (number == 0) return make_run_plan(config, Purpose::training, subnets);
+  Lots lots("plan", number);
+  const int micro_batches = make_layout(config, {}).micro_batches(), stages = config.grid.pipeline;
+  const int least = config.schedule.kind == ScheduleKind::bulk ? stages : 1;
+  if (lots.below(2) > 0) config.supernet.admission = least + lots.below(3 * stages);
+  if (lots.below(2) > 0) config.supernet.slots = micro_batches + lots.below(2 * micro_batches);
+  RunPlan plan = make_run_plan(config, Purpose::training, subnets);
+  for (auto& candidates : plan.outline.blocks)
+    for (BlockCost& cost : candidates) {
+      cost.forward = 1000 + lots.below(20'000);
+      cost.backward = 1000 + lots.below(40'000);
+    }
+  plan.subnets->paper.rules.holds_back = lots.below(2) > 0;
+  if (number % 2 == 0) plan.subnets->paper.rules.draws = 1 + static_cast<std::uint64_t>(number);
+  return plan;
+}
+
+/// What a run does besides, on each rank.
+struct SupernetWatch {
+  std::function<void(Worker&)> before = [](Worker&) {}, after = [](Worker&) {};
+  std::function<void(const Subnet&, StepInput&)> loaded = [](const Subnet&, StepInput&) {};
+};
+
+/// Whether all stages that use what all subnets share hold the same bits of it: both versions of the values,
+/// masters and moments.
+inline bool copies_agree(Worker& worker, const World& world) {
+  const auto units = static_cast<int>(worker.stage().model().units().size());
+  const int shards = worker.layout().grid.tensor;
+  constexpr std::uint64_t none = 0;
+  std::vector<std::uint64_t> most(static_cast<std::size_t>(units) * shards, none), least(most.size(), ~none);
+  for (const int unit : worker.stage().local_units()) {
+    if (!worker.stage().model().is_shared(unit)) continue;
+    const Unit& here = worker.stage().unit(unit);
+    std::vector<Tensor> all{here.version_of_values(0), here.version_of_values(1)};
+    for (const auto& [name, slot] : worker.updates().optimizer_of(unit)->slots()) all.push_back(slot);
+    Sha256 sha;
+    for (const Tensor& tensor : all) {
+      std::vector<std::byte> bytes(tensor.bytes());
+      worker.backend().download(tensor, bytes.data());
+      sha.add(bytes.data(), bytes.size());
+    }
+    const Sha256::Digest digest = sha.end();
+    std::memcpy(&most[static_cast<std::size_t>(unit * shards + worker.layout().coord.tensor)], digest.data(),
+                sizeof(std::uint64_t));
+  }
+  for (std::size_t i = 0; i < most.size(); ++i)
+    if (most[i] != none) least[i] = most[i];
+  const int count = static_cast<int>(most.size());
+  MPI_Allreduce(MPI_IN_PLACE, most.data(), count, MPI_UINT64_T, MPI_MAX, world.comm);
+  MPI_Allreduce(MPI_IN_PLACE, least.data(), count, MPI_UINT64_T, MPI_MIN, world.comm);
+  for (std::size_t i = 0; i < most.size(); ++i)
+    if (most[i] != none && most[i] != least[i]) return false;
+  return true;
+}
+
+/// Trains on the ranks of this run, with a plan, stretches and delays of its own: of actions, and in two of
+/// three runs of every message and sum. The losses come to all ranks.
+inline SubnetsOutcome trained(const Config& config, const World& world, int number,
+                              const SupernetWatch& watch = {}) {
+  const std::vector<Subnet> subnets = first_of_stream(config);
+  RunPlan plan = drawn_plan(config, subnets, number);
+  Worker worker(config, world, std::move(plan));
+  share_processors(worker);
+  Lots lengths("lengths", number), delays("delays", 100 * number + world.rank);
+  const auto dawdle = [&] {
+    if (delays.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(delays.below(400)));
+  };
+  Layout alone = worker.layout();
+  alone.grid = {1, 1, 1, 1};
+  alone.coord = {};
+  Feed feed(config, worker.layout()), whole(config, alone);
+  worker.train_subnets([&](const Subnet& subnet, StepInput& input) {
+    dawdle();
+    const StepInput& drawn = feed.at(static_cast<int>(subnet.id));
+    for (const FieldTensors::Entry& entry : input.fields.entries())
+      worker.backend().upload(drawn.fields.at(entry.name).data, entry.tensor);
+    input.valid = whole.at(static_cast<int>(subnet.id)).valid;
+    input.rate = rate_at(config.optimizer.rate, subnet.id, config.train.steps);
+    watch.loaded(subnet, input);
+  });
+  if (number % 3 != 0)
+    worker.subnets()->script().pacer = Pacer(
+        {}, [&](std::int64_t) { return delays.below(4) == 0 ? std::int64_t{1000} * delays.below(300) : 0; });
+  watch.before(worker);
+  for (const MemoryClass kind : memory_classes)
+    EXPECT_EQ(static_cast<std::int64_t>(worker.memory().allocated(kind)),
+              worker.plan().memory_of(worker.layout().coord)[static_cast<int>(kind)])
+        << name_of(kind) << " of rank " << world.rank;
+  SubnetsOutcome outcome;
+  outcome.losses.resize(subnets.size());
+  worker.subnets()->on_result([&](const SubnetResult& result) {
+    dawdle();
+    if (result.has_loss)
+      outcome.losses[result.subnet] =
+          result.loss / static_cast<double>(whole.at(static_cast<int>(result.subnet)).valid);
+  });
+  for (std::size_t first = 0; first < subnets.size();) {
+    const std::size_t count = std::min<std::size_t>(subnets.size() - first, 1 + lengths.below(20));
+    const Memory::Closed closed(worker.memory());
+    const auto begin = subnets.begin() + static_cast<std::ptrdiff_t>(first);
+    worker.subnets()->train({begin, begin + static_cast<std::ptrdiff_t>(count)},
+                            first + count == subnets.size());
+    first += count;
+  }
+  watch.after(worker);
+  for (const CheckpointUnit& unit : worker.state().unit_counters()) outcome.counters.push_back(unit.version);
+  outcome.copies_agree = copies_agree(worker, world);
+  outcome.newest = worker.state().digest();
+  worker.subnets()->actions().windows().bind_older();
+  outcome.before_newest = worker.state().digest();
+  std::vector<double> sums(outcome.losses);
+  MPI_Allreduce(sums.data(), outcome.losses.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_MAX,
+                world.comm);
+  return outcome;
+}
+
+inline SubnetsOutcome one_after_the_other(Config config) {
+  config.grid = {1, 1, 1, 1};
+  config.train.sequence_parallel = false;
+  config.train.recompute = RecomputeKind::none;
+  return PlainSupernet(config).run(first_of_stream(config));
+}
+
+}  // namespace mindpipe
