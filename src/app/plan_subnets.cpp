@@ -48,13 +48,20 @@ std::string stages_of_subnets(const RunPlan& plan) {
   std::size_t width = 6;
   for (int rank = 0; rank < outline.stages; ++rank)
     width = std::max(width, blocks_of_stage(outline, rank).size());
-  std::string text =
-      fmt::format("{:<6} {:<{}}    idle  slots  slabs{}\n", "stage", "blocks", width, memory_head());
+  std::string text = fmt::format("{:<6} {:<{}}    idle  owners   rooms  slots  slabs{}\n", "stage", "blocks",
+                                 width, memory_head());
   for (int rank = 0; rank < outline.stages; ++rank) {
     const SubnetRooms& rooms = plan.subnets->rooms[rank];
-    const double idle = 100 - 100 * static_cast<double>(paper.busy[rank]) / static_cast<double>(paper.time);
-    text += fmt::format("{:<6} {:<{}} {:>6.1f}% {:>6} {:>6}{}\n", rank, blocks_of_stage(outline, rank), width,
-                        idle, rooms.slots, rooms.slabs, memory_row(plan.most_memory(rank)));
+    const auto of_all = [&](std::int64_t time) {
+      return 100 * static_cast<double>(time) / static_cast<double>(paper.time);
+    };
+    const auto idle_for = [&](WaitReason reason) {
+      return of_all(paper.idle[rank][static_cast<int>(reason)]);
+    };
+    text += fmt::format("{:<6} {:<{}} {:>6.1f}% {:>6.1f}% {:>6.1f}% {:>6} {:>6}{}\n", rank,
+                        blocks_of_stage(outline, rank), width, 100 - of_all(paper.busy[rank]),
+                        idle_for(WaitReason::owner), idle_for(WaitReason::room), rooms.slots, rooms.slabs,
+                        memory_row(plan.most_memory(rank)));
   }
   const auto largest = [&](auto member) {
     std::size_t most = 0;
@@ -63,6 +70,8 @@ std::string stages_of_subnets(const RunPlan& plan) {
   };
   return text +
          fmt::format(
+             "idle, of it because an older subnet has yet to update a unit (owners), or for want of a slot, "
+             "a slab, a place in flight or a version (rooms)\n"
              "a slot holds what one micro-batch in flight keeps (up to {} and a gradient of {}), a slab the "
              "gradients of one subnet's units (up to {})\n",
              largest([](const SubnetRooms& rooms) { return rooms.tape; }),

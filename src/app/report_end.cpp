@@ -29,22 +29,9 @@ double EndReport::median_step() const {
   return sorted[sorted.size() / 2];
 }
 
-std::vector<TimeSpent> times_of_stages(Worker& worker, Script& script) {
-  const Layout& layout = worker.layout();
-  static_assert(std::has_unique_object_representations_v<TimeSpent>, "a row of integers");
-  constexpr std::size_t columns = sizeof(TimeSpent) / sizeof(std::int64_t);
-  std::vector<std::int64_t> rows(layout.grid.pipeline * columns, 0);
-  if (layout.coord.tensor == 0 && layout.coord.data == 0)
-    std::memcpy(&rows[layout.coord.pipeline * columns], &worker.executor().spent(script), sizeof(TimeSpent));
-  worker.sum_over_grid(rows);
-  std::vector<TimeSpent> stages(layout.grid.pipeline);
-  std::memcpy(static_cast<void*>(stages.data()), rows.data(), stages.size() * sizeof(TimeSpent));
-  return stages;
-}
-
 void EndReport::print_table(bool is_rank_0) {
   const Layout& layout = worker_.layout();
-  const std::vector<TimeSpent> stages = times_of_stages(worker_, worker_.training());
+  const std::vector<TimeSpent> stages = of_stages(worker_, worker_.executor().spent(worker_.training()));
   if (!is_rank_0 || seconds_.empty()) return;
   const bool emulated = !row_of(config_.device.kind).computes;
   const RunPlan& plan = worker_.plan();

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "app/run.h"
@@ -7,12 +9,27 @@
 
 namespace mindpipe {
 
+class SubnetLog;
+
 /// "12.3k"
 std::string human_count(double value);
 
-class SubnetLog;
-/// One row of times for each stage, given by its first rank. Collective.
-std::vector<TimeSpent> times_of_stages(Worker& worker, Script& script);
+/// A row of integers of each stage, given by its first rank, brought together by a sum with zeros.
+/// Collective.
+template <class Row>
+std::vector<Row> of_stages(Worker& worker, const Row& mine) {
+  const Layout& layout = worker.layout();
+  static_assert(std::has_unique_object_representations_v<Row>, "a row of integers");
+  constexpr std::size_t columns = sizeof(Row) / sizeof(std::int64_t);
+  std::vector<std::int64_t> rows(layout.grid.pipeline * columns, 0);
+  if (layout.coord.tensor == 0 && layout.coord.data == 0)
+    std::memcpy(&rows[layout.coord.pipeline * columns], &mine, sizeof(Row));
+  worker.sum_over_grid(rows);
+  std::vector<Row> stages(layout.grid.pipeline);
+  std::memcpy(static_cast<void*>(stages.data()), rows.data(), stages.size() * sizeof(Row));
+  return stages;
+}
+
 /// Prints what a supernet's run was and where its time went. Collective.
 void print_subnets_report(Run& run, const SubnetLog& log);
 

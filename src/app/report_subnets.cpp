@@ -8,7 +8,9 @@ namespace mindpipe {
 
 void print_subnets_report(Run& run, const SubnetLog& log) {
   Worker& worker = run.worker();
-  const std::vector<TimeSpent> stages = times_of_stages(worker, worker.subnets()->script());
+  SubnetTrainer& trainer = *worker.subnets();
+  const std::vector<TimeSpent> stages = of_stages(worker, worker.executor().spent(trainer.script()));
+  const std::vector<SubnetWaits> waits = of_stages(worker, trainer.waits());
   if (!run.is_rank_0() || log.subnets() == 0) return;
   const RunPlan& plan = worker.plan();
   const RoomsOnPaper& paper = plan.subnets->paper;
@@ -25,7 +27,7 @@ void print_subnets_report(Run& run, const SubnetLog& log) {
   if (worker.layout().grid.pipeline > 1)
     text += fmt::format("on paper {:.2f} times as fast as one stage, a subnet every {}\n", paper.speed_up(),
                         human_seconds(paper.seconds_each()));
-  text += "\n" + table_of(stages, {});
+  text += "\n" + table_of_subnets(stages, waits);
   if (worker.ledger().total().calls > 0)
     text += fmt::format("\ntraffic of rank 0\n{}", worker.ledger().table());
   print(marked(text));

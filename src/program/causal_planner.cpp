@@ -6,12 +6,6 @@
 #include "core/random.h"
 
 namespace mindpipe {
-
-SubnetOrder order_of(ScheduleKind schedule) {
-  return schedule == ScheduleKind::bulk   ? SubnetOrder::bulk
-         : schedule == ScheduleKind::free ? SubnetOrder::free
-                                          : SubnetOrder::causal;
-}
 namespace {
 
 void insert_sorted(std::vector<std::int64_t>& ids, std::int64_t id) {
@@ -214,12 +208,6 @@ bool CausalPlanner::begin_forward(int stage) {
   if (stage == 0 && (!last_ || admitted_ < subnets_.known())) here.idle.because(WaitReason::room);
   // A subnet that is not known yet would be next.
   return stage > 0 || last_ || subnets_.known() >= oldest + rules_.admission || !has_slots(subnets_.known());
-}
-
-/// Whether what all share is there in the version that a subnet reads.
-bool CausalPlanner::has_version(std::int64_t id, int stage) const {
-  const Stage& here = stages_[stage];
-  return here.uses.empty() || here.applied + 1 >= id / rules_.window;
 }
 
 bool CausalPlanner::may_forward(std::int64_t id, int stage) const {

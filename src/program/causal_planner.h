@@ -17,7 +17,11 @@ namespace mindpipe {
 /// its group of as many as there are stages, whose updates come together; or at any time.
 enum class SubnetOrder : std::uint8_t { causal, bulk, free };
 /// That of a schedule of subnets.
-SubnetOrder order_of(ScheduleKind schedule);
+inline SubnetOrder order_of(ScheduleKind schedule) {
+  return schedule == ScheduleKind::bulk   ? SubnetOrder::bulk
+         : schedule == ScheduleKind::free ? SubnetOrder::free
+                                          : SubnetOrder::causal;
+}
 
 /// How a supernet is trained on a pipeline, beside what an outline says.
 struct SubnetRules {

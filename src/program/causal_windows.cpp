@@ -25,6 +25,12 @@ void CausalPlanner::find_what_is_shared(const Network& network) {
   }
 }
 
+/// Whether what all share is there in the version that a subnet reads.
+bool CausalPlanner::has_version(std::int64_t id, int stage) const {
+  const Stage& here = stages_[stage];
+  return here.uses.empty() || here.applied + 1 >= id / rules_.window;
+}
+
 std::int64_t CausalPlanner::window_size(std::int64_t window) const {
   const std::int64_t end = (window + 1) * rules_.window;
   return (last_ ? std::min(end, subnets_.known()) : end) - window * rules_.window;

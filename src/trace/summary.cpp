@@ -85,6 +85,24 @@ std::string table_of(const std::vector<TimeSpent>& stages, const std::vector<dou
   return text;
 }
 
+std::string table_of_subnets(const std::vector<TimeSpent>& stages, const std::vector<SubnetWaits>& waits) {
+  std::string text =
+      "share of the time, in percent\n"
+      "                                   | waiting for                                   |\n"
+      "stage    forward  backward  update | owners   rooms   input    plan  tensor   other\n";
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const TimeSpent& s = stages[i];
+    const SubnetWaits& w = waits[i];
+    const auto of = [&](std::int64_t time) { return percent(share(time, s.steps)); };
+    const std::int64_t known = s.work() + w.owner + w.room + w.input + w.plan + s.wait_tensor;
+    text += fmt::format(
+        "{:<7} {:>8.1f} {:>9.1f} {:>7.1f} | {:>6.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>7.1f}\n", i,
+        of(s.forward), of(s.backward), of(s.update), of(w.owner), of(w.room), of(w.input), of(w.plan),
+        of(s.wait_tensor), of(std::max<std::int64_t>(0, s.steps - known)));
+  }
+  return text;
+}
+
 std::vector<std::string> advice_on(const std::vector<TimeSpent>& stages, const RunFacts& facts) {
   std::vector<std::string> notes;
   const TimeSpent all = sum_of(stages);

@@ -45,6 +45,9 @@ struct RunFacts {
 /// Table of times, a line for each stage, in percent of its steps, with the simulator's bubbles if given.
 std::string table_of(const std::vector<TimeSpent>& stages, const std::vector<double>& expected);
 
+/// Table of the times of stages that train subnets, in percent of all their time.
+std::string table_of_subnets(const std::vector<TimeSpent>& stages, const std::vector<SubnetWaits>& waits);
+
 /// Advice that follows from the times: a sentence for each finding, first what is found, then what to change.
 std::vector<std::string> advice_on(const std::vector<TimeSpent>& stages, const RunFacts& facts);
 

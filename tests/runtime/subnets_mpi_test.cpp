@@ -15,7 +15,7 @@ namespace {
 bool asks_all() { return std::getenv("MINDPIPE_ALL_SUBNETS") != nullptr; }
 
 /// The grids of `ranks` ranks.
-std::vector<GridConfig> grids_of(int ranks) {
+std::vector<GridConfig> supernet_grids_of(int ranks) {
   std::vector<GridConfig> grids;
   for (const int pipeline : {1, 2, 3, 4, 5, 6, 7, 8})
     for (int data = 1; data <= 2; ++data)
@@ -55,7 +55,7 @@ TEST(Subnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
   const World world = all_ranks();
   int number = 0;
   for (const bool pairs : {false, true})
-    for (const GridConfig& grid : grids_of(world.size)) {
+    for (const GridConfig& grid : supernet_grids_of(world.size)) {
       ++number;
       SupernetCase c = on_grid(grid, pairs, number);
       c.micro_batches = 1 + number % 2;
@@ -69,7 +69,7 @@ TEST(AllSubnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
   if (!asks_all()) GTEST_SKIP() << "make test-supernets runs this";
   const World world = all_ranks();
   int number = 0, passed = 0, failed = 0;
-  for (const GridConfig& grid : grids_of(world.size)) {
+  for (const GridConfig& grid : supernet_grids_of(world.size)) {
     if (grid.pipeline > 5 && grid.pipeline != 8) continue;
     for (const bool pairs : {false, true})
       for (const int micro_batches : {1, 4}) {
