@@ -111,7 +111,7 @@ bench: configure ## measure products, steps of GPT-2 124M and of other models, a
 	python3 scripts/bench/bench.py $(BENCH)
 
 bench-supernet: configure ## supernets against a GPT of the same shape, on two ranks against one; what orders, samplers and windows do: 15 minutes
-	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train test_program
 	python3 scripts/bench/supernet.py $(BENCH)
 
 bench-peers:     ## install the PyTorch of tests/oracle/requirements.txt for the comparison, into .venv-peers

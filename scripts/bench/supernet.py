@@ -2,7 +2,7 @@
 """Supernets on this machine: against a GPT of the same shape, on two ranks against one, and what orders,
 samplers and windows do to speed, memory and learning.
 
-    supernet.py [--parts shape,ranks,orders,samplers,windows] [--repeats 3] [--seeds 3]
+    supernet.py [--parts shape,ranks,orders,samplers,windows,jitter] [--repeats 3] [--seeds 3]
 
 The figures of the first two parts mean something on a machine that runs nothing else."""
 import argparse
@@ -17,7 +17,7 @@ import tempfile
 
 from running import ROOT, run_process
 
-PARTS = ("shape", "ranks", "orders", "samplers", "windows")
+PARTS = ("shape", "ranks", "orders", "samplers", "windows", "jitter")
 LAYERS, WIDTH, SEQUENCE = 6, 512, 256
 TINY = os.path.join(ROOT, "configs", "supernet-tiny.yaml")
 # A block's one candidate each: attention, MLP, and so on, as a GPT of so many layers has them.
@@ -156,6 +156,14 @@ def windows(options):
     print("\nwindows, one rank\n" + HEAD)
     for window in (1, 8, 16, 64):
         row("window %d" % window, options, {"supernet.window": window})
+
+
+def jitter(options):
+    """Lists that a table has written, on times that are not the table's: simulated, 8 stages."""
+    print("\nlists against the rule that decides as it goes, on times that are not their table's, simulated")
+    program = os.path.join(os.path.dirname(options.binary), "tests", "test_program")
+    _, lines, _ = run_process([program, "--gtest_brief=1", "--gtest_filter=ListsOffTheTable.*"], dict(os.environ))
+    print("".join(line for line in lines if line.startswith("8 stages")), end="")
 
 
 def main():

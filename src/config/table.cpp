@@ -170,7 +170,8 @@ std::vector<Setting> common_settings(Config& c) {  // table
 
       SETTING(
           layout, trace.steps,
-          "last steps of a training whose actions go to trace.json in run.dir (Perfetto opens it); 0: none",
+          "last steps of a training (of a supernet: subnets) whose actions go to trace.json in run.dir "
+          "(Perfetto opens it); 0: none",
           Range{0, 1000}),
 
       SETTING(layout, generate.prompt, "text to go on from"),

@@ -49,7 +49,10 @@ void SubnetTrainer::begin(std::unique_ptr<Sampler> stream, std::int64_t first) {
   reports_.begin(first);
   subnets_.clear();
   known_ = planned_ = first;
-  if (draws) plan_first();
+  if (!draws) return;
+  plan_first();
+  wires_.waiting.until([&] { return planning_->is_ready() || planned_ == known_; },
+                       [] { return std::string("the first plan"); });
 }
 
 /// At a cut nobody knows yet where the next one will be, except that it is no nearer than a window's end.
