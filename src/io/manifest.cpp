@@ -158,7 +158,7 @@ Manifest manifest_of(const Json& json) {
   for (const Json& tensor : array_at(json, "tensors")) m.tensors.push_back(tensor_of(tensor));
   for (const Json& unit : array_at(json, "units"))
     m.units.push_back({unit.at("name").get<std::string>(), count_at(unit, "version"), count_at(unit, "uses"),
-                       unit.contains("applied") ? count_at(unit, "applied") : 0});
+                       count_at(unit, "applied")});
   return m;
 }
 

@@ -3,11 +3,6 @@
 #include <bit>
 
 namespace mindpipe {
-namespace {
-
-constexpr int report_channel = 0;
-
-}  // namespace
 
 SubnetReports::SubnetReports(const Outline& outline, const Layout& layout, Channels* channels,
                              Waiting& waiting, std::int64_t window, std::int64_t subnets)
@@ -58,7 +53,7 @@ void SubnetReports::add(const SubnetResult& result) {
                   result.units,
                   result.clipped,
                   result.skipped};
-    sent.transfer = channels_->send(0, report_channel, tensor_of(sent.words), TrafficClass::scalars);
+    sent.transfer = channels_->send(0, channel, tensor_of(sent.words), TrafficClass::scalars);
   }
 }
 
@@ -66,7 +61,7 @@ void SubnetReports::receive(int stage) {
   Other& other = others_[stage];
   if (other.is_begun || other.expected == 0) return;
   other.is_begun = true;
-  other.next.transfer = channels_->receive(stage, report_channel, tensor_of(other.next.words));
+  other.next.transfer = channels_->receive(stage, channel, tensor_of(other.next.words));
 }
 
 void SubnetReports::progress() {

@@ -27,6 +27,9 @@ struct SubnetScalars {
 /// nobody waits for them before a cut.
 class SubnetReports {
  public:
+  /// The payload of its messages, which is none of a list's.
+  static constexpr int channel = 63;
+
   /// `channels`: along the pipeline, for this alone, in the host's memory; null where there is one stage.
   SubnetReports(const Outline& outline, const Layout& layout, Channels* channels, Waiting& waiting,
                 std::int64_t window, std::int64_t subnets);

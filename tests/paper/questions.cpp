@@ -23,8 +23,14 @@ std::set<PlannedAttention> asked_by(const Config& config) {
   CostModel costs(config, make_layout(config, {}));
   const int blocks = static_cast<int>(costs.model().blocks().size());
   std::set<PlannedAttention> asked;
-  for (const auto& room : {costs.training_footprint(0, blocks), costs.evaluation_footprint(0, blocks)})
-    asked.insert(room.backend.planned.begin(), room.backend.planned.end());
+  std::size_t candidates = 1;  // of a supernet's blocks
+  for (const Model::Block& block : costs.model().blocks())
+    candidates = std::max(candidates, block.candidates.size());
+  for (std::size_t candidate = 0; candidate < candidates; ++candidate) {
+    for (int block = 0; block < blocks; ++block) costs.choose(block, static_cast<int>(candidate));
+    for (const auto& room : {costs.training_footprint(0, blocks), costs.evaluation_footprint(0, blocks)})
+      asked.insert(room.backend.planned.begin(), room.backend.planned.end());
+  }
   return asked;
 }
 

@@ -104,7 +104,6 @@ Config run_of(const SpeedRow& row, int stages, const std::string& prices) {
   c.grid.pipeline = stages;
   c.train.batch = row.micro_batches;
   c.train.micro_batch = 1;
-  c.train.steps = 480;
   c.device.kind = DeviceKind::emulated;
   c.device.description = "core";
   c.device.threads = 1;
@@ -147,7 +146,8 @@ struct SpeedUp {
 /// A run of a stream, and what the simulator says of that stream with its prices and rooms.
 SpeedUp speed_up_of(const SpeedRow& row, const World& world, int subnets, std::uint64_t seed) {
   const TableFile prices(row.table, length_of_one(row, world.size));
-  const Config config = run_of(row, world.size, prices.path());
+  Config config = run_of(row, world.size, prices.path());
+  config.train.steps = subnets;
   const std::vector<Subnet> all = stream_drawn(row, subnets, seed);
   RunPlan plan = make_run_plan(config, Purpose::training, all);
   const RoomsOnPaper paper =

@@ -101,6 +101,8 @@ class SubnetRun {
   SubnetsOutcome outcome() {
     SubnetsOutcome outcome;
     for (const SubnetScalars& scalars : told) outcome.losses.push_back(scalars.loss);
+    for (const CheckpointUnit& unit : worker_.state().unit_counters())
+      outcome.counters.push_back(unit.version);
     outcome.newest = worker_.state().digest();
     trainer().actions().windows().bind_older();
     outcome.before_newest = worker_.state().digest();
