@@ -87,7 +87,7 @@ def furnish(folder, build):
     for room in ("configs", "scripts"):  # scripts go to the folder above their own
         shutil.copytree(ROOT / room, folder / room)
     shorten(folder / "configs/demo.yaml", (("steps", 1000, 4), ("evaluate_batches", 16, 1), ("tokens", 400, 100)))
-    shorten(folder / "configs/supernet-tiny.yaml", (("steps", 320, 32), ("evaluate_every", 160, 32)))
+    shorten(folder / "configs/supernet-tiny.yaml", (("steps", 320, 16), ("evaluate_every", 160, 16)))
     (folder / "my.txt").write_text((ROOT / "README.md").read_text())
 
 

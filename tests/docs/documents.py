@@ -223,7 +223,7 @@ WORDS_OF_TICKS = {
     "zero-bubble schedule": r'"zb-h1"',
     "resume on another layout": r"OnAnotherGrid",
     "BERT, encoder-decoders, ViT": r'learns\("(bert|transformer|vit)"',
-    "supernets in causal order": r"one_after_the_other",
+    "supernets in causal order": r"OneAfterTheOther",
     "no Python at run time": r"Not\(HasSubstr\(\"python\"\)\)",
     "trains on CPUs": r"Learns",
 }

@@ -22,12 +22,12 @@ std::vector<Choice> covering_of(int ranks) {
   return covering_choices(ranks, ranks > 2 ? style_count - 1 : style_count);
 }
 
-/// Which layouts to try, and how many are left out: on one rank, where nothing is cut, and on many to a
-/// processor every second of the covering choice.
+/// Which layouts to try, and how many are left out: of the covering choice every third on one rank, where
+/// nothing is cut, and on many to a processor, and on three ranks every second.
 std::vector<Config> cases(int ranks, std::size_t& left_out) {
   const int wished = layouts_wished(), stride = wished > 0 ? wished : 1;
   const std::vector<Choice> choices = wished > 0 ? all_choices(ranks) : covering_of(ranks);
-  const std::size_t step = wished == 0 && (ranks == 1 || ranks > 4) ? 2 : 1;
+  const std::size_t step = wished > 0 || ranks == 2 || ranks == 4 ? 1 : ranks == 3 ? 2 : 3;
   std::vector<Config> configs;
   for (std::size_t i = 0; i < choices.size(); i += step)
     if (stride <= 1 || ((i * 0x9E3779B97F4A7C15u) >> 40) % static_cast<std::size_t>(stride) == 0)
