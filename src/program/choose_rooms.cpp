@@ -21,6 +21,12 @@ int fewest(int least, int most, std::int64_t best, const Time& time) {
   return most;
 }
 
+/// Slots of a stage for the oldest subnet; in a group that is updated together for another one besides, since
+/// the oldest has not ended before all of them have passed.
+int least_slots(const Outline& outline, SubnetOrder order) {
+  return (order == SubnetOrder::bulk ? 2 : 1) * outline.micro_batches;
+}
+
 class Search {
  public:
   Search(const Outline& outline, const Network& network, const RoomWishes& wishes,
@@ -68,7 +74,7 @@ class Search {
     for (int stage = 0; stage < outline_.stages; ++stage)
       rules_.slots.push_back(planner.most_slots(stage) + outline_.micro_batches);
     for (int& slots : rules_.slots)
-      slots = fewest(outline_.micro_batches, slots, with_all, [&](int count) {
+      slots = fewest(least_slots(outline_, rules_.order), slots, with_all, [&](int count) {
         slots = count;
         return simulated().time;
       });
@@ -128,10 +134,12 @@ RoomsOnPaper simulate_rooms(const Outline& outline, const Network& network, cons
 
 RoomsOnPaper choose_rooms(const Outline& outline, const Network& network, const RoomWishes& wishes,
                           std::span<const Subnet> subnets) {
-  MP_REQUIRE(wishes.slots == 0 || wishes.slots >= outline.micro_batches, Exit::bad_configuration,
-             "supernet.slots is {}, but a subnet has {} micro-batches on a stage, and the oldest one must "
-             "find room for all of them (take at least {}, or auto)",
-             wishes.slots, outline.micro_batches, outline.micro_batches);
+  const int least = least_slots(outline, wishes.order);
+  MP_REQUIRE(wishes.slots == 0 || wishes.slots >= least, Exit::bad_configuration,
+             "supernet.slots is {}, but a subnet has {} micro-batches on a stage, and {} must find room for "
+             "all of them (take at least {}, or auto)",
+             wishes.slots, outline.micro_batches,
+             wishes.order == SubnetOrder::bulk ? "two of a group" : "the oldest one", least);
   MP_REQUIRE(
       wishes.order != SubnetOrder::bulk || wishes.admission == 0 || wishes.admission >= outline.stages,
       Exit::bad_configuration,

@@ -50,6 +50,8 @@ TEST(ChooseRooms, HasRoomForAllGradientsOfAGroupThatIsUpdatedTogether) {
 TEST(ChooseRooms, RefusesFewerSlotsThanASubnetHasMicroBatches) {
   EXPECT_THAT([] { chosen({.slots = 3}, 4, Draw::uniform); },
               ThrowsMessage<Error>(AllOf(HasSubstr("supernet.slots is 3"), HasSubstr("take at least 4"))));
+  EXPECT_THAT([] { chosen({.order = SubnetOrder::bulk, .slots = 7}, 4, Draw::uniform); },
+              ThrowsMessage<Error>(HasSubstr("take at least 8")));
 }
 TEST(ChooseRooms, RefusesAGroupThatIsNotAdmittedWhole) {
   EXPECT_THAT([] { chosen({.order = SubnetOrder::bulk, .admission = 5}, 1, Draw::uniform); },

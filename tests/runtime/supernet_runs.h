@@ -93,9 +93,10 @@ inline RunPlan drawn_plan(Config config, const std::vector<Subnet>& subnets, int
   if (number == 0) return make_run_plan(config, Purpose::training, subnets);
   Lots lots("plan", number);
   const int micro_batches = make_layout(config, {}).micro_batches(), stages = config.grid.pipeline;
-  const int least = config.schedule.kind == ScheduleKind::bulk ? stages : 1;
+  const bool in_groups = config.schedule.kind == ScheduleKind::bulk;
+  const int least = in_groups ? stages : 1, of_slots = in_groups ? 2 * micro_batches : micro_batches;
   if (lots.below(2) > 0) config.supernet.admission = least + lots.below(3 * stages);
-  if (lots.below(2) > 0) config.supernet.slots = micro_batches + lots.below(2 * micro_batches);
+  if (lots.below(2) > 0) config.supernet.slots = of_slots + lots.below(2 * micro_batches);
   RunPlan plan = make_run_plan(config, Purpose::training, subnets);
   for (auto& candidates : plan.outline.blocks)
     for (BlockCost& cost : candidates) {
