@@ -25,6 +25,9 @@ Config on_one_rank(const Config& config, int ranks) {
 
 /// Continues a prompt with the run's saved weights, on one rank, and prints the text.
 int generate(const Arguments& arguments, const Config& given) {
+  MP_REQUIRE(row_of(given.model.kind).continues_texts, Exit::bad_configuration,
+             "generate continues texts with a {}; model.kind is '{}'",
+             names_with<ModelKind>(&ModelRow::continues_texts, " or "), given.model.kind);
   Config alone = given;
   // Logical shards and schedules divide training's work; one rank that reads needs none of it.
   alone.grid = {};
@@ -36,9 +39,6 @@ int generate(const Arguments& arguments, const Config& given) {
   alone.train.sequence_parallel = false;
   Run run(arguments, alone, Run::on_job(on_one_rank));
   const Config& config = run.config();
-  MP_REQUIRE(row_of(config.model.kind).continues_texts, Exit::bad_configuration,
-             "generate continues texts with a {}; model.kind is '{}'",
-             names_with<ModelKind>(&ModelRow::continues_texts, " or "), config.model.kind);
   const Model::Continuation text = continuation_of(config).value();
   const GenerateConfig& rule = config.generate;
   const bool bytes = text.vocabulary <= 257;

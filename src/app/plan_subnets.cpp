@@ -81,23 +81,28 @@ std::string stages_of_subnets(const RunPlan& plan) {
 
 std::string costs_of_rooms(const Config& config, const RoomsOnPaper& paper) {
   std::string text = fmt::format(
-      "rooms: {} subnets in flight at most ({}), {} ({}): {:.1f} % longer than with rooms for all\n",
-      paper.rules.admission,
+      "rooms: {} in flight at most ({}), {} ({}): {:.1f} % longer than with rooms for all\n",
+      paper.rules.admission == 1 ? "1 subnet" : fmt::format("{} subnets", paper.rules.admission),
       config.supernet.admission > 0 ? "supernet.admission" : "supernet.admission: auto",
       "slots and slabs as above", config.supernet.slots > 0 ? "supernet.slots" : "supernet.slots: auto",
       std::max(0.0, percent_more(paper.time, paper.with_all)));
-  const double waits = percent_more(paper.time, paper.without_window);
-  text += fmt::format(
-      "window: what all subnets share is updated once in {} subnets (supernet.window), {:.1f} % "
-      "of the time is waited for it",
-      paper.rules.window, std::max(0.0, waits));
-  if (paper.free_window > paper.rules.window)
-    text += fmt::format("; with {} hardly any would be, but fewer, larger updates learn more slowly",
-                        paper.free_window);
-  return text + "\n";
+  return text + cost_of_window(paper) + "\n";
 }
 
 }  // namespace
+
+std::string cost_of_window(const RoomsOnPaper& paper) {
+  const double waits = std::max(0.0, percent_more(paper.time, paper.without_window));
+  std::string text = fmt::format(
+      "window: what all subnets share is updated once in {} subnets (supernet.window), {:.1f} % of the time "
+      "is "
+      "waited for it",
+      paper.rules.window, waits);
+  if (paper.free_window > paper.rules.window)
+    text += fmt::format("; with {} hardly any would be, but fewer, larger updates learn more slowly",
+                        paper.free_window);
+  return text;
+}
 
 std::string rooms_text(const Config& config, const RunPlan& plan) {
   return "\n" + stages_of_subnets(plan) + costs_of_rooms(config, plan.subnets->paper);
@@ -114,10 +119,10 @@ std::string subnets_text(const Config& config, const RunPlan& plan, int ranks, b
       to_string(make_layout(config, {}).grid), config.schedule.kind, config.supernet.sampler,
       outline.micro_batches, outline.micro_batches == 1 ? "" : "es");
   text += fmt::format(
-      "the first {} subnets on paper, priced by {}: one every {}, {} {}s/s, {:.2f} times as fast as one "
-      "stage\n{}\n",
-      paper.subnets, text_of_prices(config), human_seconds(each), human_count(counted / each),
-      plan.counted.what, paper.speed_up(), links_text(config, ranks));
+      "the first {} subnets on paper, priced by {}: one every {}, {} {}s/s, {}\n{}", paper.subnets,
+      text_of_prices(config), human_seconds(each), human_count(counted / each), plan.counted.what,
+      outline.stages == 1 ? "one stage" : fmt::format("{:.2f} times as fast as one stage", paper.speed_up()),
+      links_text(config, ranks));
   text += rooms_text(config, plan) + roots_text(config, plan) + undivided_text(config) +
           attention_text(config, plan);
   return simulate ? text : text + order_of_subnets(config, plan);

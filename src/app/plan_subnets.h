@@ -11,6 +11,9 @@ std::string subnets_text(const Config& config, const RunPlan& plan, int ranks, b
 /// What is kept of each stage for subnets in flight, and what these rooms and the window cost on paper.
 std::string rooms_text(const Config& config, const RunPlan& plan);
 
+/// What a supernet's window costs on paper, and the one that would cost nothing.
+std::string cost_of_window(const RoomsOnPaper& paper);
+
 /// "0-4": the blocks of a stage.
 std::string blocks_of_stage(const Outline& outline, int rank);
 /// What messages were priced for.

@@ -8,6 +8,7 @@
 #include "app/version.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "supernet/sampler.h"
 
 namespace mindpipe {
 namespace {
@@ -66,6 +67,7 @@ Manifest Saves::manifest_after(std::int64_t steps) const {
   manifest.created_by = version();
   manifest.arithmetic = arithmetic_of(run_.worker().backend().description(), config.train.precision);
   manifest.settings = lasting_settings(config);
+  if (row_of(config.model.kind).trains_subnets) manifest.choices = hash_of_choices(config, steps);
   manifest.grid = named(run_.worker().layout().grid);
   return manifest;
 }

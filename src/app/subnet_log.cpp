@@ -9,11 +9,16 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/rate.h"
+#include "runtime/diagnose.h"
 
 namespace mindpipe {
 namespace {
 
 constexpr std::size_t losses_of_a_mean = 64;
+
+std::string text_of_loss(double loss) {
+  return std::isfinite(loss) ? fmt::format("{:.4f}", loss) : number_text(loss);
+}
 
 }  // namespace
 
@@ -71,7 +76,7 @@ void SubnetLog::write_newest(const std::optional<Evaluation>& evaluation) {
     directory_->write_status({"running", scalars.subnet + 1, "", ""});
   }
   const double each = seconds_each();
-  progress_.update(scalars.subnet + 1, fmt::format("mean loss {:.4f} | {} {}s/s", mean_loss(),
+  progress_.update(scalars.subnet + 1, fmt::format("mean loss {} | {} {}s/s", text_of_loss(mean_loss()),
                                                    each > 0 ? human_count(tokens / each) : "-",
                                                    run_.worker().plan().counted.what));
 }

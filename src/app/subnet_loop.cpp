@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "app/evaluation.h"
-#include "app/main_verb.h"
+#include "app/plan_subnets.h"
 #include "app/report_end.h"
 #include "app/stop_request.h"
 #include "core/log.h"
@@ -37,6 +37,7 @@ SubnetLoop::SubnetLoop(Run& run, RunDirectory* directory, Corpus* validation, Sa
 
 void SubnetLoop::run() {
   stop_after_step();
+  if (run_.is_rank_0()) info("{}", cost_of_window(worker_.plan().subnets->paper));
   worker_.subnets()->begin(stream_of(config_, done_), done_);
   while (goes_on()) {
     done_ = worker_.subnets()->train_to(next_cut());
@@ -65,9 +66,9 @@ void SubnetLoop::give_time(std::int64_t first, std::int64_t end) {
                       fmt::format("subnets {} to {}", first, end - 1), "watchdog.step");
 }
 
-/// What is planned already, two stretches at most, is trained before a cut.
+/// What is planned already, two stretches and the rest of a window at most, is trained before a cut.
 bool SubnetLoop::wishes_to_stop() const {
-  constexpr double ahead = 3 * SubnetTrainer::longest_stretch;
+  const auto ahead = static_cast<double>(3 * SubnetTrainer::longest_stretch + config_.supernet.window);
   const bool by_file = directory_ != nullptr && directory_->stop_asked();
   const bool out_of_time = run_.is_rank_0() && config_.run.max_walltime > 0 &&
                            run_.seconds() + ahead * log_.seconds_each() > config_.run.max_walltime;

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "optim/rate.h"
+#include "supernet/sampler.h"
 
 namespace mindpipe {
 namespace {
@@ -108,11 +109,17 @@ int end(RunDirectory* directory, const Ended& ended, const Saves& saves) {
   return static_cast<int>(Exit::stopped);
 }
 
-/// Refuses to go on from where no window has ended: the last one of a run, which was shorter.
-void require_between_windows(const Config& config, const Resumed& from) {
+/// Refuses to go on from where no window has ended, which is the end of a run, and with other subnets than
+/// those that were trained: a sampler's file may have changed.
+void require_same_stream(const Config& config, const Resumed& from) {
+  if (!row_of(config.model.kind).trains_subnets) return;
   const std::int64_t done = from.manifest.progress.step, window = config.supernet.window;
+  MP_REQUIRE(hash_of_choices(config, done) == from.manifest.choices, Exit::bad_configuration,
+             "{}: was trained with other subnets than the first {} that supernet.sampler, {}, names now (its "
+             "file may go on behind those, and not change them)",
+             from.directory, done, config.supernet.sampler);
   MP_REQUIRE(
-      !row_of(config.model.kind).trains_subnets || done % window == 0, Exit::bad_configuration,
+      done % window == 0, Exit::bad_configuration,
       "{}: was saved after {} subnets, amid a window of supernet.window = {}, where the run came to its "
       "end; it cannot go on from there (a run that is to go on later has train.steps between windows, "
       "{} for instance)",
@@ -143,7 +150,7 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
     directory->write_status({"running", from ? from->manifest.progress.step : 0, "", ""});
   }
   if (from) require_planned(config, *from);
-  if (from) require_between_windows(config, *from);
+  if (from) require_same_stream(config, *from);
   RunProgress begun = from ? from->manifest.progress : beginning(config);
   const std::vector<Field> fields = fields_of(config);
   Corpus corpus = training_corpus(config, fields, begun);

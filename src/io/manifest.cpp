@@ -59,6 +59,7 @@ Written json_of(const Manifest& m) {
           {"restarts", m.restarts},
           {"created_by", m.created_by},
           {"arithmetic", m.arithmetic},
+          {"choices", m.choices},
           {"grid", m.grid},
           {"settings", m.settings},
           {"file",
@@ -143,6 +144,7 @@ Manifest manifest_of(const Json& json) {
   m.restarts = count_at(json, "restarts");
   m.created_by = json.at("created_by").get<std::string>();
   m.arithmetic = json.at("arithmetic").get<std::string>();
+  m.choices = json.at("choices").get<std::string>();
   m.grid = degrees_of(json.at("grid"));
   m.settings = json.at("settings").get<std::map<std::string, std::string>>();
   const Json& file = json.at("file");

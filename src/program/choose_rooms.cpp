@@ -36,15 +36,16 @@ class Search {
   RoomsOnPaper run() {
     rules_.order = wishes_.order;
     rules_.window = wishes_.window;
-    rules_.admission = wishes_.admission > 0 ? wishes_.admission : 2 * outline_.stages;
+    rules_.admission = std::max(wishes_.admission, 2 * outline_.stages);
     const std::int64_t with_all = hold_back_or_not();
-    if (wishes_.admission == 0)
+    if (wishes_.admission > 0) rules_.admission = wishes_.admission;
+    else
       rules_.admission = fewest(outline_.stages, rules_.admission, with_all, [&](int admission) {
         rules_.admission = admission;
         return simulated().time;
       });
-    choose_slots(with_all);
     choose_slabs(with_all);
+    choose_slots(with_all);
     RoomsOnPaper found = simulated();
     found.with_all = with_all;
     price_window(found);
@@ -97,8 +98,14 @@ class Search {
   }
 
   void choose_slabs(std::int64_t with_all) {
-    const int most = wishes_.order == SubnetOrder::bulk ? outline_.stages : 3;
-    const int least = wishes_.order == SubnetOrder::bulk ? outline_.stages : 1;
+    int least = outline_.stages, most = outline_.stages;  // of a group that is updated together
+    if (wishes_.order != SubnetOrder::bulk) {
+      CausalPlanner planner(outline_, network_, rules_);
+      planner.next(subnets_, true);
+      least = most = 1;
+      for (int stage = 0; stage < outline_.stages; ++stage)
+        most = std::max(most, planner.most_slabs(stage) + 1);
+    }
     const int slabs = fewest(least, most, with_all, [&](int count) {
       rules_.slabs.assign(outline_.stages, count);
       return simulated().time;

@@ -151,15 +151,20 @@ Tensor SharedWindows::part_of(std::int64_t window, int unit, int block, int part
 void SharedWindows::sum_over_sequence(Unit& unit, const Tensor& totals) {
   Backend& backend = stage_.context().backend;
   const int local = groups_.tensor.local_shards();
-  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-    if (!is_cut(stage_, unit, p)) continue;
-    const std::int64_t count = unit.shard_shape(p).count();
-    const Tensor own = totals.range(unit.flat_offset(p, 0), count),
-                 shards = of_shards_.range(0, local * count).reshaped({local, count});
+  const auto sum = [&](const Tensor& own) {
+    const Tensor shards = of_shards_.range(0, local * own.count()).reshaped({local, own.count()});
     backend.fill({shards, 0});
     backend.copy(own, shards.at(0));
     groups_.tensor.sum(shards, own);
+  };
+  bool any = false;
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
+    if (!is_cut(stage_, unit, p)) continue;
+    sum(totals.range(unit.flat_offset(p, 0), unit.shard_shape(p).count()));
+    any = true;
   }
+  // What one rank's part of the sequence has marked falls away on all of them.
+  if (any) sum(totals.range(unit.flat_count(), 1));
 }
 
 void SharedWindows::update(std::int64_t window, int number, const StepRule& rule, double rate) {

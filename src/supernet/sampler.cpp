@@ -9,6 +9,7 @@
 
 #include "core/check.h"
 #include "core/random.h"
+#include "core/sha256.h"
 #include "core/text.h"
 
 namespace mindpipe {
@@ -186,6 +187,16 @@ std::vector<Subnet> first_subnets(const Config& config) {
   std::vector<Subnet> subnets;
   for (int id = 0; id < std::clamp(config.train.steps, 1, enough); ++id) subnets.push_back(stream->next());
   return subnets;
+}
+
+std::string hash_of_choices(const Config& config, std::int64_t subnets) {
+  const auto stream = stream_of(config);
+  Sha256 sha;
+  for (std::int64_t id = 0; id < subnets; ++id) {
+    const Subnet subnet = stream->next();
+    sha.add(reinterpret_cast<const std::byte*>(subnet.choice.data()), subnet.choice.size());
+  }
+  return to_string(sha.end());
 }
 
 std::vector<Subnet> subnets_to_evaluate(const Config& config) {

@@ -61,6 +61,7 @@ inline Manifest sample_manifest() {
   m.restarts = 2;
   m.created_by = "mindpipe \"1\"\n";
   m.arithmetic = "cpu, avx512";
+  m.choices = "0123456789abcdef";
   m.settings = {{"seed", "7"}, {"data.train", "[{path: \"a b\\\\c\", weight: 1}]"}};
   m.grid = {{"tensor", 2}, {"data", 4}, {"pipeline", 1}, {"supernet", 1}};
   m.file_bytes = 3 * Manifest::block + 24;

@@ -36,6 +36,23 @@ TEST(ChooseRooms, TakesTheFewestThatCostAPercent) {
   }
 }
 
+TEST(ChooseRooms, CostsAPercentAtMostOnAnyNumberOfStages) {
+  for (const int stages : {2, 3, 6, 8, 10})
+    for (const int micro_batches : {1, 4})
+      for (const Draw draw : {Draw::uniform, Draw::permutation}) {
+        const Outline outline = sample_space(stages, 12, micro_batches);
+        const RoomsOnPaper found = choose_rooms(outline, sample_network(micro_batches), {.window = 16},
+                                                sample_subnets(outline, draw, 120, 1));
+        EXPECT_LE(found.time, found.with_all + found.with_all / 100)
+            << stages << " stages, " << micro_batches << " micro-batches";
+      }
+}
+
+TEST(ChooseRooms, TellsWhatFewSubnetsInFlightCost) {
+  const RoomsOnPaper found = chosen({.admission = 1}, 1, Draw::permutation);
+  EXPECT_GT(found.time, 2 * found.with_all);
+}
+
 TEST(ChooseRooms, KeepsToWhatIsSaid) {
   const RoomsOnPaper found = chosen({.admission = 12, .slots = 9}, 4, Draw::permutation);
   EXPECT_EQ(found.rules.admission, 12);

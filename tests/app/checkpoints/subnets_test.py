@@ -90,6 +90,17 @@ class Subnets(Runs):
         text = self.refused(78, "run", "train.steps=40 train.evaluate_every=0 checkpoint.every=0")
         self.assertIn("was saved after 20 subnets, amid a window of supernet.window = 8", text)
 
+    def test_what_overflows_in_one_part_of_the_sequence_falls_away_on_all_ranks(self):
+        tiny = (SOURCE / "configs/supernet-tiny.yaml").read_text()
+        (self.root / "tiny.yaml").write_text(tiny.replace("configs/spaces", str(SOURCE / "configs/spaces")))
+        wild = ("seed=2 train.steps=60 train.evaluate_every=0 supernet.window=1 optimizer.rate.kind=constant "
+                "optimizer.rate.warmup=0 optimizer.rate.peak=5 train.precision=f32 optimizer.weight_decay=0 "
+                "train.clip=0 train.batch=2 train.micro_batch=1 train.sequence_parallel=true trace.steps=0")
+        self.trained("one", wild)
+        self.assertTrue(any(line["skipped"] > 0 for line in self.told("one")), "something falls away")
+        self.trained("two", wild + " grid.pipeline=1 grid.tensor=2", ranks=2)
+        self.assert_same("two", "one", 60)
+
     def test_a_file_says_which_subnets(self):
         choices = self.root / "choices.txt"
         choices.write_text("".join(f"{i % 4}, {i % 3}, 0, {i % 2}\n" for i in range(8)))
@@ -99,6 +110,9 @@ class Subnets(Runs):
                          [[i % 4, i % 3, 0, i % 2] for i in range(8)])
         text = self.refused(65, "more", few.replace("steps=8", "steps=16"))
         self.assertIn("has 8 choices, and train.steps asks for 16 subnets", text)
+        choices.write_text("0, 1, 2, 3\n" * 16)
+        text = self.refused(78, "run", few.replace("steps=8", "steps=16"))
+        self.assertIn("was trained with other subnets than the first 8", text)
 
 
 main()
