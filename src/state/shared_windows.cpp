@@ -157,14 +157,12 @@ void SharedWindows::sum_over_sequence(Unit& unit, const Tensor& totals) {
     backend.copy(own, shards.at(0));
     groups_.tensor.sum(shards, own);
   };
-  bool any = false;
-  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p) {
-    if (!is_cut(stage_, unit, p)) continue;
-    sum(totals.range(unit.flat_offset(p, 0), unit.shard_shape(p).count()));
-    any = true;
-  }
+  std::vector<int> cut;
+  for (int p = 0; p < static_cast<int>(unit.params().size()); ++p)
+    if (is_cut(stage_, unit, p)) cut.push_back(p);
   // What one rank's part of the sequence has marked falls away on all of them.
-  if (any) sum(totals.range(unit.flat_count(), 1));
+  if (!cut.empty()) sum(totals.range(unit.flat_count(), 1));
+  for (const int p : cut) sum(totals.range(unit.flat_offset(p, 0), unit.shard_shape(p).count()));
 }
 
 void SharedWindows::update(std::int64_t window, int number, const StepRule& rule, double rate) {

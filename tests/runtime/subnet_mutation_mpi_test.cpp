@@ -100,7 +100,9 @@ TEST_F(SubnetMutations, OfWhatARunDoesAreNoticed) {
       if (count == 0) continue;
       if (name.starts_with(fmt::format("message.{}.", SubnetReports::channel))) continue;  // no weight's
       said += fmt::format(" {} x {}", count, name);
-      for (const int number : std::set<int>{0, count / 2, count - 1})
+      // The first users of a slab may find zeros there, whether it is cleared or not.
+      const int early = name == "gradients.clear" ? count / 4 : 0;
+      for (const int number : std::set<int>{early, count / 2, count - 1})
         EXPECT_NE(noticed_without(config, name, number), "")
             << name << " number " << number << " of " << count;
     }
