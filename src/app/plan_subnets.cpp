@@ -95,8 +95,7 @@ std::string cost_of_window(const RoomsOnPaper& paper) {
   const double waits = std::max(0.0, percent_more(paper.time, paper.without_window));
   std::string text = fmt::format(
       "window: what all subnets share is updated once in {} subnets (supernet.window), {:.1f} % of the time "
-      "is "
-      "waited for it",
+      "is waited for it",
       paper.rules.window, waits);
   if (paper.free_window > paper.rules.window)
     text += fmt::format("; with {} hardly any would be, but fewer, larger updates learn more slowly",

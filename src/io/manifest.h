@@ -48,7 +48,7 @@ struct Manifest {
   std::vector<std::uint32_t> crcs;  ///< of each block of the file
   std::vector<CheckpointTensor> tensors;
   std::vector<CheckpointUnit> units;
-  std::string choices;  ///< SHA-256 of all subnets that were trained, in words; empty: no supernet's
+  std::string choices;  ///< of a supernet: hash_of_choices of what was trained
 };
 
 /// The manifest as the text of its file, which ends in a CRC of all before it.

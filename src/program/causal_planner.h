@@ -16,7 +16,7 @@ namespace mindpipe {
 /// When a subnet's forward may read a unit: after all older users have updated it; with the other subnets of
 /// its group of as many as there are stages, whose updates come together; or at any time.
 enum class SubnetOrder : std::uint8_t { causal, bulk, free };
-/// That of a schedule of subnets.
+/// The order that a schedule of subnets stands for.
 inline SubnetOrder order_of(ScheduleKind schedule) {
   return schedule == ScheduleKind::bulk   ? SubnetOrder::bulk
          : schedule == ScheduleKind::free ? SubnetOrder::free

@@ -48,7 +48,8 @@ std::unique_ptr<Sampler> make_sampler(const Space& space, const std::string& wor
 std::unique_ptr<Sampler> stream_of(const Config& config, std::int64_t first = 0);
 /// The first subnets of that stream, as many as tell how they go together.
 std::vector<Subnet> first_subnets(const Config& config);
-/// SHA-256 of the first subnets of that stream, in words.
+/// SHA-256 of the first subnets of that stream, in words, where a file names them; empty where settings say
+/// all of it.
 std::string hash_of_choices(const Config& config, std::int64_t subnets);
 /// The networks that its evaluations ask, always the same.
 std::vector<Subnet> subnets_to_evaluate(const Config& config);

@@ -120,7 +120,7 @@ class SubnetRun {
   Config config_;
 };
 
-/// That each subnet was told once and in order, with all of it but the time as a run on one rank tells it.
+/// Checks that each subnet was told once and in order, with all but the time as a run on one rank tells it.
 void expect_told_alike(const std::vector<SubnetScalars>& told, const std::vector<SubnetScalars>& wanted) {
   ASSERT_EQ(told.size(), wanted.size());
   for (std::size_t i = 0; i < told.size(); ++i) {
@@ -249,7 +249,7 @@ class WrongStream : public Sampler {
 
 TEST_P(SubnetTraining, WhatThePlannerThrowsComesUpWhereItsPlanIsTaken) {
   SubnetRun run(config, world);
-  // Of several stages at a cut, so that no message is left halfway.
+  // The planner of several stages throws at a cut, so that no message is left halfway.
   const std::int64_t wrong = world.size == 1 ? 5 * window : 2 * window;
   run.trainer().begin(std::make_unique<WrongStream>(stream_from(config, 0), wrong), 0);
   EXPECT_EQ(run.trainer().train_to(window), window);

@@ -63,8 +63,8 @@ TEST(Subnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
     }
 }
 
-// Of 12 blocks with 4 candidates each, one and four micro-batches (of a data shard), on all grids of so many
-// ranks whose pipelines have 1, 2, 3, 4, 5 or 8 stages.
+// Trains a space of 12 blocks with 4 candidates each, one and four micro-batches (of a data shard), on all
+// grids of so many ranks whose pipelines have 1, 2, 3, 4, 5 or 8 stages.
 TEST(AllSubnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
   if (!asks_all()) GTEST_SKIP() << "make test-supernets runs this";
   const World world = all_ranks();

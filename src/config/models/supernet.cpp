@@ -104,39 +104,35 @@ std::vector<Setting> settings(Config& config) {
   constexpr Range automatic{1, many, false, false, "auto"};
   using Role = Setting::Role;
   std::vector<Setting> all = space_settings(config.model.supernet, config);
-  all.push_back(Setting("supernet.sampler", &s.sampler,
-                        "which subnets are trained: uniform; permutation (within as many subnets as a block "
-                        "has candidates none comes twice); spaced (nor again before supernet.spacing "
-                        "subnets); or a file with a choice a line")
-                    .playing(Role::arithmetic));
-  all.push_back(Setting("supernet.spacing", &s.spacing,
-                        "spaced: how many subnets later a candidate may come again; auto: two thirds of a "
-                        "block's candidates",
-                        automatic)
-                    .playing(Role::arithmetic));
-  all.push_back(Setting("supernet.window", &s.window,
-                        "subnets that read one version of what all share (embeddings, the last norm, the "
-                        "softmax); their gradients are applied together, a window later",
-                        Range{1, many})
-                    .playing(Role::arithmetic));
-  all.push_back(Setting("supernet.admission", &s.admission,
-                        "subnets that may be in flight, from the oldest on; auto: the fewest within 1 % of "
-                        "the speed of twice the stages, in simulation",
-                        automatic)
-                    .playing(Role::layout));
-  all.push_back(Setting("supernet.slots", &s.slots,
-                        "rooms of each stage for micro-batches in flight; auto: of each stage the fewest "
-                        "within 1 %, in simulation",
-                        automatic)
-                    .playing(Role::layout));
-  all.push_back(Setting("supernet.prices", &s.prices,
-                        "what passes and updates take, for the planner and for an emulated device: empty or "
-                        "paper (what device.description says), equal (all candidates alike), h200 (an "
-                        "estimate), or a file like configs/prices/h200.yaml")
-                    .playing(Role::layout));
-  all.push_back(Setting("supernet.evaluate_subnets", &s.evaluate_subnets,
-                        "subnets whose mean loss an evaluation gives, always the same", Range{1, 1 << 20})
-                    .playing(Role::course));
+  const auto add = [&](Role role, const char* key, auto* member, const char* meaning,
+                       const Range& range = {}) {
+    all.push_back(Setting(key, member, meaning, range).playing(role));
+  };
+  add(Role::arithmetic, "supernet.sampler", &s.sampler,
+      "which subnets are trained: uniform; permutation (within as many subnets as a block has candidates "
+      "none "
+      "comes twice); spaced (nor again before supernet.spacing subnets); or a file with a choice a line");
+  add(Role::arithmetic, "supernet.spacing", &s.spacing,
+      "spaced: how many subnets later a candidate may come again; auto: two thirds of a block's candidates",
+      automatic);
+  add(Role::arithmetic, "supernet.window", &s.window,
+      "subnets that read one version of what all share (embeddings, the last norm, the softmax); their "
+      "gradients are applied together, a window later",
+      Range{1, many});
+  add(Role::layout, "supernet.admission", &s.admission,
+      "subnets that may be in flight, from the oldest on; auto: the fewest within 1 % of the speed of twice "
+      "the stages, in simulation",
+      automatic);
+  add(Role::layout, "supernet.slots", &s.slots,
+      "rooms of each stage for micro-batches in flight; auto: of each stage the fewest within 1 %, in "
+      "simulation",
+      automatic);
+  add(Role::layout, "supernet.prices", &s.prices,
+      "what passes and updates take, for the planner and for an emulated device: empty or paper (what "
+      "device.description says), equal (all candidates alike), h200 (an estimate), or a file like "
+      "configs/prices/h200.yaml");
+  add(Role::course, "supernet.evaluate_subnets", &s.evaluate_subnets,
+      "subnets whose mean loss an evaluation gives, always the same", Range{1, 1 << 20});
   return all;
 }
 
