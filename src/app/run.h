@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -50,6 +51,11 @@ class Run {
   std::int64_t evaluation_batches(const Corpus& corpus) const;
   /// finite_evaluation on so many batches, each of which may take `limit` seconds. Collective.
   Evaluation evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what);
+  /// Steps that are done where this start ends: all of them, or run.stop_after.
+  std::int64_t last_step() const {
+    const int stop = config_.run.stop_after, all = config_.train.steps;
+    return stop > 0 ? std::min(stop, all) : all;
+  }
   double seconds() const { return seconds_since(start_ns_); }
 
  private:

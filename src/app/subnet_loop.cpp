@@ -7,7 +7,6 @@
 #include "app/report_end.h"
 #include "app/stop_request.h"
 #include "core/log.h"
-#include "core/log_mark.h"
 #include "core/text.h"
 #include "runtime/diagnose.h"
 
@@ -45,6 +44,8 @@ void SubnetLoop::run() {
     agree();
     if (save_due_ && stopped_.empty()) saves_.save(done_);
   }
+  if (stopped_.empty() && done_ < config_.train.steps)
+    stopped_ = fmt::format("stopped after subnet {}, run.stop_after", done_ - 1);
   run_.watchdog().arm(config_.watchdog.start, "end", "watchdog.start");
   saves_.save(done_);
   saves_.finish();
@@ -52,7 +53,7 @@ void SubnetLoop::run() {
 
 /// The end, or the next place before it where the run is evaluated or saved.
 std::int64_t SubnetLoop::next_cut() const {
-  std::int64_t cut = config_.train.steps;
+  std::int64_t cut = run_.last_step();
   const auto stop_at = [&](std::int64_t every) {
     if (every > 0) cut = std::min(cut, (done_ / every + 1) * every);
   };

@@ -27,7 +27,7 @@ class SubnetLoop {
   const std::string& stopped() const { return stopped_; }
 
  private:
-  bool goes_on() const { return done_ < config_.train.steps && stopped_.empty(); }
+  bool goes_on() const { return done_ < run_.last_step() && stopped_.empty(); }
   std::int64_t next_cut() const;
   void give_time(std::int64_t first, std::int64_t end);
   bool wishes_to_stop() const;

@@ -30,6 +30,8 @@ void TrainingLoop::run() {
     agree();
     save();
   }
+  if (stopped_.empty() && step_ < config_.train.steps)
+    stopped_ = fmt::format("stopped after step {}, run.stop_after", step_);
   run_.watchdog().arm(config_.watchdog.start, "end", "watchdog.start");
   write_last();
   saves_.save(step_);

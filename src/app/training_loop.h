@@ -27,7 +27,7 @@ class TrainingLoop {
   EndReport& report() { return report_; }
 
  private:
-  bool goes_on() const { return step_ < config_.train.steps && stopped_.empty(); }
+  bool goes_on() const { return step_ < run_.last_step() && stopped_.empty(); }
   bool evaluates() const;
   void give_time();
   void take_step();

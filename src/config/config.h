@@ -12,6 +12,7 @@ struct RunConfig {
   std::string dir;              ///< the run directory; everything is written below it
   std::string resume = "auto";  ///< auto | never | the directory of a checkpoint
   double max_walltime = 0;      ///< seconds after which the run stops cleanly with a checkpoint; 0: no limit
+  int stop_after = 0;           ///< steps after which it does so; 0: all of them
   int log_every = 0;  ///< steps between plain lines of progress; 0: often at first, then one a minute
   bool operator==(const RunConfig&) const = default;
 };
@@ -156,6 +157,30 @@ struct SupernetConfig {
   bool operator==(const SupernetConfig&) const = default;
 };
 
+/// The most that a network may have to be scored; 0: no limit.
+struct LimitsConfig {
+  double parameters = 0, operations = 0, latency = 0, bytes = 0;
+  bool operator==(const LimitsConfig&) const = default;
+};
+/// The search for good networks of a trained supernet.
+struct SearchConfig {
+  std::string dir;  ///< empty: run.dir/search
+  SearcherKind searcher = SearcherKind::evolution;
+  int scores = 0;         ///< networks that are scored; 0: 480, or all that the space has
+  int batches = 8;        ///< held-out batches of a score
+  int lag = 64;           ///< parents of a network have ids that lie so far back
+  int population = 50;    ///< networks that are drawn before any has parents
+  int parents = 10;       ///< best networks that others are made of
+  double mutation = 0.1;  ///< share of the blocks that a mutation draws again
+  std::vector<std::string> objectives{"loss", "parameters"};  ///< pareto
+  LimitsConfig limits;
+  int best = 5;              ///< networks that come out
+  int steps = 0;             ///< of a network that is trained by itself; 0: train.steps
+  int verify = 0;            ///< networks that are trained to see what scores are worth
+  std::vector<int> halving;  ///< steps of the first round, and the factor between rounds
+  bool operator==(const SearchConfig&) const = default;
+};
+
 struct Config {
   std::uint64_t seed = 1;
   RunConfig run;
@@ -173,6 +198,7 @@ struct Config {
   TraceConfig trace;
   GenerateConfig generate;
   SupernetConfig supernet;
+  SearchConfig search;
   bool operator==(const Config&) const = default;
 };
 

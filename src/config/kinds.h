@@ -29,6 +29,12 @@ struct PrecisionRow {
   DType dtype;  ///< of activations and of the weights that compute
 };
 
+struct ObjectiveRow {
+  std::string_view name;
+  std::string_view unit;
+  std::string_view meaning;
+};
+
 inline constexpr std::size_t most_moments = 2;
 struct OptimizerRow {
   std::string_view name;
@@ -90,6 +96,13 @@ struct OptimizerRow {
   kind(uniform, "uniform") \
   kind(permutation, "permutation") \
   kind(spaced, "spaced")
+#define MINDPIPE_SEARCHERS(kind) kind(random, "random") kind(evolution, "evolution") kind(pareto, "pareto")
+#define MINDPIPE_OBJECTIVES(kind) /* unit, meaning */ \
+  kind(loss, "loss", "", "mean loss on the held-out batches") \
+  kind(parameters, "parameters", "", "of the network, what all networks share included") \
+  kind(operations, "operations", "a token", "forward and backward, as a training counts them") \
+  kind(latency, "latency", "s", "of one sample's forward on device.description, on paper") \
+  kind(bytes, "bytes", "", "of the weights that compute")
 #define MINDPIPE_OPTIMIZERS(kind) /* moments, how many, only_with_momentum */ \
   kind(adamw, "adamw", {"m", "v"}, 2, false) \
   kind(sgd, "sgd", {"velocity"}, 1, true)
@@ -112,6 +125,8 @@ MINDPIPE_KINDS(OptimizerKind, OptimizerRow, MINDPIPE_OPTIMIZERS)
 MINDPIPE_KINDS(DeviceKind, DeviceRow, MINDPIPE_DEVICES)
 MINDPIPE_KINDS(TransportKind, NamedRow, MINDPIPE_TRANSPORTS)
 MINDPIPE_KINDS(SamplerKind, NamedRow, MINDPIPE_SAMPLERS)
+MINDPIPE_KINDS(SearcherKind, NamedRow, MINDPIPE_SEARCHERS)
+MINDPIPE_KINDS(Objective, ObjectiveRow, MINDPIPE_OBJECTIVES)
 MINDPIPE_KINDS(AttentionBeyond, NamedRow, MINDPIPE_BEYONDS)
 
 /// "interleaved or breadth-first": the names of all kinds that have a property.

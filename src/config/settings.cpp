@@ -184,6 +184,7 @@ std::string Setting::allowed() const {
                  [](const KindMember& member) { return join(member.names, ", "); },
                  [&](std::vector<int>*) { return "a list of whole numbers" + range(); },
                  [&](std::vector<double>*) { return "a number" + range() + ", or a list of these"; },
+                 [&](std::vector<std::string>*) { return "a list of some of " + join(words_, ", "); },
                  [&](std::vector<DataSource>*) {
                    return std::string(
                        "a .txt or .tsv file, a pair of token files without .bin, synthetic:NAME, "
@@ -238,6 +239,11 @@ void Setting::read(const Node& node) const {
                           if (node.kind != Node::Kind::list) member->push_back(reading.real());
                           for (const Node& item : node.items) member->push_back(Reading{*this, item}.real());
                         },
+                        [&](std::vector<std::string>* member) {
+                          if (node.kind != Node::Kind::list) reading.refuse();
+                          member->clear();
+                          for (const Node& item : node.items) member->push_back(Reading{*this, item}.text());
+                        },
                         [&](std::vector<DataSource>* member) {
                           member->clear();
                           if (node.kind != Node::Kind::list) member->push_back(reading.source());
@@ -268,6 +274,7 @@ std::string Setting::written() const {
                    for (const double number : *member) numbers.push_back(shortest(number));
                    return numbers.size() == 1 ? numbers[0] : fmt::format("[{}]", join(numbers, ", "));
                  },
+                 [](std::vector<std::string>* member) { return fmt::format("[{}]", join(*member, ", ")); },
                  [](std::vector<DataSource>* member) {
                    std::vector<std::string> sources;
                    for (const DataSource& source : *member)

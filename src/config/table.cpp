@@ -26,6 +26,11 @@ std::vector<Setting> common_settings(Config& c) {  // table
               "stop cleanly, with a checkpoint, and exit 75 after this long (23h50m); 0: no limit",
               Range{0, 1e9})
           .in(Unit::seconds),
+      SETTING(
+          layout, run.stop_after,
+          "stop in the same way once so many steps are done; the run goes on where this is larger or 0; 0: "
+          "no such stop",
+          any_count),
       SETTING(layout, run.log_every,
               "steps between lines of progress where the log is no terminal; auto: after steps 1, 2, 5, 10, "
               "20, 50 ..., and then one a minute",
@@ -168,11 +173,10 @@ std::vector<Setting> common_settings(Config& c) {  // table
               Range{0, 1e9})
           .in(Unit::seconds),
 
-      SETTING(
-          layout, trace.steps,
-          "last steps of a training (of a supernet: subnets) whose actions go to trace.json in run.dir "
-          "(Perfetto opens it); 0: none",
-          Range{0, 1000}),
+      SETTING(layout, trace.steps,
+              "last steps of a training (of a supernet: subnets) whose actions go to trace.json in run.dir "
+              "(Perfetto opens it); 0: none",
+              Range{0, 1000}),
 
       SETTING(layout, generate.prompt, "text to go on from"),
       SETTING(layout, generate.tokens, "tokens to write", count),

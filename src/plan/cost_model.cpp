@@ -295,13 +295,15 @@ BoundaryBytes CostModel::crossing(int block) const {
           bytes(memory, DType::f32)};
 }
 
+double CostModel::operations_of_block(int block) {
+  const double before = backend_->operations();
+  pass(block, block + 1, Tape::WeightGradients::now, false);
+  return backend_->operations() - before;
+}
+
 std::vector<double> CostModel::operations_of_blocks() {
   std::vector<double> all;
-  for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b) {
-    const double before = backend_->operations();
-    pass(b, b + 1, Tape::WeightGradients::now, false);
-    all.push_back(backend_->operations() - before);
-  }
+  for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b) all.push_back(operations_of_block(b));
   return all;
 }
 

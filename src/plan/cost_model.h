@@ -44,6 +44,7 @@ class CostModel {
   /// What each block's products, attention and convolutions take this rank, forward and backward of one
   /// micro-batch.
   std::vector<double> operations_of_blocks();
+  double operations_of_block(int block);
 
   Model& model() { return stage_->model(); }
   Stage& stage() { return *stage_; }

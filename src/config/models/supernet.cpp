@@ -5,6 +5,7 @@
 
 #include "config/config.h"
 #include "config/models/prices.h"
+#include "config/models/search.h"
 #include "config/rules.h"
 #include "config/settings.h"
 
@@ -72,6 +73,7 @@ void check_cuts(const Config& config, const Complaints& complain) {
         "is {}, amid a window of supernet.window = {} subnets (the nearest between two are {}{})", every,
         window, below > 0 ? fmt::format("{} and ", below) : "", below + window);
   };
+  between(config.run.stop_after, "run.stop_after");
   between(config.train.evaluate_every, "train.evaluate_every");
   between(config.checkpoint.every, "checkpoint.every");
 }
@@ -133,10 +135,14 @@ std::vector<Setting> settings(Config& config) {
       "configs/prices/h200.yaml");
   add(Role::course, "supernet.evaluate_subnets", &s.evaluate_subnets,
       "subnets whose mean loss an evaluation gives, always the same", Range{1, 1 << 20});
+  for (Setting& setting : search_settings(config.search)) all.push_back(std::move(setting));
   return all;
 }
 
-void fill_in(Config& config) { fill_in_space(config.model.supernet, config); }
+void fill_in(Config& config) {
+  fill_in_space(config.model.supernet, config);
+  fill_in_search(config.model.supernet.space, config.search);
+}
 
 void check(const Config& config, const Complaints& complain) {
   const Settings& m = config.model.supernet;
@@ -150,6 +156,7 @@ void check(const Config& config, const Complaints& complain) {
   check_window(m, config, complain);
   check_cuts(config, complain);
   check_prices(config, complain);
+  check_search(config, complain);
   check_what_is_left_out(config, complain);
 }
 

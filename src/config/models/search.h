@@ -1,0 +1,21 @@
+#pragma once
+#include <vector>
+
+#include "config/rules.h"
+#include "config/settings.h"
+
+namespace mindpipe {
+
+/// The settings of the search that a supernet is trained for.
+std::vector<Setting> search_settings(SearchConfig& search);
+void fill_in_search(const Space& space, SearchConfig& search);
+void check_search(const Config& config, const Complaints& complain);
+
+/// Whether something is to be found small, or kept below a limit.
+bool asks_for(const SearchConfig& search, Objective objective);
+/// The most that a network may have of something; 0: no limit.
+double limit_of(const SearchConfig& search, Objective objective);
+/// How many networks a space has, or `most` where it has more.
+std::int64_t networks_of(const Space& space, std::int64_t most);
+
+}  // namespace mindpipe
