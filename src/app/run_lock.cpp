@@ -92,6 +92,11 @@ void take_lock(const std::string& file) {
   lock.commit();
 }
 
+bool is_held(const std::string& file) {
+  const auto holder = read_lock(file);
+  return holder && !same(*holder, this_process()) && !is_gone(*holder, this_process());
+}
+
 void release_lock(const std::string& file) noexcept {
   try {
     if (const auto holder = read_lock(file); holder && same(*holder, this_process())) unlink(file.c_str());

@@ -17,6 +17,8 @@ bool is_gone(const LockHolder& holder, const LockHolder& us);
 /// Writes `file` for this process, or refuses with a sentence that names the holder. Taking over the lock of
 /// a dead holder is safe against others that do the same.
 void take_lock(const std::string& file);
+/// Whether a process that may still write, and is not this one, holds the lock.
+bool is_held(const std::string& file);
 /// Removes the lock if it is this process's.
 void release_lock(const std::string& file) noexcept;
 

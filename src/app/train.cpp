@@ -82,21 +82,21 @@ struct Ended {
   std::string stopped;
 };
 
-/// Trains, and tells of it.
+/// Trains, and tells of it; `prints`: where the time went, too.
 Ended train_all(Run& run, RunDirectory* directory, Corpus& corpus, Corpus* validation, Saves& saves,
-                const RunProgress& begun) {
+                const RunProgress& begun, bool prints) {
   const bool emulated = !row_of(run.config().device.kind).computes;
   if (row_of(run.config().model.kind).trains_subnets) {
     SubnetLoop loop(run, directory, validation, saves, begun);
     loop.run();
     write_results(run.worker(), emulated);
-    loop.report();
+    if (prints) loop.report();
     return {loop.done(), loop.stopped()};
   }
   TrainingLoop loop(run, directory, corpus, validation, saves, begun);
   loop.run();
   write_results(run.worker(), emulated);
-  loop.report().print_table(run.is_rank_0());
+  if (prints) loop.report().print_table(run.is_rank_0());
   return {loop.steps_done(), loop.stopped()};
 }
 
@@ -175,8 +175,8 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
   info("ready after {}", human_seconds(run.seconds()));
 
   Saves saves(run, directory.get(), begun, from);
-  const Ended ended =
-      train_all(run, directory.get(), corpus, validation ? &*validation : nullptr, saves, begun);
+  const Ended ended = train_all(run, directory.get(), corpus, validation ? &*validation : nullptr, saves,
+                                begun, !arguments.is_part);
   return end(directory.get(), ended, saves);
 }
 

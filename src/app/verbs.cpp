@@ -151,6 +151,13 @@ const Verb verbs[] = {
      .meaning = "Text from a trained model (generate.prompt=... generate.tokens=...).",
      .declare = declare_config,
      .run = generate},
+    {.name = "search",
+     .summary = "the best networks of a trained supernet",
+     .meaning = "Score networks of a trained supernet on held-out batches, with its weights as they are, and "
+                "write the best as configurations (search.*). A search that was stopped goes on.",
+     .has_steps = true,
+     .declare = declare_config,
+     .run = search},
     {.name = "plan",
      .summary = "what every rank would do and hold; --simulate: how long a step takes",
      .meaning = "What every stage would do and hold, for any number of ranks, without training; with "

@@ -31,6 +31,7 @@ const Verb& verb_named(const std::string& name);
 int train(const Arguments& arguments, const Config& config);
 int eval(const Arguments& arguments, const Config& config);
 int generate(const Arguments& arguments, const Config& config);
+int search(const Arguments& arguments, const Config& config);
 int plan(const Arguments& arguments, const Config& config);
 int report(const Arguments& arguments, const Config& config);
 int data(const Arguments& arguments, const Config& config);

@@ -56,16 +56,26 @@ void start_light_when_alone() {
 
 }  // namespace
 
-MpiSession::MpiSession(int& argc, char**& argv) {
+MpiSession::Open::Open(int& argc, char**& argv) {
   start_light_when_alone();
-  MPI_CHECK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided_));
+  MPI_CHECK(MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided));
   MPI_CHECK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-  MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
-  MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size_));
 }
 
-MpiSession::~MpiSession() {
+MpiSession::Open::~Open() {
   if (mpi_is_up()) MPI_Finalize();
+}
+
+std::shared_ptr<MpiSession::Open> MpiSession::open(int& argc, char**& argv) {
+  static std::weak_ptr<Open> newest;
+  std::shared_ptr<Open> one = newest.lock();
+  if (!one) newest = one = std::make_shared<Open>(argc, argv);
+  return one;
+}
+
+MpiSession::MpiSession(int& argc, char**& argv) : open_(open(argc, argv)) {
+  MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
+  MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size_));
 }
 
 void abort_job(int exit_code) noexcept {

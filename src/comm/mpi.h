@@ -1,6 +1,7 @@
 #pragma once
 #include <mpi.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,23 +31,28 @@ struct World {
   int rank = 0, size = 1;
 };
 
-/// Holds MPI open from its construction to its end; there is one in a process, made in main before anything
-/// that uses MPI.
+/// Holds MPI open from its construction to its end, made before anything that uses MPI. One that is made
+/// while another lives holds the same MPI: it is closed with the last.
 class MpiSession {
  public:
   MpiSession(int& argc, char**& argv);
-  ~MpiSession();
-  MpiSession(const MpiSession&) = delete;
-  MpiSession& operator=(const MpiSession&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return size_; }
   MPI_Comm world() const { return MPI_COMM_WORLD; }
   /// Whether a second thread (the watchdog) may call MPI_Abort.
-  bool threads_may_call() const { return provided_ == MPI_THREAD_MULTIPLE; }
+  bool threads_may_call() const { return open_->provided == MPI_THREAD_MULTIPLE; }
 
  private:
-  int rank_ = 0, size_ = 1, provided_ = 0;
+  struct Open {
+    Open(int& argc, char**& argv);
+    ~Open();
+    int provided = 0;
+  };
+  static std::shared_ptr<Open> open(int& argc, char**& argv);
+
+  std::shared_ptr<Open> open_;
+  int rank_ = 0, size_ = 1;
 };
 
 /// Whether MPI is up: initialised and not yet finalized.

@@ -13,7 +13,7 @@ void check_objectives(const Config& config, const Complaints& complain) {
   std::sort(sorted.begin(), sorted.end());
   complain.require(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), "search.objectives",
                    "is [{}], which names one twice", join(search.objectives, ", "));
-  if (search.searcher == SearcherKind::pareto)
+  if (row_of(search.searcher).has_front)
     complain.require(search.objectives.size() > 1 && search.objectives[0] == name_of(Objective::loss),
                      "search.objectives",
                      "is [{}], but pareto holds the loss against something else ([loss, parameters] for "
@@ -100,7 +100,7 @@ std::vector<Setting> search_settings(SearchConfig& s) {
 bool asks_for(const SearchConfig& search, Objective objective) {
   const bool is_named =
       std::count(search.objectives.begin(), search.objectives.end(), name_of(objective)) > 0;
-  return limit_of(search, objective) > 0 || (search.searcher == SearcherKind::pareto && is_named);
+  return limit_of(search, objective) > 0 || (row_of(search.searcher).has_front && is_named);
 }
 
 double limit_of(const SearchConfig& search, Objective objective) {

@@ -1,0 +1,93 @@
+#include "app/search/network_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/models/search.h"
+#include "core/text.h"
+
+namespace mindpipe {
+
+double excess_of(const SearchConfig& search, const NetworkMeasures& measures,
+                 const std::vector<std::uint8_t>& choice) {
+  double excess = 0;
+  for (const Objective objective : all_kinds<Objective>())
+    if (const double limit = limit_of(search, objective); limit > 0)
+      excess += std::max(0.0, measures.of(objective, choice) / limit - 1);
+  return excess;
+}
+
+std::vector<Objective> objectives_of(const SearchConfig& search) {
+  std::vector<Objective> objectives;
+  for (const std::string& name : search.objectives) objectives.push_back(*kind_named<Objective>(name));
+  if (!row_of(search.searcher).has_front) objectives = {Objective::loss};
+  return objectives;
+}
+
+NetworkSearch::NetworkSearch(const Config& config, const NetworkMeasures& measures)
+    : config_(config), measures_(measures), told_(objectives_of(config.search)) {
+  const SearchConfig& search = config.search;
+  Excess excess;
+  for (const Objective objective : all_kinds<Objective>())
+    if (limit_of(search, objective) > 0)
+      excess = [&](const std::vector<std::uint8_t>& choice) { return excess_of(search, measures_, choice); };
+  searcher_ = make_searcher(config.model.supernet.space,
+                            {.kind = search.searcher,
+                             .seed = config.seed,
+                             .lag = search.lag,
+                             .population = search.population,
+                             .parents = search.parents,
+                             .mutation = search.mutation},
+                            excess);
+}
+
+Score NetworkSearch::proposed() {
+  Proposal proposal = searcher_->next();
+  Score score;
+  score.id = proposal.subnet.id;
+  score.parents = std::move(proposal.parents);
+  score.how = name_of(proposal.how);
+  score.choice = std::move(proposal.subnet.choice);
+  for (const Objective objective : all_kinds<Objective>())
+    if (objective != Objective::loss) score.value(objective) = measures_.of(objective, score.choice);
+  return score;
+}
+
+void NetworkSearch::tell(const Score& score) {
+  std::vector<double> values;
+  for (const Objective objective : told_)
+    values.push_back(objective == Objective::loss ? score.rank_loss() : score.value(objective));
+  searcher_->tell(values);
+}
+
+void NetworkSearch::take_up(const std::vector<Score>& known, const std::string& file) {
+  for (const Score& score : known) {
+    const Score expected = proposed();
+    MP_REQUIRE(
+        expected.choice == score.choice && expected.parents == score.parents && expected.how == score.how,
+        Exit::bad_data,
+        "{}:{}: is not the network that this search scores there (the file was changed, or is of "
+        "another version of the program; name another search.dir to begin anew)",
+        file, score.id + 1);
+    tell(score);
+    scores_.push_back(score);
+  }
+}
+
+std::optional<Subnet> NetworkSearch::next() {
+  if (scores_.size() + under_way_.size() == static_cast<std::size_t>(config_.search.scores))
+    return std::nullopt;
+  under_way_.push_back(proposed());
+  return Subnet{under_way_.back().id, under_way_.back().choice};
+}
+
+const Score& NetworkSearch::hear(double loss, const std::array<double, 2>& halves) {
+  scores_.push_back(std::move(under_way_.front()));
+  under_way_.pop_front();
+  scores_.back().value(Objective::loss) = loss;
+  scores_.back().halves = halves;
+  tell(scores_.back());
+  return scores_.back();
+}
+
+}  // namespace mindpipe

@@ -1,0 +1,75 @@
+#include "app/search/trainings.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/extract.h"
+#include "app/loss_curve.h"
+#include "app/run_lock.h"
+#include "app/stop_request.h"
+#include "app/verbs.h"
+#include "comm/text_of_rank_0.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "io/file.h"
+
+namespace mindpipe {
+namespace {
+
+/// The validation loss of a run after so many steps, in words; empty: it has not come so far.
+std::string loss_after(const std::string& run, int steps) {
+  std::error_code none;
+  if (!std::filesystem::exists(run + "/metrics.jsonl", none)) return "";
+  for (const LossCurve::Point& point : read_losses(run).validation)
+    if (point.step == steps) return shortest(point.loss);
+  return "";
+}
+
+int steps_in(const std::string& run) {
+  std::error_code none;
+  if (!std::filesystem::exists(run + "/metrics.jsonl", none)) return 0;
+  const LossCurve curve = read_losses(run);
+  return curve.training.empty() ? 0 : static_cast<int>(curve.training.back().step);
+}
+
+}  // namespace
+
+Trainings::Trainings(const Arguments& arguments, const Config& supernet, std::string directory,
+                     int evaluate_every)
+    : arguments_(arguments), supernet_(supernet), directory_(std::move(directory)) {
+  supernet_.train.evaluate_every = evaluate_every;
+  supernet_.train.evaluate_batches = supernet_.search.batches;
+  supernet_.trace.steps = 0;
+}
+
+Config Trainings::config_of(const TrainingWish& wish) const {
+  Config supernet = supernet_;
+  int& decay = supernet.optimizer.rate.decay;
+  if (decay == supernet.train.steps) decay = 0;  // the floor is reached at the network's last step, too
+  supernet.train.steps = wish.steps;
+  Config config = subnet_config(supernet, wish.choice, run_of(wish));
+  config.grid = supernet_.grid;
+  config.run.stop_after = wish.stop_after < wish.steps ? wish.stop_after : 0;
+  return resolve(config);
+}
+
+std::optional<double> Trainings::train(const TrainingWish& wish, const World& world) {
+  const std::string run = run_of(wish), found = world.rank == 0 ? loss_after(run, wish.stop_after) : "",
+                    held = world.rank == 0 && found.empty() && is_held(run + "/lock") ? "held" : "";
+  if (const std::string known = text_of_rank_0(world, found); !known.empty()) {
+    ++done_before_;
+    return std::stod(known);
+  }
+  if (!text_of_rank_0(world, held).empty()) return std::nullopt;
+  const int before = world.rank == 0 ? steps_in(run) : 0;
+  const int code = mindpipe::train(arguments_, config_of(wish));
+  stops_ = any_rank(world, stop_asked());
+  const std::string loss = text_of_rank_0(world, world.rank == 0 ? loss_after(run, wish.stop_after) : "");
+  if (loss.empty() && (stops_ || code != 0)) return std::nullopt;
+  MP_REQUIRE(!loss.empty(), Exit::internal, "{}: has no validation loss after step {}", run, wish.stop_after);
+  ++done_now_;
+  steps_now_ += wish.stop_after - before;
+  return std::stod(loss);
+}
+
+}  // namespace mindpipe
