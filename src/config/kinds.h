@@ -24,6 +24,12 @@ struct ScheduleRow {
   bool of_subnets;       ///< orders the subnets of a supernet, not the micro-batches of a step
 };
 
+struct SearcherRow {
+  std::string_view name;
+  bool learns;     ///< from scores: what it proposes depends on them, with a lag
+  bool has_front;  ///< weighs all objectives, not the first alone
+};
+
 struct PrecisionRow {
   std::string_view name;
   DType dtype;  ///< of activations and of the weights that compute
@@ -90,6 +96,10 @@ struct OptimizerRow {
   kind(uniform, "uniform") \
   kind(permutation, "permutation") \
   kind(spaced, "spaced")
+#define MINDPIPE_SEARCHERS(kind) /* learns, has_front */ \
+  kind(random, "random", false, false) \
+  kind(evolution, "evolution", true, false) \
+  kind(pareto, "pareto", true, true)
 #define MINDPIPE_OPTIMIZERS(kind) /* moments, how many, only_with_momentum */ \
   kind(adamw, "adamw", {"m", "v"}, 2, false) \
   kind(sgd, "sgd", {"velocity"}, 1, true)
@@ -112,6 +122,7 @@ MINDPIPE_KINDS(OptimizerKind, OptimizerRow, MINDPIPE_OPTIMIZERS)
 MINDPIPE_KINDS(DeviceKind, DeviceRow, MINDPIPE_DEVICES)
 MINDPIPE_KINDS(TransportKind, NamedRow, MINDPIPE_TRANSPORTS)
 MINDPIPE_KINDS(SamplerKind, NamedRow, MINDPIPE_SAMPLERS)
+MINDPIPE_KINDS(SearcherKind, SearcherRow, MINDPIPE_SEARCHERS)
 MINDPIPE_KINDS(AttentionBeyond, NamedRow, MINDPIPE_BEYONDS)
 
 /// "interleaved or breadth-first": the names of all kinds that have a property.
