@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include "core/text.h"
+
 namespace mindpipe {
+
+std::string written(const std::vector<std::uint8_t>& choice) {
+  return joined({choice.begin(), choice.end()});
+}
 
 std::string candidate_name(int block, int number) { return fmt::format("blocks.{}.{}", block, number); }
 

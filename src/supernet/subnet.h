@@ -14,6 +14,8 @@ struct Subnet {
   bool operator==(const Subnet&) const = default;
 };
 
+/// A choice as files and settings write it, a number a block: "3, 0, 7".
+std::string written(const std::vector<std::uint8_t>& choice);
 /// The name of a candidate and of its unit: "blocks.7.3".
 std::string candidate_name(int block, int number);
 /// Whether a candidate has a unit at all.
