@@ -22,6 +22,8 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(layout, run.resume,
               "auto: go on from the newest whole checkpoint in run.dir; never: begin; or the directory of a "
               "checkpoint to go on from"),
+      SETTING(layout, run.weights,
+              "a safetensors file of the model's weights to begin with; empty: they are drawn from the seed"),
       SETTING(layout, run.max_walltime,
               "stop cleanly, with a checkpoint, and exit 75 after this long (23h50m); 0: no limit",
               Range{0, 1e9})
@@ -168,11 +170,10 @@ std::vector<Setting> common_settings(Config& c) {  // table
               Range{0, 1e9})
           .in(Unit::seconds),
 
-      SETTING(
-          layout, trace.steps,
-          "last steps of a training (of a supernet: subnets) whose actions go to trace.json in run.dir "
-          "(Perfetto opens it); 0: none",
-          Range{0, 1000}),
+      SETTING(layout, trace.steps,
+              "last steps of a training (of a supernet: subnets) whose actions go to trace.json in run.dir "
+              "(Perfetto opens it); 0: none",
+              Range{0, 1000}),
 
       SETTING(layout, generate.prompt, "text to go on from"),
       SETTING(layout, generate.tokens, "tokens to write", count),

@@ -14,6 +14,7 @@ namespace {
 const std::set<std::string> layout{
     "run.dir",
     "run.resume",
+    "run.weights",
     "run.max_walltime",
     "run.log_every",
     "grid.supernet",
