@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What no network has by itself, and may name files that are not here.
+/// Settings of a supernet that no network has, and that may name files which are not here.
 const std::vector<std::string> without_files{"supernet.sampler=uniform", "supernet.spacing=auto",
                                              "supernet.prices="};
 
@@ -43,6 +43,14 @@ bool has_ended(const std::string& run) {
   if (!members || members->texts.count("state") == 0) return false;
   const std::string& state = members->texts.at("state");
   return (state == "done" || state == "stopped") && is_there(run + "/model.safetensors");
+}
+
+/// The kind of model that a configuration says.
+std::string kind_said(const Node& root) {
+  for (const auto& [section, settings] : root.entries)
+    for (const auto& [key, value] : settings.entries)
+      if (section.text == "model" && key.text == "kind") return value.text;
+  return "";
 }
 
 /// Whether a setting of a network has anything to say: the file without it is another configuration. Numbers
@@ -123,14 +131,12 @@ Config supernet_of(const std::string& run_or_checkpoint) {
   MP_REQUIRE(is_there(settings), Exit::input_missing,
              "{}: has no config.yaml (name the run directory of a supernet, or one of its checkpoints)",
              run_or_checkpoint);
-  const Config config =
-      is_checkpoint(run_or_checkpoint)
-          ? settings_of_checkpoint(run_or_checkpoint, read_manifest(run_or_checkpoint), without_files)
-          : read_config(settings, without_files);
-  MP_REQUIRE(config.model.kind == ModelKind::supernet, Exit::bad_configuration,
-             "{}: was trained as a {} (a network is taken out of a supernet)", run_or_checkpoint,
-             config.model.kind);
-  return config;
+  const std::string kind = kind_said(read_document(settings));
+  MP_REQUIRE(kind == name_of(ModelKind::supernet), Exit::bad_configuration,
+             "{}: was trained as a {} (a network is taken out of a supernet)", run_or_checkpoint, kind);
+  return is_checkpoint(run_or_checkpoint)
+             ? settings_of_checkpoint(run_or_checkpoint, read_manifest(run_or_checkpoint), without_files)
+             : read_config(settings, without_files);
 }
 
 std::string extract_weights(const std::string& run_or_checkpoint, const Config& supernet,
