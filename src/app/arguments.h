@@ -26,6 +26,13 @@ struct CheckpointArguments {
   std::string output;         ///< export: the file
 };
 
+/// What `extract` is asked to do.
+struct ExtractArguments {
+  std::string from;    ///< the run directory of a supernet, or a checkpoint
+  std::string choice;  ///< the numbers of a network's candidates, or a YAML file that names one
+  std::string output;  ///< the directory to write to
+};
+
 /// What `report` is asked to do.
 struct ReportArguments {
   std::string run;  ///< the run directory
@@ -47,6 +54,7 @@ struct Arguments {
   DataArguments data;
   CheckpointArguments checkpoint;
   ReportArguments report;
+  ExtractArguments extract;
   std::string answer;  ///< what the command line asks for by itself (--help, --version); empty: there is work
   int argc = 0;        ///< as main got them, for whoever starts the messages between ranks
   char** argv = nullptr;

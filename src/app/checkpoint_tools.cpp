@@ -5,40 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <limits>
-#include <map>
 #include <vector>
 
 #include "app/main_verb.h"
-#include "comm/mpi.h"
-#include "core/text.h"
-#include "io/checkpoint_directory.h"
-#include "io/safetensors.h"
+#include "app/weights_file.h"
+#include "app/whole_checkpoint.h"
 #include "plan/cost_model.h"
-#include "runtime/checkpoint_reader.h"
 
 namespace mindpipe {
 namespace {
-
-/// A checkpoint, all of whose bytes are as they were written.
-struct WholeCheckpoint {
-  explicit WholeCheckpoint(const std::string& directory)
-      : manifest(read_manifest(directory)), file(directory, manifest.file_bytes) {
-    const std::string damage = damage_of(World{}, manifest, directory, 2);
-    MP_REQUIRE(damage.empty(), Exit::checkpoint_corrupt, "{}", damage);
-    for (const CheckpointTensor& tensor : manifest.tensors) tensors[tensor.path] = tensor;
-  }
-  std::vector<float> words(const CheckpointTensor& tensor) const {
-    std::vector<float> words(static_cast<std::size_t>(tensor.bytes) / sizeof(float));
-    file.read(tensor.offset, words.data(), tensor.bytes);
-    return words;
-  }
-
-  Manifest manifest;
-  CheckpointFile file;
-  std::map<std::string, CheckpointTensor> tensors;
-};
 
 /// How two tensors of one shape differ, in words; empty: in no bit.
 std::string difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -54,30 +30,6 @@ std::string difference(const std::vector<float>& a, const std::vector<float>& b)
   }
   return fmt::format("{} of {} elements differ, by {:.3g} at most, {:.3g} of the norm", count, a.size(),
                      largest, norm > 0 ? std::sqrt(squares / norm) : std::numeric_limits<double>::infinity());
-}
-
-/// Brings a tensor of a file for others together from the checkpoint's tensors.
-std::vector<float> brought_together(const WholeTensor& tensor, const Model& model,
-                                    const WholeCheckpoint& checkpoint) {
-  std::vector<float> whole(static_cast<std::size_t>(tensor.count()));
-  for (const StackedPiece& piece : tensor.pieces) {
-    const Unit& unit = *model.units()[piece.unit];
-    const std::string path =
-        "/model/" + unit.name() + "." + unit.params()[piece.param].pieces[piece.piece].name;
-    const auto stored = checkpoint.tensors.find(path);
-    MP_REQUIRE(stored != checkpoint.tensors.end(), Exit::checkpoint_corrupt, "{}: has no {}",
-               checkpoint.file.path(), path);
-    const std::vector<float> words = checkpoint.words(stored->second);
-    MP_REQUIRE(
-        (piece.rows_above * tensor.width()) + static_cast<std::int64_t>(words.size()) <= tensor.count(),
-        Exit::checkpoint_corrupt, "{}: {} is larger than the model's", checkpoint.file.path(), path);
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const auto at = static_cast<std::int64_t>(i) + piece.rows_above * tensor.width();
-      whole[tensor.columns == 0 ? at : stored_at(tensor, at / tensor.width(), at % tensor.width())] =
-          words[i];
-    }
-  }
-  return whole;
 }
 
 }  // namespace
@@ -113,28 +65,12 @@ bool print_difference(const std::string& a, const std::string& b) {
 
 std::string export_weights(const std::string& directory, const std::string& output) {
   const WholeCheckpoint checkpoint(directory);
-  std::vector<std::string> checked;  // config.yaml has no CRC; what the manifest repeats of it has
-  for (const auto& [key, value] : checkpoint.manifest.settings) checked.push_back(key + "=" + value);
-  const std::string settings = directory + "/config.yaml";
-  std::error_code none;
-  MP_REQUIRE(std::filesystem::symlink_status(settings, none).type() == std::filesystem::file_type::regular,
-             Exit::checkpoint_corrupt, "{}: is no regular file", settings);
-  const Config config = read_config(settings, checked);
+  const Config config = settings_of_checkpoint(directory, checkpoint.manifest);
   CostModel costs(config, make_layout(config, {}));
-  std::map<std::string, WholeTensor> tensors;
-  std::vector<StoredTensor> stored;
-  for (WholeTensor& tensor : tensors_for_files(costs.model())) {
-    stored.push_back({tensor.name, StoredType::f32, tensor.shape()});
-    tensors.emplace(tensor.name, std::move(tensor));
-  }
-  SafetensorsWriter file(output, {{"format", "pt"}}, std::move(stored));
-  for (const StoredTensor& tensor : file.tensors()) {
-    const std::vector<float> words = brought_together(tensors.at(tensor.name), costs.model(), checkpoint);
-    file.write(words.data(), words.size() * sizeof(float));
-  }
-  file.commit();
-  return fmt::format("{}: {} tensors of step {}\n", output, tensors.size(),
-                     checkpoint.manifest.progress.step);
+  const std::size_t count = write_weights(costs.model(), output, [&](const WholeTensor& tensor) {
+    return checkpoint.brought_together(tensor, costs.model());
+  });
+  return fmt::format("{}: {} tensors of step {}\n", output, count, checkpoint.manifest.progress.step);
 }
 
 }  // namespace mindpipe

@@ -19,7 +19,7 @@ int eval(const Arguments& arguments, const Config& given) {
   Corpus corpus = validation_corpus(config, fields_of(config));
   for (const std::string& line : corpus.describe()) info("validation: {}", line);
   run.make_worker(Purpose::reading);
-  read_weights_of_run(run.worker(), config.run.dir);
+  read_weights_of_run(run.worker());
   const Evaluation found = run.evaluate(corpus, run.step_limit(), "the evaluation", "the validation loss");
   if (!run.is_rank_0()) return 0;
   JsonLine line;

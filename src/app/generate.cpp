@@ -56,7 +56,7 @@ int generate(const Arguments& arguments, const Config& given) {
              text.context);
 
   run.make_worker(Purpose::reading);
-  read_weights_of_run(run.worker(), config.run.dir);
+  read_weights_of_run(run.worker());
   Generator generator(config, run.worker());
   const RandomStream stream{config.seed, purpose_of("generate"), 0, 0};
   if (!rule.prompt.empty()) print(rule.prompt);

@@ -10,6 +10,7 @@
 #include "app/training_loop.h"
 #include "app/verbs.h"
 #include "app/weights_file.h"
+#include "config/models/choices.h"
 #include "core/launcher.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -34,6 +35,11 @@ std::optional<Corpus> held_out(const Config& config, const std::vector<Field>& f
 void warn_of_oddities(const Config& config) {
   const RateConfig& rate = config.optimizer.rate;
   const int steps = config.train.steps;
+  if (config.model.kind == ModelKind::subnet) {
+    const subnet::Settings& m = config.model.subnet;
+    const std::string blind = blindness_of(m.space, {m.choice.begin(), m.choice.end()});
+    if (!blind.empty()) warning("model.choice: {}", blind);
+  }
   if (steps > 0 && rate.warmup > steps)
     warning(
         "optimizer.rate.warmup is {} and train.steps {}: the rate rises to {:.3g}, not to "
@@ -166,6 +172,10 @@ int train_on_this_job(const Arguments& arguments, const Config& given) {
     begun = from->manifest.progress;
     info("going on from {}, after step {} ({} in {})", from->directory, begun.step,
          human_bytes(static_cast<double>(from->manifest.file_bytes)), human_seconds(seconds_since(start)));
+  }
+  if (!from && !config.run.weights.empty() && !emulated) {
+    begin_with_weights(run.worker());
+    info("the weights to begin with are those of {}", config.run.weights);
   }
   if (directory) {  // a start that fails before here leaves what an earlier run has written
     directory->keep_metrics_through(begun.step, from && is_in(from->directory, config.run.dir));

@@ -133,6 +133,20 @@ void declare_ckpt(CLI::App& app, Arguments& a) {
       ->option_text("FILE");
 }
 
+void declare_extract(CLI::App& app, Arguments& a) {
+  ExtractArguments& asked = a.extract;
+  app.add_option("RUN", asked.from, "the run directory of a supernet, or one of its checkpoints")
+      ->required()
+      ->option_text("");
+  app.add_option("--choice", asked.choice,
+                 "each block's candidate, from 0 (0,3,4), or a YAML file with a model.choice")
+      ->required()
+      ->option_text("NUMBERS|FILE");
+  app.add_option("--output", asked.output, "write DIR/subnet.yaml and DIR/inherited.safetensors")
+      ->required()
+      ->option_text("DIR");
+}
+
 const Verb verbs[] = {
     {.name = "train",
      .summary = "train a model, or go on with one (the verb when none is named)",
@@ -182,6 +196,14 @@ const Verb verbs[] = {
      .reads_config = false,
      .declare = declare_ckpt,
      .run = ckpt},
+    {.name = "extract",
+     .summary = "a network out of a trained supernet, to evaluate or to train",
+     .meaning =
+         "A network out of a supernet, to evaluate or to train: its configuration, and its weights as the "
+         "run has left them (where it was cut off, its newest checkpoint), or as a checkpoint has them.",
+     .reads_config = false,
+     .declare = declare_extract,
+     .run = extract},
     {.name = "doctor",
      .summary = "examine this machine and say what to do about it",
      .meaning = "Examine this machine and say what to do about it, or tune products for its GPU.",

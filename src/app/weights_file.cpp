@@ -1,8 +1,11 @@
 #include "app/weights_file.h"
 
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 
+#include "core/log.h"
 #include "io/safetensors.h"
 
 namespace mindpipe {
@@ -19,6 +22,22 @@ void save_weights(Worker& worker, const std::string& path) {
     if (file) file->write(words, bytes);
   });
   if (file) file->commit();
+}
+
+std::size_t write_weights(const Model& model, const std::string& path, const BringTensor& bring) {
+  std::map<std::string, WholeTensor> tensors;
+  std::vector<StoredTensor> stored;
+  for (WholeTensor& tensor : tensors_for_files(model)) {
+    stored.push_back({tensor.name, StoredType::f32, tensor.shape()});
+    tensors.emplace(tensor.name, std::move(tensor));
+  }
+  SafetensorsWriter file(path, {{"format", "pt"}}, std::move(stored));
+  for (const StoredTensor& tensor : file.tensors()) {
+    const std::vector<float> words = bring(tensors.at(tensor.name));
+    file.write(words.data(), words.size() * sizeof(float));
+  }
+  file.commit();
+  return tensors.size();
 }
 
 void read_weights(Worker& worker, const std::string& path) {
@@ -47,11 +66,35 @@ void read_weights(Worker& worker, const std::string& path) {
   if (stored != nullptr) file.forget(*stored);
 }
 
-void read_weights_of_run(Worker& worker, const std::string& directory) {
-  const std::string path = directory + "/model.safetensors";
+void begin_with_weights(Worker& worker) {
+  const std::string& path = worker.config().run.weights;
+  std::set<std::string> wanted;
+  for (const WholeTensor& tensor : tensors_for_files(worker.stage().model())) wanted.insert(tensor.name);
+  const SafetensorsFile file(path);
+  for (const StoredTensor& tensor : file.tensors())
+    MP_REQUIRE(wanted.erase(tensor.name) > 0, Exit::bad_data,
+               "{}: has {}, which the model of this configuration has not (run.weights is a file of all its "
+               "weights and no others; mindpipe-train extract takes a network's out of a supernet's)",
+               path, tensor.name);
+  MP_REQUIRE(wanted.empty(), Exit::bad_data,
+             "{}: has no {}, which the model of this configuration has (run.weights is a file of all its "
+             "weights)",
+             path, *wanted.begin());
+  read_weights(worker, path);
+}
+
+void read_weights_of_run(Worker& worker) {
+  const RunConfig& run = worker.config().run;
+  const std::string path = run.dir + "/model.safetensors";
   std::error_code unknown;
-  MP_REQUIRE(std::filesystem::status(path, unknown).type() != std::filesystem::file_type::not_found,
-             Exit::input_missing,
+  const bool is_there =
+      std::filesystem::status(path, unknown).type() != std::filesystem::file_type::not_found;
+  if (!is_there && !run.weights.empty()) {
+    if (worker.world().rank == 0)
+      info("{} is not there yet: these are the weights to begin with, {}", path, run.weights);
+    return begin_with_weights(worker);
+  }
+  MP_REQUIRE(is_there, Exit::input_missing,
              "{}: there is no such file; a training leaves it in its run.dir when it ends or is stopped, so "
              "train first, or name another run.dir",
              path);

@@ -193,10 +193,9 @@ Config read_config(const std::string& file, const std::vector<std::string>& over
   return config;
 }
 
-std::string to_yaml(const Config& config) {
-  Config copy = config;
+std::string yaml_of(const std::vector<Setting>& settings) {
   std::string text, section;
-  for (const Setting& setting : settings_of(copy)) {
+  for (const Setting& setting : settings) {
     const std::string& key = setting.key();
     std::size_t begin = 0, depth = 0;
     for (std::size_t dot = key.find('.'); dot != std::string::npos;
@@ -209,6 +208,11 @@ std::string to_yaml(const Config& config) {
     text += std::string(2 * depth, ' ') + key.substr(begin) + ": " + setting.written() + "\n";
   }
   return text;
+}
+
+std::string to_yaml(const Config& config) {
+  Config copy = config;
+  return yaml_of(settings_of(copy));
 }
 
 std::string config_help() {

@@ -11,6 +11,7 @@ namespace mindpipe {
 struct RunConfig {
   std::string dir;              ///< the run directory; everything is written below it
   std::string resume = "auto";  ///< auto | never | the directory of a checkpoint
+  std::string weights;          ///< a file of those that training begins with; empty: they are drawn
   double max_walltime = 0;      ///< seconds after which the run stops cleanly with a checkpoint; 0: no limit
   int stop_after = 0;           ///< steps after which it does so; 0: all of them
   int log_every = 0;  ///< steps between plain lines of progress; 0: often at first, then one a minute

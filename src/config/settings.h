@@ -106,6 +106,8 @@ class Setting {
   Role role_ = Role::arithmetic;
 };
 
+/// Settings as a file has them, in the order of the list: neighbours of one section stand below its name.
+std::string yaml_of(const std::vector<Setting>& settings);
 /// Every setting that a run with a model of `config`'s kind has, in the order of the file.
 std::vector<Setting> settings_of(Config& config);
 /// What all runs have, and what a model of one kind has besides: settings of sections model and data.

@@ -22,6 +22,8 @@ std::vector<Setting> common_settings(Config& c) {  // table
       SETTING(layout, run.resume,
               "auto: go on from the newest whole checkpoint in run.dir; never: begin; or the directory of a "
               "checkpoint to go on from"),
+      SETTING(layout, run.weights,
+              "a safetensors file of the model's weights to begin with; empty: they are drawn from the seed"),
       SETTING(layout, run.max_walltime,
               "stop cleanly, with a checkpoint, and exit 75 after this long (23h50m); 0: no limit",
               Range{0, 1e9})

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -10,7 +9,6 @@
 #include "core/check.h"
 #include "core/random.h"
 #include "core/sha256.h"
-#include "core/text.h"
 
 namespace mindpipe {
 namespace {
@@ -100,42 +98,6 @@ int spacing_of(const Space& space, int block, const Draws& draws) {
   return draws.spacing > 0 ? draws.spacing : usual;
 }
 
-/// A line without the spaces and brackets around it.
-std::string_view bare(std::string_view line) {
-  const auto trim = [&] {
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front()))) line.remove_prefix(1);
-    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.remove_suffix(1);
-  };
-  trim();
-  if (line.size() > 1 && line.front() == '[' && line.back() == ']') line = line.substr(1, line.size() - 2);
-  trim();
-  return line;
-}
-
-std::vector<std::uint8_t> choice_of(const Space& space, std::string_view line, const std::string& where) {
-  std::vector<std::uint8_t> choice;
-  line = bare(line);
-  for (std::size_t begin = 0; begin <= line.size() && !line.empty();) {
-    const std::size_t comma = std::min(line.find(',', begin), line.size());
-    const std::string_view text = bare(line.substr(begin, comma - begin));
-    const int block = static_cast<int>(choice.size());
-    if (block < space.blocks()) {
-      const int count = static_cast<int>(space.candidates(block).size());
-      int number = -1;
-      if (is_plain_integer(text)) std::from_chars(text.data(), text.data() + text.size(), number);
-      MP_REQUIRE(number >= 0 && number < count, Exit::bad_data,
-                 "{}: says '{}' for block {}, which has {} candidates (0 to {})", where, text.substr(0, 20),
-                 block, count, count - 1);
-      choice.push_back(static_cast<std::uint8_t>(number));
-    } else choice.push_back(0);
-    begin = comma + 1;
-  }
-  MP_REQUIRE(static_cast<int>(choice.size()) == space.blocks(), Exit::bad_data,
-             "{}: has {} numbers, and {} has {} blocks (one number for each, like 3, 0, 7)", where,
-             choice.size(), space.name, space.blocks());
-  return choice;
-}
-
 }  // namespace
 
 std::unique_ptr<Sampler> draw_subnets(const Space& space, const Draws& draws, std::int64_t first) {
@@ -157,7 +119,7 @@ std::unique_ptr<Sampler> read_subnets(const Space& space, const std::string& fil
              std::strerror(errno));
   std::vector<std::vector<std::uint8_t>> choices;
   for (std::string line; std::getline(in, line);)
-    choices.push_back(choice_of(space, line, fmt::format("{}:{}", file, choices.size() + 1)));
+    choices.push_back(read_choice(space, line, fmt::format("{}:{}", file, choices.size() + 1)));
   MP_REQUIRE(!in.bad(), Exit::io_error, "{}: reading failed ({})", file, std::strerror(errno));
   MP_REQUIRE(!choices.empty(), Exit::bad_data, "{}: is empty (a line is a choice, like 3, 0, 7)", file);
   return std::make_unique<WrittenSubnets>(std::move(choices), file, first);

@@ -163,9 +163,9 @@ class SpaceSearch final : public Searcher {
     const bool crosses = words.below(2) == 0;
     for (int attempt = 0; attempt < most_children; ++attempt) {
       Proposal child;
-      child.how = crosses == (attempt < most_children / 2) ? Origin::crossover : Origin::mutation;
+      child.how = crosses == (attempt < most_children / 2) ? Descent::crossover : Descent::mutation;
       child.parents.push_back(a_parent(words));
-      if (child.how == Origin::mutation) {
+      if (child.how == Descent::mutation) {
         child.subnet.choice = mutated(choice_of(child.parents[0]), words);
       } else {
         child.parents.push_back(another_parent(child.parents[0], words));
@@ -187,7 +187,7 @@ class SpaceSearch final : public Searcher {
     for (int attempt = 0; attempt < most_draws; ++attempt) {
       const std::int64_t parent = words.below(choices_.size());
       if (Choice choice = mutated(choice_of(parent), words); is_new(choice))
-        return Proposal{{0, std::move(choice)}, {parent}, Origin::mutation};
+        return Proposal{{0, std::move(choice)}, {parent}, Descent::mutation};
     }
     return std::nullopt;
   }
@@ -196,7 +196,7 @@ class SpaceSearch final : public Searcher {
     if (networks > most_counted) return std::nullopt;
     Choice choice = any_of(space_, words);
     for (std::int64_t i = 0; i < networks; ++i) {
-      if (is_new(choice)) return Proposal{{0, std::move(choice)}, {}, Origin::enumerated};
+      if (is_new(choice)) return Proposal{{0, std::move(choice)}, {}, Descent::enumerated};
       count_on(space_, choice);
     }
     return std::nullopt;
@@ -232,16 +232,6 @@ std::unique_ptr<Searcher> make_searcher(const Space& space, const SearchRules& r
            "a lag of {}, a population of {}, {} parents, {} of blocks mutated", rules.lag, rules.population,
            rules.parents, rules.mutation);
   return std::make_unique<SpaceSearch>(space, rules, std::move(excess), pool_for(rules));
-}
-
-std::int64_t networks_of(const Space& space) {
-  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  std::int64_t networks = 1;
-  for (int block = 0; block < space.blocks(); ++block) {
-    const std::int64_t count = std::ssize(space.candidates(block));
-    networks = networks > most / count ? most : networks * count;
-  }
-  return networks;
 }
 
 std::int64_t networks_within(const Space& space, const Excess& excess, std::int64_t enough) {

@@ -10,20 +10,20 @@
 namespace mindpipe {
 
 // clang-format off
-#define MINDPIPE_ORIGINS(kind) /* enumerated: found by counting, where draws find nothing new any more */ \
+#define MINDPIPE_DESCENTS(kind) /* enumerated: found by counting, where draws find nothing new any more */ \
   kind(drawn, "drawn") \
   kind(crossover, "crossover") \
   kind(mutation, "mutation") \
   kind(enumerated, "enumerated")
 // clang-format on
 
-MINDPIPE_KINDS(Origin, NamedRow, MINDPIPE_ORIGINS)
+MINDPIPE_KINDS(Descent, NamedRow, MINDPIPE_DESCENTS)
 
 /// A network that a search is to score, and how it came about. Ids count from 0.
 struct Proposal {
   Subnet subnet;
   std::vector<std::int64_t> parents = {};
-  Origin how = Origin::drawn;
+  Descent how = Descent::drawn;
   bool operator==(const Proposal&) const = default;
 };
 
@@ -69,10 +69,8 @@ struct LimitsMissed : Error {
 /// Throws LimitsMissed where 10,000 networks that are drawn, or all of a space that has no more, miss them.
 std::unique_ptr<Searcher> make_searcher(const Space& space, const SearchRules& rules, Excess excess = {});
 
-/// How many networks a space has; the largest number where they are more.
-std::int64_t networks_of(const Space& space);
-/// How many of them meet limits, counted up to `enough`; a space of more than a million is not counted, and
-/// has enough.
+/// How many networks of a space meet limits, counted up to `enough`; a space of more than a million is not
+/// counted, and has enough.
 std::int64_t networks_within(const Space& space, const Excess& excess, std::int64_t enough);
 
 }  // namespace mindpipe

@@ -1,10 +1,30 @@
 #include "supernet/subnet.h"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "core/check.h"
+#include "core/text.h"
 
 #include "core/text.h"
 
 namespace mindpipe {
+namespace {
+
+/// A line without the spaces and brackets around it.
+std::string_view bare(std::string_view line) {
+  const auto trim = [&] {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front()))) line.remove_prefix(1);
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.remove_suffix(1);
+  };
+  trim();
+  if (line.size() > 1 && line.front() == '[' && line.back() == ']') line = line.substr(1, line.size() - 2);
+  trim();
+  return line;
+}
+
+}  // namespace
 
 std::string written(const std::vector<std::uint8_t>& choice) {
   return joined({choice.begin(), choice.end()});
@@ -15,6 +35,30 @@ std::string candidate_name(int block, int number) { return fmt::format("blocks.{
 int unit_of(const std::vector<Candidate>& candidates, int number) {
   if (!has_parameters(candidates[number])) return -1;
   return static_cast<int>(std::count_if(candidates.begin(), candidates.begin() + number, has_parameters));
+}
+
+std::vector<std::uint8_t> read_choice(const Space& space, std::string_view line, const std::string& where) {
+  std::vector<std::uint8_t> choice;
+  line = bare(line);
+  for (std::size_t begin = 0; begin <= line.size() && !line.empty();) {
+    const std::size_t comma = std::min(line.find(',', begin), line.size());
+    const std::string_view text = bare(line.substr(begin, comma - begin));
+    const int block = static_cast<int>(choice.size());
+    if (block < space.blocks()) {
+      const int count = static_cast<int>(space.candidates(block).size());
+      int number = -1;
+      if (is_plain_integer(text)) std::from_chars(text.data(), text.data() + text.size(), number);
+      MP_REQUIRE(number >= 0 && number < count, Exit::bad_data,
+                 "{}: says '{}' for block {}, which has {} candidates (0 to {})", where, text.substr(0, 20),
+                 block, count, count - 1);
+      choice.push_back(static_cast<std::uint8_t>(number));
+    } else choice.push_back(0);
+    begin = comma + 1;
+  }
+  MP_REQUIRE(static_cast<int>(choice.size()) == space.blocks(), Exit::bad_data,
+             "{}: has {} numbers, and {} has {} blocks (one number for each, like 3, 0, 7)", where,
+             choice.size(), space.name, space.blocks());
+  return choice;
 }
 
 }  // namespace mindpipe

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/models/space.h"
@@ -16,6 +17,10 @@ struct Subnet {
 
 /// A choice as files and settings write it, a number a block: "3, 0, 7".
 std::string written(const std::vector<std::uint8_t>& choice);
+/// The choice that a text writes, one number a block: "3, 0, 7", perhaps in brackets. `where` begins a
+/// refusal.
+std::vector<std::uint8_t> read_choice(const Space& space, std::string_view text, const std::string& where);
+
 /// The name of a candidate and of its unit: "blocks.7.3".
 std::string candidate_name(int block, int number);
 /// Whether a candidate has a unit at all.

@@ -165,7 +165,7 @@ double loss_of_run(Config config, const Folder& folder) {
   EXPECT_TRUE(runs(std::string(MINDPIPE_BINARY) + " --config " + (folder / "train.yaml")));
   config = resolve(config);
   Worker worker(config, {});
-  read_weights_of_run(worker, config.run.dir);
+  read_weights_of_run(worker);
   const Batches batches = random_batches(config, 1, 6);
   std::vector<TensorToStore> stored;
   add_fields(stored, batches);

@@ -14,6 +14,7 @@ namespace {
 const std::set<std::string> layout{
     "run.dir",
     "run.resume",
+    "run.weights",
     "run.max_walltime",
     "run.stop_after",
     "run.log_every",

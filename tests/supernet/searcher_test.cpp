@@ -65,7 +65,7 @@ TEST(Searchers, ProposeNoNetworkTwiceAndASmallSpaceToItsLastOne) {
 }
 
 /// How often a search that ends with the last network within limits has made one in some way.
-int times_made(const std::string& space_text, const Excess& excess, std::int64_t networks, Origin how) {
+int times_made(const std::string& space_text, const Excess& excess, std::int64_t networks, Descent how) {
   const Space space = space_from(space_text);
   EXPECT_EQ(networks_within(space, excess, 1000), networks);
   const auto score = [](const Choice&) { return Objectives{1}; };
@@ -83,13 +83,13 @@ TEST(Searchers, FindWhatDrawsMissNearOthersOrByCounting) {
     return std::count(choice.begin(), choice.end(), 3) >= 8 ? 0.0 : 1.0;
   };
   EXPECT_GT(times_made("{name: near, decoder: {blocks: 9, candidates: [glu, mlp-1, mlp-2, mlp-3]}}", alike,
-                       28, Origin::mutation),
+                       28, Descent::mutation),
             5);
   const auto apart = [](const Choice& choice) {  // 4 of 16,384, none near another
     return std::count(choice.begin(), choice.end(), choice[0]) == 7 ? 0.0 : 1.0;
   };
   EXPECT_GT(times_made("{name: apart, decoder: {blocks: 7, candidates: [glu, mlp-1, mlp-2, mlp-3]}}", apart,
-                       4, Origin::enumerated),
+                       4, Descent::enumerated),
             0);
 }
 
@@ -174,15 +174,15 @@ TEST(Evolution, BreedsHalfByCrossoverAndHalfByMutationOfTheTenBest) {
   for (const Proposal& proposal : searched.proposals) {
     const std::int64_t id = proposal.subnet.id;
     const Choice& choice = proposal.subnet.choice;
-    ASSERT_EQ(proposal.how == Origin::drawn, id < 50 + 64 - 1) << id;
+    ASSERT_EQ(proposal.how == Descent::drawn, id < 50 + 64 - 1) << id;
     const std::set<std::int64_t> best = id < 113 ? std::set<std::int64_t>{} : best_of(searched, id - 64, 10);
     for (const std::int64_t parent : proposal.parents) ASSERT_TRUE(best.contains(parent)) << id;
-    if (proposal.how == Origin::mutation) {
+    if (proposal.how == Descent::mutation) {
       ASSERT_EQ(proposal.parents.size(), 1u);
       ++mutations;
       for (int block = 0; block < 48; ++block)
         changed += choice[block] != searched.proposals[proposal.parents[0]].subnet.choice[block];
-    } else if (proposal.how == Origin::crossover) {
+    } else if (proposal.how == Descent::crossover) {
       ASSERT_EQ(proposal.parents.size(), 2u);
       ASSERT_NE(proposal.parents[0], proposal.parents[1]);
       ++crossovers;

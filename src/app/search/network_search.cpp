@@ -17,6 +17,48 @@ double excess_of(const SearchConfig& search, const NetworkMeasures& measures,
   return excess;
 }
 
+namespace {
+
+Excess excess_within(const SearchConfig& search, const NetworkMeasures& measures) {
+  for (const Objective objective : all_kinds<Objective>())
+    if (limit_of(search, objective) > 0)
+      return [&](const std::vector<std::uint8_t>& choice) { return excess_of(search, measures, choice); };
+  return {};
+}
+
+/// "parameters 12.3M (at most 10.0M)" of each that has a limit.
+std::string against_limits(const SearchConfig& search, const NetworkMeasures& measures,
+                           const std::vector<std::uint8_t>& choice) {
+  std::string text;
+  for (const Objective objective : all_kinds<Objective>())
+    if (const double limit = limit_of(search, objective); limit > 0)
+      text += fmt::format("{}{} {:.4g} (search.limits.{}: {:.4g})", text.empty() ? "" : ", ",
+                          name_of(objective), measures.of(objective, choice), name_of(objective), limit);
+  return text;
+}
+
+/// Refuses limits that hardly any network meets, or fewer than are to be scored.
+std::unique_ptr<Searcher> searcher_within(const Space& space, const SearchRules& rules,
+                                          const SearchConfig& search, const NetworkMeasures& measures) {
+  const Excess excess = excess_within(search, measures);
+  const std::int64_t within = networks_within(space, excess, search.scores);
+  try {
+    auto searcher = make_searcher(space, rules, excess);
+    MP_REQUIRE(within >= search.scores, Exit::bad_configuration,
+               "search.scores is {}, but {} networks of model.space, {}, meet search.limits (none is scored "
+               "twice)",
+               search.scores, within, space.name);
+    return searcher;
+  } catch (const LimitsMissed& missed) {
+    fail(Exit::bad_configuration,
+         "search.limits: none of 10,000 drawn networks of {} meets them; the nearest has {}: model.choice "
+         "[{}]",
+         space.name, against_limits(search, measures, missed.nearest), written(missed.nearest));
+  }
+}
+
+}  // namespace
+
 std::vector<Objective> objectives_of(const SearchConfig& search) {
   std::vector<Objective> objectives;
   for (const std::string& name : search.objectives) objectives.push_back(*kind_named<Objective>(name));
@@ -27,18 +69,14 @@ std::vector<Objective> objectives_of(const SearchConfig& search) {
 NetworkSearch::NetworkSearch(const Config& config, const NetworkMeasures& measures)
     : config_(config), measures_(measures), told_(objectives_of(config.search)) {
   const SearchConfig& search = config.search;
-  Excess excess;
-  for (const Objective objective : all_kinds<Objective>())
-    if (limit_of(search, objective) > 0)
-      excess = [&](const std::vector<std::uint8_t>& choice) { return excess_of(search, measures_, choice); };
-  searcher_ = make_searcher(config.model.supernet.space,
-                            {.kind = search.searcher,
-                             .seed = config.seed,
-                             .lag = search.lag,
-                             .population = search.population,
-                             .parents = search.parents,
-                             .mutation = search.mutation},
-                            excess);
+  searcher_ = searcher_within(config.model.supernet.space,
+                              {.kind = search.searcher,
+                               .seed = config.seed,
+                               .lag = search.lag,
+                               .population = search.population,
+                               .parents = search.parents,
+                               .mutation = search.mutation},
+                              search, measures);
 }
 
 Score NetworkSearch::proposed() {

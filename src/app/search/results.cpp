@@ -6,6 +6,7 @@
 #include "app/extract.h"
 #include "app/report_end.h"
 #include "app/search/network_search.h"
+#include "config/models/choices.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "io/file.h"
@@ -110,7 +111,8 @@ void write_results(const Config& config, const std::vector<Score>& scores,
     const Score& score = scores[best[i]];
     const std::string name = fmt::format("{}/best-{}", directory, i + 1);
     write_text(name + ".yaml", subnet_yaml(supernet, score.choice, name));
-    warn_of_unseen_source(config.model.supernet.space, score.choice);
+    if (const std::string blind = blindness_of(config.model.supernet.space, score.choice); !blind.empty())
+      warning("best-{}.yaml: {}", i + 1, blind);
   }
   info("{} configurations: {}/best-1.yaml{}", best.size(), directory,
        best.size() > 1 ? fmt::format(" to best-{}.yaml", best.size()) : "");

@@ -3,6 +3,7 @@
 
 #include "app/checkpoint_tools.h"
 #include "app/evaluation.h"
+#include "app/extract.h"
 #include "app/main_verb.h"
 #include "app/run.h"
 #include "app/run_directory.h"
@@ -27,18 +28,25 @@ std::string directory_of_search(const Config& config) {
   return config.search.dir.empty() ? config.run.dir + "/search" : config.search.dir;
 }
 
-/// The weights that a supernet's run has ended or stopped with; where it was cut off, those of its newest
-/// checkpoint, which rank 0 writes into the directory. Empty: nothing is computed. Collective.
+/// The file of the weights to score with: those that a supernet's run has ended or stopped with; where it was
+/// cut off, those of its newest checkpoint, which rank 0 writes into the directory. Empty: nothing is
+/// computed. Collective.
 std::string weights_to_score(const Config& config, const std::string& directory, const World& world) {
   if (!row_of(config.device.kind).computes) return "";
-  const std::string ended = config.run.dir + "/model.safetensors", saved = directory + "/weights.safetensors";
-  std::error_code none;
-  std::string found;
+  std::string file;
   if (world.rank == 0) {
-    found = std::filesystem::exists(ended, none) ? ended : saved;
-    if (found == saved) info("{}", export_weights(checkpoint_at(config.run.dir), saved));
+    const std::string& run = config.run.dir;
+    std::error_code none;
+    MP_REQUIRE(std::filesystem::exists(run + "/config.yaml", none), Exit::input_missing,
+               "{}: there is no run of a supernet to search (train it first, or name another run.dir)", run);
+    require_space(run, config);
+    file = run + "/model.safetensors";
+    if (!has_newest_weights(run)) {
+      file = directory + "/weights.safetensors";
+      info("{}", export_weights(checkpoint_at(run), file));
+    }
   }
-  return text_of_rank_0(world, found);
+  return text_of_rank_0(world, file);
 }
 
 std::string joined_lines(const std::vector<Score>& scores) {

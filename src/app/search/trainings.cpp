@@ -49,6 +49,7 @@ Config Trainings::config_of(const TrainingWish& wish) const {
   supernet.train.steps = wish.steps;
   Config config = subnet_config(supernet, wish.choice, run_of(wish));
   config.grid = supernet_.grid;
+  config.run.resume = supernet_.run.resume;
   config.run.stop_after = wish.stop_after < wish.steps ? wish.stop_after : 0;
   return resolve(config);
 }

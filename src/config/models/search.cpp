@@ -27,7 +27,7 @@ void check_objectives(const Config& config, const Complaints& complain) {
 
 void check_numbers(const Config& config, const Complaints& complain) {
   const SearchConfig& search = config.search;
-  const std::int64_t networks = networks_of(config.model.supernet.space, std::int64_t{search.scores} + 1);
+  const std::int64_t networks = networks_of(config.model.supernet.space);
   complain.require(search.scores <= networks, "search.scores",
                    "is {}, but model.space, {}, has {} networks (none is scored twice)", search.scores,
                    config.model.supernet.space.name, networks);
@@ -121,14 +121,7 @@ double limit_of(const SearchConfig& search, Objective objective) {
 
 void fill_in_search(const Space& space, SearchConfig& search) {
   constexpr std::int64_t usual = 480;
-  if (search.scores == 0) search.scores = static_cast<int>(networks_of(space, usual));
-}
-
-std::int64_t networks_of(const Space& space, std::int64_t most) {
-  std::int64_t networks = 1;
-  for (int block = 0; block < space.blocks() && networks < most; ++block)
-    networks *= static_cast<std::int64_t>(space.candidates(block).size());
-  return std::min(networks, most);
+  if (search.scores == 0) search.scores = static_cast<int>(std::min(usual, networks_of(space)));
 }
 
 void check_search(const Config& config, const Complaints& complain) {

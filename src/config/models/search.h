@@ -15,7 +15,5 @@ void check_search(const Config& config, const Complaints& complain);
 bool asks_for(const SearchConfig& search, Objective objective);
 /// The most that a network may have of something; 0: no limit.
 double limit_of(const SearchConfig& search, Objective objective);
-/// How many networks a space has, or `most` where it has more.
-std::int64_t networks_of(const Space& space, std::int64_t most);
 
 }  // namespace mindpipe

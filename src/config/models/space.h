@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,6 +78,9 @@ struct SpaceSettings : TextSettings {
   bool tied = true;  ///< embeddings and head share their table
   bool operator==(const SpaceSettings&) const = default;
 };
+
+/// How many networks a space has; the largest number where they are more.
+std::int64_t networks_of(const Space& space);
 
 /// What a setting that holds a space may be.
 std::string allowed_spaces();

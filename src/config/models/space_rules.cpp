@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "config/config.h"
 #include "config/models/space.h"
 #include "config/rules.h"
@@ -61,6 +63,16 @@ std::string misfit_of(const Candidate& candidate, int width, int shards) {
       break;
   }
   return "";
+}
+
+std::int64_t networks_of(const Space& space) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  std::int64_t networks = 1;
+  for (int block = 0; block < space.blocks(); ++block) {
+    const std::int64_t count = std::ssize(space.candidates(block));
+    networks = networks > most / count ? most : networks * count;
+  }
+  return networks;
 }
 
 std::vector<Setting> space_settings(SpaceSettings& m, Config& config) {

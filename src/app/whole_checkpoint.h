@@ -1,0 +1,27 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/checkpoint_directory.h"
+#include "state/whole_tensor.h"
+
+namespace mindpipe {
+
+/// A checkpoint, all of whose bytes are as they were written.
+struct WholeCheckpoint {
+  explicit WholeCheckpoint(const std::string& directory);
+  std::vector<float> words(const CheckpointTensor& tensor) const;
+  /// A tensor of a file for others, brought together from the checkpoint's tensors: of its model, or of one
+  /// that has some of its units.
+  std::vector<float> brought_together(const WholeTensor& tensor, const Model& model) const;
+  Manifest manifest;
+  CheckpointFile file;
+  std::map<std::string, CheckpointTensor> tensors;
+};
+
+/// The settings of the checkpoint in a directory, with others in the place of some ("train.steps=20").
+Config settings_of_checkpoint(const std::string& directory, const Manifest& manifest,
+                              const std::vector<std::string>& overrides = {});
+
+}  // namespace mindpipe
