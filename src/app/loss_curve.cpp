@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "app/drawing.h"
 #include "core/check.h"
 
 namespace mindpipe {
@@ -19,13 +20,9 @@ void add_loss(Points& points, std::int64_t step, const nlohmann::json& line, con
   if (loss != line.end() && loss->is_number()) points.push_back({step, loss->get<double>()});
 }
 
-struct Bounds {
-  double least, most;
-};
-
 /// From the lowest to the highest loss, never empty.
-Bounds bounds_of(const Points& training, const Points& validation) {
-  Bounds span{training.front().loss, training.front().loss};
+AxisRange bounds_of(const Points& training, const Points& validation) {
+  AxisRange span{training.front().loss, training.front().loss};
   for (const Points* points : {&training, &validation})
     for (const auto& point : *points) {
       span.least = std::min(span.least, point.loss);
@@ -78,7 +75,7 @@ Points in_stretches(const Points& points, int most) {
 std::string drawn_as_text(const LossCurve& curve, int columns, int rows, bool utf8) {
   constexpr int margin = 9;  // for the losses at the left
   const Points points = in_stretches(curve.training, std::max(columns - margin, 8));
-  const Bounds span = bounds_of(points, {});
+  const AxisRange span = bounds_of(points, {});
   std::string text;
   for (int row = rows - 1; row >= 0; --row) {
     const bool says = row == rows - 1 || row == 0;
@@ -109,80 +106,27 @@ namespace {
 
 constexpr double width = 720, height = 360, left = 64, right = 24, top = 48, bottom = 48;
 
-/// Where a point of the curve lies in the picture.
-struct Frame {
-  double last_step;
-  Bounds span;
-
-  double x(double step) const { return left + step / last_step * (width - left - right); }
-  double y(double loss) const {
-    return top + (span.most - loss) / (span.most - span.least) * (height - top - bottom);
-  }
-};
-
-/// 1, 2 or 5 times a power of ten: at least four and at most ten of them in `length`.
-double tick_of(double length) {
-  const double power = std::pow(10, std::floor(std::log10(length / 4)));
-  const double times = length / 4 / power;
-  return power * (times >= 5 ? 5 : times >= 2 ? 2 : 1);
-}
-
-std::string grid_of(const Frame& frame) {
-  std::string text;
-  const double losses = tick_of(frame.span.most - frame.span.least);
-  for (double loss = std::ceil(frame.span.least / losses) * losses; loss <= frame.span.most; loss += losses) {
-    text += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left, frame.y(loss),
-                        width - right);
-    text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.3g}</text>\n", left - 8,
-                        frame.y(loss) + 4, loss);
-  }
-  const double steps = std::max(tick_of(frame.last_step), 1.0);
-  for (double step = 0; step <= frame.last_step; step += steps)
-    text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.0f}</text>\n",
-                        frame.x(step), height - bottom + 20, step);
-  return text;
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    if (c == '&') out += "&amp;";
-    else if (c == '<') out += "&lt;";
-    else out += c;
-  return out;
-}
-
 }  // namespace
 
 std::string drawn_as_svg(const LossCurve& curve, const std::string& title) {
   const Points points = in_stretches(curve.training, 300);
-  const Frame frame{static_cast<double>(std::max<std::int64_t>(curve.training.back().step, 1)),
-                    bounds_of(points, curve.validation)};
-  std::string text = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\">\n"
-      "<title>{2}</title>\n"
-      "<style>\n"
-      "  text {{ font: 13px sans-serif; fill: #57606a }} .title {{ font-size: 15px; fill: #24292f }}\n"
-      "  .page {{ fill: #ffffff }} .grid {{ stroke: #d8dee4 }}\n"
-      "  .training {{ fill: none; stroke: #0969da; stroke-width: 2 }}\n"
-      "  .validation {{ fill: #bc4c00 }}\n"
-      "  @media (prefers-color-scheme: dark) {{\n"
-      "    text {{ fill: #8b949e }} .title {{ fill: #e6edf3 }} .page {{ fill: #0d1117 }}\n"
-      "    .grid {{ stroke: #30363d }} .training {{ stroke: #58a6ff }} .validation {{ fill: #f0883e }}\n"
-      "  }}\n"
-      "</style>\n"
-      "<rect class=\"page\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n"
-      "<text class=\"title\" x=\"{3:.0f}\" y=\"28\">{2}</text>\n",
-      width, height, escaped(title), left);
-  text += grid_of(frame);
+  const AxisRange steps{0, static_cast<double>(std::max<std::int64_t>(curve.training.back().step, 1))};
+  const Panel panel{left, top, width - right, height - bottom, steps, bounds_of(points, curve.validation)};
+  std::string text = svg_opening(width, height, title,
+                                 ".training { fill: none; stroke: #0969da; stroke-width: 2 } "
+                                 ".validation { fill: #bc4c00 }",
+                                 ".training { stroke: #58a6ff } .validation { fill: #f0883e }");
+  text += fmt::format("<text class=\"title\" x=\"{:.0f}\" y=\"28\">{}</text>\n", left, escaped(title));
+  text += lines_across(panel, tick_of(panel.up.length(), 4));
+  text += numbers_below(panel, std::max(tick_of(steps.length(), 4), 1.0));
   text += "<path class=\"training\" d=\"";
   for (const auto& point : points)
     text += fmt::format("{}{:.1f} {:.1f}", &point == &points.front() ? "M" : "L",
-                        frame.x(static_cast<double>(point.step)), frame.y(point.loss));
+                        panel.x(static_cast<double>(point.step)), panel.y(point.loss));
   text += "\"/>\n";
   for (const auto& point : curve.validation)
     text += fmt::format("<circle class=\"validation\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"/>\n",
-                        frame.x(static_cast<double>(point.step)), frame.y(point.loss));
+                        panel.x(static_cast<double>(point.step)), panel.y(point.loss));
   text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">step</text>\n", width - right,
                       height - 10);
   const auto& last = curve.training.back();
