@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/extract.h"
+#include "app/front_files.h"
 #include "app/report_end.h"
 #include "app/search/network_search.h"
 #include "config/models/choices.h"
@@ -103,6 +104,22 @@ std::string table_of(const Config& config, const std::vector<Score>& scores,
   return text;
 }
 
+namespace {
+
+SearchFound found_by(const Config& config, const std::vector<Score>& scores,
+                     const std::vector<std::size_t>& best) {
+  const std::vector<Objective> objectives = objectives_of(config.search);
+  SearchFound found{.names = {}, .scores = {}, .front = candidates_of(config, scores), .best = best};
+  for (const Objective objective : objectives)
+    found.names.push_back({std::string(name_of(objective)), std::string(row_of(objective).unit)});
+  const auto points = points_of(scores, objectives);
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    found.scores.push_back({scores[i].id, scores[i].choice, points[i]});
+  return found;
+}
+
+}  // namespace
+
 void write_results(const Config& config, const std::vector<Score>& scores,
                    const std::vector<std::size_t>& best, const std::string& directory) {
   Config supernet = config;
@@ -116,6 +133,12 @@ void write_results(const Config& config, const std::vector<Score>& scores,
   }
   info("{} configurations: {}/best-1.yaml{}", best.size(), directory,
        best.size() > 1 ? fmt::format(" to best-{}.yaml", best.size()) : "");
+  if (!row_of(config.search.searcher).has_front) return;
+  const SearchFound found = found_by(config, scores, best);
+  write_text(directory + "/front.csv", front_as_csv(found));
+  write_text(directory + "/front.svg", front_as_svg(found, fmt::format("{} networks of {}", scores.size(),
+                                                                       config.model.supernet.space.name)));
+  info("the front: {0}/front.csv, and a picture of it, {0}/front.svg", directory);
 }
 
 }  // namespace mindpipe
