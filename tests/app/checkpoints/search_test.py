@@ -155,7 +155,7 @@ class Searches(Runs):
 
         front = {score["id"] for score in scores if not any(dominates(other, score) for other in scores)}
         written = (self.root / "run/search/front.csv").read_text().splitlines()
-        self.assertEqual({int(line.split(",")[0]) for line in written[1:]}, front)
+        self.assertEqual({int(line.split(",")[1]) for line in written[1:]}, front)
         self.assertIn(f"{len(front)} of them are on the front", text)
         self.assertIn("<svg", (self.root / "run/search/front.svg").read_text())
 
