@@ -88,20 +88,16 @@ std::int64_t Run::evaluation_batches(const Corpus& corpus) const {
 Evaluation Run::evaluate(Corpus& corpus, double limit, const std::string& phase, const std::string& what) {
   const std::int64_t batches = evaluation_batches(corpus);
   return finite_evaluation(*worker_, corpus, batches, what, [&](std::int64_t batch) {
-    // Copies of the model have nothing to say to each other before the end, and first stages run ahead: all
-    // come here, or who is missing is noticed after minutes, and by each at another time.
-    std::vector<std::int64_t> here{1};
-    if (batch > 0) worker_->sum_over_grid(here);
     watchdog_->arm(limit, fmt::format("batch {} of {} of {}", batch + 1, batches, phase), "watchdog.step");
   });
 }
 
-void Run::make_worker(Purpose purpose) {
+void Run::make_worker(Purpose purpose, std::int64_t batches) {
   Config mine = config_;
   if (mine.device.threads == 0) mine.device.threads = fair_threads(places_, session_.rank());
   const bool on_host = row_of(mine.device.kind).memory == Memory::Kind::host;
   if (on_host) require_sensible(mine.device.threads, places_[session_.rank()]);
-  RunPlan plan = make_run_plan(mine, purpose);
+  RunPlan plan = make_run_plan(mine, purpose, {}, batches);
   if (on_host) {
     const bool crowded = plan.copies_state && !fits_here(plan, neighbours(), memory_here());
     if (any_rank(world(), crowded)) plan.save_without_copy();

@@ -41,8 +41,8 @@ class Run {
   Watchdog& watchdog() { return *watchdog_; }
   bool is_rank_0() const { return session_.rank() == 0; }
   World world() const { return {session_.world(), session_.rank(), session_.size()}; }
-  /// Builds this rank's part; says what was built.
-  void make_worker(Purpose purpose);
+  /// Builds this rank's part; says what was built. `batches`: that many networks are to be scored on.
+  void make_worker(Purpose purpose, std::int64_t batches = 1);
   /// What one of this run's steps may take, given the median of those that are done.
   double step_limit(double median_seconds = 0) const;
   /// What so many subnets may take, given the seconds of each that is done.

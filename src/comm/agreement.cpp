@@ -12,11 +12,12 @@ Agreement::~Agreement() {
     if (question->request != MPI_REQUEST_NULL) static_cast<void>(question.release());
 }
 
-void Agreement::ask(const Numbers& mine) {
+void Agreement::ask(Numbers mine) {
   Question& question = *open_.emplace_back(std::make_unique<Question>());
-  question.mine = question.most = mine;
+  question.most = mine;
+  question.mine = std::move(mine);
   if (comm_.get() == MPI_COMM_NULL) return;
-  MPI_CHECK(MPI_Iallreduce(question.mine.data(), question.most.data(), static_cast<int>(mine.size()),
+  MPI_CHECK(MPI_Iallreduce(question.mine.data(), question.most.data(), static_cast<int>(question.mine.size()),
                            MPI_UINT64_T, MPI_MAX, comm_.get(), &question.request));
 }
 
@@ -27,16 +28,18 @@ bool Agreement::is_answered(Question& question) {
   return is_done != 0;
 }
 
+/// What moves one question moves all.
 void Agreement::progress() {
-  for (std::unique_ptr<Question>& question : open_) is_answered(*question);
+  if (!open_.empty()) is_answered(*open_.front());
 }
 
-Agreement::Numbers Agreement::answer() {
+bool Agreement::is_answered() { return !open_.empty() && is_answered(*open_.front()); }
+
+Agreement::Numbers Agreement::answer(const Waiting::Describe& describe) {
   MP_CHECK(!open_.empty(), "an answer is taken that nobody asked for");
   Question& question = *open_.front();
-  waiting_.until([&] { return is_answered(question); },
-                 [] { return std::string("all ranks to say whether they wish a cut"); });
-  const Numbers most = question.most;
+  waiting_.until([&] { return is_answered(question); }, describe);
+  Numbers most = std::move(question.most);
   open_.pop_front();
   return most;
 }

@@ -1,8 +1,8 @@
 #pragma once
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "comm/mpi.h"
 #include "comm/waiting.h"
@@ -14,7 +14,7 @@ namespace mindpipe {
 /// answer is taken at a later one. All ranks ask, and take answers, in one order.
 class Agreement {
  public:
-  using Numbers = std::array<std::uint64_t, 3>;
+  using Numbers = std::vector<std::uint64_t>;
 
   /// In a space of messages of its own. Collective.
   Agreement(const World& world, Waiting& waiting);
@@ -22,16 +22,19 @@ class Agreement {
   Agreement(const Agreement&) = delete;
   Agreement& operator=(const Agreement&) = delete;
 
-  /// Asks with this rank's numbers.
-  void ask(const Numbers& mine);
+  /// Asks with this rank's numbers, as many as all ranks have.
+  void ask(Numbers mine);
   /// Moves on what was asked, without waiting.
   void progress();
-  /// The answer to the oldest question whose answer was not taken. Waits for the ranks that have yet to ask.
-  Numbers answer();
+  /// Whether the answer to the oldest question that is open, if there is one, can be taken without waiting.
+  bool is_answered();
+  /// The answer to the oldest question whose answer was not taken. Waits for the ranks that have yet to ask;
+  /// `describe` says in words for what.
+  Numbers answer(const Waiting::Describe& describe);
 
  private:
   struct Question {
-    Numbers mine{}, most{};
+    Numbers mine, most;
     MPI_Request request = MPI_REQUEST_NULL;
   };
   static bool is_answered(Question& question);

@@ -20,6 +20,9 @@ namespace {
 // A longer piece of a file takes no less time; a shorter one would be all latency.
 constexpr std::size_t most_passing = std::size_t{4} << 20, least_passing = std::size_t{256} << 10;
 
+// Batches that many networks are scored on are few and small; where they are pictures they may not be.
+constexpr std::int64_t most_held = std::int64_t{64} << 20;
+
 /// An arena is as large as the largest chunk that its list ever puts there; an evaluation has the first
 /// arena, which it needs for one chunk at a time.
 RankFootprint footprint_of(const RunPlan& plan, CostModel& costs, int rank) {
@@ -145,8 +148,9 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
       footprint.workspace(data_rank) + footprint.scalars.bytes() +
       (row_of(config.device.kind).memory == Memory::Kind::device ? gpu_workspace_bytes : 0));
   for (std::size_t buffer : footprint.buffers) at(MemoryClass::boundary) += aligned(buffer);
-  at(MemoryClass::boundary) += input_bytes(costs.model().fields_of(plan.ranges_of(rank)), layout) +
-                               static_cast<std::int64_t>(bytes_for(costs.stage().losses_shape(), DType::f32));
+  at(MemoryClass::boundary) +=
+      plan.held_batches * input_bytes(costs.model().fields_of(plan.ranges_of(rank)), layout) +
+      static_cast<std::int64_t>(bytes_for(costs.stage().losses_shape(), DType::f32));
   return bytes;
 }
 
@@ -263,11 +267,6 @@ void require_grid(const Config& config) {
 
 namespace {
 
-ScheduleKind schedule_of_evaluation(const Config& config) {
-  return row_of(config.schedule.kind).of_subnets ? ScheduleKind::one_forward_one_backward
-                                                 : config.schedule.kind;
-}
-
 RoomWishes wishes_of(const Config& config) {
   return {.order = order_of(config.schedule.kind),
           .admission = config.supernet.admission,
@@ -296,7 +295,8 @@ void lay_out(Outline& outline, const Config& config, const Layout& layout) {
 
 }  // namespace
 
-RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Subnet> subnets) {
+RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Subnet> subnets,
+                      std::int64_t batches) {
   const int stages = config.grid.pipeline;
   const Layout layout = make_layout(config, {});
   CostModel costs(config, layout);
@@ -309,12 +309,14 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   plan.counted = costs.model().counted();
   plan.operations = operations_of(config);
   plan.formula = costs.model().formula();
+  plan.held_batches = static_cast<int>(std::clamp<std::int64_t>(
+      most_held / std::max<std::int64_t>(1, input_bytes(plan.fields, layout)), 1, batches));
   lay_out(plan.outline, config, layout);
   const Outline& outline = plan.outline;
   Outline forward_only = outline;
   forward_only.training = false;
   const Network network = network_on_paper(config);
-  plan.evaluation = make_program(forward_only, schedule_of_evaluation(config), network);
+  plan.evaluation = plan_forwards(forward_only, network);
   if (purpose == Purpose::training && row_of(config.model.kind).trains_subnets) {
     plan.subnets.emplace();
     plan.subnets->paper = subnets.empty()

@@ -7,7 +7,7 @@
 #include "plan/cost_model.h"
 #include "plan/subnet_rooms.h"
 #include "program/choose_rooms.h"
-#include "program/make_program.h"
+#include "program/forward_stretches.h"
 #include "state/scalar_sums.h"
 
 namespace mindpipe {
@@ -39,11 +39,12 @@ struct RunPlan {
   Outline outline;
   PlannedStep training;  ///< a step; empty where the purpose is reading, or a supernet is trained
   std::optional<SubnetPlan> subnets;  ///< where a supernet is trained
-  PlannedStep evaluation;             ///< of one batch
+  PlannedForwards evaluation;         ///< of one batch
   bool trains_steps() const { return purpose == Purpose::training && !subnets; }
   /// How long the run's work, a step or else an evaluation of a batch, should take.
   const Timeline& expected() const { return (trains_steps() ? training : evaluation).expected; }
   std::vector<RankFootprint> footprints;  ///< of each pipeline rank
+  int held_batches = 1;                   ///< that stay on a rank's device while others are asked for
   /// Every rank's scratch for tensors that pass in pieces to and from neighbours and files (at most 4 MiB).
   std::size_t passing = 0;
   std::int64_t parameters = 0;
@@ -70,9 +71,10 @@ struct RunPlan {
 };
 std::int64_t total_of(const BytesByClass& bytes);
 /// `config` is resolved and its degrees are known. `subnets`: the first of a supernet's stream, from which
-/// its rooms are chosen; none: those of the configuration.
+/// its rooms are chosen; none: those of the configuration. `batches`: that many networks are scored on; they
+/// are held as far as all of them take little memory.
 RunPlan make_run_plan(const Config& config, Purpose purpose = Purpose::training,
-                      std::span<const Subnet> subnets = {});
+                      std::span<const Subnet> subnets = {}, std::int64_t batches = 1);
 /// Fails where make_run_plan would because the degrees do not suit batch, model or schedule; plans nothing.
 void require_grid(const Config& config);
 

@@ -82,7 +82,7 @@ struct ActionTraits {
        CollectiveTraits{Members::data, CollectiveTraits::use}) \
   kind(gather, "gather", Queue::bulk, TrafficClass::values, ActionTraits::training, \
        CollectiveTraits{Members::data, CollectiveTraits::unit}) \
-  kind(sum_scalar, "sum_scalar", Queue::compute, TrafficClass::scalars, ActionTraits::every, \
+  kind(sum_scalar, "sum_scalar", Queue::compute, TrafficClass::scalars, ActionTraits::training, \
        CollectiveTraits{Members::grid, CollectiveTraits::step})
 MINDPIPE_KINDS(ActionKind, ActionTraits, MINDPIPE_ACTIONS)
 #pragma GCC diagnostic pop

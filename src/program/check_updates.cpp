@@ -15,9 +15,9 @@ class UpdateCheck : RankCheck {
 
   void run() {
     for (; index_ < count(); ++index_) see(action());
+    if (!outline_.training) return;
     if (scalars_.size() != 1) return missing("{} sums of scalars in a step (there is one)", scalars_.size());
     check_scalars();
-    if (!outline_.training) return;
     for (int unit : outline_.units_of_rank(rank_)) check_unit(unit);
     for (const auto& [unit, path] : units_)
       if (!is_home(unit)) wrong_at(std::max(path.update, path.gather), "unit {} does not live here", unit);

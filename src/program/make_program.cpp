@@ -35,14 +35,12 @@ PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Ne
              "{} MiB among them, and more than {:.2g} cannot be planned; take a larger train.micro_batch, a "
              "smaller train.batch, fewer stages or more tensor ranks",
              outline.micro_batches, outline.stages, count, bulk_part_bytes >> 20, most_actions);
-  Order order = make_order(schedule, {.stages = outline.stages,
-                                      .micro_batches = outline.micro_batches,
-                                      .chunks = outline.chunks,
-                                      .micro_batches_of_shard = outline.micro_batches_of_shard(),
-                                      .rank_of_chunk = outline.rank_of_chunk});
-  if (!outline.training)
-    for (auto& work : order)
-      std::erase_if(work, [](const Work& one) { return one.kind != ActionKind::forward; });
+  MP_CHECK(outline.training, "forwards alone are no step");
+  const Order order = make_order(schedule, {.stages = outline.stages,
+                                            .micro_batches = outline.micro_batches,
+                                            .chunks = outline.chunks,
+                                            .micro_batches_of_shard = outline.micro_batches_of_shard(),
+                                            .rank_of_chunk = outline.rank_of_chunk});
   PlannedStep step;
   step.network = network;
   step.program = assemble(outline, order);

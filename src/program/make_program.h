@@ -18,8 +18,8 @@ struct PlannedStep {
   Network network;  ///< that it was planned for
 };
 
-/// Writes the step of a schedule, places it, numbers its communication and checks it. When the outline is not
-/// training, only forwards are kept. `memory_limit`: bytes of a rank, 0 for none.
+/// Writes the step of a schedule, places it, numbers its communication and checks it. `memory_limit`: bytes
+/// of a rank, 0 for none.
 PlannedStep make_program(const Outline& outline, ScheduleKind schedule, const Network& network = {},
                          std::int64_t memory_limit = 0);
 

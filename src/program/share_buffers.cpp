@@ -35,7 +35,7 @@ std::int64_t bytes_of(const BoundaryBytes& buffer) {
                   buffer.gradient + buffer.encoder_output_gradient);
 }
 
-void share_buffers(PlannedStep& guest, const Placement& host) {
+void share_buffers(PlannedForwards& guest, const Placement& host) {
   for (std::size_t rank = 0; rank < guest.program.ranks.size(); ++rank) {
     std::vector<BoundaryBytes>& buffers = guest.placement.ranks[rank].buffers;
     const std::vector<int> places = places_of(buffers, host.ranks[rank].buffers);
@@ -44,6 +44,8 @@ void share_buffers(PlannedStep& guest, const Placement& host) {
       rename(action.from_buffer, places);
       rename(action.to_buffer, places);
     }
+    for (int& buffer : guest.rooms[rank].arriving) rename(buffer, places);
+    for (int& buffer : guest.rooms[rank].leaving) rename(buffer, places);
     std::vector<BoundaryBytes> moved(std::max(buffers.size(), host.ranks[rank].buffers.size()));
     for (std::size_t buffer = 0; buffer < buffers.size(); ++buffer) moved[places[buffer]] = buffers[buffer];
     buffers = moved;

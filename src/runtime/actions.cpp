@@ -51,10 +51,11 @@ Request Actions::start_of_subnet(const Action& action, const StepInput& input) {
 }
 
 Request Actions::start(Script& script, const Action& action, const StepInput& input) {
-  if (script.grows && subnets_ != nullptr) return start_of_subnet(action, input);
+  if (script.grows && script.trains() && subnets_ != nullptr) return start_of_subnet(action, input);
   switch (action.kind) {
     case ActionKind::forward:
-      forward(script, action, input);
+      if (script.trains()) forward(action, input);
+      else forward_alone(action);
       return {};
     case ActionKind::backward:
     case ActionKind::backward_input:
@@ -102,6 +103,7 @@ void Actions::progress() {
   if (wires_.channels != nullptr && wires_.channels->under_way() > 0) wires_.channels->progress();
   if (wires_.reductions.under_way() > 0) wires_.reductions.progress();
   if (subnets_ != nullptr) subnets_->progress();
+  if (forwards_.progress) forwards_.progress();
 }
 
 /// Whose part is missing is said in ranks of the job, so no other ranks stand here.
@@ -150,17 +152,10 @@ std::int64_t Actions::bytes_of(const Action& action) const {
 
 void Actions::sum_scalars(Script& script, const StepInput& input) {
   const Tensor losses = stage_.has_head() ? losses_ : Tensor{};
-  if (!script.trains()) {
-    const std::int64_t valid = updates_.sum_over_data(input.valid);
-    ScalarSums& scalars = updates_.scalars();
-    script.answers.ask_evaluation(input.step, valid, scalars.end_evaluation(losses));
-    scalars.begin_evaluation();
-    return;
-  }
   updates_.add_uses();
   const std::int64_t valid = updates_.sum_over_data(input.valid);
   updates_.clip_and_scale(losses, valid, 1.0 / static_cast<double>(stage_.targets_of_step()));
-  script.answers.ask_decision(input.step, valid, updates_.decision());
+  script.answers.ask(input.step, valid, updates_.decision());
 }
 
 /// The tensors of a buffer for what crosses the cut before block `cut`: an activation and perhaps an
@@ -200,26 +195,39 @@ void Actions::set_micro_batch(Tape& tape, const StepInput& input, int micro_batc
   tape.losses = losses_.at(micro_batch);
 }
 
-void Actions::forward(const Script& script, const Action& action, const StepInput& input) {
+void Actions::forward(const Action& action, const StepInput& input) {
   Tape& tape = *arenas_[action.tape].tape;
   tape.clear();
-  tape.mode = script.trains() ? Tape::Mode::train : Tape::Mode::evaluate;
+  tape.mode = Tape::Mode::train;
   set_micro_batch(tape, input, action.micro_batch);
-  tape.hits = script.trains() ? Tensor{} : updates_.scalars().hits();
+  tape.hits = {};
   Boundary in;
-  if (action.first > 0) {
-    in = buffer(action.from_buffer, action.first, false);
-    if (script.trains()) {  // what arrived moves on to the tape: its buffer is free for the next message
-      const Boundary arrived = in;
-      in.activation = tape.output(arrived.activation.shape, arrived.activation.dtype);
-      if (arrived.encoder_output)
-        in.encoder_output = tape.output(arrived.encoder_output.shape, arrived.encoder_output.dtype);
-      copy(arrived, in);
-    }
+  if (action.first > 0) {  // what arrived moves on to the tape: its buffer is free for the next message
+    const Boundary arrived = buffer(action.from_buffer, action.first, false);
+    in.activation = tape.output(arrived.activation.shape, arrived.activation.dtype);
+    if (arrived.encoder_output)
+      in.encoder_output = tape.output(arrived.encoder_output.shape, arrived.encoder_output.dtype);
+    copy(arrived, in);
   }
   const Boundary out = stage_.forward(action.first, action.last, in, tape);
   if (action.to_buffer >= 0) copy(out, buffer(action.to_buffer, action.last, false));
-  if (!script.trains()) tape.clear();
+}
+
+/// A forward behind which nothing comes back.
+void Actions::forward_alone(const Action& action) {
+  Tape& tape = *arenas_[action.tape].tape;
+  const StepInput& input = forwards_.load(action);
+  tape.clear();
+  tape.mode = input.mode;
+  set_micro_batch(tape, input, action.micro_batch);
+  tape.hits = updates_.scalars().hits();
+  const Boundary in = action.first > 0 ? buffer(action.from_buffer, action.first, false) : Boundary{};
+  const Boundary out = stage_.forward(action.first, action.last, in, tape);
+  if (action.to_buffer >= 0) copy(out, buffer(action.to_buffer, action.last, false));
+  tape.clear();
+  const bool at_end = action.last == static_cast<int>(stage_.model().blocks().size()) &&
+                      action.micro_batch + 1 == stage_.layout().micro_batches();
+  if (at_end) forwards_.told(action, losses_);
 }
 
 void Actions::backward(const Script& script, const Action& action, const StepInput& input) {

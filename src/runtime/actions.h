@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,6 +50,16 @@ class Actions {
   bool may_begin(const Action& action) const {
     return !is_collective(action) || wires_.reductions.may_begin(class_of(action));
   }
+  /// What a list of forwards alone asks of whoever runs it, and tells it.
+  struct Forwards {
+    /// Brings what a forward is fed, before it.
+    std::function<StepInput&(const Action& forward)> load;
+    /// Hears of the last forward of a batch, on a rank that has the head, with the losses of all its
+    /// micro-batches here.
+    std::function<void(const Action& forward, const Tensor& losses)> told;
+    std::function<void()> progress;  ///< called where messages are moved on while other work goes on
+  };
+  void run_forwards(Forwards forwards) { forwards_ = std::move(forwards); }
   /// Lets lists that grow be those of subnets; none: no more.
   void train_subnets(SubnetActions* subnets) { subnets_ = subnets; }
   /// Moves what has been begun.
@@ -74,7 +85,8 @@ class Actions {
     std::size_t scratch_mark = 0;
   };
   Request start_of_subnet(const Action& action, const StepInput& input);
-  void forward(const Script& script, const Action& action, const StepInput& input);
+  void forward(const Action& action, const StepInput& input);
+  void forward_alone(const Action& action);
   void backward(const Script& script, const Action& action, const StepInput& input);
   void backward_weight(const Action& action);
   void fold(const Script& script, const Action& action);
@@ -94,6 +106,7 @@ class Actions {
   Arena scratch_, losses_arena_;
   Tensor losses_;
   SubnetActions* subnets_ = nullptr;
+  Forwards forwards_;
 };
 
 }  // namespace mindpipe

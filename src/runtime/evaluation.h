@@ -1,7 +1,9 @@
 #pragma once
+#include <array>
 #include <cmath>
+#include <cstdint>
 
-#include "runtime/step_answers.h"
+#include "backend.h"
 
 namespace mindpipe {
 
@@ -12,10 +14,10 @@ struct Evaluation {
   std::int64_t targets = 0;  ///< that count
   std::array<std::int64_t, Hits::places> hits{};
 
-  void add(const StepScalars& batch) {
-    losses += batch.loss;
-    targets += batch.valid;
-    for (std::size_t i = 0; i < hits.size(); ++i) hits[i] += batch.hits[i];
+  void add(const Evaluation& other) {
+    losses += other.losses;
+    targets += other.targets;
+    for (std::size_t i = 0; i < hits.size(); ++i) hits[i] += other.hits[i];
   }
   double loss() const { return targets == 0 ? 0 : losses / static_cast<double>(targets); }
   double perplexity() const { return std::exp(loss()); }

@@ -32,14 +32,14 @@ Script Executor::prepared(Script script) {
   return script;
 }
 
-std::optional<StepScalars> Executor::run(Script& script, StepInputs inputs, Until until) {
+std::optional<StepScalars> Executor::run(Script& script, StepInputs inputs, Until until, std::size_t left) {
   MP_CHECK(!inputs.empty(), "a list runs without an input");
   const std::int64_t start = now_ns();
   if (!script.grows) script.recorder.begin_step(inputs.front().step);
   if (script.pacer.paces()) place_.backend.synchronize();
   running_ = &script;
   if (place_.queued) device_.run(script, inputs, until);
-  else host_.run(script, inputs, until);
+  else host_.run(script, inputs, until, left);
   running_ = nullptr;
   const std::optional<StepScalars> known = script.answers.due();
   // The step before has come as far as its scalars, so the one before that has ended.

@@ -37,8 +37,10 @@ class Executor {
   /// subnet's number names. Messages and sums may still be under way then: they move on from the backend's
   /// hook, while other things are waited for, and in the next run. Until then this script and its inputs stay
   /// where they are, and no other script is run.
-  std::optional<StepScalars> run(Script& script, StepInputs inputs) {
-    return run(script, inputs, Until::compute_is_over);
+  /// `left`: how many of the list's last passes the host may leave for a later run, so that what they wait
+  /// for is on its way by then. (What a device's queues carry is all put in.)
+  std::optional<StepScalars> run(Script& script, StepInputs inputs, std::size_t left = 0) {
+    return run(script, inputs, Until::compute_is_over, left);
   }
   /// Runs a script that grows until nothing of it is under way, on the device too: a cut, at which other
   /// scripts may run.
@@ -57,7 +59,7 @@ class Executor {
   }
 
  private:
-  std::optional<StepScalars> run(Script& script, StepInputs inputs, Until until);
+  std::optional<StepScalars> run(Script& script, StepInputs inputs, Until until, std::size_t left = 0);
   Script prepared(Script script);
 
   Stage& stage_;

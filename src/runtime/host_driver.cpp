@@ -4,14 +4,15 @@
 
 namespace mindpipe {
 
-void HostDriver::run(Script& script, StepInputs inputs, Until until) {
+void HostDriver::run(Script& script, StepInputs inputs, Until until, std::size_t left) {
   MP_CHECK(script_ == nullptr || script_ == &script, "another list has messages or sums under way");
   script_ = &script;
   inputs_ = inputs;
   Cursors& cursors = script.cursors;
   if (!script.grows) cursors.restart();
   const auto is_over = [&] {
-    return until == Until::all_is_over ? cursors.is_over() : cursors.compute.is_over();
+    return until == Until::all_is_over ? cursors.is_over()
+                                       : cursors.compute.next + left >= cursors.compute.actions.size();
   };
   while (!is_over()) {
     move_others();

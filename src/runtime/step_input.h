@@ -12,7 +12,8 @@ struct StepInput {
   std::int64_t valid = 0;  ///< targets of this rank's micro-batches that count; of a subnet: of all its batch
   std::int64_t step = 0;   ///< names the step's randomness
   double rate = 0;
-  const std::uint8_t* choice = nullptr;  ///< of a subnet
+  const std::uint8_t* choice = nullptr;    ///< of a subnet
+  Tape::Mode mode = Tape::Mode::evaluate;  ///< of forwards alone
 };
 
 }  // namespace mindpipe

@@ -85,11 +85,12 @@ void SubnetTrainer::ask(bool wish) { wires_.agreement.ask({wish ? 1U : 0U, hash_
 /// What the ranks have asked for. At a cut they may part, so it is there that different plans are an error.
 SubnetTrainer::Wishes SubnetTrainer::answer() {
   const std::int64_t start = now_ns();
-  const auto [wish, most, most_of_others] = wires_.agreement.answer();
+  const Agreement::Numbers most_of_all =
+      wires_.agreement.answer([] { return std::string("all ranks to say whether they wish a cut"); });
   const std::int64_t waited = now_ns() - start;
   script_.waits.input += waited;
   script_.spent.steps += waited;
-  return {wish != 0, most == ~most_of_others};
+  return {most_of_all[0] != 0, most_of_all[1] == ~most_of_all[2]};
 }
 
 void SubnetTrainer::load(std::int64_t id) {

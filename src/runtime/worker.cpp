@@ -1,7 +1,9 @@
 #include "runtime/worker.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include <fmt/ranges.h>
 #include "comm/group.h"
@@ -19,11 +21,6 @@ namespace {
 RunPlan fitting(RunPlan plan, const Config& config) {
   require_fit(plan, config.memory.device_limit);
   return plan;
-}
-
-std::int64_t count_valid(const Tensor& targets) {
-  const auto* first = targets.as<std::int32_t>();
-  return std::count_if(first, first + targets.count(), [](std::int32_t target) { return target >= 0; });
 }
 
 }  // namespace
@@ -71,9 +68,9 @@ void Worker::connect_stages() {
                                          route_of(memory_, waiting_));
   if (carrier_.transports == nullptr) return;
   std::set<ChannelName> names;
-  for (const PlannedStep* planned : {&plan_.training, &plan_.evaluation})
-    for (int rank = 0; rank < static_cast<int>(planned->program.ranks.size()); ++rank)
-      for (const Action& action : planned->program.ranks[rank])
+  for (const Program* program : {&plan_.training.program, &plan_.evaluation.program})
+    for (int rank = 0; rank < static_cast<int>(program->ranks.size()); ++rank)
+      for (const Action& action : program->ranks[rank])
         if (action.kind == ActionKind::send)
           names.insert({rank, action.peer, static_cast<int>(action.payload)});
   channels_->use(*carrier_.transports, {names.begin(), names.end()});
@@ -125,24 +122,8 @@ Worker::Worker(const Config& config, const World& world, RunPlan plan, const Mak
   if (world.size > 1) all_ranks_ = std::make_unique<Group>(world.comm, waiting_);
   if (const auto copied = plan_.memory_of(layout_.coord)[static_cast<int>(MemoryClass::copy)]; copied > 0)
     copy_ = Arena(pinned_ ? *pinned_ : memory_, MemoryClass::copy, static_cast<std::size_t>(copied));
-  make_input();
-}
-
-/// Room for what blocks here read of a step's samples, and for that, and all targets, on its way there.
-void Worker::make_input() {
   if (row_of(config_.model.kind).trains_subnets) evaluated_ = subnets_to_evaluate(config_);
-  const std::vector<Field> read = stage_->fields();
-  input_arena_ = Arena(memory_, MemoryClass::boundary, static_cast<std::size_t>(input_bytes(read, layout_)));
-  for (const Field& field : read)
-    input_.fields.set(field.name,
-                      input_arena_.take(field.of(layout_.micro_batches(), layout_.samples), field.type));
-  const std::int64_t samples = std::int64_t{layout_.micro_batches()} * layout_.samples;
-  for (const Field& field : plan_.fields) {
-    if (!input_.fields.find(field.name) && field.name != field::targets) continue;
-    const Shape shape = field.of(samples);
-    batch_memory_.emplace_back(static_cast<std::size_t>(shape.count()) * bytes_of(field.type));
-    batch_.set(field.name, {batch_memory_.back().data(), shape, field.type});
-  }
+  inputs_ = std::make_unique<BatchInputs>(*stage_, plan_.fields, plan_.held_batches);
 }
 
 void Worker::make_stage() {
@@ -183,9 +164,9 @@ void Worker::make_executor() {
       std::make_unique<Executor>(*stage_, *updates_, Wires{channels_.get(), *reductions_, waiting_},
                                  PassMemory{footprint.tapes, footprint.buffers, footprint.passes.scratch},
                                  queued, pinned_ ? &*pinned_ : nullptr);
-  Outline forward_only = plan_.outline;
-  forward_only.training = false;
-  evaluation_.emplace(executor_->make_script(plan_.evaluation, forward_only, 1));
+  agreement_ = std::make_unique<Agreement>(world_, waiting_);
+  forwards_ = std::make_unique<ForwardStream>(*executor_, *stage_, *updates_, plan_, *agreement_, waiting_,
+                                              pinned_ ? &*pinned_ : nullptr);
   state_ = std::make_unique<ModelState>(config_, *stage_, *updates_, Groups{*tensor_, *data_, *pipeline_},
                                         executor_->actions().scratch(), plan_.passing);
   if (plan_.purpose == Purpose::reading) return;
@@ -196,7 +177,6 @@ void Worker::make_executor() {
 }
 
 void Worker::train_subnets(SubnetTrainer::Load load) {
-  agreement_ = std::make_unique<Agreement>(world_, waiting_);
   if (layout_.grid.pipeline > 1)
     reports_ = std::make_unique<Channels>(grid_->along(Axis::pipeline), waiting_, Axis::pipeline, &ledger_);
   subnets_ = std::make_unique<SubnetTrainer>(
@@ -205,30 +185,9 @@ void Worker::train_subnets(SubnetTrainer::Load load) {
   state_->count_by(&subnets_->actions().decisions());
 }
 
-StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample) {
-  corpus.batch(first_sample + layout_.first_sample(0), batch_);
-  for (const FieldTensors::Entry& entry : input_.fields.entries())
-    backend_->upload(batch_.at(entry.name).data, entry.tensor);
-  input_.valid = count_valid(batch_.at(field::targets));
-  return input_;
-}
-
 void Worker::load_subnet(Corpus& corpus, const Subnet& subnet, StepInput& input) {
-  const std::int64_t first = subnet.id * layout_.batch;
-  corpus.batch(first + layout_.first_sample(0), batch_);
-  for (const FieldTensors::Entry& entry : input.fields.entries())
-    backend_->upload(batch_.at(entry.name).data, entry.tensor);
   // Every stage updates by itself, so every rank counts the targets of the whole batch.
-  Tensor targets = batch_.at(field::targets);
-  if (layout_.grid.data > 1) {
-    all_targets_.resize(static_cast<std::size_t>(targets.count() * layout_.grid.data));
-    targets.data = all_targets_.data();
-    targets.shape.extent[0] = layout_.batch;
-    FieldTensors whole;
-    whole.set(field::targets, targets);
-    corpus.batch(first, whole);
-  }
-  input.valid = count_valid(targets);
+  inputs_->load_whole(corpus, subnet.id * layout_.batch, input);
   input.rate = rate_at(config_.optimizer.rate, subnet.id, config_.train.steps);
 }
 
@@ -247,8 +206,9 @@ std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::
 
 void Worker::inspect(std::function<void(int, const Boundary&)> look) {
   stage_->after_block = std::move(look);
-  executor_->run(*evaluation_, input_);
-  evaluation_->answers.oldest();
+  StepInput input = inputs_->loaded();
+  if (!evaluated_.empty()) input.choice = evaluated_.back().choice.data();
+  evaluate(input);
   stage_->after_block = nullptr;
 }
 
@@ -256,26 +216,60 @@ void Worker::sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind)
   for (Communicator* group : {tensor_.get(), data_.get(), pipeline_.get()}) group->sum_integers(values, kind);
 }
 
-Evaluation Worker::evaluate(Corpus& corpus, std::int64_t batches,
-                            const std::function<void(std::int64_t)>& before) {
+void Worker::run_forwards(const ForwardStream::Tasks& tasks) {
   if (training_) executor_->recorder(*training_);
   const Memory::Closed closed(memory_);
-  Evaluation evaluation;
-  const auto add = [&](const std::optional<StepScalars>& known) {
-    if (known) evaluation.add(*known);
-  };
-  for (std::int64_t batch = 0; batch < batches; ++batch) {
-    if (before) before(batch);
-    StepInput& input = load_batch(corpus, batch * layout_.batch);
-    if (evaluated_.empty()) add(executor_->run(*evaluation_, input));
-    for (const Subnet& subnet : evaluated_) {
-      input.choice = subnet.choice.data();
-      add(executor_->run(*evaluation_, input));
-    }
-  }
-  add(evaluation_->answers.oldest());
-  executor_->recorder(*evaluation_);
-  return evaluation;
+  forwards_->run(tasks);
+  executor_->recorder(forwards_->script());
+}
+
+Evaluation Worker::evaluate(Corpus& corpus, std::int64_t batches,
+                            const std::function<void(std::int64_t)>& before) {
+  Evaluation all;
+  inputs_->forget();
+  const auto networks = std::max<std::int64_t>(1, std::ssize(evaluated_));
+  std::int64_t next = 0;
+  run_forwards({.next = [&]() -> std::optional<ForwardTask> {
+                  const std::int64_t batch = next / networks, network = next % networks;
+                  if (batch == batches) return std::nullopt;
+                  ++next;
+                  if (evaluated_.empty()) return ForwardTask{.batches = {batch}};
+                  return ForwardTask{evaluated_[static_cast<std::size_t>(network)].choice, {batch}};
+                },
+                .load = [&](std::int64_t batch) -> StepInput& { return inputs_->hold(corpus, batch); },
+                .hear = [&](const Evaluation& found) { all.add(found); },
+                .before = before});
+  return all;
+}
+
+Evaluation Worker::evaluate(const StepInput& input) {
+  Evaluation found;
+  bool is_asked = false;
+  run_forwards({.next = [&]() -> std::optional<ForwardTask> {
+                  if (std::exchange(is_asked, true)) return std::nullopt;
+                  return ForwardTask{.batches = {0}};
+                },
+                .load = [&](std::int64_t) -> const StepInput& { return input; },
+                .hear = [&](const Evaluation& heard) { found = heard; }});
+  return found;
+}
+
+void Worker::score(Corpus& corpus, std::int64_t batches, const ScoreStream& stream,
+                   const std::function<void(std::int64_t)>& before) {
+  inputs_->forget();
+  std::vector<std::int64_t> all(static_cast<std::size_t>(batches));
+  std::iota(all.begin(), all.end(), 0);
+  run_forwards({.next = [&]() -> std::optional<ForwardTask> {
+                  std::optional<Subnet> network = stream.next();
+                  if (!network) return std::nullopt;
+                  return ForwardTask{std::move(network->choice), all};
+                },
+                .lag = stream.lag,
+                .batches = batches,
+                .load = [&](std::int64_t batch) -> StepInput& { return inputs_->hold(corpus, batch); },
+                .hear = stream.hear,
+                .wish = stream.wish,
+                .before = before});
 }
 
 }  // namespace mindpipe

@@ -11,8 +11,8 @@
 #include "comm/staging.h"
 #include "corpus/corpus.h"
 #include "plan/run_plan.h"
-#include "runtime/evaluation.h"
-#include "runtime/executor.h"
+#include "runtime/batch_inputs.h"
+#include "runtime/forward_stream.h"
 #include "runtime/subnet_trainer.h"
 #include "state/model_state.h"
 
@@ -28,6 +28,19 @@ using MakeTransports = std::function<DeviceTransports(const Config& config, cons
                                                       Backend& backend, Waiting& waiting)>;
 DeviceTransports make_transports(const Config& config, const World& world, Backend& backend,
                                  Waiting& waiting);
+
+/// What a search is told of networks and asks of them. Every rank has one that does the same.
+struct ScoreStream {
+  /// The network that is next; none: no more. It is asked for once `hear` was called for all that are `lag`
+  /// networks or more before it in this stream.
+  std::function<std::optional<Subnet>()> next;
+  /// Hears of each network, in order.
+  std::function<void(const Evaluation& found)> hear;
+  /// Whether this rank wishes the stream to end; where one does, no network is asked for after one place that
+  /// is the same on all ranks. Those that are under way are still heard of.
+  std::function<bool()> wish = {};
+  std::int64_t lag = 0;  ///< 0: as many networks as fill the pipeline
+};
 
 /// One rank of a run: backend, groups, its part of the model, and the executor over them.
 class Worker {
@@ -50,9 +63,17 @@ class Worker {
   /// evaluations ask. `before` hears of each batch before it begins.
   Evaluation evaluate(Corpus& corpus, std::int64_t batches,
                       const std::function<void(std::int64_t batch)>& before = {});
+  /// What is found of one batch that lies in an input here.
+  Evaluation evaluate(const StepInput& input);
+  /// Scores networks, each by batches [0, batches) of the corpus, without dropout and with the weights as
+  /// they are. `before` hears of each batch of each network before it begins here.
+  void score(Corpus& corpus, std::int64_t batches, const ScoreStream& stream,
+             const std::function<void(std::int64_t batch)>& before = {});
+  /// The least lag of a stream of scores, each of so many batches, with which all stages have something to
+  /// do: as many networks are in flight.
+  std::int64_t least_lag(std::int64_t batches) const { return scores_in_flight(plan_.outline, batches); }
 
-  /// Passes the last batch through the model again and shows every block's output. Collective over the
-  /// pipeline.
+  /// Passes the last batch through the model again and shows every block's output. Collective over the job.
   void inspect(std::function<void(int block, const Boundary& out)> look);
   /// Exact sum over all ranks of the grid. Collective.
   void sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind = TrafficClass::scalars);
@@ -69,9 +90,11 @@ class Worker {
   GradientUpdates& updates() { return *updates_; }
   ModelState& state() { return *state_; }
   Executor& executor() { return *executor_; }
-  /// The training step and the evaluation as this rank runs them. A worker that only reads has no training.
+  /// The training step as this rank runs it. A worker that only reads has none.
   Script& training() { return *training_; }
-  Script& evaluation() { return *evaluation_; }
+  /// Runs evaluations and scores.
+  ForwardStream& forwards() { return *forwards_; }
+  BatchInputs& inputs() { return *inputs_; }
   /// Trains subnets; null where steps are trained.
   SubnetTrainer* subnets() { return subnets_.get(); }
   /// The oldest scalars of training steps that `step` has not given back, once they are known; none: it has
@@ -88,7 +111,9 @@ class Worker {
   std::byte* copy_room() { return copy_.size() > 0 ? static_cast<std::byte*>(copy_.address_of(0)) : nullptr; }
   int threads() const { return threads_; }
   /// Takes samples [first_sample, first_sample + batch) of the corpus: of these this rank's micro-batches.
-  StepInput& load_batch(Corpus& corpus, std::int64_t first_sample);
+  StepInput& load_batch(Corpus& corpus, std::int64_t first_sample) {
+    return inputs_->load(corpus, first_sample);
+  }
   /// Takes what this rank needs of a subnet's batch, which is the corpus's samples from subnet x batch on.
   void load_subnet(Corpus& corpus, const Subnet& subnet, StepInput& input);
   /// Makes what trains subnets, of which `load` brings the batches. Collective.
@@ -100,7 +125,7 @@ class Worker {
   void connect_stages();
   void make_stage();
   void make_executor();
-  void make_input();
+  void run_forwards(const ForwardStream::Tasks& tasks);
 
   Config config_;
   RunPlan plan_;
@@ -123,18 +148,16 @@ class Worker {
   std::unique_ptr<Stage> stage_;
   std::unique_ptr<GradientUpdates> updates_;
   std::unique_ptr<Executor> executor_;
-  std::optional<Script> training_, evaluation_;
+  std::optional<Script> training_;
   std::unique_ptr<Agreement> agreement_;
+  std::unique_ptr<ForwardStream> forwards_;
   std::unique_ptr<Channels> reports_;
   std::unique_ptr<SubnetTrainer> subnets_;
   std::unique_ptr<ModelState> state_;
   std::unique_ptr<Group> all_ranks_;
-  Arena input_arena_, copy_;
-  StepInput input_;
-  std::vector<std::vector<std::byte>> batch_memory_;
-  FieldTensors batch_;                     ///< this rank's samples of a step, on their way to the input
-  std::vector<std::int32_t> all_targets_;  ///< of a subnet's whole batch, where this rank has a part of it
-  std::vector<Subnet> evaluated_;          ///< of a supernet: what its evaluations ask
+  Arena copy_;
+  std::unique_ptr<BatchInputs> inputs_;
+  std::vector<Subnet> evaluated_;  ///< of a supernet: what its evaluations ask
 };
 
 }  // namespace mindpipe

@@ -19,7 +19,7 @@ std::size_t ScalarCounts::bytes() const {
   std::size_t bytes = 0;
   for (const std::int64_t count :
        {chunks, std::int64_t{micro_batches}, std::int64_t{data_shards}, tensor_shards * tensors, 1 + tensors,
-        std::int64_t{2}, std::int64_t{1 + Hits::places}, std::int64_t{Decision::places}})
+        std::int64_t{2}, std::int64_t{data_shards + Hits::places}, std::int64_t{Decision::places}})
     bytes += bytes_for({count}, DType::f64);
   for (const std::int64_t spans :
        {std::int64_t{micro_batches}, std::int64_t{data_shards}, tensor_shards * tensors, std::int64_t{2}})
@@ -33,13 +33,11 @@ std::size_t ScalarCounts::tensor_exchange() const {
 
 std::size_t ScalarCounts::data_exchange() const {
   return std::max(Communicator::scalars_bytes(SumTree(data_shards * data_ranks, data_ranks), 1),
-                  Communicator::scalars_bytes(SumTree(data_ranks, data_ranks),
-                                              std::max<std::int64_t>(sharded ? chunks : 1, Hits::places)));
+                  Communicator::scalars_bytes(SumTree(data_ranks, data_ranks), sharded ? chunks : 1));
 }
 
 std::size_t ScalarCounts::pipeline_exchange() const {
-  return Communicator::scalars_bytes(SumTree(pipeline_ranks, pipeline_ranks),
-                                     1 + std::max<std::int64_t>(tensors, Hits::places));
+  return Communicator::scalars_bytes(SumTree(pipeline_ranks, pipeline_ranks), 1 + tensors);
 }
 
 ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_t chunks, bool sharded,
@@ -72,7 +70,7 @@ ScalarSums::ScalarSums(Stage& stage, Groups groups, const Optimizers& optimizers
   of_tensor_shards_ = arena_.take({counts_.tensor_shards * counts_.tensors}, DType::f64);
   sums_ = arena_.take({1 + counts_.tensors}, DType::f64);
   totals_ = arena_.take({2}, DType::f64);
-  evaluation_ = arena_.take({1 + Hits::places}, DType::f64);
+  evaluation_ = arena_.take({counts_.data_shards + Hits::places}, DType::f64);
   decision_ = arena_.take({Decision::places}, DType::f64);
   backend.fill({decision_, 0});
   begin_evaluation();
@@ -121,25 +119,25 @@ void ScalarSums::run(const Optimizers& optimizers, const Tensor& losses, const S
   backend.clip_and_scale({rule, totals_, decision_});
 }
 
-/// Micro-batches in order, then the tree over data shards; a stage without the head adds nothing.
+/// Micro-batches in order, those of each data shard.
+void ScalarSums::sum_losses(const Tensor& losses, const Tensor& of_data_shards) {
+  Backend& backend = stage_.context().backend;
+  backend.sum_spans({losses, loss_spans_, of_micro_batches_});
+  backend.sum_spans({of_micro_batches_, shard_spans_, of_data_shards});
+}
+
+/// Then the tree over data shards; a stage without the head adds nothing.
 void ScalarSums::sum_losses_over_data(const Tensor& losses, const Tensor& sum) {
   Backend& backend = stage_.context().backend;
-  if (losses) {
-    backend.sum_spans({losses, loss_spans_, of_micro_batches_});
-    backend.sum_spans({of_micro_batches_, shard_spans_, of_data_shards_});
-  } else {
-    backend.fill({of_data_shards_, 0});
-  }
+  if (losses) sum_losses(losses, of_data_shards_);
+  else backend.fill({of_data_shards_, 0});
   groups_.data.sum_over_shards(of_data_shards_, sum);
 }
 
 void ScalarSums::begin_evaluation() { stage_.context().backend.fill({evaluation_, 0}); }
 
-/// Counts are whole numbers, exact in any order.
-const Tensor& ScalarSums::end_evaluation(const Tensor& losses) {
-  sum_losses_over_data(losses, evaluation_.range(0, 1));
-  groups_.data.sum_over_ranks(hits());
-  groups_.pipeline.sum_over_ranks(evaluation_);
+const Tensor& ScalarSums::evaluated(const Tensor& losses) {
+  sum_losses(losses, evaluation_.range(0, counts_.data_shards));
   return evaluation_;
 }
 

@@ -34,7 +34,7 @@ ScalarCounts scalar_counts(const Layout& layout, const Model& model, std::int64_
                            bool trains);
 
 /// The loss of a step and the square of its gradient, added up on the device in one fixed order,
-/// and what is decided from them; of an evaluation, the loss and the hits. Nothing here waits for the device,
+/// and what is decided from them; of an evaluation, losses and hits. Nothing here waits for the device,
 /// or brings a number to the host.
 class ScalarSums {
  public:
@@ -48,20 +48,21 @@ class ScalarSums {
   /// The sum over the whole batch of losses [micro_batches, samples, targets], f64 [1], on the rank that has
   /// the head. Collective over data.
   Tensor sum_of_losses(const Tensor& losses) {
-    const Tensor sum = evaluation_.range(0, 1);
+    const Tensor sum = totals_.range(0, 1);
     sum_losses_over_data(losses, sum);
     return sum;
   }
   /// Where the head of an evaluation counts: f64 [Hits::places].
-  Tensor hits() const { return evaluation_.range(1, Hits::places); }
+  Tensor hits() const { return evaluation_.range(counts_.data_shards, Hits::places); }
   /// Forgets all hits.
   void begin_evaluation();
-  /// The sums over all ranks of the losses and hits since it began, f64 [1 + Hits::places], and nothing else.
-  /// Collective over the groups.
-  const Tensor& end_evaluation(const Tensor& losses);
+  /// On a rank that has the head: the sum of the losses of each of its data shards, and behind them its hits
+  /// since the evaluation began.
+  const Tensor& evaluated(const Tensor& losses);
   const Tensor& decision() const { return decision_; }
 
  private:
+  void sum_losses(const Tensor& losses, const Tensor& of_data_shards);
   void sum_losses_over_data(const Tensor& losses, const Tensor& sum);
   void sum_squares(const Optimizers& optimizers);
   Tensor take_spans(const std::vector<std::pair<std::int64_t, std::int64_t>>& spans);
@@ -76,7 +77,7 @@ class ScalarSums {
                              ///< what other ranks hold
   Tensor sums_;              ///< the loss, then the square of each tensor
   Tensor totals_;            ///< the loss and the square
-  Tensor evaluation_;        ///< the loss and the hits
+  Tensor evaluation_;        ///< losses of data shards, and the hits
   Tensor decision_;
   Tensor loss_spans_, shard_spans_, tensor_spans_, total_spans_;
 };

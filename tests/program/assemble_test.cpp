@@ -152,25 +152,6 @@ TEST(Assemble, ThePaddingOfInterleavedIsLeftOut) {
   }
 }
 
-TEST(Assemble, AnEvaluationHasForwardsAndScalarsOnly) {
-  for (const std::string& schedule : all_schedules()) {
-    Outline outline = with_everything(equal_stages(3, 4, has_chunks(schedule) ? 2 : 1));
-    outline.training = false;
-    const PlannedStep step = make_program(outline, schedule);
-    for (const auto& list : step.program.ranks) {
-      int forwards = 0, others = 0;
-      for (const Action& action : list) {
-        forwards += action.kind == ActionKind::forward;
-        others += action.kind != ActionKind::forward && action.kind != ActionKind::send &&
-                  action.kind != ActionKind::receive && action.kind != ActionKind::sum_scalar;
-      }
-      EXPECT_EQ(forwards, 4 * outline.chunks) << schedule;
-      EXPECT_EQ(others, 0) << schedule;
-    }
-    for (const RankMemory& memory : step.placement.ranks) EXPECT_EQ(memory.arenas, 1) << schedule;
-  }
-}
-
 TEST(Assemble, ListsReadAsLines) {
   const PlannedStep step = make_program(equal_stages(2, 1), "1f1b");
   const auto lines_of = [&](int rank) {

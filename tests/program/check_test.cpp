@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "program/assemble.h"
+#include "program/forward_stretches.h"
 #include "program/make_program.h"
 #include "program/sample_outline.h"
 #include "program/tickets.h"
@@ -297,7 +298,7 @@ TEST(Check, ATicketOfTwoTasksIsFound) {
 TEST(Check, AnUpdateInAnEvaluationIsFound) {
   Outline outline = equal_stages(1, 2);
   outline.training = false;
-  PlannedStep step = make_program(outline, ScheduleKind::gpipe);
+  PlannedForwards step = plan_forwards(outline, {});
   Action update = action_of(ActionKind::update);
   update.unit = 0;
   update.after = {static_cast<int>(step.program.ranks[0].size()) - 1};

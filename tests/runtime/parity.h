@@ -208,11 +208,10 @@ inline void train_some(Worker& worker, int steps, Outcome& outcome,
   }
   keep(worker.remaining());
   const StepInput& input = feed.at(steps);
-  const std::optional<StepScalars> at_once = worker.executor().run(worker.evaluation(), input);
-  const StepScalars scalars = at_once ? *at_once : worker.evaluation().answers.oldest().value();
-  outcome.evaluation = scalars.loss;
-  outcome.evaluated = scalars.valid;
-  outcome.hits = scalars.hits;
+  const Evaluation found = worker.evaluate(input);
+  outcome.evaluation = found.losses;
+  outcome.evaluated = found.targets;
+  outcome.hits = found.hits;
 }
 
 /// More ranks than processors, and hardly anything to compute: who waits gives way at once.

@@ -148,12 +148,10 @@ class StretchedTraining {
   }
   void evaluate(Outcome& outcome) {
     const StepInput& input = feeds_[fed_ % inputs_ahead]->at(fed_);
-    const std::optional<StepScalars> at_once = worker_.executor().run(worker_.evaluation(), input);
-    const StepScalars scalars = at_once ? *at_once : worker_.evaluation().answers.oldest().value();
-    worker_.executor().recorder(worker_.evaluation());
-    outcome.evaluation = scalars.loss;
-    outcome.evaluated = scalars.valid;
-    outcome.hits = scalars.hits;
+    const Evaluation found = worker_.evaluate(input);
+    outcome.evaluation = found.losses;
+    outcome.evaluated = found.targets;
+    outcome.hits = found.hits;
   }
 
   Worker& worker_;

@@ -157,9 +157,9 @@ TEST(Stretches, NoOtherListRunsWhileOneHasSomethingUnderWay) {
   const std::vector<StepInput> inputs{feed.at(0)};
   Executor::extend(script, cut_out(worker.training().list, 0, worker.training().list.size()));
   worker.executor().run(script, inputs);
-  EXPECT_THROW(worker.executor().run(worker.evaluation(), inputs[0]), Error);
+  EXPECT_THROW(worker.executor().run(worker.training(), inputs[0]), Error);
   worker.executor().finish(script, inputs);
-  worker.executor().run(worker.evaluation(), inputs[0]);
+  worker.evaluate(inputs[0]);
 }
 
 }  // namespace

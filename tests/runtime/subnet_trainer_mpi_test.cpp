@@ -95,8 +95,7 @@ class SubnetRun {
     const std::vector<std::uint8_t> choice(config_.model.supernet.space.decoder.size(), 1);
     StepInput input = feed_.at(1000);
     input.choice = choice.data();
-    worker_.executor().run(worker_.evaluation(), input);
-    worker_.evaluation().answers.oldest();
+    worker_.evaluate(input);
   }
   SubnetsOutcome outcome() {
     SubnetsOutcome outcome;

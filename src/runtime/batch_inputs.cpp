@@ -1,0 +1,74 @@
+#include "runtime/batch_inputs.h"
+
+#include <algorithm>
+
+#include "plan/run_plan.h"
+
+namespace mindpipe {
+namespace {
+
+std::int64_t count_valid(const Tensor& targets) {
+  const auto* first = targets.as<std::int32_t>();
+  return std::count_if(first, first + targets.count(), [](std::int32_t target) { return target >= 0; });
+}
+
+}  // namespace
+
+/// Room for what blocks here read of a batch's samples, and for that, and all targets, on its way there.
+BatchInputs::BatchInputs(const Stage& stage, const std::vector<Field>& fields, int held)
+    : backend_(stage.context().backend), layout_(stage.layout()), held_(static_cast<std::size_t>(held)) {
+  const std::vector<Field> read = stage.fields();
+  arena_ = Arena(backend_.memory(), MemoryClass::boundary,
+                 static_cast<std::size_t>(held * input_bytes(read, layout_)));
+  for (Held& one : held_)
+    for (const Field& field : read)
+      one.input.fields.set(field.name,
+                           arena_.take(field.of(layout_.micro_batches(), layout_.samples), field.type));
+  const std::int64_t samples = std::int64_t{layout_.micro_batches()} * layout_.samples;
+  for (const Field& field : fields) {
+    if (!loaded().fields.find(field.name) && field.name != field::targets) continue;
+    const Shape shape = field.of(samples);
+    memory_.emplace_back(static_cast<std::size_t>(shape.count()) * bytes_of(field.type));
+    drawn_.set(field.name, {memory_.back().data(), shape, field.type});
+  }
+}
+
+void BatchInputs::bring(Corpus& corpus, std::int64_t first, StepInput& input) {
+  corpus.batch(first + layout_.first_sample(0), drawn_);
+  for (const FieldTensors::Entry& entry : input.fields.entries())
+    backend_.upload(drawn_.at(entry.name).data, entry.tensor);
+  input.valid = count_valid(drawn_.at(field::targets));
+  ++brought_;
+}
+
+StepInput& BatchInputs::load(Corpus& corpus, std::int64_t first) {
+  held_.front().batch = -1;
+  bring(corpus, first, loaded());
+  return loaded();
+}
+
+StepInput& BatchInputs::hold(Corpus& corpus, std::int64_t batch) {
+  Held& held = held_[static_cast<std::size_t>(batch) % held_.size()];
+  if (held.batch != batch) bring(corpus, batch * layout_.batch, held.input);
+  held.batch = batch;
+  return held.input;
+}
+
+void BatchInputs::forget() {
+  for (Held& held : held_) held.batch = -1;
+}
+
+void BatchInputs::load_whole(Corpus& corpus, std::int64_t first, StepInput& input) {
+  bring(corpus, first, input);
+  if (layout_.grid.data == 1) return;
+  Tensor targets = drawn_.at(field::targets);
+  all_targets_.resize(static_cast<std::size_t>(targets.count() * layout_.grid.data));
+  targets.data = all_targets_.data();
+  targets.shape.extent[0] = layout_.batch;
+  FieldTensors whole;
+  whole.set(field::targets, targets);
+  corpus.batch(first, whole);
+  input.valid = count_valid(targets);
+}
+
+}  // namespace mindpipe

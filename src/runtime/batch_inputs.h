@@ -1,0 +1,51 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "corpus/corpus.h"
+#include "runtime/step_input.h"
+#include "state/stage.h"
+
+namespace mindpipe {
+
+/// Brings batches of a corpus to where this rank's blocks read them: what a step is fed, and batches that
+/// many forwards read, which stay there.
+class BatchInputs {
+ public:
+  /// Takes room for `held` batches. `fields`: of the model.
+  BatchInputs(const Stage& stage, const std::vector<Field>& fields, int held);
+
+  /// Samples [first, first + batch) of the corpus, of these this rank's micro-batches, for a step.
+  StepInput& load(Corpus& corpus, std::int64_t first);
+  /// What `load` brought last.
+  StepInput& loaded() { return held_.front().input; }
+  /// Batch number `batch` of the corpus; it is there already where it was asked for since `forget` and no
+  /// other has come into its place.
+  StepInput& hold(Corpus& corpus, std::int64_t batch);
+  /// Forgets which batches are there: another corpus is read.
+  void forget();
+  /// How many times a batch was brought.
+  std::int64_t brought() const { return brought_; }
+
+  /// Samples [first, first + batch) for an input that lies elsewhere, which counts the targets of all ranks.
+  void load_whole(Corpus& corpus, std::int64_t first, StepInput& input);
+
+ private:
+  struct Held {
+    StepInput input;
+    std::int64_t batch = -1;
+  };
+  void bring(Corpus& corpus, std::int64_t first, StepInput& input);
+
+  Backend& backend_;
+  const Layout& layout_;
+  Arena arena_;
+  std::vector<Held> held_;
+  std::vector<std::vector<std::byte>> memory_;
+  FieldTensors drawn_;                     ///< this rank's samples, on their way
+  std::vector<std::int32_t> all_targets_;  ///< of a whole batch, where this rank has a part of it
+  std::int64_t brought_ = 0;
+};
+
+}  // namespace mindpipe

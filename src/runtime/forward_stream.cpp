@@ -1,0 +1,214 @@
+#include "runtime/forward_stream.h"
+
+#include <bit>
+
+namespace mindpipe {
+namespace {
+
+Outline forwards_alone(Outline outline) {
+  outline.training = false;
+  return outline;
+}
+
+/// Answers that a device which is behind the host may still owe.
+constexpr std::size_t late_answers = 4;
+
+/// What one data rank counts of a task: targets, then hits.
+constexpr std::size_t counts_of_rank = 1 + Hits::places;
+
+}  // namespace
+
+ForwardStream::ForwardStream(Executor& executor, Stage& stage, GradientUpdates& updates, const RunPlan& plan,
+                             Agreement& agreement, Waiting& waiting, Memory* pinned)
+    : executor_(executor),
+      stage_(stage),
+      updates_(updates),
+      plan_(plan.evaluation),
+      layout_(stage.layout()),
+      agreement_(agreement),
+      waiting_(waiting),
+      tree_(stage.context().backend, layout_.data_shards),
+      script_(executor.make_growing_script(forwards_alone(plan.outline), 2)),
+      numbers_(stage.context().backend, pinned, layout_.local_data_shards() + Hits::places, late_answers) {
+  executor.actions().run_forwards(
+      {.load = [this](const Action& forward) -> StepInput& { return load(forward); },
+       .told = [this](const Action& forward, const Tensor& losses) { note(forward, losses); },
+       .progress = [this] { tell(); }});
+}
+
+std::int64_t ForwardStream::in_flight(std::int64_t batches) const {
+  return 2 * scores_in_flight(script_.outline, batches);
+}
+
+/// Every rank asks and hears in one order: a task is heard of when there is no room for one more, and as soon
+/// as there is, one more is asked for.
+void ForwardStream::run(const Tasks& tasks) {
+  begin(tasks);
+  for (;;) {
+    ask();
+    extend();
+    if (forwards_ran_ < forwards_written_) run_one();
+    else if (heard_ < asked_) hear();
+    else if (over_) break;
+  }
+  executor_.finish(script_, {&input_, 1});
+  tasks_ = nullptr;
+  writer_.reset();
+}
+
+void ForwardStream::begin(const Tasks& tasks) {
+  tasks_ = &tasks;
+  writer_.emplace(script_.outline, plan_.network, plan_.rooms[layout_.coord.pipeline],
+                  layout_.coord.pipeline);
+  most_ = tasks.lag > 0 ? std::min(tasks.lag, in_flight(tasks.batches)) : in_flight(tasks.batches);
+  MP_CHECK(most_ >= scores_in_flight(script_.outline, tasks.batches),
+           "a lag of {} tasks, where {} are under way at once", tasks.lag,
+           scores_in_flight(script_.outline, tasks.batches));
+  asked_ = told_ = heard_ = known_ = written_ = ran_ = first_passage_ = 0;
+  forwards_written_ = forwards_ran_ = 0;
+  over_ = false;
+  input_ = {};
+  updates_.scalars().begin_evaluation();
+}
+
+/// Asks for tasks, and hears of others, as far as nothing has to be waited for.
+void ForwardStream::ask() {
+  const std::size_t numbers = 1 + static_cast<std::size_t>(tasks_->batches) * shards() +
+                              static_cast<std::size_t>(layout_.grid.data) * counts_of_rank;
+  for (;;) {
+    if (over_ || asked_ - heard_ == most_) {
+      if (!agreement_.is_answered()) return;
+      hear();
+      continue;
+    }
+    std::optional<ForwardTask> task = tasks_->next();
+    if (!task) {
+      over_ = true;
+      continue;
+    }
+    MP_CHECK(static_cast<std::int64_t>(task->batches.size()) == tasks_->batches,
+             "a task of {} batches, not {}", task->batches.size(), tasks_->batches);
+    for (const std::int64_t batch : task->batches)
+      passages_.push_back({static_cast<std::size_t>(asked_), batch});
+    known_ += tasks_->batches;
+    open_.push_back({std::move(*task), Agreement::Numbers(numbers, 0)});
+    ++asked_;
+    tell();
+  }
+}
+
+/// Writes the batch that is next and the one behind it, for which messages are received while it runs.
+void ForwardStream::extend() {
+  const std::int64_t wanted = std::min(known_, ran_ + 2);
+  bool is_new = false;
+  for (; written_ < wanted || (!writer_->is_whole() && written_ < known_); ++written_) {
+    writer_->add(open_[passage(written_).task - static_cast<std::size_t>(heard_)].task.choice);
+    is_new = true;
+  }
+  const bool last = over_ && written_ == known_;
+  if (!is_new && !(last && !writer_->is_whole())) return;
+  ListStretch stretch = writer_->write(last);
+  if (stretch.actions.empty()) return;
+  for (const Action& action : stretch.actions) forwards_written_ += is_pass(action) ? 1 : 0;
+  Executor::extend(script_, std::move(stretch));
+}
+
+void ForwardStream::run_one() {
+  if (tasks_->before) tasks_->before(passage(ran_).batch);
+  ++ran_;
+  forwards_ran_ = std::min(forwards_written_, forwards_ran_ + writer_->forwards_of_batch());
+  executor_.run(script_, {&input_, 1}, static_cast<std::size_t>(forwards_written_ - forwards_ran_));
+}
+
+StepInput& ForwardStream::load(const Action& forward) {
+  const Passage& one = passage(forward.subnet);
+  const std::vector<std::uint8_t>& choice = open_[one.task - static_cast<std::size_t>(heard_)].task.choice;
+  input_ = tasks_->load(one.batch);
+  input_.choice = choice.empty() ? input_.choice : choice.data();
+  input_.mode = Tape::Mode::evaluate;
+  return input_;
+}
+
+/// The last forward of a batch was put into the compute queue.
+void ForwardStream::note(const Action& forward, const Tensor& losses) {
+  if (speaks()) {
+    waiting_.until(
+        [&] {
+          take_numbers();
+          return numbers_.has_room();
+        },
+        [] { return std::string("the device, which is some batches behind"); });
+    const Tensor& found = updates_.scalars().evaluated(losses);
+    asked_of_device_.emplace_back(forward.subnet, input_.valid);
+    numbers_.ask(found);
+  }
+  updates_.scalars().begin_evaluation();
+}
+
+void ForwardStream::take_numbers() {
+  while (numbers_.is_known()) {
+    const std::vector<double> numbers = numbers_.take();
+    const auto [number, valid] = asked_of_device_.front();
+    asked_of_device_.pop_front();
+    Open& open = open_[passage(number).task - static_cast<std::size_t>(heard_)];
+    const auto here = static_cast<std::size_t>(layout_.local_data_shards()),
+               data_rank = static_cast<std::size_t>(layout_.coord.data);
+    for (std::size_t s = 0; s < here; ++s)
+      open.found[1 + open.batches_found * shards() + data_rank * here + s] =
+          std::bit_cast<std::uint64_t>(numbers[s]);
+    std::uint64_t* counts = &open.found[1 + open.task.batches.size() * shards() + data_rank * counts_of_rank];
+    counts[0] += static_cast<std::uint64_t>(valid);
+    for (std::size_t i = 0; i < Hits::places; ++i)
+      counts[1 + i] += static_cast<std::uint64_t>(numbers[here + i]);
+    ++open.batches_found;
+  }
+}
+
+/// Tells the others what is known here of tasks, one after the other; who does not speak says so at once.
+void ForwardStream::tell() {
+  if (tasks_ == nullptr) return;
+  agreement_.progress();
+  take_numbers();
+  for (; told_ < asked_; ++told_) {
+    Open& open = open_[static_cast<std::size_t>(told_ - heard_)];
+    if (speaks() && open.batches_found < open.task.batches.size()) return;
+    open.found[0] = tasks_->wish && tasks_->wish() ? 1 : 0;
+    agreement_.ask(open.found);
+  }
+}
+
+/// The numbers of each place come from one rank, the others have 0 there: the largest is what it said.
+void ForwardStream::hear() {
+  const auto describe = [&] { return fmt::format("what is found of batch {}", passages_.front().batch + 1); };
+  // A device that is behind has to come to the end of the task here first.
+  waiting_.until([&] { return tell(), told_ > heard_; }, describe);
+  const Agreement::Numbers found = agreement_.answer(describe);
+  const Evaluation evaluation = evaluation_of(found);
+  first_passage_ += tasks_->batches;
+  passages_.erase(passages_.begin(), passages_.begin() + tasks_->batches);
+  open_.pop_front();
+  ++heard_;
+  if (tasks_->hear) tasks_->hear(evaluation);
+  if (found[0] != 0) over_ = true;
+}
+
+/// Adds up the data shards of each batch in their tree, as those of a step are, and then batches in order.
+Evaluation ForwardStream::evaluation_of(const Agreement::Numbers& found) const {
+  Evaluation evaluation;
+  std::vector<double> losses(shards());
+  for (std::int64_t batch = 0; batch < tasks_->batches; ++batch) {
+    for (std::size_t s = 0; s < losses.size(); ++s)
+      losses[s] = std::bit_cast<double>(found[1 + static_cast<std::size_t>(batch) * shards() + s]);
+    tree_.sum_over_shards(losses);
+    evaluation.losses += losses.front();
+  }
+  const std::uint64_t* counts = &found[1 + static_cast<std::size_t>(tasks_->batches) * shards()];
+  for (int data_rank = 0; data_rank < layout_.grid.data; ++data_rank, counts += counts_of_rank) {
+    evaluation.targets += static_cast<std::int64_t>(counts[0]);
+    for (std::size_t i = 0; i < Hits::places; ++i)
+      evaluation.hits[i] += static_cast<std::int64_t>(counts[1 + i]);
+  }
+  return evaluation;
+}
+
+}  // namespace mindpipe

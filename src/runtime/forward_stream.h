@@ -1,0 +1,110 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "comm/agreement.h"
+#include "plan/run_plan.h"
+#include "runtime/evaluation.h"
+#include "runtime/executor.h"
+
+namespace mindpipe {
+
+/// A network and the batches that go through it, one behind the other.
+struct ForwardTask {
+  std::vector<std::uint8_t> choice = {};  ///< of each block; none: the model has no choices
+  std::vector<std::int64_t> batches;
+};
+
+/// Runs batches through networks of a model, forwards alone and without dropout, as a list that grows:
+/// several tasks are under way at once, and what they have found reaches all ranks beside them. All of it is
+/// collective: every rank of the job asks the same functions in the same order.
+class ForwardStream {
+ public:
+  /// What a stream is told, and tells.
+  struct Tasks {
+    /// The task that is next; none: there are no more. It is asked for once `hear` was called for all that
+    /// are `lag` tasks or more before it; 0: as many before it as fill the pipeline.
+    std::function<std::optional<ForwardTask>()> next;
+    std::int64_t lag = 0;
+    std::int64_t batches = 1;  ///< of each task
+    /// Brings a batch, unless it is there; it stays as it is until another is asked for.
+    std::function<const StepInput&(std::int64_t batch)> load;
+    /// Hears of each task, in order.
+    std::function<void(const Evaluation& found)> hear = {};
+    /// Whether this rank wishes an end; where one does, none is asked for once the task is heard of with
+    /// which all ranks learn of it, and those that are under way go on to their ends.
+    std::function<bool()> wish = {};
+    /// Hears that a batch is about to run here.
+    std::function<void(std::int64_t batch)> before = {};
+  };
+
+  /// `pinned`: memory of the host, where it may not read the backend's.
+  ForwardStream(Executor& executor, Stage& stage, GradientUpdates& updates, const RunPlan& plan,
+                Agreement& agreement, Waiting& waiting, Memory* pinned);
+  ~ForwardStream() { executor_.actions().run_forwards({}); }
+
+  /// Runs tasks until there are no more, from a cut to a cut.
+  void run(const Tasks& tasks);
+  /// How many tasks of so many batches are in flight where a lag does not hold them back.
+  std::int64_t in_flight(std::int64_t batches) const;
+
+  Script& script() { return script_; }
+
+ private:
+  /// A task that is under way, with what this rank tells of it.
+  struct Open {
+    ForwardTask task;
+    Agreement::Numbers found;
+    std::size_t batches_found = 0;
+    bool is_told = false;
+  };
+  struct Passage {
+    std::size_t task = 0;  ///< number of all
+    std::int64_t batch = 0;
+  };
+
+  void begin(const Tasks& tasks);
+  void ask();
+  void extend();
+  void run_one();
+  void hear();
+  StepInput& load(const Action& forward);
+  void note(const Action& forward, const Tensor& losses);
+  void take_numbers();
+  void tell();
+  Evaluation evaluation_of(const Agreement::Numbers& found) const;
+  const Passage& passage(std::int64_t number) const {
+    return passages_[static_cast<std::size_t>(number - first_passage_)];
+  }
+  /// Whether this rank tells what it has found: of those that have the head, and know the same, the first.
+  bool speaks() const { return stage_.has_head() && layout_.coord.tensor == 0; }
+  std::size_t shards() const { return static_cast<std::size_t>(layout_.data_shards); }
+
+  Executor& executor_;
+  Stage& stage_;
+  GradientUpdates& updates_;
+  const PlannedForwards& plan_;
+  const Layout& layout_;
+  Agreement& agreement_;
+  Waiting& waiting_;
+  mutable Communicator tree_;  ///< over all logical data shards, as if they were this rank's
+  Script script_;
+  LateNumbers numbers_;
+  StepInput input_;
+  const Tasks* tasks_ = nullptr;  ///< of the run
+  std::optional<ForwardStretches> writer_;
+  std::int64_t most_ = 1;                                              ///< tasks in flight
+  std::int64_t asked_ = 0, told_ = 0, heard_ = 0;                      ///< tasks
+  std::int64_t known_ = 0, written_ = 0, ran_ = 0;                     ///< passages; written and ran here
+  std::int64_t forwards_written_ = 0, forwards_ran_ = 0;               ///< on this rank
+  bool over_ = false;                                                  ///< no task is asked for any more
+  std::deque<Open> open_;                                              ///< from number `heard_` on
+  std::deque<Passage> passages_;                                       ///< of these
+  std::int64_t first_passage_ = 0;                                     ///< the number of the first
+  std::deque<std::pair<std::int64_t, std::int64_t>> asked_of_device_;  ///< passages, and targets that count
+};
+
+}  // namespace mindpipe
