@@ -10,9 +10,8 @@
 #include "app/verbs.h"
 #include "app/weights_file.h"
 #include "app/whole_checkpoint.h"
+#include "config/document.h"
 #include "config/models/choices.h"
-#include "config/rules.h"
-#include "config/settings.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "io/safetensors.h"
@@ -42,33 +41,6 @@ std::string kind_said(const Node& root) {
   return "";
 }
 
-/// Whether a setting of a network has anything to say: the file without it is another configuration. Numbers
-/// of shards are always said: left out they follow the grid, and bits with them.
-bool is_needed(const Config& config, std::size_t index) {
-  Config without = config, defaults;
-  defaults.model.kind = config.model.kind;
-  const Setting setting = settings_of(without)[index], usual = settings_of(defaults)[index];
-  if (setting.is_required() || setting.key().starts_with("reproducible.")) return true;
-  if (setting.key() == "model.kind") return true;
-  setting.read(parse_document(usual.written(), setting.key(), false));
-  fill_in(without);
-  return !(without == config);
-}
-
-/// The words of a side's blocks, as comments of a few to a line.
-std::string told(const Space& space, const std::vector<std::uint8_t>& choice, bool encodes) {
-  constexpr int in_a_line = 12;
-  std::string text;
-  int told = 0;
-  for (int block = 0; block < space.blocks(); ++block) {
-    if (space.encodes(block) != encodes) continue;
-    if (told % in_a_line == 0)
-      text += told > 0 ? ",\n#          " : encodes ? "#   encoder " : "#   decoder ";
-    text += (told++ % in_a_line > 0 ? ", " : "") + space.candidates(block)[choice[block]].word();
-  }
-  return told > 0 ? text + "\n" : text;
-}
-
 /// Brings tensors of a network out of a file of its supernet's.
 std::vector<float> taken_from(const SafetensorsFile& file, const WholeTensor& tensor) {
   const StoredTensor& stored = file.tensor(tensor.name);
@@ -81,40 +53,6 @@ std::vector<float> taken_from(const SafetensorsFile& file, const WholeTensor& te
 }
 
 }  // namespace
-
-Config subnet_config(const Config& supernet, const std::vector<std::uint8_t>& choice,
-                     const std::string& run_dir, const std::string& weights) {
-  Config config = supernet;
-  config.model = {};
-  config.model.kind = ModelKind::subnet;
-  static_cast<SpaceSettings&>(config.model.subnet) = supernet.model.supernet;
-  config.model.subnet.choice.assign(choice.begin(), choice.end());
-  config.run = {};
-  config.run.dir = run_dir;
-  config.run.weights = weights;
-  config.grid = {};
-  config.schedule = {};
-  config.supernet = {};
-  config.search = {};
-  return resolve(config);
-}
-
-std::string subnet_yaml(const Config& supernet, const std::vector<std::uint8_t>& choice,
-                        const std::string& run_dir, const std::string& weights) {
-  Config config = subnet_config(supernet, choice, run_dir, weights);
-  const std::vector<Setting> all = settings_of(config);
-  std::vector<Setting> needed;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (is_needed(config, i)) needed.push_back(all[i]);
-  const Space& space = config.model.subnet.space;
-  const std::string begins =
-      weights.empty()
-          ? "It is trained from scratch."
-          : "It begins with the weights that it has there; run.weights=\"\" trains it from scratch.";
-  return fmt::format("# A network of the supernet in {}, a layer for each block. {}\n{}{}", supernet.run.dir,
-                     begins, told(space, choice, true), told(space, choice, false)) +
-         yaml_of(needed);
-}
 
 bool has_newest_weights(const std::string& run) {
   std::ifstream in(run + "/status.json");
@@ -175,15 +113,15 @@ std::vector<std::uint8_t> asked_choice(const std::string& asked, const Config& s
   if (!asked.ends_with(".yaml") && !asked.ends_with(".yml") && !is_there(asked))
     return read_choice(space, asked, "--choice");
   const Config named = read_config(asked, {});
-  MP_REQUIRE(named.model.kind == ModelKind::subnet, Exit::bad_configuration,
+  const std::optional<NamedNetwork> network = network_of(named);
+  MP_REQUIRE(network.has_value(), Exit::bad_configuration,
              "{}: model.kind is {} (--choice takes the model.choice of a subnet, or numbers like 3, 0, 7)",
              asked, named.model.kind);
-  const subnet::Settings& m = named.model.subnet;
-  const std::string other = difference(space, m.space);
+  const std::string other = difference(space, network->space);
   MP_REQUIRE(other.empty(), Exit::bad_configuration,
              "{}: names a network of another space than the supernet's, {}, where {} (that is {}'s)", asked,
-             space.name, other, m.space.name);
-  return {m.choice.begin(), m.choice.end()};
+             space.name, other, network->space.name);
+  return network->choice;
 }
 
 }  // namespace

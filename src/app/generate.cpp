@@ -14,6 +14,14 @@ namespace mindpipe {
 
 namespace {
 
+constexpr int bytes_and_special_tokens = 260;
+
+/// What a byte may be drawn from: a text has no special tokens but its end.
+std::vector<float> of_words(std::vector<float> logits) {
+  logits.resize(std::min<std::size_t>(logits.size(), ByteTokenizer::end_of_text + 1));
+  return logits;
+}
+
 Config on_one_rank(const Config& config, int ranks) {
   MP_REQUIRE(ranks == 1, Exit::bad_configuration,
              "generate runs on one rank, and this job has {}: start it without mpirun or with one rank",
@@ -25,9 +33,6 @@ Config on_one_rank(const Config& config, int ranks) {
 
 /// Continues a prompt with the run's saved weights, on one rank, and prints the text.
 int generate(const Arguments& arguments, const Config& given) {
-  MP_REQUIRE(row_of(given.model.kind).continues_texts, Exit::bad_configuration,
-             "generate continues texts with a {}; model.kind is '{}'",
-             names_with<ModelKind>(&ModelRow::continues_texts, " or "), given.model.kind);
   Config alone = given;
   // Logical shards and schedules divide training's work; one rank that reads needs none of it.
   alone.grid = {};
@@ -37,11 +42,16 @@ int generate(const Arguments& arguments, const Config& given) {
   alone.train.zero = 0;
   alone.train.recompute = RecomputeKind::none;
   alone.train.sequence_parallel = false;
+  MP_REQUIRE(
+      continuation_of(alone).has_value(), Exit::bad_configuration,
+      "generate continues texts with a language model, whose words follow from those before them alone, or "
+      "with a subnet of a space without an encoder; model.kind is '{}'",
+      given.model.kind);
   Run run(arguments, alone, Run::on_job(on_one_rank));
   const Config& config = run.config();
   const Model::Continuation text = continuation_of(config).value();
   const GenerateConfig& rule = config.generate;
-  const bool bytes = text.vocabulary <= 257;
+  const bool bytes = text.vocabulary <= bytes_and_special_tokens;
   std::vector<std::int32_t> tokens = ByteTokenizer::encode(rule.prompt.empty() ? "\n" : rule.prompt);
   MP_REQUIRE(bytes, Exit::bad_configuration,
              "generate reads prompts byte by byte, and model.vocabulary is {}: a tokenizer for it is not "
@@ -60,7 +70,7 @@ int generate(const Arguments& arguments, const Config& given) {
   Generator generator(config, run.worker());
   const RandomStream stream{config.seed, purpose_of("generate"), 0, 0};
   if (!rule.prompt.empty()) print(rule.prompt);
-  std::vector<float> logits = generator.append(tokens);
+  std::vector<float> logits = of_words(generator.append(tokens));
   for (int i = 0; i < rule.tokens; ++i) {
     if (const auto unfit = unfit_to_draw(logits))
       fail(Exit::diverged, "token {} of the text cannot be drawn: a logit is {}; {}", i + 1,
@@ -69,7 +79,7 @@ int generate(const Arguments& arguments, const Config& given) {
     if (next == ByteTokenizer::end_of_text) break;
     print(ByteTokenizer::decode(std::vector<std::int32_t>{next}));
     tokens.push_back(next);
-    logits = generator.follow(tokens);
+    logits = of_words(generator.follow(tokens));
   }
   print("\n");
   return 0;

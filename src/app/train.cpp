@@ -5,6 +5,7 @@
 #include "app/evaluation.h"
 #include "app/resume.h"
 #include "app/saves.h"
+#include "app/subnet_config.h"
 #include "app/subnet_loop.h"
 #include "app/trace_file.h"
 #include "app/training_loop.h"
@@ -35,9 +36,8 @@ std::optional<Corpus> held_out(const Config& config, const std::vector<Field>& f
 void warn_of_oddities(const Config& config) {
   const RateConfig& rate = config.optimizer.rate;
   const int steps = config.train.steps;
-  if (config.model.kind == ModelKind::subnet) {
-    const subnet::Settings& m = config.model.subnet;
-    const std::string blind = blindness_of(m.space, {m.choice.begin(), m.choice.end()});
+  if (const auto network = network_of(config)) {
+    const std::string blind = blindness_of(network->space, network->choice);
     if (!blind.empty()) warning("model.choice: {}", blind);
   }
   if (steps > 0 && rate.warmup > steps)

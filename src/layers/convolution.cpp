@@ -1,5 +1,6 @@
 #include "layers/convolution.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace mindpipe {
@@ -189,6 +190,23 @@ Tensor LightweightConvolution::backward(const Tensor& dy, Tape& tape) {
   context_.backend.share_taps_backward({dtaps, taps_.value(), taps_.gradient()});
   context_.backend.depthwise_backward_input({d, taps, lengths, spec_.reach, dx});
   return dx;
+}
+
+Tensor ConvolutionBranch::behind_earlier(const Tensor& x, Tape& tape) {
+  const std::int64_t samples = x.shape[0], rows = x.shape[1], most = earlier_[0],
+                     before = std::min(tape.position, most), all_rows = before + rows,
+                     kept = std::min(most, all_rows);
+  const Tensor cache = tape.cache(this, cache_shape(samples), x.dtype),
+               all = tape.scratch({samples, all_rows, x.shape[2]}, x.dtype);
+  for (std::int64_t i = 0; i < samples; ++i) {
+    if (before > 0) context_.backend.copy(cache.at(i).row_range(0, before), all.at(i).row_range(0, before));
+    context_.backend.copy(x.at(i), all.at(i).row_range(before, rows));
+    context_.backend.copy(all.at(i).row_range(all_rows - kept, kept), cache.at(i).row_range(0, kept));
+  }
+  const Tensor y = convolution_->forward(all, tape), own = tape.scratch({samples, rows, y.shape[2]}, y.dtype);
+  for (std::int64_t i = 0; i < samples; ++i)
+    context_.backend.copy(y.at(i).row_range(before, rows), own.at(i));
+  return own;
 }
 
 }  // namespace mindpipe

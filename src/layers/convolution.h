@@ -93,25 +93,38 @@ class LightweightConvolution final : public Convolution {
 };
 
 /// A residual branch that is one convolution, of rows without padding where the convolution knows lengths.
+/// Where texts are continued it keeps the rows that the next ones see: `earlier` of them, as wide as the
+/// model.
 class ConvolutionBranch final : public Branch {
  public:
   ConvolutionBranch(const LayerContext& context, std::unique_ptr<Convolution> convolution,
-                    std::string_view lengths)
-      : context_(context), convolution_(std::move(convolution)), lengths_(lengths) {}
+                    std::string_view lengths, const Shape& earlier = {0, 0})
+      : context_(context), convolution_(std::move(convolution)), lengths_(lengths), earlier_(earlier) {}
   std::vector<std::string_view> reads() const override {
     return lengths_.empty() ? std::vector<std::string_view>{} : std::vector<std::string_view>{lengths_};
   }
+  std::size_t cache_bytes(std::int64_t samples) const override {
+    return earlier_[0] > 0 ? bytes_for(cache_shape(samples), context_.dtype) : 0;
+  }
   Tensor forward(const Tensor& x, const Boundary&, Tape& tape) override {
-    return own_rows(context_, convolution_->forward(enter(context_, x, tape), tape), tape);
+    const Tensor whole = enter(context_, x, tape);
+    const bool continues = tape.mode == Tape::Mode::generate && earlier_[0] > 0;
+    return own_rows(context_, continues ? behind_earlier(whole, tape) : convolution_->forward(whole, tape),
+                    tape);
   }
   Tensor backward(const Tensor& dy, const Boundary&, Tape& tape) override {
     return own_rows(context_, convolution_->backward(enter_gradient(context_, dy, tape), tape), tape);
   }
 
  private:
+  Shape cache_shape(std::int64_t samples) const { return {samples, earlier_[0], earlier_[1]}; }
+  /// Convolves rows behind those before them, of which it keeps the last for the next ones.
+  Tensor behind_earlier(const Tensor& x, Tape& tape);
+
   LayerContext context_;
   std::unique_ptr<Convolution> convolution_;
   std::string_view lengths_;
+  Shape earlier_;  ///< [rows, width] of what it keeps
 };
 
 }  // namespace mindpipe

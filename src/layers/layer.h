@@ -44,7 +44,7 @@ class Layer {
   }
   /// The fields of the batch that it reads.
   virtual std::vector<std::string_view> reads() const { return {}; }
-  /// Bytes that its cache of keys and values takes while texts are continued.
+  /// Bytes of what it keeps of earlier rows while texts are continued: keys and values, rows still seen.
   virtual std::size_t cache_bytes(std::int64_t samples) const {
     static_cast<void>(samples);
     return 0;

@@ -43,7 +43,7 @@ void Tape::run_weight_gradients(const std::vector<const Unit*>& units) {
 }
 
 Tensor Tape::cache(const void* layer, const Shape& shape, DType dtype) {
-  MP_CHECK(cache_arena_ != nullptr, "this tape has no room for caches of keys and values");
+  MP_CHECK(cache_arena_ != nullptr, "this tape has no room for caches");
   Tensor& t = caches_[layer];
   if (!t) t = cache_arena_->take(shape, dtype);
   return t;

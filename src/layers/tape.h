@@ -25,11 +25,11 @@ struct MicroBatch {
 class Tape {
  public:
   /// train: keep and save. discard: a recomputed block's first pass, nothing is saved. replay: its second
-  /// pass. evaluate: nothing is saved or dropped. generate: evaluate, with a cache of keys and values.
+  /// pass. evaluate: nothing is saved or dropped. generate: evaluate, with caches of earlier rows.
   enum class Mode : std::uint8_t { train, discard, replay, evaluate, generate };
   enum class WeightGradients : std::uint8_t { now, later };
 
-  /// `caches`: where generation keeps keys and values; others need none.
+  /// `caches`: where generation keeps what it has of earlier rows; others need none.
   Tape(Backend& backend, Arena& kept, Arena& scratch, Arena* caches = nullptr)
       : backend_(backend), kept_(kept), scratch_(scratch), cache_arena_(caches) {}
 
@@ -64,7 +64,7 @@ class Tape {
   /// The products that were put off, in order: all of them, or those of some units.
   void run_weight_gradients(const std::vector<const Unit*>& units = {});
 
-  /// Keys and values of one layer, made at first use and kept for the whole generation.
+  /// What one layer keeps of earlier rows, made at first use and kept for the whole generation.
   Tensor cache(const void* layer, const Shape& shape, DType dtype);
 
   std::size_t kept_mark() const { return kept_.mark(); }

@@ -55,6 +55,7 @@ std::unique_ptr<Branch> Candidates::branch(const Candidate& candidate, const Pla
     case CandidateKind::attention: {
       AttentionSpec spec = attention(candidate.heads());
       spec.causal = !place.encodes;
+      spec.cache_rows = settings_.context;
       spec.key_lengths = place.lengths;
       return std::make_unique<SelfAttention>(context_, unit, "attention", unit.name(), spec);
     }
@@ -91,7 +92,8 @@ std::unique_ptr<Branch> Candidates::convolution(const Candidate& candidate, cons
   else if (candidate.taps() == 1)
     made = std::make_unique<Dense>(context_, unit, "conv", width, width, spec.activation);
   else made = std::make_unique<StandardConvolution>(context_, unit, "conv", spec);
-  return std::make_unique<ConvolutionBranch>(context_, std::move(made), place.lengths);
+  const std::int64_t earlier = place.encodes ? 0 : candidate.taps() - 1;
+  return std::make_unique<ConvolutionBranch>(context_, std::move(made), place.lengths, Shape{earlier, width});
 }
 
 std::unique_ptr<Branch> Candidates::mlp(std::int64_t inner, Unit& unit) const {

@@ -95,7 +95,7 @@ class Model {
   const Formula& formula() const { return formula_; }
   /// None where a model does not continue texts.
   const std::optional<Continuation>& continuation() const { return continuation_; }
-  /// Bytes of the keys and values that are kept while texts are continued.
+  /// Bytes of what is kept of earlier rows while texts are continued.
   std::size_t cache_bytes(std::int64_t samples) const;
 
   std::vector<Block>& blocks() { return blocks_; }

@@ -75,6 +75,7 @@ std::unique_ptr<Model> make_of_space(const Config& config, const SpaceSettings& 
         last_reader = SpaceEnds::place_of(m.space, block);
   }
   ends.add_end(last_reader);
+  if (choice != nullptr && !m.space.has_encoder()) model->continue_texts({m.context, m.vocabulary});
   estimate(*model, config, m, choice);
   return model;
 }

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "layers/embedding.h"
+
 namespace mindpipe {
 namespace {
 
@@ -221,6 +223,18 @@ CostModel::Footprint CostModel::evaluation_footprint(int first, int last) {
   tape.mode = Tape::Mode::evaluate;
   tape.hits = hits_;
   stage_->forward(first, last, boundary_before(first, arrived), tape);
+  return footprint_used();
+}
+
+CostModel::Footprint CostModel::generation_footprint() {
+  forget_footprint();
+  Tape tape(*backend_, kept_, scratch_, &outside_);
+  tape.mode = Tape::Mode::generate;
+  tape.batch = batch_;
+  const int shards = tensor_.logical();
+  const std::int64_t padded = padded_vocabulary(model().continuation().value().vocabulary, shards);
+  tape.logits = outside_.take({tensor_.local_shards(), layout_.samples, padded / shards}, DType::f32);
+  stage_->forward(0, static_cast<int>(model().blocks().size()), {}, tape);
   return footprint_used();
 }
 

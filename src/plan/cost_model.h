@@ -34,6 +34,8 @@ class CostModel {
   Footprint training_footprint(int first, int last);
   /// Evaluation: outputs of all blocks in `kept`; what enters the first lies elsewhere.
   Footprint evaluation_footprint(int first, int last);
+  /// Passes of a sample's rows at once through a model that continues texts, beside its caches.
+  Footprint generation_footprint();
 
   /// Lets a block of a supernet be candidate `candidate`, or its last, in what is asked from now on.
   void choose(int block, int candidate);

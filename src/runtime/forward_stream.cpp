@@ -13,7 +13,7 @@ Outline forwards_alone(Outline outline) {
 /// Answers that a device which is behind the host may still owe.
 constexpr std::size_t late_answers = 4;
 
-/// What one data rank counts of a task: targets, then hits.
+/// What one data rank counts of a batch: targets, then hits.
 constexpr std::size_t counts_of_rank = 1 + Hits::places;
 
 }  // namespace
@@ -73,8 +73,7 @@ void ForwardStream::begin(const Tasks& tasks) {
 
 /// Asks for tasks, and hears of others, as far as nothing has to be waited for.
 void ForwardStream::ask() {
-  const std::size_t numbers = 1 + static_cast<std::size_t>(tasks_->batches) * shards() +
-                              static_cast<std::size_t>(layout_.grid.data) * counts_of_rank;
+  const std::size_t numbers = 1 + static_cast<std::size_t>(tasks_->batches) * numbers_of_batch();
   for (;;) {
     if (over_ || asked_ - heard_ == most_) {
       if (!agreement_.is_answered()) return;
@@ -153,13 +152,13 @@ void ForwardStream::take_numbers() {
     Open& open = open_[passage(number).task - static_cast<std::size_t>(heard_)];
     const auto here = static_cast<std::size_t>(layout_.local_data_shards()),
                data_rank = static_cast<std::size_t>(layout_.coord.data);
+    std::uint64_t* found = &open.found[1 + open.batches_found * numbers_of_batch()];
     for (std::size_t s = 0; s < here; ++s)
-      open.found[1 + open.batches_found * shards() + data_rank * here + s] =
-          std::bit_cast<std::uint64_t>(numbers[s]);
-    std::uint64_t* counts = &open.found[1 + open.task.batches.size() * shards() + data_rank * counts_of_rank];
-    counts[0] += static_cast<std::uint64_t>(valid);
+      found[data_rank * here + s] = std::bit_cast<std::uint64_t>(numbers[s]);
+    std::uint64_t* counts = found + shards() + data_rank * counts_of_rank;
+    counts[0] = static_cast<std::uint64_t>(valid);
     for (std::size_t i = 0; i < Hits::places; ++i)
-      counts[1 + i] += static_cast<std::uint64_t>(numbers[here + i]);
+      counts[1 + i] = static_cast<std::uint64_t>(numbers[here + i]);
     ++open.batches_found;
   }
 }
@@ -183,26 +182,29 @@ void ForwardStream::hear() {
   // A device that is behind has to come to the end of the task here first.
   waiting_.until([&] { return tell(), told_ > heard_; }, describe);
   const Agreement::Numbers found = agreement_.answer(describe);
-  const Evaluation evaluation = evaluation_of(found);
+  std::vector<Evaluation> of_batches;
+  for (std::size_t batch = 0; batch < static_cast<std::size_t>(tasks_->batches); ++batch)
+    of_batches.push_back(evaluation_of(&found[1 + batch * numbers_of_batch()]));
   first_passage_ += tasks_->batches;
   passages_.erase(passages_.begin(), passages_.begin() + tasks_->batches);
   open_.pop_front();
   ++heard_;
-  if (tasks_->hear) tasks_->hear(evaluation);
+  if (tasks_->hear) tasks_->hear(of_batches);
   if (found[0] != 0) over_ = true;
 }
 
-/// Adds up the data shards of each batch in their tree, as those of a step are, and then batches in order.
-Evaluation ForwardStream::evaluation_of(const Agreement::Numbers& found) const {
+std::size_t ForwardStream::numbers_of_batch() const {
+  return shards() + static_cast<std::size_t>(layout_.grid.data) * counts_of_rank;
+}
+
+/// Adds up the data shards of a batch in their tree, as those of a step are.
+Evaluation ForwardStream::evaluation_of(const std::uint64_t* found) const {
   Evaluation evaluation;
   std::vector<double> losses(shards());
-  for (std::int64_t batch = 0; batch < tasks_->batches; ++batch) {
-    for (std::size_t s = 0; s < losses.size(); ++s)
-      losses[s] = std::bit_cast<double>(found[1 + static_cast<std::size_t>(batch) * shards() + s]);
-    tree_.sum_over_shards(losses);
-    evaluation.losses += losses.front();
-  }
-  const std::uint64_t* counts = &found[1 + static_cast<std::size_t>(tasks_->batches) * shards()];
+  for (std::size_t s = 0; s < losses.size(); ++s) losses[s] = std::bit_cast<double>(found[s]);
+  tree_.sum_over_shards(losses);
+  evaluation.losses = losses.front();
+  const std::uint64_t* counts = found + shards();
   for (int data_rank = 0; data_rank < layout_.grid.data; ++data_rank, counts += counts_of_rank) {
     evaluation.targets += static_cast<std::int64_t>(counts[0]);
     for (std::size_t i = 0; i < Hits::places; ++i)

@@ -32,8 +32,8 @@ class ForwardStream {
     std::int64_t batches = 1;  ///< of each task
     /// Brings a batch, unless it is there; it stays as it is until another is asked for.
     std::function<const StepInput&(std::int64_t batch)> load;
-    /// Hears of each task, in order.
-    std::function<void(const Evaluation& found)> hear = {};
+    /// Hears of each task, in order: what was found of each of its batches.
+    std::function<void(const std::vector<Evaluation>& of_batches)> hear = {};
     /// Whether this rank wishes an end; where one does, none is asked for once the task is heard of with
     /// which all ranks learn of it, and those that are under way go on to their ends.
     std::function<bool()> wish = {};
@@ -75,7 +75,9 @@ class ForwardStream {
   void note(const Action& forward, const Tensor& losses);
   void take_numbers();
   void tell();
-  Evaluation evaluation_of(const Agreement::Numbers& found) const;
+  Evaluation evaluation_of(const std::uint64_t* found) const;
+  /// What is told of one batch: the losses of each logical data shard, then the counts of each data rank.
+  std::size_t numbers_of_batch() const;
   const Passage& passage(std::int64_t number) const {
     return passages_[static_cast<std::size_t>(number - first_passage_)];
   }

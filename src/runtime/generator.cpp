@@ -12,13 +12,7 @@ CostModel::Footprint footprint_of(const Config& config, Worker& worker) {
   const Model::Continuation text = worker.stage().model().continuation().value();
   Config whole = config;
   whole.data.sequence = static_cast<int>(text.context);
-  CostModel measure(whole, make_layout(whole, {}));
-  CostModel::Footprint room =
-      measure.evaluation_footprint(0, static_cast<int>(worker.plan().outline.blocks.size()));
-  const Model& model = worker.stage().model();
-  const Shape row{model.before(static_cast<int>(model.blocks().size()) - 1)[1]};
-  room.scratch += bytes_for(row, compute_dtype(config));  // the last, which evaluation does not cut out
-  return room;
+  return CostModel(whole, make_layout(whole, {})).generation_footprint();
 }
 
 }  // namespace

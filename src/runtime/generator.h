@@ -6,7 +6,8 @@
 
 namespace mindpipe {
 
-/// Tokens in, logits of the next one out, keys and values cached: a model on one rank, one sample.
+/// Tokens in, logits of the next one out, what layers need of earlier rows cached: a model on one rank, one
+/// sample.
 class Generator {
  public:
   Generator(const Config& config, Worker& worker);

@@ -237,7 +237,7 @@ Evaluation Worker::evaluate(Corpus& corpus, std::int64_t batches,
                   return ForwardTask{evaluated_[static_cast<std::size_t>(network)].choice, {batch}};
                 },
                 .load = [&](std::int64_t batch) -> StepInput& { return inputs_->hold(corpus, batch); },
-                .hear = [&](const Evaluation& found) { all.add(found); },
+                .hear = [&](const std::vector<Evaluation>& found) { all.add(found.front()); },
                 .before = before});
   return all;
 }
@@ -250,7 +250,7 @@ Evaluation Worker::evaluate(const StepInput& input) {
                   return ForwardTask{.batches = {0}};
                 },
                 .load = [&](std::int64_t) -> const StepInput& { return input; },
-                .hear = [&](const Evaluation& heard) { found = heard; }});
+                .hear = [&](const std::vector<Evaluation>& heard) { found = heard.front(); }});
   return found;
 }
 

@@ -34,8 +34,8 @@ struct ScoreStream {
   /// The network that is next; none: no more. It is asked for once `hear` was called for all that are `lag`
   /// networks or more before it in this stream.
   std::function<std::optional<Subnet>()> next;
-  /// Hears of each network, in order.
-  std::function<void(const Evaluation& found)> hear;
+  /// Hears of each network, in order: what was found of each batch.
+  std::function<void(const std::vector<Evaluation>& of_batches)> hear;
   /// Whether this rank wishes the stream to end; where one does, no network is asked for after one place that
   /// is the same on all ranks. Those that are under way are still heard of.
   std::function<bool()> wish = {};

@@ -46,6 +46,32 @@ TEST_F(TheProgram, TrainsEvaluatesGeneratesAndLeavesEverythingInItsRunDirectory)
   EXPECT_EQ(once.text, again.text);
 }
 
+TEST_F(TheProgram, ContinuesTextsWithLanguageModelsAlone) {
+  const auto model = [&](const std::string& space) {
+    std::ofstream(root_ / "tiny.yaml")
+        << "run: {dir: " << (root_ / "run").string()
+        << "}\n"
+           "model: {kind: subnet, width: 16, context: 32, choice: [0, 0, 0], space: {name: s, "
+        << space
+        << "}}\n"
+           "data: {train: [synthetic:dates]}\n"
+           "train: {steps: 4, batch: 4, micro_batch: 2}\n"
+           "generate: {prompt: Alice, tokens: 80, temperature: 3}\n"
+           "device: {threads: 1}\n";
+  };
+  model("decoder: {blocks: 3, candidates: [conv-5, light-7-4]}");
+  const std::string texts = "data.train=" MINDPIPE_SOURCE_DIR "/data/alice.txt";
+  ASSERT_EQ(tiny(texts).code, 0);
+  const Answer told = tiny(texts + " generate.temperature=0", "generate");
+  ASSERT_EQ(told.code, 0) << told.text;
+  EXPECT_THAT(told.text, HasSubstr("Alice"));
+  EXPECT_EQ(tiny(texts, "generate").code, 0) << "a token that stands for no text was drawn";
+  model("encoder: {blocks: 1, candidates: [glu]}, decoder: {blocks: 2, candidates: [glu]}");
+  const Answer pairs = tiny("", "generate");
+  EXPECT_EQ(pairs.code, 78);
+  EXPECT_THAT(pairs.text, HasSubstr("a subnet of a space without an encoder; model.kind is 'subnet'"));
+}
+
 TEST_F(TheProgram, ReportsTheLossesOfARunAndDrawsThem) {
   ASSERT_EQ(tiny("").code, 0);
   const std::string run_directory = (root_ / "run").string();

@@ -73,6 +73,14 @@ inline std::string listed(const std::vector<double>& numbers) {
   return text;
 }
 
+/// The words of one side's blocks, with commas.
+inline std::string words_of(const subnet::Settings& m, bool encodes) {
+  std::vector<std::string> words;
+  for (int block = 0; block < m.space.blocks(); ++block)
+    if (m.space.encodes(block) == encodes) words.push_back(m.space.candidates(block)[m.choice[block]].word());
+  return join(words, ",");
+}
+
 /// What the oracle is told of the model: what all kinds have, and what each alone has.
 inline std::map<std::string, std::string> model_settings(const Config& config) {
   const auto text = [](const auto& kind) { return std::string(name_of(kind)); };
@@ -111,10 +119,14 @@ inline std::map<std::string, std::string> model_settings(const Config& config) {
                   {"mean", listed(config.model.vit.mean)},
                   {"deviation", listed(config.model.vit.deviation)}});
       break;
+    case ModelKind::subnet:
+      all["kind"] = reads_pairs(config) ? "subnet_of_pairs" : "subnet_of_texts";
+      all["encoder"] = words_of(config.model.subnet, true);
+      all["decoder"] = words_of(config.model.subnet, false);
+      break;
     case ModelKind::bert:
     case ModelKind::evolved_transformer:
     case ModelKind::wide_resnet:
-    case ModelKind::subnet:
     case ModelKind::supernet:
       break;
   }

@@ -1,5 +1,6 @@
 #pragma once
 #include "runtime/small_models.h"
+#include "spaces.h"
 
 /// Small models of every kind, as those of transformers are that they are compared with.
 namespace mindpipe::oracle {
@@ -69,6 +70,36 @@ inline Config evolved_style() {
   config.data.source_sequence = 13;
   config.data.target_sequence = 10;
   config.data.special = {.end = 0, .start = 98, .padding = 98, .mask = 99};
+  return config;
+}
+
+/// A network of a space with every word on either side that may have it.
+inline Config of_pairs_style() {
+  Config config = small_of_kind(ModelKind::subnet);
+  choose(
+      config,
+      "{name: words, encoder: {blocks: 8, candidates: [conv-1, conv-3, separable-5, light-5-4, attention-4, "
+      "glu, mlp-2, identity]}, decoder: {blocks: 9, candidates: [conv-5, conv-1, separable-3, light-3-2, "
+      "attention-2, cross-4, glu, mlp-3, identity]}}",
+      {1, 4, 0, 3, 7, 5, 2, 6, 4, 0, 5, 3, 8, 1, 6, 2, 7});
+  config.model.subnet.context = 24;
+  config.model.subnet.vocabulary = 101;
+  config.data.source_sequence = 13;
+  config.data.target_sequence = 10;
+  config.data.special = {.end = 0, .start = 98, .padding = 98, .mask = 99};
+  return config;
+}
+
+/// A language model of every word that may be in one.
+inline Config of_texts_style() {
+  Config config = small_of_kind(ModelKind::subnet);
+  choose(
+      config,
+      "{name: words, decoder: {blocks: 8, candidates: [conv-5, conv-1, separable-3, light-3-4, attention-4, "
+      "glu, mlp-2, identity]}}",
+      {4, 0, 2, 7, 5, 3, 1, 6});
+  config.model.subnet.context = 24;
+  config.model.subnet.vocabulary = 101;
   return config;
 }
 

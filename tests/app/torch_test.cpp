@@ -170,6 +170,15 @@ Config evolved_in_two_shards() {
   return config;
 }
 
+/// Tables of their own, and heads for two tensor shards.
+Config of_pairs_in_two_shards() {
+  Config config = of_pairs_style();
+  config.model.subnet.tied = false;
+  config.data.source_sequence = 14;
+  config.reproducible.tensor = 2;
+  return config;
+}
+
 /// Batch norm of each micro-batch, running statistics of the steps.
 Config wide_resnet_in_two_shards() {
   Config config = wide_resnet_style();
@@ -192,6 +201,9 @@ std::vector<Trial> trials() {
            with(evolved_in_two_shards(), 2, 0.1),
            0,
            {2e-3, 4e-3, 6e-3, 8e-3, 8e-3, 6e-3, 4e-3, 2e-3}},
+          {"EveryWordWithEmptySources", with(of_pairs_style(), 2, 0.1), 7, three},
+          {"EveryWordInTwoShards", with(of_pairs_in_two_shards(), 2, 0), 0, three},
+          {"EveryWordOfTexts", with(of_texts_style(), 2, 0), 5, three},
           {"Vit", with(vit_style(), 5, 0), 0, three},
           {"VitInTwoShards", with(vit_in_two_shards(), 5, 0.1), 4, three},
           {"WideResnetUnderAccumulation", with(wide_resnet_style(), 2.5, 0), 0, five},
@@ -277,9 +289,9 @@ void expect_no_larger(const std::string& what, const Values& ours, const Values&
 TEST(Torch, OurBf16IsNoFartherFromF32ThanPyTorchsModelInBf16) {
   NEEDS_TORCH();
   const std::pair<const char*, Config> styles[] = {
-      {"GPT-2's ", gpt2_style()},      {"Llama's ", llama_style()},    {"BERT's ", bert_style()},
-      {"Marian's ", marian_style()},   {"M2M100's ", m2m100_style()},  {"ViT's ", vit_style()},
-      {"Evolved's ", evolved_style()}, {"WRN's ", wide_resnet_style()}};
+      {"GPT-2's ", gpt2_style()},      {"Llama's ", llama_style()},      {"BERT's ", bert_style()},
+      {"Marian's ", marian_style()},   {"M2M100's ", m2m100_style()},    {"ViT's ", vit_style()},
+      {"Evolved's ", evolved_style()}, {"A space's ", of_pairs_style()}, {"WRN's ", wide_resnet_style()}};
   std::deque<Task> tasks;
   std::vector<std::string> folders;
   constexpr int trials = 8;

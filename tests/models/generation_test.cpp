@@ -5,11 +5,13 @@
 #include "core/random.h"
 #include "make_backend.h"
 #include "models/model.h"
+#include "spaces.h"
+#include "text_model.h"
 
 namespace mindpipe {
 namespace {
 
-/// A small gpt with random weights on T shards of one rank, asked for the logits behind its last token.
+/// A small model with random weights on T shards of one rank, asked for the logits behind its last token.
 class Speaker {
  public:
   Speaker(const Config& config, int shards)
@@ -42,7 +44,7 @@ class Speaker {
       tape.clear();
     }
     const auto* first = tape.logits.as<double>();
-    return {first, first + config_.model.gpt.vocabulary};
+    return {first, first + text_model(config_).vocabulary};
   }
 
  private:
@@ -76,16 +78,34 @@ Config small(bool llama) {
   return resolve(config);
 }
 
+/// A network of a space whose convolutions reach over more rows than a piece has, one of them over more than
+/// a text has.
+Config of_space() {
+  Config config;
+  choose(config,
+         "{name: texts, decoder: {blocks: [[conv-5], [light-15-2], [attention-8], [separable-3], [glu], "
+         "[mlp-2], [conv-1], [identity]]}}",
+         std::vector<int>(8, 0));
+  subnet::Settings& m = config.model.subnet;
+  m.width = 32;
+  m.context = 12;
+  m.vocabulary = 100;
+  m.dropout = m.attention_dropout = 0.5;
+  config.data.special = {97, 98, 99, 96};
+  return resolve(config);
+}
+
 TEST(Generation, GivesTheSameLogitsForATextReadAtOnceAndInPieces) {
   const std::vector<std::int32_t> tokens{5, 99, 0, 17, 17, 42, 63, 8};
-  for (bool llama : {false, true})
+  for (const Config& config : {small(false), small(true), of_space()})
     for (int shards : {1, 2, 4}) {
-      Speaker speaker(small(llama), shards);
+      Speaker speaker(config, shards);
       const auto at_once = speaker.logits(tokens, {8});
       double largest = 0;
       for (double logit : at_once) largest = std::max(largest, std::abs(logit));
       ASSERT_GT(largest, 0.1);
-      for (const std::vector<int>& pieces : {std::vector{5, 1, 2}, std::vector{1, 1, 1, 1, 1, 1, 1, 1}}) {
+      for (const std::vector<int>& pieces :
+           {std::vector{5, 1, 2}, std::vector{2, 6}, std::vector{1, 1, 1, 1, 1, 1, 1, 1}}) {
         const auto in_pieces = speaker.logits(tokens, pieces);
         for (std::size_t i = 0; i < at_once.size(); ++i)
           ASSERT_NEAR(in_pieces[i], at_once[i], 1e-12 * largest) << "word " << i;

@@ -4,8 +4,8 @@
     oracle.py [--precision f32,f64,bf16,bf16_model] [--threads N] FOLDER...
 
 FOLDER/input.safetensors holds the initial weights, the batches and, in its metadata (texts), the settings; `kind`
-names the model: gpt.py, bert.py, transformer.py, evolved_transformer.py, vit.py and wide_resnet.py say what each of
-them reads, training.py what all do, and what becomes of it in FOLDER/<precision>.safetensors. network.py says what a
+names the model: gpt.py, bert.py, transformer.py, evolved_transformer.py, vit.py, wide_resnet.py and subnet.py say what
+each of them reads, training.py what all do, and what becomes of it in FOLDER/<precision>.safetensors. network.py says what a
 precision means.
 
 What may be compared: tensors as wholes, |a - b| / |b|, with one exception. The bias of the keys (the middle third of
@@ -24,6 +24,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import bert  # noqa: E402
 import evolved_transformer  # noqa: E402
 import gpt  # noqa: E402
+import subnet  # noqa: E402
 import training  # noqa: E402
 import transformer  # noqa: E402
 import vit  # noqa: E402
@@ -32,7 +33,8 @@ from network import PRECISIONS  # noqa: E402
 from safetensors_file import read_safetensors, write_safetensors  # noqa: E402
 
 KINDS = {"gpt": gpt.Decoder, "bert": bert.Bert, "transformer": transformer.EncoderDecoder, "vit": vit.VisionTransformer,
-         "evolved_transformer": evolved_transformer.EvolvedTransformer, "wide_resnet": wide_resnet.WideResnet}
+         "evolved_transformer": evolved_transformer.EvolvedTransformer, "wide_resnet": wide_resnet.WideResnet,
+         "subnet_of_texts": subnet.OfTexts, "subnet_of_pairs": subnet.OfPairs}
 
 
 def run(metadata, arrays, precision):

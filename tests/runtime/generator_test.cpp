@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "runtime/small_models.h"
+#include "spaces.h"
 
 namespace mindpipe {
 namespace {
@@ -13,12 +14,29 @@ struct Case {
   const char* name;
   Config config;
 };
+/// Convolutions over three rows, over five, and over more than a context.
+Config of_space() {
+  Config config = small_config();
+  choose(config,
+         "{name: texts, decoder: {blocks: [[conv-3], [separable-15], [attention-4], [light-5-4], [glu]]}}",
+         std::vector<int>(5, 0));
+  subnet::Settings& m = config.model.subnet;
+  m.width = 48;
+  m.context = 12;
+  m.vocabulary = 101;
+  config.data.special = {97, 98, 99, 100};
+  return config;
+}
 std::vector<Case> cases() {
-  std::vector<Case> all{{"gpt2", gpt2_style()}, {"llama", llama_style()}, {"llama bf16", llama_style()}};
-  all[2].config.train.precision = Precision::bf16;
+  std::vector<Case> all{{"gpt2", gpt2_style()},
+                        {"llama", llama_style()},
+                        {"llama bf16", llama_style()},
+                        {"space", of_space()},
+                        {"space bf16", of_space()}};
+  all[2].config.train.precision = all[4].config.train.precision = Precision::bf16;
   // Weights that disagree with each other: with the usual small ones every logit is near zero.
   for (Case& c : all) {
-    c.config.model.gpt.initial_deviation = 0.2;
+    block_model(c.config).initial_deviation = 0.2;
     c.config = resolve(c.config);
   }
   return all;
@@ -27,7 +45,7 @@ std::vector<Case> cases() {
 std::vector<std::int32_t> some_tokens(const Config& config, std::int64_t count) {
   std::vector<std::int32_t> tokens;
   for (std::int64_t i = 0; i < count; ++i)
-    tokens.push_back(static_cast<std::int32_t>((i * i * 7 + 3 * i + 1) % config.model.gpt.vocabulary));
+    tokens.push_back(static_cast<std::int32_t>((i * i * 7 + 3 * i + 1) % text_model(config).vocabulary));
   return tokens;
 }
 
@@ -50,12 +68,12 @@ TEST(Generator, CachedKeysAndValuesAnswerLikeTheWholeTextFedAgain) {
   for (const auto& [name, config] : cases()) {
     Worker worker(config, {});
     Generator cached(config, worker), whole(config, worker);
-    const std::vector<std::int32_t> tokens = some_tokens(config, config.model.gpt.context);
+    const std::vector<std::int32_t> tokens = some_tokens(config, text_model(config).context);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const std::vector<float> step = cached.append({tokens[i]});
       whole.restart();
       const std::vector<float> again = whole.append({tokens.begin(), tokens.begin() + i + 1});
-      ASSERT_EQ(step.size(), static_cast<std::size_t>(config.model.gpt.vocabulary));
+      ASSERT_EQ(step.size(), static_cast<std::size_t>(text_model(config).vocabulary));
       EXPECT_GT(largest(again), 0.1) << name;
       EXPECT_LT(farthest(step, again),
                 (config.train.precision == Precision::bf16 ? 2e-2 : 1e-5) * largest(again))
@@ -67,7 +85,7 @@ TEST(Generator, CachedKeysAndValuesAnswerLikeTheWholeTextFedAgain) {
 TEST(Generator, AContextIsFilledByPiecesOfAnyLength) {
   for (const auto& [name, config] : cases()) {
     Worker worker(config, {});
-    const std::int64_t context = config.model.gpt.context;
+    const std::int64_t context = text_model(config).context;
     const std::vector<std::int32_t> tokens = some_tokens(config, context);
     Generator whole(config, worker);
     const std::vector<float> expected = whole.append(tokens);
@@ -104,7 +122,7 @@ TEST(Generator, AGreedyTextFarBeyondTheContextComesOutTheSameTwice) {
       Generator generator(with, worker);
       std::vector<std::int32_t> text{1, 2, 3};
       std::vector<float> logits = generator.append(text);
-      while (text.size() < 5u * config.model.gpt.context) {
+      while (text.size() < 5u * text_model(config).context) {
         text.push_back(greedy(logits));
         logits = generator.follow(text);
       }

@@ -16,17 +16,11 @@ int layouts_wished() {
   return wish == nullptr ? 0 : std::atoi(wish);
 }
 
-/// A covering choice of layouts. Networks of a space, whose layers other models have, go over two ranks at
-/// most, and over more where models are cut before each of their blocks.
-std::vector<Choice> covering_of(int ranks) {
-  return covering_choices(ranks, ranks > 2 ? style_count - 1 : style_count);
-}
-
 /// Which layouts to try, and how many are left out: of the covering choice every third on one rank, where
 /// nothing is cut, and on many to a processor, and on three ranks every second.
 std::vector<Config> cases(int ranks, std::size_t& left_out) {
   const int wished = layouts_wished(), stride = wished > 0 ? wished : 1;
-  const std::vector<Choice> choices = wished > 0 ? all_choices(ranks) : covering_of(ranks);
+  const std::vector<Choice> choices = wished > 0 ? all_choices(ranks) : covering_choices(ranks);
   const std::size_t step = wished > 0 || ranks == 2 || ranks == 4 ? 1 : ranks == 3 ? 2 : 3;
   std::vector<Config> configs;
   for (std::size_t i = 0; i < choices.size(); i += step)
@@ -39,7 +33,7 @@ std::vector<Config> cases(int ranks, std::size_t& left_out) {
 /// From choice `first` on every `stride`-th of the covering ones; fewer where ranks are many to a processor.
 std::vector<Config> some_cases(std::size_t first, std::size_t stride) {
   const int ranks = all_ranks().size;
-  const std::vector<Choice> choices = covering_of(ranks);
+  const std::vector<Choice> choices = covering_choices(ranks);
   std::vector<Config> configs;
   for (std::size_t i = first; i<choices.size(); i += ranks> 4 ? 3 * stride : stride)
     configs.push_back(config_of(choices[i], ranks));
@@ -93,7 +87,7 @@ TEST(Parity, ADeviceThatIsAlwaysLateGetsTheSameBits) {
 
 TEST(Parity, DevicesThatCarryTheirMessagesThemselvesGetTheSameBits) {
   const int ranks = all_ranks().size;
-  const std::vector<Choice> choices = covering_of(ranks);
+  const std::vector<Choice> choices = covering_choices(ranks);
   std::vector<Config> configs;
   const std::size_t stride = layouts_wished() > 0 ? 1 : 5;
   for (std::size_t i = 1; i < choices.size(); i += stride) configs.push_back(config_of(choices[i], ranks));
@@ -176,7 +170,7 @@ TEST(Parity, ACutMayBeBeforeAndBehindEveryBlock) {
   if (ranks == 1) GTEST_SKIP() << "nothing to cut";
   std::vector<Config> configs;
   for (Style style : {Style::transformer, Style::bert, Style::post_norm, Style::vit, Style::evolved,
-                      Style::wide_resnet, Style::subnet}) {
+                      Style::wide_resnet, Style::subnet, Style::texts}) {
     Config c = tiny(style, 1, 2, 1, std::max(4, ranks));
     c.grid.pipeline = ranks;
     Memory memory(Memory::Kind::counted);

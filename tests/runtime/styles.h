@@ -11,11 +11,11 @@
 namespace mindpipe {
 
 /// What golden hashes were made of first stands first.
-enum class Style { gpt2, llama, transformer, bert, post_norm, vit, evolved, wide_resnet, subnet };
-inline constexpr int style_count = 9;
+enum class Style { gpt2, llama, transformer, bert, post_norm, vit, evolved, wide_resnet, subnet, texts };
+inline constexpr int style_count = 10;
 inline const char* name_of(Style style) {
-  constexpr std::array names{"gpt2", "llama",   "transformer", "bert",  "post_norm",
-                             "vit",  "evolved", "wide_resnet", "subnet"};
+  constexpr std::array names{"gpt2", "llama",   "transformer", "bert",   "post_norm",
+                             "vit",  "evolved", "wide_resnet", "subnet", "texts"};
   static_assert(names.size() == style_count);
   return names[static_cast<std::size_t>(style)];
 }
@@ -83,12 +83,11 @@ inline void become_tiny_evolved(Config& c, int tensor) {
 }
 
 /// Candidates of all kinds in turn, from other ones on for other shards, and in a decoder attention to the
-/// source in every third block; a language model for four shards of data or more.
-inline void become_tiny_subnet(Config& c, int tensor, int data, int blocks) {
+/// source in every third block, unless it is a language model.
+inline void become_tiny_subnet(Config& c, int tensor, int data, int blocks, bool pairs) {
   SpaceSettings& m = c.model.subnet;
   const std::string words =
       fmt::format("conv-3, light-5-2, attention-{0}, glu, identity, mlp-2, separable-3, conv-1", m.heads);
-  const bool pairs = data < 4;
   const int encoder = pairs ? std::max(1, (blocks - 3) / 3) : 0, decoder = std::max(1, blocks - 2 - encoder);
   std::vector<int> choice;
   for (int i = 0; i < encoder; ++i) choice.push_back((i + tensor + data) % 8);
@@ -131,9 +130,9 @@ inline void become_tiny_wide_resnet(wide_resnet::Settings& m, int layers, bool t
 inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int blocks = 8) {
   const bool three = tensor % 3 == 0;
   constexpr std::array kinds{
-      ModelKind::gpt,         ModelKind::gpt, ModelKind::transformer,         ModelKind::bert,
-      ModelKind::transformer, ModelKind::vit, ModelKind::evolved_transformer, ModelKind::wide_resnet,
-      ModelKind::subnet};
+      ModelKind::gpt,         ModelKind::gpt,   ModelKind::transformer,         ModelKind::bert,
+      ModelKind::transformer, ModelKind::vit,   ModelKind::evolved_transformer, ModelKind::wide_resnet,
+      ModelKind::subnet,      ModelKind::subnet};
   Config c;
   c.seed = 11;
   c.model.kind = kinds[static_cast<std::size_t>(style)];
@@ -158,7 +157,8 @@ inline Config tiny(Style style, int tensor, int data, int of_shard = 1, int bloc
   if (style == Style::post_norm) become_tiny_post_norm(c, tensor, data);
   if (style == Style::vit) become_tiny_vit(c.model.vit);
   if (style == Style::evolved) become_tiny_evolved(c, tensor);
-  if (style == Style::subnet) become_tiny_subnet(c, tensor, data, blocks);
+  if (style == Style::subnet) become_tiny_subnet(c, tensor, data, blocks, data < 4);
+  if (style == Style::texts) become_tiny_subnet(c, tensor, data, blocks, false);
   if (style == Style::wide_resnet) become_tiny_wide_resnet(c.model.wide_resnet, m.layers, three);
   c.reproducible = {tensor, data};
   c.train.micro_batch = 2;

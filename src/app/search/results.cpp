@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/extract.h"
 #include "app/front_files.h"
 #include "app/report_end.h"
 #include "app/search/network_search.h"
+#include "app/subnet_config.h"
 #include "config/models/choices.h"
 #include "core/log.h"
 #include "core/text.h"

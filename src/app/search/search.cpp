@@ -83,8 +83,9 @@ class Scoring {
 
  private:
   void take_up(const std::string& weights);
+  void require_lag();
   void score(const std::string& weights);
-  void hear(const Evaluation& evaluation, const std::array<Evaluation, 2>& halves);
+  void hear(const std::vector<Evaluation>& of_batches);
 
   Run& run_;
   const Config& config_;
@@ -115,11 +116,17 @@ void Scoring::take_up(const std::string& weights) {
   if (begun_ > 0) info("{}: {} scores are there", file_.path(), begun_);
 }
 
-void Scoring::hear(const Evaluation& evaluation, const std::array<Evaluation, 2>& halves) {
+void Scoring::hear(const std::vector<Evaluation>& of_batches) {
+  Evaluation all;
+  std::array<Evaluation, 2> halves;
+  const std::size_t half = of_batches.size() / 2;
+  for (std::size_t batch = 0; batch < of_batches.size(); ++batch) {
+    all.add(of_batches[batch]);
+    halves[batch < half ? 0 : 1].add(of_batches[batch]);
+  }
   const double none = std::numeric_limits<double>::quiet_NaN();
-  const bool has_halves = config_.search.batches > 1;
-  const Score& score = search_.hear(
-      evaluation.loss(), {has_halves ? halves[0].loss() : none, has_halves ? halves[1].loss() : none});
+  const Score& score =
+      search_.hear(all.loss(), {half > 0 ? halves[0].loss() : none, half > 0 ? halves[1].loss() : none});
   best_ = std::min(best_, score.rank_loss());
   if (!run_.is_rank_0()) return;
   file_.append(score);
@@ -130,22 +137,36 @@ void Scoring::hear(const Evaluation& evaluation, const std::array<Evaluation, 2>
   held_->write_status({"running", done, "", ""});
 }
 
+/// Refuses a lag with which stages would have nothing to do.
+void Scoring::require_lag() {
+  const std::int64_t least = run_.worker().least_lag(config_.search.batches);
+  MP_REQUIRE(!row_of(config_.search.searcher).learns || config_.search.lag >= least, Exit::bad_configuration,
+             "search.lag is {}, and {} stages have {} networks under way (take {} or more, or fewer stages: "
+             "grid.pipeline)",
+             config_.search.lag, config_.grid.pipeline, least, least);
+}
+
 void Scoring::score(const std::string& weights) {
   Config sampled = config_;
   sampled.train.evaluate_batches = config_.search.batches;
   Corpus corpus = validation_corpus(sampled, fields_of(config_));
   for (const std::string& line : corpus.describe()) info("held out: {}", line);
-  run_.make_worker(Purpose::reading);
+  run_.make_worker(Purpose::reading, config_.search.batches);
   if (!weights.empty()) read_weights(run_.worker(), weights);
+  require_lag();
   stop_after_step();
   start_ns_ = now_ns();
   progress_.emplace(begun_, config_.search.scores, 0);
-  run_.worker().score(
-      corpus, config_.search.batches,
-      {.next = [this] { return search_.next(); },
-       .hear = [this](const Evaluation& e, const std::array<Evaluation, 2>& halves) { hear(e, halves); },
-       .wish = [this] { return stop_asked() || (held_ && held_->stop_asked()); },
-       .lag = config_.search.lag});
+  const double limit = run_.step_limit();
+  run_.worker().score(corpus, config_.search.batches,
+                      {.next = [this] { return search_.next(); },
+                       .hear = [this](const std::vector<Evaluation>& of_batches) { hear(of_batches); },
+                       .wish = [this] { return stop_asked() || (held_ && held_->stop_asked()); },
+                       .lag = row_of(config_.search.searcher).learns ? config_.search.lag : 0},
+                      [&](std::int64_t batch) {
+                        run_.watchdog().arm(limit, fmt::format("batch {} of a score", batch + 1),
+                                            "watchdog.step");
+                      });
   progress_.reset();
 }
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "app/extract.h"
 #include "app/loss_curve.h"
 #include "app/run_lock.h"
 #include "app/stop_request.h"
+#include "app/subnet_config.h"
 #include "app/verbs.h"
 #include "comm/text_of_rank_0.h"
 #include "core/log.h"

@@ -12,8 +12,7 @@ namespace mindpipe {
 
 struct ModelRow {
   std::string_view name;
-  bool continues_texts;  ///< each word follows from those before it alone
-  bool trains_subnets;   ///< one after the other, instead of steps
+  bool trains_subnets;  ///< one after the other, instead of steps
 };
 
 // The table of kinds of models. What a kind can be told stands in config/models/ under its name, in a
@@ -21,15 +20,15 @@ struct ModelRow {
 // it of blocks.
 
 // clang-format off
-#define MINDPIPE_MODELS(kind) /* continues_texts, trains_subnets */ \
-  kind(gpt, "gpt", true, false) \
-  kind(bert, "bert", false, false) \
-  kind(transformer, "transformer", false, false) \
-  kind(vit, "vit", false, false) \
-  kind(evolved_transformer, "evolved_transformer", false, false) \
-  kind(wide_resnet, "wide_resnet", false, false) \
-  kind(subnet, "subnet", false, false) \
-  kind(supernet, "supernet", false, true)
+#define MINDPIPE_MODELS(kind) /* trains_subnets */ \
+  kind(gpt, "gpt", false) \
+  kind(bert, "bert", false) \
+  kind(transformer, "transformer", false) \
+  kind(vit, "vit", false) \
+  kind(evolved_transformer, "evolved_transformer", false) \
+  kind(wide_resnet, "wide_resnet", false) \
+  kind(subnet, "subnet", false) \
+  kind(supernet, "supernet", true)
 // clang-format on
 
 MINDPIPE_KINDS(ModelKind, ModelRow, MINDPIPE_MODELS)

@@ -1,11 +1,12 @@
-"""Supernets that stop between windows and go on, on other grids: the files of a run that was never stopped."""
+"""Supernets that stop between windows and go on, on other grids: the files of a run that was never stopped. Networks of a
+space, killed between steps, as any model."""
 import json
 import shutil
 import signal
 import subprocess
 import time
 
-from the_run import SOURCE, Runs, main
+from the_run import PROGRAM, SOURCE, Runs, main
 
 SUPERNET = """seed: 3
 model:
@@ -113,6 +114,69 @@ class Subnets(Runs):
         choices.write_text("0, 1, 2, 3\n" * 16)
         text = self.refused(78, "run", few.replace("steps=8", "steps=16"))
         self.assertIn("was trained with other subnets than the first 8", text)
+
+
+NETWORK = """seed: 3
+model:
+  kind: subnet
+  space: {{name: six, decoder: {{blocks: 6, candidates: [conv-3, mlp-2, attention-2, glu, light-5-4, separable-3]}}}}
+  choice: [0, 2, 4, 5, 3, 1]
+  width: 16
+  context: 16
+  vocabulary: 256
+  dropout: 0.1
+data: {{train: [{book}], validation: [{book}]}}
+reproducible: {{tensor: 2, data: 2}}
+train: {{steps: 12, batch: 4, micro_batch: 1, evaluate_every: 4, evaluate_batches: 1, clip: 0.1}}
+optimizer: {{kind: adamw, rate: {{kind: constant, peak: 1.0e-3}}, weight_decay: 0.1}}
+checkpoint: {{every: 4, keep: 4}}
+trace: {{steps: 0}}
+device: {{threads: 1}}
+"""
+
+
+class Networks(Runs):
+    def setUp(self):
+        super().setUp()
+        (self.root / "tiny.yaml").write_text(NETWORK.format(book=SOURCE / "data/alice.txt"))
+
+    def killed(self, run, line, settings="", ranks=1):
+        answer = self.train(run, settings, ranks, faults=f"write:kill:{line}:1", on="metrics.jsonl", rank=0)
+        self.assertEqual(answer.code, -9 if ranks == 1 else 137, answer)
+
+    def assert_same(self, run, other):
+        self.assertEqual(self.losses(run), self.losses(other))
+        self.assertEqual(self.sha(run, 12), self.sha(other, 12))
+
+    def test_a_killed_one_goes_on_on_other_grids(self):
+        self.trained("whole")
+        self.killed("run", 6)
+        self.assertEqual(self.steps("run"), [4])
+        self.killed("run", 5, "grid.pipeline=2", 2)
+        self.assertEqual(self.steps("run"), [4, 8])
+        answer = self.trained("run", "grid.pipeline=2 grid.tensor=2 schedule.kind=zb-h1", ranks=4)
+        self.assertIn("after step 8", answer.text)
+        self.assert_same("run", "whole")
+
+    def test_weights_to_begin_with_are_read_once(self):
+        supernet = SUPERNET.replace("blocks: 4", "blocks: 6").replace("glu]", "glu, light-5-4, separable-3]")
+        (self.root / "super.yaml").write_text(supernet.format(book=SOURCE / "data/alice.txt"))
+        settings = f"run.dir={self.root}/super train.steps=8 train.evaluate_every=0 checkpoint.every=0"
+        answer = self.call([PROGRAM, "--config", str(self.root / "super.yaml"), *settings.split()])
+        self.assertEqual(answer.code, 0, answer)
+        answer = self.call([PROGRAM, "extract", str(self.root / "super"), "--choice", "0,2,4,5,3,1", "--output",
+                            str(self.root / "net")])
+        self.assertEqual(answer.code, 0, answer)
+        inherits = f"run.weights={self.root}/net/inherited.safetensors"
+        self.trained("scratch")
+        self.trained("whole", inherits)
+        self.assertNotEqual(self.losses("whole"), self.losses("scratch"))
+        self.killed("run", 3, inherits)  # before the first checkpoint: it begins with them again
+        self.assertEqual(self.steps("run"), [])
+        self.killed("run", 6, inherits, 1)
+        (self.root / "net/inherited.safetensors").unlink()  # behind it nobody asks for them
+        self.trained("run", inherits + " grid.data=2", ranks=2)
+        self.assert_same("run", "whole")
 
 
 main()
