@@ -78,7 +78,7 @@ class FrontPanel {
   std::string drawn() const {
     const ObjectiveName& loss = found_.names[0];
     std::string text = lines_across(panel_, tick_of(panel_.up.length(), 3));
-    text += numbers_below(panel_, tick_of(panel_.across.length(), 2));
+    text += numbers_below(panel_, tick_of(panel_.across.length(), 3));
     text += fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\"/>\n", panel_.left,
                         panel_.top, panel_.bottom, panel_.right);
     text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",

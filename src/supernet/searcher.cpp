@@ -80,7 +80,7 @@ Choice one_within(const Space& space, std::uint64_t seed, const Excess& excess) 
       fmt::format(
           "none of {} networks of {} meets the limits of the search; the nearest, [{}], misses them by "
           "{:.3g} % (raise the limits by that)",
-          all ? fmt::format("all {}", networks) : fmt::format("{} drawn", most_draws), space.name,
+          all ? fmt::format("the {}", networks) : fmt::format("{} drawn", most_draws), space.name,
           written(nearest), 100 * least),
       nearest, least);
 }

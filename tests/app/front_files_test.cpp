@@ -41,14 +41,14 @@ std::vector<std::string> paths_of(const std::string& svg, const std::string& nam
   return paths;
 }
 
-struct Place {
+struct MarkAt {
   double x, y;
 };
 /// Where the marks of a path lie.
-std::vector<Place> places_of(const std::string& path) {
-  std::vector<Place> places;
+std::vector<MarkAt> marks_of(const std::string& path) {
+  std::vector<MarkAt> places;
   for (std::size_t at = path.find('M'); at != std::string::npos; at = path.find('M', at + 1)) {
-    Place place{};
+    MarkAt place{};
     EXPECT_EQ(std::sscanf(path.c_str() + at, "M%lf %lf", &place.x, &place.y), 2) << path;
     places.push_back(place);
   }
@@ -72,15 +72,15 @@ TEST(FrontFiles, ThePictureHasAPanelForEachObjectiveWithAllMarks) {
   ASSERT_EQ(front.size(), 3u);
   ASSERT_EQ(best.size(), 3u);
   for (const std::size_t panel : {1u, 2u}) {
-    const std::vector<Place> all = places_of(scores[panel]), of_front = places_of(front[panel]);
+    const std::vector<MarkAt> all = marks_of(scores[panel]), of_front = marks_of(front[panel]);
     ASSERT_EQ(all.size(), 6u);
     ASSERT_EQ(of_front.size(), 4u);
     for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(of_front[i].x, all[i].x) << "the front lies on the scores";
-    const std::vector<Place> of_best = places_of(best[panel]);
+    const std::vector<MarkAt> of_best = marks_of(best[panel]);
     ASSERT_EQ(of_best.size(), 2u);
     EXPECT_EQ(of_best[0].y, all[2].y);
     EXPECT_EQ(of_best[1].x, all[1].x);
-    for (const Place& place : all) {
+    for (const MarkAt& place : all) {
       EXPECT_LE(place.y, all[2].y) << "the lowest loss is the lowest mark";
       EXPECT_GE(place.y, all[4].y);
       EXPECT_GT(place.x, 66);
@@ -88,7 +88,7 @@ TEST(FrontFiles, ThePictureHasAPanelForEachObjectiveWithAllMarks) {
     }
     EXPECT_NEAR(all[0].y - all[4].y, 2 * (all[2].y - all[5].y), 0.3) << "distances are those of losses";
   }
-  const std::vector<Place> first = places_of(scores[1]), second = places_of(scores[2]);
+  const std::vector<MarkAt> first = marks_of(scores[1]), second = marks_of(scores[2]);
   EXPECT_EQ(first[2].x, first[5].x) << "as many parameters";
   EXPECT_LT(first[0].x, first[1].x);
   EXPECT_LT(second[3].x, second[0].x);
