@@ -72,7 +72,7 @@ NetworkSearch::NetworkSearch(const Config& config, const NetworkMeasures& measur
   searcher_ = searcher_within(config.model.supernet.space,
                               {.kind = search.searcher,
                                .seed = config.seed,
-                               .lag = search.lag,
+                               .lag = row_of(search.searcher).learns ? search.lag : search.scores,
                                .population = search.population,
                                .parents = search.parents,
                                .mutation = search.mutation},

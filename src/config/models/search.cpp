@@ -51,7 +51,7 @@ void check_numbers(const Config& config, const Complaints& complain) {
 
 std::vector<Setting> search_settings(SearchConfig& s) {
   constexpr double many = 1 << 30;
-  constexpr Range count{1, many}, any_count{0, many}, automatic{1, many, false, false, "auto"},
+  constexpr Range count{1, many}, two{2, many}, any_count{0, many}, automatic{1, many, false, false, "auto"},
       limit{0, 1e30};
   std::vector<std::string> objectives;
   for (const ObjectiveRow& row : rows_of(Objective{})) objectives.emplace_back(row.name);
@@ -72,7 +72,7 @@ std::vector<Setting> search_settings(SearchConfig& s) {
       count);
   add("search.population", &s.population, "networks that are drawn before others are made of the best",
       count);
-  add("search.parents", &s.parents, "evolution: so many of the best are parents", count);
+  add("search.parents", &s.parents, "evolution: so many of the best are parents", two);
   add("search.mutation", &s.mutation, "probability that a mutation draws a block again",
       Range{0, 1, true, false});
   add("search.objectives", &s.objectives, "pareto: what is to be small, the loss first");
