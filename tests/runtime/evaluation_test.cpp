@@ -59,22 +59,25 @@ Evaluation found_by_logits(const Config& config, Worker& worker, Corpus& corpus)
 }
 
 TEST(Evaluation, IsThatOfTheLogitsOfEverySample) {
-  const HeldOut files;
-  Config config = model_for(ModelKind::gpt, files.source(ModelKind::gpt, 25));
-  config.reproducible = {1, 1};
-  config = resolve(config);
-  Worker worker(config, {});
-  learn_in_part(worker);
-  Corpus corpus = held_out_once(config);
-  ASSERT_EQ(corpus.samples(), 25);
-  const Evaluation found = worker.evaluate(corpus, batches_of(corpus, config)),
-                   wanted = found_by_logits(config, worker, corpus);
-  EXPECT_EQ(found.hits, wanted.hits);
-  EXPECT_EQ(found.targets, wanted.targets);
-  EXPECT_NEAR(found.loss(), wanted.loss(), 1e-5);
-  EXPECT_GT(wanted.exact(), 0);
-  EXPECT_LT(wanted.exact(), 1);
-  EXPECT_GT(wanted.within_five(), wanted.accuracy());
+  for (const ModelKind kind : {ModelKind::gpt, ModelKind::subnet}) {
+    SCOPED_TRACE(name_of(kind));
+    const HeldOut files;
+    Config config = model_for(kind, files.source(kind, 25));
+    config.reproducible = {1, 1};
+    config = resolve(config);
+    Worker worker(config, {});
+    learn_in_part(worker);
+    Corpus corpus = held_out_once(config);
+    ASSERT_EQ(corpus.samples(), 25);
+    const Evaluation found = worker.evaluate(corpus, batches_of(corpus, config)),
+                     wanted = found_by_logits(config, worker, corpus);
+    EXPECT_EQ(found.hits, wanted.hits);
+    EXPECT_EQ(found.targets, wanted.targets);
+    EXPECT_NEAR(found.loss(), wanted.loss(), 1e-5);
+    EXPECT_GT(wanted.exact(), 0);
+    EXPECT_LT(wanted.exact(), 1);
+    EXPECT_GT(wanted.within_five(), wanted.accuracy());
+  }
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ struct Case {
   const char* name;
   Config config;
 };
-/// Convolutions over three rows, over five, and over more than a context.
+/// Convolutions over three rows, over five, and over more than half a context.
 Config of_space() {
   Config config = small_config();
   choose(config,
@@ -22,7 +22,7 @@ Config of_space() {
          std::vector<int>(5, 0));
   subnet::Settings& m = config.model.subnet;
   m.width = 48;
-  m.context = 12;
+  m.context = 24;
   m.vocabulary = 101;
   config.data.special = {97, 98, 99, 100};
   return config;

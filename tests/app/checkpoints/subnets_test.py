@@ -129,7 +129,7 @@ data: {{train: [{book}], validation: [{book}]}}
 reproducible: {{tensor: 2, data: 2}}
 train: {{steps: 12, batch: 4, micro_batch: 1, evaluate_every: 4, evaluate_batches: 1, clip: 0.1}}
 optimizer: {{kind: adamw, rate: {{kind: constant, peak: 1.0e-3}}, weight_decay: 0.1}}
-checkpoint: {{every: 4, keep: 4}}
+checkpoint: {{every: 4, keep: 4, background: no}}
 trace: {{steps: 0}}
 device: {{threads: 1}}
 """
@@ -152,7 +152,7 @@ class Networks(Runs):
         self.trained("whole")
         self.killed("run", 6)
         self.assertEqual(self.steps("run"), [4])
-        self.killed("run", 5, "grid.pipeline=2", 2)
+        self.killed("run", 7, "grid.pipeline=2", 2)
         self.assertEqual(self.steps("run"), [4, 8])
         answer = self.trained("run", "grid.pipeline=2 grid.tensor=2 schedule.kind=zb-h1", ranks=4)
         self.assertIn("after step 8", answer.text)
