@@ -136,6 +136,8 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
     at(MemoryClass::values) += plan.outline.units[unit].values;
     if (trains) add_trained_unit(bytes, config, plan, costs, rank, data_rank, unit);
   }
+  at(MemoryClass::values) += static_cast<std::int64_t>(
+      Stage(config, layout, costs.stage().context(), plan.ranges_of(rank)).statistics_bytes());
   if (trains)
     for (std::int64_t slab : plan.training.placement.ranks[rank].slabs)
       at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));

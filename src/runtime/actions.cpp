@@ -150,6 +150,7 @@ std::int64_t Actions::bytes_of(const Action& action) const {
 
 void Actions::sum_scalars(Script& script, const StepInput& input) {
   const Tensor losses = stage_.has_head() ? losses_ : Tensor{};
+  if (input.calibrates) return;
   if (!script.trains()) {
     const std::int64_t valid = updates_.sum_over_data(input.valid);
     ScalarSums& scalars = updates_.scalars();
@@ -196,6 +197,7 @@ void Actions::set_micro_batch(Tape& tape, const StepInput& input, int micro_batc
   const Layout& layout = stage_.layout();
   tape.batch = {input.fields.part(micro_batch), layout.samples, layout.first_sample(micro_batch), input.step,
                 input.choice};
+  tape.batch.calibrated = input.calibrated + (input.calibrates ? micro_batch : 0);
   tape.loss_factor = 1.0 / static_cast<double>(stage_.targets_of_step());
   tape.losses = losses_.at(micro_batch);
 }
@@ -203,7 +205,9 @@ void Actions::set_micro_batch(Tape& tape, const StepInput& input, int micro_batc
 void Actions::forward(const Script& script, const Action& action, const StepInput& input) {
   Tape& tape = *arenas_[action.tape].tape;
   tape.clear();
-  tape.mode = script.trains() ? Tape::Mode::train : Tape::Mode::evaluate;
+  tape.mode = script.trains()    ? Tape::Mode::train
+              : input.calibrates ? Tape::Mode::calibrate
+                                 : Tape::Mode::evaluate;
   set_micro_batch(tape, input, action.micro_batch);
   tape.hits = script.trains() ? Tensor{} : updates_.scalars().hits();
   Boundary in;

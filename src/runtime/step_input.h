@@ -13,6 +13,8 @@ struct StepInput {
   std::int64_t step = 0;   ///< names the step's randomness
   double rate = 0;
   const std::uint8_t* choice = nullptr;  ///< of a subnet
+  bool calibrates = false;      ///< without losses: what batch norms find of its micro-batches is collected
+  std::int64_t calibrated = 0;  ///< of a subnet: micro-batches that were collected of it before
 };
 
 }  // namespace mindpipe

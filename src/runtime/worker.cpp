@@ -206,7 +206,13 @@ void Worker::train_subnets(SubnetTrainer::Load load) {
 }
 
 StepInput& Worker::load_batch(Corpus& corpus, std::int64_t first_sample) {
-  corpus.batch(first_sample + layout_.first_sample(0), batch_);
+  return load_part(corpus, first_sample, layout_.coord.data);
+}
+
+StepInput& Worker::load_part(Corpus& corpus, std::int64_t first_sample, int data) {
+  Layout there = layout_;
+  there.coord.data = data;
+  corpus.batch(first_sample + there.first_sample(0), batch_);
   for (const FieldTensors::Entry& entry : input_.fields.entries())
     backend_->upload(batch_.at(entry.name).data, entry.tensor);
   input_.valid = count_valid(batch_.at(field::targets));
@@ -256,6 +262,22 @@ void Worker::sum_over_grid(std::vector<std::int64_t>& values, TrafficClass kind)
   for (Communicator* group : {tensor_.get(), data_.get(), pipeline_.get()}) group->sum_integers(values, kind);
 }
 
+void Worker::calibrate(const Subnet& subnet) {
+  if (!calibration_) calibration_.emplace(config_.data, Subset::train, plan_.fields, config_.seed);
+  std::int64_t collected = 0;
+  for (std::int64_t batch = 0; batch < config_.supernet.calibrate_batches; ++batch)
+    for (int data = 0; data < layout_.grid.data; ++data) {
+      StepInput& input = load_part(*calibration_, batch * layout_.batch, data);
+      input.choice = subnet.choice.data();
+      input.calibrates = true;
+      input.calibrated = collected;
+      executor_->run(*evaluation_, input);
+      collected += layout_.micro_batches();
+    }
+  input_.calibrates = false;
+  input_.calibrated = collected;
+}
+
 Evaluation Worker::evaluate(Corpus& corpus, std::int64_t batches,
                             const std::function<void(std::int64_t)>& before) {
   if (training_) executor_->recorder(*training_);
@@ -264,14 +286,21 @@ Evaluation Worker::evaluate(Corpus& corpus, std::int64_t batches,
   const auto add = [&](const std::optional<StepScalars>& known) {
     if (known) evaluation.add(*known);
   };
-  for (std::int64_t batch = 0; batch < batches; ++batch) {
+  const auto evaluate = [&](std::int64_t batch, std::span<const Subnet> subnets) {
     if (before) before(batch);
     StepInput& input = load_batch(corpus, batch * layout_.batch);
-    if (evaluated_.empty()) add(executor_->run(*evaluation_, input));
-    for (const Subnet& subnet : evaluated_) {
+    if (subnets.empty()) add(executor_->run(*evaluation_, input));
+    for (const Subnet& subnet : subnets) {
       input.choice = subnet.choice.data();
       add(executor_->run(*evaluation_, input));
     }
+  };
+  const std::span<const Subnet> all(evaluated_);
+  const bool calibrates = !all.empty() && config_.model.supernet.space.is_of_pictures();
+  for (std::int64_t batch = 0; batch < batches && !calibrates; ++batch) evaluate(batch, all);
+  for (std::size_t i = 0; i < all.size() && calibrates; ++i) {
+    calibrate(all[i]);
+    for (std::int64_t batch = 0; batch < batches; ++batch) evaluate(batch, all.subspan(i, 1));
   }
   add(evaluation_->answers.oldest());
   executor_->recorder(*evaluation_);

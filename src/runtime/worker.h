@@ -47,7 +47,7 @@ class Worker {
   /// known (Executor::run).
   std::optional<StepScalars> step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
   /// Batches [0, batches) of the corpus, without dropout; of a supernet by each of the subnets that its
-  /// evaluations ask. `before` hears of each batch before it begins.
+  /// evaluations ask, calibrated before if it has batch norms. `before` hears of each batch before it begins.
   Evaluation evaluate(Corpus& corpus, std::int64_t batches,
                       const std::function<void(std::int64_t batch)>& before = {});
 
@@ -97,6 +97,11 @@ class Worker {
  private:
   std::unique_ptr<Group> group_along(Axis axis, Transports::Use use, const char* name);
   std::unique_ptr<Communicator> make_group(Axis axis, int logical, Transports::Use use);
+  /// Takes what data rank `data` has of a batch, of which all samples follow `first_sample`.
+  StepInput& load_part(Corpus& corpus, std::int64_t first_sample, int data);
+  /// Lets the batch norms of a subnet collect their statistics, on the first batches of what is trained on.
+  /// Every data rank sees all of each batch, so that all have the same sums, in the same order.
+  void calibrate(const Subnet& subnet);
   void connect_stages();
   void make_stage();
   void make_executor();
@@ -135,6 +140,7 @@ class Worker {
   FieldTensors batch_;                     ///< this rank's samples of a step, on their way to the input
   std::vector<std::int32_t> all_targets_;  ///< of a subnet's whole batch, where this rank has a part of it
   std::vector<Subnet> evaluated_;          ///< of a supernet: what its evaluations ask
+  std::optional<Corpus> calibration_;      ///< of a supernet with batch norms: what they are calibrated on
 };
 
 }  // namespace mindpipe
