@@ -40,7 +40,7 @@ PictureCandidateSpec PictureCandidates::spec(int block, int number) const {
 std::unique_ptr<Layer> PictureCandidates::make(int block, int number, Unit* unit) const {
   const PictureCandidateSpec made = spec(block, number);
   if (made.plain && !made.halves()) return std::make_unique<Identity>(context_);
-  return std::make_unique<PictureCandidate>(context_, unit, made);
+  return maybe_recomputed(config_, std::make_unique<PictureCandidate>(context_, unit, made));
 }
 
 void PictureCandidates::stream(Model& model, int block) const {
@@ -53,9 +53,8 @@ void PictureCandidates::append(Model& model, int block, int number) const {
   const std::string name = candidate_name(block, number);
   const bool has_unit = has_parameters(settings_.space.candidates(block)[number]);
   Unit* unit = has_unit ? &model.add_unit(name) : nullptr;
-  std::unique_ptr<Layer> layer = make(block, number, unit);
-  if (unit == nullptr) model.add_block(name, std::move(layer), {});
-  else model.add_block(name, maybe_recomputed(config_, std::move(layer)), {unit});
+  model.add_block(name, make(block, number, unit),
+                  unit == nullptr ? std::vector<Unit*>{} : std::vector<Unit*>{unit});
 }
 
 void PictureCandidates::append_choice(Model& model, int block) const {
@@ -65,8 +64,7 @@ void PictureCandidates::append_choice(Model& model, int block) const {
   for (int number = 0; number < static_cast<int>(settings_.space.candidates(block).size()); ++number) {
     const bool has_unit = has_parameters(settings_.space.candidates(block)[number]);
     units.push_back(has_unit ? &model.add_unit(candidate_name(block, number)) : nullptr);
-    std::unique_ptr<Layer> layer = make(block, number, units.back());
-    layers.push_back(has_unit ? maybe_recomputed(config_, std::move(layer)) : std::move(layer));
+    layers.push_back(make(block, number, units.back()));
   }
   model.add_choice("blocks." + std::to_string(block), std::make_unique<ChoiceBlock>(block, std::move(layers)),
                    units, block);

@@ -18,7 +18,8 @@ class PictureCandidates {
                     const BatchNormSpec& norm)
       : config_(config), settings_(settings), context_(context), norm_(norm) {}
 
-  /// The layer of candidate `number` of a block. `unit`: nullptr where it has no parameters.
+  /// The layer of candidate `number` of a block, recomputed where the configuration asks for it: pools too,
+  /// so that all candidates keep as much. `unit`: nullptr where it has no parameters.
   std::unique_ptr<Layer> make(int block, int number, Unit* unit) const;
   /// Appends a block that is one of its candidates, with its unit: "blocks.7.3".
   void append(Model& model, int block, int number) const;

@@ -1,6 +1,8 @@
 // ranks: 1 2 4 8
 #include "runtime/supernet_runs.h"
 
+#include <gmock/gmock.h>
+
 // Supernets of pictures: their bits on every layout, and scores of networks whose batch norms are calibrated.
 namespace mindpipe {
 namespace {
@@ -178,7 +180,8 @@ TEST(PictureScores, DependOnWhatANetworkWasCalibratedOn) {
     score_of_first(0);
     ADD_FAILURE() << "a network that was never calibrated";
   } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()), "a network of a supernet is evaluated before it is calibrated");
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("a network of a supernet is evaluated before it is calibrated"));
   }
   const double own = worker.evaluate(corpus, 1).losses;
   const int micro_batches = config.supernet.calibrate_batches * config.train.batch / config.train.micro_batch;

@@ -18,7 +18,7 @@ struct CandidateRow {
 };
 
 // clang-format off
-#define MINDPIPE_CANDIDATES(kind) /* numbers: K rows (of pictures: and columns), H heads, R times; of_texts, of_pictures */ \
+#define MINDPIPE_CANDIDATES(kind) /* numbers: K rows, H heads, R times; of_texts, of_pictures */ \
   kind(convolution, "conv", "-K", true, true) \
   kind(separable, "separable", "-K", true, true) \
   kind(light, "light", "-K-R", true, false) \
