@@ -24,6 +24,16 @@ class Reader {
     }
   }
 
+  /// Reads the settings alone that say which others there are.
+  void read_what_decides(const Node& root, const std::vector<std::string>& overrides) {
+    for (const Setting& setting : settings_) {
+      if (!setting.decides()) continue;
+      if (const Node* node = node_at(root, setting.key()); node != nullptr) setting.read(*node);
+      for (const std::string& text : overrides)
+        if (text.starts_with(setting.key() + "=")) read_override(text);
+    }
+  }
+
   void read_section(const Node& mapping, const std::string& path) {
     for (const auto& [name, value] : mapping.entries) {
       const std::string key = path.empty() ? name.text : path + "." + name.text;
@@ -86,6 +96,15 @@ class Reader {
   void read(const Setting& setting, const Node& node, const std::string& where) {
     setting.read(node);
     where_[setting.key()] = where;
+  }
+
+  /// What stands at a key of several parts, or nothing.
+  static const Node* node_at(const Node& mapping, const std::string& key) {
+    const std::size_t dot = key.find('.');
+    const Node* found = nullptr;
+    for (const auto& [name, value] : mapping.entries)
+      if (name.text == key.substr(0, dot)) found = &value;
+    return found == nullptr || dot == std::string::npos ? found : node_at(*found, key.substr(dot + 1));
   }
 
   static void set_where(Node& node, const std::string& where) {
@@ -184,6 +203,7 @@ Config read_config(const std::string& file, const std::vector<std::string>& over
   Config config;
   config.model.kind = kind_of(root, overrides);
   if (row_of(config.model.kind).trains_subnets) config.schedule.kind = ScheduleKind::causal;
+  Reader(config).read_what_decides(root, overrides);
   Reader reader(config);
   reader.read_section(root, "");
   for (const std::string& text : overrides) reader.read_override(text);

@@ -155,6 +155,7 @@ struct SupernetConfig {
   int slots = 0;                    ///< of a stage, for their micro-batches; 0: as few as cost little
   std::string prices;               ///< paper | equal | h200 | a file; empty: of the device on paper
   int evaluate_subnets = 4;         ///< of an evaluation: always the same ones
+  int calibrate_batches = 2;        ///< of pictures: for a network's batch norms, before it is evaluated
   bool operator==(const SupernetConfig&) const = default;
 };
 

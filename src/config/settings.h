@@ -63,6 +63,11 @@ class Setting {
     required_ = true;
     return std::move(*this);
   }
+  /// Says which other settings there are: it is read before them.
+  Setting deciding() && {
+    decides_ = true;
+    return std::move(*this);
+  }
   Setting in(Unit unit) && {
     unit_ = unit;
     return std::move(*this);
@@ -72,6 +77,7 @@ class Setting {
   const std::string& meaning() const { return meaning_; }
   Role role() const { return role_; }
   bool is_required() const { return required_; }
+  bool decides() const { return decides_; }
   /// Whether the value is a text as it stands: nothing in it is read as a number, a list or a mapping.
   bool is_text() const {
     return std::holds_alternative<std::string*>(member_) || std::holds_alternative<KindMember>(member_);
@@ -99,7 +105,7 @@ class Setting {
   std::string key_, meaning_;
   Member member_;
   double least_, most_;
-  bool open_below_, open_above_, required_ = false;
+  bool open_below_, open_above_, required_ = false, decides_ = false;
   const char* word_;
   std::vector<std::string> words_;
   Unit unit_ = Unit::none;

@@ -122,11 +122,11 @@ SeparableConv2D::SeparableConv2D(const LayerContext& context, Unit& unit, const 
                       spec.window.taps(),
                       Split::none,
                       Form::whole,
-                      {Initial::Kind::normal, spec.deviation},
+                      {Initial::Kind::normal, spec.deviation * std::sqrt(spec.outputs)},
                       true})),
       pointwise_(context, unit,
                  {spec.name + ".pointwise", spec.inputs, spec.outputs, each_pixel(spec.window), Split::none,
-                  spec.deviation}) {
+                  spec.deviation * std::sqrt(spec.window.taps())}) {
   require_window(spec.window, spec.name);
   MP_CHECK(spec.split == Split::none, "{}: a separable convolution is not cut", spec.name);
 }

@@ -51,8 +51,12 @@ class Conv2D {
   Param weight_;
 };
 
+/// [samples, rows, channels] as what one shard has: of a convolution that is not cut.
+inline Tensor as_one_shard(const Tensor& t) { return t.reshaped({1, t.shape[0], t.shape[1], t.shape[2]}); }
+
 /// A convolution of each channel by itself, then a product of each pixel's channels. Every tensor rank
-/// computes it alike (Split::none, form `whole`). Saves nothing: who calls backward makes x again.
+/// computes it alike (Split::none, form `whole`). Saves nothing: who calls backward makes x again. Its spec's
+/// deviation is that of a convolution over all channels; each of the two keeps sizes as that one would.
 class SeparableConv2D {
  public:
   SeparableConv2D(const LayerContext& context, Unit& unit, const Conv2DSpec& spec);

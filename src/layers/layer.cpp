@@ -57,7 +57,7 @@ Tensor own_rows(const LayerContext& context, const Tensor& whole, Tape& tape) {
 }
 
 Dropout dropout_at(const LayerContext& context, double probability, std::uint64_t purpose, const Tape& tape) {
-  if (tape.mode == Tape::Mode::evaluate || tape.mode == Tape::Mode::generate) probability = 0;
+  if (!tape.trains()) probability = 0;
   return {static_cast<float>(probability),
           {context.seed, purpose, static_cast<std::uint32_t>(tape.batch.step),
            static_cast<std::uint32_t>(tape.batch.first_sample)}};

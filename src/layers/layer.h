@@ -49,12 +49,19 @@ class Layer {
     static_cast<void>(samples);
     return 0;
   }
+  /// Bytes that its batch norms collect of a network of a supernet (NetworkStatistics).
+  virtual std::size_t statistics_bytes() const { return 0; }
   virtual Boundary forward(Boundary in, Tape& tape) = 0;
   virtual Boundary backward(Boundary dout, Tape& tape) = 0;
 };
 
 /// The rows of the whole sequence that a `rows` layer sees, of a tensor [samples, rows, width].
 Window window_of(const LayerContext& context, const Tensor& x);
+
+/// How many of so many rows of the whole sequence a `rows` layer sees.
+inline std::int64_t rows_here(const LayerContext& context, std::int64_t rows) {
+  return context.sequence_parallel ? rows / context.tensor.size() : rows;
+}
 
 /// Goes from rows to whole before a product that is split by `out`: gathers the sequence where it is cut.
 Tensor enter(const LayerContext& context, const Tensor& x, Tape& tape);

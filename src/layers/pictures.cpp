@@ -3,17 +3,12 @@
 namespace mindpipe {
 namespace {
 
-/// How many rows of so many are this rank's.
-std::int64_t rows_here(const LayerContext& context, std::int64_t rows) {
-  return context.sequence_parallel ? rows / context.tensor.size() : rows;
-}
 /// The sum over all shards, on every rank.
 Tensor summed(const LayerContext& context, const Tensor& shards) {
   const Tensor total = shards.at(0);
   if (context.tensor.logical() > 1) context.tensor.sum(shards, total);
   return total;
 }
-Tensor as_one_shard(const Tensor& t) { return t.reshaped({1, t.shape[0], t.shape[1], t.shape[2]}); }
 
 }  // namespace
 
@@ -31,14 +26,22 @@ Boundary PictureStem::forward(Boundary in, Tape& tape) {
   const Tensor y = tape.output({samples, rows_here(context_, rows), width}, context_.dtype);
   Tape::Scope scope(tape);
   const Tensor whole = y.shape[1] == rows ? y : tape.scratch({samples, rows, width}, context_.dtype);
-  conv_.forward(pixels(tape), as_one_shard(whole), tape);
+  const Tensor convolved = norm_ ? tape.keep(whole.shape, context_.dtype) : whole;
+  conv_.forward(pixels(tape), as_one_shard(convolved), tape);
+  if (norm_) norm_->forward(convolved, whole, tape);
   if (y.shape[1] != rows) take_own_rows(context_, whole, y);
   return {y, in.encoder_output};
 }
 
 Boundary PictureStem::backward(Boundary dout, Tape& tape) {
   Tape::Scope scope(tape);
-  conv_.backward(as_one_shard(enter_gradient(context_, dout.activation, tape)), pixels(tape), {}, tape);
+  Tensor dy = enter_gradient(context_, dout.activation, tape);
+  if (norm_) {
+    const Tensor dconvolved = tape.scratch(dy.shape, dy.dtype);
+    norm_->backward(dy, {}, dconvolved, tape);
+    dy = dconvolved;
+  }
+  conv_.backward(as_one_shard(dy), pixels(tape), {}, tape);
   return {{}, dout.encoder_output};
 }
 
@@ -125,7 +128,7 @@ Boundary PooledClassifier::forward(Boundary in, Tape& tape) {
     context_.backend.global_pool({a, mean});
   }
   if (tape.saves()) tape.save(mean);
-  else softmax_.evaluate(mean, tape);
+  else if (tape.mode != Tape::Mode::calibrate) softmax_.evaluate(mean, tape);
   return in;
 }
 

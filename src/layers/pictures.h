@@ -7,15 +7,19 @@
 
 namespace mindpipe {
 
-/// Bytes of pictures as pixels, and a convolution of them: [samples, pixels, channels]. Every tensor rank
-/// computes it alike; where the sequence is cut it leaves with its own rows of pixels.
+/// Bytes of pictures as pixels, a convolution of them, and perhaps a batch norm: [samples, pixels, channels].
+/// Every tensor rank computes it alike; where the sequence is cut it leaves with its own rows of pixels.
 class PictureStem final : public Layer {
  public:
-  PictureStem(const LayerContext& context, Unit& unit, const PictureShape& picture, const Conv2DSpec& conv)
-      : context_(context), picture_(picture), conv_(context, unit, conv) {}
+  PictureStem(const LayerContext& context, Unit& unit, const PictureShape& picture, const Conv2DSpec& conv,
+              const std::optional<BatchNormSpec>& norm = {})
+      : context_(context), picture_(picture), conv_(context, unit, conv) {
+    if (norm) norm_.emplace(context, unit, "norm", Split::none, *norm);
+  }
   std::vector<std::string_view> reads() const override { return {field::picture}; }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
+  std::size_t statistics_bytes() const override { return norm_ ? norm_->statistics_bytes() : 0; }
 
  private:
   Tensor pixels(Tape& tape) const;
@@ -23,6 +27,7 @@ class PictureStem final : public Layer {
   LayerContext context_;
   PictureShape picture_;  ///< in patches of one pixel
   Conv2D conv_;
+  std::optional<BatchNorm> norm_;
 };
 
 struct PictureBlockSpec {
@@ -66,6 +71,7 @@ class PooledClassifier final : public Layer {
         norm_(context, unit, "final_norm", Split::none, norm),
         softmax_(context, unit, unit, softmax) {}
   std::vector<std::string_view> reads() const override { return {field::targets}; }
+  std::size_t statistics_bytes() const override { return norm_.statistics_bytes(); }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 

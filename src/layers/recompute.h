@@ -12,6 +12,7 @@ class Recompute final : public Layer {
   explicit Recompute(std::unique_ptr<Layer> block) : block_(std::move(block)) {}
   std::vector<std::string_view> reads() const override { return block_->reads(); }
   std::size_t cache_bytes(std::int64_t samples) const override { return block_->cache_bytes(samples); }
+  std::size_t statistics_bytes() const override { return block_->statistics_bytes(); }
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 

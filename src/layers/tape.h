@@ -6,6 +6,7 @@
 #include "backend.h"
 #include "core/field.h"
 #include "core/memory.h"
+#include "layers/statistics.h"
 #include "layers/unit.h"
 
 namespace mindpipe {
@@ -19,14 +20,18 @@ struct MicroBatch {
   std::int64_t first_sample = 0;  ///< in the step's batch: the key of its randomness
   std::int64_t step = 0;
   const std::uint8_t* choice = nullptr;  ///< of a supernet: each block's candidate; none: a block has one
+  std::int64_t calibrated =
+      0;  ///< of a supernet with batch norms: its network's micro-batches of calibration so far
 };
 
 /// What one micro-batch keeps between forward and backward: last in, first out, empty afterwards.
 class Tape {
  public:
   /// train: keep and save. discard: a recomputed block's first pass, nothing is saved. replay: its second
-  /// pass. evaluate: nothing is saved or dropped. generate: evaluate, with caches of earlier rows.
-  enum class Mode : std::uint8_t { train, discard, replay, evaluate, generate };
+  /// pass. evaluate: nothing is saved or dropped. generate: evaluate, with caches of earlier rows. calibrate:
+  /// evaluate without losses; batch norms norm as in training, and collect what evaluations of the same
+  /// network norm with.
+  enum class Mode : std::uint8_t { train, discard, replay, evaluate, generate, calibrate };
   enum class WeightGradients : std::uint8_t { now, later };
 
   /// `caches`: where generation keeps what it has of earlier rows; others need none.
@@ -41,9 +46,12 @@ class Tape {
   Tensor losses;              ///< f32 (f64 in gradient checks) [samples, targets]: written by the head
   Tensor hits = {};           ///< evaluate, unless none: f64 [Hits::places], which the head adds to
   Tensor logits;  ///< generate: f32 [samples, vocabulary of this rank's shards] of the last position
-  std::int64_t position = 0;  ///< generate: of the first row
+  std::int64_t position = 0;                ///< generate: of the first row
+  NetworkStatistics* statistics = nullptr;  ///< of a supernet with batch norms: what calibrations collect
 
   bool saves() const { return mode == Mode::train || mode == Mode::replay; }
+  /// Whether something is trained, so that dropout drops.
+  bool trains() const { return saves() || mode == Mode::discard; }
   /// A tensor for what backward (or a later layer's backward) reads.
   Tensor keep(const Shape& shape, DType dtype) {
     return saves() ? kept_.take(shape, dtype) : scratch_.take(shape, dtype);

@@ -69,6 +69,9 @@ std::unique_ptr<Branch> Candidates::branch(const Candidate& candidate, const Pla
       return std::make_unique<GatedUnit>(context_, unit, "glu", settings_.width);
     case CandidateKind::mlp:
       return mlp(std::int64_t{candidate.times()} * settings_.width, unit);
+    case CandidateKind::dilated:
+    case CandidateKind::maximum:
+    case CandidateKind::average:
     case CandidateKind::identity:
       break;
   }

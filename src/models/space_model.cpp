@@ -1,6 +1,7 @@
 #include "models/space_model.h"
 
 #include "models/candidates.h"
+#include "models/picture_candidates.h"
 #include "models/space_ends.h"
 
 namespace mindpipe {
@@ -54,6 +55,7 @@ void estimate(Model& model, const Config& config, const SpaceSettings& m, const 
 
 std::unique_ptr<Model> make_of_space(const Config& config, const SpaceSettings& m,
                                      const LayerContext& context, const std::vector<int>* choice) {
+  if (m.space.is_of_pictures()) return make_of_picture_space(config, m, context, choice);
   for (int block = 0; block < m.space.blocks(); ++block)
     for (const int number : candidates_of(m.space, choice, block)) {
       const std::string misfit =

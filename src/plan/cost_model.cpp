@@ -59,6 +59,7 @@ CostModel::CostModel(const Config& config, const Layout& layout)
     unit->allocate_values(memory_);
     unit->allocate_gradients(memory_);
   }
+  stage_->allocate_statistics({{0, static_cast<int>(model().blocks().size())}});
   take_inputs();
   kept_ = Arena(memory_, MemoryClass::activations, unlimited);
   scratch_ = Arena(memory_, MemoryClass::workspace, unlimited);
@@ -75,6 +76,7 @@ void CostModel::take_inputs() {
   for (const Field& field : model().fields())
     batch_.fields.set(field.name, inputs_.take(field.of(layout_.samples), field.type));
   batch_.samples = layout_.samples;
+  batch_.calibrated = 1;
   for (const Model::Block& block : model().blocks())
     if (block.is_choice()) choice_.resize(std::max<std::size_t>(choice_.size(), block.place + 1), 0);
   if (!choice_.empty()) batch_.choice = choice_.data();
@@ -219,10 +221,14 @@ CostModel::Footprint CostModel::training_footprint(int first, int last) {
 
 CostModel::Footprint CostModel::evaluation_footprint(int first, int last) {
   forget_footprint();
-  Tape tape = make_tape(), arrived(*backend_, outside_, scratch_);
-  tape.mode = Tape::Mode::evaluate;
-  tape.hits = hits_;
-  stage_->forward(first, last, boundary_before(first, arrived), tape);
+  for (const Tape::Mode mode : {Tape::Mode::calibrate, Tape::Mode::evaluate}) {
+    Tape tape = make_tape(), arrived(*backend_, outside_, scratch_);
+    tape.mode = mode;
+    tape.hits = hits_;
+    stage_->forward(first, last, boundary_before(first, arrived), tape);
+    tape.clear();
+    arrived.clear();
+  }
   return footprint_used();
 }
 

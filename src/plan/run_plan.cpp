@@ -139,6 +139,8 @@ BytesByClass bytes_of_rank(const Config& config, const Layout& layout, const Run
     at(MemoryClass::values) += plan.outline.units[unit].values;
     if (trains) add_trained_unit(bytes, config, plan, costs, rank, data_rank, unit);
   }
+  at(MemoryClass::values) += static_cast<std::int64_t>(
+      Stage(config, layout, costs.stage().context(), plan.ranges_of(rank)).statistics_bytes());
   if (trains)
     for (std::int64_t slab : plan.training.placement.ranks[rank].slabs)
       at(MemoryClass::gradients) += static_cast<std::int64_t>(aligned(slab));
@@ -218,6 +220,12 @@ std::int64_t input_bytes(const std::vector<Field>& fields, const Layout& layout)
   for (const Field& field : fields)
     bytes += bytes_for(field.of(layout.micro_batches(), layout.samples), field.type);
   return static_cast<std::int64_t>(bytes);
+}
+
+std::int64_t calibrations_of(const Config& config, int data) {
+  const bool calibrates =
+      row_of(config.model.kind).trains_subnets && config.model.supernet.space.is_of_pictures();
+  return calibrates ? std::int64_t{config.supernet.calibrate_batches} * data : 0;
 }
 
 std::vector<Field> fields_of(const Config& config) {
@@ -309,8 +317,9 @@ RunPlan make_run_plan(const Config& config, Purpose purpose, std::span<const Sub
   plan.counted = costs.model().counted();
   plan.operations = operations_of(config);
   plan.formula = costs.model().formula();
-  plan.held_batches = static_cast<int>(std::clamp<std::int64_t>(
-      most_held / std::max<std::int64_t>(1, input_bytes(plan.fields, layout)), 1, batches));
+  plan.held_batches = static_cast<int>(
+      std::clamp<std::int64_t>(most_held / std::max<std::int64_t>(1, input_bytes(plan.fields, layout)), 1,
+                               batches + calibrations_of(config, layout.grid.data)));
   lay_out(plan.outline, config, layout);
   const Outline& outline = plan.outline;
   Outline forward_only = outline;

@@ -88,6 +88,9 @@ bool fits_here(const RunPlan& plan, const std::vector<Coord>& ranks, const Memor
 
 /// The bytes of memory that fields of a step's samples take on a rank.
 std::int64_t input_bytes(const std::vector<Field>& fields, const Layout& layout);
+/// Forwards of a batch's part on which each rank calibrates a network of a supernet with batch norms before
+/// it is evaluated: of each batch the parts of all data ranks.
+std::int64_t calibrations_of(const Config& config, int data);
 /// What the model of a resolved configuration says of itself: the fields of its samples, how it continues
 /// texts, how many numbers it learns.
 std::vector<Field> fields_of(const Config& config);

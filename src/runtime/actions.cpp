@@ -191,6 +191,7 @@ void Actions::set_micro_batch(Tape& tape, const StepInput& input, int micro_batc
   const Layout& layout = stage_.layout();
   tape.batch = {input.fields.part(micro_batch), layout.samples, layout.first_sample(micro_batch), input.step,
                 input.choice};
+  tape.batch.calibrated = input.calibrated + (input.mode == Tape::Mode::calibrate ? micro_batch : 0);
   tape.loss_factor = 1.0 / static_cast<double>(stage_.targets_of_step());
   tape.losses = losses_.at(micro_batch);
 }

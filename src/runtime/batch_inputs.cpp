@@ -33,8 +33,10 @@ BatchInputs::BatchInputs(const Stage& stage, const std::vector<Field>& fields, i
   }
 }
 
-void BatchInputs::bring(Corpus& corpus, std::int64_t first, StepInput& input) {
-  corpus.batch(first + layout_.first_sample(0), drawn_);
+void BatchInputs::bring(Corpus& corpus, std::int64_t first, int data, StepInput& input) {
+  Layout there = layout_;
+  there.coord.data = data;
+  corpus.batch(first + there.first_sample(0), drawn_);
   for (const FieldTensors::Entry& entry : input.fields.entries())
     backend_.upload(drawn_.at(entry.name).data, entry.tensor);
   input.valid = count_valid(drawn_.at(field::targets));
@@ -42,24 +44,24 @@ void BatchInputs::bring(Corpus& corpus, std::int64_t first, StepInput& input) {
 }
 
 StepInput& BatchInputs::load(Corpus& corpus, std::int64_t first) {
-  held_.front().batch = -1;
-  bring(corpus, first, loaded());
+  held_.front().name = -1;
+  bring(corpus, first, layout_.coord.data, loaded());
   return loaded();
 }
 
-StepInput& BatchInputs::hold(Corpus& corpus, std::int64_t batch) {
-  Held& held = held_[static_cast<std::size_t>(batch) % held_.size()];
-  if (held.batch != batch) bring(corpus, batch * layout_.batch, held.input);
-  held.batch = batch;
+StepInput& BatchInputs::hold(Corpus& corpus, std::int64_t name, std::int64_t batch, int data) {
+  Held& held = held_[static_cast<std::size_t>(name) % held_.size()];
+  if (held.name != name) bring(corpus, batch * layout_.batch, data, held.input);
+  held.name = name;
   return held.input;
 }
 
 void BatchInputs::forget() {
-  for (Held& held : held_) held.batch = -1;
+  for (Held& held : held_) held.name = -1;
 }
 
 void BatchInputs::load_whole(Corpus& corpus, std::int64_t first, StepInput& input) {
-  bring(corpus, first, input);
+  bring(corpus, first, layout_.coord.data, input);
   if (layout_.grid.data == 1) return;
   Tensor targets = drawn_.at(field::targets);
   all_targets_.resize(static_cast<std::size_t>(targets.count() * layout_.grid.data));

@@ -22,7 +22,11 @@ class BatchInputs {
   StepInput& loaded() { return held_.front().input; }
   /// Batch number `batch` of the corpus; it is there already where it was asked for since `forget` and no
   /// other has come into its place.
-  StepInput& hold(Corpus& corpus, std::int64_t batch);
+  StepInput& hold(Corpus& corpus, std::int64_t batch) {
+    return hold(corpus, batch, batch, layout_.coord.data);
+  }
+  /// What data rank `data` has of batch number `batch` of the corpus, which is known by `name` here.
+  StepInput& hold(Corpus& corpus, std::int64_t name, std::int64_t batch, int data);
   /// Forgets which batches are there: another corpus is read.
   void forget();
   /// How many times a batch was brought.
@@ -34,9 +38,10 @@ class BatchInputs {
  private:
   struct Held {
     StepInput input;
-    std::int64_t batch = -1;
+    std::int64_t name = -1;
   };
-  void bring(Corpus& corpus, std::int64_t first, StepInput& input);
+  /// `first`: of a batch, of which data rank `data` has a part.
+  void bring(Corpus& corpus, std::int64_t first, int data, StepInput& input);
 
   Backend& backend_;
   const Layout& layout_;

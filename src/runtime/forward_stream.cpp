@@ -73,7 +73,7 @@ void ForwardStream::begin(const Tasks& tasks) {
 
 /// Asks for tasks, and hears of others, as far as nothing has to be waited for.
 void ForwardStream::ask() {
-  const std::size_t numbers = 1 + static_cast<std::size_t>(tasks_->batches) * numbers_of_batch();
+  const std::size_t numbers = 1 + static_cast<std::size_t>(told_batches()) * numbers_of_batch();
   for (;;) {
     if (over_ || asked_ - heard_ == most_) {
       if (!agreement_.is_answered()) return;
@@ -87,8 +87,8 @@ void ForwardStream::ask() {
     }
     MP_CHECK(static_cast<std::int64_t>(task->batches.size()) == tasks_->batches,
              "a task of {} batches, not {}", task->batches.size(), tasks_->batches);
-    for (const std::int64_t batch : task->batches)
-      passages_.push_back({static_cast<std::size_t>(asked_), batch});
+    for (std::int64_t place = 0; place < tasks_->batches; ++place)
+      passages_.push_back({static_cast<std::size_t>(asked_), task->batches[place], place});
     known_ += tasks_->batches;
     open_.push_back({std::move(*task), Agreement::Numbers(numbers, 0)});
     ++asked_;
@@ -124,13 +124,15 @@ StepInput& ForwardStream::load(const Action& forward) {
   const std::vector<std::uint8_t>& choice = open_[one.task - static_cast<std::size_t>(heard_)].task.choice;
   input_ = tasks_->load(one.batch);
   input_.choice = choice.empty() ? input_.choice : choice.data();
-  input_.mode = Tape::Mode::evaluate;
+  input_.mode = one.place < tasks_->calibrations ? Tape::Mode::calibrate : Tape::Mode::evaluate;
+  if (tasks_->calibrations > 0)
+    input_.calibrated = std::min(one.place, tasks_->calibrations) * layout_.micro_batches();
   return input_;
 }
 
 /// The last forward of a batch was put into the compute queue.
 void ForwardStream::note(const Action& forward, const Tensor& losses) {
-  if (speaks()) {
+  if (speaks() && input_.mode == Tape::Mode::evaluate) {
     waiting_.until(
         [&] {
           take_numbers();
@@ -170,7 +172,7 @@ void ForwardStream::tell() {
   take_numbers();
   for (; told_ < asked_; ++told_) {
     Open& open = open_[static_cast<std::size_t>(told_ - heard_)];
-    if (speaks() && open.batches_found < open.task.batches.size()) return;
+    if (speaks() && static_cast<std::int64_t>(open.batches_found) < told_batches()) return;
     open.found[0] = tasks_->wish && tasks_->wish() ? 1 : 0;
     agreement_.ask(open.found);
   }
@@ -183,7 +185,7 @@ void ForwardStream::hear() {
   waiting_.until([&] { return tell(), told_ > heard_; }, describe);
   const Agreement::Numbers found = agreement_.answer(describe);
   std::vector<Evaluation> of_batches;
-  for (std::size_t batch = 0; batch < static_cast<std::size_t>(tasks_->batches); ++batch)
+  for (std::size_t batch = 0; batch < static_cast<std::size_t>(told_batches()); ++batch)
     of_batches.push_back(evaluation_of(&found[1 + batch * numbers_of_batch()]));
   first_passage_ += tasks_->batches;
   passages_.erase(passages_.begin(), passages_.begin() + tasks_->batches);

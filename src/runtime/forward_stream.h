@@ -12,7 +12,8 @@
 
 namespace mindpipe {
 
-/// A network and the batches that go through it, one behind the other.
+/// A network and the batches that go through it, one behind the other: first those, if any, on which it is
+/// calibrated.
 struct ForwardTask {
   std::vector<std::uint8_t> choice = {};  ///< of each block; none: the model has no choices
   std::vector<std::int64_t> batches;
@@ -29,10 +30,11 @@ class ForwardStream {
     /// are `lag` tasks or more before it; 0: as many before it as fill the pipeline.
     std::function<std::optional<ForwardTask>()> next;
     std::int64_t lag = 0;
-    std::int64_t batches = 1;  ///< of each task
+    std::int64_t batches = 1;       ///< of each task
+    std::int64_t calibrations = 0;  ///< how many of them, the first, only calibrate
     /// Brings a batch, unless it is there; it stays as it is until another is asked for.
     std::function<const StepInput&(std::int64_t batch)> load;
-    /// Hears of each task, in order: what was found of each of its batches.
+    /// Hears of each task, in order: what was found of each of its batches that do not only calibrate.
     std::function<void(const std::vector<Evaluation>& of_batches)> hear = {};
     /// Whether this rank wishes an end; where one does, none is asked for once the task is heard of with
     /// which all ranks learn of it, and those that are under way go on to their ends.
@@ -62,8 +64,8 @@ class ForwardStream {
     bool is_told = false;
   };
   struct Passage {
-    std::size_t task = 0;  ///< number of all
-    std::int64_t batch = 0;
+    std::size_t task = 0;               ///< number of all
+    std::int64_t batch = 0, place = 0;  ///< in its task
   };
 
   void begin(const Tasks& tasks);
@@ -78,6 +80,7 @@ class ForwardStream {
   Evaluation evaluation_of(const std::uint64_t* found) const;
   /// What is told of one batch: the losses of each logical data shard, then the counts of each data rank.
   std::size_t numbers_of_batch() const;
+  std::int64_t told_batches() const { return tasks_->batches - tasks_->calibrations; }
   const Passage& passage(std::int64_t number) const {
     return passages_[static_cast<std::size_t>(number - first_passage_)];
   }

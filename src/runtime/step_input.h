@@ -14,6 +14,7 @@ struct StepInput {
   double rate = 0;
   const std::uint8_t* choice = nullptr;    ///< of a subnet
   Tape::Mode mode = Tape::Mode::evaluate;  ///< of forwards alone
+  std::int64_t calibrated = 0;             ///< of a subnet: micro-batches on which it was calibrated before
 };
 
 }  // namespace mindpipe

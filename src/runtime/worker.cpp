@@ -208,6 +208,7 @@ void Worker::inspect(std::function<void(int, const Boundary&)> look) {
   stage_->after_block = std::move(look);
   StepInput input = inputs_->loaded();
   if (!evaluated_.empty()) input.choice = evaluated_.back().choice.data();
+  input.calibrated = calibrations() * layout_.micro_batches();  // as the last evaluation has left it
   evaluate(input);
   stage_->after_block = nullptr;
 }
@@ -223,9 +224,32 @@ void Worker::run_forwards(const ForwardStream::Tasks& tasks) {
   executor_->recorder(forwards_->script());
 }
 
+std::int64_t Worker::calibrations() const { return calibrations_of(config_, layout_.grid.data); }
+
+StepInput& Worker::hold(Corpus& corpus, std::int64_t batch, std::int64_t end) {
+  if (batch < end) return inputs_->hold(corpus, batch);
+  if (!calibration_) calibration_.emplace(config_.data, Subset::train, plan_.fields, config_.seed);
+  const int data = layout_.grid.data;
+  return inputs_->hold(*calibration_, batch, (batch - end) / data, static_cast<int>((batch - end) % data));
+}
+
+/// Networks that are calibrated take all batches one after the other, others take turns with each batch.
 Evaluation Worker::evaluate(Corpus& corpus, std::int64_t batches,
                             const std::function<void(std::int64_t)>& before) {
   Evaluation all;
+  if (calibrations() > 0 && !evaluated_.empty()) {
+    std::size_t next = 0;
+    score(corpus, batches,
+          {.next = [&]() -> std::optional<Subnet> {
+             return next < evaluated_.size() ? std::optional(evaluated_[next++]) : std::nullopt;
+           },
+           .hear =
+               [&](const std::vector<Evaluation>& of_batches) {
+                 for (const Evaluation& of_batch : of_batches) all.add(of_batch);
+               }},
+          before);
+    return all;
+  }
   inputs_->forget();
   const auto networks = std::max<std::int64_t>(1, std::ssize(evaluated_));
   std::int64_t next = 0;
@@ -257,16 +281,18 @@ Evaluation Worker::evaluate(const StepInput& input) {
 void Worker::score(Corpus& corpus, std::int64_t batches, const ScoreStream& stream,
                    const std::function<void(std::int64_t)>& before) {
   inputs_->forget();
-  std::vector<std::int64_t> all(static_cast<std::size_t>(batches));
-  std::iota(all.begin(), all.end(), 0);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(calibrations() + batches));
+  std::iota(all.begin(), all.begin() + calibrations(), batches);
+  std::iota(all.begin() + calibrations(), all.end(), 0);
   run_forwards({.next = [&]() -> std::optional<ForwardTask> {
                   std::optional<Subnet> network = stream.next();
                   if (!network) return std::nullopt;
                   return ForwardTask{std::move(network->choice), all};
                 },
                 .lag = stream.lag,
-                .batches = batches,
-                .load = [&](std::int64_t batch) -> StepInput& { return inputs_->hold(corpus, batch); },
+                .batches = std::ssize(all),
+                .calibrations = calibrations(),
+                .load = [&](std::int64_t batch) -> StepInput& { return hold(corpus, batch, batches); },
                 .hear = stream.hear,
                 .wish = stream.wish,
                 .before = before});

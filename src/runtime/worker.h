@@ -60,7 +60,7 @@ class Worker {
   /// known (Executor::run).
   std::optional<StepScalars> step(Corpus& corpus, std::int64_t step, std::int64_t first_sample, double rate);
   /// Batches [0, batches) of the corpus, without dropout; of a supernet by each of the subnets that its
-  /// evaluations ask. `before` hears of each batch before it begins.
+  /// evaluations ask, calibrated before if it has batch norms. `before` hears of each batch before it begins.
   Evaluation evaluate(Corpus& corpus, std::int64_t batches,
                       const std::function<void(std::int64_t batch)>& before = {});
   /// What is found of one batch that lies in an input here.
@@ -71,7 +71,9 @@ class Worker {
              const std::function<void(std::int64_t batch)>& before = {});
   /// The least lag of a stream of scores, each of so many batches, with which all stages have something to
   /// do: as many networks are in flight.
-  std::int64_t least_lag(std::int64_t batches) const { return scores_in_flight(plan_.outline, batches); }
+  std::int64_t least_lag(std::int64_t batches) const {
+    return scores_in_flight(plan_.outline, calibrations() + batches);
+  }
 
   /// Passes the last batch through the model again and shows every block's output. Collective over the job.
   void inspect(std::function<void(int block, const Boundary& out)> look);
@@ -126,6 +128,11 @@ class Worker {
   void make_stage();
   void make_executor();
   void run_forwards(const ForwardStream::Tasks& tasks);
+  /// Batches on which each network of a supernet with batch norms is calibrated, on every data rank alike:
+  /// the parts of all data ranks, of the first batches of what is trained on.
+  std::int64_t calibrations() const;
+  /// What a task's batches are: those of a corpus by their numbers, from `end` on calibrations.
+  StepInput& hold(Corpus& corpus, std::int64_t batch, std::int64_t end);
 
   Config config_;
   RunPlan plan_;
@@ -157,7 +164,8 @@ class Worker {
   std::unique_ptr<Group> all_ranks_;
   Arena copy_;
   std::unique_ptr<BatchInputs> inputs_;
-  std::vector<Subnet> evaluated_;  ///< of a supernet: what its evaluations ask
+  std::vector<Subnet> evaluated_;      ///< of a supernet: what its evaluations ask
+  std::optional<Corpus> calibration_;  ///< of a supernet with batch norms: what they are calibrated on
 };
 
 }  // namespace mindpipe

@@ -3,6 +3,19 @@
 #include <algorithm>
 
 namespace mindpipe {
+namespace {
+
+std::map<int, std::size_t> bytes_of_statistics(const Model& model,
+                                               const std::vector<std::pair<int, int>>& ranges) {
+  std::map<int, std::size_t> bytes;
+  for (const auto& [first, last] : ranges)
+    for (int block = first; block < last; ++block)
+      if (const std::size_t some = model.blocks()[block].layer->statistics_bytes(); some > 0)
+        bytes[block] = aligned(some);
+  return bytes;
+}
+
+}  // namespace
 
 Stage::Stage(const Config& config, const Layout& layout, const LayerContext& context,
              std::vector<std::pair<int, int>> ranges)
@@ -32,6 +45,18 @@ bool Stage::counts_here(int unit) const {
 void Stage::allocate_values() {
   for (int unit : local_units_)
     model_->units()[unit]->allocate_values(context_.backend.memory(), model_->is_shared(unit) ? 2 : 1);
+  allocate_statistics(ranges_);
+}
+
+void Stage::allocate_statistics(const std::vector<std::pair<int, int>>& ranges) {
+  const std::map<int, std::size_t> bytes = bytes_of_statistics(*model_, ranges);
+  if (!bytes.empty()) statistics_.emplace(context_.backend.memory(), bytes);
+}
+
+std::size_t Stage::statistics_bytes() const {
+  std::size_t sum = 0;
+  for (const auto& [block, bytes] : bytes_of_statistics(*model_, ranges_)) sum += bytes;
+  return sum;
 }
 
 void Stage::allocate_gradients(const RankMemory& placed) {
@@ -91,6 +116,8 @@ Boundary Stage::forward(int first, int last, Boundary in, Tape& tape) {
     if (!block.reads_encoder()) boundary.encoder_output = {};
     tape.next_norm =
         tape.saves() && i + 1 < last ? model_->blocks()[i + 1].layer->opening_norm(tape) : nullptr;
+    tape.statistics = statistics_ ? &*statistics_ : nullptr;
+    if (statistics_) statistics_->enter(i);
     boundary = block.layer->forward(boundary, tape);
     if (after_block) after_block(i, boundary);
   }

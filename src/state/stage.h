@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,10 @@ class Stage {
   }
 
   void allocate_values();
+  /// Room for what batch norms of blocks [first, last) of some ranges collect of a network of a supernet.
+  void allocate_statistics(const std::vector<std::pair<int, int>>& ranges);
+  /// What batch norms collect here.
+  std::size_t statistics_bytes() const;
   /// Accumulators of the units that live here: each block's in its gradient slab where the step has them,
   /// else each unit's own.
   void allocate_gradients(const RankMemory& placed);
@@ -76,6 +81,7 @@ class Stage {
   std::unique_ptr<Model> model_;
   std::vector<std::pair<int, int>> ranges_;
   std::vector<int> local_units_;
+  std::optional<NetworkStatistics> statistics_;
   std::vector<Arena> slabs_;  ///< memory in which the gradients of blocks take turns
 };
 

@@ -12,6 +12,12 @@ std::vector<std::string_view> ChoiceBlock::reads() const {
   return fields;
 }
 
+std::size_t ChoiceBlock::statistics_bytes() const {
+  std::size_t most = 0;
+  for (const auto& candidate : candidates_) most = std::max(most, candidate->statistics_bytes());
+  return most;
+}
+
 Layer& ChoiceBlock::chosen(const Tape& tape) const {
   MP_CHECK(tape.batch.choice != nullptr, "block {} of a supernet without a subnet", place_);
   const std::size_t number = tape.batch.choice[place_];

@@ -24,7 +24,11 @@ std::vector<std::uint8_t> read_choice(const Space& space, std::string_view text,
 /// The name of a candidate and of its unit: "blocks.7.3".
 std::string candidate_name(int block, int number);
 /// Whether a candidate has a unit at all.
-inline bool has_parameters(const Candidate& candidate) { return candidate.kind != CandidateKind::identity; }
+inline bool has_parameters(const Candidate& candidate) {
+  return candidate.halves ||
+         (candidate.kind != CandidateKind::identity && candidate.kind != CandidateKind::maximum &&
+          candidate.kind != CandidateKind::average);
+}
 /// Which of a block's units, which follow each other as its candidates do, candidate `number` uses; -1: none.
 int unit_of(const std::vector<Candidate>& candidates, int number);
 

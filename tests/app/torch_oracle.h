@@ -81,6 +81,24 @@ inline std::string words_of(const subnet::Settings& m, bool encodes) {
   return join(words, ",");
 }
 
+/// A network of a space of pictures: where each block's weights stand, its word and its stride.
+inline std::map<std::string, std::string> picture_space_settings_of(const subnet::Settings& m) {
+  std::string blocks;
+  for (int block = 0; block < m.space.blocks(); ++block) {
+    const Candidate& chosen = m.space.candidates(block)[m.choice[block]];
+    blocks += fmt::format("{}blocks.{}.{}:{}:{}", block > 0 ? "," : "", block, m.choice[block], chosen.word(),
+                          chosen.halves ? 2 : 1);
+  }
+  return {{"kind", "picture_space"},
+          {"heads", "1"},
+          {"norm_epsilon", shortest(m.norm_epsilon)},
+          {"norm_momentum", shortest(m.norm_momentum)},
+          {"channels", std::to_string(m.channels)},
+          {"mean", listed(m.mean)},
+          {"deviation", listed(m.deviation)},
+          {"blocks", blocks}};
+}
+
 /// What the oracle is told of the model: what all kinds have, and what each alone has.
 inline std::map<std::string, std::string> model_settings(const Config& config) {
   const auto text = [](const auto& kind) { return std::string(name_of(kind)); };
@@ -93,6 +111,8 @@ inline std::map<std::string, std::string> model_settings(const Config& config) {
             {"channels", std::to_string(wide.channels)},
             {"mean", listed(wide.mean)},
             {"deviation", listed(wide.deviation)}};
+  if (config.model.kind == ModelKind::subnet && config.model.subnet.space.is_of_pictures())
+    return picture_space_settings_of(config.model.subnet);
   const BlockSettings& m = block_model(config);
   std::map<std::string, std::string> all{{"kind", text(config.model.kind)},
                                          {"heads", std::to_string(m.heads)},

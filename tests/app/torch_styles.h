@@ -116,6 +116,38 @@ inline Config vit_style() {
   return config;
 }
 
+/// A network of a space of pictures, which are 16 x 16 pixels. `groups`: "{blocks: 1, width: 8}, ..."; of the
+/// candidates, the numbers in `choice` are taken.
+inline Config picture_space_style(const std::string& groups, const std::vector<int>& choice) {
+  Config config = small_config();
+  config.model = {};
+  choose(config,
+         fmt::format("{{name: s, pictures: {{groups: [{}], candidates: [conv-1, conv-3, conv-5, separable-3, "
+                     "separable-5, dilated-3, max-3, average-3, identity]}}}}",
+                     groups),
+         choice);
+  subnet::Settings& m = config.model.subnet;
+  m.picture_height = m.picture_width = 16;
+  m.classes = 11;
+  m.mean = {0.4, 0.5, 0.6};
+  m.deviation = {0.2, 0.3, 0.4};
+  m.norm_epsilon = 1e-5;
+  OptimizerConfig& o = config.optimizer;
+  o.kind = OptimizerKind::sgd;
+  o.momentum = 0.9;
+  o.nesterov = true;
+  o.weight_decay = 0.01;
+  return config;
+}
+/// Each word where the picture keeps its size, and where it is halved.
+inline Config picture_words_that_keep() {
+  return picture_space_style("{blocks: 8, width: 8}, {blocks: 2, width: 12}", {2, 3, 5, 6, 7, 0, 1, 8, 6, 4});
+}
+inline Config picture_words_that_halve() {
+  return picture_space_style("{blocks: 1, width: 8}, {blocks: 1, width: 8}, {blocks: 1, width: 12}",
+                             {8, 7, 5});
+}
+
 /// Pictures that are higher than wide, and end as six pixels.
 inline Config wide_resnet_style() {
   Config config = small_config();

@@ -186,6 +186,13 @@ Config wide_resnet_in_two_shards() {
   return config;
 }
 
+/// The other words where the picture is halved.
+Config picture_words_in_two_shards() {
+  Config config = picture_space_style("{blocks: 1, width: 8}, {blocks: 2, width: 12}", {3, 0, 1});
+  config.reproducible.tensor = 2;
+  return config;
+}
+
 std::vector<Trial> trials() {
   const std::vector<double> three{4e-3, 3e-3, 1e-3}, five{0.02, 0.02, 0.01, 0.01, 0.01};
   return {{"Gpt2", gpt2_style(), 0, rising_and_falling(20)},
@@ -207,7 +214,10 @@ std::vector<Trial> trials() {
           {"Vit", with(vit_style(), 5, 0), 0, three},
           {"VitInTwoShards", with(vit_in_two_shards(), 5, 0.1), 4, three},
           {"WideResnetUnderAccumulation", with(wide_resnet_style(), 2.5, 0), 0, five},
-          {"WideResnetInTwoShards", with(wide_resnet_in_two_shards(), 2.3, 0.1), 4, five}};
+          {"WideResnetInTwoShards", with(wide_resnet_in_two_shards(), 2.3, 0.1), 4, five},
+          {"PictureWordsThatKeep", with(picture_words_that_keep(), 2.5, 0), 0, five},
+          {"PictureWordsThatHalve", with(picture_words_that_halve(), 2.5, 0.1), 4, five},
+          {"PictureWordsInTwoShards", with(picture_words_in_two_shards(), 2.5, 0), 0, five}};
 }
 
 /// All trials are set before PyTorch at once.

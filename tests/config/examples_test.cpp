@@ -48,7 +48,7 @@ TEST(Examples, OfSpacesAllRead) {
     EXPECT_EQ(space.name, entry.path().stem() == "nlp-c3" ? "nlp.c3" : entry.path().stem());
     EXPECT_EQ(space_from(space.written), space);
   }
-  EXPECT_EQ(spaces.size(), 4u);
+  EXPECT_EQ(spaces.size(), 5u);
   const Space word = space_from("nlp.c3"), &file = spaces.at("nlp-c3");
   EXPECT_EQ(file.name, word.name);
   EXPECT_EQ(file.encoder, word.encoder);

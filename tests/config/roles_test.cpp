@@ -81,10 +81,21 @@ const std::set<std::string> layout{
 
 /// How the run goes on from there: the new value is taken.
 const std::set<std::string> course{
-    "supernet.evaluate_subnets",  "data.validation",        "train.steps",          "train.clip",
-    "train.evaluate_every",       "train.evaluate_batches", "optimizer.rate.kind",  "optimizer.rate.peak",
-    "optimizer.rate.floor",       "optimizer.rate.warmup",  "optimizer.rate.decay", "optimizer.rate.drops",
-    "optimizer.rate.drop_factor", "optimizer.weight_decay",
+    "supernet.calibrate_batches",
+    "supernet.evaluate_subnets",
+    "data.validation",
+    "train.steps",
+    "train.clip",
+    "train.evaluate_every",
+    "train.evaluate_batches",
+    "optimizer.rate.kind",
+    "optimizer.rate.peak",
+    "optimizer.rate.floor",
+    "optimizer.rate.warmup",
+    "optimizer.rate.decay",
+    "optimizer.rate.drops",
+    "optimizer.rate.drop_factor",
+    "optimizer.weight_decay",
 };
 
 /// What every number depends on, those of the steps before, too: it stays.

@@ -117,14 +117,16 @@ TEST(Spaces, StandInAConfigurationAsAWordAFileOrAllOfThem) {
 }
 
 TEST(Spaces, AreRefusedWithFileLineAndKey) {
-  EXPECT_EQ(complaint_about("- a\n"), ": is a list (a space is a mapping of name, encoder and decoder)");
-  EXPECT_EQ(complaint_about(""), ": is empty (a space is a mapping of name, encoder and decoder)");
+  EXPECT_EQ(complaint_about("- a\n"),
+            ": is a list (a space is a mapping of name, encoder and decoder, or name and pictures)");
+  EXPECT_EQ(complaint_about(""),
+            ": is empty (a space is a mapping of name, encoder and decoder, or name and pictures)");
   EXPECT_EQ(complaint_about("decoder: {blocks: 1, candidates: [glu]}\n"),
             ":1: name is missing; add it: what it is called");
   EXPECT_EQ(complaint_about("name: x\nencoder: {blocks: 1, candidates: [glu]}\n"),
             ":1: decoder is missing; add it: its blocks and their candidates");
   EXPECT_EQ(complaint_about("name: x\nblocks: 3\n"),
-            ":2: blocks is not a setting (a space has name, repeat, encoder, decoder)");
+            ":2: blocks is not a setting (a space has name, repeat, encoder, decoder, pictures)");
   EXPECT_EQ(complaint_about("name: a b\ndecoder: {blocks: 1, candidates: [glu]}\n"),
             ":1: name is 'a b'; allowed: up to 80 letters, digits, dots, hyphens and underscores");
   EXPECT_EQ(complaint_about("name: x\nrepeat: 0\ndecoder: {blocks: 1, candidates: [glu]}\n"),
@@ -259,7 +261,8 @@ TEST(Choices, NameACandidateOfEachBlock) {
       "command line: model.space.decoder.candidates is 'mlp-0'; allowed: conv-K, separable-K, light-K-R, "
       "attention-H, cross-H, glu, mlp-R, identity");
   EXPECT_EQ(network_complaint({"model.space=nlp.c5"}),
-            "command line: model.space is 'nlp.c5'; allowed: nlp.c0, nlp.c1, nlp.c2, nlp.c3, a file that "
+            "command line: model.space is 'nlp.c5'; allowed: cv.c1, cv.c2, cv.c3, nlp.c0, nlp.c1, nlp.c2, "
+            "nlp.c3, a file that "
             "describes a space, or what stands in such a file (no such file is there; its path is taken from "
             "the directory of the command); did you mean nlp.c0?");
 }

@@ -4,9 +4,9 @@
     oracle.py [--precision f32,f64,bf16,bf16_model] [--threads N] FOLDER...
 
 FOLDER/input.safetensors holds the initial weights, the batches and, in its metadata (texts), the settings; `kind`
-names the model: gpt.py, bert.py, transformer.py, evolved_transformer.py, vit.py, wide_resnet.py and subnet.py say what
-each of them reads, training.py what all do, and what becomes of it in FOLDER/<precision>.safetensors. network.py says what a
-precision means.
+names the model: gpt.py, bert.py, transformer.py, evolved_transformer.py, vit.py, wide_resnet.py, subnet.py and
+picture_space.py say what each of them reads, training.py what all do, and what becomes of it in
+FOLDER/<precision>.safetensors. network.py says what a precision means.
 
 What may be compared: tensors as wholes, |a - b| / |b|, with one exception. The bias of the keys (the middle third of
 c_attn.bias, k_proj.bias and key.bias without rotary positions) has a gradient of zero in exact arithmetic, so what is
@@ -25,6 +25,7 @@ import bert  # noqa: E402
 import evolved_transformer  # noqa: E402
 import gpt  # noqa: E402
 import subnet  # noqa: E402
+import picture_space  # noqa: E402
 import training  # noqa: E402
 import transformer  # noqa: E402
 import vit  # noqa: E402
@@ -34,7 +35,9 @@ from safetensors_file import read_safetensors, write_safetensors  # noqa: E402
 
 KINDS = {"gpt": gpt.Decoder, "bert": bert.Bert, "transformer": transformer.EncoderDecoder, "vit": vit.VisionTransformer,
          "evolved_transformer": evolved_transformer.EvolvedTransformer, "wide_resnet": wide_resnet.WideResnet,
-         "subnet_of_texts": subnet.OfTexts, "subnet_of_pairs": subnet.OfPairs}
+names the model: gpt.py, bert.py, transformer.py, evolved_transformer.py, vit.py, wide_resnet.py, subnet.py and
+picture_space.py say what each of them reads, training.py what all do, and what becomes of it in
+FOLDER/<precision>.safetensors. network.py says what a precision means.
 
 
 def run(metadata, arrays, precision):

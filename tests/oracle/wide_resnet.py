@@ -32,14 +32,17 @@ class WideResnet(Network):
         kernels = self.weights[path + ".weight"]
         return F.conv2d(x.to(self.operand), kernels.to(self.operand), stride=stride, padding=kernels.shape[-1] // 2)
 
-    def activated(self, x, path):
+    def normed(self, x, path):
         x = x if self.whole_bf16 else x.to(self.exact)
         running = [self.weights[path + "." + name].detach().clone() for name in self.STATISTICS]
         y = F.batch_norm(x, *running, self.weights[path + ".weight"], self.weights[path + ".bias"], training=True,
                          momentum=self.momentum, eps=self.epsilon)
         for name, statistic in zip(self.STATISTICS, running):
             self.moved.setdefault(path + "." + name, []).append(statistic)
-        return F.relu(y)
+        return y
+
+    def activated(self, x, path):
+        return F.relu(self.normed(x, path))
 
     def end_step(self):
         for name, statistics in self.moved.items():
@@ -52,11 +55,13 @@ class WideResnet(Network):
         a = self.activated(self.convolution(a, path + "conv1", stride), path + "bn2")
         return stream + self.convolution(a, path + "conv2")
 
-    def logits(self, picture):
+    def numbers(self, picture):
         samples, rows, columns = picture.shape
-        numbers = (picture.view(samples, self.channels, rows // self.channels, columns).to(self.exact) / 255
-                   - self.mean) / self.deviation
-        x = self.convolution(numbers, "conv1")
+        return (picture.view(samples, self.channels, rows // self.channels, columns).to(self.exact) / 255
+                - self.mean) / self.deviation
+
+    def logits(self, picture):
+        x = self.convolution(self.numbers(picture), "conv1")
         for group in (1, 2, 3):
             for layer in range(self.count("block%d.layer." % group)):
                 x = self.block(x, "block%d.layer.%d." % (group, layer), 2 if group > 1 and layer == 0 else 1)

@@ -302,6 +302,11 @@ class Sizes {
         return mlp();
       case CandidateKind::identity:
         blocks.emplace_back();
+        return;
+      case CandidateKind::dilated:
+      case CandidateKind::maximum:
+      case CandidateKind::average:
+        fail(Exit::internal, "{} is for pictures", chosen.word());
     }
   }
   /// The blocks of a space as they are chosen, between embeddings and head. A memory that nobody reads enters

@@ -18,12 +18,15 @@ struct SupernetCase {
   int pipeline = 1, data = 1, tensor = 1, micro_batches = 1;
   Precision precision = Precision::f32;
   OptimizerKind optimizer = OptimizerKind::adamw;
-  bool pairs = false, tied = true, sequence_parallel = false, recompute = false;
+  bool pairs = false, tied = true, sequence_parallel = false, recompute = false, pictures = false;
   int subnets = 40;
   bool whole = false;  ///< 12 blocks with 4 candidates each, so that 300 subnets use a unit 75 times; else 8
 };
 
 inline std::string space_of(const SupernetCase& c) {
+  if (c.pictures)
+    return "{name: pictures, pictures: {groups: [{blocks: 4, width: 8}, {blocks: 4, width: 16}], candidates: "
+           "[conv-3, separable-3, dilated-3, max-3, average-3, identity]}}";
   if (c.whole)
     return c.pairs
                ? "{name: pairs, encoder: {blocks: 6, candidates: [conv-3, light-3-4, attention-4, "
@@ -41,12 +44,18 @@ inline Config config_of(const SupernetCase& c) {
   config.schedule.kind = ScheduleKind::causal;
   supernet::Settings& m = config.model.supernet;
   m.space = space_from(space_of(c));
+  if (c.pictures) {
+    m.channels = 2;
+    m.picture_height = m.picture_width = 8;
+    m.classes = 6;
+  }
   m.width = 16;
   m.vocabulary = 101;
   m.tied = c.tied;
   m.dropout = 0.1;
   m.context = 8;
-  if (c.pairs) config.data.source_sequence = config.data.target_sequence = 8;
+  if (c.pictures) config.data.sequence = 0;
+  else if (c.pairs) config.data.source_sequence = config.data.target_sequence = 8;
   else config.data.sequence = 8;
   config.data.special = {97, 98, 3, 100};
   config.grid = {1, c.pipeline, c.data, c.tensor};

@@ -22,6 +22,10 @@ double on_h200(const Candidate& candidate) {
   switch (candidate.kind) {
     case CandidateKind::convolution:
       return candidate.taps() + 0.5;
+    case CandidateKind::dilated:
+    case CandidateKind::maximum:
+    case CandidateKind::average:
+      break;
     case CandidateKind::separable:
       return 1.75;
     case CandidateKind::light:
@@ -61,13 +65,15 @@ double read_price(const Node& node, const std::string& key, const Range& range) 
 }
 
 /// The price of each word and each family of candidates that a table has.
-std::map<std::string, double> read_candidates(const Node& node, const std::string& key) {
-  if (node.kind != Node::Kind::mapping) refuse(node, key, "a price for each of " + candidate_words());
+std::map<std::string, double> read_prices_of_candidates(const Node& node, const std::string& key,
+                                                        bool of_pictures) {
+  const std::string words = candidate_words(of_pictures);
+  if (node.kind != Node::Kind::mapping) refuse(node, key, "a price for each of " + words);
   std::map<std::string, double> prices;
   for (const auto& [name, value] : node.entries) {
     MP_REQUIRE(kind_named<CandidateKind>(name.text) || candidate_named(name.text), Exit::bad_configuration,
                "{}: {}.{} is no candidate (a price is that of {}, or of all of a kind: conv){}", name.where,
-               key, name.text, candidate_words(), word_meant(name.text));
+               key, name.text, words, word_meant(name.text));
     prices[name.text] = read_price(value, key + "." + name.text, of_a_pass);
   }
   return prices;
@@ -102,7 +108,8 @@ Prices read_table(const Node& root, const Space& space) {
     prices.bridge = read("bridge", "the price of what stands between encoder and decoder", of_a_pass);
   prices.head = read("head", "the price of the last norm and the softmax", of_a_pass);
   const Node& node = table.at("candidates", "the price of each");
-  const std::map<std::string, double> each = read_candidates(node, "candidates");
+  const std::map<std::string, double> each =
+      read_prices_of_candidates(node, "candidates", space.is_of_pictures());
   for (int block = 0; block < space.blocks(); ++block) {
     std::vector<double>& here = prices.candidates.emplace_back();
     for (const Candidate& candidate : space.candidates(block))
@@ -124,6 +131,9 @@ bool are_there(const std::string& word) {
 }
 
 Prices read_prices(const std::string& word, const Space& space) {
+  MP_REQUIRE(word != h200 || !space.is_of_pictures(), Exit::bad_configuration,
+             "prices {} are those of layers for texts, and {} is a space of pictures (take equal, or a file)",
+             word, space.name);
   if (word == equal || word == h200)
     return read_table(parse_document(text_of(word, space), "prices " + word, false), space);
   const Node root = read_document(word);

@@ -5,24 +5,35 @@
 #include <filesystem>
 #include <optional>
 
-#include "config/document.h"
-#include "config/section.h"
-#include "core/check.h"
+#include "config/models/picture_space.h"
 #include "core/text.h"
 
 namespace mindpipe {
 namespace {
 
-constexpr int most_candidates = 256, most_blocks = 4096, most_number = 1 << 16;
+constexpr int most_candidates = 256, most_number = 1 << 16;
 
-/// The spaces that have words, smallest first: each candidate once, twice, three and four times.
-constexpr const char* words_of_spaces[] = {"nlp.c3", "nlp.c2", "nlp.c1", "nlp.c0"};
+/// A space that has a word: each of its candidates so many times.
+struct NamedSpace {
+  const char* word;
+  int repeat;
+  bool of_pictures;
+};
+constexpr NamedSpace named_spaces[] = {{"cv.c1", 4, true},   {"cv.c2", 2, true},   {"cv.c3", 1, true},
+                                       {"nlp.c0", 4, false}, {"nlp.c1", 3, false}, {"nlp.c2", 2, false},
+                                       {"nlp.c3", 1, false}};
 constexpr const char* in_all_blocks =
     "conv-1, conv-3, separable-3, separable-5, separable-7, separable-9, separable-11, light-3-1, "
     "light-3-4, light-3-16, light-5-1, light-5-4, light-5-16, light-7-1, light-7-4, light-7-16, light-15-1, "
     "light-15-4, light-15-16, attention-4, attention-8, attention-16, glu";
 
-std::vector<std::string> sorted_words() { return {std::rbegin(words_of_spaces), std::rend(words_of_spaces)}; }
+std::vector<std::string> sorted_words() {
+  std::vector<std::string> words;
+  for (const NamedSpace& named : named_spaces) words.emplace_back(named.word);
+  return words;
+}
+
+bool is_of(const CandidateRow& row, bool of_pictures) { return of_pictures ? row.of_pictures : row.of_texts; }
 
 /// A whole number of plain digits within bounds; none where the text is none.
 std::optional<int> number_of(std::string_view text, int least, int most) {
@@ -35,10 +46,10 @@ std::optional<int> number_of(std::string_view text, int least, int most) {
 
 }  // namespace
 
-std::string candidate_words() {
+std::string candidate_words(bool of_pictures) {
   std::vector<std::string> all;
   for (const CandidateRow& row : rows_of(CandidateKind{}))
-    all.push_back(std::string(row.name).append(row.numbers));
+    if (is_of(row, of_pictures)) all.push_back(std::string(row.name).append(row.numbers));
   return join(all, ", ");
 }
 
@@ -68,20 +79,22 @@ std::string word_meant(const std::string& word) {
              : "";
 }
 
-namespace {
-
-int read_number(const Node& node, const std::string& key, int least, int most,
-                const std::string& or_else = "") {
+int read_number(const Node& node, const std::string& key, int least, int most, const std::string& or_else) {
   const bool plain = node.kind == Node::Kind::text && !node.quoted;
   const std::optional<int> number = plain ? number_of(node.text, least, most) : std::nullopt;
   if (!number) refuse(node, key, fmt::format("a whole number from {} to {}{}", least, most, or_else));
   return *number;
 }
 
-Candidate read_candidate(const Node& node, const std::string& key) {
+namespace {
+
+Candidate read_candidate(const Node& node, const std::string& key, bool of_pictures) {
   const auto candidate = node.kind == Node::Kind::text ? candidate_named(node.text) : std::nullopt;
-  if (!candidate)
-    refuse(node, key, candidate_words(), node.kind == Node::Kind::text ? word_meant(node.text) : "");
+  const std::string words = candidate_words(of_pictures);
+  if (!candidate) refuse(node, key, words, node.kind == Node::Kind::text ? word_meant(node.text) : "");
+  MP_REQUIRE(is_of(row_of(candidate->kind), of_pictures), Exit::bad_configuration,
+             "{}: {} is {}, a layer for {} (for {} there are {})", node.where, key, shown(node),
+             of_pictures ? "texts" : "pictures", of_pictures ? "pictures" : "texts", words);
   const bool convolves = row_of(candidate->kind).numbers.starts_with("-K");
   const int taps = candidate->taps(), most = Candidate::most_taps;
   const auto with = [&](int other) {
@@ -98,9 +111,11 @@ Candidate read_candidate(const Node& node, const std::string& key) {
   return *candidate;
 }
 
-/// A list of candidates, each of them `repeat` times.
-std::vector<Candidate> read_candidates(const Node& node, const std::string& key, int repeat) {
-  if (node.kind != Node::Kind::list) refuse(node, key, "a list of " + candidate_words());
+}  // namespace
+
+std::vector<Candidate> read_candidates(const Node& node, const std::string& key, int repeat,
+                                       bool of_pictures) {
+  if (node.kind != Node::Kind::list) refuse(node, key, "a list of " + candidate_words(of_pictures));
   MP_REQUIRE(!node.items.empty(), Exit::bad_configuration,
              "{}: {} is an empty list (a block is one of its candidates; name one at least)", node.where,
              key);
@@ -110,10 +125,12 @@ std::vector<Candidate> read_candidates(const Node& node, const std::string& key,
              repeat > 1 ? fmt::format(", {} of them {} times", node.items.size(), repeat) : "",
              most_candidates);
   std::vector<Candidate> once, all;
-  for (const Node& item : node.items) once.push_back(read_candidate(item, key));
+  for (const Node& item : node.items) once.push_back(read_candidate(item, key, of_pictures));
   for (int i = 0; i < repeat; ++i) all.insert(all.end(), once.begin(), once.end());
   return all;
 }
+
+namespace {
 
 /// Blocks of an encoder or a decoder: so many of the same candidates, or each with its own.
 std::vector<std::vector<Candidate>> read_blocks(const Section& side, int repeat) {
@@ -124,7 +141,8 @@ std::vector<std::vector<Candidate>> read_blocks(const Section& side, int repeat)
     const int count =
         read_number(blocks, key, 1, most_blocks, ", or a list with a list of candidates for each block");
     const Node& listed = side.at("candidates", "the layers that a block may be");
-    return {static_cast<std::size_t>(count), read_candidates(listed, side.key_of("candidates"), repeat)};
+    return {static_cast<std::size_t>(count),
+            read_candidates(listed, side.key_of("candidates"), repeat, false)};
   }
   MP_REQUIRE(candidates == nullptr, Exit::bad_configuration,
              "{}: {} is there, but {} lists those of each block (leave it out)", candidates->where,
@@ -133,7 +151,7 @@ std::vector<std::vector<Candidate>> read_blocks(const Section& side, int repeat)
              "{}: {} lists {} blocks (from 1 to {})", blocks.where, key, blocks.items.size(), most_blocks);
   std::vector<std::vector<Candidate>> all;
   for (std::size_t i = 0; i < blocks.items.size(); ++i)
-    all.push_back(read_candidates(blocks.items[i], fmt::format("{}[{}]", key, i), repeat));
+    all.push_back(read_candidates(blocks.items[i], fmt::format("{}[{}]", key, i), repeat, false));
   return all;
 }
 
@@ -151,7 +169,7 @@ void read_every(const Section& decoder, std::vector<std::vector<Candidate>>& blo
   const auto& [number, listed] = every->entries.front();
   const int step = read_number(number, key, 1, static_cast<int>(blocks.size()));
   const std::string path = fmt::format("{}.{}", key, step);
-  const std::vector<Candidate> in_turn = read_candidates(listed, path, 1);
+  const std::vector<Candidate> in_turn = read_candidates(listed, path, 1, false);
   for (std::size_t i = 0; i < in_turn.size(); ++i)
     if (in_turn[i].kind != CandidateKind::cross)
       refuse(listed.items[i], path, "cross-H (these blocks attend to the encoder, whatever is chosen)");
@@ -192,12 +210,16 @@ Section side_of(const Section& whole, const std::string& name, const Node& node)
 
 /// Reads the description of a space, whose keys stand below `path`.
 Space read_description(const Node& node, const std::string& path) {
-  const Section whole(node, path, {"name", "repeat", "encoder", "decoder"}, "a space");
+  const Section whole(node, path, {"name", "repeat", "encoder", "decoder", "pictures"}, "a space");
   Space space;
   space.name = read_name(whole.at("name", "what it is called"), whole.key_of("name"));
   const Node* repeated = whole.find("repeat");
   const int repeat =
       repeated == nullptr ? 1 : read_number(*repeated, whole.key_of("repeat"), 1, most_candidates);
+  if (read_pictures(whole, repeat, space)) {
+    space.written = on_one_line(node);
+    return space;
+  }
   if (const Node* written = whole.find("encoder"); written != nullptr) {
     const Section encoder = side_of(whole, "encoder", *written);
     space.encoder = read_blocks(encoder, repeat);
@@ -220,11 +242,15 @@ Space read_description(const Node& node, const std::string& path) {
 }
 
 /// The space that a word names: nlp.c3 has each candidate once, nlp.c2 twice ...
-Space space_named(const std::string& word, int repeat) {
-  const std::string text = fmt::format(
-      "{{name: {}, repeat: {}, encoder: {{blocks: 24, candidates: [{}, identity]}}, "
-      "decoder: {{blocks: 24, candidates: [{}, cross-8], every: {{6: [cross-4, cross-8, cross-16]}}}}}}",
-      word, repeat, in_all_blocks, in_all_blocks);
+Space space_named(const NamedSpace& named) {
+  const auto [word, repeat, of_pictures] = named;
+  const std::string text =
+      of_pictures ? text_of_pictures(word, repeat)
+                  : fmt::format(
+                        "{{name: {}, repeat: {}, encoder: {{blocks: 24, candidates: [{}, identity]}}, "
+                        "decoder: {{blocks: 24, candidates: [{}, cross-8], every: {{6: [cross-4, cross-8, "
+                        "cross-16]}}}}}}",
+                        word, repeat, in_all_blocks, in_all_blocks);
   Space space = read_description(parse_document(text, word, false), "");
   space.written = word;
   return space;
@@ -233,7 +259,8 @@ Space space_named(const std::string& word, int repeat) {
 Space read_file(const std::string& file) {
   const Node root = read_document(file);
   MP_REQUIRE(root.kind == Node::Kind::mapping, Exit::bad_configuration,
-             "{}: is {} (a space is a mapping of name, encoder and decoder)", file, shown(root));
+             "{}: is {} (a space is a mapping of name, encoder and decoder, or name and pictures)", file,
+             shown(root));
   return read_description(root, "");
 }
 
@@ -252,8 +279,8 @@ std::string allowed_spaces() {
 Space read_space(const Node& node, const std::string& key) {
   if (node.kind == Node::Kind::mapping) return read_description(node, key);
   if (node.kind != Node::Kind::text) refuse(node, key, allowed_spaces());
-  for (std::size_t i = 0; i < std::size(words_of_spaces); ++i)
-    if (node.text == words_of_spaces[i]) return space_named(node.text, static_cast<int>(i) + 1);
+  for (const NamedSpace& named : named_spaces)
+    if (node.text == named.word) return space_named(named);
   std::error_code none;
   if (!std::filesystem::exists(node.text, none) || std::filesystem::is_directory(node.text, none))
     refuse(node, key,

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "config/config.h"
+#include "config/models/picture_space.h"
 #include "config/models/space.h"
 #include "config/rules.h"
 #include "config/settings.h"
@@ -58,6 +59,9 @@ std::string misfit_of(const Candidate& candidate, int width, int shards) {
     }
     case CandidateKind::convolution:
     case CandidateKind::separable:
+    case CandidateKind::dilated:
+    case CandidateKind::maximum:
+    case CandidateKind::average:
     case CandidateKind::gated:
     case CandidateKind::identity:
       break;
@@ -75,17 +79,17 @@ std::int64_t networks_of(const Space& space) {
   return networks;
 }
 
-std::vector<Setting> space_settings(SpaceSettings& m, Config& config) {
+namespace {
+
+std::vector<Setting> settings_of_texts(SpaceSettings& m, Config& config) {
   constexpr Range automatic{1, 1 << 24, false, false, "auto"}, share{0, 1, false, true};
   std::vector<Setting> all;
-  all.push_back(Setting("model.space", &m.space, "the layers that each block may be").required());
   all.insert(all.end(),
              {{"model.width", &m.width, "numbers per token between blocks", Range{1, 1 << 20}},
               {"model.dropout", &m.dropout,
                "probability that an element of embeddings or of a block's layer is dropped", share},
               {"model.attention_dropout", &m.attention_dropout,
                "probability that an attention weight is dropped", share},
-              {"model.norm_epsilon", &m.norm_epsilon, "added to the variance", Range{0, 1, true}},
               {"model.context", &m.context, "the longest sequence", Range{1, 1 << 24}},
               {"model.vocabulary", &m.vocabulary, "distinct tokens; the tokenizer's size", Range{1, 1 << 24}},
               {"model.tied", &m.tied, "embeddings and head share their table"},
@@ -104,10 +108,23 @@ std::vector<Setting> space_settings(SpaceSettings& m, Config& config) {
   return all;
 }
 
+}  // namespace
+
+std::vector<Setting> space_settings(SpaceSettings& m, Config& config) {
+  std::vector<Setting> all{
+      Setting("model.space", &m.space, "the layers that each block may be").required().deciding(),
+      {"model.norm_epsilon", &m.norm_epsilon, "added to the variance", Range{0, 1, true}}};
+  const auto add = [&](const std::vector<Setting>& more) { all.insert(all.end(), more.begin(), more.end()); };
+  if (!m.space.is_of_pictures()) add(settings_of_texts(m, config));
+  if (m.space.is_of_pictures() || m.space.blocks() == 0) add(picture_space_settings(m, config));
+  return all;
+}
+
 void fill_in_space(const SpaceSettings& m, Config& config) {
   const auto fill = [&](int& sequence) {
     if (sequence == 0) sequence = m.context;
   };
+  if (m.space.is_of_pictures()) return;
   if (m.space.has_encoder()) {
     fill(config.data.source_sequence);
     fill(config.data.target_sequence);
@@ -119,6 +136,7 @@ void fill_in_space(const SpaceSettings& m, Config& config) {
 void check_space(const SpaceSettings& m, const Config& config, const Complaints& complain) {
   const DataConfig& data = config.data;
   complain.require(m.space.blocks() > 0, "model.space", "is missing (allowed: {})", allowed_spaces());
+  if (m.space.is_of_pictures()) return check_picture_space(m, config, complain);
   const auto is_auto = [&](int sequence, const char* key, const char* why) {
     complain.require(sequence == 0, key, "is {}, but model.space, {}, {}; leave it out", sequence,
                      m.space.name, why);
@@ -137,6 +155,7 @@ void check_space(const SpaceSettings& m, const Config& config, const Complaints&
 }
 
 std::vector<Extent> rows_of_space(const SpaceSettings& m, const Config& config) {
+  if (m.space.is_of_pictures()) return pixels_of_space(m);
   if (!m.space.has_encoder()) return {{"data.sequence", config.data.sequence}};
   return {{"data.source_sequence", config.data.source_sequence},
           {"data.target_sequence", config.data.target_sequence}};

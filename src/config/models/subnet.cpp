@@ -14,6 +14,12 @@ std::vector<Setting> settings(Config& config) {
       Setting("model.choice", &m.choice,
               "the number of each block's candidate, from 0, blocks of the encoder first", Range{0, 255})
           .required());
+  if (m.space.is_of_pictures() || m.space.blocks() == 0)
+    all.emplace_back(
+        "model.norm_momentum", &m.norm_momentum,
+        "of batch norms: how far running means and variances follow those of a step; evaluations "
+        "use them",
+        Range{0, 1, true});
   return all;
 }
 

@@ -18,7 +18,7 @@ constexpr std::int64_t most_contributions = 8191;
 /// Gradients that a subnet gives to one parameter that all share: of each micro-batch of each logical shard,
 /// at each place of use of the table.
 std::int64_t contributions_of_subnet(const Settings& m, const Config& config) {
-  const std::int64_t uses = !m.tied ? 1 : m.space.has_encoder() ? 3 : 2;
+  const std::int64_t uses = !m.tied || m.space.is_of_pictures() ? 1 : m.space.has_encoder() ? 3 : 2;
   return std::int64_t{config.train.batch} / config.train.micro_batch * uses *
          std::max(1, config.reproducible.tensor);
 }
@@ -135,6 +135,12 @@ std::vector<Setting> settings(Config& config) {
       "configs/prices/h200.yaml");
   add(Role::course, "supernet.evaluate_subnets", &s.evaluate_subnets,
       "subnets whose mean loss an evaluation gives, always the same", Range{1, 1 << 20});
+  const Space& space = config.model.supernet.space;
+  if (space.is_of_pictures() || space.blocks() == 0)
+    add(Role::course, "supernet.calibrate_batches", &s.calibrate_batches,
+        "of pictures: batches of data.train, always the same, on which a network's batch norms collect their "
+        "statistics before it is evaluated",
+        Range{1, 1 << 20});
   for (Setting& setting : search_settings(config.search)) all.push_back(std::move(setting));
   return all;
 }
