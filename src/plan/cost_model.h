@@ -35,8 +35,10 @@ class CostModel {
   /// Evaluation: outputs of all blocks in `kept`; what enters the first lies elsewhere.
   Footprint evaluation_footprint(int first, int last);
 
-  /// Lets a block of a supernet be candidate `candidate`, or its last, in what is asked from now on.
+  /// Lets a block of a supernet be candidate `candidate`, or its last, in what is asked from now on: of one
+  /// of its parts (Model::Block::choices), or of each of them.
   void choose(int block, int candidate);
+  void choose_part(int block, int part, int candidate);
   /// Costs of every block and unit, and what crosses every cut, for schedules and the simulator.
   Outline outline();
   /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
@@ -56,6 +58,7 @@ class CostModel {
   };
   Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
   BlockCost cost_of_block(int block);
+  std::vector<BlockCost> costs_of_choice(int block);
   void forget_footprint();
   Footprint footprint_used() const;
   void require_countable() const;

@@ -32,11 +32,21 @@ double on_h200(const Candidate& candidate) {
     case CandidateKind::gated:
       return 2.7;
     case CandidateKind::mlp:
+    case CandidateKind::normed_mlp:
       return 2 * candidate.times() + 0.5;
     case CandidateKind::identity:
+    case CandidateKind::none:
+    case CandidateKind::add:
+    case CandidateKind::multiply:
+    case CandidateKind::concat:
       return 0.05;
   }
   fail(Exit::internal, "a candidate of no kind");
+}
+
+/// Whether a candidate has a price: what combines two branches comes with them.
+bool is_priced(const Candidate& candidate) {
+  return row_of(candidate.kind).use != WordUse::combiner && candidate.kind != CandidateKind::none;
 }
 
 /// The text of a table that has a word, for the candidates of a space. On an H200 a product is taken to be
@@ -45,7 +55,7 @@ std::string text_of(const std::string& word, const Space& space) {
   std::map<std::string, double> prices;
   for (int block = 0; block < space.blocks(); ++block)
     for (const Candidate& candidate : space.candidates(block))
-      prices[candidate.word()] = word == h200 ? on_h200(candidate) : 1;
+      if (is_priced(candidate)) prices[candidate.word()] = word == h200 ? on_h200(candidate) : 1;
   std::vector<std::string> listed;
   for (const auto& [name, price] : prices) listed.push_back(fmt::format("{}: {}", name, shortest(price)));
   return fmt::format(
@@ -80,8 +90,8 @@ double price_of(const std::map<std::string, double>& prices, const Node& node, c
   for (const std::string& name : {candidate.word(), kind})
     if (const auto found = prices.find(name); found != prices.end()) return found->second;
   fail(Exit::bad_configuration,
-       "{}: candidates has no price of {}, which block {} of model.space, {}, may be (add {}{})", node.where,
-       candidate.word(), block, space.name, candidate.word(),
+       "{}: candidates has no price of {}, which {} of model.space, {}, may be (add {}{})", node.where,
+       candidate.word(), space.name_of(block), space.name, candidate.word(),
        candidate.word() == kind ? "" : ", or " + kind + " for all of its kind");
 }
 
@@ -106,7 +116,7 @@ Prices read_table(const Node& root, const Space& space) {
   for (int block = 0; block < space.blocks(); ++block) {
     std::vector<double>& here = prices.candidates.emplace_back();
     for (const Candidate& candidate : space.candidates(block))
-      here.push_back(price_of(each, node, space, block, candidate));
+      here.push_back(is_priced(candidate) ? price_of(each, node, space, block, candidate) : 0);
   }
   return prices;
 }

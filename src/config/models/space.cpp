@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "config/document.h"
+#include "config/models/cells.h"
+#include "config/models/read_space.h"
 #include "config/section.h"
 #include "core/check.h"
 #include "core/text.h"
@@ -13,7 +15,7 @@
 namespace mindpipe {
 namespace {
 
-constexpr int most_candidates = 256, most_blocks = 4096, most_number = 1 << 16;
+constexpr int most_blocks = 4096, most_number = 1 << 16;
 
 /// The spaces that have words, smallest first: each candidate once, twice, three and four times.
 constexpr const char* words_of_spaces[] = {"nlp.c3", "nlp.c2", "nlp.c1", "nlp.c0"};
@@ -35,10 +37,11 @@ std::optional<int> number_of(std::string_view text, int least, int most) {
 
 }  // namespace
 
-std::string candidate_words() {
+std::string candidate_words(WordUse use) {
   std::vector<std::string> all;
   for (const CandidateRow& row : rows_of(CandidateKind{}))
-    all.push_back(std::string(row.name).append(row.numbers));
+    if (row.use == use || (use == WordUse::in_cells && row.use == WordUse::anywhere))
+      all.push_back(std::string(row.name).append(row.numbers));
   return join(all, ", ");
 }
 
@@ -61,27 +64,28 @@ std::optional<Candidate> candidate_named(const std::string& word) {
 std::string word_meant(const std::string& word) {
   const std::size_t end = std::min(word.find_first_of("-0123456789"), word.size());
   std::vector<std::string> names;
-  for (const CandidateRow& row : rows_of(CandidateKind{})) names.emplace_back(row.name);
+  for (const CandidateRow& row : rows_of(CandidateKind{}))
+    if (row.use == WordUse::anywhere) names.emplace_back(row.name);
   const auto name = nearest_spelling(word.substr(0, end), names);
   return name && candidate_named(*name + word.substr(end))
              ? "; did you mean " + *name + word.substr(end) + "?"
              : "";
 }
 
-namespace {
-
-int read_number(const Node& node, const std::string& key, int least, int most,
-                const std::string& or_else = "") {
+int read_number(const Node& node, const std::string& key, int least, int most, const std::string& or_else) {
   const bool plain = node.kind == Node::Kind::text && !node.quoted;
   const std::optional<int> number = plain ? number_of(node.text, least, most) : std::nullopt;
   if (!number) refuse(node, key, fmt::format("a whole number from {} to {}{}", least, most, or_else));
   return *number;
 }
 
-Candidate read_candidate(const Node& node, const std::string& key) {
+Candidate read_candidate(const Node& node, const std::string& key, WordUse use) {
   const auto candidate = node.kind == Node::Kind::text ? candidate_named(node.text) : std::nullopt;
-  if (!candidate)
-    refuse(node, key, candidate_words(), node.kind == Node::Kind::text ? word_meant(node.text) : "");
+  const auto may_stand_here = [&](WordUse of_word) {
+    return of_word == use || (use == WordUse::in_cells && of_word == WordUse::anywhere);
+  };
+  if (!candidate || !may_stand_here(row_of(candidate->kind).use))
+    refuse(node, key, candidate_words(use), node.kind == Node::Kind::text ? word_meant(node.text) : "");
   const bool convolves = row_of(candidate->kind).numbers.starts_with("-K");
   const int taps = candidate->taps(), most = Candidate::most_taps;
   const auto with = [&](int other) {
@@ -98,6 +102,8 @@ Candidate read_candidate(const Node& node, const std::string& key) {
   return *candidate;
 }
 
+namespace {
+
 /// A list of candidates, each of them `repeat` times.
 std::vector<Candidate> read_candidates(const Node& node, const std::string& key, int repeat) {
   if (node.kind != Node::Kind::list) refuse(node, key, "a list of " + candidate_words());
@@ -110,7 +116,7 @@ std::vector<Candidate> read_candidates(const Node& node, const std::string& key,
              repeat > 1 ? fmt::format(", {} of them {} times", node.items.size(), repeat) : "",
              most_candidates);
   std::vector<Candidate> once, all;
-  for (const Node& item : node.items) once.push_back(read_candidate(item, key));
+  for (const Node& item : node.items) once.push_back(read_candidate(item, key, WordUse::anywhere));
   for (int i = 0; i < repeat; ++i) all.insert(all.end(), once.begin(), once.end());
   return all;
 }
@@ -182,12 +188,35 @@ std::string read_name(const Node& node, const std::string& key) {
 }
 
 Section side_of(const Section& whole, const std::string& name, const Node& node) {
-  const std::vector<std::string> keys = name == "decoder"
-                                            ? std::vector<std::string>{"blocks", "candidates", "every"}
-                                            : std::vector<std::string>{"blocks", "candidates"};
+  std::vector<std::string> keys = name == "decoder"
+                                      ? std::vector<std::string>{"blocks", "candidates", "every"}
+                                      : std::vector<std::string>{"blocks", "candidates"};
   if (node.kind != Node::Kind::mapping)
     refuse(node, whole.key_of(name), "a section with " + join(keys, ", "));
-  return {node, whole.key_of(name), keys, "the " + name + " of a space"};
+  if (has_cells(node)) keys = keys_of_cells();
+  return {node, whole.key_of(name), keys,
+          "the " + name + " of a space" + (has_cells(node) ? " of cells" : "")};
+}
+
+/// Reads a space whose sides are cells.
+void read_sides_of_cells(const Section& whole, Space& space) {
+  const Node *encoder = whole.find("encoder"), *repeat = whole.find("repeat");
+  const Node& decoder = whole.at("decoder", "its cells and their blocks");
+  MP_REQUIRE(repeat == nullptr, Exit::bad_configuration,
+             "{}: {} is there, but a space of cells names each branch once (leave it out)", repeat->where,
+             whole.key_of("repeat"));
+  for (const char* name : {"encoder", "decoder"})
+    if (const Node* side = whole.find(name); side != nullptr)
+      MP_REQUIRE(has_cells(*side), Exit::bad_configuration,
+                 "{}: {} has no cells, and the other side has (both have, or neither)", side->where,
+                 whole.key_of(name));
+  if (encoder != nullptr)
+    space.encoder = read_cells(side_of(whole, "encoder", *encoder),
+                               "an encoder attends to itself alone; take attention-H", space.encoder_cell);
+  const std::string why =
+      encoder == nullptr ? "it attends to an encoder, and the space has none; add " + whole.key_of("encoder")
+                         : "";
+  space.decoder = read_cells(side_of(whole, "decoder", decoder), why, space.decoder_cell);
 }
 
 /// Reads the description of a space, whose keys stand below `path`.
@@ -195,6 +224,12 @@ Space read_description(const Node& node, const std::string& path) {
   const Section whole(node, path, {"name", "repeat", "encoder", "decoder"}, "a space");
   Space space;
   space.name = read_name(whole.at("name", "what it is called"), whole.key_of("name"));
+  space.written = on_one_line(node);
+  for (const char* side : {"encoder", "decoder"})
+    if (const Node* found = whole.find(side); found != nullptr && has_cells(*found)) {
+      read_sides_of_cells(whole, space);
+      return space;
+    }
   const Node* repeated = whole.find("repeat");
   const int repeat =
       repeated == nullptr ? 1 : read_number(*repeated, whole.key_of("repeat"), 1, most_candidates);
@@ -215,7 +250,6 @@ Space read_description(const Node& node, const std::string& path) {
     refuse_cross(space.decoder, decoder,
                  "it attends to an encoder, and the space has none; add " + whole.key_of("encoder"));
   read_every(decoder, space.decoder);
-  space.written = on_one_line(node);
   return space;
 }
 
@@ -243,6 +277,17 @@ std::string Candidate::word() const {
   std::string text(row_of(kind).name);
   for (std::size_t i = 0; i < row_of(kind).numbers.size() / 2; ++i) text += fmt::format("-{}", numbers[i]);
   return text;
+}
+
+std::string Space::name_of(int block) const {
+  if (!has_cells()) return fmt::format("block {}", block);
+  const bool encodes = this->encodes(block);
+  const int place = encodes ? block : block - static_cast<int>(encoder.size());
+  const int blocks_of_cell = encodes ? encoder_cell.blocks : decoder_cell.blocks;
+  const char* const parts[] = {"left of ", "right of ", "combine of "};
+  const int of_side = place / places_of_cell_block;
+  return fmt::format("{}block {} in cell {} of the {}", parts[place % places_of_cell_block],
+                     of_side % blocks_of_cell, of_side / blocks_of_cell, encodes ? "encoder" : "decoder");
 }
 
 std::string allowed_spaces() {

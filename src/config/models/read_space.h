@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+
+#include "config/document.h"
+#include "config/models/space.h"
+
+namespace mindpipe {
+
+inline constexpr int most_candidates = 256;  ///< of a block: a choice is a byte
+
+/// A whole number of a document that describes a space; `or_else`: what else may stand there.
+int read_number(const Node& node, const std::string& key, int least, int most,
+                const std::string& or_else = "");
+/// The candidate whose word stands in a document, where words of this use may.
+Candidate read_candidate(const Node& node, const std::string& key, WordUse use);
+
+}  // namespace mindpipe
