@@ -38,6 +38,7 @@
   each(clear_padding, ClearPaddingOperands)                      \
   each(pad_columns, PadColumnsOperands)                          \
   each(cut_columns, CutColumnsOperands)                          \
+  each(multiply_columns, MultiplyColumnsOperands)                \
   each(depthwise, DepthwiseOperands)                             \
   each(depthwise_backward_input, DepthwiseBackwardInputOperands) \
   each(depthwise_backward_weight, DepthwiseBackwardWeightOperands) \

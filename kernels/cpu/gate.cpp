@@ -11,10 +11,11 @@
 namespace mindpipe {
 namespace {
 
-/// Copies columns of a row and fills the rest of it with zeros.
-void pad_row(const std::byte* x, std::size_t there, std::byte* y, std::size_t wide) {
-  std::memcpy(y, x, there);
-  std::memset(y + there, 0, wide - there);
+/// Copies columns to their place in a row and fills the rest of it with zeros.
+void pad_row(const std::byte* x, std::size_t there, std::byte* y, std::size_t before, std::size_t wide) {
+  std::memset(y, 0, before);
+  std::memcpy(y + before, x, there);
+  std::memset(y + before + there, 0, wide - before - there);
 }
 
 }  // namespace
@@ -62,7 +63,8 @@ void CpuBackend::run(const ClearPaddingOperands& o) {
 void CpuBackend::run(const PadColumnsOperands& o) {
   const std::int64_t cols = o.x.cols(), whole = o.y.cols();
   const std::size_t element = bytes_of(o.y.dtype), narrow = static_cast<std::size_t>(cols) * element,
-                    wide_row = static_cast<std::size_t>(whole) * element;
+                    wide_row = static_cast<std::size_t>(whole) * element,
+                    before = static_cast<std::size_t>(o.first) * element;
   const auto add = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).add[dtype_index(o.y.dtype)];
   const auto *x = o.x.as<std::byte>(), *sum = o.sum.as<std::byte>();
   auto* y = o.y.as<std::byte>();
@@ -71,22 +73,42 @@ void CpuBackend::run(const PadColumnsOperands& o) {
       const std::size_t from = static_cast<std::size_t>(n) * narrow,
                         to = static_cast<std::size_t>(n) * wide_row;
       if (sum == nullptr) {
-        pad_row(x + from, narrow, y + to, wide_row);
+        pad_row(x + from, narrow, y + to, before, wide_row);
         continue;
       }
-      add(sum + to, x + from, y + to, 0, cols);
-      if (sum != y) std::memcpy(y + to + narrow, sum + to + narrow, wide_row - narrow);
+      const std::size_t there = to + before, behind = there + narrow;
+      add(sum + there, x + from, y + there, 0, cols);
+      if (sum == y) continue;
+      std::memcpy(y + to, sum + to, before);
+      std::memcpy(y + behind, sum + behind, wide_row - narrow - before);
     }
   });
 }
 
 void CpuBackend::run(const CutColumnsOperands& o) {
   const std::size_t element = bytes_of(o.y.dtype), narrow = static_cast<std::size_t>(o.y.cols()) * element,
-                    wide_row = static_cast<std::size_t>(o.x.cols()) * element;
+                    wide_row = static_cast<std::size_t>(o.x.cols()) * element,
+                    before = static_cast<std::size_t>(o.first) * element;
   in_ranges(threads_, o.y.rows(), row_grain(o.y.cols()), [&](auto first, auto last) {
     for (std::int64_t n = first; n < last; ++n)
       std::memcpy(o.y.as<std::byte>() + static_cast<std::size_t>(n) * narrow,
-                  o.x.as<std::byte>() + static_cast<std::size_t>(n) * wide_row, narrow);
+                  o.x.as<std::byte>() + static_cast<std::size_t>(n) * wide_row + before, narrow);
+  });
+}
+
+void CpuBackend::run(const MultiplyColumnsOperands& o) {
+  const std::int64_t cols = o.factor.cols(), whole = o.x.cols();
+  const std::size_t element = bytes_of(o.x.dtype), narrow = static_cast<std::size_t>(cols) * element,
+                    wide_row = static_cast<std::size_t>(whole) * element;
+  const auto multiply = MINDPIPE_PICK_KERNELS(isa_, elementwise_kernels).multiply[dtype_index(o.x.dtype)];
+  const auto *x = o.x.as<std::byte>(), *factor = o.factor.as<std::byte>();
+  auto* y = o.y.as<std::byte>();
+  in_ranges(threads_, o.x.rows(), row_grain(whole), [&](auto first, auto last) {
+    for (std::int64_t n = first; n < last; ++n) {
+      const std::size_t at = static_cast<std::size_t>(n) * wide_row;
+      multiply(x + at, factor + static_cast<std::size_t>(n) * narrow, y + at, 0, cols);
+      if (x != y) std::memcpy(y + at + narrow, x + at + narrow, wide_row - narrow);
+    }
   });
 }
 

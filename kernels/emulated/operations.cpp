@@ -50,6 +50,7 @@ Cost cost(const ActivationOperands& o) { return {0, moved(o.x, o.y), o.y.dtype};
 Cost cost(const ClearPaddingOperands& o) { return {0, moved(o.x, o.lengths, o.y), o.y.dtype}; }
 Cost cost(const PadColumnsOperands& o) { return {0, moved(o.x, o.sum, o.y), o.y.dtype}; }
 Cost cost(const CutColumnsOperands& o) { return {0, moved(o.y, o.y), o.y.dtype}; }
+Cost cost(const MultiplyColumnsOperands& o) { return {0, moved(o.x, o.factor, o.y), o.y.dtype}; }
 /// A multiplication and an addition for each tap; they are no product, so f32 is what they are done in.
 template <class Operands>
 double taps_of(const Operands& o, const Tensor& rows) {

@@ -55,24 +55,40 @@ struct ClearPaddingOperands {
   }
 };
 
-/// y[n,wide] = (x[n,narrow] | zeros) + sum, without a sum where there is none; y may be sum.
+/// y[n,wide] = (zeros | x[n,narrow] | zeros) + sum, without a sum where there is none; x stands from column
+/// `first` on; y may be sum.
 struct PadColumnsOperands {
   Tensor x, sum = {}, y;
+  std::int64_t first = 0;
 
   void check() const {
-    MP_CHECK(x.cols() <= y.cols(), "pad_columns: {} columns do not fit into {}", x.cols(), y.cols());
+    MP_CHECK(first >= 0 && first + x.cols() <= y.cols(),
+             "pad_columns: {} columns from {} on do not fit into {}", x.cols(), first, y.cols());
     require(x, y.rows() * x.cols(), y.dtype, "pad_columns", "x");
     if (sum) require(sum, y.count(), y.dtype, "pad_columns", "sum");
   }
 };
 
-/// y[n,narrow] = the first columns of x[n,wide]: what pad_columns does, backwards.
+/// y[n,narrow] = columns of x[n,wide] from `first` on: what pad_columns does, backwards.
 struct CutColumnsOperands {
   Tensor x, y;
+  std::int64_t first = 0;
 
   void check() const {
-    MP_CHECK(y.cols() <= x.cols(), "cut_columns: {} columns of {}", y.cols(), x.cols());
+    MP_CHECK(first >= 0 && first + y.cols() <= x.cols(), "cut_columns: {} columns from {} on, of {}",
+             y.cols(), first, x.cols());
     require(y, x.rows() * y.cols(), x.dtype, "cut_columns", "y");
+  }
+};
+
+/// y[n,wide] = x[n,wide] (factor[n,narrow] | ones); y may be x.
+struct MultiplyColumnsOperands {
+  Tensor x, factor, y;
+
+  void check() const {
+    MP_CHECK(factor.cols() <= x.cols(), "multiply_columns: {} columns times {}", x.cols(), factor.cols());
+    require(factor, x.rows() * factor.cols(), x.dtype, "multiply_columns", "factor");
+    require(y, x.count(), x.dtype, "multiply_columns", "y");
   }
 };
 

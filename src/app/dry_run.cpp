@@ -25,11 +25,17 @@ std::string blocks_text(const Config& config, const RunPlan& plan) {
     const bool shares = !block.units.empty() && measure.stage().use_of({block.units[0], b}) > 0;
     shared = shared || shares;
     std::int64_t saved = 0;
-    for (const BlockCost& candidate : plan.outline.blocks[b]) saved = std::max(saved, candidate.saved);
-    text += fmt::format(
-        "{:<28} {:>10}{} {:>5}  {:>10}{}\n", block.name, parameters, shares ? "*" : " ",
-        plan.outline.rank_of(plan.outline.chunk_of(b)), human_bytes(static_cast<double>(saved)),
-        block.is_choice() ? fmt::format("  at most, of {} candidates", block.candidates.size()) : "");
+    int candidates = 0;
+    for (const BlockPart& part : plan.outline.parts(b)) {
+      std::int64_t most = plan.outline.cost(b, part.first).saved;
+      for (int i = 1; i < part.count; ++i) most = std::max(most, plan.outline.cost(b, part.first + i).saved);
+      saved += most;
+      candidates += part.count;
+    }
+    text +=
+        fmt::format("{:<28} {:>10}{} {:>5}  {:>10}{}\n", block.name, parameters, shares ? "*" : " ",
+                    plan.outline.rank_of(plan.outline.chunk_of(b)), human_bytes(static_cast<double>(saved)),
+                    block.is_choice() ? fmt::format("  at most, of {} candidates", candidates) : "");
   }
   return text + (shared ? "(* with a table that an earlier block also uses)\n" : "");
 }

@@ -4,22 +4,35 @@
 #include "layers/gated_unit.h"
 #include "layers/identity.h"
 #include "layers/mlp.h"
+#include "layers/normed_mlp.h"
 #include "supernet/choice_block.h"
 #include "supernet/subnet.h"
 
 namespace mindpipe {
 
 static_assert(Candidate::most_taps == Reach::most);
+namespace {
+
+std::string_view lengths_seen(const Candidates::Use& use) {
+  return use.encodes ? field::source_lengths : std::string_view{};
+}
+
+/// Between the products of an MLP, and behind convolutions whose weights are no softmax.
+Activation usual_activation(const Candidate& candidate) {
+  if (candidate.kind == CandidateKind::mlp) return Activation::gelu;
+  return candidate.kind == CandidateKind::light ? Activation::none : Activation::relu;
+}
+
+}  // namespace
 
 std::unique_ptr<Layer> Candidates::make(int block, int number, Unit* unit) const {
   const Candidate& candidate = settings_.space.candidates(block)[number];
   if (unit == nullptr) return std::make_unique<Identity>(context_);
-  const bool encodes = settings_.space.encodes(block);
-  const Place place{encodes, encodes ? field::source_lengths : std::string_view{}};
+  const Use use{settings_.space.encodes(block), settings_.width, settings_.width,
+                usual_activation(candidate)};
   const Norm norm(context_, *unit, "norm", NormKind::layer, settings_.width, settings_.norm_epsilon, true);
-  auto branch = this->branch(candidate, place, *unit);
-  const Param bias =
-      candidate.kind == CandidateKind::mlp ? residual_bias(*unit, "mlp.output", settings_.width) : Param{};
+  auto branch = this->branch(candidate, use, *unit);
+  const Param bias = leaves_bias(candidate) ? residual_bias(*unit, "mlp.output", settings_.width) : Param{};
   return std::make_unique<ResidualBlock>(context_, norm, std::move(branch), bias, settings_.dropout,
                                          unit->name());
 }
@@ -43,79 +56,87 @@ void Candidates::append_choice(Model& model, int block) const {
     layers.push_back(has_unit ? maybe_recomputed(config_, std::move(layer)) : std::move(layer));
   }
   model.add_choice("blocks." + std::to_string(block), std::make_unique<ChoiceBlock>(block, std::move(layers)),
-                   units, block);
+                   {units}, block);
 }
 
-std::unique_ptr<Branch> Candidates::branch(const Candidate& candidate, const Place& place, Unit& unit) const {
+std::unique_ptr<Branch> Candidates::branch(const Candidate& candidate, const Use& use, Unit& unit) const {
   switch (candidate.kind) {
     case CandidateKind::convolution:
     case CandidateKind::separable:
     case CandidateKind::light:
-      return convolution(candidate, place, unit);
+      return convolution(candidate, use, unit);
     case CandidateKind::attention: {
-      AttentionSpec spec = attention(candidate.heads());
-      spec.causal = !place.encodes;
+      AttentionSpec spec = attention(candidate.heads(), use.inputs);
+      spec.causal = !use.encodes;
       spec.cache_rows = settings_.context;
-      spec.key_lengths = place.lengths;
+      spec.key_lengths = lengths_seen(use);
       return std::make_unique<SelfAttention>(context_, unit, "attention", unit.name(), spec);
     }
     case CandidateKind::cross: {
-      AttentionSpec spec = attention(candidate.heads());
+      AttentionSpec spec = attention(candidate.heads(), use.inputs);
       spec.causal = false;
       spec.key_lengths = field::source_lengths;
       return std::make_unique<CrossAttention>(context_, unit, "cross", unit.name(), spec);
     }
     case CandidateKind::gated:
-      return std::make_unique<GatedUnit>(context_, unit, "glu", settings_.width);
+      return std::make_unique<GatedUnit>(context_, unit, "glu", use.inputs);
     case CandidateKind::mlp:
-      return mlp(std::int64_t{candidate.times()} * settings_.width, unit);
+    case CandidateKind::normed_mlp:
+      return mlp(candidate, use, unit);
     case CandidateKind::dilated:
     case CandidateKind::maximum:
     case CandidateKind::average:
     case CandidateKind::identity:
+    case CandidateKind::none:
+    case CandidateKind::add:
+    case CandidateKind::multiply:
+    case CandidateKind::concat:
       break;
   }
   fail(Exit::internal, "{} has no branch", candidate.word());
 }
 
-std::unique_ptr<Branch> Candidates::convolution(const Candidate& candidate, const Place& place,
+std::unique_ptr<Branch> Candidates::convolution(const Candidate& candidate, const Use& use,
                                                 Unit& unit) const {
-  const std::int64_t width = settings_.width;
-  const bool is_light = candidate.kind == CandidateKind::light;
-  const ConvolutionSpec spec{width,
-                             width,
-                             {candidate.taps(), !place.encodes},
-                             place.lengths,
-                             is_light ? Activation::none : Activation::relu};
+  const ConvolutionSpec spec{
+      use.inputs, use.outputs, {candidate.taps(), !use.encodes}, lengths_seen(use), use.activation};
   std::unique_ptr<Convolution> made;
-  if (is_light)
+  if (candidate.kind == CandidateKind::light)
     made = std::make_unique<LightweightConvolution>(context_, unit, "light", spec, candidate.shared());
   else if (candidate.kind == CandidateKind::separable)
     made = std::make_unique<SeparableConvolution>(context_, unit, "separable", spec);
   else if (candidate.taps() == 1)
-    made = std::make_unique<Dense>(context_, unit, "conv", width, width, spec.activation);
+    made = std::make_unique<Dense>(context_, unit, "conv", use.inputs, use.outputs, spec.activation);
   else made = std::make_unique<StandardConvolution>(context_, unit, "conv", spec);
-  const std::int64_t earlier = place.encodes ? 0 : candidate.taps() - 1;
-  return std::make_unique<ConvolutionBranch>(context_, std::move(made), place.lengths, Shape{earlier, width});
+  const std::int64_t earlier = use.encodes ? 0 : candidate.taps() - 1;
+  return std::make_unique<ConvolutionBranch>(context_, std::move(made), lengths_seen(use),
+                                             Shape{earlier, use.inputs});
 }
 
-std::unique_ptr<Branch> Candidates::mlp(std::int64_t inner, Unit& unit) const {
-  const double deviation = even_deviation(settings_.width, inner);
+std::unique_ptr<Branch> Candidates::mlp(const Candidate& candidate, const Use& use, Unit& unit) const {
+  const std::int64_t inner = candidate.times() * use.inputs;
+  if (candidate.kind == CandidateKind::normed_mlp)
+    return std::make_unique<NormedMlp>(
+        context_, unit, "mlp", unit.name(),
+        NormedMlpSpec{use.inputs, inner, use.activation, use.inner_dropout, settings_.norm_epsilon});
+  const double deviation = even_deviation(use.inputs, inner);
   return std::make_unique<Mlp>(context_, unit, "mlp",
-                               MlpSpec{.width = settings_.width,
+                               MlpSpec{.width = use.inputs,
                                        .inner = inner,
-                                       .activation = Activation::gelu,
+                                       .activation = use.activation,
                                        .bias = true,
                                        .deviation = deviation,
-                                       .output_deviation = deviation});
+                                       .output_deviation = deviation,
+                                       .dropout = use.inner_dropout,
+                                       .purpose = purpose_of(unit.name() + ".inner.dropout")});
 }
 
-AttentionSpec Candidates::attention(int heads) const {
-  const double deviation = even_deviation(settings_.width, settings_.width);
-  return {.width = settings_.width,
+AttentionSpec Candidates::attention(int heads, std::int64_t width) const {
+  const double deviation = even_deviation(width, width);
+  return {.width = width,
           .heads = heads,
           .key_value_heads = heads,
-          .head_width = settings_.width / heads,
+          .head_width = width / heads,
           .dropout = settings_.attention_dropout,
           .deviation = deviation,
           .output_deviation = deviation};

@@ -24,16 +24,24 @@ class Candidates {
   /// Appends a block that may be any of its candidates, each with a unit of its own.
   void append_choice(Model& model, int block) const;
 
- private:
-  /// Whose blocks they are.
-  struct Place {
-    bool encodes;
-    std::string_view lengths;  ///< the field that says which rows are no padding; empty: they all count
+  /// What a candidate's layer is besides its word.
+  struct Use {
+    bool encodes = false;
+    std::int64_t inputs = 0, outputs = 0;      ///< the latter of a convolution; others give what they read
+    Activation activation = Activation::none;  ///< of what a convolution gives; inside an MLP
+    double inner_dropout = 0;                  ///< inside an MLP
   };
-  std::unique_ptr<Branch> branch(const Candidate& candidate, const Place& place, Unit& unit) const;
-  std::unique_ptr<Branch> convolution(const Candidate& candidate, const Place& place, Unit& unit) const;
-  std::unique_ptr<Branch> mlp(std::int64_t inner, Unit& unit) const;
-  AttentionSpec attention(int heads) const;
+  /// The layer of a candidate, which is no identity, alone: without a norm, and without its last bias where
+  /// `leaves_bias`.
+  std::unique_ptr<Branch> branch(const Candidate& candidate, const Use& use, Unit& unit) const;
+  static bool leaves_bias(const Candidate& candidate) {
+    return candidate.kind == CandidateKind::mlp || candidate.kind == CandidateKind::normed_mlp;
+  }
+
+ private:
+  std::unique_ptr<Branch> convolution(const Candidate& candidate, const Use& use, Unit& unit) const;
+  std::unique_ptr<Branch> mlp(const Candidate& candidate, const Use& use, Unit& unit) const;
+  AttentionSpec attention(int heads, std::int64_t width) const;
 
   const Config& config_;
   const SpaceSettings& settings_;

@@ -27,16 +27,26 @@ void Model::add_block(const std::string& name, std::unique_ptr<Layer> layer, con
   blocks_.push_back(std::move(block));
 }
 
-void Model::add_choice(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units,
-                       int place) {
+void Model::add_choice(const std::string& name, std::unique_ptr<Layer> layer,
+                       const std::vector<std::vector<Unit*>>& units, int place) {
   std::vector<Unit*> with_parameters;
-  for (Unit* unit : units)
-    if (unit != nullptr) with_parameters.push_back(unit);
+  for (const auto& candidates : units)
+    for (Unit* unit : candidates)
+      if (unit != nullptr &&
+          std::find(with_parameters.begin(), with_parameters.end(), unit) == with_parameters.end())
+        with_parameters.push_back(unit);
   add_block(name, std::move(layer), with_parameters);
   Block& block = blocks_.back();
-  block.place = place;
-  auto next = block.units.begin();
-  for (const Unit* unit : units) block.candidates.push_back(unit != nullptr ? *next++ : -1);
+  const auto number_of = [&](const Unit* unit) {
+    return unit == nullptr ? -1 : *std::find_if(block.units.begin(), block.units.end(), [&](int i) {
+      return units_[i].get() == unit;
+    });
+  };
+  for (const auto& candidates : units) {
+    Block::Choice& choice = block.choices.emplace_back();
+    choice.place = place++;
+    for (const Unit* unit : candidates) choice.units.push_back(number_of(unit));
+  }
 }
 
 bool Model::has_choices() const {

@@ -32,10 +32,14 @@ class Model {
     int use = 0;             ///< number of this block among the users of a shared unit
     Shape behind{};          ///< [rows, width] of the activation of a sample that leaves it
     Shape memory{};          ///< [rows, width] of an encoder's output that enters it; none: none does
-    std::vector<int> candidates = {};  ///< of a choice block: each candidate's unit, -1: it has none
+    /// One of the numbers of a subnet's choice that a block depends on.
+    struct Choice {
+      int place = 0;           ///< in the choice
+      std::vector<int> units;  ///< each candidate's, -1: it has none
+    };
+    std::vector<Choice> choices = {};  ///< of a supernet's block
     bool reads_encoder() const { return memory.rank > 0; }
-    int place = -1;  ///< of a choice block: where a subnet's choice has it
-    bool is_choice() const { return !candidates.empty(); }
+    bool is_choice() const { return !choices.empty(); }
   };
 
   // What the function that makes a model says.
@@ -49,10 +53,10 @@ class Model {
   /// Appends a block whose parameters live in `units`.
   void add_block(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units,
                  int use = 0);
-  /// Appends a block of a supernet. `units`: of each candidate, nullptr where it has no parameters; `place`:
-  /// of the block in a subnet's choice.
-  void add_choice(const std::string& name, std::unique_ptr<Layer> layer, const std::vector<Unit*>& units,
-                  int place);
+  /// Appends a block of a supernet that depends on the numbers of a choice from `place` on. `units`: of each
+  /// candidate of each of them, nullptr where it has no parameters.
+  void add_choice(const std::string& name, std::unique_ptr<Layer> layer,
+                  const std::vector<std::vector<Unit*>>& units, int place);
   /// Says that an encoder's output, [rows, width] of a sample, enters the blocks [first, last].
   void carry_memory(std::size_t first, std::size_t last, const Shape& rows_and_width);
   /// What a run's speed is counted in, and how many of them a sample is.

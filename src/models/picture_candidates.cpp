@@ -67,7 +67,7 @@ void PictureCandidates::append_choice(Model& model, int block) const {
     layers.push_back(make(block, number, units.back()));
   }
   model.add_choice("blocks." + std::to_string(block), std::make_unique<ChoiceBlock>(block, std::move(layers)),
-                   units, block);
+                   {units}, block);
 }
 
 std::map<std::string, std::vector<std::int64_t>> PictureCandidates::shapes(int block, int number) const {

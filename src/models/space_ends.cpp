@@ -20,13 +20,15 @@ double SpaceEnds::deviation() const { return 1 / std::sqrt(static_cast<double>(s
 EmbeddingSpec SpaceEnds::embedding(std::string_view field, int use) const {
   EmbeddingSpec spec{.vocabulary = settings_.vocabulary,
                      .width = settings_.width,
-                     .positions = settings_.context,
                      .dropout = settings_.dropout,
                      .deviation = deviation(),
                      .field = field,
                      .uses = uses(),
                      .use = settings_.tied ? use : 0,
                      .factor = 1 / deviation()};
+  if (settings_.positions == Places::learned) spec.positions = settings_.context;
+  else
+    spec.sinusoids = settings_.positions == Places::sinusoids ? Sinusoids::below_base : Sinusoids::up_to_base;
   if (settings_.space.has_encoder()) spec.padding = config_.data.special.padding;
   return spec;
 }
@@ -64,7 +66,7 @@ void SpaceEnds::add_bridge() {
 void SpaceEnds::add_end(int last_reader) {
   const Space& space = settings_.space;
   if (space.has_encoder()) {
-    const int first = place_of(space, static_cast<int>(space.encoder.size()));
+    const int first = place_of(space, static_cast<int>(space.encoder.size()) / space.places_of_layer());
     model_.carry_memory(static_cast<std::size_t>(first),
                         static_cast<std::size_t>(std::max(first, last_reader)),
                         {config_.data.source_sequence, settings_.width});

@@ -23,9 +23,10 @@ class SpaceEnds {
   /// may read it. Where none does it still enters the first one, whose gradient for it is zero.
   void add_end(int last_reader);
 
-  /// Where a block of the space stands in the model, whose first block is the embedding.
-  static int place_of(const Space& space, int block) {
-    return block + (space.has_encoder() && !space.encodes(block) ? 2 : 1);
+  /// Where a layer of the space's list stands in the model, whose first block is the embedding.
+  static int place_of(const Space& space, int layer) {
+    const bool encodes = space.encodes(layer * space.places_of_layer());
+    return layer + (space.has_encoder() && !encodes ? 2 : 1);
   }
 
  private:

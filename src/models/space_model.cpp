@@ -1,8 +1,10 @@
 #include "models/space_model.h"
 
 #include "models/candidates.h"
+#include "models/cells.h"
 #include "models/picture_candidates.h"
 #include "models/space_ends.h"
+#include "supernet/subnet.h"
 
 namespace mindpipe {
 namespace {
@@ -16,13 +18,15 @@ std::vector<int> candidates_of(const Space& space, const std::vector<int>* choic
   return all;
 }
 
-double parameters_of_candidate(const Model& model, const Model::Block& block, int number) {
-  const std::vector<int> units = !block.is_choice()             ? block.units
-                                 : block.candidates[number] < 0 ? std::vector<int>{}
-                                                                : std::vector{block.candidates[number]};
-  double sum = 0;
-  for (const int unit : units) sum += static_cast<double>(model.units()[unit]->parameters());
-  return sum;
+/// Parameters of candidate `number` of a block, which has its unit, if any, by the name of the first that
+/// does.
+double parameters_of_candidate(const Model& model, const Model::Block& of_model, const Space& space,
+                               int block, int number) {
+  const int owner = owner_of_unit(space.candidates(block), number);
+  for (const int unit : of_model.units)
+    if (owner >= 0 && model.units()[unit]->name() == candidate_name(block, owner))
+      return static_cast<double>(model.units()[unit]->parameters());
+  return 0;
 }
 
 /// Operations for each parameter of a block and token of its side, 6 of them, for the softmax's table, and
@@ -39,8 +43,9 @@ void estimate(Model& model, const Config& config, const SpaceSettings& m, const 
                  share = 1.0 / static_cast<double>(numbers.size());
     for (const int number : numbers) {
       const Candidate& candidate = m.space.candidates(block)[number];
-      const double weights =
-          parameters_of_candidate(model, model.blocks()[SpaceEnds::place_of(m.space, block)], number);
+      const int layer = block / m.space.places_of_layer();
+      const double weights = parameters_of_candidate(
+          model, model.blocks()[SpaceEnds::place_of(m.space, layer)], m.space, block, number);
       operations += share * rows * 6 * weights;
       if (candidate.kind == CandidateKind::attention)
         operations += share * (m.space.encodes(block) ? 12 : 6) * width * rows * rows;
@@ -56,25 +61,25 @@ void estimate(Model& model, const Config& config, const SpaceSettings& m, const 
 std::unique_ptr<Model> make_of_space(const Config& config, const SpaceSettings& m,
                                      const LayerContext& context, const std::vector<int>* choice) {
   if (m.space.is_of_pictures()) return make_of_picture_space(config, m, context, choice);
-  for (int block = 0; block < m.space.blocks(); ++block)
-    for (const int number : candidates_of(m.space, choice, block)) {
-      const std::string misfit =
-          misfit_of(m.space.candidates(block)[number], m.width, context.tensor.logical());
-      MP_REQUIRE(misfit.empty(), Exit::bad_configuration, "{} block {} {}",
-                 choice != nullptr ? "model.choice makes" : "model.space gives", block, misfit);
-    }
+  const std::string misfit = misfit_of(m.space, choice, m.width, context.tensor.logical());
+  MP_REQUIRE(misfit.empty(), Exit::bad_configuration, "{} {}",
+             choice != nullptr ? "model.choice makes" : "model.space gives", misfit);
   auto model = std::make_unique<Model>();
   const Candidates candidates(config, m, context);
   SpaceEnds ends(*model, config, m, context);
   ends.add_beginning();
+  std::optional<Cells> cells;
+  if (m.space.has_cells()) cells.emplace(*model, config, m, context, choice);
   int last_reader = 0;
   for (int block = 0; block < m.space.blocks(); ++block) {
     if (block == static_cast<int>(m.space.encoder.size())) ends.add_bridge();
-    if (choice != nullptr) candidates.append(*model, block, (*choice)[block]);
-    else candidates.append_choice(*model, block);
+    const int layer = block / m.space.places_of_layer();
+    if (cells && block % m.space.places_of_layer() == 0) cells->append(layer);
+    else if (!cells && choice != nullptr) candidates.append(*model, block, (*choice)[block]);
+    else if (!cells) candidates.append_choice(*model, block);
     for (const int number : candidates_of(m.space, choice, block))
       if (m.space.candidates(block)[number].kind == CandidateKind::cross)
-        last_reader = SpaceEnds::place_of(m.space, block);
+        last_reader = SpaceEnds::place_of(m.space, layer);
   }
   ends.add_end(last_reader);
   if (choice != nullptr && !m.space.has_encoder()) model->continue_texts({m.context, m.vocabulary});

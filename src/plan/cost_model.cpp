@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -78,7 +79,8 @@ void CostModel::take_inputs() {
   batch_.samples = layout_.samples;
   batch_.calibrated = 1;
   for (const Model::Block& block : model().blocks())
-    if (block.is_choice()) choice_.resize(std::max<std::size_t>(choice_.size(), block.place + 1), 0);
+    for (const Model::Block::Choice& part : block.choices)
+      choice_.resize(std::max<std::size_t>(choice_.size(), part.place + 1), 0);
   if (!choice_.empty()) batch_.choice = choice_.data();
   losses_ = inputs_.take(losses, DType::f32);
   hits_ = inputs_.take(hits, DType::f64);
@@ -199,10 +201,13 @@ Tape::WeightGradients CostModel::weight_gradients() const {
 
 /// Lets a block be this candidate, or the last where it has fewer.
 void CostModel::choose(int block, int candidate) {
-  const Model::Block& of_model = model().blocks()[block];
-  if (of_model.is_choice())
-    choice_[of_model.place] =
-        static_cast<std::uint8_t>(std::min<int>(candidate, of_model.candidates.size() - 1));
+  for (int part = 0; part < static_cast<int>(model().blocks()[block].choices.size()); ++part)
+    choose_part(block, part, candidate);
+}
+
+void CostModel::choose_part(int block, int part, int candidate) {
+  const Model::Block::Choice& choice = model().blocks()[block].choices[part];
+  choice_[choice.place] = static_cast<std::uint8_t>(std::min<int>(candidate, choice.units.size() - 1));
 }
 
 CostModel::Footprint CostModel::training_footprint(int first, int last) {
@@ -283,6 +288,39 @@ BlockCost CostModel::cost_of_block(int block) {
   return cost;
 }
 
+/// What the candidates of a block's parts cost, one part after the other. Those of several parts add up: the
+/// first part's are priced with the cheapest of the others, theirs are what they cost more than those.
+std::vector<BlockCost> CostModel::costs_of_choice(int block) {
+  const auto& parts = model().blocks()[block].choices;
+  const auto each = [&](int part, const auto& see) {
+    for (int candidate = 0; candidate < static_cast<int>(parts[part].units.size()); ++candidate) {
+      choose_part(block, part, candidate);
+      see(candidate, cost_of_block(block));
+    }
+  };
+  choose(block, 0);
+  std::vector<int> cheapest(parts.size(), 0);
+  for (int part = 0; parts.size() > 1 && part < static_cast<int>(parts.size()); ++part) {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    each(part, [&](int candidate, const BlockCost& cost) {
+      if (cost.forward + cost.backward >= least) return;
+      least = cost.forward + cost.backward;
+      cheapest[part] = candidate;
+    });
+    choose_part(block, part, cheapest[part]);
+  }
+  const BlockCost base = cost_of_block(block);
+  std::vector<BlockCost> costs;
+  for (int part = 0; part < static_cast<int>(parts.size()); ++part) {
+    each(part, [&](int, BlockCost cost) {
+      if (part > 0) cost -= base;
+      costs.push_back(cost);
+    });
+    choose_part(block, part, cheapest[part]);
+  }
+  return costs;
+}
+
 Outline CostModel::outline() {
   Outline outline;
   for (int u = 0; u < static_cast<int>(model().units().size()); ++u) {
@@ -291,16 +329,21 @@ Outline CostModel::outline() {
   }
   for (int b = 0; b < static_cast<int>(model().blocks().size()); ++b) {
     const Model::Block& block = model().blocks()[b];
-    std::vector<BlockCost> costs;
-    for (int candidate = 0; candidate < std::max<int>(1, block.candidates.size()); ++candidate) {
-      choose(b, candidate);
-      costs.push_back(cost_of_block(b));
+    if (block.is_choice()) {
+      std::vector<BlockPart> parts;
+      std::vector<int> units;
+      for (const Model::Block::Choice& choice : block.choices) {
+        parts.push_back(
+            {choice.place, static_cast<int>(units.size()), static_cast<int>(choice.units.size())});
+        units.insert(units.end(), choice.units.begin(), choice.units.end());
+      }
+      outline.add_choice(costs_of_choice(b), units, parts);
+    } else {
+      outline.add_block(cost_of_block(b), block.units);
     }
-    if (block.is_choice()) outline.add_choice(costs, block.candidates, block.place);
-    else outline.add_block(costs.front(), block.units);
     outline.cuts.push_back(crossing(b));
   }
-  if (model().has_choices()) outline.choice_of.resize(outline.blocks.size(), -1);
+  if (model().has_choices()) outline.parts_of.resize(outline.blocks.size());
   return outline;
 }
 

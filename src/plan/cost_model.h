@@ -37,8 +37,11 @@ class CostModel {
   /// Passes of a sample's rows at once through a model that continues texts, beside its caches.
   Footprint generation_footprint();
 
-  /// Lets a block of a supernet be candidate `candidate`, or its last, in what is asked from now on.
+  /// Lets a block of a supernet be candidate `candidate`, or its last, in what is asked from now on: of one
+  /// of its parts (Model::Block::choices), or of each of them.
   void choose(int block, int candidate);
+  /// The same for one of the parts of a block.
+  void choose_part(int block, int part, int candidate);
   /// Costs of every block and unit, and what crosses every cut, for schedules and the simulator.
   Outline outline();
   /// Every product of a micro-batch's forward and backward, each once: what `doctor --tune` tunes.
@@ -59,6 +62,7 @@ class CostModel {
   };
   Pass pass(int first, int last, Tape::WeightGradients weight_gradients, bool with_copy_in);
   BlockCost cost_of_block(int block);
+  std::vector<BlockCost> costs_of_choice(int block);
   void forget_footprint();
   Footprint footprint_used() const;
   void require_countable() const;

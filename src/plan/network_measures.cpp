@@ -3,6 +3,11 @@
 #include "plan/cost_model.h"
 
 namespace mindpipe {
+namespace {
+
+double seconds_of(const BlockCost& cost) { return 1e-9 * static_cast<double>(cost.forward); }
+
+}  // namespace
 
 NetworkMeasures::NetworkMeasures(const Config& supernet) {
   Config config = supernet;
@@ -36,10 +41,11 @@ void NetworkMeasures::add_sizes(const Config& config) {
   for (int unit = 0; unit < static_cast<int>(model.units().size()); ++unit)
     if (model.is_shared(unit)) add(unit, [](Measure& measure) -> double& { return measure.shared; });
   for (const Model::Block& block : model.blocks())
-    for (std::size_t number = 0; number < block.candidates.size(); ++number)
-      if (block.candidates[number] >= 0)
-        add(block.candidates[number],
-            [&](Measure& measure) -> double& { return measure.candidates[block.place][number]; });
+    for (const Model::Block::Choice& choice : block.choices)
+      for (std::size_t number = 0; number < choice.units.size(); ++number)
+        if (choice.units[number] >= 0)
+          add(choice.units[number],
+              [&](Measure& measure) -> double& { return measure.candidates[choice.place][number]; });
 }
 
 void NetworkMeasures::add_operations(const Config& config) {
@@ -47,12 +53,19 @@ void NetworkMeasures::add_operations(const Config& config) {
   const double tokens = static_cast<double>(config.train.micro_batch * costs.model().counted().of_sample);
   Measure& measure = at(Objective::operations);
   for (int block = 0; block < static_cast<int>(costs.model().blocks().size()); ++block) {
-    const Model::Block& of_model = costs.model().blocks()[block];
-    if (!of_model.is_choice()) measure.shared += costs.operations_of_block(block) / tokens;
-    for (int number = 0; number < static_cast<int>(of_model.candidates.size()); ++number) {
-      costs.choose(block, number);
-      measure.candidates[of_model.place][number] = costs.operations_of_block(block) / tokens;
-    }
+    const auto& choices = costs.model().blocks()[block].choices;
+    costs.choose(block, 0);
+    const double first = costs.operations_of_block(block) / tokens;
+    if (choices.empty()) measure.shared += first;
+    // What candidates of several parts take adds up: the first part's, and what others take more than their
+    // first.
+    for (int part = 0; part < static_cast<int>(choices.size()); ++part)
+      for (int number = 0; number < static_cast<int>(choices[part].units.size()); ++number) {
+        costs.choose(block, 0);
+        costs.choose_part(block, part, number);
+        measure.candidates[choices[part].place][number] =
+            costs.operations_of_block(block) / tokens - (part > 0 ? first : 0);
+      }
   }
 }
 
@@ -64,12 +77,10 @@ void NetworkMeasures::add_latencies(Config config) {
   const Outline outline = costs.outline();
   Measure& measure = at(Objective::latency);
   for (int block = 0; block < outline.all_blocks(); ++block) {
-    const int place = outline.choice_of[block];
-    for (std::size_t number = 0; number < outline.blocks[block].size(); ++number) {
-      const double seconds =
-          1e-9 * static_cast<double>(outline.cost(block, static_cast<int>(number)).forward);
-      (place < 0 ? measure.shared : measure.candidates[place][number]) += seconds;
-    }
+    if (outline.parts_of[block].empty()) measure.shared += seconds_of(outline.cost(block));
+    for (const BlockPart& part : outline.parts_of[block])
+      for (int number = 0; number < part.count; ++number)
+        measure.candidates[part.place][number] += seconds_of(outline.cost(block, part.first + number));
   }
 }
 

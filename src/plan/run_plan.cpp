@@ -293,10 +293,16 @@ void lay_out(Outline& outline, const Config& config, const Layout& layout) {
   outline.sharded_gradients = config.train.zero > 1 && layout.grid.data > 1;
   outline.rank_of_chunk = looped_chunks(outline.stages, outline.chunks);
   std::vector<std::int64_t> passes;
-  for (const auto& candidates : outline.blocks) {  // a supernet's by their mean
-    std::int64_t sum = 0;
-    for (const BlockCost& cost : candidates) sum += cost.forward + cost.backward;
-    passes.push_back(sum / static_cast<std::int64_t>(candidates.size()));
+  for (int block = 0; block < outline.all_blocks(); ++block) {
+    passes.push_back(0);
+    for (const BlockPart& part : outline.parts(block)) {  // a supernet's by their mean
+      std::int64_t sum = 0;
+      for (int i = 0; i < part.count; ++i) {
+        const BlockCost& cost = outline.cost(block, part.first + i);
+        sum += cost.forward + cost.backward;
+      }
+      passes.back() += sum / part.count;
+    }
   }
   outline.first_block = cuts_of(config, passes);
 }

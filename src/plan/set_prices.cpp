@@ -28,16 +28,18 @@ void set_prices(Outline& outline, const Prices& prices) {
   outline.priced = true;
   std::vector<std::int64_t> forward(outline.units.size(), 0);  // the longest of a unit's blocks
   for (int block = 0; block < outline.all_blocks(); ++block) {
-    const int place = outline.choice_of[block];
     auto& costs = outline.blocks[block];
-    MP_CHECK(place < 0 || costs.size() == prices.candidates[place].size(), "block {}: {} prices of {}", block,
-             prices.candidates[place].size(), costs.size());
-    for (std::size_t candidate = 0; candidate < costs.size(); ++candidate) {
-      set_price(costs[candidate], prices,
-                place < 0 ? price_of_shared(outline, prices, block) : prices.candidates[place][candidate]);
+    for (const BlockPart& part : outline.parts_of[block]) {
+      const std::vector<double>& of_part = prices.candidates[part.place];
+      MP_CHECK(static_cast<std::size_t>(part.count) == of_part.size(), "block {}: {} prices of {}", block,
+               of_part.size(), part.count);
+      for (int i = 0; i < part.count; ++i) set_price(costs[part.first + i], prices, of_part[i]);
+    }
+    if (outline.parts_of[block].empty())
+      set_price(costs.front(), prices, price_of_shared(outline, prices, block));
+    for (std::size_t candidate = 0; candidate < costs.size(); ++candidate)
       for (const int unit : outline.units_used[block][candidate])
         forward[unit] = std::max(forward[unit], costs[candidate].forward);
-    }
   }
   for (std::size_t unit = 0; unit < outline.units.size(); ++unit)
     outline.units[unit].update = std::llround(static_cast<double>(forward[unit]) * prices.update);

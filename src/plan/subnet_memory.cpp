@@ -30,20 +30,24 @@ SubnetRooms rooms_of(const Config& config, const RunPlan& plan, CostModel& costs
   const auto [first, last] = plan.ranges_of(rank).front();
   SubnetRooms rooms{.slots = rules.slots[rank], .slabs = rules.slabs[rank], .inputs = rules.admission};
   for (int block = first; block < last; ++block) {
-    const auto& candidates = outline.blocks[block];
-    std::size_t slab = 0, tensors = 0;
-    int dearest = 0;
-    for (int k = 0; k < static_cast<int>(candidates.size()); ++k) {
-      if (candidates[k].saved > candidates[dearest].saved) dearest = k;
-      for (const int unit : outline.units_used[block][k]) {
-        const Unit& of_model = *costs.model().units()[unit];
-        if (!outline.units[unit].shared) slab = std::max(slab, aligned(of_model.accumulator_bytes()));
-        tensors = std::max(tensors, of_model.params().size());
+    const bool is_choice = costs.model().blocks()[block].is_choice();
+    const std::vector<BlockPart> parts = outline.parts(block);
+    for (int part = 0; part < static_cast<int>(parts.size()); ++part) {
+      const BlockCost* candidates = &outline.blocks[block][parts[part].first];
+      std::size_t slab = 0, tensors = 0;
+      int dearest = 0;
+      for (int k = 0; k < parts[part].count; ++k) {
+        if (candidates[k].saved > candidates[dearest].saved) dearest = k;
+        for (const int unit : outline.units_used[block][parts[part].first + k]) {
+          const Unit& of_model = *costs.model().units()[unit];
+          if (!outline.units[unit].shared) slab = std::max(slab, aligned(of_model.accumulator_bytes()));
+          tensors = std::max(tensors, of_model.params().size());
+        }
       }
+      rooms.slab += slab;
+      rooms.most_tensors += static_cast<std::int64_t>(tensors);
+      if (is_choice) costs.choose_part(block, part, dearest);
     }
-    rooms.slab += slab;
-    rooms.most_tensors += static_cast<std::int64_t>(tensors);
-    costs.choose(block, dearest);
   }
   rooms.tape = costs.training_footprint(first, last).kept;
   for (int k = 0; k < most_candidates(outline); ++k) {

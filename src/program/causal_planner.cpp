@@ -311,20 +311,21 @@ void CausalPlanner::end_backward(int stage, const PlannedStart& pass) {
   if (!here.uses.empty()) pass_window(pass.subnet, stage);
   if (outline_.data == 1) return gradients_are_complete(pass.subnet, stage);
   std::int64_t start = now_;  // one unit after the other, the last block's first
-  for (int block = outline_.first_block[stage + 1]; block-- > outline_.first_block[stage];) {
-    const int unit = subnets_.unit(pass.subnet, block);
-    if (unit < 0) continue;
-    const std::int64_t end = start + subnets_.sum_time(unit);
-    starts_.push_back({.what = PlannedStart::sum,
-                       .stage = stage,
-                       .unit = unit,
-                       .block = block,
-                       .subnet = pass.subnet,
-                       .slab = work.slab,
-                       .start = start,
-                       .end = end});
-    start = end;
-  }
+  for (int block = outline_.first_block[stage + 1]; block-- > outline_.first_block[stage];)
+    for (int number = subnets_.most_units(); number-- > 0;) {
+      const int unit = subnets_.unit(pass.subnet, block, number);
+      if (unit < 0) continue;
+      const std::int64_t end = start + subnets_.sum_time(unit);
+      starts_.push_back({.what = PlannedStart::sum,
+                         .stage = stage,
+                         .unit = unit,
+                         .block = block,
+                         .subnet = pass.subnet,
+                         .slab = work.slab,
+                         .start = start,
+                         .end = end});
+      start = end;
+    }
   at(start, {.ending = Ending::sum, .stage = stage, .subnet = pass.subnet});
 }
 

@@ -62,10 +62,14 @@ void ForwardStretches::add(const std::vector<std::uint8_t>& choice) {
   for (int chunk = rank_; chunk < outline_.all_chunks(); chunk += outline_.stages) {
     Cost& cost = batch.costs.emplace_back();
     for (int block = outline_.first_block[chunk]; block < outline_.first_block[chunk + 1]; ++block) {
-      const BlockCost& one = outline_.cost(block, choice.empty() ? 0 : outline_.candidate(choice, block));
-      cost.time += one.forward;
-      cost.sums.calls += one.forward_sums.calls;
-      cost.sums.bytes += one.forward_sums.bytes;
+      const auto add = [&](int candidate) {
+        const BlockCost& one = outline_.cost(block, candidate);
+        cost.time += one.forward;
+        cost.sums.calls += one.forward_sums.calls;
+        cost.sums.bytes += one.forward_sums.bytes;
+      };
+      if (choice.empty()) add(0);
+      else outline_.for_candidates(choice, block, add);
     }
   }
   known_ += outline_.micro_batches;

@@ -26,28 +26,37 @@ int Outline::chunk_of(int block) const {
 
 void Outline::add_block(const BlockCost& cost, const std::vector<int>& used) {
   for (int unit : used) units[unit].blocks.push_back(all_blocks());
-  if (!choice_of.empty()) choice_of.push_back(-1);
+  if (!parts_of.empty()) parts_of.emplace_back();
   blocks.push_back({cost});
   units_used.push_back({used});
 }
 
-void Outline::add_choice(const std::vector<BlockCost>& costs, const std::vector<int>& unit_of, int place) {
-  choice_of.resize(blocks.size(), -1);
-  choice_of.push_back(place);
+void Outline::add_choice(const std::vector<BlockCost>& costs, const std::vector<int>& unit_of,
+                         const std::vector<BlockPart>& parts) {
+  parts_of.resize(blocks.size());
+  parts_of.push_back(parts);
   auto& used = units_used.emplace_back();
   for (const int unit : unit_of) {
     used.push_back(unit < 0 ? std::vector<int>{} : std::vector<int>{unit});
-    if (unit >= 0) units[unit].blocks.push_back(all_blocks());
+    if (unit < 0) continue;
+    std::vector<int>& users = units[unit].blocks;  // candidates may share a unit
+    if (users.empty() || users.back() != all_blocks()) users.push_back(all_blocks());
   }
   blocks.push_back(costs);
 }
 
 std::vector<UnitUse> Outline::uses_in(int first, int last) const {
   std::vector<UnitUse> uses;
-  for (int block = first; block < last; ++block)
+  for (int block = first; block < last; ++block) {
+    const std::size_t before = uses.size();
     for (const std::vector<int>& used : units_used[block])
-      for (int unit : used)
-        if (units[unit].values > 0) uses.push_back({unit, block});
+      for (int unit : used) {
+        const UnitUse use{unit, block};
+        const bool is_new =
+            std::find(uses.begin() + static_cast<std::ptrdiff_t>(before), uses.end(), use) == uses.end();
+        if (is_new && units[unit].values > 0) uses.push_back(use);
+      }
+  }
   return uses;
 }
 

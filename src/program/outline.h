@@ -10,6 +10,10 @@ namespace mindpipe {
 struct TensorSums {
   int calls = 0;
   std::int64_t bytes = 0;
+  void operator-=(const TensorSums& less) {
+    calls -= less.calls;
+    bytes -= less.bytes;
+  }
   bool operator==(const TensorSums&) const = default;
 };
 
@@ -21,6 +25,16 @@ struct BlockCost {
   TensorSums forward_sums, backward_sums;  ///< the latter in the input's half when the backward is split
   std::int64_t saved = 0;                  ///< bytes that its forward keeps for its backward
   std::int64_t workspace = 0;
+  /// What this costs more than another; a workspace is had in turn.
+  void operator-=(const BlockCost& less) {
+    forward -= less.forward;
+    backward -= less.backward;
+    backward_input -= less.backward_input;
+    backward_weight -= less.backward_weight;
+    forward_sums -= less.forward_sums;
+    backward_sums -= less.backward_sums;
+    saved -= less.saved;
+  }
 };
 
 /// One use of a unit: the block that reads its values and adds to its gradient, in accumulators of its own.
@@ -46,6 +60,11 @@ struct UnitCost {
   bool shared = false;  ///< by all subnets of a supernet: it follows the rule of windows, not that of owners
 };
 
+/// A number of a subnet's choice that a block depends on, and where its candidates stand among the block's.
+struct BlockPart {
+  int place = 0, first = 0, count = 1;
+};
+
 /// Bytes that cross a cut for one micro-batch; 0: this payload does not cross.
 struct BoundaryBytes {
   std::int64_t activation = 0, encoder_output = 0, gradient = 0, encoder_output_gradient = 0;
@@ -67,12 +86,14 @@ struct Outline {
   bool training = true;            ///< false: an evaluation, forwards and the scalars only
   std::vector<int> rank_of_chunk;  ///< stages x chunks entries
   std::vector<int> first_block;    ///< stages x chunks + 1 entries
-  std::vector<std::vector<BlockCost>> blocks;             ///< [block][candidate]; a plain block has one
+  std::vector<std::vector<BlockCost>>
+      blocks;  ///< [block][candidate]; a plain block has one; of a block with
+               ///< several parts, of which it is one each, one after the other
   std::vector<std::vector<std::vector<int>>> units_used;  ///< [block][candidate]: units, ascending
   std::vector<UnitCost> units;
-  std::vector<int> choice_of;  ///< of each block: its place in a subnet's choice, -1: it has none; empty:
-                               ///< every block has its own
-  std::vector<BoundaryBytes> cuts;  ///< cuts[b] lies before block b; cuts[0] is not used
+  std::vector<std::vector<BlockPart>> parts_of;  ///< of each block: what of a subnet's choice it depends on;
+                                                 ///< empty: every block has its own place
+  std::vector<BoundaryBytes> cuts;               ///< cuts[b] lies before block b; cuts[0] is not used
   bool priced =
       false;  ///< by a table: on an emulated device passes take these times, whatever they consist of
 
@@ -84,17 +105,26 @@ struct Outline {
   int micro_batches_of_shard() const { return micro_batches / shards; }
 
   const BlockCost& cost(int block, int candidate = 0) const { return blocks[block][candidate]; }
-  /// The candidate that a subnet takes of a block.
-  int candidate(const std::vector<std::uint8_t>& choice, int block) const {
-    if (choice_of.empty()) return choice[block];
-    return choice_of[block] < 0 ? 0 : choice[choice_of[block]];
+  /// Calls see(candidate) for each candidate that a subnet takes of a block: their costs add up.
+  template <class See>
+  void for_candidates(const std::vector<std::uint8_t>& choice, int block, const See& see) const {
+    if (parts_of.empty()) return see(static_cast<int>(choice[block]));
+    if (parts_of[block].empty()) return see(0);
+    for (const BlockPart& part : parts_of[block]) see(part.first + choice[part.place]);
+  }
+  /// The parts of a block, whose candidates stand one after the other; a block that all share has one.
+  std::vector<BlockPart> parts(int block) const {
+    if (!parts_of.empty() && !parts_of[block].empty()) return parts_of[block];
+    return {{block, 0, static_cast<int>(blocks[block].size())}};
   }
   /// Appends a block of one candidate that uses these units, which stand in `units`.
   void add_block(const BlockCost& cost, const std::vector<int>& used);
-  /// Appends a block of a supernet: what each candidate costs, and its unit, -1 where it has none. `place`:
-  /// of the block in a subnet's choice.
-  void add_choice(const std::vector<BlockCost>& costs, const std::vector<int>& unit_of, int place);
-  /// The uses in blocks [first, last) of units that have parameters, block by block: of all candidates.
+  /// Appends a block of a supernet: what each candidate of its parts costs, and its unit, -1 where it has
+  /// none.
+  void add_choice(const std::vector<BlockCost>& costs, const std::vector<int>& unit_of,
+                  const std::vector<BlockPart>& parts);
+  /// The uses in blocks [first, last) of units that have parameters, block by block: of all candidates, each
+  /// unit once.
   std::vector<UnitUse> uses_in(int first, int last) const;
   /// The ranks on which a unit has users, ascending: each holds its values and updates them.
   std::vector<int> homes_of(int unit) const;

@@ -35,11 +35,13 @@ std::vector<std::string> StretchCheck::check(const ListStretch& stretch, std::sp
   for (const Subnet& subnet : more) {
     Work& work = work_[subnet.id];
     for (int block = outline_.first_block[rank_]; block < outline_.first_block[rank_ + 1]; ++block)
-      for (const int unit : outline_.units_used[block][outline_.candidate(subnet.choice, block)])
-        if (!outline_.units[unit].shared) {
-          work.units.push_back(unit);
-          users_[unit].push_back(subnet.id);
-        }
+      outline_.for_candidates(subnet.choice, block, [&](int candidate) {
+        for (const int unit : outline_.units_used[block][candidate])
+          if (!outline_.units[unit].shared) {
+            work.units.push_back(unit);
+            users_[unit].push_back(subnet.id);
+          }
+      });
     known_ = subnet.id + 1;
   }
   stretch_ = &stretch;

@@ -40,8 +40,12 @@ class SubnetsInFlight {
   std::int64_t known() const { return known_; }    ///< how many are known, those that have ended included
   StageWork& at(std::int64_t id, int stage) { return work_[(id - first_) * stages_ + stage]; }
   const StageWork& at(std::int64_t id, int stage) const { return work_[(id - first_) * stages_ + stage]; }
-  /// The unit that a subnet uses in a block and shares with no other in flight; -1: none.
-  int unit(std::int64_t id, int block) const { return uses_[(id - first_) * blocks_ + block].unit; }
+  /// Most units that a subnet uses in a block and shares with no other in flight.
+  int most_units() const { return most_units_; }
+  /// One of them; -1: it uses fewer.
+  int unit(std::int64_t id, int block, int number) const {
+    return uses_[((id - first_) * blocks_ + block) * most_units_ + number].unit;
+  }
   /// Nanoseconds of the sum of a unit's gradient over data.
   std::int64_t sum_time(int unit) const { return over_data_.time(outline_.units[unit].gradients); }
   /// The slot of a micro-batch on a stage.
@@ -51,24 +55,27 @@ class SubnetsInFlight {
 
  private:
   struct Use {
-    int unit = -1;           ///< -1: a candidate without parameters, or a block that all subnets share
+    int unit = -1;           ///< -1: there is none
     std::int64_t next = -1;  ///< the next subnet that uses it
   };
   struct User {
     std::int64_t id = -1;
-    int block = 0;
+    int block = 0, number = 0;
   };
-  Use& use(std::int64_t id, int block) { return uses_[(id - first_) * blocks_ + block]; }
+  void add_use(std::int64_t id, int block, int number, int unit);
+  Use& use(std::int64_t id, int block, int number) {
+    return uses_[((id - first_) * blocks_ + block) * most_units_ + number];
+  }
 
   const Outline& outline_;
   Link over_data_;
-  int stages_, micro_batches_, blocks_;
+  int stages_, micro_batches_, blocks_, most_units_ = 1;
   std::vector<int> stage_of_;  ///< of each block
   std::vector<User> newest_;   ///< of each unit
   std::int64_t first_, known_, oldest_;
   std::vector<StageWork> work_;   ///< [subnet][stage]
   std::vector<int> slots_;        ///< [subnet][stage][micro-batch]
-  std::vector<Use> uses_;         ///< [subnet][block]
+  std::vector<Use> uses_;         ///< [subnet][block][number]
   std::vector<int> stages_left_;  ///< of each subnet: that have yet to update
 };
 

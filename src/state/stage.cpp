@@ -94,9 +94,8 @@ void Stage::bind(const std::vector<UnitUse>& uses, int number) {
 std::vector<UnitUse> Stage::uses_of(const std::uint8_t* choice, int first, int last) const {
   std::vector<UnitUse> uses;
   for (int b = first; b < last; ++b) {
-    const Model::Block& block = model_->blocks()[b];
-    const int unit = block.is_choice() ? block.candidates[choice[block.place]] : -1;
-    if (unit >= 0) uses.push_back({unit, b});
+    for (const Model::Block::Choice& part : model_->blocks()[b].choices)
+      if (const int unit = part.units[choice[part.place]]; unit >= 0) uses.push_back({unit, b});
   }
   return uses;
 }

@@ -24,11 +24,10 @@ std::vector<std::uint8_t> read_choice(const Space& space, std::string_view text,
 /// The name of a candidate and of its unit: "blocks.7.3".
 std::string candidate_name(int block, int number);
 /// Whether a candidate has a unit at all.
-inline bool has_parameters(const Candidate& candidate) {
-  return candidate.halves ||
-         (candidate.kind != CandidateKind::identity && candidate.kind != CandidateKind::maximum &&
-          candidate.kind != CandidateKind::average);
-}
+bool has_parameters(const Candidate& candidate);
+/// The first of a block's candidates that has the same unit as candidate `number`, which names it: those of a
+/// cell's branch share one if layer, width and norm are the same. -1: it has none.
+int owner_of_unit(const std::vector<Candidate>& candidates, int number);
 /// Which of a block's units, which follow each other as its candidates do, candidate `number` uses; -1: none.
 int unit_of(const std::vector<Candidate>& candidates, int number);
 

@@ -48,13 +48,15 @@ TEST(Examples, OfSpacesAllRead) {
     EXPECT_EQ(space.name, entry.path().stem() == "nlp-c3" ? "nlp.c3" : entry.path().stem());
     EXPECT_EQ(space_from(space.written), space);
   }
-  EXPECT_EQ(spaces.size(), 5u);
+  EXPECT_EQ(spaces.size(), 7u);
   const Space word = space_from("nlp.c3"), &file = spaces.at("nlp-c3");
   EXPECT_EQ(file.name, word.name);
   EXPECT_EQ(file.encoder, word.encoder);
   EXPECT_EQ(file.decoder, word.decoder);
   EXPECT_TRUE(spaces.at("nlp-small").has_encoder());
   EXPECT_FALSE(spaces.at("text-small").has_encoder());
+  for (const char* cells : {"cells-small", "evolved-transformer"}) EXPECT_TRUE(spaces.at(cells).has_cells());
+  EXPECT_EQ(spaces.at("evolved-transformer").layers(), 3 * 5 + 4 * 6);
   for (const std::vector<Candidate>& block : spaces.at("transformers").decoder)
     for (const Candidate& candidate : block)
       EXPECT_TRUE(candidate.kind == CandidateKind::attention || candidate.kind == CandidateKind::mlp);

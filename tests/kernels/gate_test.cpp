@@ -106,6 +106,39 @@ TEST(Padding, OfRowsIsClearedAndOfColumnsIsZeros) {
   });
 }
 
+TEST(Padding, OfColumnsMayStandBeforeThemAndBeOnes) {
+  for_every_kind([](const Cpu& cpu, DType dtype) {
+    for (std::int64_t cols : gate_widths) {
+      const std::int64_t wide = cols + 5, first = 3;
+      const Operand x = Operand::random({3, 4, cols}, dtype, "x"),
+                    sum = Operand::random({3, 4, wide}, dtype, "sum");
+      Operand padded = Operand::random({3, 4, wide}, dtype, "stale"), summed = padded.copy(),
+              product = padded.copy(), in_place = sum.copy(), product_in_place = sum.copy(),
+              cut({3, 4, cols}, dtype);
+      cpu->pad_columns({.x = x, .y = padded, .first = first});
+      cpu->pad_columns({x, sum, summed, first});
+      cpu->pad_columns({x, in_place, in_place, first});
+      cpu->cut_columns({padded, cut, first});
+      cpu->multiply_columns({sum, x, product});
+      cpu->multiply_columns({product_in_place, x, product_in_place});
+      std::vector<double> zeros(static_cast<std::size_t>(padded.count())), sums = sum.values(),
+                                                                           products = sum.values();
+      for (std::int64_t n = 0; n < 12; ++n)
+        for (std::int64_t j = 0; j < cols; ++j) {
+          zeros[static_cast<std::size_t>(n * wide + first + j)] = x[n * cols + j];
+          sums[static_cast<std::size_t>(n * wide + first + j)] += x[n * cols + j];
+          products[static_cast<std::size_t>(n * wide + j)] *= x[n * cols + j];
+        }
+      EXPECT_EQ(padded.values(), zeros);
+      expect_close(summed, sums);
+      expect_close(product, products);
+      EXPECT_TRUE(same_bits(summed, in_place));
+      EXPECT_TRUE(same_bits(product, product_in_place));
+      EXPECT_TRUE(same_bits(cut, x));
+    }
+  });
+}
+
 TEST(Gate, ThreadsDoNotChangeABit) {
   expect_same_bits_on_threads([](const Cpu& cpu, DType dtype) {
     const std::int64_t rows = 150, cols = 301;

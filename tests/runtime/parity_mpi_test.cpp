@@ -1,6 +1,7 @@
 // ranks: 1 2 3 4 8
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "make_backend.h"
@@ -138,6 +139,43 @@ std::vector<Config> uneven_pairs() {
 
 TEST(Parity, SourcesAndTargetsMayHaveLengthsOfTheirOwn) {
   compare(uneven_pairs(), 0, 4, outcome_of_steps, outcome_of_steps);
+}
+
+/// The Evolved Transformer of a case as a network of cells, block by block.
+Config of_its_cells(const Config& whole) {
+  const evolved_transformer::Settings& m = whole.model.evolved_transformer;
+  std::ifstream file(MINDPIPE_SOURCE_DIR "/configs/spaces/evolved-transformer.yaml");
+  std::string space(std::istreambuf_iterator<char>(file), {});
+  const auto put = [&](const std::string& was, const std::string& is) {
+    for (std::size_t at = 0; (at = space.find(was, at)) != std::string::npos; at += is.size())
+      space.replace(at, was.size(), is);
+  };
+  put("attention-8", fmt::format("attention-{}", evolved_transformer::parallel_heads(m)));
+  put("attention-4", fmt::format("attention-{}", m.heads));
+  put("cross-4", fmt::format("cross-{}", m.heads));
+  put("cells: 3", fmt::format("cells: {}", m.layers));
+  put("cells: 4", fmt::format("cells: {}", m.decoder_layers));
+  Config config = whole;
+  config.model.evolved_transformer = {};
+  config.data.sequence = 0;
+  config.model.kind = ModelKind::subnet;
+  subnet::Settings& network = config.model.subnet;
+  network.space = space_from(space);
+  network.positions = Places::closed_sinusoids;
+  network.width = m.width;
+  network.context = m.context;
+  network.vocabulary = m.vocabulary;
+  network.dropout = m.dropout;
+  network.attention_dropout = m.attention_dropout;
+  return resolve(config);
+}
+
+TEST(Parity, NetworksOfCellsInWhichTwoStatesCrossCutsHaveTheSameBits) {
+  std::vector<Config> configs;
+  for (const Config& config : some_cases(0, 1))
+    if (config.model.kind == ModelKind::evolved_transformer && configs.size() < 6)
+      configs.push_back(of_its_cells(config));
+  compare(configs, 0, 4, outcome_of_steps, outcome_of_steps);
 }
 
 /// A vit with 196 patches and one class token.

@@ -83,8 +83,8 @@ class PlainSupernet : PlainLoop {
     read_version(1);  // the window before this one is applied, but not read
     std::vector<int> chosen;
     for (const Model::Block& block : model_->blocks())
-      if (block.is_choice() && block.candidates[subnet.choice[block.place]] >= 0)
-        chosen.push_back(block.candidates[subnet.choice[block.place]]);
+      for (const Model::Block::Choice& part : block.choices)
+        if (const int unit = part.units[subnet.choice[part.place]]; unit >= 0) chosen.push_back(unit);
     std::vector<Floats64> losses;
     std::map<int, std::vector<Floats>> parts;
     for (auto& unit : model_->units())

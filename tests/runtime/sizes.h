@@ -300,6 +300,11 @@ class Sizes {
       case CandidateKind::mlp:
         inner_ = inner_rows_ = k * h;
         return mlp();
+      case CandidateKind::normed_mlp:  // of cells, which stand in no case
+      case CandidateKind::none:
+      case CandidateKind::add:
+      case CandidateKind::multiply:
+      case CandidateKind::concat:
       case CandidateKind::identity:
         blocks.emplace_back();
         return;

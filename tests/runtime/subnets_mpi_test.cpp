@@ -63,6 +63,44 @@ TEST(Subnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {
     }
 }
 
+SupernetCase of_cells_on(const GridConfig& grid, bool pairs, int number) {
+  SupernetCase c = on_grid(grid, pairs, number);
+  c.micro_batches = 1 + number % 2;
+  c.cells = true;
+  return c;
+}
+
+TEST(Subnets, OfCellsHaveTheBitsOfOneAfterTheOther) {
+  if (asks_all()) GTEST_SKIP() << "a part of what all are";
+  const World world = all_ranks();
+  const std::vector<GridConfig> grids = supernet_grids_of(world.size);
+  for (const bool pairs : {false, true}) {
+    const int number = world.size + (pairs ? 1 : 0);  // a grid each, another one for pairs
+    const SupernetCase c = of_cells_on(grids[static_cast<std::size_t>(number) % grids.size()], pairs, number);
+    EXPECT_EQ(compared(c, world, 700 + number), "") << describe(c);
+  }
+}
+
+TEST(AllSubnets, OfCellsHaveTheBitsOfOneAfterTheOther) {
+  if (!asks_all()) GTEST_SKIP() << "make test-supernets runs this";
+  const World world = all_ranks();
+  int number = 0, passed = 0, failed = 0;
+  for (const GridConfig& grid : supernet_grids_of(world.size)) {
+    if (grid.pipeline > 5 && grid.pipeline != 8) continue;
+    for (const bool pairs : {false, true}) {
+      SupernetCase c = of_cells_on(grid, pairs, ++number + world.size);
+      c.subnets = 100;
+      const std::string differs = compared(c, world, 2000 * world.size + number);
+      if (world.rank != 0) continue;
+      EXPECT_EQ(differs, "") << describe(c);
+      ++(differs.empty() ? passed : failed);
+      std::printf("%s cells, %s\n", differs.empty() ? "same bits:" : "OTHER BITS:", describe(c).c_str());
+      std::fflush(stdout);
+    }
+  }
+  if (world.rank == 0) std::printf("%d ranks: %d runs passed, %d failed\n", world.size, passed, failed);
+}
+
 // Trains a space of 12 blocks with 4 candidates each, one and four micro-batches (of a data shard), on all
 // grids of so many ranks whose pipelines have 1, 2, 3, 4, 5 or 8 stages.
 TEST(AllSubnets, HaveTheBitsOfOneAfterTheOtherOnEveryLayout) {

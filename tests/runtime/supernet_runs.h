@@ -21,12 +21,33 @@ struct SupernetCase {
   bool pairs = false, tied = true, sequence_parallel = false, recompute = false, pictures = false;
   int subnets = 40;
   bool whole = false;  ///< 12 blocks with 4 candidates each, so that 300 subnets use a unit 75 times; else 8
+  bool cells = false;  ///< a space of cells, whose blocks are two branches and what combines them
 };
+
+/// Two states cross each cut inside a cell; branches that differ in their input or activation share weights.
+inline std::string space_of_cells(const SupernetCase& c) {
+  const std::string left =
+                        "left: {input: [1, 2], norm: own, layer: [conv-3, attention-4], activation: "
+                        "[none, relu]}",
+                    right =
+                        "right: [identity, {input: 2, norm: [own, none], layer: separable-3}, {norm: own, "
+                        "layer: mlp-2, activation: gelu}";
+  const std::string encoder = fmt::format(
+      "encoder: {{cells: 2, blocks: 2, {}, {}], combine: [add, multiply], "
+      "residual: 1}}, ",
+      left, right);
+  return fmt::format(
+      "{{name: cells, {}decoder: {{cells: {}, blocks: {}, {}{}], combine: [add, multiply], "
+      "residual: 1}}}}",
+      c.pairs ? encoder : "", c.pairs ? 2 : 3, c.pairs ? 2 : 3, left,
+      (c.pairs ? ", " + right + ", {norm: own, layer: cross-4}" : ", " + right));
+}
 
 inline std::string space_of(const SupernetCase& c) {
   if (c.pictures)
     return "{name: pictures, pictures: {groups: [{blocks: 4, width: 8}, {blocks: 4, width: 16}], candidates: "
            "[conv-3, separable-3, dilated-3, max-3, average-3, identity]}}";
+  if (c.cells) return space_of_cells(c);
   if (c.whole)
     return c.pairs
                ? "{name: pairs, encoder: {blocks: 6, candidates: [conv-3, light-3-4, attention-4, "

@@ -19,6 +19,14 @@ void add(const void* a, const void* b, void* sum, int64_t first, int64_t last) {
 }
 
 template <class T>
+void multiply(const void* a, const void* b, void* product, int64_t first, int64_t last) {
+  const T *pa = static_cast<const T*>(a), *pb = static_cast<const T*>(b);
+  T* pp = static_cast<T*>(product);
+#pragma GCC ivdep
+  for (int64_t i = first; i < last; ++i) put(pp[i], widen(pa[i]) * widen(pb[i]));
+}
+
+template <class T>
 void accumulate(const void* part, void* total, int64_t first, int64_t last) {
   const T* p = static_cast<const T*>(part);
   Wide<T>* t = static_cast<Wide<T>*>(total);
@@ -201,6 +209,7 @@ void dropout(const void* x, const MaskRows& mask, void* y, int64_t first, int64_
 
 const ElementwiseKernels elementwise_kernels = {
     {add<double>, add<float>, add<bf16>},
+    {multiply<double>, multiply<float>, multiply<bf16>},
     {accumulate<double>, accumulate<float>, accumulate<bf16>},
     {add_wide<double>, add_wide<float>, add_wide<bf16>},
     {{convert<double, double>, convert<double, float>, convert<double, bf16>},

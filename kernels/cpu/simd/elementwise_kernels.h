@@ -9,6 +9,7 @@ namespace mindpipe {
 /// Arrays are by dtype: f64, f32, bf16. Work is on elements or rows [first, last).
 struct ElementwiseKernels {
   void (*add[3])(const void* a, const void* b, void* sum, std::int64_t first, std::int64_t last);
+  void (*multiply[3])(const void* a, const void* b, void* product, std::int64_t first, std::int64_t last);
   void (*accumulate[3])(const void* part, void* total, std::int64_t first, std::int64_t last);
   /// y = x + wide, where wide has the dtype that x is computed in
   void (*add_wide[3])(const void* x, const void* wide, void* y, std::int64_t count);

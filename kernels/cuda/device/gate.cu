@@ -62,23 +62,24 @@ __global__ void clear_groups(const T* x, LengthCall call, T* y, bool wide) {
   });
 }
 
-/// y = (x | zeros) + sum; `wide`: no group has columns of x and others
+/// y = (zeros | x | zeros) + sum; `wide`: no group has columns of x and others
 template <class T>
-__global__ void pad_groups(const T* x, int64_t narrow, const T* sum, T* y, int64_t rows, int64_t cols,
-                           bool wide) {
+__global__ void pad_groups(const T* x, int64_t first, int64_t narrow, const T* sum, T* y, int64_t rows,
+                           int64_t cols, bool wide) {
   constexpr int size = lanes<T>;
   for_row_group<size>(rows, cols, wide, [&](int64_t n, int64_t j, auto ending) {
     Group<Wide<T>, size> numbers{};
     if (sum != nullptr) numbers = load<size>(sum + n * cols + j, ending);
-    if (wide && j < narrow) {
-      const auto more = load<size>(x + n * narrow + j, ending);
+    const int64_t at = j - first;  // of x's columns
+    if (wide && at >= 0 && at < narrow) {
+      const auto more = load<size>(x + n * narrow + at, ending);
 #pragma unroll
       for (int k = 0; k < size; ++k) numbers.x[k] = sum != nullptr ? numbers.x[k] + more.x[k] : more.x[k];
-    } else if (j < narrow) {
+    } else if (!wide && at + size > 0 && at < narrow) {
 #pragma unroll
       for (int k = 0; k < size; ++k)
-        if (there(ending, k) && j + k < narrow) {
-          const Wide<T> more = widen(x[n * narrow + j + k]);
+        if (there(ending, k) && at + k >= 0 && at + k < narrow) {
+          const Wide<T> more = widen(x[n * narrow + at + k]);
           numbers.x[k] = sum != nullptr ? numbers.x[k] + more : more;
         }
     }
@@ -87,9 +88,30 @@ __global__ void pad_groups(const T* x, int64_t narrow, const T* sum, T* y, int64
 }
 
 template <class T>
-__global__ void cut_groups(const T* x, int64_t whole, T* y, int64_t rows, int64_t cols, bool wide) {
+__global__ void cut_groups(const T* x, int64_t first, int64_t whole, T* y, int64_t rows, int64_t cols,
+                           bool wide) {
   for_row_group<lanes<T>>(rows, cols, wide, [&](int64_t n, int64_t j, auto ending) {
-    store(y + n * cols + j, load<lanes<T>>(x + n * whole + j, ending), ending);
+    store(y + n * cols + j, load<lanes<T>>(x + n * whole + first + j, ending), ending);
+  });
+}
+
+/// y = x (factor | ones); `wide`: no group has columns with a factor and others
+template <class T>
+__global__ void multiply_groups(const T* x, const T* factor, int64_t narrow, T* y, int64_t rows, int64_t cols,
+                                bool wide) {
+  constexpr int size = lanes<T>;
+  for_row_group<size>(rows, cols, wide, [&](int64_t n, int64_t j, auto ending) {
+    auto numbers = load<size>(x + n * cols + j, ending);
+    if (wide && j < narrow) {
+      const auto times = load<size>(factor + n * narrow + j, ending);
+#pragma unroll
+      for (int k = 0; k < size; ++k) numbers.x[k] *= times.x[k];
+    } else if (j < narrow) {
+#pragma unroll
+      for (int k = 0; k < size; ++k)
+        if (there(ending, k) && j + k < narrow) numbers.x[k] *= widen(factor[n * narrow + j + k]);
+    }
+    store(y + n * cols + j, numbers, ending);
   });
 }
 
@@ -135,17 +157,29 @@ void GpuOperations::run(const ClearPaddingOperands& o) {
 void GpuOperations::run(const PadColumnsOperands& o) {
   const int64_t rows = o.y.rows(), cols = o.y.cols(), narrow = o.x.cols();
   with_number(dtype_index(o.y.dtype), [&]<class T>(T) {
-    launch(stream(), grid_of_row_groups(rows, cols, lanes<T>), pad_groups<T>, o.x.data, narrow, o.sum.data,
-           o.y.data, rows, cols,
-           aligned(o.x.data, o.sum.data, o.y.data) && whole_rows<T>(cols) && whole_rows<T>(narrow));
+    launch(stream(), grid_of_row_groups(rows, cols, lanes<T>), pad_groups<T>, o.x.data, o.first, narrow,
+           o.sum.data, o.y.data, rows, cols,
+           aligned(o.x.data, o.sum.data, o.y.data) && whole_rows<T>(cols) && whole_rows<T>(narrow) &&
+               whole_rows<T>(o.first));
   });
 }
 
 void GpuOperations::run(const CutColumnsOperands& o) {
   const int64_t rows = o.y.rows(), cols = o.y.cols(), whole = o.x.cols();
   with_number(dtype_index(o.y.dtype), [&]<class T>(T) {
-    launch(stream(), grid_of_row_groups(rows, cols, lanes<T>), cut_groups<T>, o.x.data, whole, o.y.data, rows,
-           cols, aligned(o.x.data, o.y.data) && whole_rows<T>(cols) && whole_rows<T>(whole));
+    launch(
+        stream(), grid_of_row_groups(rows, cols, lanes<T>), cut_groups<T>, o.x.data, o.first, whole, o.y.data,
+        rows, cols,
+        aligned(o.x.data, o.y.data) && whole_rows<T>(cols) && whole_rows<T>(whole) && whole_rows<T>(o.first));
+  });
+}
+
+void GpuOperations::run(const MultiplyColumnsOperands& o) {
+  const int64_t rows = o.x.rows(), cols = o.x.cols(), narrow = o.factor.cols();
+  with_number(dtype_index(o.x.dtype), [&]<class T>(T) {
+    launch(stream(), grid_of_row_groups(rows, cols, lanes<T>), multiply_groups<T>, o.x.data, o.factor.data,
+           narrow, o.y.data, rows, cols,
+           aligned(o.x.data, o.factor.data, o.y.data) && whole_rows<T>(cols) && whole_rows<T>(narrow));
   });
 }
 

@@ -1,5 +1,7 @@
 #include "config/models/picture_space.h"
 
+#include "config/models/read_space.h"
+
 #include "config/config.h"
 #include "config/rules.h"
 #include "config/settings.h"
@@ -39,7 +41,8 @@ bool read_pictures(const Section& whole, int repeat, Space& space) {
              "{}: {} lists {} groups (from 1 to {}; each halves the sides of a picture)", groups.where, key,
              groups.items.size(), most_groups);
   const Node& listed = pictures.at("candidates", "the layers that a block may be");
-  std::vector<Candidate> all = read_candidates(listed, pictures.key_of("candidates"), repeat, true),
+  std::vector<Candidate> all = read_candidates(listed, pictures.key_of("candidates"), repeat,
+                                               WordUse::pictures),
                          first = all;
   for (Candidate& candidate : first) candidate.halves = true;
   for (std::size_t i = 0; i < groups.items.size(); ++i) {

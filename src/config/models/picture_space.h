@@ -4,15 +4,6 @@
 
 namespace mindpipe {
 
-constexpr int most_blocks = 4096;  ///< of an encoder, a decoder, or a space of pictures
-
-/// A whole number of a description of a space.
-int read_number(const Node& node, const std::string& key, int least, int most,
-                const std::string& or_else = "");
-/// A list of candidates, each of them `repeat` times.
-std::vector<Candidate> read_candidates(const Node& node, const std::string& key, int repeat,
-                                       bool of_pictures);
-
 /// Reads the section `pictures` of a space's description; false where it has none.
 bool read_pictures(const Section& whole, int repeat, Space& space);
 /// The description of cv.c3 and its kin.

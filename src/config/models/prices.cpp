@@ -36,11 +36,21 @@ double on_h200(const Candidate& candidate) {
     case CandidateKind::gated:
       return 2.7;
     case CandidateKind::mlp:
+    case CandidateKind::normed_mlp:
       return 2 * candidate.times() + 0.5;
     case CandidateKind::identity:
+    case CandidateKind::none:
+    case CandidateKind::add:
+    case CandidateKind::multiply:
+    case CandidateKind::concat:
       return 0.05;
   }
   fail(Exit::internal, "a candidate of no kind");
+}
+
+/// Whether a candidate has a price: what combines two branches comes with them.
+bool is_priced(const Candidate& candidate) {
+  return !is_for(row_of(candidate.kind), WordUse::combiner) && candidate.kind != CandidateKind::none;
 }
 
 /// The text of a table that has a word, for the candidates of a space. On an H200 a product is taken to be
@@ -49,7 +59,7 @@ std::string text_of(const std::string& word, const Space& space) {
   std::map<std::string, double> prices;
   for (int block = 0; block < space.blocks(); ++block)
     for (const Candidate& candidate : space.candidates(block))
-      prices[candidate.word()] = word == h200 ? on_h200(candidate) : 1;
+      if (is_priced(candidate)) prices[candidate.word()] = word == h200 ? on_h200(candidate) : 1;
   std::vector<std::string> listed;
   for (const auto& [name, price] : prices) listed.push_back(fmt::format("{}: {}", name, shortest(price)));
   return fmt::format(
@@ -66,8 +76,8 @@ double read_price(const Node& node, const std::string& key, const Range& range) 
 
 /// The price of each word and each family of candidates that a table has.
 std::map<std::string, double> read_prices_of_candidates(const Node& node, const std::string& key,
-                                                        bool of_pictures) {
-  const std::string words = candidate_words(of_pictures);
+                                                        WordUse use) {
+  const std::string words = candidate_words(use);
   if (node.kind != Node::Kind::mapping) refuse(node, key, "a price for each of " + words);
   std::map<std::string, double> prices;
   for (const auto& [name, value] : node.entries) {
@@ -86,8 +96,8 @@ double price_of(const std::map<std::string, double>& prices, const Node& node, c
   for (const std::string& name : {candidate.word(), kind})
     if (const auto found = prices.find(name); found != prices.end()) return found->second;
   fail(Exit::bad_configuration,
-       "{}: candidates has no price of {}, which block {} of model.space, {}, may be (add {}{})", node.where,
-       candidate.word(), block, space.name, candidate.word(),
+       "{}: candidates has no price of {}, which {} of model.space, {}, may be (add {}{})", node.where,
+       candidate.word(), space.name_of(block), space.name, candidate.word(),
        candidate.word() == kind ? "" : ", or " + kind + " for all of its kind");
 }
 
@@ -109,11 +119,14 @@ Prices read_table(const Node& root, const Space& space) {
   prices.head = read("head", "the price of the last norm and the softmax", of_a_pass);
   const Node& node = table.at("candidates", "the price of each");
   const std::map<std::string, double> each =
-      read_prices_of_candidates(node, "candidates", space.is_of_pictures());
+      read_prices_of_candidates(node, "candidates",
+                                space.is_of_pictures() ? WordUse::pictures
+                                : space.has_cells()    ? WordUse::cells
+                                                       : WordUse::texts);
   for (int block = 0; block < space.blocks(); ++block) {
     std::vector<double>& here = prices.candidates.emplace_back();
     for (const Candidate& candidate : space.candidates(block))
-      here.push_back(price_of(each, node, space, block, candidate));
+      here.push_back(is_priced(candidate) ? price_of(each, node, space, block, candidate) : 0);
   }
   return prices;
 }

@@ -5,13 +5,18 @@
 #include <filesystem>
 #include <optional>
 
+#include "config/document.h"
+#include "config/models/cells.h"
 #include "config/models/picture_space.h"
+#include "config/models/read_space.h"
+#include "config/section.h"
+#include "core/check.h"
 #include "core/text.h"
 
 namespace mindpipe {
 namespace {
 
-constexpr int most_candidates = 256, most_number = 1 << 16;
+constexpr int most_number = 1 << 16;
 
 /// A space that has a word: each of its candidates so many times.
 struct NamedSpace {
@@ -33,8 +38,6 @@ std::vector<std::string> sorted_words() {
   return words;
 }
 
-bool is_of(const CandidateRow& row, bool of_pictures) { return of_pictures ? row.of_pictures : row.of_texts; }
-
 /// A whole number of plain digits within bounds; none where the text is none.
 std::optional<int> number_of(std::string_view text, int least, int most) {
   int number = 0;
@@ -46,10 +49,10 @@ std::optional<int> number_of(std::string_view text, int least, int most) {
 
 }  // namespace
 
-std::string candidate_words(bool of_pictures) {
+std::string candidate_words(WordUse use) {
   std::vector<std::string> all;
   for (const CandidateRow& row : rows_of(CandidateKind{}))
-    if (is_of(row, of_pictures)) all.push_back(std::string(row.name).append(row.numbers));
+    if (is_for(row, use)) all.push_back(std::string(row.name).append(row.numbers));
   return join(all, ", ");
 }
 
@@ -72,7 +75,8 @@ std::optional<Candidate> candidate_named(const std::string& word) {
 std::string word_meant(const std::string& word) {
   const std::size_t end = std::min(word.find_first_of("-0123456789"), word.size());
   std::vector<std::string> names;
-  for (const CandidateRow& row : rows_of(CandidateKind{})) names.emplace_back(row.name);
+  for (const CandidateRow& row : rows_of(CandidateKind{}))
+    if (is_for(row, WordUse::texts) || is_for(row, WordUse::pictures)) names.emplace_back(row.name);
   const auto name = nearest_spelling(word.substr(0, end), names);
   return name && candidate_named(*name + word.substr(end))
              ? "; did you mean " + *name + word.substr(end) + "?"
@@ -86,15 +90,18 @@ int read_number(const Node& node, const std::string& key, int least, int most, c
   return *number;
 }
 
-namespace {
-
-Candidate read_candidate(const Node& node, const std::string& key, bool of_pictures) {
+Candidate read_candidate(const Node& node, const std::string& key, WordUse use) {
   const auto candidate = node.kind == Node::Kind::text ? candidate_named(node.text) : std::nullopt;
-  const std::string words = candidate_words(of_pictures);
+  const std::string words = candidate_words(use);
   if (!candidate) refuse(node, key, words, node.kind == Node::Kind::text ? word_meant(node.text) : "");
-  MP_REQUIRE(is_of(row_of(candidate->kind), of_pictures), Exit::bad_configuration,
-             "{}: {} is {}, a layer for {} (for {} there are {})", node.where, key, shown(node),
-             of_pictures ? "texts" : "pictures", of_pictures ? "pictures" : "texts", words);
+  const CandidateRow& row = row_of(candidate->kind);
+  MP_REQUIRE(use != WordUse::pictures || is_for(row, use), Exit::bad_configuration,
+             "{}: {} is {}, a layer for texts (for pictures there are {})", node.where, key, shown(node),
+             words);
+  MP_REQUIRE(row.uses != "p" || is_for(row, use), Exit::bad_configuration,
+             "{}: {} is {}, a layer for pictures (for texts there are {})", node.where, key, shown(node),
+             words);
+  if (!is_for(row, use)) refuse(node, key, words);
   const bool convolves = row_of(candidate->kind).numbers.starts_with("-K");
   const int taps = candidate->taps(), most = Candidate::most_taps;
   const auto with = [&](int other) {
@@ -111,11 +118,8 @@ Candidate read_candidate(const Node& node, const std::string& key, bool of_pictu
   return *candidate;
 }
 
-}  // namespace
-
-std::vector<Candidate> read_candidates(const Node& node, const std::string& key, int repeat,
-                                       bool of_pictures) {
-  if (node.kind != Node::Kind::list) refuse(node, key, "a list of " + candidate_words(of_pictures));
+std::vector<Candidate> read_candidates(const Node& node, const std::string& key, int repeat, WordUse use) {
+  if (node.kind != Node::Kind::list) refuse(node, key, "a list of " + candidate_words(use));
   MP_REQUIRE(!node.items.empty(), Exit::bad_configuration,
              "{}: {} is an empty list (a block is one of its candidates; name one at least)", node.where,
              key);
@@ -125,7 +129,7 @@ std::vector<Candidate> read_candidates(const Node& node, const std::string& key,
              repeat > 1 ? fmt::format(", {} of them {} times", node.items.size(), repeat) : "",
              most_candidates);
   std::vector<Candidate> once, all;
-  for (const Node& item : node.items) once.push_back(read_candidate(item, key, of_pictures));
+  for (const Node& item : node.items) once.push_back(read_candidate(item, key, use));
   for (int i = 0; i < repeat; ++i) all.insert(all.end(), once.begin(), once.end());
   return all;
 }
@@ -142,7 +146,7 @@ std::vector<std::vector<Candidate>> read_blocks(const Section& side, int repeat)
         read_number(blocks, key, 1, most_blocks, ", or a list with a list of candidates for each block");
     const Node& listed = side.at("candidates", "the layers that a block may be");
     return {static_cast<std::size_t>(count),
-            read_candidates(listed, side.key_of("candidates"), repeat, false)};
+            read_candidates(listed, side.key_of("candidates"), repeat, WordUse::texts)};
   }
   MP_REQUIRE(candidates == nullptr, Exit::bad_configuration,
              "{}: {} is there, but {} lists those of each block (leave it out)", candidates->where,
@@ -151,7 +155,7 @@ std::vector<std::vector<Candidate>> read_blocks(const Section& side, int repeat)
              "{}: {} lists {} blocks (from 1 to {})", blocks.where, key, blocks.items.size(), most_blocks);
   std::vector<std::vector<Candidate>> all;
   for (std::size_t i = 0; i < blocks.items.size(); ++i)
-    all.push_back(read_candidates(blocks.items[i], fmt::format("{}[{}]", key, i), repeat, false));
+    all.push_back(read_candidates(blocks.items[i], fmt::format("{}[{}]", key, i), repeat, WordUse::texts));
   return all;
 }
 
@@ -169,7 +173,7 @@ void read_every(const Section& decoder, std::vector<std::vector<Candidate>>& blo
   const auto& [number, listed] = every->entries.front();
   const int step = read_number(number, key, 1, static_cast<int>(blocks.size()));
   const std::string path = fmt::format("{}.{}", key, step);
-  const std::vector<Candidate> in_turn = read_candidates(listed, path, 1, false);
+  const std::vector<Candidate> in_turn = read_candidates(listed, path, 1, WordUse::texts);
   for (std::size_t i = 0; i < in_turn.size(); ++i)
     if (in_turn[i].kind != CandidateKind::cross)
       refuse(listed.items[i], path, "cross-H (these blocks attend to the encoder, whatever is chosen)");
@@ -200,12 +204,35 @@ std::string read_name(const Node& node, const std::string& key) {
 }
 
 Section side_of(const Section& whole, const std::string& name, const Node& node) {
-  const std::vector<std::string> keys = name == "decoder"
-                                            ? std::vector<std::string>{"blocks", "candidates", "every"}
-                                            : std::vector<std::string>{"blocks", "candidates"};
+  std::vector<std::string> keys = name == "decoder"
+                                      ? std::vector<std::string>{"blocks", "candidates", "every"}
+                                      : std::vector<std::string>{"blocks", "candidates"};
   if (node.kind != Node::Kind::mapping)
     refuse(node, whole.key_of(name), "a section with " + join(keys, ", "));
-  return {node, whole.key_of(name), keys, "the " + name + " of a space"};
+  if (has_cells(node)) keys = keys_of_cells();
+  return {node, whole.key_of(name), keys,
+          "the " + name + " of a space" + (has_cells(node) ? " of cells" : "")};
+}
+
+/// Reads a space whose sides are cells.
+void read_sides_of_cells(const Section& whole, Space& space) {
+  const Node *encoder = whole.find("encoder"), *repeat = whole.find("repeat");
+  const Node& decoder = whole.at("decoder", "its cells and their blocks");
+  MP_REQUIRE(repeat == nullptr, Exit::bad_configuration,
+             "{}: {} is there, but a space of cells names each branch once (leave it out)", repeat->where,
+             whole.key_of("repeat"));
+  for (const char* name : {"encoder", "decoder"})
+    if (const Node* side = whole.find(name); side != nullptr)
+      MP_REQUIRE(has_cells(*side), Exit::bad_configuration,
+                 "{}: {} has no cells, and the other side has (both have, or neither)", side->where,
+                 whole.key_of(name));
+  if (encoder != nullptr)
+    space.encoder = read_cells(side_of(whole, "encoder", *encoder),
+                               "an encoder attends to itself alone; take attention-H", space.encoder_cell);
+  const std::string why =
+      encoder == nullptr ? "it attends to an encoder, and the space has none; add " + whole.key_of("encoder")
+                         : "";
+  space.decoder = read_cells(side_of(whole, "decoder", decoder), why, space.decoder_cell);
 }
 
 /// Reads the description of a space, whose keys stand below `path`.
@@ -213,13 +240,16 @@ Space read_description(const Node& node, const std::string& path) {
   const Section whole(node, path, {"name", "repeat", "encoder", "decoder", "pictures"}, "a space");
   Space space;
   space.name = read_name(whole.at("name", "what it is called"), whole.key_of("name"));
+  space.written = on_one_line(node);
+  for (const char* side : {"encoder", "decoder"})
+    if (const Node* found = whole.find(side); found != nullptr && has_cells(*found)) {
+      read_sides_of_cells(whole, space);
+      return space;
+    }
   const Node* repeated = whole.find("repeat");
   const int repeat =
       repeated == nullptr ? 1 : read_number(*repeated, whole.key_of("repeat"), 1, most_candidates);
-  if (read_pictures(whole, repeat, space)) {
-    space.written = on_one_line(node);
-    return space;
-  }
+  if (read_pictures(whole, repeat, space)) return space;
   if (const Node* written = whole.find("encoder"); written != nullptr) {
     const Section encoder = side_of(whole, "encoder", *written);
     space.encoder = read_blocks(encoder, repeat);
@@ -237,7 +267,6 @@ Space read_description(const Node& node, const std::string& path) {
     refuse_cross(space.decoder, decoder,
                  "it attends to an encoder, and the space has none; add " + whole.key_of("encoder"));
   read_every(decoder, space.decoder);
-  space.written = on_one_line(node);
   return space;
 }
 
@@ -270,6 +299,17 @@ std::string Candidate::word() const {
   std::string text(row_of(kind).name);
   for (std::size_t i = 0; i < row_of(kind).numbers.size() / 2; ++i) text += fmt::format("-{}", numbers[i]);
   return text;
+}
+
+std::string Space::name_of(int block) const {
+  if (!has_cells()) return fmt::format("block {}", block);
+  const bool encodes = this->encodes(block);
+  const int place = encodes ? block : block - static_cast<int>(encoder.size());
+  const int blocks_of_cell = encodes ? encoder_cell.blocks : decoder_cell.blocks;
+  const char* const parts[] = {"left of ", "right of ", "combine of "};
+  const int of_side = place / places_of_cell_block;
+  return fmt::format("{}block {} in cell {} of the {}", parts[place % places_of_cell_block],
+                     of_side % blocks_of_cell, of_side / blocks_of_cell, encodes ? "encoder" : "decoder");
 }
 
 std::string allowed_spaces() {

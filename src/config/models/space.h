@@ -12,30 +12,64 @@ namespace mindpipe {
 
 struct Node;
 
+/// Where a candidate's word may stand: among the candidates of blocks of texts or of pictures, in a cell's
+/// branches, or as what combines them.
+enum class WordUse : char { texts = 't', pictures = 'p', cells = 'c', combiner = '+' };
+
 struct CandidateRow {
   std::string_view name;     ///< what its word begins with
   std::string_view numbers;  ///< what follows, a letter for each number
-  bool of_texts, of_pictures;
+  std::string_view uses;     ///< the letters of WordUse
 };
 
 // clang-format off
-#define MINDPIPE_CANDIDATES(kind) /* numbers: K rows, H heads, R times; of_texts, of_pictures */ \
-  kind(convolution, "conv", "-K", true, true) \
-  kind(separable, "separable", "-K", true, true) \
-  kind(light, "light", "-K-R", true, false) \
-  kind(attention, "attention", "-H", true, false) \
-  kind(cross, "cross", "-H", true, false) \
-  kind(gated, "glu", "", true, false) \
-  kind(mlp, "mlp", "-R", true, false) \
-  kind(dilated, "dilated", "-K", false, true) \
-  kind(maximum, "max", "-K", false, true) \
-  kind(average, "average", "-K", false, true) \
-  kind(identity, "identity", "", true, true)
+#define MINDPIPE_CANDIDATES(kind) /* numbers: K rows, H heads, R times; uses */ \
+  kind(convolution, "conv", "-K", "tpc") \
+  kind(separable, "separable", "-K", "tpc") \
+  kind(light, "light", "-K-R", "tc") \
+  kind(attention, "attention", "-H", "tc") \
+  kind(cross, "cross", "-H", "tc") \
+  kind(gated, "glu", "", "tc") \
+  kind(mlp, "mlp", "-R", "tc") \
+  kind(dilated, "dilated", "-K", "p") \
+  kind(maximum, "max", "-K", "p") \
+  kind(average, "average", "-K", "p") \
+  kind(identity, "identity", "", "tpc") \
+  kind(normed_mlp, "normed_mlp", "-R", "c") \
+  kind(none, "none", "", "c") \
+  kind(add, "add", "", "+") \
+  kind(multiply, "multiply", "", "+") \
+  kind(concat, "concat", "", "+")
+#define MINDPIPE_CELL_NORMS(kind) /* of a branch; shared: one for both branches of a block */ \
+  kind(none, "none") \
+  kind(own, "own") \
+  kind(shared, "shared")
+#define MINDPIPE_CELL_ACTIVATIONS(kind) \
+  kind(none, "none") \
+  kind(relu, "relu") \
+  kind(gelu, "gelu") \
+  kind(silu, "silu")
 // clang-format on
 
 MINDPIPE_KINDS(CandidateKind, CandidateRow, MINDPIPE_CANDIDATES)
 
-/// One of the layers that a block of a space may be: light-5-4 has the numbers 5 and 4.
+inline bool is_for(const CandidateRow& row, WordUse use) {
+  return row.uses.find(static_cast<char>(use)) != std::string_view::npos;
+}
+MINDPIPE_KINDS(CellNorm, NamedRow, MINDPIPE_CELL_NORMS)
+MINDPIPE_KINDS(CellActivation, NamedRow, MINDPIPE_CELL_ACTIVATIONS)
+
+/// What a branch of a cell's block has around its layer.
+struct CellBranch {
+  int input = 1;  ///< which state before the block it reads: 1 is the last one, 2 the one before
+  CellNorm norm = CellNorm::none;
+  CellActivation activation = CellActivation::none;  ///< of what the layer gives; of an MLP inside it
+  int times = 1, part = 1;  ///< a convolution gives the model's width x times / part numbers
+  bool operator==(const CellBranch&) const = default;
+};
+
+/// One of the layers that a block of a space may be: light-5-4 has the numbers 5 and 4. In a space of cells
+/// it is a branch, or what combines two of them.
 struct Candidate {
   static constexpr int most_taps = 15;
 
@@ -43,6 +77,7 @@ struct Candidate {
   std::array<int, 2> numbers{};
   bool halves =
       false;  ///< of pictures: in the first block of a group, which leaves half the rows and columns
+  CellBranch branch{};
 
   int taps() const { return numbers[0]; }    ///< rows that a convolution or a pool sees
   int heads() const { return numbers[0]; }   ///< of attention
@@ -54,8 +89,8 @@ struct Candidate {
 
 /// The candidate that a word names; none where it names none.
 std::optional<Candidate> candidate_named(const std::string& word);
-/// The words of spaces of texts, or of pictures, with letters for numbers: "conv-K, separable-K, ...".
-std::string candidate_words(bool of_pictures = false);
+/// All words of a use, with letters for numbers: "conv-K, separable-K, ...".
+std::string candidate_words(WordUse use = WordUse::texts);
 /// End of a sentence about a wrong word: a kind's name as it is spelt, with the numbers that were written.
 std::string word_meant(const std::string& word);
 
@@ -65,17 +100,34 @@ struct PictureGroup {
   bool operator==(const PictureGroup&) const = default;
 };
 
-/// The candidates of each block of a model.
+/// The blocks of a cell, of which an encoder or a decoder has several.
+struct CellSide {
+  int blocks = 0;             ///< of one cell; 0: there are no cells
+  std::vector<int> residual;  ///< of each block: the state that is added, as CellBranch::input; 0: none
+  bool operator==(const CellSide&) const = default;
+};
+
+/// The candidates of each block of a model. A block of a cell is three of what follows, a number of a choice
+/// each: its left branch, its right branch, and what combines them.
 struct Space {
+  static constexpr int places_of_cell_block = 3;
+
   std::string name;
   std::vector<std::vector<Candidate>> encoder, decoder;  ///< no encoder: a language model
   std::vector<std::vector<Candidate>> pictures;          ///< of a space of pictures, which has neither
   std::vector<PictureGroup> groups;                      ///< of its blocks
+  CellSide encoder_cell, decoder_cell;                   ///< of a space of cells
   std::string written;  ///< as a configuration says it: a word, or all of it on one line
 
   bool has_encoder() const { return !encoder.empty(); }
   bool is_of_pictures() const { return !pictures.empty(); }
   int blocks() const { return static_cast<int>(encoder.size() + decoder.size() + pictures.size()); }
+  bool has_cells() const { return decoder_cell.blocks > 0; }
+  /// Numbers of a choice that one layer of a network's list takes; and how many layers there are.
+  int places_of_layer() const { return has_cells() ? places_of_cell_block : 1; }
+  int layers() const { return blocks() / places_of_layer(); }
+  /// "block 7", or "right of block 2 in cell 1 of the encoder".
+  std::string name_of(int block) const;
   /// Whether a block is the encoder's: its blocks come first.
   bool encodes(int block) const { return block < static_cast<int>(encoder.size()); }
   const std::vector<Candidate>& candidates(int block) const {
@@ -93,6 +145,7 @@ struct SpaceSettings : TextSettings, PictureSettings {
     vocabulary = 260;  // bytes and the special tokens
   }
   Space space;
+  Places positions = Places::learned;
   bool tied = true;  ///< embeddings and head share their table
   bool operator==(const SpaceSettings&) const = default;
 };
@@ -116,5 +169,8 @@ std::vector<Extent> rows_of_space(const SpaceSettings& m, const Config& config);
 /// Why a width or a number of logical tensor shards has no room for a candidate, with the nearest that fit:
 /// "attention-5, whose heads do not divide ..."; empty where it fits.
 std::string misfit_of(const Candidate& candidate, int width, int shards);
+/// The first misfit of a network of a space, or without a choice of all of them: "block 3 attention-5, whose
+/// heads ...".
+std::string misfit_of(const Space& space, const std::vector<int>* choice, int width, int shards);
 
 }  // namespace mindpipe

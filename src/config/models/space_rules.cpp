@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "config/config.h"
+#include "config/models/cells.h"
 #include "config/models/picture_space.h"
 #include "config/models/space.h"
 #include "config/rules.h"
@@ -49,6 +50,12 @@ std::string misfit_of(const Candidate& candidate, int width, int shards) {
       return fmt::format("{}, whose weights are for {} channels each, of model.width {} ({})",
                          candidate.word(), candidate.shared(), width,
                          nearest_that_fit(candidate, 1, width, [&](int n) { return width % n == 0; }));
+    case CandidateKind::normed_mlp:  // undivided
+    case CandidateKind::none:
+    case CandidateKind::add:
+    case CandidateKind::multiply:
+    case CandidateKind::concat:
+      break;
     case CandidateKind::mlp: {
       const auto fits = [&](int times) { return std::int64_t{times} * width % shards == 0; };
       if (fits(candidate.times())) return "";
@@ -79,6 +86,17 @@ std::int64_t networks_of(const Space& space) {
   return networks;
 }
 
+std::string misfit_of(const Space& space, const std::vector<int>* choice, int width, int shards) {
+  if (space.has_cells()) return misfit_of_cells(space, choice, width, shards);
+  for (int block = 0; block < space.blocks(); ++block)
+    for (int number = 0; number < static_cast<int>(space.candidates(block).size()); ++number) {
+      if (choice != nullptr && (*choice)[block] != number) continue;
+      const std::string misfit = misfit_of(space.candidates(block)[number], width, shards);
+      if (!misfit.empty()) return fmt::format("{} {}", space.name_of(block), misfit);
+    }
+  return "";
+}
+
 namespace {
 
 std::vector<Setting> settings_of_texts(SpaceSettings& m, Config& config) {
@@ -92,6 +110,9 @@ std::vector<Setting> settings_of_texts(SpaceSettings& m, Config& config) {
                "probability that an attention weight is dropped", share},
               {"model.context", &m.context, "the longest sequence", Range{1, 1 << 24}},
               {"model.vocabulary", &m.vocabulary, "distinct tokens; the tokenizer's size", Range{1, 1 << 24}},
+              {"model.positions", &m.positions,
+               "what tells tokens their places: a learned table; sines and cosines; or closed_sinusoids, "
+               "whose slowest turns by 1/10000 exactly"},
               {"model.tied", &m.tied, "embeddings and head share their table"},
               {"data.sequence", &config.data.sequence,
                "tokens per sample of a space without an encoder, at most model.context; auto: model.context",
@@ -137,6 +158,10 @@ void check_space(const SpaceSettings& m, const Config& config, const Complaints&
   const DataConfig& data = config.data;
   complain.require(m.space.blocks() > 0, "model.space", "is missing (allowed: {})", allowed_spaces());
   if (m.space.is_of_pictures()) return check_picture_space(m, config, complain);
+  complain.require(m.positions == Places::learned || m.width % 2 == 0, "model.width",
+                   "is {} (sines and cosines take half of it each)", m.width);
+  complain.require(m.positions != Places::closed_sinusoids || m.width > 2, "model.width",
+                   "is {} (closed sinusoids have a first and a last frequency)", m.width);
   const auto is_auto = [&](int sequence, const char* key, const char* why) {
     complain.require(sequence == 0, key, "is {}, but model.space, {}, {}; leave it out", sequence,
                      m.space.name, why);

@@ -37,11 +37,8 @@ void check_window(const Settings& m, const Config& config, const Complaints& com
 }
 
 void check_candidates(const Settings& m, const Config& config, const Complaints& complain) {
-  for (int block = 0; block < m.space.blocks(); ++block)
-    for (const Candidate& candidate : m.space.candidates(block)) {
-      const std::string misfit = misfit_of(candidate, m.width, config.reproducible.tensor);
-      complain.require(misfit.empty(), "model.space", "gives block {} {}", block, misfit);
-    }
+  const std::string misfit = misfit_of(m.space, nullptr, m.width, config.reproducible.tensor);
+  complain.require(misfit.empty(), "model.space", "gives {}", misfit);
 }
 
 void check_sampler(const Settings& m, const Config& config, const Complaints& complain) {
@@ -57,9 +54,9 @@ void check_sampler(const Settings& m, const Config& config, const Complaints& co
   for (int block = 0; block < m.space.blocks() && s.spacing > 0; ++block) {
     const int count = static_cast<int>(m.space.candidates(block).size());
     complain.require(count == 1 || s.spacing < count, "supernet.spacing",
-                     "is {}, but block {} has {} candidates (one comes again after {} subnets at most; the "
+                     "is {}, but {} has {} candidates (one comes again after {} subnets at most; the "
                      "usual spacing is {})",
-                     s.spacing, block, count, count - 1, std::max(1, 2 * count / 3));
+                     s.spacing, m.space.name_of(block), count, count - 1, std::max(1, 2 * count / 3));
   }
 }
 
@@ -154,7 +151,7 @@ void check(const Config& config, const Complaints& complain) {
   const Settings& m = config.model.supernet;
   check_space(m, config, complain);
   check_candidates(m, config, complain);
-  const int blocks = m.space.blocks();
+  const int blocks = m.space.layers();
   complain.require(blocks >= config.grid.pipeline, "grid.pipeline",
                    "is {}, but model.space, {}, has {} blocks (a stage has at least one)",
                    config.grid.pipeline, m.space.name, blocks);

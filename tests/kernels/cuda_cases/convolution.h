@@ -32,14 +32,22 @@ TEST_F(Cuda, ClearsPaddingAndPadsColumns) {
       const std::int64_t whole = 2 * cols + cols % 2;
       const Mirror x = make.random({3, 4, cols}, "x"), sum = make.random({3, 4, whole}, "sum"),
                    cleared = make.empty({3, 4, cols}), padded = make.empty({3, 4, whole}),
-                   summed = make.empty({3, 4, whole}), cut = make.empty({3, 4, cols});
-      on_both(pairing(), {&cleared, &padded, &summed, &cut}, 0, [&](Backend& backend, auto of) {
-        backend.clear_padding({of(x), of(lengths), of(cleared)});
-        backend.pad_columns({.x = of(x), .y = of(padded)});
-        backend.pad_columns({of(x), of(sum), of(summed)});
-        backend.cut_columns({of(summed), of(cut)});
-      });
-      for (Operand& o : fetched({&cleared, &padded, &summed, &cut})) all.push_back(std::move(o));
+                   summed = make.empty({3, 4, whole}), cut = make.empty({3, 4, cols}),
+                   behind = make.empty({3, 4, whole}), cut_behind = make.empty({3, 4, cols}),
+                   product = make.empty({3, 4, whole});
+      const std::int64_t first = whole - cols;
+      on_both(pairing(), {&cleared, &padded, &summed, &cut, &behind, &cut_behind, &product}, 0,
+              [&](Backend& backend, auto of) {
+                backend.clear_padding({of(x), of(lengths), of(cleared)});
+                backend.pad_columns({.x = of(x), .y = of(padded)});
+                backend.pad_columns({of(x), of(sum), of(summed)});
+                backend.cut_columns({of(summed), of(cut)});
+                backend.pad_columns({of(x), of(sum), of(behind), first});
+                backend.cut_columns({of(behind), of(cut_behind), first});
+                backend.multiply_columns({of(sum), of(x), of(product)});
+              });
+      for (Operand& o : fetched({&cleared, &padded, &summed, &cut, &behind, &cut_behind, &product}))
+        all.push_back(std::move(o));
     }
     return all;
   });
