@@ -17,6 +17,12 @@ int layouts_wished() {
   return wish == nullptr ? 0 : std::atoi(wish);
 }
 
+/// A covering choice of layouts, for what is tried beside every layout. Networks of a space, whose layers
+/// other models have, go over two ranks at most there.
+std::vector<Choice> covering_of(int ranks) {
+  return covering_choices(ranks, ranks > 2 ? style_count - 2 : style_count);
+}
+
 /// Which layouts to try, and how many are left out: of the covering choice every third on one rank, where
 /// nothing is cut, and on many to a processor, and on three ranks every second.
 std::vector<Config> cases(int ranks, std::size_t& left_out) {
@@ -34,7 +40,7 @@ std::vector<Config> cases(int ranks, std::size_t& left_out) {
 /// From choice `first` on every `stride`-th of the covering ones; fewer where ranks are many to a processor.
 std::vector<Config> some_cases(std::size_t first, std::size_t stride) {
   const int ranks = all_ranks().size;
-  const std::vector<Choice> choices = covering_choices(ranks);
+  const std::vector<Choice> choices = covering_of(ranks);
   std::vector<Config> configs;
   for (std::size_t i = first; i<choices.size(); i += ranks> 4 ? 3 * stride : stride)
     configs.push_back(config_of(choices[i], ranks));
@@ -88,7 +94,7 @@ TEST(Parity, ADeviceThatIsAlwaysLateGetsTheSameBits) {
 
 TEST(Parity, DevicesThatCarryTheirMessagesThemselvesGetTheSameBits) {
   const int ranks = all_ranks().size;
-  const std::vector<Choice> choices = covering_choices(ranks);
+  const std::vector<Choice> choices = covering_of(ranks);
   std::vector<Config> configs;
   const std::size_t stride = layouts_wished() > 0 ? 1 : 5;
   for (std::size_t i = 1; i < choices.size(); i += stride) configs.push_back(config_of(choices[i], ranks));
