@@ -170,6 +170,13 @@ Config evolved_in_two_shards() {
   return config;
 }
 
+Config cells_in_two_shards() {
+  Config config = cells_style();
+  config.data.source_sequence = 14;
+  config.reproducible.tensor = 2;
+  return config;
+}
+
 /// Batch norm of each micro-batch, running statistics of the steps.
 Config wide_resnet_in_two_shards() {
   Config config = wide_resnet_style();
@@ -192,6 +199,8 @@ std::vector<Trial> trials() {
            with(evolved_in_two_shards(), 2, 0.1),
            0,
            {2e-3, 4e-3, 6e-3, 8e-3, 8e-3, 6e-3, 4e-3, 2e-3}},
+          {"CellsWithEmptySources", with(cells_style(), 6, 0.1), 7, three},
+          {"CellsInTwoShards", with(cells_in_two_shards(), 6.5, 0.1), 0, three},
           {"Vit", with(vit_style(), 5, 0), 0, three},
           {"VitInTwoShards", with(vit_in_two_shards(), 5, 0.1), 4, three},
           {"WideResnetUnderAccumulation", with(wide_resnet_style(), 2.5, 0), 0, five},

@@ -4,7 +4,7 @@
     oracle.py [--precision f32,f64,bf16,bf16_model] [--threads N] FOLDER...
 
 FOLDER/input.safetensors holds the initial weights, the batches and, in its metadata (texts), the settings; `kind`
-names the model: gpt.py, bert.py, transformer.py, evolved_transformer.py, vit.py and wide_resnet.py say what each of
+names the model: gpt.py, bert.py, transformer.py, evolved_transformer.py, cells.py, vit.py and wide_resnet.py say what each of
 them reads, training.py what all do, and what becomes of it in FOLDER/<precision>.safetensors. network.py says what a
 precision means.
 
@@ -22,6 +22,7 @@ import torch
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import bert  # noqa: E402
+import cells  # noqa: E402
 import evolved_transformer  # noqa: E402
 import gpt  # noqa: E402
 import training  # noqa: E402
@@ -32,7 +33,7 @@ from network import PRECISIONS  # noqa: E402
 from safetensors_file import read_safetensors, write_safetensors  # noqa: E402
 
 KINDS = {"gpt": gpt.Decoder, "bert": bert.Bert, "transformer": transformer.EncoderDecoder, "vit": vit.VisionTransformer,
-         "evolved_transformer": evolved_transformer.EvolvedTransformer, "wide_resnet": wide_resnet.WideResnet}
+         "evolved_transformer": evolved_transformer.EvolvedTransformer, "cells": cells.Cells, "wide_resnet": wide_resnet.WideResnet}
 
 
 def run(metadata, arrays, precision):
