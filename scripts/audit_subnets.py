@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Proves from the trace of a supernet's run that its subnets met in causal order on every rank.
 
-audit_subnets.py TRACE --choices FILE [--window N] [--overtaken N]
+audit_subnets.py TRACE --choices FILE [--window N] [--overtaken N] [--cells]
   TRACE    trace.json of a run whose trace.steps holds the subnets to be looked at
   FILE     what each subnet was: a line for each, the number of each block's candidate between commas; or metrics.jsonl, of
            whose lines those count that have "subnet" and "choice"
@@ -12,6 +12,8 @@ trace. Proved, on each rank alone:
   - each of these found the unit in the version that counts the older subnets which use it
   - every subnet's passes name the units of its choice: what one subnet names, each other one that chose it does, too
   - with --window: what all subnets share was read in the version of two windows before, and updated a window at a time
+  - with --cells, for a space of cells, whose candidates may share a unit, that of the first of them: each number of a choice
+    names the same unit, or none, in whatever subnet it is; the rest is proved of these units
 Says besides how often a forward of a later subnet began before an earlier one's on the same rank (at least --overtaken times).
 Exits 1, with a sentence for each finding, if anything is otherwise.
 """
@@ -39,19 +41,35 @@ def read_choices(path):
     return choices
 
 
-def users_of_units(choices):
-    """The ids, in order, of the subnets that use each unit."""
+def users_of_units(choices, units):
+    """The ids, in order, of the subnets that use each unit. `units`: of candidates that do not name their own."""
     users = collections.defaultdict(list)
     for subnet in sorted(choices):
         for block, number in enumerate(choices[subnet]):
-            users[f"blocks.{block}.{number}"].append(subnet)
+            users[units.get((block, number), f"blocks.{block}.{number}")].append(subnet)
     return users
 
 
+def units_of_candidates(choices, events):
+    """The unit that each number of a choice names where it is chosen, and a sentence for each that names several or another one's."""
+    units, findings = {}, []
+    for event in events:
+        if event.get("ph") != "X" or event.get("cat") != "forward" or event["args"].get("subnet") not in choices:
+            continue
+        choice = choices[event["args"]["subnet"]]
+        for unit in event["args"].get("units", {}):
+            block, owner = (int(number) for number in unit.split(".")[1:])
+            if owner > choice[block] or units.setdefault((block, choice[block]), unit) != unit:
+                findings.append(f"candidate {choice[block]} of place {block} names {unit}"
+                                f" and {units.get((block, choice[block]), 'is none of those that may share it')}")
+    return units, findings
+
+
 class Audit:
-    def __init__(self, events, choices, window):
-        self.choices, self.window, self.users = choices, window, users_of_units(choices)
-        self.findings, self.overtaken, self.uses, self.units = [], 0, 0, set()
+    def __init__(self, events, choices, window, cells):
+        units, findings = units_of_candidates(choices, events) if cells else ({}, [])
+        self.choices, self.window, self.users = choices, window, users_of_units(choices, units)
+        self.findings, self.overtaken, self.uses, self.units = findings, 0, 0, set()
         self.ranks = collections.defaultdict(list)
         for event in events:
             if event.get("ph") == "X" and event.get("cat") in WORK:
@@ -164,10 +182,11 @@ def main():
     parser.add_argument("--choices", required=True)
     parser.add_argument("--window", type=int, default=0)
     parser.add_argument("--overtaken", type=int, default=0)
+    parser.add_argument("--cells", action="store_true")
     options = parser.parse_args()
     with open(options.trace) as file:
         events = json.load(file)["traceEvents"]
-    audit = Audit(events, read_choices(options.choices), options.window)
+    audit = Audit(events, read_choices(options.choices), options.window, options.cells)
     audit.run()
     audit.finds(audit.overtaken >= options.overtaken,
                 f"later subnets overtook earlier ones {audit.overtaken} times, {options.overtaken} were expected")

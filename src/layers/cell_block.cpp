@@ -96,6 +96,14 @@ std::vector<std::string_view> CellBlock::reads() const {
   return fields;
 }
 
+std::size_t CellBlock::cache_bytes(std::int64_t samples) const {
+  std::size_t bytes = 0;
+  for (const auto* branches : {&spec_.left, &spec_.right})
+    for (const CellBranchSpec& branch : *branches)
+      if (branch.layer != nullptr) bytes += branch.layer->cache_bytes(samples);
+  return bytes;
+}
+
 /// What a branch gives of a state, or of what the shared norm gave, without its last bias and undropped.
 Tensor CellBlock::run(CellBranchSpec& branch, const Tensor& x, const Boundary& in, Tape& tape) {
   if (is_state(branch)) return x;

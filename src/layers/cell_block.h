@@ -44,6 +44,7 @@ class CellBlock final : public Layer {
  public:
   CellBlock(const LayerContext& context, CellBlockSpec spec) : context_(context), spec_(std::move(spec)) {}
   std::vector<std::string_view> reads() const override;
+  std::size_t cache_bytes(std::int64_t samples) const override;
   Boundary forward(Boundary in, Tape& tape) override;
   Boundary backward(Boundary dout, Tape& tape) override;
 

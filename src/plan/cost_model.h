@@ -40,7 +40,7 @@ class CostModel {
   /// Lets a block of a supernet be candidate `candidate`, or its last, in what is asked from now on: of one
   /// of its parts (Model::Block::choices), or of each of them.
   void choose(int block, int candidate);
-  /// The same for one of the parts of a block.
+  /// Lets one part of a block be a candidate.
   void choose_part(int block, int part, int candidate);
   /// Costs of every block and unit, and what crosses every cut, for schedules and the simulator.
   Outline outline();

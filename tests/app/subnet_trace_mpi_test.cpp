@@ -39,10 +39,11 @@ class SubnetTrace : public ::testing::Test {
       for (std::size_t block = 0; block < subnet.choice.size(); ++block)
         file << int{subnet.choice[block]} << (block + 1 < subnet.choice.size() ? "," : "\n");
   }
-  bool is_sound(bool quiet = false, int overtaken = 1) const {
-    return runs(fmt::format("python3 {}/scripts/audit_subnets.py {} --choices {} --window 8 --overtaken {}",
-                            MINDPIPE_SOURCE_DIR, trace(), choices(), overtaken),
-                quiet);
+  bool is_sound(bool quiet = false, int overtaken = 1, const char* more = "") const {
+    return runs(
+        fmt::format("python3 {}/scripts/audit_subnets.py {} --choices {} --window 8 --overtaken {} {}",
+                    MINDPIPE_SOURCE_DIR, trace(), choices(), overtaken, more),
+        quiet);
   }
   static std::string path(const char* ending) {
     return (std::filesystem::temp_directory_path() /
@@ -75,6 +76,19 @@ std::pair<nlohmann::json*, nlohmann::json*> two_users(nlohmann::json& file) {
     }
   }
   return {nullptr, nullptr};
+}
+
+TEST_F(SubnetTrace, OfCellsPassesTheAuditThatKnowsOfSharedUnits) {
+  if (world.size != 4) GTEST_SKIP() << "a space of nine blocks, on four stages";
+  train({.pipeline = 4, .cells = true});
+  if (world.rank != 0) return;
+  EXPECT_TRUE(is_sound(false, 0, "--cells"));
+  nlohmann::json file = read();
+  const auto [one, other] = two_users(file);
+  ASSERT_NE(other, nullptr);
+  std::swap((*one)["args"]["subnet"], (*other)["args"]["subnet"]);
+  write(file);
+  EXPECT_FALSE(is_sound(true, 0, "--cells")) << "two users of a unit have changed places";
 }
 
 TEST_F(SubnetTrace, OfCausalOrderPassesTheAudit) {

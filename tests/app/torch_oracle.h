@@ -13,6 +13,7 @@
 #include "runtime/generator.h"
 #include "runtime/python.h"
 #include "runtime/small_models.h"
+#include "supernet/subnet.h"
 
 /// A training that both this program and PyTorch do, and what each makes of it.
 namespace mindpipe::oracle {
@@ -70,6 +71,31 @@ inline double scalar(const SafetensorsFile& file, const std::string& name) {
 inline std::string listed(const std::vector<double>& numbers) {
   std::string text;
   for (const double x : numbers) text += (text.empty() ? "" : ",") + shortest(x);
+  return text;
+}
+
+/// The blocks of a network of cells, as cells.py reads them.
+inline std::string blocks_of_cells(const subnet::Settings& m) {
+  const Space& space = m.space;
+  std::string text;
+  for (int layer = 0; layer < space.layers(); ++layer) {
+    const int first = layer * Space::places_of_cell_block;
+    const bool encodes = space.encodes(first);
+    const CellSide& side = encodes ? space.encoder_cell : space.decoder_cell;
+    const int of_side =
+        encodes ? layer : layer - static_cast<int>(space.encoder.size()) / Space::places_of_cell_block;
+    const int place = of_side % side.blocks;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ",", encodes ? "encoder" : "decoder", place);
+    for (int block = first; block < first + 2; ++block) {
+      const Candidate& branch = space.candidates(block)[m.choice[block]];
+      const int owner = owner_of_unit(space.candidates(block), m.choice[block]);
+      text +=
+          fmt::format(" {} {} {} {} {}.", branch.branch.input, branch.branch.norm, branch.word(),
+                      branch.branch.activation, candidate_name(block, owner < 0 ? m.choice[block] : owner));
+    }
+    text +=
+        fmt::format(" {} {}", space.candidates(first + 2)[m.choice[first + 2]].word(), side.residual[place]);
+  }
   return text;
 }
 
@@ -149,6 +175,10 @@ inline std::map<std::string, std::string> model_settings(const Config& config) {
     case ModelKind::wide_resnet:
     case ModelKind::supernet:
       break;
+  }
+  if (config.model.kind == ModelKind::subnet && config.model.subnet.space.has_cells()) {
+    all["kind"] = "cells";
+    all["blocks"] = blocks_of_cells(config.model.subnet);
   }
   return all;
 }

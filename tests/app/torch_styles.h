@@ -73,6 +73,42 @@ inline Config evolved_style() {
   return config;
 }
 
+/// A network of cells with every combiner, norm and activation, states of other widths, and branches that
+/// read the second state before them.
+inline Config cells_style() {
+  Config config = small_of_kind(ModelKind::subnet);
+  choose(
+      config,
+      "{name: every, encoder: {cells: 1, blocks: ["
+      "{left: {norm: shared, layer: conv-3, width: 2, activation: relu}, right: {norm: shared, layer: "
+      "separable-3, width: 1/2}, combine: multiply}, "
+      "{left: {norm: own, layer: glu, activation: silu}, right: {input: 2, layer: conv-1, width: 1/2, "
+      "activation: gelu}, combine: concat, residual: 2}, "
+      "{left: {norm: own, layer: light-3-4, activation: silu}, right: {input: 2, norm: own, layer: "
+      "identity, activation: gelu}}, "
+      "{left: {norm: own, layer: conv-1}}, {left: {norm: own, layer: attention-4}, right: identity}]}, "
+      "decoder: {cells: 2, blocks: ["
+      "{left: {norm: own, layer: attention-4, activation: silu}, right: {norm: own, layer: cross-4}, "
+      "combine: multiply, residual: 1}, "
+      "{left: {norm: own, layer: mlp-2, activation: gelu}, right: {input: 2, layer: identity}, combine: "
+      "multiply}, "
+      "{left: {norm: own, layer: separable-3, width: 2, activation: silu}, right: {input: 2, norm: own, "
+      "layer: mlp-2, activation: gelu}}, "
+      "{left: {norm: shared, layer: normed_mlp-2, activation: silu}, right: {norm: shared, layer: conv-3}, "
+      "combine: multiply}, "
+      "{left: {norm: own, layer: conv-1}, right: {input: 2, layer: conv-1}, combine: add}]}}",
+      {});
+  subnet::Settings& m = config.model.subnet;
+  m.choice.assign(static_cast<std::size_t>(m.space.blocks()), 0);
+  m.positions = Places::closed_sinusoids;
+  m.context = 24;
+  m.vocabulary = 101;
+  config.data.source_sequence = 13;
+  config.data.target_sequence = 10;
+  config.data.special = {.end = 0, .start = 98, .padding = 98, .mask = 99};
+  return config;
+}
+
 /// A network of a space with every word on either side that may have it.
 inline Config of_pairs_style() {
   Config config = small_of_kind(ModelKind::subnet);

@@ -170,6 +170,12 @@ Config evolved_in_two_shards() {
   return config;
 }
 
+Config cells_in_two_shards() {
+  Config config = cells_style();
+  config.data.source_sequence = 14;
+  config.reproducible.tensor = 2;
+  return config;
+}
 /// Tables of their own, and heads for two tensor shards.
 Config of_pairs_in_two_shards() {
   Config config = of_pairs_style();
@@ -208,6 +214,8 @@ std::vector<Trial> trials() {
            with(evolved_in_two_shards(), 2, 0.1),
            0,
            {2e-3, 4e-3, 6e-3, 8e-3, 8e-3, 6e-3, 4e-3, 2e-3}},
+          {"CellsWithEmptySources", with(cells_style(), 6, 0.1), 7, three},
+          {"CellsInTwoShards", with(cells_in_two_shards(), 6.5, 0.1), 0, three},
           {"EveryWordWithEmptySources", with(of_pairs_style(), 2.4, 0.1), 7, three},
           {"EveryWordInTwoShards", with(of_pairs_in_two_shards(), 2.5, 0), 0, three},
           {"EveryWordOfTexts", with(of_texts_style(), 1.8, 0), 5, three},

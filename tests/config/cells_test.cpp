@@ -45,7 +45,7 @@ TEST(SpacesOfCells, HaveThreeNumbersForEachBlock) {
   EXPECT_EQ(space.encoder.size(), 6u);
   ASSERT_EQ(space.candidates(6).size(), 8u);
   EXPECT_EQ(space.candidates(6)[3],
-            (Candidate{CandidateKind::gated, {}, {1, CellNorm::none, CellActivation::relu}}))
+            (Candidate{CandidateKind::gated, {}, false, {1, CellNorm::none, CellActivation::relu}}))
       << "the last key of a branch turns fastest, its layer slowest";
   EXPECT_EQ(space.candidates(6)[4].kind, CandidateKind::convolution);
   EXPECT_EQ(space.candidates(7)[0].kind, CandidateKind::none) << "there is no right branch";

@@ -4,8 +4,8 @@
     oracle.py [--precision f32,f64,bf16,bf16_model] [--threads N] FOLDER...
 
 FOLDER/input.safetensors holds the initial weights, the batches and, in its metadata (texts), the settings; `kind`
-names the model: gpt.py, bert.py, transformer.py, evolved_transformer.py, vit.py, wide_resnet.py, subnet.py and
-picture_space.py say what each of them reads, training.py what all do, and what becomes of it in
+names the model: gpt.py, bert.py, transformer.py, evolved_transformer.py, vit.py, wide_resnet.py, subnet.py, cells.py
+and picture_space.py say what each of them reads, training.py what all do, and what becomes of it in
 FOLDER/<precision>.safetensors. network.py says what a precision means.
 
 What may be compared: tensors as wholes, |a - b| / |b|, with one exception. The bias of the keys (the middle third of
@@ -22,6 +22,7 @@ import torch
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import bert  # noqa: E402
+import cells  # noqa: E402
 import evolved_transformer  # noqa: E402
 import gpt  # noqa: E402
 import subnet  # noqa: E402
@@ -35,9 +36,8 @@ from safetensors_file import read_safetensors, write_safetensors  # noqa: E402
 
 KINDS = {"gpt": gpt.Decoder, "bert": bert.Bert, "transformer": transformer.EncoderDecoder, "vit": vit.VisionTransformer,
          "evolved_transformer": evolved_transformer.EvolvedTransformer, "wide_resnet": wide_resnet.WideResnet,
-names the model: gpt.py, bert.py, transformer.py, evolved_transformer.py, vit.py, wide_resnet.py, subnet.py and
-picture_space.py say what each of them reads, training.py what all do, and what becomes of it in
-FOLDER/<precision>.safetensors. network.py says what a precision means.
+         "subnet_of_texts": subnet.OfTexts, "subnet_of_pairs": subnet.OfPairs, "cells": cells.Cells,
+         "picture_space": picture_space.PictureSpace}
 
 
 def run(metadata, arrays, precision):

@@ -31,7 +31,7 @@ Config measured(Precision precision) {
   return resolve(c);
 }
 
-/// The same network by itself.
+/// One network of a supernet by itself.
 Config alone(const Config& supernet, const std::vector<std::uint8_t>& choice) {
   Config c = supernet;
   static_cast<SpaceSettings&>(c.model.subnet) = supernet.model.supernet;
