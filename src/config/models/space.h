@@ -92,7 +92,8 @@ struct SpaceSettings : TextSettings, PictureSettings {
     vocabulary = 260;  // bytes and the special tokens
   }
   Space space;
-  bool tied = true;  ///< embeddings and head share their table
+  bool tied = true;            ///< embeddings and head share their table
+  double norm_momentum = 0.1;  ///< of batch norms of one network
   bool operator==(const SpaceSettings&) const = default;
 };
 
