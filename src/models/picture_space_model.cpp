@@ -17,17 +17,14 @@ std::vector<int> numbers_of(const Space& space, const std::vector<int>* choice, 
   return all;
 }
 
-BatchNormSpec norm_of(const Config& config, const SpaceSettings& m, bool in_supernet) {
-  return {0, false, m.norm_epsilon, config.model.subnet.norm_momentum, !in_supernet};
-}
-
 }  // namespace
 
 std::unique_ptr<Model> make_of_picture_space(const Config& config, const SpaceSettings& m,
                                              const LayerContext& context, const std::vector<int>* choice) {
   auto model = std::make_unique<Model>();
   see_pictures(*model, m);
-  const BatchNormSpec norm = norm_of(config, m, choice == nullptr);
+  // What runs would mix the networks of a space.
+  const BatchNormSpec norm{0, false, m.norm_epsilon, m.norm_momentum, choice != nullptr};
   const PictureCandidates candidates(config, m, context, norm);
   const PixelWindow window{m.picture_height, m.picture_width, 3, 1, 1};
   const std::int64_t first = m.space.groups.front().width, last = m.space.groups.back().width;

@@ -175,13 +175,15 @@ inline Config picture_space_style(const std::string& groups, const std::vector<i
   o.weight_decay = 0.01;
   return config;
 }
-/// Each word where the picture keeps its size, and where it is halved.
+/// Each word where the picture keeps its size, and where it is halved. Before what halves it without a relu,
+/// and at the end, stands conv-1.
 inline Config picture_words_that_keep() {
-  return picture_space_style("{blocks: 8, width: 8}, {blocks: 2, width: 12}", {2, 3, 5, 6, 7, 0, 1, 8, 6, 4});
+  return picture_space_style("{blocks: 9, width: 8}, {blocks: 2, width: 12}",
+                             {2, 3, 5, 6, 4, 7, 8, 1, 0, 6, 0});
 }
 inline Config picture_words_that_halve() {
-  return picture_space_style("{blocks: 1, width: 8}, {blocks: 1, width: 8}, {blocks: 1, width: 12}",
-                             {8, 7, 5});
+  return picture_space_style("{blocks: 2, width: 8}, {blocks: 2, width: 8}, {blocks: 2, width: 12}",
+                             {5, 0, 8, 0, 7, 0});
 }
 
 /// Pictures that are higher than wide, and end as six pixels.

@@ -6,10 +6,15 @@ namespace {
 
 using namespace oracle;
 
+/// A batch norm's offset that the next norm takes away again: that of candidate 0 in networks of pictures.
+bool is_taken_away(const std::string& name) {
+  return name.starts_with("blocks.") && name.ends_with(".0.norm.bias");
+}
+
 /// A key's bias adds the same to all scores of a query: its gradient is zero, and what is computed there is
 /// rounding. It is the middle third of c_attn's bias, elsewhere a tensor.
 bool is_key_bias(const std::string& name) {
-  return name.ends_with("k_proj.bias") || name.ends_with("key.bias");
+  return name.ends_with("k_proj.bias") || name.ends_with("key.bias") || is_taken_away(name);
 }
 void remove_key_bias(Named& tensors) {
   for (auto& [name, x] : tensors)
@@ -194,7 +199,7 @@ Config wide_resnet_in_two_shards() {
 
 /// The other words where the picture is halved.
 Config picture_words_in_two_shards() {
-  Config config = picture_space_style("{blocks: 1, width: 8}, {blocks: 2, width: 12}", {3, 0, 1});
+  Config config = picture_space_style("{blocks: 1, width: 8}, {blocks: 2, width: 12}", {3, 1, 0});
   config.reproducible.tensor = 2;
   return config;
 }
@@ -223,9 +228,9 @@ std::vector<Trial> trials() {
           {"VitInTwoShards", with(vit_in_two_shards(), 5, 0.1), 4, three},
           {"WideResnetUnderAccumulation", with(wide_resnet_style(), 2.5, 0), 0, five},
           {"WideResnetInTwoShards", with(wide_resnet_in_two_shards(), 2.3, 0.1), 4, five},
-          {"PictureWordsThatKeep", with(picture_words_that_keep(), 2.5, 0), 0, five},
-          {"PictureWordsThatHalve", with(picture_words_that_halve(), 2.5, 0.1), 4, five},
-          {"PictureWordsInTwoShards", with(picture_words_in_two_shards(), 2.5, 0), 0, five}};
+          {"PictureWordsThatKeep", with(picture_words_that_keep(), 1, 0), 0, five},
+          {"PictureWordsThatHalve", with(picture_words_that_halve(), 1, 0.1), 4, five},
+          {"PictureWordsInTwoShards", with(picture_words_in_two_shards(), 1, 0), 0, five}};
 }
 
 /// All trials are set before PyTorch at once.

@@ -146,7 +146,8 @@ struct SpaceSettings : TextSettings, PictureSettings {
   }
   Space space;
   Places positions = Places::learned;
-  bool tied = true;  ///< embeddings and head share their table
+  bool tied = true;            ///< embeddings and head share their table
+  double norm_momentum = 0.1;  ///< of batch norms of one network
   bool operator==(const SpaceSettings&) const = default;
 };
 

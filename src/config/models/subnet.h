@@ -6,7 +6,6 @@ namespace mindpipe::subnet {
 /// What one network of a space can be told: which candidate each of its blocks is.
 struct Settings : SpaceSettings {
   std::vector<int> choice;
-  double norm_momentum = 0.1;  ///< of batch norms
   bool operator==(const Settings&) const = default;
 };
 
