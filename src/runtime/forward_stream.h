@@ -30,7 +30,9 @@ class ForwardStream {
     std::function<std::optional<ForwardTask>()> next;
     std::int64_t lag = 0;
     std::int64_t batches = 1;  ///< of each task
-    /// Brings a batch, unless it is there; it stays as it is until another is asked for.
+    /// Brings a batch, unless it is there; it stays as it is until another is asked for. Its forwards run in
+    /// its input's mode: what is found of a batch counts where that is evaluate. (Batches come in order on
+    /// every rank, all those of a task before those of the next: those before may prepare the network.)
     std::function<const StepInput&(std::int64_t batch)> load;
     /// Hears of each task, in order.
     std::function<void(const Evaluation& found)> hear = {};
@@ -66,6 +68,12 @@ class ForwardStream {
     std::int64_t batch = 0;
   };
 
+  /// What the device was asked for.
+  struct Question {
+    std::int64_t passage = 0, targets = 0;
+    bool counts = true;
+  };
+
   void begin(const Tasks& tasks);
   void ask();
   void extend();
@@ -96,15 +104,16 @@ class ForwardStream {
   StepInput input_;
   const Tasks* tasks_ = nullptr;  ///< of the run
   std::optional<ForwardStretches> writer_;
-  std::int64_t most_ = 1;                                              ///< tasks in flight
-  std::int64_t asked_ = 0, told_ = 0, heard_ = 0;                      ///< tasks
-  std::int64_t known_ = 0, written_ = 0, ran_ = 0;                     ///< passages; written and ran here
-  std::int64_t forwards_written_ = 0, forwards_ran_ = 0;               ///< on this rank
-  bool over_ = false;                                                  ///< no task is asked for any more
-  std::deque<Open> open_;                                              ///< from number `heard_` on
-  std::deque<Passage> passages_;                                       ///< of these
-  std::int64_t first_passage_ = 0;                                     ///< the number of the first
-  std::deque<std::pair<std::int64_t, std::int64_t>> asked_of_device_;  ///< passages, and targets that count
+  std::int64_t most_ = 1;                                 ///< tasks in flight
+  std::int64_t asked_ = 0, told_ = 0, heard_ = 0;         ///< tasks
+  std::int64_t known_ = 0, written_ = 0, ran_ = 0;        ///< passages; written and ran here
+  std::int64_t forwards_written_ = 0, forwards_ran_ = 0;  ///< on this rank
+  bool over_ = false;                                     ///< no task is asked for any more
+  std::int64_t loaded_ = -1;        ///< the passage whose batch and network are in the input
+  std::deque<Open> open_;           ///< from number `heard_` on
+  std::deque<Passage> passages_;    ///< of these
+  std::int64_t first_passage_ = 0;  ///< the number of the first
+  std::deque<Question> asked_of_device_;
 };
 
 }  // namespace mindpipe

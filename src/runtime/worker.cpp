@@ -207,8 +207,11 @@ std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::
 void Worker::inspect(std::function<void(int, const Boundary&)> look) {
   stage_->after_block = std::move(look);
   StepInput input = inputs_->loaded();
-  if (!evaluated_.empty()) input.choice = evaluated_.back().choice.data();
-  evaluate(input);
+  if (evaluated_.empty()) evaluate(input);
+  for (const Subnet& network : evaluated_) {
+    input.choice = network.choice.data();
+    evaluate(input);
+  }
   stage_->after_block = nullptr;
 }
 
