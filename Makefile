@@ -76,9 +76,9 @@ test-bubbles: configure ## bubbles of emulated pipelines of 2 to 16 stages besid
 	for ranks in 2 4 8 16; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_emulated_mpi \
 	  --gtest_brief=1 --gtest_filter='*Bubble*' || exit; done
 
-test-speed-ups: configure ## speed-ups of supernets on 8 emulated stages, three streams for each of 13 settings, beside the simulator's; on a machine that runs nothing else, 15 minutes
+test-speed-ups: configure ## speed-ups of supernets on 8 emulated stages, three streams for each of 13 settings, and of scores, beside the simulator's; on a machine that runs nothing else, 15 minutes
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi
-	for ranks in 1 8; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_mpi \
+	for ranks in 1 2 8; do MINDPIPE_ALL_LAYOUTS=1 $(AT_ONCE) tests/run_mpi.sh $$ranks $(BUILD)/tests/test_runtime_mpi \
 	  --gtest_brief=1 --gtest_filter='*SpeedUps*' || exit; done
 
 test-peers: configure ## install PyTorch and transformers into .venv-peers (5 GB), then run every test that compares with them: 2 minutes

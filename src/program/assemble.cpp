@@ -175,7 +175,7 @@ class Writer {
   }
 
   void finish() {
-    const std::vector<int> units = outline_.training ? outline_.units_of_rank(rank_) : std::vector<int>{};
+    const std::vector<int> units = outline_.units_of_rank(rank_);
     std::vector<int> before_scalars;
     for (const auto& [use, place] : reduced_) before_scalars.push_back(place);
     before_scalars.push_back(last_pass_);
@@ -215,7 +215,7 @@ Program assemble(const Outline& outline, const Order& order) {
   MP_CHECK(static_cast<int>(order.size()) == outline.stages, "an order of {} ranks for {} stages",
            order.size(), outline.stages);
   for (const auto& candidates : outline.blocks)
-    MP_CHECK(candidates.size() == 1 || !outline.training, "a step of a block with {} candidates",
+    MP_CHECK(candidates.size() == 1, "a step of a block with {} candidates",
              candidates.size());
   Program program;
   for (int rank = 0; rank < outline.stages; ++rank)

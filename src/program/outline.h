@@ -83,7 +83,7 @@ struct Outline {
   int data = 1;           ///< degree of the data axis, d
   bool sharded_optimizer = false;
   bool sharded_gradients = false;  ///< too: whole ones live from a use's first backward to its sum over data
-  bool training = true;            ///< false: an evaluation, forwards and the scalars only
+  bool training = true;            ///< false: forwards alone
   std::vector<int> rank_of_chunk;  ///< stages x chunks entries
   std::vector<int> first_block;    ///< stages x chunks + 1 entries
   std::vector<std::vector<BlockCost>>

@@ -225,7 +225,7 @@ Placement place(Program& program, const Outline& outline, const Network& network
     return simulate(placed, durations, network);
   };
   const auto is_good = [&](const Timeline& line, const Timeline& wanted) {
-    return line.finished && (!outline.training || line.step <= wanted.step + wanted.step / 200);
+    return line.finished && line.step <= wanted.step + wanted.step / 200;
   };
   Program placed;
   Placement placement;
@@ -235,7 +235,7 @@ Placement place(Program& program, const Outline& outline, const Network& network
     bounded = try_it(placed, placement);
   }
   MP_CHECK(bounded.finished, "a program stands still with the buffers that it needs");
-  if (outline.sharded_gradients && outline.training) {
+  if (outline.sharded_gradients) {
     const int all = depths.sums;
     depths.sums = 1;
     while (depths.sums < all && !is_good(try_it(placed, placement), bounded)) depths.sums *= 2;

@@ -107,7 +107,12 @@ void Actions::progress() {
 }
 
 /// Whose part is missing is said in ranks of the job, so no other ranks stand here.
-std::string Actions::describe(const Action& action) {
+std::string Actions::describe(const Script& script, const Action& action) {
+  if (!script.trains()) {
+    const std::string what{is_message(action) ? name_of(action.payload) : name_of(action.kind)};
+    return fmt::format("{} of micro-batch {} of batch {} in line", what, action.micro_batch,
+                       action.subnet + 1);
+  }
   if (action.payload == Payload::unit_gradient)
     return fmt::format("the gradient of unit {} in block {}{}", action.unit, action.first, of_subnet(action));
   if (!is_message(action)) return to_string(action);
@@ -115,8 +120,8 @@ std::string Actions::describe(const Action& action) {
                      of_subnet(action));
 }
 
-std::string Actions::describe(const Action& action, const Request& request) const {
-  std::string text = describe(action);
+std::string Actions::describe(const Script& script, const Action& action, const Request& request) const {
+  std::string text = describe(script, action);
   if (is_done(request)) return text;
   switch (request.carrier) {
     case Request::nobody:

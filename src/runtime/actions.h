@@ -64,10 +64,10 @@ class Actions {
   void train_subnets(SubnetActions* subnets) { subnets_ = subnets; }
   /// Moves what has been begun.
   void progress();
-  /// An action as those know it who wait for it.
-  static std::string describe(const Action& action);
+  /// An action of a script as those know it who wait for it.
+  static std::string describe(const Script& script, const Action& action);
   /// What was begun and has not ended, and whose share of it is missing, in words.
-  std::string describe(const Action& action, const Request& request) const;
+  std::string describe(const Script& script, const Action& action, const Request& request) const;
   /// Bytes that an action sends from here (a receive: brings). A list has the average over the data ranks.
   std::int64_t bytes_of(const Action& action) const;
 

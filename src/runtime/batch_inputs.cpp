@@ -18,6 +18,7 @@ std::int64_t count_valid(const Tensor& targets) {
 BatchInputs::BatchInputs(const Stage& stage, const std::vector<Field>& fields, int held)
     : backend_(stage.context().backend), layout_(stage.layout()), held_(static_cast<std::size_t>(held)) {
   const std::vector<Field> read = stage.fields();
+  is_read_ = !read.empty() || stage.has_head();
   arena_ = Arena(backend_.memory(), MemoryClass::boundary,
                  static_cast<std::size_t>(held * input_bytes(read, layout_)));
   for (Held& one : held_)
@@ -51,7 +52,7 @@ StepInput& BatchInputs::load(Corpus& corpus, std::int64_t first) {
 
 StepInput& BatchInputs::hold(Corpus& corpus, std::int64_t name, std::int64_t batch, int data) {
   Held& held = held_[static_cast<std::size_t>(name) % held_.size()];
-  if (held.name != name) bring(corpus, batch * layout_.batch, data, held.input);
+  if (held.name != name && is_read_) bring(corpus, batch * layout_.batch, data, held.input);
   held.name = name;
   return held.input;
 }

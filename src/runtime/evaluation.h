@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <span>
 
 #include "backend.h"
 
@@ -34,5 +35,12 @@ struct Evaluation {
     return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
   }
 };
+
+/// What is found of batches together, added up in their order.
+inline Evaluation sum_of(std::span<const Evaluation> of_batches) {
+  Evaluation sum;
+  for (const Evaluation& of_batch : of_batches) sum.add(of_batch);
+  return sum;
+}
 
 }  // namespace mindpipe

@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "comm/fault_points.h"
+
 namespace mindpipe {
 namespace {
 
@@ -10,6 +12,8 @@ Outline forwards_alone(Outline outline) {
   return outline;
 }
 
+/// Actions that a device which carries messages itself is given at once.
+constexpr std::size_t most_at_once = 256;
 /// Answers that a device which is behind the host may still owe.
 constexpr std::size_t late_answers = 4;
 
@@ -28,7 +32,7 @@ ForwardStream::ForwardStream(Executor& executor, Stage& stage, GradientUpdates& 
       agreement_(agreement),
       waiting_(waiting),
       tree_(stage.context().backend, layout_.data_shards),
-      script_(executor.make_growing_script(forwards_alone(plan.outline), 2)),
+      script_(executor.make_growing_script(forwards_alone(plan.outline), 2, most_at_once)),
       numbers_(stage.context().backend, pinned, layout_.local_data_shards() + Hits::places, late_answers) {
   executor.actions().run_forwards(
       {.load = [this](const Action& forward) -> StepInput& { return load(forward); },
@@ -66,6 +70,7 @@ void ForwardStream::begin(const Tasks& tasks) {
            scores_in_flight(script_.outline, tasks.batches));
   asked_ = told_ = heard_ = known_ = written_ = ran_ = first_passage_ = 0;
   forwards_written_ = forwards_ran_ = 0;
+  loaded_ = -1;
   over_ = false;
   input_ = {};
   updates_.scalars().begin_evaluation();
@@ -120,6 +125,9 @@ void ForwardStream::run_one() {
 }
 
 StepInput& ForwardStream::load(const Action& forward) {
+  if (forward.subnet == loaded_) return input_;
+  loaded_ = forward.subnet;
+  if (is_left_out("forwards", "load")) return input_;
   const Passage& one = passage(forward.subnet);
   const std::vector<std::uint8_t>& choice = open_[one.task - static_cast<std::size_t>(heard_)].task.choice;
   input_ = tasks_->load(one.batch);
@@ -140,28 +148,28 @@ void ForwardStream::note(const Action& forward, const Tensor& losses) {
         },
         [] { return std::string("the device, which is some batches behind"); });
     const Tensor& found = updates_.scalars().evaluated(losses);
-    asked_of_device_.emplace_back(forward.subnet, input_.valid);
+    asked_of_device_.push_back({forward.subnet, input_.valid});
     numbers_.ask(found);
   }
-  updates_.scalars().begin_evaluation();
+  if (!is_left_out("forwards", "clear")) updates_.scalars().begin_evaluation();
 }
 
 void ForwardStream::take_numbers() {
   while (numbers_.is_known()) {
     const std::vector<double> numbers = numbers_.take();
-    const auto [number, valid] = asked_of_device_.front();
+    const Question question = asked_of_device_.front();
     asked_of_device_.pop_front();
-    Open& open = open_[passage(number).task - static_cast<std::size_t>(heard_)];
+    Open& open = open_[passage(question.passage).task - static_cast<std::size_t>(heard_)];
+    const std::size_t batch = open.batches_found++;
     const auto here = static_cast<std::size_t>(layout_.local_data_shards()),
                data_rank = static_cast<std::size_t>(layout_.coord.data);
-    std::uint64_t* found = &open.found[1 + open.batches_found * numbers_of_batch()];
-    for (std::size_t s = 0; s < here; ++s)
+    std::uint64_t* found = &open.found[1 + batch * numbers_of_batch()];
+    for (std::size_t s = 0; s < here && !is_left_out("forwards", "tell"); ++s)
       found[data_rank * here + s] = std::bit_cast<std::uint64_t>(numbers[s]);
     std::uint64_t* counts = found + shards() + data_rank * counts_of_rank;
-    counts[0] = static_cast<std::uint64_t>(valid);
+    counts[0] = static_cast<std::uint64_t>(question.targets);
     for (std::size_t i = 0; i < Hits::places; ++i)
       counts[1 + i] = static_cast<std::uint64_t>(numbers[here + i]);
-    ++open.batches_found;
   }
 }
 

@@ -68,6 +68,11 @@ class ForwardStream {
     std::int64_t batch = 0, place = 0;  ///< in its task
   };
 
+  /// What the device was asked for.
+  struct Question {
+    std::int64_t passage = 0, targets = 0;
+  };
+
   void begin(const Tasks& tasks);
   void ask();
   void extend();
@@ -101,15 +106,16 @@ class ForwardStream {
   StepInput input_;
   const Tasks* tasks_ = nullptr;  ///< of the run
   std::optional<ForwardStretches> writer_;
-  std::int64_t most_ = 1;                                              ///< tasks in flight
-  std::int64_t asked_ = 0, told_ = 0, heard_ = 0;                      ///< tasks
-  std::int64_t known_ = 0, written_ = 0, ran_ = 0;                     ///< passages; written and ran here
-  std::int64_t forwards_written_ = 0, forwards_ran_ = 0;               ///< on this rank
-  bool over_ = false;                                                  ///< no task is asked for any more
-  std::deque<Open> open_;                                              ///< from number `heard_` on
-  std::deque<Passage> passages_;                                       ///< of these
-  std::int64_t first_passage_ = 0;                                     ///< the number of the first
-  std::deque<std::pair<std::int64_t, std::int64_t>> asked_of_device_;  ///< passages, and targets that count
+  std::int64_t most_ = 1;                                 ///< tasks in flight
+  std::int64_t asked_ = 0, told_ = 0, heard_ = 0;         ///< tasks
+  std::int64_t known_ = 0, written_ = 0, ran_ = 0;        ///< passages; written and ran here
+  std::int64_t forwards_written_ = 0, forwards_ran_ = 0;  ///< on this rank
+  bool over_ = false;                                     ///< no task is asked for any more
+  std::int64_t loaded_ = -1;        ///< the passage whose batch and network are in the input
+  std::deque<Open> open_;           ///< from number `heard_` on
+  std::deque<Passage> passages_;    ///< of these
+  std::int64_t first_passage_ = 0;  ///< the number of the first
+  std::deque<Question> asked_of_device_;
 };
 
 }  // namespace mindpipe

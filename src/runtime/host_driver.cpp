@@ -160,12 +160,12 @@ std::string HostDriver::describe_wait(int awaited) const {
     const Cursors::Line* line = script.cursors.line_of(script.list[awaited]);
     if (line == nullptr) break;
     const int head = line->head();
-    if (line->count > 0) return actions_.describe(script.list[head], line->begun[0].request);
+    if (line->count > 0) return actions_.describe(script, script.list[head], line->begun[0].request);
     const int earlier = script.cursors.missing(script.list[head]);
     awaited = earlier >= 0 ? earlier : head;
     if (earlier < 0) break;
   }
-  return Actions::describe(script.list[awaited]);
+  return Actions::describe(script, script.list[awaited]);
 }
 
 }  // namespace mindpipe

@@ -207,9 +207,13 @@ std::optional<StepScalars> Worker::step(Corpus& corpus, std::int64_t step, std::
 void Worker::inspect(std::function<void(int, const Boundary&)> look) {
   stage_->after_block = std::move(look);
   StepInput input = inputs_->loaded();
-  if (!evaluated_.empty()) input.choice = evaluated_.back().choice.data();
   input.calibrated = calibrations() * layout_.micro_batches();  // as the last evaluation has left it
-  evaluate(input);
+  if (evaluated_.empty()) evaluate(input);
+  for (const Subnet& network : evaluated_) {
+    if (calibrations() > 0 && &network != &evaluated_.back()) continue;
+    input.choice = network.choice.data();
+    evaluate(input);
+  }
   stage_->after_block = nullptr;
 }
 

@@ -15,8 +15,8 @@ TEST(Evaluation, HasSharesOfWhatCounts) {
   EXPECT_EQ(e.loss(), 0);
   EXPECT_EQ(e.accuracy(), 0) << "of nothing";
   EXPECT_EQ(e.exact(), 0);
-  e.add({.loss = 6, .valid = 3, .hits = {2, 3, 1, 2}});
-  e.add({.loss = 2, .valid = 1, .hits = {0, 1, 0, 1}});
+  e.add({.losses = 6, .targets = 3, .hits = {2, 3, 1, 2}});
+  e.add({.losses = 2, .targets = 1, .hits = {0, 1, 0, 1}});
   EXPECT_EQ(e.loss(), 2);
   EXPECT_EQ(e.perplexity(), std::exp(2));
   EXPECT_EQ(e.accuracy(), 0.5);

@@ -1,4 +1,4 @@
-// ranks: 1 4
+// ranks: 1 2 4
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -121,17 +121,21 @@ std::vector<Subnet> stream_drawn(const SpeedRow& row, int subnets, std::uint64_t
   return all;
 }
 
-/// Seconds from the first rank's beginning to the last one's end.
-double seconds_of_wall(const World& world, Worker& worker, const std::vector<Subnet>& subnets) {
+void train_all(Worker& worker, const std::vector<Subnet>& subnets) {
   constexpr std::size_t stretch = 64;
-  MPI_Barrier(world.comm);
-  std::int64_t from = now_ns();
   for (std::size_t first = 0; first < subnets.size(); first += stretch) {
     const std::size_t last = std::min(subnets.size(), first + stretch);
     worker.subnets()->train({subnets.begin() + static_cast<std::ptrdiff_t>(first),
                              subnets.begin() + static_cast<std::ptrdiff_t>(last)},
                             last == subnets.size());
   }
+}
+
+/// How long a call takes from the first rank's beginning to the last one's end.
+double seconds_on_all(const World& world, const std::function<void()>& call) {
+  MPI_Barrier(world.comm);
+  std::int64_t from = now_ns();
+  call();
   std::int64_t to = now_ns();
   // Ranks of one node share their clock.
   MPI_Allreduce(MPI_IN_PLACE, &from, 1, MPI_INT64_T, MPI_MIN, world.comm);
@@ -162,7 +166,7 @@ SpeedUp speed_up_of(const SpeedRow& row, const World& world, int subnets, std::u
     input.valid = 8;
     input.rate = 1e-3;
   });
-  const double seconds = seconds_of_wall(world, worker, all);
+  const double seconds = seconds_on_all(world, [&] { train_all(worker, all); });
   return {paper.speed_up(), static_cast<double>(paper.one_stage) * 1e-9 / seconds};
 }
 
@@ -247,6 +251,121 @@ INSTANTIATE_TEST_SUITE_P(Of480Subnets, SpeedUpsOfTheTable, ::testing::ValuesIn(s
                            return fmt::format("{}_{}_{}_{}", row.table, row.space.substr(4),
                                               row_of(row.sampler).name, row.micro_batches);
                          });
+
+/// Scores networks of a list, or those that a search makes of scores 64 and more before them, on equal
+/// stages; how much faster than one stage that does all the forwards.
+double speed_up_of_scores(const World& world, int networks, bool searches) {
+  constexpr std::int64_t lag = 64;
+  const SpeedRow row{"equal", "nlp.c3", SamplerKind::uniform, 1};
+  const TableFile prices(row.table, length_of_one(row, world.size));
+  Config config = run_of(row, world.size, prices.path());
+  config.data.train = {{"synthetic:dates", 1}};
+  config.model.supernet.context = config.data.source_sequence = config.data.target_sequence = 32;
+  config = resolve(config);
+  Worker worker(config, world, make_run_plan(config, Purpose::reading));
+  worker.waiting().set_crowded(true);
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
+  std::vector<Subnet> list = stream_drawn(row, networks, 1);
+  std::vector<double> scores;
+  std::size_t next = 0;
+  const auto ask = [&]() -> std::optional<Subnet> {
+    if (next == list.size()) return std::nullopt;
+    Subnet& network = list[next++];
+    const std::int64_t known = network.id - lag + 1;
+    if (searches && known > 0) {
+      EXPECT_GE(std::ssize(scores), known);
+      const auto best = std::min_element(scores.begin(), scores.begin() + known) - scores.begin();
+      const std::size_t block = static_cast<std::size_t>(network.id) % network.choice.size();
+      const std::uint8_t drawn = network.choice[block];
+      network.choice = list[static_cast<std::size_t>(best)].choice;
+      network.choice[block] = drawn;
+    }
+    return network;
+  };
+  const auto hear = [&](const std::vector<Evaluation>& found) { scores.push_back(sum_of(found).losses); };
+  const double seconds =
+      seconds_on_all(world, [&] { worker.score(corpus, 1, {.next = ask, .hear = hear, .lag = lag}); });
+  EXPECT_EQ(scores.size(), list.size());
+  std::int64_t forward = 0;
+  for (const auto& candidates : worker.plan().outline.blocks) forward += candidates.front().forward;
+  return 1e-9 * static_cast<double>(forward) * networks / seconds;
+}
+
+/// Nothing goes back, so that only the first and the last networks leave stages idle.
+TEST(SpeedUps, OfScoresAreThoseOfAPipelineThatIsFull) {
+  const World world = all_ranks();
+  if (world.size != 4 && (world.size != 8 || !whole_matrix()))
+    GTEST_SKIP() << "4 stages; 8: make test-speed-ups";
+  const int networks = world.size == 8 ? 480 : 120;
+  const double bound = static_cast<double>(networks) / (networks + world.size - 1) * world.size;
+  double list = 0, search = 0;
+  for (int attempt = 0; attempt < 7 && (list < 0.952 * bound || search < 0.97 * list); ++attempt) {
+    list = speed_up_of_scores(world, networks, false);
+    search = speed_up_of_scores(world, networks, true);
+    if (world.rank == 0)
+      std::printf(
+          "%d scores on %d stages: %.3f times one stage, as a search asks for them %.3f (at most %.3f)\n",
+          networks, world.size, list, search, bound);
+  }
+  EXPECT_GE(list, 0.952 * bound) << "8 stages: 7.5";
+  EXPECT_LE(list, 1.001 * bound) << "faster than its prices";
+  EXPECT_GE(search, 0.97 * list);
+}
+
+/// Scores a second of a space of real layers.
+double scores_a_second(const World& world, const GridConfig& grid, int threads, Precision precision) {
+  constexpr int networks = 48;
+  Config config = run_of({"equal", "nlp.c3", SamplerKind::uniform, 4}, world.size, "paper");
+  std::ifstream file(MINDPIPE_SOURCE_DIR "/configs/spaces/nlp-small.yaml");
+  config.model.supernet.space = space_from(std::string(std::istreambuf_iterator<char>(file), {}));
+  config.model.supernet.width = 256;
+  config.data.train = {{"synthetic:dates", 1}};
+  config.model.supernet.context = config.data.source_sequence = config.data.target_sequence = 32;
+  config.device = {};
+  config.device.threads = threads;
+  config.grid = grid;
+  config.train.batch = 64;
+  config.train.micro_batch = 16;
+  config.train.precision = precision;
+  config = resolve(config);
+  Worker worker(config, world, make_run_plan(config, Purpose::reading, {}, 2));
+  Corpus corpus(config.data, Subset::train, fields_of(config), config.seed);
+  const auto sampler = draw_subnets(config.model.supernet.space, {.seed = 1});
+  int next = 0;
+  const double seconds = seconds_on_all(world, [&] {
+    worker.score(corpus, 2,
+                 {.next = [&]() -> std::optional<Subnet> {
+                    if (next++ == networks) return std::nullopt;
+                    return sampler->next();
+                  },
+                  .hear = [](const std::vector<Evaluation>&) {}});
+  });
+  return networks / seconds;
+}
+
+TEST(SpeedUps, OfScoresOnTwoRanksOfOneThreadAreNearThoseOfTwoThreads) {
+  const World world = all_ranks();
+  if (world.size != 2 || !whole_matrix()) GTEST_SKIP() << "two ranks: make test-speed-ups";
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    std::vector<double> ratios;
+    for (int repeat = 0; repeat < 5; ++repeat) {
+      double alone = 0;
+      if (world.rank == 0) alone = scores_a_second({MPI_COMM_SELF, 0, 1}, {1, 1, 1, 1}, 2, precision);
+      // The other rank sleeps meanwhile.
+      MPI_Request all = MPI_REQUEST_NULL;
+      MPI_Ibarrier(world.comm, &all);
+      for (int done = 0; done == 0; MPI_Test(&all, &done, MPI_STATUS_IGNORE)) usleep(2000);
+      const double both = scores_a_second(world, {1, 2, 1, 1}, 1, precision);
+      ratios.push_back(both / alone);
+      if (world.rank == 0)
+        std::printf("%s: %.1f scores/s on two ranks of one thread, %.1f on one of two: %.3f\n",
+                    std::string(name_of(precision)).c_str(), both, alone, ratios.back());
+    }
+    if (world.rank == 0) {
+      EXPECT_GE(middle_of(ratios), 0.85) << name_of(precision);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace mindpipe

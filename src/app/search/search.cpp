@@ -1,5 +1,6 @@
 #include <cmath>
 #include <filesystem>
+#include <span>
 
 #include "app/checkpoint_tools.h"
 #include "app/evaluation.h"
@@ -117,16 +118,12 @@ void Scoring::take_up(const std::string& weights) {
 }
 
 void Scoring::hear(const std::vector<Evaluation>& of_batches) {
-  Evaluation all;
-  std::array<Evaluation, 2> halves;
-  const std::size_t half = of_batches.size() / 2;
-  for (std::size_t batch = 0; batch < of_batches.size(); ++batch) {
-    all.add(of_batches[batch]);
-    halves[batch < half ? 0 : 1].add(of_batches[batch]);
-  }
+  const std::span<const Evaluation> all(of_batches);
+  const std::size_t half = all.size() / 2;
+  const Evaluation first = sum_of(all.first(half)), second = sum_of(all.subspan(half));
   const double none = std::numeric_limits<double>::quiet_NaN();
   const Score& score =
-      search_.hear(all.loss(), {half > 0 ? halves[0].loss() : none, half > 0 ? halves[1].loss() : none});
+      search_.hear(sum_of(all).loss(), {half > 0 ? first.loss() : none, half > 0 ? second.loss() : none});
   best_ = std::min(best_, score.rank_loss());
   if (!run_.is_rank_0()) return;
   file_.append(score);
