@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 BUILD := build
 TRAIN := $(BUILD)/mindpipe-train
 
-.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-supernets test-faults test-bubbles test-speed-ups test-peers test-demo test-models asan tidy demo demo-layouts bench bench-supernet bench-peers format check-format clean
+.PHONY: help all build cuda gpu-check plans configure configure-cuda setup test-tools install test test-layouts test-supernets test-ranking test-faults test-bubbles test-speed-ups test-peers test-demo test-models asan tidy demo demo-layouts demo-supernet bench bench-supernet bench-peers format check-format clean
 
 help:            ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -15,7 +15,7 @@ setup:           ## install the Debian packages that are missing
 	@scripts/setup.sh
 
 # What is missing is installed by make setup only, and by make demo and make test, which are for trying out.
-SET_UP := $(if $(filter demo demo-layouts test,$(MAKECMDGOALS)),scripts/setup.sh,false)
+SET_UP := $(if $(filter demo demo-layouts demo-supernet test,$(MAKECMDGOALS)),scripts/setup.sh,false)
 CONFIGURE := cmake --preset release >$(BUILD)/configure.log 2>&1
 configure:
 	@scripts/setup.sh --frontend; mkdir -p $(BUILD); $(CONFIGURE) || { $(SET_UP) && $(CONFIGURE); } || { cat $(BUILD)/configure.log; \
@@ -61,6 +61,10 @@ test-supernets: configure ## subnets in flight have the bits of one after the ot
 	cmake --build $(BUILD) -j $(JOBS) --target test_runtime_mpi test_app_mpi
 	scripts/test_supernets.sh $(BUILD)
 
+test-ranking: configure ## all 81 networks of a space trained from scratch, beside their scores in supernets; a found network against ten drawn ones: 20 minutes (RANKING="--parts dates")
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	python3 scripts/test_ranking.py $(TRAIN) $(RANKING)
+
 test-models: configure ## dates, shapes and masked letters, learned by tiny models until nearly all are right: at most 3 minutes each (MODELS=evolved-tiny: an Evolved Transformer of 3 + 4 cells, 15 minutes)
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	@scripts/test_models.sh $(TRAIN) $(MODELS)
@@ -105,6 +109,10 @@ test-demo: configure ## the demo as it is, with each instruction set of this pro
 demo-layouts: configure ## the same weights from four layouts, and others where one sum is left out: 30 seconds
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train train_with_a_fault
 	@scripts/demo_layouts.sh $(TRAIN) $(BUILD)/tests/train_with_a_fault
+
+demo-supernet: configure ## a supernet that writes dates: trained, searched, and what is found trained beside a network that was drawn: 2 minutes
+	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
+	@scripts/demo_supernet.sh $(TRAIN)
 
 bench: configure ## measure products, steps of GPT-2 124M and of other models, and layouts against PyTorch and MPI, three quarters of an hour (BENCH="--parts training")
 	cmake -B $(BUILD) -DMINDPIPE_BENCH=ON >>$(BUILD)/configure.log && cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train products_bench sums_bench runtime_bench checkpoints_bench
