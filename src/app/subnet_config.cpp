@@ -1,5 +1,7 @@
 #include "app/subnet_config.h"
 
+#include <algorithm>
+
 #include "config/document.h"
 #include "config/models/choices.h"
 #include "config/rules.h"
@@ -13,10 +15,13 @@ namespace {
 bool is_needed(const Config& config, std::size_t index) {
   Config without = config, defaults;
   defaults.model.kind = config.model.kind;
-  const Setting setting = settings_of(without)[index], usual = settings_of(defaults)[index];
+  const Setting setting = settings_of(without)[index];
+  const std::vector<Setting> all = settings_of(defaults);  // of all spaces, as it names none
+  const auto usual = std::find_if(all.begin(), all.end(),
+                                  [&](const Setting& other) { return other.key() == setting.key(); });
   if (setting.is_required() || setting.key().starts_with("reproducible.")) return true;
   if (setting.key() == "model.kind") return true;
-  setting.read(parse_document(usual.written(), setting.key(), false));
+  setting.read(parse_document(usual->written(), setting.key(), false));
   fill_in(without);
   return !(without == config);
 }
@@ -29,7 +34,10 @@ std::string words_of_side(const Space& space, const std::vector<std::uint8_t>& c
   for (int block = 0; block < space.blocks(); ++block) {
     if (space.encodes(block) != encodes) continue;
     if (told % in_a_line == 0)
-      text += told > 0 ? ",\n#          " : encodes ? "#   encoder " : "#   decoder ";
+      text += told > 0                 ? ",\n#          "
+              : encodes                ? "#   encoder "
+              : space.is_of_pictures() ? "#   pictures "
+                                       : "#   decoder ";
     text += (told++ % in_a_line > 0 ? ", " : "") + space.candidates(block)[choice[block]].word();
   }
   return told > 0 ? text + "\n" : text;
@@ -52,6 +60,13 @@ Config subnet_config(const Config& supernet, const std::vector<std::uint8_t>& ch
   config.supernet = {};
   config.search = {};
   return resolve(config);
+}
+
+Config with_steps(Config supernet, int steps) {
+  int& decay = supernet.optimizer.rate.decay;
+  if (decay == supernet.train.steps) decay = 0;  // the floor is reached at the last step, too
+  supernet.train.steps = steps;
+  return supernet;
 }
 
 std::string subnet_yaml(const Config& supernet, const std::vector<std::uint8_t>& choice,

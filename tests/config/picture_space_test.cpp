@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 
 /// The sentence that refuses a description.
-std::string refusal_of(const std::string& text) {
+std::string refusal_of_pictures(const std::string& text) {
   try {
     space_from(text);
   } catch (const Error& error) {
@@ -25,7 +25,8 @@ std::string refusal_of(const std::string& text) {
   return "read";
 }
 std::string in_pictures(const std::string& groups, const std::string& candidates) {
-  return refusal_of(fmt::format("{{name: s, pictures: {{groups: {}, candidates: {}}}}}", groups, candidates));
+  return refusal_of_pictures(
+      fmt::format("{{name: s, pictures: {{groups: {}, candidates: {}}}}}", groups, candidates));
 }
 
 TEST(PictureSpaces, ThatHaveWordsAreThoseOfTheirPaper) {
@@ -61,7 +62,7 @@ TEST(PictureSpaces, AreReadStrictly) {
             "a space: model.space.pictures.candidates is 'glu', a layer for texts (for pictures there are "
             "conv-K, separable-K, dilated-K, max-K, average-K, identity)");
   EXPECT_THAT(
-      refusal_of("{name: s, decoder: {blocks: 1, candidates: [max-3]}}"),
+      refusal_of_pictures("{name: s, decoder: {blocks: 1, candidates: [max-3]}}"),
       HasSubstr("model.space.decoder.candidates is 'max-3', a layer for pictures (for texts there are "
                 "conv-K, separable-K, light-K-R, "));
   EXPECT_THAT(in_pictures(one, "[max-4]"), HasSubstr("is 'max-4', which has no row in its middle"));
@@ -79,8 +80,8 @@ TEST(PictureSpaces, AreReadStrictly) {
   EXPECT_THAT(in_pictures("[{blocks: 2}]", "[max-3]"), HasSubstr("groups[0].width is missing"));
   EXPECT_THAT(in_pictures("[{blocks: 3000, width: 8}, {blocks: 3000, width: 8}]", "[max-3]"),
               HasSubstr("have 6000 blocks together (at most 4096)"));
-  EXPECT_EQ(refusal_of("{name: s, decoder: {blocks: 1, candidates: [glu]}, pictures: {groups: " + one +
-                       ", candidates: [max-3]}}"),
+  EXPECT_EQ(refusal_of_pictures("{name: s, decoder: {blocks: 1, candidates: [glu]}, pictures: {groups: " +
+                                one + ", candidates: [max-3]}}"),
             "a space: model.space.decoder is there, but model.space.pictures makes it a space of pictures "
             "(leave one of them out)");
 }

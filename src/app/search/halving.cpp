@@ -15,26 +15,27 @@ struct Trained {
 };
 
 std::string round_text(const HalvingRound& round, const std::vector<Trained>& trained) {
-  std::string text = fmt::format("{:>8} {:>8} ", round.steps, round.networks);
+  std::string text = fmt::format("{:>8} {:>8} ", round.steps, trained.size());
   for (const Trained& one : trained) text += fmt::format(" {} {:.4f}", one.network.name, one.loss);
   return text + "\n";
 }
 
-/// The rounds of one group, the survivors' order after each in words; empty: some are still to be trained.
-std::string rounds_of(const std::vector<HalvingRound>& rounds, const std::vector<NamedChoice>& group,
-                      Trainings& trainings, const World& world) {
+/// The rounds of one group, the survivors' order after each in words; none: some are still to be trained.
+std::optional<std::string> rounds_of(const std::vector<HalvingRound>& rounds,
+                                     const std::vector<NamedChoice>& group, Trainings& trainings,
+                                     const World& world) {
   std::string text;
   std::vector<Trained> survivors;
   for (const NamedChoice& network : group) survivors.push_back({network, 0});
   for (const HalvingRound& round : rounds) {
-    survivors.resize(round.networks);
+    survivors.resize(std::min(survivors.size(), static_cast<std::size_t>(round.networks)));
     for (Trained& one : survivors) {
       const auto loss =
           trainings.stops()
               ? std::nullopt
               : trainings.train({one.network.name, one.network.choice, rounds.back().steps, round.steps},
                                 world);
-      if (!loss) return "";
+      if (!loss) return std::nullopt;
       one.loss = *loss;
     }
     std::stable_sort(survivors.begin(), survivors.end(), [](const Trained& a, const Trained& b) {
@@ -58,18 +59,18 @@ bool halve(const Config& config, const std::vector<NamedChoice>& best, const std
            Trainings& trainings, const World& world) {
   const auto rounds =
       halving_rounds(static_cast<int>(best.size()), config.search.halving[0], config.search.halving[1]);
-  const std::string of_best = rounds_of(rounds, best, trainings, world),
-                    of_drawn = of_best.empty() ? "" : rounds_of(rounds, drawn, trainings, world);
+  const auto of_best = rounds_of(rounds, best, trainings, world),
+             of_drawn = of_best ? rounds_of(rounds, drawn, trainings, world) : std::nullopt;
   if (world.rank == 0) {
     info("halving: {} trainings now, with {} steps; {} found done", trainings.done_now(),
          trainings.steps_now(), trainings.done_before());
-    if (!of_drawn.empty())
+    if (of_drawn)
       print(
           fmt::format("\nsuccessive halving: validation losses, the lowest first\n{:>8} {:>8}  the best of "
                       "the search\n{}{:>17}  as many drawn ones\n{}",
-                      "steps", "networks", of_best, "", of_drawn));
+                      "steps", "networks", *of_best, "", *of_drawn));
   }
-  return !of_drawn.empty();
+  return of_drawn.has_value();
 }
 
 }  // namespace mindpipe

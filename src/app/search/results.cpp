@@ -8,6 +8,7 @@
 #include "app/search/network_search.h"
 #include "app/subnet_config.h"
 #include "config/models/choices.h"
+#include "config/models/search.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "io/file.h"
@@ -122,8 +123,7 @@ SearchFound found_by(const Config& config, const std::vector<Score>& scores,
 
 void write_results(const Config& config, const std::vector<Score>& scores,
                    const std::vector<std::size_t>& best, const std::string& directory) {
-  Config supernet = config;
-  if (config.search.steps > 0) supernet.train.steps = config.search.steps;
+  const Config supernet = with_steps(config, steps_of_networks(config));
   for (std::size_t i = 0; i < best.size(); ++i) {
     const Score& score = scores[best[i]];
     const std::string name = fmt::format("{}/best-{}", directory, i + 1);

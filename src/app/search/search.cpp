@@ -18,6 +18,7 @@
 #include "app/verbs.h"
 #include "app/weights_file.h"
 #include "comm/text_of_rank_0.h"
+#include "config/models/search.h"
 #include "core/log.h"
 #include "core/progress.h"
 #include "core/text.h"
@@ -267,7 +268,7 @@ int search(const Arguments& arguments, const Config& given) {
   }
   bool stops = false;
   if (config.search.verify > 0) {
-    const int steps = config.search.steps > 0 ? config.search.steps : config.train.steps;
+    const int steps = steps_of_networks(config);
     Trainings trainings(arguments, config, directory + "/verify", steps);
     verify_scores(config, scores, trainings, world);
     stops = trainings.stops();

@@ -43,10 +43,7 @@ Trainings::Trainings(const Arguments& arguments, const Config& supernet, std::st
 }
 
 Config Trainings::config_of(const TrainingWish& wish) const {
-  Config supernet = supernet_;
-  int& decay = supernet.optimizer.rate.decay;
-  if (decay == supernet.train.steps) decay = 0;  // the floor is reached at the network's last step, too
-  supernet.train.steps = wish.steps;
+  const Config supernet = with_steps(supernet_, wish.steps);
   Config config = subnet_config(supernet, wish.choice, run_of(wish));
   config.grid = supernet_.grid;
   config.run.resume = supernet_.run.resume;

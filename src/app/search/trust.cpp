@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/main_verb.h"
+#include "config/models/search.h"
 #include "core/log.h"
 #include "supernet/rank_statistics.h"
 
@@ -65,7 +66,7 @@ bool verify_scores(const Config& config, const std::vector<Score>& scores, Train
   std::vector<Score> trained;
   std::vector<double> truths;
   int left = 0;
-  const int steps = config.search.steps > 0 ? config.search.steps : config.train.steps;
+  const int steps = steps_of_networks(config);
   for (const std::size_t place : over_all_ranks(scores, config.search.verify)) {
     const Score& score = scores[place];
     const auto loss = trainings.stops()

@@ -11,6 +11,10 @@ std::vector<Setting> search_settings(SearchConfig& search);
 void fill_in_search(const Space& space, SearchConfig& search);
 void check_search(const Config& config, const Complaints& complain);
 
+/// Steps of a network that is trained by itself.
+inline int steps_of_networks(const Config& config) {
+  return config.search.steps > 0 ? config.search.steps : config.train.steps;
+}
 /// Whether something is to be found small, or kept below a limit.
 bool asks_for(const SearchConfig& search, Objective objective);
 /// The most that a network may have of something; 0: no limit.

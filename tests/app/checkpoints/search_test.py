@@ -181,17 +181,38 @@ class Searches(Runs):
         more = self.searched("run", "search.verify=5")
         self.assertIn("left", more)
 
-    def test_halving_goes_on_or_begins_again_with_the_same_order(self):
-        self.trained("run")
+    def test_halving_goes_on_with_the_losses_of_runs_that_never_stopped(self):
         settings = "search.halving=[4,2] search.best=4 optimizer.rate.kind=cosine"
         self.trained("run", settings)
         text = self.searched("run", settings)
-        self.assertIn("14 trainings now, with 64 steps; 0 found done", text)
-        table = text[text.index("successive halving"):]
-        (self.root / "run/search/halving").rename(self.root / "run/search/resumed")
-        anew = self.searched("run", settings + " run.resume=never")
-        self.assertEqual(anew[anew.index("successive halving"):], table)
-        self.assertIn("0 trainings now, with 0 steps; 14 found done", self.searched("run", settings))
+        self.assertIn("14 trainings now, with 32 steps; 0 found done", text)
+        table = text[text.index("successive halving"):].splitlines()
+        self.assertEqual([line.split()[:2] for line in table[2:5]], [["4", "4"], ["8", "2"], ["16", "1"]])
+        for line in table[2:5]:
+            words = line.split()
+            losses = [float(loss) for loss in words[3::2]]
+            self.assertEqual(losses, sorted(losses))
+            for name in words[2::2]:  # the same network from scratch, as far as this round
+                config = self.root / "run/search/halving" / name / "config.yaml"
+                anew = f"anew-{name}-{words[0]}"
+                stop = f"run.stop_after={words[0] if words[0] != '16' else 0}"
+                answer = self.call([PROGRAM, "--config", str(config), f"run.dir={self.root / anew}", stop])
+                self.assertIn(answer.code, (0, 75), answer)
+                found = {line["step"]: line["validation_loss"] for line in self.metrics(f"run/search/halving/{name}")
+                         if "validation_loss" in line}
+                self.assertEqual(self.metrics(anew)[-1]["validation_loss"], found[int(words[0])])
+        again = self.searched("run", settings)
+        self.assertIn("0 trainings now, with 0 steps; 14 found done", again)
+        self.assertEqual(again[again.index("successive halving"):].splitlines()[:9], table[:9])
+
+    def test_the_best_and_what_verifies_it_are_trained_alike(self):
+        cosine = "optimizer.rate.kind=cosine search.verify=4"
+        self.trained("run", cosine)
+        self.searched("run", cosine)
+        best = min(self.scores("run"), key=lambda score: score["loss"])["id"]
+        answer = self.call([PROGRAM, "--config", str(self.root / "run/search/best-1.yaml")])
+        self.assertEqual(answer.code, 0, answer)
+        self.assertEqual(self.losses("run/search/best-1"), self.losses(f"run/search/verify/{best}"))
 
     def refused(self, run, code, settings="", ranks=1):
         answer = self.search(run, settings, ranks)
