@@ -110,7 +110,7 @@ demo-layouts: configure ## the same weights from four layouts, and others where 
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train train_with_a_fault
 	@scripts/demo_layouts.sh $(TRAIN) $(BUILD)/tests/train_with_a_fault
 
-demo-supernet: configure ## a supernet that writes dates: trained, searched, and what is found trained beside a network that was drawn: 2 minutes
+demo-supernet: configure ## a supernet that writes dates: trained, searched, and what is found trained beside a network that was drawn: a minute
 	cmake --build $(BUILD) -j $(JOBS) --target mindpipe-train
 	@scripts/demo_supernet.sh $(TRAIN)
 
