@@ -202,7 +202,7 @@ TEST(PictureScores, DependOnWhatANetworkWasCalibratedOn) {
     StepInput& input = worker.load_batch(corpus, 0);
     input.choice = subnets[0].choice.data();
     input.calibrated = calibrated;
-    return worker.executor().run(worker.evaluation(), input).value().loss;
+    return worker.evaluate(input).losses;
   };
   try {
     score_of_first(0);
